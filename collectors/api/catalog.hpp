@@ -1,0 +1,121 @@
+#pragma once
+
+#include "collectors/api/descriptor.hpp"
+
+/// Every device family once, for all vendors: name, help, unit, type. Names are a contract with dashboards
+/// and alerts: a rename needs a line in CHANGELOG.md. The naming rules are checked while compiling.
+namespace gpumeter::catalog {
+
+// A family that breaks a rule does not compile: "subexpression is not a constant expression".
+consteval MetricDescriptor checked(MetricDescriptor metric) {
+  return is_valid(metric) ? metric : throw metric.name;
+}
+consteval MetricDescriptor gauge(std::string_view name, std::string_view unit, std::string_view help) {
+  return checked({name, help, unit, MetricType::gauge});
+}
+consteval MetricDescriptor counter(std::string_view name, std::string_view unit, std::string_view help) {
+  return checked({name, help, unit, MetricType::counter});
+}
+
+// clang-format off
+// The device itself
+inline constexpr auto info = gauge("gpu_info", "", "What the device is; always 1. Join by uuid.");
+inline constexpr auto up = gauge("gpu_up", "", "1 if the device is being read, 0 if it is lost or its driver hangs.");
+inline constexpr auto suspended = gauge("gpu_suspended", "", "1 if the device sleeps (runtime power management); it is not woken to be read.");
+inline constexpr auto observed_seconds = counter("gpu_observed_seconds_total", "seconds", "Time over which the integrated counters of this tier are complete; rate(x) / rate of this is the true mean of x.");
+inline constexpr auto meter_source_info = gauge("gpu_meter_source_info", "", "Where a counter comes from: the hardware's own, or integrated by the daemon; always 1.");
+inline constexpr auto mode = gauge("gpu_mode", "", "1 for the state that holds of each mode.");
+
+// Utilisation
+inline constexpr auto utilization = gauge("gpu_utilization_ratio", "ratio", "Share of time in which at least one kernel or engine job was resident, as the driver averaged it last.");
+inline constexpr auto busy_seconds = counter("gpu_busy_seconds_total", "seconds", "Time in which at least one kernel or engine job was resident. AMD: gpu_busy_percent of the SMU, or gfx_activity.");
+inline constexpr auto engine_utilization = gauge("gpu_engine_utilization_ratio", "ratio", "Share of time in which an engine was busy.");
+inline constexpr auto engine_busy_seconds = counter("gpu_engine_busy_seconds_total", "seconds", "Time in which an engine was busy.");
+inline constexpr auto memory_controller_utilization = gauge("gpu_memory_controller_utilization_ratio", "ratio", "Share of time in which the memory controller moved data.");
+inline constexpr auto memory_controller_busy_seconds = counter("gpu_memory_controller_busy_seconds_total", "seconds", "Time in which the memory controller moved data.");
+inline constexpr auto compute_active = gauge("gpu_compute_active_ratio", "ratio", "Share of the compute units that had work.");
+inline constexpr auto compute_active_seconds = counter("gpu_compute_active_seconds_total", "seconds", "Time with work, averaged over all compute units.");
+inline constexpr auto compute_occupancy = gauge("gpu_compute_occupancy_ratio", "ratio", "Resident warps or waves against the most that fit.");
+inline constexpr auto pipe_active = gauge("gpu_pipe_active_ratio", "ratio", "Share of cycles in which a pipe was active.");
+inline constexpr auto pipe_active_seconds = counter("gpu_pipe_active_seconds_total", "seconds", "Time in which a pipe was active.");
+inline constexpr auto tensor_active = gauge("gpu_tensor_active_ratio", "ratio", "Share of cycles with tensor work of one kind; parts of gpu_pipe_active_ratio of the tensor pipe.");
+inline constexpr auto tensor_active_seconds = counter("gpu_tensor_active_seconds_total", "seconds", "Time with tensor work of one kind; parts of gpu_pipe_active_seconds_total of the tensor pipe.");
+inline constexpr auto utilization_max = gauge("gpu_utilization_max_ratio", "ratio", "Highest utilisation of the window.");
+inline constexpr auto utilization_min = gauge("gpu_utilization_min_ratio", "ratio", "Lowest utilisation of the window.");
+
+// Memory
+inline constexpr auto memory_size = gauge("gpu_memory_size_bytes", "bytes", "Size of a memory: vram, gtt (system memory mapped for the GPU), bar1.");
+inline constexpr auto memory_used = gauge("gpu_memory_used_bytes", "bytes", "Memory in use.");
+inline constexpr auto memory_free = gauge("gpu_memory_free_bytes", "bytes", "Memory not in use.");
+inline constexpr auto memory_reserved = gauge("gpu_memory_reserved_bytes", "bytes", "Memory that the driver or the firmware keeps for itself.");
+inline constexpr auto visible_memory_size = gauge("gpu_visible_memory_size_bytes", "bytes", "Part of the vram that the CPU can reach; a part of gpu_memory_size_bytes.");
+inline constexpr auto visible_memory_used = gauge("gpu_visible_memory_used_bytes", "bytes", "Part of the vram in use that the CPU can reach; a part of gpu_memory_used_bytes.");
+inline constexpr auto memory_bandwidth_utilization = gauge("gpu_memory_bandwidth_utilization_ratio", "ratio", "Memory traffic against the most the memory can do.");
+inline constexpr auto memory_read_bytes = counter("gpu_memory_read_bytes_total", "bytes", "Bytes read from the device's memory.");
+inline constexpr auto memory_written_bytes = counter("gpu_memory_written_bytes_total", "bytes", "Bytes written to the device's memory.");
+inline constexpr auto memory_transferred_bytes = counter("gpu_memory_transferred_bytes_total", "bytes", "Bytes moved from and to the device's memory, where the hardware does not tell the two apart.");
+
+// Power and energy
+inline constexpr auto power = gauge("gpu_power_watts", "watts", "Power of the board (of the package where that is all there is), as averaged by the driver where it averages.");
+inline constexpr auto power_instant = gauge("gpu_power_instant_watts", "watts", "Power of the board at the moment of reading.");
+inline constexpr auto power_rail = gauge("gpu_power_rail_watts", "watts", "Power of one rail or part of the board.");
+inline constexpr auto power_max = gauge("gpu_power_max_watts", "watts", "Highest power of the window.");
+inline constexpr auto power_min = gauge("gpu_power_min_watts", "watts", "Lowest power of the window.");
+inline constexpr auto power_limit = gauge("gpu_power_limit_watts", "watts", "Power limit: enforced now, default, and the range it can be set to.");
+inline constexpr auto energy_joules = counter("gpu_energy_joules_total", "joules", "Energy of the board; rate() is the true mean power.");
+inline constexpr auto rail_energy_joules = counter("gpu_rail_energy_joules_total", "joules", "Energy of one rail or part of the board.");
+inline constexpr auto voltage = gauge("gpu_voltage_volts", "volts", "Voltage of a rail.");
+
+// Temperature and cooling
+inline constexpr auto temperature = gauge("gpu_temperature_celsius", "celsius", "Temperature; core is what the vendor's tool calls the GPU's temperature (AMD: edge), hotspot the hottest spot (AMD: junction).");
+inline constexpr auto temperature_limit = gauge("gpu_temperature_limit_celsius", "celsius", "Temperature at which the named thing happens.");
+inline constexpr auto temperature_margin = gauge("gpu_temperature_margin_celsius", "celsius", "Lowest limit of a sensor minus its temperature, or the driver's own margin.");
+inline constexpr auto fan_speed = gauge("gpu_fan_speed_ratio", "ratio", "Fan drive against its maximum.");
+inline constexpr auto fan_rpm = gauge("gpu_fan_speed_rpm", "rpm", "Fan speed in revolutions per minute.");
+
+// Clocks and performance
+inline constexpr auto clock = gauge("gpu_clock_hertz", "hertz", "Clock frequency.");
+inline constexpr auto clock_max = gauge("gpu_clock_max_hertz", "hertz", "Highest clock frequency that can be reached.");
+inline constexpr auto performance_state = gauge("gpu_performance_state", "", "Performance state; 0 is the fastest.");
+inline constexpr auto peak_flops = gauge("gpu_peak_flops", "flops", "Dense peak compute rate by data type, from a table of data sheets or by formula.");
+inline constexpr auto peak_memory_bandwidth = gauge("gpu_peak_memory_bandwidth_bytes_per_second", "bytes_per_second", "Peak memory bandwidth.");
+
+// Throttling
+inline constexpr auto throttled = gauge("gpu_throttled", "", "1 while any reason of the cause holds the clocks down.");
+inline constexpr auto throttle_seconds = counter("gpu_throttle_seconds_total", "seconds", "Time in which any reason of the cause held the clocks down; at most 1 s per s. Idle is not throttling.");
+inline constexpr auto throttle_reason_active = gauge("gpu_throttle_reason_active", "", "1 while the reason, in the vendor's word, holds.");
+inline constexpr auto throttle_reason_seconds = counter("gpu_throttle_reason_seconds_total", "seconds", "Time in which the reason, in the vendor's word, held.");
+
+// PCI Express and other links
+inline constexpr auto pcie_link_generation = gauge("gpu_pcie_link_generation", "", "PCIe generation that the card's upstream link runs at now; it falls when idle.");
+inline constexpr auto pcie_link_lanes = gauge("gpu_pcie_link_lanes", "", "PCIe lanes that the card's upstream link runs with now.");
+inline constexpr auto pcie_link_max_generation = gauge("gpu_pcie_link_max_generation", "", "Highest PCIe generation of the link.");
+inline constexpr auto pcie_link_max_lanes = gauge("gpu_pcie_link_max_lanes", "", "Most PCIe lanes of the link.");
+inline constexpr auto pcie_received_bytes = counter("gpu_pcie_received_bytes_total", "bytes", "Bytes received over PCIe.");
+inline constexpr auto pcie_transmitted_bytes = counter("gpu_pcie_transmitted_bytes_total", "bytes", "Bytes transmitted over PCIe.");
+inline constexpr auto pcie_replays = counter("gpu_pcie_replays_total", "", "PCIe packets that were sent again.");
+inline constexpr auto pcie_errors = counter("gpu_pcie_errors_total", "", "PCIe errors.");
+inline constexpr auto interconnect_received_bytes = counter("gpu_interconnect_received_bytes_total", "bytes", "Bytes received over the links between GPUs, all links together.");
+inline constexpr auto interconnect_transmitted_bytes = counter("gpu_interconnect_transmitted_bytes_total", "bytes", "Bytes transmitted over the links between GPUs, all links together.");
+inline constexpr auto interconnect_errors = counter("gpu_interconnect_errors_total", "", "Errors of the links between GPUs, all links together.");
+inline constexpr auto interconnect_links = gauge("gpu_interconnect_links", "", "Links between GPUs that the device has.");
+inline constexpr auto interconnect_links_up = gauge("gpu_interconnect_links_up", "", "Links between GPUs that are up.");
+
+// Memory errors and events
+inline constexpr auto memory_errors = counter("gpu_memory_errors_total", "", "Memory errors since the driver was loaded.");
+inline constexpr auto memory_lifetime_errors = counter("gpu_memory_lifetime_errors_total", "", "Memory errors since the card was made.");
+inline constexpr auto retired_pages = gauge("gpu_retired_pages", "", "Memory pages taken out of use.");
+inline constexpr auto remapped_rows = gauge("gpu_remapped_rows", "", "Memory rows replaced by spare ones.");
+inline constexpr auto row_remap_pending = gauge("gpu_row_remap_pending", "", "1 if a row is replaced at the next reset.");
+inline constexpr auto row_remap_failed = gauge("gpu_row_remap_failed", "", "1 if a row could not be replaced: the card wants replacing.");
+inline constexpr auto row_remap_banks = gauge("gpu_row_remap_banks", "", "Memory banks by how many spare rows they have left.");
+inline constexpr auto xid_errors = counter("gpu_xid_errors_total", "", "Driver error events by XID code.");
+inline constexpr auto xid_last_timestamp = gauge("gpu_xid_last_timestamp_seconds", "seconds", "When the code was seen last, in Unix time.");
+inline constexpr auto events = counter("gpu_events_total", "", "Things that happened to the device.");
+inline constexpr auto recovery_action = gauge("gpu_recovery_action", "", "1 for what the driver asks for to bring the device back to health.");
+inline constexpr auto fabric_state = gauge("gpu_fabric_state", "", "1 for the state of the device's registration with the fabric manager.");
+inline constexpr auto fabric_health = gauge("gpu_fabric_health", "", "1 for the fabric's health as the device sees it.");
+inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the state of the vGPU licence.");
+// clang-format on
+
+}  // namespace gpumeter::catalog

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectors/api/clock.hpp"
+#include "collectors/api/device.hpp"
+#include "collectors/api/result.hpp"
+#include "collectors/api/sample.hpp"
+#include "collectors/api/series.hpp"
+
+namespace gpumeter {
+
+/// How often a row is read. Intervals are the config's (`sampling`); `once` is the first pass after each
+/// attach, for what does not change while a driver is loaded.
+enum class Tier : std::uint8_t { fast, normal, slow, once };
+inline constexpr std::array kTiers = {Tier::fast, Tier::normal, Tier::slow, Tier::once};
+
+constexpr std::string_view to_string(Tier tier) noexcept {
+  constexpr std::string_view kNames[] = {"fast", "normal", "slow", "once"};
+  return kNames[static_cast<std::size_t>(tier)];
+}
+
+/// Lets a long pass step aside: the lane says when something more urgent is due. Lane thread.
+class YieldCheck {
+ public:
+  virtual ~YieldCheck() = default;
+  virtual bool should_yield() const noexcept = 0;
+};
+
+/// One run over the rows of one tier, as the lane sees it.
+struct Pass {
+  Tier tier;
+  Nanoseconds now;  ///< CLOCK_MONOTONIC at its start
+  /// Observed time since this tier's last pass; zero for the first pass and after a gap (missed deadline,
+  /// suspend, lost device): then there is nothing to integrate over.
+  Nanoseconds elapsed;
+  const YieldCheck* yield = nullptr;  ///< null: run to the end
+};
+
+enum class PassOutcome : std::uint8_t {
+  complete,
+  interrupted,  ///< stepped aside; the same pass goes on at the next call with this tier
+  asleep,       ///< complete, but the device sleeps and was left alone: nothing was observed
+  gone,         ///< the device is not there any more: rediscover it
+};
+
+/// A device as one collector reads it. Owned and called by one lane thread only; every call may block in
+/// the driver, none throws.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  /// Opens what the device is read from and fixes which series it has. Called before the first pass and
+  /// again when the device came back after a loss, with what discovery says of it now. Counters go on
+  /// from where they were.
+  virtual Result<Done> attach(const DeviceInfo& info) = 0;
+
+  /// The series, by slot. Valid from attach() to the next one.
+  virtual std::span<const SeriesSpec> series() const = 0;
+
+  /// Reads the rows of `pass.tier` into their slots. No allocation, no string, no log.
+  virtual PassOutcome sample(const Pass& pass, SampleSink& sink) noexcept = 0;
+};
+
+/// What a discovery found. `notes` are for the log, once each: why a device cannot be read, and what
+/// would help.
+struct Discovery {
+  std::vector<DeviceInfo> devices;
+  std::vector<std::string> notes;
+};
+
+/// All devices of one kind of driver. discover() runs on the collector's discovery thread: at the start,
+/// every 60 s, after a loss and on hot plug; it may block. device() is cheap and does not touch hardware.
+class Collector {
+ public:
+  virtual ~Collector() = default;
+
+  /// An Error means that the collector as a whole does not work (gpumeter_collector_up 0). A machine
+  /// without such a device is no error.
+  virtual Result<Discovery> discover() = 0;
+
+  virtual std::unique_ptr<Device> device(const DeviceInfo& info) = 0;
+};
+
+/// One row of a collector's table, for `--print-metrics` and docs/metrics.md.
+struct RowDoc {
+  const MetricDescriptor* family;
+  LabelSet labels;
+  std::string_view source;  ///< file, call or field it comes from
+  Tier tier;
+  const MetricDescriptor* counter;  ///< that is integrated from it, or null
+};
+
+/// What a collector gets to work with; roots and time are parameters, so that tests can give their own.
+struct CollectorContext {
+  std::string sysfs_root;   ///< "/sys"
+  std::string procfs_root;  ///< "/proc"
+  const Clock* clock;
+  std::map<std::string, std::vector<std::string>>
+      options;  ///< its own config keys, checked against its schema
+};
+
+/// A key of `collectors.<name>` beside `enabled`.
+struct CollectorOption {
+  enum class Kind : std::uint8_t { text, integer, number, duration, list };
+  std::string_view name;
+  Kind kind;
+  std::string_view fallback;  ///< default, as it would be written in the file
+  std::string_view help;
+};
+
+/// A plugin: one row of the table in collectors/builtin.cpp. One word names its folder, its config key,
+/// its flag and its label value.
+struct CollectorEntry {
+  std::string_view name;
+  bool enabled_by_default;
+  int max_parallel;  ///< lanes inside its driver at the same time; 0: no limit
+  std::span<const CollectorOption> options;
+  std::span<const RowDoc> (*metrics)();
+  Result<std::unique_ptr<Collector>> (*open)(const CollectorContext&);
+};
+
+}  // namespace gpumeter

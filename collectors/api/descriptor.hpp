@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace gpumeter {
+
+enum class MetricType : std::uint8_t { gauge, counter };
+
+/// One metric family. constexpr with static storage; its address is its identity, so page, docs,
+/// dashboards and alert checks all read the one list in catalog.hpp.
+struct MetricDescriptor {
+  std::string_view name;  ///< as exported; counters with their `_total`
+  std::string_view help;  ///< one sentence or more, closed by a full stop
+  std::string_view unit;  ///< base unit and suffix of the name ("seconds"), empty where there is none
+  MetricType type;
+};
+
+/// The naming rules that promtool and OpenMetrics parsers hold a family to.
+constexpr bool is_valid(const MetricDescriptor& metric) noexcept {
+  std::string_view stem = metric.name;
+  const bool total = stem.ends_with("_total");
+  if (total) stem.remove_suffix(6);
+  for (const char c : metric.name) {
+    if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_')) return false;
+  }
+  const bool unit_is_suffix =
+      metric.unit.empty() || (stem.ends_with(metric.unit) && stem.size() > metric.unit.size() + 1 &&
+                              stem[stem.size() - metric.unit.size() - 1] == '_');
+  return !stem.empty() && total == (metric.type == MetricType::counter) && unit_is_suffix &&
+         metric.help.ends_with('.');
+}
+
+}  // namespace gpumeter

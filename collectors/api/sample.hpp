@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace gpumeter {
+
+/// How a read ended. Absent is a status, never 0 or NaN.
+enum class ReadStatus : std::uint8_t {
+  ok,
+  unsupported,   ///< this device never had it; retried rarely
+  gone,          ///< the device is not there any more
+  timeout,       ///< the driver gave up
+  denied,        ///< no permission
+  failed,        ///< any other error
+  out_of_range,  ///< the driver gave a number that cannot be
+};
+inline constexpr std::size_t kReadStatusCount = 7;
+
+/// The label value of gpumeter_read_errors_total{status}.
+constexpr std::string_view to_string(ReadStatus status) noexcept {
+  constexpr std::string_view kNames[kReadStatusCount] = {"ok",     "unsupported", "gone",        "timeout",
+                                                         "denied", "failed",      "out_of_range"};
+  return kNames[static_cast<std::size_t>(status)];
+}
+
+struct Sample {
+  double value;
+  ReadStatus status;
+
+  static constexpr Sample of(double value) noexcept { return {value, ReadStatus::ok}; }
+  static constexpr Sample miss(ReadStatus why) noexcept { return {0, why}; }
+};
+
+using ReadErrors = std::array<std::uint64_t, kReadStatusCount>;
+
+/// One device's slots: a view on its frame. One writer, the device's lane. Never allocates.
+class SampleSink {
+ public:
+  SampleSink(std::span<double> values, std::span<ReadStatus> statuses) noexcept
+      : values_(values), statuses_(statuses) {}
+
+  void set(std::size_t slot, double value) noexcept {
+    values_[slot] = value;
+    statuses_[slot] = ReadStatus::ok;
+  }
+  void miss(std::size_t slot, ReadStatus why) noexcept { statuses_[slot] = why; }
+
+  /// Counts one failed read, which may have cost several slots or, for a counter, none yet.
+  void count_error(ReadStatus why) noexcept { ++errors_[static_cast<std::size_t>(why)]; }
+  const ReadErrors& errors() const noexcept { return errors_; }
+
+ private:
+  std::span<double> values_;
+  std::span<ReadStatus> statuses_;
+  ReadErrors errors_{};
+};
+
+}  // namespace gpumeter

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectors/api/descriptor.hpp"
+
+namespace gpumeter {
+
+struct Label {
+  std::string name;
+  std::string value;  ///< unescaped; any bytes, the exporter makes them valid UTF-8
+};
+
+/// One time series: a family and the labels it has beside the device's own. Its position in the list it
+/// comes in is its slot in the device's frame.
+struct SeriesSpec {
+  const MetricDescriptor* family;
+  std::vector<Label> labels;
+};
+
+/// Label pairs of a row in a constexpr table; unused places stay empty.
+struct LabelSet {
+  struct Pair {
+    std::string_view name, value;
+  };
+  std::array<Pair, 2> pairs{};
+
+  constexpr LabelSet() = default;
+  constexpr LabelSet(std::string_view name, std::string_view value) : pairs{{{name, value}, {}}} {}
+  constexpr LabelSet(std::string_view name, std::string_view value, std::string_view name2,
+                     std::string_view value2)
+      : pairs{{{name, value}, {name2, value2}}} {}
+
+  constexpr bool operator==(const LabelSet& other) const noexcept {
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      if (pairs[i].name != other.pairs[i].name || pairs[i].value != other.pairs[i].value) return false;
+    }
+    return true;
+  }
+  std::vector<Label> labels() const {
+    std::vector<Label> result;
+    for (const Pair& pair : pairs) {
+      if (!pair.name.empty()) result.push_back({std::string(pair.name), std::string(pair.value)});
+    }
+    return result;
+  }
+};
+
+}  // namespace gpumeter

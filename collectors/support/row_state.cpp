@@ -1,0 +1,116 @@
+#include "collectors/support/row_state.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace gpumeter {
+namespace {
+
+// A counter survives short trouble; a gauge would lie (metrics.md, rule 9).
+constexpr int kCounterFailures = 3;
+
+// A first poll that answers "not supported" was seen to be wrong later (ROCm device-metrics-exporter 1.5.0,
+// MI350X), so nothing is given up for good.
+constexpr auto kRetryUnsupported = std::chrono::minutes(5);
+
+// gpu_energy_joules_total -> energy
+std::string quantity_of(const MetricDescriptor& counter) {
+  std::string_view name = counter.name;
+  name.remove_prefix(std::string_view("gpu_").size());
+  name.remove_suffix(std::string_view("_total").size());
+  if (!counter.unit.empty()) name.remove_suffix(counter.unit.size() + 1);
+  return std::string(name);
+}
+
+}  // namespace
+
+std::size_t SeriesPlan::add(const MetricDescriptor& family, const LabelSet& labels) {
+  series_.push_back({&family, labels.labels()});
+  return series_.size() - 1;
+}
+
+void SeriesPlan::add_source(const MetricDescriptor& counter, std::string_view source) {
+  std::string quantity = quantity_of(counter);
+  const auto same = [&](const Source& known) { return known.quantity == quantity; };
+  if (std::none_of(sources_.begin(), sources_.end(), same)) sources_.push_back({std::move(quantity), source});
+}
+
+std::vector<SeriesSpec> SeriesPlan::take(SourceSlots& sources) {
+  sources.assign(series_.size(), sources_.size());
+  for (Source& source : sources_) {
+    series_.push_back({&catalog::meter_source_info,
+                       {{"quantity", std::move(source.quantity)}, {"source", std::string(source.source)}}});
+  }
+  return std::move(series_);
+}
+
+void RowState::plan(const MetricDescriptor& family, const LabelSet& labels, const Derived& derived,
+                    SeriesPlan& plan) {
+  slots_ = {plan.add(family, labels), {}, {}, {}};
+  is_counter_ = family.type == MetricType::counter;
+  next_try_ = Nanoseconds{0};
+  if (is_counter_) plan.add_source(family, "hardware");
+  if (derived.counter != nullptr) {
+    slots_.counter = plan.add(*derived.counter, labels);
+    plan.add_source(*derived.counter, "integrated");
+  }
+  if (derived.max == nullptr) return;
+  const LabelSet window("window", "1m");
+  slots_.max = plan.add(*derived.max, window);
+  slots_.min = plan.add(*derived.min, window);
+  if (!extremes_) extremes_ = std::make_unique<RollingExtremes>();
+}
+
+void RowState::take(const Pass& pass, Sample raw, const RowFacts& row, SampleSink& sink) noexcept {
+  if (raw.status == ReadStatus::unsupported) next_try_ = pass.now + kRetryUnsupported;
+  if (raw.status != ReadStatus::ok) return refuse(raw.status, sink);
+  if (row.traits->zero_is_unknown && raw.value == 0) return refuse(ReadStatus::unsupported, sink);
+  const double value = raw.value * row.scale;
+  const bool in_range = value >= row.traits->min && value <= row.traits->max;  // false for NaN too
+  if (!in_range) return refuse(ReadStatus::out_of_range, sink);
+  accept(pass, raw.value, row, sink);
+}
+
+void RowState::accept(const Pass& pass, double raw, const RowFacts& row, SampleSink& sink) noexcept {
+  failures_ = 0;
+  if (is_counter_) {
+    hardware_.advance(raw, row.traits->counter_bits);
+    return sink.set(slots_.value, hardware_.total() * row.scale);
+  }
+  const double value = raw * row.scale;
+  sink.set(slots_.value, value);
+  if (slots_.counter) {
+    integral_.advance(row.how, value, to_seconds(pass.elapsed));
+    sink.set(*slots_.counter, integral_.total());
+  }
+  if (extremes_ && slots_.max) {
+    extremes_->add(pass.now, value);
+    sink.set(*slots_.max, extremes_->max());
+    sink.set(*slots_.min, extremes_->min());
+  }
+}
+
+void RowState::refuse(ReadStatus why, SampleSink& sink) noexcept {
+  if (why != ReadStatus::unsupported) sink.count_error(why);
+  integral_.miss();
+  miss_gauges(why, sink);
+  if (++failures_ >= kCounterFailures) miss_counters(why, sink);
+}
+
+void RowState::rest(SampleSink& sink) noexcept {
+  integral_.miss();
+  miss_gauges(ReadStatus::unsupported, sink);
+}
+
+void RowState::miss_gauges(ReadStatus why, SampleSink& sink) noexcept {
+  if (!is_counter_) sink.miss(slots_.value, why);
+  if (slots_.max) sink.miss(*slots_.max, why);
+  if (slots_.min) sink.miss(*slots_.min, why);
+}
+
+void RowState::miss_counters(ReadStatus why, SampleSink& sink) noexcept {
+  if (is_counter_) sink.miss(slots_.value, why);
+  if (slots_.counter) sink.miss(*slots_.counter, why);
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "collectors/support/metric_row.hpp"
+#include "collectors/support/rolling_extremes.hpp"
+
+namespace gpumeter {
+
+class SourceSlots;
+
+/// Collects the series of a device while its rows are bound.
+class SeriesPlan {
+ public:
+  /// The slot of the new series.
+  std::size_t add(const MetricDescriptor& family, const LabelSet& labels);
+
+  /// Notes where a counter comes from: source is "hardware" or "integrated".
+  void add_source(const MetricDescriptor& counter, std::string_view source);
+
+  /// Ends the plan: adds gpu_meter_source_info, one series per quantity.
+  std::vector<SeriesSpec> take(SourceSlots& sources);
+
+ private:
+  struct Source {
+    std::string quantity;
+    std::string_view source;
+  };
+  std::vector<SeriesSpec> series_;
+  std::vector<Source> sources_;
+};
+
+/// The slots of gpu_meter_source_info, constant while a device is attached.
+class SourceSlots {
+ public:
+  void assign(std::size_t first, std::size_t count) {
+    first_ = first;
+    count_ = count;
+  }
+  void export_to(SampleSink& sink) const noexcept {
+    for (std::size_t i = 0; i < count_; ++i) sink.set(first_ + i, 1);
+  }
+
+ private:
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+};
+
+/// What one row of a table remembers about one device: its slots, its integral, its failures. Outlives a
+/// loss of the device, so that counters go on. Lane thread.
+class RowState {
+ public:
+  /// What take() needs to know of the row.
+  struct RowFacts {
+    Integration how;
+    double scale;
+    const Traits* traits;
+  };
+
+  void plan(const MetricDescriptor& family, const LabelSet& labels, const Derived& derived, SeriesPlan& plan);
+
+  /// False while a row that the device does not support waits for its next try.
+  bool due(Nanoseconds now) const noexcept { return now >= next_try_; }
+
+  /// A read has ended; `raw` is in the source's unit.
+  void take(const Pass& pass, Sample raw, const RowFacts& row, SampleSink& sink) noexcept;
+
+  /// The device sleeps: gauges leave, counters stay where they are.
+  void rest(SampleSink& sink) noexcept;
+
+ private:
+  void accept(const Pass& pass, double raw, const RowFacts& row, SampleSink& sink) noexcept;
+  void refuse(ReadStatus why, SampleSink& sink) noexcept;
+  void miss_gauges(ReadStatus why, SampleSink& sink) noexcept;
+  void miss_counters(ReadStatus why, SampleSink& sink) noexcept;
+
+  struct Slots {
+    std::size_t value = 0;
+    std::optional<std::size_t> counter, max, min;
+  } slots_;
+  bool is_counter_ = false;  // the row's own family
+  Integral integral_;
+  HardwareCounter hardware_;
+  std::unique_ptr<RollingExtremes> extremes_;
+  int failures_ = 0;  // passes in a row
+  Nanoseconds next_try_{0};
+};
+
+}  // namespace gpumeter

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Captures of real cards: what another program read from the same files must be what the page says.
+
+Finds its cases by what lies in $GPUMETER_CAPTURES/amd (default ../shared/captures): a folder with a cardN and an
+expected.json each. Every card alone, then all of them in one machine. A value that expected.json gives is on the
+page; where it gives none, there is no series.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "e2e"))
+from harness import ROOT, Page, run, text_page  # noqa: E402
+
+CAPTURES = Path(os.environ.get("GPUMETER_CAPTURES") or ROOT.parent / "shared/captures").resolve()
+MAKE_SYSROOT = CAPTURES.parent / "tools/make-sysroot"
+SKIPPED = 77
+SENSORS = {"edge": "core", "junction": "hotspot", "mem": "memory", "1": "core"}  # "1": no label, radeon has one sensor
+GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}  # GT/s, PCI Express base specification
+CAPS = {"cap_current": "enforced", "cap_default": "default", "cap_min": "min", "cap_max": "max"}
+# Families whose series are held against the expectation as a whole set: series -> labels that name it.
+COMPARED = {
+    "gpu_temperature_celsius": ["sensor"],
+    "gpu_temperature_limit_celsius": ["sensor", "limit"],
+    "gpu_power_watts": [],
+    "gpu_power_limit_watts": ["limit"],
+    "gpu_utilization_ratio": [],
+    "gpu_memory_size_bytes": ["memory"],
+    "gpu_memory_used_bytes": ["memory"],
+    "gpu_clock_hertz": ["clock"],
+    "gpu_fan_speed_rpm": ["fan"],
+    "gpu_fan_speed_ratio": ["fan"],
+    "gpu_voltage_volts": ["rail"],
+    "gpu_pcie_link_generation": [],
+    "gpu_pcie_link_lanes": [],
+    "gpu_pcie_link_max_generation": [],
+    "gpu_pcie_link_max_lanes": [],
+}
+# What expected.json does not speak of, so that a series of it is no invention.
+UNTOLD = {("gpu_temperature_limit_celsius", "emergency"), ("gpu_memory_size_bytes", "gtt"),
+          ("gpu_memory_used_bytes", "gtt")}
+# The smallest step of expected.json's own number, where it rounds: whole MHz, 1 of 255 of a fan's duty.
+TOLERANCES = {"gpu_clock_hertz": 1e6, "gpu_fan_speed_ratio": 1 / 255}
+
+
+def cards() -> list[Path]:
+    found = CAPTURES.glob("amd/*/expected.json") if MAKE_SYSROOT.exists() else []
+    return sorted(path.parent for path in found)
+
+
+def blob_version(card: Path) -> tuple[int, int] | None:
+    """(format, content) of the card's gpu_metrics: bytes 2 and 3 of its header."""
+    for blob in card.glob("card*/device/gpu_metrics"):
+        header = blob.read_bytes()[:4]
+        return (header[2], header[3]) if len(header) == 4 else None
+    return None
+
+
+class Expectation(dict):
+    """(family, label values...) -> value in base units, from one expected.json."""
+
+    def __init__(self, card: Path):
+        super().__init__()
+        told = json.loads((card / "expected.json").read_text())
+        self.stats, self.link = told["stats"], told["info"].get("link_info", {})
+        self.decodes_blob = blob_version(card) == (1, 3)
+        for part in (self.temperatures, self.power, self.memory, self.clocks, self.fan, self.voltage, self.pcie):
+            part()
+
+    def expect(self, value: float | None, scale: float, *where: str) -> None:
+        if value is not None:
+            self[where] = value * scale
+
+    def temperatures(self) -> None:
+        for name, sensor in self.stats["temps"].items():
+            if sensor["display_only"] and not self.decodes_blob:
+                continue  # of gpu_metrics versions that are not read yet
+            label = SENSORS.get(name, name)
+            self.expect(sensor["current"], 1, "gpu_temperature_celsius", label)
+            self.expect(sensor["crit"], 1, "gpu_temperature_limit_celsius", label, "critical")
+
+    def power(self) -> None:
+        power = self.stats["power"]
+        self.expect(power.get("average", power.get("current")), 1, "gpu_power_watts")
+        for cap, limit in CAPS.items():
+            self.expect(power.get(cap), 1, "gpu_power_limit_watts", limit)
+
+    def memory(self) -> None:
+        self.expect(self.stats.get("busy_percent"), 0.01, "gpu_utilization_ratio")
+        self.expect(self.stats["vram"].get("total"), 1, "gpu_memory_size_bytes", "vram")
+        self.expect(self.stats["vram"].get("used"), 1, "gpu_memory_used_bytes", "vram")
+
+    def clocks(self) -> None:
+        clocks = self.stats["clockspeed"]
+        self.expect(clocks.get("gpu_clockspeed"), 1e6, "gpu_clock_hertz", "graphics")
+        self.expect(clocks.get("vram_clockspeed"), 1e6, "gpu_clock_hertz", "memory")
+        if self.decodes_blob:
+            self.expect(clocks["sensors"].get("SOCCLK"), 1e6, "gpu_clock_hertz", "soc")
+            self.expect(clocks["sensors"].get("VCLK"), 1e6, "gpu_clock_hertz", "video")
+
+    def fan(self) -> None:
+        fan = self.stats["fan"]
+        self.expect(fan.get("speed_current"), 1, "gpu_fan_speed_rpm", "0")
+        if fan.get("pwm_max"):
+            self.expect(fan.get("pwm_current"), 1 / fan["pwm_max"], "gpu_fan_speed_ratio", "0")
+
+    def voltage(self) -> None:
+        voltage = self.stats["voltage"]
+        self.expect(voltage.get("gpu"), 1e-3, "gpu_voltage_volts", "gfx")
+        self.expect(voltage["sensors"].get("northbridge"), 1e-3, "gpu_voltage_volts", "soc")
+        if self.decodes_blob:
+            for name, rail in (("soc", "soc"), ("mem", "memory")):
+                self.expect(voltage["sensors"].get(name), 1e-3, "gpu_voltage_volts", rail)
+
+    def pcie(self) -> None:
+        for told, family in (("current", "gpu_pcie_link"), ("max", "gpu_pcie_link_max")):
+            speed = re.match(r"[\d.]+", self.link.get(f"{told}_speed") or "")
+            self.expect(GENERATIONS[float(speed[0])] if speed else None, 1, f"{family}_generation")
+            width = self.link.get(f"{told}_width")
+            self.expect(int(width) if width else None, 1, f"{family}_lanes")
+
+
+def measured(page: Page, gpu: str) -> dict[tuple, float]:
+    """The same shape, from the page."""
+    return {(family, *(dict(labels)[name] for name in names)): value
+            for family, names in COMPARED.items() for (_, labels), value in page.of(family, gpu=gpu).items()}
+
+
+def differences(expected: Expectation, found: dict[tuple, float]) -> list[str]:
+    wrong = []
+    for where, value in expected.items():
+        tolerance = TOLERANCES.get(where[0], 1e-9 * max(1, abs(value)))
+        if where not in found:
+            wrong.append(f"{where} is not on the page, expected {value}")
+        elif abs(found[where] - value) > tolerance:
+            wrong.append(f"{where} is {found[where]}, expected {value}")
+    extra = [w for w in found if w not in expected and (w[0], w[-1]) not in UNTOLD]
+    return wrong + [f"{where} is on the page with {found[where]}, the capture gives none" for where in extra]
+
+
+class CapturesTest(unittest.TestCase):
+    def page_of(self, *captures: Path) -> tuple[Page, dict[Path, str]]:
+        """The page of a machine with these cards, and the `gpu` label that each got, found by its PCI address."""
+        with tempfile.TemporaryDirectory(prefix="gpumeter-test-") as folder:
+            root = subprocess.run([MAKE_SYSROOT, f"{folder}/machine", *captures], capture_output=True, text=True,
+                                  check=True).stdout.strip()
+            said = run("--once=0", f"--path.sysfs={root}", f"--path.state={folder}", f"--path.procfs={folder}")
+            self.assertEqual(said.returncode, 0, said.stderr)
+            addresses = {(Path(root, "class/drm", f"card{i}").resolve().parent.parent.name): card
+                         for i, card in enumerate(captures)}
+        page = text_page(said.stdout)
+        gpus = {addresses[dict(k[1])["pci_address"]]: dict(k[1])["gpu"] for k in page.of("gpu_info")}
+        self.assertEqual(set(gpus), set(captures))
+        return page, gpus
+
+    def assert_reads(self, page: Page, gpus: dict[Path, str]) -> int:
+        compared = 0
+        for card, gpu in gpus.items():
+            with self.subTest(card=card.name):
+                expected = Expectation(card)
+                self.assertGreater(len(expected), 0)
+                self.assertEqual(page.one("gpu_up", gpu=gpu), 1)
+                self.assertEqual("\n".join(differences(expected, measured(page, gpu))), "")
+                compared += len(expected)
+        return compared
+
+    def test_each_card_alone(self):
+        compared = sum(self.assert_reads(*self.page_of(card)) for card in cards())
+        print(f"{compared} values of {len(cards())} cards")
+
+    def test_all_cards_in_one_machine(self):
+        page, gpus = self.page_of(*cards())
+        self.assertEqual(sorted(gpus.values(), key=int), [str(i) for i in range(len(cards()))])
+        self.assert_reads(page, gpus)
+
+
+if __name__ == "__main__":
+    if not cards():
+        print(f"skipped: no captures in {CAPTURES}/amd (GPUMETER_CAPTURES names another folder)")
+        sys.exit(SKIPPED)
+    unittest.main(verbosity=2)

@@ -1,0 +1,194 @@
+"""Runs the built daemon for a test: starts it on a free port, waits until it is ready, fetches, parses, stops.
+
+The binary is $GPUMETER_BINARY (ctest sets it to what it just built), else build/release/gpumeter.
+"""
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics_strictly
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
+TEXT = "text/plain;version=0.0.4"
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+START_SECONDS = 60  # generous: a sanitizer's build on a busy machine
+
+
+def free_port(family: int = socket.AF_INET) -> int:
+    with socket.socket(family) as probe:
+        probe.bind(("localhost" if family == socket.AF_INET else "::1", 0))
+        return probe.getsockname()[1]
+
+
+def run(*arguments: str, timeout: float = START_SECONDS, env: dict | None = None) -> subprocess.CompletedProcess:
+    """The binary run to its end: version, checks, --once."""
+    return subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=timeout,
+                          env={**os.environ, **(env or {})})
+
+
+def wait_until(true, what: str, seconds: float = START_SECONDS, every: float = 0.05):
+    """What `true()` gives as soon as it is not false or None; an AssertionError with `what` where that never comes."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = true()
+        if found:
+            return found
+        time.sleep(every)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+@dataclass
+class Response:
+    status: int
+    headers: list[tuple[str, str]]  # as sent, in order, names as spelled
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        found = [value for key, value in self.headers if key.lower() == name.lower()]
+        assert len(found) <= 1, f"{name} is there {len(found)} times"
+        return found[0] if found else None
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+def fetch(port: int, path: str, headers: dict | None = None, method: str = "GET", body: bytes | None = None,
+          host: str = "127.0.0.1", timeout: float = 30) -> Response:
+    """One request on a connection of its own. Timeouts and refusals are OSErrors."""
+    connection = http.client.HTTPConnection(host, port, timeout=timeout)
+    try:
+        connection.request(method, path, body=body, headers=headers or {})
+        response = connection.getresponse()
+        return Response(response.status, response.getheaders(), response.read())
+    finally:
+        connection.close()
+
+
+Key = tuple[str, tuple[tuple[str, str], ...]]
+
+
+def key(name: str, **labels: str) -> Key:
+    return name, tuple(sorted(labels.items()))
+
+
+class Page(dict):
+    """Samples by key(name, labels). `types` holds the type of each family, as the format names it."""
+
+    def __init__(self, families):
+        super().__init__()
+        self.types = {}
+        for family in families:
+            self.types[family.name] = family.type
+            for sample in family.samples:
+                where = key(sample.name, **sample.labels)
+                assert where not in self, f"the series {where} is on the page twice"
+                self[where] = sample.value
+
+    def of(self, name: str, **labels: str) -> "dict[Key, float]":
+        """The samples of `name` that have at least these labels."""
+        return {k: v for k, v in self.items() if k[0] == name and set(labels.items()) <= set(k[1])}
+
+    def one(self, name: str, **labels: str) -> float | None:
+        """The value of the only such sample; None where there is none."""
+        found = list(self.of(name, **labels).values())
+        assert len(found) <= 1, f"{name}{labels}: {len(found)} series"
+        return found[0] if found else None
+
+    def counters(self) -> "dict[Key, float]":
+        return {k: v for k, v in self.items() if k[0].endswith("_total")}
+
+
+def text_page(text: str) -> Page:
+    return Page(parse_text(text))
+
+
+def openmetrics_page(text: str) -> Page:
+    return Page(parse_openmetrics_strictly(text))
+
+
+def promtool_findings(text: str) -> str:
+    """What `promtool check metrics` says of a page of text 0.0.4; empty where it is content."""
+    said = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
+    return (said.stdout + said.stderr).strip() if said.returncode else ""
+
+
+class Daemon:
+    """A running gpumeter; a context manager that leaves no process behind."""
+
+    def __init__(self, *arguments: str, env: dict | None = None, port: int | None = None, wait: bool = True,
+                 pass_fds=(), state: str | None = None):
+        self.port = port or free_port()
+        self.folder = tempfile.TemporaryDirectory(prefix="gpumeter-test-")
+        self.log_path = Path(self.folder.name, "log")
+        defaults = []
+        if not any(a.startswith(("--web.listen-address", "--web.systemd-socket")) for a in arguments):
+            defaults.append(f"--web.listen-address=127.0.0.1:{self.port}")
+        defaults.append(f"--path.state={state or self.folder.name}")
+        if not any(a.startswith("--config.file") for a in arguments):
+            config = Path(self.folder.name, "empty.yaml")
+            config.touch()
+            defaults.append(f"--config.file={config}")
+        self.started = time.monotonic()
+        with self.log_path.open("wb") as log:
+            self.process = subprocess.Popen([BINARY, *defaults, *arguments], stdout=log, stderr=log, pass_fds=pass_fds,
+                                            env={**os.environ, **(env or {})})
+        if wait:
+            try:
+                self.wait_ready()
+            except BaseException:
+                self.__exit__()
+                raise
+
+    def __enter__(self) -> "Daemon":
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.folder.cleanup()
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace")
+
+    def wait_ready(self) -> None:
+        def ready() -> bool:
+            assert self.process.poll() is None, f"the daemon ended with {self.process.returncode}:\n{self.log}"
+            try:
+                return self.fetch("/-/ready").status == 200
+            except OSError:
+                return False
+
+        try:
+            wait_until(ready, "/-/ready answers 200")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.log}") from None
+
+    def fetch(self, path: str, *arguments, **named) -> Response:
+        return fetch(self.port, path, *arguments, **named)
+
+    def page(self, query: str = "") -> Page:
+        """The page as a current Prometheus asks for it: OpenMetrics, strictly parsed."""
+        response = self.fetch("/metrics" + query, {"Accept": OPENMETRICS})
+        assert response.status == 200, f"{response.status}: {response.text}"
+        return openmetrics_page(response.text)
+
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def stop(self, number: int = signal.SIGTERM, timeout: float = 30) -> tuple[int, float]:
+        """Exit status and seconds it took."""
+        asked = time.monotonic()
+        self.process.send_signal(number)
+        self.process.wait(timeout)
+        return self.process.returncode, time.monotonic() - asked

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""The layer order of the folders, held to by reading every #include. Lower never includes higher, siblings never
+include each other, and a heavy header is seen by two .cpp files at the most and by no header."""
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MAY_INCLUDE = {  # folder -> the project's folders it may include beside itself
+    "collectors/api": [],
+    "collectors/support": ["collectors/api"],
+    "collectors/*": ["collectors/api", "collectors/support"],  # a vendor
+    "collectors": ["collectors/api", "collectors/*"],  # the table of vendors
+    "exporter": ["collectors/api"],
+    "config": [],
+    "systemd": [],
+    "daemon": ["collectors", "collectors/api", "collectors/support", "exporter", "config", "systemd"],
+}
+HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
+
+
+def layer(path: str) -> str:
+    folder = path.rpartition("/")[0]
+    return folder if folder in MAY_INCLUDE else "collectors/*" if folder.startswith("collectors/") else folder
+
+
+def main() -> int:
+    wrong, heavy = [], defaultdict(set)
+    files = [f for top in ("collectors", "exporter", "config", "systemd", "daemon") for f in (ROOT / top).rglob("*.[ch]pp")]
+    for file in files:
+        name = file.relative_to(ROOT).as_posix()
+        for target in re.findall(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', file.read_text(), re.M):
+            sibling = layer(name) == layer(target) and name.rpartition("/")[0] != target.rpartition("/")[0]
+            if (ROOT / target).exists() and (sibling or layer(target) not in [layer(name), *MAY_INCLUDE[layer(name)]]):
+                wrong.append(f"{name} includes {target}: {layer(name)} may include only {MAY_INCLUDE[layer(name)]}")
+            for library in (h for h in HEAVY if target.startswith(h)):
+                heavy[library].add(name)
+    for library, names in heavy.items():
+        wrong += [f"{name} is a header and includes {library}" for name in names if name.endswith(".hpp")]
+        if len(names) > 2:
+            wrong.append(f"{library} is included by {len(names)} files, two at the most: {sorted(names)}")
+    print("\n".join(wrong) or f"{len(files)} files keep the layer order")
+    return 1 if wrong or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

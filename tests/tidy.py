@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""clang-tidy over the product's own files, in parallel, each judged once per content.
+
+usage: tidy.py BUILD_FOLDER [JOBS]        (BUILD_FOLDER holds clang's compile_commands.json)
+
+A file that passed is remembered by the content of everything of the project it includes, of .clang-tidy and
+of clang-tidy's version, in build/tidy-cache; it is not read again until one of these changes.
+"""
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / "build" / "tidy-cache"
+FOLDERS = ("collectors", "config", "daemon", "exporter", "systemd")
+TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-16")
+
+
+def dependencies(entry: dict) -> list[str]:
+    """The file and the project's headers it includes, as the compiler finds them."""
+    command = shlex.split(entry["command"])
+    output = command.index("-o")
+    found = subprocess.run(command[:output] + command[output + 2:] + ["-MM", "-MT", "x"],
+                           cwd=entry["directory"], capture_output=True, text=True, check=True).stdout
+    return sorted(found.replace("\\\n", " ").split()[1:])
+
+
+def fingerprint(entry: dict, salt: bytes) -> str:
+    digest = hashlib.sha256(salt + entry["command"].encode())
+    for path in dependencies(entry):
+        digest.update(Path(entry["directory"], path).read_bytes())
+    return digest.hexdigest()
+
+
+def check(entry: dict, build: str, salt: bytes) -> tuple[str, str]:
+    """('', '') where the file is clean, else its path and what clang-tidy said."""
+    try:
+        passed = CACHE / fingerprint(entry, salt)
+    except subprocess.CalledProcessError as error:
+        return entry["file"], error.stderr
+    if passed.exists():
+        return "", ""
+    said = subprocess.run([TIDY, "--quiet", "-p", build, entry["file"]], capture_output=True, text=True)
+    if said.returncode == 0:
+        passed.touch()
+        return "", ""
+    return entry["file"], said.stdout or said.stderr
+
+
+def main() -> int:
+    build, jobs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count()
+    entries = [entry for entry in json.loads(Path(build, "compile_commands.json").read_text())
+               if Path(entry["file"]).relative_to(ROOT).parts[0] in FOLDERS]
+    version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
+    salt = version + (ROOT / ".clang-tidy").read_bytes()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(jobs) as pool:
+        results = list(pool.map(lambda entry: check(entry, build, salt), entries))
+    findings = [said for path, said in results if path]
+    print("\n".join(findings), end="")
+    print(f"clang-tidy: {len(entries)} files, {len(findings)} with findings")
+    return 1 if findings or not entries else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -24,9 +24,10 @@ class Error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}  // NOLINT(google-explicit-constructor): `return value;`
-  Result(Error error)
-      : state_(std::move(error)) {}  // NOLINT(google-explicit-constructor): `return Error(..);`
+  // NOLINTBEGIN(google-explicit-constructor): `return value;` and `return Error(..);` are the point.
+  Result(T value) : state_(std::move(value)) {}
+  Result(Error error) : state_(std::move(error)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   explicit operator bool() const noexcept { return std::holds_alternative<T>(state_); }
   T& operator*() & { return std::get<T>(state_); }

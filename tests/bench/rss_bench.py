@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Resident memory: of 8 simulated GPUs, of about 35 000 series, and whether it stays flat over many scrapes and cycles.
+
+BENCH_FULL=1: 10^5 scrapes and 10^4 cycles, else a tenth of each.
+"""
+import http.client
+import math
+import tempfile
+import time
+from pathlib import Path
+
+from bench import FULL, OPENMETRICS, Daemon, resident_mib, series_count, table, wait_until
+
+SCRAPES = 100_000 if FULL else 10_000
+CYCLES = 10_000 if FULL else 1_000
+CYCLE_SECONDS = 0.01  # cycles of every tier at this pace
+MANY_SERIES = 35_000
+SETTLE_SECONDS = 15  # past the first pass of the normal tier
+
+
+def scrape(port: int, times: int) -> None:
+    """One keep-alive connection, alternately plain and gzip, as two Prometheus servers would."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    for i in range(times):
+        connection.request("GET", "/metrics", headers={"Accept": OPENMETRICS,
+                                                       "Accept-Encoding": "gzip" if i % 2 else "identity"})
+        connection.getresponse().read()
+    connection.close()
+
+
+def steady(devices: int) -> tuple[float, int]:
+    """Resident MiB after all tiers ran and every format was asked for; series on the page."""
+    with Daemon(f"--simulate={devices}") as daemon:
+        scrape(daemon.port, 10)
+        time.sleep(SETTLE_SECONDS)
+        scrape(daemon.port, 10)
+        return resident_mib(daemon.process.pid), series_count(daemon)
+
+
+def over_scrapes() -> tuple[float, float]:
+    with Daemon("--simulate=8") as daemon:
+        time.sleep(SETTLE_SECONDS)
+        scrape(daemon.port, 500)
+        before = resident_mib(daemon.process.pid)
+        scrape(daemon.port, SCRAPES)
+        return before, resident_mib(daemon.process.pid)
+
+
+def over_cycles() -> tuple[float, float, float]:
+    """Resident MiB before and after, and the cycles that ran: observed seconds over the interval."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder, "fast.yaml")
+        pace = f"{round(CYCLE_SECONDS * 1000)}ms"
+        config.write_text(f"sampling: {{floor: {pace}, fast: {pace}, normal: {pace}, slow: {pace}}}\n")
+        with Daemon("--simulate=8", f"--config.file={config}") as daemon:
+            observed = lambda: daemon.page().one("gpu_observed_seconds_total", gpu="0", tier="fast") or 0
+            wait_until(lambda: observed() > 2, "the pace is kept", 60, every=1)
+            before, start = resident_mib(daemon.process.pid), observed()
+            wait_until(lambda: observed() - start > CYCLES * CYCLE_SECONDS, "the cycles ran", 20 * CYCLES * CYCLE_SECONDS + 60, every=1)
+            return before, resident_mib(daemon.process.pid), (observed() - start) / CYCLE_SECONDS
+
+
+def main() -> None:
+    eight, few = steady(8)
+    many_devices = math.ceil(MANY_SERIES / (few / 8))
+    large, many = steady(many_devices)
+    before, after = over_scrapes()
+    first, last, cycles = over_cycles()
+    table("resident memory", [
+        (f"8 simulated GPUs, {few} series", f"{eight:.1f} MiB", "<= 12 MiB"),
+        (f"{many_devices} simulated GPUs, {many} series", f"{large:.1f} MiB", "<= 64 MiB"),
+        (f"8 GPUs before and after {SCRAPES} scrapes", f"{before:.1f}, {after:.1f} MiB", "flat"),
+        (f"8 GPUs before and after {cycles:.0f} cycles of all tiers", f"{first:.1f}, {last:.1f} MiB", "flat"),
+    ])
+
+
+if __name__ == "__main__":
+    main()

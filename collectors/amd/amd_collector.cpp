@@ -1,0 +1,67 @@
+#include "collectors/amd/amd_collector.hpp"
+
+#include <string>
+#include <utility>
+
+#include "collectors/amd/amd_context.hpp"
+#include "collectors/amd/amd_identity.hpp"
+#include "collectors/support/drm.hpp"
+#include "collectors/support/metric_table.hpp"
+#include "collectors/support/pci.hpp"
+#include "collectors/support/sysfs.hpp"
+
+namespace gpumeter::amd {
+namespace {
+
+/// Why a card without our drivers is not read, and what would help.
+std::string note_of(const pci::Function& function) {
+  const std::string card = pci::to_string(function.address) + ": AMD GPU ";
+  if (function.driver.empty()) return card + "without a driver: load amdgpu (modprobe amdgpu)";
+  return card + "is bound to " + function.driver + ", so it is not read; amdgpu would make it readable";
+}
+
+class AmdCollector final : public Collector {
+ public:
+  AmdCollector(std::string sysfs_root, std::string ids_file)
+      : sysfs_root_(std::move(sysfs_root)), ids_file_(std::move(ids_file)) {}
+
+  Result<Discovery> discover() override {
+    if (sysfs::list(sysfs_root_).empty()) return Error(sysfs_root_ + ": nothing there; is sysfs mounted?");
+    const IdentitySources sources{sysfs_root_, ids_file_, drm::NodeMap(sysfs_root_)};
+    Discovery found;
+    for (const pci::Function& function : pci::display_adapters(sysfs_root_)) {
+      if (function.vendor != pci::kVendorAmd) continue;
+      if (function.driver == "amdgpu" || function.driver == "radeon") {
+        found.devices.push_back(identify(function, sources));
+      } else {
+        found.notes.push_back(note_of(function));
+      }
+    }
+    separate_twins(found.devices, found.notes);
+    return found;
+  }
+
+  std::unique_ptr<Device> device(const DeviceInfo&) override {
+    return std::make_unique<TableDevice<AmdContext>>(AmdContext(), amd_rows());
+  }
+
+ private:
+  const std::string sysfs_root_;
+  const std::string ids_file_;
+};
+
+std::string option(const CollectorContext& context, const CollectorOption& schema) {
+  const auto given = context.options.find(std::string(schema.name));
+  const bool is_given = given != context.options.end() && !given->second.empty();
+  return is_given ? given->second.front() : std::string(schema.fallback);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Collector>> open_amd(const CollectorContext& context) {
+  std::unique_ptr<Collector> collector =
+      std::make_unique<AmdCollector>(context.sysfs_root, option(context, kAmdOptions[0]));
+  return collector;
+}
+
+}  // namespace gpumeter::amd

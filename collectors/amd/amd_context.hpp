@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "collectors/amd/amd_paths.hpp"
+#include "collectors/amd/gpu_metrics_blob.hpp"
+#include "collectors/api/collector.hpp"
+#include "collectors/support/file_cache.hpp"
+#include "collectors/support/metric_table.hpp"
+#include "collectors/support/sysfs.hpp"
+
+namespace gpumeter::amd {
+
+/// One card as its rows read it: the open files, and what this pass has read of them already. Readers
+/// (amd_readers.hpp) turn it into values. Lane thread.
+class AmdContext {
+ public:
+  /// Opens the card whose PCI function is the folder `info.source`. An Error: it is not there.
+  Result<Done> open(const DeviceInfo& info);
+
+  /// Reads power/runtime_status, which wakes nothing.
+  Readiness begin_pass(const Pass& pass) noexcept;
+
+  bool awake() const noexcept { return awake_; }
+
+  // For readers, at attach: handles for names as in AmdPaths; nullopt if there is no such file.
+
+  std::optional<int> file(std::string_view name);
+  std::optional<int> constant_file(std::string_view name);  ///< read once, see FileCache
+  std::optional<int> text_file(std::string_view name);
+
+  /// True unless the card has no gpu_metrics, or a version that is known to lack the field. Of a card that
+  /// sleeps only the former can be told.
+  bool has_blob_field(std::size_t field) noexcept;
+
+  struct Pair {
+    int left, right;
+  };
+  int keep(Pair files);
+  int keep(std::uint64_t mask);
+
+  // For readers, each pass.
+
+  Sample integer(int file) noexcept { return files_.read(file); }
+  sysfs::Bytes text(int text_file, std::span<char> buffer) const noexcept;
+  Pair pair(int handle) const noexcept { return pairs_[static_cast<std::size_t>(handle)]; }
+  std::uint64_t mask(int handle) const noexcept { return masks_[static_cast<std::size_t>(handle)]; }
+  /// gpu_metrics, read at the first call of a pass.
+  const GpuMetricsBlob& blob() noexcept;
+
+ private:
+  Readiness read_runtime_status() noexcept;
+
+  AmdPaths paths_;
+  FileCache files_;
+  std::vector<sysfs::File> texts_;
+  std::vector<Pair> pairs_;
+  std::vector<std::uint64_t> masks_;
+  sysfs::File runtime_status_;
+  sysfs::File blob_file_;
+  GpuMetricsBlob blob_;
+  bool blob_is_fresh_ = false;
+  bool awake_ = true;
+};
+
+}  // namespace gpumeter::amd

@@ -1,0 +1,147 @@
+#include "collectors/amd/amd_metrics.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
+#include "collectors/amd/amd_readers.hpp"
+#include "collectors/amd/throttle.hpp"
+#include "collectors/api/catalog.hpp"
+
+namespace gpumeter::amd {
+namespace {
+
+using Row = MetricRow<AmdContext>;
+using enum Tier;
+
+// Outside of these no card is, so what says so is broken. The lowest hwmon value, -273150 m°C, is "not set".
+constexpr Traits kCelsius{.min = -50, .max = 250};
+constexpr Traits kLimit{.min = 1, .max = 250, .zero_is_unknown = true};
+constexpr Traits kWatts{.min = 0, .max = 5000};
+constexpr Traits kVolts{.min = 0, .max = 20};    // 0: the rail is gated
+constexpr Traits kHertz{.min = 0, .max = 20e9};  // 0: the clock is gated
+constexpr Traits kGeneration{.min = 1, .max = 6};
+constexpr Traits kLanes{.min = 1, .max = 32};
+constexpr Traits kMemory{.min = 0, .wakes = false};
+constexpr Traits kSize{.min = 1, .wakes = false};
+constexpr Traits kPositive{.min = 0};
+
+constexpr Derived kEnergy = averaged(catalog::energy_joules);
+constexpr Derived kBusy = averaged(catalog::busy_seconds);
+constexpr Derived kMemoryBusy = averaged(catalog::memory_controller_busy_seconds);
+
+// clang-format off
+constexpr Row kRows[] = {
+    {&catalog::suspended, {}, asleep("power/runtime_status"), 1, fast, {}, kNeverWakes},
+
+    // The driver averages all of these: over about a second on most chips, less on some.
+    {&catalog::utilization, {}, busy("gpu_busy_percent"), kPercent, fast, kBusy.with_extremes(catalog::utilization_max, catalog::utilization_min), kRatio},
+    {&catalog::utilization, {}, blob("gpu_metrics.average_gfx_activity"), 1, fast, kBusy.with_extremes(catalog::utilization_max, catalog::utilization_min), kRatio},
+    {&catalog::memory_controller_utilization, {}, busy("mem_busy_percent"), kPercent, fast, kMemoryBusy, kRatio},
+    {&catalog::memory_controller_utilization, {}, blob("gpu_metrics.average_umc_activity"), 1, fast, kMemoryBusy, kRatio},
+
+    // Memory. The driver answers from its own books (amdgpu_vram_mgr.c, amdgpu_gtt_mgr.c), so nothing wakes.
+    {&catalog::memory_size, {"memory", "vram"}, constant("mem_info_vram_total"), 1, normal, {}, kSize},
+    {&catalog::memory_used, {"memory", "vram"}, file("mem_info_vram_used"), 1, normal, {}, kMemory},
+    {&catalog::memory_free, {"memory", "vram"}, difference("mem_info_vram_total - mem_info_vram_used"), 1, normal, {}, kMemory},
+    {&catalog::memory_size, {"memory", "gtt"}, constant("mem_info_gtt_total"), 1, normal, {}, kSize},
+    {&catalog::memory_used, {"memory", "gtt"}, file("mem_info_gtt_used"), 1, normal, {}, kMemory},
+    {&catalog::memory_free, {"memory", "gtt"}, difference("mem_info_gtt_total - mem_info_gtt_used"), 1, normal, {}, kMemory},
+    {&catalog::visible_memory_size, {}, constant("mem_info_vis_vram_total"), 1, normal, {}, kSize},
+    {&catalog::visible_memory_used, {}, file("mem_info_vis_vram_used"), 1, normal, {}, kMemory},
+
+    // Power. power1_average where the chip averages; APUs count their processor cores in.
+    {&catalog::power, {}, file("hwmon/power1_average"), kMicro, fast, kEnergy.with_extremes(catalog::power_max, catalog::power_min), kWatts},
+    {&catalog::power, {}, file("hwmon/power1_input"), kMicro, fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
+    {&catalog::power, {}, blob("gpu_metrics.average_socket_power"), 1, fast, kEnergy.with_extremes(catalog::power_max, catalog::power_min), kWatts},
+    {&catalog::power_instant, {}, file("hwmon/power1_input"), kMicro, fast, {}, kWatts},
+    {&catalog::power_limit, {"limit", "enforced"}, file("hwmon/power1_cap"), kMicro, slow, {}, kWatts},
+    {&catalog::power_limit, {"limit", "default"}, file("hwmon/power1_cap_default"), kMicro, slow, {}, kWatts},
+    {&catalog::power_limit, {"limit", "min"}, file("hwmon/power1_cap_min"), kMicro, slow, {}, kWatts},
+    {&catalog::power_limit, {"limit", "max"}, file("hwmon/power1_cap_max"), kMicro, slow, {}, kWatts},
+    {&catalog::voltage, {"rail", "gfx"}, file("hwmon/in{vddgfx}_input"), kMilli, fast, {}, kVolts},
+    {&catalog::voltage, {"rail", "gfx"}, blob("gpu_metrics.voltage_gfx"), 1, fast, {}, kVolts},
+    {&catalog::voltage, {"rail", "vddnb"}, file("hwmon/in{vddnb}_input"), kMilli, fast, {}, kVolts},
+    {&catalog::voltage, {"rail", "soc"}, blob("gpu_metrics.voltage_soc"), 1, fast, {}, kVolts},
+    {&catalog::voltage, {"rail", "memory"}, blob("gpu_metrics.voltage_mem"), 1, fast, {}, kVolts},
+
+    // Temperatures, by label: which sensors there are differs by chip.
+    {&catalog::temperature, {"sensor", "core"}, file("hwmon/temp{edge}_input"), kMilli, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "core"}, blob("gpu_metrics.temperature_edge"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "hotspot"}, file("hwmon/temp{junction}_input"), kMilli, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "hotspot"}, blob("gpu_metrics.temperature_hotspot"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "memory"}, file("hwmon/temp{mem}_input"), kMilli, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "memory"}, blob("gpu_metrics.temperature_mem"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "vrgfx"}, blob("gpu_metrics.temperature_vrgfx"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "vrsoc"}, blob("gpu_metrics.temperature_vrsoc"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "vrmem"}, blob("gpu_metrics.temperature_vrmem"), 1, fast, {}, kCelsius},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "critical"}, constant("hwmon/temp{edge}_crit"), kMilli, slow, {}, kLimit},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "emergency"}, constant("hwmon/temp{edge}_emergency"), kMilli, slow, {}, kLimit},
+    {&catalog::temperature_limit, {"sensor", "hotspot", "limit", "critical"}, constant("hwmon/temp{junction}_crit"), kMilli, slow, {}, kLimit},
+    {&catalog::temperature_limit, {"sensor", "hotspot", "limit", "emergency"}, constant("hwmon/temp{junction}_emergency"), kMilli, slow, {}, kLimit},
+    {&catalog::temperature_limit, {"sensor", "memory", "limit", "critical"}, constant("hwmon/temp{mem}_crit"), kMilli, slow, {}, kLimit},
+    {&catalog::temperature_limit, {"sensor", "memory", "limit", "emergency"}, constant("hwmon/temp{mem}_emergency"), kMilli, slow, {}, kLimit},
+    {&catalog::temperature_margin, {"sensor", "core"}, margin("hwmon/temp{edge}"), kMilli, fast},
+    {&catalog::temperature_margin, {"sensor", "hotspot"}, margin("hwmon/temp{junction}"), kMilli, fast},
+    {&catalog::temperature_margin, {"sensor", "memory"}, margin("hwmon/temp{mem}"), kMilli, fast},
+    {&catalog::fan_speed, {"fan", "0"}, quotient("hwmon/pwm1 / hwmon/pwm1_max"), 1, normal, {}, kRatio},
+    {&catalog::fan_rpm, {"fan", "0"}, file("hwmon/fan1_input"), 1, normal, {}, kPositive},
+    {&catalog::fan_rpm, {"fan", "0"}, blob("gpu_metrics.current_fan_speed"), 1, normal, {}, kPositive},
+
+    {&catalog::clock, {"clock", "graphics"}, file("hwmon/freq{sclk}_input"), 1, fast, {}, kHertz},
+    {&catalog::clock, {"clock", "graphics"}, blob("gpu_metrics.current_gfxclk"), 1, fast, {}, kHertz},
+    {&catalog::clock, {"clock", "memory"}, file("hwmon/freq{mclk}_input"), 1, fast, {}, kHertz},
+    {&catalog::clock, {"clock", "memory"}, blob("gpu_metrics.current_uclk"), 1, fast, {}, kHertz},
+    {&catalog::clock, {"clock", "soc"}, blob("gpu_metrics.current_socclk"), 1, fast, {}, kHertz},
+    {&catalog::clock, {"clock", "video"}, blob("gpu_metrics.current_vclk0"), 1, fast, {}, kHertz},
+
+    {&catalog::pcie_link_generation, {}, generation("upstream/current_link_speed"), 1, slow, {}, kGeneration},
+    {&catalog::pcie_link_lanes, {}, file("upstream/current_link_width"), 1, slow, {}, kLanes},
+    {&catalog::pcie_link_max_generation, {}, generation("upstream/max_link_speed"), 1, slow, {}, kGeneration},
+    {&catalog::pcie_link_max_lanes, {}, file("upstream/max_link_width"), 1, slow, {}, kLanes},
+    {&catalog::pcie_replays, {}, file("pcie_replay_count"), 1, slow, {}, kPositive},
+};
+// clang-format on
+
+constexpr Row cause_row(std::string_view cause) {
+  return {&catalog::throttled,
+          {"cause", cause},
+          throttle(mask_of_cause(cause)),
+          1,
+          fast,
+          state(catalog::throttle_seconds)};
+}
+
+constexpr Row reason_row(const ThrottleReason& reason) {
+  return {&catalog::throttle_reason_active,
+          {"cause", reason.cause, "reason", reason.reason},
+          throttle(mask_of(reason)),
+          1,
+          fast,
+          state(catalog::throttle_reason_seconds)};
+}
+
+/// The rows above and one for each cause and each reason of throttle.hpp.
+struct Table {
+  Row rows[std::size(kRows) + std::size(kThrottleCauses) + std::size(kThrottleReasons)];
+};
+
+consteval Table whole_table() {
+  Table table{};
+  Row* end = std::copy(std::begin(kRows), std::end(kRows), std::begin(table.rows));
+  end = std::transform(std::begin(kThrottleCauses), std::end(kThrottleCauses), end, cause_row);
+  std::transform(std::begin(kThrottleReasons), std::end(kThrottleReasons), end, reason_row);
+  return table;
+}
+
+constexpr Table kTable = whole_table();
+static_assert(valid_table(kTable.rows));
+constexpr auto kDocs = row_docs(kTable.rows);
+
+}  // namespace
+
+std::span<const MetricRow<AmdContext>> amd_rows() noexcept { return kTable.rows; }
+
+std::span<const RowDoc> amd_row_docs() { return kDocs; }
+
+}  // namespace gpumeter::amd

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <span>
+
+#include "collectors/amd/amd_context.hpp"
+#include "collectors/support/metric_row.hpp"
+
+namespace gpumeter::amd {
+
+/// Every series of an AMD card: one row each, fallbacks behind their preferred source.
+std::span<const MetricRow<AmdContext>> amd_rows() noexcept;
+
+std::span<const RowDoc> amd_row_docs();
+
+}  // namespace gpumeter::amd

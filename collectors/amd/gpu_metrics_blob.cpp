@@ -1,0 +1,101 @@
+#include "collectors/amd/gpu_metrics_blob.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace gpumeter::amd {
+namespace {
+
+constexpr std::size_t kHeaderSize = 4;  // u16 structure_size, u8 format_revision, u8 content_revision
+
+std::uint64_t little_endian(const char* bytes, std::size_t width) noexcept {
+  std::uint64_t value = 0;
+  for (std::size_t i = width; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+double to_base(BlobUnit unit) noexcept {
+  switch (unit) {
+    case BlobUnit::percent:
+      return 1e-2;
+    case BlobUnit::megahertz:
+      return 1e6;
+    case BlobUnit::millivolts:
+      return 1e-3;
+    case BlobUnit::nanoseconds:
+      return 1e-9;
+    case BlobUnit::ticks_of_10_nanoseconds:
+      return 1e-8;
+    case BlobUnit::decigigatransfers:
+      return 1e8;
+    case BlobUnit::none:
+    case BlobUnit::celsius:
+    case BlobUnit::watts:
+    case BlobUnit::rpm:
+      return 1;
+  }
+  return 1;
+}
+
+bool zero_is_absent(BlobUnit unit) noexcept {
+  return unit == BlobUnit::celsius || unit == BlobUnit::millivolts;
+}
+
+}  // namespace
+
+ReadStatus GpuMetricsBlob::read(const sysfs::File& file) noexcept {
+  const sysfs::Bytes got = file.read(bytes_);
+  if (got.status == ReadStatus::ok) return accept(got.size);
+  layout_ = nullptr;
+  return status_ = got.status;
+}
+
+ReadStatus GpuMetricsBlob::parse(std::span<const char> bytes) noexcept {
+  const std::size_t size = std::min(bytes.size(), kMaxSize);
+  std::copy_n(bytes.begin(), size, bytes_.begin());
+  return accept(size);
+}
+
+ReadStatus GpuMetricsBlob::accept(std::size_t size) noexcept {
+  layout_ = nullptr;
+  if (size == 0) return status_ = ReadStatus::unsupported;
+  if (size < kHeaderSize) return status_ = ReadStatus::failed;
+  const std::uint64_t structure_size = little_endian(bytes_.data(), 2);
+  if (structure_size < kHeaderSize || structure_size > size) return status_ = ReadStatus::failed;
+  const auto format = static_cast<std::uint8_t>(bytes_[2]);
+  const auto content = static_cast<std::uint8_t>(bytes_[3]);
+  for (const BlobLayout& layout : blob_layouts()) {
+    if (layout.format != format || layout.content != content) continue;
+    if (structure_size < layout.size) return status_ = ReadStatus::failed;
+    layout_ = &layout;
+    return status_ = ReadStatus::ok;
+  }
+  return status_ = ReadStatus::unsupported;
+}
+
+bool GpuMetricsBlob::has(std::size_t field) const noexcept {
+  return layout_ != nullptr && layout_->places[field].width != 0;
+}
+
+std::optional<std::uint64_t> GpuMetricsBlob::raw(const BlobPlace& place, std::size_t element) const noexcept {
+  if (element >= place.count) return std::nullopt;
+  const std::uint64_t value = little_endian(&bytes_[place.offset + element * place.width], place.width);
+  const std::uint64_t all_ones = std::numeric_limits<std::uint64_t>::max() >> (64 - 8 * place.width);
+  if (value == all_ones) return std::nullopt;
+  return value;
+}
+
+Sample GpuMetricsBlob::value(std::size_t field, std::size_t element) const noexcept {
+  if (layout_ == nullptr) return Sample::miss(status_);
+  const BlobPlace& place = layout_->places[field];
+  const std::optional<std::uint64_t> value = raw(place, element);
+  if (!value || (*value == 0 && zero_is_absent(place.unit))) return Sample::miss(ReadStatus::unsupported);
+  return Sample::of(static_cast<double>(*value) * to_base(place.unit));
+}
+
+std::optional<std::uint64_t> GpuMetricsBlob::bits(std::size_t field) const noexcept {
+  if (layout_ == nullptr) return std::nullopt;
+  return raw(layout_->places[field], 0);
+}
+
+}  // namespace gpumeter::amd

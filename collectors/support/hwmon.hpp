@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpumeter {
+
+/// The hwmon folder of a device (Documentation/hwmon/sysfs-interface.rst). Looked at while attaching: its
+/// number changes with each load of a driver, and sensors move with the chip, but labels stay.
+class Hwmon {
+ public:
+  /// The folder below `device` whose `name` is one of `names`; nullopt if there is none.
+  static std::optional<Hwmon> find(const std::string& device, const std::vector<std::string_view>& names);
+
+  const std::string& path() const noexcept { return path_; }
+
+  /// N of the sensor `kind`N (temp, freq, in, power) that is labelled so. Where no sensor of the kind has a
+  /// label, `unlabelled` if there is a `kind``unlabelled`_input.
+  std::optional<int> index(std::string_view kind, std::string_view label, int unlabelled) const;
+
+ private:
+  explicit Hwmon(std::string path);
+
+  std::string path_;
+  std::vector<std::string> files_;
+};
+
+}  // namespace gpumeter

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpumeter::pci {
+
+/// Where a function is on the bus. Ordered as the bus is walked, which is the order GPUs are counted in.
+struct Address {
+  std::uint32_t domain = 0;
+  std::uint8_t bus = 0;
+  std::uint8_t device = 0;
+  std::uint8_t function = 0;
+
+  auto operator<=>(const Address&) const = default;
+};
+
+/// "0000:0c:00.0", also in capitals and with the longer domains of hosts behind a bridge ("10000:01:00.0").
+std::optional<Address> parse_address(std::string_view text) noexcept;
+
+/// Lower case, at least four digits of domain.
+std::string to_string(const Address& address);
+
+/// What the bus says of a function; none of it wakes the device.
+struct Function {
+  Address address;
+  std::string path;  ///< its folder, with all links resolved, so that its parents are the bridges above
+  std::uint16_t vendor = 0;
+  std::uint16_t device = 0;
+  std::uint32_t class_code = 0;  ///< base class, sub-class, interface: 0x030000 is a VGA controller
+  std::optional<std::uint8_t> revision;
+  std::string driver;  ///< empty: none is bound
+};
+
+inline constexpr std::uint16_t kVendorAmd = 0x1002;  // ATI's, kept for GPUs; AMD's processors have 0x1022
+
+/// nullopt if the folder is no PCI function.
+std::optional<Function> read_function(const std::string& folder);
+
+/// Every display controller (class 0x03) and processing accelerator (class 0x12) of the machine, in order of
+/// address, whether it has a driver or not. `sysfs_root`: "/sys".
+std::vector<Function> display_adapters(const std::string& sysfs_root);
+
+/// "nvidia", "amd", "intel", else "other".
+std::string_view vendor_word(std::uint16_t vendor) noexcept;
+
+/// False for no driver, for display drivers without a GPU behind them (server consoles, virtual and firmware
+/// framebuffers) and for functions lent to a virtual machine.
+bool is_gpu_driver(std::string_view driver) noexcept;
+
+/// The folder whose current_link_* and max_link_* files are the card's slot. AMD's cards have had a switch of
+/// their own in front of the GPU since Vega, whose inner link says nothing of the slot: the topmost bridge of
+/// the same vendor is it. Root ports are the machine's, not the card's.
+std::string upstream_port(const Function& function);
+
+/// "16.0 GT/s PCIe" -> 4. nullopt where the link is down or in no known generation.
+std::optional<int> link_generation(std::string_view speed) noexcept;
+
+/// power/runtime_status: true while the device sleeps, or is about to, and a read could wake it.
+bool is_suspended(std::string_view runtime_status) noexcept;
+
+}  // namespace gpumeter::pci

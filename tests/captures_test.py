@@ -112,7 +112,7 @@ class Expectation(dict):
     def voltage(self) -> None:
         voltage = self.stats["voltage"]
         self.expect(voltage.get("gpu"), 1e-3, "gpu_voltage_volts", "gfx")
-        self.expect(voltage["sensors"].get("northbridge"), 1e-3, "gpu_voltage_volts", "soc")
+        self.expect(voltage["sensors"].get("northbridge"), 1e-3, "gpu_voltage_volts", "vddnb")
         if self.decodes_blob:
             for name, rail in (("soc", "soc"), ("mem", "memory")):
                 self.expect(voltage["sensors"].get(name), 1e-3, "gpu_voltage_volts", rail)

@@ -96,7 +96,10 @@ struct RowDoc {
   LabelSet labels;
   std::string_view source;  ///< file, call or field it comes from
   Tier tier;
-  const MetricDescriptor* counter;  ///< that is integrated from it, or null
+  // What is derived from it beside: an integrated counter, extremes of the last minute; or null.
+  const MetricDescriptor* counter;
+  const MetricDescriptor* max;
+  const MetricDescriptor* min;
 };
 
 /// What a collector gets to work with; roots and time are parameters, so that tests can give their own.

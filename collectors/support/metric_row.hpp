@@ -118,8 +118,9 @@ template <class Context, std::size_t N>
 constexpr std::array<RowDoc, N> row_docs(const MetricRow<Context> (&rows)[N]) {
   std::array<RowDoc, N> docs{};
   for (std::size_t i = 0; i < N; ++i) {
-    docs[i] = {rows[i].family, rows[i].labels, rows[i].reader.source.name, rows[i].tier,
-               rows[i].derived.counter};
+    const MetricRow<Context>& row = rows[i];
+    docs[i] = {row.family,          row.labels,      row.reader.source.name, row.tier,
+               row.derived.counter, row.derived.max, row.derived.min};
   }
   return docs;
 }

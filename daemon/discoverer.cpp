@@ -1,0 +1,77 @@
+#include "daemon/discoverer.hpp"
+
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace gpumeter {
+namespace {
+
+// Uevents tell of hot plug at once; this finds what they do not tell of, such as a driver loaded late.
+constexpr auto kEvery = std::chrono::seconds(60);
+
+}  // namespace
+
+Discoverer::Discoverer(const CollectorEntry& entry, CollectorContext context, Report report)
+    : entry_(entry), context_(std::move(context)), report_(std::move(report)) {}
+
+void Discoverer::start() {
+  set_busy(true);
+  thread_.start("find-" + std::string(entry_.name), [self = shared_from_this()] { self->run(); });
+}
+
+void Discoverer::request() {
+  MutexLock lock(mutex_);
+  requested_ = true;
+  changed_.notify_all();
+}
+
+void Discoverer::request_stop() {
+  MutexLock lock(mutex_);
+  stop_ = true;
+  changed_.notify_all();
+}
+
+std::optional<Nanoseconds> Discoverer::busy_since() const {
+  MutexLock lock(mutex_);
+  return busy_since_;
+}
+
+void Discoverer::run() noexcept {
+  do {
+    set_busy(true);
+    try {
+      discover();
+    } catch (const std::exception& problem) {  // a collector must not throw; one that does only hurts itself
+      report_(nullptr, Error(problem.what()));
+    }
+    set_busy(false);
+  } while (wait_for_request());
+}
+
+void Discoverer::discover() {
+  if (!collector_) {
+    Result<std::unique_ptr<Collector>> opened = entry_.open(context_);
+    if (!opened) return report_(nullptr, opened.error());
+    collector_ = *std::move(opened);
+  }
+  report_(collector_, collector_->discover());
+}
+
+// False: stop.
+bool Discoverer::wait_for_request() {
+  const Nanoseconds until = context_.clock->monotonic() + kEvery;
+  MutexLock lock(mutex_);
+  while (!stop_ && !requested_ && context_.clock->monotonic() < until) {
+    changed_.wait_for(mutex_, until - context_.clock->monotonic());
+  }
+  requested_ = false;
+  return !stop_;
+}
+
+void Discoverer::set_busy(bool busy) {
+  MutexLock lock(mutex_);
+  busy_since_ = busy ? std::optional(context_.clock->monotonic()) : std::nullopt;
+}
+
+}  // namespace gpumeter

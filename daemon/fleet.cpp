@@ -1,0 +1,194 @@
+#include "daemon/fleet.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace gpumeter {
+namespace {
+
+// How long the first indexes wait for a collector whose driver does not answer.
+constexpr auto kFirstRound = std::chrono::seconds(3);
+
+}  // namespace
+
+Fleet::Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
+             std::vector<std::string> bus, FleetSettings settings)
+    : registry_(std::move(registry)),
+      clock_(clock),
+      log_(log),
+      bus_(std::move(bus)),
+      started_(clock.monotonic()),
+      settings_(std::move(settings)),
+      directory_(std::move(directory)) {}
+
+void Fleet::add(const CollectorEntry& entry, CollectorContext context) {
+  CollectorHost host;
+  host.entry = &entry;
+  host.gate = std::make_shared<DriverGate>(entry.max_parallel);
+  const std::string name(entry.name);
+  const std::weak_ptr<Fleet> fleet = weak_from_this();  // a hung discovery may outlive the fleet
+  host.discoverer = std::make_shared<Discoverer>(
+      entry, std::move(context), [fleet, name](std::shared_ptr<Collector> opened, Result<Discovery> found) {
+        if (const auto alive = fleet.lock()) alive->report(name, std::move(opened), std::move(found));
+      });
+  MutexLock lock(mutex_);
+  hosts_.insert_or_assign(name, host);
+  host.discoverer->start();
+}
+
+void Fleet::remove(const std::string& collector, Nanoseconds deadline) {
+  std::vector<std::shared_ptr<Lane>> lanes;
+  std::shared_ptr<Discoverer> discoverer;
+  {
+    MutexLock lock(mutex_);
+    const auto host = hosts_.find(collector);
+    if (host == hosts_.end()) return;
+    discoverer = host->second.discoverer;
+    host->second.gate->close();
+    hosts_.erase(host);
+    for (const Member& member : members_) {
+      if (member.collector == collector) lanes.push_back(member.lane);
+    }
+    std::erase_if(members_, [&](const Member& member) { return member.collector == collector; });
+    registry_->publish("up/" + collector, {});
+  }
+  discoverer->request_stop();
+  for (const auto& lane : lanes) lane->request_stop();
+  discoverer->join(deadline);
+  for (const auto& lane : lanes) {
+    if (!lane->join(deadline)) lane->hide();
+  }
+}
+
+void Fleet::configure(const FleetSettings& settings) {
+  MutexLock lock(mutex_);
+  settings_ = settings;
+  up_changed_ = true;
+  for (const Member& member : members_) {
+    const KnownDevice* device = directory_.find(member.uuid);
+    member.lane->configure(settings_.intervals, name_of(device->info), settings_.labels);
+  }
+}
+
+void Fleet::report(const std::string& collector, std::shared_ptr<Collector> opened, Result<Discovery> found) {
+  MutexLock lock(mutex_);
+  const auto host = hosts_.find(collector);
+  if (host == hosts_.end()) return;  // removed meanwhile
+  host->second.collector = std::move(opened);
+  take_report(host->second, found);
+  settle_if_ready();
+}
+
+void Fleet::take_report(CollectorHost& host, const Result<Discovery>& found) {
+  host.reported = true;
+  host.up = static_cast<bool>(found);
+  if (!found) return say_once(host, found.error().message());
+  for (const std::string& note : found->notes) say_once(host, note);
+  for (const DeviceInfo& info : found->devices) pending_.push_back({std::string(host.entry->name), info});
+}
+
+void Fleet::say_once(CollectorHost& host, const std::string& note) {
+  if (host.said.insert(note).second) log_.warn(note, {{"collector", std::string(host.entry->name)}});
+}
+
+// Indexes follow the PCI order of all vendors together, so the first devices wait for all collectors.
+void Fleet::settle_if_ready() {
+  const auto reported = [](const auto& host) { return host.second.reported; };
+  const bool all = std::all_of(hosts_.begin(), hosts_.end(), reported);
+  if (!settled_ && !all && clock_.monotonic() < started_ + kFirstRound) return;
+  settled_ = true;
+  enroll_pending();
+}
+
+void Fleet::enroll_pending() {
+  std::vector<Find> finds = std::exchange(pending_, {});
+  const auto order = [](const Find& find) {
+    return std::make_tuple(find.info.pci_address.empty(), std::string_view(find.info.pci_address));
+  };
+  std::stable_sort(finds.begin(), finds.end(),
+                   [&](const Find& a, const Find& b) { return order(a) < order(b); });
+  unsigned ordinal = 0;
+  for (const Find& find : finds) enroll(find, place_of(find.info, ordinal++));
+}
+
+unsigned Fleet::place_of(const DeviceInfo& info, unsigned ordinal) const {
+  const auto place = std::find(bus_.begin(), bus_.end(), info.pci_address);
+  if (place != bus_.end()) return static_cast<unsigned>(place - bus_.begin());
+  return static_cast<unsigned>(bus_.size()) + ordinal;
+}
+
+void Fleet::enroll(const Find& find, unsigned place) {
+  const auto host = hosts_.find(find.collector);
+  if (host == hosts_.end() || !host->second.collector) return;
+  Member* member = this->find(find.info.uuid);
+  if (member != nullptr && member->collector != find.collector) return;  // another collector reads it
+  const KnownDevice* old = directory_.find(find.info.uuid);
+  const bool changed = old == nullptr || !(old->info == find.info);
+  const KnownDevice& device = directory_.admit(find.collector, find.info, place);
+  directory_changed_ = directory_changed_ || changed;
+  if (member == nullptr) return start_lane(host->second, device);
+  if (changed || member->status.state == Lane::State::lost) member->lane->revive(find.info);
+}
+
+void Fleet::start_lane(CollectorHost& host, const KnownDevice& device) {
+  const DeviceIdentity identity{device.collector, device.index, device.info, name_of(device.info)};
+  auto session = std::make_unique<DeviceSession>(host.collector->device(device.info), identity,
+                                                 settings_.labels, registry_, clock_);
+  const auto lane = std::make_shared<Lane>(std::move(session), host.gate, clock_, settings_.intervals,
+                                           stagger_of(host.lanes_started++));
+  Member member;
+  member.uuid = device.info.uuid;
+  member.collector = device.collector;
+  member.lane = lane;
+  members_.push_back(std::move(member));
+  log_.info("device found", {{"gpu", std::to_string(device.index)},
+                             {"uuid", device.info.uuid},
+                             {"model", device.info.model},
+                             {"collector", device.collector}});
+  lane->start();
+}
+
+Fleet::Member* Fleet::find(const std::string& uuid) {
+  const auto member =
+      std::find_if(members_.begin(), members_.end(), [&](const Member& m) { return m.uuid == uuid; });
+  return member == members_.end() ? nullptr : &*member;
+}
+
+std::string Fleet::name_of(const DeviceInfo& info) const {
+  for (const std::string& key : {info.uuid, info.pci_address}) {
+    const auto name = settings_.names.find(key);
+    if (name != settings_.names.end()) return name->second;
+  }
+  return {};
+}
+
+bool Fleet::first_pass_over() const {
+  MutexLock lock(mutex_);
+  return settled_ && std::all_of(members_.begin(), members_.end(), [](const Member& member) {
+           return member.status.first_pass_over || member.overdue;
+         });
+}
+
+bool Fleet::stop(Nanoseconds deadline) {
+  std::vector<std::shared_ptr<Lane>> lanes;
+  std::vector<std::shared_ptr<Discoverer>> discoverers;
+  {
+    MutexLock lock(mutex_);
+    for (const Member& member : members_) lanes.push_back(member.lane);
+    for (auto& [name, host] : hosts_) {
+      host.gate->close();
+      discoverers.push_back(host.discoverer);
+    }
+    directory_changed_ = true;
+  }
+  for (const auto& lane : lanes) lane->request_stop();
+  for (const auto& discoverer : discoverers) discoverer->request_stop();
+  bool all_ended = true;
+  for (const auto& lane : lanes) all_ended = lane->join(deadline) && all_ended;
+  for (const auto& discoverer : discoverers) all_ended = discoverer->join(deadline) && all_ended;
+  save_if_changed();
+  return all_ended;
+}
+
+}  // namespace gpumeter

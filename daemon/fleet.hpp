@@ -1,0 +1,108 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectors/api/collector.hpp"
+#include "collectors/api/mutex.hpp"
+#include "daemon/collector_host.hpp"
+#include "daemon/device_directory.hpp"
+#include "daemon/lane.hpp"
+#include "daemon/log.hpp"
+#include "exporter/device_status.hpp"
+#include "exporter/registry.hpp"
+#include "exporter/self_metrics.hpp"
+
+namespace gpumeter {
+
+/// What the config says of devices; may change at a reload, labels only at a restart.
+struct FleetSettings {
+  SamplingIntervals intervals;
+  DeviceLabels labels;
+  std::map<std::string, std::string> names;  ///< uuid or PCI address -> name
+  Nanoseconds forget = std::chrono::hours(24);
+};
+
+/// All devices of the machine and the lanes that read them: who gets which index, who is up, who is lost
+/// and comes back. Reports come from discovery threads, ticks from the watchdog's; no call here waits for
+/// a driver.
+class Fleet : public std::enable_shared_from_this<Fleet> {
+ public:
+  /// `bus` is the machine's display adapters in PCI order: the place there is a new device's index.
+  Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
+        std::vector<std::string> bus, FleetSettings settings);
+
+  /// Starts a collector's discovery. `entry` has static storage.
+  void add(const CollectorEntry& entry, CollectorContext context) GPUMETER_EXCLUDES(mutex_);
+
+  /// Ends a collector and its lanes; waits until `deadline` (monotonic) for those that hang.
+  void remove(const std::string& collector, Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
+
+  /// New settings (reload): lanes follow at their next turn.
+  void configure(const FleetSettings& settings) GPUMETER_EXCLUDES(mutex_);
+
+  /// Looks after everybody: late lanes, lost devices, gpu_up, the state file. Every 100 ms or so.
+  void tick() GPUMETER_EXCLUDES(mutex_);
+
+  /// True once every collector was asked and every device was read once, or is known not to answer.
+  bool first_pass_over() const GPUMETER_EXCLUDES(mutex_);
+
+  std::vector<DeviceStatus> devices() const GPUMETER_EXCLUDES(mutex_);
+  void describe(SelfState& self) const GPUMETER_EXCLUDES(mutex_);
+
+  /// Ends everything and saves the directory. False: some thread hangs and was left behind.
+  bool stop(Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
+
+ private:
+  struct Member {
+    std::string uuid;
+    std::string collector;
+    std::shared_ptr<Lane> lane;
+    Lane::Status status;
+    bool up = false;
+    bool overdue = false;
+  };
+  struct Find {
+    std::string collector;
+    DeviceInfo info;
+  };
+
+  void report(const std::string& collector, std::shared_ptr<Collector> opened, Result<Discovery> found)
+      GPUMETER_EXCLUDES(mutex_);
+  void take_report(CollectorHost& host, const Result<Discovery>& found) GPUMETER_REQUIRES(mutex_);
+  void say_once(CollectorHost& host, const std::string& note) GPUMETER_REQUIRES(mutex_);
+  void settle_if_ready() GPUMETER_REQUIRES(mutex_);
+  void enroll_pending() GPUMETER_REQUIRES(mutex_);
+  void enroll(const Find& find, unsigned place) GPUMETER_REQUIRES(mutex_);
+  void start_lane(CollectorHost& host, const KnownDevice& device) GPUMETER_REQUIRES(mutex_);
+  void look_at(Member& member) GPUMETER_REQUIRES(mutex_);
+  void log_change(const Member& member, bool was_up) GPUMETER_REQUIRES(mutex_);
+  void retry_discovery() GPUMETER_REQUIRES(mutex_);
+  void forget_old() GPUMETER_REQUIRES(mutex_);
+  void publish_up() GPUMETER_REQUIRES(mutex_);
+  void save_if_changed() GPUMETER_EXCLUDES(mutex_);
+  std::string name_of(const DeviceInfo& info) const GPUMETER_REQUIRES(mutex_);
+  unsigned place_of(const DeviceInfo& info, unsigned ordinal) const GPUMETER_REQUIRES(mutex_);
+  Member* find(const std::string& uuid) GPUMETER_REQUIRES(mutex_);
+
+  const std::shared_ptr<Registry> registry_;
+  const Clock& clock_;
+  Log& log_;
+  const std::vector<std::string> bus_;
+  const Nanoseconds started_;
+
+  mutable Mutex mutex_;
+  FleetSettings settings_ GPUMETER_GUARDED_BY(mutex_);
+  DeviceDirectory directory_ GPUMETER_GUARDED_BY(mutex_);
+  std::map<std::string, CollectorHost> hosts_ GPUMETER_GUARDED_BY(mutex_);
+  std::vector<Member> members_ GPUMETER_GUARDED_BY(mutex_);
+  std::vector<Find> pending_ GPUMETER_GUARDED_BY(mutex_);  // before the first round is settled
+  bool settled_ GPUMETER_GUARDED_BY(mutex_) = false;
+  bool up_changed_ GPUMETER_GUARDED_BY(mutex_) = true;
+  bool directory_changed_ GPUMETER_GUARDED_BY(mutex_) = false;
+  bool save_failed_ GPUMETER_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace gpumeter

@@ -1,0 +1,176 @@
+#include "daemon/lane.hpp"
+
+#include <exception>
+#include <utility>
+
+namespace gpumeter {
+
+// A slow pass steps aside when the fast tier is due: cadence first.
+class Lane::FastFirst final : public YieldCheck {
+ public:
+  FastFirst(const TierSchedule& schedule, const Clock& clock) : schedule_(schedule), clock_(clock) {}
+  bool should_yield() const noexcept override { return schedule_.is_due(Tier::fast, clock_.monotonic()); }
+
+ private:
+  const TierSchedule& schedule_;
+  const Clock& clock_;
+};
+
+Lane::Lane(std::unique_ptr<DeviceSession> session, std::shared_ptr<DriverGate> gate, const Clock& clock,
+           const SamplingIntervals& intervals, double stagger)
+    : session_(std::move(session)),
+      gate_(std::move(gate)),
+      clock_(clock),
+      stagger_(stagger),
+      intervals_(intervals),
+      schedule_(intervals, clock.monotonic(), stagger) {
+  MutexLock lock(mutex_);
+  orders_.attach = session_->identity().info;
+}
+
+void Lane::start() {
+  const std::string name = "lane-" + std::to_string(session_->identity().index);
+  thread_.start(name, [self = shared_from_this()] { self->run(); });
+}
+
+void Lane::request_stop() {
+  MutexLock lock(mutex_);
+  orders_.stop = true;
+  changed_.notify_all();
+}
+
+void Lane::revive(const DeviceInfo& info) {
+  MutexLock lock(mutex_);
+  orders_.attach = info;
+  changed_.notify_all();
+}
+
+void Lane::configure(const SamplingIntervals& intervals, const std::string& name,
+                     const DeviceLabels& labels) {
+  MutexLock lock(mutex_);
+  orders_.configured = true;
+  orders_.intervals = intervals;
+  orders_.name = name;
+  orders_.labels = labels;
+  changed_.notify_all();
+}
+
+Lane::Status Lane::status() const {
+  MutexLock lock(mutex_);
+  return status_;
+}
+
+void Lane::run() noexcept {
+  try {
+    while (wait_for_turn()) {
+      obey();
+      if (attached_) {
+        const TierSchedule::Turn turn = schedule_.next(clock_.monotonic());
+        if (turn.at <= clock_.monotonic()) take_turn(turn.tier);
+      }
+    }
+  } catch (const std::exception& problem) {  // out of memory while attaching, at the most
+    set_state(State::lost, problem.what());
+  }
+}
+
+// Until there is an order or a tier is due. False: stop.
+bool Lane::wait_for_turn() {
+  constexpr Nanoseconds kUntilOrdered = std::chrono::hours(1);
+  MutexLock lock(mutex_);
+  while (!orders_.stop && !orders_.attach && !orders_.configured) {
+    const Nanoseconds now = clock_.monotonic();
+    const Nanoseconds wait = attached_ ? schedule_.next(now).at - now : kUntilOrdered;
+    if (wait <= Nanoseconds{0}) break;
+    changed_.wait_for(mutex_, wait);
+  }
+  return !orders_.stop;
+}
+
+void Lane::obey() {
+  Orders orders;
+  {
+    MutexLock lock(mutex_);
+    orders = std::exchange(orders_, Orders{});
+    orders_.stop = orders.stop;
+  }
+  if (orders.configured) {
+    intervals_ = orders.intervals;
+    schedule_ = TierSchedule(intervals_, clock_.monotonic(), stagger_);
+    session_->relabel(orders.name, orders.labels);
+  }
+  if (orders.attach) attach(*orders.attach);
+}
+
+void Lane::attach(const DeviceInfo& info) {
+  expect_by(pass_deadline(Tier::once));
+  if (!gate_->enter()) return;
+  const Result<Done> opened = session_->attach(info);
+  gate_->leave();
+  attached_ = static_cast<bool>(opened);
+  set_state(attached_ ? State::starting : State::lost, attached_ ? "" : opened.error().message());
+  if (attached_) first_passes();
+}
+
+// All tiers at once, so that the first page is whole; from then on by the grid.
+void Lane::first_passes() {
+  for (const Tier tier : {Tier::once, Tier::fast, Tier::normal, Tier::slow}) {
+    if (!attached_ || stopping()) return;
+    run_pass(tier, nullptr);
+  }
+  if (!attached_) return;
+  schedule_ = TierSchedule(intervals_, clock_.monotonic(), stagger_);
+  set_state(State::reading, "");
+}
+
+void Lane::take_turn(Tier tier) {
+  const FastFirst fast_first(schedule_, clock_);
+  const PassOutcome outcome = run_pass(tier, tier == Tier::fast ? nullptr : &fast_first);
+  if (outcome != PassOutcome::interrupted) schedule_.done(tier, clock_.monotonic());
+}
+
+PassOutcome Lane::run_pass(Tier tier, const YieldCheck* yield) {
+  expect_by(pass_deadline(tier));
+  if (!gate_->enter()) return PassOutcome::complete;  // stopping
+  const Nanoseconds start = clock_.monotonic();
+  const PassOutcome outcome = session_->run(tier, intervals_, yield);
+  const Nanoseconds took = clock_.monotonic() - start;
+  gate_->leave();
+  if (outcome == PassOutcome::gone) {
+    session_->lose();
+    attached_ = false;
+  }
+  account(tier, outcome, took);
+  return outcome;
+}
+
+void Lane::account(Tier tier, PassOutcome outcome, Nanoseconds took) {
+  MutexLock lock(mutex_);
+  status_.overdue_at.reset();
+  status_.errors = session_->errors();
+  if (outcome == PassOutcome::gone) status_.state = State::lost;
+  if (outcome != PassOutcome::complete && outcome != PassOutcome::asleep) return;
+  status_.last_success = clock_.realtime();
+  const auto place = static_cast<std::size_t>(tier);
+  if (place < status_.duration.size()) status_.duration[place] = to_seconds(took);
+}
+
+bool Lane::stopping() const {
+  MutexLock lock(mutex_);
+  return orders_.stop;
+}
+
+void Lane::expect_by(Nanoseconds allowed) {
+  MutexLock lock(mutex_);
+  status_.overdue_at = clock_.monotonic() + allowed;
+}
+
+void Lane::set_state(State state, std::string trouble) {
+  MutexLock lock(mutex_);
+  status_.overdue_at.reset();
+  status_.state = state;
+  status_.trouble = std::move(trouble);
+  if (state != State::starting) status_.first_pass_over = true;
+}
+
+}  // namespace gpumeter

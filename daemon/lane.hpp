@@ -1,0 +1,96 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "collectors/api/mutex.hpp"
+#include "daemon/abandonable_thread.hpp"
+#include "daemon/device_session.hpp"
+#include "daemon/driver_gate.hpp"
+
+namespace gpumeter {
+
+/// One device's sampling thread. A driver call may hang in it for ever, so nobody waits for it: the thread
+/// owns the lane together with its maker, and a lane that does not stop in time is left behind.
+class Lane : public std::enable_shared_from_this<Lane> {
+ public:
+  enum class State : std::uint8_t { starting, reading, lost };
+
+  /// What others may know of a lane, read without waiting for its driver.
+  struct Status {
+    State state = State::starting;
+    std::optional<Nanoseconds> overdue_at;  ///< while a call is under way: when it is late (CLOCK_MONOTONIC)
+    std::string trouble;                    ///< why it could not be attached; empty when all is well
+    bool first_pass_over = false;
+    std::array<double, 3> duration{};  ///< seconds of the last fast, normal and slow pass; 0: none yet
+    Nanoseconds last_success{};        ///< CLOCK_REALTIME of the last complete pass; 0: none yet
+    ReadErrors errors{};
+  };
+
+  /// `stagger`: see TierSchedule.
+  Lane(std::unique_ptr<DeviceSession> session, std::shared_ptr<DriverGate> gate, const Clock& clock,
+       const SamplingIntervals& intervals, double stagger);
+
+  /// Starts the thread. Once.
+  void start();
+
+  /// Asks the thread to end; does not wait.
+  void request_stop() GPUMETER_EXCLUDES(mutex_);
+
+  /// Waits for the thread's end until `deadline` (CLOCK_MONOTONIC); false: it hangs and was left behind.
+  bool join(Nanoseconds deadline) { return thread_.join(clock_, deadline); }
+
+  /// Discovery saw the device again, or saw it changed: attach to it as it is now.
+  void revive(const DeviceInfo& info) GPUMETER_EXCLUDES(mutex_);
+
+  /// New intervals, name and labels from the next turn on.
+  void configure(const SamplingIntervals& intervals, const std::string& name, const DeviceLabels& labels)
+      GPUMETER_EXCLUDES(mutex_);
+
+  Status status() const GPUMETER_EXCLUDES(mutex_);
+
+  /// Takes the device's series off the page until its next commit: its call is late. Any thread.
+  void hide() { session_->hide(); }
+
+ private:
+  struct Orders {  // what others want of the thread
+    bool stop = false;
+    std::optional<DeviceInfo> attach;
+    bool configured = false;
+    SamplingIntervals intervals;
+    std::string name;
+    DeviceLabels labels;
+  };
+  class FastFirst;
+
+  void run() noexcept;
+  bool wait_for_turn() GPUMETER_EXCLUDES(mutex_);
+  void obey();
+  void attach(const DeviceInfo& info);
+  void first_passes();
+  void take_turn(Tier tier);
+  PassOutcome run_pass(Tier tier, const YieldCheck* yield);
+  void account(Tier tier, PassOutcome outcome, Nanoseconds took) GPUMETER_EXCLUDES(mutex_);
+  bool stopping() const GPUMETER_EXCLUDES(mutex_);
+  void expect_by(Nanoseconds allowed) GPUMETER_EXCLUDES(mutex_);
+  void set_state(State state, std::string trouble) GPUMETER_EXCLUDES(mutex_);
+
+  // Lane thread only
+  const std::unique_ptr<DeviceSession> session_;
+  const std::shared_ptr<DriverGate> gate_;
+  const Clock& clock_;
+  const double stagger_;
+  SamplingIntervals intervals_;
+  TierSchedule schedule_;
+  bool attached_ = false;
+
+  AbandonableThread thread_;
+  mutable Mutex mutex_;
+  Condition changed_;
+  Orders orders_ GPUMETER_GUARDED_BY(mutex_);
+  Status status_ GPUMETER_GUARDED_BY(mutex_);
+};
+
+}  // namespace gpumeter

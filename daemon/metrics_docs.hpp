@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "collectors/api/collector.hpp"
+
+namespace gpumeter {
+
+/// Every family that this binary can serve, from the tables themselves: name, type, unit, help, and where
+/// each collector gets it from. docs/metrics.md is the markdown.
+std::string metrics_markdown(std::span<const CollectorEntry> collectors);
+
+/// One line a family: name, type, unit, help, separated by tabs.
+std::string metrics_text(std::span<const CollectorEntry> collectors);
+
+}  // namespace gpumeter

@@ -1,0 +1,40 @@
+#include "daemon/tier_schedule.hpp"
+
+#include <gtest/gtest.h>
+
+namespace gpumeter {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr SamplingIntervals kEverySecond{seconds(1), seconds(10), seconds(60)};
+
+TEST(TierSchedule, TheFastestOfThoseDueGoesFirst) {
+  TierSchedule schedule(kEverySecond, seconds(0), 0);
+  EXPECT_EQ(schedule.next(seconds(0)).tier, Tier::fast);
+  EXPECT_EQ(schedule.next(seconds(0)).at, seconds(1));
+  EXPECT_EQ(schedule.next(seconds(60)).tier, Tier::fast);
+  schedule.done(Tier::fast, seconds(60));
+  EXPECT_EQ(schedule.next(seconds(60)).tier, Tier::normal);
+  schedule.done(Tier::normal, seconds(60));
+  EXPECT_EQ(schedule.next(seconds(60)).tier, Tier::slow);
+}
+
+TEST(TierSchedule, ALatePassIsFollowedByTheNextGridPointNotByABurst) {
+  TierSchedule schedule(kEverySecond, seconds(0), 0);
+  schedule.done(Tier::fast, milliseconds(1004));
+  EXPECT_EQ(schedule.next(milliseconds(1004)).at, seconds(2));
+  schedule.done(Tier::fast, milliseconds(5300));
+  EXPECT_EQ(schedule.next(milliseconds(5300)).at, seconds(6));
+}
+
+TEST(TierSchedule, LanesAreStaggered) {
+  TierSchedule schedule(kEverySecond, seconds(100), 0.25);
+  EXPECT_EQ(schedule.next(seconds(100)).at, milliseconds(100250));
+  schedule.done(Tier::fast, milliseconds(100251));
+  EXPECT_EQ(schedule.next(milliseconds(100251)).at, milliseconds(101250));
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -1,0 +1,84 @@
+#include "config/checks.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string_view>
+
+namespace gpumeter::config {
+namespace {
+
+bool is_port(std::string_view text) noexcept {
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+/// "localhost", "192.0.2.1", "[::1]", or nothing for every address. Whether it exists is seen on binding.
+bool is_host(std::string_view text) noexcept {
+  const bool bracketed = text.starts_with('[') && text.ends_with(']') && text.size() > 2;
+  if (bracketed) text = text.substr(1, text.size() - 2);
+  return std::none_of(text.begin(), text.end(), [bracketed](char c) {
+    return static_cast<unsigned char>(c) <= 0x20 || c == '/' || c == '[' || c == ']' ||
+           (c == ':' && !bracketed);
+  });
+}
+
+bool is_address(std::string_view text) noexcept {
+  const std::size_t colon = text.rfind(':');
+  return colon != std::string_view::npos && is_port(text.substr(colon + 1)) && is_host(text.substr(0, colon));
+}
+
+}  // namespace
+
+Complaint check_addresses(const std::vector<std::string>& addresses) {
+  if (addresses.empty()) return "must have at least one address, such as \"localhost:10478\"";
+  std::set<std::string> seen;
+  for (const std::string& address : addresses) {
+    if (!is_address(address)) {
+      return "must be host:port, such as localhost:10478, [::1]:10478 or :10478, not \"" +
+             printable(address) + "\"";
+    }
+    if (!seen.insert(address).second) return "must have every address once, not \"" + address + "\" twice";
+  }
+  return std::nullopt;
+}
+
+Complaint check_url_path(const std::string& path) {
+  const bool plain = std::all_of(path.begin(), path.end(), [](char c) {
+    return c > 0x20 && c < 0x7f && std::string_view("?#%\"<>\\^`{|}").find(c) == std::string_view::npos;
+  });
+  if (!path.starts_with('/') || !plain) {
+    return "must be a path such as /metrics, not \"" + printable(path) + "\"";
+  }
+  if (path.starts_with("/-/") || path.starts_with("/api/")) {
+    return "must not begin with /-/ or /api/, where other pages are";
+  }
+  return std::nullopt;
+}
+
+Complaint check_interval(const Duration& interval) {
+  // Below 10 ms a daemon would do nothing but sample; above 1 h its integrals mean nothing.
+  if (interval < std::chrono::milliseconds(10) || interval > std::chrono::hours(1)) {
+    return "must be from 10ms to 1h";
+  }
+  return std::nullopt;
+}
+
+Complaint check_absolute_path(const std::string& path) {
+  if (path.starts_with('/')) return std::nullopt;
+  return "must be a path that begins with /, not \"" + printable(path) + "\"";
+}
+
+Complaint check_device_names(const std::map<std::string, std::string>& names) {
+  for (const auto& [device, name] : names) {
+    if (device.empty() || name.empty())
+      return "must map a uuid or PCI address to a name; one of them is empty";
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpumeter::config

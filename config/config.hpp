@@ -1,0 +1,98 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+/// The configuration as the daemon uses it: plain structs whose member initialisers are the defaults. What
+/// each key means, what it accepts and whether a reload takes it on stands in the table of keys.cpp.
+namespace gpumeter::config {
+
+/// Written "500ms", "10s", "1h30m".
+using Duration = std::chrono::milliseconds;
+
+enum class DeviceLabel : std::uint8_t { vendor, model, pci_address, serial, name };
+enum class LogLevel : std::uint8_t { debug, info, warn, error };
+enum class LogFormat : std::uint8_t { automatic, logfmt, json };
+enum class Enabled : std::uint8_t { automatic, on, off };
+
+inline constexpr std::string_view kDeviceLabelNames[] = {"vendor", "model", "pci_address", "serial", "name"};
+inline constexpr std::string_view kLogLevelNames[] = {"debug", "info", "warn", "error"};
+inline constexpr std::string_view kLogFormatNames[] = {"auto", "logfmt", "json"};
+inline constexpr std::string_view kEnabledNames[] = {"auto", "true", "false"};
+
+constexpr std::span<const std::string_view> names_of(DeviceLabel) noexcept { return kDeviceLabelNames; }
+constexpr std::span<const std::string_view> names_of(LogLevel) noexcept { return kLogLevelNames; }
+constexpr std::span<const std::string_view> names_of(LogFormat) noexcept { return kLogFormatNames; }
+constexpr std::span<const std::string_view> names_of(Enabled) noexcept { return kEnabledNames; }
+
+/// A word of one of the closed sets above, as the file spells it.
+template <class Word>
+  requires std::is_enum_v<Word>
+constexpr std::string_view to_string(Word word) noexcept {
+  return names_of(word)[static_cast<std::size_t>(word)];
+}
+
+struct Web {
+  std::vector<std::string> listen = {"localhost:10478"};  ///< "host:port"; ":port" is every address
+  std::string config_file;  ///< TLS and users, in the format of Prometheus' exporters; empty: neither
+  std::string telemetry_path = "/metrics";
+  unsigned max_requests = 40;  ///< scrapes served at the same time; 0: no limit
+  bool operator==(const Web&) const = default;
+};
+
+/// How often a row of each tier is read. 1 s is the floor because polling a driver faster was seen to cost
+/// its jobs up to 2 % of their speed.
+struct Sampling {
+  Duration fast = std::chrono::seconds(1);
+  Duration normal = std::chrono::seconds(10);
+  Duration slow = std::chrono::seconds(60);
+  Duration floor = std::chrono::seconds(1);
+  bool operator==(const Sampling&) const = default;
+};
+
+struct Devices {
+  Duration forget = std::chrono::hours(24);  ///< how long a missing device keeps its `gpu_up 0`
+  std::map<std::string, std::string> names;  ///< uuid or PCI address ("0000:0c:00.0") -> name
+  bool operator==(const Devices&) const = default;
+};
+
+struct Paths {
+  std::string sysfs = "/sys";
+  std::string procfs = "/proc";
+  std::string state = "/var/lib/gpumeter";
+  bool operator==(const Paths&) const = default;
+};
+
+struct Logging {
+  LogLevel level = LogLevel::info;
+  LogFormat format = LogFormat::automatic;  ///< journal where systemd runs the daemon, else logfmt
+  bool operator==(const Logging&) const = default;
+};
+
+struct CollectorConfig {
+  Enabled enabled = Enabled::automatic;
+  /// Every key of the collector's schema, checked against its kind; a plain value is a list of one, an
+  /// empty list has no values.
+  std::map<std::string, std::vector<std::string>> options;
+  bool operator==(const CollectorConfig&) const = default;
+};
+
+struct Config {
+  Web web;
+  Sampling sampling;
+  std::vector<DeviceLabel> device_labels = {DeviceLabel::vendor, DeviceLabel::model};
+  Devices devices;
+  Paths paths;
+  Logging log;
+  std::map<std::string, CollectorConfig> collectors;  ///< one for every known collector
+  bool operator==(const Config&) const = default;
+};
+
+}  // namespace gpumeter::config

@@ -1,0 +1,124 @@
+#include "config/keys.hpp"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "config/checks.hpp"
+
+namespace gpumeter::config {
+namespace {
+
+constexpr bool kReloads = true;
+constexpr bool kNeedsRestart = false;
+
+template <auto Member>
+struct MemberTraits;
+template <class Section, class T, T Section::*kMember>
+struct MemberTraits<kMember> {
+  using Type = T;
+};
+
+/// Reads into a copy, so that a value that is refused changes nothing.
+template <class T, auto kCheck>
+Complaint read_checked(const Node& node, T& target) {
+  T value = target;
+  Complaint complaint = read(node, value);
+  if constexpr (kCheck != nullptr) {
+    if (!complaint) complaint = kCheck(value);
+  }
+  if (!complaint) target = std::move(value);
+  return complaint;
+}
+
+/// The row of a key that is a member of a section; kCheck says what it must be beyond its type.
+template <auto kSection, auto kMember, auto kCheck = nullptr>
+constexpr Key row(std::string_view path, bool reloadable, std::string_view help) {
+  using T = typename MemberTraits<kMember>::Type;
+  return {path,
+          reloadable,
+          kTypeWords<T>,
+          std::is_same_v<T, std::vector<std::string>>,
+          [](const Node& node, Config& config) {
+            return read_checked<T, kCheck>(node, config.*kSection.*kMember);
+          },
+          [](const Config& config) { return show(config.*kSection.*kMember); },
+          help};
+}
+
+Complaint read_device_labels(const Node& node, Config& config) { return read(node, config.device_labels); }
+std::string show_device_labels(const Config& config) { return show(config.device_labels); }
+
+constexpr Key kKeys[] = {
+    row<&Config::web, &Web::listen, check_addresses>(
+        "web.listen", kNeedsRestart,
+        "Addresses to serve on, host:port each; `:10478` is every address of the machine."),
+    row<&Config::web, &Web::config_file>(
+        "web.config_file", kNeedsRestart,
+        "TLS and users, in the format of Prometheus' exporters; relative to the folder of this file."),
+    row<&Config::web, &Web::telemetry_path, check_url_path>("web.telemetry_path", kNeedsRestart,
+                                                            "Path of the page with the metrics."),
+    row<&Config::web, &Web::max_requests>("web.max_requests", kNeedsRestart,
+                                          "Scrapes served at the same time; 0 is no limit."),
+    row<&Config::sampling, &Sampling::fast, check_interval>(
+        "sampling.fast", kReloads,
+        "How often utilisation, power, clocks, temperatures and throttling are read."),
+    row<&Config::sampling, &Sampling::normal, check_interval>("sampling.normal", kReloads,
+                                                              "How often memory and fans are read."),
+    row<&Config::sampling, &Sampling::slow, check_interval>(
+        "sampling.slow", kReloads, "How often error counters, PCIe and limits are read."),
+    row<&Config::sampling, &Sampling::floor, check_interval>(
+        "sampling.floor", kReloads,
+        "No interval may be shorter: polling a driver faster can slow down the jobs on the device."),
+    Key{"device_labels", kNeedsRestart, kTypeWords<std::vector<DeviceLabel>>, true, read_device_labels,
+        show_device_labels, "Labels of every device series; gpu and uuid are always there."},
+    row<&Config::devices, &Devices::forget>("devices.forget", kReloads,
+                                            "How long a device that is missing keeps its `gpu_up 0`."),
+    row<&Config::devices, &Devices::names, check_device_names>(
+        "devices.names", kReloads, "Names of devices by uuid or PCI address, for the label `name`."),
+    row<&Config::paths, &Paths::sysfs, check_absolute_path>("paths.sysfs", kNeedsRestart,
+                                                            "Where sysfs is mounted."),
+    row<&Config::paths, &Paths::procfs, check_absolute_path>("paths.procfs", kNeedsRestart,
+                                                             "Where procfs is mounted."),
+    row<&Config::paths, &Paths::state, check_absolute_path>(
+        "paths.state", kNeedsRestart, "Folder of what outlives a restart: which device has which index."),
+    row<&Config::log, &Logging::level>("log.level", kReloads, "The least level that is logged."),
+    row<&Config::log, &Logging::format>(
+        "log.format", kReloads, "auto: to the journal where systemd runs the daemon, else logfmt on stderr."),
+};
+
+}  // namespace
+
+std::span<const Key> keys() noexcept { return kKeys; }
+
+const Key* find_key(std::string_view path) noexcept {
+  const auto* key =
+      std::find_if(std::begin(kKeys), std::end(kKeys), [path](const Key& k) { return k.path == path; });
+  return key == std::end(kKeys) ? nullptr : key;
+}
+
+Complaint set(Config& config, std::string_view path, std::span<const std::string> values) {
+  const Key* key = find_key(path);
+  if (key == nullptr) return "is not a key of the configuration";
+  std::vector<Node> nodes;
+  for (const std::string& value : values) {
+    Node& node = nodes.emplace_back();
+    node.kind = Node::Kind::scalar;
+    node.text = value;
+  }
+  if (!key->is_list) return nodes.size() == 1 ? key->read(nodes.front(), config) : "must be one value";
+  Node list;
+  list.kind = Node::Kind::sequence;
+  list.children = std::move(nodes);
+  return key->read(list, config);
+}
+
+std::vector<std::string> restart_needed(const Config& running, const Config& wanted) {
+  std::vector<std::string> paths;
+  for (const Key& key : kKeys) {
+    if (!key.reloadable && key.show(running) != key.show(wanted)) paths.emplace_back(key.path);
+  }
+  return paths;
+}
+
+}  // namespace gpumeter::config

@@ -1,0 +1,223 @@
+#include "config/load.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "config/collector_keys.hpp"
+#include "config/duration.hpp"
+#include "config/keys.hpp"
+#include "config/suggest.hpp"
+#include "config/yaml_tree.hpp"
+
+namespace gpumeter::config {
+namespace {
+
+/// The keys right below a section, or the sections and keys of the file itself for "".
+std::vector<std::string> names_below(std::string_view section) {
+  std::vector<std::string> names;
+  if (section.empty()) names = {"collectors", "jobs"};
+  for (const Key& key : keys()) {
+    std::string_view rest = key.path;
+    if (!section.empty()) {
+      if (!rest.starts_with(section) || rest.substr(section.size(), 1) != ".") continue;
+      rest.remove_prefix(section.size() + 1);
+    }
+    const std::string name(rest.substr(0, rest.find('.')));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string joined(const std::string& path, const std::string& key) {
+  return path.empty() ? printable(key) : path + "." + printable(key);
+}
+
+/// Goes through the tree once, collecting values and problems.
+class Loader {
+ public:
+  Loader(std::string file, Schemas schemas)
+      : file_(std::move(file)), schemas_(schemas), config_(defaults(schemas)) {}
+
+  Loaded load(std::string_view text) {
+    auto parsed = parse_yaml(text);
+    if (const auto* error = std::get_if<SyntaxError>(&parsed)) {
+      report(error->line, "", error->text);
+    } else {
+      read_file(std::get<Node>(parsed));
+    }
+    if (problems_.empty()) return std::move(config_);
+    std::stable_sort(problems_.begin(), problems_.end(),
+                     [](const Problem& a, const Problem& b) { return a.line < b.line; });
+    return std::move(problems_);
+  }
+
+  void report(int line, const std::string& key, const std::string& text) {
+    problems_.push_back({file_, line, key, text});
+  }
+
+ private:
+  void read_file(const Node& root) {
+    if (!is_map(root, "")) return;
+    find_duplicates(root, "");
+    for (const Node& child : root.children) read_top(child);
+    check_floor();
+    resolve_web_config();
+  }
+
+  void read_top(const Node& child) {
+    if (find_key(child.key) != nullptr) return read_key(child, child.key);
+    if (child.key == "collectors") return read_collectors(child);
+    const auto names = names_below("");
+    if (std::find(names.begin(), names.end(), child.key) == names.end())
+      return report_unknown(child, "", names);
+    read_section(child);
+  }
+
+  void read_section(const Node& section) {
+    if (!is_map(section, section.key)) return;
+    for (const Node& child : section.children) {
+      const std::string path = section.key + "." + child.key;
+      if (find_key(path) == nullptr) {
+        report_unknown(child, section.key, names_below(section.key));
+      } else {
+        read_key(child, path);
+      }
+    }
+  }
+
+  void read_key(const Node& node, const std::string& path) {
+    lines_[path] = node.line;
+    if (node.kind == Node::Kind::null) return;
+    if (const auto complaint = find_key(path)->read(node, config_)) report(node.line, path, *complaint);
+  }
+
+  void read_collectors(const Node& section) {
+    if (!is_map(section, section.key)) return;
+    for (const Node& child : section.children) {
+      const auto schema = std::find_if(schemas_.begin(), schemas_.end(),
+                                       [&child](const CollectorSchema& s) { return s.name == child.key; });
+      if (schema == schemas_.end()) {
+        report_unknown(child, "collectors", collector_names(schemas_));
+      } else {
+        read_collector(child, *schema);
+      }
+    }
+  }
+
+  void read_collector(const Node& section, const CollectorSchema& schema) {
+    const std::string path = "collectors." + schema.name;
+    if (!is_map(section, path)) return;
+    const auto names = key_names(schema);
+    for (const Node& child : section.children) {
+      if (std::find(names.begin(), names.end(), child.key) == names.end()) {
+        report_unknown(child, path, names);
+      } else if (const auto complaint = read_collector_key(child, schema, config_.collectors[schema.name])) {
+        report(child.line, joined(path, child.key), *complaint);
+      }
+    }
+  }
+
+  /// Reports what should be a map and is not; an empty one has nothing to read.
+  bool is_map(const Node& node, const std::string& path) {
+    if (node.kind == Node::Kind::map) return true;
+    if (node.kind != Node::Kind::null) report(node.line, path, "must be a map of keys, not " + found(node));
+    return false;
+  }
+
+  void find_duplicates(const Node& node, const std::string& path) {
+    std::map<std::string_view, int> seen;
+    for (const Node& child : node.children) {
+      const std::string child_path = node.kind == Node::Kind::map ? joined(path, child.key) : path;
+      if (node.kind == Node::Kind::map) {
+        const auto [first, is_new] = seen.emplace(child.key, child.line);
+        if (!is_new) {
+          report(child.line, child_path,
+                 "is there twice, first on line " + std::to_string(first->second) + "; keep one of them");
+        }
+      }
+      find_duplicates(child, child_path);
+    }
+  }
+
+  void report_unknown(const Node& child, const std::string& section, const std::vector<std::string>& names) {
+    const std::string what = section == "collectors" ? "unknown collector" : "unknown key";
+    std::string text = what + "; ";
+    if (const std::string meant = nearest(child.key, names); !meant.empty()) {
+      text += "did you mean " + joined(section, meant) + "?";
+    } else if (names.empty()) {
+      text += section + " has no keys yet";
+    } else {
+      text += (section.empty() ? "the file" : section) + " has " + enumerate(names, "and");
+    }
+    report(child.line, joined(section, child.key), text);
+  }
+
+  void check_floor() {
+    const Sampling& sampling = config_.sampling;
+    const std::array<std::pair<const char*, Duration>, 3> tiers = {{{"sampling.fast", sampling.fast},
+                                                                    {"sampling.normal", sampling.normal},
+                                                                    {"sampling.slow", sampling.slow}}};
+    for (const auto& [path, interval] : tiers) {
+      if (interval >= sampling.floor) continue;
+      const auto line = lines_.find(path);
+      report(line == lines_.end() ? lines_["sampling.floor"] : line->second, path,
+             "must not be below sampling.floor, which is " + to_string(sampling.floor) + "; it is " +
+                 to_string(interval));
+    }
+  }
+
+  void resolve_web_config() {
+    std::string& path = config_.web.config_file;
+    if (!path.empty()) path = (std::filesystem::path(file_).parent_path() / path).string();
+  }
+
+  const std::string file_;
+  const Schemas schemas_;
+  Config config_;
+  std::map<std::string, int> lines_;  ///< of the keys that the file has
+  std::vector<Problem> problems_;
+};
+
+struct CloseFile {
+  void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+};
+
+/// errno where the file cannot be read. One byte more than a file may have is enough to refuse it by.
+std::error_code read_whole(const std::string& path, std::string& text) {
+  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "re"));
+  if (!file) return {errno, std::generic_category()};
+  text.resize(kMaxFileBytes + 1);
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  return std::ferror(file.get()) != 0 ? std::error_code(errno, std::generic_category()) : std::error_code();
+}
+
+}  // namespace
+
+std::string to_string(const Problem& problem) {
+  std::string text = problem.file;
+  if (problem.line > 0) text += ":" + std::to_string(problem.line);
+  if (!problem.key.empty()) text += ": " + problem.key;
+  return text + ": " + problem.text;
+}
+
+Loaded load_text(std::string_view text, const std::string& file, Schemas schemas) {
+  return Loader(file, schemas).load(text);
+}
+
+Loaded load_file(const std::string& file, Schemas schemas) {
+  std::string text;
+  if (const std::error_code error = read_whole(file, text)) {
+    return std::vector<Problem>{{file, 0, "", "cannot be read: " + error.message()}};
+  }
+  return load_text(text, file, schemas);
+}
+
+}  // namespace gpumeter::config

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "config/config.hpp"
+#include "config/schema.hpp"
+
+namespace gpumeter::config {
+
+/// One thing that is wrong with a file: where, which key, and what would be right.
+struct Problem {
+  std::string file;
+  int line = 0;     ///< from 1; 0: the file as a whole
+  std::string key;  ///< full path, "web.listen"; empty: no key in particular
+  std::string text;
+};
+
+/// "gpumeter.yaml:3: web.listen: must be ..."
+std::string to_string(const Problem& problem);
+
+/// A whole configuration, or everything that is wrong with the file in the order of its lines.
+using Loaded = std::variant<Config, std::vector<Problem>>;
+
+/// Reads a configuration: what is not in the text keeps its default, as do empty sections and keys. Unknown
+/// and duplicate keys, wrong types and bad values are problems. `file` is what problems call it, and its
+/// folder is where a relative web.config_file starts.
+Loaded load_text(std::string_view text, const std::string& file, Schemas schemas);
+
+/// The same from a file of at most 1 MiB.
+Loaded load_file(const std::string& file, Schemas schemas);
+
+}  // namespace gpumeter::config

@@ -1,0 +1,173 @@
+#include "config/yaml_tree.hpp"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <optional>
+#include <sstream>
+#include <utility>
+
+namespace gpumeter::config {
+namespace {
+
+/// YAML that yaml-cpp takes and a configuration does not; parse_yaml() catches it.
+class Refused final : public YAML::ParserException {
+  using YAML::ParserException::ParserException;
+};
+
+/// Builds the tree out of yaml-cpp's events.
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  Node take_root() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add(checked(mark, "?", anchor, Node::Kind::null), mark);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    throw Refused(mark, "an alias (*name) is not accepted; write the value out");
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    Node node = checked(mark, tag, anchor, Node::Kind::scalar);
+    node.quoted = tag == "!";
+    node.text = value;
+    add(std::move(node), mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(checked(mark, tag, anchor, Node::Kind::sequence), mark);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(checked(mark, tag, anchor, Node::Kind::map), mark);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Open {
+    Node node;
+    std::optional<Node> key;  ///< read, and waiting for its value
+  };
+
+  /// yaml-cpp's tag is "?" or empty for a plain value, "!" for a quoted one; any other was written out.
+  Node checked(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind) {
+    if (anchor != YAML::NullAnchor) {
+      throw Refused(mark, "an anchor (&name) is not accepted; write the value out");
+    }
+    if (!tag.empty() && tag != "?" && tag != "!") {
+      throw Refused(mark, "a tag (" + tag + ") is not accepted");
+    }
+    if (++count_ > kMaxNodes) {
+      throw Refused(mark, "more than " + std::to_string(kMaxNodes) + " values");
+    }
+    Node node;
+    node.kind = kind;
+    node.line = mark.line + 1;
+    return node;
+  }
+
+  bool expects_key() const {
+    return !open_.empty() && open_.back().node.kind == Node::Kind::map && !open_.back().key;
+  }
+
+  void open(Node node, const YAML::Mark& mark) {
+    if (expects_key()) throw Refused(mark, "a key must be plain text");
+    if (open_.size() >= kMaxDepth) {
+      throw Refused(mark, "nested deeper than " + std::to_string(kMaxDepth) + " levels");
+    }
+    open_.push_back({std::move(node), std::nullopt});
+  }
+
+  void close() {
+    Node node = std::move(open_.back().node);
+    open_.pop_back();
+    attach(std::move(node));
+  }
+
+  void add(Node node, const YAML::Mark& mark) {
+    if (!expects_key()) return attach(std::move(node));
+    if (node.kind != Node::Kind::scalar) throw Refused(mark, "a key must be plain text");
+    open_.back().key = std::move(node);
+  }
+
+  void attach(Node node) {
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& parent = open_.back();
+    if (parent.key) {
+      node.key = std::move(parent.key->text);
+      node.line = parent.key->line;
+      parent.key.reset();
+    }
+    parent.node.children.push_back(std::move(node));
+  }
+
+  Node root_;
+  std::vector<Open> open_;
+  std::size_t count_ = 0;
+};
+
+/// Control characters are not, nor what starts a file in UTF-16.
+bool is_text(char c) noexcept {
+  const auto byte = static_cast<unsigned char>(c);
+  return c == '\n' || c == '\r' || c == '\t' || (byte >= 0x20 && byte < 0xfe);
+}
+
+/// yaml-cpp takes byte 4 for the end of the file and says of a tab only that it found no value.
+std::optional<SyntaxError> refused_bytes(std::string_view text) {
+  int line = 1;
+  bool indentation = true;
+  bool tab = false;
+  for (const char c : text) {
+    if (!is_text(c)) return SyntaxError{line, "a byte that is not text; the file must be UTF-8"};
+    if (indentation && tab && c != '\t' && c != ' ' && c != '\n' && c != '\r' && c != '#') {
+      return SyntaxError{line, "a tab in the indentation; YAML wants spaces"};
+    }
+    tab = (tab && indentation) || c == '\t';
+    indentation = c == '\n' || (indentation && (c == ' ' || c == '\t'));
+    if (c == '\n') {
+      ++line;
+      tab = false;
+    }
+  }
+  return std::nullopt;
+}
+
+std::variant<Node, SyntaxError> parse_document(std::string_view text) {
+  std::istringstream stream{std::string(text)};
+  YAML::Parser parser(stream);
+  TreeBuilder builder;
+  parser.HandleNextDocument(builder);
+  Node root = builder.take_root();
+  TreeBuilder second;
+  if (parser.HandleNextDocument(second)) {
+    return SyntaxError{second.take_root().line,
+                       "something after the end of the document; the file must have one"};
+  }
+  return root;
+}
+
+}  // namespace
+
+std::variant<Node, SyntaxError> parse_yaml(std::string_view text) {
+  if (text.size() > kMaxFileBytes) return SyntaxError{0, "larger than 1 MiB"};
+  if (auto refused = refused_bytes(text)) return *refused;
+  try {
+    return parse_document(text);
+  } catch (const Refused& refused) {
+    return SyntaxError{refused.mark.line + 1, refused.msg};
+  } catch (const YAML::Exception& error) {
+    return SyntaxError{error.mark.line + 1,
+                       "not valid YAML: " + error.msg + "; check the indentation, colons and quotes"};
+  } catch (const std::exception& error) {
+    return SyntaxError{0, std::string("cannot be parsed: ") + error.what()};
+  }
+}
+
+}  // namespace gpumeter::config

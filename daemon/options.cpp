@@ -1,0 +1,246 @@
+#include "daemon/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+
+#include "build_info.hpp"
+#include "config/keys.hpp"
+#include "config/suggest.hpp"
+
+namespace gpumeter {
+namespace {
+
+/// A flag that stands for a key: the key's own check judges its value.
+struct KeyFlag {
+  const char* name;
+  const char* path;
+  const char* value;  ///< as --help calls it
+  bool is_file;       ///< relative to where the command was given
+  const char* help;
+};
+constexpr KeyFlag kKeyFlags[] = {
+    {"--web.listen-address", "web.listen", "HOST:PORT", false,
+     "Address to serve on; repeatable (default localhost:10478)"},
+    {"--web.config.file", "web.config_file", "FILE", true,
+     "TLS and users, as Prometheus' exporters have them"},
+    {"--web.telemetry-path", "web.telemetry_path", "PATH", false, "Path of the metrics (default /metrics)"},
+    {"--path.sysfs", "paths.sysfs", "DIR", true, "Where sysfs is mounted (default /sys)"},
+    {"--path.procfs", "paths.procfs", "DIR", true, "Where procfs is mounted (default /proc)"},
+    {"--path.state", "paths.state", "DIR", true, "State folder (default /var/lib/gpumeter)"},
+    {"--log.level", "log.level", "LEVEL", false, "debug, info (default), warn or error"},
+    {"--log.format", "log.format", "FORMAT", false, "auto (default), logfmt or json"},
+};
+
+constexpr unsigned kMostSimulated = 1000;
+
+/// What CLI11 fills in; it needs the variables to stay where they are while it parses.
+struct Parsed {
+  std::map<std::string, std::vector<std::string>> keys;  ///< by path
+  std::map<std::string, bool> collectors;
+  std::string once;
+  bool version = false;
+  bool check_config = false;
+  bool list_devices = false;
+  std::string print_metrics, print_config;
+  Options options;
+};
+
+Exit usage_error(const std::string& sentence) {
+  return {2, "gpumeter: " + sentence + "\nTry 'gpumeter --help'.\n"};
+}
+
+std::string version_text() {
+  return std::string("gpumeter, version ") + build::kVersion + " (branch: " + build::kBranch +
+         ", revision: " + build::kRevision + ")\n  compiler:         " + build::kCompiler + "\n";
+}
+
+void add_key_flags(CLI::App& app, Parsed& parsed) {
+  for (const KeyFlag& flag : kKeyFlags) {
+    auto* option = app.add_option(flag.name, parsed.keys[flag.path], flag.help);
+    // One value each time: what follows it is the next flag, or a mistake.
+    option->type_name(flag.value)->expected(1)->group("Configuration (goes before the file)");
+    const bool repeatable = config::find_key(flag.path)->is_list;
+    option->multi_option_policy(repeatable ? CLI::MultiOptionPolicy::TakeAll
+                                           : CLI::MultiOptionPolicy::TakeLast);
+  }
+}
+
+void add_collector_flags(CLI::App& app, Parsed& parsed, config::Schemas schemas) {
+  const std::string group = "Collectors";
+  for (const auto& schema : schemas) {
+    const std::string names = "--collector." + schema.name + ",!--no-collector." + schema.name;
+    app.add_flag(names, parsed.collectors[schema.name], "Switch the collector on or off")->group(group);
+  }
+  app.add_flag("--collector.disable-defaults", parsed.options.disable_defaults,
+               "Only those that are switched on")
+      ->group(group);
+  app.add_option("--simulate", parsed.options.simulate, "N simulated GPUs and no others")
+      ->type_name("N")
+      ->check(CLI::Range(1U, kMostSimulated))
+      ->group(group);
+  app.add_option("--simulate-event", parsed.options.simulate_events,
+                 "What happens to one of them, such as \"hang 1 after 5s\"; repeatable")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(group);
+}
+
+void add_action_flags(CLI::App& app, Parsed& parsed) {
+  const std::string group = "Instead of running";
+  app.add_flag("--version", parsed.version, "Print the version")->group(group);
+  app.add_flag("--check-config", parsed.check_config, "Say everything that is wrong with the configuration")
+      ->group(group);
+  app.add_option("--once", parsed.once, "Print one page: two passes a second apart, or one (0)")
+      ->type_name("0|1")
+      ->expected(0, 1)
+      ->default_str("1")
+      ->check(CLI::IsMember({"0", "1"}))
+      ->group(group);
+  app.add_flag("--list-devices", parsed.list_devices, "Print the devices that are found")->group(group);
+  app.add_option("--print-metrics", parsed.print_metrics, "Print every metric (markdown, text)")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"markdown", "text"}))
+      ->group(group);
+  app.add_option("--print-config", parsed.print_config, "Print every configuration key (markdown)")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"markdown"}))
+      ->group(group);
+}
+
+void add_flags(CLI::App& app, Parsed& parsed, config::Schemas schemas) {
+  app.set_help_flag("-h,--help", "Print this help")->group("Instead of running");
+  app.get_formatter()->column_width(36);
+  app.allow_extras();
+  app.add_option("--config.file", parsed.options.config_file,
+                 "Configuration (default " + std::string(kDefaultConfigFile) + ", where it exists)")
+      ->type_name("FILE")
+      ->group("Configuration (goes before the file)");
+  add_key_flags(app, parsed);
+  app.add_flag("--web.systemd-socket", parsed.options.systemd_socket,
+               "Serve on the sockets of systemd instead of addresses")
+      ->group("Configuration (goes before the file)");
+  add_collector_flags(app, parsed, schemas);
+  add_action_flags(app, parsed);
+}
+
+std::string unknown_flag(const CLI::App& app, const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find('='));
+  if (!name.starts_with('-')) return "unexpected argument \"" + argument + "\"; there are only flags";
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options()) {
+    for (const std::string& known : option->get_lnames()) names.push_back("--" + known);
+  }
+  const std::string meant = config::nearest(name, names);
+  return "unknown flag " + name + (meant.empty() ? "" : "; did you mean " + meant + "?");
+}
+
+/// The flags that stand for keys, each judged by its key's check.
+std::optional<Exit> take_overrides(Parsed& parsed) {
+  config::Config scratch;
+  for (const KeyFlag& flag : kKeyFlags) {
+    std::vector<std::string>& values = parsed.keys[flag.path];
+    if (values.empty()) continue;
+    for (std::string& value : values) {
+      if (flag.is_file && !value.empty()) value = std::filesystem::absolute(value).string();
+    }
+    if (const auto complaint = config::set(scratch, flag.path, values)) {
+      return usage_error(std::string(flag.name) + " " + *complaint);
+    }
+    parsed.options.overrides.push_back({flag.path, std::move(values)});
+  }
+  return std::nullopt;
+}
+
+void take_collectors(const CLI::App& app, Parsed& parsed) {
+  for (const auto& [name, on] : parsed.collectors) {
+    if (app.count("--collector." + name) > 0) parsed.options.collectors[name] = on;
+  }
+}
+
+std::optional<Exit> take_action(const CLI::App& app, Parsed& parsed) {
+  const std::pair<const char*, Action> kActions[] = {
+      {"--once", Action::once},
+      {"--check-config", Action::check_config},
+      {"--list-devices", Action::list_devices},
+      {"--print-metrics", Action::print_metrics},
+      {"--print-config", Action::print_config},
+  };
+  const char* chosen = nullptr;
+  for (const auto& [flag, action] : kActions) {
+    if (app.count(flag) == 0) continue;
+    if (chosen != nullptr) return usage_error(std::string(chosen) + " and " + flag + " exclude each other");
+    chosen = flag;
+    parsed.options.action = action;
+  }
+  parsed.options.passes = parsed.once == "0" ? 1 : 2;
+  parsed.options.print_format = parsed.print_metrics.empty() ? parsed.print_config : parsed.print_metrics;
+  return std::nullopt;
+}
+
+bool has_collector(config::Schemas schemas, std::string_view name) {
+  return std::any_of(schemas.begin(), schemas.end(), [name](const auto& s) { return s.name == name; });
+}
+
+std::variant<Options, Exit> checked(const CLI::App& app, Parsed& parsed, config::Schemas schemas) {
+  if (const auto extras = app.remaining(); !extras.empty()) {
+    return usage_error(unknown_flag(app, extras.front()));
+  }
+  if (parsed.version) return Exit{0, version_text()};
+  const bool simulates = parsed.options.simulate || !parsed.options.simulate_events.empty();
+  if (simulates && !has_collector(schemas, "simulated")) {
+    return usage_error("--simulate needs the simulated collector, which this gpumeter was built without");
+  }
+  if (auto exit = take_overrides(parsed)) return *exit;
+  if (auto exit = take_action(app, parsed)) return *exit;
+  take_collectors(app, parsed);
+  return std::move(parsed.options);
+}
+
+}  // namespace
+
+std::variant<Options, Exit> parse_options(int argc, const char* const* argv, config::Schemas schemas) {
+  CLI::App app("Prometheus exporter for every GPU of a machine.", "gpumeter");
+  Parsed parsed;
+  try {
+    add_flags(app, parsed, schemas);
+    app.parse(argc, argv);
+    return checked(app, parsed, schemas);
+  } catch (const CLI::CallForHelp&) {
+    return Exit{0, app.help()};
+  } catch (const CLI::ParseError& error) {
+    return usage_error(error.what());
+  }
+}
+
+void apply(const Options& options, config::Config& config) {
+  // Checked by parse_options(), so that set() has nothing to complain of.
+  for (const auto& [path, values] : options.overrides) config::set(config, path, values);
+  for (auto& [name, collector] : config.collectors) {
+    using config::Enabled;
+    if (options.disable_defaults && collector.enabled == Enabled::automatic) collector.enabled = Enabled::off;
+    const auto chosen = options.collectors.find(name);
+    if (chosen != options.collectors.end()) collector.enabled = chosen->second ? Enabled::on : Enabled::off;
+    if (options.simulate) collector.enabled = name == "simulated" ? Enabled::on : Enabled::off;
+  }
+  const auto simulated = config.collectors.find("simulated");
+  if (simulated == config.collectors.end()) return;
+  auto& keys = simulated->second.options;
+  if (options.simulate) keys["devices"] = {std::to_string(*options.simulate)};
+  auto& events = keys["events"];
+  std::copy(options.simulate_events.begin(), options.simulate_events.end(), std::back_inserter(events));
+}
+
+config::Loaded load_config(const Options& options, config::Schemas schemas) {
+  std::string file = options.config_file;
+  std::error_code error;
+  if (file.empty() && std::filesystem::exists(kDefaultConfigFile, error)) file = kDefaultConfigFile;
+  config::Loaded loaded =
+      file.empty() ? config::Loaded(config::defaults(schemas)) : config::load_file(file, schemas);
+  if (auto* config = std::get_if<config::Config>(&loaded)) apply(options, *config);
+  return loaded;
+}
+
+}  // namespace gpumeter

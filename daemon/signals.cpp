@@ -1,0 +1,57 @@
+#include "daemon/signals.hpp"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace gpumeter {
+namespace {
+
+sigset_t handled_signals() noexcept {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
+  return set;
+}
+
+}  // namespace
+
+Result<Signals> Signals::block() {
+  const sigset_t handled = handled_signals();
+  sigset_t previous;
+  if (const int error = pthread_sigmask(SIG_BLOCK, &handled, &previous); error != 0) {
+    return Error(std::string("signals cannot be blocked: ") + std::strerror(error));
+  }
+  const int fd = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (fd < 0) {
+    const int error = errno;
+    pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+    return Error(std::string("signalfd: ") + std::strerror(error));
+  }
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignore, nullptr);
+  return Signals(fd, previous);
+}
+
+Signals::Signals(Signals&& other) noexcept : fd_(std::exchange(other.fd_, -1)), previous_(other.previous_) {}
+
+Signals::~Signals() {
+  if (fd_ < 0) return;
+  close(fd_);
+  pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
+}
+
+std::optional<int> Signals::wait(std::chrono::milliseconds at_most) noexcept {
+  pollfd ready{fd_, POLLIN, 0};
+  if (poll(&ready, 1, static_cast<int>(at_most.count())) <= 0) return std::nullopt;
+  signalfd_siginfo info{};
+  if (read(fd_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
+  return static_cast<int>(info.ssi_signo);
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <optional>
+
+#include "collectors/api/result.hpp"
+
+namespace gpumeter {
+
+/// The process's signals, taken one by one by the main thread instead of by handlers: SIGTERM, SIGINT,
+/// SIGHUP, SIGUSR1 and SIGUSR2. SIGPIPE is ignored: a client that went away is an error of its write.
+class Signals {
+ public:
+  /// Blocks the signals in the calling thread. Call it before any other thread exists, which then inherit
+  /// that. The mask is restored at the end.
+  static Result<Signals> block();
+
+  Signals(Signals&& other) noexcept;
+  Signals& operator=(Signals&&) = delete;
+  ~Signals();
+
+  /// The next signal, or nullopt when none came in time. Blocks for that time at the most.
+  std::optional<int> wait(std::chrono::milliseconds at_most) noexcept;
+
+ private:
+  Signals(int fd, const sigset_t& previous) noexcept : fd_(fd), previous_(previous) {}
+
+  int fd_;
+  sigset_t previous_;
+};
+
+}  // namespace gpumeter

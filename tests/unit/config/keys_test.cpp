@@ -1,0 +1,56 @@
+#include "config/keys.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace gpumeter::config {
+namespace {
+
+using Values = std::vector<std::string>;
+
+TEST(Keys, HaveAPathOfTheirOwnAndAFullStop) {
+  std::set<std::string_view> paths;
+  for (const Key& key : keys()) {
+    EXPECT_TRUE(paths.insert(key.path).second) << key.path;
+    EXPECT_TRUE(key.help.ends_with('.')) << key.path;
+    EXPECT_EQ(find_key(key.path), &key);
+  }
+  EXPECT_EQ(find_key("web"), nullptr);
+}
+
+TEST(Keys, CanBeSetFromOutsideOfTheFile) {
+  Config config;
+  EXPECT_EQ(set(config, "web.listen", Values{":1", ":2"}), std::nullopt);
+  EXPECT_EQ(set(config, "log.level", Values{"warn"}), std::nullopt);
+  Config expected;
+  expected.web.listen = {":1", ":2"};
+  expected.log.level = LogLevel::warn;
+  EXPECT_EQ(config, expected);
+}
+
+TEST(Keys, StayAsTheyAreWhereAValueIsRefused) {
+  Config config;
+  EXPECT_EQ(set(config, "log.level", Values{"loud"}), "must be debug, info, warn or error, not \"loud\"");
+  EXPECT_EQ(set(config, "web.listen", Values{":1", "x"}),
+            "must be host:port, such as localhost:10478, [::1]:10478 or :10478, not \"x\"");
+  EXPECT_EQ(set(config, "log.level", Values{"info", "warn"}), "must be one value");
+  EXPECT_EQ(set(config, "log.loudness", Values{"1"}), "is not a key of the configuration");
+  EXPECT_EQ(config, Config{});
+}
+
+TEST(Keys, SayWhichChangesNeedARestart) {
+  Config wanted;
+  wanted.web.listen = {":1"};
+  wanted.paths.state = "/x";
+  wanted.device_labels = {};
+  wanted.sampling.fast = Duration(2'000);
+  wanted.log.level = LogLevel::debug;
+  wanted.devices.names = {{"a", "b"}};
+  wanted.collectors["amd"].enabled = Enabled::off;
+  EXPECT_EQ(restart_needed(Config{}, wanted), (Values{"web.listen", "device_labels", "paths.state"}));
+  EXPECT_EQ(restart_needed(wanted, wanted), Values{});
+}
+
+}  // namespace
+}  // namespace gpumeter::config

@@ -1,0 +1,265 @@
+#include "config/load.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace gpumeter::config {
+namespace {
+
+using Kind = OptionSchema::Kind;
+
+const std::vector<CollectorSchema>& schemas() {
+  static const std::vector<CollectorSchema> kSchemas = {
+      {"amd", {}},
+      {"simulated",
+       {{"devices", Kind::integer, "2", "How many."},
+        {"duty", Kind::number, "0.37", "Share of time busy."},
+        {"period", Kind::duration, "7.3s", "Of the wave."},
+        {"mood", Kind::text, "", "How it feels."},
+        {"events", Kind::list, "", "What happens."}}},
+  };
+  return kSchemas;
+}
+
+Config good(const std::string& yaml) {
+  auto loaded = load_text(yaml, "gpumeter.yaml", schemas());
+  if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
+    ADD_FAILURE() << to_string(problems->front());
+    return {};
+  }
+  return std::get<Config>(std::move(loaded));
+}
+
+/// All problems, a line each; empty where the text is a good configuration.
+std::string problems(const Loaded& loaded) {
+  std::string text;
+  if (const auto* found = std::get_if<std::vector<Problem>>(&loaded)) {
+    for (const Problem& problem : *found) text += to_string(problem) + "\n";
+  }
+  return text;
+}
+std::string problems(const std::string& yaml) { return problems(load_text(yaml, "g.yaml", schemas())); }
+
+TEST(Load, GivesDefaultsWhereTheFileSaysNothing) {
+  EXPECT_EQ(good(""), defaults(schemas()));
+  EXPECT_EQ(good("# nothing\n"), defaults(schemas()));
+  EXPECT_EQ(good("web:\nsampling: ~\ncollectors:\njobs:\n"), defaults(schemas()));
+  EXPECT_EQ(good("log: {level: }\ncollectors: {amd: , simulated: {duty: }}\njobs: {}\n"),
+            defaults(schemas()));
+}
+
+TEST(Load, FillsInTheCollectorsOwnDefaults) {
+  const Config config = good("");
+  ASSERT_EQ(config.collectors.size(), 2U);
+  EXPECT_EQ(config.collectors.at("amd"), CollectorConfig{});
+  const std::map<std::string, std::vector<std::string>> expected = {
+      {"devices", {"2"}}, {"duty", {"0.37"}}, {"period", {"7.3s"}}, {"mood", {""}}, {"events", {}}};
+  EXPECT_EQ(config.collectors.at("simulated").options, expected);
+}
+
+TEST(Load, ReadsEveryKey) {
+  const Config config = good(R"(
+web:
+  listen: [":10478", "[::1]:1"]
+  config_file: /etc/web.yml
+  telemetry_path: /
+  max_requests: 0
+sampling: {fast: 500ms, normal: 5s, slow: 1m, floor: 100ms}
+device_labels: [serial, name]
+devices:
+  forget: 10m
+  names: {"0000:0c:00.0": left, GPU-1: 2}
+paths: {sysfs: /a, procfs: /b, state: /c}
+log: {level: debug, format: json}
+collectors:
+  amd: {enabled: false}
+  simulated: {enabled: true, devices: 8, duty: 1, period: 500ms, mood: yes, events: [hang 1 after 5s, "b"]}
+)");
+  Config expected = defaults(schemas());
+  expected.web = {{":10478", "[::1]:1"}, "/etc/web.yml", "/", 0};
+  expected.sampling = {Duration(500), Duration(5'000), Duration(60'000), Duration(100)};
+  expected.device_labels = {DeviceLabel::serial, DeviceLabel::name};
+  expected.devices = {std::chrono::minutes(10), {{"0000:0c:00.0", "left"}, {"GPU-1", "2"}}};
+  expected.paths = {"/a", "/b", "/c"};
+  expected.log = {LogLevel::debug, LogFormat::json};
+  expected.collectors["amd"].enabled = Enabled::off;
+  expected.collectors["simulated"] = {Enabled::on,
+                                      {{"devices", {"8"}},
+                                       {"duty", {"1"}},
+                                       {"period", {"500ms"}},
+                                       {"mood", {"yes"}},
+                                       {"events", {"hang 1 after 5s", "b"}}}};
+  EXPECT_EQ(config, expected);
+}
+
+TEST(Load, NamesUnknownKeysAndWhatWasMeant) {
+  EXPECT_EQ(problems("web:\n  lissen: []\n"),
+            "g.yaml:2: web.lissen: unknown key; did you mean web.listen?\n");
+  EXPECT_EQ(problems("web: {tls_certificate: x}"),
+            "g.yaml:1: web.tls_certificate: unknown key; web has config_file, listen, max_requests and "
+            "telemetry_path\n");
+  EXPECT_EQ(problems("wed: {}"), "g.yaml:1: wed: unknown key; did you mean web?\n");
+  EXPECT_EQ(problems("<<: {}"),
+            "g.yaml:1: <<: unknown key; the file has collectors, device_labels, devices, jobs, log, paths, "
+            "sampling "
+            "and web\n");
+  EXPECT_EQ(problems("jobs: {listen: x}"), "g.yaml:1: jobs.listen: unknown key; jobs has no keys yet\n");
+  EXPECT_EQ(problems("collectors: {nvidia: {}}"),
+            "g.yaml:1: collectors.nvidia: unknown collector; collectors has amd and simulated\n");
+  EXPECT_EQ(
+      problems("collectors:\n  simulated:\n    device: 3\n"),
+      "g.yaml:3: collectors.simulated.device: unknown key; did you mean collectors.simulated.devices?\n");
+  EXPECT_EQ(problems("\"a\\n\\e[1m\": 1\n").substr(0, 23), "g.yaml:1: a??[1m: unkno");
+}
+
+TEST(Load, NamesDuplicateKeysWithBothLines) {
+  EXPECT_EQ(problems("log:\n  level: info\n  level: debug\n"),
+            "g.yaml:3: log.level: is there twice, first on line 2; keep one of them\n");
+  EXPECT_EQ(problems("log: {}\nweb: {}\nlog: {}\n"),
+            "g.yaml:3: log: is there twice, first on line 1; keep one of them\n");
+  EXPECT_EQ(problems("devices: {names: {a: x,\n a: y}}"),
+            "g.yaml:2: devices.names.a: is there twice, first on line 1; keep one of them\n");
+}
+
+TEST(Load, NamesWrongTypes) {
+  EXPECT_EQ(problems("- web"), "g.yaml:1: must be a map of keys, not a list\n");
+  EXPECT_EQ(problems("web: on"), "g.yaml:1: web: must be a map of keys, not \"on\"\n");
+  EXPECT_EQ(problems("collectors: [amd]"), "g.yaml:1: collectors: must be a map of keys, not a list\n");
+  EXPECT_EQ(problems("collectors: {amd: true}"),
+            "g.yaml:1: collectors.amd: must be a map of keys, not \"true\"\n");
+  EXPECT_EQ(problems("web: {listen: \":1\"}"),
+            "g.yaml:1: web.listen: must be a list, such as [\"...\"], not the text \":1\"\n");
+  EXPECT_EQ(problems("web: {listen: [\":1\", ]}\nlog: {level: [info]}\n"),
+            "g.yaml:2: log.level: must be debug, info, warn or error, not a list\n");
+  EXPECT_EQ(problems("web: {listen: [\":1\", ~]}"),
+            "g.yaml:1: web.listen: item 2 must be a text, not empty\n");
+  EXPECT_EQ(problems("web: {telemetry_path: {a: b}}"),
+            "g.yaml:1: web.telemetry_path: must be a text, not a map of keys\n");
+  EXPECT_EQ(problems("web: {max_requests: \"40\"}"),
+            "g.yaml:1: web.max_requests: must be a whole number from 0 to 1000000, not the text \"40\"\n");
+  EXPECT_EQ(problems("devices: {names: [a]}"),
+            "g.yaml:1: devices.names: must be a map of keys to texts, not a list\n");
+  EXPECT_EQ(problems("devices: {names: {a: }}"),
+            "g.yaml:1: devices.names: the value of \"a\" must be a text, not empty\n");
+}
+
+TEST(Load, NamesBadValues) {
+  const char* const kAddress =
+      "g.yaml:1: web.listen: must be host:port, such as localhost:10478, [::1]:10478 or :10478, not ";
+  for (const char* bad :
+       {"10478", "::1:10478", "[::1]", ":", ":65536", "a b:1", "http://x:1", "x:1x", "[]:1"}) {
+    EXPECT_EQ(problems("web: {listen: ['" + std::string(bad) + "']}"),
+              kAddress + ("\"" + std::string(bad) + "\"\n"));
+  }
+  EXPECT_EQ(problems("web: {listen: []}"),
+            "g.yaml:1: web.listen: must have at least one address, such as \"localhost:10478\"\n");
+  EXPECT_EQ(problems("web: {listen: [\":1\", \":1\"]}"),
+            "g.yaml:1: web.listen: must have every address once, not \":1\" twice\n");
+  EXPECT_EQ(problems("web: {telemetry_path: metrics}"),
+            "g.yaml:1: web.telemetry_path: must be a path such as /metrics, not \"metrics\"\n");
+  EXPECT_EQ(problems("web: {telemetry_path: /-/healthy}"),
+            "g.yaml:1: web.telemetry_path: must not begin with /-/ or /api/, where other pages are\n");
+  EXPECT_EQ(problems("web: {max_requests: -1}"),
+            "g.yaml:1: web.max_requests: must be a whole number from 0 to 1000000, not \"-1\"\n");
+  EXPECT_EQ(problems("paths: {state: gpumeter}"),
+            "g.yaml:1: paths.state: must be a path that begins with /, not \"gpumeter\"\n");
+  EXPECT_EQ(problems("log: {format: JSON}"),
+            "g.yaml:1: log.format: must be auto, logfmt or json, not \"JSON\"\n");
+  EXPECT_EQ(problems("device_labels: [vendor, uuid]"),
+            "g.yaml:1: device_labels: must be a list of vendor, model, pci_address, serial or name; gpu and "
+            "uuid are "
+            "always there; not \"uuid\"\n");
+  EXPECT_EQ(problems("device_labels: [name, name]"),
+            "g.yaml:1: device_labels: must have every label once, not \"name\" twice\n");
+  EXPECT_EQ(problems("devices: {names: {\"\": x}}"),
+            "g.yaml:1: devices.names: must map a uuid or PCI address to a name; one of them is empty\n");
+}
+
+TEST(Load, NamesBadDurations) {
+  EXPECT_EQ(problems("sampling: {fast: 1}"),
+            "g.yaml:1: sampling.fast: must have a unit, such as 1s or 1ms, not be the bare number 1\n");
+  EXPECT_EQ(problems("sampling: {fast: often}"),
+            "g.yaml:1: sampling.fast: must be a duration such as 500ms, 10s or 1h30m, not \"often\"\n");
+  EXPECT_EQ(problems("sampling: {fast: 2h}"), "g.yaml:1: sampling.fast: must be from 10ms to 1h\n");
+  EXPECT_EQ(problems("sampling: {floor: 1ms}"), "g.yaml:1: sampling.floor: must be from 10ms to 1h\n");
+}
+
+TEST(Load, HoldsEveryTierToTheFloor) {
+  EXPECT_EQ(problems("sampling:\n  fast: 100ms\n"),
+            "g.yaml:2: sampling.fast: must not be below sampling.floor, which is 1s; it is 100ms\n");
+  EXPECT_EQ(problems("sampling:\n  floor: 15s\n  normal: 20s\n"),
+            "g.yaml:2: sampling.fast: must not be below sampling.floor, which is 15s; it is 1s\n");
+  EXPECT_EQ(problems("sampling: {fast: 100ms, floor: 100ms}"), "");
+}
+
+TEST(Load, ChecksTheCollectorsKeysByKind) {
+  EXPECT_EQ(
+      problems("collectors:\n  amd: {enabled: yes}\n  simulated:\n    devices: 2.5\n    duty: half\n"
+               "    period: 5\n    mood: [x]\n    events: x\n"),
+      "g.yaml:2: collectors.amd.enabled: must be auto, true or false, not \"yes\"\n"
+      "g.yaml:4: collectors.simulated.devices: must be a whole number, not \"2.5\"\n"
+      "g.yaml:5: collectors.simulated.duty: must be a number, not \"half\"\n"
+      "g.yaml:6: collectors.simulated.period: must have a unit, such as 5s or 5ms, not be the bare number 5\n"
+      "g.yaml:7: collectors.simulated.mood: must be a text, not a list\n"
+      "g.yaml:8: collectors.simulated.events: must be a list, such as [\"...\"], not \"x\"\n");
+  EXPECT_EQ(problems("collectors: {simulated: {duty: .inf}}"),
+            "g.yaml:1: collectors.simulated.duty: must be a number, not \".inf\"\n");
+  EXPECT_EQ(problems("collectors: {simulated: {duty: inf}}"),
+            "g.yaml:1: collectors.simulated.duty: must be a number, not \"inf\"\n");
+}
+
+TEST(Load, NamesEverythingThatIsWrongInTheOrderOfTheLines) {
+  EXPECT_EQ(problems("log: {level: loud}\nwebb: {}\nsampling: {fast: 100ms}\nlog: {}\n"),
+            "g.yaml:1: log.level: must be debug, info, warn or error, not \"loud\"\n"
+            "g.yaml:2: webb: unknown key; did you mean web?\n"
+            "g.yaml:3: sampling.fast: must not be below sampling.floor, which is 1s; it is 100ms\n"
+            "g.yaml:4: log: is there twice, first on line 1; keep one of them\n");
+}
+
+TEST(Load, NamesTheLineOfWhatIsNotYaml) {
+  EXPECT_EQ(problems("log:\n\tlevel: info\n"), "g.yaml:2: a tab in the indentation; YAML wants spaces\n");
+  EXPECT_EQ(problems(std::string((1 << 20) + 1, ' ')), "g.yaml: larger than 1 MiB\n");
+}
+
+TEST(Load, CutsLongTextsInMessages) {
+  std::string umlauts;
+  for (int i = 0; i < 60; ++i) umlauts += "ü";
+  EXPECT_EQ(
+      problems("log: {level: " + umlauts + "}"),
+      "g.yaml:1: log.level: must be debug, info, warn or error, not \"" + umlauts.substr(0, 80) + "...\"\n");
+  EXPECT_EQ(
+      problems("log: {level: x" + umlauts + "}"),
+      "g.yaml:1: log.level: must be debug, info, warn or error, not \"x" + umlauts.substr(0, 78) + "...\"\n");
+}
+
+class LoadFile : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string write(const std::string& text) const {
+    const std::string file = folder_ + "/gpumeter.yaml";
+    std::ofstream(file) << text;
+    return file;
+  }
+
+  const std::string folder_ = testing::TempDir() + "gpumeter_load_" + std::to_string(getpid());
+};
+
+TEST_F(LoadFile, TakesARelativeWebConfigFromItsOwnFolder) {
+  const auto loaded = load_file(write("web: {config_file: web.yml}"), schemas());
+  EXPECT_EQ(std::get<Config>(loaded).web.config_file, folder_ + "/web.yml");
+}
+
+TEST_F(LoadFile, SaysWhyItCannotBeRead) {
+  EXPECT_EQ(problems(load_file(folder_ + "/none.yaml", schemas())),
+            folder_ + "/none.yaml: cannot be read: No such file or directory\n");
+  EXPECT_EQ(problems(load_file(folder_, schemas())), folder_ + ": cannot be read: Is a directory\n");
+  EXPECT_EQ(problems(load_file("/dev/zero", schemas())), "/dev/zero: larger than 1 MiB\n");
+}
+
+}  // namespace
+}  // namespace gpumeter::config

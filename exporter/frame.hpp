@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "collectors/api/sample.hpp"
+
+namespace gpumeter {
+
+/// One device's slots: plain doubles and then status bytes, in one allocation, so that a frame is copied
+/// by one memcpy and could live in shared memory. A slot that was never written is `unsupported`.
+/// One writer, no lock: a lane fills its own frame and hands it to Registry::commit().
+class Frame {
+ public:
+  explicit Frame(std::size_t slots);
+
+  std::size_t size() const noexcept { return values_.size(); }
+  SampleSink sink() noexcept { return {values_, statuses_}; }
+  std::span<const double> values() const noexcept { return values_; }
+  std::span<const ReadStatus> statuses() const noexcept { return statuses_; }
+
+  /// Takes over all slots of a frame of the same size. Never allocates.
+  void copy_from(const Frame& other) noexcept;
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::span<double> values_;  ///< both lie in memory_
+  std::span<ReadStatus> statuses_;
+};
+
+}  // namespace gpumeter

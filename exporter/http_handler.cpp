@@ -1,0 +1,80 @@
+#include "exporter/http_handler.hpp"
+
+#include <microhttpd.h>
+
+#include <exception>
+#include <string_view>
+#include <utility>
+
+#include "exporter/accept_header.hpp"
+
+namespace gpumeter {
+namespace {
+
+void append_to_list(std::string& list, std::string_view value) {
+  if (!list.empty()) list += ',';
+  list += value;
+}
+
+void take_header(HttpRequest& request, std::string_view name, std::string_view value) {
+  if (equals_ignoring_case(name, "Accept")) {
+    append_to_list(request.accept, value);
+  } else if (equals_ignoring_case(name, "Accept-Encoding")) {
+    append_to_list(request.accept_encoding, value);
+  } else if (equals_ignoring_case(name, "Content-Length")) {
+    request.has_body = request.has_body || value.find_first_not_of("0 ") != std::string_view::npos;
+  } else if (equals_ignoring_case(name, "Transfer-Encoding")) {
+    request.is_chunked = true;
+  }
+}
+
+/// Called by the library for each header and query argument; it must not see an exception.
+MHD_Result take_value(void* to, MHD_ValueKind kind, const char* key, const char* text) noexcept {
+  try {
+    auto& request = *static_cast<HttpRequest*>(to);
+    const std::string_view value = text == nullptr ? "" : text;
+    if (kind == MHD_HEADER_KIND) {
+      take_header(request, key, value);
+    } else {
+      request.query.emplace_back(key, value);
+    }
+    return MHD_YES;
+  } catch (...) {
+    return MHD_NO;
+  }
+}
+
+}  // namespace
+
+bool HttpServer::Handler::answer(MHD_Connection* connection, const char* path, const char* method) {
+  HttpRequest request{.method = method, .path = path, .in_flight = ++in_flight_};
+  MHD_get_connection_values(connection, MHD_HEADER_KIND, take_value, &request);
+  MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_value, &request);
+  HttpResponse message = ask_routes(request);
+  const unsigned status = message.status;
+  if (message.counted) count(status);
+  const MhdResponsePtr response = responses_.response(std::move(message));
+  return response != nullptr && MHD_queue_response(connection, status, response.get()) == MHD_YES;
+}
+
+HttpResponse HttpServer::Handler::ask_routes(const HttpRequest& request) noexcept {
+  try {
+    return routes_.answer(request);
+  } catch (const std::exception&) {
+    return {.status = 500, .body = "Internal error.\n"};
+  }
+}
+
+void HttpServer::Handler::count(unsigned status) noexcept {
+  for (std::size_t i = 0; i < kCodes.size(); ++i) {
+    if (kCodes[i] == status) ++counts_[i];
+  }
+}
+
+HttpCounts HttpServer::Handler::counts() const {
+  HttpCounts result;
+  for (std::size_t i = 0; i < kCodes.size(); ++i) result.emplace_back(kCodes[i], counts_[i].load());
+  return result;
+}
+
+}  // namespace gpumeter

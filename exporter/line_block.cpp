@@ -1,0 +1,22 @@
+#include "exporter/line_block.hpp"
+
+#include "exporter/text_format.hpp"
+
+namespace gpumeter {
+
+LineBlock::LineBlock(std::string_view collector, std::uint64_t age, std::size_t lines)
+    : frame(lines), collector_(collector), age_(age) {
+  lines_.reserve(lines);
+}
+
+void LineBlock::add(const MetricDescriptor& family, std::string_view labels, unsigned order) {
+  prefixes_ += line_prefix(family, labels);
+  lines_.push_back({&family, order, static_cast<std::uint32_t>(prefixes_.size())});
+}
+
+std::string_view LineBlock::prefix(std::size_t slot) const noexcept {
+  const std::size_t begin = slot == 0 ? 0 : lines_[slot - 1].end;
+  return std::string_view(prefixes_).substr(begin, lines_[slot].end - begin);
+}
+
+}  // namespace gpumeter

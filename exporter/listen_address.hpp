@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectors/api/result.hpp"
+#include "exporter/listen_socket.hpp"
+
+namespace gpumeter {
+
+/// What an address came to. `notes` are for the log: the parts of it that could not be had.
+struct Listening {
+  std::vector<ListenSocket> sockets;
+  std::vector<std::string> notes;
+};
+
+/// Listens on `address` as written in config and flags: "localhost:10478" (both families, one may fail),
+/// ":10478" and "[::]:10478" (every address of both families), "0.0.0.0:1", "[::1]:9", "host:9" (all
+/// addresses of that name, one at the least). With port 0 all sockets get the port that the first was
+/// given. May ask a name server, for names other than localhost.
+Result<Listening> listen_on(std::string_view address);
+
+}  // namespace gpumeter

@@ -1,0 +1,98 @@
+#include "exporter/listen_socket.hpp"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+#include <system_error>
+
+namespace gpumeter {
+namespace {
+
+/// Connections the kernel holds until they are accepted; beyond a burst of scrapers nobody needs more.
+constexpr int kBacklog = 128;
+
+std::string last_error() { return std::generic_category().message(errno); }
+
+/// A socket address is read as the type its family says, by copy.
+template <class Address>
+Address as(const Endpoint& endpoint) noexcept {
+  Address address{};
+  std::memcpy(&address, &endpoint.address, sizeof address);
+  return address;
+}
+
+Result<Done> bind_and_listen(int descriptor, const Endpoint& endpoint) {
+  const int on = 1;
+  const int off = 0;
+  setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (endpoint.address.ss_family == AF_INET6) {
+    // Only [::] takes IPv4 connections too, whatever net.ipv6.bindv6only says.
+    const auto ip = as<sockaddr_in6>(endpoint);
+    const int* only = IN6_IS_ADDR_UNSPECIFIED(&ip.sin6_addr) ? &off : &on;
+    setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, only, sizeof *only);
+  }
+  const auto* address = reinterpret_cast<const sockaddr*>(&endpoint.address);
+  if (bind(descriptor, address, endpoint.length) != 0) return Error(last_error());
+  if (listen(descriptor, kBacklog) != 0) return Error(last_error());
+  return Done{};
+}
+
+}  // namespace
+
+std::string Endpoint::text() const {
+  char host[INET6_ADDRSTRLEN] = "?";
+  if (address.ss_family == AF_INET) {
+    const auto ip = as<sockaddr_in>(*this);
+    inet_ntop(AF_INET, &ip.sin_addr, host, sizeof host);
+    return std::string(host) + ":" + std::to_string(port());
+  }
+  if (address.ss_family == AF_INET6) {
+    const auto ip = as<sockaddr_in6>(*this);
+    inet_ntop(AF_INET6, &ip.sin6_addr, host, sizeof host);
+    return "[" + std::string(host) + "]:" + std::to_string(port());
+  }
+  return "unix:" + std::string(as<sockaddr_un>(*this).sun_path);
+}
+
+std::uint16_t Endpoint::port() const noexcept {
+  if (address.ss_family == AF_INET) return ntohs(as<sockaddr_in>(*this).sin_port);
+  if (address.ss_family == AF_INET6) return ntohs(as<sockaddr_in6>(*this).sin6_port);
+  return 0;
+}
+
+bool Endpoint::is_local() const noexcept {
+  if (address.ss_family == AF_INET) return ntohl(as<sockaddr_in>(*this).sin_addr.s_addr) >> 24 == 127;
+  if (address.ss_family != AF_INET6) return true;
+  const auto ip = as<sockaddr_in6>(*this);
+  return IN6_IS_ADDR_LOOPBACK(&ip.sin6_addr);
+}
+
+ListenSocket::~ListenSocket() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+Result<ListenSocket> ListenSocket::adopt(int descriptor) {
+  ListenSocket listener(descriptor);
+  Endpoint& endpoint = listener.endpoint_;
+  endpoint.length = sizeof endpoint.address;
+  if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&endpoint.address), &endpoint.length) != 0) {
+    return Error("descriptor " + std::to_string(descriptor) + " is no socket: " + last_error());
+  }
+  return listener;
+}
+
+Result<ListenSocket> ListenSocket::open(const Endpoint& endpoint) {
+  const std::string context = "cannot listen on " + endpoint.text();
+  const int descriptor = socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (descriptor < 0) return Error(last_error()).with(context);
+  ListenSocket guard(descriptor);
+  if (const auto done = bind_and_listen(descriptor, endpoint); !done) return done.error().with(context);
+  return adopt(guard.release());
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "exporter/device_status.hpp"
+#include "exporter/http_message.hpp"
+#include "exporter/page.hpp"
+
+namespace gpumeter {
+
+/// What the answers are made of. The functions are called from HTTP threads, several at a time, and
+/// return at once: they read the daemon's memory, never a driver.
+struct RouteContext {
+  std::string telemetry_path = "/metrics";
+  unsigned max_requests = 40;  ///< pages under way at the same time; 0: no limit. As node_exporter's flag.
+  BuildFacts build = {};
+  std::function<std::vector<DeviceStatus>()> devices = {};
+  std::function<std::vector<CollectorState>()> collectors = {};
+};
+
+/// One request in, one response out; knows nothing of sockets. Any thread.
+class Routes {
+ public:
+  Routes(PageCache& pages, RouteContext context) : pages_(pages), context_(std::move(context)) {}
+
+  HttpResponse answer(const HttpRequest& request);
+
+  /// Readiness for /-/ready: false (503) until the first pass is over.
+  void set_ready(bool ready) noexcept { ready_ = ready; }
+
+ private:
+  HttpResponse metrics(const HttpRequest& request);
+  HttpResponse ready() const;
+
+  PageCache& pages_;
+  const RouteContext context_;
+  std::atomic<bool> ready_{false};
+};
+
+}  // namespace gpumeter

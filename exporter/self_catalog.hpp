@@ -1,70 +1,45 @@
 #pragma once
 
-#include "collectors/api/descriptor.hpp"
+#include <span>
 
-/// What the daemon tells of itself. The devices' families are in collectors/api/catalog.hpp.
-namespace gpumeter::self {
+#include "collectors/api/catalog.hpp"
 
-inline constexpr MetricDescriptor build_info{
-    "gpumeter_build_info", "What was built: always 1, the facts are labels.", "", MetricType::gauge};
-inline constexpr MetricDescriptor collector_up{"gpumeter_collector_up",
-                                               "Whether the collector as a whole works: its library loads "
-                                               "and discovery succeeds. A device's trouble is gpu_up.",
-                                               "", MetricType::gauge};
-inline constexpr MetricDescriptor collector_devices{
-    "gpumeter_collector_devices", "Devices that the collector reads.", "", MetricType::gauge};
-inline constexpr MetricDescriptor pci_devices{
-    "gpumeter_pci_devices",
-    "GPUs that the PCI bus shows, by vendor, to be held against the devices that are read.", "",
-    MetricType::gauge};
-inline constexpr MetricDescriptor collector_last_success{
-    "gpumeter_collector_last_success_timestamp_seconds",
-    "When one of the collector's devices last completed a pass, in seconds since 1970.", "seconds",
-    MetricType::gauge};
-inline constexpr MetricDescriptor sample_duration{
-    "gpumeter_sample_duration_seconds",
-    "How long the last pass over the rows of this tier took. Passes run in the background, not at a scrape.",
-    "seconds", MetricType::gauge};
-inline constexpr MetricDescriptor read_errors{"gpumeter_read_errors_total",
-                                              "Reads of a value that gave none, by how they ended.", "",
-                                              MetricType::counter};
-inline constexpr MetricDescriptor simulated{
-    "gpumeter_simulated", "Whether simulated devices are on this page.", "", MetricType::gauge};
-inline constexpr MetricDescriptor config_reload_successful{
-    "gpumeter_config_last_reload_successful",
-    "Whether the last attempt to load the configuration succeeded; if not, the one before is in force.", "",
-    MetricType::gauge};
-inline constexpr MetricDescriptor config_reload_timestamp{
-    "gpumeter_config_last_reload_success_timestamp_seconds",
-    "When the configuration in force was loaded, in seconds since 1970.", "seconds", MetricType::gauge};
-inline constexpr MetricDescriptor http_requests{
-    "gpumeter_http_requests_total", "HTTP requests answered, by status code; health probes aside.", "",
-    MetricType::counter};
+/// The families in which the daemon tells of itself; those of devices are in collectors/api/catalog.hpp,
+/// whose rules hold here too.
+namespace gpumeter::self_catalog {
 
-inline constexpr MetricDescriptor process_cpu_seconds{"process_cpu_seconds_total",
-                                                      "Total user and system CPU time spent in seconds.",
-                                                      "seconds", MetricType::counter};
-inline constexpr MetricDescriptor process_open_fds{"process_open_fds", "Number of open file descriptors.", "",
-                                                   MetricType::gauge};
-inline constexpr MetricDescriptor process_max_fds{
-    "process_max_fds", "Maximum number of open file descriptors.", "", MetricType::gauge};
-inline constexpr MetricDescriptor process_virtual_memory{
-    "process_virtual_memory_bytes", "Virtual memory size in bytes.", "bytes", MetricType::gauge};
-inline constexpr MetricDescriptor process_resident_memory{
-    "process_resident_memory_bytes", "Resident memory size in bytes.", "bytes", MetricType::gauge};
-inline constexpr MetricDescriptor process_start_time{"process_start_time_seconds",
-                                                     "Start time of the process since unix epoch in seconds.",
-                                                     "seconds", MetricType::gauge};
-inline constexpr MetricDescriptor process_threads{"process_threads", "Number of OS threads in the process.",
-                                                  "", MetricType::gauge};
+using catalog::counter;
+using catalog::gauge;
+
+// clang-format off
+inline constexpr auto build_info = gauge("gpumeter_build_info", "", "What was built; always 1.");
+inline constexpr auto collector_up = gauge("gpumeter_collector_up", "", "1 if the collector as a whole works: its library loads and discovery succeeds. A device's trouble is gpu_up.");
+inline constexpr auto collector_devices = gauge("gpumeter_collector_devices", "", "Devices that the collector reads.");
+inline constexpr auto collector_last_success = gauge("gpumeter_collector_last_success_timestamp_seconds", "seconds", "When a device of the collector last completed a pass, in Unix time.");
+inline constexpr auto pci_devices = gauge("gpumeter_pci_devices", "", "GPUs that the PCI bus shows, to be held against the devices that are read.");
+inline constexpr auto sample_duration = gauge("gpumeter_sample_duration_seconds", "seconds", "Duration of the last pass over the rows of a tier. Passes run in the background, not at a scrape.");
+inline constexpr auto read_errors = counter("gpumeter_read_errors_total", "", "Reads that gave no value, by how they ended.");
+inline constexpr auto simulated = gauge("gpumeter_simulated", "", "1 if simulated devices are on this page.");
+inline constexpr auto config_reload_successful = gauge("gpumeter_config_last_reload_successful", "", "1 if the configuration was loaded at the last attempt; if not, the one before is in force.");
+inline constexpr auto config_reload_timestamp = gauge("gpumeter_config_last_reload_success_timestamp_seconds", "seconds", "When the configuration in force was loaded, in Unix time.");
+inline constexpr auto http_requests = counter("gpumeter_http_requests_total", "", "HTTP requests answered, by status code; health probes aside.");
+
+inline constexpr auto process_cpu_seconds = counter("process_cpu_seconds_total", "seconds", "Total user and system CPU time spent in seconds.");
+inline constexpr auto process_open_fds = gauge("process_open_fds", "", "Number of open file descriptors.");
+inline constexpr auto process_max_fds = gauge("process_max_fds", "", "Maximum number of open file descriptors.");
+inline constexpr auto process_virtual_memory = gauge("process_virtual_memory_bytes", "bytes", "Virtual memory size in bytes.");
+inline constexpr auto process_resident_memory = gauge("process_resident_memory_bytes", "bytes", "Resident memory size in bytes.");
+inline constexpr auto process_start_time = gauge("process_start_time_seconds", "seconds", "Start time of the process since unix epoch in seconds.");
+inline constexpr auto process_threads = gauge("process_threads", "", "Number of OS threads in the process.");
+// clang-format on
 
 /// All of them, for docs and checks.
-inline constexpr const MetricDescriptor* kCatalog[] = {
+inline constexpr const MetricDescriptor* kAll[] = {
     &build_info,
     &collector_up,
     &collector_devices,
-    &pci_devices,
     &collector_last_success,
+    &pci_devices,
     &sample_duration,
     &read_errors,
     &simulated,
@@ -79,13 +54,6 @@ inline constexpr const MetricDescriptor* kCatalog[] = {
     &process_start_time,
     &process_threads,
 };
+constexpr std::span<const MetricDescriptor* const> all() noexcept { return kAll; }
 
-consteval bool all_valid() {
-  for (const MetricDescriptor* metric : kCatalog) {
-    if (!is_valid(*metric)) return false;
-  }
-  return true;
-}
-static_assert(all_valid(), "a family breaks the naming rules of descriptor.hpp");
-
-}  // namespace gpumeter::self
+}  // namespace gpumeter::self_catalog

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collectors/api/collector.hpp"
+#include "collectors/simulated/event.hpp"
+#include "collectors/simulated/model.hpp"
+
+namespace gpumeter::simulated {
+
+/// The keys of `collectors.simulated`. Their defaults are those of Settings below.
+inline constexpr CollectorOption kOptions[] = {
+    {"devices", CollectorOption::Kind::integer, "2", "How many GPUs to simulate: 1 to 1024."},
+    {"seed", CollectorOption::Kind::integer, "1", "Gives the uuids and the phases: same seed, same machine."},
+    {"period", CollectorOption::Kind::duration, "7s300ms", "Each device is busy once in a period."},
+    {"duty", CollectorOption::Kind::number, "0.37", "Share of the period that it is busy for: 0 to 1."},
+    {"idle_power", CollectorOption::Kind::number, "90", "Watts while idle."},
+    {"busy_power", CollectorOption::Kind::number, "420", "Watts while busy; not below idle_power."},
+    {"events", CollectorOption::Kind::list, "",
+     "What is to go wrong: \"hang|lose|overheat|throttle DEVICE after TIME [for TIME]\"."},
+};
+
+/// The keys as values.
+struct Settings {
+  int devices = 2;
+  std::uint64_t seed = 1;
+  Workload workload;
+  std::vector<Event> events;
+};
+
+/// The Error names the key and what would be right.
+Result<Settings> parse_settings(const std::map<std::string, std::vector<std::string>>& options);
+
+}  // namespace gpumeter::simulated

@@ -1,0 +1,42 @@
+#include "collectors/simulated/simulated_context.hpp"
+
+#include <thread>
+
+namespace gpumeter::simulated {
+namespace {
+
+// How often a hung call looks at the clock, which may be a test's and jump.
+constexpr auto kHangStep = std::chrono::milliseconds(20);
+
+}  // namespace
+
+Simulation::Simulation(const Settings& settings, const Clock& clock)
+    : clock_(clock), start_(clock.monotonic()) {
+  for (int device = 0; device < settings.devices; ++device) {
+    devices_.emplace_back(settings.workload, settings.seed, device, settings.events);
+  }
+}
+
+SimulatedContext::SimulatedContext(std::shared_ptr<const Simulation> simulation, std::size_t device)
+    : simulation_(std::move(simulation)), model_(&simulation_->devices()[device]) {}
+
+Result<Done> SimulatedContext::open(const DeviceInfo& info) {
+  if (!model_->timeline().holds(Event::Kind::lose, simulation_->now())) return Done{};
+  return Error(info.uuid + ": lost, as its event has it");
+}
+
+Readiness SimulatedContext::begin_pass(const Pass& pass) noexcept {
+  time_ = simulation_->since_start(pass.now);
+  sit_out_hang();
+  return model_->timeline().holds(Event::Kind::lose, time_) ? Readiness::gone : Readiness::awake;
+}
+
+// Nothing can wake it, as nothing wakes a thread in a stuck driver: only the end of the event ends it.
+void SimulatedContext::sit_out_hang() noexcept {
+  while (model_->timeline().holds(Event::Kind::hang, time_)) {
+    std::this_thread::sleep_for(kHangStep);
+    time_ = simulation_->now();
+  }
+}
+
+}  // namespace gpumeter::simulated

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "collectors/simulated/model.hpp"
+#include "collectors/simulated/options.hpp"
+#include "collectors/support/metric_table.hpp"
+
+namespace gpumeter::simulated {
+
+/// The machine that is made up: immutable, shared by the collector and its devices. Any thread.
+class Simulation {
+ public:
+  /// Time starts now. `clock` outlives it.
+  Simulation(const Settings& settings, const Clock& clock);
+
+  Nanoseconds now() const noexcept { return clock_.monotonic() - start_; }
+  Nanoseconds since_start(Nanoseconds monotonic) const noexcept { return monotonic - start_; }
+  /// Unix time of a moment since the start.
+  Nanoseconds realtime_of(Nanoseconds time) const noexcept { return clock_.realtime() - now() + time; }
+
+  const std::vector<Model>& devices() const noexcept { return devices_; }
+
+ private:
+  const Clock& clock_;
+  const Nanoseconds start_;
+  std::vector<Model> devices_;
+};
+
+/// One device as its rows read it: the model at the time of the pass. Lane thread.
+class SimulatedContext {
+ public:
+  SimulatedContext(std::shared_ptr<const Simulation> simulation, std::size_t device);
+
+  Result<Done> open(const DeviceInfo& info);
+
+  /// Does not return while a hang holds, as a stuck driver does not.
+  Readiness begin_pass(const Pass& pass) noexcept;
+
+  const Model& model() const noexcept { return *model_; }
+  Nanoseconds time() const noexcept { return time_; }
+  const Simulation& simulation() const noexcept { return *simulation_; }
+
+ private:
+  void sit_out_hang() noexcept;
+
+  std::shared_ptr<const Simulation> simulation_;
+  const Model* model_;
+  Nanoseconds time_{0};
+};
+
+}  // namespace gpumeter::simulated

@@ -1,0 +1,26 @@
+#include "collectors/simulated/simulated_metrics.hpp"
+
+#include "collectors/simulated/activity_rows.hpp"
+#include "collectors/simulated/health_rows.hpp"
+
+namespace gpumeter::simulated {
+namespace {
+
+constexpr auto kActivity =
+    joined(kUtilizationRows, kEngineRows, kPipeRows, kTensorRows, kMemoryRows, kPowerRows, kRailRows,
+           kTemperatureRows, kMarginRows, kSlowdownRows, kShutdownRows, kClockRows, kPeakRows, kTrafficRows);
+constexpr auto kHealth = joined(kModeRows, kCauseRows, kReasonRows, kErrorRows, kLifetimeErrorRows, kXidRows,
+                                kHealthRows, kRecoveryRows, kFabricRows, kFabricHealthRows, kLicenseRows);
+static_assert(valid_table(kActivity.rows));
+static_assert(valid_table(kHealth.rows));
+
+constexpr auto kAll = joined(std::to_array(kActivity.rows), std::to_array(kHealth.rows));
+constexpr auto kDocs = row_docs(kAll.rows);
+
+}  // namespace
+
+std::span<const Row> simulated_rows() noexcept { return kAll.rows; }
+
+std::span<const RowDoc> simulated_row_docs() { return kDocs; }
+
+}  // namespace gpumeter::simulated

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectors/simulated/simulated_collector.hpp"
+#include "tests/fakes/fake_clock.hpp"
+
+namespace gpumeter::simulated {
+
+using namespace std::chrono_literals;
+using Options = std::map<std::string, std::vector<std::string>>;
+
+inline std::string name_of(const SeriesSpec& series) {
+  std::string name(series.family->name);
+  for (const Label& label : series.labels) name += ' ' + label.name + '=' + label.value;
+  return name;
+}
+
+/// One device under a lane's hand: passes at the clock's time, and what they left in the slots.
+class Bench {
+ public:
+  explicit Bench(const Options& options = {}, std::size_t device = 0) {
+    collector_ = std::move(*open_simulated({"", "", &clock_, options}));
+    info_ = collector_->discover()->devices.at(device);
+    device_ = collector_->device(info_);
+    attach();
+  }
+
+  bool attach() {
+    if (!device_->attach(info_)) return false;
+    values_.assign(device_->series().size(), 0);
+    statuses_.assign(device_->series().size(), ReadStatus::unsupported);
+    return true;
+  }
+
+  PassOutcome pass(Tier tier, Nanoseconds elapsed = 0s) {
+    SampleSink sink(values_, statuses_);
+    return device_->sample({tier, clock_.monotonic(), elapsed}, sink);
+  }
+  void pass_all() {
+    for (const Tier tier : kTiers) EXPECT_EQ(pass(tier), PassOutcome::complete);
+  }
+  // A pass each second, from now on.
+  void run(Nanoseconds time) {
+    for (; time > 0s; time -= 1s) {
+      clock_.advance(1s);
+      EXPECT_EQ(pass(Tier::fast, 1s), PassOutcome::complete);
+    }
+  }
+
+  // -1: the series is not on the page.
+  double value(const std::string& name) const {
+    const auto series = device_->series();
+    for (std::size_t i = 0; i < series.size(); ++i) {
+      if (name_of(series[i]) == name && statuses_[i] == ReadStatus::ok) return values_[i];
+    }
+    return -1;
+  }
+  std::vector<std::string> missing() const {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < statuses_.size(); ++i) {
+      if (statuses_[i] != ReadStatus::ok) names.push_back(name_of(device_->series()[i]));
+    }
+    return names;
+  }
+  std::vector<std::string> listed() const {
+    std::vector<std::string> uuids;
+    const Discovery found = *collector_->discover();
+    for (const DeviceInfo& info : found.devices) uuids.push_back(info.uuid);
+    return uuids;
+  }
+
+  FakeClock clock_;
+  std::unique_ptr<Collector> collector_;
+  DeviceInfo info_;
+  std::unique_ptr<Device> device_;
+
+ private:
+  std::vector<double> values_;
+  std::vector<ReadStatus> statuses_;
+};
+
+}  // namespace gpumeter::simulated

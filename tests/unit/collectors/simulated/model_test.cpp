@@ -1,0 +1,126 @@
+#include "collectors/simulated/model.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace gpumeter::simulated {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Workload kWorkload;  // 7.3 s, 0.37, 90 W, 420 W
+const double kMeanWatts = 90 + (420 - 90) * 0.37;
+
+Model model(std::vector<Event> events = {}, int device = 0) { return {kWorkload, 1, device, events}; }
+
+TEST(SimulatedModel, MeansOverWholePeriodsAreTheTruth) {
+  for (int device = 0; device < 8; ++device) {
+    const Nanoseconds time = 1000 * kWorkload.period;
+    EXPECT_NEAR(model({}, device).busy_seconds(time) / to_seconds(time), 0.37, 1e-12);
+    EXPECT_NEAR(model({}, device).energy_joules(time) / to_seconds(time), kMeanWatts, 1e-9);
+  }
+}
+
+TEST(SimulatedModel, IntegralsEqualNumericIntegration) {
+  const Model device = model();
+  constexpr Nanoseconds kStep = 1ms;
+  double busy = 0, energy = 0;
+  for (Nanoseconds time{0}; time < 100s; time += kStep) {
+    busy += (device.busy(time + kStep / 2) ? 1 : 0) * to_seconds(kStep);
+    energy += device.power_instant_watts(time + kStep / 2) * to_seconds(kStep);
+  }
+  // Each edge of the wave is found to within one step; there are two in a period.
+  const double edges = 2 * 100 / 7.3 * to_seconds(kStep);
+  EXPECT_NEAR(device.busy_seconds(100s), busy, edges);
+  EXPECT_NEAR(device.energy_joules(100s), energy, edges * (420 - 90));
+}
+
+TEST(SimulatedModel, WhatTheDriverShowsIsTheMeanOfTheLastSecond) {
+  const Model device = model();
+  for (Nanoseconds time = 1s; time < 20s; time += 37ms) {
+    EXPECT_NEAR(device.utilization(time), device.busy_seconds(time) - device.busy_seconds(time - 1s), 1e-12);
+    EXPECT_NEAR(device.power_watts(time), device.energy_joules(time) - device.energy_joules(time - 1s), 1e-9);
+    EXPECT_GE(device.utilization(time), 0);
+    EXPECT_LE(device.utilization(time), 1);
+  }
+}
+
+TEST(SimulatedModel, DutyZeroAndOneAreSteady) {
+  const Model idle({7s, 0, 90, 420}, 1, 0, {});
+  const Model busy({7s, 1, 90, 420}, 1, 0, {});
+  EXPECT_EQ(idle.power_watts(33s), 90);
+  EXPECT_EQ(idle.temperature_celsius(33s, 0), 38);
+  EXPECT_EQ(busy.power_watts(33s), 420);
+  EXPECT_EQ(busy.temperature_celsius(33s, 0), 72);
+}
+
+TEST(SimulatedModel, SeedAndDeviceGiveThePhase) {
+  const auto wave = [](std::uint64_t seed, int device) {
+    const Model made(kWorkload, seed, device, {});
+    std::vector<bool> busy;
+    for (Nanoseconds time{0}; time < kWorkload.period; time += 100ms) busy.push_back(made.busy(time));
+    return busy;
+  };
+  EXPECT_EQ(wave(1, 0), wave(1, 0));
+  EXPECT_NE(wave(1, 0), wave(1, 1));
+  EXPECT_NE(wave(1, 0), wave(2, 0));
+}
+
+TEST(SimulatedModel, TemperatureIsAFirstOrderLagOfTheLoad) {
+  const Model device = model();
+  constexpr double kStep = 1e-3, kLag = 4;
+  double heat = 0;  // settled long before it is compared
+  for (int millisecond = 0; millisecond < 120'000; ++millisecond) {
+    const Nanoseconds time = std::chrono::milliseconds(millisecond);
+    if (millisecond > 60'000 && millisecond % 100 == 0) {
+      EXPECT_NEAR(device.temperature_celsius(time, 0), 38 + (72 - 38) * heat, 0.6);  // whole degrees
+    }
+    heat += ((device.busy(time) ? 1 : 0) - heat) / kLag * kStep;
+  }
+}
+
+TEST(SimulatedModel, OverheatingExceedsSlowdownLimitsButNotShutdownLimits) {
+  const Model device = model({{Event::Kind::overheat, 0, 100s, 120s}});
+  for (int sensor = 0; sensor < 3; ++sensor) {
+    const Model::Sensor& facts = Model::kSensors[sensor];
+    EXPECT_LT(device.temperature_celsius(100s, sensor), facts.slowdown);
+    EXPECT_EQ(device.temperature_celsius(120s, sensor), facts.slowdown + 4);
+    EXPECT_LT(device.temperature_celsius(120s, sensor), facts.shutdown);
+    EXPECT_EQ(device.temperature_celsius(140s, sensor), model().temperature_celsius(140s, sensor));
+  }
+  EXPECT_EQ(device.throttle_reasons(99s), 0U);
+  EXPECT_EQ(device.throttle_reasons(100s), Model::kSoftwareThermal);
+  EXPECT_EQ(device.throttle_reasons(119s), Model::kSoftwareThermal | Model::kHardwareThermal);
+  EXPECT_EQ(device.throttle_reasons(140s), 0U);
+  EXPECT_EQ(device.fan_percent(119s), 100);
+}
+
+TEST(SimulatedModel, EventsLeaveTheTruthAlone) {
+  const Model device = model({{Event::Kind::overheat, 0, 1s, 900s}, {Event::Kind::throttle, 0, 2s, 900s}});
+  EXPECT_EQ(device.busy_seconds(730s), model().busy_seconds(730s));
+  EXPECT_EQ(device.energy_joules(730s), model().energy_joules(730s));
+}
+
+TEST(SimulatedModel, ThrottlingHoldsTheBusyClockDown) {
+  const Model always({7s, 1, 90, 420}, 1, 0, std::vector<Event>{{Event::Kind::throttle, 0, 5s, 9s}});
+  EXPECT_EQ(always.clock_megahertz(4s), 1980);
+  EXPECT_EQ(always.clock_megahertz(5s), 1200);
+  EXPECT_EQ(always.throttle_reasons(5s), Model::kPowerCap);
+  EXPECT_EQ(always.clock_megahertz(9s), 1980);
+}
+
+TEST(SimulatedModel, MemoryStaysWithinTheCard) {
+  const Model device = model();
+  double most = 0, least = Model::kMemoryGibibytes;
+  for (Nanoseconds time{0}; time < 10 * kWorkload.period; time += 1s) {
+    most = std::max(most, device.memory_used_gibibytes(time));
+    least = std::min(least, device.memory_used_gibibytes(time));
+  }
+  EXPECT_EQ(least, 2);
+  EXPECT_EQ(most, 65);
+}
+
+}  // namespace
+}  // namespace gpumeter::simulated

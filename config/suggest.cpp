@@ -30,7 +30,7 @@ constexpr std::size_t kLongestWord = 64;
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
   if (word.size() > kLongestWord) return {};
-  std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
+  std::size_t least = std::max<std::size_t>(2, word.size() / 5) + 1;
   std::string best;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);

@@ -2,10 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <iterator>
 
 #include "build_info.hpp"
+#include "config/codec.hpp"
 #include "config/keys.hpp"
 #include "config/suggest.hpp"
 
@@ -39,7 +41,7 @@ constexpr unsigned kMostSimulated = 1000;
 struct Parsed {
   std::map<std::string, std::vector<std::string>> keys;  ///< by path
   std::map<std::string, bool> collectors;
-  std::string once;
+  std::string once, simulate;
   bool version = false;
   bool check_config = false;
   bool list_devices = false;
@@ -51,6 +53,27 @@ Exit usage_error(const std::string& sentence) {
   return {2, "gpumeter: " + sentence + "\nTry 'gpumeter --help'.\n"};
 }
 
+/// A value out of a closed set, refused in the same words as a key of the file would be.
+CLI::Validator one_of(std::vector<std::string> words) {
+  const auto check = [words](const std::string& text) {
+    if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
+    return "must be " + config::enumerate(words, "or") + ", not \"" + config::printable(text) + "\"";
+  };
+  return {check, ""};
+}
+
+CLI::Validator device_count() {
+  const auto check = [](const std::string& text) {
+    unsigned count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    if (whole && count >= 1 && count <= kMostSimulated) return std::string();
+    return "must be a whole number from 1 to " + std::to_string(kMostSimulated) + ", not \"" +
+           config::printable(text) + "\"";
+  };
+  return {check, ""};
+}
+
 std::string version_text() {
   return std::string("gpumeter, version ") + build::kVersion + " (branch: " + build::kBranch +
          ", revision: " + build::kRevision + ")\n  compiler:         " + build::kCompiler + "\n";
@@ -59,11 +82,11 @@ std::string version_text() {
 void add_key_flags(CLI::App& app, Parsed& parsed) {
   for (const KeyFlag& flag : kKeyFlags) {
     auto* option = app.add_option(flag.name, parsed.keys[flag.path], flag.help);
-    // One value each time: what follows it is the next flag, or a mistake.
     option->type_name(flag.value)->expected(1)->group("Configuration (goes before the file)");
     const bool repeatable = config::find_key(flag.path)->is_list;
-    option->multi_option_policy(repeatable ? CLI::MultiOptionPolicy::TakeAll
-                                           : CLI::MultiOptionPolicy::TakeLast);
+    if (repeatable) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    // One value each time: what follows it is the next flag, or a mistake.
+    option->allow_extra_args(false);
   }
 }
 
@@ -76,20 +99,22 @@ void add_collector_flags(CLI::App& app, Parsed& parsed, config::Schemas schemas)
   app.add_flag("--collector.disable-defaults", parsed.options.disable_defaults,
                "Only those that are switched on")
       ->group(group);
-  app.add_option("--simulate", parsed.options.simulate, "N simulated GPUs and no others")
+  app.add_option("--simulate", parsed.simulate, "N simulated GPUs and no others")
       ->type_name("N")
-      ->check(CLI::Range(1U, kMostSimulated))
+      ->check(device_count())
       ->group(group);
   app.add_option("--simulate-event", parsed.options.simulate_events,
                  "What happens to one of them, such as \"hang 1 after 5s\"; repeatable")
       ->type_name("TEXT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false)
       ->group(group);
 }
 
 void add_action_flags(CLI::App& app, Parsed& parsed) {
   const std::string group = "Instead of running";
+  app.set_help_flag("-h,--help", "Print this help")->group(group);
   app.add_flag("--version", parsed.version, "Print the version")->group(group);
   app.add_flag("--check-config", parsed.check_config, "Say everything that is wrong with the configuration")
       ->group(group);
@@ -97,23 +122,24 @@ void add_action_flags(CLI::App& app, Parsed& parsed) {
       ->type_name("0|1")
       ->expected(0, 1)
       ->default_str("1")
-      ->check(CLI::IsMember({"0", "1"}))
+      ->check(one_of({"0", "1"}))
       ->group(group);
   app.add_flag("--list-devices", parsed.list_devices, "Print the devices that are found")->group(group);
   app.add_option("--print-metrics", parsed.print_metrics, "Print every metric (markdown, text)")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"markdown", "text"}))
+      ->check(one_of({"markdown", "text"}))
       ->group(group);
   app.add_option("--print-config", parsed.print_config, "Print every configuration key (markdown)")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"markdown"}))
+      ->check(one_of({"markdown"}))
       ->group(group);
 }
 
 void add_flags(CLI::App& app, Parsed& parsed, config::Schemas schemas) {
-  app.set_help_flag("-h,--help", "Print this help")->group("Instead of running");
   app.get_formatter()->column_width(36);
   app.allow_extras();
+  // The last one holds, so that a unit's drop-in can overrule the unit.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--config.file", parsed.options.config_file,
                  "Configuration (default " + std::string(kDefaultConfigFile) + ", where it exists)")
       ->type_name("FILE")
@@ -147,7 +173,7 @@ std::optional<Exit> take_overrides(Parsed& parsed) {
       if (flag.is_file && !value.empty()) value = std::filesystem::absolute(value).string();
     }
     if (const auto complaint = config::set(scratch, flag.path, values)) {
-      return usage_error(std::string(flag.name) + " " + *complaint);
+      return usage_error(std::string(flag.name) + ": " + *complaint);
     }
     parsed.options.overrides.push_back({flag.path, std::move(values)});
   }
@@ -189,6 +215,7 @@ std::variant<Options, Exit> checked(const CLI::App& app, Parsed& parsed, config:
     return usage_error(unknown_flag(app, extras.front()));
   }
   if (parsed.version) return Exit{0, version_text()};
+  if (!parsed.simulate.empty()) parsed.options.simulate = static_cast<unsigned>(std::stoul(parsed.simulate));
   const bool simulates = parsed.options.simulate || !parsed.options.simulate_events.empty();
   if (simulates && !has_collector(schemas, "simulated")) {
     return usage_error("--simulate needs the simulated collector, which this gpumeter was built without");
@@ -210,6 +237,9 @@ std::variant<Options, Exit> parse_options(int argc, const char* const* argv, con
     return checked(app, parsed, schemas);
   } catch (const CLI::CallForHelp&) {
     return Exit{0, app.help()};
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();  // "--flag: 1 required ... missing"
+    return usage_error(text.substr(0, text.find(':')) + " needs a value");
   } catch (const CLI::ParseError& error) {
     return usage_error(error.what());
   }

@@ -1,0 +1,42 @@
+#include "daemon/signals.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace gpumeter {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(Signals, AreTakenOneByOneInsteadOfHandled) {
+  auto signals = Signals::block();
+  ASSERT_TRUE(signals);
+  for (const int sent : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) {
+    ASSERT_EQ(kill(getpid(), sent), 0);
+    EXPECT_EQ(signals->wait(milliseconds(1000)), sent);
+  }
+  EXPECT_EQ(signals->wait(milliseconds(0)), std::nullopt);
+}
+
+TEST(Signals, LeaveABrokenPipeToTheWriter) {
+  const auto signals = Signals::block();
+  ASSERT_TRUE(signals);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  EXPECT_EQ(write(ends[1], "x", 1), -1);
+  EXPECT_EQ(errno, EPIPE);
+  close(ends[1]);
+}
+
+TEST(Signals, RestoreTheMaskAtTheEnd) {
+  sigset_t mask;
+  { const auto signals = Signals::block(); }
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &mask), 0);
+  EXPECT_EQ(sigismember(&mask, SIGTERM), 0);
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -1,6 +1,8 @@
 #include "collectors/amd/amd_collector.hpp"
 
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "collectors/amd/amd_context.hpp"
@@ -8,7 +10,6 @@
 #include "collectors/support/drm.hpp"
 #include "collectors/support/metric_table.hpp"
 #include "collectors/support/pci.hpp"
-#include "collectors/support/sysfs.hpp"
 
 namespace gpumeter::amd {
 namespace {
@@ -26,7 +27,9 @@ class AmdCollector final : public Collector {
       : sysfs_root_(std::move(sysfs_root)), ids_file_(std::move(ids_file)) {}
 
   Result<Discovery> discover() override {
-    if (sysfs::list(sysfs_root_).empty()) return Error(sysfs_root_ + ": nothing there; is sysfs mounted?");
+    std::error_code error;
+    if (!std::filesystem::is_directory(sysfs_root_, error))
+      return Error(sysfs_root_ + ": not there; is sysfs mounted?");
     const IdentitySources sources{sysfs_root_, ids_file_, drm::NodeMap(sysfs_root_)};
     Discovery found;
     for (const pci::Function& function : pci::display_adapters(sysfs_root_)) {

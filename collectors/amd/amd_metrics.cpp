@@ -61,7 +61,7 @@ constexpr Row kRows[] = {
     {&catalog::power_limit, {"limit", "max"}, file("hwmon/power1_cap_max"), kMicro, slow, {}, kWatts},
     {&catalog::voltage, {"rail", "gfx"}, file("hwmon/in{vddgfx}_input"), kMilli, fast, {}, kVolts},
     {&catalog::voltage, {"rail", "gfx"}, blob("gpu_metrics.voltage_gfx"), 1, fast, {}, kVolts},
-    {&catalog::voltage, {"rail", "vddnb"}, file("hwmon/in{vddnb}_input"), kMilli, fast, {}, kVolts},
+    {&catalog::voltage, {"rail", "soc"}, file("hwmon/in{vddnb}_input"), kMilli, fast, {}, kVolts},  // amdgpu's word for VDDSOC of APUs
     {&catalog::voltage, {"rail", "soc"}, blob("gpu_metrics.voltage_soc"), 1, fast, {}, kVolts},
     {&catalog::voltage, {"rail", "memory"}, blob("gpu_metrics.voltage_mem"), 1, fast, {}, kVolts},
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "collectors/support/pci.hpp"
 #include "collectors/support/sysfs.hpp"

@@ -14,27 +14,28 @@ std::uint64_t little_endian(const char* bytes, std::size_t width) noexcept {
   return value;
 }
 
-double to_base(BlobUnit unit) noexcept {
+// By division where the factor is below 1: 1e-3 has no exact double, 1e3 has.
+double to_base(double value, BlobUnit unit) noexcept {
   switch (unit) {
     case BlobUnit::percent:
-      return 1e-2;
+      return value / 1e2;
     case BlobUnit::megahertz:
-      return 1e6;
+      return value * 1e6;
     case BlobUnit::millivolts:
-      return 1e-3;
+      return value / 1e3;
     case BlobUnit::nanoseconds:
-      return 1e-9;
+      return value / 1e9;
     case BlobUnit::ticks_of_10_nanoseconds:
-      return 1e-8;
+      return value / 1e8;
     case BlobUnit::decigigatransfers:
-      return 1e8;
+      return value * 1e8;
     case BlobUnit::none:
     case BlobUnit::celsius:
     case BlobUnit::watts:
     case BlobUnit::rpm:
-      return 1;
+      return value;
   }
-  return 1;
+  return value;
 }
 
 bool zero_is_absent(BlobUnit unit) noexcept {
@@ -90,7 +91,7 @@ Sample GpuMetricsBlob::value(std::size_t field, std::size_t element) const noexc
   const BlobPlace& place = layout_->places[field];
   const std::optional<std::uint64_t> value = raw(place, element);
   if (!value || (*value == 0 && zero_is_absent(place.unit))) return Sample::miss(ReadStatus::unsupported);
-  return Sample::of(static_cast<double>(*value) * to_base(place.unit));
+  return Sample::of(to_base(static_cast<double>(*value), place.unit));
 }
 
 std::optional<std::uint64_t> GpuMetricsBlob::bits(std::size_t field) const noexcept {

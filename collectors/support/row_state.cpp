@@ -13,6 +13,9 @@ constexpr int kCounterFailures = 3;
 // MI350X), so nothing is given up for good.
 constexpr auto kRetryUnsupported = std::chrono::minutes(5);
 
+// 1e-3 has no exact double but 1e3 has: 818 mV divided by 1000 is 0.818, times 1e-3 it is 0.8180000000000001.
+double scaled(double raw, double scale) noexcept { return scale < 1 ? raw / (1 / scale) : raw * scale; }
+
 // gpu_energy_joules_total -> energy
 std::string quantity_of(const MetricDescriptor& counter) {
   std::string_view name = counter.name;
@@ -65,7 +68,7 @@ void RowState::take(const Pass& pass, Sample raw, const RowFacts& row, SampleSin
   if (raw.status == ReadStatus::unsupported) next_try_ = pass.now + kRetryUnsupported;
   if (raw.status != ReadStatus::ok) return refuse(raw.status, sink);
   if (row.traits->zero_is_unknown && raw.value == 0) return refuse(ReadStatus::unsupported, sink);
-  const double value = raw.value * row.scale;
+  const double value = scaled(raw.value, row.scale);
   const bool in_range = value >= row.traits->min && value <= row.traits->max;  // false for NaN too
   if (!in_range) return refuse(ReadStatus::out_of_range, sink);
   accept(pass, raw.value, row, sink);
@@ -75,9 +78,9 @@ void RowState::accept(const Pass& pass, double raw, const RowFacts& row, SampleS
   failures_ = 0;
   if (is_counter_) {
     hardware_.advance(raw, row.traits->counter_bits);
-    return sink.set(slots_.value, hardware_.total() * row.scale);
+    return sink.set(slots_.value, scaled(hardware_.total(), row.scale));
   }
-  const double value = raw * row.scale;
+  const double value = scaled(raw, row.scale);
   sink.set(slots_.value, value);
   if (slots_.counter) {
     integral_.advance(row.how, value, to_seconds(pass.elapsed));

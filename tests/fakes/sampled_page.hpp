@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collectors/api/collector.hpp"
+
+namespace gpumeter {
+
+/// A device on its own: attached, sampled as a lane would, and its series as the lines of a page without the
+/// device's labels.
+class SampledPage {
+ public:
+  explicit SampledPage(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+
+  void attach(const DeviceInfo& info) {
+    if (const Result<Done> attached = device_->attach(info); !attached) {
+      throw std::runtime_error(attached.error().message());
+    }
+    values_.assign(device_->series().size(), 0);
+    statuses_.assign(device_->series().size(), ReadStatus::unsupported);
+  }
+
+  PassOutcome pass(Tier tier, std::chrono::milliseconds elapsed = std::chrono::milliseconds(0)) {
+    now_ += std::chrono::seconds(1);
+    SampleSink sink(values_, statuses_);
+    const PassOutcome outcome = device_->sample({tier, now_, elapsed}, sink);
+    for (std::size_t i = 0; i < kReadStatusCount; ++i) errors_[i] += sink.errors()[i];
+    return outcome;
+  }
+
+  void pass_all() {
+    for (const Tier tier : kTiers) pass(tier);
+  }
+
+  std::uint64_t errors(ReadStatus status) const { return errors_[static_cast<std::size_t>(status)]; }
+
+  /// Sorted lines, all but gpu_meter_source_info and what starts with one of `without`.
+  std::string text(const std::vector<std::string_view>& without = {}) const {
+    std::vector<std::string> lines;
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const std::string_view name = device_->series()[i].family->name;
+      const auto left_out = [&](std::string_view start) { return name.starts_with(start); };
+      if (statuses_[i] != ReadStatus::ok || name == "gpu_meter_source_info") continue;
+      if (std::none_of(without.begin(), without.end(), left_out)) lines.push_back(line(i));
+    }
+    std::sort(lines.begin(), lines.end());
+    std::string text;
+    for (const std::string& line : lines) text += line + "\n";
+    return text;
+  }
+
+ private:
+  std::string line(std::size_t slot) const {
+    const SeriesSpec& series = device_->series()[slot];
+    std::string text(series.family->name);
+    const char* separator = "{";
+    for (const Label& label : series.labels) {
+      text += separator + label.name + "=\"" + label.value + "\"";
+      separator = ",";
+    }
+    if (!series.labels.empty()) text += "}";
+    char number[32];
+    const auto end = std::to_chars(std::begin(number), std::end(number), values_[slot]).ptr;
+    return text + " " + std::string(number, end);
+  }
+
+  std::unique_ptr<Device> device_;
+  Nanoseconds now_{0};
+  std::vector<double> values_;
+  std::vector<ReadStatus> statuses_;
+  ReadErrors errors_{};
+};
+
+}  // namespace gpumeter

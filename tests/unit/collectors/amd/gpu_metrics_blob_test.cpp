@@ -1,0 +1,105 @@
+#include "collectors/amd/gpu_metrics_blob.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/fakes/amd_card.hpp"
+#include "tests/fakes/tree.hpp"
+
+namespace gpumeter::amd {
+namespace {
+
+constexpr std::size_t kEdge = blob_field("temperature_edge");
+constexpr std::size_t kThrottle = blob_field("indep_throttle_status");
+
+GpuMetricsBlob parsed(const std::string& bytes) {
+  GpuMetricsBlob blob;
+  blob.parse(bytes);
+  return blob;
+}
+
+double value_of(const FakeBlob& fake, std::string_view field, std::size_t element = 0) {
+  const Sample sample = parsed(fake.bytes()).value(blob_field(field), element);
+  EXPECT_EQ(sample.status, ReadStatus::ok) << field;
+  return sample.value;
+}
+
+TEST(GpuMetricsBlob, GivesBaseUnits) {
+  EXPECT_DOUBLE_EQ(value_of(FakeBlob().set("temperature_edge", 56), "temperature_edge"), 56);
+  EXPECT_DOUBLE_EQ(value_of(FakeBlob().set("average_gfx_activity", 3), "average_gfx_activity"), 0.03);
+  EXPECT_DOUBLE_EQ(value_of(FakeBlob().set("average_socket_power", 36), "average_socket_power"), 36);
+  EXPECT_DOUBLE_EQ(value_of(FakeBlob().set("current_socclk", 800), "current_socclk"), 800e6);
+  EXPECT_DOUBLE_EQ(value_of(FakeBlob().set("voltage_mem", 1356), "voltage_mem"), 1.356);
+  EXPECT_DOUBLE_EQ(value_of(FakeBlob().set("current_fan_speed", 868), "current_fan_speed"), 868);
+  EXPECT_DOUBLE_EQ(value_of(FakeBlob().set("pcie_link_speed", 160), "pcie_link_speed"), 16e9);
+  EXPECT_DOUBLE_EQ(value_of(FakeBlob().set("firmware_timestamp", 150), "firmware_timestamp"), 1.5e-6);
+  EXPECT_DOUBLE_EQ(value_of(FakeBlob().set("temperature_hbm", 41, 3), "temperature_hbm", 3), 41);
+}
+
+TEST(GpuMetricsBlob, AllOnesIsAbsentElementByElement) {
+  const GpuMetricsBlob blob = parsed(FakeBlob().set("temperature_hbm", 41, 1).bytes());
+  constexpr std::size_t kHbm = blob_field("temperature_hbm");
+  EXPECT_EQ(blob.value(kHbm, 0).status, ReadStatus::unsupported);
+  EXPECT_EQ(blob.value(kHbm, 1).value, 41);
+  EXPECT_EQ(blob.value(kHbm, 4).status, ReadStatus::unsupported);  // there are four
+  EXPECT_EQ(blob.bits(kThrottle), std::nullopt);
+  for (std::size_t field = 0; field < kBlobFieldCount; ++field) {
+    EXPECT_EQ(blob.value(field).status, ReadStatus::unsupported) << kBlobFields[field];
+  }
+}
+
+TEST(GpuMetricsBlob, ZeroIsAbsentForTemperaturesAndVoltagesOnly) {
+  for (const char* const field : {"temperature_vrgfx", "voltage_gfx"}) {
+    const GpuMetricsBlob blob = parsed(FakeBlob().set(field, 0).bytes());
+    EXPECT_EQ(blob.value(blob_field(field)).status, ReadStatus::unsupported) << field;
+  }
+  for (const char* const field : {"average_gfx_activity", "current_fan_speed", "current_vclk0"}) {
+    EXPECT_EQ(value_of(FakeBlob().set(field, 0), field), 0) << field;
+  }
+  EXPECT_EQ(parsed(FakeBlob().set("indep_throttle_status", 0).bytes()).bits(kThrottle), 0U);
+}
+
+TEST(GpuMetricsBlob, PaddingBehindTheStructureIsNotRead) {
+  const GpuMetricsBlob blob =
+      parsed(FakeBlob().set("temperature_edge", 56).bytes() + std::string(4096 - 120, '\0'));
+  EXPECT_EQ(blob.value(kEdge).value, 56);
+}
+
+TEST(GpuMetricsBlob, RefusesWhatItDoesNotKnow) {
+  std::string other = FakeBlob().bytes();
+  other[3] = 4;  // v1.4 has other offsets
+  GpuMetricsBlob blob;
+  EXPECT_EQ(blob.parse(other), ReadStatus::unsupported);
+  EXPECT_FALSE(blob.has(kEdge));
+  EXPECT_EQ(blob.value(kEdge).status, ReadStatus::unsupported);
+  EXPECT_EQ(blob.bits(kThrottle), std::nullopt);
+}
+
+TEST(GpuMetricsBlob, RefusesWhatIsTooShort) {
+  const std::string good = FakeBlob().set("temperature_edge", 56).bytes();
+  GpuMetricsBlob blob;
+  EXPECT_EQ(blob.parse({}), ReadStatus::unsupported);
+  EXPECT_EQ(blob.parse(std::string_view(good).substr(0, 3)), ReadStatus::failed);
+  EXPECT_EQ(blob.parse(std::string_view(good).substr(0, 119)), ReadStatus::failed);
+  std::string lies = good;
+  lies[0] = 119;  // a structure_size below what v1.3 has
+  EXPECT_EQ(blob.parse(lies), ReadStatus::failed);
+  EXPECT_EQ(blob.parse(std::string(151, '\0')), ReadStatus::failed);
+  EXPECT_EQ(blob.value(kEdge).status, ReadStatus::failed);
+}
+
+TEST(GpuMetricsBlob, LooksAtTheHeaderAtEachRead) {
+  const Tree tree = make_tree({{"gpu_metrics", FakeBlob().set("temperature_edge", 56).bytes()}});
+  const sysfs::File file(tree / "gpu_metrics");
+  GpuMetricsBlob blob;
+  EXPECT_EQ(blob.read(file), ReadStatus::ok);
+  EXPECT_EQ(blob.value(kEdge).value, 56);
+  tree.write("gpu_metrics", "");
+  EXPECT_EQ(blob.read(file), ReadStatus::unsupported);
+  EXPECT_EQ(blob.value(kEdge).status, ReadStatus::unsupported);
+  EXPECT_EQ(blob.read(sysfs::File(tree / "nothing")), ReadStatus::gone);
+}
+
+}  // namespace
+}  // namespace gpumeter::amd

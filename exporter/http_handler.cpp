@@ -46,6 +46,13 @@ MHD_Result take_value(void* to, MHD_ValueKind kind, const char* key, const char*
 
 }  // namespace
 
+bool HttpServer::Handler::must_answer_unread(MHD_Connection* connection, std::string_view method) noexcept {
+  const auto has = [&](const char* header) {
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, header) != nullptr;
+  };
+  return (method != "GET" && method != "HEAD") || has("Content-Length") || has("Transfer-Encoding");
+}
+
 bool HttpServer::Handler::answer(MHD_Connection* connection, const char* path, const char* method) {
   HttpRequest request{.method = method, .path = path, .in_flight = ++in_flight_};
   MHD_get_connection_values(connection, MHD_HEADER_KIND, take_value, &request);

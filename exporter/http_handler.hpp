@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "exporter/http_server.hpp"
 #include "exporter/mhd_response.hpp"
@@ -19,6 +20,8 @@ class HttpServer::Handler {
  public:
   explicit Handler(Routes& routes) : routes_(routes) {}
 
+  /// Whether the routes may refuse this request for its method or because it has a body.
+  static bool must_answer_unread(MHD_Connection* connection, std::string_view method) noexcept;
   /// Queues the answer; false ends the connection without one.
   bool answer(MHD_Connection* connection, const char* path, const char* method);
   /// The answer was sent, or the connection broke.

@@ -30,14 +30,18 @@ void on_connection(void*, MHD_Connection*, void**, MHD_ConnectionNotificationCod
 
 }  // namespace
 
-/// The library calls this once with the headers. Everything is answered then, before any body is read;
-/// `request` marks what is answered, for on_completed().
+/// The library calls on_request() with the headers, and again after the body, of which there is none: a
+/// request that announces one is answered at the first call, before a byte of it is read. (To answer all
+/// there would be simpler, and would cost every scraper its connection: after an early answer the library
+/// closes.) `*request` says how far it is: null, the connection once it was seen, the handler once answered.
 struct HttpServer::Callbacks {
   static MHD_Result on_request(void* handler, MHD_Connection* connection, const char* path,
                                const char* method, const char*, const char*, std::size_t* upload_size,
                                void** request) noexcept {
     *upload_size = 0;
-    if (*request != nullptr) return MHD_YES;
+    const bool first_call = *request == nullptr;
+    *request = connection;
+    if (first_call && !Handler::must_answer_unread(connection, method)) return MHD_YES;
     *request = handler;
     try {
       return static_cast<Handler*>(handler)->answer(connection, path, method) ? MHD_YES : MHD_NO;
@@ -46,8 +50,9 @@ struct HttpServer::Callbacks {
     }
   }
 
-  static void on_completed(void*, MHD_Connection*, void** request, MHD_RequestTerminationCode) noexcept {
-    if (*request != nullptr) static_cast<Handler*>(*request)->completed();
+  static void on_completed(void* handler, MHD_Connection*, void** request,
+                           MHD_RequestTerminationCode) noexcept {
+    if (*request == handler) static_cast<Handler*>(handler)->completed();
     *request = nullptr;
   }
 };
@@ -76,7 +81,7 @@ HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler
       MHD_OPTION_LISTEN_SOCKET, listener.descriptor(), MHD_OPTION_THREAD_POOL_SIZE, pool,
       MHD_OPTION_CONNECTION_LIMIT, kMaxConnections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, of_one_address,
       MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes,
-      MHD_OPTION_NOTIFY_COMPLETED, Callbacks::on_completed, nullptr, MHD_OPTION_NOTIFY_CONNECTION,
+      MHD_OPTION_NOTIFY_COMPLETED, Callbacks::on_completed, &handler, MHD_OPTION_NOTIFY_CONNECTION,
       on_connection, nullptr, MHD_OPTION_END));
   if (daemon != nullptr) listener.release();  // closed by the library when it stops
   return daemon;

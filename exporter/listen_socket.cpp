@@ -26,6 +26,12 @@ Address as(const Endpoint& endpoint) noexcept {
   return address;
 }
 
+std::string host_text(int family, const void* host) {
+  char text[INET6_ADDRSTRLEN] = "?";
+  inet_ntop(family, host, text, sizeof text);
+  return text;
+}
+
 Result<Done> bind_and_listen(int descriptor, const Endpoint& endpoint) {
   const int on = 1;
   const int off = 0;
@@ -45,18 +51,16 @@ Result<Done> bind_and_listen(int descriptor, const Endpoint& endpoint) {
 }  // namespace
 
 std::string Endpoint::text() const {
-  char host[INET6_ADDRSTRLEN] = "?";
   if (address.ss_family == AF_INET) {
     const auto ip = as<sockaddr_in>(*this);
-    inet_ntop(AF_INET, &ip.sin_addr, host, sizeof host);
-    return std::string(host) + ":" + std::to_string(port());
+    return host_text(AF_INET, &ip.sin_addr).append(":").append(std::to_string(port()));
   }
   if (address.ss_family == AF_INET6) {
     const auto ip = as<sockaddr_in6>(*this);
-    inet_ntop(AF_INET6, &ip.sin6_addr, host, sizeof host);
-    return "[" + std::string(host) + "]:" + std::to_string(port());
+    std::string text("[");
+    return text.append(host_text(AF_INET6, &ip.sin6_addr)).append("]:").append(std::to_string(port()));
   }
-  return "unix:" + std::string(as<sockaddr_un>(*this).sun_path);
+  return std::string("unix:").append(as<sockaddr_un>(*this).sun_path);
 }
 
 std::uint16_t Endpoint::port() const noexcept {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "collectors/api/catalog.hpp"
+
 namespace gpumeter {
 namespace {
 

@@ -1,7 +1,6 @@
 #include "daemon/fleet.hpp"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 namespace gpumeter {
@@ -67,7 +66,7 @@ void Fleet::configure(const FleetSettings& settings) {
   up_changed_ = true;
   for (const Member& member : members_) {
     const KnownDevice* device = directory_.find(member.uuid);
-    member.lane->configure(settings_.intervals, name_of(device->info), settings_.labels);
+    member.lane->configure(settings_.intervals, name_of(settings_.names, device->info), settings_.labels);
   }
 }
 
@@ -103,36 +102,27 @@ void Fleet::settle_if_ready() {
 
 void Fleet::enroll_pending() {
   std::vector<Find> finds = std::exchange(pending_, {});
-  const auto order = [](const Find& find) {
-    return std::make_tuple(find.info.pci_address.empty(), std::string_view(find.info.pci_address));
-  };
-  std::stable_sort(finds.begin(), finds.end(),
-                   [&](const Find& a, const Find& b) { return order(a) < order(b); });
+  sort_by_bus(finds);
   unsigned ordinal = 0;
-  for (const Find& find : finds) enroll(find, place_of(find.info, ordinal++));
+  for (const Find& find : finds) enroll(find, preferred_index(bus_, find.info, ordinal++));
 }
 
-unsigned Fleet::place_of(const DeviceInfo& info, unsigned ordinal) const {
-  const auto place = std::find(bus_.begin(), bus_.end(), info.pci_address);
-  if (place != bus_.end()) return static_cast<unsigned>(place - bus_.begin());
-  return static_cast<unsigned>(bus_.size()) + ordinal;
-}
-
-void Fleet::enroll(const Find& find, unsigned place) {
+void Fleet::enroll(const Find& find, unsigned preferred) {
   const auto host = hosts_.find(find.collector);
   if (host == hosts_.end() || !host->second.collector) return;
   Member* member = this->find(find.info.uuid);
   if (member != nullptr && member->collector != find.collector) return;  // another collector reads it
   const KnownDevice* old = directory_.find(find.info.uuid);
   const bool changed = old == nullptr || !(old->info == find.info);
-  const KnownDevice& device = directory_.admit(find.collector, find.info, place);
+  const KnownDevice& device = directory_.admit(find.collector, find.info, preferred);
   directory_changed_ = directory_changed_ || changed;
   if (member == nullptr) return start_lane(host->second, device);
   if (changed || member->status.state == Lane::State::lost) member->lane->revive(find.info);
 }
 
 void Fleet::start_lane(CollectorHost& host, const KnownDevice& device) {
-  const DeviceIdentity identity{device.collector, device.index, device.info, name_of(device.info)};
+  const DeviceIdentity identity{device.collector, device.index, device.info,
+                                name_of(settings_.names, device.info)};
   auto session = std::make_unique<DeviceSession>(host.collector->device(device.info), identity,
                                                  settings_.labels, registry_, clock_);
   const auto lane = std::make_shared<Lane>(std::move(session), host.gate, clock_, settings_.intervals,
@@ -153,14 +143,6 @@ Fleet::Member* Fleet::find(const std::string& uuid) {
   const auto member =
       std::find_if(members_.begin(), members_.end(), [&](const Member& m) { return m.uuid == uuid; });
   return member == members_.end() ? nullptr : &*member;
-}
-
-std::string Fleet::name_of(const DeviceInfo& info) const {
-  for (const std::string& key : {info.uuid, info.pci_address}) {
-    const auto name = settings_.names.find(key);
-    if (name != settings_.names.end()) return name->second;
-  }
-  return {};
 }
 
 bool Fleet::first_pass_over() const {

@@ -9,6 +9,8 @@
 #include "collectors/api/mutex.hpp"
 #include "daemon/collector_host.hpp"
 #include "daemon/device_directory.hpp"
+#include "daemon/device_order.hpp"
+#include "daemon/fleet_settings.hpp"
 #include "daemon/lane.hpp"
 #include "daemon/log.hpp"
 #include "exporter/device_status.hpp"
@@ -16,14 +18,6 @@
 #include "exporter/self_metrics.hpp"
 
 namespace gpumeter {
-
-/// What the config says of devices; may change at a reload, labels only at a restart.
-struct FleetSettings {
-  SamplingIntervals intervals;
-  DeviceLabels labels;
-  std::map<std::string, std::string> names;  ///< uuid or PCI address -> name
-  Nanoseconds forget = std::chrono::hours(24);
-};
 
 /// All devices of the machine and the lanes that read them: who gets which index, who is up, who is lost
 /// and comes back. Reports come from discovery threads, ticks from the watchdog's; no call here waits for
@@ -64,10 +58,6 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
     bool up = false;
     bool overdue = false;
   };
-  struct Find {
-    std::string collector;
-    DeviceInfo info;
-  };
 
   void report(const std::string& collector, std::shared_ptr<Collector> opened, Result<Discovery> found)
       GPUMETER_EXCLUDES(mutex_);
@@ -75,7 +65,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void say_once(CollectorHost& host, const std::string& note) GPUMETER_REQUIRES(mutex_);
   void settle_if_ready() GPUMETER_REQUIRES(mutex_);
   void enroll_pending() GPUMETER_REQUIRES(mutex_);
-  void enroll(const Find& find, unsigned place) GPUMETER_REQUIRES(mutex_);
+  void enroll(const Find& find, unsigned preferred) GPUMETER_REQUIRES(mutex_);
   void start_lane(CollectorHost& host, const KnownDevice& device) GPUMETER_REQUIRES(mutex_);
   void look_at(Member& member) GPUMETER_REQUIRES(mutex_);
   void log_change(const Member& member, bool was_up) GPUMETER_REQUIRES(mutex_);
@@ -83,8 +73,9 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void forget_old() GPUMETER_REQUIRES(mutex_);
   void publish_up() GPUMETER_REQUIRES(mutex_);
   void save_if_changed() GPUMETER_EXCLUDES(mutex_);
-  std::string name_of(const DeviceInfo& info) const GPUMETER_REQUIRES(mutex_);
-  unsigned place_of(const DeviceInfo& info, unsigned ordinal) const GPUMETER_REQUIRES(mutex_);
+  DeviceStatus status_of(const KnownDevice& known) const GPUMETER_REQUIRES(mutex_);
+  void describe_passes(const Member& member, SelfState& self) const GPUMETER_REQUIRES(mutex_);
+  static std::string state_text(const Member& member);
   Member* find(const std::string& uuid) GPUMETER_REQUIRES(mutex_);
 
   const std::shared_ptr<Registry> registry_;

@@ -93,7 +93,8 @@ void Fleet::publish_up() {
     const Member* member = find(uuid);
     const bool still_starting = member != nullptr && !member->status.first_pass_over && !member->overdue;
     if (still_starting) continue;
-    const LabelBlock labels(device.info, device.index, name_of(device.info), settings_.labels);
+    const LabelBlock labels(device.info, device.index, name_of(settings_.names, device.info),
+                            settings_.labels);
     sets[device.collector].add(catalog::up, labels, member != nullptr && member->up ? 1 : 0);
   }
   for (const auto& [name, set] : sets) registry_->publish("up/" + name, set);

@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
-#include <nlohmann/json.hpp>
 
-#include "daemon/logfmt_value.hpp"
+#include "daemon/log_text.hpp"
 
 namespace gpumeter {
 namespace {
@@ -61,12 +60,13 @@ std::string to_logfmt(const LogRecord& record) {
 }
 
 std::string to_json(const LogRecord& record) {
-  nlohmann::ordered_json object;
-  object["ts"] = timestamp(record.time);
-  object["level"] = to_string(record.level);
-  object["msg"] = record.message;
-  for (const LogField& field : record.fields) object[std::string(field.name)] = field.value;
-  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::string line = "{\"ts\":" + json_string(timestamp(record.time));
+  line.append(",\"level\":").append(json_string(to_string(record.level)));
+  line.append(",\"msg\":").append(json_string(record.message));
+  for (const LogField& field : record.fields) {
+    line.append(",").append(json_string(field.name)).append(":").append(json_string(field.value));
+  }
+  return line + "}";
 }
 
 std::vector<std::string> to_journal(const LogRecord& record) {

@@ -1,4 +1,4 @@
-#include "daemon/logfmt_value.hpp"
+#include "daemon/log_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -86,6 +86,25 @@ std::string logfmt_value(std::string_view text) {
     if (special == std::string_view::npos) break;
     (quoted += '\\') += rest[special];
     rest.remove_prefix(special + 1);
+  }
+  return quoted + "\"";
+}
+
+std::string json_string(std::string_view text) {
+  std::string quoted = "\"";
+  while (!text.empty()) {
+    const Character first = decode(text);
+    const std::size_t taken = std::max<std::size_t>(first.bytes, 1);
+    if (first.bytes == 0) {
+      quoted += "\xef\xbf\xbd";
+    } else if (first.code == '"' || first.code == '\\') {
+      (quoted += '\\') += text.front();
+    } else if (is_invisible(first.code)) {
+      append_hex(quoted, "\\u", first.code, 4);
+    } else {
+      quoted += text.substr(0, taken);
+    }
+    text.remove_prefix(taken);
   }
   return quoted + "\"";
 }

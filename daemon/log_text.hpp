@@ -13,4 +13,7 @@ std::string escape_invisible(std::string_view text);
 /// that needs an escape.
 std::string logfmt_value(std::string_view text);
 
+/// A JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
+std::string json_string(std::string_view text);
+
 }  // namespace gpumeter

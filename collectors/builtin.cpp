@@ -1,0 +1,15 @@
+#include "collectors/builtin.hpp"
+
+#include "collectors/amd/amd_collector.hpp"
+#include "collectors/simulated/simulated_collector.hpp"
+
+namespace gpumeter {
+namespace {
+
+constexpr CollectorEntry kBuiltin[] = {amd::kAmd, simulated::kSimulated};
+
+}  // namespace
+
+std::span<const CollectorEntry> builtin_collectors() noexcept { return kBuiltin; }
+
+}  // namespace gpumeter

@@ -1,0 +1,70 @@
+#include "daemon/actions.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "collectors/builtin.hpp"
+#include "config/markdown.hpp"
+#include "daemon/app.hpp"
+#include "daemon/list_devices.hpp"
+#include "daemon/metrics_docs.hpp"
+#include "daemon/once.hpp"
+
+namespace gpumeter {
+namespace {
+
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+// A thread that hangs in a driver still uses the clock and the app, so neither ends before the process.
+int run_daemon(const Options& options, const config::Config& config) {
+  const SystemClock clock;
+  App app(options, config, clock);
+  const int code = app.run();
+  std::fflush(nullptr);
+  if (app.left_behind()) _exit(code);
+  return code;
+}
+
+int act_on(const Options& options, const config::Config& config) {
+  switch (options.action) {
+    case Action::check_config:
+      print("the configuration is valid\n");
+      return 0;
+    case Action::once: {
+      Result<std::string> page = page_once(config, options.passes);
+      if (page) print(*page);
+      if (!page) std::fprintf(stderr, "gpumeter: %s\n", page.error().message().c_str());
+      return page ? 0 : 1;
+    }
+    case Action::list_devices:
+      print(device_list(config));
+      return 0;
+    default:
+      return run_daemon(options, config);
+  }
+}
+
+}  // namespace
+
+int act(const Options& options, config::Schemas schemas) {
+  if (options.action == Action::print_metrics) {
+    const bool markdown = options.print_format == "markdown";
+    print(markdown ? metrics_markdown(builtin_collectors()) : metrics_text(builtin_collectors()));
+    return 0;
+  }
+  if (options.action == Action::print_config) {
+    print(config::configuration_markdown(schemas));
+    return 0;
+  }
+  const config::Loaded loaded = load_config(options, schemas);
+  if (const auto* config = std::get_if<config::Config>(&loaded)) return act_on(options, *config);
+  for (const config::Problem& problem : std::get<1>(loaded)) {
+    std::fprintf(stderr, "%s\n", config::to_string(problem).c_str());
+  }
+  return 2;
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,199 @@
+#include "daemon/app.hpp"
+
+#include <csignal>
+#include <thread>
+#include <utility>
+
+#include "build_info.hpp"
+#include "collectors/builtin.hpp"
+#include "exporter/http_probe.hpp"
+#include "exporter/listen_address.hpp"
+#include "exporter/self_metrics.hpp"
+#include "systemd/listen_fds.hpp"
+#include "systemd/notify.hpp"
+
+namespace gpumeter {
+namespace {
+
+// READY tells systemd that the service works; a driver that hangs must not keep it from that.
+constexpr auto kFirstPass = std::chrono::seconds(5);
+
+// TimeoutStopSec is 10 s; hung lanes are left behind well before that.
+constexpr auto kStop = std::chrono::seconds(3);
+
+constexpr auto kLookAtBus = std::chrono::seconds(30);
+constexpr auto kProbe = std::chrono::milliseconds(1000);
+constexpr auto kStuckWatchdog = std::chrono::seconds(5);
+
+constexpr BuildFacts kBuild = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
+
+}  // namespace
+
+App::App(Options options, config::Config config, const Clock& clock)
+    : options_(std::move(options)),
+      clock_(clock),
+      log_(clock, config.log),
+      schemas_(schemas_of(builtin_collectors())),
+      config_(std::move(config)),
+      reloaded_at_(clock.realtime()),
+      registry_(std::make_shared<Registry>()),
+      pages_(*registry_) {}
+
+int App::run() {
+  Result<Signals> signals = Signals::block();
+  if (!signals) {
+    log_.error("cannot take signals", {{"error", signals.error().message()}});
+    return 1;
+  }
+  if (const Result<Done> started = start(); !started) {
+    log_.error("cannot start", {{"error", started.error().message()}});
+    stop();
+    return 1;
+  }
+  wait_for_first_pass();
+  systemd::notify_ready(status_line());
+  serve(*signals);
+  systemd::notify_stopping();
+  stop();
+  log_.info("stopped");
+  return 0;
+}
+
+Result<Done> App::start() {
+  MutexLock lock(mutex_);
+  log_.info("starting gpumeter", {{"version", build::kVersion}, {"revision", build::kRevision}});
+  bus_ = bus_of(config_);
+  fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, open_directory(), bus_.addresses,
+                                   settings_of(config_));
+  if (Result<Done> listening = start_http(); !listening) return listening;
+  for (const CollectorEntry* entry : enabled_collectors(config_)) {
+    fleet_->add(*entry, context_of(config_, *entry, clock_));
+  }
+  watchdog_ = std::make_unique<Watchdog>(
+      clock_, [this] { fleet_->tick(); }, [this] { publish_self(); });
+  watchdog_->start();
+  return Done{};
+}
+
+DeviceDirectory App::open_directory() {
+  DeviceDirectory directory(config_.paths.state);
+  if (const Result<Done> loaded = directory.load(); !loaded) {
+    log_.warn("the devices' indexes are lost", {{"error", loaded.error().message()}});
+  }
+  return directory;
+}
+
+Result<Done> App::start_http() {
+  if (!config_.web.config_file.empty()) {
+    return Error("web.config_file: TLS and users are not in this version; put a reverse proxy in front");
+  }
+  Result<std::vector<ListenSocket>> listeners = open_listeners();
+  if (!listeners) return listeners.error();
+  RouteContext context;
+  context.telemetry_path = config_.web.telemetry_path;
+  context.max_requests = config_.web.max_requests;
+  context.build = kBuild;
+  context.devices = [this] { return fleet_->devices(); };
+  context.collectors = [this] { return collector_states(); };
+  routes_ = std::make_unique<Routes>(pages_, std::move(context));
+  Result<std::unique_ptr<HttpServer>> server = HttpServer::start(*std::move(listeners), *routes_);
+  if (!server) return server.error();
+  server_ = *std::move(server);
+  for (const Endpoint& endpoint : server_->endpoints())
+    log_.info("Listening on", {{"address", endpoint.text()}});
+  return Done{};
+}
+
+Result<std::vector<ListenSocket>> App::open_listeners() {
+  std::vector<ListenSocket> listeners;
+  if (!options_.systemd_socket) {
+    for (const std::string& address : config_.web.listen) {
+      Result<Listening> listening = listen_on(address);
+      if (!listening) return listening.error();
+      for (const std::string& note : listening->notes) log_.warn(note);
+      for (ListenSocket& socket : listening->sockets) listeners.push_back(std::move(socket));
+    }
+    return listeners;
+  }
+  const auto sockets = systemd::take_listen_sockets();
+  if (const auto* problem = std::get_if<std::string>(&sockets)) return Error(*problem);
+  for (const systemd::ListenSocket& socket : std::get<0>(sockets)) {
+    Result<ListenSocket> listener = ListenSocket::adopt(socket.fd);
+    if (!listener) return listener.error();
+    listeners.push_back(*std::move(listener));
+  }
+  return listeners;
+}
+
+void App::wait_for_first_pass() {
+  const Nanoseconds until = clock_.monotonic() + kFirstPass;
+  while (!fleet_->first_pass_over() && clock_.monotonic() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  publish_self();
+  routes_->set_ready(fleet_->first_pass_over());
+}
+
+void App::serve(Signals& signals) {
+  using std::chrono::milliseconds;
+  const auto interval = systemd::watchdog_interval();
+  const auto nap = interval ? std::chrono::duration_cast<milliseconds>(*interval / 2) : milliseconds(10000);
+  while (true) {
+    pet_systemd();
+    look_at_bus();
+    const std::optional<int> signal = signals.wait(std::min(nap, milliseconds(10000)));
+    if (signal == SIGTERM || signal == SIGINT) return;
+    if (signal == SIGHUP) reload();
+  }
+}
+
+// A card that falls off the bus, or comes to it, shows in gpumeter_pci_devices.
+void App::look_at_bus() {
+  if (clock_.monotonic() < bus_seen_at_ + kLookAtBus) return;
+  bus_seen_at_ = clock_.monotonic();
+  MutexLock lock(mutex_);
+  bus_ = bus_of(config_);
+}
+
+// systemd restarts a daemon that does not answer; a hung driver call is no reason for that.
+void App::pet_systemd() {
+  systemd::notify_status(status_line());
+  if (!systemd::watchdog_interval()) return;
+  if (clock_.monotonic() - watchdog_->last_tick() > kStuckWatchdog) return;
+  for (const Endpoint& endpoint : server_->endpoints()) {
+    if (const Result<Done> answer = probe(endpoint, kProbe); !answer) {
+      return log_.error("a listener does not answer", {{"error", answer.error().message()}});
+    }
+  }
+  systemd::notify_watchdog();
+}
+
+std::string App::status_line() const {
+  std::size_t up = 0;
+  const std::vector<DeviceStatus> devices = fleet_->devices();
+  for (const DeviceStatus& device : devices) up += device.up ? 1 : 0;
+  return std::to_string(up) + " of " + std::to_string(devices.size()) + " GPUs are read";
+}
+
+void App::publish_self() {
+  SelfState self;
+  self.build = kBuild;
+  {
+    MutexLock lock(mutex_);
+    self.config_reload_successful = reload_ok_;
+    self.config_reload_timestamp_seconds = to_seconds(reloaded_at_);
+    for (const auto& vendor : bus_.by_vendor) self.pci_devices.push_back(vendor);
+  }
+  fleet_->describe(self);
+  self.http_requests = server_->counts();
+  if (Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
+  registry_->publish("self", self_series(self));
+}
+
+void App::stop() {
+  if (server_) server_->stop();
+  if (watchdog_) watchdog_->stop();
+  if (fleet_) left_behind_ = !fleet_->stop(clock_.monotonic() + kStop);
+}
+
+}  // namespace gpumeter

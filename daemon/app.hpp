@@ -1,0 +1,70 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/load.hpp"
+#include "daemon/fleet.hpp"
+#include "daemon/log.hpp"
+#include "daemon/options.hpp"
+#include "daemon/setup.hpp"
+#include "daemon/signals.hpp"
+#include "daemon/watchdog.hpp"
+#include "exporter/http_server.hpp"
+
+namespace gpumeter {
+
+/// The daemon: builds its parts in order, serves until a signal ends it, takes them down in reverse. All
+/// methods run on the main thread, but for publish_self(), which is the watchdog's.
+class App {
+ public:
+  App(Options options, config::Config config, const Clock& clock);
+
+  /// The process's exit code. Where a driver call hangs at the end, the process must leave by _exit():
+  /// see left_behind().
+  int run();
+
+  /// Some thread is stuck in a driver and still uses what this object owns.
+  bool left_behind() const noexcept { return left_behind_; }
+
+ private:
+  Result<Done> start();
+  DeviceDirectory open_directory() GPUMETER_REQUIRES(mutex_);
+  Result<std::vector<ListenSocket>> open_listeners() GPUMETER_REQUIRES(mutex_);
+  Result<Done> start_http() GPUMETER_REQUIRES(mutex_);
+  void wait_for_first_pass();
+  void serve(Signals& signals);
+  void reload();
+  std::optional<config::Config> load_anew();
+  void apply(const config::Config& wanted);
+  void look_at_bus();
+  void pet_systemd();
+  std::string status_line() const;
+  std::vector<CollectorState> collector_states() const;
+  void publish_self();
+  void stop();
+
+  const Options options_;
+  const Clock& clock_;
+  Log log_;
+  const std::vector<config::CollectorSchema> schemas_;
+
+  mutable Mutex mutex_;
+  config::Config config_ GPUMETER_GUARDED_BY(mutex_);
+  bool reload_ok_ GPUMETER_GUARDED_BY(mutex_) = true;
+  Nanoseconds reloaded_at_ GPUMETER_GUARDED_BY(mutex_);
+  Bus bus_ GPUMETER_GUARDED_BY(mutex_);
+
+  const std::shared_ptr<Registry> registry_;
+  PageCache pages_;
+  std::shared_ptr<Fleet> fleet_;
+  std::unique_ptr<Routes> routes_;
+  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<Watchdog> watchdog_;
+  Nanoseconds bus_seen_at_{};
+  bool left_behind_ = false;
+};
+
+}  // namespace gpumeter

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectors/api/collector.hpp"
+#include "config/load.hpp"
+#include "config/schema.hpp"
+#include "daemon/device_session.hpp"
+#include "daemon/fleet_settings.hpp"
+
+/// From the configuration's words to what the parts take.
+namespace gpumeter {
+
+std::vector<config::CollectorSchema> schemas_of(std::span<const CollectorEntry> collectors);
+
+/// Those that are switched on, by the file or by default.
+std::vector<const CollectorEntry*> enabled_collectors(const config::Config& config);
+
+CollectorContext context_of(const config::Config& config, const CollectorEntry& entry, const Clock& clock);
+SamplingIntervals intervals_of(const config::Config& config);
+FleetSettings settings_of(const config::Config& config);
+
+/// What the bus shows: display adapters with a GPU's driver, whether a collector reads them or not.
+struct Bus {
+  std::vector<std::string> addresses;         ///< in PCI order
+  std::map<std::string, unsigned> by_vendor;  ///< for gpumeter_pci_devices
+};
+
+/// A machine whose only collector is the simulated one has no bus: its devices are counted from 0.
+Bus bus_of(const config::Config& config);
+
+}  // namespace gpumeter

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectors/api/catalog.hpp"
+#include "collectors/api/collector.hpp"
+#include "collectors/api/mutex.hpp"
+
+namespace gpumeter {
+
+/// A machine of made-up devices that a test hangs, pulls out and plugs in while they are being read. Each
+/// has one series, gpu_power_watts. Any thread.
+class FakeMachine {
+ public:
+  void plug(const DeviceInfo& info) {
+    MutexLock lock(mutex_);
+    plugged_[info.uuid] = info;
+    changed_.notify_all();
+  }
+  void pull(const std::string& uuid) {
+    MutexLock lock(mutex_);
+    plugged_.erase(uuid);
+  }
+  void hang(const std::string& uuid, bool hangs) {
+    MutexLock lock(mutex_);
+    hanging_[uuid] = hangs;
+    changed_.notify_all();
+  }
+
+  std::vector<DeviceInfo> devices() const {
+    MutexLock lock(mutex_);
+    std::vector<DeviceInfo> devices;
+    for (const auto& [uuid, info] : plugged_) devices.push_back(info);
+    return devices;
+  }
+
+  /// One driver call: false if the device is gone; does not return while the device hangs.
+  bool call(const std::string& uuid) {
+    MutexLock lock(mutex_);
+    ++calls_[uuid];
+    ++inside_;
+    most_inside_ = std::max(most_inside_, inside_);
+    while (hanging_[uuid]) changed_.wait_for(mutex_, std::chrono::milliseconds(100));
+    --inside_;
+    return plugged_.contains(uuid);
+  }
+  int calls(const std::string& uuid) {
+    MutexLock lock(mutex_);
+    return calls_[uuid];
+  }
+  int most_inside() const {
+    MutexLock lock(mutex_);
+    return most_inside_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  Condition changed_;
+  std::map<std::string, DeviceInfo> plugged_ GPUMETER_GUARDED_BY(mutex_);
+  std::map<std::string, bool> hanging_ GPUMETER_GUARDED_BY(mutex_);
+  std::map<std::string, int> calls_ GPUMETER_GUARDED_BY(mutex_);
+  int inside_ GPUMETER_GUARDED_BY(mutex_) = 0;
+  int most_inside_ GPUMETER_GUARDED_BY(mutex_) = 0;
+};
+
+class FakeDevice final : public Device {
+ public:
+  FakeDevice(std::shared_ptr<FakeMachine> machine, std::string uuid)
+      : machine_(std::move(machine)), uuid_(std::move(uuid)) {}
+
+  Result<Done> attach(const DeviceInfo&) override { return Done{}; }
+  std::span<const SeriesSpec> series() const override { return series_; }
+  PassOutcome sample(const Pass& pass, SampleSink& sink) noexcept override {
+    if (!machine_->call(uuid_)) return PassOutcome::gone;
+    if (pass.tier == Tier::fast) sink.set(0, 100);
+    return PassOutcome::complete;
+  }
+
+ private:
+  const std::shared_ptr<FakeMachine> machine_;
+  const std::string uuid_;
+  const std::vector<SeriesSpec> series_ = {{&catalog::power, {}}};
+};
+
+class FakeCollector final : public Collector {
+ public:
+  explicit FakeCollector(std::shared_ptr<FakeMachine> machine) : machine_(std::move(machine)) {}
+
+  Result<Discovery> discover() override { return Discovery{machine_->devices(), {}}; }
+  std::unique_ptr<Device> device(const DeviceInfo& info) override {
+    return std::make_unique<FakeDevice>(machine_, info.uuid);
+  }
+
+ private:
+  const std::shared_ptr<FakeMachine> machine_;
+};
+
+/// An entry has a plain function to open with, so the machine travels in the options, by its address.
+inline Result<std::unique_ptr<Collector>> open_fake(const CollectorContext& context) {
+  const std::string& address = context.options.at("machine").front();
+  const auto* machine = reinterpret_cast<const std::shared_ptr<FakeMachine>*>(std::stoull(address));
+  return std::unique_ptr<Collector>(std::make_unique<FakeCollector>(*machine));
+}
+
+/// `machine` must stay where it is while the collector lives.
+inline CollectorContext fake_context(const std::shared_ptr<FakeMachine>& machine, const Clock& clock) {
+  const std::string address = std::to_string(reinterpret_cast<std::uintptr_t>(&machine));
+  return {"/sys", "/proc", &clock, {{"machine", {address}}}};
+}
+
+inline std::span<const RowDoc> no_rows() { return {}; }
+inline constexpr CollectorEntry kFake = {"fake", true, 0, {}, no_rows, open_fake};
+inline constexpr CollectorEntry kFakeOneAtATime = {"fake", true, 1, {}, no_rows, open_fake};
+
+}  // namespace gpumeter

@@ -1,0 +1,154 @@
+#include "daemon/fleet.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "tests/fakes/fake_collector.hpp"
+
+namespace gpumeter {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+DeviceInfo card(const std::string& uuid, const std::string& pci_address) {
+  DeviceInfo info;
+  info.uuid = uuid;
+  info.vendor = "fake";
+  info.pci_address = pci_address;
+  return info;
+}
+
+std::string line(const std::string& family, const std::string& gpu, const std::string& uuid,
+                 const std::string& value) {
+  return family + "{gpu=\"" + gpu + "\",uuid=\"" + uuid + "\",vendor=\"fake\"} " + value + "\n";
+}
+
+/// A fleet on a fake machine with real threads; its tick is the test's.
+class FleetTest : public testing::Test {
+ protected:
+  FleetTest() : folder_(testing::TempDir() + "/fleet-" + std::to_string(getpid())) {
+    std::filesystem::remove_all(folder_);
+    machine_->plug(card("A", "0000:0a:00.0"));
+    machine_->plug(card("B", "0000:03:00.0"));
+  }
+  ~FleetTest() override {
+    for (const char* uuid : {"A", "B", "C"}) machine_->hang(uuid, false);
+    if (fleet_) fleet_->stop(clock_.monotonic() + seconds(5));
+    std::filesystem::remove_all(folder_);
+  }
+
+  void start(const CollectorEntry& entry = kFake) {
+    DeviceDirectory directory(folder_);
+    ASSERT_TRUE(directory.load());
+    FleetSettings settings;
+    settings.intervals = {milliseconds(20), milliseconds(200), milliseconds(200)};
+    fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, std::move(directory), bus_, settings);
+    fleet_->add(entry, fake_context(machine_, clock_));
+    until([this] { return fleet_->first_pass_over(); });
+  }
+
+  /// Ticks until it is so; a test that waits in vain fails by ctest's time-out.
+  void until(const std::function<bool()>& so) {
+    while (!so()) {
+      fleet_->tick();
+      std::this_thread::sleep_for(milliseconds(2));
+    }
+    fleet_->tick();
+  }
+  bool shows(const std::string& line) const {
+    return registry_->render(Format::text).text.find(line) != std::string::npos;
+  }
+
+  SystemClock clock_;
+  Log log_{clock_, {config::LogLevel::error, config::LogFormat::logfmt}};
+  std::string folder_;
+  std::vector<std::string> bus_ = {"0000:03:00.0", "0000:0a:00.0"};
+  std::shared_ptr<FakeMachine> machine_ = std::make_shared<FakeMachine>();
+  std::shared_ptr<Registry> registry_ = std::make_shared<Registry>();
+  std::shared_ptr<Fleet> fleet_;
+};
+
+TEST_F(FleetTest, IndexesFollowThePciOrder) {
+  start();
+  EXPECT_TRUE(shows(line("gpu_power_watts", "0", "B", "100")));
+  EXPECT_TRUE(shows(line("gpu_power_watts", "1", "A", "100")));
+  EXPECT_TRUE(shows(line("gpu_up", "0", "B", "1")));
+}
+
+TEST_F(FleetTest, AHungDeviceLosesItsValuesAndHurtsNobodyElse) {
+  start();
+  machine_->hang("A", true);
+  until([&] { return shows(line("gpu_up", "1", "A", "0")); });
+  EXPECT_FALSE(shows(line("gpu_power_watts", "1", "A", "100")));
+  EXPECT_TRUE(shows(line("gpu_power_watts", "0", "B", "100")));
+
+  const int calls_of_a = machine_->calls("A");
+  const int calls_of_b = machine_->calls("B");
+  until([&] { return machine_->calls("B") > calls_of_b + 5; });
+  EXPECT_EQ(machine_->calls("A"), calls_of_a);  // no second call on a device that hangs
+
+  machine_->hang("A", false);
+  until([&] { return shows(line("gpu_up", "1", "A", "1")); });
+  until([&] { return shows(line("gpu_power_watts", "1", "A", "100")); });
+}
+
+TEST_F(FleetTest, ALostDeviceComesBackUnderItsIndex) {
+  start();
+  machine_->pull("B");
+  until([&] { return shows(line("gpu_up", "0", "B", "0")); });
+  EXPECT_FALSE(shows(line("gpu_power_watts", "0", "B", "100")));
+  machine_->plug(card("B", "0000:0f:00.0"));  // in another slot
+  until([&] { return shows(line("gpu_up", "0", "B", "1")); });
+  EXPECT_TRUE(shows(line("gpu_power_watts", "0", "B", "100")));
+}
+
+TEST_F(FleetTest, ADeviceThatIsMissingAfterARestartKeepsItsNumberAndItsUpLine) {
+  start();
+  ASSERT_TRUE(fleet_->stop(clock_.monotonic() + seconds(5)));
+  fleet_.reset();
+  machine_->pull("B");
+  start();
+  EXPECT_TRUE(shows(line("gpu_power_watts", "1", "A", "100")));
+  EXPECT_TRUE(shows(line("gpu_up", "0", "B", "0")));
+  ASSERT_EQ(fleet_->devices().size(), 2u);
+  EXPECT_EQ(fleet_->devices()[0].state, "missing");
+}
+
+TEST_F(FleetTest, AtMostAsManyLanesAsTheDriverTakesAreInsideIt) {
+  machine_->plug(card("C", "0000:0b:00.0"));
+  start(kFakeOneAtATime);
+  until([&] { return machine_->calls("C") > 5; });
+  EXPECT_EQ(machine_->most_inside(), 1);
+}
+
+TEST_F(FleetTest, ADriverFullOfHungCallsIsStuckAsAWhole) {
+  start(kFakeOneAtATime);
+  machine_->hang("A", true);
+  until([&] { return shows(line("gpu_up", "1", "A", "0")) && shows(line("gpu_up", "0", "B", "0")); });
+  const int calls_of_b = machine_->calls("B");
+  fleet_->tick();
+  EXPECT_EQ(machine_->calls("B"), calls_of_b);
+  machine_->hang("A", false);
+  until([&] { return shows(line("gpu_up", "0", "B", "1")); });
+}
+
+TEST_F(FleetTest, StopLeavesAHungLaneBehind) {
+  start();
+  machine_->hang("A", true);
+  const int calls = machine_->calls("A");
+  until([&] { return machine_->calls("A") > calls; });
+  EXPECT_FALSE(fleet_->stop(clock_.monotonic() + milliseconds(200)));
+}
+
+TEST_F(FleetTest, ACollectorThatIsRemovedTakesItsSeriesAlong) {
+  start();
+  fleet_->remove("fake", clock_.monotonic() + seconds(5));
+  EXPECT_EQ(registry_->render(Format::text).text, "");
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -20,7 +20,7 @@ std::string quoted(std::string_view text) { return '"' + std::string(text) + '"'
 
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
-  for (std::size_t at = 0; (at = text.find_first_not_of(' ', at)) != text.npos;) {
+  for (std::size_t at = 0; (at = text.find_first_not_of(' ', at)) != std::string_view::npos;) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
     words.push_back(text.substr(at, end - at));
     at = end;

@@ -25,23 +25,23 @@ inline std::string name_of(const SeriesSpec& series) {
 /// One device under a lane's hand: passes at the clock's time, and what they left in the slots.
 class Bench {
  public:
-  explicit Bench(const Options& options = {}, std::size_t device = 0) {
-    collector_ = std::move(*open_simulated({"", "", &clock_, options}));
-    info_ = collector_->discover()->devices.at(device);
-    device_ = collector_->device(info_);
+  explicit Bench(const Options& options = {}, std::size_t place = 0) {
+    collector = std::move(*open_simulated({"", "", &clock, options}));
+    info = collector->discover()->devices.at(place);
+    device = collector->device(info);
     attach();
   }
 
   bool attach() {
-    if (!device_->attach(info_)) return false;
-    values_.assign(device_->series().size(), 0);
-    statuses_.assign(device_->series().size(), ReadStatus::unsupported);
+    if (!device->attach(info)) return false;
+    values_.assign(device->series().size(), 0);
+    statuses_.assign(device->series().size(), ReadStatus::unsupported);
     return true;
   }
 
   PassOutcome pass(Tier tier, Nanoseconds elapsed = 0s) {
     SampleSink sink(values_, statuses_);
-    return device_->sample({tier, clock_.monotonic(), elapsed}, sink);
+    return device->sample({tier, clock.monotonic(), elapsed}, sink);
   }
   void pass_all() {
     for (const Tier tier : kTiers) EXPECT_EQ(pass(tier), PassOutcome::complete);
@@ -49,14 +49,14 @@ class Bench {
   // A pass each second, from now on.
   void run(Nanoseconds time) {
     for (; time > 0s; time -= 1s) {
-      clock_.advance(1s);
+      clock.advance(1s);
       EXPECT_EQ(pass(Tier::fast, 1s), PassOutcome::complete);
     }
   }
 
   // -1: the series is not on the page.
   double value(const std::string& name) const {
-    const auto series = device_->series();
+    const auto series = device->series();
     for (std::size_t i = 0; i < series.size(); ++i) {
       if (name_of(series[i]) == name && statuses_[i] == ReadStatus::ok) return values_[i];
     }
@@ -65,21 +65,22 @@ class Bench {
   std::vector<std::string> missing() const {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < statuses_.size(); ++i) {
-      if (statuses_[i] != ReadStatus::ok) names.push_back(name_of(device_->series()[i]));
+      if (statuses_[i] != ReadStatus::ok) names.push_back(name_of(device->series()[i]));
     }
     return names;
   }
   std::vector<std::string> listed() const {
     std::vector<std::string> uuids;
-    const Discovery found = *collector_->discover();
-    for (const DeviceInfo& info : found.devices) uuids.push_back(info.uuid);
+    const Discovery found = *collector->discover();
+    uuids.reserve(found.devices.size());
+    for (const DeviceInfo& one : found.devices) uuids.push_back(one.uuid);
     return uuids;
   }
 
-  FakeClock clock_;
-  std::unique_ptr<Collector> collector_;
-  DeviceInfo info_;
-  std::unique_ptr<Device> device_;
+  FakeClock clock;
+  std::unique_ptr<Collector> collector;
+  DeviceInfo info;
+  std::unique_ptr<Device> device;
 
  private:
   std::vector<double> values_;

@@ -86,12 +86,12 @@ TEST(SimulatedCollector, AnOverheatingDeviceHasANegativeMargin) {
 TEST(SimulatedCollector, AHungDeviceDoesNotReturnUntilItsTimeIsOver) {
   Bench bench(Options{{"events", {"hang 0 after 5s for 60s"}}});
   bench.run(4s);
-  bench.clock_.advance(1s);
+  bench.clock.advance(1s);
   auto hung = std::async(std::launch::async, [&] { return bench.pass(Tier::fast, 1s); });
   EXPECT_EQ(hung.wait_for(60ms), std::future_status::timeout);
-  bench.clock_.advance(59s);
+  bench.clock.advance(59s);
   EXPECT_EQ(hung.wait_for(60ms), std::future_status::timeout);
-  bench.clock_.advance(1s);
+  bench.clock.advance(1s);
   EXPECT_EQ(hung.get(), PassOutcome::complete);
   EXPECT_EQ(bench.pass(Tier::normal), PassOutcome::complete);
   EXPECT_EQ(bench.value("gpu_xid_errors_total xid=119"), 1);
@@ -108,12 +108,12 @@ TEST(SimulatedCollector, ALostDeviceIsGoneAndItsCountersGoOnWhenItReturns) {
   bench.pass_all();
   bench.run(99s);
   const double energy = bench.value("gpu_energy_joules_total");
-  bench.clock_.advance(1s);
+  bench.clock.advance(1s);
   EXPECT_EQ(bench.pass(Tier::fast, 1s), PassOutcome::gone);
   EXPECT_EQ(bench.listed(), std::vector<std::string>{"SIM-1-1"});
-  EXPECT_EQ(bench.device_->attach(bench.info_).error().message(), "SIM-1-0: lost, as its event has it");
+  EXPECT_EQ(bench.device->attach(bench.info).error().message(), "SIM-1-0: lost, as its event has it");
 
-  bench.clock_.advance(10s);
+  bench.clock.advance(10s);
   EXPECT_EQ(bench.listed(), (std::vector<std::string>{"SIM-1-0", "SIM-1-1"}));
   ASSERT_TRUE(bench.attach());
   bench.pass_all();
@@ -126,7 +126,7 @@ TEST(SimulatedCollector, ALostDeviceIsGoneAndItsCountersGoOnWhenItReturns) {
 
 TEST(SimulatedCollector, ADeviceLostForGoodDoesNotReturn) {
   Bench bench(Options{{"events", {"lose 0 after 1s"}}});
-  bench.clock_.advance(24h);
+  bench.clock.advance(24h);
   EXPECT_EQ(bench.pass(Tier::fast), PassOutcome::gone);
   EXPECT_EQ(bench.listed(), std::vector<std::string>{"SIM-1-1"});
 }

@@ -105,8 +105,8 @@ gpu_xid_last_timestamp_seconds{xid} 1
 
 TEST(SimulatedMetrics, HasEveryFamilyOfADataCentreGpu) {
   const Bench bench;
-  EXPECT_EQ(shape_of(bench.device_->series()), kShape);
-  EXPECT_GE(bench.device_->series().size(), 100U);
+  EXPECT_EQ(shape_of(bench.device->series()), kShape);
+  EXPECT_GE(bench.device->series().size(), 100U);
 }
 
 TEST(SimulatedMetrics, EverySeriesHasAValueFromTheStartButTheTimeOfAnErrorThatNeverWas) {

@@ -142,11 +142,7 @@ Handle bind_throttle(AmdContext& context, const ReadSource& source) {
 }
 
 Sample read_throttle(AmdContext& context, int handle) noexcept {
-  const GpuMetricsBlob& blob = context.blob();
-  if (blob.status() != ReadStatus::ok) return Sample::miss(blob.status());
-  const std::optional<std::uint64_t> bits = blob.bits(kThrottleStatus);
-  if (!bits) return Sample::miss(ReadStatus::unsupported);
-  return Sample::of((*bits & context.mask(handle)) != 0 ? 1 : 0);
+  return context.blob().any_of(kThrottleStatus, context.mask(handle));
 }
 
 }  // namespace gpumeter::amd::readers

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "collectors/amd/gpu_metrics_layout.hpp"
@@ -36,12 +35,12 @@ class GpuMetricsBlob {
   /// firmware does the same.
   Sample value(std::size_t field, std::size_t element = 0) const noexcept;
 
-  /// The bits of a field that is a set of flags.
-  std::optional<std::uint64_t> bits(std::size_t field) const noexcept;
+  /// Of a field that is a set of flags: 1 if any flag of `mask` is set, else 0.
+  Sample any_of(std::size_t field, std::uint64_t mask) const noexcept;
 
  private:
   ReadStatus accept(std::size_t size) noexcept;
-  std::optional<std::uint64_t> raw(const BlobPlace& place, std::size_t element) const noexcept;
+  std::uint64_t raw(const BlobPlace& place, std::size_t element) const noexcept;
 
   std::array<char, kMaxSize> bytes_{};
   const BlobLayout* layout_ = nullptr;

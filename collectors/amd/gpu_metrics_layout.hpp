@@ -9,7 +9,7 @@
 #include <string_view>
 
 /// Where the fields lie in amdgpu's `gpu_metrics`, one table a version, in the kernel's words
-/// (drivers/gpu/drm/amd/include/kgd_pp_interface.h): little-endian, at the natural alignment of x86-64.
+/// (drivers/gpu/drm/amd/include/kgd_pp_interface.h), at the natural alignment of a 64-bit machine.
 namespace gpumeter::amd {
 
 /// Unit of a field in one version: versions differ, so readers get base units and never see it.

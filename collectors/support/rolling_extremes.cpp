@@ -1,27 +1,29 @@
 #include "collectors/support/rolling_extremes.hpp"
 
-#include <algorithm>
-#include <limits>
-
 namespace gpumeter {
 
 void RollingExtremes::add(Nanoseconds now, double value) noexcept {
   const std::int64_t second = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-  Bucket& bucket = buckets_[static_cast<std::size_t>(second % kWindowSeconds)];
-  if (bucket.second != second) bucket = {second, value, value};
-  bucket.min = std::min(bucket.min, value);
-  bucket.max = std::max(bucket.max, value);
-  scan(second);
+  if (second / kWindowSeconds != minute_) turn(second / kWindowSeconds);
+  const auto place = static_cast<std::size_t>(second % kWindowSeconds);
+  seconds_[place].take({value, value});
+  beginning_.take({value, value});
+  window_ = beginning_;
+  if (place + 1 < ends_before_.size()) window_.take(ends_before_[place + 1]);
 }
 
-void RollingExtremes::scan(std::int64_t now_second) noexcept {
-  min_ = std::numeric_limits<double>::infinity();
-  max_ = -min_;
-  for (const Bucket& bucket : buckets_) {
-    if (bucket.second <= now_second - kWindowSeconds) continue;
-    min_ = std::min(min_, bucket.min);
-    max_ = std::max(max_, bucket.max);
+void RollingExtremes::turn(std::int64_t minute) noexcept {
+  ends_before_.fill({});
+  if (minute == minute_ + 1) {
+    Extremes end;
+    for (std::size_t i = seconds_.size(); i-- > 0;) {
+      end.take(seconds_[i]);
+      ends_before_[i] = end;
+    }
   }
+  seconds_.fill({});
+  beginning_ = {};
+  minute_ = minute;
 }
 
 }  // namespace gpumeter

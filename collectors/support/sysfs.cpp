@@ -25,6 +25,8 @@ int open_read_only(const std::string& path) noexcept {
   return descriptor;
 }
 
+bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 /// Length of the run of digits at the start of `text`.
@@ -79,10 +81,11 @@ Sample File::read_integer() const noexcept {
   std::array<char, kIntegerText> buffer{};
   const Bytes bytes = read(buffer);
   if (bytes.status != ReadStatus::ok) return Sample::miss(bytes.status);
-  const std::string_view text = trimmed({buffer.data(), bytes.size});
-  if (text.empty()) return Sample::miss(ReadStatus::unsupported);
-  const std::optional<std::int64_t> value = parse_integer(text);
-  return value ? Sample::of(static_cast<double>(*value)) : Sample::miss(ReadStatus::failed);
+  const std::string_view text(buffer.data(), bytes.size);
+  if (const std::optional<std::int64_t> value = parse_integer(text)) {
+    return Sample::of(static_cast<double>(*value));
+  }
+  return Sample::miss(trimmed(text).empty() ? ReadStatus::unsupported : ReadStatus::failed);
 }
 
 ReadStatus status_of(int error_number) noexcept {
@@ -106,23 +109,25 @@ ReadStatus status_of(int error_number) noexcept {
   }
 }
 
+// Without trimmed(): this is the inside of every sampling cycle, and the number ends it early.
 std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
-  text = trimmed(text);
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
   if (hexadecimal) text.remove_prefix(2);
   if (hexadecimal && text.starts_with('-')) return std::nullopt;
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value, hexadecimal ? 16 : 10);
-  if (error != std::errc{} || stop != end) return std::nullopt;
+  const char* const rest = std::find_if_not(stop, end, is_blank);
+  if (error != std::errc{} || (rest != end && *rest != '\0')) return std::nullopt;
   return value;
 }
 
 std::string_view trimmed(std::string_view text) noexcept {
-  constexpr std::string_view kBlank = " \t\r\n";
   text = text.substr(0, text.find('\0'));
-  text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
-  return text.substr(0, text.find_last_not_of(kBlank) + 1);
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
 }
 
 std::string read_text(const std::string& path) {

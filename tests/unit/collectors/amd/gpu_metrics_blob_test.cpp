@@ -43,7 +43,7 @@ TEST(GpuMetricsBlob, AllOnesIsAbsentElementByElement) {
   EXPECT_EQ(blob.value(kHbm, 0).status, ReadStatus::unsupported);
   EXPECT_EQ(blob.value(kHbm, 1).value, 41);
   EXPECT_EQ(blob.value(kHbm, 4).status, ReadStatus::unsupported);  // there are four
-  EXPECT_EQ(blob.bits(kThrottle), std::nullopt);
+  EXPECT_EQ(blob.any_of(kThrottle, 1).status, ReadStatus::unsupported);
   for (std::size_t field = 0; field < kBlobFieldCount; ++field) {
     EXPECT_EQ(blob.value(field).status, ReadStatus::unsupported) << kBlobFields[field];
   }
@@ -57,7 +57,15 @@ TEST(GpuMetricsBlob, ZeroIsAbsentForTemperaturesAndVoltagesOnly) {
   for (const char* const field : {"average_gfx_activity", "current_fan_speed", "current_vclk0"}) {
     EXPECT_EQ(value_of(FakeBlob().set(field, 0), field), 0) << field;
   }
-  EXPECT_EQ(parsed(FakeBlob().set("indep_throttle_status", 0).bytes()).bits(kThrottle), 0U);
+}
+
+TEST(GpuMetricsBlob, FlagsAreAskedByMask) {
+  const GpuMetricsBlob none = parsed(FakeBlob().set("indep_throttle_status", 0).bytes());
+  EXPECT_EQ(none.any_of(kThrottle, ~0ULL).status, ReadStatus::ok);
+  EXPECT_EQ(none.any_of(kThrottle, ~0ULL).value, 0);
+  const GpuMetricsBlob hotspot = parsed(FakeBlob().set("indep_throttle_status", 1ULL << 36).bytes());
+  EXPECT_EQ(hotspot.any_of(kThrottle, 1ULL << 36 | 1).value, 1);
+  EXPECT_EQ(hotspot.any_of(kThrottle, 1ULL << 35 | 1).value, 0);
 }
 
 TEST(GpuMetricsBlob, PaddingBehindTheStructureIsNotRead) {
@@ -73,7 +81,7 @@ TEST(GpuMetricsBlob, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(blob.parse(other), ReadStatus::unsupported);
   EXPECT_FALSE(blob.has(kEdge));
   EXPECT_EQ(blob.value(kEdge).status, ReadStatus::unsupported);
-  EXPECT_EQ(blob.bits(kThrottle), std::nullopt);
+  EXPECT_EQ(blob.any_of(kThrottle, 1).status, ReadStatus::unsupported);
 }
 
 TEST(GpuMetricsBlob, RefusesWhatIsTooShort) {

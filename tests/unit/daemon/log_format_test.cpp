@@ -25,7 +25,7 @@ TEST(LogFormat, Logfmt) {
 TEST(LogFormat, Json) {
   EXPECT_EQ(to_json(record()),
             R"({"ts":"2026-01-02T00:00:00.007Z","level":"warn","msg":"device lost","gpu":"0","uuid":"GPU-1",)"
-            R"("vendor":"amd","error":"a \"b\"\nc"})");
+            R"("vendor":"amd","error":"a \"b\"\u000ac"})");
   const std::vector<LogField> bytes = {{"path", "a\xff\x01"}};
   EXPECT_EQ(to_json(record(bytes)),
             "{\"ts\":\"2026-01-02T00:00:00.007Z\",\"level\":\"warn\",\"msg\":\"device lost\","

@@ -1,4 +1,4 @@
-#include "daemon/logfmt_value.hpp"
+#include "daemon/log_text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -41,6 +41,13 @@ TEST(EscapeInvisible, ShowsBytesThatAreNoUtf8) {
   EXPECT_EQ(escape_invisible("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
   EXPECT_EQ(escape_invisible("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond U+10FFFF
   EXPECT_EQ(escape_invisible("\xff\xc3\xa4"), "\\xff\u00e4");
+}
+
+TEST(JsonString, EscapesWhatJsonAndEyesCannotTake) {
+  EXPECT_EQ(json_string(""), "\"\"");
+  EXPECT_EQ(json_string("a \"b\" \\ ä€𝄞"), "\"a \\\"b\\\" \\\\ ä€𝄞\"");
+  EXPECT_EQ(json_string("\n\x1b\u202e"), "\"\\u000a\\u001b\\u202e\"");
+  EXPECT_EQ(json_string("a\xff\xc3("), "\"a\ufffd\ufffd(\"");
 }
 
 }  // namespace

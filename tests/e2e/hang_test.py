@@ -97,7 +97,7 @@ class LossTest(unittest.TestCase):
             identity = before.of("gpu_up", gpu="1").keys()
 
             def lost(page):
-                if page.one("gpu_up", gpu="1") == 1:
+                if values_of(page, "1"):
                     lost.before = page
                 return page.one("gpu_up", gpu="1") == 0
 

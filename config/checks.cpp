@@ -1,6 +1,7 @@
 #include "config/checks.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +31,24 @@ bool is_host(std::string_view text) noexcept {
 bool is_address(std::string_view text) noexcept {
   const std::size_t colon = text.rfind(':');
   return colon != std::string_view::npos && is_port(text.substr(colon + 1)) && is_host(text.substr(0, colon));
+}
+
+/// The PCI address that a key means, in the spelling that devices have; empty for a uuid.
+std::string pci_address_of(std::string_view key) {
+  constexpr std::string_view kShape = "hh:hh.h";
+  if (key.size() < kShape.size()) return {};
+  const std::string_view tail = key.substr(key.size() - kShape.size());
+  const bool fits = std::equal(tail.begin(), tail.end(), kShape.begin(), [](char c, char shape) {
+    return shape == 'h' ? std::isxdigit(static_cast<unsigned char>(c)) != 0 : c == shape;
+  });
+  if (!fits) return {};
+  std::string address = "0000:" + std::string(tail);
+  const std::string_view domain = key.substr(0, key.size() - kShape.size());
+  // nvidia-smi writes the domain with eight digits.
+  if (domain.size() >= 5) address.replace(0, 5, domain.substr(domain.size() - 5));
+  std::transform(address.begin(), address.end(), address.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return address;
 }
 
 }  // namespace
@@ -77,6 +96,11 @@ Complaint check_device_names(const std::map<std::string, std::string>& names) {
   for (const auto& [device, name] : names) {
     if (device.empty() || name.empty())
       return "must map a uuid or PCI address to a name; one of them is empty";
+    const std::string address = pci_address_of(device);
+    if (!address.empty() && device != address) {
+      return "must spell the PCI address as \"" + printable(address) + "\", not \"" + printable(device) +
+             "\"";
+    }
   }
   return std::nullopt;
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <iterator>
 
 #include "build_info.hpp"
 #include "config/codec.hpp"
@@ -54,7 +53,7 @@ Exit usage_error(const std::string& sentence) {
 }
 
 /// A value out of a closed set, refused in the same words as a key of the file would be.
-CLI::Validator one_of(std::vector<std::string> words) {
+CLI::Validator one_of(const std::vector<std::string>& words) {
   const auto check = [words](const std::string& text) {
     if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
     return "must be " + config::enumerate(words, "or") + ", not \"" + config::printable(text) + "\"";
@@ -243,34 +242,6 @@ std::variant<Options, Exit> parse_options(int argc, const char* const* argv, con
   } catch (const CLI::ParseError& error) {
     return usage_error(error.what());
   }
-}
-
-void apply(const Options& options, config::Config& config) {
-  // Checked by parse_options(), so that set() has nothing to complain of.
-  for (const auto& [path, values] : options.overrides) config::set(config, path, values);
-  for (auto& [name, collector] : config.collectors) {
-    using config::Enabled;
-    if (options.disable_defaults && collector.enabled == Enabled::automatic) collector.enabled = Enabled::off;
-    const auto chosen = options.collectors.find(name);
-    if (chosen != options.collectors.end()) collector.enabled = chosen->second ? Enabled::on : Enabled::off;
-    if (options.simulate) collector.enabled = name == "simulated" ? Enabled::on : Enabled::off;
-  }
-  const auto simulated = config.collectors.find("simulated");
-  if (simulated == config.collectors.end()) return;
-  auto& keys = simulated->second.options;
-  if (options.simulate) keys["devices"] = {std::to_string(*options.simulate)};
-  auto& events = keys["events"];
-  std::copy(options.simulate_events.begin(), options.simulate_events.end(), std::back_inserter(events));
-}
-
-config::Loaded load_config(const Options& options, config::Schemas schemas) {
-  std::string file = options.config_file;
-  std::error_code error;
-  if (file.empty() && std::filesystem::exists(kDefaultConfigFile, error)) file = kDefaultConfigFile;
-  config::Loaded loaded =
-      file.empty() ? config::Loaded(config::defaults(schemas)) : config::load_file(file, schemas);
-  if (auto* config = std::get_if<config::Config>(&loaded)) apply(options, *config);
-  return loaded;
 }
 
 }  // namespace gpumeter

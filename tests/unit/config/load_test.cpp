@@ -178,6 +178,14 @@ TEST(Load, NamesBadValues) {
             "g.yaml:1: devices.names: must map a uuid or PCI address to a name; one of them is empty\n");
 }
 
+TEST(Load, WantsPciAddressesAsDevicesHaveThem) {
+  const std::string right = "g.yaml:1: devices.names: must spell the PCI address as \"0000:0c:00.0\", not ";
+  EXPECT_EQ(problems("devices: {names: {\"0C:00.0\": x}}"), right + "\"0C:00.0\"\n");
+  EXPECT_EQ(problems("devices: {names: {\"0000:0C:00.0\": x}}"), right + "\"0000:0C:00.0\"\n");
+  EXPECT_EQ(problems("devices: {names: {\"00000000:0c:00.0\": x}}"), right + "\"00000000:0c:00.0\"\n");
+  EXPECT_EQ(problems("devices: {names: {\"0000:0c:00.0\": x, GPU-0C: y, \"0001:0c:00.0\": z}}"), "");
+}
+
 TEST(Load, NamesBadDurations) {
   EXPECT_EQ(problems("sampling: {fast: 1}"),
             "g.yaml:1: sampling.fast: must have a unit, such as 1s or 1ms, not be the bare number 1\n");

@@ -59,6 +59,7 @@ TEST(Log, KeepsLinesWholeWhileThreadsLogAndItIsConfigured) {
   testing::internal::CaptureStderr();
   Log log(clock, {LogLevel::info, LogFormat::logfmt});
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&log] {
       for (int line = 0; line < kLines; ++line) log.info("line", {{"text", std::string(100, 'x')}});

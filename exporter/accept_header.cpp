@@ -35,13 +35,8 @@ double quality_of(std::string_view text) noexcept {
   return quality > 0 ? std::min(quality, 1.0) : 0;
 }
 
-AcceptRange parse_range(std::string_view text) {
-  AcceptRange range{.value = take_until(text, ';')};
-  while (!text.empty()) {
-    std::string_view parameter = take_until(text, ';');
-    const std::string_view name = take_until(parameter, '=');
-    if (!name.empty()) range.parameters.emplace_back(name, unquoted(trimmed(parameter)));
-  }
+AcceptRange parse_range(std::string_view text) noexcept {
+  AcceptRange range{.value = take_until(text, ';'), .parameters = text};
   const std::string_view quality = range.parameter("q");
   if (!quality.empty()) range.quality = quality_of(quality);
   return range;
@@ -57,8 +52,9 @@ char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c 
 
 std::string_view AcceptRange::parameter(std::string_view name) const noexcept {
   std::string_view found;
-  for (const auto& [key, text] : parameters) {
-    if (equals_ignoring_case(key, name)) found = text;
+  for (std::string_view rest = parameters; !rest.empty();) {
+    std::string_view text = take_until(rest, ';');
+    if (equals_ignoring_case(take_until(text, '='), name)) found = unquoted(trimmed(text));
   }
   return found;
 }

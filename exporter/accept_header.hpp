@@ -1,16 +1,15 @@
 #pragma once
 
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace gpumeter {
 
 /// One element of an Accept or Accept-Encoding header, a view on it.
 struct AcceptRange {
-  std::string_view value;  ///< "text/plain", "*/*", "gzip"
-  std::vector<std::pair<std::string_view, std::string_view>> parameters;
-  double quality = 1;  ///< its `q`
+  std::string_view value;       ///< "text/plain", "*/*", "gzip"
+  std::string_view parameters;  ///< what follows its first `;`
+  double quality = 1;           ///< its `q`
 
   /// The last one of this name (Prometheus 3.0 sends some twice); empty without one.
   std::string_view parameter(std::string_view name) const noexcept;

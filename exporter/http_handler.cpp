@@ -11,16 +11,28 @@
 namespace gpumeter {
 namespace {
 
-void append_to_list(std::string& list, std::string_view value) {
-  if (!list.empty()) list += ',';
-  list += value;
+/// A request being taken out of the library's hands. Lists that came in several headers are joined here.
+struct Intake {
+  HttpRequest request;
+  std::string accept;
+  std::string accept_encoding;
+};
+
+void append_to_list(std::string_view& list, std::string_view value, std::string& joined) {
+  if (list.empty()) {
+    list = value;
+  } else {
+    joined = std::string(list).append(",").append(value);
+    list = joined;
+  }
 }
 
-void take_header(HttpRequest& request, std::string_view name, std::string_view value) {
+void take_header(Intake& intake, std::string_view name, std::string_view value) {
+  HttpRequest& request = intake.request;
   if (equals_ignoring_case(name, "Accept")) {
-    append_to_list(request.accept, value);
+    append_to_list(request.accept, value, intake.accept);
   } else if (equals_ignoring_case(name, "Accept-Encoding")) {
-    append_to_list(request.accept_encoding, value);
+    append_to_list(request.accept_encoding, value, intake.accept_encoding);
   } else if (equals_ignoring_case(name, "Content-Length")) {
     request.has_body = request.has_body || value.find_first_not_of("0 ") != std::string_view::npos;
   } else if (equals_ignoring_case(name, "Transfer-Encoding")) {
@@ -31,12 +43,12 @@ void take_header(HttpRequest& request, std::string_view name, std::string_view v
 /// Called by the library for each header and query argument; it must not see an exception.
 MHD_Result take_value(void* to, MHD_ValueKind kind, const char* key, const char* text) noexcept {
   try {
-    auto& request = *static_cast<HttpRequest*>(to);
+    auto& intake = *static_cast<Intake*>(to);
     const std::string_view value = text == nullptr ? "" : text;
     if (kind == MHD_HEADER_KIND) {
-      take_header(request, key, value);
+      take_header(intake, key, value);
     } else {
-      request.query.emplace_back(key, value);
+      intake.request.query.emplace_back(key, value);
     }
     return MHD_YES;
   } catch (...) {
@@ -54,10 +66,10 @@ bool HttpServer::Handler::must_answer_unread(MHD_Connection* connection, std::st
 }
 
 bool HttpServer::Handler::answer(MHD_Connection* connection, const char* path, const char* method) {
-  HttpRequest request{.method = method, .path = path, .in_flight = ++in_flight_};
-  MHD_get_connection_values(connection, MHD_HEADER_KIND, take_value, &request);
-  MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_value, &request);
-  HttpResponse message = ask_routes(request);
+  Intake intake{.request = {.method = method, .path = path, .in_flight = ++in_flight_}};
+  MHD_get_connection_values(connection, MHD_HEADER_KIND, take_value, &intake);
+  MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_value, &intake);
+  HttpResponse message = ask_routes(intake.request);
   const unsigned status = message.status;
   if (message.counted) count(status);
   const MhdResponsePtr response = responses_.response(std::move(message));

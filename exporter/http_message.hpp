@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,8 +15,8 @@ struct HttpRequest {
   std::string_view method;
   std::string_view path;  ///< decoded, without the query
   std::vector<std::pair<std::string_view, std::string_view>> query;
-  std::string accept;  ///< all headers of that name, joined by commas
-  std::string accept_encoding;
+  std::string_view accept;  ///< all headers of that name, joined by commas
+  std::string_view accept_encoding;
   bool has_body = false;    ///< Content-Length above 0
   bool is_chunked = false;  ///< any Transfer-Encoding
   unsigned in_flight = 1;   ///< requests under way, this one included
@@ -31,11 +32,11 @@ struct HttpResponse {
   unsigned status = 200;
   std::string_view content_type = "text/plain; charset=utf-8";  ///< a literal
   PagePtr page = nullptr;
-  bool is_current = false;  ///< the page is the one that others get too
-  std::string body = {};    ///< where there is no page
-  std::vector<HttpHeader> headers = {};
-  bool close = false;   ///< the connection ends with this response
-  bool counted = true;  ///< in gpumeter_http_requests_total
+  bool is_current = false;                   ///< the page is the one that others get too
+  std::string body = {};                     ///< where there is no page
+  std::span<const HttpHeader> headers = {};  ///< a static table
+  bool close = false;                        ///< the connection ends with this response
+  bool counted = true;                       ///< in gpumeter_http_requests_total
 };
 
 }  // namespace gpumeter

@@ -10,17 +10,22 @@
 namespace gpumeter {
 namespace {
 
-/// Caches between us and a scraper must tell the formats apart.
-constexpr HttpHeader kVary{"Vary", "Accept, Accept-Encoding"};
+constexpr HttpHeader kNoSniff{"X-Content-Type-Options", "nosniff"};
+constexpr HttpHeader kNoStore{"Cache-Control", "no-store"};
 /// The page needs no script, no image and nothing from elsewhere, and may not be framed.
 constexpr HttpHeader kContentSecurity{"Content-Security-Policy",
                                       "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
                                       "form-action 'none'; frame-ancestors 'none'"};
-constexpr HttpHeader kNoSniff{"X-Content-Type-Options", "nosniff"};
-constexpr HttpHeader kNoStore{"Cache-Control", "no-store"};
+
+/// Caches between us and a scraper must tell the formats apart.
+constexpr HttpHeader kMetricsHeaders[] = {{"Vary", "Accept, Accept-Encoding"}};
+constexpr HttpHeader kPlainHeaders[] = {kNoSniff};
+constexpr HttpHeader kMethodHeaders[] = {kNoSniff, {"Allow", "GET, HEAD"}};
+constexpr HttpHeader kJsonHeaders[] = {kNoSniff, kNoStore};
+constexpr HttpHeader kHtmlHeaders[] = {kNoSniff, kNoStore, kContentSecurity};
 
 HttpResponse plain(unsigned status, std::string text) {
-  return {.status = status, .body = std::move(text), .headers = {kNoSniff}};
+  return {.status = status, .body = std::move(text), .headers = kPlainHeaders};
 }
 
 /// A body is refused before it is read, and the connection with it: then no proxy in front of us can
@@ -28,12 +33,6 @@ HttpResponse plain(unsigned status, std::string text) {
 HttpResponse closing(unsigned status, std::string text) {
   HttpResponse response = plain(status, std::move(text));
   response.close = true;
-  return response;
-}
-
-HttpResponse method_not_allowed() {
-  HttpResponse response = plain(405, "Only GET and HEAD are allowed.\n");
-  response.headers.push_back({"Allow", "GET, HEAD"});
   return response;
 }
 
@@ -65,7 +64,9 @@ std::string complaint_about(const Filter& filter, const std::vector<CollectorSta
 }  // namespace
 
 HttpResponse Routes::answer(const HttpRequest& request) {
-  if (request.method != "GET" && request.method != "HEAD") return method_not_allowed();
+  if (request.method != "GET" && request.method != "HEAD") {
+    return {.status = 405, .body = "Only GET and HEAD are allowed.\n", .headers = kMethodHeaders};
+  }
   if (request.is_chunked) return closing(400, "A request body is not allowed.\n");
   if (request.has_body) return closing(413, "A request body is not allowed.\n");
   if (request.path == context_.telemetry_path) return metrics(request);
@@ -74,12 +75,12 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.path == "/api/v1/devices") {
     return {.content_type = "application/json",
             .body = devices_json(context_.devices()),
-            .headers = {kNoStore, kNoSniff}};
+            .headers = kJsonHeaders};
   }
   if (request.path == "/") {
     return {.content_type = "text/html; charset=utf-8",
             .body = status_page(context_.devices(), context_.telemetry_path, context_.build),
-            .headers = {kContentSecurity, kNoSniff, kNoStore}};
+            .headers = kHtmlHeaders};
   }
   return plain(404, "Not found.\n");
 }
@@ -101,7 +102,7 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
   return {.content_type = content_type,
           .page = all ? pages_.page(format, encoding) : pages_.filtered(format, encoding, filter),
           .is_current = all,
-          .headers = {kVary}};
+          .headers = kMetricsHeaders};
 }
 
 HttpResponse Routes::ready() const {

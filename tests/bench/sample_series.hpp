@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "collectors/api/descriptor.hpp"
+#include "exporter/frame.hpp"
+#include "exporter/label_block.hpp"
+#include "exporter/registry.hpp"
+
+namespace gpumeter::bench {
+
+inline constexpr std::size_t kDevices = 8;
+inline constexpr std::size_t kFamilies = 60;
+
+/// As many series as asked for, spread over 8 devices and 60 families, with values as GPUs have them: one
+/// in three a small whole number, one a ratio, one a large counter with a fraction.
+struct SampleSeries {
+  std::deque<std::string> names;
+  std::deque<MetricDescriptor> families;
+  std::vector<SeriesSpec> of_device;
+  std::vector<double> values;
+
+  explicit SampleSeries(std::size_t count) {
+    for (std::size_t i = 0; i < kFamilies; ++i) {
+      names.push_back("gpu_measured_quantity_" + std::to_string(i) + "_watts");
+      families.push_back({names.back(), "A quantity that was measured.", "watts", MetricType::gauge});
+    }
+    for (std::size_t i = 0; i < count / kDevices; ++i) {
+      of_device.push_back({&families[i % kFamilies], {{"sensor", "s" + std::to_string(i / kFamilies)}}});
+      const auto number = static_cast<double>(i + 1);
+      values.push_back(i % 3 == 0 ? number : i % 3 == 1 ? 1 / number : 1e9 / 3 + number);
+    }
+  }
+
+  static DeviceInfo device(std::size_t index) {
+    DeviceInfo info;
+    info.uuid = "GPU-4f6f3a1e-91c7-4d5b-a6b9-00000000000" + std::to_string(index);
+    info.vendor = "nvidia";
+    info.model = "NVIDIA H100 80GB HBM3";
+    return info;
+  }
+
+  Frame frame() const {
+    Frame frame(values.size());
+    SampleSink sink = frame.sink();
+    for (std::size_t slot = 0; slot < values.size(); ++slot) sink.set(slot, values[slot]);
+    return frame;
+  }
+
+  std::vector<SourceId> attach_to(Registry& registry) const {
+    std::vector<SourceId> sources;
+    for (std::size_t i = 0; i < kDevices; ++i) {
+      const LabelBlock labels(device(i), static_cast<unsigned>(i), "");
+      sources.push_back(registry.attach("bench", labels, of_device));
+      registry.commit(sources.back(), frame());
+    }
+    return sources;
+  }
+};
+
+}  // namespace gpumeter::bench

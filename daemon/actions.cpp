@@ -19,8 +19,7 @@ namespace {
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 // A thread that hangs in a driver still uses the clock and the app, so neither ends before the process.
-int run_daemon(const Options& options, const config::Config& config) {
-  const SystemClock clock;
+int run_daemon(const Options& options, const config::Config& config, const Clock& clock) {
   App app(options, config, clock);
   const int code = app.run();
   std::fflush(nullptr);
@@ -28,7 +27,7 @@ int run_daemon(const Options& options, const config::Config& config) {
   return code;
 }
 
-int act_on(const Options& options, const config::Config& config) {
+int act_on(const Options& options, const config::Config& config, const Clock& clock) {
   switch (options.action) {
     case Action::check_config:
       print("the configuration is valid\n");
@@ -43,24 +42,25 @@ int act_on(const Options& options, const config::Config& config) {
       print(device_list(config));
       return 0;
     default:
-      return run_daemon(options, config);
+      return run_daemon(options, config, clock);
   }
 }
 
 }  // namespace
 
-int act(const Options& options, config::Schemas schemas) {
+int act(const Options& options) {
+  const SystemClock clock;
   if (options.action == Action::print_metrics) {
     const bool markdown = options.print_format == "markdown";
     print(markdown ? metrics_markdown(builtin_collectors()) : metrics_text(builtin_collectors()));
     return 0;
   }
   if (options.action == Action::print_config) {
-    print(config::configuration_markdown(schemas));
+    print(config::configuration_markdown(schemas_of(builtin_collectors())));
     return 0;
   }
-  const config::Loaded loaded = load_config(options, schemas);
-  if (const auto* config = std::get_if<config::Config>(&loaded)) return act_on(options, *config);
+  const config::Loaded loaded = load_checked(options, clock);
+  if (const auto* config = std::get_if<config::Config>(&loaded)) return act_on(options, *config, clock);
   for (const config::Problem& problem : std::get<1>(loaded)) {
     std::fprintf(stderr, "%s\n", config::to_string(problem).c_str());
   }

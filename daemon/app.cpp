@@ -33,7 +33,6 @@ App::App(Options options, config::Config config, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
       log_(clock, config.log),
-      schemas_(schemas_of(builtin_collectors())),
       config_(std::move(config)),
       reloaded_at_(clock.realtime()),
       registry_(std::make_shared<Registry>()),

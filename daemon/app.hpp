@@ -49,7 +49,6 @@ class App {
   const Options options_;
   const Clock& clock_;
   Log log_;
-  const std::vector<config::CollectorSchema> schemas_;
 
   mutable Mutex mutex_;
   config::Config config_ GPUMETER_GUARDED_BY(mutex_);

@@ -31,7 +31,7 @@ void App::reload() {
 
 // nullopt: the new one is wrong or needs a restart, and the old one stays.
 std::optional<config::Config> App::load_anew() {
-  config::Loaded loaded = load_config(options_, schemas_);
+  config::Loaded loaded = load_checked(options_, clock_);
   if (const auto* problems = std::get_if<std::vector<config::Problem>>(&loaded)) {
     for (const config::Problem& problem : *problems) {
       log_.error("configuration not reloaded", {{"error", config::to_string(problem)}});

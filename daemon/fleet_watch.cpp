@@ -45,7 +45,7 @@ void Fleet::log_change(const Member& member, bool was_up) {
                               {"uuid", member.uuid},
                               {"vendor", device.info.vendor},
                               {"collector", member.collector},
-                              {"error", member.status.trouble}};
+                              {"why", member.status.trouble}};
   if (member.up) return log_.info("device is read", fields);
   if (member.overdue) return log_.error("device does not answer, its driver call is left alone", fields);
   log_.error(was_up ? "device lost" : "device cannot be read", fields);

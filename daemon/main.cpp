@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
       std::fputs(exit->text.c_str(), exit->code == 0 ? stdout : stderr);
       return exit->code;
     }
-    return act(std::get<Options>(parsed), schemas);
+    return act(std::get<Options>(parsed));
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "gpumeter: %s\n", problem.what());
     return 1;

@@ -52,6 +52,7 @@ void publish_self(const Survey& survey, const Bus& bus, const std::vector<Readin
                   Registry& registry) {
   SelfState self;
   self.build = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
+  self.config_reload_timestamp_seconds = to_seconds(SystemClock().realtime());
   for (const auto& [name, works] : survey.working) {
     CollectorHealth health{name, works};
     for (const Reading& reading : readings) {

@@ -60,6 +60,21 @@ FleetSettings settings_of(const config::Config& config) {
   return {intervals_of(config), labels_of(config), config.devices.names, config.devices.forget};
 }
 
+config::Loaded load_checked(const Options& options, const Clock& clock) {
+  const auto schemas = schemas_of(builtin_collectors());
+  config::Loaded loaded = load_config(options, schemas);
+  const auto* config = std::get_if<config::Config>(&loaded);
+  if (config == nullptr) return loaded;
+  std::vector<config::Problem> problems;
+  for (const CollectorEntry* entry : enabled_collectors(*config)) {
+    const Result<Done> checked = entry->check(context_of(*config, *entry, clock));
+    const std::string file = options.config_file.empty() ? "gpumeter" : options.config_file;
+    if (!checked) problems.push_back({file, 0, "", checked.error().message()});
+  }
+  if (!problems.empty()) return problems;
+  return loaded;
+}
+
 Bus bus_of(const config::Config& config) {
   Bus bus;
   if (is_simulated_only(enabled_collectors(config))) return bus;

@@ -9,6 +9,7 @@
 #include "config/schema.hpp"
 #include "daemon/device_session.hpp"
 #include "daemon/fleet_settings.hpp"
+#include "daemon/options.hpp"
 
 /// From the configuration's words to what the parts take.
 namespace gpumeter {
@@ -21,6 +22,9 @@ std::vector<const CollectorEntry*> enabled_collectors(const config::Config& conf
 CollectorContext context_of(const config::Config& config, const CollectorEntry& entry, const Clock& clock);
 SamplingIntervals intervals_of(const config::Config& config);
 FleetSettings settings_of(const config::Config& config);
+
+/// load_config() and then what the collectors say of their own keys.
+config::Loaded load_checked(const Options& options, const Clock& clock);
 
 /// What the bus shows: display adapters with a GPU's driver, whether a collector reads them or not.
 struct Bus {

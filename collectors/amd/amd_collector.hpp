@@ -23,6 +23,7 @@ inline constexpr CollectorEntry kAmd = {
     .max_parallel = 0,
     .options = kAmdOptions,
     .metrics = amd_row_docs,
+    .check = [](const CollectorContext&) -> Result<Done> { return Done{}; },
     .open = open_amd,
 };
 

@@ -128,6 +128,8 @@ struct CollectorEntry {
   int max_parallel;  ///< lanes inside its driver at the same time; 0: no limit
   std::span<const CollectorOption> options;
   std::span<const RowDoc> (*metrics)();
+  /// What is wrong with its own keys beyond their kinds; touches nothing. An Error names the key.
+  Result<Done> (*check)(const CollectorContext&);
   Result<std::unique_ptr<Collector>> (*open)(const CollectorContext&);
 };
 

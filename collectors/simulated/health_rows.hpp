@@ -34,8 +34,7 @@ inline constexpr auto kNever = fixed(0);
 /// When the device was lost last, in Unix time. Until then there is no such time.
 inline Sample last_loss(SimulatedContext& context, int) noexcept {
   const auto begin = context.model().timeline().last_begin(Event::Kind::lose, context.time());
-  if (!begin) return Sample::miss(ReadStatus::unsupported);
-  return Sample::of(to_seconds(context.simulation().realtime_of(*begin)));
+  return Sample::of(begin ? to_seconds(context.simulation().realtime_of(*begin)) : 0);
 }
 
 // clang-format off
@@ -128,7 +127,7 @@ inline constexpr auto kHealthRows = std::to_array<Row>({
     {&catalog::row_remap_banks, {"availability", "partial"}, kNever, 1, Tier::slow},
     {&catalog::row_remap_banks, {"availability", "low"}, kNever, 1, Tier::slow},
     {&catalog::row_remap_banks, {"availability", "none"}, kNever, 1, Tier::slow},
-    {&catalog::xid_last_timestamp, {"xid", "79"}, {bind_argument, last_loss, {"events: lose"}}, 1, Tier::slow},
+    {&catalog::xid_last_timestamp, {"xid", "79"}, {bind_argument, last_loss, {"events: lose"}}, 1, Tier::slow, {}, {.zero_is_unknown = true}},
     {&catalog::events, {"event", "reset"}, kNever, 1, Tier::normal},
     {&catalog::events, {"event", "memory_lost"}, kNever, 1, Tier::normal},
     {&catalog::events, {"event", "ras"}, kNever, 1, Tier::normal},

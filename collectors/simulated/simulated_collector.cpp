@@ -60,6 +60,12 @@ class SimulatedCollector final : public Collector {
 
 }  // namespace
 
+Result<Done> check_simulated(const CollectorContext& context) {
+  const Result<Settings> settings = parse_settings(context.options);
+  if (!settings) return settings.error();
+  return Done{};
+}
+
 Result<std::unique_ptr<Collector>> open_simulated(const CollectorContext& context) {
   const Result<Settings> settings = parse_settings(context.options);
   if (!settings) return settings.error();

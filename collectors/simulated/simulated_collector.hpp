@@ -12,6 +12,7 @@ namespace gpumeter::simulated {
 /// Model). Deterministic: the same options give the same numbers at the same time since the opening, which
 /// is when the clock is read first. An Error names the option.
 Result<std::unique_ptr<Collector>> open_simulated(const CollectorContext& context);
+Result<Done> check_simulated(const CollectorContext& context);
 
 /// Off by default: nobody gets made-up numbers without having asked.
 inline constexpr CollectorEntry kSimulated = {
@@ -20,6 +21,7 @@ inline constexpr CollectorEntry kSimulated = {
     .max_parallel = 0,
     .options = kOptions,
     .metrics = simulated_row_docs,
+    .check = check_simulated,
     .open = open_simulated,
 };
 

@@ -61,11 +61,13 @@ std::string_view AcceptRange::parameter(std::string_view name) const noexcept {
 
 std::vector<AcceptRange> parse_accept(std::string_view header) {
   std::vector<AcceptRange> ranges;
+  ranges.reserve(8);  // Prometheus sends 4 or 5
   while (!header.empty()) {
     const std::string_view element = take_until(header, ',');
-    if (!element.empty()) ranges.push_back(parse_range(element));
+    if (element.empty()) continue;
+    const AcceptRange range = parse_range(element);
+    ranges.insert(std::ranges::upper_bound(ranges, preference(range), {}, preference), range);
   }
-  std::ranges::stable_sort(ranges, {}, preference);
   return ranges;
 }
 

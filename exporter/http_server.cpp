@@ -19,8 +19,9 @@ constexpr unsigned kMaxConnections = 256;
 constexpr unsigned kMaxConnectionsOfOneAddress = 32;
 /// A connection that neither sends nor takes a byte; scrapers keep theirs over a 15 s interval.
 constexpr unsigned kIdleSeconds = 30;
-/// Request line and headers; more is answered 431.
-constexpr std::size_t kMaxRequestBytes = std::size_t{32} * 1024;
+/// Request line and headers; more is answered 431. The library clears this much after each request, which
+/// is the larger part of what a small answer costs it.
+constexpr std::size_t kMaxRequestBytes = std::size_t{16} * 1024;
 
 /// The library makes its threads itself; each gets its name with its first connection.
 void on_connection(void*, MHD_Connection*, void**, MHD_ConnectionNotificationCode) noexcept {

@@ -16,6 +16,7 @@ constexpr std::string_view kRootPort = "DRIVER=pcieport\nPCI_CLASS=60400\nPCI_ID
 
 std::vector<std::string> addresses(const std::vector<Function>& functions) {
   std::vector<std::string> result;
+  result.reserve(functions.size());
   for (const Function& function : functions) result.push_back(to_string(function.address));
   return result;
 }

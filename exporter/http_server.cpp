@@ -36,6 +36,7 @@ void on_connection(void*, MHD_Connection*, void**, MHD_ConnectionNotificationCod
 /// there would be simpler, and would cost every scraper its connection: after an early answer the library
 /// closes.) `*request` says how far it is: null, the connection once it was seen, the handler once answered.
 struct HttpServer::Callbacks {
+  // NOLINTNEXTLINE(readability-function-size): the library's parameters
   static MHD_Result on_request(void* handler, MHD_Connection* connection, const char* path,
                                const char* method, const char*, const char*, std::size_t* upload_size,
                                void** request) noexcept {

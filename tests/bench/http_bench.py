@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 FULL = os.environ.get("BENCH_FULL") == "1"
-ROUNDS, SECONDS, CONNECTIONS = (9, 5, 32) if FULL else (3, 2, 32)
+ROUNDS, SECONDS, CONNECTIONS = (9, 5, 32) if FULL else (5, 2, 32)
 OPENMETRICS = "Accept: application/openmetrics-text;version=1.0.0"
 GZIP = "Accept-Encoding: gzip"
 CASES = [  # series, format, the scraper's headers, path of the static body

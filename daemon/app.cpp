@@ -22,6 +22,7 @@ constexpr auto kFirstPass = std::chrono::seconds(5);
 constexpr auto kStop = std::chrono::seconds(3);
 
 constexpr auto kLookAtBus = std::chrono::seconds(30);
+constexpr auto kReleased = std::chrono::minutes(10);
 constexpr auto kProbe = std::chrono::milliseconds(1000);
 constexpr auto kStuckWatchdog = std::chrono::seconds(5);
 
@@ -143,7 +144,15 @@ void App::serve(Signals& signals) {
     const std::optional<int> signal = signals.wait(std::min(nap, milliseconds(10000)));
     if (signal == SIGTERM || signal == SIGINT) return;
     if (signal == SIGHUP) reload();
+    if (signal == SIGUSR1) release_drivers();
+    if (signal == SIGUSR2) fleet_->restore();
   }
+}
+
+void App::release_drivers() {
+  const bool released = fleet_->release(kReleased);
+  if (released) return log_.info("drivers are closed until SIGUSR2, or for 10 minutes");
+  log_.error("drivers are not closed: a call is still under way");
 }
 
 // A card that falls off the bus, or comes to it, shows in gpumeter_pci_devices.

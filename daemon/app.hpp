@@ -39,6 +39,7 @@ class App {
   void reload();
   std::optional<config::Config> load_anew();
   void apply(const config::Config& wanted);
+  void release_drivers();
   void look_at_bus();
   void pet_systemd();
   std::string status_line() const;

@@ -114,6 +114,11 @@ void DeviceSession::lose() {
   hide();
 }
 
+void DeviceSession::release() {
+  device_->release();
+  lose();
+}
+
 ReadErrors DeviceSession::errors() const noexcept {
   ReadErrors sum = past_errors_;
   for (std::size_t i = 0; sink_ && i < sum.size(); ++i) sum[i] += sink_->errors()[i];

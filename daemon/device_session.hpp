@@ -48,6 +48,9 @@ class DeviceSession {
   /// The device is lost: nothing is observed until it is attached again.
   void lose();
 
+  /// Closes the device until it is attached again.
+  void release();
+
   /// Takes the series off the page until the next commit. Any thread, also while run() hangs.
   void hide() const { registry_->hide(source_); }
 

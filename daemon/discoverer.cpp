@@ -26,6 +26,13 @@ void Discoverer::request() {
   changed_.notify_all();
 }
 
+void Discoverer::pause(bool paused) {
+  MutexLock lock(mutex_);
+  paused_ = paused;
+  requested_ = true;
+  changed_.notify_all();
+}
+
 void Discoverer::request_stop() {
   MutexLock lock(mutex_);
   stop_ = true;
@@ -50,12 +57,18 @@ void Discoverer::run() noexcept {
 }
 
 void Discoverer::discover() {
+  if (is_paused()) return collector_.reset();
   if (!collector_) {
     Result<std::unique_ptr<Collector>> opened = entry_.open(context_);
     if (!opened) return report_(nullptr, opened.error());
     collector_ = *std::move(opened);
   }
   report_(collector_, collector_->discover());
+}
+
+bool Discoverer::is_paused() const {
+  MutexLock lock(mutex_);
+  return paused_;
 }
 
 // False: stop.

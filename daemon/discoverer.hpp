@@ -26,6 +26,9 @@ class Discoverer : public std::enable_shared_from_this<Discoverer> {
   /// Runs a discovery soon.
   void request() GPUMETER_EXCLUDES(mutex_);
 
+  /// While paused nothing is discovered, and the collector is closed as soon as nobody else holds it.
+  void pause(bool paused) GPUMETER_EXCLUDES(mutex_);
+
   void request_stop() GPUMETER_EXCLUDES(mutex_);
   /// As Lane::join().
   bool join(Nanoseconds deadline) { return thread_.join(*context_.clock, deadline); }
@@ -36,6 +39,7 @@ class Discoverer : public std::enable_shared_from_this<Discoverer> {
  private:
   void run() noexcept;
   void discover();
+  bool is_paused() const GPUMETER_EXCLUDES(mutex_);
   bool wait_for_request() GPUMETER_EXCLUDES(mutex_);
   void set_busy(bool busy) GPUMETER_EXCLUDES(mutex_);
 
@@ -48,6 +52,7 @@ class Discoverer : public std::enable_shared_from_this<Discoverer> {
   mutable Mutex mutex_;
   Condition changed_;
   bool requested_ GPUMETER_GUARDED_BY(mutex_) = false;
+  bool paused_ GPUMETER_GUARDED_BY(mutex_) = false;
   bool stop_ GPUMETER_GUARDED_BY(mutex_) = false;
   std::optional<Nanoseconds> busy_since_ GPUMETER_GUARDED_BY(mutex_);
 };

@@ -117,7 +117,9 @@ void Fleet::enroll(const Find& find, unsigned preferred) {
   const KnownDevice& device = directory_.admit(find.collector, find.info, preferred);
   directory_changed_ = directory_changed_ || changed;
   if (member == nullptr) return start_lane(host->second, device);
-  if (changed || member->status.state == Lane::State::lost) member->lane->revive(find.info);
+  const Lane::State state = member->lane->status().state;
+  const bool closed = state == Lane::State::lost || state == Lane::State::released;
+  if (!released_until_ && (changed || closed)) member->lane->revive(find.info);
 }
 
 void Fleet::start_lane(CollectorHost& host, const KnownDevice& device) {

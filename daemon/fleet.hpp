@@ -37,6 +37,11 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   /// New settings (reload): lanes follow at their next turn.
   void configure(const FleetSettings& settings) GPUMETER_EXCLUDES(mutex_);
 
+  /// Closes every driver until restore(), or for `at_most`, so that it can be reloaded or reconfigured.
+  /// Waits up to 2 s for calls under way; false: one did not end, and all goes on as before.
+  bool release(Nanoseconds at_most) GPUMETER_EXCLUDES(mutex_);
+  void restore() GPUMETER_EXCLUDES(mutex_);
+
   /// Looks after everybody: late lanes, lost devices, gpu_up, the state file. Every 100 ms or so.
   void tick() GPUMETER_EXCLUDES(mutex_);
 
@@ -70,6 +75,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void look_at(Member& member) GPUMETER_REQUIRES(mutex_);
   void log_change(const Member& member, bool was_up) GPUMETER_REQUIRES(mutex_);
   void retry_discovery() GPUMETER_REQUIRES(mutex_);
+  void restore_if_overdue() GPUMETER_EXCLUDES(mutex_);
+  bool all_released() GPUMETER_REQUIRES(mutex_);
   void forget_old() GPUMETER_REQUIRES(mutex_);
   void publish_up() GPUMETER_REQUIRES(mutex_);
   void save_if_changed() GPUMETER_EXCLUDES(mutex_);
@@ -90,6 +97,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   std::map<std::string, CollectorHost> hosts_ GPUMETER_GUARDED_BY(mutex_);
   std::vector<Member> members_ GPUMETER_GUARDED_BY(mutex_);
   std::vector<Find> pending_ GPUMETER_GUARDED_BY(mutex_);  // before the first round is settled
+  std::optional<Nanoseconds> released_until_ GPUMETER_GUARDED_BY(mutex_);  // while drivers are closed
   bool settled_ GPUMETER_GUARDED_BY(mutex_) = false;
   bool up_changed_ GPUMETER_GUARDED_BY(mutex_) = true;
   bool directory_changed_ GPUMETER_GUARDED_BY(mutex_) = false;

@@ -46,6 +46,7 @@ std::string Fleet::state_text(const Member& member) {
   if (member.overdue) return "does not answer";
   if (member.status.state == Lane::State::starting) return "starting";
   if (member.status.state == Lane::State::reading) return "ok";
+  if (member.status.state == Lane::State::released) return "released";
   return member.status.trouble.empty() ? "lost" : member.status.trouble;
 }
 

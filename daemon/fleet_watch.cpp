@@ -14,6 +14,7 @@ constexpr auto kLastRetry = std::chrono::seconds(60);
 }  // namespace
 
 void Fleet::tick() {
+  restore_if_overdue();
   {
     MutexLock lock(mutex_);
     settle_if_ready();
@@ -47,6 +48,7 @@ void Fleet::log_change(const Member& member, bool was_up) {
                               {"collector", member.collector},
                               {"why", member.status.trouble}};
   if (member.up) return log_.info("device is read", fields);
+  if (member.status.state == Lane::State::released) return log_.info("device released", fields);
   if (member.overdue) return log_.error("device does not answer, its driver call is left alone", fields);
   log_.error(was_up ? "device lost" : "device cannot be read", fields);
 }
@@ -54,6 +56,7 @@ void Fleet::log_change(const Member& member, bool was_up) {
 // A lost device is looked for after 1 s, 2 s, 4 s ... 60 s.
 void Fleet::retry_discovery() {
   const Nanoseconds now = clock_.monotonic();
+  if (released_until_) return;
   for (auto& [name, host] : hosts_) {
     const bool lost = std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
       return member.collector == name && member.status.state == Lane::State::lost;

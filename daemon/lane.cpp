@@ -45,6 +45,13 @@ void Lane::revive(const DeviceInfo& info) {
   changed_.notify_all();
 }
 
+void Lane::release() {
+  MutexLock lock(mutex_);
+  orders_.release = true;
+  orders_.attach.reset();
+  changed_.notify_all();
+}
+
 void Lane::configure(const SamplingIntervals& intervals, const std::string& name,
                      const DeviceLabels& labels) {
   MutexLock lock(mutex_);
@@ -78,7 +85,7 @@ void Lane::run() noexcept {
 bool Lane::wait_for_turn() {
   constexpr Nanoseconds kUntilOrdered = std::chrono::hours(1);
   MutexLock lock(mutex_);
-  while (!orders_.stop && !orders_.attach && !orders_.configured) {
+  while (!orders_.stop && !orders_.attach && !orders_.configured && !orders_.release) {
     const Nanoseconds now = clock_.monotonic();
     const Nanoseconds wait = attached_ ? schedule_.next(now).at - now : kUntilOrdered;
     if (wait <= Nanoseconds{0}) break;
@@ -98,6 +105,11 @@ void Lane::obey() {
     intervals_ = orders.intervals;
     schedule_ = TierSchedule(intervals_, clock_.monotonic(), stagger_);
     session_->relabel(orders.name, orders.labels);
+  }
+  if (orders.release) {
+    session_->release();
+    attached_ = false;
+    set_state(State::released, "");
   }
   if (orders.attach) attach(*orders.attach);
 }

@@ -16,7 +16,7 @@ namespace gpumeter {
 /// owns the lane together with its maker, and a lane that does not stop in time is left behind.
 class Lane : public std::enable_shared_from_this<Lane> {
  public:
-  enum class State : std::uint8_t { starting, reading, lost };
+  enum class State : std::uint8_t { starting, reading, lost, released };
 
   /// What others may know of a lane, read without waiting for its driver.
   struct Status {
@@ -45,6 +45,9 @@ class Lane : public std::enable_shared_from_this<Lane> {
   /// Discovery saw the device again, or saw it changed: attach to it as it is now.
   void revive(const DeviceInfo& info) GPUMETER_EXCLUDES(mutex_);
 
+  /// Closes the device as soon as no call is under way; revive() opens it again.
+  void release() GPUMETER_EXCLUDES(mutex_);
+
   /// New intervals, name and labels from the next turn on.
   void configure(const SamplingIntervals& intervals, const std::string& name, const DeviceLabels& labels)
       GPUMETER_EXCLUDES(mutex_);
@@ -57,6 +60,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
  private:
   struct Orders {  // what others want of the thread
     bool stop = false;
+    bool release = false;
     std::optional<DeviceInfo> attach;
     bool configured = false;
     SamplingIntervals intervals;

@@ -22,6 +22,8 @@ class AmdContext {
   /// Opens the card whose PCI function is the folder `info.source`. An Error: it is not there.
   Result<Done> open(const DeviceInfo& info);
 
+  void close() noexcept { *this = AmdContext(); }
+
   /// Reads power/runtime_status, which wakes nothing.
   Readiness begin_pass(const Pass& pass) noexcept;
 

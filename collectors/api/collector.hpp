@@ -66,6 +66,9 @@ class Device {
   /// The series, by slot. Valid from attach() to the next one.
   virtual std::span<const SeriesSpec> series() const = 0;
 
+  /// Closes all that attach() opened, so that the driver can be unloaded; attach() opens it again.
+  virtual void release() noexcept = 0;
+
   /// Reads the rows of `pass.tier` into their slots. No allocation, no string, no log.
   virtual PassOutcome sample(const Pass& pass, SampleSink& sink) noexcept = 0;
 };

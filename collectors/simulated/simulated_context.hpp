@@ -36,6 +36,8 @@ class SimulatedContext {
 
   Result<Done> open(const DeviceInfo& info);
 
+  void close() noexcept {}  // holds nothing open
+
   /// Does not return while a hang holds, as a stuck driver does not.
   Readiness begin_pass(const Pass& pass) noexcept;
 

@@ -15,11 +15,12 @@ namespace gpumeter {
 /// What a context says at the start of a pass.
 enum class Readiness : std::uint8_t { awake, asleep, gone };
 
-/// What a table asks of a vendor's context beside its readers: open what the device is read from, and get
-/// ready for a pass (drop the caches of the last one, look whether the device sleeps or is gone).
+/// What a table asks of a vendor's context beside its readers: open what the device is read from, close it
+/// again, and get ready for a pass (drop the caches of the last one, look whether the device sleeps or is gone).
 template <class Context>
 concept TableContext = requires(Context context, const DeviceInfo& info, const Pass& pass) {
   { context.open(info) } -> std::same_as<Result<Done>>;
+  { context.close() } noexcept;
   { context.begin_pass(pass) } noexcept -> std::same_as<Readiness>;
 };
 
@@ -44,6 +45,8 @@ class TableDevice final : public Device {
   }
 
   std::span<const SeriesSpec> series() const override { return series_; }
+
+  void release() noexcept override { context_.close(); }
 
   PassOutcome sample(const Pass& pass, SampleSink& sink) noexcept override {
     std::size_t& cursor = cursor_[static_cast<std::size_t>(pass.tier)];

@@ -49,6 +49,14 @@ class FakeMachine {
     --inside_;
     return plugged_.contains(uuid);
   }
+  void open(const std::string& uuid, bool is_open) {
+    MutexLock lock(mutex_);
+    open_[uuid] = is_open;
+  }
+  bool is_open(const std::string& uuid) {
+    MutexLock lock(mutex_);
+    return open_[uuid];
+  }
   int calls(const std::string& uuid) {
     MutexLock lock(mutex_);
     return calls_[uuid];
@@ -64,6 +72,7 @@ class FakeMachine {
   std::map<std::string, DeviceInfo> plugged_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, bool> hanging_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, int> calls_ GPUMETER_GUARDED_BY(mutex_);
+  std::map<std::string, bool> open_ GPUMETER_GUARDED_BY(mutex_);
   int inside_ GPUMETER_GUARDED_BY(mutex_) = 0;
   int most_inside_ GPUMETER_GUARDED_BY(mutex_) = 0;
 };
@@ -73,7 +82,11 @@ class FakeDevice final : public Device {
   FakeDevice(std::shared_ptr<FakeMachine> machine, std::string uuid)
       : machine_(std::move(machine)), uuid_(std::move(uuid)) {}
 
-  Result<Done> attach(const DeviceInfo&) override { return Done{}; }
+  Result<Done> attach(const DeviceInfo&) override {
+    machine_->open(uuid_, true);
+    return Done{};
+  }
+  void release() noexcept override { machine_->open(uuid_, false); }
   std::span<const SeriesSpec> series() const override { return series_; }
   PassOutcome sample(const Pass& pass, SampleSink& sink) noexcept override {
     if (!machine_->call(uuid_)) return PassOutcome::gone;

@@ -76,7 +76,7 @@ TEST_F(FleetTest, IndexesFollowThePciOrder) {
   start();
   EXPECT_TRUE(shows(line("gpu_power_watts", "0", "B", "100")));
   EXPECT_TRUE(shows(line("gpu_power_watts", "1", "A", "100")));
-  EXPECT_TRUE(shows(line("gpu_up", "0", "B", "1")));
+  EXPECT_TRUE(shows(line("gpu_up", "0", "B", "1"))) << registry_->render(Format::text).text;
 }
 
 TEST_F(FleetTest, AHungDeviceLosesItsValuesAndHurtsNobodyElse) {
@@ -134,6 +134,35 @@ TEST_F(FleetTest, ADriverFullOfHungCallsIsStuckAsAWhole) {
   EXPECT_EQ(machine_->calls("B"), calls_of_b);
   machine_->hang("A", false);
   until([&] { return shows(line("gpu_up", "0", "B", "1")); });
+}
+
+TEST_F(FleetTest, ReleasedDriversAreClosedUntilTheyAreRestored) {
+  start();
+  ASSERT_TRUE(fleet_->release(seconds(60)));
+  EXPECT_FALSE(machine_->is_open("A") || machine_->is_open("B"));
+  fleet_->tick();
+  EXPECT_TRUE(shows(line("gpu_up", "1", "A", "0")));
+  EXPECT_FALSE(shows(line("gpu_power_watts", "1", "A", "100")));
+  fleet_->restore();
+  until([&] { return shows(line("gpu_up", "1", "A", "1")); });
+  EXPECT_TRUE(machine_->is_open("A") && machine_->is_open("B"));
+}
+
+TEST_F(FleetTest, ReleasedDriversAreOpenedAgainInTime) {
+  start();
+  ASSERT_TRUE(fleet_->release(milliseconds(50)));
+  until([&] { return shows(line("gpu_up", "1", "A", "0")) || machine_->is_open("A"); });
+  until([&] { return shows(line("gpu_up", "1", "A", "1")); });
+}
+
+TEST_F(FleetTest, ADriverWithACallUnderWayIsNotClosed) {
+  start();
+  machine_->hang("A", true);
+  const int calls = machine_->calls("A");
+  until([&] { return machine_->calls("A") > calls; });
+  EXPECT_FALSE(fleet_->release(seconds(60)));
+  machine_->hang("A", false);
+  until([&] { return shows(line("gpu_up", "1", "A", "1")) && shows(line("gpu_up", "0", "B", "1")); });
 }
 
 TEST_F(FleetTest, StopLeavesAHungLaneBehind) {

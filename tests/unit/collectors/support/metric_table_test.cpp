@@ -25,6 +25,7 @@ struct BenchContext {
     names.clear();
     return Done{};
   }
+  void close() noexcept { names.clear(); }
   Readiness begin_pass(const Pass&) noexcept { return bench->readiness; }
 };
 

@@ -190,7 +190,7 @@ void App::publish_self() {
     MutexLock lock(mutex_);
     self.config_reload_successful = reload_ok_;
     self.config_reload_timestamp_seconds = to_seconds(reloaded_at_);
-    for (const auto& vendor : bus_.by_vendor) self.pci_devices.push_back(vendor);
+    for (const auto& vendor : bus_.by_vendor) self.pci_devices.emplace_back(vendor);
   }
   fleet_->describe(self);
   self.http_requests = server_->counts();

@@ -28,8 +28,9 @@ void Fleet::add(const CollectorEntry& entry, CollectorContext context) {
   const std::string name(entry.name);
   const std::weak_ptr<Fleet> fleet = weak_from_this();  // a hung discovery may outlive the fleet
   host.discoverer = std::make_shared<Discoverer>(
-      entry, std::move(context), [fleet, name](std::shared_ptr<Collector> opened, Result<Discovery> found) {
-        if (const auto alive = fleet.lock()) alive->report(name, std::move(opened), std::move(found));
+      entry, std::move(context),
+      [fleet, name](std::shared_ptr<Collector> opened, const Result<Discovery>& found) {
+        if (const auto alive = fleet.lock()) alive->report(name, std::move(opened), found);
       });
   MutexLock lock(mutex_);
   hosts_.insert_or_assign(name, host);
@@ -70,7 +71,8 @@ void Fleet::configure(const FleetSettings& settings) {
   }
 }
 
-void Fleet::report(const std::string& collector, std::shared_ptr<Collector> opened, Result<Discovery> found) {
+void Fleet::report(const std::string& collector, std::shared_ptr<Collector> opened,
+                   const Result<Discovery>& found) {
   MutexLock lock(mutex_);
   const auto host = hosts_.find(collector);
   if (host == hosts_.end()) return;  // removed meanwhile

@@ -64,7 +64,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
     bool overdue = false;
   };
 
-  void report(const std::string& collector, std::shared_ptr<Collector> opened, Result<Discovery> found)
+  void report(const std::string& collector, std::shared_ptr<Collector> opened, const Result<Discovery>& found)
       GPUMETER_EXCLUDES(mutex_);
   void take_report(CollectorHost& host, const Result<Discovery>& found) GPUMETER_REQUIRES(mutex_);
   void say_once(CollectorHost& host, const std::string& note) GPUMETER_REQUIRES(mutex_);

@@ -64,7 +64,7 @@ void publish_self(const Survey& survey, const Bus& bus, const std::vector<Readin
     self.simulated = self.simulated || name == "simulated";
     self.collectors.push_back(std::move(health));
   }
-  for (const auto& vendor : bus.by_vendor) self.pci_devices.push_back(vendor);
+  for (const auto& vendor : bus.by_vendor) self.pci_devices.emplace_back(vendor);
   if (const Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
   registry.publish("self", self_series(self));
 }

@@ -26,10 +26,11 @@ FleetSettings settings_of(const config::Config& config);
 /// load_config() and then what the collectors say of their own keys.
 config::Loaded load_checked(const Options& options, const Clock& clock);
 
-/// What the bus shows: display adapters with a GPU's driver, whether a collector reads them or not.
+/// What the bus shows: display adapters with a GPU's driver, whether a collector reads them or not. Those
+/// that are lent to a virtual machine, and consoles without a GPU, are left out.
 struct Bus {
   std::vector<std::string> addresses;         ///< in PCI order
-  std::map<std::string, unsigned> by_vendor;  ///< for gpumeter_pci_devices
+  std::map<std::string, unsigned> by_vendor;  ///< for gpumeter_pci_devices: also GPUs that lack a driver
 };
 
 /// A machine whose only collector is the simulated one has no bus: its devices are counted from 0.

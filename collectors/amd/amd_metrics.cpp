@@ -20,6 +20,8 @@ constexpr Traits kLimit{.min = 1, .max = 250, .zero_is_unknown = true};
 constexpr Traits kWatts{.min = 0, .max = 5000};
 constexpr Traits kVolts{.min = 0, .max = 20};    // 0: the rail is gated
 constexpr Traits kHertz{.min = 0, .max = 20e9};  // 0: the clock is gated
+// gpu_metrics says 0 of a clock both where it is gated and where the chip does not tell.
+constexpr Traits kBlobHertz{.min = 0, .max = 20e9, .zero_is_unknown = true};
 constexpr Traits kGeneration{.min = 1, .max = 6};
 constexpr Traits kLanes{.min = 1, .max = 32};
 constexpr Traits kMemory{.min = 0, .wakes = false};
@@ -92,8 +94,8 @@ constexpr Row kRows[] = {
     {&catalog::clock, {"clock", "graphics"}, blob("gpu_metrics.current_gfxclk"), 1, fast, {}, kHertz},
     {&catalog::clock, {"clock", "memory"}, file("hwmon/freq{mclk}_input"), 1, fast, {}, kHertz},
     {&catalog::clock, {"clock", "memory"}, blob("gpu_metrics.current_uclk"), 1, fast, {}, kHertz},
-    {&catalog::clock, {"clock", "soc"}, blob("gpu_metrics.current_socclk"), 1, fast, {}, kHertz},
-    {&catalog::clock, {"clock", "video"}, blob("gpu_metrics.current_vclk0"), 1, fast, {}, kHertz},
+    {&catalog::clock, {"clock", "soc"}, blob("gpu_metrics.current_socclk"), 1, fast, {}, kBlobHertz},
+    {&catalog::clock, {"clock", "video"}, blob("gpu_metrics.current_vclk0"), 1, fast, {}, kBlobHertz},
 
     {&catalog::pcie_link_generation, {}, generation("upstream/current_link_speed"), 1, slow, {}, kGeneration},
     {&catalog::pcie_link_lanes, {}, file("upstream/current_link_width"), 1, slow, {}, kLanes},

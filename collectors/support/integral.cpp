@@ -38,11 +38,20 @@ void Integral::advance(Integration how, double value, double elapsed) noexcept {
   has_last_ = true;
 }
 
-void HardwareCounter::advance(double raw, int bits) noexcept {
+void HardwareCounter::advance(double raw, double scale, int bits) noexcept {
+  scale_ = scale;
   if (has_last_ && raw < last_ && last_ - raw <= last_ * kBackstep) return;
-  total_ += has_last_ ? growth(last_, raw, bits) : raw;
+  if (has_last_) counted_ += growth(last_, raw, bits);
+  if (!has_last_ && !starts_at_zero_) counted_ = raw;
   last_ = raw;
   has_last_ = true;
+}
+
+void HardwareCounter::change_source() noexcept {
+  carried_ = total();
+  counted_ = 0;
+  starts_at_zero_ = has_last_ || starts_at_zero_;
+  has_last_ = false;
 }
 
 }  // namespace gpumeter

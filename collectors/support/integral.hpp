@@ -12,6 +12,12 @@ enum class Integration : std::uint8_t {
   state,          ///< a state or bitmask: holds from its reading to the next one
 };
 
+/// A raw reading in its base unit. 1e-3 has no exact double but 1e3 has: 818 mV divided by 1000 is 0.818,
+/// times 1e-3 it is 0.8180000000000001.
+constexpr double scaled(double raw, double scale) noexcept {
+  return scale < 1 ? raw / (1 / scale) : raw * scale;
+}
+
 /// The time integral of a reading, over observed time only. One thread.
 class Integral {
  public:
@@ -32,20 +38,26 @@ class Integral {
   bool has_last_ = false;
 };
 
-/// A counter of the hardware, carried over its wraps and resets, so that the exported one never goes back.
-/// One thread.
+/// A counter of the hardware, carried over its wraps, its resets and a change of its source, so that the
+/// exported one never goes back nor jumps. One thread.
 class HardwareCounter {
  public:
-  /// `bits` is the width at which the source wraps: 32 or 64.
-  void advance(double raw, int bits) noexcept;
+  /// `scale` takes the source's unit to the base unit; `bits` is the width at which it wraps: 32 or 64.
+  void advance(double raw, double scale, int bits) noexcept;
 
-  /// In the source's unit.
-  double total() const noexcept { return total_; }
+  /// From now on another source is read, whose own count says nothing of the past.
+  void change_source() noexcept;
+
+  /// In the base unit.
+  double total() const noexcept { return carried_ + scaled(counted_, scale_); }
 
  private:
-  double total_ = 0;
+  double carried_ = 0;  // base unit, of earlier sources
+  double counted_ = 0;  // this source's unit
+  double scale_ = 1;
   double last_ = 0;
   bool has_last_ = false;
+  bool starts_at_zero_ = false;  // the first reading is where counting begins, not what was counted
 };
 
 }  // namespace gpumeter

@@ -16,7 +16,8 @@ namespace gpumeter {
 enum class Readiness : std::uint8_t { awake, asleep, gone };
 
 /// What a table asks of a vendor's context beside its readers: open what the device is read from, close it
-/// again, and get ready for a pass (drop the caches of the last one, look whether the device sleeps or is gone).
+/// again, and get ready for a pass (drop the caches of the last one, look whether the device sleeps or is
+/// gone).
 template <class Context>
 concept TableContext = requires(Context context, const DeviceInfo& info, const Pass& pass) {
   { context.open(info) } -> std::same_as<Result<Done>>;
@@ -63,6 +64,7 @@ class TableDevice final : public Device {
  private:
   struct Bound {
     std::size_t row;
+    std::size_t state;
     int handle;
   };
 
@@ -71,8 +73,14 @@ class TableDevice final : public Device {
     if (!bound_.empty() && rows_[bound_.back().row].same_series(row)) return;
     const std::optional<int> handle = row.reader.bind(context_, row.reader.source);
     if (!handle) return;
-    bound_.push_back({i, *handle});
-    states_[i].plan(*row.family, row.labels, row.derived, plan);
+    const std::size_t state = first_of_series(i);
+    if (!states_[state].plan(&row, *row.family, row.labels, row.derived, plan)) return;
+    bound_.push_back({i, state, *handle});
+  }
+
+  std::size_t first_of_series(std::size_t i) const {
+    while (i > 0 && rows_[i - 1].same_series(rows_[i])) --i;
+    return i;
   }
 
   // False: stepped aside; `cursor` says where to go on.
@@ -87,7 +95,7 @@ class TableDevice final : public Device {
   }
 
   void sample_row(const Pass& pass, const Row& row, const Bound& bound, SampleSink& sink) noexcept {
-    RowState& state = states_[bound.row];
+    RowState& state = states_[bound.state];
     if (readiness_ == Readiness::asleep && row.traits.wakes) return state.rest(sink);
     if (!state.due(pass.now)) return;
     const Sample raw = row.reader.read(context_, bound.handle);
@@ -96,7 +104,7 @@ class TableDevice final : public Device {
 
   Context context_;
   const std::span<const Row> rows_;
-  std::vector<RowState> states_;  // by row, bound or not: counters go on when a device comes back
+  std::vector<RowState> states_;  // by first row of a series: counters go on when a device comes back
   std::vector<Bound> bound_;
   std::vector<SeriesSpec> series_;
   SourceSlots sources_;

@@ -13,9 +13,6 @@ constexpr int kCounterFailures = 3;
 // MI350X), so nothing is given up for good.
 constexpr auto kRetryUnsupported = std::chrono::minutes(5);
 
-// 1e-3 has no exact double but 1e3 has: 818 mV divided by 1000 is 0.818, times 1e-3 it is 0.8180000000000001.
-double scaled(double raw, double scale) noexcept { return scale < 1 ? raw / (1 / scale) : raw * scale; }
-
 // gpu_energy_joules_total -> energy
 std::string quantity_of(const MetricDescriptor& counter) {
   std::string_view name = counter.name;
@@ -27,9 +24,11 @@ std::string quantity_of(const MetricDescriptor& counter) {
 
 }  // namespace
 
-std::size_t SeriesPlan::add(const MetricDescriptor& family, const LabelSet& labels) {
-  series_.push_back({&family, labels.labels()});
-  return series_.size() - 1;
+std::optional<std::size_t> SeriesPlan::add(const MetricDescriptor& family, const LabelSet& labels) {
+  const auto same = [&](const Planned& other) { return other.family == &family && other.labels == labels; };
+  if (std::any_of(planned_.begin(), planned_.end(), same)) return std::nullopt;
+  planned_.push_back({&family, labels});
+  return planned_.size() - 1;
 }
 
 void SeriesPlan::add_source(const MetricDescriptor& counter, std::string_view source) {
@@ -39,29 +38,36 @@ void SeriesPlan::add_source(const MetricDescriptor& counter, std::string_view so
 }
 
 std::vector<SeriesSpec> SeriesPlan::take(SourceSlots& sources) {
-  sources.assign(series_.size(), sources_.size());
+  std::vector<SeriesSpec> series;
+  for (const Planned& plan : planned_) series.push_back({plan.family, plan.labels.labels()});
+  sources.assign(series.size(), sources_.size());
   for (Source& source : sources_) {
-    series_.push_back({&catalog::meter_source_info,
-                       {{"quantity", std::move(source.quantity)}, {"source", std::string(source.source)}}});
+    series.push_back({&catalog::meter_source_info,
+                      {{"quantity", std::move(source.quantity)}, {"source", std::string(source.source)}}});
   }
-  return std::move(series_);
+  return series;
 }
 
-void RowState::plan(const MetricDescriptor& family, const LabelSet& labels, const Derived& derived,
-                    SeriesPlan& plan) {
-  slots_ = {plan.add(family, labels), {}, {}, {}};
+bool RowState::plan(const void* row, const MetricDescriptor& family, const LabelSet& labels,
+                    const Derived& derived, SeriesPlan& plan) {
+  const std::optional<std::size_t> value = plan.add(family, labels);
+  if (!value) return false;
+  slots_ = {*value, {}, {}, {}};
   is_counter_ = family.type == MetricType::counter;
   next_try_ = Nanoseconds{0};
+  if (row_ != nullptr && row_ != row) hardware_.change_source();
+  row_ = row;
   if (is_counter_) plan.add_source(family, "hardware");
   if (derived.counter != nullptr) {
     slots_.counter = plan.add(*derived.counter, labels);
-    plan.add_source(*derived.counter, "integrated");
+    if (slots_.counter) plan.add_source(*derived.counter, "integrated");
   }
-  if (derived.max == nullptr) return;
+  if (derived.max == nullptr) return true;
   const LabelSet window("window", "1m");
   slots_.max = plan.add(*derived.max, window);
   slots_.min = plan.add(*derived.min, window);
   if (!extremes_) extremes_ = std::make_unique<RollingExtremes>();
+  return true;
 }
 
 void RowState::take(const Pass& pass, Sample raw, const RowFacts& row, SampleSink& sink) noexcept {
@@ -77,8 +83,8 @@ void RowState::take(const Pass& pass, Sample raw, const RowFacts& row, SampleSin
 void RowState::accept(const Pass& pass, double raw, const RowFacts& row, SampleSink& sink) noexcept {
   failures_ = 0;
   if (is_counter_) {
-    hardware_.advance(raw, row.traits->counter_bits);
-    return sink.set(slots_.value, scaled(hardware_.total(), row.scale));
+    hardware_.advance(raw, row.scale, row.traits->counter_bits);
+    return sink.set(slots_.value, hardware_.total());
   }
   const double value = scaled(raw, row.scale);
   sink.set(slots_.value, value);
@@ -86,7 +92,7 @@ void RowState::accept(const Pass& pass, double raw, const RowFacts& row, SampleS
     integral_.advance(row.how, value, to_seconds(pass.elapsed));
     sink.set(*slots_.counter, integral_.total());
   }
-  if (extremes_ && slots_.max) {
+  if (slots_.max && slots_.min) {
     extremes_->add(pass.now, value);
     sink.set(*slots_.max, extremes_->max());
     sink.set(*slots_.min, extremes_->min());

@@ -15,8 +15,9 @@ class SourceSlots;
 /// Collects the series of a device while its rows are bound.
 class SeriesPlan {
  public:
-  /// The slot of the new series.
-  std::size_t add(const MetricDescriptor& family, const LabelSet& labels);
+  /// The slot of the new series; nullopt where it is planned already: the first source of a quantity is
+  /// its source, so a hardware counter stands above the row that would integrate the same one.
+  std::optional<std::size_t> add(const MetricDescriptor& family, const LabelSet& labels);
 
   /// Notes where a counter comes from: source is "hardware" or "integrated".
   void add_source(const MetricDescriptor& counter, std::string_view source);
@@ -29,7 +30,11 @@ class SeriesPlan {
     std::string quantity;
     std::string_view source;
   };
-  std::vector<SeriesSpec> series_;
+  struct Planned {
+    const MetricDescriptor* family;
+    LabelSet labels;
+  };
+  std::vector<Planned> planned_;
   std::vector<Source> sources_;
 };
 
@@ -49,7 +54,7 @@ class SourceSlots {
   std::size_t count_ = 0;
 };
 
-/// What one row of a table remembers about one device: its slots, its integral, its failures. Outlives a
+/// What the rows of one series remember about one device: its slots, its integral, its failures. Outlives a
 /// loss of the device, so that counters go on. Lane thread.
 class RowState {
  public:
@@ -60,7 +65,10 @@ class RowState {
     const Traits* traits;
   };
 
-  void plan(const MetricDescriptor& family, const LabelSet& labels, const Derived& derived, SeriesPlan& plan);
+  /// Reserves the row's slots. `row` is who feeds this state now: rows of one series share it, and where a
+  /// device came back with another source, its counter goes on without a jump. False: the series is there.
+  bool plan(const void* row, const MetricDescriptor& family, const LabelSet& labels, const Derived& derived,
+            SeriesPlan& plan);
 
   /// False while a row that the device does not support waits for its next try.
   bool due(Nanoseconds now) const noexcept { return now >= next_try_; }
@@ -81,6 +89,7 @@ class RowState {
     std::size_t value = 0;
     std::optional<std::size_t> counter, max, min;
   } slots_;
+  const void* row_ = nullptr;
   bool is_counter_ = false;  // the row's own family
   Integral integral_;
   HardwareCounter hardware_;

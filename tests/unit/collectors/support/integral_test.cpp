@@ -47,33 +47,44 @@ TEST(Integral, AMissedReadingLeavesItsIntervalsOut) {
 
 TEST(HardwareCounter, IsCopied) {
   HardwareCounter bytes;
-  bytes.advance(1000, 64);
+  bytes.advance(1000, 1, 64);
   EXPECT_EQ(bytes.total(), 1000.0);
-  bytes.advance(1500, 64);
+  bytes.advance(1500, 1, 64);
   EXPECT_EQ(bytes.total(), 1500.0);
 }
 
 TEST(HardwareCounter, GoesOnOverAWrapAt32Bits) {
   HardwareCounter energy;
-  energy.advance(4294967290.0, 32);
-  energy.advance(4, 32);
+  energy.advance(4294967290.0, 1, 32);
+  energy.advance(4, 1, 32);
   EXPECT_EQ(energy.total(), 4294967300.0);
 }
 
 TEST(HardwareCounter, GoesOnOverAReset) {
   HardwareCounter errors;
-  errors.advance(7, 64);
-  errors.advance(2, 64);
+  errors.advance(7, 1, 64);
+  errors.advance(2, 1, 64);
   EXPECT_EQ(errors.total(), 9.0);
 }
 
 TEST(HardwareCounter, ASmallStepBackIsNoReset) {
   HardwareCounter energy;
-  energy.advance(100000, 64);
-  energy.advance(99990, 64);
+  energy.advance(100000, 1, 64);
+  energy.advance(99990, 1, 64);
   EXPECT_EQ(energy.total(), 100000.0);
-  energy.advance(100010, 64);
+  energy.advance(100010, 1, 64);
   EXPECT_EQ(energy.total(), 100010.0);
+}
+
+TEST(HardwareCounter, GoesOnWithoutAJumpWhenItsSourceChanges) {
+  HardwareCounter energy;
+  energy.advance(5000, 1e-3, 64);
+  energy.change_source();
+  EXPECT_EQ(energy.total(), 5.0);
+  energy.advance(900, 1, 64);  // the other source has counted since the driver was loaded
+  EXPECT_EQ(energy.total(), 5.0);
+  energy.advance(903, 1, 64);
+  EXPECT_EQ(energy.total(), 8.0);
 }
 
 }  // namespace

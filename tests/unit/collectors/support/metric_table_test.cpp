@@ -44,28 +44,20 @@ Sample read_source(BenchContext& context, int handle) noexcept {
 constexpr Reader<BenchContext> source(std::string_view name) { return {bind_source, read_source, {name}}; }
 
 constexpr LabelSet kCore("sensor", "core");
+// clang-format off
 constexpr MetricRow<BenchContext> kRows[] = {
-    {&catalog::utilization,
-     {},
-     source("busy"),
-     kPercent,
-     Tier::fast,
-     averaged(catalog::busy_seconds),
-     kRatio},
-    {&catalog::power,
-     {},
-     source("power_average"),
-     kMicro,
-     Tier::fast,
-     averaged(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min)},
+    {&catalog::utilization, {}, source("busy"), kPercent, Tier::fast, averaged(catalog::busy_seconds), kRatio},
+    {&catalog::energy_joules, {}, source("energy"), kMilli, Tier::fast},
+    {&catalog::power, {}, source("power_average"), kMicro, Tier::fast, averaged(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min)},
     {&catalog::power, {}, source("power_input"), kMicro, Tier::fast, instantaneous(catalog::energy_joules)},
     {&catalog::temperature, kCore, source("temp"), kMilli, Tier::normal, {}, {.zero_is_unknown = true}},
     {&catalog::pcie_replays, {}, source("replays"), 1, Tier::slow},
     {&catalog::memory_used, LabelSet("memory", "vram"), source("vram"), 1, Tier::fast, {}, kNeverWakes},
 };
+// clang-format on
 static_assert(valid_table(kRows));
 
-constexpr MetricRow<BenchContext> kTornApart[] = {kRows[1], kRows[0], kRows[2]};
+constexpr MetricRow<BenchContext> kTornApart[] = {kRows[2], kRows[0], kRows[3]};
 static_assert(!valid_table(kTornApart));
 
 /// The table on a bench, and what it has put into its slots, as text.
@@ -128,6 +120,28 @@ TEST_F(TableTest, TheFirstSourceThatIsThereWins) {
   attach();
   pass(Tier::fast, seconds(0));
   EXPECT_EQ(page(), (Page{{"gpu_power_watts", 7}, {"gpu_energy_joules_total", 0}}));
+}
+
+TEST_F(TableTest, ACounterGoesOnWhenADeviceComesBackWithAnotherSource) {
+  bench_.sources = {{"power_average", Sample::of(5e6)}, {"power_input", Sample::of(7e6)}};
+  attach();
+  pass(Tier::fast, seconds(0));
+  pass(Tier::fast, seconds(2));
+  bench_.sources.erase("power_average");
+  attach();
+  pass(Tier::fast, seconds(0));
+  EXPECT_EQ(page().at("gpu_energy_joules_total"), 10);
+}
+
+TEST_F(TableTest, AHardwareCounterKeepsTheIntegratedOneOut) {
+  bench_.sources = {{"energy", Sample::of(3000)}, {"power_average", Sample::of(5e6)}};
+  attach();
+  pass(Tier::fast, seconds(0));
+  pass(Tier::fast, seconds(2));
+  EXPECT_EQ(page(), (Page{{"gpu_energy_joules_total", 3},
+                          {"gpu_power_watts", 5},
+                          {"gpu_power_max_watts 1m", 5},
+                          {"gpu_power_min_watts 1m", 5}}));
 }
 
 TEST_F(TableTest, SaysWhereCountersComeFrom) {

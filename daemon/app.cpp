@@ -1,5 +1,7 @@
 #include "daemon/app.hpp"
 
+#include <malloc.h>
+
 #include <csignal>
 #include <thread>
 #include <utility>
@@ -51,6 +53,7 @@ int App::run() {
     return 1;
   }
   wait_for_first_pass();
+  malloc_trim(0);  // what reading flags and configuration took
   systemd::notify_ready(status_line());
   serve(*signals);
   systemd::notify_stopping();

@@ -1,3 +1,5 @@
+#include <malloc.h>
+
 #include <cstdio>
 #include <exception>
 #include <variant>
@@ -9,6 +11,7 @@
 
 int main(int argc, char** argv) {
   using namespace gpumeter;
+  mallopt(M_ARENA_MAX, 1);  // a dozen threads that hardly allocate; glibc would give each an arena of its own
   try {
     const auto schemas = schemas_of(builtin_collectors());
     const auto parsed = parse_options(argc, argv, schemas);

@@ -19,15 +19,10 @@ PagePtr PageCache::page(Format format, Encoding encoding) {
   if (before != nullptr && before->generation() == registry_.generation()) return before;
   MutexLock alone(slot.rendering());
   PagePtr page = slot.load();
-  if (page != before) return page;  // another scrape rendered it while this one waited
-  page = render(format, encoding);
+  if (page != before) return page;        // another scrape rendered it while this one waited
+  page = filtered(format, encoding, {});  // of gzip only the compressed bytes are kept
   slot.store(page);
   return page;
-}
-
-PagePtr PageCache::render(Format format, Encoding encoding) {
-  if (encoding == Encoding::gzip) return compressed(page(format, Encoding::identity));
-  return filtered(format, Encoding::identity, {});
 }
 
 PagePtr PageCache::filtered(Format format, Encoding encoding, const Filter& filter) const {

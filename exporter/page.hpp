@@ -60,8 +60,6 @@ class PageCache {
     PagePtr page_ GPUMETER_GUARDED_BY(mutex_);
   };
 
-  PagePtr render(Format format, Encoding encoding);
-
   const Registry& registry_;
   std::array<std::array<Slot, kEncodingCount>, kFormatCount> slots_;
 };

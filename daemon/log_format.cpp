@@ -26,6 +26,7 @@ std::string timestamp(Nanoseconds time) {
 
 void append_fields(std::string& line, std::span<const LogField> fields) {
   for (const LogField& field : fields) {
+    if (field.value.empty()) continue;
     line += ' ';
     line += field.name;
     line += '=';
@@ -64,6 +65,7 @@ std::string to_json(const LogRecord& record) {
   line.append(",\"level\":").append(json_string(to_string(record.level)));
   line.append(",\"msg\":").append(json_string(record.message));
   for (const LogField& field : record.fields) {
+    if (field.value.empty()) continue;
     line.append(",").append(json_string(field.name)).append(":").append(json_string(field.value));
   }
   return line + "}";
@@ -75,6 +77,7 @@ std::vector<std::string> to_journal(const LogRecord& record) {
   std::vector<std::string> entry = {std::move(message), std::string("PRIORITY=") + priority(record.level),
                                     "SYSLOG_IDENTIFIER=gpumeter"};
   for (const LogField& field : record.fields) {
+    if (field.value.empty()) continue;
     entry.push_back(journal_name(field.name) + "=" + escape_invisible(field.value));
   }
   return entry;

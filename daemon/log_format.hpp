@@ -13,7 +13,7 @@ namespace gpumeter {
 /// One thing that a log line says beside its message. Names are ours: lower case letters and '_'.
 struct LogField {
   std::string_view name;
-  std::string value;  ///< any bytes; the formats escape what would break a line
+  std::string value;  ///< any bytes, escaped by the formats; empty: not known, and the line has no such field
 };
 
 /// What is logged, before it has a format.

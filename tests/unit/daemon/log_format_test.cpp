@@ -40,6 +40,15 @@ TEST(LogFormat, Journal) {
                                 "GPU_VENDOR=amd", "ERROR=a \"b\"\\nc"}));
 }
 
+TEST(LogFormat, WhatIsNotKnownHasNoField) {
+  const std::vector<LogField> fields = {{"gpu", "0"}, {"why", ""}};
+  EXPECT_EQ(to_logfmt(record(fields)), "ts=2026-01-02T00:00:00.007Z level=warn msg=\"device lost\" gpu=0");
+  EXPECT_EQ(to_json(record(fields)),
+            R"({"ts":"2026-01-02T00:00:00.007Z","level":"warn","msg":"device lost","gpu":"0"})");
+  EXPECT_EQ(to_journal(record(fields)), (std::vector<std::string>{"MESSAGE=device lost gpu=0", "PRIORITY=4",
+                                                                  "SYSLOG_IDENTIFIER=gpumeter", "GPU=0"}));
+}
+
 TEST(LogFormat, JournalPriorities) {
   const auto priority = [](config::LogLevel level) {
     return to_journal({Nanoseconds(0), level, "m", {}})[1];

@@ -86,19 +86,15 @@ Result<Done> DeviceDirectory::save() const {
   return Done{};
 }
 
-KnownDevice& DeviceDirectory::admit(const std::string& collector, const DeviceInfo& info,
-                                    unsigned preferred) {
-  const auto known = devices_.find(info.uuid);
-  if (known != devices_.end()) {
-    known->second.collector = collector;
-    known->second.info = info;
-    return known->second;
-  }
-  unsigned index = preferred;
-  if (is_taken(index)) {
-    for (const auto& [uuid, device] : devices_) index = std::max(index, device.index + 1);
-  }
-  return devices_.emplace(info.uuid, KnownDevice{index, collector, info, {}}).first->second;
+KnownDevice& DeviceDirectory::admit(const std::string& collector, const DeviceInfo& info, unsigned preferred,
+                                    Nanoseconds now) {
+  const auto [found, is_new] = devices_.try_emplace(info.uuid);
+  KnownDevice& device = found->second;
+  if (is_new) device.index = free_index(info.uuid, preferred);
+  device.collector = collector;
+  device.info = info;
+  device.last_seen = now;
+  return device;
 }
 
 std::vector<std::string> DeviceDirectory::forget(Nanoseconds before) {
@@ -116,9 +112,15 @@ KnownDevice* DeviceDirectory::find(const std::string& uuid) {
   return device == devices_.end() ? nullptr : &device->second;
 }
 
-bool DeviceDirectory::is_taken(unsigned index) const {
-  return std::any_of(devices_.begin(), devices_.end(),
-                     [index](const auto& device) { return device.second.index == index; });
+unsigned DeviceDirectory::free_index(const std::string& uuid, unsigned preferred) const {
+  bool taken = false;
+  unsigned next = 0;
+  for (const auto& [other, device] : devices_) {
+    if (other == uuid) continue;
+    taken = taken || device.index == preferred;
+    next = std::max(next, device.index + 1);
+  }
+  return taken ? next : preferred;
 }
 
 }  // namespace gpumeter

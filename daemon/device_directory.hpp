@@ -32,8 +32,10 @@ class DeviceDirectory {
   /// Replaces the file in one step: it is the old one or the new one, also after a crash.
   Result<Done> save() const;
 
-  /// The device's entry: its old index, or `preferred` where that is free, else the next above all.
-  KnownDevice& admit(const std::string& collector, const DeviceInfo& info, unsigned preferred);
+  /// The entry of a device that was seen `now`: its old index, or `preferred` where that is free, else the
+  /// next above all.
+  KnownDevice& admit(const std::string& collector, const DeviceInfo& info, unsigned preferred,
+                     Nanoseconds now);
 
   /// Drops devices not seen since `before`. Returns their uuids.
   std::vector<std::string> forget(Nanoseconds before);
@@ -42,7 +44,7 @@ class DeviceDirectory {
   KnownDevice* find(const std::string& uuid);
 
  private:
-  bool is_taken(unsigned index) const;
+  unsigned free_index(const std::string& uuid, unsigned preferred) const;
   std::string path() const { return folder_ + "/devices.json"; }
 
   std::string folder_;

@@ -116,7 +116,7 @@ void Fleet::enroll(const Find& find, unsigned preferred) {
   if (member != nullptr && member->collector != find.collector) return;  // another collector reads it
   const KnownDevice* old = directory_.find(find.info.uuid);
   const bool changed = old == nullptr || !(old->info == find.info);
-  const KnownDevice& device = directory_.admit(find.collector, find.info, preferred);
+  const KnownDevice& device = directory_.admit(find.collector, find.info, preferred, clock_.realtime());
   directory_changed_ = directory_changed_ || changed;
   if (member == nullptr) return start_lane(host->second, device);
   const Lane::State state = member->lane->status().state;

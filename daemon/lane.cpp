@@ -160,7 +160,10 @@ void Lane::account(Tier tier, PassOutcome outcome, Nanoseconds took) {
   MutexLock lock(mutex_);
   status_.overdue_at.reset();
   status_.errors = session_->errors();
-  if (outcome == PassOutcome::gone) status_.state = State::lost;
+  if (outcome == PassOutcome::gone) {
+    status_.state = State::lost;
+    status_.first_pass_over = true;
+  }
   if (outcome != PassOutcome::complete && outcome != PassOutcome::asleep) return;
   status_.last_success = clock_.realtime();
   const auto place = static_cast<std::size_t>(tier);

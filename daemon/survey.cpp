@@ -42,7 +42,7 @@ Survey survey(const config::Config& config, const Clock& clock) {
   for (const Find& find : finds) {
     const unsigned preferred = preferred_index(bus, find.info, ordinal++);
     survey.devices.push_back(
-        {directory.admit(find.collector, find.info, preferred), owner.at(find.collector)});
+        {directory.admit(find.collector, find.info, preferred, clock.realtime()), owner.at(find.collector)});
   }
   std::sort(survey.devices.begin(), survey.devices.end(),
             [](const auto& a, const auto& b) { return a.known.index < b.known.index; });

@@ -10,6 +10,8 @@ namespace {
 
 using std::chrono::seconds;
 
+constexpr Nanoseconds kNow = seconds(1000);
+
 DeviceInfo device(const std::string& uuid) {
   DeviceInfo info;
   info.uuid = uuid;
@@ -32,21 +34,22 @@ TEST_F(DeviceDirectoryTest, ADeadDeviceDoesNotShiftTheOthersAfterARestart) {
   {
     DeviceDirectory before(folder_);
     ASSERT_TRUE(before.load());
-    EXPECT_EQ(before.admit("amd", device("a"), 0).index, 0u);
-    EXPECT_EQ(before.admit("amd", device("b"), 1).index, 1u);
+    EXPECT_EQ(before.admit("amd", device("a"), 0, kNow).index, 0u);
+    EXPECT_EQ(before.admit("amd", device("b"), 1, kNow).index, 1u);
     ASSERT_TRUE(before.save());
   }
   DeviceDirectory after(folder_);
   ASSERT_TRUE(after.load());
-  EXPECT_EQ(after.admit("amd", device("b"), 0).index, 1u);  // "a" is gone, "b" stands first on the bus now
-  EXPECT_EQ(after.admit("amd", device("c"), 1).index, 2u);  // and a new one gets a number nobody had
+  EXPECT_EQ(after.admit("amd", device("b"), 0, kNow).index,
+            1u);  // "a" is gone, "b" stands first on the bus now
+  EXPECT_EQ(after.admit("amd", device("c"), 1, kNow).index, 2u);  // and a new one gets a number nobody had
   EXPECT_EQ(after.devices().at("a").info.model, "Radeon");
 }
 
 TEST_F(DeviceDirectoryTest, ForgetsWhatWasNotSeenForLong) {
   DeviceDirectory directory(folder_);
-  directory.admit("amd", device("old"), 0).last_seen = seconds(100);
-  directory.admit("amd", device("new"), 1).last_seen = seconds(200);
+  directory.admit("amd", device("old"), 0, seconds(100));
+  directory.admit("amd", device("new"), 1, seconds(200));
   EXPECT_EQ(directory.forget(seconds(150)), std::vector<std::string>{"old"});
   EXPECT_EQ(directory.devices().size(), 1u);
 }

@@ -15,8 +15,6 @@ namespace {
 constexpr double kFull = 100;
 constexpr double kOvershoot = 2 * kFull;
 
-constexpr std::size_t kThrottleStatus = known_field(kThrottleField);
-
 /// Gives the handle back unless the card says that it lacks the value. Asking a sleeping card would wake it.
 Handle probed(AmdContext& context, Handle handle, Sample (*read)(AmdContext&, int) noexcept) {
   if (!handle || !context.awake()) return handle;
@@ -126,23 +124,5 @@ Handle bind_asleep(AmdContext& context, const ReadSource& source) {
 
 // Of the same reading that this pass goes by.
 Sample read_asleep(AmdContext& context, int) noexcept { return Sample::of(context.awake() ? 0 : 1); }
-
-Handle bind_blob(AmdContext& context, const ReadSource& source) {
-  if (!context.has_blob_field(source.argument)) return std::nullopt;
-  return static_cast<int>(source.argument);
-}
-
-Sample read_blob(AmdContext& context, int handle) noexcept {
-  return context.blob().value(static_cast<std::size_t>(handle));
-}
-
-Handle bind_throttle(AmdContext& context, const ReadSource& source) {
-  if (!context.has_blob_field(kThrottleStatus)) return std::nullopt;
-  return context.keep(source.argument);
-}
-
-Sample read_throttle(AmdContext& context, int handle) noexcept {
-  return context.blob().any_of(kThrottleStatus, context.mask(handle));
-}
 
 }  // namespace gpumeter::amd::readers

@@ -20,8 +20,9 @@ using enum Tier;
 constexpr Traits kCelsius{.min = -50, .max = 250};
 constexpr Traits kLimit{.min = 1, .max = 250, .zero_is_unknown = true};
 constexpr Traits kWatts{.min = 0, .max = 5000};
-constexpr Traits kVolts{.min = 0, .max = 20};    // 0: the rail is gated
-constexpr Traits kHertz{.min = 0, .max = 20e9};  // 0: the clock is gated
+constexpr Traits kBlobWatts{.min = 0, .max = 5000, .zero_is_unknown = true};  // 0: a second die, a guest
+constexpr Traits kVolts{.min = 0, .max = 20};                                 // 0: the rail is gated
+constexpr Traits kHertz{.min = 0, .max = 20e9};                               // 0: the clock is gated
 constexpr Traits kGeneration{.min = 1, .max = 6};
 constexpr Traits kLanes{.min = 1, .max = 32};
 constexpr Traits kMemory{.min = 0, .wakes = false};
@@ -54,12 +55,12 @@ constexpr Row kRows[] = {
 
     // Power. power1_average where the chip averages; APUs count their processor cores in.
     {&catalog::energy_joules, {}, blob_energy(), 1, fast, {}, kPositive},
-    {&catalog::power, {}, file("hwmon/power1_average"), kMicro, fast, kEnergy.with_extremes(catalog::power_max, catalog::power_min), kWatts},
-    {&catalog::power, {}, file("hwmon/power1_input"), kMicro, fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
-    {&catalog::power, {}, blob("gpu_metrics.average_socket_power"), 1, fast, kEnergy.with_extremes(catalog::power_max, catalog::power_min), kWatts},
-    {&catalog::power, {}, blob("gpu_metrics.curr_socket_power"), 1, fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
-    {&catalog::power_instant, {}, file("hwmon/power1_input"), kMicro, fast, {}, kWatts},
-    {&catalog::power_instant, {}, blob("gpu_metrics.curr_socket_power"), 1, fast, {}, kWatts},
+    {&catalog::power, {}, power("hwmon/power1_average"), kMicro, fast, kEnergy.with_extremes(catalog::power_max, catalog::power_min), kWatts},
+    {&catalog::power, {}, power("hwmon/power1_input"), kMicro, fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
+    {&catalog::power, {}, blob("gpu_metrics.average_socket_power"), 1, fast, kEnergy.with_extremes(catalog::power_max, catalog::power_min), kBlobWatts},
+    {&catalog::power, {}, blob("gpu_metrics.curr_socket_power"), 1, fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kBlobWatts},
+    {&catalog::power_instant, {}, power("hwmon/power1_input"), kMicro, fast, {}, kWatts},
+    {&catalog::power_instant, {}, blob("gpu_metrics.curr_socket_power"), 1, fast, {}, kBlobWatts},
     {&catalog::power_limit, {"limit", "enforced"}, file("hwmon/power1_cap"), kMicro, slow, {}, kWatts},
     {&catalog::power_limit, {"limit", "default"}, file("hwmon/power1_cap_default"), kMicro, slow, {}, kWatts},
     {&catalog::power_limit, {"limit", "min"}, file("hwmon/power1_cap_min"), kMicro, slow, {}, kWatts},

@@ -64,6 +64,13 @@ Handle bind_file(AmdContext& context, const ReadSource& source) {
   return probed(context, context.file(source.name), read_file);
 }
 
+Handle bind_power(AmdContext& context, const ReadSource& source) {
+  const Handle handle = bind_file(context, source);
+  if (!handle || context.chip() != Chip::mi200 || !context.awake()) return handle;
+  const Sample watts = read_file(context, *handle);
+  return watts.status == ReadStatus::ok && watts.value == 0 ? std::nullopt : handle;
+}
+
 Handle bind_constant(AmdContext& context, const ReadSource& source) {
   return probed(context, context.constant_file(source.name), read_file);
 }

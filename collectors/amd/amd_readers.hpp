@@ -16,6 +16,7 @@ namespace readers {
 
 Handle bind_file(AmdContext& context, const ReadSource& source);
 Sample read_file(AmdContext& context, int handle) noexcept;
+Handle bind_power(AmdContext& context, const ReadSource& source);
 Handle bind_constant(AmdContext& context, const ReadSource& source);
 Sample read_busy(AmdContext& context, int handle) noexcept;
 Handle bind_difference(AmdContext& context, const ReadSource& source);
@@ -35,7 +36,12 @@ constexpr AmdReader file(std::string_view name) noexcept {
   return {readers::bind_file, readers::read_file, {name}};
 }
 
-/// The same for what stays as it is while the driver is loaded: read once.
+/// A power, but not the 0 of MI200's second die: the first one measures both (kernel 6.12, aldebaran_ppt.c).
+constexpr AmdReader power(std::string_view name) noexcept {
+  return {readers::bind_power, readers::read_file, {name}};
+}
+
+/// The integer of a file that stays as it is while the driver is loaded: read once.
 constexpr AmdReader constant(std::string_view name) noexcept {
   return {readers::bind_constant, readers::read_file, {name}};
 }

@@ -16,10 +16,11 @@ namespace {
 /// A card of the given PCI device that has nothing but gpu_metrics.
 class BlobCard {
  public:
-  BlobCard(std::string_view device, const std::string& bytes)
+  BlobCard(std::string_view device, const std::string& bytes, Tree::Files files = {})
       : page_(std::make_unique<TableDevice<AmdContext>>(AmdContext(), amd_rows())) {
     const std::string uevent = "DRIVER=amdgpu\nPCI_CLASS=38000\nPCI_ID=1002:" + std::string(device) + "\n";
     tree_.write("0000:0c:00.0/uevent", uevent);
+    for (const auto& [name, content] : files) tree_.write("0000:0c:00.0/" + std::string(name), content);
     write(bytes);
     DeviceInfo info;
     info.source = tree_ / "0000:0c:00.0";
@@ -68,6 +69,14 @@ TEST(BlobReaders, AnAccumulatorOfZeroIsNone) {
   BlobCard card("740F", powered(FakeBlob(1, 3), "average_socket_power", 0).bytes());
   card.pass();
   EXPECT_EQ(card.text({"gpu_power"}), "gpu_energy_joules_total 300\n");  // integrated
+}
+
+TEST(BlobReaders, TheSecondDieOfAnMi250HasNoPowerOfItsOwn) {
+  const std::string none =
+      powered(FakeBlob(1, 3), "average_socket_power", 0).set("average_socket_power", 0).bytes();
+  const Tree::Files files = {{"hwmon/hwmon1/name", "amdgpu\n"}, {"hwmon/hwmon1/power1_average", "0\n"}};
+  EXPECT_EQ(BlobCard("740C", none, files).text(), "");
+  EXPECT_EQ(BlobCard("744C", none, files).text({"gpu_power_m", "gpu_energy"}), "gpu_power_watts 0\n");
 }
 
 TEST(BlobReaders, ApusTellRailsTemperaturesAndAverageClocks) {

@@ -159,6 +159,20 @@ TEST(GpuMetricsBlob, RefusesWhatIsTooShort) {
   EXPECT_EQ(blob.value(kEdge).status, ReadStatus::failed);
 }
 
+TEST(GpuMetricsBlob, ReadsNoMoreThanTheFileHasAndNoMoreThanThereIsRoomFor) {
+  const Tree tree = make_tree({{"gpu_metrics", FakeBlob(1, 8).set("temperature_hotspot", 71).bytes()}});
+  GpuMetricsBlob blob;
+  EXPECT_EQ(blob.read(sysfs::File(tree / "gpu_metrics")), ReadStatus::ok);
+  EXPECT_EQ(blob.value(blob_field("temperature_hotspot")).value, 71);
+  tree.write("gpu_metrics", FakeBlob(1, 8).bytes().substr(0, 3871));
+  EXPECT_EQ(blob.read(sysfs::File(tree / "gpu_metrics")), ReadStatus::failed);
+  std::string huge = FakeAttributes().bytes();
+  huge.resize(GpuMetricsBlob::kMaxSize + 1);
+  put_number(huge, 0, 2, huge.size());
+  tree.write("gpu_metrics", huge);
+  EXPECT_EQ(blob.read(sysfs::File(tree / "gpu_metrics")), ReadStatus::failed);
+}
+
 TEST(GpuMetricsBlob, LooksAtTheHeaderAtEachRead) {
   const Tree tree = make_tree({{"gpu_metrics", FakeBlob().set("temperature_edge", 56).bytes()}});
   const sysfs::File file(tree / "gpu_metrics");

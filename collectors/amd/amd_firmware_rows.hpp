@@ -33,6 +33,19 @@ inline constexpr Row kRows[] = {
     {&catalog::temperature, {"sensor", "hbm5"}, blob("gpu_metrics.temperature_hbm[5]"), 1, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "hbm6"}, blob("gpu_metrics.temperature_hbm[6]"), 1, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "hbm7"}, blob("gpu_metrics.temperature_hbm[7]"), 1, fast, {}, kCelsius},
+    // The dies of MI350: those for memory and links, those for compute.
+    {&catalog::temperature, {"sensor", "aid0"}, blob("gpu_metrics.temperature_aid[0]"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "aid1"}, blob("gpu_metrics.temperature_aid[1]"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "aid2"}, blob("gpu_metrics.temperature_aid[2]"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "aid3"}, blob("gpu_metrics.temperature_aid[3]"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "xcd0"}, blob("gpu_metrics.temperature_xcd[0]"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "xcd1"}, blob("gpu_metrics.temperature_xcd[1]"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "xcd2"}, blob("gpu_metrics.temperature_xcd[2]"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "xcd3"}, blob("gpu_metrics.temperature_xcd[3]"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "xcd4"}, blob("gpu_metrics.temperature_xcd[4]"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "xcd5"}, blob("gpu_metrics.temperature_xcd[5]"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "xcd6"}, blob("gpu_metrics.temperature_xcd[6]"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "xcd7"}, blob("gpu_metrics.temperature_xcd[7]"), 1, fast, {}, kCelsius},
 
     // APUs. Their cores are no part of the GPU and left out.
     {&catalog::power_rail, {"rail", "package"}, blob("gpu_metrics.average_apu_power"), 1, fast, averaged(catalog::rail_energy_joules), kWatts},

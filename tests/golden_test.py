@@ -13,7 +13,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "e2e"))
+sys.path.insert(0, str(HERE / "fixtures"))
 from harness import run  # noqa: E402
+import instinct_cards  # noqa: E402
 
 CARDS = HERE / "fixtures/amd"
 GOLDEN = HERE / "golden"
@@ -78,6 +80,11 @@ def page_of(card: Path) -> str:
 
 class GoldenTest(unittest.TestCase):
     maxDiff = None
+
+    def test_synthetic_cards_are_what_their_script_writes(self):
+        for file, text in instinct_cards.texts().items():
+            with self.subTest(card=file):
+                self.assertEqual((CARDS / file).read_text(), text)
 
     def test_pages(self):
         cards = sorted(CARDS.glob("*.card"))

@@ -16,10 +16,13 @@ Result<Done> AmdContext::open(const DeviceInfo& info) {
   files_.clear();
   texts_.clear();
   pairs_.clear();
-  masks_.clear();
+  flags_.clear();
+  residencies_.clear();
   runtime_status_ = sysfs::File(info.source + "/power/runtime_status");
   blob_file_ = sysfs::File(info.source + "/gpu_metrics");
   blob_is_fresh_ = false;
+  const std::optional<pci::Function> function = pci::read_function(info.source);
+  chip_ = function ? chip_of(function->device) : Chip::other;
   read_runtime_status();
   return Done{};
 }
@@ -60,9 +63,10 @@ std::optional<int> AmdContext::text_file(std::string_view name) {
   return static_cast<int>(texts_.size()) - 1;
 }
 
-bool AmdContext::has_blob_field(std::size_t field) noexcept {
-  if (blob_file_.status() == ReadStatus::gone) return false;
-  return !awake_ || blob().has(field);
+bool AmdContext::has_blob_field(std::size_t field, std::size_t element) noexcept {
+  if (blob_file_.status() == ReadStatus::gone || is_never_filled(chip_, fields::kAll[field].name))
+    return false;
+  return !awake_ || blob().has(field, element);
 }
 
 int AmdContext::keep(Pair files) {
@@ -70,9 +74,14 @@ int AmdContext::keep(Pair files) {
   return static_cast<int>(pairs_.size()) - 1;
 }
 
-int AmdContext::keep(std::uint64_t mask) {
-  masks_.push_back(mask);
-  return static_cast<int>(masks_.size()) - 1;
+int AmdContext::keep(Flags flags) {
+  flags_.push_back(flags);
+  return static_cast<int>(flags_.size()) - 1;
+}
+
+int AmdContext::keep(const ThrottleResidency& residency) {
+  residencies_.push_back(residency);
+  return static_cast<int>(residencies_.size()) - 1;
 }
 
 sysfs::Bytes AmdContext::text(int text_file, std::span<char> buffer) const noexcept {

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "collectors/amd/amd_paths.hpp"
+#include "collectors/amd/chip.hpp"
 #include "collectors/amd/gpu_metrics_blob.hpp"
+#include "collectors/amd/throttle_residency.hpp"
 #include "collectors/api/collector.hpp"
 #include "collectors/support/file_cache.hpp"
 #include "collectors/support/metric_table.hpp"
@@ -35,22 +37,30 @@ class AmdContext {
   std::optional<int> constant_file(std::string_view name);  ///< read once, see FileCache
   std::optional<int> text_file(std::string_view name);
 
-  /// True unless the card has no gpu_metrics, or a version that is known to lack the field. Of a card that
-  /// sleeps only the former can be told.
-  bool has_blob_field(std::size_t field) noexcept;
+  Chip chip() const noexcept { return chip_; }
+
+  /// True unless the card has no gpu_metrics, or a version that is known to lack the field (or that element
+  /// of it, or its unit). Of a card that sleeps only the former can be told.
+  bool has_blob_field(std::size_t field, std::size_t element = 0) noexcept;
 
   struct Pair {
     int left, right;
   };
   int keep(Pair files);
-  int keep(std::uint64_t mask);
+  struct Flags {
+    std::size_t field;
+    std::uint64_t mask;
+  };
+  int keep(Flags flags);
+  int keep(const ThrottleResidency& residency);
 
   // For readers, each pass.
 
   Sample integer(int file) noexcept { return files_.read(file); }
   sysfs::Bytes text(int text_file, std::span<char> buffer) const noexcept;
   Pair pair(int handle) const noexcept { return pairs_[static_cast<std::size_t>(handle)]; }
-  std::uint64_t mask(int handle) const noexcept { return masks_[static_cast<std::size_t>(handle)]; }
+  Flags flags(int handle) const noexcept { return flags_[static_cast<std::size_t>(handle)]; }
+  ThrottleResidency& residency(int handle) noexcept { return residencies_[static_cast<std::size_t>(handle)]; }
   /// gpu_metrics, read at the first call of a pass.
   const GpuMetricsBlob& blob() noexcept;
 
@@ -61,10 +71,12 @@ class AmdContext {
   FileCache files_;
   std::vector<sysfs::File> texts_;
   std::vector<Pair> pairs_;
-  std::vector<std::uint64_t> masks_;
+  std::vector<Flags> flags_;
+  std::vector<ThrottleResidency> residencies_;
   sysfs::File runtime_status_;
   sysfs::File blob_file_;
   GpuMetricsBlob blob_;
+  Chip chip_ = Chip::other;
   bool blob_is_fresh_ = false;
   bool awake_ = true;
 };

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <iterator>
 
+#include "collectors/amd/amd_blob_readers.hpp"
+#include "collectors/amd/amd_firmware_rows.hpp"
 #include "collectors/amd/amd_readers.hpp"
 #include "collectors/amd/throttle.hpp"
 #include "collectors/api/catalog.hpp"
@@ -18,10 +20,9 @@ using enum Tier;
 constexpr Traits kCelsius{.min = -50, .max = 250};
 constexpr Traits kLimit{.min = 1, .max = 250, .zero_is_unknown = true};
 constexpr Traits kWatts{.min = 0, .max = 5000};
-constexpr Traits kVolts{.min = 0, .max = 20};    // 0: the rail is gated
-constexpr Traits kHertz{.min = 0, .max = 20e9};  // 0: the clock is gated
-// gpu_metrics says 0 of a clock both where it is gated and where the chip does not tell.
-constexpr Traits kBlobHertz{.min = 0, .max = 20e9, .zero_is_unknown = true};
+constexpr Traits kBlobWatts{.min = 0, .max = 5000, .zero_is_unknown = true};  // 0: a second die, a guest
+constexpr Traits kVolts{.min = 0, .max = 20};                                 // 0: the rail is gated
+constexpr Traits kHertz{.min = 0, .max = 20e9};                               // 0: the clock is gated
 constexpr Traits kGeneration{.min = 1, .max = 6};
 constexpr Traits kLanes{.min = 1, .max = 32};
 constexpr Traits kMemory{.min = 0, .wakes = false};
@@ -53,30 +54,33 @@ constexpr Row kRows[] = {
     {&catalog::visible_memory_used, {}, file("mem_info_vis_vram_used"), 1, normal, {}, kMemory},
 
     // Power. power1_average where the chip averages; APUs count their processor cores in.
-    {&catalog::power, {}, file("hwmon/power1_average"), kMicro, fast, kEnergy.with_extremes(catalog::power_max, catalog::power_min), kWatts},
-    {&catalog::power, {}, file("hwmon/power1_input"), kMicro, fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
-    {&catalog::power, {}, blob("gpu_metrics.average_socket_power"), 1, fast, kEnergy.with_extremes(catalog::power_max, catalog::power_min), kWatts},
-    {&catalog::power_instant, {}, file("hwmon/power1_input"), kMicro, fast, {}, kWatts},
+    {&catalog::energy_joules, {}, blob_energy(), 1, fast, {}, kPositive},
+    {&catalog::power, {}, power("hwmon/power1_average"), kMicro, fast, kEnergy.with_extremes(catalog::power_max, catalog::power_min), kWatts},
+    {&catalog::power, {}, power("hwmon/power1_input"), kMicro, fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
+    {&catalog::power, {}, blob("gpu_metrics.average_socket_power"), 1, fast, kEnergy.with_extremes(catalog::power_max, catalog::power_min), kBlobWatts},
+    {&catalog::power, {}, blob("gpu_metrics.curr_socket_power"), 1, fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kBlobWatts},
+    {&catalog::power_instant, {}, power("hwmon/power1_input"), kMicro, fast, {}, kWatts},
+    {&catalog::power_instant, {}, blob("gpu_metrics.curr_socket_power"), 1, fast, {}, kBlobWatts},
     {&catalog::power_limit, {"limit", "enforced"}, file("hwmon/power1_cap"), kMicro, slow, {}, kWatts},
     {&catalog::power_limit, {"limit", "default"}, file("hwmon/power1_cap_default"), kMicro, slow, {}, kWatts},
     {&catalog::power_limit, {"limit", "min"}, file("hwmon/power1_cap_min"), kMicro, slow, {}, kWatts},
     {&catalog::power_limit, {"limit", "max"}, file("hwmon/power1_cap_max"), kMicro, slow, {}, kWatts},
     {&catalog::voltage, {"rail", "gfx"}, file("hwmon/in{vddgfx}_input"), kMilli, fast, {}, kVolts},
     {&catalog::voltage, {"rail", "gfx"}, blob("gpu_metrics.voltage_gfx"), 1, fast, {}, kVolts},
+    {&catalog::voltage, {"rail", "gfx"}, blob("gpu_metrics.average_gfx_voltage"), 1, fast, {}, kVolts},
     {&catalog::voltage, {"rail", "soc"}, file("hwmon/in{vddnb}_input"), kMilli, fast, {}, kVolts},  // amdgpu's word for VDDSOC of APUs
     {&catalog::voltage, {"rail", "soc"}, blob("gpu_metrics.voltage_soc"), 1, fast, {}, kVolts},
+    {&catalog::voltage, {"rail", "soc"}, blob("gpu_metrics.average_soc_voltage"), 1, fast, {}, kVolts},
     {&catalog::voltage, {"rail", "memory"}, blob("gpu_metrics.voltage_mem"), 1, fast, {}, kVolts},
 
     // Temperatures, by label: which sensors there are differs by chip.
     {&catalog::temperature, {"sensor", "core"}, file("hwmon/temp{edge}_input"), kMilli, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "core"}, blob("gpu_metrics.temperature_edge"), 1, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "core"}, blob("gpu_metrics.temperature_gfx"), 1, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "hotspot"}, file("hwmon/temp{junction}_input"), kMilli, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "hotspot"}, blob("gpu_metrics.temperature_hotspot"), 1, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "memory"}, file("hwmon/temp{mem}_input"), kMilli, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "memory"}, blob("gpu_metrics.temperature_mem"), 1, fast, {}, kCelsius},
-    {&catalog::temperature, {"sensor", "vrgfx"}, blob("gpu_metrics.temperature_vrgfx"), 1, fast, {}, kCelsius},
-    {&catalog::temperature, {"sensor", "vrsoc"}, blob("gpu_metrics.temperature_vrsoc"), 1, fast, {}, kCelsius},
-    {&catalog::temperature, {"sensor", "vrmem"}, blob("gpu_metrics.temperature_vrmem"), 1, fast, {}, kCelsius},
     {&catalog::temperature_limit, {"sensor", "core", "limit", "critical"}, constant("hwmon/temp{edge}_crit"), kMilli, slow, {}, kLimit},
     {&catalog::temperature_limit, {"sensor", "core", "limit", "emergency"}, constant("hwmon/temp{edge}_emergency"), kMilli, slow, {}, kLimit},
     {&catalog::temperature_limit, {"sensor", "hotspot", "limit", "critical"}, constant("hwmon/temp{junction}_crit"), kMilli, slow, {}, kLimit},
@@ -91,17 +95,16 @@ constexpr Row kRows[] = {
     {&catalog::fan_rpm, {"fan", "0"}, blob("gpu_metrics.current_fan_speed"), 1, normal, {}, kPositive},
 
     {&catalog::clock, {"clock", "graphics"}, file("hwmon/freq{sclk}_input"), 1, fast, {}, kHertz},
-    {&catalog::clock, {"clock", "graphics"}, blob("gpu_metrics.current_gfxclk"), 1, fast, {}, kHertz},
+    {&catalog::clock, {"clock", "graphics"}, blob_either("gpu_metrics.current_gfxclk | gpu_metrics.average_gfxclk_frequency"), 1, fast, {}, kHertz},
     {&catalog::clock, {"clock", "memory"}, file("hwmon/freq{mclk}_input"), 1, fast, {}, kHertz},
-    {&catalog::clock, {"clock", "memory"}, blob("gpu_metrics.current_uclk"), 1, fast, {}, kHertz},
-    {&catalog::clock, {"clock", "soc"}, blob("gpu_metrics.current_socclk"), 1, fast, {}, kBlobHertz},
-    {&catalog::clock, {"clock", "video"}, blob("gpu_metrics.current_vclk0"), 1, fast, {}, kBlobHertz},
+    {&catalog::clock, {"clock", "memory"}, blob_either("gpu_metrics.current_uclk | gpu_metrics.average_uclk_frequency"), 1, fast, {}, kHertz},
 
     {&catalog::pcie_link_generation, {}, generation("upstream/current_link_speed"), 1, slow, {}, kGeneration},
     {&catalog::pcie_link_lanes, {}, file("upstream/current_link_width"), 1, slow, {}, kLanes},
     {&catalog::pcie_link_max_generation, {}, generation("upstream/max_link_speed"), 1, slow, {}, kGeneration},
     {&catalog::pcie_link_max_lanes, {}, file("upstream/max_link_width"), 1, slow, {}, kLanes},
     {&catalog::pcie_replays, {}, file("pcie_replay_count"), 1, slow, {}, kPositive},
+    {&catalog::pcie_replays, {}, blob_counter("gpu_metrics.pcie_replay_count_acc"), 1, slow, {}, kPositive},
 };
 // clang-format on
 
@@ -123,14 +126,16 @@ constexpr Row reason_row(const ThrottleReason& reason) {
           state(catalog::throttle_reason_seconds)};
 }
 
-/// The rows above and one for each cause and each reason of throttle.hpp.
+/// The rows above, those of the firmware alone, and one for each cause and each reason of throttle.hpp.
 struct Table {
-  Row rows[std::size(kRows) + std::size(kThrottleCauses) + std::size(kThrottleReasons)];
+  Row rows[std::size(kRows) + std::size(firmware::kRows) + std::size(kThrottleCauses) +
+           std::size(kThrottleReasons)];
 };
 
 consteval Table whole_table() {
   Table table{};
   Row* end = std::copy(std::begin(kRows), std::end(kRows), std::begin(table.rows));
+  end = std::copy(std::begin(firmware::kRows), std::end(firmware::kRows), end);
   end = std::transform(std::begin(kThrottleCauses), std::end(kThrottleCauses), end, cause_row);
   std::transform(std::begin(kThrottleReasons), std::end(kThrottleReasons), end, reason_row);
   return table;

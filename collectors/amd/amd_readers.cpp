@@ -15,8 +15,6 @@ namespace {
 constexpr double kFull = 100;
 constexpr double kOvershoot = 2 * kFull;
 
-constexpr std::size_t kThrottleStatus = known_field(kThrottleField);
-
 /// Gives the handle back unless the card says that it lacks the value. Asking a sleeping card would wake it.
 Handle probed(AmdContext& context, Handle handle, Sample (*read)(AmdContext&, int) noexcept) {
   if (!handle || !context.awake()) return handle;
@@ -64,6 +62,13 @@ Sample combined(AmdContext& context, int handle, Combine combine) noexcept {
 
 Handle bind_file(AmdContext& context, const ReadSource& source) {
   return probed(context, context.file(source.name), read_file);
+}
+
+Handle bind_power(AmdContext& context, const ReadSource& source) {
+  const Handle handle = bind_file(context, source);
+  if (!handle || context.chip() != Chip::mi200 || !context.awake()) return handle;
+  const Sample watts = read_file(context, *handle);
+  return watts.status == ReadStatus::ok && watts.value == 0 ? std::nullopt : handle;
 }
 
 Handle bind_constant(AmdContext& context, const ReadSource& source) {
@@ -126,23 +131,5 @@ Handle bind_asleep(AmdContext& context, const ReadSource& source) {
 
 // Of the same reading that this pass goes by.
 Sample read_asleep(AmdContext& context, int) noexcept { return Sample::of(context.awake() ? 0 : 1); }
-
-Handle bind_blob(AmdContext& context, const ReadSource& source) {
-  if (!context.has_blob_field(source.argument)) return std::nullopt;
-  return static_cast<int>(source.argument);
-}
-
-Sample read_blob(AmdContext& context, int handle) noexcept {
-  return context.blob().value(static_cast<std::size_t>(handle));
-}
-
-Handle bind_throttle(AmdContext& context, const ReadSource& source) {
-  if (!context.has_blob_field(kThrottleStatus)) return std::nullopt;
-  return context.keep(source.argument);
-}
-
-Sample read_throttle(AmdContext& context, int handle) noexcept {
-  return context.blob().any_of(kThrottleStatus, context.mask(handle));
-}
 
 }  // namespace gpumeter::amd::readers

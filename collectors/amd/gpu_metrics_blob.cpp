@@ -4,6 +4,9 @@
 #include <cstring>
 #include <limits>
 
+#include "collectors/amd/gpu_metrics_attributes.hpp"
+#include "collectors/amd/gpu_metrics_units.hpp"
+
 namespace gpumeter::amd {
 namespace {
 
@@ -31,41 +34,36 @@ std::uint64_t load(const char* bytes, std::size_t width) noexcept {
   }
 }
 
-// By division where the factor is below 1: 1e-3 has no exact double, 1e3 has.
-double to_base(double value, BlobUnit unit) noexcept {
-  switch (unit) {
-    case BlobUnit::percent:
-      return value / 1e2;
-    case BlobUnit::megahertz:
-      return value * 1e6;
-    case BlobUnit::millivolts:
-      return value / 1e3;
-    case BlobUnit::nanoseconds:
-      return value / 1e9;
-    case BlobUnit::ticks_of_10_nanoseconds:
-      return value / 1e8;
-    case BlobUnit::decigigatransfers:
-      return value * 1e8;
-    case BlobUnit::none:
-    case BlobUnit::celsius:
-    case BlobUnit::watts:
-    case BlobUnit::rpm:
-      return value;
-  }
-  return value;
+double number(std::uint64_t bits, const BlobPlace& place) noexcept {
+  if (!place.is_signed) return static_cast<double>(bits);
+  const int unused = 64 - 8 * place.width;
+  return static_cast<double>(static_cast<std::int64_t>(bits << unused) >> unused);
 }
 
-bool zero_is_absent(BlobUnit unit) noexcept {
-  return unit == BlobUnit::celsius || unit == BlobUnit::millivolts;
+Sample sample(std::uint64_t bits, const BlobPlace& place) noexcept {
+  const bool absent = bits == kAbsent || (bits == 0 && zero_is_absent(place.unit));
+  if (absent || place.unit == BlobUnit::uncertain) return Sample::miss(ReadStatus::unsupported);
+  return Sample::of(to_base(number(bits, place), place.unit));
 }
 
 }  // namespace
 
+// A kernel gives a page less one byte at a time.
 ReadStatus GpuMetricsBlob::read(const sysfs::File& file) noexcept {
-  const sysfs::Bytes got = file.read(bytes_);
-  if (got.status == ReadStatus::ok) return accept(got.size);
-  layout_ = nullptr;
-  return status_ = got.status;
+  std::size_t size = 0;
+  std::size_t wanted = kHeaderSize;
+  while (size < wanted) {
+    const sysfs::Bytes got = file.read(std::span(bytes_).subspan(size), size);
+    if (got.status != ReadStatus::ok) {
+      layout_ = nullptr;
+      own_places_ = {};
+      return status_ = got.status;
+    }
+    if (got.size == 0) break;
+    size += got.size;
+    if (size >= kHeaderSize) wanted = std::min<std::size_t>(load(bytes_.data(), 2), kMaxSize);
+  }
+  return accept(size);
 }
 
 ReadStatus GpuMetricsBlob::parse(std::span<const char> bytes) noexcept {
@@ -76,46 +74,102 @@ ReadStatus GpuMetricsBlob::parse(std::span<const char> bytes) noexcept {
 
 ReadStatus GpuMetricsBlob::accept(std::size_t size) noexcept {
   layout_ = nullptr;
+  own_places_ = {};
   if (size == 0) return status_ = ReadStatus::unsupported;
   if (size < kHeaderSize) return status_ = ReadStatus::failed;
   const std::uint64_t structure_size = load(bytes_.data(), 2);
   if (structure_size < kHeaderSize || structure_size > size) return status_ = ReadStatus::failed;
+  return status_ = choose_places(structure_size);
+}
+
+ReadStatus GpuMetricsBlob::choose_places(std::size_t structure_size) noexcept {
   const auto format = static_cast<std::uint8_t>(bytes_[2]);
   const auto content = static_cast<std::uint8_t>(bytes_[3]);
+  if (format == kAttributesFormat && content == kAttributesContent) {
+    if (find_attributes(std::span(bytes_).first(structure_size), own_places_)) return ReadStatus::ok;
+    own_places_ = {};
+    return ReadStatus::failed;
+  }
   for (const BlobLayout& layout : blob_layouts()) {
     if (layout.format != format || layout.content != content) continue;
-    if (structure_size < layout.size) return status_ = ReadStatus::failed;
+    if (structure_size < layout.size) return ReadStatus::failed;
     layout_ = &layout;
-    return status_ = ReadStatus::ok;
+    return ReadStatus::ok;
   }
-  return status_ = ReadStatus::unsupported;
+  return ReadStatus::unsupported;
 }
 
-bool GpuMetricsBlob::has(std::size_t field) const noexcept {
-  return layout_ != nullptr && layout_->places[field].width != 0;
+bool GpuMetricsBlob::has(std::size_t field, std::size_t element) const noexcept {
+  return holds(field, element) && places()[field].unit != BlobUnit::uncertain;
 }
 
-std::uint64_t GpuMetricsBlob::raw(const BlobPlace& place, std::size_t element) const noexcept {
-  if (element >= place.count) return kAbsent;
-  const std::uint64_t value = load(&bytes_[place.offset + element * place.width], place.width);
+std::uint64_t GpuMetricsBlob::bits_of(const BlobPlace& place, std::size_t element,
+                                      std::size_t instance) const noexcept {
+  if (place.width == 0 || element >= place.count || instance >= place.instances) return kAbsent;
+  const std::size_t offset = place.offset + instance * place.stride + element * place.width;
+  const std::uint64_t value = load(&bytes_[offset], place.width);
   const std::uint64_t all_ones = kAbsent >> (64 - 8 * place.width);
   return value == all_ones ? kAbsent : value;
 }
 
-Sample GpuMetricsBlob::value(std::size_t field, std::size_t element) const noexcept {
-  if (layout_ == nullptr) return Sample::miss(status_);
-  const BlobPlace& place = layout_->places[field];
-  const std::uint64_t value = raw(place, element);
-  if (value == kAbsent || (value == 0 && zero_is_absent(place.unit))) {
-    return Sample::miss(ReadStatus::unsupported);
+Sample GpuMetricsBlob::value(std::size_t field, std::size_t element, std::size_t instance) const noexcept {
+  if (status_ != ReadStatus::ok) return Sample::miss(status_);
+  const BlobPlace& place = places()[field];
+  return sample(bits_of(place, element, instance), place);
+}
+
+Sample GpuMetricsBlob::value(std::size_t field) const noexcept {
+  if (status_ != ReadStatus::ok) return Sample::miss(status_);
+  for (std::size_t i = 0; i < places()[field].count; ++i) {
+    const Sample element = value(field, i);
+    if (element.status == ReadStatus::ok) return element;
   }
-  return Sample::of(to_base(static_cast<double>(value), place.unit));
+  return Sample::miss(ReadStatus::unsupported);
+}
+
+Sample GpuMetricsBlob::sum(std::size_t field) const noexcept {
+  Sample total = Sample::miss(status_ == ReadStatus::ok ? ReadStatus::unsupported : status_);
+  for (std::size_t i = 0; i < places()[field].count; ++i) {
+    const Sample element = value(field, i);
+    if (element.status != ReadStatus::ok) continue;
+    total = Sample::of(total.status == ReadStatus::ok ? total.value + element.value : element.value);
+  }
+  return total;
+}
+
+Sample GpuMetricsBlob::highest(std::size_t field) const noexcept {
+  Sample highest = Sample::miss(status_ == ReadStatus::ok ? ReadStatus::unsupported : status_);
+  const BlobPlace& place = places()[field];
+  for (std::size_t i = 0; i < std::size_t{place.count} * place.instances; ++i) {
+    const Sample element = value(field, i % place.count, i / place.count);
+    if (element.status != ReadStatus::ok) continue;
+    if (highest.status != ReadStatus::ok || element.value > highest.value) highest = element;
+  }
+  return highest;
+}
+
+Sample GpuMetricsBlob::count_of(std::size_t field, std::uint64_t mask) const noexcept {
+  if (status_ != ReadStatus::ok) return Sample::miss(status_);
+  bool told = false;
+  int count = 0;
+  for (std::size_t i = 0; i < places()[field].count; ++i) {
+    const std::optional<std::uint64_t> state = raw(field, i);
+    told = told || state.has_value();
+    if (state && *state < 64 && (mask >> *state & 1) != 0) ++count;
+  }
+  return told ? Sample::of(count) : Sample::miss(ReadStatus::unsupported);
 }
 
 Sample GpuMetricsBlob::any_of(std::size_t field, std::uint64_t mask) const noexcept {
-  if (layout_ == nullptr) return Sample::miss(status_);
-  const std::uint64_t bits = raw(layout_->places[field], 0);
-  return bits == kAbsent ? Sample::miss(ReadStatus::unsupported) : Sample::of((bits & mask) != 0 ? 1 : 0);
+  if (status_ != ReadStatus::ok) return Sample::miss(status_);
+  const std::optional<std::uint64_t> flags = raw(field);
+  return flags ? Sample::of((*flags & mask) != 0 ? 1 : 0) : Sample::miss(ReadStatus::unsupported);
+}
+
+std::optional<std::uint64_t> GpuMetricsBlob::raw(std::size_t field, std::size_t element) const noexcept {
+  if (status_ != ReadStatus::ok) return std::nullopt;
+  const std::uint64_t value = bits_of(places()[field], element, 0);
+  return value == kAbsent ? std::nullopt : std::optional(value);
 }
 
 }  // namespace gpumeter::amd

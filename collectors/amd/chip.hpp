@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+/// Chips of which gpu_metrics cannot be understood without knowing which one it is.
+namespace gpumeter::amd {
+
+enum class Chip : std::uint8_t { other, mi200, navi2x, van_gogh };
+
+/// By PCI device, as amdgpu's own table has them (kernel 6.12, drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c).
+constexpr Chip chip_of(std::uint16_t device) noexcept {
+  switch (device) {
+    case 0x7408:
+    case 0x740c:
+    case 0x740f:
+    case 0x7410:
+      return Chip::mi200;
+    case 0x163f:
+      return Chip::van_gogh;
+    default:
+      break;
+  }
+  const bool navi_21_to_23 = device >= 0x73a0 && device <= 0x73ff;
+  const bool navi_24 = device >= 0x7420 && device <= 0x743f;
+  return navi_21_to_23 || navi_24 ? Chip::navi2x : Chip::other;
+}
+
+/// A bit of `throttle_status`, whose order is the chip's own, and the chip-independent one that means the
+/// same (throttle.hpp).
+struct ChipThrottleBit {
+  std::uint8_t chip;
+  std::uint8_t independent;
+};
+
+/// Kernel 6.12: sienna_cichlid_ppt.c, aldebaran_ppt.c, vangogh_ppt.c, each in its *_throttler_map.
+inline constexpr ChipThrottleBit kNavi2xBits[] = {{1, 35}, {2, 36}, {3, 34}, {4, 38},  {5, 40},  {6, 41},
+                                                  {7, 39}, {8, 42}, {9, 43}, {11, 16}, {12, 17}, {13, 0},
+                                                  {14, 1}, {15, 2}, {16, 3}, {17, 57}, {18, 56}, {19, 23}};
+inline constexpr ChipThrottleBit kMi200Bits[] = {{0, 0},  {1, 1},  {2, 16},  {3, 17}, {4, 18},
+                                                 {6, 32}, {7, 34}, {11, 38}, {12, 39}};
+inline constexpr ChipThrottleBit kVanGoghBits[] = {{0, 4},  {1, 5},  {2, 6},  {3, 7},  {4, 33}, {5, 32},
+                                                   {6, 37}, {7, 19}, {8, 17}, {9, 16}, {10, 20}};
+
+constexpr std::span<const ChipThrottleBit> throttle_bits(Chip chip) noexcept {
+  switch (chip) {
+    case Chip::navi2x:
+      return kNavi2xBits;
+    case Chip::mi200:
+      return kMi200Bits;
+    case Chip::van_gogh:
+      return kVanGoghBits;
+    case Chip::other:
+      return {};
+  }
+  return {};
+}
+
+/// The bits of the chip's `throttle_status` for chip-independent ones; 0 where it cannot say.
+constexpr std::uint64_t chip_throttle_mask(Chip chip, std::uint64_t independent) noexcept {
+  std::uint64_t mask = 0;
+  for (const ChipThrottleBit& bit : throttle_bits(chip)) {
+    if ((independent >> bit.independent & 1) != 0) mask |= std::uint64_t{1} << bit.chip;
+  }
+  return mask;
+}
+
+/// Fields that the driver of a chip fills with a constant 0 (aldebaran_ppt.c).
+constexpr bool is_never_filled(Chip chip, std::string_view field) noexcept {
+  return chip == Chip::mi200 && field == "average_mm_activity";
+}
+
+/// MI200's accumulator has the unit that all have from 1.4 on, 2^-16 J (smu13_driver_if_aldebaran.h). Navi2x
+/// counts what looks like mJ in 32 bits, MI100 was seen stuck (ROCm/amdsmi issue 38), others have 0.
+constexpr bool energy_unit_is_known(Chip chip) noexcept { return chip == Chip::mi200; }
+
+}  // namespace gpumeter::amd

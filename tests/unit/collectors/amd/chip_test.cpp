@@ -1,0 +1,43 @@
+#include "collectors/amd/chip.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "collectors/amd/throttle.hpp"
+
+namespace gpumeter::amd {
+namespace {
+
+TEST(Chip, IsToldByItsDevice) {
+  EXPECT_EQ(chip_of(0x740f), Chip::mi200);
+  EXPECT_EQ(chip_of(0x73bf), Chip::navi2x);
+  EXPECT_EQ(chip_of(0x743f), Chip::navi2x);
+  EXPECT_EQ(chip_of(0x163f), Chip::van_gogh);
+  EXPECT_EQ(chip_of(0x731f), Chip::other);  // Navi 10
+  EXPECT_EQ(chip_of(0x74a1), Chip::other);  // MI300X
+}
+
+TEST(Chip, BitsAreAskedInItsOwnOrder) {
+  EXPECT_EQ(chip_throttle_mask(Chip::van_gogh, 0x60), 0x6U);  // FPPT and SPPT, as a capture has both words
+  EXPECT_EQ(chip_throttle_mask(Chip::navi2x, std::uint64_t{1} << 36), 0x4U);
+  EXPECT_EQ(chip_throttle_mask(Chip::mi200, mask_of_cause("power")), 0x3U);
+  EXPECT_EQ(chip_throttle_mask(Chip::mi200, mask_of_cause("reliability")), 0U);
+  EXPECT_EQ(chip_throttle_mask(Chip::other, ~std::uint64_t{0}), 0U);
+}
+
+TEST(Chip, EveryBitHasOneMeaningWithAName) {
+  std::uint64_t named = 0;
+  for (const std::string_view cause : kThrottleCauses) named |= mask_of_cause(cause);
+  for (const Chip chip : {Chip::mi200, Chip::navi2x, Chip::van_gogh}) {
+    std::set<int> own, independent;
+    for (const ChipThrottleBit& bit : throttle_bits(chip)) {
+      EXPECT_TRUE(own.insert(bit.chip).second) << int{bit.chip};
+      EXPECT_TRUE(independent.insert(bit.independent).second) << int{bit.independent};
+      EXPECT_NE(named >> bit.independent & 1, 0U) << int{bit.independent};
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpumeter::amd

@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Rendering, and the sampling cycle of AMD cards: medians of the Google Benchmark programs, beside their bars.
+
+usage: micro_bench.py BUILD_FOLDER        (built with GPUMETER_BENCH=ON)
+"""
+import json
+import subprocess
+import sys
+
+from bench import FULL, table
+
+REPETITIONS = 31 if FULL else 9
+BARS = {"render/text/800": "<= 60 us", "render/openmetrics/800": "<= 60 us",
+        "render/text/35000": "<= 5000 us", "render/openmetrics/35000": "<= 5000 us"}
+
+
+def medians(program: str) -> dict[str, float]:
+    """Microseconds of wall time by name of the benchmark."""
+    output = subprocess.run([program, f"--benchmark_repetitions={REPETITIONS}", "--benchmark_report_aggregates_only=true",
+                             "--benchmark_min_time=0.1", "--benchmark_enable_random_interleaving=true",
+                             "--benchmark_format=json"],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
+    scale = {"ns": 1e-3, "us": 1, "ms": 1e3}
+    return {run["run_name"]: run["real_time"] * scale[run["time_unit"]]
+            for run in json.loads(output)["benchmarks"] if run["aggregate_name"] == "median"}
+
+
+def main() -> None:
+    build = sys.argv[1]
+    rendering = medians(f"{build}/tests/bench/bench_exporter")
+    table("rendering, series in the name", [(name, f"{time:.4g} us", BARS.get(name, "")) for name, time in rendering.items()])
+    cycle = medians(f"{build}/tests/bench/bench_amd")
+    rows = []
+    for tier in ("fast", "normal"):
+        ours, bare = cycle[f"BM_cycle/{tier}"], cycle[f"bare_{tier}"]
+        rows.append((f"{tier} tier, and a bare loop of the same reads", f"{ours:.1f} us, {bare:.1f} us: {ours / bare:.2f} x", "<= 1.5 x"))
+    table("sampling cycle of 8 AMD cards from sysfs", rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -28,7 +28,7 @@ def medians(program: str) -> dict[str, float]:
 def main() -> None:
     build = sys.argv[1]
     rendering = medians(f"{build}/tests/bench/bench_exporter")
-    table("rendering, series in the name", [(name, f"{time:.4g} us", BARS.get(name, "")) for name, time in rendering.items()])
+    table("rendering, series in the name", [(name, f"{time:.4g} us", BARS.get(name, "")) for name, time in sorted(rendering.items())])
     cycle = medians(f"{build}/tests/bench/bench_amd")
     rows = []
     for tier in ("fast", "normal"):

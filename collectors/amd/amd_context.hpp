@@ -13,6 +13,8 @@
 #include "collectors/api/collector.hpp"
 #include "collectors/support/file_cache.hpp"
 #include "collectors/support/metric_table.hpp"
+#include "collectors/support/runtime_power.hpp"
+#include "collectors/support/sleep_policy.hpp"
 #include "collectors/support/sysfs.hpp"
 
 namespace gpumeter::amd {
@@ -26,9 +28,12 @@ class AmdContext {
 
   void close() noexcept { *this = AmdContext(); }
 
-  /// Reads power/runtime_status, which wakes nothing.
+  /// Says `asleep` also while the card is left alone so that it can fall asleep (SleepPolicy). Something runs
+  /// on it where it is busy at all or its video memory in use has changed: the latter can be seen without a
+  /// read that wakes, so that a job is noticed at once.
   Readiness begin_pass(const Pass& pass) noexcept;
 
+  /// By the kernel's word: false while it sleeps or is about to, whether it is read in this pass or not.
   bool awake() const noexcept { return awake_; }
 
   // For readers, at attach: handles for names as in AmdPaths; nullopt if there is no such file.
@@ -65,7 +70,9 @@ class AmdContext {
   const GpuMetricsBlob& blob() noexcept;
 
  private:
-  Readiness read_runtime_status() noexcept;
+  bool may_read(const Pass& pass, const PowerState& state) noexcept;
+  bool is_busy() noexcept;
+  bool memory_has_changed() noexcept;
 
   AmdPaths paths_;
   FileCache files_;
@@ -73,7 +80,11 @@ class AmdContext {
   std::vector<Pair> pairs_;
   std::vector<Flags> flags_;
   std::vector<ThrottleResidency> residencies_;
-  sysfs::File runtime_status_;
+  RuntimePower power_;
+  SleepPolicy sleep_;
+  std::optional<int> busy_;         // gpu_busy_percent
+  std::optional<int> memory_used_;  // mem_info_vram_used
+  double last_memory_used_ = 0;
   sysfs::File blob_file_;
   GpuMetricsBlob blob_;
   Chip chip_ = Chip::other;

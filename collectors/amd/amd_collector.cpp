@@ -30,7 +30,7 @@ class AmdCollector final : public Collector {
     std::error_code error;
     if (!std::filesystem::is_directory(sysfs_root_, error))
       return Error(sysfs_root_ + ": not there; is sysfs mounted?");
-    const IdentitySources sources{sysfs_root_, ids_file_, drm::NodeMap(sysfs_root_)};
+    const IdentitySources sources{sysfs_root_, ids_file_, drm::NodeMap(sysfs_root_), kfd_nodes(sysfs_root_)};
     Discovery found;
     for (const pci::Function& function : pci::display_adapters(sysfs_root_)) {
       if (function.vendor != pci::kVendorAmd) continue;
@@ -45,7 +45,7 @@ class AmdCollector final : public Collector {
   }
 
   std::unique_ptr<Device> device(const DeviceInfo&) override {
-    return std::make_unique<TableDevice<AmdContext>>(AmdContext(), amd_rows());
+    return std::make_unique<TableDevice<AmdContext>>(AmdContext(sysfs_root_), amd_rows());
   }
 
  private:

@@ -3,15 +3,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collectors/amd/amd_paths.hpp"
 #include "collectors/amd/gpu_metrics_blob.hpp"
+#include "collectors/amd/kfd_topology.hpp"
 #include "collectors/api/collector.hpp"
 #include "collectors/support/file_cache.hpp"
 #include "collectors/support/metric_table.hpp"
 #include "collectors/support/sysfs.hpp"
+#include "collectors/support/text_cache.hpp"
 
 namespace gpumeter::amd {
 
@@ -19,21 +23,29 @@ namespace gpumeter::amd {
 /// (amd_readers.hpp) turn it into values. Lane thread.
 class AmdContext {
  public:
+  AmdContext() = default;
+  /// `sysfs_root`: where the compute driver's topology is.
+  explicit AmdContext(std::string sysfs_root) : sysfs_root_(std::move(sysfs_root)) {}
+
   /// Opens the card whose PCI function is the folder `info.source`. An Error: it is not there.
   Result<Done> open(const DeviceInfo& info);
 
-  void close() noexcept { *this = AmdContext(); }
+  void close() noexcept { *this = AmdContext(std::move(sysfs_root_)); }
 
   /// Reads power/runtime_status, which wakes nothing.
   Readiness begin_pass(const Pass& pass) noexcept;
 
   bool awake() const noexcept { return awake_; }
 
+  /// The card as the compute driver knows it, all its partitions together.
+  const std::optional<KfdNode>& kfd() const noexcept { return kfd_; }
+
   // For readers, at attach: handles for names as in AmdPaths; nullopt if there is no such file.
 
   std::optional<int> file(std::string_view name);
   std::optional<int> constant_file(std::string_view name);  ///< read once, see FileCache
   std::optional<int> text_file(std::string_view name);
+  std::optional<int> lines_file(std::string_view name);  ///< for several rows each, see TextCache
 
   /// True unless the card has no gpu_metrics, or a version that is known to lack the field. Of a card that
   /// sleeps only the former can be told.
@@ -44,11 +56,19 @@ class AmdContext {
   };
   int keep(Pair files);
   int keep(std::uint64_t mask);
+  /// One of several values in a file of lines_file(); `key` must have static storage.
+  struct Entry {
+    int lines_file;
+    std::string_view key;
+  };
+  int keep(Entry entry);
 
   // For readers, each pass.
 
   Sample integer(int file) noexcept { return files_.read(file); }
-  sysfs::Bytes text(int text_file, std::span<char> buffer) const noexcept;
+  sysfs::Bytes text(int text_file, std::span<char> buffer, std::size_t offset = 0) const noexcept;
+  TextCache::Text lines(int lines_file) noexcept { return lines_.read(lines_file); }
+  Entry entry(int handle) const noexcept { return entries_[static_cast<std::size_t>(handle)]; }
   Pair pair(int handle) const noexcept { return pairs_[static_cast<std::size_t>(handle)]; }
   std::uint64_t mask(int handle) const noexcept { return masks_[static_cast<std::size_t>(handle)]; }
   /// gpu_metrics, read at the first call of a pass.
@@ -57,11 +77,15 @@ class AmdContext {
  private:
   Readiness read_runtime_status() noexcept;
 
+  std::string sysfs_root_;
+  std::optional<KfdNode> kfd_;
   AmdPaths paths_;
   FileCache files_;
   std::vector<sysfs::File> texts_;
+  TextCache lines_;
   std::vector<Pair> pairs_;
   std::vector<std::uint64_t> masks_;
+  std::vector<Entry> entries_;
   sysfs::File runtime_status_;
   sysfs::File blob_file_;
   GpuMetricsBlob blob_;

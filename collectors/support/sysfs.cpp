@@ -67,11 +67,11 @@ File& File::operator=(File&& other) noexcept {
   return *this;
 }
 
-Bytes File::read(std::span<char> buffer) const noexcept {
+Bytes File::read(std::span<char> buffer, std::size_t offset) const noexcept {
   if (descriptor_ < 0) return {0, status_};
   ssize_t size = -1;
   do {
-    size = ::pread(descriptor_, buffer.data(), buffer.size(), 0);
+    size = ::pread(descriptor_, buffer.data(), buffer.size(), static_cast<off_t>(offset));
   } while (size < 0 && errno == EINTR);
   if (size < 0) return {0, status_of(errno)};
   return {static_cast<std::size_t>(size), ReadStatus::ok};

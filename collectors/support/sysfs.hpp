@@ -20,7 +20,7 @@ struct Bytes {
   ReadStatus status;
 };
 
-/// A file kept open. Each read is one pread at offset 0, upon which the kernel asks the driver anew; nothing
+/// A file kept open. Each read is one pread; at offset 0 the kernel asks the driver anew. Nothing
 /// is looked up or allocated. One thread.
 class File {
  public:
@@ -33,8 +33,8 @@ class File {
 
   ReadStatus status() const noexcept { return status_; }
 
-  /// At most `buffer.size()` bytes; a file may give fewer than it has.
-  Bytes read(std::span<char> buffer) const noexcept;
+  /// At most `buffer.size()` bytes from `offset` on; a file may give fewer than it has.
+  Bytes read(std::span<char> buffer, std::size_t offset = 0) const noexcept;
 
   /// The file's one integer (see parse_integer). No text at all is `unsupported`: drivers leave a file empty
   /// where the hardware has nothing to say. Any other text is `failed`.

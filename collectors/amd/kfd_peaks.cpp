@@ -59,7 +59,7 @@ std::optional<double> known(double value) noexcept { return value > 0 ? std::opt
 std::optional<double> memory_bandwidth(const KfdNode& card) noexcept {
   const MemoryRate* const rate = rate_of(kMemoryRates, card.target);
   if (rate == nullptr) return std::nullopt;
-  return known(card.memory_bits / 8 * rate->transfers * card.memory_clock_megahertz * kMegahertz);
+  return known(card.memory_bits / 8.0 * rate->transfers * card.memory_clock_megahertz * kMegahertz);
 }
 
 double operations_per_clock(const ComputeRate& rate, Peak peak) noexcept {

@@ -4,16 +4,32 @@
 #include <system_error>
 #include <utility>
 
+#include "collectors/support/drm.hpp"
+#include "collectors/support/pci.hpp"
+
 namespace gpumeter::amd {
+namespace {
+
+std::optional<KfdNode> kfd_of(const std::string& sysfs_root, const DeviceInfo& info) {
+  const std::optional<pci::Function> function = pci::read_function(info.source);
+  if (!function) return std::nullopt;
+  return kfd_card(kfd_nodes(sysfs_root),
+                  {function->address, function->device, drm::nodes_of(function->path).render});
+}
+
+}  // namespace
 
 Result<Done> AmdContext::open(const DeviceInfo& info) {
   std::error_code error;
   if (!std::filesystem::is_directory(info.source, error)) return Error(info.source + ": not there");
   paths_ = AmdPaths(info.source);
+  kfd_ = kfd_of(sysfs_root_, info);
   files_.clear();
   texts_.clear();
+  lines_.clear();
   pairs_.clear();
   flags_.clear();
+  entries_.clear();
   residencies_.clear();
   power_ = RuntimePower(info.source);
   sleep_ = SleepPolicy();
@@ -31,6 +47,7 @@ Result<Done> AmdContext::open(const DeviceInfo& info) {
 Readiness AmdContext::begin_pass(const Pass& pass) noexcept {
   const bool lost = files_.lost();
   files_.begin_pass();
+  lines_.begin_pass();
   blob_is_fresh_ = false;
   const std::optional<PowerState> state = power_.read();
   if (lost || !state) return Readiness::gone;
@@ -87,6 +104,11 @@ std::optional<int> AmdContext::text_file(std::string_view name) {
   return static_cast<int>(texts_.size()) - 1;
 }
 
+std::optional<int> AmdContext::lines_file(std::string_view name) {
+  const std::optional<std::string> path = paths_.resolve(name);
+  return path ? lines_.open(*path) : std::nullopt;
+}
+
 bool AmdContext::has_blob_field(std::size_t field, std::size_t element) noexcept {
   if (blob_file_.status() == ReadStatus::gone || is_never_filled(chip_, fields::kAll[field].name))
     return false;
@@ -108,8 +130,13 @@ int AmdContext::keep(const ThrottleResidency& residency) {
   return static_cast<int>(residencies_.size()) - 1;
 }
 
-sysfs::Bytes AmdContext::text(int text_file, std::span<char> buffer) const noexcept {
-  return texts_[static_cast<std::size_t>(text_file)].read(buffer);
+int AmdContext::keep(Entry entry) {
+  entries_.push_back(entry);
+  return static_cast<int>(entries_.size()) - 1;
+}
+
+sysfs::Bytes AmdContext::text(int text_file, std::span<char> buffer, std::size_t offset) const noexcept {
+  return texts_[static_cast<std::size_t>(text_file)].read(buffer, offset);
 }
 
 const GpuMetricsBlob& AmdContext::blob() noexcept {

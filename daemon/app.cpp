@@ -141,14 +141,35 @@ void App::serve(Signals& signals) {
   using std::chrono::milliseconds;
   const auto interval = systemd::watchdog_interval();
   const auto nap = interval ? std::chrono::duration_cast<milliseconds>(*interval / 2) : milliseconds(10000);
+  hear_of_hot_plug();
   while (true) {
     pet_systemd();
+    if (hot_plug_ && hot_plug_->look_again(clock_.monotonic())) {
+      fleet_->rediscover();
+      bus_seen_at_ = {};
+    }
     look_at_bus();
-    const std::optional<int> signal = signals.wait(std::min(nap, milliseconds(10000)));
+    const milliseconds at_most = std::min(nap, milliseconds(10000));
+    const milliseconds patience = hot_plug_ ? hot_plug_->patience(clock_.monotonic(), at_most) : at_most;
+    const std::optional<int> signal = signals.wait(patience, hot_plug_ ? hot_plug_->descriptor() : -1);
     if (signal == SIGTERM || signal == SIGINT) return;
-    if (signal == SIGHUP) reload();
-    if (signal == SIGUSR1) release_drivers();
-    if (signal == SIGUSR2) fleet_->restore();
+    if (signal) obey(*signal);
+  }
+}
+
+void App::obey(int signal) {
+  if (signal == SIGHUP) reload();
+  if (signal == SIGUSR1) release_drivers();
+  if (signal == SIGUSR2) fleet_->restore();
+}
+
+void App::hear_of_hot_plug() {
+  Result<HotPlug> opened = HotPlug::open();
+  if (opened) {
+    hot_plug_.emplace(*std::move(opened));
+  } else {
+    log_.info("udev is not heard, devices are looked for once a minute",
+              {{"error", opened.error().message()}});
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "config/load.hpp"
 #include "daemon/fleet.hpp"
+#include "daemon/hot_plug.hpp"
 #include "daemon/log.hpp"
 #include "daemon/options.hpp"
 #include "daemon/setup.hpp"
@@ -36,6 +37,8 @@ class App {
   Result<Done> start_http() GPUMETER_REQUIRES(mutex_);
   void wait_for_first_pass();
   void serve(Signals& signals);
+  void obey(int signal);
+  void hear_of_hot_plug();
   void reload();
   std::optional<config::Config> load_anew();
   void apply(const config::Config& wanted);
@@ -63,6 +66,7 @@ class App {
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<Watchdog> watchdog_;
+  std::optional<HotPlug> hot_plug_;
   Nanoseconds bus_seen_at_{};
   bool left_behind_ = false;
 };

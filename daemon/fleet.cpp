@@ -61,6 +61,12 @@ void Fleet::remove(const std::string& collector, Nanoseconds deadline) {
   }
 }
 
+void Fleet::rediscover() {
+  MutexLock lock(mutex_);
+  if (released_until_) return;
+  for (auto& [name, host] : hosts_) host.discoverer->request();
+}
+
 void Fleet::configure(const FleetSettings& settings) {
   MutexLock lock(mutex_);
   settings_ = settings;
@@ -87,6 +93,17 @@ void Fleet::take_report(CollectorHost& host, const Result<Discovery>& found) {
   if (!found) return say_once(host, found.error().message());
   for (const std::string& note : found->notes) say_once(host, note);
   for (const DeviceInfo& info : found->devices) pending_.push_back({std::string(host.entry->name), info});
+  drop_missing(host, *found);
+}
+
+// Most drivers tell at the next read that their device is gone. Some leave files or handles that go on
+// answering, and then only its absence tells.
+void Fleet::drop_missing(const CollectorHost& host, const Discovery& found) {
+  for (const Member& member : members_) {
+    const auto same = [&](const DeviceInfo& info) { return info.uuid == member.uuid; };
+    const bool is_there = std::any_of(found.devices.begin(), found.devices.end(), same);
+    if (member.collector == host.entry->name && !is_there) member.lane->lose("discovery does not find it");
+  }
 }
 
 void Fleet::say_once(CollectorHost& host, const std::string& note) {

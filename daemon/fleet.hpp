@@ -34,6 +34,9 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   /// Ends a collector and its lanes; waits until `deadline` (monotonic) for those that hang.
   void remove(const std::string& collector, Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
 
+  /// Looks for devices now (hot plug, a driver loaded anew).
+  void rediscover() GPUMETER_EXCLUDES(mutex_);
+
   /// New settings (reload): lanes follow at their next turn.
   void configure(const FleetSettings& settings) GPUMETER_EXCLUDES(mutex_);
 
@@ -67,6 +70,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void report(const std::string& collector, std::shared_ptr<Collector> opened, const Result<Discovery>& found)
       GPUMETER_EXCLUDES(mutex_);
   void take_report(CollectorHost& host, const Result<Discovery>& found) GPUMETER_REQUIRES(mutex_);
+  void drop_missing(const CollectorHost& host, const Discovery& found) GPUMETER_REQUIRES(mutex_);
   void say_once(CollectorHost& host, const std::string& note) GPUMETER_REQUIRES(mutex_);
   void settle_if_ready() GPUMETER_REQUIRES(mutex_);
   void enroll_pending() GPUMETER_REQUIRES(mutex_);

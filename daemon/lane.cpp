@@ -45,6 +45,14 @@ void Lane::revive(const DeviceInfo& info) {
   changed_.notify_all();
 }
 
+void Lane::lose(std::string why) {
+  MutexLock lock(mutex_);
+  if (status_.state == State::lost || status_.state == State::released) return;
+  orders_.lose = std::move(why);
+  orders_.attach.reset();
+  changed_.notify_all();
+}
+
 void Lane::release() {
   MutexLock lock(mutex_);
   orders_.release = true;
@@ -85,7 +93,7 @@ void Lane::run() noexcept {
 bool Lane::wait_for_turn() {
   constexpr Nanoseconds kUntilOrdered = std::chrono::hours(1);
   MutexLock lock(mutex_);
-  while (!orders_.stop && !orders_.attach && !orders_.configured && !orders_.release) {
+  while (!orders_.stop && !orders_.attach && !orders_.configured && !orders_.release && !orders_.lose) {
     const Nanoseconds now = clock_.monotonic();
     const Nanoseconds wait = attached_ ? schedule_.next(now).at - now : kUntilOrdered;
     if (wait <= Nanoseconds{0}) break;
@@ -105,6 +113,11 @@ void Lane::obey() {
     intervals_ = orders.intervals;
     schedule_ = TierSchedule(intervals_, clock_.monotonic(), stagger_);
     session_->relabel(orders.name, orders.labels);
+  }
+  if (orders.lose && !orders.release) {
+    session_->release();
+    attached_ = false;
+    set_state(State::lost, *orders.lose);
   }
   if (orders.release) {
     session_->release();

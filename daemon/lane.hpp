@@ -45,6 +45,10 @@ class Lane : public std::enable_shared_from_this<Lane> {
   /// Discovery saw the device again, or saw it changed: attach to it as it is now.
   void revive(const DeviceInfo& info) GPUMETER_EXCLUDES(mutex_);
 
+  /// Discovery does not find the device any more: closes it as soon as no call is under way, for revive() to
+  /// open it again. Nothing where it is lost or released already.
+  void lose(std::string why) GPUMETER_EXCLUDES(mutex_);
+
   /// Closes the device as soon as no call is under way; revive() opens it again.
   void release() GPUMETER_EXCLUDES(mutex_);
 
@@ -61,6 +65,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
   struct Orders {  // what others want of the thread
     bool stop = false;
     bool release = false;
+    std::optional<std::string> lose;  // why
     std::optional<DeviceInfo> attach;
     bool configured = false;
     SamplingIntervals intervals;

@@ -6,7 +6,8 @@
 
 namespace gpumeter {
 
-/// What --list-devices prints: one line a device, and below what cannot be read and why.
+/// What --list-devices prints: one line a device, one for each source that it is or could be read from, and
+/// below what cannot be read at all and why.
 std::string device_list(const config::Config& config);
 
 }  // namespace gpumeter

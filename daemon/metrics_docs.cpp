@@ -60,9 +60,20 @@ std::string labels_text(const LabelSet& labels) {
   return text.empty() ? "" : "`" + text + "`";
 }
 
+// A bar would end the table's cell.
+std::string cell(std::string_view source) {
+  std::string text;
+  for (const char c : source) text.append(c == '|' ? "\\|" : std::string(1, c));
+  return text;
+}
+
 void append_use(std::string& text, const Use& use) {
   text.append("| ").append(use.collector).append(" | ").append(labels_text(use.row->labels));
-  text.append(" | ").append(use.integrated ? "from " : "").append("`").append(use.row->source).append("`");
+  text.append(" | ")
+      .append(use.integrated ? "from " : "")
+      .append("`")
+      .append(cell(use.row->source))
+      .append("`");
   text.append(" | ").append(to_string(use.row->tier)).append(" |\n");
 }
 

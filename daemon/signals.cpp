@@ -4,6 +4,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -46,9 +47,10 @@ Signals::~Signals() {
   pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
 }
 
-std::optional<int> Signals::wait(std::chrono::milliseconds at_most) noexcept {
-  pollfd ready{fd_, POLLIN, 0};
-  if (poll(&ready, 1, static_cast<int>(at_most.count())) <= 0) return std::nullopt;
+std::optional<int> Signals::wait(std::chrono::milliseconds at_most, int other) noexcept {
+  std::array<pollfd, 2> ready = {{{fd_, POLLIN, 0}, {other, POLLIN, 0}}};  // poll() ignores -1
+  if (poll(ready.data(), ready.size(), static_cast<int>(at_most.count())) <= 0) return std::nullopt;
+  if (ready[0].revents == 0) return std::nullopt;
   signalfd_siginfo info{};
   if (read(fd_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
   return static_cast<int>(info.ssi_signo);

@@ -20,8 +20,9 @@ class Signals {
   Signals& operator=(Signals&&) = delete;
   ~Signals();
 
-  /// The next signal, or nullopt when none came in time. Blocks for that time at the most.
-  std::optional<int> wait(std::chrono::milliseconds at_most) noexcept;
+  /// The next signal; nullopt when none came in time, or `other`, a descriptor, became readable before. -1:
+  /// there is no other. Blocks for that time at the most.
+  std::optional<int> wait(std::chrono::milliseconds at_most, int other = -1) noexcept;
 
  private:
   Signals(int fd, const sigset_t& previous) noexcept : fd_(fd), previous_(previous) {}

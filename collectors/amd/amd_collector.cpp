@@ -4,9 +4,11 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "collectors/amd/amd_context.hpp"
 #include "collectors/amd/amd_identity.hpp"
+#include "collectors/amd/amd_sources.hpp"
 #include "collectors/support/drm.hpp"
 #include "collectors/support/metric_table.hpp"
 #include "collectors/support/pci.hpp"
@@ -21,7 +23,7 @@ std::string note_of(const pci::Function& function) {
   return card + "is bound to " + function.driver + ", so it is not read; amdgpu would make it readable";
 }
 
-class AmdCollector final : public Collector {
+class AmdCollector final : public Collector, public ReportsSources {
  public:
   AmdCollector(std::string sysfs_root, std::string ids_file)
       : sysfs_root_(std::move(sysfs_root)), ids_file_(std::move(ids_file)) {}
@@ -30,7 +32,7 @@ class AmdCollector final : public Collector {
     std::error_code error;
     if (!std::filesystem::is_directory(sysfs_root_, error))
       return Error(sysfs_root_ + ": not there; is sysfs mounted?");
-    const IdentitySources sources{sysfs_root_, ids_file_, drm::NodeMap(sysfs_root_)};
+    const IdentitySources sources{sysfs_root_, ids_file_, drm::NodeMap(sysfs_root_), kfd_nodes(sysfs_root_)};
     Discovery found;
     for (const pci::Function& function : pci::display_adapters(sysfs_root_)) {
       if (function.vendor != pci::kVendorAmd) continue;
@@ -45,7 +47,11 @@ class AmdCollector final : public Collector {
   }
 
   std::unique_ptr<Device> device(const DeviceInfo&) override {
-    return std::make_unique<TableDevice<AmdContext>>(AmdContext(), amd_rows());
+    return std::make_unique<TableDevice<AmdContext>>(AmdContext(sysfs_root_), amd_rows());
+  }
+
+  std::vector<SourceReport> sources_of(const DeviceInfo& info) const override {
+    return sources_of_card(sysfs_root_, info);
   }
 
  private:

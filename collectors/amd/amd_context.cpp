@@ -1,47 +1,88 @@
 #include "collectors/amd/amd_context.hpp"
 
-#include <array>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "collectors/support/drm.hpp"
 #include "collectors/support/pci.hpp"
 
 namespace gpumeter::amd {
+namespace {
+
+std::optional<KfdNode> kfd_of(const std::string& sysfs_root, const DeviceInfo& info) {
+  const std::optional<pci::Function> function = pci::read_function(info.source);
+  if (!function) return std::nullopt;
+  return kfd_card(kfd_nodes(sysfs_root),
+                  {function->address, function->device, drm::nodes_of(function->path).render});
+}
+
+}  // namespace
 
 Result<Done> AmdContext::open(const DeviceInfo& info) {
   std::error_code error;
   if (!std::filesystem::is_directory(info.source, error)) return Error(info.source + ": not there");
   paths_ = AmdPaths(info.source);
+  kfd_ = kfd_of(sysfs_root_, info);
   files_.clear();
   texts_.clear();
+  lines_.clear();
   pairs_.clear();
   flags_.clear();
+  entries_.clear();
   residencies_.clear();
-  runtime_status_ = sysfs::File(info.source + "/power/runtime_status");
+  power_ = RuntimePower(info.source);
+  sleep_ = SleepPolicy();
+  busy_ = file("gpu_busy_percent");
+  memory_used_ = file("mem_info_vram_used");
   blob_file_ = sysfs::File(info.source + "/gpu_metrics");
   blob_is_fresh_ = false;
   const std::optional<pci::Function> function = pci::read_function(info.source);
   chip_ = function ? chip_of(function->device) : Chip::other;
-  read_runtime_status();
+  const std::optional<PowerState> state = power_.read();
+  awake_ = !state || !state->suspended;
   return Done{};
 }
 
-Readiness AmdContext::begin_pass(const Pass&) noexcept {
+Readiness AmdContext::begin_pass(const Pass& pass) noexcept {
   const bool lost = files_.lost();
   files_.begin_pass();
+  lines_.begin_pass();
   blob_is_fresh_ = false;
-  return lost ? Readiness::gone : read_runtime_status();
+  const std::optional<PowerState> state = power_.read();
+  if (lost || !state) return Readiness::gone;
+  awake_ = !state->suspended;
+  return may_read(pass, *state) ? Readiness::awake : Readiness::asleep;
 }
 
-// A kernel without runtime power management has no such file, and its cards do not sleep.
-Readiness AmdContext::read_runtime_status() noexcept {
-  std::array<char, 32> buffer{};
-  const bool exists = runtime_status_.status() == ReadStatus::ok;
-  const sysfs::Bytes bytes = runtime_status_.read(buffer);
-  if (exists && bytes.status == ReadStatus::gone) return Readiness::gone;
-  awake_ = !pci::is_suspended(sysfs::trimmed({buffer.data(), bytes.size}));
-  return awake_ ? Readiness::awake : Readiness::asleep;
+// The fast tier alone looks whether something runs; the others go by what it found.
+bool AmdContext::may_read(const Pass& pass, const PowerState& state) noexcept {
+  const bool looks = pass.tier == Tier::fast && state.may_suspend;
+  if (looks && memory_has_changed()) sleep_.stir(pass.now);
+  const SleepPolicy::Verdict verdict = sleep_.decide(pass.now, state);
+  if (verdict == SleepPolicy::Verdict::rest) return false;
+  if (looks && is_busy()) {
+    sleep_.stir(pass.now);
+  } else if (verdict == SleepPolicy::Verdict::look) {
+    if (looks) sleep_.looked(pass.now);
+    return looks;
+  }
+  return true;
+}
+
+// What the rows of this pass read as well, so it costs no further call. A card that tells neither is judged
+// by its memory alone.
+bool AmdContext::is_busy() noexcept {
+  static constexpr std::size_t kActivity = blob_field("average_gfx_activity");
+  const Sample busy = busy_ ? files_.read(*busy_) : blob().value(kActivity);
+  return busy.status == ReadStatus::ok && busy.value > 0;
+}
+
+bool AmdContext::memory_has_changed() noexcept {
+  if (!memory_used_) return false;
+  const Sample used = files_.read(*memory_used_);
+  if (used.status != ReadStatus::ok) return false;
+  return std::exchange(last_memory_used_, used.value) != used.value;
 }
 
 std::optional<int> AmdContext::file(std::string_view name) {
@@ -61,6 +102,11 @@ std::optional<int> AmdContext::text_file(std::string_view name) {
   if (file.status() == ReadStatus::gone) return std::nullopt;
   texts_.push_back(std::move(file));
   return static_cast<int>(texts_.size()) - 1;
+}
+
+std::optional<int> AmdContext::lines_file(std::string_view name) {
+  const std::optional<std::string> path = paths_.resolve(name);
+  return path ? lines_.open(*path) : std::nullopt;
 }
 
 bool AmdContext::has_blob_field(std::size_t field, std::size_t element) noexcept {
@@ -84,8 +130,13 @@ int AmdContext::keep(const ThrottleResidency& residency) {
   return static_cast<int>(residencies_.size()) - 1;
 }
 
-sysfs::Bytes AmdContext::text(int text_file, std::span<char> buffer) const noexcept {
-  return texts_[static_cast<std::size_t>(text_file)].read(buffer);
+int AmdContext::keep(Entry entry) {
+  entries_.push_back(entry);
+  return static_cast<int>(entries_.size()) - 1;
+}
+
+sysfs::Bytes AmdContext::text(int text_file, std::span<char> buffer, std::size_t offset) const noexcept {
+  return texts_[static_cast<std::size_t>(text_file)].read(buffer, offset);
 }
 
 const GpuMetricsBlob& AmdContext::blob() noexcept {

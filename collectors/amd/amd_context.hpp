@@ -3,17 +3,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collectors/amd/amd_paths.hpp"
 #include "collectors/amd/chip.hpp"
 #include "collectors/amd/gpu_metrics_blob.hpp"
+#include "collectors/amd/kfd_topology.hpp"
 #include "collectors/amd/throttle_residency.hpp"
 #include "collectors/api/collector.hpp"
 #include "collectors/support/file_cache.hpp"
 #include "collectors/support/metric_table.hpp"
+#include "collectors/support/runtime_power.hpp"
+#include "collectors/support/sleep_policy.hpp"
 #include "collectors/support/sysfs.hpp"
+#include "collectors/support/text_cache.hpp"
 
 namespace gpumeter::amd {
 
@@ -21,21 +27,32 @@ namespace gpumeter::amd {
 /// (amd_readers.hpp) turn it into values. Lane thread.
 class AmdContext {
  public:
+  AmdContext() = default;
+  /// `sysfs_root`: where the compute driver's topology is.
+  explicit AmdContext(std::string sysfs_root) : sysfs_root_(std::move(sysfs_root)) {}
+
   /// Opens the card whose PCI function is the folder `info.source`. An Error: it is not there.
   Result<Done> open(const DeviceInfo& info);
 
-  void close() noexcept { *this = AmdContext(); }
+  void close() noexcept { *this = AmdContext(std::move(sysfs_root_)); }
 
-  /// Reads power/runtime_status, which wakes nothing.
+  /// Says `asleep` also while the card is left alone so that it can fall asleep (SleepPolicy). Something runs
+  /// on it where it is busy at all or its video memory in use has changed: the latter can be seen without a
+  /// read that wakes, so that a job is noticed at once.
   Readiness begin_pass(const Pass& pass) noexcept;
 
+  /// By the kernel's word: false while it sleeps or is about to, whether it is read in this pass or not.
   bool awake() const noexcept { return awake_; }
+
+  /// The card as the compute driver knows it, all its partitions together.
+  const std::optional<KfdNode>& kfd() const noexcept { return kfd_; }
 
   // For readers, at attach: handles for names as in AmdPaths; nullopt if there is no such file.
 
   std::optional<int> file(std::string_view name);
   std::optional<int> constant_file(std::string_view name);  ///< read once, see FileCache
   std::optional<int> text_file(std::string_view name);
+  std::optional<int> lines_file(std::string_view name);  ///< for several rows each, see TextCache
 
   Chip chip() const noexcept { return chip_; }
 
@@ -53,11 +70,19 @@ class AmdContext {
   };
   int keep(Flags flags);
   int keep(const ThrottleResidency& residency);
+  /// One of several values in a file of lines_file(); `key` must have static storage.
+  struct Entry {
+    int lines_file;
+    std::string_view key;
+  };
+  int keep(Entry entry);
 
   // For readers, each pass.
 
   Sample integer(int file) noexcept { return files_.read(file); }
-  sysfs::Bytes text(int text_file, std::span<char> buffer) const noexcept;
+  sysfs::Bytes text(int text_file, std::span<char> buffer, std::size_t offset = 0) const noexcept;
+  TextCache::Text lines(int lines_file) noexcept { return lines_.read(lines_file); }
+  Entry entry(int handle) const noexcept { return entries_[static_cast<std::size_t>(handle)]; }
   Pair pair(int handle) const noexcept { return pairs_[static_cast<std::size_t>(handle)]; }
   Flags flags(int handle) const noexcept { return flags_[static_cast<std::size_t>(handle)]; }
   ThrottleResidency& residency(int handle) noexcept { return residencies_[static_cast<std::size_t>(handle)]; }
@@ -65,15 +90,25 @@ class AmdContext {
   const GpuMetricsBlob& blob() noexcept;
 
  private:
-  Readiness read_runtime_status() noexcept;
+  bool may_read(const Pass& pass, const PowerState& state) noexcept;
+  bool is_busy() noexcept;
+  bool memory_has_changed() noexcept;
 
+  std::string sysfs_root_;
+  std::optional<KfdNode> kfd_;
   AmdPaths paths_;
   FileCache files_;
   std::vector<sysfs::File> texts_;
+  TextCache lines_;
   std::vector<Pair> pairs_;
   std::vector<Flags> flags_;
   std::vector<ThrottleResidency> residencies_;
-  sysfs::File runtime_status_;
+  std::vector<Entry> entries_;
+  RuntimePower power_;
+  SleepPolicy sleep_;
+  std::optional<int> busy_;         // gpu_busy_percent
+  std::optional<int> memory_used_;  // mem_info_vram_used
+  double last_memory_used_ = 0;
   sysfs::File blob_file_;
   GpuMetricsBlob blob_;
   Chip chip_ = Chip::other;

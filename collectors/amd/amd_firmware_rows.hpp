@@ -14,7 +14,6 @@ inline constexpr Traits kCelsius{.min = -50, .max = 250};
 inline constexpr Traits kWatts{.min = 0, .max = 5000};
 inline constexpr Traits kHertz{.min = 0, .max = 20e9, .zero_is_unknown = true};
 inline constexpr Traits kPositive{.min = 0};
-inline constexpr Traits kPositive32{.min = 0, .counter_bits = 32};
 inline constexpr Traits kBandwidth{.min = 1};
 inline constexpr Derived kEngineBusy = averaged(catalog::engine_busy_seconds);
 
@@ -71,8 +70,6 @@ inline constexpr Row kRows[] = {
     {&catalog::interconnect_transmitted_bytes, {"kind", "xgmi"}, blob_counter("gpu_metrics.xgmi_write_data_acc"), 1, normal, {}, kPositive},
     {&catalog::interconnect_links, {"kind", "xgmi"}, xgmi_links(0b11), 1, slow, {}, kPositive},
     {&catalog::interconnect_links_up, {"kind", "xgmi"}, xgmi_links(0b10), 1, slow, {}, kPositive},
-    {&catalog::pcie_errors, {"severity", "correctable", "kind", "nak_sent"}, blob_counter("gpu_metrics.pcie_nak_sent_count_acc"), 1, slow, {}, kPositive32},
-    {&catalog::pcie_errors, {"severity", "correctable", "kind", "nak_received"}, blob_counter("gpu_metrics.pcie_nak_rcvd_count_acc"), 1, slow, {}, kPositive32},
 
     // Of MI300 and later, in place of bits; see ThrottleResidency. Above the bits' rows, which would integrate the same.
     {&catalog::throttle_seconds, {"cause", "power"}, residency("gpu_metrics.ppt_residency_acc"), 1, fast, {}, kPositive},

@@ -72,6 +72,15 @@ std::string uuid_of(const pci::Function& function) {
   return none ? pci::to_string(function.address) : "GPU-" + id;
 }
 
+std::string smc_version(std::string_view text) {
+  const std::optional<std::int64_t> version = sysfs::parse_integer(text);
+  if (!version || *version <= 0 || *version > 0xffffffff) return "";
+  std::array<char, 16> dotted{};  // the highest byte is a program number, which the log leaves out too
+  std::snprintf(dotted.data(), dotted.size(), "%d.%d.%d", static_cast<int>(*version >> 16 & 0xff),
+                static_cast<int>(*version >> 8 & 0xff), static_cast<int>(*version & 0xff));
+  return dotted.data();
+}
+
 DeviceInfo identify(const pci::Function& function, const IdentitySources& sources) {
   const drm::Nodes nodes = sources.nodes.of(function);
   const std::optional<int> minor = nodes.render ? nodes.render : nodes.card;
@@ -84,8 +93,13 @@ DeviceInfo identify(const pci::Function& function, const IdentitySources& source
   info.driver = function.driver;
   info.driver_version = sysfs::read_text(sources.sysfs_root + "/module/" + function.driver + "/version");
   info.vbios_version = sysfs::read_text(function.path + "/vbios_version");
+  info.firmware_version = smc_version(sysfs::read_text(function.path + "/fw_version/smc_fw_version"));
   info.minor = minor ? std::to_string(*minor) : "";
   info.numa_node = numa_node_of(function);
+  if (const auto node = kfd_card(sources.kfd, {function.address, function.device, nodes.render})) {
+    info.architecture = architecture_name(node->target);
+    info.compute_units = node->compute_units;
+  }
   info.source = function.path;
   return info;
 }

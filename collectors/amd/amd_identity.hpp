@@ -2,8 +2,10 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "collectors/amd/kfd_topology.hpp"
 #include "collectors/api/collector.hpp"
 #include "collectors/support/drm.hpp"
 #include "collectors/support/pci.hpp"
@@ -24,7 +26,12 @@ struct IdentitySources {
   std::string sysfs_root;
   std::string ids_file;
   drm::NodeMap nodes;
+  std::vector<KfdNode> kfd;
 };
+
+/// "76.96.0" of 0x004c6000, as the driver's log has the version of the power management firmware: the one
+/// that most of what is read comes from. Empty for what is no such number, and for 0, which is none.
+std::string smc_version(std::string_view text);
 
 DeviceInfo identify(const pci::Function& function, const IdentitySources& sources);
 

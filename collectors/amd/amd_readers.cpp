@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "collectors/amd/amd_kfd_rows.hpp"
 #include "collectors/support/pci.hpp"
 #include "collectors/support/sysfs.hpp"
 
@@ -131,5 +132,16 @@ Handle bind_asleep(AmdContext& context, const ReadSource& source) {
 
 // Of the same reading that this pass goes by.
 Sample read_asleep(AmdContext& context, int) noexcept { return Sample::of(context.awake() ? 0 : 1); }
+
+Handle bind_peak(AmdContext& context, const ReadSource& source) {
+  const auto peak = static_cast<Peak>(source.argument);
+  if (!context.kfd() || !peak_of(*context.kfd(), peak)) return std::nullopt;
+  return static_cast<int>(peak);
+}
+
+Sample read_peak(AmdContext& context, int handle) noexcept {
+  const std::optional<double> value = peak_of(*context.kfd(), static_cast<Peak>(handle));
+  return value ? Sample::of(*value) : Sample::miss(ReadStatus::unsupported);
+}
 
 }  // namespace gpumeter::amd::readers

@@ -33,7 +33,7 @@ class File {
 
   ReadStatus status() const noexcept { return status_; }
 
-  /// At most `buffer.size()` bytes; a file may give fewer than it has, and goes on at `offset`.
+  /// At most `buffer.size()` bytes from `offset` on; a file may give fewer than it has.
   Bytes read(std::span<char> buffer, std::size_t offset = 0) const noexcept;
 
   /// The file's one integer (see parse_integer). No text at all is `unsupported`: drivers leave a file empty

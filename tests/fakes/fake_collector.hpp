@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,17 @@ class FakeMachine {
   void plug(const DeviceInfo& info) {
     MutexLock lock(mutex_);
     plugged_[info.uuid] = info;
+    unlisted_.erase(info.uuid);
     changed_.notify_all();
   }
   void pull(const std::string& uuid) {
     MutexLock lock(mutex_);
     plugged_.erase(uuid);
+  }
+  /// Off the list, but its calls go on answering, as open files of a folder that was removed do.
+  void unlist(const std::string& uuid) {
+    MutexLock lock(mutex_);
+    unlisted_.insert(uuid);
   }
   void hang(const std::string& uuid, bool hangs) {
     MutexLock lock(mutex_);
@@ -35,7 +42,9 @@ class FakeMachine {
   std::vector<DeviceInfo> devices() const {
     MutexLock lock(mutex_);
     std::vector<DeviceInfo> devices;
-    for (const auto& [uuid, info] : plugged_) devices.push_back(info);
+    for (const auto& [uuid, info] : plugged_) {
+      if (!unlisted_.contains(uuid)) devices.push_back(info);
+    }
     return devices;
   }
 
@@ -70,6 +79,7 @@ class FakeMachine {
   mutable Mutex mutex_;
   Condition changed_;
   std::map<std::string, DeviceInfo> plugged_ GPUMETER_GUARDED_BY(mutex_);
+  std::set<std::string> unlisted_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, bool> hanging_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, int> calls_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, bool> open_ GPUMETER_GUARDED_BY(mutex_);

@@ -36,6 +36,8 @@ class SampledPage {
     return outcome;
   }
 
+  Nanoseconds now() const { return now_; }
+
   void pass_all() {
     for (const Tier tier : kTiers) pass(tier);
   }

@@ -106,6 +106,35 @@ TEST_F(FleetTest, ALostDeviceComesBackUnderItsIndex) {
   EXPECT_TRUE(shows(line("gpu_power_watts", "0", "B", "100")));
 }
 
+TEST_F(FleetTest, ADeviceThatComesIsThereOnceItIsLookedFor) {
+  bus_.emplace_back("0000:0b:00.0");
+  start();
+  machine_->plug(card("C", "0000:0b:00.0"));
+  fleet_->rediscover();
+  until([&] { return shows(line("gpu_power_watts", "2", "C", "100")); });
+}
+
+TEST_F(FleetTest, ADeviceThatDiscoveryDoesNotFindIsLostThoughItAnswersAndComesBack) {
+  start();
+  machine_->unlist("B");
+  fleet_->rediscover();
+  until([&] { return shows(line("gpu_up", "0", "B", "0")); });
+  EXPECT_FALSE(shows(line("gpu_power_watts", "0", "B", "100")));
+  EXPECT_FALSE(machine_->is_open("B"));
+  EXPECT_TRUE(shows(line("gpu_power_watts", "1", "A", "100")));
+  machine_->plug(card("B", "0000:0f:00.0"));
+  fleet_->rediscover();
+  until([&] { return shows(line("gpu_power_watts", "0", "B", "100")); });
+}
+
+TEST_F(FleetTest, ReleasedDriversAreNotLookedInto) {
+  start();
+  ASSERT_TRUE(fleet_->release(seconds(60)));
+  fleet_->rediscover();
+  fleet_->tick();
+  EXPECT_FALSE(machine_->is_open("A") || machine_->is_open("B"));
+}
+
 TEST_F(FleetTest, ADeviceThatIsMissingAfterARestartKeepsItsNumberAndItsUpLine) {
   start();
   ASSERT_TRUE(fleet_->stop(clock_.monotonic() + seconds(5)));

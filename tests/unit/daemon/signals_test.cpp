@@ -20,6 +20,19 @@ TEST(Signals, AreTakenOneByOneInsteadOfHandled) {
   EXPECT_EQ(signals->wait(milliseconds(0)), std::nullopt);
 }
 
+TEST(Signals, AreWaitedForBesideAnotherDescriptor) {
+  auto signals = Signals::block();
+  ASSERT_TRUE(signals);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "x", 1), 1);
+  EXPECT_EQ(signals->wait(std::chrono::hours(1), ends[0]), std::nullopt);  // returns at once
+  ASSERT_EQ(kill(getpid(), SIGHUP), 0);
+  EXPECT_EQ(signals->wait(std::chrono::hours(1), ends[0]), SIGHUP);
+  close(ends[0]);
+  close(ends[1]);
+}
+
 TEST(Signals, LeaveABrokenPipeToTheWriter) {
   const auto signals = Signals::block();
   ASSERT_TRUE(signals);

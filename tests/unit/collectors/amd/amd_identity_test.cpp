@@ -36,7 +36,8 @@ TEST(MarketingName, WithoutARevisionIsOneThatAllShareOrNone) {
 pci::Function card(const Tree& tree) { return pci::read_function(tree / "0000:0c:00.0").value(); }
 
 DeviceInfo identified(const Tree& tree) {
-  return identify(card(tree), {tree.path(), tree / "amdgpu.ids", drm::NodeMap(tree.path())});
+  return identify(card(tree),
+                  {tree.path(), tree / "amdgpu.ids", drm::NodeMap(tree.path()), kfd_nodes(tree.path())});
 }
 
 TEST(Identify, ReadsWhatThereIs) {
@@ -47,7 +48,11 @@ TEST(Identify, ReadsWhatThereIs) {
                                {"0000:0c:00.0/unique_id", "946d7e1ef9b172dd\n"},
                                {"0000:0c:00.0/serial_number", "PCB123\n"},
                                {"0000:0c:00.0/vbios_version", "113-D4121EXT-CO1\n"},
+                               {"0000:0c:00.0/fw_version/smc_fw_version", "0x003a5800\n"},
                                {"0000:0c:00.0/numa_node", "1\n"},
+                               {"class/kfd/kfd/topology/nodes/1/properties",
+                                "simd_count 160\nsimd_per_cu 2\ngfx_target_version 100300\n"
+                                "location_id 3072\ndomain 0\n"},
                                {"0000:0c:00.0/drm/card1/dev", "226:1\n"},
                                {"0000:0c:00.0/drm/renderD129/dev", "226:129\n"}});
   DeviceInfo expected;
@@ -59,6 +64,9 @@ TEST(Identify, ReadsWhatThereIs) {
   expected.driver = "amdgpu";
   expected.driver_version = "6.12.12";
   expected.vbios_version = "113-D4121EXT-CO1";
+  expected.firmware_version = "58.88.0";
+  expected.architecture = "gfx1030";
+  expected.compute_units = 80;
   expected.minor = "129";
   expected.numa_node = 1;
   expected.source = tree / "0000:0c:00.0";
@@ -83,6 +91,13 @@ TEST(Identify, TakesTheBoardsOwnNameWhereTheListHasNone) {
   const Tree tree = make_tree(
       {{"0000:0c:00.0/uevent", "PCI_ID=1002:73BF\n"}, {"0000:0c:00.0/product_name", "AMD Instinct MI999\n"}});
   EXPECT_EQ(identified(tree).model, "AMD Instinct MI999");
+}
+
+TEST(SmcVersion, IsAsTheDriversLogHasIt) {
+  EXPECT_EQ(smc_version("0x004c6000"), "76.96.0");
+  EXPECT_EQ(smc_version("0x0a3a5801"), "58.88.1");
+  for (const char* const none : {"", "0x00000000", "58.88.0", "0x1ffffffff"})
+    EXPECT_EQ(smc_version(none), "");
 }
 
 TEST(UuidOf, AUniqueIdOfNothingIsNone) {

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectors/support/pci.hpp"
+
+/// What the compute driver says of its GPUs, in class/kfd/kfd/topology of sysfs (kernel 6.12,
+/// kfd_topology.c): readable by everybody, out of the driver's memory, so that nothing wakes. /dev/kfd is
+/// never opened.
+namespace gpumeter::amd {
+
+/// One GPU node: a card, or each partition of a card that is divided.
+struct KfdNode {
+  pci::Address address;         ///< of a partition with a function number that is not on the bus
+  std::uint64_t unique_id = 0;  ///< of the card; 0: the chip has none, or the kernel is older
+  std::uint16_t device = 0;     ///< PCI device ID
+  int render_minor = 0;         ///< N of /dev/dri/renderDN; 0: none
+  int target = 0;               ///< gfx_target_version: 90402 is gfx942; 0: the kernel is older
+  int compute_units = 0;
+  int clock_megahertz = 0;         ///< the highest of its compute units
+  int memory_bits = 0;             ///< width of the memory bus
+  int memory_clock_megahertz = 0;  ///< the highest
+
+  bool operator==(const KfdNode&) const = default;
+};
+
+/// Every GPU node, in the driver's order. Empty where there is no compute driver.
+std::vector<KfdNode> kfd_nodes(const std::string& sysfs_root);
+
+/// What a card is looked for by.
+struct KfdKey {
+  pci::Address address;
+  std::uint16_t device = 0;
+  std::optional<int> render_minor;
+};
+
+/// The whole card as one node, its partitions' compute units counted together; nullopt: it has no node. Found
+/// by its address, else by its render node. Partitions are the nodes that share the unique_id of that one.
+std::optional<KfdNode> kfd_card(const std::vector<KfdNode>& nodes, const KfdKey& key);
+
+/// "gfx942" of 90402, as compilers call it; empty of 0.
+std::string architecture_name(int target);
+
+}  // namespace gpumeter::amd

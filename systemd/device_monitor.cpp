@@ -1,0 +1,67 @@
+#include "systemd/device_monitor.hpp"
+
+#include <systemd/sd-device.h>
+#include <systemd/sd-event.h>
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace gpumeter::systemd {
+
+// On the heap, since the callback is given its address.
+struct DeviceMonitor::Impl {
+  sd_event* event = nullptr;
+  sd_device_monitor* monitor = nullptr;
+  bool heard = false;
+
+  Impl() = default;
+  ~Impl() {
+    sd_device_monitor_unref(monitor);
+    sd_event_unref(event);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  // 0, or a negative errno.
+  int start(std::span<const char* const> subsystems) noexcept {
+    int result = sd_event_new(&event);
+    if (result >= 0) result = sd_device_monitor_new(&monitor);
+    for (const char* const subsystem : subsystems) {
+      if (result < 0) return result;
+      result = sd_device_monitor_filter_add_match_subsystem_devtype(monitor, subsystem, nullptr);
+    }
+    if (result >= 0) result = sd_device_monitor_attach_event(monitor, event);
+    if (result >= 0) result = sd_device_monitor_start(monitor, hear, this);
+    return result;
+  }
+
+  static int hear(sd_device_monitor*, sd_device*, void* self) noexcept {
+    static_cast<Impl*>(self)->heard = true;
+    return 0;
+  }
+};
+
+std::variant<DeviceMonitor, std::string> DeviceMonitor::open(std::span<const char* const> subsystems) {
+  auto impl = std::make_unique<Impl>();
+  if (const int result = impl->start(subsystems); result < 0) {
+    return std::string("sd_device_monitor: ") + std::strerror(-result);
+  }
+  return DeviceMonitor(std::move(impl));
+}
+
+DeviceMonitor::DeviceMonitor(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+DeviceMonitor::DeviceMonitor(DeviceMonitor&&) noexcept = default;
+DeviceMonitor& DeviceMonitor::operator=(DeviceMonitor&&) noexcept = default;
+DeviceMonitor::~DeviceMonitor() = default;
+
+int DeviceMonitor::descriptor() const noexcept { return sd_event_get_fd(impl_->event); }
+
+bool DeviceMonitor::take() noexcept {
+  constexpr std::uint64_t kNoWait = 0;
+  while (sd_event_run(impl_->event, kNoWait) > 0) {
+  }
+  return std::exchange(impl_->heard, false);
+}
+
+}  // namespace gpumeter::systemd

@@ -1,0 +1,20 @@
+// The two headers that a scraper negotiates by.
+#include "exporter/accept_header.hpp"
+#include "exporter/negotiate.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace gpumeter;
+  const std::string_view header = fuzz::text_of(data, size);
+  double last = 1e300;
+  for (const AcceptRange& range : parse_accept(header)) {
+    fuzz::expect(range.quality <= last);
+    last = range.quality;
+    for (const char* const name : {"q", "version", "escaping"}) range.parameter(name);
+  }
+  const NegotiatedFormat format = negotiate_format(header);
+  fuzz::expect(
+      format.content_type.starts_with(format.format == Format::text ? "text/plain" : "application/"));
+  negotiate_encoding(header);
+  return 0;
+}

@@ -1,0 +1,41 @@
+// amdgpu's gpu_metrics: whatever the bytes, no field is read from outside of them, and what is given is a
+// number.
+#include <cmath>
+#include <limits>
+
+#include "collectors/amd/gpu_metrics_blob.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+namespace gpumeter::amd {
+namespace {
+
+// Tables have arrays of up to 8 x 8 elements, and a place counts them in a byte.
+constexpr std::size_t kElements[] = {0, 1, 2, 3, 7, 8, 31, 32, 63, 64, 127, 254, 255, 256, 100000};
+
+void expect_number(const Sample& sample) {
+  if (sample.status == ReadStatus::ok) fuzz::expect(std::isfinite(sample.value) && sample.value >= 0);
+}
+
+void read_all(const GpuMetricsBlob& blob) {
+  for (std::size_t field = 0; field < kBlobFieldCount; ++field) {
+    for (const std::size_t element : kElements) {
+      const Sample sample = blob.value(field, element);
+      expect_number(sample);
+      fuzz::expect(sample.status != ReadStatus::ok || blob.has(field));
+    }
+    expect_number(blob.any_of(field, std::numeric_limits<std::uint64_t>::max()));
+  }
+}
+
+}  // namespace
+}  // namespace gpumeter::amd
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace gpumeter;
+  static amd::GpuMetricsBlob blob;  // as a card's: it keeps what it read before
+  const std::string_view bytes = fuzz::text_of(data, size);
+  const ReadStatus status = blob.parse(bytes);
+  fuzz::expect(status == blob.status());
+  amd::read_all(blob);
+  return 0;
+}

@@ -1,0 +1,23 @@
+#include "systemd/device_monitor.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+namespace gpumeter::systemd {
+namespace {
+
+// What it hears is tested with udev's own messages by tests/e2e/hot_plug_test.py.
+TEST(DeviceMonitor, IsSilentWhereNothingComesOrGoes) {
+  constexpr const char* kNoSuchSubsystem[] = {"gpumeter-test"};
+  auto opened = DeviceMonitor::open(kNoSuchSubsystem);
+  if (const auto* problem = std::get_if<std::string>(&opened)) GTEST_SKIP() << *problem;
+  DeviceMonitor monitor = std::get<0>(std::move(opened));
+  EXPECT_FALSE(monitor.take());
+  pollfd ready{monitor.descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&ready, 1, 0), 0);
+  EXPECT_NE(fcntl(monitor.descriptor(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+}  // namespace
+}  // namespace gpumeter::systemd

@@ -131,22 +131,12 @@ constexpr Row reason_row(const ThrottleReason& reason) {
 
 constexpr auto kErrorRows = error_rows();
 
-/// The rows above, those of the other row files, and one for each cause and each reason of throttle.hpp.
+/// The rows above, those of the other row files (fallbacks below what they stand in for), and one for each
+/// cause and each reason of throttle.hpp.
 struct Table {
   Row rows[std::size(kRows) + std::size(firmware::kRows) + std::size(kThrottleCauses) +
            std::size(kThrottleReasons) + std::size(kErrorRows) + std::size(kSysfsRows) + std::size(kKfdRows)];
 };
-
-/// Puts a row behind those of its series that are there already: it is their fallback.
-consteval Row* place(Row* begin, Row* end, const Row& row) {
-  Row* at = end;
-  for (Row* other = end; other != begin && at == end; --other) {
-    if (other[-1].same_series(row)) at = other;
-  }
-  std::move_backward(at, end, end + 1);
-  *at = row;
-  return end + 1;
-}
 
 consteval Table whole_table() {
   Table table{};
@@ -154,9 +144,9 @@ consteval Table whole_table() {
   end = std::copy(std::begin(firmware::kRows), std::end(firmware::kRows), end);
   end = std::transform(std::begin(kThrottleCauses), std::end(kThrottleCauses), end, cause_row);
   end = std::transform(std::begin(kThrottleReasons), std::end(kThrottleReasons), end, reason_row);
-  for (const Row& row : kErrorRows) end = place(std::begin(table.rows), end, row);
-  for (const Row& row : kSysfsRows) end = place(std::begin(table.rows), end, row);
-  for (const Row& row : kKfdRows) end = place(std::begin(table.rows), end, row);
+  end = std::copy(std::begin(kErrorRows), std::end(kErrorRows), end);
+  end = std::copy(std::begin(kSysfsRows), std::end(kSysfsRows), end);
+  std::copy(std::begin(kKfdRows), std::end(kKfdRows), end);
   return table;
 }
 

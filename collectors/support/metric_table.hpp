@@ -70,7 +70,7 @@ class TableDevice final : public Device {
 
   void bind(std::size_t i, SeriesPlan& plan) {
     const Row& row = rows_[i];
-    if (!bound_.empty() && rows_[bound_.back().row].same_series(row)) return;
+    if (plan.has(*row.family, row.labels)) return;
     const std::optional<int> handle = row.reader.bind(context_, row.reader.source);
     if (!handle) return;
     const std::size_t state = first_of_series(i);
@@ -78,9 +78,11 @@ class TableDevice final : public Device {
     bound_.push_back({i, state, *handle});
   }
 
+  // Rows of one series share a state; at attach only.
   std::size_t first_of_series(std::size_t i) const {
-    while (i > 0 && rows_[i - 1].same_series(rows_[i])) --i;
-    return i;
+    std::size_t first = 0;
+    while (!rows_[first].same_series(rows_[i])) ++first;
+    return first;
   }
 
   // False: stepped aside; `cursor` says where to go on.

@@ -24,9 +24,13 @@ std::string quantity_of(const MetricDescriptor& counter) {
 
 }  // namespace
 
-std::optional<std::size_t> SeriesPlan::add(const MetricDescriptor& family, const LabelSet& labels) {
+bool SeriesPlan::has(const MetricDescriptor& family, const LabelSet& labels) const {
   const auto same = [&](const Planned& other) { return other.family == &family && other.labels == labels; };
-  if (std::any_of(planned_.begin(), planned_.end(), same)) return std::nullopt;
+  return std::any_of(planned_.begin(), planned_.end(), same);
+}
+
+std::optional<std::size_t> SeriesPlan::add(const MetricDescriptor& family, const LabelSet& labels) {
+  if (has(family, labels)) return std::nullopt;
   planned_.push_back({&family, labels});
   return planned_.size() - 1;
 }

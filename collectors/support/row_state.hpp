@@ -15,6 +15,9 @@ class SourceSlots;
 /// Collects the series of a device while its rows are bound.
 class SeriesPlan {
  public:
+  /// True where the series is planned already.
+  bool has(const MetricDescriptor& family, const LabelSet& labels) const;
+
   /// The slot of the new series; nullopt where it is planned already: the first source of a quantity is
   /// its source, so a hardware counter stands above the row that would integrate the same one.
   std::optional<std::size_t> add(const MetricDescriptor& family, const LabelSet& labels);

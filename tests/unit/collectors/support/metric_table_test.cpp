@@ -57,8 +57,12 @@ constexpr MetricRow<BenchContext> kRows[] = {
 // clang-format on
 static_assert(valid_table(kRows));
 
-constexpr MetricRow<BenchContext> kTornApart[] = {kRows[2], kRows[0], kRows[3]};
-static_assert(!valid_table(kTornApart));
+constexpr MetricRow<BenchContext> kWithoutScale[] = {
+    {&catalog::power, {}, source("power_input"), 0, Tier::fast}};
+static_assert(!valid_table(kWithoutScale));
+constexpr MetricRow<BenchContext> kCounterOfACounter[] = {
+    {&catalog::energy_joules, {}, source("energy"), 1, Tier::fast, averaged(catalog::energy_joules)}};
+static_assert(!valid_table(kCounterOfACounter));
 
 /// The table on a bench, and what it has put into its slots, as text.
 class TableTest : public testing::Test {

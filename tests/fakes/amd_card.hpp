@@ -17,9 +17,9 @@ inline const BlobLayout& blob_layout(int format, int content) {
   throw std::out_of_range("no such gpu_metrics");
 }
 
-/// The bytes of `value`, lowest first, at `offset`.
+/// The bytes of `value`, lowest first, at `offset`; zeros where `width` is more than the value has.
 inline void put_number(std::string& bytes, std::size_t offset, std::size_t width, std::uint64_t value) {
-  for (std::size_t i = 0; i < width; ++i) bytes.at(offset + i) = static_cast<char>(value >> 8 * i);
+  for (std::size_t i = 0; i < width; ++i, value >>= 8) bytes.at(offset + i) = static_cast<char>(value);
 }
 
 /// A gpu_metrics of the given version as a driver starts it: header, all else all-ones.

@@ -61,7 +61,8 @@ def lay(sys_root: Path, card: Path) -> None:
     folder = folder / address
     for name, text in facts:
         if name not in ("address", "behind"):
-            write(folder / name, content_of(text))
+            home = sys_root / "class/kfd/kfd/topology" if name.startswith("nodes/") else folder
+            write(home / name, content_of(text))
     write(folder / "drm/card0/dev", b"226:0\n")
     write(folder / "drm/renderD128/dev", b"226:128\n")
     link(sys_root / "bus/pci/devices" / address, folder)

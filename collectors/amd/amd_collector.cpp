@@ -47,7 +47,8 @@ class AmdCollector final : public Collector, public ReportsSources {
   }
 
   std::unique_ptr<Device> device(const DeviceInfo&) override {
-    return std::make_unique<TableDevice<AmdContext>>(AmdContext(sysfs_root_), amd_rows());
+    return std::make_unique<TableDevice<AmdContext>>(AmdContext(sysfs_root_), amd_rows(),
+                                                     amd_partition_rows());
   }
 
   std::vector<SourceReport> sources_of(const DeviceInfo& info) const override {

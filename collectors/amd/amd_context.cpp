@@ -8,22 +8,11 @@
 #include "collectors/support/pci.hpp"
 
 namespace gpumeter::amd {
-namespace {
-
-std::optional<KfdNode> kfd_of(const std::string& sysfs_root, const DeviceInfo& info) {
-  const std::optional<pci::Function> function = pci::read_function(info.source);
-  if (!function) return std::nullopt;
-  return kfd_card(kfd_nodes(sysfs_root),
-                  {function->address, function->device, drm::nodes_of(function->path).render});
-}
-
-}  // namespace
 
 Result<Done> AmdContext::open(const DeviceInfo& info) {
   std::error_code error;
   if (!std::filesystem::is_directory(info.source, error)) return Error(info.source + ": not there");
   paths_ = AmdPaths(info.source);
-  kfd_ = kfd_of(sysfs_root_, info);
   files_.clear();
   texts_.clear();
   lines_.clear();
@@ -37,11 +26,31 @@ Result<Done> AmdContext::open(const DeviceInfo& info) {
   memory_used_ = file("mem_info_vram_used");
   blob_file_ = sysfs::File(info.source + "/gpu_metrics");
   blob_is_fresh_ = false;
-  const std::optional<pci::Function> function = pci::read_function(info.source);
-  chip_ = function ? chip_of(function->device) : Chip::other;
+  chip_ = Chip::other;
   const std::optional<PowerState> state = power_.read();
   awake_ = !state || !state->suspended;
+  find_topology(info);
   return Done{};
+}
+
+// After the rest: how many partitions there are may be for gpu_metrics to tell, which a sleeping card is not
+// asked.
+void AmdContext::find_topology(const DeviceInfo& info) {
+  static constexpr std::size_t kCount = known_blob_field("num_partition");
+  kfd_.reset();
+  partitions_.clear();
+  partition_nodes_.clear();
+  const std::optional<pci::Function> function = pci::read_function(info.source);
+  if (!function) return;
+  chip_ = chip_of(function->device);
+  const std::vector<KfdNode> nodes = kfd_nodes_of(
+      kfd_nodes(sysfs_root_), {function->address, function->device, drm::nodes_of(function->path).render});
+  kfd_ = kfd_whole(nodes);
+  const std::uint64_t told = awake_ ? blob().raw(kCount).value_or(0) : 0;
+  for (const AmdPartition& part : partitions_of(partition_modes(info.source), nodes, told)) {
+    partitions_.push_back(part.partition);
+    partition_nodes_.push_back(part.node);
+  }
 }
 
 Readiness AmdContext::begin_pass(const Pass& pass) noexcept {

@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "collectors/amd/amd_partitions.hpp"
 #include "collectors/amd/amd_paths.hpp"
 #include "collectors/amd/chip.hpp"
 #include "collectors/amd/gpu_metrics_blob.hpp"
@@ -46,6 +48,15 @@ class AmdContext {
 
   /// The card as the compute driver knows it, all its partitions together.
   const std::optional<KfdNode>& kfd() const noexcept { return kfd_; }
+
+  // For Divisible: the parts of a divided card, and whose rows are bound next.
+
+  std::span<const Partition> partitions() const noexcept { return partitions_; }
+  void turn_to(std::size_t partition) noexcept { partition_ = partition; }
+  std::size_t partition() const noexcept { return partition_; }
+  const std::optional<KfdNode>& partition_node(std::size_t partition) const {
+    return partition_nodes_[partition];
+  }
 
   // For readers, at attach: handles for names as in AmdPaths; nullopt if there is no such file.
 
@@ -90,12 +101,16 @@ class AmdContext {
   const GpuMetricsBlob& blob() noexcept;
 
  private:
+  void find_topology(const DeviceInfo& info);
   bool may_read(const Pass& pass, const PowerState& state) noexcept;
   bool is_busy() noexcept;
   bool memory_has_changed() noexcept;
 
   std::string sysfs_root_;
   std::optional<KfdNode> kfd_;
+  std::vector<Partition> partitions_;
+  std::vector<std::optional<KfdNode>> partition_nodes_;
+  std::size_t partition_ = 0;
   AmdPaths paths_;
   FileCache files_;
   std::vector<sysfs::File> texts_;

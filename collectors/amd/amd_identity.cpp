@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "collectors/amd/amd_partitions.hpp"
 #include "collectors/support/sysfs.hpp"
 
 namespace gpumeter::amd {
@@ -96,7 +97,9 @@ DeviceInfo identify(const pci::Function& function, const IdentitySources& source
   info.firmware_version = smc_version(sysfs::read_text(function.path + "/fw_version/smc_fw_version"));
   info.minor = minor ? std::to_string(*minor) : "";
   info.numa_node = numa_node_of(function);
-  if (const auto node = kfd_card(sources.kfd, {function.address, function.device, nodes.render})) {
+  info.partitioning = to_string(partition_modes(function.path));
+  if (const auto node =
+          kfd_whole(kfd_nodes_of(sources.kfd, {function.address, function.device, nodes.render}))) {
     info.architecture = architecture_name(node->target);
     info.compute_units = node->compute_units;
   }

@@ -1,6 +1,7 @@
 #include "collectors/amd/amd_metrics.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 
@@ -8,6 +9,7 @@
 #include "collectors/amd/amd_error_rows.hpp"
 #include "collectors/amd/amd_firmware_rows.hpp"
 #include "collectors/amd/amd_kfd_rows.hpp"
+#include "collectors/amd/amd_partition_rows.hpp"
 #include "collectors/amd/amd_readers.hpp"
 #include "collectors/amd/amd_sysfs_rows.hpp"
 #include "collectors/amd/throttle.hpp"
@@ -135,7 +137,8 @@ constexpr auto kErrorRows = error_rows();
 /// cause and each reason of throttle.hpp.
 struct Table {
   Row rows[std::size(kRows) + std::size(firmware::kRows) + std::size(kThrottleCauses) +
-           std::size(kThrottleReasons) + std::size(kErrorRows) + std::size(kSysfsRows) + std::size(kKfdRows)];
+           std::size(kThrottleReasons) + std::size(kErrorRows) + std::size(kSysfsRows) + std::size(kKfdRows) +
+           std::size(kModeRows)];
 };
 
 consteval Table whole_table() {
@@ -146,17 +149,29 @@ consteval Table whole_table() {
   end = std::transform(std::begin(kThrottleReasons), std::end(kThrottleReasons), end, reason_row);
   end = std::copy(std::begin(kErrorRows), std::end(kErrorRows), end);
   end = std::copy(std::begin(kSysfsRows), std::end(kSysfsRows), end);
-  std::copy(std::begin(kKfdRows), std::end(kKfdRows), end);
+  end = std::copy(std::begin(kKfdRows), std::end(kKfdRows), end);
+  std::copy(std::begin(kModeRows), std::end(kModeRows), end);
   return table;
 }
 
 constexpr Table kTable = whole_table();
 static_assert(valid_table(kTable.rows));
-constexpr auto kDocs = row_docs(kTable.rows);
+static_assert(valid_table(kPartitionRows));
+
+consteval auto docs_of_both() {
+  constexpr auto kCard = row_docs(kTable.rows);
+  constexpr auto kPartitions = row_docs(kPartitionRows);
+  std::array<RowDoc, kCard.size() + kPartitions.size()> docs{};
+  std::copy(kPartitions.begin(), kPartitions.end(), std::copy(kCard.begin(), kCard.end(), docs.begin()));
+  return docs;
+}
+constexpr auto kDocs = docs_of_both();
 
 }  // namespace
 
 std::span<const MetricRow<AmdContext>> amd_rows() noexcept { return kTable.rows; }
+
+std::span<const MetricRow<AmdContext>> amd_partition_rows() noexcept { return kPartitionRows; }
 
 std::span<const RowDoc> amd_row_docs() { return kDocs; }
 

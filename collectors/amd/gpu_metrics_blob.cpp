@@ -137,15 +137,34 @@ Sample GpuMetricsBlob::sum(std::size_t field) const noexcept {
   return total;
 }
 
-Sample GpuMetricsBlob::highest(std::size_t field) const noexcept {
+Sample GpuMetricsBlob::highest_in(std::size_t field, std::size_t begin, std::size_t end,
+                                  std::size_t instance) const noexcept {
   Sample highest = Sample::miss(status_ == ReadStatus::ok ? ReadStatus::unsupported : status_);
-  const BlobPlace& place = places()[field];
-  for (std::size_t i = 0; i < std::size_t{place.count} * place.instances; ++i) {
-    const Sample element = value(field, i % place.count, i / place.count);
+  for (std::size_t i = begin; i < end; ++i) {
+    const Sample element = value(field, i, instance);
     if (element.status != ReadStatus::ok) continue;
     if (highest.status != ReadStatus::ok || element.value > highest.value) highest = element;
   }
   return highest;
+}
+
+Sample GpuMetricsBlob::highest(std::size_t field) const noexcept {
+  const BlobPlace& place = places()[field];
+  Sample highest = highest_in(field, 0, place.count, 0);
+  for (std::size_t i = 1; i < place.instances; ++i) {
+    const Sample other = highest_in(field, 0, place.count, i);
+    if (other.status == ReadStatus::ok && (highest.status != ReadStatus::ok || other.value > highest.value)) {
+      highest = other;
+    }
+  }
+  return highest;
+}
+
+Sample GpuMetricsBlob::highest(std::size_t field, std::size_t part, std::size_t parts) const noexcept {
+  const BlobPlace& place = places()[field];
+  if (place.instances > 1) return highest_in(field, 0, place.count, part);
+  const std::size_t share = place.count / parts;
+  return highest_in(field, part * share, (part + 1) * share, 0);
 }
 
 Sample GpuMetricsBlob::count_of(std::size_t field, std::uint64_t mask) const noexcept {

@@ -50,6 +50,10 @@ class GpuMetricsBlob {
   /// The highest of all elements that are there, in all partitions.
   Sample highest(std::size_t field) const noexcept;
 
+  /// The highest of one of `parts` partitions: in the struct of its own where each has one, else in its share
+  /// of the one array, which holds their dies in order.
+  Sample highest(std::size_t field, std::size_t part, std::size_t parts) const noexcept;
+
   /// How many elements are one of the numbers whose bits `mask` has: 0b110 for 1 and 2.
   Sample count_of(std::size_t field, std::uint64_t mask) const noexcept;
 
@@ -63,6 +67,8 @@ class GpuMetricsBlob {
   int bits(std::size_t field) const noexcept { return 8 * places()[field].width; }
 
  private:
+  Sample highest_in(std::size_t field, std::size_t begin, std::size_t end,
+                    std::size_t instance) const noexcept;
   ReadStatus accept(std::size_t size) noexcept;
   ReadStatus choose_places(std::size_t structure_size) noexcept;
   const BlobPlaces& places() const noexcept { return layout_ != nullptr ? layout_->places : own_places_; }

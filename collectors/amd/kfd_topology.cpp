@@ -40,6 +40,13 @@ pci::Address address_of(std::string_view properties) {
           static_cast<std::uint8_t>(location & 0x7)};
 }
 
+/// A divided card's nodes carry their number in the highest bits of location_id; up to kernel 6.8 in the
+/// function, which such a card's address has 0 of (kernel 6.12, kfd_topology.c, kfd_topology_add_device).
+unsigned partition_of(std::string_view properties) {
+  const std::uint64_t location = property(properties, "location_id");
+  return static_cast<unsigned>((location >> 28 & 0xf) | (location & 0x7));
+}
+
 /// nullopt: a node of processors, which has no SIMDs.
 std::optional<KfdNode> read_node(const std::string& folder) {
   const std::string properties = sysfs::read_text(folder + "/properties");
@@ -51,10 +58,12 @@ std::optional<KfdNode> read_node(const std::string& folder) {
   node.address = address_of(properties);
   node.unique_id = property(properties, "unique_id");
   node.device = static_cast<std::uint16_t>(small_property(properties, "device_id"));
+  node.partition = partition_of(properties);
   node.render_minor = small_property(properties, "drm_render_minor");
   node.target = small_property(properties, "gfx_target_version");
   node.compute_units = simds / simds_per_unit;
   node.clock_megahertz = small_property(properties, "max_engine_clk_fcompute");
+  node.memory_bytes = property(memory, "size_in_bytes");
   node.memory_bits = small_property(memory, "width");
   node.memory_clock_megahertz = small_property(memory, "mem_clk_max");
   return node;
@@ -83,13 +92,22 @@ std::vector<KfdNode> kfd_nodes(const std::string& sysfs_root) {
   return nodes;
 }
 
-std::optional<KfdNode> kfd_card(const std::vector<KfdNode>& nodes, const KfdKey& key) {
+std::vector<KfdNode> kfd_nodes_of(const std::vector<KfdNode>& nodes, const KfdKey& key) {
   const KfdNode* const found = find(nodes, key);
-  if (found == nullptr) return std::nullopt;
-  KfdNode card = *found;
+  if (found == nullptr) return {};
+  std::vector<KfdNode> card = {*found};
   for (const KfdNode& node : nodes) {
-    if (&node == found || node.unique_id == 0 || node.unique_id != card.unique_id) continue;
-    card.compute_units += node.compute_units;
+    if (&node != found && node.unique_id != 0 && node.unique_id == found->unique_id) card.push_back(node);
+  }
+  return card;
+}
+
+std::optional<KfdNode> kfd_whole(const std::vector<KfdNode>& nodes_of_card) {
+  if (nodes_of_card.empty()) return std::nullopt;
+  KfdNode card = nodes_of_card.front();
+  for (std::size_t i = 1; i < nodes_of_card.size(); ++i) {
+    card.compute_units += nodes_of_card[i].compute_units;
+    card.memory_bytes += nodes_of_card[i].memory_bytes;
   }
   return card;
 }

@@ -17,10 +17,12 @@ struct KfdNode {
   pci::Address address;         ///< of a partition with a function number that is not on the bus
   std::uint64_t unique_id = 0;  ///< of the card; 0: the chip has none, or the kernel is older
   std::uint16_t device = 0;     ///< PCI device ID
+  unsigned partition = 0;       ///< which one of a divided card it is
   int render_minor = 0;         ///< N of /dev/dri/renderDN; 0: none
   int target = 0;               ///< gfx_target_version: 90402 is gfx942; 0: the kernel is older
   int compute_units = 0;
   int clock_megahertz = 0;         ///< the highest of its compute units
+  std::uint64_t memory_bytes = 0;  ///< what it can allocate; 0: not told
   int memory_bits = 0;             ///< width of the memory bus
   int memory_clock_megahertz = 0;  ///< the highest
 
@@ -37,9 +39,12 @@ struct KfdKey {
   std::optional<int> render_minor;
 };
 
-/// The whole card as one node, its partitions' compute units counted together; nullopt: it has no node. Found
-/// by its address, else by its render node. Partitions are the nodes that share the unique_id of that one.
-std::optional<KfdNode> kfd_card(const std::vector<KfdNode>& nodes, const KfdKey& key);
+/// The nodes of a card, of a whole one a single one: that with its address, else with its render node, and
+/// all that share the unique_id of that one.
+std::vector<KfdNode> kfd_nodes_of(const std::vector<KfdNode>& nodes, const KfdKey& key);
+
+/// The card as one node, its partitions' compute units and memory counted together; nullopt: it has no node.
+std::optional<KfdNode> kfd_whole(const std::vector<KfdNode>& nodes_of_card);
 
 /// "gfx942" of 90402, as compilers call it; empty of 0.
 std::string architecture_name(int target);

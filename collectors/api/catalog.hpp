@@ -116,6 +116,15 @@ inline constexpr auto recovery_action = gauge("gpu_recovery_action", "", "1 for 
 inline constexpr auto fabric_state = gauge("gpu_fabric_state", "", "1 for the state of the device's registration with the fabric manager.");
 inline constexpr auto fabric_health = gauge("gpu_fabric_health", "", "1 for the fabric's health as the device sees it.");
 inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the state of the vGPU licence.");
+
+// Slices of a device, each with the device's labels and `partition`. Never added to the device's own families.
+inline constexpr auto partition_info = gauge("gpu_partition_info", "", "What a partition of a divided device is; always 1.");
+inline constexpr auto partition_utilization = gauge("gpu_partition_utilization_ratio", "ratio", "Share of time in which the partition's busiest compute die had work.");
+inline constexpr auto partition_busy_seconds = counter("gpu_partition_busy_seconds_total", "seconds", "Time in which the partition's busiest compute die had work.");
+inline constexpr auto partition_engine_utilization = gauge("gpu_partition_engine_utilization_ratio", "ratio", "Share of time in which an engine of the partition was busy.");
+inline constexpr auto partition_engine_busy_seconds = counter("gpu_partition_engine_busy_seconds_total", "seconds", "Time in which an engine of the partition was busy.");
+inline constexpr auto partition_memory_size = gauge("gpu_partition_memory_size_bytes", "bytes", "Memory that the partition can allocate.");
+inline constexpr auto partition_peak_flops = gauge("gpu_partition_peak_flops", "flops", "Dense peak compute rate of the partition by data type, from a table of data sheets or by formula.");
 // clang-format on
 
 }  // namespace gpumeter::catalog

@@ -23,6 +23,9 @@ struct DeviceInfo {
   std::string minor;         ///< of its device node: /dev/nvidia0 -> "0", /dev/dri/renderD128 -> "128"
   std::optional<int> compute_units;
   std::optional<int> numa_node;
+  /// How it is divided now, in the driver's words: "cpx/nps4". Empty: it cannot be. A device that is divided
+  /// anew is opened anew.
+  std::string partitioning;
   /// Where the collector reads it from, in its own terms (a sysfs folder, a handle); opaque to others.
   std::string source;
 

@@ -13,6 +13,8 @@ namespace gpumeter {
 struct Label {
   std::string name;
   std::string value;  ///< unescaped; any bytes, the exporter makes them valid UTF-8
+
+  bool operator==(const Label&) const = default;
 };
 
 /// One time series: a family and the labels it has beside the device's own. Its position in the list it
@@ -20,6 +22,14 @@ struct Label {
 struct SeriesSpec {
   const MetricDescriptor* family;
   std::vector<Label> labels;
+};
+
+/// A slice of a device (AMD compute partition, MIG instance); its series are gpu_partition_*.
+struct Partition {
+  std::string name;          ///< its label `partition`: "<profile>:<id>", such as "cpx:3"
+  std::vector<Label> facts;  ///< what it is by itself, for gpu_partition_info
+
+  bool operator==(const Partition&) const = default;
 };
 
 /// Label pairs of a row in a constexpr table; unused places stay empty.

@@ -2,8 +2,10 @@
 
 #include <concepts>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,22 +27,31 @@ concept TableContext = requires(Context context, const DeviceInfo& info, const P
   { context.begin_pass(pass) } noexcept -> std::same_as<Readiness>;
 };
 
+/// A context whose device may be divided: the partitions as they were when it was opened, and which of them
+/// the rows that are bound next belong to. Their handles say it afterwards.
+template <class Context>
+concept Divisible = requires(Context context, std::size_t partition) {
+  { context.partitions() } -> std::same_as<std::span<const Partition>>;
+  { context.turn_to(partition) } noexcept;
+};
+
 /// A device whose series are rows of a constexpr table. All calls on its lane's thread.
 template <TableContext Context>
 class TableDevice final : public Device {
  public:
   using Row = MetricRow<Context>;
 
-  /// `rows` must have static storage.
-  TableDevice(Context context, std::span<const Row> rows)
-      : context_(std::move(context)), rows_(rows), states_(rows.size()) {}
+  /// Both tables must have static storage. `of_partitions`: what each partition of a divided device has.
+  TableDevice(Context context, std::span<const Row> rows, std::span<const Row> of_partitions = {})
+      : context_(std::move(context)), rows_(rows), partition_rows_(of_partitions), states_(rows.size()) {}
 
   Result<Done> attach(const DeviceInfo& info) override {
     if (Result<Done> opened = context_.open(info); !opened) return opened;
     SeriesPlan plan;
     bound_.clear();
-    for (std::size_t i = 0; i < rows_.size(); ++i) bind(i, plan);
-    series_ = plan.take(sources_);
+    bind(rows_, states_, plan);
+    bind_partitions(plan);
+    series_ = plan.take(constants_);
     cursor_ = {};
     return Done{};
   }
@@ -53,7 +64,7 @@ class TableDevice final : public Device {
     std::size_t& cursor = cursor_[static_cast<std::size_t>(pass.tier)];
     if (cursor == 0) {
       readiness_ = context_.begin_pass(pass);
-      if (pass.tier == Tier::once) sources_.export_to(sink);
+      if (pass.tier == Tier::once) constants_.export_to(sink);
     }
     if (readiness_ == Readiness::gone) return PassOutcome::gone;
     if (!sample_rows(pass, sink, cursor)) return PassOutcome::interrupted;
@@ -62,42 +73,57 @@ class TableDevice final : public Device {
   }
 
  private:
+  // By first row of a series. They outlive a loss, so counters go on when a device comes back.
+  using States = std::vector<RowState>;
   struct Bound {
-    std::size_t row;
-    std::size_t state;
+    const Row* row;
+    RowState* state;
     int handle;
   };
 
-  void bind(std::size_t i, SeriesPlan& plan) {
-    const Row& row = rows_[i];
-    if (plan.has(*row.family, row.labels)) return;
-    const std::optional<int> handle = row.reader.bind(context_, row.reader.source);
-    if (!handle) return;
-    const std::size_t state = first_of_series(i);
-    if (!states_[state].plan(&row, *row.family, row.labels, row.derived, plan)) return;
-    bound_.push_back({i, state, *handle});
+  void bind(std::span<const Row> rows, States& states, SeriesPlan& plan) {
+    for (const Row& row : rows) {
+      if (plan.has(*row.family, row.labels)) continue;
+      const std::optional<int> handle = row.reader.bind(context_, row.reader.source);
+      if (!handle) continue;
+      RowState& state = states[first_of_series(rows, row)];
+      if (!state.plan(&row, *row.family, row.labels, row.derived, plan)) continue;
+      bound_.push_back({&row, &state, *handle});
+    }
+  }
+
+  void bind_partitions(SeriesPlan& plan) {
+    if constexpr (Divisible<Context>) {
+      const std::span<const Partition> partitions = context_.partitions();
+      for (std::size_t i = 0; i < partitions.size(); ++i) {
+        context_.turn_to(i);
+        plan.begin_partition(partitions[i]);
+        bind(partition_rows_,
+             partition_states_.try_emplace(partitions[i].name, partition_rows_.size()).first->second, plan);
+      }
+    }
   }
 
   // Rows of one series share a state; at attach only.
-  std::size_t first_of_series(std::size_t i) const {
+  static std::size_t first_of_series(std::span<const Row> rows, const Row& row) {
     std::size_t first = 0;
-    while (!rows_[first].same_series(rows_[i])) ++first;
+    while (!rows[first].same_series(row)) ++first;
     return first;
   }
 
   // False: stepped aside; `cursor` says where to go on.
   bool sample_rows(const Pass& pass, SampleSink& sink, std::size_t& cursor) noexcept {
     for (; cursor < bound_.size(); ++cursor) {
-      const Row& row = rows_[bound_[cursor].row];
-      if (row.tier != pass.tier) continue;
+      if (bound_[cursor].row->tier != pass.tier) continue;
       if (pass.yield != nullptr && pass.yield->should_yield()) return false;
-      sample_row(pass, row, bound_[cursor], sink);
+      sample_row(pass, bound_[cursor], sink);
     }
     return true;
   }
 
-  void sample_row(const Pass& pass, const Row& row, const Bound& bound, SampleSink& sink) noexcept {
-    RowState& state = states_[bound.state];
+  void sample_row(const Pass& pass, const Bound& bound, SampleSink& sink) noexcept {
+    const Row& row = *bound.row;
+    RowState& state = *bound.state;
     if (readiness_ == Readiness::asleep && row.traits.wakes) return state.rest(sink);
     if (!state.due(pass.now)) return;
     const Sample raw = row.reader.read(context_, bound.handle);
@@ -106,10 +132,12 @@ class TableDevice final : public Device {
 
   Context context_;
   const std::span<const Row> rows_;
-  std::vector<RowState> states_;  // by first row of a series: counters go on when a device comes back
+  const std::span<const Row> partition_rows_;
+  States states_;
+  std::map<std::string, States> partition_states_;  // by name of the partition
   std::vector<Bound> bound_;
   std::vector<SeriesSpec> series_;
-  SourceSlots sources_;
+  ConstantSlots constants_;
   std::array<std::size_t, kTiers.size()> cursor_{};
   Readiness readiness_ = Readiness::awake;
 };

@@ -1,6 +1,7 @@
 #include "collectors/support/row_state.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 namespace gpumeter {
@@ -22,16 +23,28 @@ std::string quantity_of(const MetricDescriptor& counter) {
   return std::string(name);
 }
 
+std::vector<Label> with_partition(const std::string& partition, std::vector<Label> labels) {
+  if (!partition.empty()) labels.insert(labels.begin(), {"partition", partition});
+  return labels;
+}
+
 }  // namespace
 
+void SeriesPlan::begin_partition(const Partition& partition) {
+  partition_ = partition.name;
+  partitions_.push_back({&catalog::partition_info, with_partition(partition.name, partition.facts)});
+}
+
 bool SeriesPlan::has(const MetricDescriptor& family, const LabelSet& labels) const {
-  const auto same = [&](const Planned& other) { return other.family == &family && other.labels == labels; };
+  const auto same = [&](const Planned& other) {
+    return other.family == &family && other.labels == labels && other.partition == partition_;
+  };
   return std::any_of(planned_.begin(), planned_.end(), same);
 }
 
 std::optional<std::size_t> SeriesPlan::add(const MetricDescriptor& family, const LabelSet& labels) {
   if (has(family, labels)) return std::nullopt;
-  planned_.push_back({&family, labels});
+  planned_.push_back({&family, labels, partition_});
   return planned_.size() - 1;
 }
 
@@ -41,10 +54,13 @@ void SeriesPlan::add_source(const MetricDescriptor& counter, std::string_view so
   if (std::none_of(sources_.begin(), sources_.end(), same)) sources_.push_back({std::move(quantity), source});
 }
 
-std::vector<SeriesSpec> SeriesPlan::take(SourceSlots& sources) {
+std::vector<SeriesSpec> SeriesPlan::take(ConstantSlots& constants) {
   std::vector<SeriesSpec> series;
-  for (const Planned& plan : planned_) series.push_back({plan.family, plan.labels.labels()});
-  sources.assign(series.size(), sources_.size());
+  for (const Planned& plan : planned_) {
+    series.push_back({plan.family, with_partition(plan.partition, plan.labels.labels())});
+  }
+  constants.assign(series.size(), partitions_.size() + sources_.size());
+  std::move(partitions_.begin(), partitions_.end(), std::back_inserter(series));
   for (Source& source : sources_) {
     series.push_back({&catalog::meter_source_info,
                       {{"quantity", std::move(source.quantity)}, {"source", std::string(source.source)}}});

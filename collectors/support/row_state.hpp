@@ -10,11 +10,14 @@
 
 namespace gpumeter {
 
-class SourceSlots;
+class ConstantSlots;
 
 /// Collects the series of a device while its rows are bound.
 class SeriesPlan {
  public:
+  /// What is planned from here on belongs to this slice of the device; adds its gpu_partition_info.
+  void begin_partition(const Partition& partition);
+
   /// True where the series is planned already.
   bool has(const MetricDescriptor& family, const LabelSet& labels) const;
 
@@ -25,8 +28,9 @@ class SeriesPlan {
   /// Notes where a counter comes from: source is "hardware" or "integrated".
   void add_source(const MetricDescriptor& counter, std::string_view source);
 
-  /// Ends the plan: adds gpu_meter_source_info, one series per quantity.
-  std::vector<SeriesSpec> take(SourceSlots& sources);
+  /// Ends the plan: adds what is 1 while the device is attached, gpu_partition_info and one
+  /// gpu_meter_source_info per quantity.
+  std::vector<SeriesSpec> take(ConstantSlots& constants);
 
  private:
   struct Source {
@@ -36,13 +40,16 @@ class SeriesPlan {
   struct Planned {
     const MetricDescriptor* family;
     LabelSet labels;
+    std::string partition;  // empty: of the whole device
   };
   std::vector<Planned> planned_;
   std::vector<Source> sources_;
+  std::vector<SeriesSpec> partitions_;  // their gpu_partition_info
+  std::string partition_;
 };
 
-/// The slots of gpu_meter_source_info, constant while a device is attached.
-class SourceSlots {
+/// The slots of series that are 1 while a device is attached.
+class ConstantSlots {
  public:
   void assign(std::size_t first, std::size_t count) {
     first_ = first;

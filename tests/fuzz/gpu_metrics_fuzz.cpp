@@ -23,6 +23,9 @@ void read_all(const GpuMetricsBlob& blob) {
       expect_number(sample);
       fuzz::expect(sample.status != ReadStatus::ok || blob.has(field));
     }
+    expect_number(blob.sum(field));
+    expect_number(blob.highest(field));
+    for (const std::size_t parts : {1U, 2U, 8U}) expect_number(blob.highest(field, parts - 1, parts));
     expect_number(blob.any_of(field, std::numeric_limits<std::uint64_t>::max()));
   }
 }

@@ -1,9 +1,32 @@
-// What is made of the text of a sysfs file: integers, PCI addresses, link speeds, words.
+// What is made of the text of a sysfs file: integers, PCI addresses, link speeds, words; levels, counts,
+// links.
+#include <cmath>
+#include <optional>
 #include <string>
 
+#include "collectors/amd/sysfs_texts.hpp"
 #include "collectors/support/pci.hpp"
 #include "collectors/support/sysfs.hpp"
 #include "tests/fuzz/fuzz.hpp"
+
+namespace {
+
+// Files of several values: clock levels, error counts, links.
+void expect_lists(std::string_view text) {
+  using namespace gpumeter;
+  const std::optional<double> highest = amd::highest_level(text);
+  const std::optional<double> current = amd::current_level(text);
+  fuzz::expect(!highest || (std::isfinite(*highest) && *highest >= 0));
+  fuzz::expect(!current || (highest && *current <= *highest) || text.find("S:") != std::string_view::npos);
+  const std::optional<double> links = amd::sum_of_links(text);
+  fuzz::expect(!links || (std::isfinite(*links) && *links >= 0));
+  for (const char* const key : {"ue", "ce", "de", "RxErr", "TLP", "PCRC_CHECK"}) {
+    const std::optional<double> count = amd::count_of(text, key);
+    fuzz::expect(!count || (std::isfinite(*count) && amd::has_counts(text)));
+  }
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gpumeter;
@@ -21,5 +44,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::expect(!pci::is_suspended(text) || !text.empty());
   fuzz::expect(!pci::vendor_word(static_cast<std::uint16_t>(size)).empty());
   fuzz::expect(!pci::is_gpu_driver({}));
+  expect_lists(text);
   return 0;
 }

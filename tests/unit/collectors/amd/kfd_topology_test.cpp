@@ -23,7 +23,8 @@ Tree divided() {
   const std::string nodes = "class/kfd/kfd/topology/nodes/";
   const std::string first = partition(0, 128);
   const std::string second = partition(1, 129);
-  constexpr std::string_view kMemory = "heap_type 1\nwidth 8192\nmem_clk_max 1300\n";
+  constexpr std::string_view kMemory =
+      "heap_type 1\nsize_in_bytes 25769803776\nwidth 8192\nmem_clk_max 1300\n";
   return Tree({{nodes + "0/properties", kProcessors},
                {nodes + "1/properties", first},
                {nodes + "1/mem_banks/0/properties", kMemory},
@@ -31,22 +32,58 @@ Tree divided() {
                {nodes + "2/mem_banks/0/properties", kMemory}});
 }
 
-KfdNode mi210() { return {{0, 0x63, 0, 0}, 1, 29711, 128, 90010, 104, 1700, 4096, 1600}; }
+KfdNode mi210() {
+  return {.address = {0, 0x63, 0, 0},
+          .unique_id = 1,
+          .device = 29711,
+          .render_minor = 128,
+          .target = 90010,
+          .compute_units = 104,
+          .clock_megahertz = 1700,
+          .memory_bits = 4096,
+          .memory_clock_megahertz = 1600};
+}
+
+KfdNode mi300x_part() {
+  return {.address = {0, 5, 0, 0},
+          .unique_id = 16404946649897475633U,
+          .device = 29857,
+          .render_minor = 128,
+          .target = 90402,
+          .compute_units = 38,
+          .clock_megahertz = 2100,
+          .memory_bytes = 25769803776,
+          .memory_bits = 8192,
+          .memory_clock_megahertz = 1300};
+}
 
 TEST(KfdTopologyTest, NodesOfGpus) {
   const Tree tree = divided();
-  const std::vector<KfdNode> expected = {
-      {{0, 5, 0, 0}, 16404946649897475633U, 29857, 128, 90402, 38, 2100, 8192, 1300},
-      {{0, 5, 0, 1}, 16404946649897475633U, 29857, 129, 90402, 38, 2100, 8192, 1300}};
+  KfdNode second = mi300x_part();
+  second.address.function = 1;
+  second.partition = 1;
+  second.render_minor = 129;
+  const std::vector<KfdNode> expected = {mi300x_part(), second};
   EXPECT_EQ(kfd_nodes(tree.path()), expected);
   EXPECT_EQ(kfd_nodes(tree / "nowhere"), std::vector<KfdNode>());
 }
 
 TEST(KfdTopologyTest, ACardIsAllItsPartitions) {
   const Tree tree = divided();
-  KfdNode whole = kfd_nodes(tree.path()).front();
+  KfdNode whole = mi300x_part();
   whole.compute_units = 76;
-  EXPECT_EQ(kfd_card(kfd_nodes(tree.path()), {{0, 5, 0, 0}, 29857, {}}), whole);
+  whole.memory_bytes *= 2;
+  EXPECT_EQ(kfd_whole(kfd_nodes_of(kfd_nodes(tree.path()), {{0, 5, 0, 0}, 29857, {}})), whole);
+}
+
+TEST(KfdTopologyTest, NewerKernelsNumberPartitionsInTheHighestBits) {
+  std::string third = partition(0, 130);
+  third.replace(third.find("1280"), 4, std::to_string(2U << 28 | 1280U));
+  const Tree tree({{"class/kfd/kfd/topology/nodes/1/properties", third}});
+  const std::vector<KfdNode> nodes = kfd_nodes(tree.path());
+  ASSERT_EQ(nodes.size(), 1U);
+  EXPECT_EQ(nodes[0].partition, 2U);
+  EXPECT_EQ(nodes[0].address, (pci::Address{0, 5, 0, 0}));
 }
 
 TEST(KfdTopologyTest, CardsWithoutAUniqueIdAreNotOneCard) {
@@ -54,15 +91,15 @@ TEST(KfdTopologyTest, CardsWithoutAUniqueIdAreNotOneCard) {
   KfdNode second = mi210();
   first.unique_id = second.unique_id = 0;
   second.address.bus = 0x64;
-  EXPECT_EQ(kfd_card({first, second}, {first.address, 29711, {}}), first);
+  EXPECT_EQ(kfd_whole(kfd_nodes_of({first, second}, {first.address, 29711, {}})), first);
 }
 
 TEST(KfdTopologyTest, WithoutItsAddressByRenderNodeIfTheChipIsTheSame) {
   const KfdNode node = mi210();
-  EXPECT_EQ(kfd_card({node}, {{0, 9, 0, 0}, 29711, 128}), node);
-  EXPECT_EQ(kfd_card({node}, {{0, 9, 0, 0}, 29711, 129}), std::nullopt);
-  EXPECT_EQ(kfd_card({node}, {{0, 9, 0, 0}, 0x73bf, 128}), std::nullopt);
-  EXPECT_EQ(kfd_card({node}, {{0, 9, 0, 0}, 29711, {}}), std::nullopt);
+  EXPECT_EQ(kfd_whole(kfd_nodes_of({node}, {{0, 9, 0, 0}, 29711, 128})), node);
+  EXPECT_EQ(kfd_whole(kfd_nodes_of({node}, {{0, 9, 0, 0}, 29711, 129})), std::nullopt);
+  EXPECT_EQ(kfd_whole(kfd_nodes_of({node}, {{0, 9, 0, 0}, 0x73bf, 128})), std::nullopt);
+  EXPECT_EQ(kfd_whole(kfd_nodes_of({node}, {{0, 9, 0, 0}, 29711, {}})), std::nullopt);
 }
 
 TEST(KfdTopologyTest, Architectures) {
@@ -78,14 +115,20 @@ TEST(KfdPeaksTest, AreThoseOfTheDataSheet) {
   EXPECT_NEAR(*peak_of(mi210(), Peak::fp16), 181.0e12, 0.05e12);
   EXPECT_NEAR(*peak_of(mi210(), Peak::bf16), 181.0e12, 0.05e12);
   EXPECT_NEAR(*peak_of(mi210(), Peak::memory), 1.6384e12, 1);
-  const KfdNode mi300x = {{}, 1, 0x74a1, 128, 90402, 304, 2100, 8192, 1300};
+  KfdNode mi300x = mi300x_part();
+  mi300x.compute_units = 304;
   EXPECT_NEAR(*peak_of(mi300x, Peak::fp32), 163.4e12, 0.05e12);
   EXPECT_NEAR(*peak_of(mi300x, Peak::fp16), 1307.4e12, 0.05e12);
   EXPECT_NEAR(*peak_of(mi300x, Peak::memory), 5.325e12, 0.001e12);
 }
 
 TEST(KfdPeaksTest, WhatIsNotPublishedOrNotToldIsAbsent) {
-  const KfdNode apu = {{}, 0, 5567, 128, 110003, 12, 2700, 128, 800};
+  const KfdNode apu = {.device = 5567,
+                       .target = 110003,
+                       .compute_units = 12,
+                       .clock_megahertz = 2700,
+                       .memory_bits = 128,
+                       .memory_clock_megahertz = 800};
   EXPECT_NEAR(*peak_of(apu, Peak::fp32), 8.29e12, 0.01e12);
   EXPECT_EQ(peak_of(apu, Peak::bf16), std::nullopt);
   EXPECT_EQ(peak_of(apu, Peak::memory), std::nullopt);  // LPDDR5 or DDR5: not told

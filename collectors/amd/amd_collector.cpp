@@ -36,10 +36,13 @@ class AmdCollector final : public Collector, public ReportsSources {
     Discovery found;
     for (const pci::Function& function : pci::display_adapters(sysfs_root_)) {
       if (function.vendor != pci::kVendorAmd) continue;
-      if (function.driver == "amdgpu" || function.driver == "radeon") {
-        found.devices.push_back(identify(function, sources));
-      } else {
+      if (function.driver != "amdgpu" && function.driver != "radeon") {
         found.notes.push_back(note_of(function));
+      } else if (hides_uuid(function)) {
+        found.notes.push_back(pci::to_string(function.address) +
+                              ": its unique_id cannot be read, as while the GPU is being reset; tried again");
+      } else {
+        found.devices.push_back(identify(function, sources));
       }
     }
     separate_twins(found.devices, found.notes);

@@ -46,6 +46,9 @@ void AmdContext::find_topology(const DeviceInfo& info) {
   const std::vector<KfdNode> nodes = kfd_nodes_of(
       kfd_nodes(sysfs_root_), {function->address, function->device, drm::nodes_of(function->path).render});
   kfd_ = kfd_whole(nodes);
+  std::vector<std::uint32_t> gpu_ids;
+  for (const KfdNode& node : nodes) gpu_ids.push_back(node.gpu_id);
+  users_ = AmdUsers(info.source, sysfs_root_, std::move(gpu_ids));
   const std::uint64_t told = awake_ ? blob().raw(kCount).value_or(0) : 0;
   for (const AmdPartition& part : partitions_of(partition_modes(info.source), nodes, told)) {
     partitions_.push_back(part.partition);
@@ -67,7 +70,7 @@ Readiness AmdContext::begin_pass(const Pass& pass) noexcept {
 // The fast tier alone looks whether something runs; the others go by what it found.
 bool AmdContext::may_read(const Pass& pass, const PowerState& state) noexcept {
   const bool looks = pass.tier == Tier::fast && state.may_suspend;
-  if (looks && memory_has_changed()) sleep_.stir(pass.now);
+  if (looks && (memory_has_changed() || users_.any())) sleep_.stir(pass.now);
   const SleepPolicy::Verdict verdict = sleep_.decide(pass.now, state);
   if (verdict == SleepPolicy::Verdict::rest) return false;
   if (looks && is_busy()) {

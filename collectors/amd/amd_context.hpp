@@ -11,6 +11,7 @@
 
 #include "collectors/amd/amd_partitions.hpp"
 #include "collectors/amd/amd_paths.hpp"
+#include "collectors/amd/amd_users.hpp"
 #include "collectors/amd/chip.hpp"
 #include "collectors/amd/gpu_metrics_blob.hpp"
 #include "collectors/amd/kfd_topology.hpp"
@@ -39,8 +40,9 @@ class AmdContext {
   void close() noexcept { *this = AmdContext(std::move(sysfs_root_)); }
 
   /// Says `asleep` also while the card is left alone so that it can fall asleep (SleepPolicy). Something runs
-  /// on it where it is busy at all or its video memory in use has changed: the latter can be seen without a
-  /// read that wakes, so that a job is noticed at once.
+  /// on it where somebody keeps it awake anyway (AmdUsers), where it is busy at all, or where its video
+  /// memory in use has changed: the latter can be seen without a read that wakes, so that a job is noticed at
+  /// once.
   Readiness begin_pass(const Pass& pass) noexcept;
 
   /// By the kernel's word: false while it sleeps or is about to, whether it is read in this pass or not.
@@ -121,6 +123,7 @@ class AmdContext {
   std::vector<Entry> entries_;
   RuntimePower power_;
   SleepPolicy sleep_;
+  AmdUsers users_;
   std::optional<int> busy_;         // gpu_busy_percent
   std::optional<int> memory_used_;  // mem_info_vram_used
   double last_memory_used_ = 0;

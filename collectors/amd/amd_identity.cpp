@@ -73,6 +73,13 @@ std::string uuid_of(const pci::Function& function) {
   return none ? pci::to_string(function.address) : "GPU-" + id;
 }
 
+bool hides_uuid(const pci::Function& function) {
+  const sysfs::File file(function.path + "/unique_id");
+  if (file.status() != ReadStatus::ok) return false;  // an older chip
+  std::array<char, 32> buffer{};
+  return file.read(buffer).status != ReadStatus::ok;
+}
+
 std::string smc_version(std::string_view text) {
   const std::optional<std::int64_t> version = sysfs::parse_integer(text);
   if (!version || *version <= 0 || *version > 0xffffffff) return "";

@@ -55,6 +55,7 @@ std::optional<KfdNode> read_node(const std::string& folder) {
   if (simds == 0 || simds_per_unit == 0) return std::nullopt;
   const std::string memory = sysfs::read_text(folder + "/mem_banks/0/properties");
   KfdNode node;
+  node.gpu_id = static_cast<std::uint32_t>(sysfs::read_integer(folder + "/gpu_id").value_or(0));
   node.address = address_of(properties);
   node.unique_id = property(properties, "unique_id");
   node.device = static_cast<std::uint16_t>(small_property(properties, "device_id"));

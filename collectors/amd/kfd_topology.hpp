@@ -14,6 +14,7 @@ namespace gpumeter::amd {
 
 /// One GPU node: a card, or each partition of a card that is divided.
 struct KfdNode {
+  std::uint32_t gpu_id = 0;     ///< the compute driver's number of it, as in class/kfd/kfd/proc
   pci::Address address;         ///< of a partition with a function number that is not on the bus
   std::uint64_t unique_id = 0;  ///< of the card; 0: the chip has none, or the kernel is older
   std::uint16_t device = 0;     ///< PCI device ID

@@ -12,8 +12,9 @@ namespace {
 // Tables have arrays of up to 8 x 8 elements, and a place counts them in a byte.
 constexpr std::size_t kElements[] = {0, 1, 2, 3, 7, 8, 31, 32, 63, 64, 127, 254, 255, 256, 100000};
 
+// Below 0 too: an attribute of the table that describes itself may be signed, as a temperature is.
 void expect_number(const Sample& sample) {
-  if (sample.status == ReadStatus::ok) fuzz::expect(std::isfinite(sample.value) && sample.value >= 0);
+  if (sample.status == ReadStatus::ok) fuzz::expect(std::isfinite(sample.value));
 }
 
 void read_all(const GpuMetricsBlob& blob) {

@@ -302,6 +302,17 @@ TEST(AmdDiscovery, ReadsAmdCardsAndSaysWhatWouldMakeOthersReadable) {
           "0000:0e:00.0: AMD GPU is bound to vfio-pci, so it is not read; amdgpu would make it readable"}));
 }
 
+TEST(AmdDiscovery, ACardThatRefusesItsIdentityIsNotReadUnderAnotherName) {
+  const Tree tree(
+      {{"bus/pci/devices/0000:0c:00.0/uevent", kUevent},
+       {"bus/pci/devices/0000:0c:00.0/unique_id/is", "a folder: reading it is an error, for root too"}});
+  const Discovery found = *(*open_amd({tree.path(), "/proc", nullptr, {}}))->discover();
+  EXPECT_TRUE(found.devices.empty());
+  EXPECT_THAT(found.notes, testing::ElementsAre(
+                               "0000:0c:00.0: its unique_id cannot be read, as while the GPU is being reset; "
+                               "tried again"));
+}
+
 TEST(AmdDiscovery, AMachineWithoutAGpuIsNoErrorButOneWithoutSysfsIs) {
   const Tree tree = make_tree({});
   EXPECT_TRUE(discovered(tree.path())->devices.empty());

@@ -92,6 +92,44 @@ TEST_F(AmdSleepTest, OneThatSomethingElseKeepsAwakeIsLookedAtOnceAMinute) {
   EXPECT_EQ(card_.waking_passes() - before, 10);
 }
 
+TEST_F(AmdSleepTest, OneWithAScreenOnIsReadAsUsual) {
+  write("gpu_busy_percent", "0\n");
+  write("drm/card0/card0-DP-1/dpms", "Off\n");
+  write("drm/card0/card0-DP-2/dpms", "On\n");
+  page_->attach(info_);
+  card_.hold(true);
+  const int before = card_.waking_passes();
+  run(120);
+  EXPECT_EQ(card_.waking_passes() - before, 120);
+  write("drm/card0/card0-DP-2/dpms", "Off\n");
+  card_.hold(false);
+  run(60);
+  EXPECT_TRUE(card_.asleep());
+}
+
+TEST_F(AmdSleepTest, OneOnWhichAProcessHoldsMemoryIsReadAsUsual) {
+  const std::string node = "class/kfd/kfd/topology/nodes/1/";
+  write("gpu_busy_percent", "0\n");
+  tree_->write(node + "gpu_id", "4711\n");
+  tree_->write(node + "properties", "simd_count 80\nsimd_per_cu 2\nlocation_id 768\n");  // 03:00.0
+  tree_->write("class/kfd/kfd/proc/99/vram_4711", "0\n");  // computes on another card
+  page_->attach(info_);
+  run(30);
+  EXPECT_TRUE(card_.asleep());
+
+  tree_->write("class/kfd/kfd/proc/100/vram_4711", "1073741824\n");
+  card_.hold(true);  // which is what wakes it
+  card_.tick(page_->now());
+  const int before = card_.waking_passes();
+  run(120);
+  EXPECT_EQ(card_.waking_passes() - before, 120);
+
+  tree_->remove("class/kfd/kfd/proc/100");
+  card_.hold(false);
+  run(30);
+  EXPECT_TRUE(card_.asleep());
+}
+
 TEST_F(AmdSleepTest, OneThatIsBusyAtTheLookIsReadAsUsualAgain) {
   write("gpu_busy_percent", "0\n");
   card_.hold(true);

@@ -51,7 +51,8 @@ class TableDevice final : public Device {
     bound_.clear();
     bind(rows_, states_, plan);
     bind_partitions(plan);
-    series_ = plan.take(constants_);
+    constants_ = plan.constants();
+    series_ = plan.take();
     cursor_ = {};
     return Done{};
   }
@@ -64,7 +65,7 @@ class TableDevice final : public Device {
     std::size_t& cursor = cursor_[static_cast<std::size_t>(pass.tier)];
     if (cursor == 0) {
       readiness_ = context_.begin_pass(pass);
-      if (pass.tier == Tier::once) constants_.export_to(sink);
+      if (pass.tier == Tier::once) export_constants(sink);
     }
     if (readiness_ == Readiness::gone) return PassOutcome::gone;
     if (!sample_rows(pass, sink, cursor)) return PassOutcome::interrupted;
@@ -111,6 +112,10 @@ class TableDevice final : public Device {
     return first;
   }
 
+  void export_constants(SampleSink& sink) const noexcept {
+    for (const std::size_t slot : constants_) sink.set(slot, 1);
+  }
+
   // False: stepped aside; `cursor` says where to go on.
   bool sample_rows(const Pass& pass, SampleSink& sink, std::size_t& cursor) noexcept {
     for (; cursor < bound_.size(); ++cursor) {
@@ -137,7 +142,7 @@ class TableDevice final : public Device {
   std::map<std::string, States> partition_states_;  // by name of the partition
   std::vector<Bound> bound_;
   std::vector<SeriesSpec> series_;
-  ConstantSlots constants_;
+  std::vector<std::size_t> constants_;
   std::array<std::size_t, kTiers.size()> cursor_{};
   Readiness readiness_ = Readiness::awake;
 };

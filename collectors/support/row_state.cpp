@@ -1,7 +1,6 @@
 #include "collectors/support/row_state.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 
 namespace gpumeter {
@@ -32,55 +31,46 @@ std::vector<Label> with_partition(const std::string& partition, std::vector<Labe
 
 void SeriesPlan::begin_partition(const Partition& partition) {
   partition_ = partition.name;
-  partitions_.push_back({&catalog::partition_info, with_partition(partition.name, partition.facts)});
+  constants_.push_back(series_.size());
+  series_.push_back({&catalog::partition_info, with_partition(partition.name, partition.facts)});
 }
 
 bool SeriesPlan::has(const MetricDescriptor& family, const LabelSet& labels) const {
-  const auto same = [&](const Planned& other) {
+  const auto same = [&](const Key& other) {
     return other.family == &family && other.labels == labels && other.partition == partition_;
   };
-  return std::any_of(planned_.begin(), planned_.end(), same);
+  return std::any_of(keys_.begin(), keys_.end(), same);
 }
 
 std::optional<std::size_t> SeriesPlan::add(const MetricDescriptor& family, const LabelSet& labels) {
   if (has(family, labels)) return std::nullopt;
-  planned_.push_back({&family, labels, partition_});
-  return planned_.size() - 1;
+  keys_.push_back({&family, labels, partition_});
+  series_.push_back({&family, with_partition(partition_, labels.labels())});
+  return series_.size() - 1;
 }
 
-void SeriesPlan::add_source(const MetricDescriptor& counter, std::string_view source) {
-  std::string quantity = quantity_of(counter);
-  const auto same = [&](const Source& known) { return known.quantity == quantity; };
-  if (std::none_of(sources_.begin(), sources_.end(), same)) sources_.push_back({std::move(quantity), source});
-}
-
-std::vector<SeriesSpec> SeriesPlan::take(ConstantSlots& constants) {
-  std::vector<SeriesSpec> series;
-  for (const Planned& plan : planned_) {
-    series.push_back({plan.family, with_partition(plan.partition, plan.labels.labels())});
+std::size_t SeriesPlan::add_source(const MetricDescriptor& counter, std::string_view source) {
+  const auto [known, is_new] = sources_.try_emplace(quantity_of(counter), series_.size());
+  if (is_new) {
+    series_.push_back(
+        {&catalog::meter_source_info, {{"quantity", known->first}, {"source", std::string(source)}}});
   }
-  constants.assign(series.size(), partitions_.size() + sources_.size());
-  std::move(partitions_.begin(), partitions_.end(), std::back_inserter(series));
-  for (Source& source : sources_) {
-    series.push_back({&catalog::meter_source_info,
-                      {{"quantity", std::move(source.quantity)}, {"source", std::string(source.source)}}});
-  }
-  return series;
+  return known->second;
 }
 
 bool RowState::plan(const void* row, const MetricDescriptor& family, const LabelSet& labels,
                     const Derived& derived, SeriesPlan& plan) {
   const std::optional<std::size_t> value = plan.add(family, labels);
   if (!value) return false;
-  slots_ = {*value, {}, {}, {}};
+  slots_ = {*value, {}, {}, {}, {}};
   is_counter_ = family.type == MetricType::counter;
   next_try_ = Nanoseconds{0};
   if (row_ != nullptr && row_ != row) hardware_.change_source();
   row_ = row;
-  if (is_counter_) plan.add_source(family, "hardware");
+  if (is_counter_) slots_.source = plan.add_source(family, "hardware");
   if (derived.counter != nullptr) {
     slots_.counter = plan.add(*derived.counter, labels);
-    if (slots_.counter) plan.add_source(*derived.counter, "integrated");
+    if (slots_.counter) slots_.source = plan.add_source(*derived.counter, "integrated");
   }
   if (derived.max == nullptr) return true;
   const LabelSet window("window", "1m");
@@ -102,6 +92,7 @@ void RowState::take(const Pass& pass, Sample raw, const RowFacts& row, SampleSin
 
 void RowState::accept(const Pass& pass, double raw, const RowFacts& row, SampleSink& sink) noexcept {
   failures_ = 0;
+  if (slots_.source) sink.set(*slots_.source, 1);
   if (is_counter_) {
     hardware_.advance(raw, row.scale, row.traits->counter_bits);
     return sink.set(slots_.value, hardware_.total());

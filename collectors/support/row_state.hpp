@@ -1,16 +1,17 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "collectors/support/metric_row.hpp"
 #include "collectors/support/rolling_extremes.hpp"
 
 namespace gpumeter {
-
-class ConstantSlots;
 
 /// Collects the series of a device while its rows are bound.
 class SeriesPlan {
@@ -25,43 +26,27 @@ class SeriesPlan {
   /// its source, so a hardware counter stands above the row that would integrate the same one.
   std::optional<std::size_t> add(const MetricDescriptor& family, const LabelSet& labels);
 
-  /// Notes where a counter comes from: source is "hardware" or "integrated".
-  void add_source(const MetricDescriptor& counter, std::string_view source);
+  /// The slot of the counter's gpu_meter_source_info, one for each quantity; source is "hardware" or
+  /// "integrated".
+  std::size_t add_source(const MetricDescriptor& counter, std::string_view source);
 
-  /// Ends the plan: adds what is 1 while the device is attached, gpu_partition_info and one
-  /// gpu_meter_source_info per quantity.
-  std::vector<SeriesSpec> take(ConstantSlots& constants);
+  /// Ends the plan.
+  std::vector<SeriesSpec> take() { return std::move(series_); }
+
+  /// Slots of series that are 1 while the device is attached.
+  const std::vector<std::size_t>& constants() const noexcept { return constants_; }
 
  private:
-  struct Source {
-    std::string quantity;
-    std::string_view source;
-  };
-  struct Planned {
+  struct Key {
     const MetricDescriptor* family;
     LabelSet labels;
     std::string partition;  // empty: of the whole device
   };
-  std::vector<Planned> planned_;
-  std::vector<Source> sources_;
-  std::vector<SeriesSpec> partitions_;  // their gpu_partition_info
+  std::vector<SeriesSpec> series_;
+  std::vector<Key> keys_;
+  std::map<std::string, std::size_t> sources_;  // by quantity
+  std::vector<std::size_t> constants_;
   std::string partition_;
-};
-
-/// The slots of series that are 1 while a device is attached.
-class ConstantSlots {
- public:
-  void assign(std::size_t first, std::size_t count) {
-    first_ = first;
-    count_ = count;
-  }
-  void export_to(SampleSink& sink) const noexcept {
-    for (std::size_t i = 0; i < count_; ++i) sink.set(first_ + i, 1);
-  }
-
- private:
-  std::size_t first_ = 0;
-  std::size_t count_ = 0;
 };
 
 /// What the rows of one series remember about one device: its slots, its integral, its failures. Outlives a
@@ -98,6 +83,7 @@ class RowState {
   struct Slots {
     std::size_t value = 0;
     std::optional<std::size_t> counter, max, min;
+    std::optional<std::size_t> source;  // 1 from the first reading on
   } slots_;
   const void* row_ = nullptr;
   bool is_counter_ = false;  // the row's own family

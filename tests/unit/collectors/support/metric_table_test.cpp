@@ -77,11 +77,13 @@ class TableTest : public testing::Test {
     now_ += std::chrono::seconds(1);
     return device_.sample({tier, now_, elapsed, yield}, *sink_);
   }
-  std::map<std::string, double> page() const {
+  /// All but gpu_meter_source_info, or that alone.
+  std::map<std::string, double> page(bool sources = false) const {
     std::map<std::string, double> page;
     for (std::size_t i = 0; i < values_.size(); ++i) {
-      if (statuses_[i] != ReadStatus::ok) continue;
       const SeriesSpec& series = device_.series()[i];
+      const bool is_source = series.family == &catalog::meter_source_info;
+      if (statuses_[i] != ReadStatus::ok || is_source != sources) continue;
       std::string name(series.family->name);
       for (const Label& label : series.labels) name += " " + label.value;
       page[name] = values_[i];
@@ -148,12 +150,17 @@ TEST_F(TableTest, AHardwareCounterKeepsTheIntegratedOneOut) {
                           {"gpu_power_min_watts 1m", 5}}));
 }
 
-TEST_F(TableTest, SaysWhereCountersComeFrom) {
-  bench_.sources = {{"busy", Sample::of(1)}, {"replays", Sample::of(3)}};
+TEST_F(TableTest, SaysWhereCountersComeFromOnceTheyCount) {
+  bench_.sources = {{"busy", Sample::of(1)},
+                    {"replays", Sample::of(3)},
+                    {"power_average", Sample::miss(ReadStatus::unsupported)}};
   attach();
   pass(Tier::once, seconds(0));
-  EXPECT_EQ(page(), (Page{{"gpu_meter_source_info busy integrated", 1},
-                          {"gpu_meter_source_info pcie_replays hardware", 1}}));
+  EXPECT_EQ(page(true), Page{});
+  pass(Tier::fast, seconds(0));
+  pass(Tier::slow, seconds(0));
+  EXPECT_EQ(page(true), (Page{{"gpu_meter_source_info busy integrated", 1},
+                              {"gpu_meter_source_info pcie_replays hardware", 1}}));
 }
 
 TEST_F(TableTest, AGaugeLeavesAtTheFirstFailureACounterAfterThree) {

@@ -48,7 +48,7 @@ class TableDevice final : public Device {
   Result<Done> attach(const DeviceInfo& info) override {
     if (Result<Done> opened = context_.open(info); !opened) return opened;
     SeriesPlan plan;
-    bound_.clear();
+    for (std::vector<Bound>& rows : bound_) rows.clear();
     bind(rows_, states_, plan);
     bind_partitions(plan);
     constants_ = plan.constants();
@@ -89,7 +89,7 @@ class TableDevice final : public Device {
       if (!handle) continue;
       RowState& state = states[first_of_series(rows, row)];
       if (!state.plan(&row, *row.family, row.labels, row.derived, plan)) continue;
-      bound_.push_back({&row, &state, *handle});
+      bound_[static_cast<std::size_t>(row.tier)].push_back({&row, &state, *handle});
     }
   }
 
@@ -118,10 +118,10 @@ class TableDevice final : public Device {
 
   // False: stepped aside; `cursor` says where to go on.
   bool sample_rows(const Pass& pass, SampleSink& sink, std::size_t& cursor) noexcept {
-    for (; cursor < bound_.size(); ++cursor) {
-      if (bound_[cursor].row->tier != pass.tier) continue;
+    const std::vector<Bound>& rows = bound_[static_cast<std::size_t>(pass.tier)];
+    for (; cursor < rows.size(); ++cursor) {
       if (pass.yield != nullptr && pass.yield->should_yield()) return false;
-      sample_row(pass, bound_[cursor], sink);
+      sample_row(pass, rows[cursor], sink);
     }
     return true;
   }
@@ -139,8 +139,8 @@ class TableDevice final : public Device {
   const std::span<const Row> rows_;
   const std::span<const Row> partition_rows_;
   States states_;
-  std::map<std::string, States> partition_states_;  // by name of the partition
-  std::vector<Bound> bound_;
+  std::map<std::string, States> partition_states_;       // by name of the partition
+  std::array<std::vector<Bound>, kTiers.size()> bound_;  // by tier
   std::vector<SeriesSpec> series_;
   std::vector<std::size_t> constants_;
   std::array<std::size_t, kTiers.size()> cursor_{};

@@ -109,7 +109,9 @@ Result<Done> App::start_http() {
 
 Result<std::vector<ListenSocket>> App::open_listeners() {
   std::vector<ListenSocket> listeners;
-  if (!options_.systemd_socket) {
+  // Sockets that are there count without the flag, so that gpumeter.socket is switched on and off alone; its
+  // addresses cannot be had a second time anyway.
+  if (!options_.systemd_socket && !systemd::has_listen_sockets()) {
     for (const std::string& address : config_.web.listen) {
       Result<Listening> listening = listen_on(address);
       if (!listening) return listening.error();

@@ -145,7 +145,7 @@ void add_flags(CLI::App& app, Parsed& parsed, config::Schemas schemas) {
       ->group("Configuration (goes before the file)");
   add_key_flags(app, parsed);
   app.add_flag("--web.systemd-socket", parsed.options.systemd_socket,
-               "Serve on the sockets of systemd instead of addresses")
+               "Serve on the sockets of systemd only, and end without them")
       ->group("Configuration (goes before the file)");
   add_collector_flags(app, parsed, schemas);
   add_action_flags(app, parsed);

@@ -26,6 +26,11 @@ std::vector<std::string> take_names(int& count) {
 
 }  // namespace
 
+bool has_listen_sockets() noexcept {
+  constexpr int kKeepEnvironment = 0;
+  return sd_listen_fds(kKeepEnvironment) > 0;
+}
+
 std::variant<std::vector<ListenSocket>, std::string> take_listen_sockets() {
   int count = 0;
   std::vector<std::string> names = take_names(count);

@@ -13,6 +13,9 @@ struct ListenSocket {
   bool operator==(const ListenSocket&) const = default;
 };
 
+/// Whether systemd made sockets for this process; false once they are taken.
+bool has_listen_sockets() noexcept;
+
 /// The sockets of socket activation (sd_listen_fds(3)), or in words why they cannot be used: there are
 /// none, or one is not a listening stream socket. Takes them out of the environment: call it once, before
 /// there are threads.

@@ -176,9 +176,13 @@ class SystemdTest(TemporaryFolder):
             self.assertEqual(daemon.stop(signal.SIGINT)[0], 0)
 
     def test_socket_activation(self):
-        port = free_port()
+        for flags in ([], ["--web.systemd-socket"]):
+            with self.subTest(flags=flags):
+                self.serve_on_a_passed_socket(free_port(), flags)
+
+    def serve_on_a_passed_socket(self, port: int, flags: list[str]):
         # systemd-socket-activate starts the daemon at the first connection, with the socket as descriptor 3.
-        with subprocess.Popen(["systemd-socket-activate", "-l", f"127.0.0.1:{port}", BINARY, "--web.systemd-socket",
+        with subprocess.Popen(["systemd-socket-activate", "-l", f"127.0.0.1:{port}", BINARY, *flags,
                                "--simulate=1", f"--path.state={self.folder}"], stderr=subprocess.DEVNULL) as process:
             try:
                 wait_until(lambda: ready(port), "ready over the passed socket", 30)

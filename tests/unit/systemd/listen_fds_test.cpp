@@ -28,8 +28,9 @@ std::string shown(const std::variant<std::vector<ListenSocket>, std::string>& ta
   setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
   setenv("LISTEN_FDS", std::to_string(count).c_str(), 1);
   setenv("LISTEN_FDNAMES", names, 1);
-  std::string said = shown(take_listen_sockets());
-  said += "; then: " + shown(take_listen_sockets()) + "\n";
+  std::string said = has_listen_sockets() ? "there: " : "none: ";
+  said += shown(take_listen_sockets());
+  said += has_listen_sockets() ? "; still: " : "; then: " + shown(take_listen_sockets()) + "\n";
   std::fprintf(stderr, "%s", said.c_str());
   _exit(0);
 }
@@ -53,17 +54,20 @@ TEST_F(ListenFds, AreTakenOnceWithTheirNames) {
                              put_socket(4, SOCK_STREAM, true);
                            }),
               testing::ExitedWithCode(0),
-              "^3=http 4=admin ; then: no socket activation file descriptors found\n$");
+              "^there: 3=http 4=admin ; then: no socket activation file descriptors found\n$");
 }
 
 TEST_F(ListenFds, MustListen) {
-  EXPECT_EXIT(started_with(1, "http", [] { put_socket(3, SOCK_STREAM, false); }), testing::ExitedWithCode(0),
-              "^socket activation file descriptor 3 \\(http\\) is not a listening stream socket; then: ");
-  EXPECT_EXIT(started_with(1, "http", [] { put_socket(3, SOCK_DGRAM, false); }), testing::ExitedWithCode(0),
-              "^socket activation file descriptor 3 \\(http\\) is not a listening stream socket; then: ");
+  EXPECT_EXIT(
+      started_with(1, "http", [] { put_socket(3, SOCK_STREAM, false); }), testing::ExitedWithCode(0),
+      "^there: socket activation file descriptor 3 \\(http\\) is not a listening stream socket; then: ");
+  EXPECT_EXIT(
+      started_with(1, "http", [] { put_socket(3, SOCK_DGRAM, false); }), testing::ExitedWithCode(0),
+      "^there: socket activation file descriptor 3 \\(http\\) is not a listening stream socket; then: ");
 }
 
 TEST_F(ListenFds, AreMissedWhereNoneCame) {
+  EXPECT_FALSE(has_listen_sockets());
   EXPECT_EQ(shown(take_listen_sockets()), "no socket activation file descriptors found");
 }
 

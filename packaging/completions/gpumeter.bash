@@ -1,0 +1,32 @@
+# bash completion for gpumeter(8)                                          -*- shell-script -*-
+
+# The flags. What stands for a value follows a "=": a word of the case below, or nothing to complete.
+_gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
+--path.sysfs= --path.procfs= --path.state= --log.level= --log.format=
+--collector.amd --no-collector.amd --collector.simulated --no-collector.simulated --collector.disable-defaults
+--simulate= --simulate-event= --help --version --check-config --once --list-devices --print-metrics= --print-config="
+
+_gpumeter_values() {
+  case $1 in
+    --config.file | --web.config.file) compgen -f -- "$2" ;;
+    --path.*) compgen -d -- "$2" ;;
+    --log.level) compgen -W "debug info warn error" -- "$2" ;;
+    --log.format) compgen -W "auto logfmt json" -- "$2" ;;
+    --once) compgen -W "0 1" -- "$2" ;;
+    --print-metrics) compgen -W "markdown text" -- "$2" ;;
+    --print-config) compgen -W "markdown" -- "$2" ;;
+  esac
+}
+
+_gpumeter() {
+  # readline breaks words at "=", so a value stands two words after its flag, or one with the "=" still to come.
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+  [ "$word" = "=" ] && word="" && COMP_WORDS[COMP_CWORD]=
+  if [ "$before" = "=" ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
+  mapfile -t COMPREPLY < <(_gpumeter_values "$before" "$word")
+  [ ${#COMPREPLY[@]} -gt 0 ] && return
+  mapfile -t COMPREPLY < <(compgen -W "$_gpumeter_flags" -- "$word")
+  [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
+}
+
+complete -F _gpumeter gpumeter

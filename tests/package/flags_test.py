@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""gpumeter(8) and the completions of bash, zsh and fish have the flags of --help: each of them, and no other."""
+import os
+import re
+import subprocess
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
+PACKAGING = ROOT / "packaging"
+
+
+def flags_of_help() -> set[str]:
+    """What stands in the left column, "--flag,--no-flag{false} VALUE"."""
+    said = subprocess.run([BINARY, "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
+    columns = [line.split()[0] for line in said.splitlines() if line.startswith("  -")]
+    return set(re.findall(r"--[a-z][a-z.-]*[a-z]", " ".join(columns)))
+
+
+def offered_by_bash(*words: str) -> list[str]:
+    """What the completion function offers for the last of these words."""
+    script = f"""
+compopt() {{ :; }}
+source {PACKAGING}/completions/gpumeter.bash
+COMP_WORDS=({" ".join(words)} "${{LAST-}}")
+COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+_gpumeter
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    assert not said.stderr, said.stderr
+    return said.stdout.split()
+
+
+class FlagsTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.flags = flags_of_help()
+        self.assertIn("--config.file", self.flags)
+
+    def test_man_page(self) -> None:
+        page = (PACKAGING / "man/gpumeter.8.scd").read_text()
+        entries = " ".join(line for line in page.splitlines() if line.startswith(("*-", "\n*-")))
+        self.assertEqual(set(re.findall(r"\*(--[a-z.-]+)\*", entries)), self.flags)
+
+    def test_bash(self) -> None:
+        self.assertEqual({flag.rstrip("=") for flag in offered_by_bash("gpumeter")}, self.flags)
+
+    def test_bash_completes_values(self) -> None:
+        self.assertEqual(offered_by_bash("gpumeter", "--log.level", "="), ["debug", "info", "warn", "error"])
+        self.assertEqual(offered_by_bash("gpumeter", "--print-metrics"), ["markdown", "text"])
+
+    def test_zsh(self) -> None:
+        text = (PACKAGING / "completions/_gpumeter").read_text()
+        self.assertEqual(set(re.findall(r"--[a-z][a-z.-]*[a-z](?==?-?\[|\}'\[)", text)), self.flags)
+
+    def test_fish(self) -> None:
+        text = (PACKAGING / "completions/gpumeter.fish").read_text()
+        self.assertEqual({f"--{name}" for name in re.findall(r" -l (\S+)", text)}, self.flags)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

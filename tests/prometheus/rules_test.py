@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""packaging/prometheus held against what the daemon serves, against the runbooks, and against its own test cases.
+
+promtool judges the rules and runs the cases (*.yml beside this file). What promtool cannot know is judged here: that each
+name and each label in an expression is one the daemon has, and that each alert is seen firing, quiet and resolved.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+RULES = ROOT / "packaging/prometheus"
+BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
+ALERTS = {"GpuThermalThrottling", "GpuPowerThrottling", "GpuTemperatureNearLimit", "GpuLost", "GpuMissingFromBus",
+          "GpuCollectorDown", "GpumeterDown", "GpuMemoryErrorsUncorrected", "GpuPcieLinkDegraded"}
+OF_PROMETHEUS = {"up"}
+OPERATORS = {"and", "or", "unless", "bool", "offset"}
+NAME = r"[a-zA-Z_:][\w:]*"
+
+
+def run(*command: str) -> str:
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0, f"{' '.join(command)}\n{said.stdout}{said.stderr}"
+    return said.stdout
+
+
+def rules_of(file: str) -> list[dict]:
+    """`expr` is text even where it is a number to YAML, as a threshold's is."""
+    return [{**rule, "expr": str(rule["expr"])}
+            for group in yaml.safe_load((RULES / file).read_text())["groups"] for rule in group["rules"]]
+
+
+def metric_names(expr: str) -> set[str]:
+    """What is left of an expression without its strings, matchers, windows, label lists, functions and operators."""
+    for noise in (r'"[^"]*"', r"'[^']*'", r"\{[^}]*\}", r"\[[^\]]*\]",
+                  r"\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)"):
+        expr = re.sub(noise, " ", expr)
+    return set(re.findall(rf"(?<![\w.:]){NAME}(?![\w:]|\s*\()", expr)) - OPERATORS
+
+
+def template_queries(annotation: str) -> list[str]:
+    """The expressions that an annotation asks for; what printf fills in is a string to them."""
+    inside = re.findall(r"\{\{(.*?)\}\}", annotation, re.S)
+    return [text.replace("%q", "''") for part in inside for text in re.findall(r'"((?:gpu|threshold|vendor|count)[^"]+)"', part)]
+
+
+def anchors(markdown: str) -> set[str]:
+    """Of headings, as forges make them."""
+    return {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-")
+            for title in re.findall(r"^#+ (.+)$", markdown, re.M)}
+
+
+def minutes(text: str) -> int:
+    return int(re.fullmatch(r"(\d+)m", text)[1])
+
+
+class RulesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.records, cls.alerts = rules_of("rules.yml"), rules_of("alerts.yml")
+        cls.cases = [(path.name, test) for path in sorted(HERE.glob("*.yml"))
+                     for test in yaml.safe_load(path.read_text())["tests"]]
+        cls.page = [sample for family in text_string_to_metric_families(run(BINARY, "--simulate=1", "--once=0"))
+                    for sample in family.samples]
+        cls.catalogue = set(re.findall(r"^### (\w+)$", run(BINARY, "--print-metrics=markdown"), re.M))
+
+    def test_promtool_accepts_the_rules(self):
+        print(run("promtool", "check", "rules", str(RULES / "rules.yml"), str(RULES / "alerts.yml")))
+
+    def test_promtool_accepts_the_scrape_job(self):
+        run("promtool", "check", "config", "--syntax-only", str(RULES / "scrape.yml"))
+        job, = yaml.safe_load((RULES / "scrape.yml").read_text())["scrape_configs"]
+        down, = (alert["expr"] for alert in self.alerts if alert["alert"] == "GpumeterDown")
+        self.assertEqual(set(re.findall(r'job="(\w+)"', down)), {job["job_name"]})
+
+    def test_every_case_comes_out(self):
+        run("promtool", "test", "rules", *map(str, sorted(HERE.glob("*.yml"))))
+        print(f"{len(self.cases)} cases")
+
+    def test_every_name_is_one_that_exists(self):
+        known = {rule["record"] for rule in self.records} | self.catalogue | {s.name for s in self.page} | OF_PROMETHEUS
+        asked = [rule["expr"] for rule in self.records + self.alerts]
+        asked += [query for alert in self.alerts for text in alert["annotations"].values() for query in template_queries(text)]
+        names = set().union(*map(metric_names, asked))
+        self.assertEqual(names - known, set())
+        self.assertTrue({"up", "gpu_up", "gpu_pcie_link_max_lanes", "gpu_power_limit_watts"} <= names, names)
+
+    def test_every_matcher_finds_a_series(self):
+        """cause="thermel" is a valid expression that never fires."""
+        selectors = [(name, dict(re.findall(r'(\w+)="([^"]*)"', matchers))) for rule in self.records + self.alerts
+                     for name, matchers in re.findall(rf"({NAME})\{{([^}}]*)\}}", rule["expr"])]
+        self.assertGreater(len(selectors), 4)
+        for name, labels in selectors:
+            base = "gpu_throttle_seconds_total" if name == "gpu_cause:gpu_throttle_seconds:rate5m" else name
+            found = name in OF_PROMETHEUS or any(s.name == base and labels.items() <= s.labels.items() for s in self.page)
+            self.assertTrue(found, f"nothing on the page is {name}{labels}")
+
+    def test_no_vendor_is_named(self):
+        for rule in self.records + self.alerts:
+            self.assertNotRegex(rule["expr"].lower(), r"nvidia|nvml|amd|radeon|intel|xid")
+
+    def test_every_record_is_used_or_tested(self):
+        tested = "".join(path.read_text() for path in HERE.glob("*.yml"))
+        self.assertEqual([r["record"] for r in self.records if r["record"] not in tested], [])
+
+    def test_the_alerts_are_whole(self):
+        self.assertEqual({alert["alert"] for alert in self.alerts}, ALERTS)
+        headings = anchors((ROOT / "docs/operations.md").read_text())
+        for alert in self.alerts:
+            self.assertIn(alert["labels"]["severity"], ("info", "warning", "critical"), alert["alert"])
+            self.assertEqual(set(alert["annotations"]), {"summary", "description", "runbook_url"}, alert["alert"])
+            page, anchor = alert["annotations"]["runbook_url"].split("#")
+            self.assertEqual((page, anchor), ("docs/operations.md", alert["alert"].lower()))
+            self.assertIn(anchor, headings)
+
+    def seen(self, name: str, severity: str) -> set[str]:
+        """How the cases see one alert: firing, quiet in a whole case, resolved after it fired."""
+        seen = set()
+        for _, test in self.cases:
+            checks = [check for check in test.get("alert_rule_test", []) if check["alertname"] == name]
+            fires = [any(alert["exp_labels"]["severity"] == severity for alert in check["exp_alerts"])
+                     for check in sorted(checks, key=lambda check: minutes(check["eval_time"]))]
+            if not fires:
+                continue
+            seen.add("firing" if any(fires) else "quiet")
+            if any(before and not after for before, after in zip(fires, fires[1:])):
+                seen.add("resolved")
+        return seen
+
+    def test_every_alert_is_seen_firing_quiet_and_resolved(self):
+        for alert in self.alerts:
+            with self.subTest(alert["alert"], severity=alert["labels"]["severity"]):
+                self.assertEqual(self.seen(alert["alert"], alert["labels"]["severity"]), {"firing", "quiet", "resolved"})
+
+
+if __name__ == "__main__":
+    if not shutil.which("promtool"):
+        print("skipped: promtool is not here (Debian: the package prometheus)")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -9,6 +9,7 @@
 #include "collectors/amd/amd_error_rows.hpp"
 #include "collectors/amd/amd_firmware_rows.hpp"
 #include "collectors/amd/amd_kfd_rows.hpp"
+#include "collectors/amd/amd_mode_rows.hpp"
 #include "collectors/amd/amd_partition_rows.hpp"
 #include "collectors/amd/amd_readers.hpp"
 #include "collectors/amd/amd_sysfs_rows.hpp"
@@ -138,7 +139,7 @@ constexpr auto kErrorRows = error_rows();
 struct Table {
   Row rows[std::size(kRows) + std::size(firmware::kRows) + std::size(kThrottleCauses) +
            std::size(kThrottleReasons) + std::size(kErrorRows) + std::size(kSysfsRows) + std::size(kKfdRows) +
-           std::size(kModeRows)];
+           std::size(kModes)];
 };
 
 consteval Table whole_table() {
@@ -150,7 +151,7 @@ consteval Table whole_table() {
   end = std::copy(std::begin(kErrorRows), std::end(kErrorRows), end);
   end = std::copy(std::begin(kSysfsRows), std::end(kSysfsRows), end);
   end = std::copy(std::begin(kKfdRows), std::end(kKfdRows), end);
-  std::copy(std::begin(kModeRows), std::end(kModeRows), end);
+  for (std::size_t i = 0; i < std::size(kModes); ++i) *end++ = mode_row(i);
   return table;
 }
 

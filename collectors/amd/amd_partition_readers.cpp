@@ -24,19 +24,6 @@ std::optional<double> peak_of_part(const AmdContext& context, int handle) noexce
 
 }  // namespace
 
-Handle bind_mode(AmdContext& context, const ReadSource& source) {
-  const Handle file = context.lines_file(source.name);
-  if (!file || context.lines(*file).status != ReadStatus::ok) return std::nullopt;
-  return context.keep(AmdContext::Entry{*file, kModeWords[source.argument]});
-}
-
-Sample read_mode(AmdContext& context, int handle) noexcept {
-  const AmdContext::Entry entry = context.entry(handle);
-  const TextCache::Text lines = context.lines(entry.lines_file);
-  if (lines.status != ReadStatus::ok) return Sample::miss(lines.status);
-  return Sample::of(sysfs::trimmed(lines.text) == entry.key ? 1 : 0);
-}
-
 Handle bind_part(AmdContext& context, const ReadSource& source) {
   return context.has_blob_field(source.argument) ? Handle(handle_of(context, source.argument)) : std::nullopt;
 }

@@ -6,14 +6,12 @@
 #include "collectors/api/catalog.hpp"
 #include "collectors/support/metric_row.hpp"
 
-/// What is said of partitions: the modes in force as rows of the card, and the rows that each partition of a
-/// divided card has. Sensors are the card's alone: a partition has none of its own.
+/// The rows that each partition of a divided card has. Sensors are the card's alone: a partition has none of
+/// its own.
 namespace gpumeter::amd {
 
 namespace readers {
 
-Handle bind_mode(AmdContext& context, const ReadSource& source);
-Sample read_mode(AmdContext& context, int handle) noexcept;
 Handle bind_part(AmdContext& context, const ReadSource& source);
 Sample read_part(AmdContext& context, int handle) noexcept;
 Handle bind_part_memory(AmdContext& context, const ReadSource& source);
@@ -21,16 +19,7 @@ Sample read_part_memory(AmdContext& context, int handle) noexcept;
 Handle bind_part_peak(AmdContext& context, const ReadSource& source);
 Sample read_part_peak(AmdContext& context, int handle) noexcept;
 
-/// The words of current_compute_partition and current_memory_partition.
-inline constexpr std::string_view kModeWords[] = {"SPX",  "DPX",  "TPX",  "QPX", "CPX",
-                                                  "NPS1", "NPS2", "NPS4", "NPS8"};
-
 }  // namespace readers
-
-/// 1 if the file's word is the one of that index.
-constexpr AmdReader mode_is(std::string_view file, std::size_t word) noexcept {
-  return {readers::bind_mode, readers::read_mode, {file, word}};
-}
 
 /// The busiest of the elements that are the partition's.
 consteval AmdReader part_highest(std::string_view name) {
@@ -47,18 +36,6 @@ constexpr AmdReader part_peak(Peak which) noexcept {
 }
 
 // clang-format off
-inline constexpr MetricRow<AmdContext> kModeRows[] = {
-    {&catalog::mode, {"mode", "compute_partition", "state", "spx"}, mode_is("current_compute_partition", 0), 1, Tier::slow, {}, kNeverWakes},
-    {&catalog::mode, {"mode", "compute_partition", "state", "dpx"}, mode_is("current_compute_partition", 1), 1, Tier::slow, {}, kNeverWakes},
-    {&catalog::mode, {"mode", "compute_partition", "state", "tpx"}, mode_is("current_compute_partition", 2), 1, Tier::slow, {}, kNeverWakes},
-    {&catalog::mode, {"mode", "compute_partition", "state", "qpx"}, mode_is("current_compute_partition", 3), 1, Tier::slow, {}, kNeverWakes},
-    {&catalog::mode, {"mode", "compute_partition", "state", "cpx"}, mode_is("current_compute_partition", 4), 1, Tier::slow, {}, kNeverWakes},
-    {&catalog::mode, {"mode", "memory_partition", "state", "nps1"}, mode_is("current_memory_partition", 5), 1, Tier::slow, {}, kNeverWakes},
-    {&catalog::mode, {"mode", "memory_partition", "state", "nps2"}, mode_is("current_memory_partition", 6), 1, Tier::slow, {}, kNeverWakes},
-    {&catalog::mode, {"mode", "memory_partition", "state", "nps4"}, mode_is("current_memory_partition", 7), 1, Tier::slow, {}, kNeverWakes},
-    {&catalog::mode, {"mode", "memory_partition", "state", "nps8"}, mode_is("current_memory_partition", 8), 1, Tier::slow, {}, kNeverWakes},
-};
-
 // Memory bandwidth is not here: the topology says of each partition the width of the whole card.
 inline constexpr MetricRow<AmdContext> kPartitionRows[] = {
     {&catalog::partition_utilization, {}, part_highest("gpu_metrics.gfx_busy_inst"), 1, Tier::fast, instantaneous(catalog::partition_busy_seconds), kRatio},

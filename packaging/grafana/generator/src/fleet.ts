@@ -48,7 +48,7 @@ const totals: Row = {
     },
     {
       kind: 'stat',
-      title: 'Least temperature margin',
+      title: 'Lowest margin',
       description:
         'Degrees that the hottest sensor is below its lowest limit. Limits differ between models, the margin does not.',
       ...MARGIN_LEFT,
@@ -72,7 +72,7 @@ const totals: Row = {
     },
     {
       kind: 'stat',
-      title: 'Video memory used',
+      title: 'Video memory',
       description: 'Of all video memory together.',
       ...FILLED,
       decimals: 0,

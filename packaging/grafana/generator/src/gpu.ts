@@ -38,7 +38,7 @@ const device: Row = {
     },
     {
       kind: 'stat',
-      title: 'Health',
+      title: 'Health now',
       description:
         'Not read: lost, or its driver hangs. Wants attention: the driver asks for a recovery action, or a memory row could not be replaced.',
       ...HEALTH_WORDS,
@@ -46,7 +46,7 @@ const device: Row = {
     },
     {
       kind: 'stat',
-      title: 'Utilisation',
+      title: 'Utilisation now',
       description: 'Mean over the last rate interval, from the counter of busy seconds.',
       ...LOAD,
       decimals: 0,
@@ -54,7 +54,7 @@ const device: Row = {
     },
     {
       kind: 'stat',
-      title: 'Power',
+      title: 'Power now',
       description: 'Mean over the last rate interval, from the energy counter.',
       ...WATTS,
       decimals: 0,
@@ -62,7 +62,7 @@ const device: Row = {
     },
     {
       kind: 'stat',
-      title: 'Power of limit',
+      title: 'Power of limit now',
       description: 'That power against the limit that is enforced.',
       ...OF_LIMIT,
       decimals: 0,
@@ -70,14 +70,14 @@ const device: Row = {
     },
     {
       kind: 'stat',
-      title: 'Temperature margin',
+      title: 'Margin now',
       description: 'Degrees that the hottest sensor is below its lowest limit; below 0 it is over it.',
       ...MARGIN_LEFT,
       queries: [{ expr: MARGIN, legend: 'margin' }],
     },
     {
       kind: 'stat',
-      title: 'Throttled',
+      title: 'Throttled now',
       description:
         'Share of the last rate interval in which the clocks were held down, by the cause that held longest.',
       ...THROTTLED_SHARE,
@@ -86,7 +86,7 @@ const device: Row = {
     },
     {
       kind: 'stat',
-      title: 'Video memory used',
+      title: 'Memory used now',
       description: 'Share of the video memory in use.',
       ...FILLED,
       decimals: 0,
@@ -94,7 +94,7 @@ const device: Row = {
     },
     {
       kind: 'stat',
-      title: 'Observed',
+      title: 'Observed now',
       description:
         'Share of the time over which the counters are complete. The rest is in no counter: the device was lost, its driver hung, or the machine slept.',
       ...SHARE,

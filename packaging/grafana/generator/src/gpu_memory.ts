@@ -32,13 +32,11 @@ export const memory: Row = {
     {
       kind: 'series',
       title: 'Memory traffic',
-      description:
-        'Bytes moved to and from the video memory; transferred is both together, where the hardware does not tell them apart.',
+      description: 'Bytes read from the video memory and written to it.',
       ...BYTES_PER_SECOND,
       queries: [
         { expr: rate(ofGpu('gpu_memory_read_bytes_total')), legend: 'read' },
         { expr: rate(ofGpu('gpu_memory_written_bytes_total')), legend: 'written' },
-        { expr: rate(ofGpu('gpu_memory_transferred_bytes_total')), legend: 'transferred' },
       ],
     },
     {

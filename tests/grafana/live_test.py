@@ -12,7 +12,7 @@ sys.path[:0] = [str(TESTS.parent / "packaging/grafana/preview"), str(TESTS), str
 import dashboards  # noqa: E402
 
 SKIPPED = 77
-SCRAPES = 16
+SCRAPES = 20
 # The radeon driver tells a clock, a fan, a temperature and the link; the rest is the daemon's own knowledge.
 OLD_CARD = TESTS / "fixtures/amd/old_radeon.card"
 SHOWS_OF_OLD_CARD = {"Identity", "Health now", "Margin now", "Observed now", "Clocks", "Temperatures", "Temperature margin", "Fans", "PCIe link"}
@@ -29,7 +29,7 @@ class LiveTest(unittest.TestCase):
         lay(Path(root, "sys"), OLD_CARD)
         old = live.Machine("", (f"--path.sysfs={root}/sys", f"--path.procfs={root}"))
         # Lost and back: what a device that stays well has none of.
-        lost = live.simulated(2, ["lose 1 after 4s for 2s"])
+        lost = live.simulated(2, ["lose 1 after 8s for 2s"])
         cls.prometheus = cls.enterClassContext(live.scene({"simulated": lost, "old": old}))
         cls.prometheus.wait_for_scrapes(SCRAPES)
         now = time.time()

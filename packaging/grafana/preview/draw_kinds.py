@@ -31,7 +31,7 @@ class Area:
 
     def write(self, figure: Figure, title: str, size: int, frame: bool) -> None:
         if frame:
-            figure.add_artist(Rectangle((self.x, self.y), self.width, self.height, facecolor="white", edgecolor="#d8d9da"))
+            figure.add_artist(Rectangle((self.x, self.y), self.width, self.height, facecolor="white", edgecolor="#d8d9da", zorder=-1))
         figure.text(self.x + 0.004, self.y + self.height - self.row * 0.3, title, fontsize=size, weight="bold", va="center")
 
     def centre(self, figure: Figure, text: str, colour: str, size: float, at: float = 0.42) -> None:

@@ -15,7 +15,7 @@ SKIPPED = 77
 SCRAPES = 20
 # The radeon driver tells a clock, a fan, a temperature and the link; the rest is the daemon's own knowledge.
 OLD_CARD = TESTS / "fixtures/amd/old_radeon.card"
-SHOWS_OF_OLD_CARD = {"Identity", "Health now", "Margin now", "Observed now", "Clocks", "Temperatures", "Temperature margin", "Fans", "PCIe link"}
+SHOWS_OF_OLD_CARD = {"Identity", "Health now", "Health", "Margin now", "Observed now", "Clocks", "Temperatures", "Temperature margin", "Fans", "PCIe link"}
 EMPTY_BY_NATURE = {("fleet", "On the bus, not read")}  # simulated GPUs are on no bus
 
 

@@ -113,6 +113,13 @@ class PanelRules(unittest.TestCase):
                     if metric.endswith(ending):
                         self.assertIn(unit, fitting, f"{name}: {panel.title}: {metric}")
 
+    def test_no_axis_inherits_the_range_of_another_unit(self):
+        for name, panel in PANELS:
+            for target in panel.targets if panel.kind == "timeseries" else []:
+                field = panel.field(target["refId"])
+                if field["unit"] != panel.field()["unit"]:
+                    self.assertNotIn("max", field, f"{name}: {panel.title}")
+
     def test_panels_fill_the_width_and_do_not_overlap(self):
         for board in BOARDS:
             taken: set[tuple[int, int]] = set()

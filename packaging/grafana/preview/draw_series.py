@@ -1,6 +1,7 @@
 """Panels over time: lines, bands, bars and states."""
 from datetime import datetime
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.dates import DateFormatter, date2num
 from matplotlib.figure import Figure
@@ -46,7 +47,10 @@ def draw_series(figure: Figure, area: Area, panel: Panel, answers: Answers, wind
     scale(axes, panel.field(), window)
     if right:
         scale(twin, panel.field(next(r for r in answers if panel.field(r).get("custom.axisPlacement") == "right")), window)
-    write_legend(axes, names, panel.field(), beside)
+    if beside:
+        legend_beside(axes, names, panel.field())
+    else:
+        legend_below(figure, area, axes, [Line2D([], [], color=colour, label=name) for name, colour, _ in names])
 
 
 def draw_one(axes: Axes, field: dict, series: Series, colour: str, window: Window, edges: dict[str, Series]) -> None:
@@ -69,21 +73,25 @@ def scale(axes: Axes, field: dict, window: Window) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: written(value, field["unit"]))
     axes.tick_params(labelsize=7)
     axes.grid(color="#e8e8e8")
-    axes.set_ylim(field.get("min"), None if field.get("max") is None else field["max"] * 1.02)
+    most = field.get("max") or max(axes.get_ylim()[1], field.get("custom.axisSoftMax") or axes.get_ylim()[1])
+    least = min(axes.get_ylim()[0], field.get("custom.axisSoftMin", axes.get_ylim()[0]))
+    axes.set_ylim(field.get("min", least), most * 1.02)
     if field.get("custom.thresholdsStyle", {}).get("mode") == "dashed":
         for step in field["thresholds"]["steps"]:
             if step["value"] is not None:
                 axes.axhline(step["value"], color=colours.COLOURS[step["color"]], linestyle=":", linewidth=1)
 
 
-def write_legend(axes: Axes, names: list[tuple[str, str, float]], field: dict, beside: bool) -> None:
-    if beside:
-        names = sorted(names, key=lambda one: -one[2])[:14]
-        lines = [Line2D([], [], color=colour, label=f"{name}  {written(most, field['unit'])}") for name, colour, most in names]
-        axes.legend(handles=lines, fontsize=6, loc="upper left", bbox_to_anchor=(1.01, 1.03), frameon=False)
-    else:
-        lines = [Line2D([], [], color=colour, label=name) for name, colour, _ in names]
-        axes.legend(handles=lines, fontsize=7, loc="upper left", bbox_to_anchor=(-0.06, -0.13), ncol=6, frameon=False)
+def legend_beside(axes: Axes, names: list[tuple[str, str, float]], field: dict) -> None:
+    """The highest first, as many as there is room for."""
+    names = sorted(names, key=lambda one: -one[2])[:14]
+    lines = [Line2D([], [], color=colour, label=f"{name}  {written(most, field['unit'])}") for name, colour, most in names]
+    axes.legend(handles=lines, fontsize=6, loc="upper left", bbox_to_anchor=(1.01, 1.03), frameon=False)
+
+
+def legend_below(figure: Figure, area: Area, axes: Axes, handles: list[Artist]) -> None:
+    axes.legend(handles=handles, fontsize=7, loc="upper left", bbox_to_anchor=(area.x + 0.01, area.y + 0.9 * area.row),
+                bbox_transform=figure.transFigure, ncol=6, frameon=False)
 
 
 def draw_timeline(figure: Figure, area: Area, panel: Panel, answers: Answers, window: Window) -> None:
@@ -100,4 +108,4 @@ def draw_timeline(figure: Figure, area: Area, panel: Panel, answers: Answers, wi
     axes.invert_yaxis()
     words = [word for mapping in panel.field()["mappings"] for word in mapping["options"].values()]
     patches = [Patch(color=colours.COLOURS[word["color"]], label=word["text"]) for word in words]
-    axes.legend(handles=patches, fontsize=7, loc="upper left", bbox_to_anchor=(-0.1, -0.13), ncol=6, frameon=False)
+    legend_below(figure, area, axes, patches)

@@ -2,7 +2,7 @@
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Row } from './panel';
 import { increase, ofDaemon, rate } from './promql';
-import { BYTES, COUNT, PER_SECOND, UP_WORDS } from './scales';
+import { BYTES, COUNT, OPEN_SHARE, UP_WORDS } from './scales';
 
 export const daemons: Row = {
   title: 'The daemons',
@@ -18,6 +18,7 @@ export const daemons: Row = {
     {
       kind: 'series',
       title: 'Failed reads',
+      crowd: true,
       description:
         'Reads that gave no value, by how they ended, in each step. A device that sleeps or resets denies some: that is normal.',
       ...COUNT,
@@ -32,6 +33,7 @@ export const daemons: Row = {
     {
       kind: 'series',
       title: 'Duration of a pass',
+      crowd: true,
       description:
         'The slowest device of each collector. Passes run in the background; a scrape does not wait for one.',
       unit: units.Seconds,
@@ -47,7 +49,7 @@ export const daemons: Row = {
       kind: 'series',
       title: 'What the daemons use',
       description: 'CPU time per second on the left, resident memory on the right.',
-      ...PER_SECOND,
+      ...OPEN_SHARE,
       queries: [
         { expr: rate(ofDaemon('process_cpu_seconds_total')), legend: '{{instance}} CPU' },
         {

@@ -8,6 +8,21 @@ import type { Board, Row } from './panel';
 import { HEALTH, MARGIN, MEMORY_USED, OBSERVED, POWER, POWER_OF_LIMIT, THROTTLED, meanShare, ofGpu } from './promql';
 import { FILLED, HEALTH_WORDS, LOAD, MARGIN_LEFT, OF_LIMIT, SHARE, THROTTLED_SHARE, WATTS } from './scales';
 
+/** Labels of gpu_info, which is 1 for every device, and their columns. */
+const FACTS: [label: string, name: string][] = [
+  ['model', 'Model'],
+  ['uuid', 'UUID'],
+  ['serial', 'Serial'],
+  ['pci_address', 'PCI address'],
+  ['driver', 'Driver'],
+  ['driver_version', 'Driver version'],
+  ['vbios_version', 'VBIOS'],
+  ['firmware_version', 'Firmware'],
+  ['architecture', 'Architecture'],
+  ['compute_units', 'Compute units'],
+  ['numa_node', 'NUMA node'],
+];
+
 const device: Row = {
   title: 'GPU $gpu of $instance',
   panels: [
@@ -21,19 +36,7 @@ const device: Row = {
       columns: [
         { name: 'GPU', label: 'gpu', width: 60 },
         { name: 'Health', expr: HEALTH, cell: 'colour', ...HEALTH_WORDS, width: 130 },
-        ...[
-          'model',
-          'uuid',
-          'serial',
-          'pci_address',
-          'driver',
-          'driver_version',
-          'vbios_version',
-          'firmware_version',
-          'architecture',
-          'compute_units',
-          'numa_node',
-        ].map((label) => ({ name: label.replace('_', ' '), label })),
+        ...FACTS.map(([label, name]) => ({ name, label })),
       ],
     },
     {

@@ -48,7 +48,7 @@ export const activity: Row = {
       min: 0,
       queries: [
         { expr: ofGpu('gpu_clock_hertz'), legend: '{{clock}}' },
-        { expr: ofGpu('gpu_clock_max_hertz'), legend: '{{clock}}, highest', look: 'limit' },
+        { expr: ofGpu('gpu_clock_max_hertz'), legend: '{{clock}}, highest', look: 'most' },
       ],
     },
   ],

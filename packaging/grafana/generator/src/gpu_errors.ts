@@ -1,12 +1,22 @@
 // What went wrong with the device.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Row } from './panel';
-import { increase, ofGpu, perGpu } from './promql';
-import { COUNT, NONE_IS_GOOD } from './scales';
+import { HEALTH, increase, ofGpu, perGpu } from './promql';
+import { COUNT, HEALTH_WORDS, NONE_IS_GOOD } from './scales';
 
 export const errors: Row = {
   title: 'Errors of GPU $gpu of $instance',
   panels: [
+    {
+      kind: 'timeline',
+      title: 'Health',
+      description:
+        'Not read: lost, or its driver hangs. Wants attention: the driver asks for a recovery action, or a memory row could not be replaced.',
+      width: 24,
+      height: 4,
+      ...HEALTH_WORDS,
+      queries: [{ expr: HEALTH, legend: 'health' }],
+    },
     {
       kind: 'series',
       title: 'New memory errors',
@@ -42,7 +52,7 @@ export const errors: Row = {
       title: 'Events and driver errors',
       crowd: true,
       description:
-        "What happened to the device in each step: resets, losses and returns, and the driver's error codes (XID).",
+        "What happened to the device in each step: resets, losses and returns, and the driver's error codes (XID). What is counted while a device is away for longer than a step does not show here; its health does.",
       ...COUNT,
       queries: [
         { expr: increase(ofGpu('gpu_events_total')), legend: '{{event}}', look: 'bars' },

@@ -16,7 +16,7 @@ export const memory: Row = {
       queries: [
         { expr: ofGpu('gpu_memory_used_bytes', VIDEO_MEMORY), legend: 'used' },
         { expr: ofGpu('gpu_memory_reserved_bytes', VIDEO_MEMORY), legend: 'reserved' },
-        { expr: ofGpu('gpu_memory_size_bytes', VIDEO_MEMORY), legend: 'size', look: 'limit' },
+        { expr: ofGpu('gpu_memory_size_bytes', VIDEO_MEMORY), legend: 'size', look: 'most' },
       ],
     },
     {
@@ -74,9 +74,9 @@ export const links: Row = {
       ...COUNT,
       queries: [
         { expr: ofGpu('gpu_pcie_link_generation'), legend: 'generation', look: 'step' },
-        { expr: ofGpu('gpu_pcie_link_max_generation'), legend: 'generation, highest', look: 'limit' },
+        { expr: ofGpu('gpu_pcie_link_max_generation'), legend: 'generation, highest', look: 'most' },
         { expr: ofGpu('gpu_pcie_link_lanes'), legend: 'lanes', look: 'step' },
-        { expr: ofGpu('gpu_pcie_link_max_lanes'), legend: 'lanes, most', look: 'limit' },
+        { expr: ofGpu('gpu_pcie_link_max_lanes'), legend: 'lanes, most', look: 'most' },
       ],
     },
     {
@@ -96,7 +96,7 @@ export const links: Row = {
       ...COUNT,
       queries: [
         { expr: ofGpu('gpu_interconnect_links_up'), legend: '{{kind}} up', look: 'step' },
-        { expr: ofGpu('gpu_interconnect_links'), legend: '{{kind}} there', look: 'limit' },
+        { expr: ofGpu('gpu_interconnect_links'), legend: '{{kind}} there', look: 'most' },
       ],
     },
   ],

@@ -3,7 +3,7 @@ import * as units from '@grafana/grafana-foundation-sdk/units';
 import { band } from './band';
 import type { Row } from './panel';
 import { MARGIN, POWER, meanShare, ofGpu, rate } from './promql';
-import { MARGIN_LEFT, SHARE, THROTTLE_WORDS, WATTS } from './scales';
+import { MARGIN_LEFT, OPEN_SHARE, SHARE, THROTTLE_WORDS, WATTS } from './scales';
 
 const LIMITS = ofGpu('gpu_temperature_limit_celsius');
 
@@ -75,7 +75,7 @@ export const power: Row = {
       kind: 'series',
       title: 'Fans',
       description: 'Drive against its maximum on the left, speed on the right.',
-      ...SHARE,
+      ...OPEN_SHARE,
       queries: [
         { expr: ofGpu('gpu_fan_speed_ratio'), legend: 'fan {{fan}}' },
         {

@@ -1,8 +1,8 @@
 // What a panel is, as the tables of fleet.ts and gpu.ts write it: data, which the builders turn into Grafana's model.
 import type { Threshold, ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
 
-/** How the series of a query are drawn; `low` and `high` are the edges of one band. */
-export type Look = 'line' | 'limit' | 'low' | 'high' | 'bars' | 'step' | 'right';
+/** How the series of a query are drawn: `limit` must not be passed, `most` cannot be; `low` and `high` are the edges of one band. */
+export type Look = 'line' | 'limit' | 'most' | 'low' | 'high' | 'bars' | 'step' | 'right';
 
 export interface Query {
   expr: string;

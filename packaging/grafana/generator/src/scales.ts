@@ -16,8 +16,8 @@ const words = (...states: [value: number, text: string, color: string][]): Value
 ];
 
 export const SHARE: Scale = { unit: units.PercentUnit, min: 0, max: 1 };
-/** May be more than 1: seconds of several cores, say. */
-export const PER_SECOND: Scale = { unit: units.PercentUnit, min: 0 };
+/** Beyond 1 too: seconds of several cores; or where another unit stands on the right, which would inherit the 1. */
+export const OPEN_SHARE: Scale = { unit: units.PercentUnit, min: 0 };
 export const COUNT: Scale = { unit: units.Short, decimals: 0, min: 0 };
 export const NONE_IS_GOOD: Scale = { ...COUNT, thresholds: steps('green', [1, 'red']) };
 export const WATTS: Scale = { unit: units.Watt, min: 0 };

@@ -1,4 +1,4 @@
-// Lines over time; limits are dashed, and a lowest and a highest value make one band.
+// Lines over time; limits are dashed in red, what is the most possible in the text's colour, and a lowest and a highest value make one band.
 import {
   GraphDrawStyle,
   GraphThresholdsStyleConfigBuilder,
@@ -16,11 +16,13 @@ import type { Look, Query, SeriesPanel } from './panel';
 const DASHES = { id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 8] } };
 const NO_FILL = { id: 'custom.fillOpacity', value: 0 };
 const THIN = { id: 'custom.lineWidth', value: 0 };
-const BAND_COLOUR = { id: 'color', value: { mode: 'fixed', fixedColor: 'light-blue' } };
+const fixed = (fixedColor: string) => ({ id: 'color', value: { mode: 'fixed', fixedColor } });
+const BAND_COLOUR = fixed('light-blue');
 
 const LOOKS: Record<Look, DynamicConfigValue[]> = {
   line: [],
-  limit: [DASHES, NO_FILL],
+  limit: [DASHES, NO_FILL, fixed('red')],
+  most: [DASHES, NO_FILL, fixed('text')],
   low: [THIN, NO_FILL, BAND_COLOUR],
   high: [THIN, BAND_COLOUR, { id: 'custom.fillOpacity', value: 25 }],
   bars: [
@@ -52,8 +54,13 @@ export function series(panel: SeriesPanel): PanelBuilder {
     .spanNulls(false)
     .legend(panel.crowd ? legendBeside() : legendBelow())
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi));
-  if (panel.marks)
+  // Where nothing happened, the axis is to say 1 and not 0.05.
+  if (panel.queries.some((query) => query.look === 'bars')) builder.axisSoftMax(1);
+  if (panel.marks) {
+    // 0 is always on the axis, so that the distance to it can be seen.
+    builder.axisSoftMin(0);
     builder.thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));
+  }
   panel.queries.forEach((query, index) => {
     const overrides = looks(query, panel);
     if (overrides.length > 0) builder.overrideByQuery(refId(index), overrides);

@@ -1,0 +1,85 @@
+// A dashboard: its variables, then its rows of panels.
+import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
+import type { Dashboard, Panel as PanelModel, VariableModel } from '@grafana/grafana-foundation-sdk/dashboard';
+import {
+  DashboardBuilder,
+  DashboardCursorSync,
+  DashboardLinkBuilder,
+  DashboardLinkType,
+  DatasourceVariableBuilder,
+  QueryVariableBuilder,
+  RowBuilder,
+  VariableRefresh,
+  VariableSort,
+} from '@grafana/grafana-foundation-sdk/dashboard';
+import { DATASOURCE } from './common';
+import type { Board, Panel } from './panel';
+import { series } from './series';
+import { stat } from './stat';
+import { table } from './table';
+import { timeline } from './timeline';
+
+const TAG = 'gpumeter';
+
+/** All hang on gpu_up, which every device has whatever its vendor, and keeps while it is lost. */
+const variables = (single: boolean): Builder<VariableModel>[] => [
+  new DatasourceVariableBuilder('datasource').label('Data Source').type('prometheus'),
+  choice('job', 'label_values(gpu_up, job)', single).multi(true),
+  choice('instance', 'label_values(gpu_up{job=~"$job"}, instance)', single).multi(true),
+  choice('gpu', 'label_values(gpu_up{job=~"$job", instance=~"$instance"}, gpu)', single)
+    .multi(!single)
+    .sort(VariableSort.NumericalAsc),
+];
+
+const choice = (name: string, query: string, single: boolean) =>
+  new QueryVariableBuilder(name)
+    .label(name)
+    .datasource({ ...DATASOURCE, uid: '$datasource' })
+    .query({ query, refId: `variable-${name}` })
+    .definition(query)
+    .includeAll(!single)
+    .allValue('.+')
+    .refresh(VariableRefresh.OnTimeRangeChanged)
+    .sort(VariableSort.NaturalAsc);
+
+function build(panel: Panel): Builder<PanelModel> {
+  switch (panel.kind) {
+    case 'series':
+      return series(panel);
+    case 'stat':
+      return stat(panel);
+    case 'table':
+      return table(panel);
+    case 'timeline':
+      return timeline(panel);
+  }
+}
+
+const siblings = () =>
+  new DashboardLinkBuilder('gpumeter').type(DashboardLinkType.Dashboards).tags([TAG]).asDropdown(false).keepTime(true);
+
+export function buildBoard(board: Board): Dashboard {
+  const builder = new DashboardBuilder(board.title)
+    .uid(board.uid)
+    .description(board.description)
+    .tags([TAG])
+    .readonly()
+    .time({ from: 'now-1h', to: 'now' })
+    .refresh('30s')
+    .timezone('browser')
+    .tooltip(DashboardCursorSync.Crosshair)
+    .link(siblings())
+    .variables(variables(board.single));
+  for (const row of board.rows) {
+    const heading = new RowBuilder(row.title);
+    builder.withRow(board.single ? heading.repeat('instance') : heading);
+    row.panels.forEach((panel) => builder.withPanel(build(panel)));
+  }
+  return numbered(builder.build());
+}
+
+/** Ids in the order of the panels, so that a link to one panel stays good. */
+function numbered(dashboard: Dashboard): Dashboard {
+  dashboard.panels?.forEach((panel, index) => (panel.id = index + 1));
+  return dashboard;
+}

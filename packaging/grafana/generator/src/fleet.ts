@@ -1,0 +1,95 @@
+// The fleet: one row per GPU, a few totals, and the course of what matters most.
+import { daemons } from './fleet_daemons';
+import { devices } from './fleet_devices';
+import type { Board, Row } from './panel';
+import { OBSERVED, POWER, THROTTLED, ofDaemon, ofGpu, rate } from './promql';
+import { COUNT, FILLED, MARGIN_LEFT, NONE_IS_GOOD, SHARE, WATTS } from './scales';
+
+const ON_BUS = ofDaemon('gpumeter_pci_devices');
+const READ_BY_VENDOR = `label_replace(${ofDaemon('gpumeter_collector_devices')}, "vendor", "$1", "collector", "(.+)")`;
+const SAME_VENDOR = 'on (job, instance, vendor)';
+
+const totals: Row = {
+  title: 'Totals',
+  panels: [
+    {
+      kind: 'stat',
+      title: 'GPUs',
+      description: 'Devices that are known, read or not.',
+      ...COUNT,
+      queries: [{ expr: `count(${ofGpu('gpu_up')})`, legend: 'GPUs' }],
+    },
+    {
+      kind: 'stat',
+      title: 'Not read',
+      description: 'Devices that are lost, or whose driver hangs.',
+      ...NONE_IS_GOOD,
+      queries: [{ expr: `sum(1 - ${ofGpu('gpu_up')})`, legend: 'not read' }],
+    },
+    {
+      kind: 'stat',
+      title: 'On the bus, not read',
+      description:
+        'GPUs that the PCI bus shows and no collector reads: no driver, no permission, or no collector for their vendor. Simulated ones are on no bus.',
+      ...NONE_IS_GOOD,
+      queries: [
+        {
+          expr: `sum(clamp_min(${ON_BUS} - ${SAME_VENDOR} ${READ_BY_VENDOR} or ${SAME_VENDOR} ${ON_BUS}, 0))`,
+          legend: 'missing',
+        },
+      ],
+    },
+    {
+      kind: 'stat',
+      title: 'Throttled',
+      description: 'Devices whose clocks were held down lately, for whatever cause. Idle is not throttling.',
+      ...NONE_IS_GOOD,
+      queries: [{ expr: `sum(${THROTTLED} > bool 0)`, legend: 'throttled' }],
+    },
+    {
+      kind: 'stat',
+      title: 'Lowest margin',
+      description:
+        'Degrees that the hottest sensor is below its lowest limit. Limits differ between models, the margin does not.',
+      ...MARGIN_LEFT,
+      queries: [{ expr: `min(${ofGpu('gpu_temperature_margin_celsius')})`, legend: 'margin' }],
+    },
+    {
+      kind: 'stat',
+      title: 'Mean utilisation',
+      description:
+        'Busy seconds of all devices against their observed seconds: the true mean, not that of single readings.',
+      ...SHARE,
+      decimals: 0,
+      queries: [{ expr: `sum(${rate(ofGpu('gpu_busy_seconds_total'))}) / sum(${OBSERVED})`, legend: 'utilisation' }],
+    },
+    {
+      kind: 'stat',
+      title: 'Power',
+      description: 'Mean power of all boards together, from their energy counters.',
+      ...WATTS,
+      queries: [{ expr: `sum(${POWER})`, legend: 'power' }],
+    },
+    {
+      kind: 'stat',
+      title: 'Video memory',
+      description: 'Of all video memory together.',
+      ...FILLED,
+      decimals: 0,
+      queries: [
+        {
+          expr: `sum(${ofGpu('gpu_memory_used_bytes', 'memory="vram"')}) / sum(${ofGpu('gpu_memory_size_bytes', 'memory="vram"')})`,
+          legend: 'used',
+        },
+      ],
+    },
+  ],
+};
+
+export const fleet: Board = {
+  uid: 'gpumeter-fleet',
+  title: 'GPU fleet',
+  description: 'Every GPU of every machine that gpumeter measures.',
+  rows: [totals, devices, daemons],
+  single: false,
+};

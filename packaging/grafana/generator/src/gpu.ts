@@ -1,0 +1,116 @@
+// One device in depth, from top to bottom: is it well, what does it do, what holds it back, what went wrong.
+import * as units from '@grafana/grafana-foundation-sdk/units';
+import { activity } from './gpu_activity';
+import { errors } from './gpu_errors';
+import { links, memory } from './gpu_memory';
+import { power } from './gpu_power';
+import type { Board, Row } from './panel';
+import { HEALTH, MARGIN, MEMORY_USED, OBSERVED, POWER, POWER_OF_LIMIT, THROTTLED, meanShare, ofGpu } from './promql';
+import { FILLED, HEALTH_WORDS, LOAD, MARGIN_LEFT, OF_LIMIT, SHARE, THROTTLED_SHARE, WATTS } from './scales';
+
+/** Labels of gpu_info, which is 1 for every device, and their columns. */
+const FACTS: [label: string, name: string][] = [
+  ['model', 'Model'],
+  ['uuid', 'UUID'],
+  ['serial', 'Serial'],
+  ['pci_address', 'PCI address'],
+  ['driver', 'Driver'],
+  ['driver_version', 'Driver version'],
+  ['vbios_version', 'VBIOS'],
+  ['firmware_version', 'Firmware'],
+  ['architecture', 'Architecture'],
+  ['compute_units', 'Compute units'],
+  ['numa_node', 'NUMA node'],
+];
+
+const device: Row = {
+  title: 'GPU $gpu of $instance',
+  panels: [
+    {
+      kind: 'table',
+      title: 'Identity',
+      height: 3,
+      unit: units.Short,
+      facts: ofGpu('gpu_info'),
+      description: 'What the device is. A cell is empty where the card or its driver does not say.',
+      columns: [
+        { name: 'GPU', label: 'gpu', width: 60 },
+        { name: 'Health', expr: HEALTH, cell: 'colour', ...HEALTH_WORDS, width: 130 },
+        ...FACTS.map(([label, name]) => ({ name, label })),
+      ],
+    },
+    {
+      kind: 'stat',
+      title: 'Health now',
+      description:
+        'Not read: lost, or its driver hangs. Wants attention: the driver asks for a recovery action, or a memory row could not be replaced.',
+      ...HEALTH_WORDS,
+      queries: [{ expr: HEALTH, legend: 'health' }],
+    },
+    {
+      kind: 'stat',
+      title: 'Utilisation now',
+      description: 'Mean over the last rate interval, from the counter of busy seconds.',
+      ...LOAD,
+      decimals: 0,
+      queries: [{ expr: meanShare('gpu_busy_seconds_total'), legend: 'utilisation' }],
+    },
+    {
+      kind: 'stat',
+      title: 'Power now',
+      description: 'Mean over the last rate interval, from the energy counter.',
+      ...WATTS,
+      decimals: 0,
+      queries: [{ expr: POWER, legend: 'power' }],
+    },
+    {
+      kind: 'stat',
+      title: 'Power of limit now',
+      description: 'That power against the limit that is enforced.',
+      ...OF_LIMIT,
+      decimals: 0,
+      queries: [{ expr: POWER_OF_LIMIT, legend: 'of limit' }],
+    },
+    {
+      kind: 'stat',
+      title: 'Margin now',
+      description: 'Degrees that the hottest sensor is below its lowest limit; below 0 it is over it.',
+      ...MARGIN_LEFT,
+      queries: [{ expr: MARGIN, legend: 'margin' }],
+    },
+    {
+      kind: 'stat',
+      title: 'Throttled now',
+      description:
+        'Share of the last rate interval in which the clocks were held down, by the cause that held longest.',
+      ...THROTTLED_SHARE,
+      decimals: 0,
+      queries: [{ expr: THROTTLED, legend: 'throttled' }],
+    },
+    {
+      kind: 'stat',
+      title: 'Memory used now',
+      description: 'Share of the video memory in use.',
+      ...FILLED,
+      decimals: 0,
+      queries: [{ expr: MEMORY_USED, legend: 'used' }],
+    },
+    {
+      kind: 'stat',
+      title: 'Observed now',
+      description:
+        'Share of the time over which the counters are complete. The rest is in no counter: the device was lost, its driver hung, or the machine slept.',
+      ...SHARE,
+      decimals: 0,
+      queries: [{ expr: OBSERVED, legend: 'observed' }],
+    },
+  ],
+};
+
+export const gpu: Board = {
+  uid: 'gpumeter-gpu',
+  title: 'GPU',
+  description: 'One GPU in depth. Choose several instances, and the rows are repeated for each.',
+  rows: [device, activity, power, memory, links, errors],
+  single: true,
+};

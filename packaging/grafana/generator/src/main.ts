@@ -1,0 +1,12 @@
+// node main.js FOLDER: writes the dashboards there, one file each.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildBoard } from './board';
+import { fleet } from './fleet';
+import { gpu } from './gpu';
+
+const [folder] = process.argv.slice(2);
+if (!folder) throw new Error('which folder are the dashboards to be written to?');
+for (const [name, board] of Object.entries({ fleet, gpu })) {
+  writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(buildBoard(board), null, 2)}\n`);
+}

@@ -1,0 +1,80 @@
+// What a panel is, as the tables of fleet.ts and gpu.ts write it: data, which the builders turn into Grafana's model.
+import type { Threshold, ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
+
+/** How the series of a query are drawn: `limit` must not be passed, `most` cannot be; `low` and `high` are the edges of one band. */
+export type Look = 'line' | 'limit' | 'most' | 'low' | 'high' | 'bars' | 'step' | 'right';
+
+export interface Query {
+  expr: string;
+  legend: string;
+  look?: Look;
+  unit?: string;
+}
+
+/** How a value reads and is coloured. */
+export interface Scale {
+  unit: string;
+  decimals?: number;
+  min?: number;
+  max?: number;
+  thresholds?: Threshold[];
+  mappings?: ValueMapping[];
+}
+
+interface Common extends Scale {
+  title: string;
+  description: string;
+  /** Of 24 columns; 12 where not said, 3 for a stat. */
+  width?: number;
+  height?: number;
+}
+
+export interface SeriesPanel extends Common {
+  kind: 'series';
+  queries: Query[];
+  /** A line is drawn at each threshold. */
+  marks?: boolean;
+  /** Many series: the legend stands beside them, the highest first. */
+  crowd?: boolean;
+}
+
+export interface StatPanel extends Common {
+  kind: 'stat';
+  queries: Query[];
+}
+
+export interface TimelinePanel extends Common {
+  kind: 'timeline';
+  queries: Query[];
+}
+
+/** A column is a label of the series, or the value of an expression with one series per row. */
+export type Column = { name: string; width?: number } & (
+  | { label: string; hidden?: boolean; link?: { title: string; url: string } }
+  | ({ expr: string; cell?: 'text' | 'colour' | 'bar' } & Scale)
+);
+
+export interface TablePanel extends Common {
+  kind: 'table';
+  columns: Column[];
+  /** An expression for its labels alone. */
+  facts?: string;
+  /** Names of columns; ascending. */
+  sortBy?: string[];
+}
+
+export type Panel = SeriesPanel | StatPanel | TimelinePanel | TablePanel;
+
+export interface Row {
+  title: string;
+  panels: Panel[];
+}
+
+export interface Board {
+  uid: string;
+  title: string;
+  description: string;
+  rows: Row[];
+  /** The board shows one device: its variables offer no "All", and its rows are repeated for each host chosen. */
+  single: boolean;
+}

@@ -1,0 +1,125 @@
+"""A real Prometheus that scrapes simulated GPUs, and the queries of a panel as Grafana would send them to it."""
+import json
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import dashboards
+
+sys.path.insert(0, str(dashboards.FOLDER.parent.parent / "tests/e2e"))
+from harness import Daemon, free_port, wait_until  # noqa: E402
+
+SCRAPE_SECONDS = 1
+# Every tier at the pace of the scrapes, so that a short run shows what a long one would.
+SAMPLING = "sampling: {fast: 1s, normal: 1s, slow: 1s}\n"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A daemon to be scraped: its configuration and further flags."""
+    config: str
+    flags: tuple[str, ...] = ()
+
+
+def simulated(devices: int, events: list[str]) -> Machine:
+    """`events`: what happens to its GPUs, as `gpumeter --simulate-event` has it."""
+    options = {"enabled": True, "devices": devices, "events": events}
+    return Machine(f"collectors: {json.dumps({'amd': {'enabled': False}, 'simulated': options})}\n")
+
+
+class QueryError(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class Series:
+    labels: dict[str, str]
+    points: list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Window:
+    start: float
+    end: float
+    step: float
+
+    @property
+    def rate_interval(self) -> str:
+        """Grafana's $__rate_interval: four scrapes at least, and a step and a scrape."""
+        return f"{max(self.step + SCRAPE_SECONDS, 4 * SCRAPE_SECONDS):g}s"
+
+
+class Prometheus:
+    """Debian's server with an empty database of its own; a context manager."""
+
+    def __init__(self, folder: str, targets: dict[str, int]):
+        """`targets`: the ports to scrape, by the instance that each is to be called."""
+        jobs = [{"targets": [f"127.0.0.1:{port}"], "labels": {"instance": name}} for name, port in targets.items()]
+        config = {"global": {"scrape_interval": f"{SCRAPE_SECONDS}s"},
+                  "scrape_configs": [{"job_name": "gpumeter", "static_configs": jobs}]}
+        Path(folder, "prometheus.yml").write_text(json.dumps(config))  # JSON is YAML
+        self.url = f"http://127.0.0.1:{free_port()}"
+        self.log = open(f"{folder}/prometheus.log", "wb")
+        self.process = subprocess.Popen(
+            ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+             f"--web.listen-address={self.url.removeprefix('http://')}"], stdout=self.log, stderr=self.log)
+
+    def __enter__(self) -> "Prometheus":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+        self.log.close()
+
+    def ask(self, path: str, **query) -> list[dict]:
+        url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}"
+        try:
+            with urllib.request.urlopen(url, timeout=30) as answer:
+                return json.load(answer)["data"]["result"]
+        except urllib.error.HTTPError as error:
+            raise QueryError(f"{json.load(error).get('error')}\n{query.get('query')}") from None
+
+    def scrapes(self) -> int:
+        """How many there were of the target that has the fewest."""
+        try:
+            counts = self.ask("query", query="min(count_over_time(up[1h]))")
+        except OSError:
+            return 0
+        return int(counts[0]["value"][1]) if counts else 0
+
+    def wait_for_scrapes(self, count: int) -> None:
+        wait_until(lambda: self.scrapes() >= count, f"{count} scrapes", count * SCRAPE_SECONDS + 60, every=0.5)
+
+    def evaluate(self, target: dict, variables: dict[str, str], window: Window) -> list[Series]:
+        """What a target gives: one point per series where it asks for the last value only."""
+        query = dashboards.substitute(target["expr"], {**variables, "__rate_interval": window.rate_interval})
+        if target.get("instant"):
+            found = self.ask("query", query=query, time=window.end)
+            return [Series(series["metric"], [number(series["value"])]) for series in found]
+        found = self.ask("query_range", query=query, start=window.start, end=window.end, step=window.step)
+        return [Series(series["metric"], [number(point) for point in series["values"]]) for series in found]
+
+
+def number(point: list) -> tuple[float, float]:
+    return float(point[0]), float(point[1])
+
+
+@contextmanager
+def scene(machines: dict[str, Machine]) -> Iterator[Prometheus]:
+    """The daemons, by the name that their instance is to have, scraped."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gpumeter-grafana-"))
+        ports = {}
+        for name, machine in machines.items():
+            config = Path(folder, f"{name}.yaml")
+            config.write_text(SAMPLING + machine.config)
+            ports[name] = stack.enter_context(Daemon(f"--config.file={config}", *machine.flags)).port
+        yield stack.enter_context(Prometheus(folder, ports))

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Every panel shows something of simulated GPUs that a real Prometheus scraped, and a card that tells little breaks none."""
+import shutil
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS.parent / "packaging/grafana/preview"), str(TESTS), str(TESTS / "fixtures")]
+import dashboards  # noqa: E402
+
+SKIPPED = 77
+SCRAPES = 20
+# The radeon driver tells a clock, a fan, a temperature and the link; the rest is the daemon's own knowledge.
+OLD_CARD = TESTS / "fixtures/amd/old_radeon.card"
+SHOWS_OF_OLD_CARD = {"Identity", "Health now", "Health", "Margin now", "Observed now", "Clocks", "Temperatures", "Temperature margin", "Fans", "PCIe link"}
+EMPTY_BY_NATURE = {("fleet", "On the bus, not read")}  # simulated GPUs are on no bus
+
+
+class LiveTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        from golden_test import lay
+        import live
+
+        root = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))
+        lay(Path(root, "sys"), OLD_CARD)
+        old = live.Machine("", (f"--path.sysfs={root}/sys", f"--path.procfs={root}"))
+        # Lost and back: what a device that stays well has none of.
+        lost = live.simulated(2, ["lose 1 after 8s for 2s"])
+        cls.prometheus = cls.enterClassContext(live.scene({"simulated": lost, "old": old}))
+        cls.prometheus.wait_for_scrapes(SCRAPES)
+        now = time.time()
+        cls.window = live.Window(now - 5, now, step=29)  # one point, whose rates are over all scrapes
+
+    def answers(self, panel: dashboards.Panel, instance: str, gpu: str = dashboards.ALL) -> list[int]:
+        """How many series each query of a panel gives; one that Prometheus refuses is an error."""
+        variables = {"job": dashboards.ALL, "instance": instance, "gpu": gpu}
+        return [len(self.prometheus.evaluate(target, variables, self.window)) for target in panel.targets]
+
+    def test_every_query_of_every_panel_shows_simulated_gpus(self):
+        for name, gpu in (("fleet", dashboards.ALL), ("gpu", "1")):
+            for panel in dashboards.load(name).panels:
+                with self.subTest(dashboard=name, panel=panel.title):
+                    if (name, panel.title) not in EMPTY_BY_NATURE:
+                        self.assertGreater(min(self.answers(panel, "simulated", gpu)), 0)
+
+    def test_what_is_exempt_exists(self):
+        self.assertLessEqual(EMPTY_BY_NATURE, {(name, p.title) for name in dashboards.NAMES for p in dashboards.load(name).panels})
+
+    def test_a_card_that_tells_little_shows_what_it_tells(self):
+        shown = {panel.title for panel in dashboards.load("gpu").panels if max(self.answers(panel, "old"))}
+        self.assertEqual(shown, SHOWS_OF_OLD_CARD)
+
+    def test_vendors_stand_side_by_side(self):
+        for panel in dashboards.load("fleet").panels:
+            with self.subTest(panel=panel.title):
+                self.answers(panel, dashboards.ALL)
+
+    def test_no_data_at_all_is_no_error(self):
+        for name in dashboards.NAMES:
+            for panel in dashboards.load(name).panels:
+                self.assertEqual(max(self.answers(panel, "no such machine")), 0, f"{name}: {panel.title}")
+
+
+if __name__ == "__main__":
+    if not shutil.which("prometheus"):
+        print("skipped: there is no prometheus (package prometheus)")
+        sys.exit(SKIPPED)
+    unittest.main()

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""The rules that Grafana's dashboard-linter holds a dashboard to, and some of this project's own.
+
+The linter itself needs a newer Go than Debian 12 has; its rules are written down here, one test each.
+"""
+import re
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "packaging/grafana/preview"))
+import dashboards  # noqa: E402
+
+BOARDS = [dashboards.load(name) for name in dashboards.NAMES]
+PANELS = [(board.name, panel) for board in BOARDS for panel in board.panels]
+QUERIES = [(f"{name}: {panel.title}", target["expr"]) for name, panel in PANELS for target in panel.targets]
+COLUMNS = 24
+
+METRIC = r"[a-z][a-z0-9_]*"
+SELECTOR = re.compile(rf"\b({METRIC})\{{([^}}]*)\}}")
+FAMILY = re.compile(r"\b(?:gpu|gpumeter|ml|process)_[a-z0-9_]+\b(?!\s*=)")  # a metric; label names have no such prefix
+COUNTED = re.compile(rf"\b(?:rate|irate|increase)\({METRIC}_total\{{[^}}]*\}}\[\$__rate_interval\]\)")
+COUNTER = re.compile(rf"\b{METRIC}_total\{{")
+BASE_UNITS = {"percentunit", "watt", "celsius", "bytes", "Bps", "hertz", "s", "volt", "short", "rotrpm", "string"}
+OTHER_UNITS = {"dateTimeFromNow": "Driver errors, last seen"}  # a time of day; it has no base unit
+UNIT_OF = {"_ratio": {"percentunit"}, "_watts": {"watt", "percentunit"}, "_joules_total": {"watt", "percentunit"},
+           "_celsius": {"celsius"}, "_bytes": {"bytes", "percentunit"}, "_bytes_total": {"Bps"}, "_hertz": {"hertz"},
+           "_volts": {"volt"}, "_rpm": {"rotrpm"}, "_duration_seconds": {"s"}}
+
+
+def units_of(panel: dashboards.Panel) -> list[tuple[str, str]]:
+    """Each expression with the unit that its values are shown in."""
+    if panel.kind != "table":
+        return [(target["expr"], panel.field(target["refId"])["unit"]) for target in panel.targets]
+    names = next(step["options"]["renameByName"] for step in panel.model["transformations"] if step["id"] == "organize")
+    return [(target["expr"], panel.field(name=names[f"Value #{target['refId']}"])["unit"]) for target in panel.targets
+            if f"Value #{target['refId']}" in names]
+
+
+class VariableRules(unittest.TestCase):
+    def test_the_data_source_is_a_variable(self):
+        for board in BOARDS:
+            source = board.variables["datasource"]
+            self.assertEqual((source["type"], source["query"], source["label"]), ("datasource", "prometheus", "Data Source"))
+
+    def test_the_variables_and_their_order(self):
+        for board in BOARDS:
+            self.assertEqual(list(board.variables), ["datasource", "job", "instance", "gpu"])
+
+    def test_choices_are_asked_of_the_chosen_data_source(self):
+        for board in BOARDS:
+            for name in ("job", "instance", "gpu"):
+                choice = board.variables[name]
+                self.assertEqual((choice["type"], choice["label"], choice["allValue"]), ("query", name, ".+"))
+                self.assertEqual(choice["datasource"], {"type": "prometheus", "uid": "$datasource"})
+                self.assertEqual(choice["refresh"], 2, "2: when the time range changes")
+
+    def test_several_jobs_and_instances_can_be_chosen(self):
+        for board in BOARDS:
+            self.assertEqual([board.variables[name]["multi"] for name in ("job", "instance")], [True, True])
+
+    def test_one_gpu_or_all(self):
+        offers = {board.name: (board.variables["gpu"]["multi"], board.variables["gpu"]["includeAll"]) for board in BOARDS}
+        self.assertEqual(offers, {"fleet": (True, True), "gpu": (False, False)})
+
+    def test_choices_depend_on_those_before(self):
+        for board in BOARDS:
+            self.assertEqual([board.variables[name]["query"]["query"] for name in ("job", "instance", "gpu")], [
+                "label_values(gpu_up, job)", 'label_values(gpu_up{job=~"$job"}, instance)',
+                'label_values(gpu_up{job=~"$job", instance=~"$instance"}, gpu)'])
+
+
+class PanelRules(unittest.TestCase):
+    def test_no_dashboard_is_editable(self):
+        self.assertEqual([board.model["editable"] for board in BOARDS], [False, False])
+
+    def test_uids_and_ids_are_there_and_differ(self):
+        self.assertEqual([board.model["uid"] for board in BOARDS], ["gpumeter-fleet", "gpumeter-gpu"])
+        for board in BOARDS:
+            self.assertEqual([panel["id"] for panel in board.model["panels"]], list(range(1, len(board.model["panels"]) + 1)))
+
+    def test_every_panel_has_title_description_and_queries(self):
+        for name, panel in PANELS:
+            with self.subTest(dashboard=name, panel=panel.title):
+                self.assertTrue(panel.title)
+                self.assertRegex(panel.model["description"], r"^[A-Z].*\.$")
+                self.assertTrue(panel.targets)
+
+    def test_titles_differ(self):
+        for board in BOARDS:
+            titles = [panel.title for panel in board.panels]
+            self.assertEqual(sorted(titles), sorted(set(titles)))
+
+    def test_every_panel_and_query_takes_the_data_source(self):
+        for name, panel in PANELS:
+            for asks in (panel.model, *panel.targets):
+                self.assertEqual(asks["datasource"], {"type": "prometheus", "uid": "${datasource}"}, f"{name}: {panel.title}")
+
+    def test_only_kinds_that_grafana_still_has(self):
+        self.assertEqual({panel.kind for _, panel in PANELS}, {"timeseries", "stat", "table", "state-timeline"})
+
+    def test_units_are_base_units(self):
+        for name, panel in PANELS:
+            for expr, unit in units_of(panel):
+                with self.subTest(dashboard=name, panel=panel.title, expr=expr):
+                    self.assertTrue(unit in BASE_UNITS or OTHER_UNITS.get(unit) == panel.title, unit)
+
+    def test_units_are_those_of_the_metrics(self):
+        for name, panel in PANELS:
+            for expr, unit in units_of(panel):
+                metric = SELECTOR.search(expr)[1]
+                for ending, fitting in UNIT_OF.items():
+                    if metric.endswith(ending):
+                        self.assertIn(unit, fitting, f"{name}: {panel.title}: {metric}")
+
+    def test_no_axis_inherits_the_range_of_another_unit(self):
+        for name, panel in PANELS:
+            for target in panel.targets if panel.kind == "timeseries" else []:
+                field = panel.field(target["refId"])
+                if field["unit"] != panel.field()["unit"]:
+                    self.assertNotIn("max", field, f"{name}: {panel.title}")
+
+    def test_panels_fill_the_width_and_do_not_overlap(self):
+        for board in BOARDS:
+            taken: set[tuple[int, int]] = set()
+            for panel in board.model["panels"]:
+                place = panel["gridPos"]
+                cells = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
+                self.assertFalse(cells & taken, f"{board.name}: {panel['title']}")
+                taken |= cells
+            lines = max(y for _, y in taken) + 1
+            self.assertEqual(taken, {(x, y) for x in range(COLUMNS) for y in range(lines)}, f"{board.name} has holes")
+
+
+class QueryRules(unittest.TestCase):
+    def test_every_metric_is_selected_by_job_and_instance(self):
+        for where, expr in QUERIES:
+            with self.subTest(where):
+                selectors = SELECTOR.findall(expr)
+                self.assertTrue(selectors)
+                self.assertEqual([m for m in FAMILY.findall(expr) if m + "{" not in expr], [], "without braces")
+                for metric, matchers in selectors:
+                    self.assertTrue(matchers.startswith('job=~"$job", instance=~"$instance"'), f"{metric}{{{matchers}}}")
+
+    def test_every_device_metric_is_selected_by_gpu(self):
+        for where, expr in QUERIES:
+            for metric, matchers in SELECTOR.findall(expr):
+                self.assertEqual('gpu=~"$gpu"' in matchers, metric.startswith("gpu_"), f"{where}: {metric}")
+
+    def test_counters_stand_in_a_rate(self):
+        for where, expr in QUERIES:
+            self.assertEqual(len(COUNTER.findall(expr)), len(COUNTED.findall(expr)), f"{where}: {expr}")
+
+    def test_ranges_are_the_rate_interval(self):
+        for where, expr in QUERIES:
+            self.assertEqual(set(re.findall(r"\[([^\]]*)\]", expr)) - {"$__rate_interval"}, set(), where)
+
+    def test_names_that_a_legend_shows_are_labels_of_the_series(self):
+        for name, panel in PANELS:
+            for target in panel.targets:
+                kept = re.match(r"(?:max|min|sum) by \(([^)]*)\)", target["expr"])
+                shown = set(re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", "")))
+                if kept:
+                    self.assertLessEqual(shown, set(kept[1].split(", ")), f"{name}: {panel.title}")
+
+
+if __name__ == "__main__":
+    unittest.main()

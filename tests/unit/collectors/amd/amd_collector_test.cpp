@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/fakes/amd_card.hpp"
-#include "tests/fakes/sampled_page.hpp"
+#include "tests/fakes/amd_card_test.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::amd {
@@ -17,35 +17,9 @@ using std::chrono::seconds;
 
 constexpr std::string_view kUevent = "DRIVER=amdgpu\nPCI_CLASS=30000\nPCI_ID=1002:73BF\n";
 
-/// One machine with a card at 0000:0c:00.0.
-class CardTest : public testing::Test {
+class CardTest : public OneCard {
  protected:
-  CardTest() { write("uevent", kUevent); }
-
-  void write(const std::string& name, std::string_view content) {
-    tree_.write("bus/pci/devices/0000:0c:00.0/" + name, content);
-  }
   void remove(const std::string& name) { tree_.remove("bus/pci/devices/0000:0c:00.0/" + name); }
-
-  /// Discovers the card anew and attaches to it.
-  void attach() {
-    collector_ = *open_amd({tree_.path(), "/proc", nullptr, {{"ids_file", {tree_ / "amdgpu.ids"}}}});
-    const Discovery found = *collector_->discover();
-    ASSERT_EQ(found.devices.size(), 1U);
-    info_ = found.devices.front();
-    page_.emplace(collector_->device(info_));
-    page_->attach(info_);
-  }
-  std::string sampled(const std::vector<std::string_view>& without = {}) {
-    attach();
-    page_->pass_all();
-    return page_->text(without);
-  }
-
-  const Tree tree_{{}};
-  std::unique_ptr<Collector> collector_;
-  DeviceInfo info_;
-  std::optional<SampledPage> page_;
 };
 
 TEST_F(CardTest, WithNothingHasNoSeries) { EXPECT_EQ(sampled(), ""); }

@@ -1,12 +1,13 @@
 #include "collectors/builtin.hpp"
 
 #include "collectors/amd/amd_collector.hpp"
+#include "collectors/nvidia/nvidia_collector.hpp"
 #include "collectors/simulated/simulated_collector.hpp"
 
 namespace gpumeter {
 namespace {
 
-constexpr CollectorEntry kBuiltin[] = {amd::kAmd, simulated::kSimulated};
+constexpr CollectorEntry kBuiltin[] = {nvidia::kNvidia, amd::kAmd, simulated::kSimulated};
 
 }  // namespace
 

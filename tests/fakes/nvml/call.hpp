@@ -50,6 +50,7 @@ class Call {
   Value at(std::string_view path) const { return facts().at(full(path), now()); }
   std::size_t count(std::string_view path) const { return facts().count(full(path)); }
   bool says(std::string_view path) const { return facts().find(full(path)) != nullptr; }
+  bool lists(std::string_view path) const { return facts().counts.contains(full(path)); }
   const ValueOverTime* find(std::string_view path) const { return facts().find(full(path)); }
   const Facts& facts() const { return device_ == nullptr ? scenario_->system : device_->facts; }
 
@@ -66,6 +67,8 @@ class Call {
   unsigned read_text(std::string_view path, char* out, std::size_t size) const;
 
   const Scenario& scenario() const { return *scenario_; }
+  const std::shared_ptr<const Scenario>& shared_scenario() const { return scenario_; }
+  const std::string& prefix() const { return prefix_; }  ///< of the instance's paths; empty for a device
   const Device& device() const { return *device_; }
   const Handle& handle() const { return handle_; }
   double now() const { return now_; }

@@ -42,6 +42,7 @@ unsigned Library::init() {
 unsigned Library::first_init() {
   auto read = read_scenario();
   if (read == nullptr) return nvml::kUnknown;
+  if (const auto window = read->system.hang("nvmlInit_v2", clock.now())) hang(*window);
   const double now = clock.now();
   if (const unsigned error = read->system.error("nvmlInit_v2", now)) return error;
   const std::lock_guard lock(mutex);

@@ -101,7 +101,8 @@ Handle bind_fan_rpm(NvidiaContext& context, const ReadSource& source) {
 Sample read_fan_rpm(NvidiaContext& context, int handle) noexcept {
   nvml::FanSpeed speed{nvml::version_of<nvml::FanSpeed>(1),
                        static_cast<unsigned>(context.bound(handle).argument), 0};
-  return sample_of(context.gpu().caller.call<&F::nvmlDeviceGetFanSpeedRPM>(&speed), speed.rpm);
+  const unsigned result = context.gpu().caller.call<&F::nvmlDeviceGetFanSpeedRPM>(&speed);
+  return sample_of(result, speed.rpm);
 }
 
 Sample read_license(NvidiaContext& context, int handle) noexcept {

@@ -17,28 +17,47 @@ Sample ask_fabric(NvidiaContext& context, nvml::FabricInfoV3& info) noexcept {
   info = present.ask(gpu.caller);
   if (present.result() != nvml::kArgumentVersionMismatch) return sample_of(present.result(), 0);
   info = {.version = nvml::version_of<nvml::FabricInfoV2>(2)};
-  return sample_of(gpu.caller.call<&F::nvmlDeviceGetGpuFabricInfoV>(&info), 0);
+  return sample_of(gpu.caller.call<&F::nvmlDeviceGetGpuFabricInfoV>(&info), 0);  // the answer is in `info`
+}
+
+Sample errors_of(NvidiaContext& context, unsigned link, unsigned counter) noexcept {
+  std::uint64_t count = 0;
+  const unsigned result =
+      context.gpu().caller.call<&F::nvmlDeviceGetNvLinkErrorCounter>(link, counter, &count);
+  return sample_of(result, static_cast<double>(count));
+}
+
+/// Of one link after the other, up to the last that there is. None at all: what the first one said.
+template <class Of>
+Sample summed(Of of) noexcept {
+  Sample sum = of(0);
+  for (unsigned link = 1; sum.status == ReadStatus::ok && link < nvml::kMostLinks; ++link) {
+    const Sample one = of(link);
+    if (is_lacking(one.status)) break;
+    sum = one.status == ReadStatus::ok ? Sample::of(sum.value + one.value) : one;
+  }
+  return sum;
 }
 
 bool wants_each(const NvidiaContext& context) noexcept { return context.options().each_link; }
 
 }  // namespace
 
-// Link 0 answers NOT_SUPPORTED where there is no NVLink; one that is beyond the last, INVALID_ARGUMENT.
 Handle bind_links_up(NvidiaContext& context, const ReadSource& source) {
   return link_is_up(context, 0).status == ReadStatus::ok ? Handle(context.keep(source.argument))
                                                          : std::nullopt;
 }
 
 Sample read_links_up(NvidiaContext& context, int) noexcept {
-  double up = 0;
-  for (unsigned link = 0; link < nvml::kMostLinks; ++link) {
+  return summed([&](unsigned link) {
     const Sample state = link_is_up(context, link);
-    if (is_lacking(state.status)) break;
-    if (state.status != ReadStatus::ok) return state;
-    up += state.value != 0 ? 1 : 0;
-  }
-  return Sample::of(up);
+    return state.status == ReadStatus::ok ? Sample::of(state.value != 0 ? 1 : 0) : state;
+  });
+}
+
+Sample read_all_link_errors(NvidiaContext& context, int handle) noexcept {
+  const auto counter = static_cast<unsigned>(context.bound(handle).argument);
+  return summed([&](unsigned link) { return errors_of(context, link, counter); });
 }
 
 Handle bind_link_state(NvidiaContext& context, const ReadSource& source) {
@@ -56,10 +75,7 @@ Handle bind_link_errors(NvidiaContext& context, const ReadSource& source) {
 
 Sample read_link_errors(NvidiaContext& context, int handle) noexcept {
   const std::uint64_t argument = context.bound(handle).argument;
-  std::uint64_t count = 0;
-  const unsigned result = context.gpu().caller.call<&F::nvmlDeviceGetNvLinkErrorCounter>(
-      static_cast<unsigned>(argument), static_cast<unsigned>(argument >> 32), &count);
-  return sample_of(result, static_cast<double>(count));
+  return errors_of(context, static_cast<unsigned>(argument), static_cast<unsigned>(argument >> 32));
 }
 
 Handle bind_link_field(NvidiaContext& context, const ReadSource& source) {

@@ -7,8 +7,8 @@ namespace gpumeter::nvidia {
 
 namespace readers {
 
-Handle bind_links_up(NvidiaContext& context, const ReadSource& source);
 Sample read_links_up(NvidiaContext& context, int handle) noexcept;
+Sample read_all_link_errors(NvidiaContext& context, int handle) noexcept;
 Handle bind_link_state(NvidiaContext& context, const ReadSource& source);
 Sample read_link_state(NvidiaContext& context, int handle) noexcept;
 Handle bind_link_errors(NvidiaContext& context, const ReadSource& source);
@@ -26,9 +26,17 @@ enum class FabricHealth : std::uint8_t { healthy = 1, unhealthy, limited_capacit
 /// any trouble is unhealthy, and lower bandwidth by itself is limited capacity. nullopt: it says nothing.
 std::optional<FabricHealth> summed_up(unsigned mask) noexcept;
 
-/// How many links there are that are up.
+// Link by link, as there are no sums of these. Link 0 answers NOT_SUPPORTED where there is no NVLink; one that is
+// beyond the last, INVALID_ARGUMENT.
+
+/// How many links are up.
 constexpr NvidiaReader links_up(std::string_view name) noexcept {
-  return {readers::bind_links_up, readers::read_links_up, {name}};
+  return {readers::bind_probed<readers::read_links_up>, readers::read_links_up, {name}};
+}
+/// Errors of all links together; `counter` is of nvmlNvLinkErrorCounter_t.
+constexpr NvidiaReader all_link_errors(std::string_view name, unsigned counter) noexcept {
+  return {
+      readers::bind_probed<readers::read_all_link_errors>, readers::read_all_link_errors, {name, counter}};
 }
 
 // Of one link, where `links: each` is configured.
@@ -36,7 +44,6 @@ constexpr NvidiaReader links_up(std::string_view name) noexcept {
 constexpr NvidiaReader link_state(std::string_view name, unsigned link) noexcept {
   return {readers::bind_link_state, readers::read_link_state, {name, link}};
 }
-/// `counter`: nvmlNvLinkErrorCounter_t.
 constexpr NvidiaReader link_errors(std::string_view name, unsigned link, unsigned counter) noexcept {
   return {readers::bind_link_errors, readers::read_link_errors, {name, link | std::uint64_t{counter} << 32}};
 }

@@ -39,18 +39,24 @@ inline constexpr bool takes = std::is_invocable_v<Pointer<Function>, nvml::Devic
 /// The number that a call gives, whichever shape it has; `argument` is what it wants beside the device.
 template <auto Function>
 Sample ask(NvmlCaller& caller, std::uint64_t argument) noexcept {
-  unsigned narrow = 0;
-  unsigned other = 0;
-  std::uint64_t wide = 0;
   const auto which = static_cast<unsigned>(argument);
-  if constexpr (takes<Function, unsigned*>) return sample_of(caller.call<Function>(&narrow), narrow);
-  if constexpr (takes<Function, std::uint64_t*>)
-    return sample_of(caller.call<Function>(&wide), static_cast<double>(wide));
-  if constexpr (takes<Function, unsigned, unsigned*>)
-    return sample_of(caller.call<Function>(which, &narrow), narrow);
-  if constexpr (takes<Function, unsigned*, unsigned*>)
-    return sample_of(caller.call<Function>(&narrow, &other), argument == 0 ? narrow : other);
-  return Sample::miss(ReadStatus::unsupported);
+  if constexpr (takes<Function, std::uint64_t*>) {
+    std::uint64_t value = 0;
+    const unsigned result = caller.call<Function>(&value);
+    return sample_of(result, static_cast<double>(value));
+  } else if constexpr (takes<Function, unsigned*, unsigned*>) {
+    unsigned values[2] = {};
+    const unsigned result = caller.call<Function>(&values[0], &values[1]);
+    return sample_of(result, values[argument == 0 ? 0 : 1]);
+  } else if constexpr (takes<Function, unsigned*>) {
+    unsigned value = 0;
+    const unsigned result = caller.call<Function>(&value);
+    return sample_of(result, value);
+  } else {
+    unsigned value = 0;
+    const unsigned result = caller.call<Function>(which, &value);
+    return sample_of(result, value);
+  }
 }
 
 template <auto Function>

@@ -1,6 +1,7 @@
 #include "tests/fakes/nvml/clock.hpp"
 
 #include <chrono>
+#include <cstdlib>
 
 namespace gpumeter::fake_nvml {
 namespace {
@@ -12,7 +13,9 @@ std::int64_t steady_nanoseconds() noexcept {
 }  // namespace
 
 void Clock::start() noexcept {
-  if (start_nanoseconds_.load() == 0) restart();
+  if (start_nanoseconds_.load() != 0) return;
+  restart();
+  if (const char* fixed = std::getenv("FAKE_NVML_TIME")) set(std::atof(fixed));
 }
 
 void Clock::restart() noexcept {

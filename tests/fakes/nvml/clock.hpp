@@ -8,7 +8,8 @@ namespace gpumeter::fake_nvml {
 /// Seconds since the first nvmlInit_v2, or what a test sets.
 class Clock {
  public:
-  /// Zero is now, where it is not yet.
+  /// Zero is now, where it is not yet. FAKE_NVML_TIME in the environment makes the time stand still at that
+  /// second.
   void start() noexcept;
   void restart() noexcept;
   void set(double seconds) noexcept;

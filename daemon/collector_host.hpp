@@ -18,8 +18,8 @@ struct CollectorHost {
   std::shared_ptr<DriverGate> gate;
   std::shared_ptr<Discoverer> discoverer;
   std::shared_ptr<EventWatcher> watcher;  ///< null where its driver tells of nothing
-  std::shared_ptr<Collector> collector;  ///< of the last report; null while it cannot be opened
-  bool reported = false;                 ///< its first discovery is over
+  std::shared_ptr<Collector> collector;   ///< of the last report; null while it cannot be opened
+  bool reported = false;                  ///< its first discovery is over
   bool up = false;
   std::set<std::string> said;  ///< notes and errors already in the log
   ReadErrors past_errors{};    ///< of lanes that are gone

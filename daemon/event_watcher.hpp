@@ -12,11 +12,12 @@
 
 namespace gpumeter {
 
-/// Waits for what one collector's driver tells of by itself, on a thread of its own, since it waits in the driver.
+/// Waits for what one collector's driver tells of by itself, on a thread of its own, since it waits in the
+/// driver.
 class EventWatcher : public std::enable_shared_from_this<EventWatcher> {
  public:
-  /// Called on the event thread, for a kind of event of a device at most once a minute: a storm is counted, not
-  /// told blow by blow.
+  /// Called on the event thread, for a kind of event of a device at most once a minute: a storm is counted,
+  /// not told blow by blow.
   using Tell = std::function<void(const DeviceEvent&)>;
 
   EventWatcher(const Clock& clock, Tell tell) : clock_(clock), tell_(std::move(tell)) {}

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "collectors/api/clock.hpp"
@@ -44,6 +45,14 @@ inline constexpr std::string_view kEventNames[] = {
     "dram_retirement_failure", "poison_nonfatal", "poison_fatal",   "gpu_unavailable",
     "recovery_action",         "bus_lost",        "reset_required", "returned"};
 inline constexpr std::size_t kEventPlaces = std::size(kEventNames);
+
+/// The bit of nvml::EventType that tells of it; kOwnEvent: the collector sees it by itself.
+inline constexpr std::uint64_t kOwnEvent = 0;
+std::uint64_t type_of(Event event) noexcept;
+/// nullopt: an XID, or nothing that is counted.
+std::optional<Event> event_of(std::uint64_t type) noexcept;
+/// All that are listened to.
+std::uint64_t heard_types() noexcept;
 
 /// The counts of one GPU. They outlive sessions and losses. Any thread.
 class DeviceEvents {

@@ -1,7 +1,6 @@
 #include "collectors/nvidia/event_listener.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "collectors/nvidia/nvml_constants.hpp"
@@ -12,41 +11,25 @@ namespace {
 // A storm is drained in bites, so that whoever stops the event thread need not wait for its end.
 constexpr int kBite = 1000;
 
-struct EventBit {
-  std::uint64_t bit;
-  Event event;
-};
-constexpr std::array kEventBits = {
-    EventBit{nvml::kEventSingleBitEcc, Event::single_bit_ecc},
-    EventBit{nvml::kEventDoubleBitEcc, Event::double_bit_ecc},
-    EventBit{nvml::kEventEccStorm, Event::ecc_storm},
-    EventBit{nvml::kEventDramRetirement, Event::dram_retirement},
-    EventBit{nvml::kEventDramRetirementFailure, Event::dram_retirement_failure},
-    EventBit{nvml::kEventPoisonNonFatal, Event::poison_nonfatal},
-    EventBit{nvml::kEventPoisonFatal, Event::poison_fatal},
-    EventBit{nvml::kEventGpuUnavailable, Event::gpu_unavailable},
-    EventBit{nvml::kEventRecoveryAction, Event::recovery_action},
-};
-
-constexpr std::uint64_t wanted() noexcept {
-  std::uint64_t mask = nvml::kEventXid;
-  for (const EventBit& known : kEventBits) mask |= known.bit;
-  return mask;
-}
-
 unsigned milliseconds(Nanoseconds time) noexcept {
   return static_cast<unsigned>(std::chrono::ceil<std::chrono::milliseconds>(time).count());
 }
 
 }  // namespace
 
+bool has_events(const NvmlFunctions& nvml) noexcept {
+  return nvml.nvmlEventSetCreate != nullptr && nvml.nvmlDeviceRegisterEvents != nullptr &&
+         nvml.nvmlEventSetWait_v2 != nullptr && nvml.nvmlEventSetFree != nullptr;
+}
+
 EventListener::~EventListener() {
   if (set_ != nullptr) nvml_.nvmlEventSetFree(set_);
 }
 
-void EventListener::listen(nvml::Device device, std::string uuid, std::shared_ptr<DeviceEvents> events) {
+void EventListener::listen(Source source) {
+  if (source.types == 0) return;
   MutexLock lock(mutex_);
-  listened_.push_back({device, std::move(uuid), std::move(events), false});
+  listened_.push_back({std::move(source), false});
   changed_.notify_all();
 }
 
@@ -74,24 +57,18 @@ EventListener::Heard EventListener::wait(Nanoseconds at_most, const Clock& clock
 
 // False: there is nothing to wait for.
 bool EventListener::register_new() {
-  if (nvml_.nvmlEventSetCreate == nullptr || nvml_.nvmlDeviceRegisterEvents == nullptr ||
-      nvml_.nvmlEventSetWait_v2 == nullptr || nvml_.nvmlEventSetFree == nullptr)
-    return false;
-  std::vector<nvml::Device> fresh;
+  if (!has_events(nvml_)) return false;
+  std::vector<std::pair<nvml::Device, std::uint64_t>> fresh;
   {
     MutexLock lock(mutex_);
     for (Listened& one : listened_) {
-      if (!std::exchange(one.is_registered, true)) fresh.push_back(one.device);
+      if (!std::exchange(one.is_registered, true)) fresh.emplace_back(one.device, one.types);
     }
     if (listened_.empty()) return false;
   }
   if (set_ == nullptr && nvml_.nvmlEventSetCreate(&set_) != nvml::kSuccess) set_ = nullptr;
-  for (nvml::Device device : fresh) {
-    std::uint64_t supported = wanted();
-    if (nvml_.nvmlDeviceGetSupportedEventTypes != nullptr &&
-        nvml_.nvmlDeviceGetSupportedEventTypes(device, &supported) != nvml::kSuccess)
-      continue;
-    if (set_ != nullptr) nvml_.nvmlDeviceRegisterEvents(device, supported & wanted(), set_);
+  for (const auto& [device, types] : fresh) {
+    if (set_ != nullptr) nvml_.nvmlDeviceRegisterEvents(device, types, set_);
   }
   return set_ != nullptr;
 }
@@ -113,12 +90,10 @@ std::optional<DeviceEvent> EventListener::take(const nvml::EventData& data, cons
     of->events->count_xid(data.data, clock.realtime());
     return DeviceEvent{of->uuid, "xid " + std::to_string(data.data)};
   }
-  for (const EventBit& known : kEventBits) {
-    if (known.bit != data.type) continue;
-    of->events->count(known.event);
-    return DeviceEvent{of->uuid, std::string(kEventNames[static_cast<std::size_t>(known.event)])};
-  }
-  return std::nullopt;
+  const std::optional<Event> event = event_of(data.type);
+  if (!event) return std::nullopt;
+  of->events->count(*event);
+  return DeviceEvent{of->uuid, std::string(kEventNames[static_cast<std::size_t>(*event)])};
 }
 
 }  // namespace gpumeter::nvidia

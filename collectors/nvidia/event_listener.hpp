@@ -13,6 +13,9 @@
 
 namespace gpumeter::nvidia {
 
+/// Whether the library has what it takes to listen.
+bool has_events(const NvmlFunctions& nvml) noexcept;
+
 /// The event set of a session. Lanes say which GPUs to listen to; only the event thread touches the set, so
 /// that it is never freed while somebody waits on it.
 class EventListener {
@@ -23,9 +26,14 @@ class EventListener {
   EventListener(const EventListener&) = delete;
   EventListener& operator=(const EventListener&) = delete;
 
-  /// From the next wait on, events of the GPU are counted in `events`. Any thread.
-  void listen(nvml::Device device, std::string uuid, std::shared_ptr<DeviceEvents> events)
-      GPUMETER_EXCLUDES(mutex_);
+  struct Source {
+    nvml::Device device;
+    std::uint64_t types;  ///< of nvml::EventType
+    std::string uuid;
+    std::shared_ptr<DeviceEvents> events;
+  };
+  /// From the next wait on, events of the GPU are counted. Any thread.
+  void listen(Source source) GPUMETER_EXCLUDES(mutex_);
 
   /// The GPU is lost or let go: it is left out when the set is made anew. Any thread.
   void forget(nvml::Device device) GPUMETER_EXCLUDES(mutex_);
@@ -38,10 +46,7 @@ class EventListener {
   Heard wait(Nanoseconds at_most, const Clock& clock) GPUMETER_EXCLUDES(mutex_);
 
  private:
-  struct Listened {
-    nvml::Device device;
-    std::string uuid;
-    std::shared_ptr<DeviceEvents> events;
+  struct Listened : Source {
     bool is_registered;
   };
   bool register_new() GPUMETER_EXCLUDES(mutex_);

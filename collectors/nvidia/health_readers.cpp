@@ -129,8 +129,9 @@ Sample read_confidential(NvidiaContext& context, int handle) noexcept {
   return sample_of(result, (state.feature != 0) == (context.bound(handle).argument != 0) ? 1 : 0);
 }
 
-Handle bind_argument(NvidiaContext& context, const ReadSource& source) {
-  return context.keep(source.argument);
+Handle bind_xid(NvidiaContext& context, const ReadSource& source) {
+  return (context.event_types() & nvml::kEventXid) != 0 ? Handle(context.keep(source.argument))
+                                                        : std::nullopt;
 }
 
 Sample read_xid(NvidiaContext& context, int handle) noexcept {
@@ -139,6 +140,12 @@ Sample read_xid(NvidiaContext& context, int handle) noexcept {
 
 Sample read_xid_time(NvidiaContext& context, int handle) noexcept {
   return Sample::of(context.events().last(context.bound(handle).argument));
+}
+
+Handle bind_event(NvidiaContext& context, const ReadSource& source) {
+  const std::uint64_t type = type_of(static_cast<Event>(source.argument));
+  const bool is_told = type == kOwnEvent || (context.event_types() & type) != 0;
+  return is_told ? Handle(context.keep(source.argument)) : std::nullopt;
 }
 
 Sample read_event(NvidiaContext& context, int handle) noexcept {

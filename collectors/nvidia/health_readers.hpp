@@ -24,9 +24,10 @@ Sample read_license(NvidiaContext& context, int handle) noexcept;
 Handle bind_confidential(NvidiaContext& context, const ReadSource& source);
 Sample read_confidential(NvidiaContext& context, int handle) noexcept;
 
-Handle bind_argument(NvidiaContext& context, const ReadSource& source);
+Handle bind_xid(NvidiaContext& context, const ReadSource& source);
 Sample read_xid(NvidiaContext& context, int handle) noexcept;
 Sample read_xid_time(NvidiaContext& context, int handle) noexcept;
+Handle bind_event(NvidiaContext& context, const ReadSource& source);
 Sample read_event(NvidiaContext& context, int handle) noexcept;
 
 }  // namespace readers
@@ -55,6 +56,20 @@ constexpr NvidiaReader ecc(std::string_view name, unsigned type, unsigned counte
 constexpr NvidiaReader ecc_part(std::string_view name, unsigned type, unsigned counter,
                                 unsigned location) noexcept {
   return {readers::bind_ecc_part, readers::read_ecc, {name, ecc_argument(type, counter, location)}};
+}
+
+// What the event thread has counted: nothing where the driver does not tell of such events. `place`: of
+// kXidNames, kEventNames.
+
+constexpr NvidiaReader xid_count(std::size_t place) noexcept {
+  return {readers::bind_xid, readers::read_xid, {"nvmlEventSetWait_v2 XID", place}};
+}
+/// When it was counted last, in Unix time; 0: never.
+constexpr NvidiaReader xid_time(std::size_t place) noexcept {
+  return {readers::bind_xid, readers::read_xid_time, {"nvmlEventSetWait_v2 XID", place}};
+}
+constexpr NvidiaReader event_count(std::size_t place) noexcept {
+  return {readers::bind_event, readers::read_event, {"nvmlEventSetWait_v2", place}};
 }
 
 /// 1 while that holds of the vGPU licence, or of the machine's confidential computing.

@@ -101,29 +101,22 @@ inline constexpr auto kPcieRows = std::to_array<Row>({
 
 // NVML_GPU_RECOVERY_ACTION_*, in their order.
 inline constexpr std::string_view kRecoveryActions[] = {"none", "reset", "reboot", "drain_p2p", "drain_and_reset", "recover_imex"};
-inline constexpr unsigned kRecoveryPlaces[] = {0, 1, 2, 3, 4, 5};
-inline constexpr auto kRecoveryRows = each(kRecoveryPlaces, [](unsigned action) {
-  return Row{&catalog::recovery_action, {"action", kRecoveryActions[action]}, field_is("NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", 230, Tier::slow, action), 1, Tier::slow};
+inline constexpr auto kRecoveryRows = each_place(kRecoveryActions, [](std::size_t place, std::string_view action) {
+  return Row{&catalog::recovery_action, {"action", action}, field_is("NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", 230, Tier::slow, static_cast<unsigned>(place)), 1, Tier::slow};
 });
 inline constexpr auto kLicenseRows = std::to_array<Row>({
     {&catalog::license_state, {"state", "licensed"}, licensed(true), 1, Tier::slow},
     {&catalog::license_state, {"state", "unlicensed"}, licensed(false), 1, Tier::slow},
 });
 
-constexpr std::uint64_t place_of_xid(std::string_view name) {
-  return static_cast<std::uint64_t>(std::find(std::begin(kXidNames), std::end(kXidNames), name) - std::begin(kXidNames));
-}
-inline constexpr auto kXidRows = each(kXidNames, [](std::string_view name) {
-  return Row{&catalog::xid_errors, {"xid", name}, {readers::bind_argument, readers::read_xid, {"nvmlEventSetWait_v2 XID", place_of_xid(name)}}, 1, Tier::fast};
+inline constexpr auto kXidRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
+  return Row{&catalog::xid_errors, {"xid", xid}, xid_count(place), 1, Tier::fast};
 });
-inline constexpr auto kXidTimeRows = each(kXidNames, [](std::string_view name) {
-  return Row{&catalog::xid_last_timestamp, {"xid", name}, {readers::bind_argument, readers::read_xid_time, {"nvmlEventSetWait_v2 XID", place_of_xid(name)}}, 1, Tier::fast, {}, {.zero_is_unknown = true}};
+inline constexpr auto kXidTimeRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
+  return Row{&catalog::xid_last_timestamp, {"xid", xid}, xid_time(place), 1, Tier::fast, {}, {.zero_is_unknown = true}};
 });
-constexpr std::uint64_t place_of_event(std::string_view name) {
-  return static_cast<std::uint64_t>(std::find(std::begin(kEventNames), std::end(kEventNames), name) - std::begin(kEventNames));
-}
-inline constexpr auto kEventRows = each(kEventNames, [](std::string_view name) {
-  return Row{&catalog::events, {"event", name}, {readers::bind_argument, readers::read_event, {"nvmlEventSetWait_v2", place_of_event(name)}}, 1, Tier::fast};
+inline constexpr auto kEventRows = each_place(kEventNames, [](std::size_t place, std::string_view event) {
+  return Row{&catalog::events, {"event", event}, event_count(place), 1, Tier::fast};
 });
 // clang-format on
 

@@ -37,21 +37,18 @@ inline constexpr std::string_view kLinkNames[] = {
     "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17",
     "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32", "33", "34", "35"};
 static_assert(std::size(kLinkNames) == nvml::kMostLinks);
-constexpr unsigned link_number(std::string_view name) {
-  return static_cast<unsigned>(std::find(std::begin(kLinkNames), std::end(kLinkNames), name) - std::begin(kLinkNames));
-}
-inline constexpr auto kLinkUpRows = each(kLinkNames, [](std::string_view link) {
-  return Row{&catalog::link_up, {"kind", "nvlink", "link", link}, link_state("nvmlDeviceGetNvLinkState", link_number(link)), 1, Tier::slow};
+inline constexpr auto kLinkUpRows = each_place(kLinkNames, [](std::size_t place, std::string_view link) {
+  return Row{&catalog::link_up, {"kind", "nvlink", "link", link}, link_state("nvmlDeviceGetNvLinkState", static_cast<unsigned>(place)), 1, Tier::slow};
 });
 constexpr auto link_bytes(const MetricDescriptor& family, std::string_view name, unsigned id, double scale) {
-  return each(kLinkNames, [&](std::string_view link) {
-    return Row{&family, {"kind", "nvlink", "link", link}, link_field(name, link_number(link), id, Tier::normal), scale, Tier::normal, {}, kPositive};
+  return each_place(kLinkNames, [&](std::size_t place, std::string_view link) {
+    return Row{&family, {"kind", "nvlink", "link", link}, link_field(name, static_cast<unsigned>(place), id, Tier::normal), scale, Tier::normal, {}, kPositive};
   });
 }
 // nvmlNvLinkErrorCounter_t
 constexpr auto link_error_rows(std::string_view error, unsigned counter) {
-  return each(kLinkNames, [&](std::string_view link) {
-    return Row{&catalog::link_errors, {"kind", "nvlink", "link", link, "error", error}, link_errors("nvmlDeviceGetNvLinkErrorCounter", link_number(link), counter), 1, Tier::slow};
+  return each_place(kLinkNames, [&](std::size_t place, std::string_view link) {
+    return Row{&catalog::link_errors, {"kind", "nvlink", "link", link, "error", error}, link_errors("nvmlDeviceGetNvLinkErrorCounter", static_cast<unsigned>(place), counter), 1, Tier::slow};
   });
 }
 inline constexpr auto kLinkRows = joined(

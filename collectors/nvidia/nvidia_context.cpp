@@ -5,6 +5,16 @@
 #include "collectors/nvidia/nvidia_identity.hpp"
 
 namespace gpumeter::nvidia {
+namespace {
+
+// A driver that does not say which events it has is asked for all of them.
+std::uint64_t types_told(NvmlCaller& gpu) {
+  std::uint64_t types = 0;
+  const unsigned result = gpu.call<&F::nvmlDeviceGetSupportedEventTypes>(&types);
+  return result == nvml::kFunctionNotFound ? heard_types() : types;
+}
+
+}  // namespace
 
 Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   close();
@@ -17,7 +27,8 @@ Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   target.gpm.open(target.caller, std::nullopt);
   open_partitions();
   find_peaks();
-  (*session)->listener().listen(gpu->device(), info.uuid, events_);
+  event_types_ = has_events((*session)->functions()) ? types_told(target.caller) & heard_types() : 0;
+  (*session)->listener().listen({gpu->device(), event_types_, info.uuid, events_});
   if (std::exchange(was_lost_, false)) events_->count(Event::returned);
   return Done{};
 }

@@ -52,6 +52,7 @@ class NvidiaContext {
   NvmlTarget& target() noexcept { return targets_[turned_to_]; }
   std::span<const Peak> peaks() const noexcept { return peaks_; }
   std::optional<double> peak_bandwidth() const noexcept { return peak_bandwidth_; }
+  std::uint64_t event_types() const noexcept { return event_types_; }  ///< of nvml::EventType, that are heard
   std::optional<int> buffer_of(nvml::SamplingType type);  ///< nullopt where the GPU has no such buffer
 
   /// A handle for read(): the present target, and a number or two of the row's own.
@@ -96,6 +97,7 @@ class NvidiaContext {
 
   NvidiaOptions options_;
   std::shared_ptr<DeviceEvents> events_ = std::make_shared<DeviceEvents>();
+  std::uint64_t event_types_ = 0;
   bool was_lost_ = false;
   bool was_divided_anew_ = false;
   std::deque<NvmlTarget> targets_;  // the GPU, then its MIG instances

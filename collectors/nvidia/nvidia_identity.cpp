@@ -66,8 +66,8 @@ std::optional<int> numa_node(NvmlCaller& gpu) {
   return static_cast<int>(*node);
 }
 
-/// Streaming multiprocessors: cores by how many of them one has in this compute capability (CUDA C++ programming
-/// guide, "Compute Capabilities"). nullopt where that is not known.
+/// Streaming multiprocessors: cores by how many of them one has in this compute capability (CUDA C++
+/// programming guide, "Compute Capabilities"). nullopt where that is not known.
 std::optional<int> multiprocessors(const Facts& facts) {
   const int capability = facts.cc_major * 10 + facts.cc_minor;
   const unsigned per = capability >= 86   ? 128

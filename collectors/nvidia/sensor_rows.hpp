@@ -81,19 +81,16 @@ inline constexpr auto kStateRows = std::to_array<Row>({
 });
 
 inline constexpr std::string_view kFans[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
-constexpr std::uint64_t number_of_fan(std::string_view fan) { return static_cast<std::uint64_t>(fan[0] - '0'); }
-inline constexpr auto kFanRows = each(kFans, [](std::string_view fan) {
-  return Row{&catalog::fan_speed, {"fan", fan}, {readers::bind_fan, readers::read_fan, {"nvmlDeviceGetFanSpeed_v2", number_of_fan(fan)}}, kPercent, Tier::normal, {}, kFan};
+inline constexpr auto kFanRows = each_place(kFans, [](std::size_t place, std::string_view fan) {
+  return Row{&catalog::fan_speed, {"fan", fan}, {readers::bind_fan, readers::read_fan, {"nvmlDeviceGetFanSpeed_v2", place}}, kPercent, Tier::normal, {}, kFan};
 });
-inline constexpr auto kFanRpmRows = each(kFans, [](std::string_view fan) {
-  return Row{&catalog::fan_rpm, {"fan", fan}, {readers::bind_fan_rpm, readers::read_fan_rpm, {"nvmlDeviceGetFanSpeedRPM", number_of_fan(fan)}}, 1, Tier::normal, {}, kPositive};
+inline constexpr auto kFanRpmRows = each_place(kFans, [](std::size_t place, std::string_view fan) {
+  return Row{&catalog::fan_rpm, {"fan", fan}, {readers::bind_fan_rpm, readers::read_fan_rpm, {"nvmlDeviceGetFanSpeedRPM", place}}, 1, Tier::normal, {}, kPositive};
 });
 
-inline constexpr unsigned kDtypePlaces[] = {0, 1, 2, 3, 4, 5, 6, 7};
-static_assert(std::size(kDtypePlaces) == std::size(kDtypes));
 constexpr auto peak_rows(const MetricDescriptor& family, bool from_table) {
-  return each(kDtypePlaces, [&](unsigned dtype) {
-    return Row{&family, {"dtype", kDtypes[dtype], "source", from_table ? "table" : "formula"}, peak(dtype, from_table), 1, Tier::once};
+  return each_place(kDtypes, [&](std::size_t place, std::string_view dtype) {
+    return Row{&family, {"dtype", dtype, "source", from_table ? "table" : "formula"}, peak(static_cast<unsigned>(place), from_table), 1, Tier::once};
   });
 }
 inline constexpr auto kPeakTableRows = peak_rows(catalog::peak_flops, true);

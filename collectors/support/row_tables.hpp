@@ -20,6 +20,14 @@ constexpr auto each(const Value (&values)[N], MakeRow make_row) {
   return rows;
 }
 
+/// The same, for rows that want the value's place in the list as well.
+template <class Value, std::size_t N, class MakeRow>
+constexpr auto each_place(const Value (&values)[N], MakeRow make_row) {
+  std::array<std::invoke_result_t<MakeRow, std::size_t, const Value&>, N> rows{};
+  for (std::size_t place = 0; place < N; ++place) rows[place] = make_row(place, values[place]);
+  return rows;
+}
+
 /// Tables one after the other, as one.
 template <class First, class... Others>
 constexpr auto joined(const First& first, const Others&... others) {

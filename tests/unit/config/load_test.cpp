@@ -162,9 +162,10 @@ TEST(Load, NamesBadValues) {
             "g.yaml:1: web.telemetry_path: must be a path such as /metrics, not \"metrics\"\n");
   EXPECT_EQ(problems("web: {telemetry_path: /-/healthy}"),
             "g.yaml:1: web.telemetry_path: must not begin with /-/ or /api/, where other pages are\n");
-  EXPECT_EQ(problems("web:\n  config_file: web.yml\n"),
-            "g.yaml:2: web.config_file: TLS and users are not in this version; put a reverse proxy with TLS in "
-            "front and leave this out\n");
+  EXPECT_EQ(
+      problems("web:\n  config_file: web.yml\n"),
+      "g.yaml:2: web.config_file: TLS and users are not in this version; put a reverse proxy with TLS in "
+      "front and leave this out\n");
   EXPECT_EQ(problems("web: {max_requests: -1}"),
             "g.yaml:1: web.max_requests: must be a whole number from 0 to 1000000, not \"-1\"\n");
   EXPECT_EQ(problems("paths: {state: gpumeter}"),

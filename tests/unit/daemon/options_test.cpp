@@ -68,9 +68,9 @@ TEST(Options, GoBeforeTheFile) {
   expected.web.telemetry_path = "/m";
   expected.paths = {"/a", "/b", "/c"};
   expected.log = {config::LogLevel::debug, config::LogFormat::json};
-  EXPECT_EQ(applied({"--web.listen-address=:1", "--web.listen-address", "[::1]:2",
-                     "--web.telemetry-path=/m", "--path.sysfs=/a",
-                     "--path.procfs=/b", "--path.state=/c", "--log.level=debug", "--log.format=json"}),
+  EXPECT_EQ(applied({"--web.listen-address=:1", "--web.listen-address", "[::1]:2", "--web.telemetry-path=/m",
+                     "--path.sysfs=/a", "--path.procfs=/b", "--path.state=/c", "--log.level=debug",
+                     "--log.format=json"}),
             expected);
 }
 
@@ -152,9 +152,10 @@ TEST(Options, NameBadValues) {
       end_of({"--web.listen-address=10478"}),
       refusal("--web.listen-address: must be host:port, such as localhost:10478, [::1]:10478 or :10478, not "
               "\"10478\""));
-  EXPECT_EQ(end_of({"--web.config.file=web.yml"}),
-            refusal("--web.config.file: TLS and users are not in this version; put a reverse proxy with TLS in "
-                    "front and leave this out"));
+  EXPECT_EQ(
+      end_of({"--web.config.file=web.yml"}),
+      refusal("--web.config.file: TLS and users are not in this version; put a reverse proxy with TLS in "
+              "front and leave this out"));
   EXPECT_EQ(end_of({"--once", "--list-devices"}), refusal("--once and --list-devices exclude each other"));
   EXPECT_EQ(end_of({"--simulate=2"}, std::span(schemas()).first(1)),
             refusal("--simulate needs the simulated collector, which this gpumeter was built without"));

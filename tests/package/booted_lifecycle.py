@@ -15,10 +15,10 @@ def watchdog() -> None:
     restart()
     pid, times = show("MainPID"), int(show("NRestarts"))
     os.kill(int(pid), signal.SIGSTOP)
-    becomes("systemd restarts it", lambda: int(show("NRestarts")), times + 1)
+    becomes("systemd restarts it", lambda: int(show("NRestarts")) > times)
     becomes("it serves again", lambda: (is_active(), status_of(IPV4)), ("active", 200))
     check("as another process", show("MainPID") != pid, True)
-    check("and the journal says why", len(journal("Watchdog timeout")), 1)
+    check("and the journal says why", len(journal("Watchdog timeout")) > 0, True)
     no_drop_ins()
 
 

@@ -13,6 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BOOT = Path(os.environ.get("GPUMETER_BOOT", ROOT.parent / "shared/tools/in-booted-systemd"))
 SKIPPED = 77  # as ctest has it
+# systemd enforces rules of devices and addresses by BPF programs, for which the container has to have the unified cgroups,
+# and no filter of system calls around it.
+NSPAWN = {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1", "SYSTEMD_SECCOMP": "0"}
 
 
 def missing(programs: dict[str, str]) -> str:
@@ -39,7 +42,7 @@ def run_inside(program: Path, arguments: list[str], folders: list[Path], seconds
         # The tool runs a script without arguments: they stand in it.
         script.write_text("exec /usr/bin/python3 -B " + shlex.join([str(program), *arguments]))
         said = subprocess.run([BOOT, script, ROOT, *folders], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              env={**os.environ, "BOOT_TIMEOUT": str(seconds)})
+                              env={**os.environ, **NSPAWN, "BOOT_TIMEOUT": str(seconds)})
     print(said.stdout, end="")
     if "booted: " in said.stdout:
         return said.returncode

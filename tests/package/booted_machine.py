@@ -9,7 +9,7 @@ import time
 from booted_install import install, named_gpumeter, purge, sandbox
 from booted_lifecycle import clean_stop, socket_activation, watchdog, wrong_configuration
 from booted_reload import lost_device, release, reload
-from booted_sandbox import amd, late_driver, process_drop_in
+from booted_sandbox import amd, clients_drop_in, late_driver, process_drop_in
 from booted_upgrade import upgrade_with_changed_default, upgrade_with_socket
 from machine import UNIT, run, state
 
@@ -21,8 +21,8 @@ def main(package: str) -> None:
     before = named_gpumeter()
     install(package)
     sandbox()
-    for part in (reload, lost_device, release, amd, process_drop_in, late_driver, watchdog, clean_stop, wrong_configuration,
-                 socket_activation):
+    for part in (reload, lost_device, release, amd, process_drop_in, clients_drop_in, late_driver, watchdog, clean_stop,
+                 wrong_configuration, socket_activation):
         part()
     upgrade_with_socket(package)
     upgrade_with_changed_default(package)

@@ -2,10 +2,13 @@
 import os
 import re
 import shutil
+import stat
+import subprocess
 import sys
 from pathlib import Path
 
-from machine import becomes, check, configure, drop_in, given, no_drop_ins, page, process_status, restart, run, show, simulated
+from machine import (answers, becomes, check, configure, drop_in, given, no_drop_ins, page, process_status, restart, run, show,
+                     simulated)
 
 TESTS = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS))
@@ -14,7 +17,14 @@ SYS = Path("/srv/gpumeter-test")  # PrivateTmp and ProtectHome hide /tmp and /ro
 EXAMPLES = Path("/usr/share/doc/gpumeter/examples/systemd")
 CAP_SYS_PTRACE = 1 << 19  # linux/capability.h
 FREE_MAJOR = 242  # Documentation/admin-guide/devices.txt: 240 to 254 are for local use
-OPEN = "import os, sys\ntry: os.open(sys.argv[1], os.O_RDWR)\nexcept OSError as e: print(e.strerror)"
+NODE = Path("/dev/gpumeter-test")
+OPEN = """
+import os, sys, time
+print("started")
+while not os.path.exists(sys.argv[1]): time.sleep(0.01)
+try: os.open(sys.argv[1], os.O_RDWR)
+except OSError as error: print(error.strerror)
+"""
 
 
 def device_values(lines: list[str]) -> list[str]:
@@ -52,20 +62,41 @@ def process_drop_in() -> None:
     check("without it, it has none again", int(process_status()["CapEff"], 16), 0)
 
 
-def opened_with(allowed: str, node: Path) -> str:
-    rules = ["--property=DevicePolicy=closed", f"--property=DeviceAllow={allowed}"]
-    return run("systemd-run", "--quiet", "--wait", "--pipe", *rules, "/usr/bin/python3", "-c", OPEN, str(node)).strip()
+def clients_drop_in() -> None:
+    given("given the drop-in clients.conf, with addresses that this machine has (127.0.0.1, 127.0.0.10) for those in it:")
+    text = (EXAMPLES / "clients.conf").read_text()
+    drop_in("clients.conf", text.replace("=localhost", "=127.0.0.1").replace("=192.0.2.10", "=127.0.0.10"))
+    restart()
+    if "does not support BPF/cgroup firewalling" in run("journalctl", "--no-pager", "--boot"):
+        print("  --   not shown: systemd cannot enforce rules of addresses here, as in a container without BPF")
+    else:
+        check("it answers the machine and Prometheus", (answers("127.0.0.1"), answers("127.0.0.10")), (True, True))
+        check("and nobody else", answers("127.0.0.11"), False)
+    no_drop_ins()
+    restart()
+    check("without it, it answers everybody", answers("127.0.0.11"), True)
+
+
+def opened_with(rule: str) -> str:
+    """What a service under this device rule meets, as root, when it opens a node that is made once it runs."""
+    NODE.unlink(missing_ok=True)
+    rules = ["--property=DevicePolicy=closed", f"--property=DeviceAllow={rule}"]
+    command = ["systemd-run", "--quiet", "--wait", "--pipe", *rules, "/usr/bin/python3", "-u", "-c", OPEN, str(NODE)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
+        assert service.stdout and service.stdout.readline() == "started\n"
+        os.mknod(NODE, stat.S_IFCHR | 0o666, os.makedev(FREE_MAJOR, 0))
+        return service.stdout.read().strip()
 
 
 def late_driver() -> None:
     """No driver has the number: what the device rules let through ends at the kernel's "No such device or address"."""
-    given("given the device of a driver whose number /proc/devices did not have when the service started,")
+    given("given a device that appears when the service runs, with a number that /proc/devices never had:")
     assert f"\n{FREE_MAJOR} " not in Path("/proc/devices").read_text()
-    node = Path("/dev/gpumeter-test")
-    os.mknod(node, 0o20666, os.makedev(FREE_MAJOR, 0))
     shipped = "char-* rw"  # ProtectClock= adds a rule for clocks
     check("(the unit has its rule)", (show("DevicePolicy"), shipped in show("DeviceAllow").splitlines()), ("closed", True))
-    if opened_with("char-drm rw", node) != "Operation not permitted":
-        print("  --   not shown: systemd cannot enforce device rules here, as in a container without that controller")
+    named = opened_with("char-drm rw")
+    if named == "No such device or address":
+        print("  --   not shown: systemd cannot enforce device rules here, as in a container without BPF")
         return
-    check("it is let through", opened_with(shipped, node), "No such device or address")
+    check("a rule with a driver's name shuts it out", named, "Operation not permitted")
+    check("the unit's rule lets it through", opened_with(shipped), "No such device or address")

@@ -1,4 +1,5 @@
 """What the checks inside a booted machine are written with: do something as root, look, say one line a check."""
+import http.client
 import json
 import subprocess
 import time
@@ -73,6 +74,18 @@ def status_of(url: str) -> int:
         return error.code
     except OSError:
         return 0
+
+
+def answers(source: str) -> bool:
+    """Whether a client with this address is answered on IPv4; one that is kept out waits in vain."""
+    client = http.client.HTTPConnection("127.0.0.1", 10478, timeout=2, source_address=(source, 0))
+    try:
+        client.request("GET", "/metrics")
+        return client.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        client.close()
 
 
 def page() -> list[str]:

@@ -60,6 +60,7 @@ class Scrapes:
     def scrape(self) -> None:
         while not self.over.is_set():
             self.seen.append(status_of(IPV6))
+            time.sleep(0.01)  # the rest of the machine needs its cores too
 
     def __exit__(self, *_: object) -> None:
         self.over.set()

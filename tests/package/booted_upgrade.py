@@ -4,7 +4,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from machine import CONFIG, IPV4, UNIT, becomes, check, given, gpus, is_active, is_enabled, run, show, status_of
+from booted_lifecycle import Scrapes
+from machine import CONFIG, UNIT, becomes, check, given, gpus, is_active, is_enabled, run, show
 
 WORK = Path("/var/tmp/gpumeter-test")
 NEW_DEFAULT = "\n# A line that the new version's configuration has.\n"
@@ -41,13 +42,16 @@ def runs_what_is_installed() -> bool:
 def upgrade_with_socket(package: str) -> None:
     given("given the socket and an edited configuration, when a newer version is installed:")
     edited, old = CONFIG.read_text(), version()
-    run("apt-get", "install", "--yes", newer(package, "+1"))
+    upgrade = newer(package, "+1")
+    with Scrapes() as scrapes:
+        run("apt-get", "install", "--yes", upgrade)
     check("it is the newer one", version(), f"{old}+1")
+    check("every scrape meanwhile was answered", (set(scrapes.seen), len(scrapes.seen) > 1), ({200}, True))
+    print(f"       {len(scrapes.seen)} of them")
     check("the configuration is as edited", CONFIG.read_text(), edited)
     check("the socket listens, and the service is not enabled beside it",
           (is_active("gpumeter.socket"), is_enabled("gpumeter.socket"), is_enabled(UNIT)), ("active", "enabled", "disabled"))
-    check("a scrape is answered", status_of(IPV4), 200)
-    becomes("by the new program", runs_what_is_installed)
+    becomes("what answers is the new program", runs_what_is_installed)
     becomes("with the edited configuration", lambda: gpus(up=1), 2)
 
 

@@ -2,6 +2,7 @@
 
 #include "collectors/amd/amd_collector.hpp"
 #include "collectors/nvidia/nvidia_collector.hpp"
+#include "collectors/simulated/options.hpp"
 #include "collectors/simulated/simulated_collector.hpp"
 
 namespace gpumeter {
@@ -12,5 +13,7 @@ constexpr CollectorEntry kBuiltin[] = {nvidia::kNvidia, amd::kAmd, simulated::kS
 }  // namespace
 
 std::span<const CollectorEntry> builtin_collectors() noexcept { return kBuiltin; }
+
+unsigned most_simulated_devices() noexcept { return simulated::kMostDevices; }
 
 }  // namespace gpumeter

@@ -175,7 +175,6 @@ TEST_F(FakeNvml, ACopyLacksTheNamedFunctionsOnly) {
   EXPECT_EQ(dlsym(lacking, "nvmlGpmSampleGet"), nullptr);
   EXPECT_NE(dlsym(lacking, "nvmlDeviceGetMemoryInfo"), nullptr);
   EXPECT_NE(dlsym(lacking, "nvmlInit_v2"), nullptr);
-            nullptr);
   EXPECT_ANY_THROW(fake_nvml::copy_without_symbols(kLibrary, copy, {"nvmlNoSuchFunction"}));
   dlclose(lacking);
   std::filesystem::remove(copy);
@@ -260,6 +259,16 @@ devices:
   EXPECT_EQ(call.nvmlGpmSampleFree(get.first), nvml::kSuccess);
   EXPECT_EQ(call.nvmlGpmSampleFree(get.first), nvml::kInvalidArgument);
   EXPECT_EQ(violations(), "nvmlGpmSampleFree with a freed GPM sample\n");
+}
+
+TEST_F(FakeNvml, AKeyThatNothingReadsIsRefused) {
+  play("devices: [{power: {draw: 1 W}}]");
+  ASSERT_EQ(call.nvmlShutdown(), nvml::kSuccess);
+  std::ofstream(path_) << "devices: [{power: {drawn: 1 W}}]";
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(call.nvmlInit_v2(), nvml::kUnknown);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "fake_nvml: " + path_.string() + ": nothing reads the key power.drawn\n");
 }
 
 TEST_F(FakeNvml, RulesThatAreBrokenAreNamed) {

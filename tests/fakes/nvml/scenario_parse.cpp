@@ -64,10 +64,14 @@ std::vector<YAML::Node> each(const YAML::Node& node) {
   return node.IsSequence() ? std::vector<YAML::Node>(node.begin(), node.end()) : std::vector{node};
 }
 
+/// {from, until}, and with `every` and `times` again and again.
 std::vector<Window> windows_of(const YAML::Node& node) {
   std::vector<Window> result;
   for (const auto& window : each(node)) {
-    result.push_back({seconds_of(window["from"], 0), seconds_of(window["until"], kForever)});
+    const double from = seconds_of(window["from"], 0), until = seconds_of(window["until"], kForever);
+    const double every = window["every"].as<double>(0);
+    for (int i = 0; i < window["times"].as<int>(1); ++i)
+      result.push_back({from + i * every, until + i * every});
   }
   return result;
 }

@@ -126,6 +126,21 @@ TEST_F(FakeNvml, ALostDeviceComesBackWithAnotherHandle) {
   EXPECT_EQ(power(device(1)), 2000U);
 }
 
+TEST_F(FakeNvml, ALossCanBeRepeated) {
+  play("devices: [{power: {draw: 1 W}, lost: {from: 1, until: 2, every: 3, times: 1000}}]");
+  set_time(2997);
+  const auto before = device();
+  EXPECT_EQ(power(before), 1000U);
+  set_time(2998.5);
+  nvml::Device handle{};
+  EXPECT_EQ(call.nvmlDeviceGetHandleByIndex_v2(0, &handle), nvml::kGpuIsLost);
+  set_time(3001.5);  // the thousandth was the last
+  EXPECT_EQ(power(device()), 1000U);
+  unsigned error = 0;
+  power(before, &error);
+  EXPECT_EQ(error, nvml::kGpuIsLost);
+}
+
 TEST_F(FakeNvml, AHungDeviceLeavesTheOthersAlone) {
   play("devices: [{power: {draw: 1 W}}, {power: {draw: 2 W}, hang: {after: 5, for: forever}}]");
   const auto well = device(0), hung = device(1);

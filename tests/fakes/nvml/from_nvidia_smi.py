@@ -114,7 +114,7 @@ def reasons(device: Scenario, gpu: Node) -> None:
 
 def number(node: Node) -> int | None:
     value = node.read()
-    return int(value) if isinstance(value, str) and value.isdigit() else None
+    return int(value) if isinstance(value, str) and value.isdecimal() else None
 
 
 def ecc(device: Scenario, errors: Node) -> None:
@@ -158,11 +158,11 @@ def processes(node: Node) -> Scenario:
 
 
 def instance(node: Node, product: str, listed: dict[str, tuple[str, str]]) -> Scenario:
-    index = node.at("Index").value
+    index = str(number(node.at("Index")) or 0)
     found: Scenario = {}
     for key, title in (("index", "Index"), ("gi", "GPU Instance ID"), ("ci", "Compute Instance ID")):
         put(found, key, number(node.at(title)))
-    profile, uuid = listed.get(index, ("", f"MIG-00000000-0000-0000-0000-{int(index or 0):012d}"))
+    profile, uuid = listed.get(index, ("", f"MIG-00000000-0000-0000-0000-{index:0>12}"))
     found |= {"uuid": uuid, "name": f"{product} MIG {profile}".strip()}
     for key, title in ATTRIBUTES.items():
         put(found, "attributes." + key, number(node.at("Device Attributes").deep(title)))
@@ -206,7 +206,7 @@ def device_of(gpu: Node, listed: dict[str, tuple[str, str]]) -> Scenario:
     ecc(device, gpu.at("ECC Errors"))
     histogram = gpu.at("Remapped Rows", "Bank Remap Availability Histogram")
     for bank in histogram.children:
-        put(device, "remapped_rows.banks." + bank.key.lower(), int(bank.value.split()[0]) if bank.value[:1].isdigit() else None)
+        put(device, "remapped_rows.banks." + bank.key.lower(), number(Node(bank.key, bank.value.split(" ")[0])))
     if (fan := gpu.at("Fan Speed").read()) is not None:
         device["fans"] = [{"percent": fan}]
     if gpu.at("Fabric", "State").read() is not None:
@@ -240,7 +240,9 @@ def scenario_of(capture: str, which: str) -> Scenario:
         links(device, section(capture, "capabilities :: nvlink -s") or "", i)
         if uuids.count(device.get("uuid")) > 1:  # masked: all alike
             device["uuid"] = f"GPU-00000000-0000-0000-0000-{i:012d}"
-    driver = (root.at("KMD Version").read() or root.at("Driver Version").read() or "0").split()[0]
+    versions = [version for title in ("KMD Version", "Driver Version")
+                if isinstance(version := root.at(title).read(), str)]
+    driver = versions[0].split()[0] if versions else "0"
     scenario: Scenario = {"system": {"driver_version": driver, "nvml_version": driver}, "devices": devices}
     symbols = section(capture, "capabilities :: nvml-symbols")
     if symbols:

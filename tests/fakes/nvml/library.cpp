@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "tests/fakes/nvml/events.hpp"
 #include "tests/fakes/nvml/gpm.hpp"
@@ -43,6 +44,8 @@ unsigned Library::first_init() {
   auto read = read_scenario();
   if (read == nullptr) return nvml::kUnknown;
   if (const auto window = read->system.hang("nvmlInit_v2", clock.now())) hang(*window);
+  const double milliseconds = read->system.latency_ms("nvmlInit_v2", clock.now());
+  if (milliseconds > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds));
   const double now = clock.now();
   if (const unsigned error = read->system.error("nvmlInit_v2", now)) return error;
   const std::lock_guard lock(mutex);

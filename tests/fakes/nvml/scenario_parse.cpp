@@ -1,100 +1,21 @@
 #include <yaml-cpp/yaml.h>
 
-#include <algorithm>
 #include <stdexcept>
 
+#include "tests/fakes/nvml/known_keys.hpp"
 #include "tests/fakes/nvml/names.hpp"
 #include "tests/fakes/nvml/scenario.hpp"
 #include "tests/fakes/nvml/scenario_file.hpp"
+#include "tests/fakes/nvml/value_reader.hpp"
 
 namespace gpumeter::fake_nvml {
 namespace {
-
-Number number_of(const YAML::Node& node, const char* what) {
-  const Value value = node.IsScalar() ? parse_scalar(node.Scalar()) : Value{};
-  if (!value.is_number) throw std::runtime_error(std::string(what) + ": a number is needed");
-  return value.number;
-}
-
-Number number_or(const YAML::Node& node, const char* key, Number otherwise) {
-  return node[key] ? number_of(node[key], key) : otherwise;
-}
 
 /// Seconds; "forever" too.
 double seconds_of(const YAML::Node& node, double otherwise) {
   if (!node) return otherwise;
   return node.Scalar() == "forever" ? kForever : node.as<double>();
 }
-
-/// [sw_power_cap, gpu_idle]: the sum of the bits.
-bool is_word_list(const YAML::Node& node) {
-  return node.IsSequence() && std::all_of(node.begin(), node.end(), [](const YAML::Node& item) {
-           return item.IsScalar() && is_word(item.Scalar());
-         });
-}
-
-/// Reads the values of one device, whose keys a value may refer to by `same_as`.
-class ValueReader {
- public:
-  explicit ValueReader(const YAML::Node& root) : root_(root) {}
-
-  ValueOverTime read(const YAML::Node& node, int depth = 0) const {
-    if (depth > 8) throw std::runtime_error("same_as goes in a circle");
-    if (node.IsScalar()) return ValueOverTime(parse_scalar(node.Scalar()));
-    if (is_word_list(node)) return ValueOverTime(bits(node));
-    if (!is_value_form(node)) throw std::runtime_error("not a value");
-    if (node["same_as"]) return read(lookup(node["same_as"].Scalar()), depth + 1);
-    if (node["error"]) return ValueOverTime(Value{.error = error_of(node["error"].Scalar())});
-    if (node["rate"]) {
-      return ValueOverTime(ValueOverTime::Rate{number_or(node, "from", 0), number_of(node["rate"], "rate")});
-    }
-    if (node["square"]) return ValueOverTime(square(node["square"]));
-    if (node["steps"]) return ValueOverTime(steps(node["steps"], depth));
-    auto inner = std::make_shared<const ValueOverTime>(read(node["integral_of"], depth + 1));
-    return ValueOverTime(
-        ValueOverTime::Integral{std::move(inner), number_or(node, "scale", 1), number_or(node, "from", 0)});
-  }
-
- private:
-  static Value bits(const YAML::Node& words) {
-    unsigned long long sum = 0;
-    for (const auto& word : words) sum |= static_cast<unsigned long long>(parse_scalar(word.Scalar()).number);
-    return Value{.number = static_cast<Number>(sum), .is_number = true};
-  }
-
-  static ValueOverTime::Square square(const YAML::Node& node) {
-    return {number_of(node["period"], "period"), number_of(node["duty"], "duty"),
-            number_of(node["high"], "high"), number_or(node, "low", 0)};
-  }
-
-  std::vector<ValueOverTime::Step> steps(const YAML::Node& node, int depth) const {
-    if (!node.IsSequence() || node.size() == 0)
-      throw std::runtime_error("steps: a list [[SECONDS, VALUE], ...]");
-    std::vector<ValueOverTime::Step> result;
-    for (const auto& step : node) {
-      if (!step.IsSequence() || step.size() != 2) throw std::runtime_error("steps: each is [SECONDS, VALUE]");
-      result.push_back({step[0].as<double>(), read(step[1], depth + 1)});
-      if (result.size() > 1 && result[result.size() - 2].since > result.back().since) {
-        throw std::runtime_error("steps: not in order of time");
-      }
-    }
-    return result;
-  }
-
-  YAML::Node lookup(const std::string& path) const {
-    YAML::Node node = YAML::Clone(root_);
-    for (std::size_t begin = 0; begin <= path.size();) {
-      const std::size_t end = std::min(path.find('.', begin), path.size());
-      const YAML::Node next = node[path.substr(begin, end - begin)];
-      if (!next) throw std::runtime_error("same_as: there is no " + path);
-      node.reset(next);
-      begin = end + 1;
-    }
-    return node;
-  }
-
-  YAML::Node root_;
-};
 
 /// Lays a tree of keys flat: path -> value.
 class Flattener {
@@ -143,10 +64,14 @@ std::vector<YAML::Node> each(const YAML::Node& node) {
   return node.IsSequence() ? std::vector<YAML::Node>(node.begin(), node.end()) : std::vector{node};
 }
 
+/// {from, until}, and with `every` and `times` again and again.
 std::vector<Window> windows_of(const YAML::Node& node) {
   std::vector<Window> result;
   for (const auto& window : each(node)) {
-    result.push_back({seconds_of(window["from"], 0), seconds_of(window["until"], kForever)});
+    const double from = seconds_of(window["from"], 0), until = seconds_of(window["until"], kForever);
+    const double every = window["every"].as<double>(0);
+    for (int i = 0; i < window["times"].as<int>(1); ++i)
+      result.push_back({from + i * every, until + i * every});
   }
   return result;
 }
@@ -177,7 +102,7 @@ EventSource source_of(const YAML::Node& node) {
                            : Window{seconds_of(node["from"], 0), seconds_of(node["until"], kForever)};
   source.rate = node["rate"].as<double>(0);
   source.device = node["device"].as<std::size_t>(0);
-  source.type = static_cast<unsigned long long>(number_of(node["type"], "type"));
+  source.type = static_cast<unsigned long long>(parse_scalar(node["type"].Scalar()).number);
   source.data = node["data"].as<unsigned long long>(0);
   source.gpu_instance = node["gi"].as<unsigned>(nvml::kNoInstance);
   source.compute_instance = node["ci"].as<unsigned>(nvml::kNoInstance);
@@ -189,11 +114,13 @@ EventSource source_of(const YAML::Node& node) {
 Scenario load_scenario(const std::string& path) {
   const YAML::Node file = read_scenario_file(path);
   Scenario scenario;
-  scenario.system = facts_of(file, {"devices", "events", "storms"});
+  scenario.system = facts_of(file, {"devices", "events", "storms", "missing"});
+  check_system_keys(scenario.system);
   for (const auto& node : file["devices"]) {
     scenario.devices.push_back({facts_of(node, {"lost", "reset_required"}), windows_of(node["lost"]),
                                 windows_of(node["reset_required"])});
   }
+  for (const auto& device : scenario.devices) check_device_keys(device.facts);
   for (const auto& event : each(file["events"])) scenario.events.push_back(source_of(event));
   for (const auto& storm : each(file["storms"])) scenario.events.push_back(source_of(storm));
   return scenario;

@@ -14,7 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-CAPTURES = Path(os.environ.get("GPUMETER_CAPTURES", ROOT.parent / "shared/captures")) / "nvidia"
+CAPTURES = Path(os.environ.get("GPUMETER_CAPTURES") or ROOT.parent / "shared/captures") / "nvidia"
 LIBRARY = os.environ["GPUMETER_FAKE_NVML"]
 sys.path.insert(0, str(HERE))
 from nvidia_smi_tree import parse, section  # noqa: E402

@@ -126,6 +126,21 @@ TEST_F(FakeNvml, ALostDeviceComesBackWithAnotherHandle) {
   EXPECT_EQ(power(device(1)), 2000U);
 }
 
+TEST_F(FakeNvml, ALossCanBeRepeated) {
+  play("devices: [{power: {draw: 1 W}, lost: {from: 1, until: 2, every: 3, times: 1000}}]");
+  set_time(2997);
+  const auto before = device();
+  EXPECT_EQ(power(before), 1000U);
+  set_time(2998.5);
+  nvml::Device handle{};
+  EXPECT_EQ(call.nvmlDeviceGetHandleByIndex_v2(0, &handle), nvml::kGpuIsLost);
+  set_time(3001.5);  // the thousandth was the last
+  EXPECT_EQ(power(device()), 1000U);
+  unsigned error = 0;
+  power(before, &error);
+  EXPECT_EQ(error, nvml::kGpuIsLost);
+}
+
 TEST_F(FakeNvml, AHungDeviceLeavesTheOthersAlone) {
   play("devices: [{power: {draw: 1 W}}, {power: {draw: 2 W}, hang: {after: 5, for: forever}}]");
   const auto well = device(0), hung = device(1);
@@ -175,7 +190,6 @@ TEST_F(FakeNvml, ACopyLacksTheNamedFunctionsOnly) {
   EXPECT_EQ(dlsym(lacking, "nvmlGpmSampleGet"), nullptr);
   EXPECT_NE(dlsym(lacking, "nvmlDeviceGetMemoryInfo"), nullptr);
   EXPECT_NE(dlsym(lacking, "nvmlInit_v2"), nullptr);
-            nullptr);
   EXPECT_ANY_THROW(fake_nvml::copy_without_symbols(kLibrary, copy, {"nvmlNoSuchFunction"}));
   dlclose(lacking);
   std::filesystem::remove(copy);
@@ -260,6 +274,16 @@ devices:
   EXPECT_EQ(call.nvmlGpmSampleFree(get.first), nvml::kSuccess);
   EXPECT_EQ(call.nvmlGpmSampleFree(get.first), nvml::kInvalidArgument);
   EXPECT_EQ(violations(), "nvmlGpmSampleFree with a freed GPM sample\n");
+}
+
+TEST_F(FakeNvml, AKeyThatNothingReadsIsRefused) {
+  play("devices: [{power: {draw: 1 W}}]");
+  ASSERT_EQ(call.nvmlShutdown(), nvml::kSuccess);
+  std::ofstream(path_) << "devices: [{power: {drawn: 1 W}}]";
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(call.nvmlInit_v2(), nvml::kUnknown);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "fake_nvml: " + path_.string() + ": nothing reads the key power.drawn\n");
 }
 
 TEST_F(FakeNvml, RulesThatAreBrokenAreNamed) {

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 
 namespace gpumeter::nvidia {
 namespace {
 
-constexpr double kTera = 1e12, kGiga = 1e9;
+constexpr double kGiga = 1e9;
 enum Type : std::size_t { kFp64, kFp32, kTf32, kFp16, kBf16, kFp8, kInt8, kFp4, kTypeCount };
 constexpr std::array<std::string_view, kTypeCount> kTypes = {"fp64", "fp32", "tf32", "fp16",
                                                              "bf16", "fp8",  "int8", "fp4"};
@@ -121,15 +122,19 @@ Rates by_formula(const Facts& card) noexcept {
   return rates;
 }
 
+/// 66.9 is 6.69e13, not 6.690000000000001e+13 as the product is: sheets have four decimals at the most.
+double from_tera(double tera) noexcept { return std::round(tera * 1e4) * 1e8; }
+
 }  // namespace
 
 std::vector<Peak> peaks_of(const Facts& card) {
   const Sheet* const sheet = sheet_of(card);
   const Rates rates = sheet != nullptr ? sheet->tera : by_formula(card);
-  const double unit = sheet != nullptr ? kTera : 1;
   std::vector<Peak> peaks;
   for (std::size_t type = 0; type < kTypeCount; ++type) {
-    if (rates[type] > 0) peaks.push_back({kTypes[type], rates[type] * unit, sheet != nullptr});
+    if (rates[type] > 0)
+      peaks.push_back(
+          {kTypes[type], sheet != nullptr ? from_tera(rates[type]) : rates[type], sheet != nullptr});
   }
   return peaks;
 }

@@ -44,7 +44,7 @@ TEST(NvidiaPeaks, ASheetIsFoundByDeviceIdWhateverTheNameAndTheClocks) {
                            {"bf16", 989.4e12},
                            {"fp8", 1978.9e12},
                            {"int8", 1978.9e12}});
-  EXPECT_TRUE(peaks_of(card).front().from_table);
+  EXPECT_EQ(peaks_of(card).front(), (Peak{"fp64", 66.9e12, true}));
   EXPECT_EQ(memory_bandwidth_of(card), 3350e9);
 }
 

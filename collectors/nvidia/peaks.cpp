@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 
 namespace gpumeter::nvidia {
 namespace {
 
-constexpr double kTera = 1e12, kGiga = 1e9;
-constexpr std::array<std::string_view, 8> kTypes = {"fp64", "fp32", "tf32", "fp16",
-                                                    "bf16", "fp8",  "int8", "fp4"};
-using Rates = std::array<double, kTypes.size()>;
+constexpr double kGiga = 1e9;
+enum Type : std::size_t { kFp64, kFp32, kTf32, kFp16, kBf16, kFp8, kInt8, kFp4, kTypeCount };
+constexpr std::array<std::string_view, kTypeCount> kTypes = {"fp64", "fp32", "tf32", "fp16",
+                                                             "bf16", "fp8",  "int8", "fp4"};
+using Rates = std::array<double, kTypeCount>;
 
 /// One model by its data sheet: tera-operations per second as in kTypes, then GB/s; 0: the card has no such
 /// unit, or no sheet names it. Device ids are those of NVIDIA's list of supported GPUs (README.md of
@@ -102,32 +104,37 @@ bool halved(const Facts& card) noexcept { return card.name.find("GeForce") != st
 
 Rates by_formula(const Facts& card) noexcept {
   Rates rates{};
-  rates[1] = card.cores * 2.0 * card.max_sm_clock_hertz;  // a multiply-add per core and clock
+  rates[kFp32] = card.cores * 2.0 * card.max_sm_clock_hertz;  // a multiply-add per core and clock
   const auto is_of = [&card](const Chip& chip) {
     return chip.capability == card.cc_major * 10 + card.cc_minor;
   };
   const Chip* const chip = std::ranges::find_if(kChips, is_of);
   if (chip == std::end(kChips)) return rates;
-  const double full = card.cores / chip->cores * chip->fp16 * card.max_sm_clock_hertz;
+  const unsigned multiprocessors = card.cores / chip->cores;
+  const double full = multiprocessors * chip->fp16 * card.max_sm_clock_hertz;
   const double fp16 = halved(card) ? full / 2 : full;
-  rates[2] = chip->tf32 ? fp16 / 2 : 0;
-  rates[3] = fp16;
-  rates[4] = chip->tf32 ? fp16 : 0;
-  rates[5] = chip->fp8 ? fp16 * 2 : 0;
-  rates[6] = chip->int8 ? full * 2 : 0;
-  rates[7] = chip->fp4 ? full * 4 : 0;
+  rates[kTf32] = chip->tf32 ? fp16 / 2 : 0;
+  rates[kFp16] = fp16;
+  rates[kBf16] = chip->tf32 ? fp16 : 0;
+  rates[kFp8] = chip->fp8 ? fp16 * 2 : 0;
+  rates[kInt8] = chip->int8 ? full * 2 : 0;
+  rates[kFp4] = chip->fp4 ? full * 4 : 0;
   return rates;
 }
+
+/// 66.9 is 6.69e13, not 6.690000000000001e+13 as the product is: sheets have four decimals at the most.
+double from_tera(double tera) noexcept { return std::round(tera * 1e4) * 1e8; }
 
 }  // namespace
 
 std::vector<Peak> peaks_of(const Facts& card) {
   const Sheet* const sheet = sheet_of(card);
   const Rates rates = sheet != nullptr ? sheet->tera : by_formula(card);
-  const double unit = sheet != nullptr ? kTera : 1;
   std::vector<Peak> peaks;
-  for (std::size_t type = 0; type < kTypes.size(); ++type) {
-    if (rates[type] > 0) peaks.push_back({kTypes[type], rates[type] * unit, sheet != nullptr});
+  for (std::size_t type = 0; type < kTypeCount; ++type) {
+    if (rates[type] > 0)
+      peaks.push_back(
+          {kTypes[type], sheet != nullptr ? from_tera(rates[type]) : rates[type], sheet != nullptr});
   }
   return peaks;
 }

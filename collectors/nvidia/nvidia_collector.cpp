@@ -1,7 +1,5 @@
 #include "collectors/nvidia/nvidia_collector.hpp"
 
-#include <atomic>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <utility>
@@ -10,9 +8,10 @@
 #include "collectors/api/event_source.hpp"
 #include "collectors/nvidia/nvidia_context.hpp"
 #include "collectors/nvidia/nvidia_identity.hpp"
-#include "collectors/nvidia/nvml_text.hpp"
+#include "collectors/nvidia/nvidia_sources.hpp"
 #include "collectors/support/metric_table.hpp"
 #include "collectors/support/pci.hpp"
+#include "collectors/support/sysfs.hpp"
 
 namespace gpumeter::nvidia {
 namespace {
@@ -23,32 +22,48 @@ std::string option(const CollectorContext& context, const CollectorOption& schem
   return is_given ? given->second.front() : std::string(schema.fallback);
 }
 
-/// GPUs of the bus that NVML will not see, and why; `has_own` is set where there is one that it should.
-std::vector<std::string> notes_of_bus(const std::string& sysfs_root, bool& has_own) {
-  std::vector<std::string> notes;
-  for (const pci::Function& function : pci::display_adapters(sysfs_root)) {
-    if (function.vendor != pci::kVendorNvidia) continue;
-    has_own = has_own || function.driver == "nvidia" || function.driver.empty();
-    if (function.driver == "nvidia" || function.driver.empty()) continue;
-    notes.push_back(pci::to_string(function.address) + ": NVIDIA GPU bound to " + function.driver +
-                    (function.driver.starts_with("vfio")
-                         ? ", so it is a virtual machine's and not read"
-                         : ", so it is not read; NVIDIA's driver would make it readable"));
-  }
-  return notes;
+/// What the bus shows of NVIDIA's GPUs, none of which has to be asked for it.
+struct Bus {
+  std::vector<std::string> notes;  ///< of those that NVML will not see: why
+  int awake = 0;                   ///< those that it should see
+  int asleep = 0;
+};
+
+std::string note_of(const pci::Function& function) {
+  const std::string card = pci::to_string(function.address) + ": NVIDIA GPU bound to " + function.driver;
+  if (function.driver.starts_with("vfio")) return card + ", so it is a virtual machine's and not read";
+  return card + ", so it is not read; NVIDIA's driver would make it readable";
 }
 
-class NvidiaCollector final : public Collector, public WatchesEvents {
+Bus look_at_bus(const std::string& sysfs_root) {
+  Bus bus;
+  for (const pci::Function& function : pci::display_adapters(sysfs_root)) {
+    if (function.vendor != pci::kVendorNvidia) continue;
+    const bool is_ours = function.driver.empty() || function.driver == "nvidia";
+    const bool sleeps = pci::is_suspended(sysfs::read_text(function.path + "/power/runtime_status"));
+    if (!is_ours) bus.notes.push_back(note_of(function));
+    if (is_ours) ++(sleeps ? bus.asleep : bus.awake);
+  }
+  return bus;
+}
+
+class NvidiaCollector final : public Collector, public WatchesEvents, public ReportsSources {
  public:
   NvidiaCollector(std::string sysfs_root, NvidiaOptions options, const Clock& clock)
       : sysfs_root_(std::move(sysfs_root)), options_(std::move(options)), clock_(clock) {}
 
+  // Taking hold of a GPU wakes it, and NVML asks all of them for one: where all sleep, all are left alone.
   Result<Discovery> discover() override {
+    Bus bus = look_at_bus(sysfs_root_);
     Discovery found;
-    bool has_own = false;
-    found.notes = notes_of_bus(sysfs_root_, has_own);
+    found.notes = std::move(bus.notes);
+    if (bus.asleep > 0 && bus.awake == 0 && !has_session()) {
+      found.notes.emplace_back("every NVIDIA GPU sleeps, so none is read until something else wakes one");
+      return found;
+    }
     const Result<std::shared_ptr<NvmlSession>> session = present_session();
-    if (!session && is_absent(session.error()) && !has_own) return found;  // a machine without NVIDIA
+    const bool is_elsewhere = bus.asleep + bus.awake == 0;  // no card of NVIDIA's, so no library either
+    if (!session && is_absent(session.error()) && is_elsewhere) return found;
     if (!session) return session.error();
     find_gpus(*session, found);
     if ((*session)->is_dead()) return Error(options_.library + ": the driver went away meanwhile");
@@ -58,6 +73,10 @@ class NvidiaCollector final : public Collector, public WatchesEvents {
   std::unique_ptr<Device> device(const DeviceInfo&) override {
     return std::make_unique<TableDevice<NvidiaContext>>(NvidiaContext(options_), nvidia_rows(),
                                                         nvidia_partition_rows());
+  }
+
+  std::vector<SourceReport> sources_of(const DeviceInfo& info) const override {
+    return sources_of_gpu(options_.library, info);
   }
 
   std::vector<DeviceEvent> wait_for_events(Nanoseconds at_most) override {
@@ -84,6 +103,11 @@ class NvidiaCollector final : public Collector, public WatchesEvents {
     MutexLock lock(mutex_);
     if (opened) session_ = *opened;
     return opened;
+  }
+
+  bool has_session() {
+    MutexLock lock(mutex_);
+    return session_ != nullptr && !session_->is_dead();
   }
 
   std::shared_ptr<NvmlSession> session_of_events() {

@@ -79,6 +79,11 @@ Complaint check_url_path(const std::string& path) {
   return std::nullopt;
 }
 
+Complaint check_no_web_config(const std::string& file) {
+  if (file.empty()) return std::nullopt;
+  return "TLS and users are not in this version; put a reverse proxy with TLS in front and leave this out";
+}
+
 Complaint check_interval(const Duration& interval) {
   // Below 10 ms a daemon would do nothing but sample; above 1 h its integrals mean nothing.
   if (interval < std::chrono::milliseconds(10) || interval > std::chrono::hours(1)) {

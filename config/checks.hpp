@@ -10,6 +10,8 @@
 /// What a value must be beyond its type; keys.cpp names one of these in a row.
 namespace gpumeter::config {
 
+/// Known, so that the refusal says more than "unknown key"; exporters of Prometheus have it.
+Complaint check_no_web_config(const std::string& file);
 Complaint check_addresses(const std::vector<std::string>& addresses);
 Complaint check_url_path(const std::string& path);
 Complaint check_interval(const Duration& interval);

@@ -41,7 +41,7 @@ constexpr std::string_view to_string(Word word) noexcept {
 
 struct Web {
   std::vector<std::string> listen = {"localhost:10478"};  ///< "host:port"; ":port" is every address
-  std::string config_file;  ///< TLS and users, in the format of Prometheus' exporters; empty: neither
+  std::string config_file;  ///< always empty: TLS and users are not in this version
   std::string telemetry_path = "/metrics";
   unsigned max_requests = 40;  ///< scrapes served at the same time; 0: no limit
   bool operator==(const Web&) const = default;

@@ -53,9 +53,9 @@ constexpr Key kKeys[] = {
     row<&Config::web, &Web::listen, check_addresses>(
         "web.listen", kNeedsRestart,
         "Addresses to serve on, host:port each; `:10478` is every address of the machine."),
-    row<&Config::web, &Web::config_file>(
+    row<&Config::web, &Web::config_file, check_no_web_config>(
         "web.config_file", kNeedsRestart,
-        "TLS and users, in the format of Prometheus' exporters; relative to the folder of this file."),
+        "Refused in this version: TLS and users come with a reverse proxy in front. Must be empty."),
     row<&Config::web, &Web::telemetry_path, check_url_path>("web.telemetry_path", kNeedsRestart,
                                                             "Path of the page with the metrics."),
     row<&Config::web, &Web::max_requests>("web.max_requests", kNeedsRestart,

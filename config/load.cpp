@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <system_error>
@@ -69,7 +68,6 @@ class Loader {
     find_duplicates(root, "");
     for (const Node& child : root.children) read_top(child);
     check_floor();
-    resolve_web_config();
   }
 
   void read_top(const Node& child) {
@@ -172,11 +170,6 @@ class Loader {
              "must not be below sampling.floor, which is " + to_string(sampling.floor) + "; it is " +
                  to_string(interval));
     }
-  }
-
-  void resolve_web_config() {
-    std::string& path = config_.web.config_file;
-    if (!path.empty()) path = (std::filesystem::path(file_).parent_path() / path).string();
   }
 
   const std::string file_;

@@ -25,8 +25,7 @@ std::string to_string(const Problem& problem);
 using Loaded = std::variant<Config, std::vector<Problem>>;
 
 /// Reads a configuration: what is not in the text keeps its default, as do empty sections and keys. Unknown
-/// and duplicate keys, wrong types and bad values are problems. `file` is what problems call it, and its
-/// folder is where a relative web.config_file starts.
+/// and duplicate keys, wrong types and bad values are problems. `file` is what problems call it.
 Loaded load_text(std::string_view text, const std::string& file, Schemas schemas);
 
 /// The same from a file of at most 1 MiB.

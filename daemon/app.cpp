@@ -87,9 +87,6 @@ DeviceDirectory App::open_directory() {
 }
 
 Result<Done> App::start_http() {
-  if (!config_.web.config_file.empty()) {
-    return Error("web.config_file: TLS and users are not in this version; put a reverse proxy in front");
-  }
   Result<std::vector<ListenSocket>> listeners = open_listeners();
   if (!listeners) return listeners.error();
   RouteContext context;

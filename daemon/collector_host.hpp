@@ -7,6 +7,7 @@
 
 #include "daemon/discoverer.hpp"
 #include "daemon/driver_gate.hpp"
+#include "daemon/event_watcher.hpp"
 
 namespace gpumeter {
 
@@ -16,8 +17,9 @@ struct CollectorHost {
   const CollectorEntry* entry = nullptr;
   std::shared_ptr<DriverGate> gate;
   std::shared_ptr<Discoverer> discoverer;
-  std::shared_ptr<Collector> collector;  ///< of the last report; null while it cannot be opened
-  bool reported = false;                 ///< its first discovery is over
+  std::shared_ptr<EventWatcher> watcher;  ///< null where its driver tells of nothing
+  std::shared_ptr<Collector> collector;   ///< of the last report; null while it cannot be opened
+  bool reported = false;                  ///< its first discovery is over
   bool up = false;
   std::set<std::string> said;  ///< notes and errors already in the log
   ReadErrors past_errors{};    ///< of lanes that are gone

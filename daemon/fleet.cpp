@@ -40,11 +40,13 @@ void Fleet::add(const CollectorEntry& entry, CollectorContext context) {
 void Fleet::remove(const std::string& collector, Nanoseconds deadline) {
   std::vector<std::shared_ptr<Lane>> lanes;
   std::shared_ptr<Discoverer> discoverer;
+  std::shared_ptr<EventWatcher> watcher;
   {
     MutexLock lock(mutex_);
     const auto host = hosts_.find(collector);
     if (host == hosts_.end()) return;
     discoverer = host->second.discoverer;
+    watcher = host->second.watcher;
     host->second.gate->close();
     hosts_.erase(host);
     for (const Member& member : members_) {
@@ -54,8 +56,10 @@ void Fleet::remove(const std::string& collector, Nanoseconds deadline) {
     registry_->publish("up/" + collector, {});
   }
   discoverer->request_stop();
+  if (watcher) watcher->request_stop();
   for (const auto& lane : lanes) lane->request_stop();
   discoverer->join(deadline);
+  if (watcher) watcher->join(deadline);
   for (const auto& lane : lanes) {
     if (!lane->join(deadline)) lane->hide();
   }
@@ -83,6 +87,7 @@ void Fleet::report(const std::string& collector, std::shared_ptr<Collector> open
   const auto host = hosts_.find(collector);
   if (host == hosts_.end()) return;  // removed meanwhile
   host->second.collector = std::move(opened);
+  watch_events(collector, host->second);
   take_report(host->second, found);
   settle_if_ready();
 }
@@ -176,20 +181,24 @@ bool Fleet::first_pass_over() const {
 bool Fleet::stop(Nanoseconds deadline) {
   std::vector<std::shared_ptr<Lane>> lanes;
   std::vector<std::shared_ptr<Discoverer>> discoverers;
+  std::vector<std::shared_ptr<EventWatcher>> watchers;
   {
     MutexLock lock(mutex_);
     for (const Member& member : members_) lanes.push_back(member.lane);
     for (auto& [name, host] : hosts_) {
       host.gate->close();
       discoverers.push_back(host.discoverer);
+      if (host.watcher) watchers.push_back(host.watcher);
     }
     directory_changed_ = true;
   }
   for (const auto& lane : lanes) lane->request_stop();
   for (const auto& discoverer : discoverers) discoverer->request_stop();
+  for (const auto& watcher : watchers) watcher->request_stop();
   bool all_ended = true;
   for (const auto& lane : lanes) all_ended = lane->join(deadline) && all_ended;
   for (const auto& discoverer : discoverers) all_ended = discoverer->join(deadline) && all_ended;
+  for (const auto& watcher : watchers) all_ended = watcher->join(deadline) && all_ended;
   save_if_changed();
   return all_ended;
 }

@@ -70,6 +70,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void report(const std::string& collector, std::shared_ptr<Collector> opened, const Result<Discovery>& found)
       GPUMETER_EXCLUDES(mutex_);
   void take_report(CollectorHost& host, const Result<Discovery>& found) GPUMETER_REQUIRES(mutex_);
+  void watch_events(const std::string& collector, CollectorHost& host) GPUMETER_REQUIRES(mutex_);
+  void tell(const DeviceEvent& event) GPUMETER_EXCLUDES(mutex_);
   void drop_missing(const CollectorHost& host, const Discovery& found) GPUMETER_REQUIRES(mutex_);
   void say_once(CollectorHost& host, const std::string& note) GPUMETER_REQUIRES(mutex_);
   void settle_if_ready() GPUMETER_REQUIRES(mutex_);

@@ -19,6 +19,7 @@ bool Fleet::release(Nanoseconds at_most) {
     for (auto& [name, host] : hosts_) {
       host.discoverer->pause(true);
       host.collector.reset();
+      if (host.watcher) host.watcher->watch(nullptr);
     }
     for (const Member& member : members_) member.lane->release();
   }
@@ -39,7 +40,8 @@ bool Fleet::all_released() {
     return member.lane->status().state == Lane::State::released;
   });
   return lanes && std::none_of(hosts_.begin(), hosts_.end(), [](const auto& host) {
-           return host.second.discoverer->busy_since().has_value();
+           const bool is_heard = host.second.watcher && !host.second.watcher->is_idle();
+           return is_heard || host.second.discoverer->busy_since().has_value();
          });
 }
 

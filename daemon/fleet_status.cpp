@@ -54,6 +54,7 @@ void Fleet::describe(SelfState& self) const {
   MutexLock lock(mutex_);
   for (const auto& [name, host] : hosts_) {
     CollectorHealth health{name, host.up};
+    health.released = released_until_.has_value();
     health.reads = host.past_errors;
     Nanoseconds last_success{0};
     for (const Member& member : members_) {

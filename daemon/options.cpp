@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <memory>
 
 #include "build_info.hpp"
+#include "collectors/builtin.hpp"
 #include "config/codec.hpp"
 #include "config/keys.hpp"
 #include "config/suggest.hpp"
@@ -25,7 +27,7 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--web.listen-address", "web.listen", "HOST:PORT", false,
      "Address to serve on; repeatable (default localhost:10478)"},
     {"--web.config.file", "web.config_file", "FILE", true,
-     "TLS and users, as Prometheus' exporters have them"},
+     "Not there yet, refused: put a proxy with TLS in front"},
     {"--web.telemetry-path", "web.telemetry_path", "PATH", false, "Path of the metrics (default /metrics)"},
     {"--path.sysfs", "paths.sysfs", "DIR", true, "Where sysfs is mounted (default /sys)"},
     {"--path.procfs", "paths.procfs", "DIR", true, "Where procfs is mounted (default /proc)"},
@@ -33,8 +35,6 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--log.level", "log.level", "LEVEL", false, "debug, info (default), warn or error"},
     {"--log.format", "log.format", "FORMAT", false, "auto (default), logfmt or json"},
 };
-
-constexpr unsigned kMostSimulated = 1000;
 
 /// What CLI11 fills in; it needs the variables to stay where they are while it parses.
 struct Parsed {
@@ -66,8 +66,8 @@ CLI::Validator device_count() {
     unsigned count = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
     const bool whole = error == std::errc() && end == text.data() + text.size();
-    if (whole && count >= 1 && count <= kMostSimulated) return std::string();
-    return "must be a whole number from 1 to " + std::to_string(kMostSimulated) + ", not \"" +
+    if (whole && count >= 1 && count <= most_simulated_devices()) return std::string();
+    return "must be a whole number from 1 to " + std::to_string(most_simulated_devices()) + ", not \"" +
            config::printable(text) + "\"";
   };
   return {check, ""};
@@ -77,6 +77,17 @@ std::string version_text() {
   return std::string("gpumeter, version ") + build::kVersion + " (branch: " + build::kBranch +
          ", revision: " + build::kRevision + ")\n  compiler:         " + build::kCompiler + "\n";
 }
+
+/// CLI11 writes the value that a negated flag stands for behind its name: "--no-collector.amd{false}".
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    constexpr std::string_view kNegated = "{false}";
+    if (const auto at = name.find(kNegated); at != std::string::npos) name.erase(at, kNegated.size());
+    return name;
+  }
+};
 
 void add_key_flags(CLI::App& app, Parsed& parsed) {
   for (const KeyFlag& flag : kKeyFlags) {
@@ -135,6 +146,7 @@ void add_action_flags(CLI::App& app, Parsed& parsed) {
 }
 
 void add_flags(CLI::App& app, Parsed& parsed, config::Schemas schemas) {
+  app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->column_width(36);
   app.allow_extras();
   // The last one holds, so that a unit's drop-in can overrule the unit.

@@ -4,8 +4,10 @@
 #include <microhttpd.h>
 #include <pthread.h>
 
+#include <chrono>
 #include <cstddef>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "exporter/http_handler.hpp"
@@ -22,6 +24,10 @@ constexpr unsigned kIdleSeconds = 30;
 /// Request line and headers; more is answered 431. The library clears this much after each request, which
 /// is the larger part of what a small answer costs it.
 constexpr std::size_t kMaxRequestBytes = std::size_t{16} * 1024;
+
+/// How long stop() waits for the answers under way; connections that are kept open idle are there all along.
+constexpr auto kLastAnswers = std::chrono::milliseconds(200);
+constexpr auto kLook = std::chrono::milliseconds(5);
 
 /// The library makes its threads itself; each gets its name with its first connection.
 void on_connection(void*, MHD_Connection*, void**, MHD_ConnectionNotificationCode) noexcept {
@@ -79,12 +85,15 @@ HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler
   const unsigned pool = threads > 1 ? threads : 0;
   const unsigned of_one_address = listener.endpoint().is_local() ? 0 : kMaxConnectionsOfOneAddress;
   DaemonPtr daemon(MHD_start_daemon(
-      MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD, 0, nullptr, nullptr, Callbacks::on_request, &handler,
-      MHD_OPTION_LISTEN_SOCKET, listener.descriptor(), MHD_OPTION_THREAD_POOL_SIZE, pool,
-      MHD_OPTION_CONNECTION_LIMIT, kMaxConnections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, of_one_address,
-      MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes,
-      MHD_OPTION_NOTIFY_COMPLETED, Callbacks::on_completed, &handler, MHD_OPTION_NOTIFY_CONNECTION,
-      on_connection, nullptr, MHD_OPTION_END));
+      // Without MHD_USE_ITC the library wakes its threads by shutdown() of the listening socket, which is
+      // also systemd's where systemd passed it, and could not be listened on again.
+      MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, 0, nullptr, nullptr,
+      Callbacks::on_request, &handler, MHD_OPTION_LISTEN_SOCKET, listener.descriptor(),
+      MHD_OPTION_THREAD_POOL_SIZE, pool, MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,
+      MHD_OPTION_PER_IP_CONNECTION_LIMIT, of_one_address, MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes, MHD_OPTION_NOTIFY_COMPLETED,
+      Callbacks::on_completed, &handler, MHD_OPTION_NOTIFY_CONNECTION, on_connection, nullptr,
+      MHD_OPTION_END));
   if (daemon != nullptr) listener.release();  // closed by the library when it stops
   return daemon;
 }
@@ -93,7 +102,28 @@ HttpServer::HttpServer(Routes& routes) : handler_(std::make_unique<Handler>(rout
 
 HttpServer::~HttpServer() = default;
 
-void HttpServer::stop() { daemons_.clear(); }
+// A socket that systemd passed outlives this: what is not taken from it is the next process's to answer, what
+// is taken has to be answered here.
+void HttpServer::stop() {
+  std::vector<Result<ListenSocket>> listeners;
+  for (const DaemonPtr& daemon : daemons_) {
+    listeners.push_back(ListenSocket::adopt(MHD_quiesce_daemon(daemon.get())));
+  }
+  const auto end = std::chrono::steady_clock::now() + kLastAnswers;
+  do {
+    std::this_thread::sleep_for(kLook);
+  } while (connections() > 0 && std::chrono::steady_clock::now() < end);
+  daemons_.clear();
+}
+
+unsigned HttpServer::connections() const {
+  unsigned count = 0;
+  for (const DaemonPtr& daemon : daemons_) {
+    const MHD_DaemonInfo* info = MHD_get_daemon_info(daemon.get(), MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+    count += info == nullptr ? 0 : info->num_connections;
+  }
+  return count;
+}
 
 void HttpServer::StopDaemon::operator()(MHD_Daemon* daemon) const { MHD_stop_daemon(daemon); }
 

@@ -28,7 +28,8 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
   ~HttpServer();
 
-  /// Closes all listeners and connections; returns when no request is under way any more.
+  /// Takes no more connections, answers what is under way, and closes. A listening socket that another
+  /// process has as well stays good there.
   void stop();
 
   /// Where it can be reached, with the ports that came out.
@@ -44,6 +45,7 @@ class HttpServer {
   using DaemonPtr = std::unique_ptr<MHD_Daemon, StopDaemon>;
 
   explicit HttpServer(Routes& routes);
+  unsigned connections() const;
   static DaemonPtr serve(ListenSocket& listener, Handler& handler, unsigned threads);
 
   std::vector<Endpoint> endpoints_;

@@ -14,6 +14,7 @@ using catalog::gauge;
 // clang-format off
 inline constexpr auto build_info = gauge("gpumeter_build_info", "", "What was built; always 1.");
 inline constexpr auto collector_up = gauge("gpumeter_collector_up", "", "1 if the collector as a whole works: its library loads and discovery succeeds. A device's trouble is gpu_up.");
+inline constexpr auto collector_released = gauge("gpumeter_collector_released", "", "1 while the collector's drivers are closed because somebody asked for it (SIGUSR1); its devices have gpu_up 0 and are not lost.");
 inline constexpr auto collector_devices = gauge("gpumeter_collector_devices", "", "Devices that the collector reads.");
 inline constexpr auto collector_last_success = gauge("gpumeter_collector_last_success_timestamp_seconds", "seconds", "When a device of the collector last completed a pass, in Unix time.");
 inline constexpr auto pci_devices = gauge("gpumeter_pci_devices", "", "GPUs that the PCI bus shows, to be held against the devices that are read.");
@@ -37,6 +38,7 @@ inline constexpr auto process_threads = gauge("process_threads", "", "Number of 
 inline constexpr const MetricDescriptor* kAll[] = {
     &build_info,
     &collector_up,
+    &collector_released,
     &collector_devices,
     &collector_last_success,
     &pci_devices,

@@ -34,6 +34,7 @@ void add_read_errors(SeriesSet& set, const CollectorHealth& collector) {
 void add_collector(SeriesSet& set, const CollectorHealth& collector) {
   const LabelBlock name = labels({{"collector", collector.name}});
   set.add(self_catalog::collector_up, name, flag(collector.up));
+  set.add(self_catalog::collector_released, name, flag(collector.released));
   set.add(self_catalog::collector_devices, name, collector.devices);
   if (const auto last = collector.last_success_timestamp_seconds) {
     set.add(self_catalog::collector_last_success, name, *last);

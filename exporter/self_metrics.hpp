@@ -18,6 +18,7 @@ namespace gpumeter {
 struct CollectorHealth {
   std::string name;
   bool up = false;
+  bool released = false;  ///< its drivers are closed on purpose
   unsigned devices = 0;
   std::optional<double> last_success_timestamp_seconds = {};  ///< nullopt before the first
   /// By ReadStatus; `ok` is no error and not exported.

@@ -28,7 +28,7 @@ inline constexpr auto mode = gauge("gpu_mode", "", "1 for the state that holds o
 
 // Utilisation
 inline constexpr auto utilization = gauge("gpu_utilization_ratio", "ratio", "Share of time in which at least one kernel or engine job was resident, as the driver averaged it last.");
-inline constexpr auto busy_seconds = counter("gpu_busy_seconds_total", "seconds", "Time in which at least one kernel or engine job was resident. AMD: gpu_busy_percent of the SMU, or gfx_activity.");
+inline constexpr auto busy_seconds = counter("gpu_busy_seconds_total", "seconds", "Time in which at least one kernel or engine job was resident. NVIDIA: utilization.gpu, by the driver's sample buffer; AMD: gpu_busy_percent of the SMU, or gfx_activity.");
 inline constexpr auto engine_utilization = gauge("gpu_engine_utilization_ratio", "ratio", "Share of time in which an engine was busy.");
 inline constexpr auto engine_busy_seconds = counter("gpu_engine_busy_seconds_total", "seconds", "Time in which an engine was busy.");
 inline constexpr auto memory_controller_utilization = gauge("gpu_memory_controller_utilization_ratio", "ratio", "Share of time in which the memory controller moved data.");
@@ -95,16 +95,24 @@ inline constexpr auto pcie_received_bytes = counter("gpu_pcie_received_bytes_tot
 inline constexpr auto pcie_transmitted_bytes = counter("gpu_pcie_transmitted_bytes_total", "bytes", "Bytes transmitted over PCIe.");
 inline constexpr auto pcie_replays = counter("gpu_pcie_replays_total", "", "PCIe packets that were sent again.");
 inline constexpr auto pcie_errors = counter("gpu_pcie_errors_total", "", "PCIe errors.");
+inline constexpr auto pcie_link_events = counter("gpu_pcie_link_events_total", "", "Things that a bad PCIe link shows beside errors, and partly because of them: not to be added to gpu_pcie_errors_total.");
 inline constexpr auto interconnect_received_bytes = counter("gpu_interconnect_received_bytes_total", "bytes", "Bytes received over the links between GPUs, all links together.");
 inline constexpr auto interconnect_transmitted_bytes = counter("gpu_interconnect_transmitted_bytes_total", "bytes", "Bytes transmitted over the links between GPUs, all links together.");
 inline constexpr auto interconnect_errors = counter("gpu_interconnect_errors_total", "", "Errors of the links between GPUs, all links together.");
 inline constexpr auto interconnect_links = gauge("gpu_interconnect_links", "", "Links between GPUs that the device has.");
 inline constexpr auto interconnect_links_up = gauge("gpu_interconnect_links_up", "", "Links between GPUs that are up.");
 
+// Each link by itself, on request; sums of these are the interconnect's
+inline constexpr auto link_up = gauge("gpu_link_up", "", "1 while the link is up.");
+inline constexpr auto link_received_bytes = counter("gpu_link_received_bytes_total", "bytes", "Bytes received over one link.");
+inline constexpr auto link_transmitted_bytes = counter("gpu_link_transmitted_bytes_total", "bytes", "Bytes transmitted over one link.");
+inline constexpr auto link_errors = counter("gpu_link_errors_total", "", "Errors of one link.");
+
 // Memory errors and events
 inline constexpr auto memory_errors = counter("gpu_memory_errors_total", "", "Memory errors since the driver was loaded.");
 inline constexpr auto memory_lifetime_errors = counter("gpu_memory_lifetime_errors_total", "", "Memory errors since the card was made.");
 inline constexpr auto retired_pages = gauge("gpu_retired_pages", "", "Memory pages taken out of use.");
+inline constexpr auto retired_pages_pending = gauge("gpu_retired_pages_pending", "", "1 if a memory page is taken out of use at the next reset.");
 inline constexpr auto remapped_rows = gauge("gpu_remapped_rows", "", "Memory rows replaced by spare ones.");
 inline constexpr auto row_remap_pending = gauge("gpu_row_remap_pending", "", "1 if a row is replaced at the next reset.");
 inline constexpr auto row_remap_failed = gauge("gpu_row_remap_failed", "", "1 if a row could not be replaced: the card wants replacing.");
@@ -119,11 +127,22 @@ inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the 
 
 // Slices of a device, each with the device's labels and `partition`. Never added to the device's own families.
 inline constexpr auto partition_info = gauge("gpu_partition_info", "", "What a partition of a divided device is; always 1.");
-inline constexpr auto partition_utilization = gauge("gpu_partition_utilization_ratio", "ratio", "Share of time in which the partition's busiest compute die had work.");
-inline constexpr auto partition_busy_seconds = counter("gpu_partition_busy_seconds_total", "seconds", "Time in which the partition's busiest compute die had work.");
+inline constexpr auto partition_utilization = gauge("gpu_partition_utilization_ratio", "ratio", "Share of time in which the partition had work. AMD: its busiest compute die; NVIDIA: its graphics engine (GPM).");
+inline constexpr auto partition_busy_seconds = counter("gpu_partition_busy_seconds_total", "seconds", "Time in which the partition had work, as in gpu_partition_utilization_ratio.");
 inline constexpr auto partition_engine_utilization = gauge("gpu_partition_engine_utilization_ratio", "ratio", "Share of time in which an engine of the partition was busy.");
 inline constexpr auto partition_engine_busy_seconds = counter("gpu_partition_engine_busy_seconds_total", "seconds", "Time in which an engine of the partition was busy.");
+inline constexpr auto partition_compute_active = gauge("gpu_partition_compute_active_ratio", "ratio", "Share of the partition's compute units that had work.");
+inline constexpr auto partition_compute_active_seconds = counter("gpu_partition_compute_active_seconds_total", "seconds", "Time with work, averaged over the partition's compute units.");
+inline constexpr auto partition_compute_occupancy = gauge("gpu_partition_compute_occupancy_ratio", "ratio", "Resident warps or waves of the partition against the most that fit.");
+inline constexpr auto partition_pipe_active = gauge("gpu_partition_pipe_active_ratio", "ratio", "Share of the partition's cycles in which a pipe was active.");
+inline constexpr auto partition_pipe_active_seconds = counter("gpu_partition_pipe_active_seconds_total", "seconds", "Time in which a pipe of the partition was active.");
+inline constexpr auto partition_tensor_active = gauge("gpu_partition_tensor_active_ratio", "ratio", "Share of the partition's cycles with tensor work of one kind; parts of the tensor pipe's.");
+inline constexpr auto partition_tensor_active_seconds = counter("gpu_partition_tensor_active_seconds_total", "seconds", "Time with tensor work of one kind in the partition; parts of the tensor pipe's.");
+inline constexpr auto partition_memory_bandwidth_utilization = gauge("gpu_partition_memory_bandwidth_utilization_ratio", "ratio", "Memory traffic of the partition against the most that its memory can do.");
 inline constexpr auto partition_memory_size = gauge("gpu_partition_memory_size_bytes", "bytes", "Memory that the partition can allocate.");
+inline constexpr auto partition_memory_used = gauge("gpu_partition_memory_used_bytes", "bytes", "Memory of the partition in use.");
+inline constexpr auto partition_memory_free = gauge("gpu_partition_memory_free_bytes", "bytes", "Memory of the partition not in use.");
+inline constexpr auto partition_memory_reserved = gauge("gpu_partition_memory_reserved_bytes", "bytes", "Memory of the partition that the driver keeps for itself.");
 inline constexpr auto partition_peak_flops = gauge("gpu_partition_peak_flops", "flops", "Dense peak compute rate of the partition by data type, from a table of data sheets or by formula.");
 // clang-format on
 

@@ -37,13 +37,16 @@ struct LabelSet {
   struct Pair {
     std::string_view name, value;
   };
-  std::array<Pair, 2> pairs{};
+  std::array<Pair, 3> pairs{};
 
   constexpr LabelSet() = default;
-  constexpr LabelSet(std::string_view name, std::string_view value) : pairs{{{name, value}, {}}} {}
+  constexpr LabelSet(std::string_view name, std::string_view value) : pairs{{{name, value}, {}, {}}} {}
   constexpr LabelSet(std::string_view name, std::string_view value, std::string_view name2,
                      std::string_view value2)
-      : pairs{{{name, value}, {name2, value2}}} {}
+      : pairs{{{name, value}, {name2, value2}, {}}} {}
+  constexpr LabelSet(std::string_view name, std::string_view value, std::string_view name2,
+                     std::string_view value2, std::string_view name3, std::string_view value3)
+      : pairs{{{name, value}, {name2, value2}, {name3, value3}}} {}
 
   constexpr bool operator==(const LabelSet& other) const noexcept {
     for (std::size_t i = 0; i < pairs.size(); ++i) {

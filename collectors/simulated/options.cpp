@@ -83,7 +83,8 @@ Result<std::vector<Event>> events_of(const Options& options, int device_count) {
 }  // namespace
 
 Result<Settings> parse_settings(const Options& options) {
-  const auto devices = number_in(options, "devices", 1, 1024, "a whole number from 1 to 1024");
+  const auto devices = number_in(options, "devices", 1, static_cast<int>(kMostDevices),
+                                 "a whole number from 1 to " + std::to_string(kMostDevices));
   if (!devices) return devices.error();
   const auto seed = number_in(options, "seed", std::uint64_t{0}, UINT64_MAX, "a whole number, 0 or more");
   if (!seed) return seed.error();

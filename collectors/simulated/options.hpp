@@ -11,6 +11,9 @@
 
 namespace gpumeter::simulated {
 
+/// A fleet's worth: enough to see how Prometheus and the dashboards take it.
+inline constexpr unsigned kMostDevices = 1024;
+
 /// The keys of `collectors.simulated`. Their defaults are those of Settings below.
 inline constexpr CollectorOption kOptions[] = {
     {"devices", CollectorOption::Kind::integer, "2", "How many GPUs to simulate: 1 to 1024."},

@@ -1,17 +1,16 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <optional>
 #include <string_view>
 
 #include "collectors/simulated/simulated_context.hpp"
 #include "collectors/support/metric_row.hpp"
+#include "collectors/support/row_tables.hpp"
 
 /// What the tables of activity_rows.hpp and health_rows.hpp are written with.
 namespace gpumeter::simulated {
@@ -41,14 +40,6 @@ constexpr Reader<SimulatedContext> fixed(int value) {
   return {bind_argument, read, {"fixed", static_cast<std::uint64_t>(value)}};
 }
 
-/// One row a value, for families that have the same shape many times.
-template <class Value, std::size_t N, class MakeRow>
-constexpr std::array<Row, N> each(const Value (&values)[N], MakeRow make_row) {
-  std::array<Row, N> rows{};
-  std::transform(std::begin(values), std::end(values), rows.begin(), make_row);
-  return rows;
-}
-
 /// A family that is 1 for the state that holds and 0 for the others.
 template <std::size_t N>
 constexpr std::array<Row, N> one_of(const MetricDescriptor& family, std::string_view label,
@@ -56,19 +47,6 @@ constexpr std::array<Row, N> one_of(const MetricDescriptor& family, std::string_
   return each(states, [&](std::string_view state) {
     return Row{&family, {label, state}, fixed(state == holds ? 1 : 0), 1, Tier::slow};
   });
-}
-
-/// Tables one after the other, as one.
-template <std::size_t N>
-struct RowTable {
-  Row rows[N];
-};
-template <std::size_t... N>
-constexpr RowTable<(N + ...)> joined(const std::array<Row, N>&... tables) {
-  RowTable<(N + ...)> all{};
-  Row* next = all.rows;
-  ((next = std::copy(tables.begin(), tables.end(), next)), ...);
-  return all;
 }
 
 }  // namespace gpumeter::simulated

@@ -11,15 +11,15 @@ constexpr auto kActivity =
            kTemperatureRows, kMarginRows, kSlowdownRows, kShutdownRows, kClockRows, kPeakRows, kTrafficRows);
 constexpr auto kHealth = joined(kModeRows, kCauseRows, kReasonRows, kErrorRows, kLifetimeErrorRows, kXidRows,
                                 kHealthRows, kRecoveryRows, kFabricRows, kFabricHealthRows, kLicenseRows);
-static_assert(valid_table(kActivity.rows));
-static_assert(valid_table(kHealth.rows));
+static_assert(valid_table(kActivity));
+static_assert(valid_table(kHealth));
 
-constexpr auto kAll = joined(std::to_array(kActivity.rows), std::to_array(kHealth.rows));
-constexpr auto kDocs = row_docs(kAll.rows);
+constexpr auto kAll = joined(kActivity, kHealth);
+constexpr auto kDocs = row_docs(kAll);
 
 }  // namespace
 
-std::span<const Row> simulated_rows() noexcept { return kAll.rows; }
+std::span<const Row> simulated_rows() noexcept { return kAll; }
 
 std::span<const RowDoc> simulated_row_docs() { return kDocs; }
 

@@ -63,6 +63,8 @@ struct Traits {
   bool zero_is_unknown = false;  ///< the driver writes 0 where it does not know
   bool wakes = true;             ///< reading it wakes a sleeping device, so it is then left alone
   int counter_bits = 64;         ///< width at which a hardware counter wraps: 32 or 64
+  std::string_view counted_by =
+      "hardware";  ///< who counted a row that is a counter, as gpu_meter_source_info says
 };
 inline constexpr Traits kRatio{.min = 0, .max = 1};
 inline constexpr Traits kNeverWakes{.wakes = false};
@@ -95,27 +97,30 @@ constexpr bool valid_row(const MetricRow<Context>& row) noexcept {
   const bool traits_ok =
       row.traits.min < row.traits.max && (row.traits.counter_bits == 32 || row.traits.counter_bits == 64);
   return row.family != nullptr && row.reader.bind != nullptr && row.reader.read != nullptr &&
-         !row.reader.source.name.empty() && scale_ok && counter_ok && extremes_ok && traits_ok;
+         !row.reader.source.name.empty() && !row.traits.counted_by.empty() && scale_ok && counter_ok &&
+         extremes_ok && traits_ok;
 }
 
 /// For a static_assert beside the table.
-template <class Context, std::size_t N>
-constexpr bool valid_table(const MetricRow<Context> (&rows)[N]) noexcept {
-  for (const MetricRow<Context>& row : rows) {
+template <class Rows>
+constexpr bool valid_table(const Rows& rows) noexcept {
+  for (const auto& row : rows) {
     if (!valid_row(row)) return false;
   }
   return true;
+}
+
+template <class Context>
+constexpr RowDoc doc_of(const MetricRow<Context>& row) noexcept {
+  return {row.family,          row.labels,      row.reader.source.name, row.tier,
+          row.derived.counter, row.derived.max, row.derived.min};
 }
 
 /// The table as the docs show it.
 template <class Context, std::size_t N>
 constexpr std::array<RowDoc, N> row_docs(const MetricRow<Context> (&rows)[N]) {
   std::array<RowDoc, N> docs{};
-  for (std::size_t i = 0; i < N; ++i) {
-    const MetricRow<Context>& row = rows[i];
-    docs[i] = {row.family,          row.labels,      row.reader.source.name, row.tier,
-               row.derived.counter, row.derived.max, row.derived.min};
-  }
+  for (std::size_t i = 0; i < N; ++i) docs[i] = doc_of(rows[i]);
   return docs;
 }
 

@@ -88,7 +88,7 @@ class TableDevice final : public Device {
       const std::optional<int> handle = row.reader.bind(context_, row.reader.source);
       if (!handle) continue;
       RowState& state = states[first_of_series(rows, row)];
-      if (!state.plan(&row, *row.family, row.labels, row.derived, plan)) continue;
+      if (!state.plan({&row, *row.family, row.labels, row.derived, row.traits.counted_by}, plan)) continue;
       bound_[static_cast<std::size_t>(row.tier)].push_back({&row, &state, *handle});
     }
   }

@@ -36,6 +36,7 @@ struct Function {
   std::string driver;  ///< empty: none is bound
 };
 
+inline constexpr std::uint16_t kVendorNvidia = 0x10de;
 inline constexpr std::uint16_t kVendorAmd = 0x1002;  // ATI's, kept for GPUs; AMD's processors have 0x1022
 
 /// nullopt if the folder is no PCI function.

@@ -58,18 +58,18 @@ std::size_t SeriesPlan::add_source(const MetricDescriptor& counter, std::string_
   return known->second;
 }
 
-bool RowState::plan(const void* row, const MetricDescriptor& family, const LabelSet& labels,
-                    const Derived& derived, SeriesPlan& plan) {
-  const std::optional<std::size_t> value = plan.add(family, labels);
+bool RowState::plan(const RowSeries& row, SeriesPlan& plan) {
+  const Derived& derived = row.derived;
+  const std::optional<std::size_t> value = plan.add(row.family, row.labels);
   if (!value) return false;
   slots_ = {*value, {}, {}, {}, {}};
-  is_counter_ = family.type == MetricType::counter;
+  is_counter_ = row.family.type == MetricType::counter;
   next_try_ = Nanoseconds{0};
-  if (row_ != nullptr && row_ != row) hardware_.change_source();
-  row_ = row;
-  if (is_counter_) slots_.source = plan.add_source(family, "hardware");
+  if (row_ != nullptr && row_ != row.row) hardware_.change_source();
+  row_ = row.row;
+  if (is_counter_) slots_.source = plan.add_source(row.family, row.counted_by);
   if (derived.counter != nullptr) {
-    slots_.counter = plan.add(*derived.counter, labels);
+    slots_.counter = plan.add(*derived.counter, row.labels);
     if (slots_.counter) slots_.source = plan.add_source(*derived.counter, "integrated");
   }
   if (derived.max == nullptr) return true;

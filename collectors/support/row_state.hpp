@@ -26,8 +26,8 @@ class SeriesPlan {
   /// its source, so a hardware counter stands above the row that would integrate the same one.
   std::optional<std::size_t> add(const MetricDescriptor& family, const LabelSet& labels);
 
-  /// The slot of the counter's gpu_meter_source_info, one for each quantity; source is "hardware" or
-  /// "integrated".
+  /// The slot of the counter's gpu_meter_source_info, one for each quantity; source is "hardware",
+  /// "integrated" or in the row's own word.
   std::size_t add_source(const MetricDescriptor& counter, std::string_view source);
 
   /// Ends the plan.
@@ -60,10 +60,18 @@ class RowState {
     const Traits* traits;
   };
 
-  /// Reserves the row's slots. `row` is who feeds this state now: rows of one series share it, and where a
-  /// device came back with another source, its counter goes on without a jump. False: the series is there.
-  bool plan(const void* row, const MetricDescriptor& family, const LabelSet& labels, const Derived& derived,
-            SeriesPlan& plan);
+  /// What plan() needs to know of the row.
+  struct RowSeries {
+    const void* row;  ///< who feeds this state now
+    const MetricDescriptor& family;
+    const LabelSet& labels;
+    const Derived& derived;
+    std::string_view counted_by;
+  };
+
+  /// Reserves the row's slots. Rows of one series share a state, and where a device came back with another
+  /// source, its counter goes on without a jump. False: the series is there.
+  bool plan(const RowSeries& row, SeriesPlan& plan);
 
   /// False while a row that the device does not support waits for its next try.
   bool due(Nanoseconds now) const noexcept { return now >= next_try_; }

@@ -2,7 +2,7 @@
 complete -c gpumeter -f
 complete -c gpumeter -l config.file -r -F -d 'Configuration'
 complete -c gpumeter -l web.listen-address -x -d 'Address to serve on'
-complete -c gpumeter -l web.config.file -r -F -d 'TLS and users'
+complete -c gpumeter -l web.config.file -r -F -d 'Refused in this version (TLS and users)'
 complete -c gpumeter -l web.telemetry-path -x -d 'Path of the metrics'
 complete -c gpumeter -l web.systemd-socket -d 'Serve on the sockets of systemd only'
 complete -c gpumeter -l path.sysfs -x -a '(__fish_complete_directories)' -d 'Where sysfs is mounted'

@@ -63,6 +63,12 @@ class FleetTest : public testing::Test {
     return registry_->render(Format::text).text.find(line) != std::string::npos;
   }
 
+  bool says_released() const {
+    SelfState self;
+    fleet_->describe(self);
+    return self.collectors.at(0).released;
+  }
+
   SystemClock clock_;
   Log log_{clock_, {config::LogLevel::error, config::LogFormat::logfmt}};
   std::string folder_;
@@ -181,9 +187,11 @@ TEST_F(FleetTest, ReleasedDriversAreClosedUntilTheyAreRestored) {
   fleet_->tick();
   EXPECT_TRUE(shows(line("gpu_up", "1", "A", "0")));
   EXPECT_FALSE(shows(line("gpu_power_watts", "1", "A", "100")));
+  EXPECT_TRUE(says_released());
   fleet_->restore();
   until([&] { return shows(line("gpu_up", "1", "A", "1")); });
   EXPECT_TRUE(machine_->is_open("A") && machine_->is_open("B"));
+  EXPECT_FALSE(says_released());
 }
 
 TEST_F(FleetTest, ReleasedDriversAreOpenedAgainInTime) {
@@ -199,6 +207,7 @@ TEST_F(FleetTest, ADriverWithACallUnderWayIsNotClosed) {
   const int calls = machine_->calls("A");
   until([&] { return machine_->calls("A") > calls; });
   EXPECT_FALSE(fleet_->release(seconds(60)));
+  EXPECT_FALSE(says_released());
   machine_->hang("A", false);
   until([&] { return shows(line("gpu_up", "1", "A", "1")) && shows(line("gpu_up", "0", "B", "1")); });
 }

@@ -65,13 +65,12 @@ TEST(Options, ChangeNothingWhereThereAreNone) {
 TEST(Options, GoBeforeTheFile) {
   config::Config expected = config::defaults(schemas());
   expected.web.listen = {":1", "[::1]:2"};
-  expected.web.config_file = "/web.yml";
   expected.web.telemetry_path = "/m";
   expected.paths = {"/a", "/b", "/c"};
   expected.log = {config::LogLevel::debug, config::LogFormat::json};
-  EXPECT_EQ(applied({"--web.listen-address=:1", "--web.listen-address", "[::1]:2",
-                     "--web.config.file=/web.yml", "--web.telemetry-path=/m", "--path.sysfs=/a",
-                     "--path.procfs=/b", "--path.state=/c", "--log.level=debug", "--log.format=json"}),
+  EXPECT_EQ(applied({"--web.listen-address=:1", "--web.listen-address", "[::1]:2", "--web.telemetry-path=/m",
+                     "--path.sysfs=/a", "--path.procfs=/b", "--path.state=/c", "--log.level=debug",
+                     "--log.format=json"}),
             expected);
 }
 
@@ -153,13 +152,20 @@ TEST(Options, NameBadValues) {
       end_of({"--web.listen-address=10478"}),
       refusal("--web.listen-address: must be host:port, such as localhost:10478, [::1]:10478 or :10478, not "
               "\"10478\""));
+  EXPECT_EQ(
+      end_of({"--web.config.file=web.yml"}),
+      refusal("--web.config.file: TLS and users are not in this version; put a reverse proxy with TLS in "
+              "front and leave this out"));
   EXPECT_EQ(end_of({"--once", "--list-devices"}), refusal("--once and --list-devices exclude each other"));
   EXPECT_EQ(end_of({"--simulate=2"}, std::span(schemas()).first(1)),
             refusal("--simulate needs the simulated collector, which this gpumeter was built without"));
   EXPECT_EQ(end_of({"--simulate=0"}),
-            refusal("--simulate: must be a whole number from 1 to 1000, not \"0\""));
+            refusal("--simulate: must be a whole number from 1 to 1024, not \"0\""));
   EXPECT_EQ(end_of({"--simulate=2x"}),
-            refusal("--simulate: must be a whole number from 1 to 1000, not \"2x\""));
+            refusal("--simulate: must be a whole number from 1 to 1024, not \"2x\""));
+  EXPECT_EQ(options({"--simulate=1024"}).simulate, 1024U);
+  EXPECT_EQ(end_of({"--simulate=1025"}),
+            refusal("--simulate: must be a whole number from 1 to 1024, not \"1025\""));
   EXPECT_EQ(end_of({"--simulate"}), refusal("--simulate needs a value"));
   EXPECT_EQ(end_of({"--log.level"}), refusal("--log.level needs a value"));
   EXPECT_EQ(end_of({"--once=2"}), refusal("--once: must be 0 or 1, not \"2\""));
@@ -202,6 +208,7 @@ TEST(Options, PrintHelpForEveryFlag) {
                            "--help"}) {
     EXPECT_NE(help.find(flag), std::string::npos) << flag;
   }
+  EXPECT_EQ(help.find('{'), std::string::npos) << help;
 }
 
 TEST(LoadConfig, AppliesFlagsToTheFileThatIsNamed) {

@@ -250,6 +250,29 @@ TEST_F(HttpServerTest, IsFoundWellByItsProbeUntilItStops) {
             "HTTP listener " + where.text() + ": Connection refused");
 }
 
+/// systemd keeps a socket that it passed: here the duplicate.
+TEST_F(HttpServerTest, LeavesASharedSocketToTheNextServerWithEveryRequestAnswered) {
+  auto listening = listen_on("127.0.0.1:0");
+  const int kept = dup(listening->sockets[0].descriptor());
+  auto first = HttpServer::start(std::move(listening->sockets), routes_);
+  const Endpoint where = (*first)->endpoints()[0];
+  std::vector<std::unique_ptr<Client>> clients;
+  const auto ask = [&] {
+    for (int i = 0; i < 50; ++i) {
+      clients.push_back(std::make_unique<Client>(where));
+      clients.back()->send("GET /metrics HTTP/1.0\r\n\r\n");
+    }
+  };
+  ask();
+  (*first)->stop();
+  ask();
+  std::vector<ListenSocket> listeners;
+  listeners.push_back(*ListenSocket::adopt(kept));
+  auto second = HttpServer::start(std::move(listeners), routes_);
+  ASSERT_TRUE(second) << second.error().message();
+  for (const auto& client : clients) EXPECT_EQ(body_of(client->receive_all()), kUpPage);
+}
+
 TEST(HttpProbe, GivesUpOnAListenerThatNeverAnswers) {
   const auto silent = listen_on("127.0.0.1:0");
   const Endpoint& where = silent->sockets[0].endpoint();

@@ -39,7 +39,7 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
   const SelfState state{.build = {.version = "1"},
                         .simulated = true,
                         .config_reload_successful = false,
-                        .collectors = {amd, {.name = "nvidia"}},
+                        .collectors = {amd, {.name = "nvidia", .released = true}},
                         .passes = {{"amd", 1, "fast", 0.25}},
                         .pci_devices = {{"amd", 2}},
                         .http_requests = {{200, 5}, {404, 0}},
@@ -49,6 +49,8 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
             "gpumeter_collector_devices{collector=\"amd\"} 2\n"
             "gpumeter_collector_devices{collector=\"nvidia\"} 0\n"
             "gpumeter_collector_last_success_timestamp_seconds{collector=\"amd\"} 17\n"
+            "gpumeter_collector_released{collector=\"amd\"} 0\n"
+            "gpumeter_collector_released{collector=\"nvidia\"} 1\n"
             "gpumeter_collector_up{collector=\"amd\"} 1\n"
             "gpumeter_collector_up{collector=\"nvidia\"} 0\n"
             "gpumeter_config_last_reload_success_timestamp_seconds 0\n"

@@ -1,0 +1,58 @@
+#include "collectors/nvidia/device_events.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "collectors/nvidia/nvml_constants.hpp"
+
+namespace gpumeter::nvidia {
+namespace {
+
+struct EventBit {
+  std::uint64_t type;
+  Event event;
+};
+constexpr EventBit kEventBits[] = {
+    {nvml::kEventSingleBitEcc, Event::single_bit_ecc},
+    {nvml::kEventDoubleBitEcc, Event::double_bit_ecc},
+    {nvml::kEventEccStorm, Event::ecc_storm},
+    {nvml::kEventDramRetirement, Event::dram_retirement},
+    {nvml::kEventDramRetirementFailure, Event::dram_retirement_failure},
+    {nvml::kEventPoisonNonFatal, Event::poison_nonfatal},
+    {nvml::kEventPoisonFatal, Event::poison_fatal},
+    {nvml::kEventGpuUnavailable, Event::gpu_unavailable},
+    {nvml::kEventRecoveryAction, Event::recovery_action},
+};
+
+}  // namespace
+
+std::uint64_t type_of(Event event) noexcept {
+  const auto known = std::find_if(std::begin(kEventBits), std::end(kEventBits),
+                                  [&](const EventBit& bit) { return bit.event == event; });
+  return known == std::end(kEventBits) ? kOwnEvent : known->type;
+}
+
+std::optional<Event> event_of(std::uint64_t type) noexcept {
+  for (const EventBit& bit : kEventBits) {
+    if (bit.type == type) return bit.event;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t heard_types() noexcept {
+  std::uint64_t types = nvml::kEventXid;
+  for (const EventBit& bit : kEventBits) types |= bit.type;
+  return types;
+}
+
+std::size_t xid_place(std::uint64_t xid) noexcept {
+  return static_cast<std::size_t>(std::find(std::begin(kXids), std::end(kXids), xid) - std::begin(kXids));
+}
+
+void DeviceEvents::count_xid(std::uint64_t xid, Nanoseconds realtime) noexcept {
+  const std::size_t place = xid_place(xid);
+  xids_[place].fetch_add(1);
+  last_[place] = to_seconds(realtime);
+}
+
+}  // namespace gpumeter::nvidia

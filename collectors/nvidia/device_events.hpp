@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "collectors/api/clock.hpp"
+
+/// What a GPU's driver tells of by itself: counted by the event thread, read by the GPU's lane.
+namespace gpumeter::nvidia {
+
+/// XIDs that have a series from the start: NVIDIA's "XID Errors" document, those that name a fault of
+/// hardware, driver or application; all other codes count as `other`.
+inline constexpr unsigned kXids[] = {
+    8,  13,  31,  32,  38,  43,  44,  45,  48,  56,  57,  61,  62,  63,  64,  68,  69,  74,  79,  92,  93, 94,
+    95, 109, 110, 119, 120, 121, 122, 123, 136, 137, 140, 142, 143, 144, 145, 149, 151, 154, 155, 156, 158};
+inline constexpr std::string_view kXidNames[] = {
+    "8",   "13",  "31",  "32",  "38",  "43",  "44",  "45",  "48",  "56",  "57",  "61",  "62",  "63",   "64",
+    "68",  "69",  "74",  "79",  "92",  "93",  "94",  "95",  "109", "110", "119", "120", "121", "122",  "123",
+    "136", "137", "140", "142", "143", "144", "145", "149", "151", "154", "155", "156", "158", "other"};
+inline constexpr std::size_t kXidPlaces = std::size(kXidNames);
+static_assert(std::size(kXids) + 1 == kXidPlaces);
+
+std::size_t xid_place(std::uint64_t xid) noexcept;
+
+/// Events beside XIDs, as `event` names them.
+enum class Event : std::uint8_t {
+  single_bit_ecc,
+  double_bit_ecc,
+  ecc_storm,
+  dram_retirement,
+  dram_retirement_failure,
+  poison_nonfatal,
+  poison_fatal,
+  gpu_unavailable,
+  recovery_action,
+  bus_lost,
+  reset_required,
+  returned,
+};
+inline constexpr std::string_view kEventNames[] = {
+    "single_bit_ecc",          "double_bit_ecc",  "ecc_storm",      "dram_retirement",
+    "dram_retirement_failure", "poison_nonfatal", "poison_fatal",   "gpu_unavailable",
+    "recovery_action",         "bus_lost",        "reset_required", "returned"};
+inline constexpr std::size_t kEventPlaces = std::size(kEventNames);
+
+/// The bit of nvml::EventType that tells of it; kOwnEvent: the collector sees it by itself.
+inline constexpr std::uint64_t kOwnEvent = 0;
+std::uint64_t type_of(Event event) noexcept;
+/// nullopt: an XID, or nothing that is counted.
+std::optional<Event> event_of(std::uint64_t type) noexcept;
+/// All that are listened to.
+std::uint64_t heard_types() noexcept;
+
+/// The counts of one GPU. They outlive sessions and losses. Any thread.
+class DeviceEvents {
+ public:
+  void count_xid(std::uint64_t xid, Nanoseconds realtime) noexcept;
+  void count(Event event) noexcept { events_[static_cast<std::size_t>(event)].fetch_add(1); }
+
+  std::uint64_t xids(std::size_t place) const noexcept { return xids_[place]; }
+  std::uint64_t events(std::size_t place) const noexcept { return events_[place]; }
+  /// Unix time in seconds; 0: never.
+  double last(std::size_t place) const noexcept { return last_[place]; }
+
+ private:
+  std::array<std::atomic<std::uint64_t>, kXidPlaces> xids_{};
+  std::array<std::atomic<double>, kXidPlaces> last_{};
+  std::array<std::atomic<std::uint64_t>, kEventPlaces> events_{};
+};
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,99 @@
+#include "collectors/nvidia/event_listener.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "collectors/nvidia/nvml_constants.hpp"
+
+namespace gpumeter::nvidia {
+namespace {
+
+// A storm is drained in bites, so that whoever stops the event thread need not wait for its end.
+constexpr int kBite = 1000;
+
+unsigned milliseconds(Nanoseconds time) noexcept {
+  return static_cast<unsigned>(std::chrono::ceil<std::chrono::milliseconds>(time).count());
+}
+
+}  // namespace
+
+bool has_events(const NvmlFunctions& nvml) noexcept {
+  return nvml.nvmlEventSetCreate != nullptr && nvml.nvmlDeviceRegisterEvents != nullptr &&
+         nvml.nvmlEventSetWait_v2 != nullptr && nvml.nvmlEventSetFree != nullptr;
+}
+
+EventListener::~EventListener() {
+  if (set_ != nullptr) nvml_.nvmlEventSetFree(set_);
+}
+
+void EventListener::listen(Source source) {
+  if (source.types == 0) return;
+  MutexLock lock(mutex_);
+  listened_.push_back({std::move(source), false});
+  changed_.notify_all();
+}
+
+void EventListener::forget(nvml::Device device) {
+  MutexLock lock(mutex_);
+  std::erase_if(listened_, [&](const Listened& one) { return one.device == device; });
+}
+
+EventListener::Heard EventListener::wait(Nanoseconds at_most, const Clock& clock) {
+  Heard heard{nvml::kTimeout, {}};
+  if (!register_new()) {
+    MutexLock lock(mutex_);
+    changed_.wait_for(mutex_, at_most);
+    return heard;
+  }
+  nvml::EventData data{};
+  heard.result = nvml_.nvmlEventSetWait_v2(set_, &data, milliseconds(at_most));
+  for (int i = 0; heard.result == nvml::kSuccess && i < kBite; ++i) {
+    if (std::optional<DeviceEvent> event = take(data, clock)) heard.events.push_back(*std::move(event));
+    heard.result = nvml_.nvmlEventSetWait_v2(set_, &data, 0);
+  }
+  if (heard.result != nvml::kSuccess && heard.result != nvml::kTimeout) start_anew();
+  return heard;
+}
+
+// False: there is nothing to wait for.
+bool EventListener::register_new() {
+  if (!has_events(nvml_)) return false;
+  std::vector<std::pair<nvml::Device, std::uint64_t>> fresh;
+  {
+    MutexLock lock(mutex_);
+    for (Listened& one : listened_) {
+      if (!std::exchange(one.is_registered, true)) fresh.emplace_back(one.device, one.types);
+    }
+    if (listened_.empty()) return false;
+  }
+  if (set_ == nullptr && nvml_.nvmlEventSetCreate(&set_) != nvml::kSuccess) set_ = nullptr;
+  for (const auto& [device, types] : fresh) {
+    if (set_ != nullptr) nvml_.nvmlDeviceRegisterEvents(device, types, set_);
+  }
+  return set_ != nullptr;
+}
+
+// "On UNKNOWN the set must be freed" (nvml.h at nvmlEventSetWait_v2); a lost GPU spoils it too.
+void EventListener::start_anew() {
+  nvml_.nvmlEventSetFree(std::exchange(set_, nullptr));
+  MutexLock lock(mutex_);
+  for (Listened& one : listened_) one.is_registered = false;
+  changed_.wait_for(mutex_, std::chrono::milliseconds(100));
+}
+
+std::optional<DeviceEvent> EventListener::take(const nvml::EventData& data, const Clock& clock) {
+  MutexLock lock(mutex_);
+  const auto of = std::find_if(listened_.begin(), listened_.end(),
+                               [&](const Listened& one) { return one.device == data.device; });
+  if (of == listened_.end()) return std::nullopt;
+  if (data.type == nvml::kEventXid) {
+    of->events->count_xid(data.data, clock.realtime());
+    return DeviceEvent{of->uuid, "xid " + std::to_string(data.data)};
+  }
+  const std::optional<Event> event = event_of(data.type);
+  if (!event) return std::nullopt;
+  of->events->count(*event);
+  return DeviceEvent{of->uuid, std::string(kEventNames[static_cast<std::size_t>(*event)])};
+}
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectors/api/event_source.hpp"
+#include "collectors/api/mutex.hpp"
+#include "collectors/nvidia/device_events.hpp"
+#include "collectors/nvidia/nvml_functions.hpp"
+
+namespace gpumeter::nvidia {
+
+/// Whether the library has what it takes to listen.
+bool has_events(const NvmlFunctions& nvml) noexcept;
+
+/// The event set of a session. Lanes say which GPUs to listen to; only the event thread touches the set, so
+/// that it is never freed while somebody waits on it.
+class EventListener {
+ public:
+  explicit EventListener(const NvmlFunctions& functions) : nvml_(functions) {}
+  /// With the last user of the session, so nobody waits.
+  ~EventListener();
+  EventListener(const EventListener&) = delete;
+  EventListener& operator=(const EventListener&) = delete;
+
+  struct Source {
+    nvml::Device device;
+    std::uint64_t types;  ///< of nvml::EventType
+    std::string uuid;
+    std::shared_ptr<DeviceEvents> events;
+  };
+  /// From the next wait on, events of the GPU are counted. Any thread.
+  void listen(Source source) GPUMETER_EXCLUDES(mutex_);
+
+  /// The GPU is lost or let go: it is left out when the set is made anew. Any thread.
+  void forget(nvml::Device device) GPUMETER_EXCLUDES(mutex_);
+
+  struct Heard {
+    unsigned result;  ///< of the wait: TIMEOUT where nothing happened
+    std::vector<DeviceEvent> events;
+  };
+  /// Event thread. Blocks in the driver for `at_most`.
+  Heard wait(Nanoseconds at_most, const Clock& clock) GPUMETER_EXCLUDES(mutex_);
+
+ private:
+  struct Listened : Source {
+    bool is_registered;
+  };
+  bool register_new() GPUMETER_EXCLUDES(mutex_);
+  void start_anew() GPUMETER_EXCLUDES(mutex_);
+  std::optional<DeviceEvent> take(const nvml::EventData& data, const Clock& clock) GPUMETER_EXCLUDES(mutex_);
+
+  const NvmlFunctions& nvml_;
+  nvml::EventSet set_ = nullptr;  // event thread
+  Mutex mutex_;
+  Condition changed_;
+  std::vector<Listened> listened_ GPUMETER_GUARDED_BY(mutex_);
+};
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,122 @@
+#include "collectors/nvidia/link_readers.hpp"
+
+#include <cstring>
+
+namespace gpumeter::nvidia {
+namespace readers {
+namespace {
+
+Sample link_is_up(NvidiaContext& context, unsigned link) noexcept {
+  return ask<&F::nvmlDeviceGetNvLinkState>(context.gpu().caller, link);
+}
+
+/// nvmlGpuFabricInfoV in its third layout, or in the second, which is the same without the last field.
+Sample ask_fabric(NvidiaContext& context, nvml::FabricInfoV3& info) noexcept {
+  NvmlTarget& gpu = context.gpu();
+  auto& present = gpu.answer<&F::nvmlDeviceGetGpuFabricInfoV, nvml::FabricInfoV3>();
+  info = present.ask(gpu.caller);
+  if (present.result() != nvml::kArgumentVersionMismatch) return sample_of(present.result(), 0);
+  info = {.version = nvml::version_of<nvml::FabricInfoV2>(2)};
+  return sample_of(gpu.caller.call<&F::nvmlDeviceGetGpuFabricInfoV>(&info), 0);  // the answer is in `info`
+}
+
+Sample errors_of(NvidiaContext& context, unsigned link, unsigned counter) noexcept {
+  std::uint64_t count = 0;
+  const unsigned result =
+      context.gpu().caller.call<&F::nvmlDeviceGetNvLinkErrorCounter>(link, counter, &count);
+  return sample_of(result, static_cast<double>(count));
+}
+
+/// Of one link after the other, up to the last that there is. None at all: what the first one said.
+template <class Of>
+Sample summed(Of of) noexcept {
+  Sample sum = of(0);
+  for (unsigned link = 1; sum.status == ReadStatus::ok && link < nvml::kMostLinks; ++link) {
+    const Sample one = of(link);
+    if (is_lacking(one.status)) break;
+    sum = one.status == ReadStatus::ok ? Sample::of(sum.value + one.value) : one;
+  }
+  return sum;
+}
+
+bool wants_each(const NvidiaContext& context) noexcept { return context.options().each_link; }
+
+}  // namespace
+
+Handle bind_links_up(NvidiaContext& context, const ReadSource& source) {
+  return link_is_up(context, 0).status == ReadStatus::ok ? Handle(context.keep(source.argument))
+                                                         : std::nullopt;
+}
+
+Sample read_links_up(NvidiaContext& context, int) noexcept {
+  return summed([&](unsigned link) {
+    const Sample state = link_is_up(context, link);
+    return state.status == ReadStatus::ok ? Sample::of(state.value != 0 ? 1 : 0) : state;
+  });
+}
+
+Sample read_all_link_errors(NvidiaContext& context, int handle) noexcept {
+  const auto counter = static_cast<unsigned>(context.bound(handle).argument);
+  return summed([&](unsigned link) { return errors_of(context, link, counter); });
+}
+
+Handle bind_link_state(NvidiaContext& context, const ReadSource& source) {
+  return wants_each(context) ? bind_probed<read_link_state>(context, source) : std::nullopt;
+}
+
+Sample read_link_state(NvidiaContext& context, int handle) noexcept {
+  const Sample state = link_is_up(context, static_cast<unsigned>(context.bound(handle).argument));
+  return state.status == ReadStatus::ok ? Sample::of(state.value != 0 ? 1 : 0) : state;
+}
+
+Handle bind_link_errors(NvidiaContext& context, const ReadSource& source) {
+  return wants_each(context) ? bind_probed<read_link_errors>(context, source) : std::nullopt;
+}
+
+Sample read_link_errors(NvidiaContext& context, int handle) noexcept {
+  const std::uint64_t argument = context.bound(handle).argument;
+  return errors_of(context, static_cast<unsigned>(argument), static_cast<unsigned>(argument >> 32));
+}
+
+Handle bind_link_field(NvidiaContext& context, const ReadSource& source) {
+  return wants_each(context) ? bind_field(context, source) : std::nullopt;
+}
+
+Sample read_fabric_state(NvidiaContext& context, int handle) noexcept {
+  nvml::FabricInfoV3 info{};
+  const Sample asked = ask_fabric(context, info);
+  if (asked.status != ReadStatus::ok) return asked;
+  if (info.state == 0) return Sample::miss(ReadStatus::unsupported);  // NVML_GPU_FABRIC_STATE_NOT_SUPPORTED
+  return Sample::of(info.state == context.bound(handle).argument ? 1 : 0);
+}
+
+Sample read_fabric_health(NvidiaContext& context, int handle) noexcept {
+  nvml::FabricInfoV3 info{};
+  const Sample asked = ask_fabric(context, info);
+  if (asked.status != ReadStatus::ok) return asked;
+  const std::optional<FabricHealth> health =
+      info.health_summary != 0 ? static_cast<FabricHealth>(info.health_summary) : summed_up(info.health_mask);
+  if (info.state == 0 || !health) return Sample::miss(ReadStatus::unsupported);
+  return Sample::of(static_cast<std::uint64_t>(*health) == context.bound(handle).argument ? 1 : 0);
+}
+
+}  // namespace readers
+
+// NVML_GPU_FABRIC_HEALTH_MASK_*: shift and bits of each matter; 1 is "true", 2 "false", 0 "not supported".
+// The masks of two bits are printed with a width of 3, which is the mask itself, as is 15 for the
+// configuration.
+std::optional<FabricHealth> summed_up(unsigned mask) noexcept {
+  constexpr unsigned kTwoBits = 3;
+  constexpr unsigned kTrue = 1;
+  const unsigned bandwidth = mask & kTwoBits;
+  const unsigned route_recovery = mask >> 2 & kTwoBits;
+  const unsigned route_unhealthy = mask >> 4 & kTwoBits;
+  const unsigned access_timeout = mask >> 6 & kTwoBits;
+  const unsigned configuration = mask >> 8 & 15;
+  if (mask == 0) return std::nullopt;
+  if (route_recovery == kTrue || route_unhealthy == kTrue || access_timeout == kTrue || configuration > 1)
+    return FabricHealth::unhealthy;
+  return bandwidth == kTrue ? FabricHealth::limited_capacity : FabricHealth::healthy;
+}
+
+}  // namespace gpumeter::nvidia

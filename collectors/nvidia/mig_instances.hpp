@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collectors/api/series.hpp"
+#include "collectors/nvidia/nvml_caller.hpp"
+
+namespace gpumeter::nvidia {
+
+/// A GPU instance of a divided GPU. Its compute instances share its memory and its metrics, so it is the one
+/// that is measured; the handle is its first compute instance's.
+struct MigInstance {
+  nvml::Device handle;
+  unsigned gpu_instance;
+  std::string uuid;  ///< of the first compute instance: ids are given again, uuids are not
+  Partition partition;
+};
+
+/// Empty where the GPU is not divided. May block.
+std::vector<MigInstance> mig_instances(NvmlCaller& gpu);
+
+/// How a GPU is divided, so that a change can be told: "3g.40gb:1=MIG-..., ...".
+std::string fingerprint(const std::vector<MigInstance>& instances);
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,139 @@
+#include "collectors/nvidia/nvidia_context.hpp"
+
+#include <utility>
+
+#include "collectors/nvidia/nvidia_identity.hpp"
+
+namespace gpumeter::nvidia {
+namespace {
+
+// A driver that does not say which events it has is asked for all of them.
+std::uint64_t types_told(NvmlCaller& gpu) {
+  std::uint64_t types = 0;
+  const unsigned result = gpu.call<&F::nvmlDeviceGetSupportedEventTypes>(&types);
+  return result == nvml::kFunctionNotFound ? heard_types() : types;
+}
+
+}  // namespace
+
+Result<Done> NvidiaContext::open(const DeviceInfo& info) {
+  close();
+  Result<std::shared_ptr<NvmlSession>> session = NvmlSession::shared(options_.library);
+  if (!session) return session.error();
+  const std::optional<NvmlCaller> gpu = find_gpu(*session, info.uuid);
+  if (!gpu) return Error(options_.library + " does not find " + info.uuid);
+  NvmlTarget& target = targets_.emplace_back();
+  target.caller = *gpu;
+  target.gpm.open(target.caller, std::nullopt);
+  open_partitions();
+  find_peaks();
+  event_types_ = has_events((*session)->functions()) ? types_told(target.caller) & heard_types() : 0;
+  (*session)->listener().listen({gpu->device(), event_types_, info.uuid, events_});
+  if (std::exchange(was_lost_, false)) events_->count(Event::returned);
+  return Done{};
+}
+
+// GPM samples go before the session, which may end here.
+void NvidiaContext::close() noexcept {
+  if (!targets_.empty()) {
+    const NvmlCaller& caller = gpu().caller;
+    caller.session()->listener().forget(caller.device());
+  }
+  buffers_.clear();
+  bound_.clear();
+  tallies_.clear();
+  fields_ = {};
+  partitions_.clear();
+  targets_.clear();
+  turned_to_ = 0;
+}
+
+void NvidiaContext::open_partitions() {
+  const std::vector<MigInstance> instances = mig_instances(gpu().caller);
+  mig_fingerprint_ = fingerprint(instances);
+  for (const MigInstance& instance : instances) {
+    NvmlTarget& target = targets_.emplace_back();
+    target.caller = NvmlCaller(gpu().caller.session(), instance.handle);
+    target.gpm.open(gpu().caller, instance.gpu_instance);
+    partitions_.push_back(instance.partition);
+  }
+}
+
+void NvidiaContext::find_peaks() {
+  const Facts facts = peak_facts(gpu().caller);
+  peaks_ = peaks_of(facts);
+  peak_bandwidth_ = memory_bandwidth_of(facts);
+}
+
+bool NvidiaContext::is_lost() const noexcept {
+  if (targets_.empty()) return true;
+  for (const NvmlTarget& target : targets_) {
+    if (target.is_lost()) return true;
+  }
+  return false;
+}
+
+Readiness NvidiaContext::begin_pass(const Pass& pass) noexcept {
+  if (pass.tier == Tier::normal && !is_lost() && has_new_partitions()) was_divided_anew_ = true;
+  if (is_lost() || was_divided_anew_) {
+    note_loss();
+    close();
+    return Readiness::gone;
+  }
+  now_ = pass.now;
+  elapsed_ = pass.elapsed;
+  ++pass_;
+  for (NvmlTarget& target : targets_) target.begin_pass();
+  fields_[static_cast<std::size_t>(pass.tier)].begin_pass();
+  return Readiness::awake;
+}
+
+// Instances that were made anew have the ids of old ones, and their handles are void: the GPU is attached
+// anew.
+bool NvidiaContext::has_new_partitions() noexcept {
+  if (mig_fingerprint_.empty()) return false;
+  try {
+    return fingerprint(mig_instances(gpu().caller)) != mig_fingerprint_;
+  } catch (const std::exception&) {  // out of memory: seen at the next pass
+    return false;
+  }
+}
+
+void NvidiaContext::note_loss() noexcept {
+  if (std::exchange(was_divided_anew_, false) || targets_.empty() || was_lost_) return;
+  was_lost_ = true;
+  events_->count(Event::bus_lost);
+}
+
+std::optional<int> NvidiaContext::buffer_of(nvml::SamplingType type) {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (buffers_[i].type() == type) return static_cast<int>(i);
+  }
+  SampleBuffer fresh(type);
+  if (!fresh.open(gpu().caller)) return std::nullopt;
+  buffers_.push_back(std::move(fresh));
+  return static_cast<int>(buffers_.size()) - 1;
+}
+
+int NvidiaContext::keep(std::uint64_t argument, int place) {
+  bound_.push_back({turned_to_, argument, place});
+  return static_cast<int>(bound_.size()) - 1;
+}
+
+int NvidiaContext::keep_tally() {
+  tallies_.emplace_back();
+  return static_cast<int>(tallies_.size()) - 1;
+}
+
+Sample NvidiaContext::event_reasons() noexcept {
+  auto& present = gpu().answer<&F::nvmlDeviceGetCurrentClocksEventReasons, std::uint64_t>();
+  auto& former = gpu().answer<&F::nvmlDeviceGetCurrentClocksThrottleReasons, std::uint64_t>();
+  const bool has_present = gpu().caller.has<&F::nvmlDeviceGetCurrentClocksEventReasons>();
+  const std::uint64_t reasons = has_present ? present.ask(gpu().caller) : former.ask(gpu().caller);
+  const ReadStatus status = status_of(has_present ? present.result() : former.result());
+  if (status != ReadStatus::ok) return Sample::miss(status);
+  if (std::exchange(reasons_pass_, pass_) != pass_) reasons_before_ = std::exchange(reasons_, reasons);
+  return Sample::of(static_cast<double>(reasons));
+}
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectors/api/collector.hpp"
+#include "collectors/nvidia/device_events.hpp"
+#include "collectors/nvidia/field_batch.hpp"
+#include "collectors/nvidia/mig_instances.hpp"
+#include "collectors/nvidia/nvml_target.hpp"
+#include "collectors/nvidia/peaks.hpp"
+#include "collectors/nvidia/sample_buffer.hpp"
+#include "collectors/nvidia/throttle_clock.hpp"
+#include "collectors/support/metric_table.hpp"
+
+namespace gpumeter::nvidia {
+
+/// What the config says of the collector.
+struct NvidiaOptions {
+  std::string library;     ///< path or file name of NVML
+  bool each_link = false;  ///< NVLink's links one by one, beside their sums
+};
+
+/// One GPU as its rows read it: NVML's handle, and what this pass has asked already. Readers
+/// (nvidia_readers.hpp) turn it into values. Lane thread.
+class NvidiaContext {
+ public:
+  explicit NvidiaContext(NvidiaOptions options) : options_(std::move(options)) {}
+
+  /// Takes hold of the GPU with the uuid of `info`. An Error: it is not there, or NVML is not.
+  Result<Done> open(const DeviceInfo& info);
+  void close() noexcept;
+
+  /// Lets go of everything where the GPU is lost, so that the driver can be unloaded, and says `gone`.
+  Readiness begin_pass(const Pass& pass) noexcept;
+
+  // For Divisible: MIG instances.
+
+  std::span<const Partition> partitions() const noexcept { return partitions_; }
+  void turn_to(std::size_t partition) noexcept { turned_to_ = partition + 1; }
+
+  // For readers, at attach.
+
+  const NvidiaOptions& options() const noexcept { return options_; }
+  /// What rows that are bound now are about: the GPU, or the instance that was turned to.
+  NvmlTarget& target() noexcept { return targets_[turned_to_]; }
+  std::span<const Peak> peaks() const noexcept { return peaks_; }
+  std::optional<double> peak_bandwidth() const noexcept { return peak_bandwidth_; }
+  std::uint64_t event_types() const noexcept { return event_types_; }  ///< of nvml::EventType, that are heard
+  std::optional<int> buffer_of(nvml::SamplingType type);  ///< nullopt where the GPU has no such buffer
+
+  /// A handle for read(): the present target, and a number or two of the row's own.
+  struct Bound {
+    std::size_t target;
+    std::uint64_t argument;
+    int place;
+  };
+  int keep(std::uint64_t argument, int place = 0);
+  /// A counter that a reader makes up itself, from what it sees in each pass.
+  struct Tally {
+    double total = 0;
+    std::uint64_t pass = 0;          ///< the pass it was last brought up to
+    std::array<Growth, 2> growth{};  ///< of what it is made from
+  };
+  int keep_tally();
+
+  // For readers, each pass.
+
+  const Bound& bound(int handle) const noexcept { return bound_[static_cast<std::size_t>(handle)]; }
+  NvmlTarget& target(const Bound& bound) noexcept { return targets_[bound.target]; }
+  NvmlTarget& gpu() noexcept { return targets_.front(); }
+  FieldBatch& fields(Tier tier) noexcept { return fields_[static_cast<std::size_t>(tier)]; }
+  SampleBuffer& buffer(int place) noexcept { return buffers_[static_cast<std::size_t>(place)]; }
+  Tally& tally(std::uint64_t place) noexcept { return tallies_[place]; }
+  /// Bits of nvml::EventReason, by whichever call the library has.
+  Sample event_reasons() noexcept;
+  std::uint64_t reasons_before() const noexcept { return reasons_before_; }
+  ThrottleUnit& throttle_unit() noexcept { return throttle_unit_; }
+  const DeviceEvents& events() const noexcept { return *events_; }
+  /// Observed time of this pass; zero after a gap.
+  Nanoseconds elapsed() const noexcept { return elapsed_; }
+  Nanoseconds now() const noexcept { return now_; }
+  std::uint64_t pass() const noexcept { return pass_; }
+
+ private:
+  bool is_lost() const noexcept;
+  bool has_new_partitions() noexcept;
+  void note_loss() noexcept;
+  void open_partitions();
+  void find_peaks();
+
+  NvidiaOptions options_;
+  std::shared_ptr<DeviceEvents> events_ = std::make_shared<DeviceEvents>();
+  std::uint64_t event_types_ = 0;
+  bool was_lost_ = false;
+  bool was_divided_anew_ = false;
+  std::deque<NvmlTarget> targets_;  // the GPU, then its MIG instances
+  std::size_t turned_to_ = 0;
+  std::vector<Partition> partitions_;
+  std::string mig_fingerprint_;
+  std::vector<Peak> peaks_;
+  std::optional<double> peak_bandwidth_;
+  std::array<FieldBatch, kTiers.size()> fields_;
+  std::vector<SampleBuffer> buffers_;
+  std::vector<Bound> bound_;
+  std::vector<Tally> tallies_;
+  ThrottleUnit throttle_unit_;
+  std::uint64_t reasons_ = 0;         // of the last fast pass
+  std::uint64_t reasons_before_ = 0;  // of the one before
+  std::uint64_t reasons_pass_ = 0;
+  Nanoseconds now_{};
+  Nanoseconds elapsed_{};
+  std::uint64_t pass_ = 0;
+};
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+
+#include "collectors/api/collector.hpp"
+#include "collectors/nvidia/nvidia_context.hpp"
+#include "collectors/support/metric_row.hpp"
+
+namespace gpumeter::nvidia {
+
+/// The one table of what is read of a GPU, and of each MIG instance of it.
+std::span<const MetricRow<NvidiaContext>> nvidia_rows() noexcept;
+std::span<const MetricRow<NvidiaContext>> nvidia_partition_rows() noexcept;
+
+std::span<const RowDoc> nvidia_row_docs();
+
+}  // namespace gpumeter::nvidia

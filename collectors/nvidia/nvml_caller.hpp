@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "collectors/nvidia/nvml_constants.hpp"
+#include "collectors/nvidia/nvml_return.hpp"
+#include "collectors/nvidia/nvml_session.hpp"
+
+namespace gpumeter::nvidia {
+
+/// Calls NVML for one GPU or MIG instance, and stops once it answers that the GPU is lost: no call is made on
+/// a lost GPU until it is found again. Lane thread; copies share nothing.
+class NvmlCaller {
+ public:
+  NvmlCaller() = default;
+  NvmlCaller(std::shared_ptr<NvmlSession> session, nvml::Device device)
+      : session_(std::move(session)), device_(device) {}
+
+  template <auto Function>
+  bool has() const noexcept {
+    return session_ != nullptr && session_->functions().*Function != nullptr;
+  }
+
+  /// Function(device, arguments...). FUNCTION_NOT_FOUND where the library lacks it.
+  template <auto Function, class... Arguments>
+  unsigned call(Arguments... arguments) noexcept {
+    return call_plain<Function>(device_, arguments...);
+  }
+
+  /// Function(arguments...), without the device.
+  template <auto Function, class... Arguments>
+  unsigned call_plain(Arguments... arguments) noexcept {
+    if (lost_) return nvml::kGpuIsLost;
+    if (!has<Function>()) return nvml::kFunctionNotFound;
+    return blame((session_->functions().*Function)(arguments...));
+  }
+
+  /// Takes in a return code that came by another way.
+  unsigned blame(unsigned result) noexcept {
+    const Blame who = blame_of(result);
+    if (who == Blame::library) session_->condemn();
+    if (who == Blame::device || who == Blame::library) lost_ = true;
+    return result;
+  }
+
+  /// The GPU, or the whole driver, is not there any more.
+  bool is_lost() const noexcept { return lost_ || (session_ != nullptr && session_->is_dead()); }
+
+  nvml::Device device() const noexcept { return device_; }
+  const std::shared_ptr<NvmlSession>& session() const noexcept { return session_; }
+
+ private:
+  std::shared_ptr<NvmlSession> session_;
+  nvml::Device device_ = nullptr;
+  bool lost_ = false;
+};
+
+}  // namespace gpumeter::nvidia

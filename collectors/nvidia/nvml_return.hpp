@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "collectors/api/sample.hpp"
+
+namespace gpumeter::nvidia {
+
+/// What an NVML error says about whom.
+enum class Blame : std::uint8_t {
+  nobody,   ///< success
+  call,     ///< this value only
+  device,   ///< the GPU is lost or wants a reset: no further call on it until it is found again
+  library,  ///< the driver is gone or was replaced: every handle is void
+};
+
+Blame blame_of(unsigned result) noexcept;
+
+/// How a read ended that gave this return code.
+ReadStatus status_of(unsigned result) noexcept;
+
+/// True for what the device or the library will not give later either: another source has its turn.
+constexpr bool is_lacking(ReadStatus status) noexcept {
+  return status == ReadStatus::unsupported || status == ReadStatus::denied;
+}
+
+/// Why the library cannot be used, in words that say what would help.
+std::string reason_of(unsigned result);
+
+}  // namespace gpumeter::nvidia

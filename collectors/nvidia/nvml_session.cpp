@@ -1,0 +1,84 @@
+#include "collectors/nvidia/nvml_session.hpp"
+
+#include <map>
+#include <utility>
+
+#include "collectors/api/mutex.hpp"
+#include "collectors/nvidia/nvml_constants.hpp"
+#include "collectors/nvidia/nvml_return.hpp"
+
+namespace gpumeter::nvidia {
+namespace {
+
+// The loader's words for ENOENT (glibc, elf/dl-load.c).
+constexpr std::string_view kNoSuchFile = "No such file or directory";
+
+/// The sessions that are open, by path. Weak: a session ends with its last user.
+struct Sessions {
+  Mutex mutex;
+  std::map<std::string, std::weak_ptr<NvmlSession>> by_path GPUMETER_GUARDED_BY(mutex);
+};
+
+Sessions& sessions() {
+  static Sessions all;
+  return all;
+}
+
+}  // namespace
+
+// NVML counts its inits, so a new session beside a dead one would find the library as it was.
+Result<std::shared_ptr<NvmlSession>> NvmlSession::shared(const std::string& path) {
+  Sessions& all = sessions();
+  MutexLock lock(all.mutex);
+  std::weak_ptr<NvmlSession>& known = all.by_path[path];
+  if (const std::shared_ptr<NvmlSession> live = known.lock()) {
+    if (!live->is_dead()) return live;
+    return Error(path +
+                 ": the driver was unloaded while calls into it were under way; waiting for their end");
+  }
+  Result<std::shared_ptr<NvmlSession>> opened = open(path);
+  if (opened) known = *opened;
+  return opened;
+}
+
+Result<std::shared_ptr<NvmlSession>> NvmlSession::open(const std::string& path) {
+  Result<DynamicLibrary> library = DynamicLibrary::open(path);
+  if (!library) return library.error();
+  std::shared_ptr<NvmlSession> session(new NvmlSession(*std::move(library)));
+  if (const Result<Done> resolved = session->resolve(); !resolved) return resolved.error().with(path);
+  const unsigned result = session->functions_.nvmlInit_v2();
+  if (result != nvml::kSuccess) return Error(path + ": " + reason_of(result));
+  session->initialized_ = true;
+  return session;
+}
+
+Result<Done> NvmlSession::resolve() {
+#define GPUMETER_NVML_RESOLVE(name, arguments) \
+  functions_.name = library_.symbol<decltype(functions_.name)>(#name);
+  GPUMETER_NVML_REQUIRED(GPUMETER_NVML_RESOLVE)
+  GPUMETER_NVML_OPTIONAL(GPUMETER_NVML_RESOLVE)
+#undef GPUMETER_NVML_RESOLVE
+#define GPUMETER_NVML_REQUIRE(name, arguments) \
+  if (functions_.name == nullptr) return Error("has no " #name ": this driver is too old");
+  GPUMETER_NVML_REQUIRED(GPUMETER_NVML_REQUIRE)
+#undef GPUMETER_NVML_REQUIRE
+  return Done{};
+}
+
+NvmlSession::~NvmlSession() {
+  listener_.reset();  // its event set is of this init
+  if (initialized_) functions_.nvmlShutdown();
+}
+
+std::string NvmlSession::missing() const {
+  std::string names;
+#define GPUMETER_NVML_NAME(name, arguments) \
+  if (functions_.name == nullptr) names += names.empty() ? #name : ", " #name;
+  GPUMETER_NVML_OPTIONAL(GPUMETER_NVML_NAME)
+#undef GPUMETER_NVML_NAME
+  return names;
+}
+
+bool is_absent(const Error& error) { return error.message().find(kNoSuchFile) != std::string::npos; }
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,85 @@
+#include "collectors/nvidia/sample_buffer.hpp"
+
+#include <algorithm>
+
+#include "collectors/nvidia/field_batch.hpp"
+
+namespace gpumeter::nvidia {
+namespace {
+
+constexpr double kMicroseconds = 1e6;  // in a second
+
+// A sample stands for the time since the one before, but for no more than this: the slowest buffer that is
+// known has six samples a second. A longer gap is one in the buffer.
+constexpr std::uint64_t kLongest = 1'500'000;
+
+// Buffers of about 120 entries are known; a library that claims more than the most is not believed.
+constexpr unsigned kLeastRoom = 128;
+constexpr unsigned kMostRoom = 4096;
+
+}  // namespace
+
+bool SampleBuffer::open(NvmlCaller& caller) {
+  unsigned count = 0;
+  nvml::ValueType type{};
+  const unsigned result = caller.call<&NvmlFunctions::nvmlDeviceGetSamples>(unsigned{type_}, std::uint64_t{0},
+                                                                            &type, &count, nullptr);
+  const bool is_dry = result == nvml::kNotFound || result == nvml::kNoData;
+  if (!is_dry && result != nvml::kSuccess) return false;
+  room_.resize(std::clamp(is_dry ? 0 : count, kLeastRoom, kMostRoom));
+  covered_until_ = 0;
+  return true;
+}
+
+std::span<const nvml::BufferSample> SampleBuffer::read(NvmlCaller& caller, nvml::ValueType& type) noexcept {
+  auto count = static_cast<unsigned>(room_.size());
+  const unsigned result = caller.call<&NvmlFunctions::nvmlDeviceGetSamples>(unsigned{type_}, covered_until_,
+                                                                            &type, &count, room_.data());
+  if (result != nvml::kSuccess) return {};
+  return {room_.data(), std::min<std::size_t>(count, room_.size())};
+}
+
+bool SampleBuffer::drain(NvmlCaller& caller, const Moment& moment) noexcept {
+  moment_ = moment;
+  nvml::ValueType type{};
+  const std::span<const nvml::BufferSample> samples = read(caller, type);
+  const bool counts = moment.elapsed > Nanoseconds{0} && covered_until_ != 0;
+  bool has_new = false;
+  if (!samples.empty() && !counts) begin_with(samples, type);
+  for (const nvml::BufferSample& sample : samples) has_new = counts && (count(sample, type) || has_new);
+  has_new = has_new || (!samples.empty() && !counts);
+  if (has_new) status_ = ReadStatus::ok;
+  return has_new;
+}
+
+// The buffer remembers more than was observed: counting starts at its end.
+void SampleBuffer::begin_with(std::span<const nvml::BufferSample> samples, nvml::ValueType type) noexcept {
+  const auto older = [](const nvml::BufferSample& a, const nvml::BufferSample& b) {
+    return a.timestamp < b.timestamp;
+  };
+  const nvml::BufferSample& newest = *std::max_element(samples.begin(), samples.end(), older);
+  covered_until_ = newest.timestamp;
+  extremes_.add(moment_.now, number_of(newest.value, type));
+}
+
+void SampleBuffer::stand_in(Sample plain) noexcept {
+  status_ = plain.status;
+  if (plain.status != ReadStatus::ok) return;
+  const double seconds = to_seconds(moment_.elapsed);
+  total_ += plain.value * seconds;
+  extremes_.add(moment_.now, plain.value);
+  if (covered_until_ != 0) covered_until_ += static_cast<std::uint64_t>(seconds * kMicroseconds);
+}
+
+// False: it is of a time that was counted already.
+bool SampleBuffer::count(const nvml::BufferSample& sample, nvml::ValueType type) noexcept {
+  if (sample.timestamp <= covered_until_) return false;
+  const std::uint64_t stands_for = std::min(sample.timestamp - covered_until_, kLongest);
+  covered_until_ = sample.timestamp;
+  const double value = number_of(sample.value, type);
+  total_ += value * static_cast<double>(stands_for) / kMicroseconds;
+  extremes_.add(moment_.now, value);
+  return true;
+}
+
+}  // namespace gpumeter::nvidia

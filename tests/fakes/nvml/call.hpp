@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "tests/fakes/nvml/library.hpp"
+
+#define FAKE_NVML_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace gpumeter::fake_nvml {
+
+/// A device's or an instance's handle: never a pointer to anything, so that one that is used too late does no
+/// harm and is found out.
+struct Handle {
+  unsigned generation = 0, returns = 0, device = 0, instance = 0;  ///< instance: 0 none, else its number + 1
+};
+nvml::Device encode(const Handle& handle);
+std::optional<Handle> decode(nvml::Device device);
+
+/// NVML's integers: to the nearest, so that an exact integral stays exact.
+template <class Number_>
+Number_ to(const Value& value) {
+  if constexpr (std::is_floating_point_v<Number_>) return static_cast<Number_>(value.number);
+  const Number rounded = std::round(value.number);
+  return rounded < 0 ? static_cast<Number_>(static_cast<std::int64_t>(rounded))
+                     : static_cast<Number_>(static_cast<std::uint64_t>(rounded));
+}
+
+/// One call that a program makes, from its beginning to its end. No lock is held between the two.
+class Call {
+ public:
+  explicit Call(const char* function);
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  /// What every call does first: UNINITIALIZED, then what the scenario says of latency, hangs and errors.
+  unsigned enter();
+  /// As enter(), of a device: its handle, its loss, its own latency, hangs and errors.
+  unsigned enter(nvml::Device handle);
+  /// As enter(), of the device that has this number in the scenario.
+  unsigned enter_device(std::size_t number);
+
+  /// Of the device, or of the instance whose handle this is.
+  Value at(std::string_view path) const { return facts().at(full(path), now()); }
+  std::size_t count(std::string_view path) const { return facts().count(full(path)); }
+  bool says(std::string_view path) const { return facts().find(full(path)) != nullptr; }
+  bool lists(std::string_view path) const { return facts().counts.contains(full(path)); }
+  const ValueOverTime* find(std::string_view path) const { return facts().find(full(path)); }
+  const Facts& facts() const { return device_ == nullptr ? scenario_->system : device_->facts; }
+
+  template <class Number_>
+  unsigned read(std::string_view path, Number_* out) const {
+    if (out == nullptr) return nvml::kInvalidArgument;
+    const Value value = at(path);
+    if (value.error != nvml::kSuccess) return value.error;
+    if (!value.is_number) return nvml::kUnknown;
+    *out = to<Number_>(value);
+    return nvml::kSuccess;
+  }
+
+  unsigned read_text(std::string_view path, char* out, std::size_t size) const;
+
+  const Scenario& scenario() const { return *scenario_; }
+  const std::shared_ptr<const Scenario>& shared_scenario() const { return scenario_; }
+  const std::string& prefix() const { return prefix_; }  ///< of the instance's paths; empty for a device
+  const Device& device() const { return *device_; }
+  const Handle& handle() const { return handle_; }
+  double now() const { return now_; }
+
+ private:
+  void delay(const Facts& facts);
+  std::string full(std::string_view path) const {
+    return prefix_.empty() ? std::string(path) : prefix_ + std::string(path);
+  }
+
+  const char* function_;
+  std::shared_ptr<const Scenario> scenario_;
+  const Device* device_ = nullptr;
+  Handle handle_{};
+  std::string prefix_;
+  double now_ = 0;
+};
+
+template <class Body>
+unsigned on_device(const char* function, nvml::Device device, Body body) {
+  Call call(function);
+  if (const unsigned error = call.enter(device)) return error;
+  return body(call);
+}
+
+/// A getter of one number.
+template <class Number_>
+unsigned one_number(const char* function, nvml::Device device, std::string_view path, Number_* out) {
+  return on_device(function, device, [&](const Call& call) { return call.read(path, out); });
+}
+
+/// The first error, else success.
+template <class... Results>
+unsigned first_error(Results... results) {
+  unsigned error = nvml::kSuccess;
+  ((error = error != nvml::kSuccess ? error : results), ...);
+  return error;
+}
+
+}  // namespace gpumeter::fake_nvml

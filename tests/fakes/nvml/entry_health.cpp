@@ -1,0 +1,111 @@
+#include "tests/fakes/nvml/call.hpp"
+
+// ECC, retired pages, remapped rows, fans.
+
+namespace gpumeter::fake_nvml {
+namespace {
+
+constexpr const char* kSeverities[] = {"corrected", "uncorrected"};
+constexpr const char* kPeriods[] = {"volatile", "aggregate"};
+// NVML_MEMORY_LOCATION_*
+constexpr const char* kLocations[] = {"l1", "l2", "dram", "register", "texture", "shm", "cbu", "sram"};
+// NVML_PAGE_RETIREMENT_CAUSE_*
+constexpr const char* kCauses[] = {"single_bit", "double_bit"};
+
+constexpr std::uint64_t kPage = 65536;  // bytes between the addresses that are made up
+
+unsigned ecc(const Call& call, unsigned severity, unsigned period, const char* location, std::uint64_t* out) {
+  if (severity >= std::size(kSeverities) || period >= std::size(kPeriods)) return nvml::kInvalidArgument;
+  return call.read(std::string("ecc.") + kSeverities[severity] + "." + kPeriods[period] + "." + location,
+                   out);
+}
+
+/// `out` is of `version`; a driver that knows less refuses it.
+template <class Struct>
+bool has_version(const Struct* out, unsigned version) {
+  return out->version == nvml::version_of<Struct>(version);
+}
+
+}  // namespace
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetMemoryErrorCounter(nvml::Device device, unsigned severity,
+                                                          unsigned period, unsigned location,
+                                                          std::uint64_t* out) {
+  return on_device("nvmlDeviceGetMemoryErrorCounter", device, [&](const Call& call) -> unsigned {
+    if (location >= std::size(kLocations)) return nvml::kInvalidArgument;
+    return ecc(call, severity, period, kLocations[location], out);
+  });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetTotalEccErrors(nvml::Device device, unsigned severity, unsigned period,
+                                                      std::uint64_t* out) {
+  return on_device("nvmlDeviceGetTotalEccErrors", device,
+                   [&](const Call& call) { return ecc(call, severity, period, "total", out); });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetRetiredPages_v2(nvml::Device device, unsigned cause, unsigned* count,
+                                                       std::uint64_t* addresses, std::uint64_t* times) {
+  return on_device("nvmlDeviceGetRetiredPages_v2", device, [&](const Call& call) -> unsigned {
+    if (cause >= std::size(kCauses) || count == nullptr) return nvml::kInvalidArgument;
+    const unsigned room = *count;
+    const unsigned error = call.read(std::string("retired_pages.") + kCauses[cause], count);
+    if (error != nvml::kSuccess) return error;
+    if (*count > room) return nvml::kInsufficientSize;
+    for (unsigned i = 0; i < *count && addresses != nullptr; ++i) addresses[i] = (i + 1) * kPage;
+    for (unsigned i = 0; i < *count && times != nullptr; ++i) times[i] = 0;
+    return nvml::kSuccess;
+  });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetRemappedRows(nvml::Device device, unsigned* corrected,
+                                                    unsigned* uncorrected, unsigned* pending,
+                                                    unsigned* failure) {
+  return on_device("nvmlDeviceGetRemappedRows", device, [&](const Call& call) {
+    return first_error(
+        call.read("remapped_rows.corrected", corrected), call.read("remapped_rows.uncorrected", uncorrected),
+        call.read("remapped_rows.pending", pending), call.read("remapped_rows.failure", failure));
+  });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetRowRemapperHistogram(nvml::Device device,
+                                                            nvml::RowRemapperHistogram* out) {
+  return on_device("nvmlDeviceGetRowRemapperHistogram", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr) return nvml::kInvalidArgument;
+    const std::string banks = "remapped_rows.banks.";
+    return first_error(call.read(banks + "max", &out->max), call.read(banks + "high", &out->high),
+                       call.read(banks + "partial", &out->partial), call.read(banks + "low", &out->low),
+                       call.read(banks + "none", &out->none));
+  });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetNumFans(nvml::Device device, unsigned* out) {
+  return on_device("nvmlDeviceGetNumFans", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr) return nvml::kInvalidArgument;
+    *out = static_cast<unsigned>(call.count("fans"));
+    return *out == 0 ? nvml::kNotSupported : nvml::kSuccess;
+  });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetFanSpeed(nvml::Device device, unsigned* out) {
+  return one_number("nvmlDeviceGetFanSpeed", device, "fans.0.percent", out);
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetFanSpeed_v2(nvml::Device device, unsigned fan, unsigned* out) {
+  return on_device("nvmlDeviceGetFanSpeed_v2", device, [&](const Call& call) -> unsigned {
+    if (call.count("fans") == 0) return nvml::kNotSupported;
+    if (fan >= call.count("fans")) return nvml::kInvalidArgument;
+    return call.read("fans." + std::to_string(fan) + ".percent", out);
+  });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetFanSpeedRPM(nvml::Device device, nvml::FanSpeed* out) {
+  return on_device("nvmlDeviceGetFanSpeedRPM", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr) return nvml::kInvalidArgument;
+    if (!has_version(out, 1)) return nvml::kArgumentVersionMismatch;
+    if (call.count("fans") == 0) return nvml::kNotSupported;
+    if (out->fan >= call.count("fans")) return nvml::kInvalidArgument;
+    return call.read("fans." + std::to_string(out->fan) + ".rpm", &out->rpm);
+  });
+}
+
+}  // namespace gpumeter::fake_nvml

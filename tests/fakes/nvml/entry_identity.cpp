@@ -1,0 +1,76 @@
+#include <cstdio>
+
+#include "tests/fakes/nvml/call.hpp"
+
+// What a device is, and its modes.
+
+namespace gpumeter::fake_nvml {
+
+#define TEXT_GETTER(function, path)                                                                         \
+  FAKE_NVML_EXPORT unsigned function(nvml::Device device, char* out, unsigned size) {                       \
+    return on_device(#function, device, [&](const Call& call) { return call.read_text(path, out, size); }); \
+  }
+#define NUMBER_GETTER(function, path)                                      \
+  FAKE_NVML_EXPORT unsigned function(nvml::Device device, unsigned* out) { \
+    return one_number(#function, device, path, out);                       \
+  }
+#define TWO_NUMBERS_GETTER(function, path1, path2)                                        \
+  FAKE_NVML_EXPORT unsigned function(nvml::Device device, unsigned* one, unsigned* two) { \
+    return on_device(#function, device, [&](const Call& call) {                           \
+      return first_error(call.read(path1, one), call.read(path2, two));                   \
+    });                                                                                   \
+  }
+
+TEXT_GETTER(nvmlDeviceGetUUID, "uuid")
+TEXT_GETTER(nvmlDeviceGetName, "name")
+TEXT_GETTER(nvmlDeviceGetSerial, "serial")
+TEXT_GETTER(nvmlDeviceGetVbiosVersion, "vbios")
+TEXT_GETTER(nvmlDeviceGetInforomImageVersion, "inforom")
+
+NUMBER_GETTER(nvmlDeviceGetMinorNumber, "minor")
+NUMBER_GETTER(nvmlDeviceGetArchitecture, "architecture")
+NUMBER_GETTER(nvmlDeviceGetNumGpuCores, "cores")
+NUMBER_GETTER(nvmlDeviceGetMemoryBusWidth, "memory_bus_width")
+NUMBER_GETTER(nvmlDeviceGetNumaNodeId, "numa_node")
+NUMBER_GETTER(nvmlDeviceGetPersistenceMode, "modes.persistence")
+NUMBER_GETTER(nvmlDeviceGetComputeMode, "modes.compute")
+NUMBER_GETTER(nvmlDeviceGetDisplayActive, "modes.display_active")
+TWO_NUMBERS_GETTER(nvmlDeviceGetEccMode, "modes.ecc", "modes.ecc_pending")
+TWO_NUMBERS_GETTER(nvmlDeviceGetMigMode, "mig.mode", "mig.mode_pending")
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetGspFirmwareVersion(nvml::Device device, char* out) {
+  constexpr std::size_t kBuffer = 64;  // NVML_GSP_FIRMWARE_VERSION_BUF_SIZE
+  return on_device("nvmlDeviceGetGspFirmwareVersion", device,
+                   [&](const Call& call) { return call.read_text("gsp_firmware", out, kBuffer); });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetCudaComputeCapability(nvml::Device device, int* major, int* minor) {
+  return on_device("nvmlDeviceGetCudaComputeCapability", device, [&](const Call& call) -> unsigned {
+    if (major == nullptr || minor == nullptr) return nvml::kInvalidArgument;
+    const Value value = call.at("compute_capability");
+    if (value.error != nvml::kSuccess) return value.error;
+    return std::sscanf(value.text.c_str(), "%d.%d", major, minor) == 2 ? nvml::kSuccess : nvml::kUnknown;
+  });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetPciInfo_v3(nvml::Device device, nvml::PciInfo* out) {
+  return on_device("nvmlDeviceGetPciInfo_v3", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr) return nvml::kInvalidArgument;
+    const Value id = call.at("pci.bus_id");
+    if (id.error != nvml::kSuccess) return id.error;
+    *out = {};
+    unsigned function = 0;
+    if (std::sscanf(id.text.c_str(), "%x:%x:%x.%x", &out->domain, &out->bus, &out->device, &function) != 4) {
+      return nvml::kUnknown;
+    }
+    std::snprintf(out->bus_id, sizeof out->bus_id, "%08X:%02X:%02X.%X", out->domain, out->bus, out->device,
+                  function);
+    std::snprintf(out->bus_id_legacy, sizeof out->bus_id_legacy, "%04X:%02X:%02X.%X", out->domain & 0xFFFFU,
+                  out->bus & 0xFFU, out->device & 0xFFU, function & 0xFU);
+    call.read("pci.device_id", &out->device_id);
+    call.read("pci.subsystem_id", &out->subsystem_id);
+    return nvml::kSuccess;
+  });
+}
+
+}  // namespace gpumeter::fake_nvml

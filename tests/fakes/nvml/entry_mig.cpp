@@ -1,0 +1,141 @@
+#include <cstdio>
+
+#include "tests/fakes/nvml/call.hpp"
+
+// MIG instances, processes, licences.
+
+namespace gpumeter::fake_nvml {
+namespace {
+
+struct Process {  // nvmlProcessInfo_t, of ..._v3
+  unsigned pid;
+  std::uint64_t used_memory;
+  unsigned gpu_instance, compute_instance;
+};
+static_assert(sizeof(Process) == 24 && offsetof(Process, gpu_instance) == 16);
+
+constexpr std::uint64_t kNotAvailable = ~std::uint64_t{0};  // NVML_VALUE_NOT_AVAILABLE
+
+template <class Number_>
+Number_ or_else(const Call& call, const std::string& path, Number_ otherwise) {
+  Number_ number{};
+  return call.read(path, &number) == nvml::kSuccess ? number : otherwise;
+}
+
+unsigned processes(const char* function, nvml::Device device, const std::string& path, unsigned* count,
+                   void* out) {
+  return on_device(function, device, [&](const Call& call) -> unsigned {
+    if (count == nullptr) return nvml::kInvalidArgument;
+    if (!call.lists(path)) return nvml::kNotSupported;
+    const unsigned room = *count;
+    *count = static_cast<unsigned>(call.count(path));
+    if (room < *count) return nvml::kInsufficientSize;
+    for (unsigned i = 0; i < *count; ++i) {
+      const std::string of = path + "." + std::to_string(i) + ".";
+      static_cast<Process*>(out)[i] = {
+          or_else(call, of + "pid", 0U), or_else(call, of + "memory", kNotAvailable),
+          or_else(call, of + "gi", nvml::kNoInstance), or_else(call, of + "ci", nvml::kNoInstance)};
+    }
+    return nvml::kSuccess;
+  });
+}
+
+/// The instance whose `index` is this: its number in the list unless it says another. Indices have gaps.
+std::optional<unsigned> instance_at(const Call& call, unsigned index) {
+  for (unsigned i = 0; i < call.count("mig.instances"); ++i) {
+    const std::string of = "mig.instances." + std::to_string(i) + ".";
+    if (or_else(call, of + "index", i) == index && or_else(call, of + "present", 1U) != 0) return i;
+  }
+  return std::nullopt;
+}
+
+nvml::LicensableFeature licence(const Call& call, const std::string& of) {
+  nvml::LicensableFeature out{};
+  out.code = or_else(call, of + "code", 0U);
+  out.state = or_else(call, of + "state", 0U);
+  out.enabled = or_else(call, of + "enabled", 0U);
+  std::snprintf(out.license_info, sizeof out.license_info, "%s", call.at(of + "info").text.c_str());
+  std::snprintf(out.product, sizeof out.product, "%s", call.at(of + "product").text.c_str());
+  out.expiry_status = or_else(call, of + "expiry.status", std::uint8_t{});
+  out.expiry_year = or_else(call, of + "expiry.year", 0U);
+  out.expiry_month = or_else(call, of + "expiry.month", std::uint16_t{});
+  out.expiry_day = or_else(call, of + "expiry.day", std::uint16_t{});
+  out.expiry_hour = or_else(call, of + "expiry.hour", std::uint16_t{});
+  out.expiry_minute = or_else(call, of + "expiry.minute", std::uint16_t{});
+  out.expiry_second = or_else(call, of + "expiry.second", std::uint16_t{});
+  return out;
+}
+
+}  // namespace
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetMaxMigDeviceCount(nvml::Device device, unsigned* out) {
+  return one_number("nvmlDeviceGetMaxMigDeviceCount", device, "mig.most", out);
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetMigDeviceHandleByIndex(nvml::Device device, unsigned index,
+                                                              nvml::Device* out) {
+  return on_device("nvmlDeviceGetMigDeviceHandleByIndex", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr || call.handle().instance != 0) return nvml::kInvalidArgument;
+    if (index >= or_else(call, "mig.most", 0U))
+      return call.says("mig.most") ? nvml::kInvalidArgument : nvml::kNotSupported;
+    const auto instance = instance_at(call, index);
+    if (!instance) return nvml::kNotFound;
+    Handle handle = call.handle();
+    handle.instance = *instance + 1;
+    *out = encode(handle);
+    return nvml::kSuccess;
+  });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetGpuInstanceId(nvml::Device device, unsigned* out) {
+  return one_number("nvmlDeviceGetGpuInstanceId", device, "gi", out);
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetComputeInstanceId(nvml::Device device, unsigned* out) {
+  return one_number("nvmlDeviceGetComputeInstanceId", device, "ci", out);
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetAttributes_v2(nvml::Device device, nvml::DeviceAttributes* out) {
+  return on_device("nvmlDeviceGetAttributes_v2", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr) return nvml::kInvalidArgument;
+    const std::string of = "attributes.";
+    *out = {};
+    if (const unsigned error = call.read(of + "multiprocessors", &out->multiprocessors)) return error;
+    out->copy_engines = or_else(call, of + "copy_engines", 0U);
+    out->decoders = or_else(call, of + "decoders", 0U);
+    out->encoders = or_else(call, of + "encoders", 0U);
+    out->jpegs = or_else(call, of + "jpegs", 0U);
+    out->ofas = or_else(call, of + "ofas", 0U);
+    out->gpu_slices = or_else(call, of + "gpu_slices", 0U);
+    out->compute_slices = or_else(call, of + "compute_slices", 0U);
+    out->memory_mib = or_else(call, of + "memory", std::uint64_t{}) >> 20;
+    return nvml::kSuccess;
+  });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetComputeRunningProcesses_v3(nvml::Device device, unsigned* count,
+                                                                  void* out) {
+  return processes("nvmlDeviceGetComputeRunningProcesses_v3", device, "processes.compute", count, out);
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetGraphicsRunningProcesses_v3(nvml::Device device, unsigned* count,
+                                                                   void* out) {
+  return processes("nvmlDeviceGetGraphicsRunningProcesses_v3", device, "processes.graphics", count, out);
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetGridLicensableFeatures_v4(nvml::Device device,
+                                                                 nvml::LicensableFeatures* out) {
+  return on_device("nvmlDeviceGetGridLicensableFeatures_v4", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr) return nvml::kInvalidArgument;
+    if (!call.lists("licence.features")) return nvml::kNotSupported;
+    *out = {};
+    out->is_supported = or_else(call, "licence.supported", 1);
+    out->count = static_cast<unsigned>(std::min<std::size_t>(call.count("licence.features"), 3));
+    for (unsigned i = 0; i < out->count; ++i) {
+      out->features[i] = licence(call, "licence.features." + std::to_string(i) + ".");
+    }
+    return nvml::kSuccess;
+  });
+}
+
+}  // namespace gpumeter::fake_nvml

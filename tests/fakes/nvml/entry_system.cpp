@@ -1,0 +1,78 @@
+#include "collectors/nvidia/nvml_functions.hpp"
+#include "tests/fakes/nvml/call.hpp"
+
+// Start, end and what needs no device.
+
+namespace gpumeter::fake_nvml {
+namespace {
+
+unsigned system_text(const char* function, const char* path, char* out, unsigned size) {
+  Call call(function);
+  if (const unsigned error = call.enter()) return error;
+  return call.read_text(path, out, size);
+}
+
+}  // namespace
+
+FAKE_NVML_EXPORT unsigned nvmlInit_v2() {
+  Library& library = Library::instance();
+  const Call call("nvmlInit_v2");
+  return library.init();
+}
+
+FAKE_NVML_EXPORT unsigned nvmlShutdown() {
+  const Call call("nvmlShutdown");
+  return Library::instance().shutdown();
+}
+
+FAKE_NVML_EXPORT const char* nvmlErrorString(unsigned code) {
+  if (code == nvml::kSuccess) return "The operation was successful";
+  const char* name = name_of_error(code);
+  return name == nullptr ? "Unknown Error" : name;
+}
+
+FAKE_NVML_EXPORT unsigned nvmlSystemGetDriverVersion(char* out, unsigned size) {
+  return system_text("nvmlSystemGetDriverVersion", "system.driver_version", out, size);
+}
+
+FAKE_NVML_EXPORT unsigned nvmlSystemGetNVMLVersion(char* out, unsigned size) {
+  return system_text("nvmlSystemGetNVMLVersion", "system.nvml_version", out, size);
+}
+
+FAKE_NVML_EXPORT unsigned nvmlSystemGetConfComputeState(nvml::ConfidentialState* out) {
+  Call call("nvmlSystemGetConfComputeState");
+  if (const unsigned error = call.enter()) return error;
+  if (out == nullptr) return nvml::kInvalidArgument;
+  return first_error(call.read("system.confidential.environment", &out->environment),
+                     call.read("system.confidential.feature", &out->feature),
+                     call.read("system.confidential.devtools", &out->devtools));
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetCount_v2(unsigned* out) {
+  Call call("nvmlDeviceGetCount_v2");
+  if (const unsigned error = call.enter()) return error;
+  if (out == nullptr) return nvml::kInvalidArgument;
+  Library& library = Library::instance();
+  const std::lock_guard lock(library.mutex);
+  *out = static_cast<unsigned>(library.visible.size());
+  return nvml::kSuccess;
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetHandleByIndex_v2(unsigned index, nvml::Device* out) {
+  Call call("nvmlDeviceGetHandleByIndex_v2");
+  if (const unsigned error = call.enter()) return error;
+  Library& library = Library::instance();
+  Handle handle;
+  {
+    const std::lock_guard lock(library.mutex);
+    if (out == nullptr || index >= library.visible.size()) return nvml::kInvalidArgument;
+    handle.device = static_cast<unsigned>(library.visible[index]);
+    handle.generation = library.generation;
+  }
+  if (const unsigned error = call.enter_device(handle.device)) return error;
+  handle.returns = static_cast<unsigned>(call.device().returns(call.now()));
+  *out = encode(handle);
+  return nvml::kSuccess;
+}
+
+}  // namespace gpumeter::fake_nvml

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectors/nvidia/nvml_abi.hpp"
+#include "tests/fakes/nvml/clock.hpp"
+#include "tests/fakes/nvml/scenario.hpp"
+
+namespace gpumeter::fake_nvml {
+
+struct EventSetState;
+struct GpmSampleState;
+
+/// What the library holds between calls. It is never destroyed: a call that hangs may outlive main().
+class Library {
+ public:
+  static Library& instance();
+
+  unsigned init();
+  unsigned shutdown();
+  void reload();
+
+  void violation(const std::string& what);
+
+  /// Waits until the window's end, by the clock or by the seconds of real time it lasts, or until a reload.
+  void hang(const Window& window);
+
+  // Constant after construction, or synchronised by itself.
+  Clock clock;
+
+  // Guarded by `mutex`.
+  std::mutex mutex;
+  std::condition_variable changed;  ///< a new time, a reload, an event set freed
+  std::shared_ptr<const Scenario> scenario;
+  std::vector<std::size_t> visible;  ///< the devices that were present at init, by index
+  unsigned inits = 0, generation = 0, reloads = 0, under_way = 0;
+  std::map<std::string, std::uint64_t, std::less<>> calls;
+  std::string violations;
+  std::uint64_t next_id = 1;  ///< of event sets and samples
+  std::map<std::uint64_t, std::shared_ptr<EventSetState>> event_sets;
+  std::map<std::uint64_t, std::shared_ptr<GpmSampleState>> samples;
+  std::set<std::uint64_t> freed;
+
+ private:
+  Library() = default;
+  unsigned first_init();
+};
+
+}  // namespace gpumeter::fake_nvml

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <string_view>
+
+namespace gpumeter::fake_nvml {
+
+/// Names of NVML's constants without their prefix: PATTERN's "#" stands for `first` to `last`.
+struct NumberedName {
+  std::string_view pattern;
+  unsigned first, last, id, step;
+};
+
+extern const NumberedName kFieldNames[];
+extern const std::size_t kFieldNameCount;
+extern const NumberedName kGpmNames[];
+extern const std::size_t kGpmNameCount;
+
+}  // namespace gpumeter::fake_nvml

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/fakes/nvml/value_over_time.hpp"
+
+namespace gpumeter::fake_nvml {
+
+inline constexpr double kForever = std::numeric_limits<double>::infinity();
+
+struct Window {
+  double from = 0, until = kForever;
+  bool holds(double now) const { return now >= from && now < until; }
+};
+
+/// Calls of this name (or "all") that begin in the window come back at its end.
+struct Hang {
+  std::string function = "all";
+  Window when;
+};
+
+/// What the scenario says of one part of the machine, by the path of its keys: "power.draw",
+/// "fans.0.percent". A list's length is in `counts`. Field and GPM names are ids here: "fields.82".
+struct Facts {
+  std::map<std::string, ValueOverTime, std::less<>> values;
+  std::map<std::string, std::size_t, std::less<>> counts;
+  std::vector<Hang> hangs;
+
+  const ValueOverTime* find(std::string_view path) const;
+  /// NOT_SUPPORTED where nothing is said.
+  Value at(std::string_view path, double now) const;
+  std::size_t count(std::string_view path) const;
+  /// The scripted error of a call now: `errors: {NAME or all: ...}`.
+  unsigned error(std::string_view function, double now) const;
+  double latency_ms(std::string_view function, double now) const;
+  std::optional<Window> hang(std::string_view function, double now) const;
+};
+
+struct Device {
+  Facts facts;
+  std::vector<Window> lost, reset_required;
+
+  bool is_lost(double now) const;
+  /// How often it came back: a handle from before a loss stays dead.
+  std::size_t returns(double now) const;
+};
+
+/// One event, or with a rate one each 1/rate seconds.
+struct EventSource {
+  Window when;
+  double rate = 0;
+  std::size_t device = 0;
+  unsigned long long type = 0, data = 0;
+  unsigned gpu_instance = nvml::kNoInstance, compute_instance = nvml::kNoInstance;
+
+  std::optional<double> time_of(std::size_t nth) const;
+};
+
+struct Scenario {
+  Facts system;
+  std::vector<Device> devices;
+  std::vector<EventSource> events;
+
+  unsigned layout(std::string_view name, unsigned otherwise) const;
+};
+
+/// Throws std::exception with words that name the key at fault.
+Scenario load_scenario(const std::string& path);
+
+}  // namespace gpumeter::fake_nvml

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "collectors/nvidia/nvml_constants.hpp"
+
+namespace gpumeter::fake_nvml {
+
+namespace nvml = nvidia::nvml;
+
+/// 64 bits of mantissa on x86-64: holds every byte counter exactly.
+using Number = long double;
+
+/// What a scenario says of one thing at one moment. A scalar keeps its text beside its number, so that a
+/// serial number keeps its leading zeros.
+struct Value {
+  unsigned error = nvml::kSuccess;
+  Number number = 0;
+  bool is_number = false;
+  std::string text{};
+};
+
+/// "700 W" is 700000 (milliwatts), "81559 MiB" bytes, "hopper" 9, "P2" 2: NVML's units and numbers. Anything
+/// else is text alone.
+Value parse_scalar(const std::string& text);
+
+/// True for a word that has a number in NVML, such as "enabled" or "sw_power_cap".
+bool is_word(std::string_view text);
+
+/// "gpu_is_lost" -> 15. Throws std::runtime_error for what is no name of NVML's errors.
+unsigned error_of(std::string_view name);
+
+/// 15 -> "gpu_is_lost"; null for what is no error of NVML's.
+const char* name_of_error(unsigned code);
+
+}  // namespace gpumeter::fake_nvml

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace gpumeter::fake_nvml {
+
+/// "hopper" -> 9, as NVML counts.
+std::optional<std::uint64_t> number_of_word(std::string_view text);
+
+}  // namespace gpumeter::fake_nvml

@@ -1,0 +1,87 @@
+"""The service's beginning and end: the watchdog, a clean stop, and a socket that outlives it."""
+import os
+import signal
+import threading
+import time
+
+from machine import (IPV4, IPV6, UNIT, becomes, check, configure, drop_in, given, gpus, is_active, journal, no_drop_ins,
+                     restart, run, show, simulated, status_of)
+
+
+def watchdog() -> None:
+    given("given WatchdogSec=3s (a drop-in of this test; 30s is shipped), when the process is stopped by SIGSTOP:")
+    configure(simulated(devices=1))
+    drop_in("test.conf", "[Service]\nWatchdogSec=3s\n")
+    restart()
+    pid, times = show("MainPID"), int(show("NRestarts"))
+    os.kill(int(pid), signal.SIGSTOP)
+    becomes("systemd restarts it", lambda: int(show("NRestarts")) > times)
+    becomes("it serves again", lambda: (is_active(), status_of(IPV4)), ("active", 200))
+    check("as another process", show("MainPID") != pid, True)
+    check("and the journal says why", len(journal("Watchdog timeout")) > 0, True)
+    no_drop_ins()
+
+
+def clean_stop() -> None:
+    configure(simulated(devices=2))
+    restart()
+    given("when it is stopped:")
+    began = time.monotonic()
+    run("systemctl", "stop", "gpumeter")
+    seconds = time.monotonic() - began
+    exited = "1"  # CLD_EXITED
+    check("it ended by itself, with exit 0", [show(name) for name in ("Result", "ExecMainCode", "ExecMainStatus")],
+          ["success", exited, "0"])
+    print(f"       after {seconds:.2f} s")
+    check("nobody serves", status_of(IPV4), 0)
+
+
+def wrong_configuration() -> None:
+    given("when it is started with a configuration that is wrong:")
+    configure("web: {config_file: web.yml}\n")
+    run("systemctl", "start", "--no-block", "gpumeter")
+    becomes("it fails", lambda: is_active(), "failed")
+    check("with exit 2, and is not restarted", (show("ExecMainStatus"), show("NRestarts")), ("2", "0"))
+    check("and the journal names file, line and key", len(journal("/etc/gpumeter/gpumeter.yaml:1: web.config_file: ")), 1)
+    configure(simulated(devices=2))
+    run("systemctl", "reset-failed", "gpumeter")
+
+
+class Scrapes:
+    """Scrapes one after the other until the end of the block."""
+
+    def __enter__(self) -> "Scrapes":
+        self.seen: list[int] = []
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.scrape)
+        self.thread.start()
+        return self
+
+    def scrape(self) -> None:
+        while not self.over.is_set():
+            self.seen.append(status_of(IPV6))
+            time.sleep(0.01)  # the rest of the machine needs its cores too
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join()
+
+
+def socket_activation() -> None:
+    given("given gpumeter.socket instead of the service:")
+    run("systemctl", "disable", "--now", UNIT)
+    run("systemctl", "enable", "--now", "gpumeter.socket")
+    check("the socket is there, the service is not", (is_active("gpumeter.socket"), is_active()), ("active", "inactive"))
+    check("a scrape is answered", status_of(IPV4), 200)
+    becomes("since it starts the service", is_active, "active")
+    check("::1 is served as well", status_of(IPV6), 200)
+    pid = show("MainPID")
+    with Scrapes() as scrapes:
+        restart()
+        becomes("restarted, it reads its GPUs", lambda: gpus(up=1), 2)
+    check("as another process", show("MainPID") != pid, True)
+    check("every scrape meanwhile was answered", (set(scrapes.seen), len(scrapes.seen) > 1), ({200}, True))
+    print(f"       {len(scrapes.seen)} of them")
+    run("systemctl", "stop", UNIT)
+    check("stopped, it is started by the next scrape", (is_active(), status_of(IPV4)), ("inactive", 200))
+    becomes("and active again", is_active, "active")

@@ -1,0 +1,102 @@
+"""What the service's sandbox lets it read, and what its drop-ins and its device rules add."""
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from machine import (answers, becomes, check, configure, drop_in, given, no_drop_ins, page, process_status, restart, run, show,
+                     simulated)
+
+TESTS = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TESTS))
+CARD = "mi210"  # HBM, XGMI, RAS, the compute driver's topology
+SYS = Path("/srv/gpumeter-test")  # PrivateTmp and ProtectHome hide /tmp and /root
+EXAMPLES = Path("/usr/share/doc/gpumeter/examples/systemd")
+CAP_SYS_PTRACE = 1 << 19  # linux/capability.h
+FREE_MAJOR = 242  # Documentation/admin-guide/devices.txt: 240 to 254 are for local use
+NODE = Path("/dev/gpumeter-test")
+OPEN = """
+import os, sys, time
+print("started")
+while not os.path.exists(sys.argv[1]): time.sleep(0.01)
+try: os.open(sys.argv[1], os.O_RDWR)
+except OSError as error: print(error.strerror)
+"""
+
+
+def device_values(lines: list[str]) -> list[str]:
+    """What one pass and many show alike: neither counters, nor what is of a window of time."""
+    return [line for line in lines if re.match(r"gpu_", line) and not re.match(r"\w+(_total|_(max|min)_\w+)[{ ]", line)]
+
+
+def amd() -> None:
+    from golden_test import CARDS, GOLDEN, lay
+    given(f"given the tree of a {CARD} for sysfs, the service in its sandbox")
+    lay(SYS / "sys", CARDS / f"{CARD}.card")
+    shutil.copy(CARDS / "amdgpu.ids", SYS)
+    # A state folder of its own: no device was known before.
+    configure(f"paths: {{sysfs: {SYS}/sys, procfs: {SYS}, state: /var/lib/gpumeter/amd}}\n"
+              f"collectors:\n  amd: {{ids_file: {SYS}/amdgpu.ids}}\n")
+    restart()
+    outside = device_values((GOLDEN / f"amd_{CARD}.prom").read_text().splitlines())
+    check("(the golden page has values)", len(outside) > 50, True)
+    becomes("shows the values that the program shows outside", lambda: device_values(page()), outside)
+    print(f"       {len(outside)} of them")
+    shutil.rmtree(SYS)
+
+
+def process_drop_in() -> None:
+    given("given the drop-in process.conf of the package's examples, the process")
+    configure(simulated(devices=1))
+    drop_in("process.conf", (EXAMPLES / "process.conf").read_text())
+    restart()
+    status = process_status()
+    check("has CAP_SYS_PTRACE and no other capability", [int(status[name], 16) for name in ("CapEff", "CapBnd")],
+          [CAP_SYS_PTRACE] * 2)
+    check("and can still get none", (status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))
+    no_drop_ins()
+    restart()
+    check("without it, it has none again", int(process_status()["CapEff"], 16), 0)
+
+
+def clients_drop_in() -> None:
+    given("given the drop-in clients.conf, with addresses that this machine has (127.0.0.1, 127.0.0.10) for those in it:")
+    text = (EXAMPLES / "clients.conf").read_text()
+    drop_in("clients.conf", text.replace("=localhost", "=127.0.0.1").replace("=192.0.2.10", "=127.0.0.10"))
+    restart()
+    if "does not support BPF/cgroup firewalling" in run("journalctl", "--no-pager", "--boot"):
+        print("  --   not shown: systemd cannot enforce rules of addresses here, as in a container without BPF")
+    else:
+        check("it answers the machine and Prometheus", (answers("127.0.0.1"), answers("127.0.0.10")), (True, True))
+        check("and nobody else", answers("127.0.0.11"), False)
+    no_drop_ins()
+    restart()
+    check("without it, it answers everybody", answers("127.0.0.11"), True)
+
+
+def opened_with(rule: str) -> str:
+    """What a service under this device rule meets, as root, when it opens a node that is made once it runs."""
+    NODE.unlink(missing_ok=True)
+    rules = ["--property=DevicePolicy=closed", f"--property=DeviceAllow={rule}"]
+    command = ["systemd-run", "--quiet", "--wait", "--pipe", *rules, "/usr/bin/python3", "-u", "-c", OPEN, str(NODE)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
+        assert service.stdout and service.stdout.readline() == "started\n"
+        os.mknod(NODE, stat.S_IFCHR | 0o666, os.makedev(FREE_MAJOR, 0))
+        return service.stdout.read().strip()
+
+
+def late_driver() -> None:
+    """No driver has the number: what the device rules let through ends at the kernel's "No such device or address"."""
+    given("given a device that appears when the service runs, with a number that /proc/devices never had:")
+    assert f"\n{FREE_MAJOR} " not in Path("/proc/devices").read_text()
+    shipped = "char-* rw"  # ProtectClock= adds a rule for clocks
+    check("(the unit has its rule)", (show("DevicePolicy"), shipped in show("DeviceAllow").splitlines()), ("closed", True))
+    named = opened_with("char-drm rw")
+    if named == "No such device or address":
+        print("  --   not shown: systemd cannot enforce device rules here, as in a container without BPF")
+        return
+    check("a rule with a driver's name shuts it out", named, "Operation not permitted")
+    check("the unit's rule lets it through", opened_with(shipped), "No such device or address")

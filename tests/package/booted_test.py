@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""The Debian package in a systemd that is booted for it: installed, reloaded, hung, stopped, upgraded, purged.
+
+$GPUMETER_DEB: the package; else the one that `./dev package` built.
+"""
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from booted import ROOT, missing, run_inside, skip  # noqa: E402
+
+PROGRAMS = {"dpkg-deb": "dpkg", "apt-get": "apt"}
+
+
+def packages() -> list[Path]:
+    named = os.environ.get("GPUMETER_DEB")
+    return [Path(named).resolve()] if named else sorted((ROOT / "build").glob("gpumeter_*.deb"))
+
+
+def main() -> int:
+    if reason := missing(PROGRAMS):
+        return skip(reason)
+    if len(packages()) != 1:
+        return skip(f"one package is needed in build (./dev package), there are {len(packages())}")
+    package, = packages()
+    return run_inside(HERE / "booted_machine.py", [str(package)], [package.parent], seconds=170)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""Newer versions of the package over an edited configuration, with the socket and with the service."""
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from booted_lifecycle import Scrapes
+from machine import CONFIG, UNIT, becomes, check, given, gpus, is_active, is_enabled, run, show
+
+WORK = Path("/var/tmp/gpumeter-test")
+NEW_DEFAULT = "\n# A line that the new version's configuration has.\n"
+
+
+def version() -> str:
+    return run("dpkg-query", "--show", "--showformat=${Version}", "gpumeter")
+
+
+def newer(package: str, addition: str, edit: Callable[[Path], object] = lambda tree: None) -> str:
+    """The package once more, with a higher version and with what `edit` does to its files."""
+    tree, made = WORK / "tree", WORK / f"gpumeter{addition}.deb"
+    shutil.rmtree(tree, ignore_errors=True)
+    WORK.mkdir(parents=True, exist_ok=True)
+    run("dpkg-deb", "-R", package, str(tree))
+    control = tree / "DEBIAN/control"
+    old = run("dpkg-deb", "--field", package, "Version").strip()
+    control.write_text(control.read_text().replace(f"Version: {old}", f"Version: {old}{addition}"))
+    edit(tree)
+    run("dpkg-deb", "--build", "--root-owner-group", str(tree), str(made))
+    return str(made)
+
+
+def change_default(tree: Path) -> None:
+    path = tree / CONFIG.relative_to("/")
+    path.write_text(path.read_text() + NEW_DEFAULT)
+
+
+def runs_what_is_installed() -> bool:
+    """The kernel marks the program of a process whose file was replaced."""
+    return os.readlink(f"/proc/{show('MainPID')}/exe") == "/usr/bin/gpumeter"
+
+
+def upgrade_with_socket(package: str) -> None:
+    given("given the socket and an edited configuration, when a newer version is installed:")
+    edited, old = CONFIG.read_text(), version()
+    upgrade = newer(package, "+1")
+    with Scrapes() as scrapes:
+        run("apt-get", "install", "--yes", upgrade)
+    check("it is the newer one", version(), f"{old}+1")
+    check("every scrape meanwhile was answered", (set(scrapes.seen), len(scrapes.seen) > 1), ({200}, True))
+    print(f"       {len(scrapes.seen)} of them")
+    check("the configuration is as edited", CONFIG.read_text(), edited)
+    check("the socket listens, and the service is not enabled beside it",
+          (is_active("gpumeter.socket"), is_enabled("gpumeter.socket"), is_enabled(UNIT)), ("active", "enabled", "disabled"))
+    becomes("what answers is the new program", runs_what_is_installed)
+    becomes("with the edited configuration", lambda: gpus(up=1), 2)
+
+
+def upgrade_with_changed_default(package: str) -> None:
+    given("given the service, an edited configuration and nobody to ask, when a version with another default is installed:")
+    run("systemctl", "disable", "--now", "gpumeter.socket")
+    run("systemctl", "enable", "--now", UNIT)
+    edited, old = CONFIG.read_text(), version()
+    keep = ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"]
+    run("apt-get", "install", "--yes", *keep, newer(package, "+2", change_default),
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+    check("it is the newer one", version(), old.replace("+1", "+2"))
+    check("the configuration is as edited", CONFIG.read_text(), edited)
+    check("the new default lies beside it", Path(f"{CONFIG}.dpkg-dist").read_text().endswith(NEW_DEFAULT), True)
+    check("the service runs, and the socket stays off", (is_active(), is_active("gpumeter.socket")), ("active", "inactive"))
+    check("it is the new program", runs_what_is_installed(), True)
+    becomes("with the edited configuration", lambda: gpus(up=1), 2)

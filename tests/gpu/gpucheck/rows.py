@@ -88,6 +88,7 @@ ERRORS = [
     stays("ecc.errors.uncorrected.aggregate.total", "gpu_memory_lifetime_errors_total", severity="uncorrected"),
     stays("retired_pages.single_bit_ecc.count", "gpu_retired_pages", cause="single_bit"),
     stays("retired_pages.double_bit.count", "gpu_retired_pages", cause="double_bit"),
+    stays("retired_pages.pending", "gpu_retired_pages_pending"),
     stays("remapped_rows.correctable", "gpu_remapped_rows", cause="corrected"),
     stays("remapped_rows.uncorrectable", "gpu_remapped_rows", cause="uncorrected"),
     stays("remapped_rows.pending", "gpu_row_remap_pending"), stays("remapped_rows.failure", "gpu_row_remap_failed"),

@@ -55,9 +55,11 @@ LIBRARY = """#include <string.h>
 typedef struct { unsigned field, scope; long long timestamp, latency; unsigned type, result; union { double d; unsigned u; unsigned long long l; } value; } Field;
 int nvmlInit_v2(void) { return 0; }
 int nvmlShutdown(void) { return 0; }
-int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) { *device = (void*)1; return strcmp(uuid, "GPU-1") ? 6 : 0; }
-int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) { *milliwatts = 100000; return device ? 0 : 2; }
-int nvmlDeviceGetCurrentClocksEventReasons(void* device, unsigned long long* reasons) { *reasons = 4; return device ? 0 : 2; }
+int nvmlDeviceGetCount_v2(unsigned* count) { *count = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) { *device = (void*)(index ? 1l : 2l); return 0; }
+int nvmlDeviceGetUUID(void* device, char* text, unsigned length) { strncpy(text, device == (void*)1 ? "GPU-1" : "GPU-2", length); return 0; }
+int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) { *milliwatts = 100000; return device == (void*)1 ? 0 : 2; }
+int nvmlDeviceGetCurrentClocksEventReasons(void* device, unsigned long long* reasons) { *reasons = 4; return device == (void*)1 ? 0 : 2; }
 int nvmlDeviceGetFieldValues(void* device, int count, Field* fields) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -69,7 +71,7 @@ int nvmlDeviceGetFieldValues(void* device, int count, Field* fields) {
     else if (fields[i].field == 74) { fields[i].type = 3; fields[i].value.l = nanoseconds; }
     else fields[i].result = 3;
   }
-  return device ? 0 : 2;
+  return device == (void*)1 ? 0 : 2;
 }
 """
 

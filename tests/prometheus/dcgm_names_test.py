@@ -26,10 +26,10 @@ FI_DEV_CORRECTABLE_REMAPPED_ROWS FI_DEV_ROW_REMAP_FAILURE FI_PROF_GR_ENGINE_ACTI
 FI_PROF_PCIE_TX_BYTES FI_PROF_PCIE_RX_BYTES""".split()
 OPTIONAL = """FI_DEV_POWER_VIOLATION FI_DEV_THERMAL_VIOLATION FI_DEV_SYNC_BOOST_VIOLATION FI_DEV_BOARD_LIMIT_VIOLATION
 FI_DEV_RELIABILITY_VIOLATION FI_DEV_ECC_SBE_VOL_TOTAL FI_DEV_ECC_DBE_VOL_TOTAL FI_DEV_ECC_SBE_AGG_TOTAL FI_DEV_ECC_DBE_AGG_TOTAL
-FI_DEV_RETIRED_SBE FI_DEV_RETIRED_DBE FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL
+FI_DEV_RETIRED_SBE FI_DEV_RETIRED_DBE FI_DEV_RETIRED_PENDING FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL
 FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL FI_PROF_SM_ACTIVE FI_PROF_SM_OCCUPANCY
 FI_PROF_PIPE_FP64_ACTIVE FI_PROF_PIPE_FP32_ACTIVE FI_PROF_PIPE_FP16_ACTIVE EXP_XID_ERRORS_COUNT""".split()
-WITHOUT_EQUIVALENT = """FI_DEV_PCIE_TX_THROUGHPUT FI_DEV_PCIE_RX_THROUGHPUT FI_DEV_LOW_UTIL_VIOLATION FI_DEV_RETIRED_PENDING
+WITHOUT_EQUIVALENT = """FI_DEV_PCIE_TX_THROUGHPUT FI_DEV_PCIE_RX_THROUGHPUT FI_DEV_LOW_UTIL_VIOLATION
 FI_DEV_NVLINK_BANDWIDTH_L0 EXP_CLOCK_EVENTS_COUNT EXP_GPU_HEALTH_STATUS EXP_P2P_STATUS""".split()
 LABELS = """FI_DRIVER_VERSION FI_NVML_VERSION FI_DEV_BRAND FI_DEV_SERIAL FI_DEV_OEM_INFOROM_VER FI_DEV_ECC_INFOROM_VER
 FI_DEV_POWER_INFOROM_VER FI_DEV_INFOROM_IMAGE_VER FI_DEV_VBIOS_VERSION""".split()
@@ -87,6 +87,14 @@ class DcgmNames(unittest.TestCase):
             names = set(re.findall(r"\bgpu_\w+", re.sub(r'gpu:[\w:]+|"[^"]*"', "", expr)))
             self.assertEqual({name for name in names if not known(name, families)}, set(), record)
             self.assertLessEqual(set(re.findall(r"gpu:[\w:]+", expr)), own, record)
+
+    def test_the_rules_ask_for_words_of_the_collector(self):
+        """error="crc_flits" is a valid matcher that never finds anything."""
+        sources = "".join(path.read_text() for path in sorted((ROOT / "collectors/nvidia").glob("*.*pp")))
+        words = {word for expr in records().values() for matchers in re.findall(r"\{([^}]*)\}", expr)
+                 for word in re.findall(r'\w+="([^"]*)"', matchers)}
+        self.assertGreater(len(words), 20)
+        self.assertEqual({word for word in words if f'"{word}"' not in sources}, set())
 
     def test_each_record_is_of_nvidia_cards_only(self):
         for record, expr in records().items():

@@ -7,9 +7,12 @@ from typing import Callable, NamedTuple
 from .load import Load
 from .nvml import ENERGY, POWER_AVERAGE, POWER_INSTANT, THROTTLE_TIMES, Nvml
 from .page import Page, delta
+from .rows import REASON_TIMES
+from .smi import Told
 
 ENERGY_TOLERANCE = 0.10  # the sensor looks at a part of the time only (arXiv 2312.02741)
 DUTY_TOLERANCE = 0.10
+REASON_TOLERANCE = 2  # seconds: the page's window may begin and end up to a second apart
 
 
 class Finding(NamedTuple):
@@ -84,6 +87,21 @@ def throttle_units(polled: Polled) -> list[Finding]:
             continue
         said = unit(last - first, seconds, held)
         found.append(Finding(f"unit of field {field}, {name}", f"gained {last - first:.6g} in {seconds:.2f} s: {said}", "", "noted"))
+    return found
+
+
+def reason_times(first: Told, last: Told, before: Page, after: Page, uuid: str) -> list[Finding]:
+    """What nvidia-smi's counters gained meanwhile, which is in seconds once its microseconds are right."""
+    found = []
+    for field, word in REASON_TIMES.items():
+        ours = delta(before, after, "gpu_throttle_reason_seconds_total", uuid, reason=word)
+        start, end = first.get(field), last.get(field)
+        if start is None or end is None or ours is None:
+            found.append(Finding(f"gain of {field}, s", f"{ours}", "", "not told" if end is None else "absent"))
+            continue
+        theirs = (float(end) - float(start)) / 1e6
+        verdict = "same" if abs(ours - theirs) <= REASON_TOLERANCE else "differs"
+        found.append(Finding(f"gain of {field}, s", f"{ours:.3f}", f"{theirs:.3f} +- {REASON_TOLERANCE}", verdict))
     return found
 
 

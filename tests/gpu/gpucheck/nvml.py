@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from ctypes import byref, c_char_p, c_double, c_int, c_longlong, c_uint, c_ulonglong, c_void_p
+from ctypes import byref, c_double, c_int, c_longlong, c_uint, c_ulonglong, c_void_p
 from typing import Callable
 
 # Field ids (nvml.h: NVML_FI_DEV_*).
@@ -34,9 +34,18 @@ class Nvml:
 
     def __init__(self, uuid: str) -> None:
         self.library = ctypes.CDLL("libnvidia-ml.so.1")
-        self.device = c_void_p()
         self._must(self.library.nvmlInit_v2())
-        self._must(self.library.nvmlDeviceGetHandleByUUID(c_char_p(uuid.encode()), byref(self.device)))
+        self.device = self._handle(uuid)
+
+    def _handle(self, uuid: str) -> c_void_p:
+        count, device, text = c_uint(), c_void_p(), ctypes.create_string_buffer(96)
+        self._must(self.library.nvmlDeviceGetCount_v2(byref(count)))
+        for index in range(count.value):
+            self._must(self.library.nvmlDeviceGetHandleByIndex_v2(c_uint(index), byref(device)))
+            self._must(self.library.nvmlDeviceGetUUID(device, text, c_uint(len(text))))
+            if text.value.decode() == uuid:
+                return device
+        raise RuntimeError(f"NVML has no GPU {uuid}")
 
     @staticmethod
     def _must(result: int) -> None:

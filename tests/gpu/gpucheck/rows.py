@@ -31,11 +31,6 @@ def reason(field: str, word: str) -> Row:
     return moves(f"clocks_event_reasons.{field}", "gpu_throttle_reason_active", 0, reason=word)
 
 
-def reason_time(field: str, word: str) -> Row:
-    # In microseconds here, whatever NVML counts in; 2 s: the slow side of two tiers.
-    return moves(f"clocks_event_reasons_counters.{field}", "gpu_throttle_reason_seconds_total", 2, unit=1e-6, reason=word)
-
-
 def mode(field: str, name: str) -> Row:
     return Row(field, "gpu_mode", {"mode": name}, state="state")
 
@@ -85,9 +80,6 @@ MOVING = [
     reason("sw_power_cap", "sw_power_cap"), reason("hw_slowdown", "hw_slowdown"), reason("sync_boost", "sync_boost"),
     reason("sw_thermal_slowdown", "sw_thermal"), reason("hw_thermal_slowdown", "hw_thermal"),
     reason("hw_power_brake_slowdown", "hw_power_brake"), reason("applications_clocks_setting", "applications_clocks"),
-    reason_time("sw_power_cap", "sw_power_cap"), reason_time("sync_boost", "sync_boost"),
-    reason_time("sw_thermal_slowdown", "sw_thermal"), reason_time("hw_thermal_slowdown", "hw_thermal"),
-    reason_time("hw_power_brake_slowdown", "hw_power_brake"),
 ]
 ERRORS = [
     stays("ecc.errors.corrected.volatile.total", "gpu_memory_errors_total", severity="corrected"),
@@ -96,10 +88,15 @@ ERRORS = [
     stays("ecc.errors.uncorrected.aggregate.total", "gpu_memory_lifetime_errors_total", severity="uncorrected"),
     stays("retired_pages.single_bit_ecc.count", "gpu_retired_pages", cause="single_bit"),
     stays("retired_pages.double_bit.count", "gpu_retired_pages", cause="double_bit"),
+    stays("retired_pages.pending", "gpu_retired_pages_pending"),
     stays("remapped_rows.correctable", "gpu_remapped_rows", cause="corrected"),
     stays("remapped_rows.uncorrectable", "gpu_remapped_rows", cause="uncorrected"),
     stays("remapped_rows.pending", "gpu_row_remap_pending"), stays("remapped_rows.failure", "gpu_row_remap_failed"),
     *(stays(f"remapped_rows.histogram.{word}", "gpu_row_remap_banks", availability=word)
       for word in ("max", "high", "partial", "low", "none")),
 ]
+# Microseconds there, whatever NVML counts in; since the driver was loaded, and ours since the daemon knows the card.
+REASON_TIMES = {f"clocks_event_reasons_counters.{field}": word for field, word in (
+    ("sw_power_cap", "sw_power_cap"), ("sync_boost", "sync_boost"), ("sw_thermal_slowdown", "sw_thermal"),
+    ("hw_thermal_slowdown", "hw_thermal"), ("hw_power_brake_slowdown", "hw_power_brake"))}
 ROWS = IDENTITY + LIMITS + MOVING + ERRORS

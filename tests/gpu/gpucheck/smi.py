@@ -44,3 +44,9 @@ def parse(csv: str, fields: list[str]) -> dict[str, Told]:
 
 def query(fields: list[str]) -> dict[str, Told]:
     return parse(run("--query-gpu=" + ",".join(fields), "--format=csv,noheader,nounits"), fields)
+
+
+def known(fields: list[str]) -> list[str]:
+    """Those that this nvidia-smi has: it refuses a query with any other."""
+    valid = parse_help(run("--help-query-gpu"))
+    return [field for field in fields if field in valid]

@@ -50,6 +50,12 @@ class Call {
   Value at(std::string_view path) const { return facts().at(full(path), now()); }
   std::size_t count(std::string_view path) const { return facts().count(full(path)); }
   bool says(std::string_view path) const { return facts().find(full(path)) != nullptr; }
+  /// Whether the path is a group that has keys.
+  bool says_below(std::string_view path) const {
+    const std::string group = full(path) + ".";
+    const auto first = facts().values.lower_bound(group);
+    return first != facts().values.end() && first->first.starts_with(group);
+  }
   bool lists(std::string_view path) const { return facts().counts.contains(full(path)); }
   const ValueOverTime* find(std::string_view path) const { return facts().find(full(path)); }
   const Facts& facts() const { return device_ == nullptr ? scenario_->system : device_->facts; }

@@ -14,6 +14,7 @@ constexpr std::string_view kTypes[] = {"double", "uint", "ulong", "ulonglong", "
 /// those there are; else `value`.
 const ValueOverTime* value_of(const Call& call, const std::string& path, unsigned scope) {
   if (const auto* plain = call.find(path)) return plain;
+  if (!call.says_below(path)) return nullptr;
   const std::string scopes = path + ".scopes.";
   if (const auto* own = call.find(scopes + std::to_string(scope))) return own;
   if (scope == nvml::kAllLinks) return call.find(scopes + "all");
@@ -56,12 +57,12 @@ void store(const Value& value, nvml::FieldValue& out) {
   }
 }
 
-void answer(const Call& call, nvml::FieldValue& out) {
+void answer(const Call& call, unsigned known, nvml::FieldValue& out) {
   const std::int64_t epoch = Library::instance().clock.epoch_usec();
   out.timestamp = epoch + static_cast<std::int64_t>(call.now() * 1e6);
   out.latency_usec =
       static_cast<std::int64_t>(call.facts().latency_ms("nvmlDeviceGetFieldValues", call.now()) * 1e3);
-  if (out.field == 0 || out.field >= call.scenario().layout("fields", kFieldsKnown)) {
+  if (out.field == 0 || out.field >= known) {
     out.result = nvml::kInvalidArgument;
     return;
   }
@@ -79,7 +80,8 @@ void answer(const Call& call, nvml::FieldValue& out) {
 FAKE_NVML_EXPORT unsigned nvmlDeviceGetFieldValues(nvml::Device device, int count, nvml::FieldValue* values) {
   return on_device("nvmlDeviceGetFieldValues", device, [&](const Call& call) -> unsigned {
     if (values == nullptr || count <= 0) return nvml::kInvalidArgument;
-    for (int i = 0; i < count; ++i) answer(call, values[i]);
+    const unsigned known = call.scenario().layout("fields", kFieldsKnown);
+    for (int i = 0; i < count; ++i) answer(call, known, values[i]);
     return nvml::kSuccess;
   });
 }

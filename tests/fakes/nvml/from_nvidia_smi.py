@@ -17,61 +17,11 @@ from typing import Any
 import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from nvidia_smi_keys import ATTRIBUTES, HEALTH, PLAIN, REASONS, RECOVERY, WORDS  # noqa: E402
 from nvidia_smi_tree import Node, parse, section  # noqa: E402
 
 FUNCTIONS = Path(__file__).resolve().parents[3] / "collectors/nvidia/nvml_functions.hpp"
 Scenario = dict[str, Any]
-
-# Scenario path <- path in nvidia-smi's output; (W) as a word.
-PLAIN = {
-    "name": "Product Name", "uuid": "GPU UUID", "serial": "Serial Number", "minor": "Minor Number",
-    "vbios": "VBIOS Version", "inforom": "Inforom Version/Image Version", "gsp_firmware": "GSP Firmware Version",
-    "pci.bus_id": "PCI/Bus Id", "pci.device_id": "PCI/Device Id", "pci.subsystem_id": "PCI/Sub System Id",
-    "utilization.gpu": "Utilization/GPU", "utilization.memory": "Utilization/Memory",
-    "engines.encoder": "Utilization/Encoder", "engines.decoder": "Utilization/Decoder",
-    "engines.jpeg": "Utilization/JPEG", "engines.ofa": "Utilization/OFA",
-    "temperature.gpu": "Temperature/GPU Current Temp", "temperature.thresholds.shutdown": "Temperature/GPU Shutdown Temp",
-    "temperature.thresholds.slowdown": "Temperature/GPU Slowdown Temp",
-    "temperature.thresholds.gpu_max": "Temperature/GPU Max Operating Temp",
-    "temperature.thresholds.memory_max": "Temperature/Memory Max Operating Temp",
-    "fields.82": "Temperature/Memory Current Temp", "fields.193": "Temperature/GPU Shutdown T.Limit Temp",
-    "fields.194": "Temperature/GPU Slowdown T.Limit Temp", "fields.195": "Temperature/Memory Max Operating T.Limit Temp",
-    "fields.196": "Temperature/GPU Max Operating T.Limit Temp",
-    "clocks.graphics": "Clocks/Graphics", "clocks.sm": "Clocks/SM", "clocks.memory": "Clocks/Memory",
-    "clocks.video": "Clocks/Video", "clocks.max.graphics": "Max Clocks/Graphics", "clocks.max.sm": "Max Clocks/SM",
-    "clocks.max.memory": "Max Clocks/Memory", "clocks.max.video": "Max Clocks/Video", "clocks.pstate": "Performance State",
-    "fields.74": "Clocks Event Reasons Counters/SW Power Capping", "fields.76": "Clocks Event Reasons Counters/Sync Boost",
-    "fields.269": "Clocks Event Reasons Counters/SW Thermal Slowdown",
-    "fields.270": "Clocks Event Reasons Counters/HW Thermal Slowdown",
-    "fields.271": "Clocks Event Reasons Counters/HW Power Braking",
-    "pcie.generation": "PCI/GPU Link Info/PCIe Generation/Current",
-    "pcie.max_generation": "PCI/GPU Link Info/PCIe Generation/Max", "pcie.width": "PCI/GPU Link Info/Link Width/Current",
-    "pcie.max_width": "PCI/GPU Link Info/Link Width/Max", "pcie.replays": "PCI/Replays Since Reset",
-    "fields.94": "PCI/Replays Since Reset", "fields.95": "PCI/Replay Number Rollovers",
-    "retired_pages.single_bit": "Retired Pages/Single Bit ECC", "retired_pages.double_bit": "Retired Pages/Double Bit ECC",
-    "remapped_rows.corrected": "Remapped Rows/Correctable Error", "fields.142": "Remapped Rows/Correctable Error",
-    "remapped_rows.uncorrected": "Remapped Rows/Uncorrectable Error", "fields.143": "Remapped Rows/Uncorrectable Error",
-    "fabric.clique": "Fabric/CliqueId", "fabric.cluster_uuid": "Fabric/ClusterUUID",
-}
-WORDS = {
-    "modes.persistence": "Persistence Mode", "modes.compute": "Compute Mode", "modes.display_active": "Display Active",
-    "modes.ecc": "ECC Mode/Current", "modes.ecc_pending": "ECC Mode/Pending", "fields.1": "ECC Mode/Current",
-    "fields.2": "ECC Mode/Pending", "mig.mode": "MIG Mode/Current", "mig.mode_pending": "MIG Mode/Pending",
-    "remapped_rows.pending": "Remapped Rows/Pending", "remapped_rows.failure": "Remapped Rows/Remapping Failure Occurred",
-    "fields.144": "Remapped Rows/Pending", "fields.145": "Remapped Rows/Remapping Failure Occurred",
-    "fields.31": "Retired Pages/Pending Page Blacklist", "fabric.state": "Fabric/State", "fabric.status": "Fabric/Status",
-    "fabric.health_summary": "Fabric/Health/Summary",
-}
-REASONS = {"Idle": "gpu_idle", "Applications Clocks Setting": "applications_clocks", "SW Power Cap": "sw_power_cap",
-           "HW Slowdown": "hw_slowdown", "HW Thermal Slowdown": "hw_thermal", "HW Power Brake Slowdown": "hw_power_brake",
-           "Sync Boost": "sync_boost", "SW Thermal Slowdown": "sw_thermal", "Display Clock Setting": "display_clocks"}
-RECOVERY = {"none": "none", "reset": "gpu_reset", "gpu_reset": "gpu_reset", "reboot": "node_reboot",
-            "node_reboot": "node_reboot", "drain_p2p": "drain_p2p", "drain_and_reset": "drain_and_reset"}
-ATTRIBUTES = {"multiprocessors": "Multiprocessor count", "copy_engines": "Copy Engine count", "encoders": "Encoder count",
-              "decoders": "Decoder count", "ofas": "OFA count", "jpegs": "JPG count"}
-# NVML_GPU_FABRIC_HEALTH_MASK_*: the shift of each pair of bits; 1 true, 2 false.
-HEALTH = {"Bandwidth": 0, "Route Recovery in progress": 2, "Route Unhealthy": 4, "Access Timeout Recovery": 6,
-          "Partition Assigned": 12}
 
 
 def put(device: Scenario, path: str, value: Any) -> None:

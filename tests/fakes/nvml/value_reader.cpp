@@ -30,6 +30,12 @@ ValueOverTime::Square square(const YAML::Node& node) {
           number_of(node["high"], "high"), number_or(node, "low", 0)};
 }
 
+YAML::Node below(const YAML::Node& node, const std::string& path) {
+  const std::size_t dot = path.find('.');
+  const YAML::Node next = node[path.substr(0, dot)];
+  return dot == std::string::npos || !next.IsDefined() ? next : below(next, path.substr(dot + 1));
+}
+
 }  // namespace
 
 bool is_word_list(const YAML::Node& node) {
@@ -70,15 +76,9 @@ std::vector<ValueOverTime::Step> ValueReader::steps(const YAML::Node& node, int 
 }
 
 YAML::Node ValueReader::lookup(const std::string& path) const {
-  YAML::Node node = YAML::Clone(root_);
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('.', begin), path.size());
-    const YAML::Node next = node[path.substr(begin, end - begin)];
-    if (!next) throw std::runtime_error("same_as: there is no " + path);
-    node.reset(next);
-    begin = end + 1;
-  }
-  return node;
+  const YAML::Node found = below(root_, path);
+  if (!found.IsDefined()) throw std::runtime_error("same_as: there is no " + path);
+  return found;
 }
 
 }  // namespace gpumeter::fake_nvml

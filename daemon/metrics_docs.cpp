@@ -1,6 +1,7 @@
 #include "daemon/metrics_docs.hpp"
 
 #include <map>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -51,11 +52,46 @@ Families all_families(std::span<const CollectorEntry> collectors) {
 
 std::string_view word(MetricType type) { return type == MetricType::counter ? "counter" : "gauge"; }
 
-std::string labels_text(const LabelSet& labels) {
+constexpr std::size_t kNoPair = 3;
+
+/// The only label in which two rows differ that are alike in all else; kNoPair where there is not just one.
+std::size_t only_difference(const Use& one, const Use& other) {
+  const bool is_alike = one.collector == other.collector && one.integrated == other.integrated &&
+                        one.row->source == other.row->source && one.row->tier == other.row->tier;
+  std::size_t found = kNoPair;
+  for (std::size_t i = 0; i < one.row->labels.pairs.size(); ++i) {
+    const LabelSet::Pair& left = one.row->labels.pairs[i];
+    const LabelSet::Pair& right = other.row->labels.pairs[i];
+    if (left.name != right.name || (left.value != right.value && found != kNoPair)) return kNoPair;
+    if (left.value != right.value) found = i;
+  }
+  return is_alike ? found : kNoPair;
+}
+
+/// Several rows that differ in one label have one line: link="0", "1", "2".
+using Uses = std::span<const Use>;
+
+std::string quoted(std::string_view value) { return "\"" + std::string(value) + "\""; }
+
+/// "0" to "35" for numbers that follow one another, else one after the other.
+std::string values_text(Uses uses, std::size_t pair) {
+  const auto value = [&](std::size_t i) { return uses[i].row->labels.pairs[pair].value; };
+  bool is_run = uses.size() > 3;
+  std::string text = quoted(value(0));
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    is_run = is_run && value(i) == std::to_string(i);
+    if (i > 0) text += ", " + quoted(value(i));
+  }
+  return is_run ? quoted(value(0)) + " to " + quoted(value(uses.size() - 1)) : text;
+}
+
+std::string labels_text(Uses uses) {
+  const std::size_t varied = uses.size() > 1 ? only_difference(uses[0], uses[1]) : kNoPair;
+  const auto& pairs = uses[0].row->labels.pairs;
   std::string text;
-  for (const LabelSet::Pair& pair : labels.pairs) {
-    if (pair.name.empty()) continue;
-    text.append(text.empty() ? "" : ", ").append(pair.name).append("=\"").append(pair.value).append("\"");
+  for (std::size_t i = 0; i < pairs.size() && !pairs[i].name.empty(); ++i) {
+    text.append(text.empty() ? "" : ", ").append(pairs[i].name).append("=");
+    text.append(i == varied ? values_text(uses, i) : quoted(pairs[i].value));
   }
   return text.empty() ? "" : "`" + text + "`";
 }
@@ -67,8 +103,17 @@ std::string cell(std::string_view source) {
   return text;
 }
 
-void append_use(std::string& text, const Use& use) {
-  text.append("| ").append(use.collector).append(" | ").append(labels_text(use.row->labels));
+/// The rows from the first on that have one line with it.
+Uses alike(Uses uses) {
+  std::size_t count = 1;
+  const std::size_t varied = uses.size() > 1 ? only_difference(uses[0], uses[1]) : kNoPair;
+  while (varied != kNoPair && count < uses.size() && only_difference(uses[0], uses[count]) == varied) ++count;
+  return uses.first(count);
+}
+
+void append_uses(std::string& text, Uses uses) {
+  const Use& use = uses.front();
+  text.append("| ").append(use.collector).append(" | ").append(labels_text(uses));
   text.append(" | ")
       .append(use.integrated ? "from " : "")
       .append("`")
@@ -84,7 +129,11 @@ void append_family(std::string& text, const Family& family) {
   text.append(". ").append(metric.help).append("\n");
   if (family.uses.empty()) return;
   text.append("\n| collector | labels | source | tier |\n|---|---|---|---|\n");
-  for (const Use& use : family.uses) append_use(text, use);
+  for (Uses left = family.uses; !left.empty();) {
+    const Uses line = alike(left);
+    append_uses(text, line);
+    left = left.subspan(line.size());
+  }
 }
 
 constexpr std::string_view kIntroduction =

@@ -1,9 +1,9 @@
 #include "collectors/amd/amd_metrics.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <iterator>
+#include <vector>
 
 #include "collectors/amd/amd_blob_readers.hpp"
 #include "collectors/amd/amd_error_rows.hpp"
@@ -15,6 +15,7 @@
 #include "collectors/amd/amd_sysfs_rows.hpp"
 #include "collectors/amd/throttle.hpp"
 #include "collectors/api/catalog.hpp"
+#include "collectors/support/row_tables.hpp"
 
 namespace gpumeter::amd {
 namespace {
@@ -159,21 +160,15 @@ constexpr Table kTable = whole_table();
 static_assert(valid_table(kTable.rows));
 static_assert(valid_table(kPartitionRows));
 
-consteval auto docs_of_both() {
-  constexpr auto kCard = row_docs(kTable.rows);
-  constexpr auto kPartitions = row_docs(kPartitionRows);
-  std::array<RowDoc, kCard.size() + kPartitions.size()> docs{};
-  std::copy(kPartitions.begin(), kPartitions.end(), std::copy(kCard.begin(), kCard.end(), docs.begin()));
-  return docs;
-}
-constexpr auto kDocs = docs_of_both();
-
 }  // namespace
 
 std::span<const MetricRow<AmdContext>> amd_rows() noexcept { return kTable.rows; }
 
 std::span<const MetricRow<AmdContext>> amd_partition_rows() noexcept { return kPartitionRows; }
 
-std::span<const RowDoc> amd_row_docs() { return kDocs; }
+std::span<const RowDoc> amd_row_docs() {
+  static const std::vector<RowDoc> docs = row_docs<AmdContext>({amd_rows(), amd_partition_rows()});
+  return docs;
+}
 
 }  // namespace gpumeter::amd

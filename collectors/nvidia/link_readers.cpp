@@ -39,8 +39,6 @@ Sample summed(Of of) noexcept {
   return sum;
 }
 
-bool wants_each(const NvidiaContext& context) noexcept { return context.options().each_link; }
-
 }  // namespace
 
 Handle bind_links_up(NvidiaContext& context, const ReadSource& source) {
@@ -60,26 +58,14 @@ Sample read_all_link_errors(NvidiaContext& context, int handle) noexcept {
   return summed([&](unsigned link) { return errors_of(context, link, counter); });
 }
 
-Handle bind_link_state(NvidiaContext& context, const ReadSource& source) {
-  return wants_each(context) ? bind_probed<read_link_state>(context, source) : std::nullopt;
-}
-
 Sample read_link_state(NvidiaContext& context, int handle) noexcept {
   const Sample state = link_is_up(context, static_cast<unsigned>(context.bound(handle).argument));
   return state.status == ReadStatus::ok ? Sample::of(state.value != 0 ? 1 : 0) : state;
 }
 
-Handle bind_link_errors(NvidiaContext& context, const ReadSource& source) {
-  return wants_each(context) ? bind_probed<read_link_errors>(context, source) : std::nullopt;
-}
-
 Sample read_link_errors(NvidiaContext& context, int handle) noexcept {
   const std::uint64_t argument = context.bound(handle).argument;
   return errors_of(context, static_cast<unsigned>(argument), static_cast<unsigned>(argument >> 32));
-}
-
-Handle bind_link_field(NvidiaContext& context, const ReadSource& source) {
-  return wants_each(context) ? bind_field(context, source) : std::nullopt;
 }
 
 Sample read_fabric_state(NvidiaContext& context, int handle) noexcept {

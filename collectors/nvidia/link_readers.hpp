@@ -9,11 +9,8 @@ namespace readers {
 
 Sample read_links_up(NvidiaContext& context, int handle) noexcept;
 Sample read_all_link_errors(NvidiaContext& context, int handle) noexcept;
-Handle bind_link_state(NvidiaContext& context, const ReadSource& source);
 Sample read_link_state(NvidiaContext& context, int handle) noexcept;
-Handle bind_link_errors(NvidiaContext& context, const ReadSource& source);
 Sample read_link_errors(NvidiaContext& context, int handle) noexcept;
-Handle bind_link_field(NvidiaContext& context, const ReadSource& source);
 Sample read_fabric_state(NvidiaContext& context, int handle) noexcept;
 Sample read_fabric_health(NvidiaContext& context, int handle) noexcept;
 
@@ -42,13 +39,15 @@ constexpr NvidiaReader all_link_errors(std::string_view name, unsigned counter) 
 // Of one link, where `links: each` is configured.
 
 constexpr NvidiaReader link_state(std::string_view name, unsigned link) noexcept {
-  return {readers::bind_link_state, readers::read_link_state, {name, link}};
+  return {readers::bind_probed<readers::read_link_state>, readers::read_link_state, {name, link}};
 }
 constexpr NvidiaReader link_errors(std::string_view name, unsigned link, unsigned counter) noexcept {
-  return {readers::bind_link_errors, readers::read_link_errors, {name, link | std::uint64_t{counter} << 32}};
+  return {readers::bind_probed<readers::read_link_errors>,
+          readers::read_link_errors,
+          {name, link | std::uint64_t{counter} << 32}};
 }
 constexpr NvidiaReader link_field(std::string_view name, unsigned link, unsigned field, Tier tier) noexcept {
-  return {readers::bind_link_field, readers::read_field, {name, readers::packed({field, tier, link})}};
+  return {readers::bind_field, readers::read_field, {name, readers::packed({field, tier, link})}};
 }
 
 /// 1 while the state, or the sum of the health, is `holds`.

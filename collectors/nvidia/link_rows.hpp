@@ -32,33 +32,32 @@ inline constexpr auto kInterconnectRows = std::to_array<Row>({
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery_failed"}, field("NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", 214, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
 });
 
+// What each link has by itself, where `links: each` is configured.
+template <unsigned Field>
+constexpr Row link_bytes(const MetricDescriptor& family, std::string_view name, double scale, unsigned link, std::string_view label) {
+  return {&family, {"kind", "nvlink", "link", label}, link_field(name, link, Field, Tier::normal), scale, Tier::normal, {}, kPositive};
+}
+constexpr Row link_error(std::string_view error, unsigned counter, unsigned link, std::string_view label) {
+  return {&catalog::link_errors, {"kind", "nvlink", "link", label, "error", error}, link_errors("nvmlDeviceGetNvLinkErrorCounter", link, counter), 1, Tier::slow};
+}
+using LinkRow = Row (*)(unsigned link, std::string_view label);
+inline constexpr LinkRow kLinkRows[] = {
+    [](unsigned link, std::string_view label) { return Row{&catalog::link_up, {"kind", "nvlink", "link", label}, link_state("nvmlDeviceGetNvLinkState", link), 1, Tier::slow}; },
+    [](unsigned link, std::string_view label) { return link_bytes<138>(catalog::link_transmitted_bytes, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", kKibi, link, label); },
+    [](unsigned link, std::string_view label) { return link_bytes<139>(catalog::link_received_bytes, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", kKibi, link, label); },
+    [](unsigned link, std::string_view label) { return link_bytes<202>(catalog::link_transmitted_bytes, "NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES", 1, link, label); },
+    [](unsigned link, std::string_view label) { return link_bytes<204>(catalog::link_received_bytes, "NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES", 1, link, label); },
+    [](unsigned link, std::string_view label) { return link_error("replay", 0, link, label); },  // nvmlNvLinkErrorCounter_t
+    [](unsigned link, std::string_view label) { return link_error("recovery", 1, link, label); },
+    [](unsigned link, std::string_view label) { return link_error("crc_flit", 2, link, label); },
+    [](unsigned link, std::string_view label) { return link_error("crc_data", 3, link, label); },
+    [](unsigned link, std::string_view label) { return link_error("ecc_data", 4, link, label); },
+};
 // NVML_NVLINK_MAX_LINKS has grown from 6 to 36.
 inline constexpr std::string_view kLinkNames[] = {
     "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17",
     "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32", "33", "34", "35"};
 static_assert(std::size(kLinkNames) == nvml::kMostLinks);
-inline constexpr auto kLinkUpRows = each_place(kLinkNames, [](std::size_t place, std::string_view link) {
-  return Row{&catalog::link_up, {"kind", "nvlink", "link", link}, link_state("nvmlDeviceGetNvLinkState", static_cast<unsigned>(place)), 1, Tier::slow};
-});
-constexpr auto link_bytes(const MetricDescriptor& family, std::string_view name, unsigned id, double scale) {
-  return each_place(kLinkNames, [&](std::size_t place, std::string_view link) {
-    return Row{&family, {"kind", "nvlink", "link", link}, link_field(name, static_cast<unsigned>(place), id, Tier::normal), scale, Tier::normal, {}, kPositive};
-  });
-}
-// nvmlNvLinkErrorCounter_t
-constexpr auto link_error_rows(std::string_view error, unsigned counter) {
-  return each_place(kLinkNames, [&](std::size_t place, std::string_view link) {
-    return Row{&catalog::link_errors, {"kind", "nvlink", "link", link, "error", error}, link_errors("nvmlDeviceGetNvLinkErrorCounter", static_cast<unsigned>(place), counter), 1, Tier::slow};
-  });
-}
-inline constexpr auto kLinkRows = joined(
-    kLinkUpRows,
-    link_bytes(catalog::link_transmitted_bytes, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", 138, kKibi),
-    link_bytes(catalog::link_received_bytes, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", 139, kKibi),
-    link_bytes(catalog::link_transmitted_bytes, "NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES", 202, 1),
-    link_bytes(catalog::link_received_bytes, "NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES", 204, 1),
-    link_error_rows("replay", 0), link_error_rows("recovery", 1), link_error_rows("crc_flit", 2), link_error_rows("crc_data", 3),
-    link_error_rows("ecc_data", 4));
 
 inline constexpr auto kFabricRows = std::to_array<Row>({
     {&catalog::fabric_state, {"state", "not_started"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", 1), 1, Tier::slow},

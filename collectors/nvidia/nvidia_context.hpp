@@ -47,7 +47,6 @@ class NvidiaContext {
 
   // For readers, at attach.
 
-  const NvidiaOptions& options() const noexcept { return options_; }
   /// What rows that are bound now are about: the GPU, or the instance that was turned to.
   NvmlTarget& target() noexcept { return targets_[turned_to_]; }
   std::span<const Peak> peaks() const noexcept { return peaks_; }

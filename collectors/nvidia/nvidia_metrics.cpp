@@ -1,6 +1,7 @@
 #include "collectors/nvidia/nvidia_metrics.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "collectors/nvidia/activity_rows.hpp"
 #include "collectors/nvidia/health_rows.hpp"
@@ -15,29 +16,37 @@ constexpr auto kTable = joined(
     kUtilizationRows, kGpmRows, kCauseTimes, kCauseRows, kReasonTimes, kReasonRows, kMemoryRows, kPowerRows,
     kTemperatureRows, kClockRows, kClockMaxRows, kStateRows, kFanRows, kFanRpmRows, kPersistenceRows,
     kEccModeRows, kEccPendingRows, kMigModeRows, kMigPendingRows, kDisplayRows, kOtherModeRows, kEccRows,
-    kMemoryHealthRows, kPcieRows, kInterconnectRows, kLinkRows, kFabricRows, kRecoveryRows, kLicenseRows,
-    kXidRows, kXidTimeRows, kEventRows, kPeakTableRows, kPeakFormulaRows, kPeakBandwidthRows);
+    kMemoryHealthRows, kPcieRows, kInterconnectRows, kFabricRows, kRecoveryRows, kLicenseRows, kXidRows,
+    kXidTimeRows, kEventRows, kPeakTableRows, kPeakFormulaRows, kPeakBandwidthRows);
 constexpr auto kPartitionTable = joined(kInstanceRows, gpm_rows(kPartitionFamilies));
 
 static_assert(valid_table(kTable));
 static_assert(valid_table(kPartitionTable));
 static_assert(std::all_of(kTable.begin(), kTable.end(), in_its_tier));
 
-consteval auto docs_of_both() {
-  constexpr auto kGpu = row_docs(kTable);
-  constexpr auto kInstance = row_docs(kPartitionTable);
-  std::array<RowDoc, kGpu.size() + kInstance.size()> docs{};
-  std::copy(kInstance.begin(), kInstance.end(), std::copy(kGpu.begin(), kGpu.end(), docs.begin()));
-  return docs;
+// Some hundred rows that few want: made when somebody does.
+std::vector<Row> rows_with_links() {
+  std::vector<Row> rows(kTable.begin(), kTable.end());
+  for (const LinkRow make_row : kLinkRows) {
+    for (unsigned link = 0; link < nvml::kMostLinks; ++link) rows.push_back(make_row(link, kLinkNames[link]));
+  }
+  return rows;
 }
-constexpr auto kDocs = docs_of_both();
 
 }  // namespace
 
-std::span<const MetricRow<NvidiaContext>> nvidia_rows() noexcept { return kTable; }
+std::span<const MetricRow<NvidiaContext>> nvidia_rows(bool each_link) {
+  if (!each_link) return kTable;
+  static const std::vector<Row> with_links = rows_with_links();
+  return with_links;
+}
 
 std::span<const MetricRow<NvidiaContext>> nvidia_partition_rows() noexcept { return kPartitionTable; }
 
-std::span<const RowDoc> nvidia_row_docs() { return kDocs; }
+std::span<const RowDoc> nvidia_row_docs() {
+  static const std::vector<RowDoc> docs =
+      row_docs<NvidiaContext>({nvidia_rows(true), nvidia_partition_rows()});
+  return docs;
+}
 
 }  // namespace gpumeter::nvidia

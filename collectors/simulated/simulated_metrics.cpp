@@ -1,5 +1,7 @@
 #include "collectors/simulated/simulated_metrics.hpp"
 
+#include <vector>
+
 #include "collectors/simulated/activity_rows.hpp"
 #include "collectors/simulated/health_rows.hpp"
 
@@ -15,12 +17,14 @@ static_assert(valid_table(kActivity));
 static_assert(valid_table(kHealth));
 
 constexpr auto kAll = joined(kActivity, kHealth);
-constexpr auto kDocs = row_docs(kAll);
 
 }  // namespace
 
 std::span<const Row> simulated_rows() noexcept { return kAll; }
 
-std::span<const RowDoc> simulated_row_docs() { return kDocs; }
+std::span<const RowDoc> simulated_row_docs() {
+  static const std::vector<RowDoc> docs = row_docs<SimulatedContext>({simulated_rows()});
+  return docs;
+}
 
 }  // namespace gpumeter::simulated

@@ -116,12 +116,4 @@ constexpr RowDoc doc_of(const MetricRow<Context>& row) noexcept {
           row.derived.counter, row.derived.max, row.derived.min};
 }
 
-/// The table as the docs show it.
-template <class Context, std::size_t N>
-constexpr std::array<RowDoc, N> row_docs(const MetricRow<Context> (&rows)[N]) {
-  std::array<RowDoc, N> docs{};
-  for (std::size_t i = 0; i < N; ++i) docs[i] = doc_of(rows[i]);
-  return docs;
-}
-
 }  // namespace gpumeter

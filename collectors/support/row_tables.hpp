@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <iterator>
+#include <span>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include "collectors/support/metric_row.hpp"
 
@@ -38,11 +41,14 @@ constexpr auto joined(const First& first, const Others&... others) {
   return all;
 }
 
-/// The table as the docs show it.
-template <class Row, std::size_t N>
-constexpr std::array<RowDoc, N> row_docs(const std::array<Row, N>& rows) {
-  std::array<RowDoc, N> docs{};
-  std::transform(rows.begin(), rows.end(), docs.begin(), [](const Row& row) { return doc_of(row); });
+/// Tables as the docs show them. Made when it is asked for: they are as large as the tables, and needed to
+/// print.
+template <class Context>
+std::vector<RowDoc> row_docs(std::initializer_list<std::span<const MetricRow<Context>>> tables) {
+  std::vector<RowDoc> docs;
+  for (const std::span<const MetricRow<Context>> rows : tables) {
+    for (const MetricRow<Context>& row : rows) docs.push_back(doc_of(row));
+  }
   return docs;
 }
 

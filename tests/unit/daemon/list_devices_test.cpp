@@ -14,6 +14,7 @@ config::Config config_of(const Tree& tree) {
   config.paths.sysfs = tree.path();
   config.paths.state = tree / "state";
   config.collectors["amd"].options["ids_file"] = {tree / "amdgpu.ids"};
+  config.collectors["nvidia"].enabled = config::Enabled::off;
   config.collectors["simulated"] = {};
   return config;
 }

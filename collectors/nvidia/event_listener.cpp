@@ -45,11 +45,11 @@ EventListener::Heard EventListener::wait(Nanoseconds at_most, const Clock& clock
     changed_.wait_for(mutex_, at_most);
     return heard;
   }
-  nvml::EventData data{};
-  heard.result = nvml_.nvmlEventSetWait_v2(set_, &data, milliseconds(at_most));
-  for (int i = 0; heard.result == nvml::kSuccess && i < kBite; ++i) {
+  for (int i = 0; i < kBite; ++i) {
+    nvml::EventData data{};
+    heard.result = nvml_.nvmlEventSetWait_v2(set_, &data, i == 0 ? milliseconds(at_most) : 0);
+    if (heard.result != nvml::kSuccess) break;
     if (std::optional<DeviceEvent> event = take(data, clock)) heard.events.push_back(*std::move(event));
-    heard.result = nvml_.nvmlEventSetWait_v2(set_, &data, 0);
   }
   if (heard.result != nvml::kSuccess && heard.result != nvml::kTimeout) start_anew();
   return heard;

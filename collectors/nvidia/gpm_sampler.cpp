@@ -46,13 +46,14 @@ void GpmSampler::open(const NvmlCaller& caller, std::optional<unsigned> gpu_inst
   if (take(samples_[1]) != nvml::kSuccess) close();
 }
 
-// A sample is the library's memory; where the library is gone with its driver, so is the sample.
+// A sample is the library's memory, and that outlives its driver.
 void GpmSampler::close() noexcept {
   const std::shared_ptr<NvmlSession> session = caller_.session();
   for (nvml::GpmSample& sample : samples_) {
-    if (sample != nullptr && !session->is_dead()) session->functions().nvmlGpmSampleFree(sample);
+    if (sample != nullptr) session->functions().nvmlGpmSampleFree(sample);
     sample = nullptr;
   }
+  taken_ = {};
   metrics_.reset();
   caller_ = {};
 }

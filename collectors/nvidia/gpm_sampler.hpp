@@ -35,7 +35,8 @@ class GpmSampler {
   /// Seconds between the two samples that read() speaks of, by this clock; they end at the same moments.
   double interval() const noexcept { return interval_; }
 
-  bool is_lost() const noexcept { return caller_.is_lost(); }
+  /// Its own caller, which finds out by itself that the GPU is lost.
+  const NvmlCaller& caller() const noexcept { return caller_; }
 
  private:
   bool is_open() const noexcept { return samples_[0] != nullptr; }

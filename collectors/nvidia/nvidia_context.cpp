@@ -14,6 +14,12 @@ std::uint64_t types_told(NvmlCaller& gpu) {
   return result == nvml::kFunctionNotFound ? heard_types() : types;
 }
 
+// A driver that was unloaded is no trouble of the GPU's.
+std::optional<Event> event_of_loss(unsigned result) noexcept {
+  if (result == nvml::kResetRequired) return Event::reset_required;
+  return blame_of(result) == Blame::device ? std::optional(Event::bus_lost) : std::nullopt;
+}
+
 }  // namespace
 
 Result<Done> NvidiaContext::open(const DeviceInfo& info) {
@@ -102,7 +108,10 @@ bool NvidiaContext::has_new_partitions() noexcept {
 void NvidiaContext::note_loss() noexcept {
   if (std::exchange(was_divided_anew_, false) || targets_.empty() || was_lost_) return;
   was_lost_ = true;
-  events_->count(Event::bus_lost);
+  for (const NvmlTarget& target : targets_) {
+    const std::optional<Event> event = event_of_loss(target.lost_by());
+    if (event) return events_->count(*event);
+  }
 }
 
 std::optional<int> NvidiaContext::buffer_of(nvml::SamplingType type) {

@@ -31,7 +31,7 @@ class NvmlCaller {
   /// Function(arguments...), without the device.
   template <auto Function, class... Arguments>
   unsigned call_plain(Arguments... arguments) noexcept {
-    if (lost_) return nvml::kGpuIsLost;
+    if (lost_by_ != nvml::kSuccess) return lost_by_;
     if (!has<Function>()) return nvml::kFunctionNotFound;
     return blame((session_->functions().*Function)(arguments...));
   }
@@ -40,12 +40,16 @@ class NvmlCaller {
   unsigned blame(unsigned result) noexcept {
     const Blame who = blame_of(result);
     if (who == Blame::library) session_->condemn();
-    if (who == Blame::device || who == Blame::library) lost_ = true;
+    if (who == Blame::device || who == Blame::library) lost_by_ = result;
     return result;
   }
 
   /// The GPU, or the whole driver, is not there any more.
-  bool is_lost() const noexcept { return lost_ || (session_ != nullptr && session_->is_dead()); }
+  bool is_lost() const noexcept {
+    return lost_by_ != nvml::kSuccess || (session_ != nullptr && session_->is_dead());
+  }
+  /// The answer to a call of this caller that said so; SUCCESS: there was none.
+  unsigned lost_by() const noexcept { return lost_by_; }
 
   nvml::Device device() const noexcept { return device_; }
   const std::shared_ptr<NvmlSession>& session() const noexcept { return session_; }
@@ -53,7 +57,7 @@ class NvmlCaller {
  private:
   std::shared_ptr<NvmlSession> session_;
   nvml::Device device_ = nullptr;
-  bool lost_ = false;
+  unsigned lost_by_ = nvml::kSuccess;
 };
 
 }  // namespace gpumeter::nvidia

@@ -80,7 +80,11 @@ struct NvmlTarget {
     std::apply([](auto&... each) { (each.begin_pass(), ...); }, answers);
   }
 
-  bool is_lost() const noexcept { return caller.is_lost() || gpm.is_lost(); }
+  bool is_lost() const noexcept { return caller.is_lost() || gpm.caller().is_lost(); }
+  /// As NvmlCaller::lost_by().
+  unsigned lost_by() const noexcept {
+    return caller.lost_by() != nvml::kSuccess ? caller.lost_by() : gpm.caller().lost_by();
+  }
 };
 
 }  // namespace gpumeter::nvidia

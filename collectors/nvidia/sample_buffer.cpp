@@ -17,6 +17,15 @@ constexpr std::uint64_t kLongest = 1'500'000;
 constexpr unsigned kLeastRoom = 128;
 constexpr unsigned kMostRoom = 4096;
 
+std::uint64_t microseconds(Nanoseconds time) noexcept {
+  return static_cast<std::uint64_t>(to_seconds(time) * kMicroseconds);
+}
+
+const nvml::BufferSample& newest(std::span<const nvml::BufferSample> samples) noexcept {
+  return *std::max_element(samples.begin(), samples.end(),
+                           [](const auto& a, const auto& b) { return a.timestamp < b.timestamp; });
+}
+
 }  // namespace
 
 bool SampleBuffer::open(NvmlCaller& caller) {
@@ -43,32 +52,33 @@ bool SampleBuffer::drain(NvmlCaller& caller, const Moment& moment) noexcept {
   moment_ = moment;
   nvml::ValueType type{};
   const std::span<const nvml::BufferSample> samples = read(caller, type);
-  const bool counts = moment.elapsed > Nanoseconds{0} && covered_until_ != 0;
-  bool has_new = false;
-  if (!samples.empty() && !counts) begin_with(samples, type);
-  for (const nvml::BufferSample& sample : samples) has_new = counts && (count(sample, type) || has_new);
-  has_new = has_new || (!samples.empty() && !counts);
+  const bool counts = moment.elapsed > Nanoseconds{0};
+  bool has_new = !counts && !samples.empty();
+  if (has_new) begin_with(samples, type);
+  if (counts && !samples.empty() && covered_until_ == 0) begin_before(samples);
+  for (const nvml::BufferSample& sample : samples) has_new = (counts && count(sample, type)) || has_new;
   if (has_new) status_ = ReadStatus::ok;
   return has_new;
 }
 
 // The buffer remembers more than was observed: counting starts at its end.
 void SampleBuffer::begin_with(std::span<const nvml::BufferSample> samples, nvml::ValueType type) noexcept {
-  const auto older = [](const nvml::BufferSample& a, const nvml::BufferSample& b) {
-    return a.timestamp < b.timestamp;
-  };
-  const nvml::BufferSample& newest = *std::max_element(samples.begin(), samples.end(), older);
-  covered_until_ = newest.timestamp;
-  extremes_.add(moment_.now, number_of(newest.value, type));
+  const nvml::BufferSample& last = newest(samples);
+  covered_until_ = last.timestamp;
+  extremes_.add(moment_.now, number_of(last.value, type));
+}
+
+// It was dry since it was opened, and plain readings stood in up to this pass's beginning.
+void SampleBuffer::begin_before(std::span<const nvml::BufferSample> samples) noexcept {
+  covered_until_ = newest(samples).timestamp - microseconds(moment_.elapsed);
 }
 
 void SampleBuffer::stand_in(Sample plain) noexcept {
   status_ = plain.status;
   if (plain.status != ReadStatus::ok) return;
-  const double seconds = to_seconds(moment_.elapsed);
-  total_ += plain.value * seconds;
+  total_ += plain.value * to_seconds(moment_.elapsed);
   extremes_.add(moment_.now, plain.value);
-  if (covered_until_ != 0) covered_until_ += static_cast<std::uint64_t>(seconds * kMicroseconds);
+  if (covered_until_ != 0) covered_until_ += microseconds(moment_.elapsed);
 }
 
 // False: it is of a time that was counted already.

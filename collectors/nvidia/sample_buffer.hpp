@@ -44,6 +44,7 @@ class SampleBuffer {
  private:
   std::span<const nvml::BufferSample> read(NvmlCaller& caller, nvml::ValueType& type) noexcept;
   void begin_with(std::span<const nvml::BufferSample> samples, nvml::ValueType type) noexcept;
+  void begin_before(std::span<const nvml::BufferSample> samples) noexcept;
   bool count(const nvml::BufferSample& sample, nvml::ValueType type) noexcept;
   Sample said(double value) const noexcept {
     return status_ == ReadStatus::ok ? Sample::of(value) : Sample::miss(status_);

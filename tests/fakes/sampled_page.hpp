@@ -36,6 +36,9 @@ class SampledPage {
     return outcome;
   }
 
+  /// Lets go of the driver; attach() takes it again.
+  void release() { device_->release(); }
+
   Nanoseconds now() const { return now_; }
 
   void pass_all() {

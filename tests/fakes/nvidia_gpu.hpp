@@ -1,0 +1,81 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectors/nvidia/nvidia_identity.hpp"
+#include "collectors/nvidia/nvidia_metrics.hpp"
+#include "collectors/support/metric_table.hpp"
+#include "tests/fakes/fake_driver.hpp"
+#include "tests/fakes/sampled_page.hpp"
+
+namespace gpumeter::nvidia {
+
+/// The lines that start with one of these.
+inline std::string lines_of(const std::string& text, const std::vector<std::string_view>& starts) {
+  std::istringstream in(text);
+  std::string kept;
+  for (std::string line; std::getline(in, line);) {
+    const auto begins = [&](std::string_view start) { return line.starts_with(start); };
+    if (std::any_of(starts.begin(), starts.end(), begins)) kept += line + "\n";
+  }
+  return kept;
+}
+
+inline std::unique_ptr<Device> table_device(NvidiaOptions options) {
+  return std::make_unique<TableDevice<NvidiaContext>>(NvidiaContext(std::move(options)), nvidia_rows(),
+                                                      nvidia_partition_rows());
+}
+
+inline DeviceInfo gpu_of(const std::string& uuid) {
+  DeviceInfo info;
+  info.uuid = uuid;
+  return info;
+}
+
+/// A GPU of a fake driver, as its lane samples it; the driver's time is set with each pass.
+class NvidiaGpu {
+ public:
+  explicit NvidiaGpu(FakeDriver& driver, std::string uuid = "GPU-0", bool each_link = false)
+      : driver_(driver), uuid_(std::move(uuid)), page_(table_device({driver.library(), each_link})) {}
+
+  /// Throws what attach() says.
+  NvidiaGpu& attach(double at = 0) {
+    driver_.set_time(at);
+    page_.attach(gpu_of(uuid_));
+    return *this;
+  }
+
+  /// A pass at this second; `elapsed` of observed time since the one before.
+  PassOutcome pass(Tier tier, double at, int elapsed_seconds = 0) {
+    driver_.set_time(at);
+    return page_.pass(tier, std::chrono::seconds(elapsed_seconds));
+  }
+
+  /// Fast passes, one a second, up to `until`; the first has nothing before it.
+  void run(int from, int until) {
+    for (int at = from; at <= until; ++at) pass(Tier::fast, at, at == from ? 0 : 1);
+  }
+
+  /// One pass of each tier, at this second: all that is there, but the events which every GPU has.
+  std::string sampled(double at = 0) {
+    for (const Tier tier : kTiers) pass(tier, at);
+    return page_.text({"gpu_events_total"});
+  }
+  std::string lines(const std::vector<std::string_view>& starts) const {
+    return lines_of(page_.text(), starts);
+  }
+
+  SampledPage& page() { return page_; }
+
+ private:
+  FakeDriver& driver_;
+  std::string uuid_;
+  SampledPage page_;
+};
+
+}  // namespace gpumeter::nvidia

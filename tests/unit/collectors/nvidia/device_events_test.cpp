@@ -1,0 +1,55 @@
+#include "collectors/nvidia/device_events.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "collectors/nvidia/nvml_constants.hpp"
+
+namespace gpumeter::nvidia {
+namespace {
+
+TEST(DeviceEvents, EveryXidHasTheNameOfItsNumber) {
+  for (std::size_t place = 0; place < std::size(kXids); ++place) {
+    EXPECT_EQ(kXidNames[place], std::to_string(kXids[place]));
+    EXPECT_EQ(xid_place(kXids[place]), place);
+  }
+  EXPECT_EQ(kXidNames[kXidPlaces - 1], "other");
+  EXPECT_EQ(xid_place(999), kXidPlaces - 1);
+  EXPECT_EQ(xid_place(79ULL << 32 | 79), kXidPlaces - 1);
+}
+
+TEST(DeviceEvents, CountsByPlaceAndKeepsTheLastTime) {
+  DeviceEvents events;
+  events.count_xid(79, std::chrono::seconds(1000));
+  events.count_xid(79, std::chrono::milliseconds(1000500));
+  events.count_xid(7, std::chrono::seconds(2000));
+  EXPECT_EQ(events.xids(xid_place(79)), 2U);
+  EXPECT_EQ(events.last(xid_place(79)), 1000.5);
+  EXPECT_EQ(events.xids(kXidPlaces - 1), 1U);
+  EXPECT_EQ(events.xids(xid_place(31)), 0U);
+  EXPECT_EQ(events.last(xid_place(31)), 0);
+}
+
+TEST(DeviceEvents, EveryTypeThatIsHeardHasItsEvent) {
+  std::uint64_t types = nvml::kEventXid;
+  for (std::size_t place = 0; place < kEventPlaces; ++place) {
+    const auto event = static_cast<Event>(place);
+    if (type_of(event) == kOwnEvent) continue;
+    EXPECT_EQ(event_of(type_of(event)), event);
+    types |= type_of(event);
+  }
+  EXPECT_EQ(heard_types(), types);
+  EXPECT_EQ(event_of(nvml::kEventXid), std::nullopt);
+}
+
+TEST(DeviceEvents, WhatTheCollectorSeesItselfIsNoTypeOfTheDriver) {
+  for (const Event event : {Event::bus_lost, Event::reset_required, Event::returned})
+    EXPECT_EQ(type_of(event), kOwnEvent);
+  EXPECT_EQ(kEventNames[static_cast<std::size_t>(Event::bus_lost)], "bus_lost");
+  EXPECT_EQ(kEventNames[static_cast<std::size_t>(Event::returned)], "returned");
+  EXPECT_EQ(kEventNames[static_cast<std::size_t>(Event::recovery_action)], "recovery_action");
+}
+
+}  // namespace
+}  // namespace gpumeter::nvidia

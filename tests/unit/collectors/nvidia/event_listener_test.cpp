@@ -1,0 +1,144 @@
+#include "collectors/nvidia/event_listener.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/fakes/fake_clock.hpp"
+#include "tests/fakes/nvidia_gpu.hpp"
+
+namespace gpumeter::nvidia {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+
+/// A GPU on whose lane's side events become series, and its session's listener as the event thread has it.
+class Events : public testing::Test {
+ protected:
+  void play(const std::string& scenario) {
+    driver_.emplace(scenario);
+    gpu_.emplace(*driver_);
+    gpu_->attach(0);
+    EXPECT_THAT(heard(0), ElementsAre());  // from here on it listens
+  }
+  std::vector<std::string> heard(double at) {
+    driver_->set_time(at);
+    const auto session = *NvmlSession::shared(driver_->library());
+    EventListener::Heard now = session->listener().wait(milliseconds(1), clock_);
+    result_ = now.result;
+    std::vector<std::string> kinds;
+    for (const DeviceEvent& event : now.events) kinds.push_back(event.uuid + " " + event.kind);
+    return kinds;
+  }
+  /// Series of events that are not 0.
+  std::string counted(double at) {
+    gpu_->pass(Tier::fast, at);
+    std::istringstream in(gpu_->lines({"gpu_xid", "gpu_events"}));
+    std::string kept;
+    for (std::string line; std::getline(in, line);) kept += line.ends_with(" 0") ? "" : line + "\n";
+    return kept;
+  }
+
+  FakeClock clock_;
+  std::optional<FakeDriver> driver_;
+  std::optional<NvidiaGpu> gpu_;
+  unsigned result_ = 0;
+};
+
+TEST_F(Events, AreCountedByTheirNameAndOtherXidsTogether) {
+  play(R"(
+devices: [{uuid: GPU-0, supported_events: [xid, poison_fatal, recovery_action]}]
+events:
+  - {at: 1, device: 0, type: xid, data: 79}
+  - {at: 1.1, device: 0, type: xid, data: 4}
+  - {at: 1.2, device: 0, type: xid, data: 999}
+  - {at: 1.3, device: 0, type: poison_fatal}
+  - {at: 1.4, device: 0, type: recovery_action}
+)");
+  clock_.advance(milliseconds(1500));
+  EXPECT_THAT(heard(2), ElementsAre("GPU-0 xid 79", "GPU-0 xid 4", "GPU-0 xid 999", "GPU-0 poison_fatal",
+                                    "GPU-0 recovery_action"));
+  EXPECT_EQ(counted(2),
+            "gpu_events_total{event=\"poison_fatal\"} 1\n"
+            "gpu_events_total{event=\"recovery_action\"} 1\n"
+            "gpu_xid_errors_total{xid=\"79\"} 1\n"
+            "gpu_xid_errors_total{xid=\"other\"} 2\n"
+            "gpu_xid_last_timestamp_seconds{xid=\"79\"} 1767225601.5\n"
+            "gpu_xid_last_timestamp_seconds{xid=\"other\"} 1767225601.5\n");
+}
+
+TEST_F(Events, OfWhichTheDriverDoesNotTellHaveNoSeries) {
+  play("devices: [{uuid: GPU-0, supported_events: [xid]}]");
+  gpu_->pass(Tier::fast, 1);
+  EXPECT_EQ(lines_of(gpu_->page().text(), {"gpu_events"}),
+            "gpu_events_total{event=\"bus_lost\"} 0\n"
+            "gpu_events_total{event=\"reset_required\"} 0\n"
+            "gpu_events_total{event=\"returned\"} 0\n");
+  EXPECT_NE(gpu_->lines({"gpu_xid_errors_total{xid=\"79\"} 0"}), "");
+}
+
+TEST_F(Events, AStormIsCountedToTheLastAndTakenInBites) {
+  play(R"(
+devices: [{uuid: GPU-0, supported_events: [xid]}]
+storms: [{from: 0.5, until: 10.5, rate: 1000, device: 0, type: xid, data: 31}]
+)");
+  int waits = 0;
+  std::size_t told = 0;
+  do {
+    const std::size_t bite = heard(20).size();
+    EXPECT_LE(bite, 1000U);  // whoever stops the thread gets a turn in between
+    told += bite;
+    ++waits;
+  } while (result_ == nvml::kSuccess);
+  EXPECT_EQ(told, 10'000U);
+  EXPECT_GE(waits, 10);
+  EXPECT_EQ(lines_of(counted(20), {"gpu_xid_errors"}), "gpu_xid_errors_total{xid=\"31\"} 10000\n");
+}
+
+TEST_F(Events, AWaitThatFailsIsMadeGoodWithANewSet) {
+  play(R"(
+errors: {nvmlEventSetWait_v2: {steps: [[0, ok], [5, {error: unknown}], [6, ok]]}}
+devices: [{uuid: GPU-0, supported_events: [xid]}]
+events: [{at: 2, device: 0, type: xid, data: 31}, {at: 7, device: 0, type: xid, data: 31}]
+)");
+  EXPECT_THAT(heard(3), ElementsAre("GPU-0 xid 31"));
+  EXPECT_THAT(heard(5), ElementsAre());
+  EXPECT_EQ(result_, nvml::kUnknown);
+  EXPECT_EQ(driver_->open().event_sets, 0U);
+  EXPECT_THAT(heard(6), ElementsAre());
+  EXPECT_EQ(driver_->open().event_sets, 1U);
+  EXPECT_THAT(heard(8), ElementsAre("GPU-0 xid 31"));
+  EXPECT_EQ(lines_of(counted(8), {"gpu_xid_errors"}), "gpu_xid_errors_total{xid=\"31\"} 2\n");
+  EXPECT_EQ(driver_->violations(), "");
+}
+
+TEST_F(Events, CountsOutliveALoss) {
+  play(R"(
+devices: [{uuid: GPU-0, power: {draw: 1 W}, supported_events: [xid], lost: {from: 5, until: 12}}]
+events: [{at: 4.9, device: 0, type: xid, data: 79}, {at: 13, device: 0, type: xid, data: 79}]
+)");
+  EXPECT_THAT(heard(4.95), ElementsAre("GPU-0 xid 79"));
+  gpu_->run(5, 6);
+  gpu_->attach(12);
+  heard(12);
+  EXPECT_THAT(heard(14), ElementsAre("GPU-0 xid 79"));
+  EXPECT_EQ(lines_of(counted(14), {"gpu_events", "gpu_xid_errors"}),
+            "gpu_events_total{event=\"bus_lost\"} 1\n"
+            "gpu_events_total{event=\"returned\"} 1\n"
+            "gpu_xid_errors_total{xid=\"79\"} 2\n");
+  gpu_->page().release();
+  EXPECT_EQ(driver_->opened(), FakeDriver::kNothing);
+  EXPECT_EQ(driver_->violations(), "");
+}
+
+TEST_F(Events, WithNobodyToListenToTheDriverIsLeftAlone) {
+  driver_.emplace("devices: [{uuid: GPU-0, power: {draw: 1 W}}]");
+  gpu_.emplace(*driver_);
+  gpu_->attach(0);
+  EXPECT_THAT(heard(1), ElementsAre());
+  EXPECT_EQ(driver_->calls("nvmlEventSetCreate") + driver_->calls("nvmlEventSetWait_v2"), 0U);
+  EXPECT_EQ(gpu_->lines({"gpu_xid"}), "");
+}
+
+}  // namespace
+}  // namespace gpumeter::nvidia

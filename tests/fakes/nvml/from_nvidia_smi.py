@@ -69,6 +69,8 @@ RECOVERY = {"none": "none", "reset": "gpu_reset", "gpu_reset": "gpu_reset", "reb
             "node_reboot": "node_reboot", "drain_p2p": "drain_p2p", "drain_and_reset": "drain_and_reset"}
 ATTRIBUTES = {"multiprocessors": "Multiprocessor count", "copy_engines": "Copy Engine count", "encoders": "Encoder count",
               "decoders": "Decoder count", "ofas": "OFA count", "jpegs": "JPG count"}
+# NVML_POWER_SCOPE_*: the group that nvidia-smi prints of each.
+POWER_SCOPES = {1: "Module Power Readings", 2: "GPU Memory Power Readings"}
 # NVML_GPU_FABRIC_HEALTH_MASK_*: the shift of each pair of bits; 1 true, 2 false.
 HEALTH = {"Bandwidth": 0, "Route Recovery in progress": 2, "Route Unhealthy": 4, "Access Timeout Recovery": 6,
           "Partition Assigned": 12}
@@ -89,6 +91,12 @@ def memory(gpu: Node, *titles: str) -> Scenario:
     return {key.lower(): value for key, value in read.items() if value is not None}
 
 
+def of_scopes(whole: Any, parts: dict[int, Any]) -> Any:
+    """A field that is told of parts of the GPU too."""
+    told = {scope: value for scope, value in parts.items() if value is not None}
+    return whole if not told else {"scopes": told} if whole is None else {"value": whole, "scopes": told}
+
+
 def power(device: Scenario, gpu: Node) -> None:
     node = gpu.at("GPU Power Readings") if gpu.all("GPU Power Readings") else gpu.at("Power Readings")
     limit = node.deep("Enforced Power Limit", "Current Power Limit", "Power Limit").read()
@@ -101,6 +109,9 @@ def power(device: Scenario, gpu: Node) -> None:
                         ("fields.186", instant), ("fields.187", lowest), ("fields.188", highest), ("fields.189", default),
                         ("fields.190", limit), ("fields.192", node.deep("Requested Power Limit").read())):
         put(device, path, value)
+    for field, title in ((185, "Average Power Draw"), (186, "Instantaneous Power Draw")):
+        parts = {scope: gpu.at(group, title).read() for scope, group in POWER_SCOPES.items()}
+        put(device, f"fields.{field}", of_scopes(device.get("fields", {}).get(field), parts))
 
 
 def reasons(device: Scenario, gpu: Node) -> None:

@@ -49,6 +49,7 @@ PLAIN = {
     "pcie.max_width": "PCI/GPU Link Info/Link Width/Max", "pcie.replays": "PCI/Replays Since Reset",
     "fields.94": "PCI/Replays Since Reset", "fields.95": "PCI/Replay Number Rollovers",
     "retired_pages.single_bit": "Retired Pages/Single Bit ECC", "retired_pages.double_bit": "Retired Pages/Double Bit ECC",
+    "fields.29": "Retired Pages/Single Bit ECC", "fields.30": "Retired Pages/Double Bit ECC",
     "remapped_rows.corrected": "Remapped Rows/Correctable Error", "fields.142": "Remapped Rows/Correctable Error",
     "remapped_rows.uncorrected": "Remapped Rows/Uncorrectable Error", "fields.143": "Remapped Rows/Uncorrectable Error",
     "fabric.clique": "Fabric/CliqueId", "fabric.cluster_uuid": "Fabric/ClusterUUID",

@@ -23,15 +23,16 @@ def values_of(page, gpu: str) -> set[str]:
 class Watch:
     """Fetches the page again and again, and keeps what was seen: how long each took, when observed time moved."""
 
-    def __init__(self, daemon: Daemon):
-        self.daemon, self.slowest, self.moved, self.seen, self.largest_gap = daemon, 0.0, {}, {}, 0.0
+    def __init__(self, daemon: Daemon, others=OTHERS):
+        self.daemon, self.others = daemon, others
+        self.slowest, self.moved, self.seen, self.largest_gap = 0.0, {}, {}, 0.0
 
     def fetch(self):
         asked = time.monotonic()
         page = self.daemon.page()
         now = time.monotonic()
         self.slowest = max(self.slowest, now - asked)
-        for gpu in OTHERS:
+        for gpu in self.others:
             total = observed(page, gpu)
             if total != self.seen.get(gpu):
                 self.largest_gap = max(self.largest_gap, now - self.moved.get(gpu, now))

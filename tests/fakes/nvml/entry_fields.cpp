@@ -10,18 +10,23 @@ constexpr unsigned kFieldsKnown = 303;  // NVML_FI_MAX of header 13.3.29: what `
 
 constexpr std::string_view kTypes[] = {"double", "uint", "ulong", "ulonglong", "longlong", "int", "ushort"};
 
-/// A plain value for any scope; else `scopes`: the scope's own, `all` for all links, `each` for one link of
-/// those there are; else `value`.
+/// `scopes`: the scope's own, `all` for all links, `each` for one link of those there are. A plain value, or
+/// `value`, is of the whole GPU: scope 0 and all links.
 const ValueOverTime* value_of(const Call& call, const std::string& path, unsigned scope) {
+<<<<<<< HEAD
   if (const auto* plain = call.find(path)) return plain;
   if (!call.says_below(path)) return nullptr;
+=======
+  const bool is_whole = scope == 0 || scope == nvml::kAllLinks;
+  if (const auto* plain = call.find(path)) return is_whole ? plain : nullptr;
+>>>>>>> nve
   const std::string scopes = path + ".scopes.";
-  if (const auto* own = call.find(scopes + std::to_string(scope))) return own;
-  if (scope == nvml::kAllLinks) return call.find(scopes + "all");
+  const std::string own_name = scope == nvml::kAllLinks ? "all" : std::to_string(scope);
+  if (const auto* own = call.find(scopes + own_name)) return own;
   unsigned links = nvml::kMostLinks;
   call.read("nvlink.count", &links);
   const auto* each = scope < links ? call.find(scopes + "each") : nullptr;
-  return each != nullptr ? each : call.find(path + ".value");
+  return each == nullptr && is_whole ? call.find(path + ".value") : each;
 }
 
 ValueType type_of(const Call& call, const std::string& path, unsigned field) {

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from nvidia_smi_keys import ATTRIBUTES, HEALTH, PLAIN, REASONS, RECOVERY, WORDS  # noqa: E402
+from nvidia_smi_keys import ATTRIBUTES, HEALTH, PLAIN, POWER_SCOPES, REASONS, RECOVERY, WORDS  # noqa: E402
 from nvidia_smi_tree import Node, parse, section  # noqa: E402
 
 FUNCTIONS = Path(__file__).resolve().parents[3] / "collectors/nvidia/nvml_functions.hpp"
@@ -39,6 +39,12 @@ def memory(gpu: Node, *titles: str) -> Scenario:
     return {key.lower(): value for key, value in read.items() if value is not None}
 
 
+def of_scopes(whole: Any, parts: dict[int, Any]) -> Any:
+    """A field that is told of parts of the GPU too."""
+    told = {scope: value for scope, value in parts.items() if value is not None}
+    return whole if not told else {"scopes": told} if whole is None else {"value": whole, "scopes": told}
+
+
 def power(device: Scenario, gpu: Node) -> None:
     node = gpu.at("GPU Power Readings") if gpu.all("GPU Power Readings") else gpu.at("Power Readings")
     limit = node.deep("Enforced Power Limit", "Current Power Limit", "Power Limit").read()
@@ -51,6 +57,9 @@ def power(device: Scenario, gpu: Node) -> None:
                         ("fields.186", instant), ("fields.187", lowest), ("fields.188", highest), ("fields.189", default),
                         ("fields.190", limit), ("fields.192", node.deep("Requested Power Limit").read())):
         put(device, path, value)
+    for field, title in ((185, "Average Power Draw"), (186, "Instantaneous Power Draw")):
+        parts = {scope: gpu.at(group, title).read() for scope, group in POWER_SCOPES.items()}
+        put(device, f"fields.{field}", of_scopes(device.get("fields", {}).get(field), parts))
 
 
 def reasons(device: Scenario, gpu: Node) -> None:

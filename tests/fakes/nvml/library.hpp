@@ -54,6 +54,7 @@ class Library {
  private:
   Library() = default;
   unsigned first_init();
+  void report() const;
 };
 
 }  // namespace gpumeter::fake_nvml

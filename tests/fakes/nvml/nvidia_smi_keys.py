@@ -27,6 +27,7 @@ PLAIN = {
     "pcie.max_width": "PCI/GPU Link Info/Link Width/Max", "pcie.replays": "PCI/Replays Since Reset",
     "fields.94": "PCI/Replays Since Reset", "fields.95": "PCI/Replay Number Rollovers",
     "retired_pages.single_bit": "Retired Pages/Single Bit ECC", "retired_pages.double_bit": "Retired Pages/Double Bit ECC",
+    "fields.29": "Retired Pages/Single Bit ECC", "fields.30": "Retired Pages/Double Bit ECC",
     "remapped_rows.corrected": "Remapped Rows/Correctable Error", "fields.142": "Remapped Rows/Correctable Error",
     "remapped_rows.uncorrected": "Remapped Rows/Uncorrectable Error", "fields.143": "Remapped Rows/Uncorrectable Error",
     "fabric.clique": "Fabric/CliqueId", "fabric.cluster_uuid": "Fabric/ClusterUUID",
@@ -47,6 +48,8 @@ RECOVERY = {"none": "none", "reset": "gpu_reset", "gpu_reset": "gpu_reset", "reb
             "node_reboot": "node_reboot", "drain_p2p": "drain_p2p", "drain_and_reset": "drain_and_reset"}
 ATTRIBUTES = {"multiprocessors": "Multiprocessor count", "copy_engines": "Copy Engine count", "encoders": "Encoder count",
               "decoders": "Decoder count", "ofas": "OFA count", "jpegs": "JPG count"}
+# NVML_POWER_SCOPE_*: the group that nvidia-smi prints of each.
+POWER_SCOPES = {1: "Module Power Readings", 2: "GPU Memory Power Readings"}
 # NVML_GPU_FABRIC_HEALTH_MASK_*: the shift of each pair of bits; 1 true, 2 false.
 HEALTH = {"Bandwidth": 0, "Route Recovery in progress": 2, "Route Unhealthy": 4, "Access Timeout Recovery": 6,
           "Partition Assigned": 12}

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""The daemon over the fake NVML: GPUs that are lost and hang, a storm of XIDs, drivers that come and go, MIG."""
+import signal
+import sys
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes/nvml"))
+from hang_test import STOP, Watch, observed, values_of  # noqa: E402
+from harness import Daemon, Page, run, wait_until  # noqa: E402
+from machine import SCENARIOS, Machine  # noqa: E402
+
+EIGHT = "include: h100_8.yaml\n"
+OTHERS = tuple("0124567")
+LOST = EIGHT + """
+change: {3: {lost: {from: 4, until: 8}}}
+events: [{at: 3.8, device: 3, type: xid, data: 79}]
+"""
+HUNG = EIGHT + "change: {3: {hang: {function: all, after: 4, for: forever}}}\n"
+ALL_HUNG = EIGHT + "hang: {function: all, after: 4, for: forever}\n"
+STORM_RATE, STORM_SECONDS = 1000, 5
+STORM = EIGHT + f"storms: [{{from: 3, until: {3 + STORM_SECONDS}, rate: {STORM_RATE}, device: 3, type: xid, data: 31}}]\n"
+DRIVER = EIGHT + """
+errors: {all: {steps: [[0, {error: driver_not_loaded}], [2, ok], [6, {error: unknown}], [6.5, {error: driver_not_loaded}], [9, ok]]}}
+"""
+# GPU instance 7 is made anew, as one of another size.
+MIG = """
+include: h200_mig7.yaml
+change:
+  0:
+    mig:
+      instances:
+        - {uuid: MIG-a, gi: 7, ci: 0, name: H200 MIG 1g.18gb, present: {steps: [[0, yes], [4, no]]},
+           memory: {total: 16384 MiB, reserved: 0 MiB, used: 1 MiB, free: 9000 MiB}}
+        - {uuid: MIG-b, gi: 7, ci: 0, name: H200 MIG 2g.35gb, present: {steps: [[0, no], [4, yes]]},
+           memory: {total: 33280 MiB, reserved: 0 MiB, used: 2 MiB, free: 9000 MiB}}
+        - {uuid: MIG-c, gi: 9, ci: 0, name: H200 MIG 1g.18gb,
+           memory: {total: 16384 MiB, reserved: 0 MiB, used: 3 MiB, free: 9000 MiB}}
+"""
+
+
+def up(page: Page) -> list[float | None]:
+    return [page.one("gpu_up", gpu=str(i)) for i in range(8)]
+
+
+def are_read(page: Page) -> bool:
+    return up(page) == [1.0] * 8 and all((observed(page, str(i)) or 0) > 0 for i in range(8))
+
+
+def nudge(daemon: Daemon) -> None:
+    """A driver that is loaded is found by its uevents, or at the look once a minute; this has it looked for at once."""
+    daemon.send(signal.SIGUSR1)
+    wait_until(lambda: daemon.page().one("gpumeter_collector_released", collector="nvidia") == 1, "the drivers are closed")
+    daemon.send(signal.SIGUSR2)
+
+
+def cpu_seconds(daemon: Daemon) -> float:
+    fields = Path(f"/proc/{daemon.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100  # utime, stime (proc(5)); USER_HZ is 100 on Linux
+
+
+class NvidiaTest(unittest.TestCase):
+    maxDiff = None
+
+    def assert_counters_went_on(self, before: Page, after: Page, gpu: str) -> None:
+        counters = [key for key in before.counters() if ("gpu", gpu) in key[1] and key[0].startswith("gpu_")]
+        self.assertGreater(len(counters), 50)
+        for counter in counters:
+            self.assertGreaterEqual(after.get(counter, -1), before[counter], counter)
+
+    def assert_keeps_up(self, watch: Watch, before: tuple[Page, float], after: tuple[Page, float]) -> None:
+        for gpu in OTHERS:
+            counted = observed(after[0], gpu) - observed(before[0], gpu)
+            self.assertAlmostEqual(counted, after[1] - before[1], delta=2.5, msg=f"gpu {gpu} lost time")
+        print(f"largest gap of the other seven {watch.largest_gap:.2f} s, slowest page {watch.slowest * 1e3:.0f} ms")
+
+    def assert_ended_well(self, daemon: Daemon, machine: Machine, not_given_back: str = "") -> None:
+        code, seconds = daemon.stop()
+        self.assertEqual(code, 0, daemon.log)
+        self.assertLess(seconds, STOP)
+        # Closed, and no rule of NVML broken: of a driver that is gone nothing can be given back.
+        self.assertRegex(machine.report.read_text(), rf"^(shutdown \d+\n{not_given_back})+$")
+
+    def test_a_gpu_that_falls_off_the_bus_and_returns(self):
+        with Machine(LOST) as machine, Daemon(*machine.arguments, env=machine.env) as daemon:
+            watch = Watch(daemon, OTHERS)
+            before = watch.until(are_read, "all are read", 30)
+
+            def is_lost(page: Page) -> bool:
+                is_lost.last = page if page.one("gpu_up", gpu="3") == 1 else is_lost.last
+                return page.one("gpu_up", gpu="3") == 0
+
+            is_lost.last = before[0]
+            lost, lost_at = watch.until(is_lost, "GPU 3 is lost", 30)
+            self.assertEqual(values_of(lost, "3"), set())
+            self.assertEqual([lost.one("gpu_up", gpu=gpu) for gpu in OTHERS], [1] * 7)
+            back = watch.until(are_read, "GPU 3 is back", 60)
+            self.assertEqual(back[0].of("gpu_up").keys(), before[0].of("gpu_up").keys())
+            self.assert_counters_went_on(is_lost.last, back[0], "3")
+            self.assert_keeps_up(watch, before, back)
+            print(f"GPU 3 was away for {back[1] - lost_at:.1f} s")
+            for event in ("bus_lost", "returned"):
+                counts = [back[0].one("gpu_events_total", gpu=str(i), event=event) for i in range(8)]
+                self.assertEqual(counts, [0, 0, 0, 1, 0, 0, 0, 0], event)
+            xids = {dict(key[1])["gpu"] + "/" + dict(key[1])["xid"]: count
+                    for key, count in back[0].of("gpu_xid_errors_total").items() if count > 0}
+            self.assertEqual(xids, {"3/79": 1})
+            self.assertEqual(daemon.log.count("the driver reports xid 79"), 1, daemon.log)
+            self.assertEqual(daemon.log.count("device lost"), 1, daemon.log)
+            self.assert_ended_well(daemon, machine)
+
+    def test_a_gpu_that_hangs(self):
+        with Machine(HUNG) as machine, Daemon(*machine.arguments, env=machine.env) as daemon:
+            watch = Watch(daemon, OTHERS)
+            before = watch.until(are_read, "all are read", 30)
+            hung = watch.until(lambda page: page.one("gpu_up", gpu="3") == 0, "GPU 3 is given up", 30)
+            self.assertEqual(values_of(hung[0], "3"), set())
+            later = watch.until(lambda page: observed(page, "0") > observed(hung[0], "0") + 4, "the others go on", 30)
+            self.assertEqual(up(later[0]), [1, 1, 1, 0, 1, 1, 1, 1])
+            self.assert_keeps_up(watch, before, later)
+            self.assertEqual(daemon.log.count("device does not answer"), 1, daemon.log)
+            code, seconds = daemon.stop()
+            self.assertEqual(code, 0, daemon.log)
+            self.assertLess(seconds, STOP)
+            print(f"one of eight hung: SIGTERM to exit {seconds:.2f} s")
+
+    def test_all_gpus_hang(self):
+        with Machine(ALL_HUNG) as machine, Daemon(*machine.arguments, env=machine.env) as daemon:
+            watch = Watch(daemon, ())
+            watch.until(are_read, "all are read", 30)
+            page, _ = watch.until(lambda page: up(page) == [0.0] * 8, "all are given up", 40)
+            self.assertEqual({name for name, labels in page if name.startswith("gpu_")}, {"gpu_up"})
+            self.assertEqual(daemon.fetch("/-/healthy").status, 200)
+            code, seconds = daemon.stop()
+            self.assertEqual(code, 0, daemon.log)
+            self.assertLess(seconds, STOP)
+            print(f"all hung: slowest page {watch.slowest * 1e3:.0f} ms, SIGTERM to exit {seconds:.2f} s")
+
+    def test_a_storm_of_xids(self):
+        expected = STORM_RATE * STORM_SECONDS
+        with Machine(STORM) as machine, Daemon(*machine.arguments, env=machine.env) as daemon:
+            count = lambda: daemon.page().one("gpu_xid_errors_total", gpu="3", xid="31") or 0  # noqa: E731
+            wait_until(count, "the storm is counted", 30)
+            cpu, began = cpu_seconds(daemon), time.monotonic()
+            time.sleep(STORM_SECONDS - 1)
+            share = (cpu_seconds(daemon) - cpu) / (time.monotonic() - began)
+            wait_until(lambda: count() >= expected, "all of them are counted", 30, every=0.5)
+            time.sleep(1.5)  # a pass more: no more come
+            self.assertEqual(count(), expected)
+            self.assertEqual(daemon.log.count("the driver reports xid 31"), 1, daemon.log)
+            self.assert_ended_well(daemon, machine)
+            print(f"{STORM_RATE} XIDs a second: the daemon takes {share:.1%} of a CPU, the fake included")
+
+    def test_a_driver_that_comes_goes_and_returns(self):
+        with Machine(DRIVER) as machine, Daemon(*machine.arguments, env=machine.env) as daemon:
+            page = wait_until(lambda: (p := daemon.page()).of("gpumeter_collector_up", collector="nvidia") and p, "a first look")
+            self.assertEqual(page.one("gpumeter_collector_up", collector="nvidia"), 0)
+            self.assertEqual(page.of("gpu_up"), {})
+            self.assertEqual(daemon.log.count("the kernel module is not loaded: modprobe nvidia"), 1, daemon.log)
+            time.sleep(2.2)
+            nudge(daemon)
+            there = wait_until(lambda: are_read(p := daemon.page()) and p, "all are read", 30)
+            self.assertEqual(there.one("gpumeter_collector_up", collector="nvidia"), 1)
+            gone = wait_until(lambda: up(p := daemon.page()) == [0.0] * 8 and p, "all are lost", 30)
+            self.assertEqual({name for name, labels in gone if name.startswith("gpu_")}, {"gpu_up"})
+            back = wait_until(lambda: are_read(p := daemon.page()) and p, "all are read again", 60)
+            self.assertEqual(back.of("gpu_up").keys(), there.of("gpu_up").keys())
+            self.assert_counters_went_on(there, back, "3")
+            self.assert_ended_well(daemon, machine, "(nvmlShutdown before nvml(GpmSample|EventSet)Free\n)*")
+
+    def test_library_and_driver_of_different_versions(self):
+        with Machine(SCENARIOS / "driver_mismatch.yaml") as machine, Daemon(*machine.arguments, env=machine.env) as daemon:
+            for _ in range(3):  # three looks
+                nudge(daemon)
+                wait_until(lambda: daemon.page().one("gpumeter_collector_released", collector="nvidia") == 0, "a look")
+            self.assertEqual(daemon.page().one("gpumeter_collector_up", collector="nvidia"), 0)
+            told = [line for line in daemon.log.splitlines() if "reboot needed" in line]
+            self.assertEqual(len(told), 1, daemon.log)
+            self.assertEqual(daemon.stop()[0], 0)
+
+    def test_drivers_are_released_on_request(self):
+        with Machine(SCENARIOS / "h100_8.yaml") as machine, Daemon(*machine.arguments, env=machine.env) as daemon:
+            before = wait_until(lambda: are_read(p := daemon.page()) and p, "all are read", 30)
+            self.assertFalse(machine.report.exists())
+            daemon.send(signal.SIGUSR1)
+            released = lambda: daemon.page().one("gpumeter_collector_released", collector="nvidia")  # noqa: E731
+            wait_until(lambda: released() == 1, "the drivers are closed", 10)
+            # Nothing of NVML's is open any more, and nothing was open or under way as it was closed.
+            self.assertRegex(wait_until(lambda: machine.report.exists() and machine.report.read_text(), "shut down", 5),
+                             r"^shutdown \d+\n$")
+            daemon.send(signal.SIGUSR2)
+            back = wait_until(lambda: are_read(p := daemon.page()) and p, "all are read again", 30)
+            self.assert_counters_went_on(before, back, "3")
+            for event in ("bus_lost", "returned"):
+                self.assertEqual(sum(back.of("gpu_events_total", event=event).values()), 0, event)
+            self.assert_ended_well(daemon, machine)
+
+    def test_a_gpu_that_is_divided_anew(self):
+        def instances(page: Page) -> dict[str, str]:
+            return {dict(labels)["partition"]: dict(labels)["mig_uuid"] for _, labels in page.of("gpu_partition_info")}
+
+        with Machine(MIG, sampling="{normal: 1s}") as machine, Daemon(*machine.arguments, env=machine.env) as daemon:
+            before = wait_until(lambda: (p := daemon.page()).of("gpu_partition_memory_size_bytes") and p, "the first ones", 30)
+            self.assertEqual(instances(before), {"1g.18gb:7": "MIG-a", "1g.18gb:9": "MIG-c"})
+            after = wait_until(lambda: "2g.35gb:7" in instances(p := daemon.page()) and p, "the new ones", 30)
+            self.assertEqual(instances(after), {"2g.35gb:7": "MIG-b", "1g.18gb:9": "MIG-c"})
+            sizes = {dict(key[1])["partition"]: value / 2**20
+                     for key, value in after.of("gpu_partition_memory_size_bytes", memory="vram").items()}
+            self.assertEqual(sizes, {"2g.35gb:7": 33280, "1g.18gb:9": 16384})
+            self.assertEqual(after.one("gpu_events_total", gpu="0", event="bus_lost"), 0)
+            energy = [page.one("gpu_energy_joules_total", gpu="0") for page in (before, after)]
+            self.assertGreater(energy[1], energy[0])
+            self.assert_ended_well(daemon, machine)
+
+    def test_links_by_themselves_after_a_reload(self):
+        with Machine(SCENARIOS / "h100_8.yaml") as machine, Daemon(*machine.arguments, env=machine.env) as daemon:
+            before = wait_until(lambda: are_read(p := daemon.page()) and p, "all are read", 30)
+            self.assertEqual(before.of("gpu_link_up"), {})
+            machine.configure(links="each")
+            daemon.send(signal.SIGHUP)
+            after = wait_until(lambda: (p := daemon.page()).of("gpu_link_up", gpu="7") and are_read(p) and p, "links", 30)
+            self.assertEqual(len(after.of("gpu_link_up", gpu="3")), 18)
+            self.assertEqual(len(after.of("gpu_link_received_bytes_total", gpu="3")), 18)
+            self.assertEqual(after.of("gpu_up").keys(), before.of("gpu_up").keys())
+            machine.configure(links="some")
+            daemon.send(signal.SIGHUP)
+            wait_until(lambda: daemon.page().one("gpumeter_config_last_reload_successful") == 0, "a bad value is refused", 10)
+            self.assertIn('links: "some" is neither sum nor each', daemon.log.replace("\\", ""))
+            self.assert_ended_well(daemon, machine)
+
+    def test_list_devices(self):
+        with Machine(SCENARIOS / "h100_8.yaml") as machine:
+            said = run("--list-devices", *machine.arguments, f"--path.state={machine.folder}", env=machine.env)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        for place in range(8):
+            self.assertRegex(said.stdout, rf"(?m)^{place} .*GPU-a100000{place}-0000-4000-8000-00000000000{place}.*")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Given a scenario of tests/fixtures/nvidia, when the binary has sampled it once, then exactly the page in tests/golden.
+
+The scenario stands still at TIME. Both formats are clean, and say the same of the GPUs. The daemon's own families are
+left out, as in golden_test.py; UPDATE_GOLDEN=1 writes the pages anew.
+"""
+import os
+import sys
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "e2e"))
+sys.path.insert(0, str(HERE / "fakes/nvml"))
+from golden_test import GOLDEN, OWN_FAMILY  # noqa: E402
+from harness import Daemon, Page, promtool_findings, run, text_page, wait_until  # noqa: E402
+from machine import SCENARIOS, Machine  # noqa: E402
+
+TIME = 2.0  # seconds; the first thing that happens in any scenario is later
+# What is another scenario's machine until something happens in it.
+SAME_AS = {"h100_8_lost3": "h100_8", "h100_8_hung3": "h100_8", "h100_8_all_hung": "h100_8", "h100_8_xid_storm": "h100_8"}
+NO_GPUS = ("no_driver", "driver_mismatch", "driver_returns")
+
+
+def scenarios() -> list[str]:
+    return sorted(file.stem for file in SCENARIOS.glob("*.yaml"))
+
+
+def page_of(name: str) -> str:
+    with Machine(SCENARIOS / f"{name}.yaml", TIME) as machine:
+        said = run("--once=0", *machine.arguments, f"--path.procfs={machine.folder}", f"--path.state={machine.folder}",
+                   env=machine.env)
+    assert said.returncode == 0, said.stderr
+    return said.stdout
+
+
+def of_gpus(text: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if not OWN_FAMILY.match(line))
+
+
+class GoldenNvidiaTest(unittest.TestCase):
+    maxDiff = None
+
+    def test_pages(self):
+        for name in (each for each in scenarios() if each not in NO_GPUS):
+            with self.subTest(scenario=name):
+                page = page_of(name)
+                golden = GOLDEN / f"nvidia_{SAME_AS.get(name, name)}.prom"
+                if os.environ.get("UPDATE_GOLDEN") == "1" and name not in SAME_AS:
+                    golden.write_text(of_gpus(page))
+                self.assertEqual(of_gpus(page), golden.read_text())
+                self.assertEqual(promtool_findings(page), "")
+
+    def test_a_machine_without_a_driver_shows_no_gpu(self):
+        for name in NO_GPUS:
+            with self.subTest(scenario=name):
+                page = page_of(name)
+                self.assertEqual(of_gpus(page), "")
+                self.assertEqual(text_page(page).one("gpumeter_collector_up", collector="nvidia"), 0)
+
+    def test_openmetrics(self):
+        for name in (each for each in scenarios() if each not in NO_GPUS and each not in SAME_AS):
+            with self.subTest(scenario=name):
+                golden = text_page((GOLDEN / f"nvidia_{name}.prom").read_text())
+                with Machine(SCENARIOS / f"{name}.yaml", TIME) as machine, \
+                        Daemon(*machine.arguments, env=machine.env) as daemon:
+                    page = wait_until(lambda: (p := daemon.page()).of("gpu_memory_size_bytes") and p, "the GPUs are read")
+                self.assertEqual(self.gauges(page), self.gauges(golden))
+
+    def gauges(self, page: Page) -> dict:
+        return {key: value for key, value in page.items() if key[0].startswith("gpu_") and not key[0].endswith("_total")}
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

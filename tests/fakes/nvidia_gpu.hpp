@@ -27,7 +27,8 @@ inline std::string lines_of(const std::string& text, const std::vector<std::stri
 }
 
 inline std::unique_ptr<Device> table_device(NvidiaOptions options) {
-  return std::make_unique<TableDevice<NvidiaContext>>(NvidiaContext(std::move(options)), nvidia_rows(),
+  const auto rows = nvidia_rows(options.each_link);
+  return std::make_unique<TableDevice<NvidiaContext>>(NvidiaContext(std::move(options)), rows,
                                                       nvidia_partition_rows());
 }
 

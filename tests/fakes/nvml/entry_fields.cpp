@@ -13,13 +13,9 @@ constexpr std::string_view kTypes[] = {"double", "uint", "ulong", "ulonglong", "
 /// `scopes`: the scope's own, `all` for all links, `each` for one link of those there are. A plain value, or
 /// `value`, is of the whole GPU: scope 0 and all links.
 const ValueOverTime* value_of(const Call& call, const std::string& path, unsigned scope) {
-<<<<<<< HEAD
-  if (const auto* plain = call.find(path)) return plain;
-  if (!call.says_below(path)) return nullptr;
-=======
   const bool is_whole = scope == 0 || scope == nvml::kAllLinks;
   if (const auto* plain = call.find(path)) return is_whole ? plain : nullptr;
->>>>>>> nve
+  if (!call.says_below(path)) return nullptr;
   const std::string scopes = path + ".scopes.";
   const std::string own_name = scope == nvml::kAllLinks ? "all" : std::to_string(scope);
   if (const auto* own = call.find(scopes + own_name)) return own;

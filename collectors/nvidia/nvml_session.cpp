@@ -13,10 +13,15 @@ namespace {
 // The loader's words for ENOENT (glibc, elf/dl-load.c).
 constexpr std::string_view kNoSuchFile = "No such file or directory";
 
-/// The sessions that are open, by path. Weak: a session ends with its last user.
+/// A session of a path. Weak: it ends with its last user, and while it ends only `dead` is still there.
+struct Known {
+  std::weak_ptr<NvmlSession> session;
+  std::weak_ptr<const std::atomic<bool>> dead;
+};
+
 struct Sessions {
   Mutex mutex;
-  std::map<std::string, std::weak_ptr<NvmlSession>> by_path GPUMETER_GUARDED_BY(mutex);
+  std::map<std::string, Known> by_path GPUMETER_GUARDED_BY(mutex);
 };
 
 Sessions& sessions() {
@@ -30,14 +35,15 @@ Sessions& sessions() {
 Result<std::shared_ptr<NvmlSession>> NvmlSession::shared(const std::string& path) {
   Sessions& all = sessions();
   MutexLock lock(all.mutex);
-  std::weak_ptr<NvmlSession>& known = all.by_path[path];
-  if (const std::shared_ptr<NvmlSession> live = known.lock()) {
-    if (!live->is_dead()) return live;
+  Known& known = all.by_path[path];
+  const std::shared_ptr<NvmlSession> live = known.session.lock();
+  if (live && !live->is_dead()) return live;
+  if (const auto dead = known.dead.lock(); dead && *dead) {
     return Error(path +
                  ": the driver was unloaded while calls into it were under way; waiting for their end");
   }
   Result<std::shared_ptr<NvmlSession>> opened = open(path);
-  if (opened) known = *opened;
+  if (opened) known = {*opened, (*opened)->dead_};
   return opened;
 }
 

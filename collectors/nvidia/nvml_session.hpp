@@ -28,8 +28,8 @@ class NvmlSession {
 
   /// The driver was unloaded or replaced under it: every handle is void. Nobody calls any more, everybody
   /// lets go, and a new session can be opened. Any thread.
-  void condemn() noexcept { dead_ = true; }
-  bool is_dead() const noexcept { return dead_; }
+  void condemn() noexcept { *dead_ = true; }
+  bool is_dead() const noexcept { return *dead_; }
 
   /// Events of the GPUs, for as long as the session lasts.
   EventListener& listener() noexcept { return *listener_; }
@@ -42,10 +42,11 @@ class NvmlSession {
   static Result<std::shared_ptr<NvmlSession>> open(const std::string& path);
   Result<Done> resolve();
 
+  // First, so that it is there until the session has ended.
+  const std::shared_ptr<std::atomic<bool>> dead_ = std::make_shared<std::atomic<bool>>(false);
   DynamicLibrary library_;
   NvmlFunctions functions_;
   std::unique_ptr<EventListener> listener_ = std::make_unique<EventListener>(functions_);
-  std::atomic<bool> dead_{false};
   bool initialized_ = false;
 };
 

@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <thread>
+
+#include "tests/fakes/nvidia_gpu.hpp"
+
+// What is counted over passes: seconds by samples, cycles and throttle counters, and the calls that it takes.
+
+namespace gpumeter::nvidia {
+namespace {
+
+TEST(NvidiaCounters, BusySecondsAreTheIntegralOfTheSamples) {
+  FakeDriver driver(R"(
+devices:
+  - uuid: GPU-0
+    utilization: {gpu: {square: {period: 2, duty: 0.37, high: 100, low: 0}}, memory: 0}
+    samples: {gpu: {period_ms: 20, capacity: 120, value: {same_as: utilization.gpu}}}
+)");
+  NvidiaGpu gpu(driver);
+  gpu.attach(1).run(1, 21);
+  EXPECT_EQ(gpu.lines({"gpu_busy", "gpu_utilization_m"}),
+            "gpu_busy_seconds_total 7.4\n"
+            "gpu_utilization_max_ratio{window=\"1m\"} 1\n"
+            "gpu_utilization_min_ratio{window=\"1m\"} 0\n");
+}
+
+TEST(NvidiaCounters, CyclesOfTheSmsAreSeconds) {
+  FakeDriver driver(R"(
+devices:
+  - uuid: GPU-0
+    gpm:
+      supported: yes
+      metrics:
+        2: 25
+        248: {rate: 1980000000, from: 77}
+        249: {integral_of: {square: {period: 2, duty: 0.25, high: 1980000000, low: 0}}, from: 33}
+        250: {rate: 495000000}
+)");
+  NvidiaGpu gpu(driver);
+  gpu.attach();
+  for (int at = 0; at <= 4; ++at) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(115));  // the sampler goes by the real clock
+    gpu.pass(Tier::fast, at, at == 0 ? 0 : 1);
+  }
+  EXPECT_EQ(gpu.lines({"gpu_"}),
+            "gpu_compute_active_ratio 0.25\n"
+            "gpu_compute_active_seconds_total 1\n"
+            "gpu_events_total{event=\"bus_lost\"} 0\n"
+            "gpu_events_total{event=\"reset_required\"} 0\n"
+            "gpu_events_total{event=\"returned\"} 0\n"
+            "gpu_pipe_active_seconds_total{pipe=\"tensor\"} 1\n");
+}
+
+TEST(NvidiaCounters, ThrottleCountersShowTheirUnit) {
+  constexpr auto kThrottled = R"(
+devices:
+  - uuid: GPU-0
+    clocks: {reasons: [sw_power_cap], supported_reasons: [sw_power_cap]}
+    fields: {74: {rate: )";
+  for (const auto* const rate : {"1000000", "1000000000"}) {  // microseconds, nanoseconds
+    FakeDriver driver(std::string(kThrottled) + rate + "}}\n");
+    NvidiaGpu gpu(driver);
+    gpu.attach().run(0, 5);
+    EXPECT_EQ(gpu.lines({"gpu_throttle_seconds", "gpu_throttled"}),
+              "gpu_throttle_seconds_total{cause=\"power\"} 5\n"
+              "gpu_throttled{cause=\"power\"} 1\n");
+  }
+}
+
+TEST(NvidiaCounters, AskedForFieldsAreOneCallAPass) {
+  FakeDriver driver("include: fixtures/h100_8.yaml");
+  NvidiaGpu gpu(driver, "GPU-a1000000-0000-4000-8000-000000000000");
+  gpu.attach();
+  for (const Tier tier : {Tier::fast, Tier::normal, Tier::slow}) {
+    gpu.pass(tier, 1);
+    const auto before = driver.calls("nvmlDeviceGetFieldValues");
+    gpu.pass(tier, 2, 1);
+    EXPECT_EQ(driver.calls("nvmlDeviceGetFieldValues") - before, tier == Tier::normal ? 0U : 1U);
+  }
+}
+
+TEST(NvidiaCounters, StaysWithinTheBudgetOfCalls) {
+  constexpr std::uint64_t kMost = 25;  // a second and GPU, the budget of NVML calls
+  FakeDriver driver("include: fixtures/h100_8.yaml");
+  NvidiaGpu gpu(driver, "GPU-a1000000-0000-4000-8000-000000000000");
+  gpu.attach();
+  std::array<std::uint64_t, 3> calls{};
+  for (const Tier tier : {Tier::fast, Tier::normal, Tier::slow}) {
+    gpu.pass(tier, 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(115));
+    const auto before = driver.calls();
+    gpu.pass(tier, 2, 1);
+    calls[static_cast<std::size_t>(tier)] = driver.calls() - before;
+  }
+  std::cout << "calls a pass: fast " << calls[0] << ", normal " << calls[1] << ", slow " << calls[2] << "\n";
+  EXPECT_LE(calls[0], kMost);
+  EXPECT_LE(60 * calls[0] + 6 * calls[1] + calls[2], 60 * kMost);
+  EXPECT_EQ(driver.violations(), "");
+}
+
+}  // namespace
+}  // namespace gpumeter::nvidia

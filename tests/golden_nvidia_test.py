@@ -58,7 +58,7 @@ class GoldenNvidiaTest(unittest.TestCase):
                 self.assertEqual(of_gpus(page), "")
                 self.assertEqual(text_page(page).one("gpumeter_collector_up", collector="nvidia"), 0)
 
-    def test_openmetrics(self):
+    def test_the_same_in_openmetrics(self):
         for name in (each for each in scenarios() if each not in NO_GPUS and each not in SAME_AS):
             with self.subTest(scenario=name):
                 golden = text_page((GOLDEN / f"nvidia_{name}.prom").read_text())

@@ -58,6 +58,38 @@ Sample read_all_link_errors(NvidiaContext& context, int handle) noexcept {
   return summed([&](unsigned link) { return errors_of(context, link, counter); });
 }
 
+// The fields of the links that have one stand behind one another in the batch; what is kept has their number
+// for a scope.
+Handle bind_all_link_fields(NvidiaContext& context, const ReadSource& source) {
+  FieldArgument wanted = unpacked(source.argument);
+  const auto has = [&](unsigned link) {
+    return !is_lacking(read_field(context.gpu().caller, wanted.field, link).sample.status);
+  };
+  if (!has(0)) return std::nullopt;
+  FieldBatch& batch = context.fields(wanted.tier);
+  const int first = batch.add(wanted.field, 0);
+  wanted.scope = 1;
+  for (unsigned link = 1; link < nvml::kMostLinks; ++link) {
+    if (!has(link)) continue;
+    batch.add(wanted.field, link);
+    ++wanted.scope;
+  }
+  return context.keep(packed(wanted), first);
+}
+
+Sample read_all_link_fields(NvidiaContext& context, int handle) noexcept {
+  const NvidiaContext::Bound& bound = context.bound(handle);
+  const FieldArgument kept = unpacked(bound.argument);
+  FieldBatch& batch = context.fields(kept.tier);
+  double sum = 0;
+  for (int link = 0; link < static_cast<int>(kept.scope); ++link) {
+    const Sample one = batch.read(context.gpu().caller, bound.place + link);
+    if (one.status != ReadStatus::ok) return one;
+    sum += one.value;
+  }
+  return Sample::of(sum);
+}
+
 Sample read_link_state(NvidiaContext& context, int handle) noexcept {
   const Sample state = link_is_up(context, static_cast<unsigned>(context.bound(handle).argument));
   return state.status == ReadStatus::ok ? Sample::of(state.value != 0 ? 1 : 0) : state;

@@ -9,6 +9,8 @@ namespace readers {
 
 Sample read_links_up(NvidiaContext& context, int handle) noexcept;
 Sample read_all_link_errors(NvidiaContext& context, int handle) noexcept;
+Handle bind_all_link_fields(NvidiaContext& context, const ReadSource& source);
+Sample read_all_link_fields(NvidiaContext& context, int handle) noexcept;
 Sample read_link_state(NvidiaContext& context, int handle) noexcept;
 Sample read_link_errors(NvidiaContext& context, int handle) noexcept;
 Sample read_fabric_state(NvidiaContext& context, int handle) noexcept;
@@ -34,6 +36,13 @@ constexpr NvidiaReader links_up(std::string_view name) noexcept {
 constexpr NvidiaReader all_link_errors(std::string_view name, unsigned counter) noexcept {
   return {
       readers::bind_probed<readers::read_all_link_errors>, readers::read_all_link_errors, {name, counter}};
+}
+
+/// A field value of each link, added up.
+constexpr NvidiaReader all_link_fields(std::string_view name, unsigned field, Tier tier) noexcept {
+  return {readers::bind_all_link_fields,
+          readers::read_all_link_fields,
+          {name, readers::packed({field, tier, 0})}};
 }
 
 // Of one link, where `links: each` is configured.

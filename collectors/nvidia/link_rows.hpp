@@ -7,7 +7,8 @@
 namespace gpumeter::nvidia {
 
 // clang-format off
-// Fields 138 and 139 are sums of KiB over all links (scope: all ones); errors of all links are fields of their own.
+// Fields 138 and 139 are sums of KiB over all links (scope: all ones); errors of all links are fields of their own, and
+// from NVLink 5 on fields of each link, for which a driver may or may not have a sum.
 inline constexpr auto kInterconnectRows = std::to_array<Row>({
     {&catalog::interconnect_transmitted_bytes, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", 138, Tier::fast, nvml::kAllLinks), kKibi, Tier::fast, {}, kPositive},
     {&catalog::interconnect_received_bytes, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", 139, Tier::fast, nvml::kAllLinks), kKibi, Tier::fast, {}, kPositive},
@@ -30,6 +31,11 @@ inline constexpr auto kInterconnectRows = std::to_array<Row>({
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "receive"}, field("NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS", 208, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "local_link_integrity"}, field("NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS", 211, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery_failed"}, field("NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", 214, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "malformed_packet"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS", 206, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "buffer_overrun"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS", 207, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "receive"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS", 208, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "local_link_integrity"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS", 211, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery_failed"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", 214, Tier::slow), 1, Tier::slow},
 });
 
 // What each link has by itself, where `links: each` is configured.

@@ -76,9 +76,9 @@ YES_NO = {"yes": 1.0, "no": 0.0, "active": 1.0, "not active": 0.0}
 
 
 def number(text: str | None) -> float | None:
-    """31 %, 98.14 W, P2, Yes; None for anything else."""
+    """31 %, 98.14 W, 16x, P2, Yes; None for anything else."""
     said = (text or "").strip().lower()
-    found = re.match(r"p?(-?\d+(\.\d+)?)\b", said)
+    found = re.match(r"p?(-?\d+(\.\d+)?)x?\b", said)
     return float(found[1]) if found else YES_NO.get(said)
 
 

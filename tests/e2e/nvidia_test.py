@@ -234,7 +234,18 @@ class NvidiaTest(unittest.TestCase):
         lines = [f"{i}    GPU-a100000{i}-0000-4000-8000-00000000000{i}  NVIDIA H100 80GB HBM3  0000:{bus}:00.0  nvidia  nvidia\n"
                  for i, bus in enumerate(buses)]
         head = "GPU  UUID                                      MODEL                  PCI ADDRESS   DRIVER  COLLECTOR\n"
-        self.assertEqual(self.listed("h100_8"), head + "".join(lines))
+        devices, sources = self.listed("h100_8").split("\n\n")
+        self.assertEqual(devices + "\n", head + "".join(lines))
+        self.assertEqual([line.split(maxsplit=1)[1] for line in sources.splitlines() if line.startswith("0")][1:],
+                         ["utilization          read   nvmlDeviceGetUtilizationRates",
+                          "energy counter       read   NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+                          "throttle counters    read   NVML_FI_DEV_PERF_POLICY_POWER",
+                          "performance metrics  read   nvmlGpmQueryDeviceSupport",
+                          "memory errors        read   nvmlDeviceGetEccMode",
+                          "events               read   nvmlDeviceGetSupportedEventTypes"])
+        divided = self.listed("h200_mig7").splitlines()
+        self.assertIn("0    utilization          absent  nvmlDeviceGetUtilizationRates "
+                      "(not of a divided GPU (MIG): see gpu_partition_*)", divided)
         self.assertRegex(self.listed("driver_mismatch"), "^no GPU found\nnvidia: .*: reboot needed: ")
 
     def listed(self, scenario: str) -> str:

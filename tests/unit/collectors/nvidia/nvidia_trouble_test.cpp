@@ -48,7 +48,7 @@ TEST_P(ForAMoment, TheGaugeLeavesAndTheCounterStays) {
 INSTANTIATE_TEST_SUITE_P(NvidiaTrouble, ForAMoment,
                          testing::Values("not_found", "unknown", "timeout", "no_data", "no_permission",
                                          "not_ready"),
-                         [](const auto& tried) { return std::string(tried.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST(NvidiaTrouble, AThirdMissInARowTakesTheCounterAway) {
   FakeDriver driver(draw("{steps: [[0, 100 W], [2, {error: unknown}], [5, 100 W]]}"));

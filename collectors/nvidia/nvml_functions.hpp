@@ -104,6 +104,7 @@ namespace gpumeter::nvidia {
 
 /// The library's entry points.
 struct NvmlFunctions {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declarator and a parameter list take none
 #define GPUMETER_NVML_MEMBER(name, arguments) unsigned(*name) arguments = nullptr;
   GPUMETER_NVML_REQUIRED(GPUMETER_NVML_MEMBER)
   GPUMETER_NVML_OPTIONAL(GPUMETER_NVML_MEMBER)

@@ -14,15 +14,15 @@ from machine import SCENARIOS, Machine  # noqa: E402
 EIGHT = "include: h100_8.yaml\n"
 OTHERS = tuple("0124567")
 LOST = EIGHT + """
-change: {3: {lost: {from: 4, until: 8}}}
-events: [{at: 3.8, device: 3, type: xid, data: 79}]
+change: {3: {lost: {from: 5, until: 7.5}}}
+events: [{at: 4.8, device: 3, type: xid, data: 79}]
 """
-HUNG = EIGHT + "change: {3: {hang: {function: all, after: 4, for: forever}}}\n"
-ALL_HUNG = EIGHT + "hang: {function: all, after: 4, for: forever}\n"
+HUNG = EIGHT + "change: {3: {hang: {function: all, after: 5.5, for: forever}}}\n"
+ALL_HUNG = EIGHT + "hang: {function: all, after: 5.5, for: forever}\n"
 STORM_RATE, STORM_SECONDS = 1000, 5
 STORM = EIGHT + f"storms: [{{from: 3, until: {3 + STORM_SECONDS}, rate: {STORM_RATE}, device: 3, type: xid, data: 31}}]\n"
 DRIVER = EIGHT + """
-errors: {all: {steps: [[0, {error: driver_not_loaded}], [2, ok], [6, {error: unknown}], [6.5, {error: driver_not_loaded}], [9, ok]]}}
+errors: {all: {steps: [[0, {error: driver_not_loaded}], [2, ok], [7, {error: unknown}], [7.5, {error: driver_not_loaded}], [10, ok]]}}
 """
 # GPU instance 7 is made anew, as one of another size.
 MIG = """
@@ -31,9 +31,9 @@ change:
   0:
     mig:
       instances:
-        - {uuid: MIG-a, gi: 7, ci: 0, name: H200 MIG 1g.18gb, present: {steps: [[0, yes], [4, no]]},
+        - {uuid: MIG-a, gi: 7, ci: 0, name: H200 MIG 1g.18gb, present: {steps: [[0, yes], [5, no]]},
            memory: {total: 16384 MiB, reserved: 0 MiB, used: 1 MiB, free: 9000 MiB}}
-        - {uuid: MIG-b, gi: 7, ci: 0, name: H200 MIG 2g.35gb, present: {steps: [[0, no], [4, yes]]},
+        - {uuid: MIG-b, gi: 7, ci: 0, name: H200 MIG 2g.35gb, present: {steps: [[0, no], [5, yes]]},
            memory: {total: 33280 MiB, reserved: 0 MiB, used: 2 MiB, free: 9000 MiB}}
         - {uuid: MIG-c, gi: 9, ci: 0, name: H200 MIG 1g.18gb,
            memory: {total: 16384 MiB, reserved: 0 MiB, used: 3 MiB, free: 9000 MiB}}

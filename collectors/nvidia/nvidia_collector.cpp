@@ -65,8 +65,9 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
     const bool is_elsewhere = bus.asleep + bus.awake == 0;  // no card of NVIDIA's, so no library either
     if (!session && is_absent(session.error()) && is_elsewhere) return found;
     if (!session) return session.error();
-    find_gpus(*session, found);
+    const unsigned result = find_gpus(*session, found);
     if ((*session)->is_dead()) return Error(options_.library + ": the driver went away meanwhile");
+    if (result != nvml::kSuccess) return Error(options_.library + ": " + reason_of(result));
     return found;
   }
 
@@ -115,10 +116,12 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
     return session_ && !session_->is_dead() ? session_ : nullptr;
   }
 
-  void find_gpus(const std::shared_ptr<NvmlSession>& session, Discovery& found) const {
+  // What NVML as a whole answers; what single GPUs say is in the notes.
+  static unsigned find_gpus(const std::shared_ptr<NvmlSession>& session, Discovery& found) {
     NvmlCaller system(session, nullptr);
     unsigned count = 0;
-    if (system.call_plain<&F::nvmlDeviceGetCount_v2>(&count) != nvml::kSuccess) return;
+    const unsigned counted = system.call_plain<&F::nvmlDeviceGetCount_v2>(&count);
+    if (counted != nvml::kSuccess) return counted;
     for (unsigned i = 0; i < count; ++i) {
       nvml::Device handle = nullptr;
       const unsigned result = session->functions().nvmlDeviceGetHandleByIndex_v2(i, &handle);
@@ -130,6 +133,7 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
         found.notes.push_back("GPU " + std::to_string(i) + " of nvidia-smi cannot be read: " +
                               reason_of(result == nvml::kSuccess ? unsigned{nvml::kGpuIsLost} : result));
     }
+    return nvml::kSuccess;
   }
 
   const std::string sysfs_root_;

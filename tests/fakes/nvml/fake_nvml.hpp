@@ -22,6 +22,6 @@ struct FakeNvmlOpen {
 /// What is not closed.
 struct FakeNvmlOpen fake_nvml_open();
 
-/// Rules that were broken, a line each; "" for none. Valid until the same thread asks again.
+/// Rules that were broken, a line each; "" for none. Valid until somebody asks again.
 const char* fake_nvml_violations();
 }

@@ -45,8 +45,8 @@ class Library {
   std::vector<std::size_t> visible;  ///< the devices that were present at init, by index
   unsigned inits = 0, generation = 0, reloads = 0, under_way = 0;
   std::map<std::string, std::uint64_t, std::less<>> calls;
-  std::string violations;
-  std::uint64_t next_id = 1;  ///< of event sets and samples
+  std::string violations, told;  ///< told: what was asked for last
+  std::uint64_t next_id = 1;     ///< of event sets and samples
   std::map<std::uint64_t, std::shared_ptr<EventSetState>> event_sets;
   std::map<std::uint64_t, std::shared_ptr<GpmSampleState>> samples;
   std::set<std::uint64_t> freed;

@@ -28,6 +28,7 @@ struct SeriesSpec {
 struct Partition {
   std::string name;          ///< its label `partition`: "<profile>:<id>", such as "cpx:3"
   std::vector<Label> facts;  ///< what it is by itself, for gpu_partition_info
+  std::string identity;      ///< where it differs, it is not the one that had this name before
 
   bool operator==(const Partition&) const = default;
 };

@@ -35,7 +35,7 @@ MigInstance describe(NvmlCaller instance, unsigned gpu_instance) {
   if (profile.empty()) profile = "mig";
   const std::string id = std::to_string(gpu_instance);
   MigInstance found{instance.device(), gpu_instance, text_of<&F::nvmlDeviceGetUUID>(instance), {}};
-  found.partition = {profile + ":" + id, {{"profile", profile}, {"gpu_instance", id}}};
+  found.partition = {profile + ":" + id, {{"profile", profile}, {"gpu_instance", id}}, found.uuid};
   if (!found.uuid.empty()) found.partition.facts.push_back({"mig_uuid", found.uuid});
   if (has_attributes)
     found.partition.facts.push_back({"compute_units", std::to_string(attributes.multiprocessors)});

@@ -58,6 +58,7 @@ Result<std::shared_ptr<NvmlSession>> NvmlSession::open(const std::string& path) 
   return session;
 }
 
+// NOLINTNEXTLINE(readability-function-size): one line, for each function of the list
 Result<Done> NvmlSession::resolve() {
 #define GPUMETER_NVML_RESOLVE(name, arguments) \
   functions_.name = library_.symbol<decltype(functions_.name)>(#name);
@@ -76,6 +77,7 @@ NvmlSession::~NvmlSession() {
   if (initialized_) functions_.nvmlShutdown();
 }
 
+// NOLINTNEXTLINE(readability-function-size): one line, for each function of the list
 std::string NvmlSession::missing() const {
   std::string names;
 #define GPUMETER_NVML_NAME(name, arguments) \

@@ -76,6 +76,10 @@ class TableDevice final : public Device {
  private:
   // By first row of a series. They outlive a loss, so counters go on when a device comes back.
   using States = std::vector<RowState>;
+  struct PartitionStates {
+    std::string identity;
+    States states;
+  };
   struct Bound {
     const Row* row;
     RowState* state;
@@ -99,10 +103,17 @@ class TableDevice final : public Device {
       for (std::size_t i = 0; i < partitions.size(); ++i) {
         context_.turn_to(i);
         plan.begin_partition(partitions[i]);
-        bind(partition_rows_,
-             partition_states_.try_emplace(partitions[i].name, partition_rows_.size()).first->second, plan);
+        bind(partition_rows_, states_of(partitions[i]), plan);
       }
     }
+  }
+
+  // One made anew under a name that is given again starts from nothing.
+  States& states_of(const Partition& partition) {
+    PartitionStates& known = partition_states_[partition.name];
+    const bool is_new = known.states.empty() || known.identity != partition.identity;
+    if (is_new) known = {partition.identity, States(partition_rows_.size())};
+    return known.states;
   }
 
   // Rows of one series share a state; at attach only.
@@ -139,8 +150,8 @@ class TableDevice final : public Device {
   const std::span<const Row> rows_;
   const std::span<const Row> partition_rows_;
   States states_;
-  std::map<std::string, States> partition_states_;       // by name of the partition
-  std::array<std::vector<Bound>, kTiers.size()> bound_;  // by tier
+  std::map<std::string, PartitionStates> partition_states_;  // by name of the partition
+  std::array<std::vector<Bound>, kTiers.size()> bound_;      // by tier
   std::vector<SeriesSpec> series_;
   std::vector<std::size_t> constants_;
   std::array<std::size_t, kTiers.size()> cursor_{};

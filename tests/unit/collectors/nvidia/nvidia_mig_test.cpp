@@ -56,6 +56,19 @@ TEST(NvidiaMig, OneThatIsMadeAnewWithTheSameIdIsAttachedAnew) {
   EXPECT_EQ(driver.violations(), "");
 }
 
+TEST(NvidiaMig, CountersOfOneThatIsMadeAnewBeginAnew) {
+  FakeDriver driver(kMadeAnew);
+  NvidiaGpu gpu(driver);
+  gpu.attach().sampled();
+  gpu.pass(Tier::fast, 1, 1);
+  EXPECT_EQ(gpu.lines({"gpu_partition_busy"}),
+            "gpu_partition_busy_seconds_total{partition=\"1g.10gb:3\"} 0.5\n");
+  EXPECT_EQ(gpu.pass(Tier::normal, 5, 1), PassOutcome::gone);
+  gpu.attach(6).sampled(6);
+  EXPECT_EQ(gpu.lines({"gpu_partition_busy"}),
+            "gpu_partition_busy_seconds_total{partition=\"1g.10gb:3\"} 0\n");
+}
+
 TEST(NvidiaMig, SevenInstancesAreAllThere) {
   FakeDriver driver("include: fixtures/h200_mig7.yaml");
   NvidiaGpu gpu(driver, "GPU-c2000000-0000-4000-8000-000000000000");

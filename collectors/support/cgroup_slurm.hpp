@@ -30,7 +30,7 @@ struct Sluid {
   std::uint16_t cluster;                   ///< the number that slurmdbd gave the cluster
   std::chrono::milliseconds submitted_at;  ///< since 1970. slurmctld takes it from CLOCK_TAI: where the
                                            ///< kernel knows the leap seconds, 37 s ahead of UTC
-  std::uint16_t sequence;  ///< among the jobs of one millisecond
+  std::uint16_t sequence;                  ///< among the jobs of one millisecond
 
   bool operator==(const Sluid&) const = default;
 };

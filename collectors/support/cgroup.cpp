@@ -48,8 +48,7 @@ int precedence(std::string_view controllers) noexcept {
   return has(controllers, "name=systemd") ? 1 : 0;
 }
 
-/// What has a new name each time: systemd-run's, logins, and the *-spawn-UUID.scope that terminals and tmux
-/// make.
+/// What has a new name each time: systemd-run's, logins, the *-spawn-UUID.scope of tmux and terminals.
 bool is_transient(std::string_view unit) noexcept {
   const std::string_view stem = between(unit, "", ".scope");
   const std::size_t spawned = stem.rfind("-spawn-");
@@ -57,8 +56,9 @@ bool is_transient(std::string_view unit) noexcept {
   return stem.starts_with("run-") || stem.starts_with("session-") || has_uuid;
 }
 
-/// The lasting part of a unit's name: of app-LAUNCHER-ID-RANDOM.scope and app-ID@RANDOM.service what is
-/// before the last part (systemd's "Desktop Environment Integration"). Dashes within an ID are escaped.
+/// The lasting part of the name of a user's unit: of app-LAUNCHER-ID-RANDOM.scope and app-ID@RANDOM.service
+/// what is before the last part (systemd's "Desktop Environment Integration"). Dashes within an ID are
+/// escaped.
 std::string_view lasting(std::string_view unit) noexcept {
   const std::string_view scope = between(unit, "", ".scope");
   const std::string_view service = between(unit, "", ".service");
@@ -114,8 +114,10 @@ std::string own_name(const Path& path) {
       return group_name(path);
     case Kind::unattributed:
       return {};
-    default:
+    case Kind::user_unit:
       return unescaped(lasting(path.unit));
+    default:
+      return unescaped(path.unit);
   }
 }
 

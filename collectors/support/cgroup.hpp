@@ -40,9 +40,8 @@ struct Attribution {
   std::string slurm_sluid;
   std::optional<Sluid> sluid;
   std::optional<std::uint32_t> uid;  ///< of the user in whose part of the tree it is, or of the Slurm job
-  bool transient =
-      false;  ///< run-*.scope, session-N.scope, *-spawn-*.scope: `unit` is one of many of a workload
-  bool deleted = false;  ///< see Path
+  bool transient = false;  ///< run-*.scope, session-N.scope, *-spawn-UUID.scope: one unit of many a workload
+  bool deleted = false;    ///< see Path
   bool namespaced = false;
 };
 

@@ -10,8 +10,8 @@
 namespace gpumeter::cgroup {
 namespace {
 
-// A path has less than PATH_MAX (4096) bytes, and there are 14 hierarchies at the most: a controller each,
-// name=systemd and v2's.
+// A path has less than PATH_MAX (4096) bytes, and 14 controllers (kernel 6.12), name=systemd and v2 may have
+// a line each.
 constexpr std::size_t kLongestText = 65536;
 constexpr std::size_t kLongestRemembered = 4096;
 constexpr int kStartField = 22;

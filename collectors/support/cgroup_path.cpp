@@ -29,7 +29,10 @@ class Reader {
                                 path_.kind == Kind::session || path_.kind == Kind::other;
     // Around a container a service is worth telling (Podman's quadlets), but not somebody's manager.
     if (!is_unit_itself && (path_.kind != Kind::container || below_manager_)) path_.unit = {};
-    if (path_.kind == Kind::pod) path_.slice = {};
+    if (path_.kind != Kind::pod) return;
+    path_.slice = {};
+    // A slice anywhere: then systemd makes the machine's groups, if not the pod's.
+    path_.driver = path_.text.find(".slice") == std::string_view::npos ? "cgroupfs" : "systemd";
   }
 
  private:
@@ -62,7 +65,7 @@ class Reader {
   /// The innermost container and the last pod win: they run in one another (kind, docker in LXC).
   bool take_workload(std::string_view name) noexcept {
     if (const std::string_view watcher = monitor(parent_, name); !watcher.empty()) {
-      path_.pod = path_.qos = path_.driver = path_.container = path_.runtime = {};
+      path_.pod = path_.qos = path_.container = path_.runtime = {};
       path_.monitor = watcher;
       return true;
     }
@@ -79,8 +82,6 @@ class Reader {
     if (uid.empty()) return false;
     path_.pod = uid;
     path_.qos = qos_of(name);
-    // A slice anywhere: then systemd makes the machine's groups, if not the pod's.
-    path_.driver = path_.text.find(".slice") == std::string_view::npos ? "cgroupfs" : "systemd";
     path_.container = path_.runtime = path_.monitor = {};
     return true;
   }

@@ -18,8 +18,8 @@ enum class Kind : std::uint8_t {
   container,  ///< LXC too
   pod,        ///< of Kubernetes
   slurm_job,
-  vm,     ///< of libvirt or Proxmox
-  other,  ///< a group that none of the above makes: a bare slice, a runtime's monitor, a folder by hand
+  vm,            ///< of libvirt or Proxmox
+  other,         ///< a bare slice, a runtime's monitor, a folder by hand
   unattributed,  ///< no group, or the root of all
 };
 inline constexpr std::size_t kKindCount = 9;
@@ -38,10 +38,8 @@ struct Path {
   std::string_view slice;  ///< the last one around the unit, container or VM
   std::string_view unit;   ///< the outermost unit below slices; of a user's, the one below the manager
   std::string_view owner;  ///< whose part of the tree it is: the slice of a user, who may make any name below
-  std::string_view
-      container;  ///< 64 hexadecimal digits; of LXC the name; ECS and Garden have their own forms
-  std::string_view
-      runtime;  ///< docker containerd cri-o podman nerdctl ecs garden lxc; empty: the path has only the id
+  std::string_view container;  ///< 64 hexadecimal digits (ECS, Garden: their own forms); of LXC the name
+  std::string_view runtime;  ///< docker containerd cri-o podman nerdctl ecs garden lxc; or the path has none
   std::string_view pod;      ///< uid, with - or _; of a static pod a hash that the API server does not know
   std::string_view qos;      ///< of a pod: burstable besteffort guaranteed
   std::string_view driver;   ///< who names the pod's groups: systemd, or the kubelet itself (cgroupfs)
@@ -61,8 +59,8 @@ struct Path {
 /// is believed: containerd's pods stand there too.
 Path read_path(std::string_view path) noexcept;
 
-/// How much a path tells, 0 to 4: nothing (`/` and /init.scope), anything, container or
-/// VM, pod, Slurm job.
+/// How much a path tells, 0 to 4: nothing (`/` and /init.scope), anything, container or VM, pod, Slurm
+/// job.
 int rank(const Path& path) noexcept;
 
 }  // namespace gpumeter::cgroup

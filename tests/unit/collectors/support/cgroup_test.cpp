@@ -98,6 +98,7 @@ TEST(Workload, OtherNamesAreNotTransient) {
   EXPECT_EQ(workload("0::/system.slice/run-train.service"), "run-train.service");
   EXPECT_EQ(workload("0::/system.slice/my-spawn-pool.scope"), "my-spawn-pool.scope");
   EXPECT_EQ(workload("0::/system.slice/run-u7.scope/libpod-payload-" + kId), kId);
+  EXPECT_EQ(workload("0::/system.slice/app-train@1.service"), "app-train@1.service");
   EXPECT_FALSE(attribution("0::/system.slice/a.service").transient);
 }
 

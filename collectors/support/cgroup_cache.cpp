@@ -38,36 +38,31 @@ Cache::Cache(std::string procfs, std::size_t most_processes)
     : procfs_(std::move(procfs)), most_processes_(most_processes), buffer_(kLongestText) {}
 
 void Cache::begin_pass() {
-  std::erase_if(processes_, [](const auto& entry) { return !entry.second.seen; });
-  for (auto& [pid, process] : processes_) process.seen = false;
+  std::erase_if(entries_, [](const auto& entry) { return !entry.second.seen; });
+  for (auto& [pid, entry] : entries_) entry.seen = false;
 }
 
-const Attribution& Cache::of(int pid) {
+const Process& Cache::of(int pid) {
   const std::string folder = procfs_ + "/" + std::to_string(pid);
   ReadStatus status = ReadStatus::ok;
   const std::optional<std::uint64_t> start = start_ticks(read(folder + "/stat", status));
   if (status == ReadStatus::ok && !start) status = ReadStatus::failed;
   const std::string_view text = start ? read(folder + "/cgroup", status) : std::string_view();
   if (status != ReadStatus::ok) return nobodys(why_not(folder, status));
-  const bool known = processes_.contains(pid);
-  const bool remember = text.size() <= kLongestRemembered && (known || processes_.size() < most_processes_);
-  return attribute(remember ? processes_[pid] : unremembered_, *start, text);
+  const bool room = entries_.contains(pid) || entries_.size() < most_processes_;
+  Entry& entry = room && text.size() <= kLongestRemembered ? entries_[pid] : unremembered_;
+  entry.seen = true;
+  entry.process.start_ticks = *start;
+  if (entry.text == text) return entry.process;
+  entry.text = text;
+  entry.process.attribution = attribution_of(most_telling_path(text));
+  return entry.process;
 }
 
-const Attribution& Cache::attribute(Process& process, std::uint64_t start, std::string_view text) {
-  const bool same = process.start_ticks == start && process.text == text;
-  process.seen = true;
-  if (same) return process.attribution;
-  process.start_ticks = start;
-  process.text = text;
-  process.attribution = attribution_of(most_telling_path(text));
-  return process.attribution;
-}
-
-const Attribution& Cache::nobodys(Reason reason) {
+const Process& Cache::nobodys(Reason reason) {
   unremembered_ = {};
-  unremembered_.attribution.reason = reason;
-  return unremembered_.attribution;
+  unremembered_.process.attribution.reason = reason;
+  return unremembered_.process;
 }
 
 // Reading what is open of a process that has just ended is ESRCH, which is no status of its own. /proc/1 is

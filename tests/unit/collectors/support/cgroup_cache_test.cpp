@@ -46,19 +46,19 @@ TEST(CgroupCache, AttributesAProcess) {
   Procfs procfs;
   procfs.add(7, 100, "0::/system.slice/train.service\n");
   Cache cache(procfs.tree().path());
-  EXPECT_EQ(cache.of(7).workload, "train.service");
-  EXPECT_EQ(cache.of(7).reason, Reason::none);
+  EXPECT_EQ(cache.of(7).attribution.workload, "train.service");
+  EXPECT_EQ(cache.of(7).attribution.reason, Reason::none);
 }
 
 TEST(CgroupCache, KeepsTheLabelsUntilTheGroupIsAnother) {
   Procfs procfs;
-  procfs.add(7, 100, "0::/system.slice/slurmd.service\n");
+  procfs.add(7, 100, "0::/system.slice/slurmd-of-this-node.service\n");  // too long to be kept in place
   Cache cache(procfs.tree().path());
-  const char* const made = cache.of(7).workload.data();
-  EXPECT_EQ(cache.of(7).workload.data(), made);
+  const char* const made = cache.of(7).attribution.workload.data();
+  EXPECT_EQ(cache.of(7).attribution.workload.data(), made);
   procfs.add(7, 100, "0::/system.slice/slurmstepd.scope/job_55/step_0/user/task_0\n");
-  EXPECT_EQ(cache.of(7).kind, Kind::slurm_job);
-  EXPECT_EQ(cache.of(7).workload, "55");
+  EXPECT_EQ(cache.of(7).attribution.kind, Kind::slurm_job);
+  EXPECT_EQ(cache.of(7).attribution.workload, "55");
   EXPECT_EQ(cache.size(), 1U);
 }
 
@@ -66,9 +66,13 @@ TEST(CgroupCache, APidThatIsUsedAgainIsAnotherProcess) {
   Procfs procfs;
   procfs.add(7, 100, "0::/system.slice/a.service\n");
   Cache cache(procfs.tree().path());
-  EXPECT_EQ(cache.of(7).workload, "a.service");
-  procfs.add(7, 200, "0::/system.slice/b.service\n");
-  EXPECT_EQ(cache.of(7).workload, "b.service");
+  EXPECT_EQ(cache.of(7).start_ticks, 100U);
+  procfs.add(7, 200, "0::/system.slice/a.service\n");
+  EXPECT_EQ(cache.of(7).start_ticks, 200U);
+  EXPECT_EQ(cache.of(7).attribution.workload, "a.service");
+  procfs.add(7, 300, "0::/system.slice/b.service\n");
+  EXPECT_EQ(cache.of(7).start_ticks, 300U);
+  EXPECT_EQ(cache.of(7).attribution.workload, "b.service");
 }
 
 TEST(CgroupCache, ForgetsWhatAPassDidNotAskFor) {
@@ -90,24 +94,31 @@ TEST(CgroupCache, RemembersSoManyAndAnswersForAll) {
   for (int pid = 2; pid < 7; ++pid)
     procfs.add(pid, 1, "0::/system.slice/" + std::to_string(pid) + ".service\n");
   Cache cache(procfs.tree().path(), 3);
-  for (int pid = 2; pid < 7; ++pid) EXPECT_EQ(cache.of(pid).workload, std::to_string(pid) + ".service");
+  for (int pid = 2; pid < 7; ++pid)
+    EXPECT_EQ(cache.of(pid).attribution.workload, std::to_string(pid) + ".service");
   EXPECT_EQ(cache.size(), 3U);
-  EXPECT_EQ(cache.of(2).workload, "2.service");
+  EXPECT_EQ(cache.of(2).attribution.workload, "2.service");
 }
 
 TEST(CgroupCache, ATextOfMoreThanAPageIsReadButNotRemembered) {
   Procfs procfs;
   procfs.add(7, 100, "9:devices:/" + std::string(5000, 'x') + "\n0::/system.slice/a.service\n");
   Cache cache(procfs.tree().path());
-  EXPECT_EQ(cache.of(7).workload, "a.service");
+  EXPECT_EQ(cache.of(7).attribution.workload, "a.service");
   EXPECT_EQ(cache.size(), 0U);
 }
 
 TEST(CgroupCache, ATextWithoutEndEndsWithItsLastWholeLine) {
+  constexpr std::size_t kLongestText = 65536;
+  const std::string whole =
+      "0::/system.slice/a.service\n9:devices:/" + std::string(kLongestText - 300, 'x') + "\n";
+  std::string cut = "8:freezer:/";
+  cut += std::string(kLongestText - whole.size() - cut.size() - 72, '/') + "/docker/" + std::string(64, 'a');
+  ASSERT_EQ(whole.size() + cut.size(), kLongestText);
   Procfs procfs;
-  procfs.add(7, 100, "0::/system.slice/a.service\n9:devices:/docker/" + std::string(70000, 'a'));
+  procfs.add(7, 100, whole + cut + "aaa\n");  // the cut line alone would be a container
   Cache cache(procfs.tree().path());
-  EXPECT_EQ(cache.of(7).workload, "a.service");
+  EXPECT_EQ(cache.of(7).attribution.workload, "a.service");
 }
 
 TEST(CgroupCache, AProcessThatEndedIsNobodys) {
@@ -116,24 +127,24 @@ TEST(CgroupCache, AProcessThatEndedIsNobodys) {
   Cache cache(procfs.tree().path());
   cache.of(7);
   procfs.tree().remove("7");
-  EXPECT_EQ(cache.of(7).kind, Kind::unattributed);
-  EXPECT_EQ(cache.of(7).reason, Reason::gone);
-  EXPECT_EQ(cache.of(-1).reason, Reason::gone);
+  EXPECT_EQ(cache.of(7).attribution.kind, Kind::unattributed);
+  EXPECT_EQ(cache.of(7).attribution.reason, Reason::gone);
+  EXPECT_EQ(cache.of(-1).attribution.reason, Reason::gone);
   procfs.add(7, 200, "0::/system.slice/b.service\n");
-  EXPECT_EQ(cache.of(7).workload, "b.service");
+  EXPECT_EQ(cache.of(7).attribution.workload, "b.service");
 }
 
 TEST(CgroupCache, WhereProcHidesOthersItSaysSo) {
   const Tree tree = make_tree({{"self/stat", stat(9, "reader", 1)}});
-  EXPECT_EQ(Cache(tree.path()).of(7).reason, Reason::hidden);
+  EXPECT_EQ(Cache(tree.path()).of(7).attribution.reason, Reason::hidden);
 }
 
 TEST(CgroupCache, WhatIsNoStatIsAFailure) {
   const Tree tree =
       make_tree({{"1/stat", ""}, {"7/stat", "7 (train"}, {"7/cgroup", "0::/a\n"}, {"8/stat/folder", ""}});
   Cache cache(tree.path());
-  EXPECT_EQ(cache.of(7).reason, Reason::failed);
-  EXPECT_EQ(cache.of(8).reason, Reason::failed);
+  EXPECT_EQ(cache.of(7).attribution.reason, Reason::failed);
+  EXPECT_EQ(cache.of(8).attribution.reason, Reason::failed);
 }
 
 /// Opens files as somebody whom no mode bit allows anything; root, too, then has no right to override.
@@ -154,13 +165,13 @@ TEST(CgroupCache, WhatMayNotBeReadIsDenied) {
   ASSERT_EQ(::chmod((procfs.tree() / "7/cgroup").c_str(), 0), 0);
   Cache cache(procfs.tree().path());
   const AsNobody nobody;
-  EXPECT_EQ(cache.of(7).kind, Kind::unattributed);
-  EXPECT_EQ(cache.of(7).reason, Reason::denied);
+  EXPECT_EQ(cache.of(7).attribution.kind, Kind::unattributed);
+  EXPECT_EQ(cache.of(7).attribution.reason, Reason::denied);
 }
 
 TEST(CgroupCache, ReadsTheRealProc) {
   Cache cache("/proc");
-  const Attribution& own = cache.of(::getpid());
+  const Attribution& own = cache.of(::getpid()).attribution;
   EXPECT_TRUE(own.reason == Reason::none || own.reason == Reason::root) << to_string(own.reason);
   EXPECT_EQ(own.workload.empty(), own.kind == Kind::unattributed);
 }

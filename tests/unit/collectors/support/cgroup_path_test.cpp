@@ -103,6 +103,11 @@ TEST(CgroupPath, ContainersWithIdsOfTheirOwn) {
   EXPECT_EQ(read("/lxc/db").runtime, "lxc");
 }
 
+TEST(CgroupPath, LxcStandsAtTheRoot) {
+  EXPECT_EQ(kind_of("/system.slice/backup.service/lxc/db"), Kind::systemd_unit);
+  EXPECT_EQ(kind_of("/user.slice/user-1000.slice/user@1000.service/lxc.payload.db"), Kind::user_unit);
+}
+
 TEST(CgroupPath, WhatIsNoIdIsNoContainer) {
   for (const std::string& id :
        {kId + "a", kId.substr(1), std::string(64, 'A'), std::string(63, 'a') + "g", ""s}) {
@@ -139,6 +144,17 @@ TEST(CgroupPath, APodWhoseRuntimeTookSystemdsNameForAPath) {
   EXPECT_EQ(path.pod, kUidOfSystemd);
   EXPECT_EQ(path.container, kId);
   EXPECT_EQ(path.unit, "");
+}
+
+TEST(CgroupPath, APodsFolderMayHaveAColonToo) {
+  const Path path = read("/kubepods/pod" + kUid + ":cri-containerd:" + kId);
+  EXPECT_EQ(path.pod, kUid);
+  EXPECT_EQ(path.container, kId);
+}
+
+TEST(CgroupPath, ABareIdIsAPodsContainerOnlyRightBelowThePod) {
+  EXPECT_EQ(read("/kubepods/pod" + kUid + "/" + kId + "/folder/" + kInnerId).container, kId);
+  EXPECT_EQ(read("/kubepods/pod" + kUid + "/folder/" + kId).container, "");
 }
 
 TEST(CgroupPath, AStaticPodHasAHash) {
@@ -183,6 +199,7 @@ TEST(CgroupPath, VirtualMachines) {
   EXPECT_EQ(read("/qemu.slice/100.scope").machine, "100");
   EXPECT_EQ(kind_of("/qemu.slice/100.scope"), Kind::vm);
   EXPECT_EQ(kind_of("/qemu.slice/helper.scope"), Kind::systemd_unit);
+  EXPECT_EQ(kind_of("/system.slice/100.scope"), Kind::systemd_unit);
 }
 
 TEST(CgroupPath, ForgedPathsAreTheirMakers) {

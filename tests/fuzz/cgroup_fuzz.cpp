@@ -9,7 +9,7 @@
 namespace gpumeter::cgroup {
 namespace {
 
-/// Short, readable, and valid by the exporter's own rule: what is a label's text once stays it.
+/// Short and readable: what is a label's text once stays it.
 void expect_label(const std::string& text) {
   fuzz::expect(text.size() <= kLongestLabel);
   fuzz::expect(label_text(text) == text);

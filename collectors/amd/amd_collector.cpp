@@ -63,12 +63,6 @@ class AmdCollector final : public Collector, public ReportsSources {
   const std::string ids_file_;
 };
 
-std::string option(const CollectorContext& context, const CollectorOption& schema) {
-  const auto given = context.options.find(std::string(schema.name));
-  const bool is_given = given != context.options.end() && !given->second.empty();
-  return is_given ? given->second.front() : std::string(schema.fallback);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Collector>> open_amd(const CollectorContext& context) {

@@ -123,6 +123,13 @@ struct CollectorOption {
   std::string_view help;
 };
 
+/// What the config gives for a key, else its default.
+inline std::string option(const CollectorContext& context, const CollectorOption& schema) {
+  const auto given = context.options.find(std::string(schema.name));
+  const bool is_given = given != context.options.end() && !given->second.empty();
+  return is_given ? given->second.front() : std::string(schema.fallback);
+}
+
 /// A plugin: one row of the table in collectors/builtin.cpp. One word names its folder, its config key,
 /// its flag and its label value.
 struct CollectorEntry {

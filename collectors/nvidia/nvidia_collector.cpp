@@ -16,12 +16,6 @@
 namespace gpumeter::nvidia {
 namespace {
 
-std::string option(const CollectorContext& context, const CollectorOption& schema) {
-  const auto given = context.options.find(std::string(schema.name));
-  const bool is_given = given != context.options.end() && !given->second.empty();
-  return is_given ? given->second.front() : std::string(schema.fallback);
-}
-
 /// What the bus shows of NVIDIA's GPUs, none of which has to be asked for it.
 struct Bus {
   std::vector<std::string> notes;  ///< of those that NVML will not see: why

@@ -18,7 +18,7 @@ constexpr auto kTable = joined(
     kEccModeRows, kEccPendingRows, kMigModeRows, kMigPendingRows, kDisplayRows, kOtherModeRows, kEccRows,
     kMemoryHealthRows, kPcieRows, kInterconnectRows, kFabricRows, kRecoveryRows, kLicenseRows, kXidRows,
     kXidTimeRows, kEventRows, kPeakTableRows, kPeakFormulaRows, kPeakBandwidthRows);
-constexpr auto kPartitionTable = joined(kInstanceRows, gpm_rows(kPartitionFamilies));
+constexpr auto kPartitionTable = joined(kInstanceRows, kInstanceMemoryRows, gpm_rows(kPartitionFamilies));
 
 static_assert(valid_table(kTable));
 static_assert(valid_table(kPartitionTable));

@@ -17,18 +17,25 @@ inline constexpr Traits kPositive{.min = 0};
 inline constexpr Traits kFan{.min = 0, .max = 2};  // "may exceed 100 %" (nvml.h at nvmlDeviceGetFanSpeed)
 
 // clang-format off
-inline constexpr auto kMemoryRows = std::to_array<Row>({
-    {&catalog::memory_size, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::total>("nvmlDeviceGetMemoryInfo_v2 total"), 1, Tier::normal, {}, {.min = 1}},
-    {&catalog::memory_used, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::used>("nvmlDeviceGetMemoryInfo_v2 used"), 1, Tier::normal, {}, kPositive},
-    {&catalog::memory_free, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::free>("nvmlDeviceGetMemoryInfo_v2 free"), 1, Tier::normal, {}, kPositive},
-    {&catalog::memory_reserved, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::reserved>("nvmlDeviceGetMemoryInfo_v2 reserved"), 1, Tier::normal, {}, kPositive},
-    {&catalog::memory_size, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::total>("nvmlDeviceGetMemoryInfo total"), 1, Tier::normal, {}, {.min = 1}},
-    {&catalog::memory_used, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::used>("nvmlDeviceGetMemoryInfo used"), 1, Tier::normal, {}, kPositive},
-    {&catalog::memory_free, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::free>("nvmlDeviceGetMemoryInfo free"), 1, Tier::normal, {}, kPositive},
-    {&catalog::memory_size, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::total>("nvmlDeviceGetBAR1MemoryInfo total"), 1, Tier::normal, {}, {.min = 1}},
-    {&catalog::memory_used, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::used>("nvmlDeviceGetBAR1MemoryInfo used"), 1, Tier::normal, {}, kPositive},
-    {&catalog::memory_free, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::free>("nvmlDeviceGetBAR1MemoryInfo free"), 1, Tier::normal, {}, kPositive},
-});
+// What a GPU and a MIG instance have alike, under the families of the one or the other.
+struct MemoryFamilies {
+  const MetricDescriptor *size, *used, *free, *reserved;
+};
+constexpr auto memory_rows(const MemoryFamilies& of) {
+  return std::to_array<Row>({
+    {of.size, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::total>("nvmlDeviceGetMemoryInfo_v2 total"), 1, Tier::normal, {}, {.min = 1}},
+    {of.used, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::used>("nvmlDeviceGetMemoryInfo_v2 used"), 1, Tier::normal, {}, kPositive},
+    {of.free, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::free>("nvmlDeviceGetMemoryInfo_v2 free"), 1, Tier::normal, {}, kPositive},
+    {of.reserved, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::reserved>("nvmlDeviceGetMemoryInfo_v2 reserved"), 1, Tier::normal, {}, kPositive},
+    {of.size, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::total>("nvmlDeviceGetMemoryInfo total"), 1, Tier::normal, {}, {.min = 1}},
+    {of.used, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::used>("nvmlDeviceGetMemoryInfo used"), 1, Tier::normal, {}, kPositive},
+    {of.free, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::free>("nvmlDeviceGetMemoryInfo free"), 1, Tier::normal, {}, kPositive},
+    {of.size, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::total>("nvmlDeviceGetBAR1MemoryInfo total"), 1, Tier::normal, {}, {.min = 1}},
+    {of.used, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::used>("nvmlDeviceGetBAR1MemoryInfo used"), 1, Tier::normal, {}, kPositive},
+    {of.free, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::free>("nvmlDeviceGetBAR1MemoryInfo free"), 1, Tier::normal, {}, kPositive},
+  });
+}
+inline constexpr auto kMemoryRows = memory_rows({&catalog::memory_size, &catalog::memory_used, &catalog::memory_free, &catalog::memory_reserved});
 
 // Field 185 is a mean over a second; nvmlDeviceGetPowerUsage is that too on the same chips, and a value of the
 // moment on those that lack the field (GA100 and older; nvml.h).

@@ -3,7 +3,7 @@
 # The flags. What stands for a value follows a "=": a word of the case below, or nothing to complete.
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
 --path.sysfs= --path.procfs= --path.state= --log.level= --log.format=
---collector.amd --no-collector.amd --collector.simulated --no-collector.simulated --collector.disable-defaults
+--collector.nvidia --no-collector.nvidia --collector.amd --no-collector.amd --collector.simulated --no-collector.simulated --collector.disable-defaults
 --simulate= --simulate-event= --help --version --check-config --once --list-devices --print-metrics= --print-config="
 
 _gpumeter_values() {

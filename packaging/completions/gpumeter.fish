@@ -10,6 +10,8 @@ complete -c gpumeter -l path.procfs -x -a '(__fish_complete_directories)' -d 'Wh
 complete -c gpumeter -l path.state -x -a '(__fish_complete_directories)' -d 'State folder'
 complete -c gpumeter -l log.level -x -a 'debug info warn error' -d 'Least level that is logged'
 complete -c gpumeter -l log.format -x -a 'auto logfmt json' -d 'Format of the log'
+complete -c gpumeter -l collector.nvidia -d 'Switch the collector on'
+complete -c gpumeter -l no-collector.nvidia -d 'Switch the collector off'
 complete -c gpumeter -l collector.amd -d 'Switch the collector on'
 complete -c gpumeter -l no-collector.amd -d 'Switch the collector off'
 complete -c gpumeter -l collector.simulated -d 'Switch the collector on'

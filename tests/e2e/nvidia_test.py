@@ -88,7 +88,7 @@ class NvidiaTest(unittest.TestCase):
             before = watch.until(are_read, "all are read", 30)
 
             def is_lost(page: Page) -> bool:
-                is_lost.last = page if page.one("gpu_up", gpu="3") == 1 else is_lost.last
+                is_lost.last = page if values_of(page, "3") else is_lost.last
                 return page.one("gpu_up", gpu="3") == 0
 
             is_lost.last = before[0]

@@ -164,6 +164,109 @@ def _send(path: str, lines: _Lines) -> None:
         pass
 
 
+class _Outbox:
+    """The lines of a run until they are sent: once a second, by the call that finds it over; urgent ones at once."""
+
+    def __init__(self, path: str, tags: str, clock: Callable[[], float]) -> None:
+        self.path, self.tags, self.clock = path, tags, clock
+        self.lock = threading.RLock()  # of the same thread again: a signal handler may end a step
+        self.lines: _Lines = {}
+        self.standing: _Lines = {}  # what the daemon is reminded of
+        self.dropped: Dict[str, int] = {}
+        self.due = self.remind_at = 0.0
+        self.spoke = self.stuck = self.closed = False
+
+    def put(self, name: str, kind: str, value: Optional[Number], tags: str) -> None:
+        """Each value by itself: one that is refused costs none of the others."""
+        if value is None:
+            return
+        try:
+            checked = _number(value, kind)
+        except (TypeError, ValueError) as error:
+            self.drop("refused")
+            _say_once(name, error)
+            return
+        if self.closed:
+            self._lost("stopped", 1)
+        elif not self._added((name, kind, tags), checked):
+            self.flush_if_due(urgent=True)
+            if not self._added((name, kind, tags), checked):
+                self.drop("full")
+
+    def put_event(self, event: _Key) -> None:
+        with self.lock:
+            if event in self.lines or len(self.lines) < LINES:
+                self.lines[event] = []
+            else:
+                self.drop("full")
+
+    def keep(self, key: _Key, values: List[Number]) -> None:
+        with self.lock:
+            if key in self.standing or len(self.standing) < LINES:
+                self.standing[key] = values
+
+    def drop(self, reason: str, values: int = 1) -> None:
+        """Lost, and the daemon is to know."""
+        self._lost(reason, values)
+        if values:
+            self._added(("ml.client.dropped", "c", f"{self.tags},reason:{reason}"), values)
+
+    def flush_if_due(self, urgent: bool = False) -> None:
+        """What is urgent goes now, unless the last attempt failed: that is not tried more than once a second."""
+        if (urgent and not self.stuck) or self.clock() >= self.due:
+            self._flush()
+
+    def close(self, event: _Key) -> None:
+        with self.lock:
+            silent = self.closed or not self.spoke  # not spoken: a forked child that only inherited the run
+            self.closed = True
+            self.lines[event] = []
+        if not silent:
+            self._flush(last=True)
+            self._lost("unsent", sum(max(1, len(values)) for values in self.lines.values()))
+
+    def forked(self) -> None:
+        """In the child: what the parent collected is the parent's to send, its lock may be held by a thread that is not here."""
+        self.lock = threading.RLock()
+        self.lines, self.dropped = {}, {}
+        self.spoke = self.stuck = False
+        self.due = self.remind_at = 0.0
+
+    def _added(self, key: _Key, value: Number) -> bool:
+        with self.lock:
+            return _add(self.lines, key, value)
+
+    def _lost(self, reason: str, values: int) -> None:
+        with self.lock:
+            if values:
+                self.dropped[reason] = self.dropped.get(reason, 0) + values
+
+    def _flush(self, last: bool = False) -> None:
+        """Sends outside of the lock, so that no thread's step waits for another's system call."""
+        now = self.clock()
+        with self.lock:
+            if self.closed and not last:
+                return
+            lines, self.lines = self.lines, {}
+            self.due = now + FLUSH_SECONDS
+            self.spoke = True
+            if now >= self.remind_at:
+                lines = {**self.standing, **lines}
+                self.remind_at = now + REMIND_SECONDS
+        _send(self.path, lines)
+        self.stuck = bool(lines)
+        if lines:
+            self._put_back(lines)
+
+    def _put_back(self, unsent: _Lines) -> None:
+        with self.lock:
+            newer, self.lines = self.lines, unsent
+            for key, values in newer.items():
+                if not values:
+                    self.put_event(key)
+                self.drop("full", sum(not _add(unsent, key, value) for value in values))
+
+
 class _Phase:
     """A stretch of time inside a `with`; exceptions pass through it."""
 
@@ -186,19 +289,13 @@ class Run:
     def __init__(self, name: str, *, framework: str = "", version: str = "", model: str = "",
                  path: Optional[str] = None, environ: Mapping[str, str] = os.environ,
                  clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
-        self.dropped: Dict[str, int] = {}  # by reason: values refused, without room (full), still here at the end (unsent)
-        self._path = path or environ.get("GPUMETER_SOCKET") or SOCKET
         self._leads = not _integer(environ, "RANK", "SLURM_PROCID")
         self._leads_host = not _integer(environ, "LOCAL_RANK", "SLURM_LOCALID")
         self._clock, self._wall = clock, wall
         self._name = _clean(name)
         self._tags = f"|#run:{self._name}"
-        self._lock = threading.RLock()  # of the same thread again: a signal handler may end a step
-        self._lines: _Lines = {}
-        self._standing: _Lines = {}
-        self._due = self._remind_at = 0.0
-        self._spoke = self._stopped = self._stepped = False
-        self._stuck = False
+        self._out = _Outbox(path or environ.get("GPUMETER_SOCKET") or SOCKET, self._tags, clock)
+        self._stepped = False
         self._step = 0
         self._step_began: Optional[float] = None
         told = (("framework", framework), ("version", version), ("model", model))
@@ -208,10 +305,15 @@ class Run:
     def _start(self, info: Mapping[str, str], world_size: Optional[int]) -> None:
         _open.add(self)
         tags = self._tags + "".join(f",{key}:{value}" for key, value in info.items())
-        self._standing[_event("run_start", self._name, f"|d:{int(self._wall())}{tags}")] = []
+        self._out.keep(_event("run_start", self._name, f"|d:{int(self._wall())}{tags}"), [])
         if world_size is not None:
             self.world_size(world_size)
-        self._flush()
+        self._out.flush_if_due()
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Values by what became of them: refused, without room (full), still here at the end (unsent), after it (stopped)."""
+        return dict(self._out.dropped)
 
     def __enter__(self) -> "Run":
         return self
@@ -231,11 +333,11 @@ class Run:
         if split == "train":
             took = self._next_step(step)
             seconds = took if seconds is None else seconds
-        self._put("ml.steps", "c", 1, tags)
-        self._put("ml.step.seconds", "d", seconds, tags)
+        self._out.put("ml.steps", "c", 1, tags)
+        self._out.put("ml.step.seconds", "d", seconds, tags)
         self._count(split, samples, tokens, "train" if split == "train" else "input", flops, dtype)
-        self._put("ml.loss", "g", loss if self._leads else None, tags)
-        self._flush_if_due(urgent=first)  # the daemon tells lost steps by the first number
+        self._out.put("ml.loss", "g", loss if self._leads else None, tags)
+        self._out.flush_if_due(urgent=first)  # the daemon tells lost steps by the first number
 
     def begin_step(self) -> None:
         """A training step begins now; needed only where one does not begin with the end of the one before."""
@@ -246,7 +348,7 @@ class Run:
               flops: Optional[Number] = None, dtype: str = "bf16", split: str = "train") -> None:
         """What this process got done, without the end of a step."""
         self._count(split, samples, tokens, kind, flops, dtype)
-        self._flush_if_due()
+        self._out.flush_if_due()
 
     def phase(self, name: str) -> _Phase:
         """`with run.phase("data_loading"):`, one of PHASES."""
@@ -256,30 +358,30 @@ class Run:
     def phase_took(self, name: str, seconds: Number) -> None:
         """A phase that was measured elsewhere and has just ended."""
         phase, took = self.phase(name).name, _number(seconds, "d")
-        self._put("ml.phase.seconds", "d", took, f"{self._tags},phase:{phase}")
+        self._out.put("ml.phase.seconds", "d", took, f"{self._tags},phase:{phase}")
         if phase in OUTSIDE_STEPS and self._step_began is not None:
             self._step_began = min(self._clock(), self._step_began + took)
-        self._flush_if_due()
+        self._out.flush_if_due()
 
     @_harmless
     def inference(self, seconds: Optional[Number] = None, *, ttft: Optional[Number] = None,
                   itl: Union[Number, Iterable[Number], None] = None, input_tokens: Optional[Number] = None,
                   output_tokens: Optional[Number] = None, samples: Optional[Number] = 1) -> None:
         """A request is answered: its latency, the time to its first token, the latency or latencies between tokens."""
-        self._put("ml.infer.seconds", "d", seconds, self._tags)
-        self._put("ml.ttft.seconds", "d", ttft, self._tags)
+        self._out.put("ml.infer.seconds", "d", seconds, self._tags)
+        self._out.put("ml.ttft.seconds", "d", ttft, self._tags)
         for gap in itl if isinstance(itl, Iterable) else (itl,):
-            self._put("ml.itl.seconds", "d", gap, self._tags)
+            self._out.put("ml.itl.seconds", "d", gap, self._tags)
         self._count("infer", samples, input_tokens, "input")
         self._count("infer", None, output_tokens, "output")
-        self._flush_if_due()
+        self._out.flush_if_due()
 
     @_harmless
     def loss(self, value: Number, *, split: str = "train") -> None:
         tags = self._split(split)
         if self._leads:
-            self._put("ml.loss", "g", value, tags)
-            self._flush_if_due()
+            self._out.put("ml.loss", "g", value, tags)
+            self._out.flush_if_due()
 
     @_harmless
     def target(self, metric: str, value: Number, *, direction: str = "max") -> None:
@@ -294,8 +396,8 @@ class Run:
         if target is not None:
             self.target(metric, target, direction=direction)
         if self._leads:
-            self._put("ml.eval", "g", value, f"{self._tags},metric:{_clean(metric)}")
-            self._flush_if_due(urgent=True)  # its time is that of the time to solution
+            self._out.put("ml.eval", "g", value, f"{self._tags},metric:{_clean(metric)}")
+            self._out.flush_if_due(urgent=True)  # its time is that of the time to solution
 
     @_harmless
     def batch_size(self, samples: Number) -> None:
@@ -311,25 +413,18 @@ class Run:
     @_harmless
     def resume(self, step: int) -> None:
         """The run goes on from a checkpoint of that step: what had been done beyond it is lost."""
-        with self._lock:
+        with self._out.lock:
             self._step = int(_number(step, "c"))
             self._stepped = True
-            self._lines[_event("restart", str(self._step), self._tags)] = []
-            self._put("ml.step", "g", self._step, self._tags)
-        self._flush_if_due(urgent=True)
+            self._out.put_event(_event("restart", str(self._step), self._tags))
+            self._out.put("ml.step", "g", self._step, self._tags)
+        self._out.flush_if_due(urgent=True)
 
     @_harmless
     def stop(self, status: str = "success") -> None:
         """The end of the run; leaving its `with` calls this, and the exit of a process that never did says "aborted"."""
-        event = _event("run_stop", _chosen(status, STATUSES, "status"), f"|d:{int(self._wall())}{self._tags}")
-        with self._lock:
-            _open.discard(self)
-            silent = self._stopped or not self._spoke  # not spoken: a forked child that only inherited the run
-            self._stopped = True
-            self._lines[event] = []
-        if not silent:
-            self._flush(last=True)
-            self._lost("unsent", sum(max(1, len(values)) for values in self._lines.values()))
+        self._out.close(_event("run_stop", _chosen(status, STATUSES, "status"), f"|d:{int(self._wall())}{self._tags}"))
+        _open.discard(self)
 
     def _split(self, split: str) -> str:
         return f"{self._tags},split:{_chosen(split, SPLITS, 'split')}"
@@ -338,17 +433,17 @@ class Run:
                flops: Optional[Number] = None, dtype: str = "bf16") -> None:
         tags, of_kind = self._split(split), f"kind:{_chosen(kind, KINDS, 'kind')}"
         of_dtype = f"dtype:{_chosen(dtype, DTYPES, 'dtype')}"
-        self._put("ml.samples", "c", samples, tags)
-        self._put("ml.tokens", "c", tokens, f"{tags},{of_kind}")
-        self._put("ml.flops", "c", flops, f"{self._tags},{of_dtype}")
+        self._out.put("ml.samples", "c", samples, tags)
+        self._out.put("ml.tokens", "c", tokens, f"{tags},{of_kind}")
+        self._out.put("ml.flops", "c", flops, f"{self._tags},{of_dtype}")
 
     def _next_step(self, step: Optional[int]) -> Optional[float]:
-        with self._lock:
+        with self._out.lock:
             now = self._clock()
             self._step = self._step + 1 if step is None else int(_number(step, "c"))
             took = None if self._step_began is None else now - self._step_began
             self._step_began, self._stepped = now, True
-            self._put("ml.step", "g", self._step, self._tags)
+            self._out.put("ml.step", "g", self._step, self._tags)
         return took
 
     @_harmless
@@ -356,93 +451,30 @@ class Run:
         now = phase.began = self._clock()
         if phase.name in OUTSIDE_STEPS:
             phase.step_so_far = None if self._step_began is None else now - self._step_began
-            self._flush_if_due(urgent=True)  # these may be long, and nothing is sent in them
+            self._out.flush_if_due(urgent=True)  # these may be long, and nothing is sent in them
 
     @_harmless
     def _end(self, phase: _Phase) -> None:
         if phase.began is None:
             return
         now = self._clock()
-        self._put("ml.phase.seconds", "d", now - phase.began, f"{self._tags},phase:{phase.name}")
+        self._out.put("ml.phase.seconds", "d", now - phase.began, f"{self._tags},phase:{phase.name}")
         if phase.step_so_far is not None:
             self._step_began = now - phase.step_so_far
-        self._flush_if_due()
+        self._out.flush_if_due()
 
     def _state(self, name: str, value: Number, tags: str) -> None:
         """A gauge that the daemon is reminded of."""
-        self._standing[(name, "g", tags)] = [_number(value, "g")]
-        self._put(name, "g", value, tags)
-        self._flush_if_due()
+        self._out.keep((name, "g", tags), [_number(value, "g")])
+        self._out.put(name, "g", value, tags)
+        self._out.flush_if_due()
 
-    def _put(self, name: str, kind: str, value: Optional[Number], tags: str) -> None:
-        """Each value by itself: one that is refused costs none of the others."""
-        if value is None:
-            return
-        try:
-            checked = _number(value, kind)
-        except (TypeError, ValueError) as error:
-            self._drop("refused")
-            _say_once(name, error)
-            return
-        if self._stopped:
-            self._lost("stopped", 1)
-        elif not self._added((name, kind, tags), checked):
-            self._flush_if_due(urgent=True)
-            if not self._added((name, kind, tags), checked):
-                self._drop("full")
-
-    def _added(self, key: _Key, value: Number) -> bool:
-        with self._lock:
-            return _add(self._lines, key, value)
-
-    def _drop(self, reason: str, values: int = 1) -> None:
-        """Lost, and the daemon is to know."""
-        self._lost(reason, values)
-        if values:
-            self._added(("ml.client.dropped", "c", f"{self._tags},reason:{reason}"), values)
-
-    def _lost(self, reason: str, values: int) -> None:
-        with self._lock:
-            if values:
-                self.dropped[reason] = self.dropped.get(reason, 0) + values
-
-    def _flush_if_due(self, urgent: bool = False) -> None:
-        """What is urgent goes now, unless the last attempt failed: that is not tried more than once a second."""
-        if (urgent and not self._stuck) or self._clock() >= self._due:
-            self._flush()
-
-    def _flush(self, last: bool = False) -> None:
-        """Sends outside of the lock, so that no thread's step waits for another's system call."""
-        now = self._clock()
-        with self._lock:
-            if self._stopped and not last:
-                return
-            lines, self._lines = self._lines, {}
-            self._due = now + FLUSH_SECONDS
-            self._spoke = True
-            if now >= self._remind_at:
-                lines = {**self._standing, **lines}
-                self._remind_at = now + REMIND_SECONDS
-        _send(self._path, lines)
-        self._stuck = bool(lines)
-        if lines:
-            self._put_back(lines)
-
-    def _put_back(self, unsent: _Lines) -> None:
-        with self._lock:
-            newer, self._lines = self._lines, unsent
-            for key, values in newer.items():
-                if not values:
-                    unsent[key] = []
-                self._drop("full", sum(not _add(unsent, key, value) for value in values))
+    def _drop(self, reason: str) -> None:
+        self._out.drop(reason)
 
     def _forked(self) -> None:
-        """In the child: what the parent collected is the parent's to send, its lock may be held by a thread that is not here."""
-        self._lock = threading.RLock()
-        self._lines, self.dropped = {}, {}
-        self._spoke = self._stepped = False
-        self._step_began = None
-        self._due = self._remind_at = 0.0
+        self._out.forked()
+        self._stepped, self._step_began = False, None
 
 
 def run(name: str, *, framework: str = "", version: str = "", model: str = "") -> Run:

@@ -97,8 +97,17 @@ class FrozenTest(unittest.TestCase):
     def test_what_is_held_is_bounded(self) -> None:
         for number in range(10_000):
             self.run_.eval(f"metric {number}", number)
-        self.assertEqual(len(self.run_._lines), gpumeter.LINES)
+        self.assertEqual(len(self.run_._out.lines), gpumeter.LINES)
         self.assertEqual(self.run_.dropped, {"full": 10_000 - gpumeter.LINES})
+
+    def test_so_is_what_the_daemon_is_reminded_of(self) -> None:
+        for number in range(1000):
+            self.clock.now += 1
+            self.run_.target(f"metric {number}", number)
+            self.run_.resume(number)
+        out = self.run_._out
+        self.assertEqual(len(out.standing), gpumeter.LINES)
+        self.assertLessEqual(len(out.lines), 2 * gpumeter.LINES)  # both kinds, at the time of a reminder
 
     def test_what_is_left_at_the_end_is_counted(self) -> None:
         self.run_.count(samples=1)
@@ -139,7 +148,7 @@ with gpumeter.run("job") as run:
     def test_a_fork_while_another_thread_is_in_a_call(self) -> None:
         self.assertEqual(self.sent_by("""
 run = gpumeter.run("job")
-run._lock.acquire()
+run._out.lock.acquire()
 import threading
 def fork():
     if not os.fork():
@@ -149,7 +158,7 @@ def fork():
 thread = threading.Thread(target=fork)
 thread.start()
 thread.join()
-run._lock.release()
+run._out.lock.release()
 run.stop()
 """), ["_e{9,3}:run_start|job", "_e{9,3}:run_start|job", "ml.eval:1|g|#run:job,metric:a", "_e{8,7}:run_stop|success"])
 
@@ -184,7 +193,7 @@ class EndTest(unittest.TestCase):
                          (-signal.SIGKILL, "_e{9,3}:run_start|job"))
 
     def test_a_signal_handler_may_call_while_a_call_is_under_way(self) -> None:
-        with gpumeter.Run("job", path=self.receiver.path) as run, run._lock:
+        with gpumeter.Run("job", path=self.receiver.path) as run, run._out.lock:
             old = signal.signal(signal.SIGUSR1, lambda *_: run.step())
             os.kill(os.getpid(), signal.SIGUSR1)
             signal.signal(signal.SIGUSR1, old)

@@ -30,7 +30,7 @@ class LinesTest(unittest.TestCase):
         """A second on, and at the next call."""
         self.clock.now += 1
         for run in list(gpumeter._open):
-            run._flush_if_due()
+            run._out.flush_if_due()
         return self.receiver.lines()
 
     def test_start_and_stop(self) -> None:

@@ -48,10 +48,11 @@ class Receiver:
         return "".join(self.datagrams()).splitlines()
 
     def fill(self) -> int:
-        """Datagrams that the queue takes before it takes no more."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-            sender.setblocking(False)
-            for count in range(100_000):
+        """Datagrams that the queue takes before it takes no more. Each from a socket of its own, whose send buffer would
+        else be the first to be full."""
+        for count in range(100_000):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.setblocking(False)
                 try:
                     sender.sendto(b"x", self.path)
                 except BlockingIOError:

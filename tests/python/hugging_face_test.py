@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""The callback for Hugging Face's Trainer: given these events of a trainer, exactly these lines. The trainer is a stub
+that calls what transformers 4 and 5 call; transformers itself is no package of Debian."""
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import types
+import unittest
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from receiver import CLIENT, Receiver, gpumeter
+
+
+class TrainerCallback:
+    """As transformers': every event is there and does nothing."""
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None: ...
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None: ...
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None: ...
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None: ...
+
+
+STUB = types.ModuleType("transformers")
+STUB.TrainerCallback = TrainerCallback  # type: ignore[attr-defined]
+STUB.__version__ = "4.57.0"  # type: ignore[attr-defined]
+
+
+class Trainer:
+    """The part of transformers.Trainer that calls callbacks: two processes, four samples and two batches in a step."""
+
+    def __init__(self, callback: Any) -> None:
+        self.callback = callback
+        self.args = SimpleNamespace(train_batch_size=4, gradient_accumulation_steps=2, eval_batch_size=8, world_size=2,
+                                    bf16=True, fp16=False)
+        self.state = SimpleNamespace(global_step=0, num_input_tokens_seen=0, total_flos=0)
+
+    def event(self, name: str, **more: Any) -> None:
+        getattr(self.callback, name)(self.args, self.state, SimpleNamespace(), **more)
+
+    def begin(self) -> None:
+        self.event("on_train_begin", model=SimpleNamespace(config=SimpleNamespace(model_type="bert")), optimizer=None)
+
+    def step(self) -> None:
+        self.event("on_step_begin")
+        self.state.global_step += 1
+        self.state.num_input_tokens_seen += 1000
+        self.event("on_step_end")
+
+
+class CallbackTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.receiver = self.enterContext(Receiver())
+        self.enterContext(mock.patch.dict(sys.modules, {"transformers": STUB}))
+        self.enterContext(mock.patch.dict("os.environ", {"GPUMETER_SOCKET": self.receiver.path}))
+        self.addCleanup(logging.disable, logging.NOTSET)
+
+    def lines(self) -> list[str]:
+        """Without times."""
+        lines = [line for line in self.receiver.lines() if not line.startswith("ml.step.seconds:")]
+        return [line if "|d:" not in line else line.split("|d:")[0] + "|#" + line.split("|#")[1] for line in lines]
+
+    def test_a_training(self) -> None:
+        trainer = Trainer(gpumeter.hugging_face_callback("tune", targets={"accuracy": 0.9, "loss": 0.5}))
+        self.assertEqual(self.lines(), [], "a run begins with the training")
+        trainer.begin()
+        trainer.step()
+        self.assertEqual(self.lines(), ["_e{9,4}:run_start|tune|#run:tune,framework:transformers,version:4.57.0,model:bert",
+                                        "ml.world_size:2|g|#run:tune",
+                                        "ml.batch_size:16|g|#run:tune",
+                                        "ml.target:0.9|g|#run:tune,metric:accuracy,direction:max",
+                                        "ml.target:0.5|g|#run:tune,metric:loss,direction:min",
+                                        "ml.step:1|g|#run:tune",
+                                        "ml.steps:1|c|#run:tune,split:train",
+                                        "ml.samples:8|c|#run:tune,split:train",
+                                        "ml.tokens:500.0|c|#run:tune,split:train,kind:train"])
+        trainer.step()
+        trainer.state.total_flos = 4e15
+        trainer.event("on_log", logs={"loss": 1.25, "learning_rate": 1e-5, "epoch": 0.5})
+        trainer.event("on_prediction_step")
+        trainer.event("on_evaluate", metrics={"eval_runtime": 12.5, "eval_loss": 1.5, "eval_accuracy": 0.75, "epoch": 1.0,
+                                              "eval_samples_per_second": 80.0, "eval_steps_per_second": 10.0})
+        trainer.event("on_save")
+        self.assertEqual(self.lines(), ["ml.step:2|g|#run:tune",
+                                        "ml.steps:1|c|#run:tune,split:train",
+                                        "ml.samples:8|c|#run:tune,split:train",
+                                        "ml.tokens:500.0|c|#run:tune,split:train,kind:train",
+                                        "ml.flops:2000000000000000.0|c|#run:tune,dtype:bf16",
+                                        "ml.loss:1.25|g|#run:tune,split:train",
+                                        "ml.steps:1|c|#run:tune,split:eval",
+                                        "ml.samples:8|c|#run:tune,split:eval",
+                                        "ml.phase.seconds:12.5|d|#run:tune,phase:eval",
+                                        "ml.loss:1.5|g|#run:tune,split:eval",
+                                        "ml.eval:1.5|g|#run:tune,metric:loss",
+                                        "ml.eval:0.75|g|#run:tune,metric:accuracy"])
+        trainer.event("on_train_end")
+        self.assertEqual(self.lines(), ["_e{8,7}:run_stop|success|#run:tune"])
+
+    def test_a_training_that_goes_on(self) -> None:
+        trainer = Trainer(gpumeter.hugging_face_callback("tune"))
+        trainer.state = SimpleNamespace(global_step=1200, num_input_tokens_seen=1_200_000, total_flos=9e18)
+        trainer.begin()
+        trainer.step()
+        trainer.event("on_train_end")
+        self.assertEqual(self.lines()[1:], ["ml.world_size:2|g|#run:tune",
+                                            "ml.batch_size:16|g|#run:tune",
+                                            "_e{7,4}:restart|1200|#run:tune",
+                                            "ml.step:1200|g|#run:tune",
+                                            "ml.step:1201|g|#run:tune",
+                                            "ml.steps:1|c|#run:tune,split:train",
+                                            "ml.samples:8|c|#run:tune,split:train",
+                                            "ml.tokens:500.0|c|#run:tune,split:train,kind:train",
+                                            "_e{8,7}:run_stop|success|#run:tune"])
+
+    def test_a_run_of_the_caller_s_is_the_caller_s_to_end(self) -> None:
+        with gpumeter.run("mine") as run:
+            trainer = Trainer(gpumeter.hugging_face_callback(run))
+            trainer.begin()
+            trainer.event("on_train_end")
+            self.assertFalse(any("run_stop" in line for line in self.lines()))
+        self.assertEqual(self.lines()[-1], "_e{8,7}:run_stop|success|#run:mine")
+
+    def test_a_trainer_of_another_kind(self) -> None:
+        """Attributes that are not there, values that are no numbers: the training goes on."""
+        logging.disable(logging.CRITICAL)
+        trainer = Trainer(gpumeter.hugging_face_callback("tune"))
+        trainer.args, trainer.state = SimpleNamespace(), SimpleNamespace()
+        for name in ("on_train_begin", "on_step_end", "on_prediction_step", "on_log", "on_evaluate", "on_train_end"):
+            trainer.event(name)
+        trainer.begin()
+        trainer.event("on_evaluate", metrics={"eval_runtime": "long", "eval_accuracy": None, "eval_f1": object()})
+        self.assertEqual([line for line in self.lines() if "eval" in line], [])
+
+    def test_it_is_a_callback_of_theirs(self) -> None:
+        callback = gpumeter.hugging_face_callback("tune")
+        self.assertIsInstance(callback, TrainerCallback)
+        self.assertIsNone(callback.on_step_begin(None, None, None), "the control object stays theirs")
+
+    def test_the_framework_is_imported_only_when_asked_for(self) -> None:
+        program = """
+import sys
+before = set(sys.modules)
+import gpumeter
+strange = {name.split(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names) - {"gpumeter"}
+print(sorted(strange))
+"""
+        said = subprocess.run([sys.executable, "-B", "-W", "error", "-c", program], env={"PYTHONPATH": str(CLIENT)},
+                              capture_output=True, text=True, check=True, timeout=60)
+        self.assertEqual((said.stdout, said.stderr), ("[]\n", ""))
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="error")

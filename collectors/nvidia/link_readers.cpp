@@ -41,11 +41,6 @@ Sample summed(Of of) noexcept {
 
 }  // namespace
 
-Handle bind_links_up(NvidiaContext& context, const ReadSource& source) {
-  return link_is_up(context, 0).status == ReadStatus::ok ? Handle(context.keep(source.argument))
-                                                         : std::nullopt;
-}
-
 Sample read_links_up(NvidiaContext& context, int) noexcept {
   return summed([&](unsigned link) {
     const Sample state = link_is_up(context, link);

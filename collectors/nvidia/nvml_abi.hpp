@@ -187,9 +187,4 @@ struct LicensableFeatures {  // nvmlGridLicensableFeatures_t, of ..._v4
 };
 static_assert(sizeof(LicensableFeatures) == 860);
 
-struct RemappedRows {  // nvmlRemappedRowsInfo_v2_t
-  unsigned corrected, corrected_inactive, uncorrected, uncorrected_inactive, pending, failure;
-};
-static_assert(sizeof(RemappedRows) == 24);
-
 }  // namespace gpumeter::nvidia::nvml

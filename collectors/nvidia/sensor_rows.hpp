@@ -41,6 +41,7 @@ inline constexpr auto kMemoryRows = memory_rows({&catalog::memory_size, &catalog
 // moment on those that lack the field (GA100 and older; nvml.h).
 inline constexpr auto kPowerRows = std::to_array<Row>({
     {&catalog::energy_joules, {}, field("NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 83, Tier::fast), kMilli, Tier::fast, {}, kPositive},
+    {&catalog::energy_joules, {}, call<&F::nvmlDeviceGetTotalEnergyConsumption>("nvmlDeviceGetTotalEnergyConsumption"), kMilli, Tier::fast, {}, kPositive},
     {&catalog::energy_joules, {}, sampled("nvmlDeviceGetSamples power", nvml::kPowerSamples), kMilli, Tier::fast, {}, {.counted_by = "samples"}},
     {&catalog::power_max, {"window", "1m"}, sampled_max("nvmlDeviceGetSamples power", nvml::kPowerSamples), kMilli, Tier::fast, {}, kWatts},
     {&catalog::power_min, {"window", "1m"}, sampled_min("nvmlDeviceGetSamples power", nvml::kPowerSamples), kMilli, Tier::fast, {}, kWatts},

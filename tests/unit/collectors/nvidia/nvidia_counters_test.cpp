@@ -25,6 +25,17 @@ devices:
             "gpu_utilization_min_ratio{window=\"1m\"} 0\n");
 }
 
+TEST(NvidiaCounters, EnergyIsTheDriversOwnCountWithoutTheFieldToo) {
+  FakeDriver driver(R"(
+devices:
+  - uuid: GPU-0
+    power: {draw: 100 W, energy: {rate: 120000, from: 5000}}
+)");
+  NvidiaGpu gpu(driver);
+  gpu.attach(0).run(0, 3);
+  EXPECT_EQ(gpu.lines({"gpu_energy"}), "gpu_energy_joules_total 365\n");
+}
+
 TEST(NvidiaCounters, CyclesOfTheSmsAreSeconds) {
   FakeDriver driver(R"(
 devices:

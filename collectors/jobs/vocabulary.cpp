@@ -70,6 +70,10 @@ bool takes(const Word& word, double value) noexcept {
   return any || value >= 0;
 }
 
+bool can_be_summed(const Word& word) noexcept {
+  return word.shape == Shape::counter || is_duration(word.shape);
+}
+
 std::size_t series_of(const Word& word) noexcept {
   if (word.shape == Shape::histogram) return kBucketTexts.size() + 2;  // and _sum, _count
   return word.shape == Shape::phase ? 2 : 1;

@@ -68,6 +68,9 @@ std::size_t series_of(const Word& word) noexcept;
 std::variant<LabelChoice, Refusal> choose(const Word& word, const Tags& tags) noexcept;
 std::vector<Label> labels_of(const Word& word, LabelChoice choice);
 
+/// Counters and durations can be added up under `_other`, last values cannot.
+bool can_be_summed(const Word& word) noexcept;
+
 /// What `direction` says: true for min. nullopt inside: no such tag.
 std::variant<std::optional<bool>, Refusal> lower_is_better(const Tags& tags) noexcept;
 

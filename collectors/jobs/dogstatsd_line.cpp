@@ -43,7 +43,7 @@ std::optional<LineType> parse_type(std::string_view word) noexcept {
 
 std::optional<double> parse_rate(std::string_view text) noexcept {
   const std::optional<double> rate = parse_number(text);
-  return rate && *rate > 0 && *rate <= 1 ? rate : std::nullopt;
+  return rate && *rate >= kMinRate && *rate <= 1 ? rate : std::nullopt;
 }
 
 /// One of the fields after the type; false where it is wrong.

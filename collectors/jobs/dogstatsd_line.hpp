@@ -16,6 +16,8 @@ namespace gpumeter::jobs {
 inline constexpr std::size_t kMaxTags = 32;
 /// Beyond it a double counts no longer in ones (2^53 is 9e15), and sums of it stay finite.
 inline constexpr double kMaxValue = 1e18;
+/// One event in a million: no job samples thinner, and a line cannot stand for more.
+inline constexpr double kMinRate = 1e-6;
 
 struct Tag {
   std::string_view key;
@@ -60,7 +62,7 @@ struct MetricLine {
   std::string_view name;
   PackedValues values;  ///< of a set: any text
   LineType type = LineType::count;
-  double rate = 1;  ///< (0, 1]: what share of its events the client sends
+  double rate = 1;  ///< kMinRate to 1: what share of its events the client sends
   Tags tags;
   std::optional<std::int64_t> timestamp;  ///< Unix time in seconds
   std::string_view ignored;               ///< from the first field that is none of the above, to the end

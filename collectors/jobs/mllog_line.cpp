@@ -25,6 +25,9 @@ constexpr std::pair<std::string_view, Kind> kKeys[] = {
     {"eval_start", Kind::progress},          {"eval_stop", Kind::progress},
 };
 
+/// time_ms of the year 2096, so that its nanoseconds fit into 63 bits with room for differences.
+constexpr double kLatest = 4e12;
+
 Kind kind_of(std::string_view key) noexcept {
   const auto* const found = std::ranges::find(kKeys, key, &std::pair<std::string_view, Kind>::first);
   return found == std::end(kKeys) ? Kind::other : found->second;
@@ -88,8 +91,8 @@ std::optional<double> samples_of(const Json& object, Kind kind) {
 std::variant<MllogLine, Refusal> parse_object(const Json& object) {
   const Json& key = member(object, "key");
   const std::optional<double> milliseconds = number_of(member(object, "time_ms"));
-  // 2^53 ns are 104 days, so a double of nanoseconds would not do; and 1e13 ms are the year 2286.
-  if (!key.is_string() || !milliseconds || *milliseconds < 0 || *milliseconds > 1e13)
+
+  if (!key.is_string() || !milliseconds || *milliseconds < 0 || *milliseconds > kLatest)
     return Refusal::malformed;
   MllogLine line;
   line.kind = kind_of(key.get_ref<const std::string&>());

@@ -12,7 +12,7 @@ namespace gpumeter::jobs {
 
 /// The longest datagram, frame or line. Datadog's agent reads 8 KiB; the length field of its stream
 /// protocol is held to this too.
-inline constexpr std::size_t kMaxPayload = 64 * 1024;
+inline constexpr std::size_t kMaxPayload = 65536;
 /// Lines of one payload that are looked at: 8 KiB hold some 200 of the shortest sensible lines.
 inline constexpr std::size_t kMaxLines = 512;
 

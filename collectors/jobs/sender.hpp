@@ -14,7 +14,7 @@ namespace gpumeter::jobs {
 /// same each time will do).
 struct SenderId {
   std::uint32_t uid = 0;
-  std::int32_t pid = 0;  ///< 0: unknown (another pid namespace), or no process (a file of MLLOG lines)
+  std::int32_t pid = 0;  ///< 0: unknown, of another pid namespace; negative: a file of MLLOG lines
   std::uint64_t start_time = 0;
 
   auto operator<=>(const SenderId&) const = default;
@@ -23,10 +23,11 @@ struct SenderId {
 /// Where a message came from.
 struct Sender {
   SenderId id;
-  std::string_view user;  ///< the uid's name, or its digits
+  std::string_view user;  ///< the uid's name, or its digits; no other uid's
 };
 
-/// Whether the process is still there. Asked on the model's writer thread, of processes with a pid.
+/// Whether the process (or file) is still there. Asked on the model's writer thread; never of pid 0, which
+/// counts as gone when it has been silent for as long as runs are kept.
 using IsAlive = std::function<bool(const SenderId&)>;
 
 /// An instant on both clocks, read together: durations are taken from the first and do not jump when the

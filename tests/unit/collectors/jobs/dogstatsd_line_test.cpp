@@ -84,7 +84,7 @@ TEST(DogstatsdLine, AnythingElseIsMalformed) {
                                   "\xff:1|c", "x:1|cc", "x:1|c|Tomorrow", "_", "|||", ":::MLLOG {}"}) {
     EXPECT_EQ(parsed(wrong), "malformed") << wrong;
   }
-  for (const char* const rate : {"0", "-0.5", "1.1", "nan", ""}) {
+  for (const char* const rate : {"0", "-0.5", "1.1", "nan", "", "9e-7"}) {
     EXPECT_EQ(parsed(std::string("x:1|c|@") + rate), "bad_value") << rate;
   }
 }

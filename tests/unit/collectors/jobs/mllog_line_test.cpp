@@ -57,7 +57,7 @@ TEST(MllogLine, WhatIsWrongIsSaid) {
        {":::MLLOG", ":::MLLOG {", ":::MLLOG []", ":::MLLOG 1", ":::MLLOG {}",
         ":::MLLOG {\"key\": \"run_start\"}", ":::MLLOG {\"key\": 1, \"time_ms\": 1}",
         ":::MLLOG {\"key\": \"run_start\", \"time_ms\": \"1\"}",
-        ":::MLLOG {\"key\": \"run_start\", \"time_ms\": 1e300}",
+        ":::MLLOG {\"key\": \"run_start\", \"time_ms\": 4.1e12}",
         ":::MLLOG {\"key\": \"run_start\", \"time_ms\": -1}",
         ":::MLLOG {\"key\": \"\xff\", \"time_ms\": 1}"}) {
     EXPECT_EQ(parsed(wrong), "malformed") << wrong;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "tests/unit/collectors/jobs/jobs_bench.hpp"
 
 namespace gpumeter::jobs {
@@ -155,6 +158,28 @@ TEST(RunModel, EachRefusalIsCounted) {
             "malformed=1 bad_value=4 bad_timestamp=1 unknown_metric=2 wrong_type=1 bad_label=2 ");
   EXPECT_EQ(jobs.page({"ml_steps_total"}),
             "ml_steps_total{run=\"unnamed\",user=\"alice\",split=\"train\"} 1\n");
+}
+
+TEST(RunModel, SnapshotsAreTakenWhileLinesComeIn) {
+  JobsBench jobs;
+  std::atomic<bool> stop = false;
+  std::atomic<int> backwards = 0;
+  std::jthread reader([&] {
+    for (double last = 0; !stop;) {
+      const auto snapshot = jobs.model.snapshot();
+      const double steps = snapshot->series.empty() ? 0 : snapshot->series.back().value;
+      if (steps < last) ++backwards;
+      last = steps;
+    }
+  });
+  for (int i = 0; i < 1000; ++i) {
+    jobs.send(10, "ml.steps:1|c|#run:a");
+    jobs.model.tick(jobs.now);
+  }
+  stop = true;
+  reader.join();
+  EXPECT_EQ(backwards, 0);
+  EXPECT_EQ(jobs.page({"ml_steps_total"}), "ml_steps_total{run=\"a\",user=\"alice\",split=\"train\"} 1000\n");
 }
 
 }  // namespace

@@ -91,7 +91,6 @@ std::optional<double> samples_of(const Json& object, Kind kind) {
 std::variant<MllogLine, Refusal> parse_object(const Json& object) {
   const Json& key = member(object, "key");
   const std::optional<double> milliseconds = number_of(member(object, "time_ms"));
-
   if (!key.is_string() || !milliseconds || *milliseconds < 0 || *milliseconds > kLatest)
     return Refusal::malformed;
   MllogLine line;

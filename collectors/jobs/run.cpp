@@ -14,7 +14,6 @@ Member& Run::heard(const SenderId& id, const Moment& now, const Moment& at,
   const bool was_empty = progress.members().empty();
   Member& member = progress.join(id, stop_ && stop_->success);
   if (was_empty && stop_ && !stop_->success) stop_.reset();  // it goes on
-  member.last_seen = now.elapsed;
   last_live_ = now.elapsed;
   last_update_ = at;
   return member;
@@ -39,6 +38,7 @@ void Run::begin_anew(const Moment& now) noexcept {
   start_ = now;
   stop_.reset();
   samples_ = 0;
+  progress.begin_anew();
   for (Evaluation& evaluation : evaluations_) evaluation.forget();
 }
 

@@ -48,7 +48,6 @@ void RunModel::receive_mllog(const Sender& sender, std::string_view run, std::st
   if (mllog.unix_time > now.unix + kTimestampTolerance) return drop(Refusal::bad_timestamp);
   User* const user = user_of(sender, now);
   if (user == nullptr) return drop(Refusal::series_limit);
-  if (!user->bucket.take(now.elapsed)) return drop(Refusal::rate_limit);
   take_mllog({sender.id, *user, now, now.at(mllog.unix_time)}, label_text(run), mllog);
 }
 
@@ -96,7 +95,8 @@ RunModel::Place RunModel::place(const Origin& origin, std::string_view run_name)
   Run& run = found->second;
   const std::size_t members = run.progress.members().size();
   Member& member = run.heard(origin.id, origin.now, origin.at, [&](const Member& other) {
-    return is_gone(other.id, other.last_seen, origin.now);
+    const auto known = origin.user.processes.find(other.id);
+    return known == origin.user.processes.end() || is_gone(other.id, known->second.last_seen, origin.now);
   });
   const std::size_t change = run.progress.members().size() - members;  // wraps where some are gone
   origin.user.members += change;

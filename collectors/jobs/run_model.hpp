@@ -30,7 +30,7 @@ class RunModel {
   /// One datagram, frame or line of DogStatsD.
   void receive(const Sender& sender, std::string_view payload, const Moment& now);
   /// One line that an MLPerf job printed, of the run that the config gave its file's name. A file's owner
-  /// is the sender, with a negative pid that says which file it is.
+  /// is the sender, with a negative pid that says which file it is. No rate: whoever reads the file has one.
   void receive_mllog(const Sender& sender, std::string_view run, std::string_view line, const Moment& now);
   /// What only the receiver sees: cut datagrams, lines over the bound.
   void drop(Refusal refusal, std::uint64_t count = 1) noexcept;

@@ -54,6 +54,16 @@ void RunProgress::settle(Member& member) noexcept {
   resumes_.reset();
 }
 
+void RunProgress::begin_anew() noexcept {
+  for (Member& member : members_) {
+    member.step.reset();
+    member.start.reset();
+    member.counted_steps = 0;
+  }
+  step_.reset();
+  highest_.reset();
+}
+
 void RunProgress::announced_restart(Member& member) noexcept {
   if (++member.restarts <= announced_) return;
   announced_ = member.restarts;

@@ -12,8 +12,7 @@ namespace gpumeter::jobs {
 /// A process of a run.
 struct Member {
   SenderId id;
-  Nanoseconds last_seen{};      ///< CLOCK_BOOTTIME
-  bool stopped = false;         ///< said run_stop and nothing since
+  bool stopped = false;         ///< said run_stop, and no run_start since
   std::optional<double> step;   ///< its last ml.step
   std::optional<double> start;  ///< lowest ml.step it reported, less the steps it had counted by then
   double counted_steps = 0;     ///< its ml.steps of split train
@@ -39,6 +38,8 @@ class RunProgress {
   /// Some member has not said run_stop.
   bool is_live() const noexcept;
 
+  /// The run ended well and begins once more: steps start from nothing.
+  void begin_anew() noexcept;
   /// A metric of any kind: only a generation that worked can be restarted. (A launcher that announces the
   /// run and ends is none.)
   void worked() noexcept { worked_ = true; }

@@ -135,6 +135,17 @@ ml_steps_total{run="a",user="alice",split="train"} 9
 )");
 }
 
+TEST(RunRestart, SoDoesOneOfTheSameProcess) {
+  JobsBench jobs;
+  jobs.send(10,
+            "_e{9,1}:run_start|a\nml.steps:8|c\nml.step:8|g\n_e{8,7}:run_stop|success\n_e{9,1}:run_start|a");
+  EXPECT_EQ(progress(jobs), "8 steps, at -1, 0 restarts, 0 lost");
+  jobs.send(10, "ml.steps:1|c\nml.step:1|g");
+  jobs.kill(10);
+  steps(jobs, 11, 1, 1);
+  EXPECT_EQ(progress(jobs), "10 steps, at 1, 1 restarts, 1 lost");
+}
+
 TEST(RunRestart, RanksThatStartLateOrStopLateAreOfTheSameRun) {
   JobsBench jobs;
   jobs.send(10, "_e{9,1}:run_start|a\nml.steps:1|c");

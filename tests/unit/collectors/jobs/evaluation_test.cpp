@@ -9,20 +9,20 @@ namespace {
 
 class TimeToSolution : public testing::Test {
  protected:
-  void SetUp() override { jobs.send(10, "_e{9,1}:run_start|a"); }
+  void SetUp() override { jobs_.send(10, "_e{9,1}:run_start|a"); }
   void after(double seconds, const char* line) {
-    jobs.wait(seconds);
-    jobs.send(10, line);
+    jobs_.wait(seconds);
+    jobs_.send(10, line);
   }
   std::string best_and_time() {
-    const std::string page = jobs.page({"ml_eval_best_value", "ml_time_to_solution_seconds"});
+    const std::string page = jobs_.page({"ml_eval_best_value", "ml_time_to_solution_seconds"});
     std::string values;
     for (std::size_t at = 0; (at = page.find("} ", at)) != std::string::npos; ++at) {
       values += page.substr(at + 2, page.find('\n', at) - at - 2) + ' ';
     }
     return values;
   }
-  JobsBench jobs;
+  JobsBench jobs_;
 };
 
 TEST_F(TimeToSolution, IsOfTheFirstEvaluationThatMeetsTheTarget) {

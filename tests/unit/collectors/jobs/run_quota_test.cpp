@@ -8,6 +8,8 @@
 namespace gpumeter::jobs {
 namespace {
 
+using namespace std::string_view_literals;
+
 constexpr Limits kUnhurried{.lines_per_second = 1e9, .burst_lines = 1e9};
 
 double sum_of(JobsBench& jobs, std::string_view family, std::string_view user) {
@@ -119,9 +121,9 @@ TEST(RunQuota, LongPayloadsAndBinaryOnesAreRefused) {
   jobs.send(10, lines);
   jobs.send(10, std::string(kMaxPayload, 'x'));
   jobs.send(10, std::string(kMaxPayload + 1, 'x'));
-  jobs.send(10, std::string("\x7f"
-                            "ELF\0\1\2\xff\xfe|||::::#,,,",
-                            22));
+  jobs.send(10,
+            "\x7f"
+            "ELF\0\1\2\xff\xfe|||::::#,,,"sv);
   jobs.send(10, "ml.steps:1|c|#run:" + std::string(60000, '\xff'));
   EXPECT_EQ(jobs.dropped(), "too_long=1 too_many_lines=88 malformed=2 ");
   std::string replaced;

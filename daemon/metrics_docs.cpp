@@ -50,7 +50,10 @@ Families all_families(std::span<const CollectorEntry> collectors) {
   return families;
 }
 
-std::string_view word(MetricType type) { return type == MetricType::counter ? "counter" : "gauge"; }
+std::string_view word(MetricType type) {
+  constexpr std::string_view kWords[] = {"gauge", "counter", "histogram"};
+  return kWords[static_cast<std::size_t>(type)];
+}
 
 constexpr std::size_t kNoPair = 3;
 

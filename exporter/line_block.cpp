@@ -9,8 +9,9 @@ LineBlock::LineBlock(std::string_view collector, std::uint64_t age, std::size_t 
   lines_.reserve(lines);
 }
 
-void LineBlock::add(const MetricDescriptor& family, std::string_view labels, unsigned order) {
-  prefixes_ += line_prefix(family, labels);
+void LineBlock::add(const MetricDescriptor& family, std::string_view labels, unsigned order,
+                    std::string_view suffix) {
+  prefixes_ += line_prefix(family, suffix, labels);
   lines_.push_back({&family, order, static_cast<std::uint32_t>(prefixes_.size())});
 }
 

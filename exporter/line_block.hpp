@@ -18,8 +18,9 @@ class LineBlock {
   /// `age` orders blocks by when they were attached; where two hold the same series, the younger shows it.
   LineBlock(std::string_view collector, std::uint64_t age, std::size_t lines);
 
-  /// The next slot's line; the registry calls it once for each slot of the frame.
-  void add(const MetricDescriptor& family, std::string_view labels, unsigned order);
+  /// The next slot's line; the registry calls it once for each slot of the frame. `suffix`: see SeriesSet.
+  void add(const MetricDescriptor& family, std::string_view labels, unsigned order,
+           std::string_view suffix = {});
 
   std::size_t size() const noexcept { return lines_.size(); }
   const MetricDescriptor& family(std::size_t slot) const noexcept { return *lines_[slot].family; }

@@ -12,7 +12,7 @@ std::unique_ptr<LineBlock> block_of(std::uint64_t age, const SeriesSet& set) {
   SampleSink sink = block->frame.sink();
   for (const SeriesSet::Entry& entry : set.entries) {
     sink.set(block->size(), entry.value);
-    block->add(*entry.family, entry.labels.text(), entry.labels.order());
+    block->add(*entry.family, entry.labels.text(), entry.labels.order(), entry.suffix);
   }
   block->visible = true;
   return block;

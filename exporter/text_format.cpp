@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #include "exporter/escaped_text.hpp"
@@ -18,7 +19,8 @@ char* write_non_finite(char* to, double value) noexcept {
 }
 
 std::string_view type_word(MetricType type) noexcept {
-  return type == MetricType::counter ? "counter" : "gauge";
+  constexpr std::string_view kWords[] = {"gauge", "counter", "histogram"};
+  return kWords[static_cast<std::size_t>(type)];
 }
 
 std::string metadata(std::string_view keyword, std::string_view name, std::string_view text) {
@@ -56,8 +58,9 @@ std::string family_header(const MetricDescriptor& family, Format format) {
   return header + metadata("HELP", name, help.view());
 }
 
-std::string line_prefix(const MetricDescriptor& family, std::string_view labels) {
+std::string line_prefix(const MetricDescriptor& family, std::string_view suffix, std::string_view labels) {
   std::string prefix(family.name);
+  prefix += suffix;
   if (!labels.empty()) prefix.append("{").append(labels).append("}");
   return prefix += ' ';
 }

@@ -22,7 +22,8 @@ char* write_value(char* to, double value) noexcept;
 /// which is a counter's without `_total`.
 std::string family_header(const MetricDescriptor& family, Format format);
 
-/// What a sample line starts with, the space before the value included. `labels` are escaped already.
-std::string line_prefix(const MetricDescriptor& family, std::string_view labels);
+/// What a sample line starts with, the space before the value included: `name_suffix{labels} `. `labels` are
+/// escaped already.
+std::string line_prefix(const MetricDescriptor& family, std::string_view suffix, std::string_view labels);
 
 }  // namespace gpumeter

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The layer order of the folders, held to by reading every #include. Lower never includes higher, siblings never
-include each other, and a heavy header is seen by two .cpp files at the most and by no header."""
+include each other, and a heavy header is seen by three .cpp files at the most and by no header."""
 import re
 import sys
 from collections import defaultdict
@@ -11,11 +11,15 @@ MAY_INCLUDE = {  # folder -> the project's folders it may include beside itself
     "collectors/api": [],
     "collectors/support": ["collectors/api"],
     "collectors/*": ["collectors/api", "collectors/support"],  # a vendor
+    "collectors/jobs": ["collectors/api", "collectors/support"],
+    "collectors/workloads": ["collectors/api", "collectors/support"],
     "collectors": ["collectors/api", "collectors/*"],  # the table of vendors
     "exporter": ["collectors/api"],
     "config": [],
     "systemd": [],
-    "daemon": ["collectors", "collectors/api", "collectors/support", "exporter", "config", "systemd"],
+    "daemon/jobs": ["collectors/api", "collectors/support", "collectors/jobs", "collectors/workloads", "exporter", "config", "systemd"],
+    "daemon": ["collectors", "collectors/api", "collectors/support", "collectors/jobs", "collectors/workloads",
+               "exporter", "config", "systemd", "daemon/jobs"],
 }
 HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 
@@ -38,8 +42,8 @@ def main() -> int:
                 heavy[library].add(name)
     for library, names in heavy.items():
         wrong += [f"{name} is a header and includes {library}" for name in names if name.endswith(".hpp")]
-        if len(names) > 2:
-            wrong.append(f"{library} is included by {len(names)} files, two at the most: {sorted(names)}")
+        if len(names) > 3:
+            wrong.append(f"{library} is included by {len(names)} files, three at the most: {sorted(names)}")
     print("\n".join(wrong) or f"{len(files)} files keep the layer order")
     return 1 if wrong or not files else 0
 

@@ -2,8 +2,8 @@
 
 #include "collectors/api/descriptor.hpp"
 
-/// Every device family once, for all vendors: name, help, unit, type. Names are a contract with dashboards
-/// and alerts: a rename needs a line in CHANGELOG.md. The naming rules are checked while compiling.
+/// Every family of devices and jobs once, for all vendors: name, help, unit, type. Names are a contract with
+/// dashboards and alerts: a rename needs a line in CHANGELOG.md. The naming rules are checked while compiling.
 namespace gpumeter::catalog {
 
 // A family that breaks a rule does not compile: "subexpression is not a constant expression".
@@ -15,6 +15,9 @@ consteval MetricDescriptor gauge(std::string_view name, std::string_view unit, s
 }
 consteval MetricDescriptor counter(std::string_view name, std::string_view unit, std::string_view help) {
   return checked({name, help, unit, MetricType::counter});
+}
+consteval MetricDescriptor histogram(std::string_view name, std::string_view unit, std::string_view help) {
+  return checked({name, help, unit, MetricType::histogram});
 }
 
 // clang-format off
@@ -144,6 +147,45 @@ inline constexpr auto partition_memory_used = gauge("gpu_partition_memory_used_b
 inline constexpr auto partition_memory_free = gauge("gpu_partition_memory_free_bytes", "bytes", "Memory of the partition not in use.");
 inline constexpr auto partition_memory_reserved = gauge("gpu_partition_memory_reserved_bytes", "bytes", "Memory of the partition that the driver keeps for itself.");
 inline constexpr auto partition_peak_flops = gauge("gpu_partition_peak_flops", "flops", "Dense peak compute rate of the partition by data type, from a table of data sheets or by formula.");
+
+// Groups of processes
+inline constexpr auto workload_memory_used = gauge("gpu_workload_memory_used_bytes", "bytes", "Device memory that the workload's processes hold.");
+inline constexpr auto workload_busy_seconds = counter("gpu_workload_busy_seconds_total", "seconds", "Time in which work of the workload's processes was on the device, summed over them.");
+inline constexpr auto workload_energy = counter("gpu_workload_energy_joules_total", "joules", "The workload's part of the device's energy, by its share; what nobody used is unattributed. The sum is the device's.");
+inline constexpr auto workload_share = gauge("gpu_workload_share_ratio", "ratio", "The workload's share of the device: of the busy time of the last minute, of the memory held where nobody was busy. Sums to 1 over the device's workloads.");
+inline constexpr auto workload_info = gauge("gpu_workload_info", "", "What the workload is; always 1. Join by kind and workload.");
+inline constexpr auto process_memory_used = gauge("gpu_process_memory_used_bytes", "bytes", "Device memory that the process holds.");
+inline constexpr auto process_busy_seconds = counter("gpu_process_busy_seconds_total", "seconds", "Time in which work of the process was on the device.");
+
+// Jobs, each with `run` and `user`. Never labels of a device's series.
+inline constexpr auto ml_steps = counter("ml_steps_total", "", "Steps done, summed over the processes of the run.");
+inline constexpr auto ml_step = gauge("ml_step", "", "Number of the step that the run is at: the highest of its live processes.");
+inline constexpr auto ml_samples = counter("ml_samples_total", "", "Samples gone through, summed over the processes of the run.");
+inline constexpr auto ml_tokens = counter("ml_tokens_total", "", "Tokens gone through, summed over the processes of the run.");
+inline constexpr auto ml_model_flops = counter("ml_model_flops_total", "flops", "Floating-point operations that the model needed, as the job counts them, summed over its processes.");
+inline constexpr auto ml_phase_seconds = counter("ml_phase_seconds_total", "seconds", "Time spent in a phase, summed over the processes of the run.");
+inline constexpr auto ml_phases = counter("ml_phases_total", "", "How often a phase was gone through, summed over the processes of the run.");
+inline constexpr auto ml_step_duration = histogram("ml_step_duration_seconds", "seconds", "Duration of a step.");
+inline constexpr auto ml_inference_duration = histogram("ml_inference_duration_seconds", "seconds", "Duration of an inference request.");
+inline constexpr auto ml_time_to_first_token = histogram("ml_time_to_first_token_seconds", "seconds", "From a request to its first token.");
+inline constexpr auto ml_inter_token_latency = histogram("ml_inter_token_latency_seconds", "seconds", "From one token of an answer to the next.");
+inline constexpr auto ml_loss = gauge("ml_loss", "", "Loss, as last reported.");
+inline constexpr auto ml_eval_value = gauge("ml_eval_value", "", "Result of the last evaluation.");
+inline constexpr auto ml_eval_best_value = gauge("ml_eval_best_value", "", "Best result of an evaluation so far: the highest, or the lowest where the job says direction:min.");
+inline constexpr auto ml_target_value = gauge("ml_target_value", "", "Result of an evaluation that the run is to reach.");
+inline constexpr auto ml_batch_size = gauge("ml_batch_size", "", "Batch size, as last reported.");
+inline constexpr auto ml_world_size = gauge("ml_world_size", "", "Processes of the run over all machines, as last reported.");
+inline constexpr auto ml_run_start_timestamp = gauge("ml_run_start_timestamp_seconds", "seconds", "When the run started, in Unix time: its run_start, or its first message where it sent none.");
+inline constexpr auto ml_run_stop_timestamp = gauge("ml_run_stop_timestamp_seconds", "seconds", "When the run said that it stopped, in Unix time, and how.");
+inline constexpr auto ml_run_time = gauge("ml_run_time_seconds", "seconds", "From the run's start to its stop, to now while it goes on, or to its last message where it ended without a word.");
+inline constexpr auto ml_time_to_solution = gauge("ml_time_to_solution_seconds", "seconds", "From the run's start to the first evaluation that met the target; absent until then.");
+inline constexpr auto ml_run_restarts = counter("ml_run_restarts_total", "", "How often the run began again after all its processes were gone, or said that it did.");
+inline constexpr auto ml_lost_steps = counter("ml_lost_steps_total", "", "Steps that had been done before a restart and had to be done again.");
+inline constexpr auto ml_last_update_timestamp = gauge("ml_last_update_timestamp_seconds", "seconds", "When the run was last heard of, in Unix time.");
+inline constexpr auto ml_energy = counter("ml_energy_joules_total", "joules", "Energy of the GPUs, by the run's share of them.");
+inline constexpr auto ml_gpu_idle_allocated_seconds = counter("ml_gpu_idle_allocated_seconds_total", "seconds", "Time in which a GPU that the run holds had nothing to do.");
+inline constexpr auto ml_run_info = gauge("ml_run_info", "", "What the run says it is; always 1.");
+inline constexpr auto ml_run_gpu_info = gauge("ml_run_gpu_info", "", "A GPU that processes of the run use; always 1. Join by uuid.");
 // clang-format on
 
 }  // namespace gpumeter::catalog

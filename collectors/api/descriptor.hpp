@@ -5,7 +5,7 @@
 
 namespace gpumeter {
 
-enum class MetricType : std::uint8_t { gauge, counter };
+enum class MetricType : std::uint8_t { gauge, counter, histogram };
 
 /// One metric family. constexpr with static storage; its address is its identity, so page, docs,
 /// dashboards and alert checks all read the one list in catalog.hpp.

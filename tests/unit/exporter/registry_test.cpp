@@ -43,6 +43,38 @@ TEST(Registry, IsAnEmptyPageWithoutSeries) {
   EXPECT_EQ(registry.render(Format::openmetrics).text, "# EOF\n");
 }
 
+TEST(Registry, KeepsTheLinesOfAHistogramInTheirOrder) {
+  constexpr MetricDescriptor kStep{"ml_step_duration_seconds", "Step.", "seconds", MetricType::histogram};
+  SeriesSet set;
+  for (const char* run : {"b", "a"}) {
+    LabelBlock labels;
+    labels.add("run", run);
+    set.add(kStep, labels.with(std::vector<Label>{{"le", "1.0"}}), 1, "_bucket");
+    set.add(kStep, labels.with(std::vector<Label>{{"le", "+Inf"}}), 2, "_bucket");
+    set.add(kStep, labels, 3.5, "_sum");
+    set.add(kStep, labels, 2, "_count");
+  }
+  Registry registry;
+  registry.publish("jobs", set);
+  constexpr const char* kLines =
+      "ml_step_duration_seconds_bucket{run=\"b\",le=\"1.0\"} 1\n"
+      "ml_step_duration_seconds_bucket{run=\"b\",le=\"+Inf\"} 2\n"
+      "ml_step_duration_seconds_sum{run=\"b\"} 3.5\n"
+      "ml_step_duration_seconds_count{run=\"b\"} 2\n"
+      "ml_step_duration_seconds_bucket{run=\"a\",le=\"1.0\"} 1\n"
+      "ml_step_duration_seconds_bucket{run=\"a\",le=\"+Inf\"} 2\n"
+      "ml_step_duration_seconds_sum{run=\"a\"} 3.5\n"
+      "ml_step_duration_seconds_count{run=\"a\"} 2\n";
+  EXPECT_EQ(text(registry), std::string("# HELP ml_step_duration_seconds Step.\n"
+                                        "# TYPE ml_step_duration_seconds histogram\n") +
+                                kLines);
+  EXPECT_EQ(registry.render(Format::openmetrics).text,
+            std::string("# TYPE ml_step_duration_seconds histogram\n"
+                        "# UNIT ml_step_duration_seconds seconds\n"
+                        "# HELP ml_step_duration_seconds Step.\n") +
+                kLines + "# EOF\n");
+}
+
 TEST(Registry, ShowsOneDeviceInBothFormats) {
   Registry registry;
   registry.commit(registry.attach("amd", device(0), series()), frame_of({36.5, 40, 1234567}));

@@ -74,8 +74,8 @@ TEST(TextFormat, HeadsAFamilyInOpenMetrics) {
 }
 
 TEST(TextFormat, PutsLabelsInBracesAndNoneWithoutLabels) {
-  EXPECT_EQ(line_prefix(kUp, "gpu=\"0\""), "gpu_up{gpu=\"0\"} ");
-  EXPECT_EQ(line_prefix(kUp, ""), "gpu_up ");
+  EXPECT_EQ(line_prefix(kUp, "", "gpu=\"0\""), "gpu_up{gpu=\"0\"} ");
+  EXPECT_EQ(line_prefix(kUp, "", ""), "gpu_up ");
 }
 
 }  // namespace

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectors/api/series.hpp"
+#include "collectors/jobs/refusal.hpp"
+#include "collectors/jobs/sender.hpp"
+
+namespace gpumeter::jobs {
+
+/// One line of the page.
+struct JobSeries {
+  SeriesSpec series;
+  std::string_view
+      suffix;  ///< behind the family's name: `_bucket`, `_sum`, `_count` of a histogram, else empty
+  double value;
+};
+
+/// A live process of a run: what GPUs are joined to.
+struct RunProcess {
+  SenderId id;
+  std::string user;
+  std::string run;
+};
+
+/// What the model knew at one moment. Immutable once made: any thread.
+struct JobSnapshot {
+  std::vector<JobSeries> series;  ///< each run's together; no two are the same
+  std::vector<RunProcess> processes;
+  std::array<std::uint64_t, kRefusalCount> dropped{};  ///< by Refusal, since the daemon started
+};
+
+}  // namespace gpumeter::jobs

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace gpumeter::jobs {
+
+/// A label value that came from a job is cut to so many bytes, between two characters.
+inline constexpr std::size_t kMaxLabelBytes = 64;
+
+/// Printable UTF-8 of at most kMaxLabelBytes. Each byte that is part of no character, and each character
+/// that does not print (controls, line separators, those that turn the direction of writing), becomes
+/// U+FFFD, as invalid bytes do on the exporter's page. Any thread.
+std::string label_text(std::string_view raw);
+
+}  // namespace gpumeter::jobs

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "collectors/jobs/sender.hpp"
+
+namespace gpumeter::jobs {
+
+/// What one user can take of the daemon. A9 of the reference where no other source is given; the config
+/// may set them. With these values the model and two snapshots stay under 32 MiB whatever is sent: at most
+/// 2500 runs, 1024 users, 8192 senders and 20000 series. (Measured with all of it full and 64-byte names:
+/// 2.6 MB of state and 5.6 MB a snapshot.)
+struct Limits {
+  double lines_per_second = 2000;    ///< of a uid
+  double burst_lines = 2000;         ///< at once, after a second of silence
+  std::size_t series_per_run = 120;  ///< the metrics contract
+  std::size_t series_per_sender = 256;
+  std::size_t series_per_user = 2048;
+  std::size_t series = 20000;
+  std::size_t evaluations_per_run = 8;  ///< values of `metric`, which is no closed set
+  std::size_t senders_per_user = 1024;  ///< more ranks and loaders than one machine runs
+  std::size_t senders = 8192;
+  std::size_t users = 1024;
+  Nanoseconds retention = std::chrono::minutes(10);  ///< of a run without senders; two scrapes at the least
+};
+
+/// How far a client's time may be from the machine's (A9): it is not shown, it only says that a line is not
+/// of another day.
+inline constexpr Nanoseconds kTimestampTolerance = std::chrono::hours(1);
+
+/// Tokens come in at a steady rate and are taken one a line; `capacity` of them can wait. One thread.
+class TokenBucket {
+ public:
+  TokenBucket(double rate, double capacity, Nanoseconds now) noexcept
+      : rate_(rate), capacity_(capacity), tokens_(capacity), filled_(now) {}
+
+  bool take(Nanoseconds now) noexcept {
+    tokens_ = std::min(capacity_, tokens_ + rate_ * std::max(0.0, to_seconds(now - filled_)));
+    filled_ = std::max(filled_, now);
+    if (tokens_ < 1) return false;
+    tokens_ -= 1;
+    return true;
+  }
+
+ private:
+  double rate_;
+  double capacity_;
+  double tokens_;
+  Nanoseconds filled_;
+};
+
+}  // namespace gpumeter::jobs

@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <utility>
+
+#include "collectors/jobs/run_model.hpp"
+
+// What time does: processes that are gone, runs that are over, the snapshot.
+namespace gpumeter::jobs {
+
+bool RunModel::is_gone(const SenderId& id, Nanoseconds last_seen, const Moment& now) const {
+  return id.pid != 0 ? !is_alive_(id) : now.elapsed - last_seen >= limits_.retention;
+}
+
+void RunModel::tick(const Moment& now) {
+  for (auto& [uid, user] : users_) {
+    reap(user, now);
+    expire_runs(user, now);
+  }
+  std::erase_if(users_, [&](const auto& entry) {
+    const User& user = entry.second;
+    const bool over =
+        user.runs.empty() && user.processes.empty() && now.elapsed - user.last_seen >= limits_.retention;
+    if (over) series_ -= user.series;  // what is left of it is `_other`'s
+    return over;
+  });
+  if (now.elapsed - other_updated_ >= limits_.retention) other_ = Cells();
+  publish(now);
+}
+
+void RunModel::reap(User& user, const Moment& now) {
+  processes_ -= std::erase_if(
+      user.processes, [&](const auto& entry) { return is_gone(entry.first, entry.second.last_seen, now); });
+  members_ -= std::exchange(user.members, 0);
+  for (auto& [name, run] : user.runs) {
+    run.progress.remove([&](const Member& member) { return !user.processes.contains(member.id); });
+    run.tick(now);
+    user.members += run.progress.members().size();
+  }
+  members_ += user.members;
+}
+
+void RunModel::expire_runs(User& user, const Moment& now) {
+  std::erase_if(user.runs, [&](const auto& entry) {
+    const Run& run = entry.second;
+    if (!run.is_over(now, limits_.retention)) return false;
+    for (const Member& member : run.progress.members()) user.processes.at(member.id).series -= member.series;
+    user.members -= run.progress.members().size();
+    members_ -= run.progress.members().size();
+    user.series -= run.series;
+    series_ -= run.series;
+    return true;
+  });
+}
+
+void RunModel::publish(const Moment& now) {
+  const auto labels = [](std::string_view run, std::string_view user) {
+    return std::vector<Label>{{"run", std::string(run)}, {"user", std::string(user)}};
+  };
+  auto next = std::make_shared<JobSnapshot>();
+  next->dropped = dropped_;
+  next->series.reserve(series_);
+  for (const auto& [uid, user] : users_) {
+    for (const auto& [name, run] : user.runs) {
+      run.write(labels(name, user.label), now, next->series);
+      for (const Member& member : run.progress.members()) {
+        next->processes.push_back({member.id, user.label, name});
+      }
+    }
+    user.other.write(labels("_other", user.label), next->series);
+  }
+  other_.write(labels("_other", "_other"), next->series);
+  const MutexLock lock(mutex_);
+  snapshot_ = std::move(next);
+}
+
+RunModel::Usage RunModel::usage() const noexcept {
+  std::size_t runs = 0;
+  for (const auto& [uid, user] : users_) runs += user.runs.size();
+  return {users_.size(), runs, processes_, members_, series_};
+}
+
+}  // namespace gpumeter::jobs

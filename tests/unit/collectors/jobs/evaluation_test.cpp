@@ -1,0 +1,63 @@
+#include "collectors/jobs/evaluation.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/collectors/jobs/jobs_bench.hpp"
+
+namespace gpumeter::jobs {
+namespace {
+
+class TimeToSolution : public testing::Test {
+ protected:
+  void SetUp() override { jobs_.send(10, "_e{9,1}:run_start|a"); }
+  void after(double seconds, const char* line) {
+    jobs_.wait(seconds);
+    jobs_.send(10, line);
+  }
+  std::string best_and_time() {
+    const std::string page = jobs_.page({"ml_eval_best_value", "ml_time_to_solution_seconds"});
+    std::string values;
+    for (std::size_t at = 0; (at = page.find("} ", at)) != std::string::npos; ++at) {
+      values += page.substr(at + 2, page.find('\n', at) - at - 2) + ' ';
+    }
+    return values;
+  }
+  JobsBench jobs_;
+};
+
+TEST_F(TimeToSolution, IsOfTheFirstEvaluationThatMeetsTheTarget) {
+  after(10, "ml.target:0.7|g|#metric:m");
+  after(10, "ml.eval:0.6|g|#metric:m");
+  EXPECT_EQ(best_and_time(), "0.6 ");
+  after(10, "ml.eval:0.7|g|#metric:m");
+  after(10, "ml.eval:0.9|g|#metric:m");
+  after(10, "ml.eval:0.1|g|#metric:m");
+  EXPECT_EQ(best_and_time(), "0.9 30 ");
+}
+
+TEST_F(TimeToSolution, LowerIsBetterWhereTheJobSaysSo) {
+  after(10, "ml.target:0.2|g|#metric:m,direction:min");
+  after(10, "ml.eval:0.3|g|#metric:m");
+  EXPECT_EQ(best_and_time(), "0.3 ");
+  after(10, "ml.eval:0.15|g|#metric:m");
+  after(10, "ml.eval:0.25|g|#metric:m");
+  EXPECT_EQ(best_and_time(), "0.15 30 ");
+}
+
+TEST_F(TimeToSolution, ATargetAfterTheEvaluationIsMetByIt) {
+  after(10, "ml.eval:0.8|g|#metric:m");
+  after(10, "ml.target:0.7|g|#metric:m");
+  EXPECT_EQ(best_and_time(), "0.8 10 ");
+  after(10, "ml.target:0.9|g|#metric:m");  // a new one is to be met anew
+  EXPECT_EQ(best_and_time(), "0.8 ");
+  after(10, "ml.eval:0.9|g|#metric:m");
+  EXPECT_EQ(best_and_time(), "0.9 40 ");
+}
+
+TEST_F(TimeToSolution, MetricsAreApart) {
+  after(10, "ml.target:1|g|#metric:m\nml.eval:1|g|#metric:n");
+  EXPECT_EQ(best_and_time(), "1 ");
+}
+
+}  // namespace
+}  // namespace gpumeter::jobs

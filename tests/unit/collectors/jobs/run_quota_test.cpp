@@ -1,0 +1,146 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "collectors/jobs/payload.hpp"
+#include "tests/unit/collectors/jobs/jobs_bench.hpp"
+
+namespace gpumeter::jobs {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr Limits kUnhurried{.lines_per_second = 1e9, .burst_lines = 1e9};
+
+double sum_of(JobsBench& jobs, std::string_view family, std::string_view user) {
+  jobs.model.tick(jobs.now);
+  double sum = 0;
+  for (const JobSeries& line : jobs.model.snapshot()->series) {
+    if (line.series.family->name == family && line.series.labels[1].value == user) sum += line.value;
+  }
+  return sum;
+}
+
+TEST(RunQuota, AMillionRunsOfOneUserLeaveTheOthersAlone) {
+  JobsBench jobs(kUnhurried);
+  jobs.send(10, "ml.steps:7|c|#run:mine", 1001);
+  std::string payload;
+  for (int run = 0; run < 1'000'000; ++run) {
+    payload += "ml.steps:1|c|#run:r" + std::to_string(run) + ",pid:1,uuid:GPU-0,gpu:0\n";
+    if (run % 500 < 499) continue;
+    jobs.send(100 + run / 500, payload);
+    payload.clear();
+  }
+  EXPECT_EQ(sum_of(jobs, "ml_steps_total", "alice"), 1e6);  // all of it, wherever it went
+  EXPECT_EQ(jobs.page({"ml_steps_total"}).substr(0, 60),
+            "ml_steps_total{run=\"r0\",user=\"alice\",split=\"train\"} 1\nml_ste");
+  EXPECT_NE(
+      jobs.page({"ml_steps_total"}).find("ml_steps_total{run=\"mine\",user=\"bob\",split=\"train\"} 7\n"),
+      std::string::npos);
+  // 9 series a run: 28 runs of a process, 227 of a user, and what is over in `_other`.
+  const RunModel::Usage usage = jobs.model.usage();
+  EXPECT_EQ(usage.runs, 227U + 1);
+  EXPECT_EQ(usage.series, 227U * 9 + 1 + 9);
+  EXPECT_EQ(usage.processes, 1024U + 1);
+  EXPECT_EQ(jobs.dropped(), "series_limit=" + std::to_string(1'000'000 - 227) + ' ');
+}
+
+TEST(RunQuota, AProcessHasFewerSeriesThanItsUser) {
+  JobsBench jobs(kUnhurried);
+  for (int run = 0; run < 100; ++run) jobs.send(10, "ml.steps:1|c|#run:r" + std::to_string(run));
+  jobs.page();
+  EXPECT_EQ(jobs.model.usage().runs, 28U);  // 9 series each; 256 / 9
+  jobs.send(11, "ml.steps:1|c|#run:of_another");
+  EXPECT_EQ(jobs.page({"ml_steps_total"}).find("run=\"of_another\"") == std::string::npos, false);
+}
+
+TEST(RunQuota, ManyUsersFillTheWholeAndTheRestIsOfNobody) {
+  JobsBench jobs(kUnhurried);
+  for (std::uint32_t uid = 2000; uid < 4000; ++uid) {
+    for (int run = 0; run < 28; ++run) jobs.send(10, "ml.steps:1|c|#run:r" + std::to_string(run), uid);
+  }
+  const std::string page = jobs.page({"ml_steps_total"});
+  EXPECT_EQ(jobs.model.usage().users, 1024U);
+  EXPECT_LE(jobs.model.usage().series, 20000U);
+  EXPECT_NE(page.find("ml_steps_total{run=\"_other\",user=\"_other\",split=\"train\"}"), std::string::npos);
+  EXPECT_EQ(sum_of(jobs, "ml_steps_total", "other") + sum_of(jobs, "ml_steps_total", "_other"), 1024 * 28);
+}
+
+TEST(RunQuota, ARunHas120SeriesAndTheRestOfItsSumsIsInOther) {
+  JobsBench jobs(kUnhurried);
+  for (const char* const name : {"step", "infer", "ttft", "itl"}) {
+    jobs.send(10, "ml." + std::string(name) + ".seconds:1|d|#run:a");
+  }
+  for (const char* const split : {"eval", "infer"}) {
+    jobs.send(10, "ml.step.seconds:1|d|#run:a,split:" + std::string(split));
+  }
+  jobs.send(10, "ml.steps:1|c|#run:a\nml.steps:2|c|#run:a,split:eval\nml.batch_size:8|g|#run:a");
+  for (const char* const phase :
+       {"forward", "backward", "optimizer", "h2d", "idle", "init", "eval", "compile", "communication"}) {
+    jobs.send(10, "ml.phase.seconds:1|d|#run:a,phase:" + std::string(phase));
+  }
+  jobs.send(10, "ml.samples:4|c|#run:a\nml.tokens:5|c|#run:a\nml.world_size:8|g|#run:a");
+  jobs.send(10, "ml.samples:4|c|#run:a");
+  EXPECT_EQ(jobs.page({"ml_samples_total", "ml_tokens_total", "ml_world_size"}),
+            R"(ml_samples_total{run="a",user="alice",split="train"} 8
+ml_tokens_total{run="_other",user="alice",split="train",kind="train"} 5
+)");
+  EXPECT_EQ(jobs.dropped(), "series_limit=2 ");
+}
+
+TEST(RunQuota, MetricsOfEvaluationsAreEight) {
+  JobsBench jobs;
+  for (int i = 0; i < 20; ++i) jobs.send(10, "ml.eval:1|g|#run:a,metric:m" + std::to_string(i));
+  EXPECT_EQ(jobs.dropped(), "series_limit=12 ");
+}
+
+TEST(RunQuota, LinesComeAtARate) {
+  JobsBench jobs;
+  const auto send_600 = [&](std::uint32_t uid) {
+    for (int i = 0; i < 6; ++i) {
+      std::string payload;
+      for (int line = 0; line < 100; ++line) payload += "ml.steps:1|c|#run:a\n";
+      jobs.send(10, payload, uid);
+    }
+  };
+  for (int i = 0; i < 5; ++i) send_600(1000);
+  send_600(1001);
+  EXPECT_EQ(jobs.dropped(), "rate_limit=1000 ");
+  jobs.wait(0.1);
+  send_600(1000);
+  EXPECT_EQ(jobs.dropped(), "rate_limit=1400 ");
+  EXPECT_EQ(jobs.page({"ml_steps_total"}), R"(ml_steps_total{run="a",user="alice",split="train"} 2200
+ml_steps_total{run="a",user="bob",split="train"} 600
+)");
+}
+
+TEST(RunQuota, LongPayloadsAndBinaryOnesAreRefused) {
+  JobsBench jobs;
+  std::string lines;
+  for (int i = 0; i < 600; ++i) lines += "ml.steps:1|c|#run:a\n";
+  jobs.send(10, lines);
+  jobs.send(10, std::string(kMaxPayload, 'x'));
+  jobs.send(10, std::string(kMaxPayload + 1, 'x'));
+  jobs.send(10,
+            "\x7f"
+            "ELF\0\1\2\xff\xfe|||::::#,,,"sv);
+  jobs.send(10, "ml.steps:1|c|#run:" + std::string(60000, '\xff'));
+  EXPECT_EQ(jobs.dropped(), "too_long=1 too_many_lines=88 malformed=2 ");
+  std::string replaced;
+  for (int i = 0; i < 21; ++i) replaced += "\xEF\xBF\xBD";
+  EXPECT_EQ(jobs.page({"ml_steps_total"}),
+            "ml_steps_total{run=\"a\",user=\"alice\",split=\"train\"} 512\n"
+            "ml_steps_total{run=\"" +
+                replaced + "\",user=\"alice\",split=\"train\"} 1\n");
+}
+
+TEST(RunQuota, ARunOfTheNameOtherHoldsSumsOnly) {
+  JobsBench jobs;
+  jobs.send(
+      10,
+      "ml.steps:3|c|#run:_other\nml.step:3|g|#run:_other\n_e{9,6}:run_start|_other\nml.eval:1|g|#run:_other");
+  EXPECT_EQ(jobs.page(), "ml_steps_total{run=\"_other\",user=\"alice\",split=\"train\"} 3\n");
+}
+
+}  // namespace
+}  // namespace gpumeter::jobs

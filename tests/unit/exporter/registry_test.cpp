@@ -47,8 +47,7 @@ TEST(Registry, KeepsTheLinesOfAHistogramInTheirOrder) {
   constexpr MetricDescriptor kStep{"ml_step_duration_seconds", "Step.", "seconds", MetricType::histogram};
   SeriesSet set;
   for (const char* run : {"b", "a"}) {
-    LabelBlock labels;
-    labels.add("run", run);
+    const LabelBlock labels = LabelBlock().with(std::vector<Label>{{"run", run}});
     set.add(kStep, labels.with(std::vector<Label>{{"le", "1.0"}}), 1, "_bucket");
     set.add(kStep, labels.with(std::vector<Label>{{"le", "+Inf"}}), 2, "_bucket");
     set.add(kStep, labels, 3.5, "_sum");

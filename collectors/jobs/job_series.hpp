@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,16 +21,24 @@ struct JobSeries {
   double value;
 };
 
+/// A run as the page has it.
+struct RunName {
+  std::string user;
+  std::string run;
+
+  auto operator<=>(const RunName&) const = default;
+};
+
 /// A live process of a run: what GPUs are joined to.
 struct RunProcess {
   SenderId id;
-  std::string user;
-  std::string run;
+  RunName run;
 };
 
 /// What the model knew at one moment. Immutable once made: any thread.
 struct JobSnapshot {
   std::vector<JobSeries> series;  ///< each run's together; no two are the same
+  std::vector<RunName> runs;      ///< `_other` aside
   std::vector<RunProcess> processes;
   std::array<std::uint64_t, kRefusalCount> dropped{};  ///< by Refusal, since the daemon started
 };

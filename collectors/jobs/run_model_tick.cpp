@@ -60,9 +60,10 @@ void RunModel::publish(const Moment& now) {
   next->series.reserve(series_);
   for (const auto& [uid, user] : users_) {
     for (const auto& [name, run] : user.runs) {
+      next->runs.push_back({user.label, name});
       run.write(labels(name, user.label), now, next->series);
       for (const Member& member : run.progress.members()) {
-        next->processes.push_back({member.id, user.label, name});
+        next->processes.push_back({member.id, {user.label, name}});
       }
     }
     user.other.write(labels("_other", user.label), next->series);

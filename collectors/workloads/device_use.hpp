@@ -33,6 +33,7 @@ struct DeviceUse {
   std::string uuid;
   unsigned index = 0;
   Nanoseconds at{};                    ///< CLOCK_MONOTONIC
+  Nanoseconds listed_at{};             ///< when the processes, and how busy they were, were last read
   bool has_energy = false;             ///< whether the device has an energy counter at all
   std::optional<double> busy_seconds;  ///< the device's own counter
   std::vector<ProcessUse> processes;   ///< those present, and those that left within the last minute

@@ -143,8 +143,7 @@ TEST(RunModel, TheSnapshotNamesTheProcessesOfARun) {
   const auto snapshot = jobs.model.snapshot();
   ASSERT_EQ(snapshot->processes.size(), 2U);
   EXPECT_EQ(snapshot->processes[1].id.pid, 11);
-  EXPECT_EQ(snapshot->processes[1].user, "alice");
-  EXPECT_EQ(snapshot->processes[1].run, "a");
+  EXPECT_EQ(snapshot->processes[1].run, (RunName{"alice", "a"}));
 }
 
 TEST(RunModel, EachRefusalIsCounted) {

@@ -1,0 +1,62 @@
+#include "daemon/jobs/process_kin.hpp"
+
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "collectors/support/cgroup.hpp"
+#include "collectors/support/sysfs.hpp"
+
+namespace gpumeter::jobs {
+namespace {
+
+// A process moves between groups seldom (Slurm, once, after the fork); A4 of the reference has 5 s too.
+constexpr Nanoseconds kRemembered = std::chrono::seconds(5);
+
+// mpirun over a launcher over a shell over the trainer has five; a loop cannot be, but pids are read one by
+// one.
+constexpr int kMostGenerations = 16;
+
+// "PID (name) S PPID ...": the name is the process's own choice and may look like fields.
+int parent_in(std::string_view stat) noexcept {
+  constexpr std::string_view kBehindName = ") S ";
+  const std::size_t name_end = stat.rfind(") ");
+  if (name_end == std::string_view::npos || stat.size() < name_end + kBehindName.size()) return 0;
+  stat.remove_prefix(name_end + kBehindName.size());
+  int parent = 0;
+  std::from_chars(stat.data(), stat.data() + stat.size(), parent);
+  return parent;
+}
+
+std::string group_in(std::string text) {
+  const cgroup::Attribution whose = cgroup::attribution_of(cgroup::most_telling_path(text));
+  return whose.kind == cgroup::Kind::unattributed ? std::string() : std::move(text);
+}
+
+}  // namespace
+
+void ProcessKin::begin_pass(Nanoseconds now) {
+  now_ = now;
+  std::erase_if(entries_, [&](const auto& entry) { return now - entry.second.read_at >= kRemembered; });
+}
+
+const ProcessKin::Facts& ProcessKin::of(int pid) {
+  const auto [found, is_new] = entries_.try_emplace(pid);
+  Entry& entry = found->second;
+  if (!is_new) return entry.facts;
+  entry.read_at = now_;
+  const std::string folder = procfs_ + "/" + std::to_string(pid);
+  entry.facts.parent = parent_in(sysfs::read_text(folder + "/stat"));
+  entry.facts.group = group_in(sysfs::read_text(folder + "/cgroup"));
+  return entry.facts;
+}
+
+bool ProcessKin::descends(int pid, int ancestor) {
+  for (int generation = 0; generation < kMostGenerations && pid > 1; ++generation) {
+    pid = of(pid).parent;
+    if (pid == ancestor) return true;
+  }
+  return false;
+}
+
+}  // namespace gpumeter::jobs

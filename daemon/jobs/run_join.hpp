@@ -1,0 +1,75 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectors/jobs/job_series.hpp"
+#include "collectors/workloads/device_use.hpp"
+#include "daemon/jobs/process_kin.hpp"
+#include "daemon/jobs/run_owners.hpp"
+
+namespace gpumeter::jobs {
+
+/// What of the GPUs is the runs': their energy, the time that they hold a GPU without using it, and which
+/// GPUs they have. Joined by processes (RunOwners), so that nothing a job claims is needed. One thread.
+class RunJoin {
+ public:
+  using DeviceUses = std::span<const std::shared_ptr<const workloads::DeviceUse>>;
+
+  /// `procfs`: /proc, or a copy of it in tests.
+  explicit RunJoin(std::string procfs) : kin_(std::move(procfs)), owners_(kin_) {}
+
+  /// Accounts for what was used since the call before. Once a second or so.
+  void update(const JobSnapshot& jobs, DeviceUses devices, Nanoseconds now);
+
+  /// ml_energy_joules_total, ml_gpu_idle_allocated_seconds_total and ml_run_gpu_info of the runs that have or
+  /// had a GPU.
+  void write(std::vector<JobSeries>& out) const;
+
+ private:
+  struct Gpu {
+    std::string uuid;
+    unsigned index = 0;
+
+    bool operator<(const Gpu& other) const noexcept { return uuid < other.uuid; }
+  };
+  struct Totals {
+    std::optional<double> energy_joules;
+    std::optional<double> idle_seconds;
+    std::set<Gpu> gpus;  ///< now
+  };
+  struct Reading {
+    double energy_joules = 0;
+    double busy_seconds = 0;
+  };
+  /// Busy times are those of the last list, which is made less often than energy is read.
+  struct DeviceReading {
+    Nanoseconds listed_at{};
+    double busy_seconds = 0;
+    std::map<workloads::ProcessId, Reading> processes;
+  };
+  /// A run's processes on one device since the last reading.
+  struct Part {
+    std::optional<double> busy_seconds = 0;  ///< nullopt: of one of them it is not known
+    std::size_t present = 0;
+  };
+
+  void account(const workloads::DeviceUse& device);
+  void take_energy(const workloads::DeviceUse& device, const std::vector<RunName>& runs, double joules);
+  void take_idle(const workloads::DeviceUse& device, const std::map<RunName, Part>& parts,
+                 const DeviceReading& last);
+  void forget(const JobSnapshot& jobs);
+
+  ProcessKin kin_;
+  RunOwners owners_;
+  std::map<std::string, DeviceReading, std::less<>> readings_;  ///< by uuid
+  std::map<RunName, Totals> totals_;
+};
+
+}  // namespace gpumeter::jobs

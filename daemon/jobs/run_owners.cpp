@@ -1,0 +1,78 @@
+#include "daemon/jobs/run_owners.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace gpumeter::jobs {
+namespace {
+
+constexpr int kMostGenerations = 16;  // see ProcessKin
+
+void add(std::vector<RunName>& runs, const RunName& run) {
+  if (std::ranges::find(runs, run) == runs.end()) runs.push_back(run);
+}
+
+// 0 is a start time that could not be read, by the time the message came or the device was looked at.
+bool same_start(std::uint64_t one, std::uint64_t other) noexcept {
+  return one == other || one == 0 || other == 0;
+}
+
+}  // namespace
+
+void RunOwners::begin_pass(std::span<const RunProcess> processes) {
+  tellers_.clear();
+  for (const RunProcess& process : processes) {
+    if (process.id.pid > 0) tellers_.emplace(process.id.pid, &process);
+  }
+  for (auto& [id, decision] : decisions_) decision.asked_for = false;
+}
+
+const std::vector<RunName>& RunOwners::of(const workloads::ProcessUse& use) {
+  Decision& decision = decisions_[use.id];
+  decision.asked_for = true;
+  std::vector<RunName> runs = told_by(use.id.pid, use.id.start_ticks);
+  if (runs.empty() && use.present) runs = of_group(use);
+  if (runs.empty() && use.present) runs = of_kin(use);
+  std::ranges::sort(runs);
+  if (!runs.empty()) decision.runs = std::move(runs);
+  return decision.runs;
+}
+
+void RunOwners::end_pass() {
+  std::erase_if(decisions_, [](const auto& entry) { return !entry.second.asked_for; });
+}
+
+std::vector<RunName> RunOwners::told_by(int pid, std::uint64_t start_ticks) const {
+  std::vector<RunName> runs;
+  const auto [begin, end] = tellers_.equal_range(pid);
+  for (auto teller = begin; teller != end; ++teller) {
+    if (same_start(teller->second->id.start_time, start_ticks)) add(runs, teller->second->run);
+  }
+  return runs;
+}
+
+std::vector<RunName> RunOwners::of_group(const workloads::ProcessUse& use) {
+  std::vector<RunName> runs;
+  const std::string group = kin_.of(use.id.pid).group;
+  for (const auto& [pid, teller] : tellers_) {
+    const bool same_user = !use.uid || *use.uid == teller->id.uid;
+    if (same_user && !group.empty() && kin_.of(pid).group == group) add(runs, teller->run);
+  }
+  return runs.size() == 1 ? runs : std::vector<RunName>();
+}
+
+std::vector<RunName> RunOwners::of_kin(const workloads::ProcessUse& use) {
+  int ancestor = use.id.pid;
+  for (int generation = 0; generation < kMostGenerations && ancestor > 1; ++generation) {
+    ancestor = kin_.of(ancestor).parent;
+    if (std::vector<RunName> runs = told_by(ancestor, 0); !runs.empty()) return runs;
+  }
+  std::vector<RunName> runs;
+  for (const auto& [pid, teller] : tellers_) {
+    if (kin_.descends(pid, use.id.pid)) add(runs, teller->run);
+  }
+  return runs;
+}
+
+}  // namespace gpumeter::jobs

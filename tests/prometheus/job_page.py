@@ -29,7 +29,7 @@ class Run:
     loading: float = 0.1
     idle: float = 0.05
     answers: float = 0  # inference requests
-    restarts: bool = False  # once, after 30 s, by which it loses 50 steps
+    restarts_at: float = float("inf")  # seconds after its start; it loses 50 steps by it
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ STEPPING = 0.9  # share of a training run's time that its steps take
 
 
 def training(run: Run, labels: dict[str, str], t: float) -> Iterator[Sample]:
-    mean, lost = run.step * (1 + 2 * SLOW), 50 if run.restarts and t > 30 else 0
+    mean, lost = run.step * (1 + 2 * SLOW), 50 if t > run.restarts_at else 0
     steps = t * STEPPING / mean
     train = {**labels, "split": "train"}
     yield "ml_step", labels, int(steps) - lost
@@ -74,9 +74,9 @@ def evaluations(labels: dict[str, str], t: float) -> Iterator[Sample]:
     best = 0.76 * (1 - 1 / (1 + (t // 5) / 2))
     yield "ml_eval_value", of_metric, best - 0.02 * (t // 5 % 2)
     yield "ml_eval_best_value", of_metric, best
-    yield "ml_target_value", of_metric, 0.5
-    if best >= 0.5:
-        yield "ml_time_to_solution_seconds", of_metric, 20
+    yield "ml_target_value", of_metric, 0.35
+    if best >= 0.35:  # from 10 s on
+        yield "ml_time_to_solution_seconds", of_metric, 10
 
 
 def inference(run: Run, labels: dict[str, str], t: float) -> Iterator[Sample]:

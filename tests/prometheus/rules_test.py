@@ -15,6 +15,8 @@ from pathlib import Path
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+import job_catalogue
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RULES = ROOT / "packaging/prometheus"
@@ -54,14 +56,6 @@ def template_queries(annotation: str) -> list[str]:
             for text in re.findall(r'"((?:gpu|ml|run|threshold|vendor|count)[_:(][^"]+)"', part)]
 
 
-def families_of_jobs() -> set[str]:
-    """A page has runs and workloads only while there are some: their names stand in the catalogue, where a histogram's
-    series are three."""
-    families = re.findall(r'(gauge|counter|histogram)\("((?:ml|gpu_workload)_\w+)"',
-                          (ROOT / "collectors/api/catalog.hpp").read_text())
-    return {name + suffix for kind, name in families for suffix in (("_bucket", "_sum", "_count") if kind == "histogram" else ("",))}
-
-
 def anchors(markdown: str) -> set[str]:
     """Of headings, as forges make them."""
     return {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-")
@@ -80,7 +74,7 @@ class RulesTest(unittest.TestCase):
                      for test in yaml.safe_load(path.read_text())["tests"]]
         cls.page = [sample for family in text_string_to_metric_families(run(BINARY, "--simulate=1", "--once=0"))
                     for sample in family.samples]
-        cls.catalogue = set(re.findall(r"^### (\w+)$", run(BINARY, "--print-metrics=markdown"), re.M)) | families_of_jobs()
+        cls.catalogue = set(re.findall(r"^### (\w+)$", run(BINARY, "--print-metrics=markdown"), re.M)) | job_catalogue.series_names()
 
     def test_promtool_accepts_the_rules(self):
         print(run("promtool", "check", "rules", *(str(RULES / name) for name in ("rules.yml", "jobs.yml", "alerts.yml"))))
@@ -109,14 +103,14 @@ class RulesTest(unittest.TestCase):
                      for name, matchers in re.findall(rf"({NAME})\{{([^}}]*)\}}", rule["expr"])]
         self.assertGreater(len(selectors), 4)
         for name, labels in selectors:
-            if name in families_of_jobs():
+            if name in job_catalogue.series_names():
                 continue  # the next test's
             base = "gpu_throttle_seconds_total" if name == "gpu_cause:gpu_throttle_seconds:rate5m" else name
             found = name in OF_PROMETHEUS or any(s.name == base and labels.items() <= s.labels.items() for s in self.page)
             self.assertTrue(found, f"nothing on the page is {name}{labels}")
 
     def test_every_matcher_of_a_job_is_in_its_vocabulary(self):
-        words = set(re.findall(r'"(\w+)"', (ROOT / "collectors/jobs/vocabulary.cpp").read_text())) | {"unattributed"}
+        words = job_catalogue.label_values()
         asked = [pair for rule in self.records + self.alerts
                  for matchers in re.findall(r"\b(?:ml|gpu_workload)_\w+\{([^}]*)\}", rule["expr"])
                  for pair in re.findall(r'(\w+)!?="([^"]*)"', matchers)]

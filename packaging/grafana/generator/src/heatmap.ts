@@ -1,5 +1,9 @@
 // The buckets of a histogram over time.
-import { ScaleDistribution, ScaleDistributionConfigBuilder } from '@grafana/grafana-foundation-sdk/common';
+import {
+  ScaleDistribution,
+  ScaleDistributionConfigBuilder,
+  TooltipDisplayMode,
+} from '@grafana/grafana-foundation-sdk/common';
 import {
   HeatmapColorMode,
   HeatmapColorOptionsBuilder,
@@ -7,12 +11,12 @@ import {
   PanelBuilder,
   YAxisConfigBuilder,
 } from '@grafana/grafana-foundation-sdk/heatmap';
-import { TooltipDisplayMode } from '@grafana/grafana-foundation-sdk/common';
+import * as units from '@grafana/grafana-foundation-sdk/units';
 import { asBuckets, dress } from './common';
 import type { HeatmapPanel } from './panel';
 
 export const heatmap = (panel: HeatmapPanel): PanelBuilder =>
-  dress(new PanelBuilder(), { width: 12, height: 8, ...panel }, { unit: 'short' })
+  dress(new PanelBuilder(), { width: 12, height: 8, ...panel }, { unit: units.Short })
     .targets(asBuckets(panel.buckets))
     .calculate(false)
     .color(new HeatmapColorOptionsBuilder().mode(HeatmapColorMode.Scheme).scheme('Blues').steps(32).exponent(0.5))

@@ -4,7 +4,7 @@ import { jobChoices } from './choices';
 import { energy, waste } from './jobs_cost';
 import { evaluations, inference, steps, throughput } from './jobs_progress';
 import { workloads } from './jobs_workloads';
-import type { Column, Row, Board } from './panel';
+import type { Board, Column, Row } from './panel';
 import { GPUS, JOULES_PER_SAMPLE, MFU, SAMPLES, ofRun, perRun } from './promql_jobs';
 import { COUNT, JOULES, LOAD, PER_SECOND, SECONDS } from './scales';
 

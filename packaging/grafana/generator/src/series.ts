@@ -59,7 +59,9 @@ export function series(panel: SeriesPanel): PanelBuilder {
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi));
   // Where nothing happened, the axis is to say 1 and not 0.05.
   if (panel.queries.some((query) => query.look === 'bars')) builder.axisSoftMax(1);
-  if (panel.stacked) builder.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A')).fillOpacity(60);
+  if (panel.stacked) {
+    builder.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A')).fillOpacity(60);
+  }
   if (panel.marks) {
     // 0 is always on the axis, so that the distance to it can be seen.
     builder.axisSoftMin(0);

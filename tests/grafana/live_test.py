@@ -8,14 +8,18 @@ import unittest
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(TESTS.parent / "packaging/grafana/preview"), str(TESTS), str(TESTS / "fixtures")]
+sys.path[:0] = [str(TESTS.parent / "packaging/grafana/preview"), str(TESTS), str(TESTS / "fixtures"), str(TESTS / "prometheus")]
 import dashboards  # noqa: E402
+from job_page import JobMachine, Run  # noqa: E402
 
 SKIPPED = 77
 SCRAPES = 20
 # The radeon driver tells a clock, a fan, a temperature and the link; the rest is the daemon's own knowledge.
 OLD_CARD = TESTS / "fixtures/amd/old_radeon.card"
 SHOWS_OF_OLD_CARD = {"Identity", "Health now", "Health", "Margin now", "Observed now", "Clocks", "Temperatures", "Temperature margin", "Fans", "PCIe link"}
+# One run that trains and restarts within the test, one that answers, on a GPU that both use.
+JOBS = JobMachine(2, (Run("train", "ann", (0, 1), watts=500, samples=256, tokens={"train": 9000}, flops=5e14, restarts_at=8),
+                      Run("serve", "bob", (1,), watts=90, samples=20, tokens={"input": 400, "output": 90}, answers=10)))
 EMPTY_BY_NATURE = {("fleet", "On the bus, not read")}  # simulated GPUs are on no bus
 
 
@@ -30,14 +34,14 @@ class LiveTest(unittest.TestCase):
         old = live.Machine("", (f"--path.sysfs={root}/sys", f"--path.procfs={root}"))
         # Lost and back: what a device that stays well has none of.
         lost = live.simulated(2, ["lose 1 after 8s for 2s"])
-        cls.prometheus = cls.enterClassContext(live.scene({"simulated": lost, "old": old}))
+        cls.prometheus = cls.enterClassContext(live.scene({"simulated": lost, "old": old, "jobs": JOBS}))
         cls.prometheus.wait_for_scrapes(SCRAPES)
         now = time.time()
         cls.window = live.Window(now - 5, now, step=29)  # one point, whose rates are over all scrapes
 
     def answers(self, panel: dashboards.Panel, instance: str, gpu: str = dashboards.ALL) -> list[int]:
         """How many series each query of a panel gives; one that Prometheus refuses is an error."""
-        variables = {"job": dashboards.ALL, "instance": instance, "gpu": gpu}
+        variables = {"job": dashboards.ALL, "instance": instance, "gpu": gpu, "user": dashboards.ALL, "run": dashboards.ALL}
         return [len(self.prometheus.evaluate(target, variables, self.window)) for target in panel.targets]
 
     def test_every_query_of_every_panel_shows_simulated_gpus(self):
@@ -47,6 +51,11 @@ class LiveTest(unittest.TestCase):
                     if (name, panel.title) not in EMPTY_BY_NATURE:
                         self.assertGreater(min(self.answers(panel, "simulated", gpu)), 0)
 
+    def test_every_query_of_every_panel_shows_jobs(self):
+        for panel in dashboards.load("jobs").panels:
+            with self.subTest(panel=panel.title):
+                self.assertGreater(min(self.answers(panel, "jobs")), 0)
+
     def test_what_is_exempt_exists(self):
         self.assertLessEqual(EMPTY_BY_NATURE, {(name, p.title) for name in dashboards.NAMES for p in dashboards.load(name).panels})
 
@@ -55,7 +64,7 @@ class LiveTest(unittest.TestCase):
         self.assertEqual(shown, SHOWS_OF_OLD_CARD)
 
     def test_vendors_stand_side_by_side(self):
-        for panel in dashboards.load("fleet").panels:
+        for panel in dashboards.load("fleet").panels + dashboards.load("jobs").panels:
             with self.subTest(panel=panel.title):
                 self.answers(panel, dashboards.ALL)
 

@@ -15,15 +15,16 @@ BOARDS = [dashboards.load(name) for name in dashboards.NAMES]
 PANELS = [(board.name, panel) for board in BOARDS for panel in board.panels]
 QUERIES = [(f"{name}: {panel.title}", target["expr"]) for name, panel in PANELS for target in panel.targets]
 COLUMNS = 24
+CHOSEN = {"fleet": ("gpu",), "gpu": ("gpu",), "jobs": ("user", "run")}  # by variables, beside job and instance
 
 METRIC = r"[a-z][a-z0-9_]*"
 SELECTOR = re.compile(rf"\b({METRIC})\{{([^}}]*)\}}")
 FAMILY = re.compile(r"\b(?:gpu|gpumeter|ml|process)_[a-z0-9_]+\b(?!\s*=)")  # a metric; label names have no such prefix
 COUNTED = re.compile(rf"\b(?:rate|irate|increase)\({METRIC}_total\{{[^}}]*\}}\[\$__rate_interval\]\)")
 COUNTER = re.compile(rf"\b{METRIC}_total\{{")
-BASE_UNITS = {"percentunit", "watt", "celsius", "bytes", "Bps", "hertz", "s", "volt", "short", "rotrpm", "string"}
-OTHER_UNITS = {"dateTimeFromNow": "Driver errors, last seen"}  # a time of day; it has no base unit
-UNIT_OF = {"_ratio": {"percentunit"}, "_watts": {"watt", "percentunit"}, "_joules_total": {"watt", "percentunit"},
+BASE_UNITS = {"percentunit", "joule", "watt", "celsius", "bytes", "Bps", "hertz", "s", "volt", "short", "rotrpm", "string"}
+OTHER_UNITS = {"dateTimeFromNow": ("Driver errors, last seen", "Every run")}  # a time of day; it has no base unit
+UNIT_OF = {"_ratio": {"percentunit"}, "_watts": {"watt", "percentunit"}, "_joules_total": {"watt", "percentunit", "joule"},
            "_celsius": {"celsius"}, "_bytes": {"bytes", "percentunit"}, "_bytes_total": {"Bps"}, "_hertz": {"hertz"},
            "_volts": {"volt"}, "_rpm": {"rotrpm"}, "_duration_seconds": {"s"}}
 
@@ -45,11 +46,11 @@ class VariableRules(unittest.TestCase):
 
     def test_the_variables_and_their_order(self):
         for board in BOARDS:
-            self.assertEqual(list(board.variables), ["datasource", "job", "instance", "gpu"])
+            self.assertEqual(list(board.variables), ["datasource", "job", "instance", *CHOSEN[board.name]])
 
     def test_choices_are_asked_of_the_chosen_data_source(self):
         for board in BOARDS:
-            for name in ("job", "instance", "gpu"):
+            for name in ("job", "instance", *CHOSEN[board.name]):
                 choice = board.variables[name]
                 self.assertEqual((choice["type"], choice["label"], choice["allValue"]), ("query", name, ".+"))
                 self.assertEqual(choice["datasource"], {"type": "prometheus", "uid": "$datasource"})
@@ -60,22 +61,26 @@ class VariableRules(unittest.TestCase):
             self.assertEqual([board.variables[name]["multi"] for name in ("job", "instance")], [True, True])
 
     def test_one_gpu_or_all(self):
-        offers = {board.name: (board.variables["gpu"]["multi"], board.variables["gpu"]["includeAll"]) for board in BOARDS}
-        self.assertEqual(offers, {"fleet": (True, True), "gpu": (False, False)})
+        offers = {board.name: {(board.variables[name]["multi"], board.variables[name]["includeAll"]) for name in CHOSEN[board.name]}
+                  for board in BOARDS}
+        self.assertEqual(offers, {"fleet": {(True, True)}, "gpu": {(False, False)}, "jobs": {(True, True)}})
 
     def test_choices_depend_on_those_before(self):
+        host = 'job=~"$job", instance=~"$instance"'
+        chosen = {"gpu": [f"label_values(gpu_up{{{host}}}, gpu)"],
+                  "jobs": [f"label_values(ml_run_time_seconds{{{host}}}, user)",
+                           f'label_values(ml_run_time_seconds{{{host}, user=~"$user"}}, run)']}
         for board in BOARDS:
-            self.assertEqual([board.variables[name]["query"]["query"] for name in ("job", "instance", "gpu")], [
-                "label_values(gpu_up, job)", 'label_values(gpu_up{job=~"$job"}, instance)',
-                'label_values(gpu_up{job=~"$job", instance=~"$instance"}, gpu)'])
+            self.assertEqual([board.variables[name]["query"]["query"] for name in ("job", "instance", *CHOSEN[board.name])], [
+                "label_values(gpu_up, job)", 'label_values(gpu_up{job=~"$job"}, instance)', *chosen.get(board.name, chosen["gpu"])])
 
 
 class PanelRules(unittest.TestCase):
     def test_no_dashboard_is_editable(self):
-        self.assertEqual([board.model["editable"] for board in BOARDS], [False, False])
+        self.assertEqual([board.model["editable"] for board in BOARDS], [False] * len(BOARDS))
 
     def test_uids_and_ids_are_there_and_differ(self):
-        self.assertEqual([board.model["uid"] for board in BOARDS], ["gpumeter-fleet", "gpumeter-gpu"])
+        self.assertEqual([board.model["uid"] for board in BOARDS], ["gpumeter-fleet", "gpumeter-gpu", "gpumeter-jobs"])
         for board in BOARDS:
             self.assertEqual([panel["id"] for panel in board.model["panels"]], list(range(1, len(board.model["panels"]) + 1)))
 
@@ -97,13 +102,13 @@ class PanelRules(unittest.TestCase):
                 self.assertEqual(asks["datasource"], {"type": "prometheus", "uid": "${datasource}"}, f"{name}: {panel.title}")
 
     def test_only_kinds_that_grafana_still_has(self):
-        self.assertEqual({panel.kind for _, panel in PANELS}, {"timeseries", "stat", "table", "state-timeline"})
+        self.assertEqual({panel.kind for _, panel in PANELS}, {"timeseries", "stat", "table", "state-timeline", "heatmap"})
 
     def test_units_are_base_units(self):
         for name, panel in PANELS:
             for expr, unit in units_of(panel):
                 with self.subTest(dashboard=name, panel=panel.title, expr=expr):
-                    self.assertTrue(unit in BASE_UNITS or OTHER_UNITS.get(unit) == panel.title, unit)
+                    self.assertTrue(unit in BASE_UNITS or panel.title in OTHER_UNITS.get(unit, ()), unit)
 
     def test_units_are_those_of_the_metrics(self):
         for name, panel in PANELS:
@@ -142,10 +147,13 @@ class QueryRules(unittest.TestCase):
                 for metric, matchers in selectors:
                     self.assertTrue(matchers.startswith('job=~"$job", instance=~"$instance"'), f"{metric}{{{matchers}}}")
 
-    def test_every_device_metric_is_selected_by_gpu(self):
+    def test_every_metric_is_selected_by_what_is_chosen(self):
+        """Devices by `gpu`; runs by `user` and `run`, where there is no GPU to choose."""
         for where, expr in QUERIES:
+            of_jobs = where.startswith("jobs: ")
             for metric, matchers in SELECTOR.findall(expr):
-                self.assertEqual('gpu=~"$gpu"' in matchers, metric.startswith("gpu_"), f"{where}: {metric}")
+                self.assertEqual('gpu=~"$gpu"' in matchers, metric.startswith("gpu_") and not of_jobs, f"{where}: {metric}")
+                self.assertEqual('user=~"$user", run=~"$run"' in matchers, metric.startswith("ml_"), f"{where}: {metric}")
 
     def test_counters_stand_in_a_rate(self):
         for where, expr in QUERIES:

@@ -22,7 +22,7 @@ collectors:
 """
 PROMETHEUS = """
 global: {evaluation_interval: 1s}
-rule_files: [/etc/prometheus/gpumeter/rules.yml, /etc/prometheus/gpumeter/alerts.yml]
+rule_files: [/etc/prometheus/gpumeter/rules.yml, /etc/prometheus/gpumeter/jobs.yml, /etc/prometheus/gpumeter/alerts.yml]
 alerting: {alertmanagers: [{static_configs: [{targets: ["localhost:9093"]}]}]}
 """
 # All that differs from what is shipped: seconds for minutes.
@@ -65,6 +65,7 @@ def write(path: str, text: str) -> None:
 
 def start_servers() -> None:
     write("/etc/prometheus/gpumeter/rules.yml", faster("rules.yml"))
+    write("/etc/prometheus/gpumeter/jobs.yml", faster("jobs.yml"))
     write("/etc/prometheus/gpumeter/alerts.yml", faster("alerts.yml"))
     write("/etc/prometheus/prometheus.yml", PROMETHEUS + faster("scrape.yml"))
     # Without it Alertmanager looks for a private address, and ends where there is loopback only.

@@ -15,12 +15,15 @@ from pathlib import Path
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+import job_catalogue
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RULES = ROOT / "packaging/prometheus"
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 ALERTS = {"GpuThermalThrottling", "GpuPowerThrottling", "GpuTemperatureNearLimit", "GpuLost", "GpuMissingFromBus",
-          "GpuCollectorDown", "GpumeterDown", "GpuMemoryErrorsUncorrected", "GpuPcieLinkDegraded"}
+          "GpuCollectorDown", "GpumeterDown", "GpuMemoryErrorsUncorrected", "GpuPcieLinkDegraded", "GpuAllocatedButIdle",
+          "MlRunStalled"}
 OF_PROMETHEUS = {"up"}
 OPERATORS = {"and", "or", "unless", "bool", "offset"}
 NAME = r"[a-zA-Z_:][\w:]*"
@@ -49,7 +52,8 @@ def metric_names(expr: str) -> set[str]:
 def template_queries(annotation: str) -> list[str]:
     """The expressions that an annotation asks for; what printf fills in is a string to them."""
     inside = re.findall(r"\{\{(.*?)\}\}", annotation, re.S)
-    return [text.replace("%q", "''") for part in inside for text in re.findall(r'"((?:gpu|threshold|vendor|count)[^"]+)"', part)]
+    return [text.replace("%q", "''") for part in inside
+            for text in re.findall(r'"((?:gpu|ml|run|threshold|vendor|count)[_:(][^"]+)"', part)]
 
 
 def anchors(markdown: str) -> set[str]:
@@ -65,15 +69,15 @@ def minutes(text: str) -> int:
 class RulesTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.records, cls.alerts = rules_of("rules.yml"), rules_of("alerts.yml")
+        cls.records, cls.alerts = rules_of("rules.yml") + rules_of("jobs.yml"), rules_of("alerts.yml")
         cls.cases = [(path.name, test) for path in sorted(HERE.glob("*.yml"))
                      for test in yaml.safe_load(path.read_text())["tests"]]
         cls.page = [sample for family in text_string_to_metric_families(run(BINARY, "--simulate=1", "--once=0"))
                     for sample in family.samples]
-        cls.catalogue = set(re.findall(r"^### (\w+)$", run(BINARY, "--print-metrics=markdown"), re.M))
+        cls.catalogue = set(re.findall(r"^### (\w+)$", run(BINARY, "--print-metrics=markdown"), re.M)) | job_catalogue.series_names()
 
     def test_promtool_accepts_the_rules(self):
-        print(run("promtool", "check", "rules", str(RULES / "rules.yml"), str(RULES / "alerts.yml")))
+        print(run("promtool", "check", "rules", *(str(RULES / name) for name in ("rules.yml", "jobs.yml", "alerts.yml"))))
 
     def test_promtool_accepts_the_scrape_job(self):
         run("promtool", "check", "config", "--syntax-only", str(RULES / "scrape.yml"))
@@ -99,9 +103,19 @@ class RulesTest(unittest.TestCase):
                      for name, matchers in re.findall(rf"({NAME})\{{([^}}]*)\}}", rule["expr"])]
         self.assertGreater(len(selectors), 4)
         for name, labels in selectors:
+            if name in job_catalogue.series_names():
+                continue  # the next test's
             base = "gpu_throttle_seconds_total" if name == "gpu_cause:gpu_throttle_seconds:rate5m" else name
             found = name in OF_PROMETHEUS or any(s.name == base and labels.items() <= s.labels.items() for s in self.page)
             self.assertTrue(found, f"nothing on the page is {name}{labels}")
+
+    def test_every_matcher_of_a_job_is_in_its_vocabulary(self):
+        words = job_catalogue.label_values()
+        asked = [pair for rule in self.records + self.alerts
+                 for matchers in re.findall(r"\b(?:ml|gpu_workload)_\w+\{([^}]*)\}", rule["expr"])
+                 for pair in re.findall(r'(\w+)!?="([^"]*)"', matchers)]
+        self.assertGreater(len(asked), 4)
+        self.assertEqual([pair for pair in asked if pair[1] not in words], [])
 
     def test_no_vendor_is_named(self):
         for rule in self.records + self.alerts:

@@ -7,7 +7,7 @@ PALETTE = ["#7eb26d", "#eab839", "#6ed0e0", "#ef843c", "#e24d42", "#1f78c1", "#b
 
 def of_series(place: int, field: dict) -> str:
     fixed = field.get("color", {}).get("fixedColor")
-    return COLOURS[fixed] if fixed else PALETTE[place % len(PALETTE)]
+    return COLOURS.get(fixed, fixed) if fixed else PALETTE[place % len(PALETTE)]
 
 
 def mapped(value: float, field: dict) -> dict:

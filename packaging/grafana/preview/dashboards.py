@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent
-NAMES = ("fleet", "gpu")
+NAMES = ("fleet", "gpu", "jobs")
 ALL = ".+"  # what Grafana puts in for a variable's "All", by its allValue
 
 

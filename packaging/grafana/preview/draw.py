@@ -9,12 +9,13 @@ from matplotlib.figure import Figure  # noqa: E402
 
 from dashboards import Dashboard, Panel, substitute  # noqa: E402
 from draw_kinds import Answers, Area, draw_stat, draw_table  # noqa: E402
+from draw_heatmap import draw_heatmap
 from draw_series import draw_series, draw_timeline  # noqa: E402
 from live import Prometheus, Window  # noqa: E402
 
 COLUMN_INCHES, ROW_INCHES = 0.75, 0.42  # Grafana's grid: 24 columns over the screen, rows of about 38 pixels
 KINDS: dict[str, Callable[[Figure, Area, Panel, Answers, Window], None]] = {
-    "timeseries": draw_series, "state-timeline": draw_timeline, "stat": draw_stat, "table": draw_table}
+    "timeseries": draw_series, "state-timeline": draw_timeline, "stat": draw_stat, "table": draw_table, "heatmap": draw_heatmap}
 
 
 def answers_of(prometheus: Prometheus, panel: Panel, variables: dict[str, str], window: Window) -> Answers:

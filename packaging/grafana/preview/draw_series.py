@@ -38,11 +38,15 @@ def draw_series(figure: Figure, area: Area, panel: Panel, answers: Answers, wind
     drawn = [(target, series) for target in panel.targets for series in answers[target["refId"]]]
     names: list[tuple[str, str, float]] = []
     edges: dict[str, Series] = {}
+    below: dict[float, float] = {}
     for place, (target, series) in enumerate(drawn):
         field = panel.field(target["refId"])
         name, colour = legend(target, series.labels), colours.of_series(place, field)
         edges[name] = series
-        draw_one(twin if field.get("custom.axisPlacement") == "right" else axes, field, series, colour, window, edges)
+        if field.get("custom.stacking", {}).get("mode") == "normal":
+            draw_on_top(axes, series, colour, below)
+        else:
+            draw_one(twin if field.get("custom.axisPlacement") == "right" else axes, field, series, colour, window, edges)
         names.append((name, colour, max((value for _, value in series.points), default=GAP)))
     scale(axes, panel.field(), window)
     if right:
@@ -65,6 +69,14 @@ def draw_one(axes: Axes, field: dict, series: Series, colour: str, window: Windo
         dashed = field.get("custom.lineStyle", {}).get("fill") == "dash"
         stepped = field.get("custom.lineInterpolation") == "stepAfter"
         axes.plot(times, values, color=colour, linewidth=1.2, linestyle="--" if dashed else "-", drawstyle="steps-post" if stepped else "default")
+
+
+def draw_on_top(axes: Axes, series: Series, colour: str, below: dict[float, float]) -> None:
+    """`below`: how high the stack is at each time; it grows."""
+    lows = [below.get(at, 0.0) for at, _ in series.points]
+    below.update({at: low + value for low, (at, value) in zip(lows, series.points)})
+    times = [datetime.fromtimestamp(at) for at, _ in series.points]
+    axes.fill_between(times, lows, [below[at] for at, _ in series.points], color=colour, alpha=0.6, linewidth=0)
 
 
 def scale(axes: Axes, field: dict, window: Window) -> None:

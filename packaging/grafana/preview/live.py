@@ -6,15 +6,17 @@ import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import dashboards
 
-sys.path.insert(0, str(dashboards.FOLDER.parent.parent / "tests/e2e"))
+TESTS = dashboards.FOLDER.parent.parent / "tests"
+sys.path[:0] = [str(TESTS / "e2e"), str(TESTS / "prometheus")]
 from harness import Daemon, free_port, wait_until  # noqa: E402
+from job_page import JobMachine, JobPage  # noqa: E402
 
 SCRAPE_SECONDS = 1
 # Every tier at the pace of the scrapes, so that a short run shows what a long one would.
@@ -59,10 +61,11 @@ class Window:
 class Prometheus:
     """Debian's server with an empty database of its own; a context manager."""
 
-    def __init__(self, folder: str, targets: dict[str, int]):
-        """`targets`: the ports to scrape, by the instance that each is to be called."""
+    def __init__(self, folder: str, targets: dict[str, int], rules: Sequence[str] = ()):
+        """`targets`: the ports to scrape, by the instance that each is to be called. `rules`: files of rules in the folder."""
         jobs = [{"targets": [f"127.0.0.1:{port}"], "labels": {"instance": name}} for name, port in targets.items()]
-        config = {"global": {"scrape_interval": f"{SCRAPE_SECONDS}s"},
+        seconds = f"{SCRAPE_SECONDS}s"
+        config = {"global": {"scrape_interval": seconds, "evaluation_interval": seconds}, "rule_files": list(rules),
                   "scrape_configs": [{"job_name": "gpumeter", "static_configs": jobs}]}
         Path(folder, "prometheus.yml").write_text(json.dumps(config))  # JSON is YAML
         self.url = f"http://127.0.0.1:{free_port()}"
@@ -80,10 +83,13 @@ class Prometheus:
         self.log.close()
 
     def ask(self, path: str, **query) -> list[dict]:
+        return self.api(path, **query)["result"]
+
+    def api(self, path: str, **query) -> dict:
         url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}"
         try:
             with urllib.request.urlopen(url, timeout=30) as answer:
-                return json.load(answer)["data"]["result"]
+                return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise QueryError(f"{json.load(error).get('error')}\n{query.get('query')}") from None
 
@@ -113,12 +119,15 @@ def number(point: list) -> tuple[float, float]:
 
 
 @contextmanager
-def scene(machines: dict[str, Machine]) -> Iterator[Prometheus]:
-    """The daemons, by the name that their instance is to have, scraped."""
+def scene(machines: Mapping[str, Machine | JobMachine]) -> Iterator[Prometheus]:
+    """The daemons, and the pages of machines with jobs, by the name that their instance is to have, scraped."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gpumeter-grafana-"))
         ports = {}
         for name, machine in machines.items():
+            if isinstance(machine, JobMachine):
+                ports[name] = stack.enter_context(JobPage(machine)).port
+                continue
             config = Path(folder, f"{name}.yaml")
             config.write_text(SAMPLING + machine.config)
             ports[name] = stack.enter_context(Daemon(f"--config.file={config}", *machine.flags)).port

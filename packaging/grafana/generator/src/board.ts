@@ -13,7 +13,8 @@ import {
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { DATASOURCE } from './common';
-import type { Board, Panel } from './panel';
+import { heatmap } from './heatmap';
+import type { Board, Choice, Panel } from './panel';
 import { series } from './series';
 import { stat } from './stat';
 import { table } from './table';
@@ -21,17 +22,12 @@ import { timeline } from './timeline';
 
 const TAG = 'gpumeter';
 
-/** All hang on gpu_up, which every device has whatever its vendor, and keeps while it is lost. */
-const variables = (single: boolean): Builder<VariableModel>[] => [
+const variables = (board: Board): Builder<VariableModel>[] => [
   new DatasourceVariableBuilder('datasource').label('Data Source').type('prometheus'),
-  choice('job', 'label_values(gpu_up, job)', single).multi(true),
-  choice('instance', 'label_values(gpu_up{job=~"$job"}, instance)', single).multi(true),
-  choice('gpu', 'label_values(gpu_up{job=~"$job", instance=~"$instance"}, gpu)', single)
-    .multi(!single)
-    .sort(VariableSort.NumericalAsc),
+  ...board.choices.map((one) => choice(one, board.single)),
 ];
 
-const choice = (name: string, query: string, single: boolean) =>
+const choice = ({ name, query, multi, numbers }: Choice, single: boolean) =>
   new QueryVariableBuilder(name)
     .label(name)
     .datasource({ ...DATASOURCE, uid: '$datasource' })
@@ -40,7 +36,8 @@ const choice = (name: string, query: string, single: boolean) =>
     .includeAll(!single)
     .allValue('.+')
     .refresh(VariableRefresh.OnTimeRangeChanged)
-    .sort(VariableSort.NaturalAsc);
+    .multi(multi)
+    .sort(numbers ? VariableSort.NumericalAsc : VariableSort.NaturalAsc);
 
 function build(panel: Panel): Builder<PanelModel> {
   switch (panel.kind) {
@@ -52,6 +49,8 @@ function build(panel: Panel): Builder<PanelModel> {
       return table(panel);
     case 'timeline':
       return timeline(panel);
+    case 'heatmap':
+      return heatmap(panel);
   }
 }
 
@@ -69,7 +68,7 @@ export function buildBoard(board: Board): Dashboard {
     .timezone('browser')
     .tooltip(DashboardCursorSync.Crosshair)
     .link(siblings())
-    .variables(variables(board.single));
+    .variables(variables(board));
   for (const row of board.rows) {
     const heading = new RowBuilder(row.title);
     builder.withRow(board.single ? heading.repeat('instance') : heading);

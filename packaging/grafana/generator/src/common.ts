@@ -81,6 +81,11 @@ export const overTime = (queries: Query[]) =>
 export const now = (queries: Query[]) =>
   queries.map((query, index) => target(query.expr, index).legendFormat(query.legend).instant());
 
+/** One series per bucket, by its upper bound. */
+export const asBuckets = (expression: string) => [
+  target(expression, 0).legendFormat('{{le}}').format(PromQueryFormat.Heatmap).range(),
+];
+
 /** The last values as rows with a column per label. */
 export const asTable = (expressions: string[]) =>
   expressions.map((expr, index) => target(expr, index).format(PromQueryFormat.Table).instant());

@@ -1,4 +1,5 @@
 // The fleet: one row per GPU, a few totals, and the course of what matters most.
+import { deviceChoices } from './choices';
 import { daemons } from './fleet_daemons';
 import { devices } from './fleet_devices';
 import type { Board, Row } from './panel';
@@ -91,5 +92,6 @@ export const fleet: Board = {
   title: 'GPU fleet',
   description: 'Every GPU of every machine that gpumeter measures.',
   rows: [totals, devices, daemons],
+  choices: deviceChoices(true),
   single: false,
 };

@@ -1,5 +1,6 @@
 // One device in depth, from top to bottom: is it well, what does it do, what holds it back, what went wrong.
 import * as units from '@grafana/grafana-foundation-sdk/units';
+import { deviceChoices } from './choices';
 import { activity } from './gpu_activity';
 import { errors } from './gpu_errors';
 import { links, memory } from './gpu_memory';
@@ -112,5 +113,6 @@ export const gpu: Board = {
   title: 'GPU',
   description: 'One GPU in depth. Choose several instances, and the rows are repeated for each.',
   rows: [device, activity, power, memory, links, errors],
+  choices: deviceChoices(false),
   single: true,
 };

@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { buildBoard } from './board';
 import { fleet } from './fleet';
 import { gpu } from './gpu';
+import { jobs } from './jobs';
 
 const [folder] = process.argv.slice(2);
 if (!folder) throw new Error('which folder are the dashboards to be written to?');
-for (const [name, board] of Object.entries({ fleet, gpu })) {
+for (const [name, board] of Object.entries({ fleet, gpu, jobs })) {
   writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(buildBoard(board), null, 2)}\n`);
 }

@@ -1,8 +1,8 @@
-// What a panel is, as the tables of fleet.ts and gpu.ts write it: data, which the builders turn into Grafana's model.
+// What a panel is, as the tables of fleet.ts, gpu.ts and jobs.ts write it: data, which the builders turn into Grafana's model.
 import type { Threshold, ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
 
-/** How the series of a query are drawn: `limit` must not be passed, `most` cannot be; `low` and `high` are the edges of one band. */
-export type Look = 'line' | 'limit' | 'most' | 'low' | 'high' | 'bars' | 'step' | 'right';
+/** How the series of a query are drawn: `limit` must not be passed, `most` cannot be; `low` and `high` are the edges of one band; `rest` is what is nobody's. */
+export type Look = 'line' | 'limit' | 'most' | 'low' | 'high' | 'bars' | 'step' | 'right' | 'rest';
 
 export interface Query {
   expr: string;
@@ -36,11 +36,19 @@ export interface SeriesPanel extends Common {
   marks?: boolean;
   /** Many series: the legend stands beside them, the highest first. */
   crowd?: boolean;
+  /** Parts of a whole, one on top of the other. */
+  stacked?: boolean;
 }
 
 export interface StatPanel extends Common {
   kind: 'stat';
   queries: Query[];
+}
+
+/** How often each duration came, over time: its one query gives the buckets of a histogram. */
+export interface HeatmapPanel extends Common {
+  kind: 'heatmap';
+  buckets: string;
 }
 
 export interface TimelinePanel extends Common {
@@ -63,11 +71,20 @@ export interface TablePanel extends Common {
   sortBy?: string[];
 }
 
-export type Panel = SeriesPanel | StatPanel | TimelinePanel | TablePanel;
+export type Panel = SeriesPanel | StatPanel | TimelinePanel | TablePanel | HeatmapPanel;
 
 export interface Row {
   title: string;
   panels: Panel[];
+}
+
+/** A variable whose values are those of a label. */
+export interface Choice {
+  name: string;
+  query: string;
+  multi: boolean;
+  /** The values are numbers. */
+  numbers?: boolean;
 }
 
 export interface Board {
@@ -75,6 +92,7 @@ export interface Board {
   title: string;
   description: string;
   rows: Row[];
+  choices: Choice[];
   /** The board shows one device: its variables offer no "All", and its rows are repeated for each host chosen. */
   single: boolean;
 }

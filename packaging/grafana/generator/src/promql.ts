@@ -1,6 +1,6 @@
-// PromQL as both dashboards write it: every selector takes the variables, every counter stands in a rate.
+// PromQL as the dashboards write it: every selector takes the variables, every counter stands in a rate.
 
-const HOST = ['job=~"$job"', 'instance=~"$instance"'];
+export const HOST = ['job=~"$job"', 'instance=~"$instance"'];
 const DEVICE = [...HOST, 'gpu=~"$gpu"'];
 
 /** Series of the daemon itself, which have no `gpu` label. */

@@ -21,6 +21,9 @@ export const OPEN_SHARE: Scale = { unit: units.PercentUnit, min: 0 };
 export const COUNT: Scale = { unit: units.Short, decimals: 0, min: 0 };
 export const NONE_IS_GOOD: Scale = { ...COUNT, thresholds: steps('green', [1, 'red']) };
 export const WATTS: Scale = { unit: units.Watt, min: 0 };
+export const JOULES: Scale = { unit: units.Joule, min: 0 };
+export const SECONDS: Scale = { unit: units.Seconds, min: 0 };
+export const PER_SECOND: Scale = { unit: units.Short, min: 0 };
 export const BYTES: Scale = { unit: units.BytesIEC, min: 0 };
 export const BYTES_PER_SECOND: Scale = { unit: units.BytesPerSecondSI, min: 0 };
 

@@ -4,6 +4,8 @@ import {
   GraphThresholdsStyleConfigBuilder,
   GraphThresholdsStyleMode,
   LineInterpolation,
+  StackingConfigBuilder,
+  StackingMode,
   TooltipDisplayMode,
   VisibilityMode,
   VizTooltipOptionsBuilder,
@@ -31,6 +33,7 @@ const LOOKS: Record<Look, DynamicConfigValue[]> = {
   ],
   step: [{ id: 'custom.lineInterpolation', value: LineInterpolation.StepAfter }, NO_FILL],
   right: [{ id: 'custom.axisPlacement', value: 'right' }, NO_FILL],
+  rest: [fixed('#8e8e8e')],
 };
 
 /** A band is filled from its upper edge down to the series that its `low` query is called. */
@@ -56,6 +59,9 @@ export function series(panel: SeriesPanel): PanelBuilder {
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi));
   // Where nothing happened, the axis is to say 1 and not 0.05.
   if (panel.queries.some((query) => query.look === 'bars')) builder.axisSoftMax(1);
+  if (panel.stacked) {
+    builder.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A')).fillOpacity(60);
+  }
   if (panel.marks) {
     // 0 is always on the axis, so that the distance to it can be seen.
     builder.axisSoftMin(0);

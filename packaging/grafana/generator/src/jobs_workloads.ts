@@ -1,0 +1,83 @@
+// Which GPU is used by whom.
+import * as units from '@grafana/grafana-foundation-sdk/units';
+import type { Column, Row } from './panel';
+import { rate } from './promql';
+import { ofMachine, ofRun } from './promql_jobs';
+import { BYTES, COUNT, LOAD, SHARE, WATTS } from './scales';
+
+const WORKLOAD = 'GPU {{gpu}} of {{instance}}: {{kind}} {{workload}}';
+const perWorkload = (expression: string) =>
+  `sum by (job, instance, gpu, uuid, kind, workload) (${expression})`;
+
+/** The GPU board chooses by index, which the daemon keeps for a uuid. */
+const ONE_GPU =
+  '/d/gpumeter-gpu?${datasource:queryparam}&var-job=${__data.fields.job}&var-instance=${__data.fields.Instance}&var-gpu=${__data.fields.GPU}&${__url_time_range}';
+const device: Column[] = [
+  { name: 'job', label: 'job', hidden: true },
+  { name: 'Instance', label: 'instance' },
+  { name: 'GPU', label: 'gpu', width: 60 },
+  { name: 'UUID', label: 'uuid', link: { title: 'This GPU in depth', url: ONE_GPU } },
+];
+
+const SHARE_NOW = perWorkload(ofMachine('gpu_workload_share_ratio'));
+const MEMORY = perWorkload(ofMachine('gpu_workload_memory_used_bytes'));
+const POWER = perWorkload(rate(ofMachine('gpu_workload_energy_joules_total')));
+const BUSY = perWorkload(rate(ofMachine('gpu_workload_busy_seconds_total')));
+
+export const workloads: Row = {
+  title: 'Workloads and their GPUs',
+  panels: [
+    {
+      kind: 'table',
+      title: 'GPUs of the runs',
+      description: 'The GPUs that processes of the chosen runs use now.',
+      unit: units.Short,
+      width: 8,
+      columns: [
+        ...device,
+        { name: 'User', label: 'user' },
+        { name: 'Run', label: 'run' },
+        {
+          name: 'Holds',
+          expr: `max by (job, instance, gpu, uuid, run, user) (${ofRun('ml_run_gpu_info')})`,
+          ...COUNT,
+          width: 60,
+        },
+      ],
+      sortBy: ['Instance', 'GPU', 'Run'],
+    },
+    {
+      kind: 'table',
+      title: 'Workloads of the GPUs',
+      description:
+        'Units, containers, pods and Slurm jobs on every GPU of the chosen machines, whichever run is chosen; what cannot be told is unattributed.',
+      unit: units.Short,
+      width: 16,
+      columns: [
+        ...device,
+        { name: 'Kind', label: 'kind' },
+        { name: 'Workload', label: 'workload' },
+        { name: 'Share', expr: SHARE_NOW, cell: 'bar', ...LOAD, decimals: 0 },
+        { name: 'Power', expr: POWER, ...WATTS, decimals: 0 },
+        { name: 'Memory', expr: MEMORY, ...BYTES },
+      ],
+      sortBy: ['Instance', 'GPU'],
+    },
+    {
+      kind: 'series',
+      title: 'Memory by workload',
+      description: 'Device memory that the processes of each workload hold.',
+      crowd: true,
+      ...BYTES,
+      queries: [{ expr: MEMORY, legend: WORKLOAD }],
+    },
+    {
+      kind: 'series',
+      title: 'Busy time by workload',
+      description: 'Share of the time in which work of the workload was on the GPU; processes may overlap.',
+      crowd: true,
+      ...SHARE,
+      queries: [{ expr: BUSY, legend: WORKLOAD }],
+    },
+  ],
+};

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""packaging/prometheus in a real Prometheus: two machines with jobs are scraped, and what jobs.yml records of them is held
+against the rates that their pages are made of.
+
+The machines have a run of one name, two runs share a GPU, one run has two. Seconds for minutes is all that differs from what
+is shipped; goodput goes by its own 30 minutes, of which the run's life is the part that counts.
+"""
+import re
+import shutil
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path[:0] = [str(HERE), str(ROOT / "packaging/grafana/preview")]
+import job_catalogue  # noqa: E402
+from job_page import BUCKETS, PEAK, STEPPING, JobMachine, JobPage, Run, page  # noqa: E402
+
+SKIPPED = 77
+RULES = ("rules.yml", "jobs.yml", "alerts.yml")
+SCRAPES = 24  # the window of 20 s is full by then
+WITHIN = 0.05
+MACHINES = {
+    "alpha": JobMachine(2, (Run("bert", "ann", (0, 1), watts=600, samples=256, tokens={"train": 5000}, flops=8e14, loading=0.2, idle=0.1),
+                         Run("chat", "bob", (1,), watts=150, samples=12, tokens={"input": 900, "output": 300}, answers=12, idle=0.5)), "A"),
+    "beta": JobMachine(1, (Run("bert", "ann", (0,), watts=400, samples=64, flops=1e14),), "B"),
+}
+SHORTER = (r"\[5m\]", "[20s]")
+DEVICE_NAMES = {"gpu_up", "gpu_observed_seconds_total", "gpu_busy_seconds_total", "gpu_energy_joules_total", "gpu_peak_flops"}
+
+
+def run_truth(run: Run) -> dict[str, float]:
+    """What each record of a run should be, by the run's own numbers."""
+    truth = {"run:ml_run_gpus:count": len(run.gpus), "run:ml_energy_joules:rate5m": run.watts, "run:ml_samples:rate5m": run.samples,
+             "run:ml_samples_per_gpu:rate5m": run.samples / len(run.gpus), "run:ml_gpu_idle_allocated:ratio_rate5m": run.idle,
+             "run:ml_energy_joules_per_sample:ratio_rate5m": run.watts / run.samples}
+    truth |= {f"run_kind:ml_tokens_per_joule:ratio_rate5m {kind}": rate / run.watts for kind, rate in run.tokens.items()}
+    if run.flops:
+        truth["run:ml_model_flops_utilization:ratio_rate5m"] = run.flops / (PEAK * len(run.gpus))
+    if not run.answers:
+        truth |= {"run:ml_input_bound:ratio_rate5m": run.loading, "run:ml_goodput:ratio_rate30m": STEPPING}
+    return truth
+
+
+TRUTH = {(machine, run.name, run.user, record): value
+         for machine, jobs in MACHINES.items() for run in jobs.runs for record, value in run_truth(run).items()}
+
+
+def value(series: dict) -> float:
+    return float(series["value"][1])
+
+
+class JobRulesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        from live import Prometheus
+
+        folder = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))
+        for name in RULES:
+            Path(folder, name).write_text(re.sub(*SHORTER, (ROOT / "packaging/prometheus" / name).read_text()))
+        ports = {name: cls.enterClassContext(JobPage(machine)).port for name, machine in MACHINES.items()}
+        cls.prometheus = cls.enterClassContext(Prometheus(folder, ports, RULES))
+        cls.prometheus.wait_for_scrapes(SCRAPES)
+        cls.recorded = cls.prometheus.ask("query", query='{__name__=~"run.*:.+"}')
+
+    def test_the_records_are_what_the_counters_say(self):
+        found = {}
+        for series in self.recorded:
+            labels = series["metric"]
+            kind = f" {labels['kind']}" if "kind" in labels else ""
+            found[labels["instance"], labels["run"], labels["user"], labels["__name__"] + kind] = value(series)
+        self.assertEqual(sorted(found), sorted(TRUTH))
+        for key, truth in TRUTH.items():
+            print(f"{' '.join(key)}: {found[key]:.5g}, truth {truth:.5g}, off by {100 * (found[key] / truth - 1):+.2f} %")
+            self.assertAlmostEqual(found[key] / truth, 1, delta=WITHIN, msg=str(key))
+
+    def test_the_workloads_power_adds_up_to_the_devices(self):
+        shares = self.prometheus.ask("query", query="sum by (instance) (workload:gpu_workload_energy_joules:rate5m)"
+                                                    " / sum by (instance) (gpu:gpu_energy_joules:rate5m)")
+        self.assertEqual(sorted(share["metric"]["instance"] for share in shares), sorted(MACHINES))
+        for share in shares:
+            self.assertAlmostEqual(value(share), 1, delta=WITHIN)
+
+    def test_no_rule_fails_and_no_alert_is_pending(self):
+        groups = self.prometheus.api("rules")["groups"]
+        self.assertEqual({group["name"] for group in groups}, {"gpumeter-thresholds", "gpumeter-records", "gpumeter-jobs", "gpumeter-alerts"})
+        for rule in (rule for group in groups for rule in group["rules"]):
+            self.assertEqual((rule["health"], rule.get("lastError", "")), ("ok", ""), rule["name"])
+            self.assertEqual(rule.get("alerts", []), [], rule["name"])
+
+    def test_the_made_up_page_has_the_names_of_the_catalogue(self):
+        known = job_catalogue.series_names() | DEVICE_NAMES
+        self.assertEqual({name for machine in MACHINES.values() for name, _, _ in page(machine, 60, 0)} - known, set())
+        self.assertEqual(BUCKETS, job_catalogue.bucket_bounds())
+
+
+if __name__ == "__main__":
+    if not shutil.which("prometheus"):
+        print("skipped: there is no prometheus (package prometheus)")
+        sys.exit(SKIPPED)
+    unittest.main(verbosity=2)

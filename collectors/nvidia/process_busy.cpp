@@ -47,16 +47,15 @@ ReadStatus ProcessBusy::read(NvmlCaller& caller, Nanoseconds elapsed) {
   return is_idle(result) ? ReadStatus::ok : status_of(result);
 }
 
-// Where the driver's clock stands is not told; its newest sample says it best. One that was seen before is
-// all there is where the driver stopped sampling, as it does while the GPU idles. Else some of the time since
-// the call before is to be counted, which found nobody at work.
+// Where the driver's clock stands is not told; its newest sample says it best. What there is of the time
+// since the call before, which found nobody at work, is counted; but no sample that was seen before, which is
+// all there is where the driver has stopped sampling, as it does while the GPU idles.
 unsigned ProcessBusy::begin(NvmlCaller& caller) {
   const unsigned result = ask(caller, 0);
   if (result != nvml::kSuccess || shares_.empty()) return result;
   const std::uint64_t newest = newest_share();
   if (elapsed_ == Nanoseconds{0}) return seen_until_ = newest_ = newest, result;
   if (newest + kLongestMemory < newest_) newest_ = 0;  // the clock was set back
-  if (newest <= newest_) return nvml::kNotFound;
   seen_until_ = std::max(newest - std::min(newest, microseconds(elapsed_)), newest_);
   return go_on(caller);
 }

@@ -6,11 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/amd/amd_context.hpp"
+#include "collectors/amd/amd_device.hpp"
 #include "collectors/amd/amd_identity.hpp"
 #include "collectors/amd/amd_sources.hpp"
 #include "collectors/support/drm.hpp"
-#include "collectors/support/metric_table.hpp"
 #include "collectors/support/pci.hpp"
 
 namespace gpumeter::amd {
@@ -50,8 +49,7 @@ class AmdCollector final : public Collector, public ReportsSources {
   }
 
   std::unique_ptr<Device> device(const DeviceInfo&) override {
-    return std::make_unique<TableDevice<AmdContext>>(AmdContext(sysfs_root_), amd_rows(),
-                                                     amd_partition_rows());
+    return std::make_unique<AmdDevice>(sysfs_root_);
   }
 
   std::vector<SourceReport> sources_of(const DeviceInfo& info) const override {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "collectors/amd/amd_partitions.hpp"
 #include "collectors/amd/amd_paths.hpp"
 #include "collectors/amd/amd_users.hpp"
+#include "collectors/amd/card_processes.hpp"
 #include "collectors/amd/chip.hpp"
 #include "collectors/amd/gpu_metrics_blob.hpp"
 #include "collectors/amd/kfd_topology.hpp"
@@ -37,7 +39,7 @@ class AmdContext {
   /// Opens the card whose PCI function is the folder `info.source`. An Error: it is not there.
   Result<Done> open(const DeviceInfo& info);
 
-  void close() noexcept { *this = AmdContext(std::move(sysfs_root_)); }
+  void close() noexcept;
 
   /// Says `asleep` also while the card is left alone so that it can fall asleep (SleepPolicy). Something runs
   /// on it where somebody keeps it awake anyway (AmdUsers), where it is busy at all, or where its video
@@ -50,6 +52,9 @@ class AmdContext {
 
   /// The card as the compute driver knows it, all its partitions together.
   const std::optional<KfdNode>& kfd() const noexcept { return kfd_; }
+
+  /// Who computes on the card that is open.
+  const std::shared_ptr<CardProcesses>& processes() const noexcept { return processes_; }
 
   // For Divisible: the parts of a divided card, and whose rows are bound next.
 
@@ -103,12 +108,16 @@ class AmdContext {
   const GpuMetricsBlob& blob() noexcept;
 
  private:
+  AmdContext(std::string sysfs_root, std::shared_ptr<CardProcesses> processes)
+      : sysfs_root_(std::move(sysfs_root)), processes_(std::move(processes)) {}
+
   void find_topology(const DeviceInfo& info);
   bool may_read(const Pass& pass, const PowerState& state) noexcept;
   bool is_busy() noexcept;
   bool memory_has_changed() noexcept;
 
   std::string sysfs_root_;
+  std::shared_ptr<CardProcesses> processes_ = std::make_shared<CardProcesses>();
   std::optional<KfdNode> kfd_;
   std::vector<Partition> partitions_;
   std::vector<std::optional<KfdNode>> partition_nodes_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,11 @@ enum class KfdDetail : std::uint8_t {
   occupation,  ///< compute_units too
 };
 
-/// What each process, by its pid on the host, uses now, by GPU in the order of their numbers. A process that
-/// ends while it is read is left out, or in with what was read of it. sdma_* is never read: each read of it
-/// stops for work on the process's own queues. May block in the driver.
-std::map<int, std::vector<KfdUse>> kfd_processes(const std::string& sysfs_root, KfdDetail detail);
+/// What each process, by its pid on the host, uses now, by GPU in the order of their numbers; of `gpus`
+/// alone, so that no other one is asked for anything, or of all where there are none. A process that ends
+/// while it is read is left out, or in with what was read of it. sdma_* is never read: each read of it stops
+/// for work on the process's own queues. May block in the driver.
+std::map<int, std::vector<KfdUse>> kfd_processes(const std::string& sysfs_root, KfdDetail detail,
+                                                 std::span<const std::uint32_t> gpus = {});
 
 }  // namespace gpumeter::amd

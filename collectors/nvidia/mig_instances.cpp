@@ -34,7 +34,7 @@ MigInstance describe(NvmlCaller instance, unsigned gpu_instance) {
   if (profile.empty() && has_attributes) profile = profile_of(attributes);
   if (profile.empty()) profile = "mig";
   const std::string id = std::to_string(gpu_instance);
-  MigInstance found{instance.device(), gpu_instance, text_of<&F::nvmlDeviceGetUUID>(instance), {}};
+  MigInstance found{instance.device(), gpu_instance, text_of<&F::nvmlDeviceGetUUID>(instance), {}, {}};
   found.partition = {profile + ":" + id, {{"profile", profile}, {"gpu_instance", id}}, found.uuid};
   if (!found.uuid.empty()) found.partition.facts.push_back({"mig_uuid", found.uuid});
   if (has_attributes)
@@ -59,7 +59,9 @@ std::vector<MigInstance> mig_instances(NvmlCaller& gpu) {
     NvmlCaller instance(gpu.session(), handle);
     if (instance.call<&F::nvmlDeviceGetGpuInstanceId>(&gpu_instance) != nvml::kSuccess) continue;
     const auto known = [&](const MigInstance& other) { return other.gpu_instance == gpu_instance; };
-    if (std::none_of(found.begin(), found.end(), known)) found.push_back(describe(instance, gpu_instance));
+    auto owner = std::find_if(found.begin(), found.end(), known);
+    if (owner == found.end()) owner = found.insert(owner, describe(instance, gpu_instance));
+    owner->compute_instances.push_back(handle);
   }
   return found;
 }

@@ -15,6 +15,7 @@ struct MigInstance {
   unsigned gpu_instance;
   std::string uuid;  ///< of the first compute instance: ids are given again, uuids are not
   Partition partition;
+  std::vector<nvml::Device> compute_instances{};  ///< handles, `handle` among them
 };
 
 /// Empty where the GPU is not divided. May block.

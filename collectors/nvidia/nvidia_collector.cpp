@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "collectors/api/event_source.hpp"
-#include "collectors/nvidia/nvidia_context.hpp"
+#include "collectors/nvidia/nvidia_device.hpp"
 #include "collectors/nvidia/nvidia_identity.hpp"
 #include "collectors/nvidia/nvidia_sources.hpp"
-#include "collectors/support/metric_table.hpp"
 #include "collectors/support/pci.hpp"
 #include "collectors/support/sysfs.hpp"
 
@@ -66,8 +65,7 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
   }
 
   std::unique_ptr<Device> device(const DeviceInfo&) override {
-    return std::make_unique<TableDevice<NvidiaContext>>(
-        NvidiaContext(options_), nvidia_rows(options_.each_link), nvidia_partition_rows());
+    return std::make_unique<NvidiaDevice>(options_);
   }
 
   std::vector<SourceReport> sources_of(const DeviceInfo& info) const override {

@@ -12,6 +12,7 @@
 #include "collectors/api/collector.hpp"
 #include "collectors/nvidia/device_events.hpp"
 #include "collectors/nvidia/field_batch.hpp"
+#include "collectors/nvidia/gpu_processes.hpp"
 #include "collectors/nvidia/mig_instances.hpp"
 #include "collectors/nvidia/nvml_target.hpp"
 #include "collectors/nvidia/peaks.hpp"
@@ -44,6 +45,9 @@ class NvidiaContext {
 
   std::span<const Partition> partitions() const noexcept { return partitions_; }
   void turn_to(std::size_t partition) noexcept { turned_to_ = partition + 1; }
+
+  /// Who uses the GPU that is open.
+  const std::shared_ptr<GpuProcesses>& processes() const noexcept { return processes_; }
 
   // For readers, at attach.
 
@@ -96,6 +100,7 @@ class NvidiaContext {
 
   NvidiaOptions options_;
   std::shared_ptr<DeviceEvents> events_ = std::make_shared<DeviceEvents>();
+  std::shared_ptr<GpuProcesses> processes_ = std::make_shared<GpuProcesses>();
   std::uint64_t event_types_ = 0;
   bool was_lost_ = false;
   bool was_divided_anew_ = false;

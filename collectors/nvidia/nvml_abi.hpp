@@ -86,6 +86,47 @@ struct BufferSample {       // nvmlSample_t
 };
 static_assert(sizeof(BufferSample) == 16);
 
+struct ProcessInfo {  // nvmlProcessInfo_v2_t, of the lists' ..._v3
+  unsigned pid;
+  std::uint64_t used_memory;  ///< bytes; kValueNotAvailable: not told
+  unsigned gpu_instance, compute_instance;
+};
+static_assert(sizeof(ProcessInfo) == 24 && offsetof(ProcessInfo, used_memory) == 8 &&
+              offsetof(ProcessInfo, gpu_instance) == 16);
+
+/// What the lists' ..._v3 write in some drivers of the time of headers 12.2 and 12.3, under the same names:
+/// process_stride.hpp. Its layout has stayed as nvmlProcessDetail_v1_t.
+struct WideProcessInfo {
+  unsigned pid;
+  std::uint64_t used_memory;
+  unsigned gpu_instance, compute_instance;
+  std::uint64_t protected_memory;
+};
+static_assert(sizeof(WideProcessInfo) == 32 && offsetof(WideProcessInfo, protected_memory) == 24);
+
+struct ProcessUtilization {  // nvmlProcessUtilizationSample_t, percent
+  unsigned pid;
+  std::uint64_t timestamp;  ///< microseconds, the driver's clock
+  unsigned sm, memory, encoder, decoder;
+};
+static_assert(sizeof(ProcessUtilization) == 32 && offsetof(ProcessUtilization, timestamp) == 8 &&
+              offsetof(ProcessUtilization, sm) == 16);
+
+struct ProcessUtilizationInfo {  // nvmlProcessUtilizationInfo_v1_t, percent
+  std::uint64_t timestamp;       ///< microseconds, the driver's clock
+  unsigned pid, sm, memory, encoder, decoder, jpeg, ofa;
+};
+static_assert(sizeof(ProcessUtilizationInfo) == 40 && offsetof(ProcessUtilizationInfo, pid) == 8 &&
+              offsetof(ProcessUtilizationInfo, sm) == 12);
+
+struct ProcessesUtilization {  // nvmlProcessesUtilizationInfo_v1_t
+  unsigned version, count;
+  std::uint64_t last_seen;
+  ProcessUtilizationInfo* samples;
+};
+static_assert(sizeof(ProcessesUtilization) == 24 && offsetof(ProcessesUtilization, last_seen) == 8 &&
+              offsetof(ProcessesUtilization, samples) == 16);
+
 struct EventData {  // nvmlEventData_t
   Device device;
   std::uint64_t type, data;  ///< data: the XID of a critical error

@@ -93,6 +93,9 @@ enum EventType : std::uint64_t {
 /// No instance: nvmlEventData_t.gpuInstanceId of an event of the whole GPU.
 inline constexpr unsigned kNoInstance = 0xFFFFFFFF;
 
+/// A number that the driver does not have: NVML_VALUE_NOT_AVAILABLE, as 64 bits.
+inline constexpr std::uint64_t kValueNotAvailable = ~std::uint64_t{0};
+
 /// scopeId of NVLink fields: all links together.
 inline constexpr unsigned kAllLinks = 0xFFFFFFFF;
 inline constexpr unsigned kMostLinks = 36;  ///< NVML_NVLINK_MAX_LINKS

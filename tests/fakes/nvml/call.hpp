@@ -106,6 +106,13 @@ unsigned one_number(const char* function, nvml::Device device, std::string_view 
   return on_device(function, device, [&](const Call& call) { return call.read(path, out); });
 }
 
+/// What the path says, or another value where it says nothing.
+template <class Number_>
+Number_ or_else(const Call& call, const std::string& path, Number_ otherwise) {
+  Number_ number{};
+  return call.read(path, &number) == nvml::kSuccess ? number : otherwise;
+}
+
 /// The first error, else success.
 template <class... Results>
 unsigned first_error(Results... results) {

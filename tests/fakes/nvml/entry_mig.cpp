@@ -2,43 +2,10 @@
 
 #include "tests/fakes/nvml/call.hpp"
 
-// MIG instances, processes, licences.
+// MIG instances, licences.
 
 namespace gpumeter::fake_nvml {
 namespace {
-
-struct Process {  // nvmlProcessInfo_t, of ..._v3
-  unsigned pid;
-  std::uint64_t used_memory;
-  unsigned gpu_instance, compute_instance;
-};
-static_assert(sizeof(Process) == 24 && offsetof(Process, gpu_instance) == 16);
-
-constexpr std::uint64_t kNotAvailable = ~std::uint64_t{0};  // NVML_VALUE_NOT_AVAILABLE
-
-template <class Number_>
-Number_ or_else(const Call& call, const std::string& path, Number_ otherwise) {
-  Number_ number{};
-  return call.read(path, &number) == nvml::kSuccess ? number : otherwise;
-}
-
-unsigned processes(const char* function, nvml::Device device, const std::string& path, unsigned* count,
-                   void* out) {
-  return on_device(function, device, [&](const Call& call) -> unsigned {
-    if (count == nullptr) return nvml::kInvalidArgument;
-    if (!call.lists(path)) return nvml::kNotSupported;
-    const unsigned room = *count;
-    *count = static_cast<unsigned>(call.count(path));
-    if (room < *count) return nvml::kInsufficientSize;
-    for (unsigned i = 0; i < *count; ++i) {
-      const std::string of = path + "." + std::to_string(i) + ".";
-      static_cast<Process*>(out)[i] = {
-          or_else(call, of + "pid", 0U), or_else(call, of + "memory", kNotAvailable),
-          or_else(call, of + "gi", nvml::kNoInstance), or_else(call, of + "ci", nvml::kNoInstance)};
-    }
-    return nvml::kSuccess;
-  });
-}
 
 /// The instance whose `index` is this: its number in the list unless it says another. Indices have gaps.
 std::optional<unsigned> instance_at(const Call& call, unsigned index) {
@@ -111,16 +78,6 @@ FAKE_NVML_EXPORT unsigned nvmlDeviceGetAttributes_v2(nvml::Device device, nvml::
     out->memory_mib = or_else(call, of + "memory", std::uint64_t{}) >> 20;
     return nvml::kSuccess;
   });
-}
-
-FAKE_NVML_EXPORT unsigned nvmlDeviceGetComputeRunningProcesses_v3(nvml::Device device, unsigned* count,
-                                                                  void* out) {
-  return processes("nvmlDeviceGetComputeRunningProcesses_v3", device, "processes.compute", count, out);
-}
-
-FAKE_NVML_EXPORT unsigned nvmlDeviceGetGraphicsRunningProcesses_v3(nvml::Device device, unsigned* count,
-                                                                   void* out) {
-  return processes("nvmlDeviceGetGraphicsRunningProcesses_v3", device, "processes.graphics", count, out);
 }
 
 FAKE_NVML_EXPORT unsigned nvmlDeviceGetGridLicensableFeatures_v4(nvml::Device device,

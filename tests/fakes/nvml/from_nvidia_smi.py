@@ -99,7 +99,7 @@ def ecc(device: Scenario, errors: Node) -> None:
 
 
 def processes(node: Node) -> Scenario:
-    found: Scenario = {"compute": [], "graphics": []}
+    found: Scenario = {"compute": [], "graphics": [], "mps": []}
     instance: Scenario = {}
     for child in node.children:
         key, value = child.key.lower(), number(child)
@@ -110,8 +110,8 @@ def processes(node: Node) -> Scenario:
         process = {"pid": value, "memory": child.at("Used GPU Memory").read(), **instance}
         kept = {name: part for name, part in process.items() if part is not None}
         kind = child.at("Type").value
-        found["compute"] += [kept] if "C" in kind else []
-        found["graphics"] += [dict(kept)] if "G" in kind else []
+        for letter, name in (("C", "compute"), ("G", "graphics"), ("M", "mps")):
+            found[name] += [dict(kept)] if letter in kind else []
         instance = {}
     return found
 

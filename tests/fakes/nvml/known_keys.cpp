@@ -15,7 +15,7 @@ struct Group {
 constexpr Group kSystem[] = {
     {"system", "driver_version nvml_version"},
     {"system.confidential", "environment feature devtools"},
-    {"layouts", "memory fabric fields gpm_metrics"},
+    {"layouts", "memory fabric fields gpm_metrics process_info"},
 };
 
 constexpr Group kDevice[] = {
@@ -55,9 +55,12 @@ constexpr Group kDevice[] = {
     {"licence", "supported"},
     {"licence.features.#", "code state enabled product info"},
     {"licence.features.#.expiry", "status year month day hour minute second"},
-    {"processes", "compute graphics"},
-    {"processes.compute.#", "pid memory gi ci"},
-    {"processes.graphics.#", "pid memory gi ci"},
+    {"processes", "compute graphics mps"},
+    {"processes.compute.#", "pid memory gi ci sm present"},
+    {"processes.graphics.#", "pid memory gi ci sm present"},
+    {"processes.mps.#", "pid memory gi ci sm present"},
+    {"processes.samples", "period_ms capacity dry"},
+    {"processes.samples.dry.#", "#"},
     {"mig", "mode mode_pending most instances"},
     {"attributes",
      "multiprocessors copy_engines decoders encoders jpegs ofas gpu_slices compute_slices memory"},

@@ -17,7 +17,7 @@ ROOT = HERE.parents[2]
 CAPTURES = Path(os.environ.get("GPUMETER_CAPTURES") or ROOT.parent / "shared/captures") / "nvidia"
 LIBRARY = os.environ["GPUMETER_FAKE_NVML"]
 sys.path.insert(0, str(HERE))
-from nvidia_smi_tree import parse, section  # noqa: E402
+from nvidia_smi_tree import Node, parse, section  # noqa: E402
 
 # scenario: what nvmlInit_v2 says at 0 s, devices
 SCENARIOS = {"h100_8": (0, 8), "h100_8_lost3": (0, 8), "h100_8_hung3": (0, 8), "h100_8_all_hung": (0, 8),
@@ -60,6 +60,16 @@ class Nvml:
         out = ctypes.create_string_buffer(96)
         return None if getattr(self.library, function)(device, out, 96) else out.value.decode()
 
+    def processes(self, device: ctypes.c_void_p) -> dict[int, set[str]]:
+        """Of each pid the letters of the lists it is in."""
+        found: dict[int, set[str]] = {}
+        for letter, kind in (("C", "Compute"), ("G", "Graphics"), ("M", "MPSCompute")):
+            count, room = ctypes.c_uint(64), (ctypes.c_uint * (64 * 6))()
+            if getattr(self.library, f"nvmlDeviceGet{kind}RunningProcesses_v3")(device, ctypes.byref(count), room) == 0:
+                for place in range(count.value):
+                    found.setdefault(room[6 * place], set()).add(letter)
+        return found
+
     def memory(self, device: ctypes.c_void_p) -> int | None:
         out = (ctypes.c_uint64 * 3)()
         return None if self.library.nvmlDeviceGetMemoryInfo(device, out) else out[0]
@@ -68,6 +78,11 @@ class Nvml:
 def printed(text: str, unit: str, scale: int) -> int | None:
     found = re.fullmatch(r"(-?[\d.]+) " + unit, text)
     return round(float(found[1]) * scale) if found else None
+
+
+def printed_processes(gpu: Node) -> dict[int, set[str]]:
+    """The same, of "Process ID : 2165 / Type : C+G"."""
+    return {int(node.value): set(node.at("Type").value.split("+")) for node in gpu.at("Processes").all("Process ID")}
 
 
 def check_capture(capture: Path, which: str, scenario: Path) -> list[str]:
@@ -93,6 +108,7 @@ def check_capture(capture: Path, which: str, scenario: Path) -> list[str]:
                 ("SM clock", printed(gpu.at("Clocks", "SM").value, "MHz", 1),
                  nvml.number("nvmlDeviceGetClockInfo", device, 1)),
                 ("encoder", printed(gpu.at("Utilization", "Encoder").value, "%", 1), nvml.encoder(device)),
+                ("processes", printed_processes(gpu), nvml.processes(device)),
                 ("MIG instances", len(gpu.all("MIG Device")), len(instances))):
             if expected != got:
                 wrong.append(f"GPU {index}: {what} is {got}, nvidia-smi says {expected}")

@@ -33,6 +33,13 @@ TEST(KfdProcessesTest, MemoryAloneAsksNoHardware) {
   EXPECT_EQ(kfd_processes(tree.path(), KfdDetail::memory), expected);
 }
 
+TEST(KfdProcessesTest, OfSomeGpusNoOtherIsAsked) {
+  const Tree tree = two_processes();
+  constexpr std::uint32_t kOne[] = {52321};
+  EXPECT_EQ(kfd_processes(tree.path(), KfdDetail::occupation, kOne),
+            (Processes{{4711, {{52321, 1073741824, 38}}}}));
+}
+
 TEST(KfdProcessesTest, WhatEndsWhileItIsReadIsLeftOut) {
   const Tree tree({{"class/kfd/kfd/proc/5/vram_7", ""},  // the kernel gives an error, or nothing
                    {"class/kfd/kfd/proc/5/stats_7/cu_occupancy", "\n"},

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <thread>
 
-#include "tests/fakes/nvidia_gpu.hpp"
+#include "tests/unit/collectors/nvidia/listed_gpu.hpp"
 
 // What is counted over passes: seconds by samples, cycles and throttle counters, and the calls that it takes.
 
@@ -104,9 +104,15 @@ TEST(NvidiaCounters, StaysWithinTheBudgetOfCalls) {
     gpu.pass(tier, 2, 1);
     calls[static_cast<std::size_t>(tier)] = driver.calls() - before;
   }
-  std::cout << "calls a pass: fast " << calls[0] << ", normal " << calls[1] << ", slow " << calls[2] << "\n";
+  ListedGpu listed(driver, "GPU-a1000000-0000-4000-8000-000000000000");
+  for (const double at : {10, 20}) listed.asked(at, 10);
+  const auto before = driver.calls();
+  listed.asked(30, 10);
+  const std::uint64_t processes = driver.calls() - before;
+  std::cout << "calls a pass: fast " << calls[0] << ", normal " << calls[1] << " and " << processes
+            << " for its processes, slow " << calls[2] << "\n";
   EXPECT_LE(calls[0], kMost);
-  EXPECT_LE(60 * calls[0] + 6 * calls[1] + calls[2], 60 * kMost);
+  EXPECT_LE(60 * calls[0] + 6 * (calls[1] + processes) + calls[2], 60 * kMost);
   EXPECT_EQ(driver.violations(), "");
 }
 

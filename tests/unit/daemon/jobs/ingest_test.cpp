@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "collectors/api/catalog.hpp"
 #include "daemon/jobs/jobs_page.hpp"
 #include "tests/fakes/tree.hpp"
 

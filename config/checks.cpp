@@ -110,4 +110,51 @@ Complaint check_device_names(const std::map<std::string, std::string>& names) {
   return std::nullopt;
 }
 
+Complaint check_socket_path(const std::string& path) {
+  constexpr std::size_t kLongest = 107;  // sockaddr_un(7): 108 with the NUL
+  if (path.empty()) return std::nullopt;
+  if (path.size() > kLongest) return "must have at most 107 bytes, as the address of a socket";
+  return check_absolute_path(path);
+}
+
+Complaint check_socket_mode(const std::string& mode) {
+  const bool octal =
+      !mode.empty() && std::all_of(mode.begin(), mode.end(), [](char c) { return c >= '0' && c <= '7'; });
+  const bool fits = mode.size() == 3 || (mode.size() == 4 && mode.front() == '0');
+  if (octal && fits) return std::nullopt;
+  return "must be permissions in octal, such as \"0666\" or \"0660\", not \"" + printable(mode) + "\"";
+}
+
+Complaint check_mllog_files(const std::vector<std::string>& files) {
+  std::set<std::string> seen;
+  for (const std::string& file : files) {
+    const std::size_t end = file.find("=/");
+    if (end == std::string::npos || end == 0) {
+      return "must be RUN=/absolute/path each, such as \"bert=/var/log/bert/result_0.txt\", not \"" +
+             printable(file) + "\"";
+    }
+    if (!seen.insert(file.substr(end + 1)).second) {
+      return "must have every file once, not \"" + printable(file.substr(end + 1)) + "\" twice";
+    }
+  }
+  return std::nullopt;
+}
+
+Complaint check_users(const std::vector<std::string>& users) {
+  const bool empty = std::any_of(users.begin(), users.end(), [](const auto& user) { return user.empty(); });
+  if (empty) return "must be names or numbers of users; one of them is empty";
+  return std::nullopt;
+}
+
+Complaint check_not_zero(const unsigned& number) {
+  if (number > 0) return std::nullopt;
+  return "must be at least 1; jobs.enabled: false takes nothing from jobs";
+}
+
+Complaint check_retention(const Duration& retention) {
+  // Two scrapes have to see a run's last values; a day of ended runs is what a page should hold at the most.
+  if (retention >= std::chrono::seconds(10) && retention <= std::chrono::hours(24)) return std::nullopt;
+  return "must be from 10s to 24h";
+}
+
 }  // namespace gpumeter::config

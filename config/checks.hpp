@@ -16,6 +16,15 @@ Complaint check_addresses(const std::vector<std::string>& addresses);
 Complaint check_url_path(const std::string& path);
 Complaint check_interval(const Duration& interval);
 Complaint check_absolute_path(const std::string& path);
+/// Absolute and short enough for an address; empty: there is to be none.
+Complaint check_socket_path(const std::string& path);
+/// Octal permissions without set-id and sticky bits.
+Complaint check_socket_mode(const std::string& mode);
+/// Each `RUN=/absolute/path`, no file twice.
+Complaint check_mllog_files(const std::vector<std::string>& files);
+Complaint check_users(const std::vector<std::string>& users);
+Complaint check_not_zero(const unsigned& number);
+Complaint check_retention(const Duration& retention);
 Complaint check_device_names(const std::map<std::string, std::string>& names);
 
 }  // namespace gpumeter::config

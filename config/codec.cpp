@@ -106,6 +106,13 @@ Complaint read(const Node& node, unsigned& value) {
   return std::nullopt;
 }
 
+Complaint read(const Node& node, bool& value) {
+  const bool is_word = node.kind == Node::Kind::scalar && !node.quoted;
+  if (!is_word || (node.text != "true" && node.text != "false")) return must_be("true or false", node);
+  value = node.text == "true";
+  return std::nullopt;
+}
+
 Complaint read(const Node& node, Duration& value) {
   if (node.kind == Node::Kind::scalar) {
     if (const auto duration = parse_duration(node.text)) {
@@ -177,6 +184,7 @@ Complaint check_number(const Node& node) {
 
 std::string show(const std::string& value) { return value.empty() ? "\"\"" : value; }
 std::string show(unsigned value) { return std::to_string(value); }
+std::string show(bool value) { return value ? "true" : "false"; }
 std::string show(Duration value) { return to_string(value); }
 std::string show(const std::vector<std::string>& value) { return listed(value); }
 std::string show(LogLevel value) { return std::string(to_string(value)); }

@@ -18,6 +18,7 @@ using Complaint = std::optional<std::string>;
 
 Complaint read(const Node& node, std::string& value);
 Complaint read(const Node& node, unsigned& value);
+Complaint read(const Node& node, bool& value);
 Complaint read(const Node& node, Duration& value);
 Complaint read(const Node& node, std::vector<std::string>& value);
 Complaint read(const Node& node, std::map<std::string, std::string>& value);
@@ -28,6 +29,7 @@ Complaint read(const Node& node, std::vector<DeviceLabel>& value);
 
 std::string show(const std::string& value);
 std::string show(unsigned value);
+std::string show(bool value);
 std::string show(Duration value);
 std::string show(const std::vector<std::string>& value);
 std::string show(const std::map<std::string, std::string>& value);
@@ -39,6 +41,8 @@ template <class T>
 inline constexpr std::string_view kTypeWords = "text";
 template <>
 inline constexpr std::string_view kTypeWords<unsigned> = "whole number";
+template <>
+inline constexpr std::string_view kTypeWords<bool> = "true or false";
 template <>
 inline constexpr std::string_view kTypeWords<Duration> = "duration";
 template <>

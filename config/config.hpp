@@ -76,6 +76,27 @@ struct Logging {
   bool operator==(const Logging&) const = default;
 };
 
+/// What jobs tell of their runs, and where.
+struct Jobs {
+  bool enabled = true;
+  std::string socket = "/run/gpumeter/jobs.sock";                ///< datagrams; empty: none
+  std::string stream_socket = "/run/gpumeter/jobs-stream.sock";  ///< connections; empty: none
+  std::string socket_mode = "0666";                              ///< octal, of both
+  std::vector<std::string> users;                                ///< names or uids; empty: everybody
+  std::vector<std::string> mllog;                                ///< "RUN=/absolute/path"
+  bool operator==(const Jobs&) const = default;
+};
+
+/// What one user's jobs may take. The defaults are those of collectors/jobs/limits.hpp, which says why.
+struct JobLimits {
+  unsigned lines_per_second = 2000;
+  unsigned series_per_run = 120;
+  unsigned series_per_user = 2048;
+  unsigned series = 20'000;
+  Duration retention = std::chrono::minutes(10);
+  bool operator==(const JobLimits&) const = default;
+};
+
 struct CollectorConfig {
   Enabled enabled = Enabled::automatic;
   /// Every key of the collector's schema, checked against its kind; a plain value is a list of one, an
@@ -91,6 +112,8 @@ struct Config {
   Devices devices;
   Paths paths;
   Logging log;
+  Jobs jobs;
+  JobLimits job_limits;                               ///< `jobs.limits` in the file
   std::map<std::string, CollectorConfig> collectors;  ///< one for every known collector
   bool operator==(const Config&) const = default;
 };

@@ -85,6 +85,33 @@ constexpr Key kKeys[] = {
     row<&Config::log, &Logging::level>("log.level", kReloads, "The least level that is logged."),
     row<&Config::log, &Logging::format>(
         "log.format", kReloads, "auto: to the journal where systemd runs the daemon, else logfmt on stderr."),
+    row<&Config::jobs, &Jobs::enabled>("jobs.enabled", kNeedsRestart,
+                                       "Whether jobs are listened to at all (ml_* families)."),
+    row<&Config::jobs, &Jobs::socket, check_socket_path>(
+        "jobs.socket", kNeedsRestart,
+        "Unix datagram socket for DogStatsD lines, where systemd passes none; `\"\"`: none."),
+    row<&Config::jobs, &Jobs::stream_socket, check_socket_path>(
+        "jobs.stream_socket", kNeedsRestart,
+        "Unix stream socket for the same lines, where systemd passes none; `\"\"`: none."),
+    row<&Config::jobs, &Jobs::socket_mode, check_socket_mode>(
+        "jobs.socket_mode", kNeedsRestart,
+        "Permissions of both sockets, in octal; who may write to one may send. Not of those of systemd."),
+    row<&Config::jobs, &Jobs::users, check_users>(
+        "jobs.users", kReloads,
+        "Users who may send, by name or uid, also over sockets of systemd; empty: all."),
+    row<&Config::jobs, &Jobs::mllog, check_mllog_files>(
+        "jobs.mllog", kNeedsRestart, "Files or pipes with MLPerf's log lines, `RUN=/absolute/path` each."),
+    row<&Config::job_limits, &JobLimits::lines_per_second, check_not_zero>(
+        "jobs.limits.lines_per_second", kReloads, "Lines that one user's jobs may send each second."),
+    row<&Config::job_limits, &JobLimits::series_per_run, check_not_zero>("jobs.limits.series_per_run",
+                                                                         kReloads, "Series of one run."),
+    row<&Config::job_limits, &JobLimits::series_per_user, check_not_zero>(
+        "jobs.limits.series_per_user", kReloads,
+        "Series of all runs of one user; what goes beyond is summed under the run `_other`."),
+    row<&Config::job_limits, &JobLimits::series, check_not_zero>("jobs.limits.series", kReloads,
+                                                                 "Series of all runs of all users."),
+    row<&Config::job_limits, &JobLimits::retention, check_retention>(
+        "jobs.limits.retention", kReloads, "How long a run stays on the page after its last process."),
 };
 
 }  // namespace

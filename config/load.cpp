@@ -21,7 +21,7 @@ namespace {
 /// The keys right below a section, or the sections and keys of the file itself for "".
 std::vector<std::string> names_below(std::string_view section) {
   std::vector<std::string> names;
-  if (section.empty()) names = {"collectors", "jobs"};
+  if (section.empty()) names = {"collectors"};
   for (const Key& key : keys()) {
     std::string_view rest = key.path;
     if (!section.empty()) {
@@ -76,17 +76,20 @@ class Loader {
     const auto names = names_below("");
     if (std::find(names.begin(), names.end(), child.key) == names.end())
       return report_unknown(child, "", names);
-    read_section(child);
+    read_section(child, child.key);
   }
 
-  void read_section(const Node& section) {
-    if (!is_map(section, section.key)) return;
+  /// Sections may lie in sections, such as jobs.limits.
+  void read_section(const Node& section, const std::string& section_path) {
+    if (!is_map(section, section_path)) return;
     for (const Node& child : section.children) {
-      const std::string path = section.key + "." + child.key;
-      if (find_key(path) == nullptr) {
-        report_unknown(child, section.key, names_below(section.key));
-      } else {
+      const std::string path = section_path + "." + child.key;
+      if (find_key(path) != nullptr) {
         read_key(child, path);
+      } else if (!names_below(path).empty()) {
+        read_section(child, path);
+      } else {
+        report_unknown(child, section_path, names_below(section_path));
       }
     }
   }
@@ -150,8 +153,6 @@ class Loader {
     std::string text = what + "; ";
     if (const std::string meant = nearest(child.key, names); !meant.empty()) {
       text += "did you mean " + joined(section, meant) + "?";
-    } else if (names.empty()) {
-      text += section + " has no keys yet";
     } else {
       text += (section.empty() ? "the file" : section) + " has " + enumerate(names, "and");
     }

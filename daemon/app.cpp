@@ -11,7 +11,6 @@
 #include "exporter/http_probe.hpp"
 #include "exporter/listen_address.hpp"
 #include "exporter/self_metrics.hpp"
-#include "systemd/listen_fds.hpp"
 #include "systemd/notify.hpp"
 
 namespace gpumeter {
@@ -39,7 +38,10 @@ App::App(Options options, config::Config config, const Clock& clock)
       config_(std::move(config)),
       reloaded_at_(clock.realtime()),
       registry_(std::make_shared<Registry>()),
-      pages_(*registry_) {}
+      pages_(*registry_),
+      jobs_({clock_, *registry_, user_names_, [this](const jobs::Notice& notice) {
+               log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
+             }}) {}
 
 int App::run() {
   Result<Signals> signals = Signals::block();
@@ -65,10 +67,14 @@ int App::run() {
 Result<Done> App::start() {
   MutexLock lock(mutex_);
   log_.info("starting gpumeter", {{"version", build::kVersion}, {"revision", build::kRevision}});
+  auto passed = systemd::take_passed_sockets();
+  if (const auto* problem = std::get_if<std::string>(&passed)) return Error(*problem);
+  passed_ = std::get<systemd::PassedSockets>(std::move(passed));
   bus_ = bus_of(config_);
   fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, open_directory(), bus_.addresses,
                                    settings_of(config_));
   if (Result<Done> listening = start_http(); !listening) return listening;
+  jobs_.start(config_, passed_.jobs);
   for (const CollectorEntry* entry : enabled_collectors(config_)) {
     fleet_->add(*entry, context_of(config_, *entry, clock_));
   }
@@ -108,18 +114,22 @@ Result<std::vector<ListenSocket>> App::open_listeners() {
   std::vector<ListenSocket> listeners;
   // Sockets that are there count without the flag, so that gpumeter.socket is switched on and off alone; its
   // addresses cannot be had a second time anyway.
-  if (!options_.systemd_socket && !systemd::has_listen_sockets()) {
-    for (const std::string& address : config_.web.listen) {
-      Result<Listening> listening = listen_on(address);
-      if (!listening) return listening.error();
-      for (const std::string& note : listening->notes) log_.warn(note);
-      for (ListenSocket& socket : listening->sockets) listeners.push_back(std::move(socket));
-    }
-    return listeners;
+  if (options_.systemd_socket || !passed_.http.empty()) return adopt_listeners();
+  for (const std::string& address : config_.web.listen) {
+    Result<Listening> listening = listen_on(address);
+    if (!listening) return listening.error();
+    for (const std::string& note : listening->notes) log_.warn(note);
+    for (ListenSocket& socket : listening->sockets) listeners.push_back(std::move(socket));
   }
-  const auto sockets = systemd::take_listen_sockets();
-  if (const auto* problem = std::get_if<std::string>(&sockets)) return Error(*problem);
-  for (const systemd::ListenSocket& socket : std::get<0>(sockets)) {
+  return listeners;
+}
+
+Result<std::vector<ListenSocket>> App::adopt_listeners() {
+  if (std::string complaint = systemd::http_complaint(passed_.http); !complaint.empty()) {
+    return Error(std::move(complaint));
+  }
+  std::vector<ListenSocket> listeners;
+  for (const systemd::PassedSocket& socket : passed_.http) {
     Result<ListenSocket> listener = ListenSocket::adopt(socket.fd);
     if (!listener) return listener.error();
     listeners.push_back(*std::move(listener));
@@ -224,7 +234,9 @@ void App::publish_self() {
 void App::stop() {
   if (server_) server_->stop();
   if (watchdog_) watchdog_->stop();
+  jobs_.stop();
   if (fleet_) left_behind_ = !fleet_->stop(clock_.monotonic() + kStop);
+  left_behind_ = left_behind_ || user_names_.hangs();
 }
 
 }  // namespace gpumeter

@@ -8,12 +8,15 @@
 #include "config/load.hpp"
 #include "daemon/fleet.hpp"
 #include "daemon/hot_plug.hpp"
+#include "daemon/jobs/job_service.hpp"
+#include "daemon/jobs/user_names.hpp"
 #include "daemon/log.hpp"
 #include "daemon/options.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/watchdog.hpp"
 #include "exporter/http_server.hpp"
+#include "systemd/listen_fds.hpp"
 
 namespace gpumeter {
 
@@ -34,6 +37,7 @@ class App {
   Result<Done> start();
   DeviceDirectory open_directory() GPUMETER_REQUIRES(mutex_);
   Result<std::vector<ListenSocket>> open_listeners() GPUMETER_REQUIRES(mutex_);
+  Result<std::vector<ListenSocket>> adopt_listeners();
   Result<Done> start_http() GPUMETER_REQUIRES(mutex_);
   void wait_for_first_pass();
   void serve(Signals& signals);
@@ -66,6 +70,9 @@ class App {
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<Watchdog> watchdog_;
+  systemd::PassedSockets passed_;
+  jobs::UserNames user_names_;
+  jobs::JobService jobs_;
   std::optional<HotPlug> hot_plug_;
   Nanoseconds bus_seen_at_{};
   bool left_behind_ = false;

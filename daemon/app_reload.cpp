@@ -56,6 +56,7 @@ void App::apply(const config::Config& wanted) {
   }
   log_.configure(wanted.log);
   fleet_->configure(settings_of(wanted));
+  jobs_.configure(wanted);
   const auto before = enabled_collectors(old);
   const auto after = enabled_collectors(wanted);
   const auto has = [](const auto& list, const auto* entry) {

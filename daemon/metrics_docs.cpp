@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
+#include "collectors/jobs/vocabulary.hpp"
 #include "exporter/self_catalog.hpp"
 
 namespace gpumeter {
@@ -24,6 +25,20 @@ using Families = std::map<std::string_view, Family>;
 
 constexpr const MetricDescriptor* kOfTheDaemon[] = {&catalog::info, &catalog::up, &catalog::observed_seconds,
                                                     &catalog::meter_source_info, &catalog::partition_info};
+
+/// What each run has beside the words of the vocabulary.
+constexpr const MetricDescriptor* kOfRuns[] = {
+    &catalog::ml_run_start_timestamp,
+    &catalog::ml_run_stop_timestamp,
+    &catalog::ml_run_time,
+    &catalog::ml_last_update_timestamp,
+    &catalog::ml_run_restarts,
+    &catalog::ml_lost_steps,
+    &catalog::ml_step,
+    &catalog::ml_run_info,
+    &catalog::ml_eval_best_value,
+    &catalog::ml_time_to_solution,
+};
 
 void add(Families& families, const MetricDescriptor& descriptor, const Use* use) {
   Family& family = families[descriptor.name];
@@ -46,6 +61,11 @@ Families all_families(std::span<const CollectorEntry> collectors) {
   Families families;
   for (const MetricDescriptor* descriptor : kOfTheDaemon) add(families, *descriptor, nullptr);
   for (const MetricDescriptor* descriptor : self_catalog::all()) add(families, *descriptor, nullptr);
+  for (const MetricDescriptor* descriptor : kOfRuns) add(families, *descriptor, nullptr);
+  for (const jobs::Word& word : jobs::vocabulary()) {
+    add(families, *word.family, nullptr);
+    if (word.times != nullptr) add(families, *word.times, nullptr);
+  }
   for (const CollectorEntry& collector : collectors) add_rows(families, collector);
   return families;
 }

@@ -25,6 +25,8 @@ inline constexpr auto config_reload_successful = gauge("gpumeter_config_last_rel
 inline constexpr auto config_reload_timestamp = gauge("gpumeter_config_last_reload_success_timestamp_seconds", "seconds", "When the configuration in force was loaded, in Unix time.");
 inline constexpr auto http_requests = counter("gpumeter_http_requests_total", "", "HTTP requests answered, by status code; health probes aside.");
 
+inline constexpr auto jobs_dropped = counter("gpumeter_jobs_dropped_total", "", "Lines, values, datagrams and connections of jobs that were not taken, by why; what finds no room for a series of its own (series_limit) is summed under the run _other where it can be.");
+
 inline constexpr auto process_cpu_seconds = counter("process_cpu_seconds_total", "seconds", "Total user and system CPU time spent in seconds.");
 inline constexpr auto process_open_fds = gauge("process_open_fds", "", "Number of open file descriptors.");
 inline constexpr auto process_max_fds = gauge("process_max_fds", "", "Maximum number of open file descriptors.");
@@ -48,6 +50,7 @@ inline constexpr const MetricDescriptor* kAll[] = {
     &config_reload_successful,
     &config_reload_timestamp,
     &http_requests,
+    &jobs_dropped,
     &process_cpu_seconds,
     &process_open_fds,
     &process_max_fds,

@@ -5,9 +5,13 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace gpumeter::systemd {
 namespace {
+
+constexpr int kListening = 1;
+constexpr int kEither = -1;
 
 /// The names of the descriptors that were passed; sd_listen_fds_with_names() gives an array of C strings
 /// that is the caller's.
@@ -24,29 +28,36 @@ std::vector<std::string> take_names(int& count) {
   return result;
 }
 
-}  // namespace
-
-bool has_listen_sockets() noexcept {
-  constexpr int kKeepEnvironment = 0;
-  return sd_listen_fds(kKeepEnvironment) > 0;
+PassedSocket::Kind kind_of(int fd) {
+  if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, kListening) > 0) return PassedSocket::Kind::listening_stream;
+  if (sd_is_socket(fd, AF_UNSPEC, SOCK_DGRAM, kEither) > 0) return PassedSocket::Kind::datagram;
+  return PassedSocket::Kind::other;
 }
 
-std::variant<std::vector<ListenSocket>, std::string> take_listen_sockets() {
+}  // namespace
+
+std::variant<PassedSockets, std::string> take_passed_sockets() {
   int count = 0;
-  std::vector<std::string> names = take_names(count);
+  const std::vector<std::string> names = take_names(count);
   if (count < 0) return std::string("socket activation: ") + std::strerror(-count);
-  if (count == 0) return std::string("no socket activation file descriptors found");
-  std::vector<ListenSocket> sockets;
-  for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + count; ++fd) {
-    std::string& name = names.at(sockets.size());
-    constexpr int kListening = 1;
-    if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, kListening) <= 0) {
-      return "socket activation file descriptor " + std::to_string(fd) + " (" + name +
-             ") is not a listening stream socket";
-    }
-    sockets.push_back({fd, std::move(name)});
+  PassedSockets sockets;
+  int fd = SD_LISTEN_FDS_START;
+  for (const std::string& name : names) {
+    const bool is_unix = sd_is_socket(fd, AF_UNIX, 0, kEither) > 0;
+    (name == kJobsName ? sockets.jobs : sockets.http).push_back({fd, name, kind_of(fd), is_unix});
+    ++fd;
   }
   return sockets;
+}
+
+std::string http_complaint(const std::vector<PassedSocket>& sockets) {
+  if (sockets.empty()) return "no socket activation file descriptors found";
+  for (const PassedSocket& socket : sockets) {
+    if (socket.kind == PassedSocket::Kind::listening_stream) continue;
+    return "socket activation file descriptor " + std::to_string(socket.fd) + " (" + socket.name +
+           ") is not a listening stream socket";
+  }
+  return {};
 }
 
 }  // namespace gpumeter::systemd

@@ -35,6 +35,13 @@ class TokenBucket {
   TokenBucket(double rate, double capacity, Nanoseconds now) noexcept
       : rate_(rate), capacity_(capacity), tokens_(capacity), filled_(now) {}
 
+  /// Other limits from now on; what waits is kept as far as it fits.
+  void set(double rate, double capacity) noexcept {
+    rate_ = rate;
+    capacity_ = capacity;
+    tokens_ = std::min(tokens_, capacity);
+  }
+
   bool take(Nanoseconds now) noexcept {
     tokens_ = std::min(capacity_, tokens_ + rate_ * std::max(0.0, to_seconds(now - filled_)));
     filled_ = std::max(filled_, now);

@@ -27,7 +27,8 @@ std::optional<std::string_view> PayloadLines::next() noexcept {
   return std::nullopt;
 }
 
-StreamSplitter::StreamSplitter() : buffer_(std::make_unique<char[]>(kBufferBytes)) {}
+StreamSplitter::StreamSplitter(Framing framing)
+    : buffer_(std::make_unique_for_overwrite<char[]>(kBufferBytes)), framing_(framing) {}
 
 std::span<char> StreamSplitter::room() noexcept {
   if (broken_) return {};

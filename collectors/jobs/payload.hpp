@@ -33,7 +33,10 @@ class PayloadLines {
 ///     read(fd, splitter.room()); splitter.received(n); while (auto payload = splitter.next()) ...
 class StreamSplitter {
  public:
-  StreamSplitter();
+  enum class Framing : std::uint8_t { unknown, length, lines };
+
+  /// `framing` where it is known, as it is of a file.
+  explicit StreamSplitter(Framing framing = Framing::unknown);
 
   /// Where to read to; never empty once next() gave nullopt, unless broken().
   std::span<char> room() noexcept;
@@ -47,8 +50,6 @@ class StreamSplitter {
   std::uint64_t overlong() const noexcept { return overlong_; }
 
  private:
-  enum class Framing : std::uint8_t { unknown, length, lines };
-
   std::optional<std::string_view> next_frame() noexcept;
   std::optional<std::string_view> next_line() noexcept;
   std::string_view unread() const noexcept { return {buffer_.get() + begin_, end_ - begin_}; }
@@ -57,7 +58,7 @@ class StreamSplitter {
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::size_t searched_ = 0;  ///< of the unread bytes, those known to hold no newline
-  Framing framing_ = Framing::unknown;
+  Framing framing_;
   bool skipping_ = false;  ///< inside a line that is too long
   bool broken_ = false;
   std::uint64_t overlong_ = 0;

@@ -19,14 +19,19 @@ enum class Refusal : std::uint8_t {
   bad_label,       ///< a value outside the label's closed set
   rate_limit,      ///< the user sent more lines than its share
   series_limit,    ///< no room for one more series: counted under `_other`, or lost where it is a gauge
+  user,            ///< a datagram or connection of a user that the config does not let in
+  identity,        ///< a datagram or connection under a uid that its process does not have
+  connections,     ///< a connection beyond those that a user, or all users, may hold
+  client,          ///< values that a client says it lost itself: refused, or found no room while nobody read
 };
-inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::series_limit) + 1;
+inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::client) + 1;
 
 /// The label value. Any thread.
 constexpr std::string_view to_string(Refusal refusal) noexcept {
   constexpr std::string_view kNames[kRefusalCount] = {
-      "too_long",       "too_many_lines", "malformed", "bad_value",  "bad_timestamp",
-      "unknown_metric", "wrong_type",     "bad_label", "rate_limit", "series_limit"};
+      "too_long",       "too_many_lines", "malformed",   "bad_value",  "bad_timestamp",
+      "unknown_metric", "wrong_type",     "bad_label",   "rate_limit", "series_limit",
+      "user",           "identity",       "connections", "client"};
   return kNames[static_cast<std::size_t>(refusal)];
 }
 

@@ -21,6 +21,11 @@ void RunModel::drop(Refusal refusal, std::uint64_t count) noexcept {
   dropped_[static_cast<std::size_t>(refusal)] += count;
 }
 
+void RunModel::set_limits(const Limits& limits) noexcept {
+  limits_ = limits;
+  for (auto& [uid, user] : users_) user.bucket.set(limits.lines_per_second, limits.burst_lines);
+}
+
 void RunModel::receive(const Sender& sender, std::string_view payload, const Moment& now) {
   if (payload.size() > kMaxPayload) return drop(Refusal::too_long);
   User* const user = user_of(sender, now);

@@ -25,14 +25,16 @@ namespace gpumeter::jobs {
 /// as series_limit.
 class RunModel {
  public:
-  RunModel(const Limits& limits, IsAlive is_alive) : limits_(limits), is_alive_(std::move(is_alive)) {}
+  RunModel(const Limits& limits, IsAlive is_alive) : is_alive_(std::move(is_alive)), limits_(limits) {}
 
   /// One datagram, frame or line of DogStatsD.
   void receive(const Sender& sender, std::string_view payload, const Moment& now);
   /// One line that an MLPerf job printed, of the run that the config gave its file's name. A file's owner
   /// is the sender, with a negative pid that says which file it is. No rate: whoever reads the file has one.
   void receive_mllog(const Sender& sender, std::string_view run, std::string_view line, const Moment& now);
-  /// What only the receiver sees: cut datagrams, lines over the bound.
+  /// Others from now on. What is held beyond them stays; nothing is added until there is room.
+  void set_limits(const Limits& limits) noexcept;
+  /// What only the receiver sees: cut datagrams, lines over the bound, senders that are not let in.
   void drop(Refusal refusal, std::uint64_t count = 1) noexcept;
 
   /// Lets go of what is over, and makes a new snapshot. Once a second or so; asks for each process whether
@@ -93,6 +95,7 @@ class RunModel {
 
   void take(const Origin& origin, const Line& line);
   void take_metric(const Origin& origin, const MetricLine& line);
+  void take_client_loss(const MetricLine& line);
   void take_values(const Origin& origin, const MetricLine& line, Measure measure);
   void take_event(const Origin& origin, const EventLine& line);
   void take_mllog(const Origin& origin, std::string_view run, const MllogLine& line);
@@ -115,10 +118,10 @@ class RunModel {
   void expire_runs(User& user, const Moment& now);
   void publish(const Moment& now);
 
-  const Limits limits_;
   const IsAlive is_alive_;
 
   // The ingest thread's.
+  Limits limits_;
   std::map<std::uint32_t, User> users_;
   Cells other_;  ///< of nobody: where all series are given away
   Nanoseconds other_updated_{};

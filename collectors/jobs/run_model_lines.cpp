@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -8,6 +9,9 @@
 // What a line means for its run.
 namespace gpumeter::jobs {
 namespace {
+
+/// Of our own client: what it could not send (packaging/python/README.md).
+constexpr std::string_view kClientDropped = "ml.client.dropped";
 
 bool is_near(std::int64_t unix_seconds, const Moment& now) noexcept {
   const double distance = static_cast<double>(unix_seconds) - to_seconds(now.unix);
@@ -27,6 +31,7 @@ void RunModel::take(const Origin& origin, const Line& line) {
 }
 
 void RunModel::take_metric(const Origin& origin, const MetricLine& line) {
+  if (line.name == kClientDropped) return take_client_loss(line);
   const Word* const word = find_word(line.name);
   if (word == nullptr) return drop(Refusal::unknown_metric);
   if (!takes(*word, line.type)) return drop(Refusal::wrong_type);
@@ -38,6 +43,17 @@ void RunModel::take_metric(const Origin& origin, const MetricLine& line) {
   take_values(origin, line,
               {*word, std::get<LabelChoice>(choice), 0, 1 / line.rate, line.tags.find("metric"),
                std::get<std::optional<bool>>(direction)});
+}
+
+/// A claim: held to what one client can lose between two lines, so that none makes the sum meaningless.
+void RunModel::take_client_loss(const MetricLine& line) {
+  constexpr double kMostAtOnce = 1e6;
+  if (line.type != LineType::count) return drop(Refusal::wrong_type);
+  PackedValues values = line.values;
+  while (const auto value = values.next()) {
+    if (!*value || **value < 0) return drop(Refusal::bad_value);
+    drop(Refusal::client, static_cast<std::uint64_t>(std::min(**value, kMostAtOnce)));
+  }
 }
 
 void RunModel::take_values(const Origin& origin, const MetricLine& line, Measure measure) {

@@ -49,7 +49,8 @@ def sandbox() -> None:
 def purge(before: set[str]) -> None:
     given("when the package is purged:")
     run("apt-get", "purge", "--yes", "gpumeter")
-    check("nobody serves", (status_of(IPV4), is_active(), is_active("gpumeter.socket")), (0, "inactive", "inactive"))
+    check("nobody serves", (status_of(IPV4), is_active(), is_active("gpumeter.socket"), is_active("gpumeter-jobs.socket")),
+          (0, "inactive", "inactive", "inactive"))
     unit = subprocess.run(["systemctl", "cat", UNIT], capture_output=True, text=True)
     check("systemd knows no unit of it", "No files found" in unit.stdout + unit.stderr, True)
     check("the account is gone", account_exists(), False)

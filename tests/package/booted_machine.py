@@ -7,6 +7,7 @@ import sys
 import time
 
 from booted_install import install, named_gpumeter, purge, sandbox
+from booted_jobs import jobs
 from booted_lifecycle import clean_stop, socket_activation, watchdog, wrong_configuration
 from booted_reload import lost_device, release, reload
 from booted_sandbox import amd, clients_drop_in, late_driver, process_drop_in
@@ -21,7 +22,7 @@ def main(package: str) -> None:
     before = named_gpumeter()
     install(package)
     sandbox()
-    for part in (reload, lost_device, release, amd, process_drop_in, clients_drop_in, late_driver, watchdog, clean_stop,
+    for part in (jobs, reload, lost_device, release, amd, process_drop_in, clients_drop_in, late_driver, watchdog, clean_stop,
                  wrong_configuration, socket_activation):
         part()
     upgrade_with_socket(package)

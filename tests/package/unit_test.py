@@ -31,16 +31,20 @@ class UnitTest(unittest.TestCase):
         service = (ROOT / "systemd/gpumeter.service").read_text()
         # Only for the test that the program exists: it is not installed here.
         (self.folder / "gpumeter.service").write_text(service.replace("/usr/bin/gpumeter", BINARY))
-        shutil.copy(ROOT / "systemd/gpumeter.socket", self.folder)
+        for socket in ("gpumeter.socket", "gpumeter-jobs.socket"):
+            shutil.copy(ROOT / "systemd" / socket, self.folder)
 
     def verify(self) -> str:
-        units = [str(self.folder / name) for name in ("gpumeter.service", "gpumeter.socket")]
+        units = [str(self.folder / name) for name in ("gpumeter.service", "gpumeter.socket", "gpumeter-jobs.socket")]
         said = analyze("verify", "--man=no", "--recursive-errors=no", *units)
         return said.stdout + ("" if said.returncode == 0 else f"exit {said.returncode}")
 
     def drop_in(self, text: str) -> None:
-        (self.folder / "gpumeter.service.d").mkdir(exist_ok=True)
-        (self.folder / "gpumeter.service.d/test.conf").write_text(text)
+        unit = "gpumeter-jobs.socket" if "[Socket]" in text else "gpumeter.service"
+        for folder in self.folder.glob("*.d"):
+            shutil.rmtree(folder)
+        (self.folder / f"{unit}.d").mkdir()
+        (self.folder / f"{unit}.d/test.conf").write_text(text)
 
     def test_verify(self) -> None:
         self.assertEqual(self.verify(), "")
@@ -55,6 +59,8 @@ class UnitTest(unittest.TestCase):
     def test_verify_sees_a_mistake_in_a_drop_in(self) -> None:
         self.drop_in("[Service]\nCapabilityBoundingSett=\n")
         self.assertIn("CapabilityBoundingSett", self.verify())
+        self.drop_in("[Socket]\nSocketMod=0600\n")
+        self.assertIn("SocketMod", self.verify())
 
     def test_exposure(self) -> None:
         said = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSED}", str(self.folder / "gpumeter.service"))

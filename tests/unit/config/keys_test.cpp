@@ -48,7 +48,11 @@ TEST(Keys, SayWhichChangesNeedARestart) {
   wanted.log.level = LogLevel::debug;
   wanted.devices.names = {{"a", "b"}};
   wanted.collectors["amd"].enabled = Enabled::off;
-  EXPECT_EQ(restart_needed(Config{}, wanted), (Values{"web.listen", "device_labels", "paths.state"}));
+  wanted.jobs.users = {"alice"};
+  wanted.job_limits.series = 1;
+  wanted.jobs.socket = "/x";
+  EXPECT_EQ(restart_needed(Config{}, wanted),
+            (Values{"web.listen", "device_labels", "paths.state", "jobs.socket"}));
   EXPECT_EQ(restart_needed(wanted, wanted), Values{});
 }
 

@@ -106,7 +106,11 @@ TEST(Load, NamesUnknownKeysAndWhatWasMeant) {
             "g.yaml:1: <<: unknown key; the file has collectors, device_labels, devices, jobs, log, paths, "
             "sampling "
             "and web\n");
-  EXPECT_EQ(problems("jobs: {listen: x}"), "g.yaml:1: jobs.listen: unknown key; jobs has no keys yet\n");
+  EXPECT_EQ(problems("jobs: {listen: x}"),
+            "g.yaml:1: jobs.listen: unknown key; jobs has enabled, limits, mllog, socket, socket_mode, "
+            "stream_socket and users\n");
+  EXPECT_EQ(problems("jobs:\n  limits:\n    seres: 1\n"),
+            "g.yaml:3: jobs.limits.seres: unknown key; did you mean jobs.limits.series?\n");
   EXPECT_EQ(problems("collectors: {nvidia: {}}"),
             "g.yaml:1: collectors.nvidia: unknown collector; collectors has amd and simulated\n");
   EXPECT_EQ(
@@ -266,6 +270,50 @@ TEST_F(LoadFile, SaysWhyItCannotBeRead) {
             folder_ + "/none.yaml: cannot be read: No such file or directory\n");
   EXPECT_EQ(problems(load_file(folder_, schemas())), folder_ + ": cannot be read: Is a directory\n");
   EXPECT_EQ(problems(load_file("/dev/zero", schemas())), "/dev/zero: larger than 1 MiB\n");
+}
+
+TEST(Load, ReadsWhatJobsMayDo) {
+  const Config config = good(
+      "jobs:\n"
+      "  enabled: false\n"
+      "  socket: \"\"\n"
+      "  stream_socket: /run/x\n"
+      "  socket_mode: 0660\n"
+      "  users: [alice, \"1001\"]\n"
+      "  mllog: [bert=/var/log/bert=1.txt]\n"
+      "  limits: {lines_per_second: 10, series_per_run: 20, series_per_user: 30, series: 40, retention: "
+      "1m}\n");
+  Config expected = defaults(schemas());
+  expected.jobs = {false, "", "/run/x", "0660", {"alice", "1001"}, {"bert=/var/log/bert=1.txt"}};
+  expected.job_limits = {10, 20, 30, 40, std::chrono::minutes(1)};
+  EXPECT_EQ(config, expected);
+}
+
+TEST(Load, RefusesWhatJobsCannotHave) {
+  EXPECT_EQ(problems("jobs:\n  enabled: maybe\n"),
+            "g.yaml:2: jobs.enabled: must be true or false, not \"maybe\"\n");
+  EXPECT_EQ(problems("jobs:\n  socket: run/x\n"),
+            "g.yaml:2: jobs.socket: must be a path that begins with /, not \"run/x\"\n");
+  EXPECT_EQ(problems("jobs:\n  socket: /" + std::string(107, 'x') + "\n"),
+            "g.yaml:2: jobs.socket: must have at most 107 bytes, as the address of a socket\n");
+  for (const std::string mode : {"u+w", "0888", "1777", "66", "00666"}) {
+    EXPECT_EQ(
+        problems("jobs:\n  socket_mode: " + mode + "\n"),
+        "g.yaml:2: jobs.socket_mode: must be permissions in octal, such as \"0666\" or \"0660\", not \"" +
+            mode + "\"\n");
+  }
+  EXPECT_EQ(problems("jobs:\n  mllog: [/var/log/x]\n"),
+            "g.yaml:2: jobs.mllog: must be RUN=/absolute/path each, such as "
+            "\"bert=/var/log/bert/result_0.txt\", not \"/var/log/x\"\n");
+  EXPECT_EQ(problems("jobs:\n  mllog: [a=/x, b=/x]\n"),
+            "g.yaml:2: jobs.mllog: must have every file once, not \"/x\" twice\n");
+  EXPECT_EQ(problems("jobs:\n  users: [\"\"]\n"),
+            "g.yaml:2: jobs.users: must be names or numbers of users; one of them is empty\n");
+  EXPECT_EQ(
+      problems("jobs:\n  limits:\n    series: 0\n"),
+      "g.yaml:3: jobs.limits.series: must be at least 1; jobs.enabled: false takes nothing from jobs\n");
+  EXPECT_EQ(problems("jobs:\n  limits:\n    retention: 5s\n"),
+            "g.yaml:3: jobs.limits.retention: must be from 10s to 24h\n");
 }
 
 }  // namespace

@@ -11,32 +11,43 @@
 namespace gpumeter::systemd {
 namespace {
 
-std::string shown(const std::variant<std::vector<ListenSocket>, std::string>& taken) {
-  if (const auto* error = std::get_if<std::string>(&taken)) return *error;
+std::string shown(const std::vector<PassedSocket>& sockets) {
   std::string text;
-  for (const auto& [fd, name] : std::get<0>(taken)) {
-    const bool closes = (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
-    text += std::to_string(fd) + "=" + name + (closes ? "" : " leaks") + " ";
+  for (const PassedSocket& socket : sockets) {
+    constexpr const char* kKinds[] = {"stream", "datagram", "other"};
+    const bool closes = (fcntl(socket.fd, F_GETFD) & FD_CLOEXEC) != 0;
+    text += std::to_string(socket.fd) + "=" + socket.name + (closes ? "" : " leaks") + " " +
+            (socket.is_unix ? "unix " : "") + kKinds[static_cast<int>(socket.kind)] + ", ";
   }
   return text;
 }
 
-/// What take_listen_sockets() says in a process that was started with `count` sockets from 3 on. Leaves the
+std::string shown(const std::variant<PassedSockets, std::string>& taken) {
+  if (const auto* error = std::get_if<std::string>(&taken)) return *error;
+  const PassedSockets& sockets = std::get<PassedSockets>(taken);
+  const std::string complaint = http_complaint(sockets.http);
+  return "http: " + shown(sockets.http) + (complaint.empty() ? "fine" : complaint) +
+         "; jobs: " + shown(sockets.jobs);
+}
+
+/// What take_passed_sockets() says in a process that was started with `count` sockets from 3 on. Leaves the
 /// process, since descriptor 3 is the test program's own: the text is its last words on stderr.
 [[noreturn]] void started_with(int count, const char* names, const std::function<void()>& make_sockets) {
   make_sockets();
   setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
   setenv("LISTEN_FDS", std::to_string(count).c_str(), 1);
   setenv("LISTEN_FDNAMES", names, 1);
-  std::string said = has_listen_sockets() ? "there: " : "none: ";
-  said += shown(take_listen_sockets());
-  said += has_listen_sockets() ? "; still: " : "; then: " + shown(take_listen_sockets()) + "\n";
+  std::string said = shown(take_passed_sockets());
+  said += "then " + shown(take_passed_sockets()) + "\n";
   std::fprintf(stderr, "%s", said.c_str());
   _exit(0);
 }
 
-void put_socket(int fd, int type, bool listening) {
-  const int made = socket(AF_INET, type, 0);
+void put_socket(int fd, int type, bool listening, int family = AF_INET) {
+  const int made = socket(family, type, 0);
+  const sockaddr autobind{.sa_family = AF_UNIX,
+                          .sa_data = {}};  // of a Unix socket: it has to have an address
+  if (family == AF_UNIX) bind(made, &autobind, sizeof(sa_family_t));
   if (listening) listen(made, 1);
   if (made != fd) dup2(made, fd);
 }
@@ -47,6 +58,8 @@ class ListenFds : public testing::Test {
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "fast"); }
 };
 
+constexpr const char* kThenNone = "then http: no socket activation file descriptors found; jobs: \n$";
+
 TEST_F(ListenFds, AreTakenOnceWithTheirNames) {
   EXPECT_EXIT(started_with(2, "http:admin",
                            [] {
@@ -54,21 +67,41 @@ TEST_F(ListenFds, AreTakenOnceWithTheirNames) {
                              put_socket(4, SOCK_STREAM, true);
                            }),
               testing::ExitedWithCode(0),
-              "^there: 3=http 4=admin ; then: no socket activation file descriptors found\n$");
+              std::string("^http: 3=http stream, 4=admin stream, fine; jobs: ") + kThenNone);
+}
+
+TEST_F(ListenFds, OfJobsAreApart) {
+  EXPECT_EXIT(started_with(3, "jobs:gpumeter.socket:jobs",
+                           [] {
+                             put_socket(3, SOCK_DGRAM, false, AF_UNIX);
+                             put_socket(4, SOCK_STREAM, true);
+                             put_socket(5, SOCK_STREAM, true, AF_UNIX);
+                           }),
+              testing::ExitedWithCode(0),
+              std::string("^http: 4=gpumeter.socket stream, fine; jobs: 3=jobs unix datagram, "
+                          "5=jobs unix stream, ") +
+                  kThenNone);
+}
+
+TEST_F(ListenFds, OfJobsAloneServeNoHttp) {
+  EXPECT_EXIT(
+      started_with(1, "jobs", [] { put_socket(3, SOCK_DGRAM, false, AF_UNIX); }), testing::ExitedWithCode(0),
+      std::string("^http: no socket activation file descriptors found; jobs: 3=jobs unix datagram, ") +
+          kThenNone);
 }
 
 TEST_F(ListenFds, MustListen) {
-  EXPECT_EXIT(
-      started_with(1, "http", [] { put_socket(3, SOCK_STREAM, false); }), testing::ExitedWithCode(0),
-      "^there: socket activation file descriptor 3 \\(http\\) is not a listening stream socket; then: ");
+  EXPECT_EXIT(started_with(1, "http", [] { put_socket(3, SOCK_STREAM, false); }), testing::ExitedWithCode(0),
+              "^http: 3=http other, socket activation file descriptor 3 \\(http\\) is not a listening stream "
+              "socket; ");
   EXPECT_EXIT(
       started_with(1, "http", [] { put_socket(3, SOCK_DGRAM, false); }), testing::ExitedWithCode(0),
-      "^there: socket activation file descriptor 3 \\(http\\) is not a listening stream socket; then: ");
+      "^http: 3=http datagram, socket activation file descriptor 3 \\(http\\) is not a listening stream "
+      "socket; ");
 }
 
 TEST_F(ListenFds, AreMissedWhereNoneCame) {
-  EXPECT_FALSE(has_listen_sockets());
-  EXPECT_EQ(shown(take_listen_sockets()), "no socket activation file descriptors found");
+  EXPECT_EQ(shown(take_passed_sockets()), "http: no socket activation file descriptors found; jobs: ");
 }
 
 }  // namespace

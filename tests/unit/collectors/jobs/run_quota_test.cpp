@@ -142,5 +142,28 @@ TEST(RunQuota, ARunOfTheNameOtherHoldsSumsOnly) {
   EXPECT_EQ(jobs.page(), "ml_steps_total{run=\"_other\",user=\"alice\",split=\"train\"} 3\n");
 }
 
+TEST(RunQuota, TakesOnOtherLimits) {
+  Limits limits;
+  limits.lines_per_second = limits.burst_lines = 1;
+  JobsBench bench(limits);
+  bench.send(1, "ml.steps:1|c|#run:a\nml.steps:1|c|#run:a\n");
+  EXPECT_EQ(bench.dropped(), "rate_limit=1 ");
+  limits.lines_per_second = limits.burst_lines = 100;
+  bench.model.set_limits(limits);
+  bench.wait(1);
+  bench.send(1, "ml.steps:1|c|#run:a\nml.steps:1|c|#run:a\n");
+  EXPECT_EQ(bench.dropped(), "rate_limit=1 ");
+  EXPECT_EQ(bench.page({"ml_steps_total"}), "ml_steps_total{run=\"a\",user=\"alice\",split=\"train\"} 3\n");
+}
+
+TEST(RunQuota, CountsWhatAClientLost) {
+  JobsBench bench;
+  bench.send(1, "ml.client.dropped:3|c|#run:a,reason:full\nml.client.dropped:1e18|c|#run:a\n");
+  EXPECT_EQ(bench.dropped(), "client=1000003 ");
+  bench.send(1, "ml.client.dropped:-1|c\nml.client.dropped:1|g\n");
+  EXPECT_EQ(bench.dropped(), "bad_value=1 wrong_type=1 client=1000003 ");
+  EXPECT_EQ(bench.page(), "");
+}
+
 }  // namespace
 }  // namespace gpumeter::jobs

@@ -1,0 +1,31 @@
+#include "daemon/jobs/job_service.hpp"
+
+#include <utility>
+
+namespace gpumeter::jobs {
+
+void JobService::start(const config::Config& config, const std::vector<systemd::PassedSocket>& passed) {
+  JobSockets sockets = open_sockets(config.jobs, passed, parts_.say);
+  if (!config.jobs.enabled) return;
+  if (sockets.datagram) check_queue_length(config.paths.procfs, parts_.say);
+  ingest_ = std::make_unique<Ingest>(parts_.clock, config, parts_.names, parts_.say);
+  if (const Result<Done> started = ingest_->start(std::move(sockets)); !started) {
+    parts_.say({"jobs are not listened to", "", started.error().message()});
+    ingest_.reset();
+    return;
+  }
+  page_ = std::make_unique<JobsPage>(
+      parts_.registry, [this] { return ingest_->snapshot(); }, parts_.append);
+  page_->start();
+}
+
+void JobService::configure(const config::Config& config) {
+  if (ingest_) ingest_->configure(ingest_settings(config));
+}
+
+void JobService::stop() {
+  page_.reset();
+  ingest_.reset();
+}
+
+}  // namespace gpumeter::jobs

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "collectors/api/clock.hpp"
+#include "config/config.hpp"
+#include "daemon/jobs/ingest.hpp"
+#include "daemon/jobs/jobs_page.hpp"
+#include "daemon/jobs/notice.hpp"
+#include "daemon/jobs/user_names.hpp"
+#include "exporter/registry.hpp"
+#include "systemd/listen_fds.hpp"
+
+namespace gpumeter::jobs {
+
+/// All of it together, as the daemon has it: sockets, the thread that reads them, the one that publishes.
+/// One thread. What cannot be had is said and gone without; none of it keeps the daemon from its devices.
+class JobService {
+ public:
+  /// All must outlive this object. `append`: see JobsPage.
+  struct Parts {
+    const Clock& clock;
+    Registry& registry;
+    UserNames& names;
+    Say say;
+    JobsPage::Append append = {};
+  };
+
+  explicit JobService(Parts parts) : parts_(std::move(parts)) {}
+
+  /// Does nothing where jobs are switched off, but for closing what was passed.
+  void start(const config::Config& config, const std::vector<systemd::PassedSocket>& passed);
+  /// Takes on what a reload may change.
+  void configure(const config::Config& config);
+  void stop();
+
+ private:
+  const Parts parts_;
+  std::unique_ptr<Ingest> ingest_;
+  std::unique_ptr<JobsPage> page_;
+};
+
+}  // namespace gpumeter::jobs

@@ -1,0 +1,96 @@
+#include "daemon/jobs/process_identities.hpp"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <sstream>
+#include <string_view>
+
+#include "collectors/support/sysfs.hpp"
+
+namespace gpumeter::jobs {
+namespace {
+
+constexpr Nanoseconds kFresh = std::chrono::seconds(1);
+/// Of a process that is gone, for what it sent before: as long as a daemon's restart takes, and then some.
+constexpr Nanoseconds kKept = std::chrono::minutes(1);
+/// A user that makes processes without end does not make the table grow without end.
+constexpr std::size_t kMostSeen = 16'384;
+/// The start time is cut to ticks and the time of sending comes from another clock.
+constexpr Nanoseconds kTolerance = std::chrono::milliseconds(20);
+
+Nanoseconds time_of(std::uint64_t ticks) noexcept {
+  static const auto per_second = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+  return std::chrono::seconds(ticks / per_second) +
+         Nanoseconds(static_cast<std::int64_t>(ticks % per_second * 1'000'000'000 / per_second));
+}
+
+}  // namespace
+
+std::optional<SenderId> ProcessIdentities::of(const Credentials& who, Nanoseconds sent, Nanoseconds now) {
+  const SenderId unknown{who.uid, 0, 0};
+  if (who.pid <= 0) return unknown;
+  const auto found = seen_.find(who);
+  const Seen* const before = found == seen_.end() ? nullptr : &found->second;
+  Seen seen = before != nullptr && now - before->at < kFresh ? *before : look(who, before);
+  if (before == nullptr || before->at != seen.at) {
+    seen.at = now;
+    if (seen_.size() >= kMostSeen) seen_.clear();
+    seen_.insert_or_assign(who, seen);
+  }
+  if (seen.standing == Standing::forged) return std::nullopt;
+  if (seen.standing == Standing::hidden || time_of(seen.start_time) > sent + kTolerance) return unknown;
+  return SenderId{who.uid, who.pid, seen.start_time};
+}
+
+ProcessIdentities::Seen ProcessIdentities::look(const Credentials& who, const Seen* before) const {
+  const auto start = start_time(who.pid);
+  if (start) return {has_uid(who) ? Standing::known : Standing::forged, *start, {}};
+  if (exists_(who.pid)) return {Standing::hidden, 0, {}};
+  return {Standing::gone, before != nullptr ? before->start_time : 0, {}};
+}
+
+bool ProcessIdentities::is_alive(const SenderId& id) const {
+  const auto start = start_time(id.pid);
+  return start && *start == id.start_time;
+}
+
+void ProcessIdentities::tick(Nanoseconds now) {
+  std::erase_if(seen_, [&](const auto& entry) { return now - entry.second.at >= kKept; });
+}
+
+/// Field 22 of /proc/PID/stat; the name before it stands in parentheses and may hold any byte, also `)`.
+std::optional<std::uint64_t> ProcessIdentities::start_time(std::int32_t pid) const {
+  const std::string text = sysfs::read_text(procfs_ + "/" + std::to_string(pid) + "/stat");
+  const std::size_t name_end = text.rfind(") ");
+  if (name_end == std::string::npos) return std::nullopt;
+  std::string_view rest = std::string_view(text).substr(name_end + 2);
+  constexpr int kFieldsBetween = 19;  // state is field 3
+  for (int i = 0; i < kFieldsBetween; ++i) {
+    const std::size_t blank = rest.find(' ');
+    if (blank == std::string_view::npos) return std::nullopt;
+    rest.remove_prefix(blank + 1);
+  }
+  std::uint64_t ticks = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), ticks);
+  return error == std::errc() ? std::optional(ticks) : std::nullopt;
+}
+
+/// One of the four: real (which SCM_CREDENTIALS has), effective (SO_PEERCRED), saved, of the file system.
+/// Where the file cannot be read the process has just ended, and the kernel's word stands.
+bool ProcessIdentities::has_uid(const Credentials& who) const {
+  const std::string text = sysfs::read_text(procfs_ + "/" + std::to_string(who.pid) + "/status");
+  const std::size_t line = text.find("\nUid:");
+  if (line == std::string::npos) return true;
+  std::istringstream uids(text.substr(line + 5, text.find('\n', line + 1) - line - 5));
+  for (std::uint32_t uid = 0; uids >> uid;) {
+    if (uid == who.uid) return true;
+  }
+  return false;
+}
+
+bool ProcessIdentities::exists_now(std::int32_t pid) { return kill(pid, 0) == 0 || errno == EPERM; }
+
+}  // namespace gpumeter::jobs

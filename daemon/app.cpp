@@ -67,7 +67,7 @@ Result<Done> App::start() {
   log_.info("starting gpumeter", {{"version", build::kVersion}, {"revision", build::kRevision}});
   bus_ = bus_of(config_);
   fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, open_directory(), bus_.addresses,
-                                   settings_of(config_));
+                                   settings_of(config_), workload_settings_of(config_));
   if (Result<Done> listening = start_http(); !listening) return listening;
   for (const CollectorEntry* entry : enabled_collectors(config_)) {
     fleet_->add(*entry, context_of(config_, *entry, clock_));

@@ -63,6 +63,13 @@ struct Devices {
   bool operator==(const Devices&) const = default;
 };
 
+/// Who uses a device, where its driver tells.
+struct Workloads {
+  bool enabled = true;
+  bool processes = false;  ///< series for each process too
+  bool operator==(const Workloads&) const = default;
+};
+
 struct Paths {
   std::string sysfs = "/sys";
   std::string procfs = "/proc";
@@ -110,6 +117,7 @@ struct Config {
   Sampling sampling;
   std::vector<DeviceLabel> device_labels = {DeviceLabel::vendor, DeviceLabel::model};
   Devices devices;
+  Workloads workloads;
   Paths paths;
   Logging log;
   Jobs jobs;

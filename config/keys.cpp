@@ -76,6 +76,12 @@ constexpr Key kKeys[] = {
                                             "How long a device that is missing keeps its `gpu_up 0`."),
     row<&Config::devices, &Devices::names, check_device_names>(
         "devices.names", kReloads, "Names of devices by uuid or PCI address, for the label `name`."),
+    row<&Config::workloads, &Workloads::enabled>(
+        "workloads.enabled", kNeedsRestart,
+        "Whether `gpu_workload_*` says who uses the devices whose drivers list their processes."),
+    row<&Config::workloads, &Workloads::processes>(
+        "workloads.processes", kNeedsRestart,
+        "Whether each process has series of its own, `gpu_process_*`; they come and go with the processes."),
     row<&Config::paths, &Paths::sysfs, check_absolute_path>("paths.sysfs", kNeedsRestart,
                                                             "Where sysfs is mounted."),
     row<&Config::paths, &Paths::procfs, check_absolute_path>("paths.procfs", kNeedsRestart,

@@ -72,7 +72,7 @@ Result<Done> App::start() {
   passed_ = std::get<systemd::PassedSockets>(std::move(passed));
   bus_ = bus_of(config_);
   fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, open_directory(), bus_.addresses,
-                                   settings_of(config_));
+                                   settings_of(config_), workload_settings_of(config_));
   if (Result<Done> listening = start_http(); !listening) return listening;
   jobs_.start(config_, passed_.jobs);
   for (const CollectorEntry* entry : enabled_collectors(config_)) {

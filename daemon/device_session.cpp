@@ -38,12 +38,16 @@ std::vector<Label> facts_of(const DeviceIdentity& device) {
 }  // namespace
 
 DeviceSession::DeviceSession(std::unique_ptr<Device> device, DeviceIdentity identity, DeviceLabels labels,
-                             std::shared_ptr<Registry> registry, const Clock& clock)
+                             std::shared_ptr<Registry> registry, const Clock& clock,
+                             const WorkloadSettings& workloads)
     : device_(std::move(device)),
       registry_(std::move(registry)),
       clock_(clock),
       identity_(std::move(identity)),
-      labels_(labels) {}
+      labels_(labels) {
+  auto* lister = dynamic_cast<ListsProcesses*>(device_.get());
+  if (lister != nullptr && workloads.book) workloads_ = std::make_unique<DeviceWorkloads>(*lister, workloads);
+}
 
 DeviceSession::~DeviceSession() { registry_->detach(source_); }
 
@@ -63,6 +67,7 @@ void DeviceSession::enroll() {
   frame_ = std::make_unique<Frame>(own + own_series().size());
   sink_.emplace(frame_->sink());
   own_slot_ = own;
+  if (workloads_) workloads_->attach(identity_, device_->series());
   relabel(identity_.name, labels_);
 }
 
@@ -92,14 +97,20 @@ PassOutcome DeviceSession::run(Tier tier, const SamplingIntervals& intervals, co
     pass = Pass{tier, clock_.monotonic(), elapsed};
   }
   pass->yield = yield;
-  const PassOutcome outcome = device_->sample(*pass, *sink_);
-  if (outcome == PassOutcome::complete) observed_.complete(tier, pass->elapsed);
+  const Pass made = *pass;
+  const PassOutcome outcome = device_->sample(made, *sink_);
+  if (outcome == PassOutcome::complete) observed_.complete(tier, made.elapsed);
   if (outcome == PassOutcome::asleep) observed_.interrupt(tier);
   if (outcome != PassOutcome::interrupted) pass.reset();
   if (outcome == PassOutcome::gone) return outcome;
   export_observed(tier);
-  registry_->commit(source_, *frame_);
+  commit(made, outcome);
   return outcome;
+}
+
+void DeviceSession::commit(const Pass& pass, PassOutcome outcome) {
+  if (!workloads_) return registry_->commit(source_, *frame_);
+  registry_->commit(source_, *frame_, workloads_->take(pass, outcome, *frame_));
 }
 
 void DeviceSession::export_observed(Tier tier) {
@@ -111,6 +122,7 @@ void DeviceSession::export_observed(Tier tier) {
 void DeviceSession::lose() {
   unfinished_ = {};
   observed_.interrupt_all();
+  if (workloads_) workloads_->lose();
   hide();
 }
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "collectors/api/collector.hpp"
+#include "daemon/device_identity.hpp"
+#include "daemon/device_workloads.hpp"
 #include "daemon/observed_time.hpp"
 #include "daemon/tier_schedule.hpp"
 #include "exporter/frame.hpp"
@@ -21,20 +23,14 @@ constexpr Nanoseconds pass_deadline(Tier tier) noexcept {
   return tier == Tier::slow || tier == Tier::once ? std::chrono::seconds(10) : std::chrono::seconds(3);
 }
 
-/// Who a device is on the page.
-struct DeviceIdentity {
-  std::string collector;
-  unsigned index = 0;
-  DeviceInfo info;
-  std::string name;  ///< from config `devices.names`, may be empty
-};
-
 /// One device from its driver to the registry: attach, read a tier, commit. Adds what the daemon itself
-/// knows of the device: gpu_info and the observed time. No thread of its own; calls block in the driver.
+/// knows of the device: gpu_info, the observed time and, where the device tells its processes, who uses it.
+/// No thread of its own; calls block in the driver.
 class DeviceSession {
  public:
   DeviceSession(std::unique_ptr<Device> device, DeviceIdentity identity, DeviceLabels labels,
-                std::shared_ptr<Registry> registry, const Clock& clock);
+                std::shared_ptr<Registry> registry, const Clock& clock,
+                const WorkloadSettings& workloads = {});
   ~DeviceSession();
   DeviceSession(const DeviceSession&) = delete;
   DeviceSession& operator=(const DeviceSession&) = delete;
@@ -65,6 +61,7 @@ class DeviceSession {
   std::vector<SeriesSpec> own_series() const;
   void enroll();
   void export_observed(Tier tier);
+  void commit(const Pass& pass, PassOutcome outcome);
 
   const std::unique_ptr<Device> device_;
   const std::shared_ptr<Registry> registry_;
@@ -76,8 +73,9 @@ class DeviceSession {
   std::atomic<SourceId> source_{kNoSource};  // changed by the lane, read by who hides it
   std::unique_ptr<Frame> frame_;
   std::optional<SampleSink> sink_;
-  ReadErrors past_errors_{};  // of sinks before the last attach
-  std::size_t own_slot_ = 0;  // of the first series of own_series()
+  ReadErrors past_errors_{};                    // of sinks before the last attach
+  std::size_t own_slot_ = 0;                    // of the first series of own_series()
+  std::unique_ptr<DeviceWorkloads> workloads_;  // null: not wanted, or the device does not list processes
 };
 
 }  // namespace gpumeter

@@ -12,12 +12,14 @@ constexpr auto kFirstRound = std::chrono::seconds(3);
 }  // namespace
 
 Fleet::Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
-             std::vector<std::string> bus, FleetSettings settings)
+             std::vector<std::string> bus, FleetSettings settings, WorkloadSettings workloads)
     : registry_(std::move(registry)),
       clock_(clock),
       log_(log),
       bus_(std::move(bus)),
       started_(clock.monotonic()),
+      workloads_(std::move(workloads)),
+      workload_info_(workloads_),
       settings_(std::move(settings)),
       directory_(std::move(directory)) {}
 
@@ -150,7 +152,7 @@ void Fleet::start_lane(CollectorHost& host, const KnownDevice& device) {
   const DeviceIdentity identity{device.collector, device.index, device.info,
                                 name_of(settings_.names, device.info)};
   auto session = std::make_unique<DeviceSession>(host.collector->device(device.info), identity,
-                                                 settings_.labels, registry_, clock_);
+                                                 settings_.labels, registry_, clock_, workloads_);
   const auto lane = std::make_shared<Lane>(std::move(session), host.gate, clock_, settings_.intervals,
                                            stagger_of(host.lanes_started++));
   Member member;

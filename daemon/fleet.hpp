@@ -13,6 +13,7 @@
 #include "daemon/fleet_settings.hpp"
 #include "daemon/lane.hpp"
 #include "daemon/log.hpp"
+#include "daemon/workload_info.hpp"
 #include "exporter/device_status.hpp"
 #include "exporter/registry.hpp"
 #include "exporter/self_metrics.hpp"
@@ -26,7 +27,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
  public:
   /// `bus` is the machine's display adapters in PCI order: the place there is a new device's index.
   Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
-        std::vector<std::string> bus, FleetSettings settings);
+        std::vector<std::string> bus, FleetSettings settings, WorkloadSettings workloads = {});
 
   /// Starts a collector's discovery. `entry` has static storage.
   void add(const CollectorEntry& entry, CollectorContext context) GPUMETER_EXCLUDES(mutex_);
@@ -45,7 +46,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   bool release(Nanoseconds at_most) GPUMETER_EXCLUDES(mutex_);
   void restore() GPUMETER_EXCLUDES(mutex_);
 
-  /// Looks after everybody: late lanes, lost devices, gpu_up, the state file. Every 100 ms or so.
+  /// Looks after everybody: late lanes, lost devices, gpu_up, what workloads are, the state file. Every
+  /// 100 ms or so, by one thread.
   void tick() GPUMETER_EXCLUDES(mutex_);
 
   /// True once every collector was asked and every device was read once, or is known not to answer.
@@ -96,6 +98,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   Log& log_;
   const std::vector<std::string> bus_;
   const Nanoseconds started_;
+  const WorkloadSettings workloads_;
+  WorkloadInfo workload_info_;  // of who ticks
 
   mutable Mutex mutex_;
   FleetSettings settings_ GPUMETER_GUARDED_BY(mutex_);

@@ -23,6 +23,7 @@ void Fleet::tick() {
     forget_old();
     if (std::exchange(up_changed_, false)) publish_up();
   }
+  workload_info_.tick(clock_.monotonic(), *registry_);
   save_if_changed();
 }
 

@@ -7,6 +7,7 @@
 #include "build_info.hpp"
 #include "collectors/api/catalog.hpp"
 #include "daemon/survey.hpp"
+#include "daemon/workload_info.hpp"
 #include "exporter/self_metrics.hpp"
 
 namespace gpumeter {
@@ -18,12 +19,12 @@ struct Reading {
   bool up = false;
 };
 
-Reading open(const SurveyedDevice& device, const FleetSettings& settings,
+Reading open(const SurveyedDevice& device, const FleetSettings& settings, const WorkloadSettings& workloads,
              const std::shared_ptr<Registry>& registry, const Clock& clock) {
   const DeviceIdentity identity{device.known.collector, device.known.index, device.known.info,
                                 name_of(settings.names, device.known.info)};
   auto session = std::make_unique<DeviceSession>(device.collector->device(device.known.info), identity,
-                                                 settings.labels, registry, clock);
+                                                 settings.labels, registry, clock, workloads);
   Reading reading{&device, std::move(session)};
   const Result<Done> attached = reading.session->attach(device.known.info);
   if (!attached) std::fprintf(stderr, "gpumeter: %s\n", attached.error().message().c_str());
@@ -74,17 +75,19 @@ void publish_self(const Survey& survey, const Bus& bus, const std::vector<Readin
 Result<std::string> page_once(const config::Config& config, int passes) {
   const SystemClock clock;
   const FleetSettings settings = settings_of(config);
+  const WorkloadSettings workloads = workload_settings_of(config);
   const auto registry = std::make_shared<Registry>();
   const Survey found = survey(config, clock);
   for (const std::string& note : found.notes) std::fprintf(stderr, "gpumeter: %s\n", note.c_str());
   std::vector<Reading> readings;
   for (const SurveyedDevice& device : found.devices)
-    readings.push_back(open(device, settings, registry, clock));
+    readings.push_back(open(device, settings, workloads, registry, clock));
   for (int pass = 0; pass < passes; ++pass) {
     if (pass > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
     for (Reading& reading : readings) read_all_tiers(reading, settings.intervals);
   }
   publish_up(readings, settings, *registry);
+  WorkloadInfo(workloads).tick(clock.monotonic(), *registry);
   publish_self(found, bus_of(config), readings, *registry);
   return registry->render(Format::text).text;
 }

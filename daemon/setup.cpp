@@ -60,6 +60,14 @@ FleetSettings settings_of(const config::Config& config) {
   return {intervals_of(config), labels_of(config), config.devices.names, config.devices.forget};
 }
 
+WorkloadSettings workload_settings_of(const config::Config& config) {
+  WorkloadSettings settings;
+  if (config.workloads.enabled) settings.book = std::make_shared<workloads::WorkloadBook>();
+  settings.procfs = config.paths.procfs;
+  settings.processes = config.workloads.processes;
+  return settings;
+}
+
 config::Loaded load_checked(const Options& options, const Clock& clock) {
   const auto schemas = schemas_of(builtin_collectors());
   config::Loaded loaded = load_config(options, schemas);

@@ -10,6 +10,7 @@
 #include "daemon/device_session.hpp"
 #include "daemon/fleet_settings.hpp"
 #include "daemon/options.hpp"
+#include "daemon/workload_settings.hpp"
 
 /// From the configuration's words to what the parts take.
 namespace gpumeter {
@@ -22,6 +23,8 @@ std::vector<const CollectorEntry*> enabled_collectors(const config::Config& conf
 CollectorContext context_of(const config::Config& config, const CollectorEntry& entry, const Clock& clock);
 SamplingIntervals intervals_of(const config::Config& config);
 FleetSettings settings_of(const config::Config& config);
+/// With a new book, where workloads are wanted.
+WorkloadSettings workload_settings_of(const config::Config& config);
 
 /// load_config() and then what the collectors say of their own keys.
 config::Loaded load_checked(const Options& options, const Clock& clock);

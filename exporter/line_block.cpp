@@ -20,4 +20,9 @@ std::string_view LineBlock::prefix(std::size_t slot) const noexcept {
   return std::string_view(prefixes_).substr(begin, lines_[slot].end - begin);
 }
 
+bool LineBlock::is_line(std::size_t slot, const MetricDescriptor& family, std::string_view labels,
+                        std::string_view suffix) const noexcept {
+  return lines_[slot].family == &family && is_line_prefix(prefix(slot), family, suffix, labels);
+}
+
 }  // namespace gpumeter

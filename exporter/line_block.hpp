@@ -30,6 +30,9 @@ class LineBlock {
   std::string_view collector() const noexcept { return collector_; }
   std::uint64_t age() const noexcept { return age_; }
   bool same_lines(const LineBlock& other) const noexcept { return prefixes_ == other.prefixes_; }
+  /// Whether the slot's line is this one, without making it.
+  bool is_line(std::size_t slot, const MetricDescriptor& family, std::string_view labels,
+               std::string_view suffix) const noexcept;
 
   Frame frame;
   bool visible = false;   ///< since its first commit, until hidden

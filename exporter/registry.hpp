@@ -42,7 +42,10 @@ class Registry {
   /// Copies the frame's values; never allocates. A source that was detached (a lane that was given up and
   /// came back late) is ignored.
   void commit(SourceId id, const Frame& frame) noexcept;
-  /// Takes the lines off the page until the next commit.
+  /// The same, together with the series that come and go on this device (who uses it): no page shows the
+  /// one without the other. Allocates only where `set` has other lines than the last one.
+  void commit(SourceId id, const Frame& frame, const SeriesSet& set);
+  /// Takes the lines, those of the set as well, off the page until the next commit.
   void hide(SourceId id) noexcept;
   void detach(SourceId id);
 
@@ -56,7 +59,15 @@ class Registry {
   Rendered render(Format format, const Filter& filter = {}) const;
 
  private:
-  LineBlock* find(SourceId id) const noexcept GPUMETER_REQUIRES(mutex_);
+  struct Source {
+    std::unique_ptr<LineBlock> lines;
+    std::unique_ptr<LineBlock> set;  ///< null: it was never committed with one
+  };
+
+  Source* find(SourceId id) noexcept GPUMETER_REQUIRES(mutex_);
+  bool commit_values(SourceId id, const Frame& frame, const SeriesSet& set) noexcept
+      GPUMETER_EXCLUDES(mutex_);
+  static bool show(LineBlock& block, const Frame& frame) noexcept;
   void changed() noexcept GPUMETER_REQUIRES(mutex_) { generation_.fetch_add(1, std::memory_order_release); }
   void replace(std::unique_ptr<LineBlock>& place, std::unique_ptr<LineBlock> block) GPUMETER_REQUIRES(mutex_);
 
@@ -64,7 +75,7 @@ class Registry {
   std::atomic<std::uint64_t> generation_{0};
 
   mutable Mutex mutex_;
-  std::map<SourceId, std::unique_ptr<LineBlock>> sources_ GPUMETER_GUARDED_BY(mutex_);
+  std::map<SourceId, Source> sources_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, std::unique_ptr<LineBlock>, std::less<>> sets_ GPUMETER_GUARDED_BY(mutex_);
   FamilyTable families_ GPUMETER_GUARDED_BY(mutex_);
   /// Length of the last page of each format: the next one is hardly longer, and is built in one allocation.

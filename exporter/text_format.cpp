@@ -65,4 +65,15 @@ std::string line_prefix(const MetricDescriptor& family, std::string_view suffix,
   return prefix += ' ';
 }
 
+bool is_line_prefix(std::string_view prefix, const MetricDescriptor& family, std::string_view suffix,
+                    std::string_view labels) noexcept {
+  const auto take = [&prefix](std::string_view part) {
+    if (!prefix.starts_with(part)) return false;
+    prefix.remove_prefix(part.size());
+    return true;
+  };
+  if (!take(family.name) || !take(suffix)) return false;
+  return (labels.empty() || (take("{") && take(labels) && take("}"))) && prefix == " ";
+}
+
 }  // namespace gpumeter

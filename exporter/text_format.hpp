@@ -26,4 +26,8 @@ std::string family_header(const MetricDescriptor& family, Format format);
 /// escaped already.
 std::string line_prefix(const MetricDescriptor& family, std::string_view suffix, std::string_view labels);
 
+/// Whether `prefix` is what line_prefix() makes of the rest; allocates nothing.
+bool is_line_prefix(std::string_view prefix, const MetricDescriptor& family, std::string_view suffix,
+                    std::string_view labels) noexcept;
+
 }  // namespace gpumeter

@@ -80,6 +80,18 @@ Result<std::vector<Event>> events_of(const Options& options, int device_count) {
   return events;
 }
 
+Result<std::vector<ProcessOption>> processes_of(const Options& options, int device_count) {
+  std::vector<ProcessOption> processes;
+  const auto found = options.find("processes");
+  if (found == options.end()) return processes;
+  for (const std::string& text : found->second) {
+    Result<ProcessOption> process = parse_process_option(text, device_count);
+    if (!process) return process.error().with("collectors.simulated.processes");
+    processes.push_back(*std::move(process));
+  }
+  return processes;
+}
+
 }  // namespace
 
 Result<Settings> parse_settings(const Options& options) {
@@ -92,7 +104,9 @@ Result<Settings> parse_settings(const Options& options) {
   if (!workload) return workload.error();
   auto events = events_of(options, *devices);
   if (!events) return events.error();
-  return Settings{*devices, *seed, *workload, *std::move(events)};
+  auto processes = processes_of(options, *devices);
+  if (!processes) return processes.error();
+  return Settings{*devices, *seed, *workload, *std::move(events), *std::move(processes)};
 }
 
 }  // namespace gpumeter::simulated

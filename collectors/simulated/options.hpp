@@ -8,6 +8,7 @@
 #include "collectors/api/collector.hpp"
 #include "collectors/simulated/event.hpp"
 #include "collectors/simulated/model.hpp"
+#include "collectors/simulated/process_option.hpp"
 
 namespace gpumeter::simulated {
 
@@ -24,6 +25,10 @@ inline constexpr CollectorOption kOptions[] = {
     {"busy_power", CollectorOption::Kind::number, "420", "Watts while busy; not below idle_power."},
     {"events", CollectorOption::Kind::list, "",
      "What is to go wrong: \"hang|lose|overheat|throttle DEVICE after TIME [for TIME]\"."},
+    {"processes", CollectorOption::Kind::list, "",
+     "Real processes that are to be on the devices: \"GPU=WHO[,busy=RATIO][,memory=BYTES]\"; GPU may be *, "
+     "WHO is "
+     "a pid or a file with pids, one a line."},
 };
 
 /// The keys as values.
@@ -32,6 +37,7 @@ struct Settings {
   std::uint64_t seed = 1;
   Workload workload;
   std::vector<Event> events;
+  std::vector<ProcessOption> processes;
 };
 
 /// The Error names the key and what would be right.

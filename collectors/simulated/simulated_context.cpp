@@ -1,6 +1,7 @@
 #include "collectors/simulated/simulated_context.hpp"
 
 #include <thread>
+#include <utility>
 
 namespace gpumeter::simulated {
 namespace {
@@ -10,8 +11,8 @@ constexpr auto kHangStep = std::chrono::milliseconds(20);
 
 }  // namespace
 
-Simulation::Simulation(const Settings& settings, const Clock& clock)
-    : clock_(clock), start_(clock.monotonic()) {
+Simulation::Simulation(const Settings& settings, const Clock& clock, std::string procfs)
+    : clock_(clock), start_(clock.monotonic()), procfs_(std::move(procfs)), processes_(settings.processes) {
   for (int device = 0; device < settings.devices; ++device) {
     devices_.emplace_back(settings.workload, settings.seed, device, settings.events);
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "collectors/simulated/model.hpp"
@@ -13,8 +14,8 @@ namespace gpumeter::simulated {
 /// The machine that is made up: immutable, shared by the collector and its devices. Any thread.
 class Simulation {
  public:
-  /// Time starts now. `clock` outlives it.
-  Simulation(const Settings& settings, const Clock& clock);
+  /// Time starts now. `clock` outlives it. `procfs`: where the processes are looked for.
+  Simulation(const Settings& settings, const Clock& clock, std::string procfs = "/proc");
 
   Nanoseconds now() const noexcept { return clock_.monotonic() - start_; }
   Nanoseconds since_start(Nanoseconds monotonic) const noexcept { return monotonic - start_; }
@@ -22,10 +23,14 @@ class Simulation {
   Nanoseconds realtime_of(Nanoseconds time) const noexcept { return clock_.realtime() - now() + time; }
 
   const std::vector<Model>& devices() const noexcept { return devices_; }
+  const std::vector<ProcessOption>& processes() const noexcept { return processes_; }
+  const std::string& procfs() const noexcept { return procfs_; }
 
  private:
   const Clock& clock_;
   const Nanoseconds start_;
+  const std::string procfs_;
+  const std::vector<ProcessOption> processes_;
   std::vector<Model> devices_;
 };
 

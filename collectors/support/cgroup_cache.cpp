@@ -55,7 +55,9 @@ const Process& Cache::of(int pid) {
   entry.process.start_ticks = *start;
   if (entry.text == text) return entry.process;
   entry.text = text;
-  entry.process.attribution = attribution_of(most_telling_path(text));
+  const Path path = most_telling_path(text);
+  entry.process.group = path.text;
+  entry.process.attribution = attribution_of(path);
   return entry.process;
 }
 

@@ -20,6 +20,7 @@ std::optional<std::uint64_t> start_ticks(std::string_view stat) noexcept;
 /// A process of the device's users. Its pid and start time name it for as long as the machine runs.
 struct Process {
   std::uint64_t start_ticks = 0;  ///< 0 where it cannot be read
+  std::string group;              ///< the path that `attribution` is of
   Attribution attribution;
 };
 

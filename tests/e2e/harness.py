@@ -76,7 +76,7 @@ def fetch(port: int, path: str, headers: dict | None = None, method: str = "GET"
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
-def key(name: str, **labels: str) -> Key:
+def key(name: str, /, **labels: str) -> Key:
     return name, tuple(sorted(labels.items()))
 
 
@@ -93,11 +93,11 @@ class Page(dict):
                 assert where not in self, f"the series {where} is on the page twice"
                 self[where] = sample.value
 
-    def of(self, name: str, **labels: str) -> "dict[Key, float]":
+    def of(self, name: str, /, **labels: str) -> "dict[Key, float]":
         """The samples of `name` that have at least these labels."""
         return {k: v for k, v in self.items() if k[0] == name and set(labels.items()) <= set(k[1])}
 
-    def one(self, name: str, **labels: str) -> float | None:
+    def one(self, name: str, /, **labels: str) -> float | None:
         """The value of the only such sample; None where there is none."""
         found = list(self.of(name, **labels).values())
         assert len(found) <= 1, f"{name}{labels}: {len(found)} series"

@@ -48,11 +48,14 @@ class PagesTest(unittest.TestCase):
         self.assertEqual(page.one("gpumeter_simulated"), 1)
 
     def test_devices_carry_their_labels(self):
+        """But for who uses them: of these there may be many, and they are joined by uuid."""
         page = self.daemon.page()
         self.assertEqual({dict(labels)["gpu"] for _, labels in page.of("gpu_up")}, {"0", "1"})
         self.assertEqual(set(page.of("gpu_up").values()), {1})
         for (name, labels) in page:
-            if "gpu" in dict(labels) and name.startswith("gpu_"):
+            if "gpu" in dict(labels) and name.startswith("gpu_workload_"):
+                self.assertEqual(dict(labels).keys(), {"gpu", "uuid", "kind", "workload"}, name)
+            elif "gpu" in dict(labels) and name.startswith("gpu_"):
                 self.assertTrue({"gpu", "uuid", "vendor", "model"} <= dict(labels).keys(), (name, labels))
 
     def test_what_each_prometheus_asks_for_is_openmetrics(self):

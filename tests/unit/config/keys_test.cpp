@@ -23,9 +23,12 @@ TEST(Keys, CanBeSetFromOutsideOfTheFile) {
   Config config;
   EXPECT_EQ(set(config, "web.listen", Values{":1", ":2"}), std::nullopt);
   EXPECT_EQ(set(config, "log.level", Values{"warn"}), std::nullopt);
+  EXPECT_EQ(set(config, "workloads.enabled", Values{"false"}), std::nullopt);
+  EXPECT_EQ(set(config, "workloads.processes", Values{"true"}), std::nullopt);
   Config expected;
   expected.web.listen = {":1", ":2"};
   expected.log.level = LogLevel::warn;
+  expected.workloads = {false, true};
   EXPECT_EQ(config, expected);
 }
 
@@ -35,6 +38,8 @@ TEST(Keys, StayAsTheyAreWhereAValueIsRefused) {
   EXPECT_EQ(set(config, "web.listen", Values{":1", "x"}),
             "must be host:port, such as localhost:10478, [::1]:10478 or :10478, not \"x\"");
   EXPECT_EQ(set(config, "log.level", Values{"info", "warn"}), "must be one value");
+  EXPECT_EQ(set(config, "workloads.enabled", Values{"auto"}), "must be true or false, not \"auto\"");
+  EXPECT_EQ(set(config, "workloads.enabled", Values{"1"}), "must be true or false, not \"1\"");
   EXPECT_EQ(set(config, "log.loudness", Values{"1"}), "is not a key of the configuration");
   EXPECT_EQ(config, Config{});
 }
@@ -43,6 +48,7 @@ TEST(Keys, SayWhichChangesNeedARestart) {
   Config wanted;
   wanted.web.listen = {":1"};
   wanted.paths.state = "/x";
+  wanted.workloads.processes = true;
   wanted.device_labels = {};
   wanted.sampling.fast = Duration(2'000);
   wanted.log.level = LogLevel::debug;
@@ -52,7 +58,7 @@ TEST(Keys, SayWhichChangesNeedARestart) {
   wanted.job_limits.series = 1;
   wanted.jobs.socket = "/x";
   EXPECT_EQ(restart_needed(Config{}, wanted),
-            (Values{"web.listen", "device_labels", "paths.state", "jobs.socket"}));
+            (Values{"web.listen", "device_labels", "workloads.processes", "paths.state", "jobs.socket"}));
   EXPECT_EQ(restart_needed(wanted, wanted), Values{});
 }
 

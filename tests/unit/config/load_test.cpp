@@ -104,8 +104,8 @@ TEST(Load, NamesUnknownKeysAndWhatWasMeant) {
   EXPECT_EQ(problems("wed: {}"), "g.yaml:1: wed: unknown key; did you mean web?\n");
   EXPECT_EQ(problems("<<: {}"),
             "g.yaml:1: <<: unknown key; the file has collectors, device_labels, devices, jobs, log, paths, "
-            "sampling "
-            "and web\n");
+            "sampling, web "
+            "and workloads\n");
   EXPECT_EQ(problems("jobs: {listen: x}"),
             "g.yaml:1: jobs.listen: unknown key; jobs has enabled, limits, mllog, socket, socket_mode, "
             "stream_socket and users\n");

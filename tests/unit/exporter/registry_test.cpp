@@ -278,5 +278,100 @@ TEST(Registry, ShowsEachCommitWholeWhileLanesWrite) {
   publisher.join();
 }
 
+constexpr MetricDescriptor kShare{"gpu_workload_share_ratio", "Share.", "ratio", MetricType::gauge};
+
+/// Shares of workloads `names` on device 0, all of this value.
+SeriesSet shares(const std::vector<std::string>& names, double value) {
+  SeriesSet set{.collector = "amd", .entries = {}};
+  for (const std::string& name : names) {
+    set.add(kShare, device(0).with(std::vector<Label>{{"workload", name}}), value);
+  }
+  return set;
+}
+
+class RegistrySetOfADeviceTest : public testing::Test {
+ protected:
+  static std::string power(const char* value) {
+    return "# HELP gpu_power_watts Power.\n# TYPE gpu_power_watts gauge\n"
+           "gpu_power_watts{gpu=\"0\",uuid=\"u0\"} " +
+           std::string(value) + "\n";
+  }
+  static std::string share(const std::vector<std::string>& names, const char* value) {
+    std::string text = "# HELP gpu_workload_share_ratio Share.\n# TYPE gpu_workload_share_ratio gauge\n";
+    for (const std::string& name : names) {
+      text += "gpu_workload_share_ratio{gpu=\"0\",uuid=\"u0\",workload=\"" + name + "\"} " + value + "\n";
+    }
+    return text;
+  }
+
+  Registry registry_;
+  const std::vector<SeriesSpec> specs_ = {{&kPower, {}}};
+  const SourceId id_ = registry_.attach("amd", device(0), specs_);
+};
+
+TEST_F(RegistrySetOfADeviceTest, IsCommittedWithItsValues) {
+  registry_.commit(id_, frame_of({1}), shares({"a", "b"}, 0.5));
+  EXPECT_EQ(text(registry_), power("1") + share({"a", "b"}, "0.5"));
+  registry_.commit(id_, frame_of({2}), shares({"a", "b"}, 0.25));
+  EXPECT_EQ(text(registry_), power("2") + share({"a", "b"}, "0.25"));
+  registry_.commit(id_, frame_of({3}), shares({"b"}, 1));
+  EXPECT_EQ(text(registry_), power("3") + share({"b"}, "1"));
+  registry_.commit(id_, frame_of({4}), {});
+  EXPECT_EQ(text(registry_), power("4"));
+}
+
+TEST_F(RegistrySetOfADeviceTest, IsHiddenAndTakenAwayWithIt) {
+  registry_.commit(id_, frame_of({1}), shares({"a"}, 1));
+  registry_.hide(id_);
+  EXPECT_EQ(text(registry_), "");
+  registry_.commit(id_, frame_of({2}), shares({"a"}, 1));
+  EXPECT_EQ(text(registry_), power("2") + share({"a"}, "1"));
+  registry_.detach(id_);
+  EXPECT_EQ(text(registry_), "");
+  registry_.commit(id_, frame_of({3}), shares({"a"}, 1));
+  EXPECT_EQ(text(registry_), "");
+}
+
+TEST_F(RegistrySetOfADeviceTest, BelongsToItsCollector) {
+  registry_.commit(id_, frame_of({1}), shares({"a"}, 1));
+  EXPECT_EQ(text(registry_, {.collect = {}, .exclude = {"amd"}}), "");
+  EXPECT_EQ(text(registry_, {.collect = {"amd"}, .exclude = {}}), text(registry_));
+}
+
+TEST_F(RegistrySetOfADeviceTest, IsNotTakenForAnotherOfTheSameLength) {
+  registry_.commit(id_, frame_of({1}), shares({"a", "bc"}, 1));
+  registry_.commit(id_, frame_of({1}), shares({"ab", "c"}, 1));
+  EXPECT_EQ(text(registry_), power("1") + share({"ab", "c"}, "1"));
+}
+
+TEST_F(RegistrySetOfADeviceTest, IsOnNoPageWithoutItsValues) {
+  registry_.commit(id_, frame_of({0}), shares({"a"}, 0));
+  std::atomic<bool> stop = false;
+  std::thread lane([&] {
+    for (int i = 0; !stop; i = (i + 1) % 1000) {
+      const bool two = i % 7 == 0;
+      registry_.commit(id_, frame_of({double(i)}),
+                       shares(two ? std::vector<std::string>{"a", "b"} : std::vector<std::string>{"a"}, i));
+    }
+  });
+  std::thread watchdog([&] {
+    while (!stop) registry_.hide(id_);
+  });
+  for (int i = 0; i < 1000; ++i) {
+    const std::string page = text(registry_);
+    const auto number = [&](std::string_view prefix) {
+      const std::size_t found = page.find(prefix);
+      if (found == std::string::npos) return std::string("none");
+      const std::size_t begin = found + prefix.size();
+      return page.substr(begin, page.find('\n', begin) - begin);
+    };
+    EXPECT_EQ(number("gpu_power_watts{gpu=\"0\",uuid=\"u0\"} "),
+              number("gpu_workload_share_ratio{gpu=\"0\",uuid=\"u0\",workload=\"a\"} "));
+  }
+  stop = true;
+  lane.join();
+  watchdog.join();
+}
+
 }  // namespace
 }  // namespace gpumeter

@@ -78,5 +78,16 @@ TEST(TextFormat, PutsLabelsInBracesAndNoneWithoutLabels) {
   EXPECT_EQ(line_prefix(kUp, "", ""), "gpu_up ");
 }
 
+TEST(TextFormat, KnowsALinesStartWithoutMakingIt) {
+  EXPECT_TRUE(is_line_prefix(line_prefix(kUp, "", "a=\"b\""), kUp, "", "a=\"b\""));
+  EXPECT_TRUE(is_line_prefix(line_prefix(kUp, "_sum", ""), kUp, "_sum", ""));
+  EXPECT_FALSE(is_line_prefix(line_prefix(kUp, "_sum", ""), kUp, "", ""));
+  EXPECT_FALSE(is_line_prefix(line_prefix(kUp, "", "a=\"b\""), kUp, "", "a=\"bc\""));
+  EXPECT_FALSE(is_line_prefix(line_prefix(kUp, "", "a=\"bc\""), kUp, "", "a=\"b\""));
+  EXPECT_FALSE(is_line_prefix(line_prefix(kUp, "", "a=\"b\""), kUp, "", ""));
+  EXPECT_FALSE(is_line_prefix(line_prefix(kUp, "", ""), kUp, "", "a=\"b\""));
+  EXPECT_FALSE(is_line_prefix(line_prefix(kPower, "", ""), kUp, "", ""));
+}
+
 }  // namespace
 }  // namespace gpumeter

@@ -29,14 +29,17 @@ TEST(SimulatedOptions, TheHelpKnowsTheMost) {
 }
 
 TEST(SimulatedOptions, EveryKeyIsTakenIn) {
-  const Result<Settings> settings =
-      parse_settings({{"devices", {"8"}},
-                      {"seed", {"18446744073709551615"}},
-                      {"period", {"500ms"}},
-                      {"duty", {"1"}},
-                      {"idle_power", {"0"}},
-                      {"busy_power", {"700.5"}},
-                      {"events", {"hang 7 after 5s", "lose 0 after 1s for 2s"}}});
+  const Result<Settings> settings = parse_settings({{"devices", {"8"}},
+                                                    {"seed", {"18446744073709551615"}},
+                                                    {"period", {"500ms"}},
+                                                    {"duty", {"1"}},
+                                                    {"idle_power", {"0"}},
+                                                    {"busy_power", {"700.5"}},
+                                                    {"events", {"hang 7 after 5s", "lose 0 after 1s for 2s"}},
+                                                    {"processes", {"7=4711", "*=/run/pids,busy=1"}}});
+  ASSERT_EQ(settings->processes.size(), 2U);
+  EXPECT_EQ(settings->processes[0].pid, 4711);
+  EXPECT_EQ(settings->processes[1].file, "/run/pids");
   expect_same(*settings, {8, UINT64_MAX, {500ms, 1, 0, 700.5}, {Event{}, Event{}}});
   EXPECT_EQ(settings->events[0].device, 7);
   EXPECT_EQ(settings->events[1].end, Nanoseconds(3s));
@@ -58,6 +61,8 @@ TEST(SimulatedOptions, AnErrorNamesTheKeyAndWhatWouldBeRight) {
             R"(collectors.simulated.busy_power: must be watts from idle_power to 1000000, not "89")");
   EXPECT_EQ(error_of("events", "hang 2 after 5s"),
             R"(collectors.simulated.events: event "hang 2 after 5s": no device "2"; want 0 to 1)");
+  EXPECT_EQ(error_of("processes", "2=7"),
+            R"(collectors.simulated.processes: "2=7": no device "2"; want * or a number below 2)");
 }
 
 }  // namespace

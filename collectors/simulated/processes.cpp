@@ -1,0 +1,73 @@
+#include "collectors/simulated/processes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <system_error>
+
+#include "collectors/support/sysfs.hpp"
+
+namespace gpumeter::simulated {
+namespace {
+
+/// More than a thousand pids; what is beyond is not read.
+constexpr std::size_t kMostText = 8192;
+
+std::vector<int> pids_in(const std::string& path) {
+  std::array<char, kMostText> buffer{};
+  const sysfs::Bytes bytes = sysfs::File(path).read(buffer);
+  std::string_view text(buffer.data(), bytes.size);
+  std::vector<int> pids;
+  while (!text.empty()) {
+    const std::string_view line = sysfs::trimmed(text.substr(0, text.find('\n')));
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+    int pid = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), pid);
+    if (error == std::errc() && end == line.data() + line.size() && pid > 0) pids.push_back(pid);
+  }
+  return pids;
+}
+
+/// The state behind the name, which is in brackets and may have any bytes: not a zombie, not dead (proc(5)).
+bool lives(const std::string& procfs, int pid) {
+  const std::string stat = sysfs::read_text(procfs + "/" + std::to_string(pid) + "/stat");
+  const std::size_t name_end = stat.rfind(") ");
+  if (name_end == std::string::npos || name_end + 2 >= stat.size()) return false;
+  return std::string_view("ZXx").find(stat[name_end + 2]) == std::string_view::npos;
+}
+
+}  // namespace
+
+Processes::Processes(std::shared_ptr<const Simulation> simulation, std::size_t device)
+    : simulation_(std::move(simulation)),
+      model_(simulation_->devices()[device]),
+      listed_at_(simulation_->now()) {
+  for (const ProcessOption& option : simulation_->processes()) {
+    if (!option.device || static_cast<std::size_t>(*option.device) == device) options_.push_back(option);
+  }
+}
+
+void Processes::list(Nanoseconds now, std::vector<DeviceProcess>& out) {
+  const Nanoseconds time = std::max(simulation_->since_start(now), listed_at_);
+  for (const ProcessOption& option : options_) add(option, to_seconds(time - listed_at_), out);
+  const auto is_open = [](const DeviceProcess& process) { return !process.busy_seconds; };
+  const auto sharing = static_cast<double>(std::count_if(out.begin(), out.end(), is_open));
+  const double busy = model_.busy_seconds(time) - model_.busy_seconds(listed_at_);
+  for (DeviceProcess& process : out) {
+    if (is_open(process)) process.busy_seconds = busy / sharing;
+  }
+  listed_at_ = time;
+}
+
+void Processes::add(const ProcessOption& option, double seconds, std::vector<DeviceProcess>& out) const {
+  const std::vector<int> pids = option.pid > 0 ? std::vector{option.pid} : pids_in(option.file);
+  for (const int pid : pids) {
+    const auto same = [pid](const DeviceProcess& process) { return process.pid == pid; };
+    if (std::any_of(out.begin(), out.end(), same) || !lives(simulation_->procfs(), pid)) continue;
+    DeviceProcess process{pid, option.memory_bytes, std::nullopt};
+    if (option.busy) process.busy_seconds = *option.busy * seconds;
+    out.push_back(process);
+  }
+}
+
+}  // namespace gpumeter::simulated

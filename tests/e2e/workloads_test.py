@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Given simulated GPUs with real processes on them, then the page says who uses what, and the parts are the whole."""
+import json
+import subprocess
+import tempfile
+import time
+import unittest
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness import TEXT, Daemon, Page, free_port, key, promtool_findings, text_page, wait_until
+
+UNIT = {"kind": "systemd_unit", "workload": "train.service"}
+CONTAINER_ID = "0123456789abcdef" * 4
+CONTAINER = {"kind": "container", "workload": CONTAINER_ID}
+NOBODY = {"kind": "unattributed", "workload": "unattributed"}
+GROUPS = {"unit": "/system.slice/train.service", "container": f"/system.slice/docker-{CONTAINER_ID}.scope"}
+
+
+class Machine:
+    """Sleeping processes, and a /proc that is the real one but for their groups, which a test cannot choose
+    everywhere: links to what the kernel says, and a `cgroup` of the test's own."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.procfs = folder, folder / "proc"
+        self.running: dict[int, subprocess.Popen[bytes]] = {}
+        self.add(1, "/init.scope")
+
+    def add(self, pid: int, group: str) -> None:
+        own = self.procfs / str(pid)
+        own.mkdir(parents=True)
+        for name in ("stat", "status", "comm"):
+            (own / name).symlink_to(f"/proc/{pid}/{name}")
+        (own / "cgroup").write_text(f"0::{group}\n")
+
+    def start(self, group: str) -> int:
+        process = subprocess.Popen(["sleep", "600"])
+        self.running[process.pid] = process
+        self.add(process.pid, group)
+        return process.pid
+
+    def end(self, *pids: int) -> None:
+        for pid in pids:
+            self.running[pid].kill()
+            self.running.pop(pid).wait()
+
+    def pid_file(self, name: str, pids: list[int]) -> str:
+        path = self.folder / name
+        fresh = path.with_suffix(".new")
+        fresh.write_text("".join(f"{pid}\n" for pid in pids))
+        fresh.rename(path)
+        return str(path)
+
+
+@contextmanager
+def machine() -> Iterator[Machine]:
+    with tempfile.TemporaryDirectory(prefix="gpumeter-machine-") as folder:
+        made = Machine(Path(folder))
+        try:
+            yield made
+        finally:
+            made.end(*made.running)
+
+
+def config(folder: Path, on_gpus: list[str], events: list[str] | None = None, procfs: Path | None = None, **workloads: bool) -> str:
+    off = {"enabled": False}
+    simulated = {"enabled": True, "devices": 2, "processes": on_gpus, "events": events or []}
+    paths = {"procfs": str(procfs)} if procfs else {}
+    path = folder / "gpumeter.yaml"  # JSON is YAML
+    path.write_text(json.dumps({"workloads": workloads, "paths": paths,
+                                "collectors": {"simulated": simulated, "nvidia": off, "amd": off}}))
+    return f"--config.file={path}"
+
+
+def shares(page: Page, gpu: str) -> dict[str, float]:
+    return {dict(labels)["workload"]: value for (_, labels), value in page.of("gpu_workload_share_ratio", gpu=gpu).items()}
+
+
+class WorkloadsTest(unittest.TestCase):
+    def check_sums(self, page: Page) -> None:
+        for gpu in "01":
+            self.assertAlmostEqual(sum(shares(page, gpu).values()), 1, delta=1e-9)
+            parts = sum(page.of("gpu_workload_energy_joules_total", gpu=gpu).values())
+            whole = page.one("gpu_energy_joules_total", gpu=gpu)
+            self.assertAlmostEqual(parts, whole, delta=1e-9 * whole)
+
+    def test_the_parts_are_the_device_on_every_page(self) -> None:
+        with machine() as m:
+            units, contained = [m.start(GROUPS["unit"]) for _ in range(2)], m.start(GROUPS["container"])
+            others = [m.start(GROUPS["container"])]
+            flags = config(m.folder, [f"0={m.pid_file('units', units)},busy=0.25,memory=1GiB",
+                                      f"0={contained},busy=0.5,memory=2GiB",
+                                      f"1={m.pid_file('others', others)},busy=0,memory=3GiB"], procfs=m.procfs)
+            with Daemon(flags) as daemon:
+                wait_until(lambda: daemon.page().of("gpu_workload_share_ratio", gpu="0", **UNIT), "the unit is seen")
+                for number in range(20):
+                    page = daemon.page()
+                    self.check_sums(page)
+                    if number == 10:
+                        m.end(units[0], *others)
+                    time.sleep(0.3)
+                self.assertEqual(promtool_findings(daemon.fetch("/metrics", {"Accept": TEXT}).text), "")
+                wait_until(lambda: shares(daemon.page(), "1") == {CONTAINER_ID: 0, "unattributed": 1}, "nobody is on GPU 1")
+                page = daemon.page()
+                self.check_sums(page)
+                self.assertFalse(page.of("gpu_workload_memory_used_bytes", gpu="1"))
+                self.assertEqual(page.one("gpu_workload_memory_used_bytes", gpu="0", **UNIT), 1 << 30)
+                self.assertEqual(page.one("gpu_workload_memory_used_bytes", gpu="0", **CONTAINER), 2 << 30)
+                self.assertGreater(page.one("gpu_workload_energy_joules_total", gpu="1", **CONTAINER), 0)
+                where = key("gpu_workload_energy_joules_total", gpu="0", uuid="SIM-1-0", **UNIT)
+                self.assertIn(where, page)  # these labels and no others
+                self.info(page)
+
+    def info(self, page: Page) -> None:
+        self.assertEqual(page.one("gpu_workload_info", unit="train.service", source="process", **UNIT), 1)
+        self.assertEqual(page.one("gpu_workload_info", container_id=CONTAINER_ID, container_runtime="docker", **CONTAINER), 1)
+        self.assertEqual(page.one("gpu_workload_info", **NOBODY), 1)
+
+    def test_they_leave_the_page_with_their_device(self) -> None:
+        with machine() as m:
+            flags = config(m.folder, [f"*={m.start(GROUPS['unit'])},busy=0.5"], ["lose 1 after 2s for 3s"], m.procfs)
+            with Daemon(flags) as daemon:
+                page = wait_until(lambda: (p := daemon.page()).one("gpu_up", gpu="1") == 0 and p, "GPU 1 is lost")
+                self.assertFalse(shares(page, "1"))
+                self.assertEqual(shares(page, "0"), {"train.service": 1, "unattributed": 0})
+                page = wait_until(lambda: shares(p := daemon.page(), "1") and p, "GPU 1 is back")
+                self.assertEqual(shares(page, "1"), {"train.service": 1, "unattributed": 0})
+                only = text_page(daemon.fetch("/metrics?exclude[]=simulated", {"Accept": TEXT}).text)
+                self.assertFalse(only.of("gpu_workload_share_ratio"))
+
+    def test_processes_where_asked(self) -> None:
+        with machine() as m:
+            pid = m.start(GROUPS["unit"])
+            flags = config(m.folder, [f"0={pid},busy=0.5,memory=1KiB"], procfs=m.procfs, processes=True)
+            with Daemon(flags) as daemon:
+                labels = {"gpu": "0", "uuid": "SIM-1-0", "pid": str(pid), "name": "sleep"}
+                self.assertEqual(daemon.page().one("gpu_process_memory_used_bytes", **labels), 1024)
+                wait_until(lambda: daemon.page().one("gpu_process_busy_seconds_total", **labels), "its time counts")
+                m.end(pid)
+                wait_until(lambda: not daemon.page().of("gpu_process_memory_used_bytes"), "it is gone")
+
+    def test_nobody_is_told_where_not_wanted(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, Daemon(config(Path(folder), ["0=1"], enabled=False)) as daemon:
+            self.assertFalse([name for name, _ in daemon.page() if name.startswith(("gpu_workload", "gpu_process"))])
+
+    def test_a_machine_as_it_is(self) -> None:
+        """The real /proc: whose this test is depends on the machine, that it is somebody's or nobody's does not."""
+        with machine() as m:
+            pid = m.start("")
+            with Daemon(config(m.folder, [f"0={pid},busy=0.5"])) as daemon:
+                self.check_sums(daemon.page())
+                self.assertEqual(max(shares(daemon.page(), "0").values()), 1)
+
+    def test_a_bad_option_names_its_key(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            daemon = Daemon(config(Path(folder), ["0=1,busy=2"]), port=free_port(), wait=False)
+            with daemon:
+                self.assertEqual(daemon.process.wait(30), 2)
+                self.assertIn('collectors.simulated.processes: "0=1,busy=2": busy must be a number from 0 to 1, not "2"', daemon.log)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <vector>
+
+#include "collectors/api/catalog.hpp"
+#include "collectors/api/process_list.hpp"
+
+namespace gpumeter {
+
+/// What a ListingDevice answers next; a test changes it between passes.
+struct ListingScript {
+  double energy = 0;
+  bool has_energy = true;
+  std::vector<DeviceProcess> processes;
+  ReadStatus status = ReadStatus::ok;
+  PassOutcome outcome = PassOutcome::complete;
+  int lists = 0;  ///< how often it was asked
+};
+
+/// A device with an energy counter and a list of processes, both by the script. Its list is on the fast tier.
+class ListingDevice final : public Device, public ListsProcesses {
+ public:
+  explicit ListingDevice(ListingScript& script) : script_(script) {}
+
+  Result<Done> attach(const DeviceInfo&) override { return Done{}; }
+  std::span<const SeriesSpec> series() const override { return series_; }
+  void release() noexcept override {}
+  PassOutcome sample(const Pass&, SampleSink& sink) noexcept override {
+    if (script_.has_energy) {
+      sink.set(0, script_.energy);
+    } else {
+      sink.miss(0, ReadStatus::failed);
+    }
+    return script_.outcome;
+  }
+  Tier processes_tier() const noexcept override { return Tier::fast; }
+  ReadStatus processes(const Pass&, std::vector<DeviceProcess>& out) noexcept override {
+    ++script_.lists;
+    out = script_.processes;
+    return script_.status;
+  }
+
+ private:
+  ListingScript& script_;
+  const std::vector<SeriesSpec> series_ = {{&catalog::energy_joules, {}}};
+};
+
+}  // namespace gpumeter

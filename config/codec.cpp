@@ -96,13 +96,6 @@ Complaint read(const Node& node, std::string& value) {
   return std::nullopt;
 }
 
-Complaint read(const Node& node, bool& value) {
-  const bool is_word = node.kind == Node::Kind::scalar && (node.text == "true" || node.text == "false");
-  if (!is_word) return must_be("true or false", node);
-  value = node.text == "true";
-  return std::nullopt;
-}
-
 Complaint read(const Node& node, unsigned& value) {
   constexpr std::int64_t kMost = 1'000'000;
   const auto number = number_of<std::int64_t>(node);
@@ -190,7 +183,6 @@ Complaint check_number(const Node& node) {
 }
 
 std::string show(const std::string& value) { return value.empty() ? "\"\"" : value; }
-std::string show(bool value) { return value ? "true" : "false"; }
 std::string show(unsigned value) { return std::to_string(value); }
 std::string show(bool value) { return value ? "true" : "false"; }
 std::string show(Duration value) { return to_string(value); }

@@ -17,7 +17,6 @@ namespace gpumeter::config {
 using Complaint = std::optional<std::string>;
 
 Complaint read(const Node& node, std::string& value);
-Complaint read(const Node& node, bool& value);
 Complaint read(const Node& node, unsigned& value);
 Complaint read(const Node& node, bool& value);
 Complaint read(const Node& node, Duration& value);
@@ -29,7 +28,6 @@ Complaint read(const Node& node, Enabled& value);
 Complaint read(const Node& node, std::vector<DeviceLabel>& value);
 
 std::string show(const std::string& value);
-std::string show(bool value);
 std::string show(unsigned value);
 std::string show(bool value);
 std::string show(Duration value);
@@ -41,8 +39,6 @@ std::string show(const std::vector<DeviceLabel>& value);
 
 template <class T>
 inline constexpr std::string_view kTypeWords = "text";
-template <>
-inline constexpr std::string_view kTypeWords<bool> = "true or false";
 template <>
 inline constexpr std::string_view kTypeWords<unsigned> = "whole number";
 template <>

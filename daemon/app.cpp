@@ -39,9 +39,12 @@ App::App(Options options, config::Config config, const Clock& clock)
       reloaded_at_(clock.realtime()),
       registry_(std::make_shared<Registry>()),
       pages_(*registry_),
-      jobs_({clock_, *registry_, user_names_, [this](const jobs::Notice& notice) {
+      run_join_(config_.paths.procfs),
+      jobs_({clock_, *registry_, user_names_,
+             [this](const jobs::Notice& notice) {
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
-             }}) {}
+             },
+             [this](const jobs::JobSnapshot& jobs, SeriesSet& out) { join_runs(jobs, out); }}) {}
 
 int App::run() {
   Result<Signals> signals = Signals::block();
@@ -71,8 +74,11 @@ Result<Done> App::start() {
   if (const auto* problem = std::get_if<std::string>(&passed)) return Error(*problem);
   passed_ = std::get<systemd::PassedSockets>(std::move(passed));
   bus_ = bus_of(config_);
+  const WorkloadSettings workloads =
+      workload_settings_of(config_, [this](std::uint32_t uid) { return user_names_.of(uid); });
+  workload_book_ = workloads.book;
   fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, open_directory(), bus_.addresses,
-                                   settings_of(config_), workload_settings_of(config_));
+                                   settings_of(config_), workloads);
   if (Result<Done> listening = start_http(); !listening) return listening;
   jobs_.start(config_, passed_.jobs);
   for (const CollectorEntry* entry : enabled_collectors(config_)) {
@@ -229,6 +235,12 @@ void App::publish_self() {
   self.http_requests = server_->counts();
   if (Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
   registry_->publish("self", self_series(self));
+}
+
+void App::join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out) {
+  if (!workload_book_) return;
+  run_join_.update(jobs, workload_book_->uses(), clock_.monotonic());
+  run_join_.write(out);
 }
 
 void App::stop() {

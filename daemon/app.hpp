@@ -9,6 +9,7 @@
 #include "daemon/fleet.hpp"
 #include "daemon/hot_plug.hpp"
 #include "daemon/jobs/job_service.hpp"
+#include "daemon/jobs/run_join.hpp"
 #include "daemon/jobs/user_names.hpp"
 #include "daemon/log.hpp"
 #include "daemon/options.hpp"
@@ -52,6 +53,7 @@ class App {
   std::string status_line() const;
   std::vector<CollectorState> collector_states() const;
   void publish_self();
+  void join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out);
   void stop();
 
   const Options options_;
@@ -66,12 +68,14 @@ class App {
 
   const std::shared_ptr<Registry> registry_;
   PageCache pages_;
+  jobs::UserNames user_names_;
+  std::shared_ptr<workloads::WorkloadBook> workload_book_;  // null where workloads are switched off
   std::shared_ptr<Fleet> fleet_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<Watchdog> watchdog_;
   systemd::PassedSockets passed_;
-  jobs::UserNames user_names_;
+  jobs::RunJoin run_join_;  // of the thread that publishes jobs
   jobs::JobService jobs_;
   std::optional<HotPlug> hot_plug_;
   Nanoseconds bus_seen_at_{};

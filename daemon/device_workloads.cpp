@@ -49,7 +49,9 @@ void DeviceWorkloads::look(const Pass& pass, PassOutcome outcome) {
   if (outcome != PassOutcome::complete && outcome != PassOutcome::asleep) return;
   listed_.clear();
   const bool knows = outcome == PassOutcome::asleep || device_.processes(pass, listed_) == ReadStatus::ok;
-  if (knows) meter_.update(pass.now, listed_);
+  if (!knows) return;
+  meter_.update(pass.now, listed_);
+  listed_at_ = pass.now;
 }
 
 void DeviceWorkloads::publish(Nanoseconds now, const Frame& frame) {
@@ -57,6 +59,7 @@ void DeviceWorkloads::publish(Nanoseconds now, const Frame& frame) {
   use->uuid = identity_.info.uuid;
   use->index = identity_.index;
   use->at = now;
+  use->listed_at = listed_at_;
   use->has_energy = energy_slot_.has_value();
   use->busy_seconds = value(frame, busy_slot_);
   use->processes = meter_.uses();

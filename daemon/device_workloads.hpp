@@ -64,6 +64,7 @@ class DeviceWorkloads {
   std::optional<std::size_t> energy_slot_;
   std::optional<std::size_t> busy_slot_;
   std::shared_ptr<const workloads::DeviceUse> use_;
+  Nanoseconds listed_at_{};
   SeriesSet series_;
   std::uint64_t series_generation_ = 0;
   // Kept for their memory.

@@ -6,6 +6,7 @@
 
 #include "build_info.hpp"
 #include "collectors/api/catalog.hpp"
+#include "daemon/jobs/user_names.hpp"
 #include "daemon/survey.hpp"
 #include "daemon/workload_info.hpp"
 #include "exporter/self_metrics.hpp"
@@ -75,7 +76,9 @@ void publish_self(const Survey& survey, const Bus& bus, const std::vector<Readin
 Result<std::string> page_once(const config::Config& config, int passes) {
   const SystemClock clock;
   const FleetSettings settings = settings_of(config);
-  const WorkloadSettings workloads = workload_settings_of(config);
+  jobs::UserNames names;
+  const WorkloadSettings workloads =
+      workload_settings_of(config, [&](std::uint32_t uid) { return names.of(uid); });
   const auto registry = std::make_shared<Registry>();
   const Survey found = survey(config, clock);
   for (const std::string& note : found.notes) std::fprintf(stderr, "gpumeter: %s\n", note.c_str());

@@ -1,5 +1,7 @@
 #include "daemon/setup.hpp"
 
+#include <utility>
+
 #include "collectors/builtin.hpp"
 #include "collectors/support/pci.hpp"
 
@@ -60,11 +62,12 @@ FleetSettings settings_of(const config::Config& config) {
   return {intervals_of(config), labels_of(config), config.devices.names, config.devices.forget};
 }
 
-WorkloadSettings workload_settings_of(const config::Config& config) {
+WorkloadSettings workload_settings_of(const config::Config& config, UserName user_name) {
   WorkloadSettings settings;
   if (config.workloads.enabled) settings.book = std::make_shared<workloads::WorkloadBook>();
   settings.procfs = config.paths.procfs;
   settings.processes = config.workloads.processes;
+  settings.user_name = std::move(user_name);
   return settings;
 }
 

@@ -24,7 +24,7 @@ CollectorContext context_of(const config::Config& config, const CollectorEntry& 
 SamplingIntervals intervals_of(const config::Config& config);
 FleetSettings settings_of(const config::Config& config);
 /// With a new book, where workloads are wanted.
-WorkloadSettings workload_settings_of(const config::Config& config);
+WorkloadSettings workload_settings_of(const config::Config& config, UserName user_name);
 
 /// load_config() and then what the collectors say of their own keys.
 config::Loaded load_checked(const Options& options, const Clock& clock);

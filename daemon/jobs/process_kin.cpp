@@ -1,8 +1,8 @@
 #include "daemon/jobs/process_kin.hpp"
 
 #include <charconv>
+#include <cstddef>
 #include <string_view>
-#include <utility>
 
 #include "collectors/support/cgroup.hpp"
 #include "collectors/support/sysfs.hpp"
@@ -15,7 +15,7 @@ constexpr Nanoseconds kRemembered = std::chrono::seconds(5);
 
 // mpirun over a launcher over a shell over the trainer has five; a loop cannot be, but pids are read one by
 // one.
-constexpr int kMostGenerations = 16;
+constexpr std::size_t kMostGenerations = 16;
 
 // "PID (name) S PPID ...": the name is the process's own choice and may look like fields.
 int parent_in(std::string_view stat) noexcept {
@@ -28,9 +28,9 @@ int parent_in(std::string_view stat) noexcept {
   return parent;
 }
 
-std::string group_in(std::string text) {
-  const cgroup::Attribution whose = cgroup::attribution_of(cgroup::most_telling_path(text));
-  return whose.kind == cgroup::Kind::unattributed ? std::string() : std::move(text);
+std::string group_in(const std::string& text) {
+  const cgroup::Path path = cgroup::most_telling_path(text);
+  return path.kind == cgroup::Kind::unattributed ? std::string() : std::string(path.text);
 }
 
 }  // namespace
@@ -51,12 +51,13 @@ const ProcessKin::Facts& ProcessKin::of(int pid) {
   return entry.facts;
 }
 
-bool ProcessKin::descends(int pid, int ancestor) {
-  for (int generation = 0; generation < kMostGenerations && pid > 1; ++generation) {
-    pid = of(pid).parent;
-    if (pid == ancestor) return true;
+std::vector<int> ProcessKin::ancestors_of(int pid) {
+  std::vector<int> ancestors;
+  for (int ancestor = of(pid).parent; ancestor > 1 && ancestors.size() < kMostGenerations;
+       ancestor = of(ancestor).parent) {
+    ancestors.push_back(ancestor);
   }
-  return false;
+  return ancestors;
 }
 
 }  // namespace gpumeter::jobs

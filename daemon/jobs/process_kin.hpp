@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "collectors/api/clock.hpp"
 
@@ -12,8 +13,9 @@ namespace gpumeter::jobs {
 class ProcessKin {
  public:
   struct Facts {
-    int parent = 0;     ///< 0: unknown, or none
-    std::string group;  ///< all of /proc/PID/cgroup; empty where that is nobody's group, such as the root's
+    int parent = 0;  ///< 0: unknown, or none
+    std::string
+        group;  ///< the path of its cgroup, as workloads::ProcessUse has it; empty where that is nobody's
   };
 
   /// `procfs`: /proc, or a copy of it in tests.
@@ -25,8 +27,8 @@ class ProcessKin {
   /// Valid until the next begin_pass(). Reads two small files where it is not remembered.
   const Facts& of(int pid);
 
-  /// Whether `ancestor` started `pid`, or one of those that did.
-  bool descends(int pid, int ancestor);
+  /// Who started it, who started that one, and so on; init aside.
+  std::vector<int> ancestors_of(int pid);
 
  private:
   struct Entry {

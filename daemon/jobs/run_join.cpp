@@ -81,18 +81,15 @@ void RunJoin::forget(const JobSnapshot& jobs) {
   std::erase_if(totals_, [&](const auto& entry) { return !known.contains(entry.first); });
 }
 
-void RunJoin::write(std::vector<JobSeries>& out) const {
+void RunJoin::write(SeriesSet& out) const {
   for (const auto& [run, totals] : totals_) {
-    const std::vector<Label> labels = {{"run", run.run}, {"user", run.user}};
-    if (totals.energy_joules) out.push_back({{&catalog::ml_energy, labels}, {}, *totals.energy_joules});
-    if (totals.idle_seconds) {
-      out.push_back({{&catalog::ml_gpu_idle_allocated_seconds, labels}, {}, *totals.idle_seconds});
-    }
+    const std::vector<Label> names = {{"run", run.run}, {"user", run.user}};
+    const LabelBlock labels(names);
+    if (totals.energy_joules) out.add(catalog::ml_energy, labels, *totals.energy_joules);
+    if (totals.idle_seconds) out.add(catalog::ml_gpu_idle_allocated_seconds, labels, *totals.idle_seconds);
     for (const Gpu& gpu : totals.gpus) {
-      std::vector<Label> with_gpu = labels;
-      with_gpu.push_back({"gpu", std::to_string(gpu.index)});
-      with_gpu.push_back({"uuid", gpu.uuid});
-      out.push_back({{&catalog::ml_run_gpu_info, std::move(with_gpu)}, {}, 1});
+      const std::vector<Label> which = {{"gpu", std::to_string(gpu.index)}, {"uuid", gpu.uuid}};
+      out.add(catalog::ml_run_gpu_info, labels.with(which), 1);
     }
   }
 }

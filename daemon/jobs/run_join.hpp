@@ -13,6 +13,7 @@
 #include "collectors/workloads/device_use.hpp"
 #include "daemon/jobs/process_kin.hpp"
 #include "daemon/jobs/run_owners.hpp"
+#include "exporter/series_set.hpp"
 
 namespace gpumeter::jobs {
 
@@ -30,7 +31,7 @@ class RunJoin {
 
   /// ml_energy_joules_total, ml_gpu_idle_allocated_seconds_total and ml_run_gpu_info of the runs that have or
   /// had a GPU.
-  void write(std::vector<JobSeries>& out) const;
+  void write(SeriesSet& out) const;
 
  private:
   struct Gpu {

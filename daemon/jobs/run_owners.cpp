@@ -7,8 +7,6 @@
 namespace gpumeter::jobs {
 namespace {
 
-constexpr int kMostGenerations = 16;  // see ProcessKin
-
 void add(std::vector<RunName>& runs, const RunName& run) {
   if (std::ranges::find(runs, run) == runs.end()) runs.push_back(run);
 }
@@ -54,23 +52,22 @@ std::vector<RunName> RunOwners::told_by(int pid, std::uint64_t start_ticks) cons
 
 std::vector<RunName> RunOwners::of_group(const workloads::ProcessUse& use) {
   std::vector<RunName> runs;
-  const std::string group = kin_.of(use.id.pid).group;
   for (const auto& [pid, teller] : tellers_) {
     const bool same_user = !use.uid || *use.uid == teller->id.uid;
-    if (same_user && !group.empty() && kin_.of(pid).group == group) add(runs, teller->run);
+    const std::string& group = kin_.of(pid).group;
+    if (same_user && !group.empty() && group == use.group) add(runs, teller->run);
   }
   return runs.size() == 1 ? runs : std::vector<RunName>();
 }
 
 std::vector<RunName> RunOwners::of_kin(const workloads::ProcessUse& use) {
-  int ancestor = use.id.pid;
-  for (int generation = 0; generation < kMostGenerations && ancestor > 1; ++generation) {
-    ancestor = kin_.of(ancestor).parent;
+  for (const int ancestor : kin_.ancestors_of(use.id.pid)) {
     if (std::vector<RunName> runs = told_by(ancestor, 0); !runs.empty()) return runs;
   }
   std::vector<RunName> runs;
   for (const auto& [pid, teller] : tellers_) {
-    if (kin_.descends(pid, use.id.pid)) add(runs, teller->run);
+    const std::vector<int> ancestors = kin_.ancestors_of(pid);
+    if (std::ranges::find(ancestors, use.id.pid) != ancestors.end()) add(runs, teller->run);
   }
   return runs;
 }

@@ -15,6 +15,7 @@ import unittest
 from pathlib import Path
 
 from harness import TEXT, promtool_findings, wait_until
+from harness import run as run_binary
 from jobs import Folder, dropped, framed, is_root, recorded, shown, value
 
 try:
@@ -25,6 +26,7 @@ except ImportError:
 import gpumeter
 
 MLLOG = ':::MLLOG {{"key": "{key}", "value": {value}, "time_ms": {time}, "metadata": {metadata}}}\n'
+OF_GPUS = {"ml_energy_joules", "ml_gpu_idle_allocated_seconds", "ml_run_gpu_info"}  # of runs whose processes use one
 PLAIN_CLIENT = """
 import socket
 out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -42,6 +44,8 @@ class JobsTest(unittest.TestCase):
     def test_our_client(self) -> None:
         with self.folder.daemon() as daemon:
             with gpumeter.Run("resnet50", framework="pytorch", path=self.folder.datagram, environ={}) as run:
+                run.batch_size(2048)
+                run.world_size(8)
                 run.target("top1", 0.7)
                 for _ in range(5):
                     run.step(samples=256, tokens=10, flops=1e12, loss=2.5)
@@ -60,6 +64,9 @@ class JobsTest(unittest.TestCase):
             self.assertIsNotNone(value(page, 'ml_time_to_solution_seconds{metric="top1"}'))
             self.assertIsNotNone(value(page, 'ml_run_stop_timestamp_seconds{status="success"}'))
             self.assertEqual(dropped(page), {"client": 1})
+            documented = {line.split("\t")[0] for line in run_binary("--print-metrics=text").stdout.splitlines()}
+            self.assertEqual({name for name in page.types if name.startswith("ml_")},
+                             {name.removesuffix("_total") for name in documented if name.startswith("ml_")} - OF_GPUS)
             text = daemon.fetch("/metrics", {"Accept": TEXT}).text
             self.assertEqual(promtool_findings(text), "")
 

@@ -89,7 +89,22 @@ def narrowed() -> None:
     run("systemctl", "start", UNIT)
 
 
+def unstartable() -> None:
+    given("given a wrong configuration, the service stopped, when a message comes:")
+    configure("jobs: {nosuch: 1}\n")
+    run("systemctl", "stop", UNIT)
+    check("it is taken", as_nobody(SEND, "lost", "1"), "")
+    becomes("the sockets are given up, since no start reads it", lambda: is_active(SOCKETS), "failed")
+    configure(simulated(devices=1))
+    run("systemctl", "reset-failed", UNIT)
+    run("systemctl", "start", UNIT)
+    check("mended and started, it has them again", is_active(SOCKETS), "active")
+    check("and a message", as_nobody(SEND, "again", "1"), "")
+    becomes("is heard", lambda: steps("again"), "1")
+
+
 def jobs() -> None:
     installed_sockets()
     outlive_the_service()
     narrowed()
+    unstartable()

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon/jobs/jobs_page.hpp"
 #include "exporter/registry.hpp"
 #include "exporter/self_catalog.hpp"
 
@@ -88,8 +89,10 @@ TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
                   .http_requests = {{200, 1}},
                   .process = ProcessStats{}};
   std::vector<std::string_view> exported;
-  for (const SeriesSet::Entry& entry : self_series(state).entries) {
-    if (exported.empty() || exported.back() != entry.family->name) exported.push_back(entry.family->name);
+  for (const SeriesSet& set : {self_series(state), jobs::job_series({})}) {
+    for (const SeriesSet::Entry& entry : set.entries) {
+      if (exported.empty() || exported.back() != entry.family->name) exported.push_back(entry.family->name);
+    }
   }
   std::vector<std::string_view> listed;
   for (const MetricDescriptor* family : self_catalog::all()) listed.push_back(family->name);

@@ -71,7 +71,7 @@ TEST_F(IngestTest, TakesDatagramsAndConnections) {
   ASSERT_EQ(snapshot->processes.size(), 2U);
   EXPECT_EQ(snapshot->processes[0].id.pid, getpid());
   EXPECT_NE(snapshot->processes[0].id.start_time, 0U);
-  EXPECT_EQ(snapshot->processes[0].user, "alice");
+  EXPECT_EQ(snapshot->processes[0].run.user, "alice");
 }
 
 TEST_F(IngestTest, CountsWhatWasTooLong) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 #include "tests/fakes/tree.hpp"
@@ -15,12 +16,9 @@ using workloads::ProcessUse;
 constexpr std::uint32_t kAlice = 1000;
 constexpr std::uint32_t kBob = 1001;
 
-std::string line(const JobSeries& series) {
-  std::string text(series.series.family->name);
-  text += "{";
-  for (const Label& label : series.series.labels) text += label.name + "=" + label.value + " ";
-  text.back() = '}';
-  return text + " " + std::to_string(series.value).substr(0, 6);
+std::string line(const SeriesSet::Entry& entry) {
+  return std::string(entry.family->name) + "{" + std::string(entry.labels.text()) + "} " +
+         std::to_string(entry.value).substr(0, 6);
 }
 
 /// A machine of which each second is told, and what the runs have of it in the end.
@@ -30,6 +28,7 @@ class Machine {
     tree_.write(std::to_string(pid) + "/stat",
                 std::to_string(pid) + " (x) S " + std::to_string(parent) + " 1");
     tree_.write(std::to_string(pid) + "/cgroup", "0::" + cgroup + "\n");
+    groups_[pid] = cgroup;
   }
   void tells(int pid, std::uint32_t uid, const std::string& user, const std::string& run) {
     jobs.processes.push_back({{uid, pid, 5}, {user, run}});
@@ -41,6 +40,11 @@ class Machine {
     device.index = index;
     device.has_energy = true;
     return device;
+  }
+  ProcessUse in_group(int pid, std::uint32_t uid = kAlice) {
+    ProcessUse result = use(pid, 0, 0, uid);
+    result.group = groups_.at(pid);
+    return result;
   }
   static ProcessUse use(int pid, double joules, std::optional<double> busy, std::uint32_t uid = kAlice) {
     ProcessUse use;
@@ -63,10 +67,10 @@ class Machine {
     join_.update(jobs, uses, now_);
   }
   std::string text() const {
-    std::vector<JobSeries> out;
+    SeriesSet out;
     join_.write(out);
     std::string text;
-    for (const JobSeries& series : out) text += line(series) + "\n";
+    for (const SeriesSet::Entry& entry : out.entries) text += line(entry) + "\n";
     return text;
   }
 
@@ -75,6 +79,7 @@ class Machine {
 
  private:
   Tree tree_ = make_tree({});
+  std::map<int, std::string> groups_;
   RunJoin join_{tree_.path()};
   Nanoseconds now_{};
 };
@@ -88,9 +93,9 @@ TEST(RunJoin, GivesARunTheEnergyAndTheIdleTimeOfItsProcess) {
   gpu.processes = {Machine::use(10, 250, 0.75)};
   machine.second();
   EXPECT_EQ(machine.text(),
-            "ml_energy_joules_total{run=resnet user=alice} 250.00\n"
-            "ml_gpu_idle_allocated_seconds_total{run=resnet user=alice} 0.7500\n"
-            "ml_run_gpu_info{run=resnet user=alice gpu=3 uuid=A} 1.0000\n");
+            "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 250.00\n"
+            "ml_gpu_idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 0.7500\n"
+            "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"3\",uuid=\"A\"} 1.0000\n");
 }
 
 TEST(RunJoin, SumsTwoProcessesOfARunOnAGpu) {
@@ -103,9 +108,9 @@ TEST(RunJoin, SumsTwoProcessesOfARunOnAGpu) {
   gpu.processes = {Machine::use(10, 30, 0.25), Machine::use(11, 60, 0.5)};
   machine.second();
   EXPECT_EQ(machine.text(),
-            "ml_energy_joules_total{run=resnet user=alice} 90.000\n"
-            "ml_gpu_idle_allocated_seconds_total{run=resnet user=alice} 0.2500\n"
-            "ml_run_gpu_info{run=resnet user=alice gpu=0 uuid=A} 1.0000\n");
+            "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 90.000\n"
+            "ml_gpu_idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 0.2500\n"
+            "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n");
 }
 
 TEST(RunJoin, KeepsTwoRunsOnAGpuApart) {
@@ -118,12 +123,12 @@ TEST(RunJoin, KeepsTwoRunsOnAGpuApart) {
   gpu.processes = {Machine::use(10, 30, 0.25), Machine::use(11, 60, 1, kBob)};
   machine.second();
   EXPECT_EQ(machine.text(),
-            "ml_energy_joules_total{run=resnet user=alice} 30.000\n"
-            "ml_gpu_idle_allocated_seconds_total{run=resnet user=alice} 0.7500\n"
-            "ml_run_gpu_info{run=resnet user=alice gpu=0 uuid=A} 1.0000\n"
-            "ml_energy_joules_total{run=resnet user=bob} 60.000\n"
-            "ml_gpu_idle_allocated_seconds_total{run=resnet user=bob} 0.0000\n"
-            "ml_run_gpu_info{run=resnet user=bob gpu=0 uuid=A} 1.0000\n");
+            "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 30.000\n"
+            "ml_gpu_idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 0.7500\n"
+            "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n"
+            "ml_energy_joules_total{run=\"resnet\",user=\"bob\"} 60.000\n"
+            "ml_gpu_idle_allocated_seconds_total{run=\"resnet\",user=\"bob\"} 0.0000\n"
+            "ml_run_gpu_info{run=\"resnet\",user=\"bob\",gpu=\"0\",uuid=\"A\"} 1.0000\n");
 }
 
 TEST(RunJoin, SumsTheGpusOfARun) {
@@ -136,10 +141,10 @@ TEST(RunJoin, SumsTheGpusOfARun) {
   machine.second();
   machine.second();
   EXPECT_EQ(machine.text(),
-            "ml_energy_joules_total{run=resnet user=alice} 14.000\n"
-            "ml_gpu_idle_allocated_seconds_total{run=resnet user=alice} 2.0000\n"
-            "ml_run_gpu_info{run=resnet user=alice gpu=1 uuid=A} 1.0000\n"
-            "ml_run_gpu_info{run=resnet user=alice gpu=0 uuid=B} 1.0000\n");
+            "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 14.000\n"
+            "ml_gpu_idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 2.0000\n"
+            "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"1\",uuid=\"A\"} 1.0000\n"
+            "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"B\"} 1.0000\n");
 }
 
 TEST(RunJoin, CountsIdleTimeFromListToList) {
@@ -152,7 +157,7 @@ TEST(RunJoin, CountsIdleTimeFromListToList) {
   gpu.processes = {Machine::use(10, 0, 8)};  // of the ten seconds
   machine.second();
   machine.second(false);
-  EXPECT_NE(machine.text().find("idle_allocated_seconds_total{run=resnet user=alice} 2.0000"),
+  EXPECT_NE(machine.text().find("idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 2.0000"),
             std::string::npos)
       << machine.text();
 }
@@ -166,12 +171,12 @@ TEST(RunJoin, TakesTheDevicesBusyTimeWhereTheProcessesIsNotKnownAndItIsAlone) {
   machine.second();
   gpu.busy_seconds = 100.25;
   machine.second();
-  EXPECT_NE(machine.text().find("idle_allocated_seconds_total{run=resnet user=alice} 0.7500"),
+  EXPECT_NE(machine.text().find("idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 0.7500"),
             std::string::npos)
       << machine.text();
   gpu.processes.push_back(Machine::use(77, 0, std::nullopt, kBob));
   machine.second();
-  EXPECT_NE(machine.text().find("idle_allocated_seconds_total{run=resnet user=alice} 0.7500"),
+  EXPECT_NE(machine.text().find("idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 0.7500"),
             std::string::npos)
       << machine.text();
 }
@@ -184,7 +189,7 @@ TEST(RunJoin, SaysNothingOfEnergyThatTheDeviceDoesNotTell) {
   gpu.processes = {Machine::use(10, 0, std::nullopt)};
   machine.second();
   machine.second();
-  EXPECT_EQ(machine.text(), "ml_run_gpu_info{run=resnet user=alice gpu=0 uuid=A} 1.0000\n");
+  EXPECT_EQ(machine.text(), "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n");
 }
 
 // A server answers, its engine computes: same container.
@@ -193,9 +198,10 @@ TEST(RunJoin, FindsTheRunByTheCgroup) {
   machine.process(10, 1, "/system.slice/serve.service");
   machine.process(20, 1, "/system.slice/serve.service");
   machine.tells(10, kAlice, "alice", "serve");
-  machine.device("A").processes = {Machine::use(20, 0, 0)};
+  machine.device("A").processes = {machine.in_group(20)};
   machine.second();
-  EXPECT_NE(machine.text().find("ml_run_gpu_info{run=serve user=alice gpu=0 uuid=A}"), std::string::npos);
+  EXPECT_NE(machine.text().find("ml_run_gpu_info{run=\"serve\",user=\"alice\",gpu=\"0\",uuid=\"A\"}"),
+            std::string::npos);
 }
 
 TEST(RunJoin, TrustsNoCgroupOfAnotherUserNorTheRoots) {
@@ -206,7 +212,7 @@ TEST(RunJoin, TrustsNoCgroupOfAnotherUserNorTheRoots) {
   machine.process(21, 1, "/");
   machine.tells(10, kAlice, "alice", "serve");
   machine.tells(11, kAlice, "alice", "root");
-  machine.device("A").processes = {Machine::use(20, 0, 0, kBob), Machine::use(21, 0, 0)};
+  machine.device("A").processes = {machine.in_group(20, kBob), machine.in_group(21)};
   machine.second();
   EXPECT_EQ(machine.text(), "");
 }
@@ -224,15 +230,15 @@ TEST(RunJoin, FindsTheRunByKinshipWhereTheCgroupHasTwo) {
   machine.process(22, 1, session);
   machine.tells(10, kAlice, "alice", "launcher");
   machine.tells(11, kAlice, "alice", "loader");
-  machine.device("A").processes = {Machine::use(20, 0, 0)};
-  machine.device("B").processes = {Machine::use(21, 0, 0)};
-  machine.device("C").processes = {Machine::use(22, 0, 0)};
+  machine.device("A").processes = {machine.in_group(20)};
+  machine.device("B").processes = {machine.in_group(21)};
+  machine.device("C").processes = {machine.in_group(22)};
   machine.second();
   EXPECT_EQ(machine.text(),
-            "ml_energy_joules_total{run=launcher user=alice} 0.0000\n"
-            "ml_run_gpu_info{run=launcher user=alice gpu=0 uuid=A} 1.0000\n"
-            "ml_energy_joules_total{run=loader user=alice} 0.0000\n"
-            "ml_run_gpu_info{run=loader user=alice gpu=0 uuid=B} 1.0000\n");
+            "ml_energy_joules_total{run=\"launcher\",user=\"alice\"} 0.0000\n"
+            "ml_run_gpu_info{run=\"launcher\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n"
+            "ml_energy_joules_total{run=\"loader\",user=\"alice\"} 0.0000\n"
+            "ml_run_gpu_info{run=\"loader\",user=\"alice\",gpu=\"0\",uuid=\"B\"} 1.0000\n");
 }
 
 TEST(RunJoin, IsNotFooledByAPidThatIsUsedAnew) {
@@ -255,7 +261,7 @@ TEST(RunJoin, CountsTheLastFiguresOfAProcessThatHasEnded) {
   gpu.processes[0].energy_joules = 80;
   gpu.processes[0].present = false;
   machine.second();
-  EXPECT_EQ(machine.text(), "ml_energy_joules_total{run=resnet user=alice} 80.000\n");
+  EXPECT_EQ(machine.text(), "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 80.000\n");
   machine.jobs.runs.clear();  // ten minutes later
   machine.second();
   EXPECT_EQ(machine.text(), "");
@@ -268,10 +274,10 @@ TEST(RunJoin, SplitsAProcessThatTellsOfTwoRuns) {
   machine.device("A").processes = {Machine::use(10, 50, 0)};
   machine.second();
   EXPECT_EQ(machine.text(),
-            "ml_energy_joules_total{run=a user=alice} 25.000\n"
-            "ml_run_gpu_info{run=a user=alice gpu=0 uuid=A} 1.0000\n"
-            "ml_energy_joules_total{run=b user=alice} 25.000\n"
-            "ml_run_gpu_info{run=b user=alice gpu=0 uuid=A} 1.0000\n");
+            "ml_energy_joules_total{run=\"a\",user=\"alice\"} 25.000\n"
+            "ml_run_gpu_info{run=\"a\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n"
+            "ml_energy_joules_total{run=\"b\",user=\"alice\"} 25.000\n"
+            "ml_run_gpu_info{run=\"b\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n");
 }
 
 }  // namespace

@@ -38,6 +38,9 @@ constexpr const MetricDescriptor* kOfRuns[] = {
     &catalog::ml_run_info,
     &catalog::ml_eval_best_value,
     &catalog::ml_time_to_solution,
+    &catalog::ml_energy,
+    &catalog::ml_gpu_idle_allocated_seconds,
+    &catalog::ml_run_gpu_info,
 };
 
 void add(Families& families, const MetricDescriptor& descriptor, const Use* use) {

@@ -34,6 +34,7 @@ void Fleet::look_at(Member& member) {
   member.overdue = member.status.overdue_at && clock_.monotonic() > *member.status.overdue_at;
   member.up = member.status.state == Lane::State::reading && !member.overdue;
   if (member.overdue) member.lane->hide();
+  if (member.overdue && workloads_.book) workloads_.book->hide(member.uuid);
   if (member.up) directory_.find(member.uuid)->last_seen = clock_.realtime();
   const bool is_known = member.status.first_pass_over || member.overdue;
   if (member.up == was_up && is_known == was_known) return;

@@ -63,8 +63,9 @@ class GoldenNvidiaTest(unittest.TestCase):
             with self.subTest(scenario=name):
                 golden = text_page((GOLDEN / f"nvidia_{name}.prom").read_text())
                 with Machine(SCENARIOS / f"{name}.yaml", TIME) as machine, \
-                        Daemon(*machine.arguments, env=machine.env) as daemon:
-                    page = wait_until(lambda: (p := daemon.page()).of("gpu_memory_size_bytes") and p, "the GPUs are read")
+                        Daemon(*machine.arguments, f"--path.procfs={machine.folder}", env=machine.env) as daemon:
+                    last = "gpu_workload_info" if golden.of("gpu_workload_info") else "gpu_memory_size_bytes"
+                    page = wait_until(lambda: (p := daemon.page()).of(last) and p, "the GPUs are read")
                 self.assertEqual(self.gauges(page), self.gauges(golden))
 
     def gauges(self, page: Page) -> dict:

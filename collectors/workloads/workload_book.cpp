@@ -51,6 +51,7 @@ void WorkloadBook::note_measured(const WorkloadId& id) {
 std::vector<WorkloadBook::Workload> WorkloadBook::workloads() const {
   MutexLock lock(mutex_);
   std::vector<Workload> workloads;
+  if (uses_.empty()) return workloads;
   workloads.reserve(entries_.size());
   for (const auto& [id, entry] : entries_) workloads.push_back({id, entry.facts});
   return workloads;
@@ -63,15 +64,23 @@ std::uint64_t WorkloadBook::generation() const {
 
 void WorkloadBook::publish(std::shared_ptr<const DeviceUse> use) {
   MutexLock lock(mutex_);
+  if (uses_.empty()) ++generation_;
   std::shared_ptr<const DeviceUse>& place = uses_[use->uuid];
   place = std::move(use);
+}
+
+void WorkloadBook::hide(const std::string& uuid) {
+  MutexLock lock(mutex_);
+  if (uses_.erase(uuid) > 0 && uses_.empty()) ++generation_;
 }
 
 void WorkloadBook::withdraw(const std::shared_ptr<const DeviceUse>& last) {
   MutexLock lock(mutex_);
   if (last == nullptr) return;
   const auto found = uses_.find(last->uuid);
-  if (found != uses_.end() && found->second == last) uses_.erase(found);
+  if (found == uses_.end() || found->second != last) return;
+  uses_.erase(found);
+  if (uses_.empty()) ++generation_;
 }
 
 std::vector<std::shared_ptr<const DeviceUse>> WorkloadBook::uses() const {

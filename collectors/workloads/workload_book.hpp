@@ -41,6 +41,7 @@ class WorkloadBook {
     WorkloadId id;
     WorkloadFacts facts;
   };
+  /// None while no device is read.
   std::vector<Workload> workloads() const GPUMETER_EXCLUDES(mutex_);
   /// Grows with every change of what workloads() gives.
   std::uint64_t generation() const GPUMETER_EXCLUDES(mutex_);
@@ -49,6 +50,8 @@ class WorkloadBook {
   void publish(std::shared_ptr<const DeviceUse> use) GPUMETER_EXCLUDES(mutex_);
   /// The device is not read any more: takes `last` away, unless somebody else has published since.
   void withdraw(const std::shared_ptr<const DeviceUse>& last) GPUMETER_EXCLUDES(mutex_);
+  /// The device's driver hangs: takes away whatever was published, until there is more.
+  void hide(const std::string& uuid) GPUMETER_EXCLUDES(mutex_);
   /// Of every device that is read and tells its users, by uuid.
   std::vector<std::shared_ptr<const DeviceUse>> uses() const GPUMETER_EXCLUDES(mutex_);
 

@@ -14,6 +14,14 @@ WorkloadId unit(int number) { return {cgroup::Kind::systemd_unit, std::to_string
 
 cgroup::Attribution in(const std::string& path) { return cgroup::attribution_of(cgroup::read_path(path)); }
 
+/// What a lane that reads the device publishes.
+std::shared_ptr<DeviceUse> use_of(const char* uuid, int at = 0) {
+  auto use = std::make_shared<DeviceUse>();
+  use->uuid = uuid;
+  use->at = Nanoseconds(at);
+  return use;
+}
+
 WorkloadFacts facts_of(const WorkloadBook& book, const WorkloadId& id) {
   for (const WorkloadBook::Workload& workload : book.workloads()) {
     if (workload.id == id) return workload.facts;
@@ -25,6 +33,7 @@ WorkloadFacts facts_of(const WorkloadBook& book, const WorkloadId& id) {
 WorkloadFacts facts_of(const std::vector<std::string>& paths) {
   WorkloadBook book;
   const WorkloadId id{in(paths.front()).kind, in(paths.front()).workload};
+  book.publish(use_of("A"));
   book.open(id);
   for (const std::string& path : paths) book.note(id, in(path), 7);
   return facts_of(book, id);
@@ -37,6 +46,7 @@ std::string pod_path(std::string_view container) {
 
 TEST(WorkloadBook, HasRoomForAThousandAndTwentyFour) {
   WorkloadBook book;
+  book.publish(use_of("A"));
   for (int i = 0; i < 1024; ++i) EXPECT_TRUE(book.open(unit(i)));
   EXPECT_FALSE(book.open(unit(1024)));
   EXPECT_TRUE(book.open(unit(7))) << "one that is there, on another device";
@@ -97,16 +107,10 @@ TEST(WorkloadBook, GrowsItsGenerationOnlyWhereSomethingChanged) {
 
 TEST(WorkloadBook, HasTheLastWordOfEachDevice) {
   WorkloadBook book;
-  const auto use = [](const char* uuid, int at) {
-    auto made = std::make_shared<DeviceUse>();
-    made->uuid = uuid;
-    made->at = Nanoseconds(at);
-    return made;
-  };
-  const auto first = use("A", 1);
+  const auto first = use_of("A", 1);
   book.publish(first);
-  book.publish(use("B", 2));
-  const auto second = use("A", 3);
+  book.publish(use_of("B", 2));
+  const auto second = use_of("A", 3);
   book.publish(second);
   book.withdraw(first);  // a lane that comes back late takes nothing away
   book.withdraw(nullptr);
@@ -114,6 +118,24 @@ TEST(WorkloadBook, HasTheLastWordOfEachDevice) {
   EXPECT_EQ(book.uses()[0], second);
   book.withdraw(second);
   EXPECT_EQ(book.uses().size(), 1U);
+}
+
+TEST(WorkloadBook, SaysNothingOfWorkloadsWhileNoDeviceIsRead) {
+  WorkloadBook book;
+  book.open(unit(1));
+  EXPECT_TRUE(book.workloads().empty());
+  const std::uint64_t unread = book.generation();
+  book.publish(use_of("A"));
+  EXPECT_EQ(book.workloads().size(), 1U);
+  const std::uint64_t read = book.generation();
+  EXPECT_GT(read, unread);
+  book.publish(use_of("B"));
+  book.hide("A");  // its driver hangs
+  EXPECT_EQ(book.workloads().size(), 1U);
+  EXPECT_EQ(book.generation(), read);
+  book.hide("B");
+  EXPECT_TRUE(book.workloads().empty());
+  EXPECT_GT(book.generation(), read);
 }
 
 TEST(WorkloadBook, IsWrittenByManyLanes) {

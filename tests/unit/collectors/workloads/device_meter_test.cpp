@@ -36,7 +36,13 @@ class DeviceMeterTest : public testing::Test {
   }
 
   FakeProcfs procfs_;
-  std::shared_ptr<WorkloadBook> book_ = std::make_shared<WorkloadBook>();
+  static std::shared_ptr<WorkloadBook> book_of_a_device() {
+    auto book = std::make_shared<WorkloadBook>();
+    book->publish(std::make_shared<DeviceUse>());
+    return book;
+  }
+
+  std::shared_ptr<WorkloadBook> book_ = book_of_a_device();
   DeviceMeter meter_{procfs_.path(), true, book_};
 };
 

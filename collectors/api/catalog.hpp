@@ -3,7 +3,7 @@
 #include "collectors/api/descriptor.hpp"
 
 /// Every family of devices and jobs once, for all vendors: name, help, unit, type. Names are a contract with
-/// dashboards and alerts: a rename needs a line in CHANGELOG.md. The naming rules are checked while compiling.
+/// dashboards and alerts: a rename needs a line in CHANGELOG.md. Their rules are checked while compiling.
 namespace gpumeter::catalog {
 
 // A family that breaks a rule does not compile: "subexpression is not a constant expression".

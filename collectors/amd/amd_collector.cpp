@@ -6,10 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/amd/amd_device.hpp"
 #include "collectors/amd/amd_identity.hpp"
+#include "collectors/amd/amd_metrics.hpp"
 #include "collectors/amd/amd_sources.hpp"
 #include "collectors/support/drm.hpp"
+#include "collectors/support/listing_device.hpp"
 #include "collectors/support/pci.hpp"
 
 namespace gpumeter::amd {
@@ -49,7 +50,8 @@ class AmdCollector final : public Collector, public ReportsSources {
   }
 
   std::unique_ptr<Device> device(const DeviceInfo&) override {
-    return std::make_unique<AmdDevice>(sysfs_root_);
+    return std::make_unique<ListingDevice<AmdContext>>(AmdContext(sysfs_root_), amd_rows(),
+                                                       amd_partition_rows());
   }
 
   std::vector<SourceReport> sources_of(const DeviceInfo& info) const override {

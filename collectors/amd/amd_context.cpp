@@ -33,10 +33,7 @@ Result<Done> AmdContext::open(const DeviceInfo& info) {
   return Done{};
 }
 
-void AmdContext::close() noexcept {
-  processes_->close();
-  *this = AmdContext(std::move(sysfs_root_), std::move(processes_));
-}
+void AmdContext::close() noexcept { *this = AmdContext(std::move(sysfs_root_)); }
 
 // After the rest: how many partitions there are may be for gpu_metrics to tell, which a sleeping card is not
 // asked.
@@ -45,14 +42,14 @@ void AmdContext::find_topology(const DeviceInfo& info) {
   kfd_.reset();
   partitions_.clear();
   partition_nodes_.clear();
-  processes_->close();
+  processes_.close();
   const std::optional<pci::Function> function = pci::read_function(info.source);
   if (!function) return;
   chip_ = chip_of(function->device);
   const std::vector<KfdNode> nodes = kfd_nodes_of(
       kfd_nodes(sysfs_root_), {function->address, function->device, drm::nodes_of(function->path).render});
   kfd_ = kfd_whole(nodes);
-  processes_->open(sysfs_root_, nodes);
+  processes_.open(sysfs_root_, nodes);
   std::vector<std::uint32_t> gpu_ids;
   for (const KfdNode& node : nodes) gpu_ids.push_back(node.gpu_id);
   users_ = AmdUsers(info.source, sysfs_root_, std::move(gpu_ids));
@@ -72,7 +69,7 @@ Readiness AmdContext::begin_pass(const Pass& pass) noexcept {
   if (lost || !state) return Readiness::gone;
   awake_ = !state->suspended;
   const bool may_be_read = may_read(pass, *state);
-  processes_->allow_hardware(may_be_read);
+  processes_.allow_hardware(may_be_read);
   return may_be_read ? Readiness::awake : Readiness::asleep;
 }
 

@@ -53,8 +53,12 @@ class AmdContext {
   /// The card as the compute driver knows it, all its partitions together.
   const std::optional<KfdNode>& kfd() const noexcept { return kfd_; }
 
-  /// Who computes on the card that is open.
-  const std::shared_ptr<CardProcesses>& processes() const noexcept { return processes_; }
+  // For KnowsProcesses.
+
+  static constexpr Tier kProcessesTier = Tier::normal;
+  ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept {
+    return processes_.read(pass, out);
+  }
 
   // For Divisible: the parts of a divided card, and whose rows are bound next.
 
@@ -108,16 +112,13 @@ class AmdContext {
   const GpuMetricsBlob& blob() noexcept;
 
  private:
-  AmdContext(std::string sysfs_root, std::shared_ptr<CardProcesses> processes)
-      : sysfs_root_(std::move(sysfs_root)), processes_(std::move(processes)) {}
-
   void find_topology(const DeviceInfo& info);
   bool may_read(const Pass& pass, const PowerState& state) noexcept;
   bool is_busy() noexcept;
   bool memory_has_changed() noexcept;
 
   std::string sysfs_root_;
-  std::shared_ptr<CardProcesses> processes_ = std::make_shared<CardProcesses>();
+  CardProcesses processes_;
   std::optional<KfdNode> kfd_;
   std::vector<Partition> partitions_;
   std::vector<std::optional<KfdNode>> partition_nodes_;

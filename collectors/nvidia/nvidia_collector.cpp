@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "collectors/api/event_source.hpp"
-#include "collectors/nvidia/nvidia_device.hpp"
 #include "collectors/nvidia/nvidia_identity.hpp"
+#include "collectors/nvidia/nvidia_metrics.hpp"
 #include "collectors/nvidia/nvidia_sources.hpp"
+#include "collectors/support/listing_device.hpp"
 #include "collectors/support/pci.hpp"
 #include "collectors/support/sysfs.hpp"
 
@@ -65,7 +66,8 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
   }
 
   std::unique_ptr<Device> device(const DeviceInfo&) override {
-    return std::make_unique<NvidiaDevice>(options_);
+    return std::make_unique<ListingDevice<NvidiaContext>>(
+        NvidiaContext(options_), nvidia_rows(options_.each_link), nvidia_partition_rows());
   }
 
   std::vector<SourceReport> sources_of(const DeviceInfo& info) const override {

@@ -51,7 +51,7 @@ void NvidiaContext::close() noexcept {
   fields_ = {};
   partitions_.clear();
   targets_.clear();
-  processes_->close();
+  processes_.close();
   turned_to_ = 0;
 }
 
@@ -64,7 +64,7 @@ void NvidiaContext::open_partitions() {
     target.gpm.open(gpu().caller, instance.gpu_instance);
     partitions_.push_back(instance.partition);
   }
-  processes_->open(gpu().caller, instances);
+  processes_.open(gpu().caller, instances);
 }
 
 void NvidiaContext::find_peaks() {
@@ -74,7 +74,7 @@ void NvidiaContext::find_peaks() {
 }
 
 bool NvidiaContext::is_lost() const noexcept {
-  if (targets_.empty() || processes_->is_lost()) return true;
+  if (targets_.empty() || processes_.is_lost()) return true;
   for (const NvmlTarget& target : targets_) {
     if (target.is_lost()) return true;
   }
@@ -114,7 +114,7 @@ void NvidiaContext::note_loss() noexcept {
     const std::optional<Event> event = event_of_loss(target.lost_by());
     if (event) return events_->count(*event);
   }
-  if (const auto event = event_of_loss(processes_->lost_by())) events_->count(*event);
+  if (const auto event = event_of_loss(processes_.lost_by())) events_->count(*event);
 }
 
 std::optional<int> NvidiaContext::buffer_of(nvml::SamplingType type) {

@@ -46,8 +46,13 @@ class NvidiaContext {
   std::span<const Partition> partitions() const noexcept { return partitions_; }
   void turn_to(std::size_t partition) noexcept { turned_to_ = partition + 1; }
 
-  /// Who uses the GPU that is open.
-  const std::shared_ptr<GpuProcesses>& processes() const noexcept { return processes_; }
+  // For KnowsProcesses.
+
+  /// A list took up to 4.5 ms on some cards, too long for each second.
+  static constexpr Tier kProcessesTier = Tier::normal;
+  ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept {
+    return processes_.read(pass, out);
+  }
 
   // For readers, at attach.
 
@@ -100,7 +105,7 @@ class NvidiaContext {
 
   NvidiaOptions options_;
   std::shared_ptr<DeviceEvents> events_ = std::make_shared<DeviceEvents>();
-  std::shared_ptr<GpuProcesses> processes_ = std::make_shared<GpuProcesses>();
+  GpuProcesses processes_;
   std::uint64_t event_types_ = 0;
   bool was_lost_ = false;
   bool was_divided_anew_ = false;

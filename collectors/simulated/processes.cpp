@@ -5,6 +5,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "collectors/simulated/simulated_context.hpp"
 #include "collectors/support/sysfs.hpp"
 
 namespace gpumeter::simulated {

@@ -6,9 +6,11 @@
 
 #include "collectors/api/process_list.hpp"
 #include "collectors/simulated/process_option.hpp"
-#include "collectors/simulated/simulated_context.hpp"
 
 namespace gpumeter::simulated {
+
+class Model;
+class Simulation;
 
 /// Who is on one simulated device: real processes, by the option `processes`. Lane thread.
 class Processes {

@@ -4,8 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "collectors/simulated/processes.hpp"
 #include "collectors/simulated/simulated_context.hpp"
+#include "collectors/simulated/simulated_metrics.hpp"
+#include "collectors/support/listing_device.hpp"
 
 namespace gpumeter::simulated {
 namespace {
@@ -30,30 +31,6 @@ DeviceInfo info_of(std::uint64_t seed, std::size_t device) {
   return info;
 }
 
-/// A table that also tells who is there.
-class SimulatedDevice final : public Device, public ListsProcesses {
- public:
-  SimulatedDevice(const std::shared_ptr<const Simulation>& simulation, std::size_t number)
-      : table_(SimulatedContext(simulation, number), simulated_rows()), processes_(simulation, number) {}
-
-  Result<Done> attach(const DeviceInfo& info) override { return table_.attach(info); }
-  std::span<const SeriesSpec> series() const override { return table_.series(); }
-  void release() noexcept override { table_.release(); }
-  PassOutcome sample(const Pass& pass, SampleSink& sink) noexcept override {
-    return table_.sample(pass, sink);
-  }
-
-  Tier processes_tier() const noexcept override { return Tier::fast; }
-  ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept override {
-    processes_.list(pass.now, out);
-    return ReadStatus::ok;
-  }
-
- private:
-  TableDevice<SimulatedContext> table_;
-  Processes processes_;
-};
-
 class SimulatedCollector final : public Collector {
  public:
   SimulatedCollector(const Settings& settings, const CollectorContext& context)
@@ -75,7 +52,8 @@ class SimulatedCollector final : public Collector {
   std::unique_ptr<Device> device(const DeviceInfo& info) override {
     std::size_t number = 0;
     std::from_chars(info.source.data(), info.source.data() + info.source.size(), number);
-    return std::make_unique<SimulatedDevice>(simulation_, number);
+    return std::make_unique<ListingDevice<SimulatedContext>>(SimulatedContext(simulation_, number),
+                                                             simulated_rows());
   }
 
  private:

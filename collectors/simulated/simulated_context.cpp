@@ -19,7 +19,9 @@ Simulation::Simulation(const Settings& settings, const Clock& clock, std::string
 }
 
 SimulatedContext::SimulatedContext(std::shared_ptr<const Simulation> simulation, std::size_t device)
-    : simulation_(std::move(simulation)), model_(&simulation_->devices()[device]) {}
+    : simulation_(std::move(simulation)),
+      model_(&simulation_->devices()[device]),
+      processes_(simulation_, device) {}
 
 Result<Done> SimulatedContext::open(const DeviceInfo& info) {
   if (!model_->timeline().holds(Event::Kind::lose, simulation_->now())) return Done{};
@@ -30,6 +32,11 @@ Readiness SimulatedContext::begin_pass(const Pass& pass) noexcept {
   time_ = simulation_->since_start(pass.now);
   sit_out_hang();
   return model_->timeline().holds(Event::Kind::lose, time_) ? Readiness::gone : Readiness::awake;
+}
+
+ReadStatus SimulatedContext::processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept {
+  processes_.list(pass.now, out);
+  return ReadStatus::ok;
 }
 
 // Nothing can wake it, as nothing wakes a thread in a stuck driver: only the end of the event ends it.

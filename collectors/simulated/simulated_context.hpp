@@ -7,6 +7,7 @@
 
 #include "collectors/simulated/model.hpp"
 #include "collectors/simulated/options.hpp"
+#include "collectors/simulated/processes.hpp"
 #include "collectors/support/metric_table.hpp"
 
 namespace gpumeter::simulated {
@@ -46,6 +47,11 @@ class SimulatedContext {
   /// Does not return while a hang holds, as a stuck driver does not.
   Readiness begin_pass(const Pass& pass) noexcept;
 
+  // For KnowsProcesses.
+
+  static constexpr Tier kProcessesTier = Tier::fast;
+  ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept;
+
   const Model& model() const noexcept { return *model_; }
   Nanoseconds time() const noexcept { return time_; }
   const Simulation& simulation() const noexcept { return *simulation_; }
@@ -55,6 +61,7 @@ class SimulatedContext {
 
   std::shared_ptr<const Simulation> simulation_;
   const Model* model_;
+  Processes processes_;
   Nanoseconds time_{0};
 };
 

@@ -37,7 +37,7 @@ concept Divisible = requires(Context context, std::size_t partition) {
 
 /// A device whose series are rows of a constexpr table. All calls on its lane's thread.
 template <TableContext Context>
-class TableDevice final : public Device {
+class TableDevice : public Device {
  public:
   using Row = MetricRow<Context>;
 
@@ -72,6 +72,9 @@ class TableDevice final : public Device {
     cursor = 0;
     return readiness_ == Readiness::asleep ? PassOutcome::asleep : PassOutcome::complete;
   }
+
+ protected:
+  Context& context() noexcept { return context_; }
 
  private:
   // By first row of a series. They outlive a loss, so counters go on when a device comes back.

@@ -4,10 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <sstream>
-#include <string_view>
 
+#include "collectors/support/cgroup_cache.hpp"
 #include "collectors/support/sysfs.hpp"
 
 namespace gpumeter::jobs {
@@ -61,21 +60,8 @@ void ProcessIdentities::tick(Nanoseconds now) {
   std::erase_if(seen_, [&](const auto& entry) { return now - entry.second.at >= kKept; });
 }
 
-/// Field 22 of /proc/PID/stat; the name before it stands in parentheses and may hold any byte, also `)`.
 std::optional<std::uint64_t> ProcessIdentities::start_time(std::int32_t pid) const {
-  const std::string text = sysfs::read_text(procfs_ + "/" + std::to_string(pid) + "/stat");
-  const std::size_t name_end = text.rfind(") ");
-  if (name_end == std::string::npos) return std::nullopt;
-  std::string_view rest = std::string_view(text).substr(name_end + 2);
-  constexpr int kFieldsBetween = 19;  // state is field 3
-  for (int i = 0; i < kFieldsBetween; ++i) {
-    const std::size_t blank = rest.find(' ');
-    if (blank == std::string_view::npos) return std::nullopt;
-    rest.remove_prefix(blank + 1);
-  }
-  std::uint64_t ticks = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), ticks);
-  return error == std::errc() ? std::optional(ticks) : std::nullopt;
+  return cgroup::start_ticks(sysfs::read_text(procfs_ + "/" + std::to_string(pid) + "/stat"));
 }
 
 /// One of the four: real (which SCM_CREDENTIALS has), effective (SO_PEERCRED), saved, of the file system.

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collectors/nvidia/nvidia_device.hpp"
+#include "collectors/nvidia/nvidia_metrics.hpp"
+#include "collectors/support/listing_device.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
 
 namespace gpumeter::nvidia {
@@ -16,7 +17,9 @@ namespace gpumeter::nvidia {
 class ListedGpu {
  public:
   explicit ListedGpu(FakeDriver& driver, const std::string& uuid = "GPU-0")
-      : driver_(driver), device_(NvidiaOptions{driver.library(), false}) {
+      : driver_(driver),
+        device_(NvidiaContext(NvidiaOptions{driver.library(), false}), nvidia_rows(false),
+                nvidia_partition_rows()) {
     driver_.set_time(0);
     if (const Result<Done> attached = device_.attach(gpu_of(uuid)); !attached)
       throw std::runtime_error(attached.error().message());
@@ -48,7 +51,7 @@ class ListedGpu {
     return asked(at, elapsed_seconds);
   }
 
-  NvidiaDevice& device() { return device_; }
+  ListingDevice<NvidiaContext>& device() { return device_; }
 
  private:
   static Pass moment(double at, int elapsed_seconds) {
@@ -64,7 +67,7 @@ class ListedGpu {
   }
 
   FakeDriver& driver_;
-  NvidiaDevice device_;
+  ListingDevice<NvidiaContext> device_;
   std::vector<double> values_;
   std::vector<ReadStatus> statuses_;
 };

@@ -127,7 +127,7 @@ TEST(JobsPage, HasEveryReasonAndLinesAsTheyAre) {
   snapshot.series.push_back(
       {{&catalog::ml_step_duration, {{"run", "a\"b"}, {"user", "u"}, {"le", "+Inf"}}}, "_bucket", 2});
   snapshot.dropped[static_cast<std::size_t>(Refusal::malformed)] = 7;
-  snapshot.processes.push_back({{1, 2, 3}, "u", "a"});
+  snapshot.processes.push_back({{1, 2, 3}, {"u", "a"}});
   Registry registry;
   JobsPage page(
       registry, [&] { return std::make_shared<const JobSnapshot>(snapshot); },

@@ -41,6 +41,14 @@ bool is_left_over(const std::string& path, int type) {
   return with_address(connect, caller.number(), path) != 0 && errno == ECONNREFUSED;
 }
 
+/// Made where it is missing, as RuntimeDirectory= does under systemd: a daemon that is started by hand finds
+/// no /run/gpumeter. Whether it is there shows in bind(2).
+void make_folder(const std::string& path) {
+  constexpr mode_t kEveryUsers = 0755;
+  const std::string folder = path.substr(0, path.rfind('/'));
+  if (mkdir(folder.c_str(), kEveryUsers) == 0) chmod(folder.c_str(), kEveryUsers);
+}
+
 Result<Done> make_way(const std::string& path, int type) {
   struct stat file {};
   if (lstat(path.c_str(), &file) != 0) return Done{};
@@ -101,6 +109,7 @@ BoundSocket open_one(const std::string& path, int type, mode_t mode, const Say& 
 }  // namespace
 
 Result<BoundSocket> BoundSocket::open(const std::string& path, int type, mode_t mode) {
+  make_folder(path);
   if (const auto way = make_way(path, type); !way) return way.error();
   BoundSocket made = adopt(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   if (!made) return last_error("socket");

@@ -18,8 +18,9 @@ namespace gpumeter::jobs {
 class BoundSocket {
  public:
   BoundSocket() = default;
-  /// Binds, and listens where `type` is SOCK_STREAM. A file that is there is replaced only if it is a socket
-  /// to which nobody listens. At no moment may more people write to it than `mode` says.
+  /// Binds, and listens where `type` is SOCK_STREAM. Makes the folder where only that is missing. A file that
+  /// is there is replaced only if it is a socket to which nobody listens. At no moment may more people write
+  /// to it than `mode` says.
   static Result<BoundSocket> open(const std::string& path, int type, mode_t mode);
   /// Takes over one that was passed; its file is somebody else's.
   static BoundSocket adopt(int descriptor);

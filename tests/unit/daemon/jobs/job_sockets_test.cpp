@@ -99,10 +99,20 @@ TEST_F(JobSocketsTest, ReplaceNoFileThatIsNoSocket) {
 }
 
 TEST_F(JobSocketsTest, SayWhatIsWrongWithTheFolder) {
-  config_.socket = tree_ / "nosuch/d";
+  config_.socket = tree_ / "nosuch/folder/d";
   config_.stream_socket = "";
   const JobSockets sockets = opened();
   EXPECT_EQ(said_, "jobs are not listened to here|d|bind: No such file or directory\n");
+}
+
+TEST_F(JobSocketsTest, MakeTheirFolderOpenToAllWhereItIsMissing) {
+  config_.socket = tree_ / "gpumeter/d";
+  config_.stream_socket = "";
+  const mode_t before = umask(0077);
+  const JobSockets sockets = opened();
+  umask(before);
+  EXPECT_EQ(called(config_.socket, SOCK_DGRAM), "answers");
+  EXPECT_EQ(mode_of(tree_ / "gpumeter"), "0755");
 }
 
 TEST_F(JobSocketsTest, DoNotTakeAwayWhatAnotherPutInTheirPlace) {

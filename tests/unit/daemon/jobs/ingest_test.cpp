@@ -38,7 +38,8 @@ class IngestTest : public testing::Test {
   }
   /// The value of the only series of this family and run; -1 where there is none.
   double value(std::string_view family, std::string_view run) const {
-    for (const JobSeries& line : ingest_->snapshot()->series) {
+    const auto snapshot = ingest_->snapshot();
+    for (const JobSeries& line : snapshot->series) {
       if (line.series.family->name == family && line.series.labels.at(0).value == run) return line.value;
     }
     return -1;

@@ -81,9 +81,11 @@ Result<Done> App::start() {
                                    settings_of(config_), workloads);
   if (Result<Done> listening = start_http(); !listening) return listening;
   jobs_.start(config_, passed_.jobs);
+  std::vector<Fleet::Addition> collectors;
   for (const CollectorEntry* entry : enabled_collectors(config_)) {
-    fleet_->add(*entry, context_of(config_, *entry, clock_));
+    collectors.push_back({entry, context_of(config_, *entry, clock_)});
   }
+  fleet_->add(std::move(collectors));
   watchdog_ = std::make_unique<Watchdog>(
       clock_, [this] { fleet_->tick(); }, [this] { publish_self(); });
   watchdog_->start();
@@ -149,7 +151,6 @@ void App::wait_for_first_pass() {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   publish_self();
-  routes_->set_ready(fleet_->first_pass_over());
 }
 
 void App::serve(Signals& signals) {
@@ -223,6 +224,7 @@ std::string App::status_line() const {
 }
 
 void App::publish_self() {
+  if (fleet_->first_pass_over()) routes_->set_ready();  // maybe late: a device that hangs has its deadline
   SelfState self;
   self.build = kBuild;
   {

@@ -68,7 +68,7 @@ void App::apply(const config::Config& wanted) {
     const bool was_on = has(before, &entry);
     const bool is_on = has(after, &entry);
     if (was_on && (!is_on || !same)) fleet_->remove(name, clock_.monotonic() + kStopCollector);
-    if (is_on && (!was_on || !same)) fleet_->add(entry, context_of(wanted, entry, clock_));
+    if (is_on && (!was_on || !same)) fleet_->add({{&entry, context_of(wanted, entry, clock_)}});
   }
 }
 

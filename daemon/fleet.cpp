@@ -23,20 +23,30 @@ Fleet::Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, D
       settings_(std::move(settings)),
       directory_(std::move(directory)) {}
 
-void Fleet::add(const CollectorEntry& entry, CollectorContext context) {
+void Fleet::add(std::vector<Addition> additions) {
+  MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<Discoverer>> discoverers;
+  for (Addition& addition : additions) {
+    const std::string name(addition.entry->name);
+    CollectorHost host = host_of(std::move(addition));
+    discoverers.push_back(host.discoverer);
+    hosts_.insert_or_assign(name, std::move(host));
+  }
+  for (const auto& discoverer : discoverers) discoverer->start();
+}
+
+CollectorHost Fleet::host_of(Addition addition) {
   CollectorHost host;
-  host.entry = &entry;
-  host.gate = std::make_shared<DriverGate>(entry.max_parallel);
-  const std::string name(entry.name);
+  host.entry = addition.entry;
+  host.gate = std::make_shared<DriverGate>(addition.entry->max_parallel);
+  const std::string name(addition.entry->name);
   const std::weak_ptr<Fleet> fleet = weak_from_this();  // a hung discovery may outlive the fleet
   host.discoverer = std::make_shared<Discoverer>(
-      entry, std::move(context),
+      *addition.entry, std::move(addition.context),
       [fleet, name](std::shared_ptr<Collector> opened, const Result<Discovery>& found) {
         if (const auto alive = fleet.lock()) alive->report(name, std::move(opened), found);
       });
-  MutexLock lock(mutex_);
-  hosts_.insert_or_assign(name, host);
-  host.discoverer->start();
+  return host;
 }
 
 void Fleet::remove(const std::string& collector, Nanoseconds deadline) {

@@ -29,8 +29,13 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
         std::vector<std::string> bus, FleetSettings settings, WorkloadSettings workloads = {});
 
-  /// Starts a collector's discovery. `entry` has static storage.
-  void add(const CollectorEntry& entry, CollectorContext context) GPUMETER_EXCLUDES(mutex_);
+  struct Addition {
+    const CollectorEntry* entry;  ///< static storage
+    CollectorContext context;
+  };
+  /// Starts the discovery of these collectors. Those of the start come in one call: the first devices wait
+  /// for all collectors that are there.
+  void add(std::vector<Addition> additions) GPUMETER_EXCLUDES(mutex_);
 
   /// Ends a collector and its lanes; waits until `deadline` (monotonic) for those that hang.
   void remove(const std::string& collector, Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
@@ -69,6 +74,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
     bool overdue = false;
   };
 
+  CollectorHost host_of(Addition addition);
   void report(const std::string& collector, std::shared_ptr<Collector> opened, const Result<Discovery>& found)
       GPUMETER_EXCLUDES(mutex_);
   void take_report(CollectorHost& host, const Result<Discovery>& found) GPUMETER_REQUIRES(mutex_);

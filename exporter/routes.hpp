@@ -28,8 +28,8 @@ class Routes {
 
   HttpResponse answer(const HttpRequest& request);
 
-  /// Readiness for /-/ready: false (503) until the first pass is over.
-  void set_ready(bool ready) noexcept { ready_ = ready; }
+  /// The first pass is over: /-/ready says so from now on, and 503 until then.
+  void set_ready() noexcept { ready_ = true; }
 
  private:
   HttpResponse metrics(const HttpRequest& request);

@@ -89,6 +89,11 @@ class HangTest(unittest.TestCase):
                   f"slowest page {watch.slowest * 1e3:.1f} ms; largest gap of the others {watch.largest_gap:.2f} s; "
                   f"SIGTERM to exit {seconds:.2f} s")
 
+    def test_it_is_ready_though_a_device_hangs_from_the_start(self):
+        with Daemon("--simulate=2", "--simulate-event=hang 1 after 0s") as daemon:  # waits until it is, 10 s
+            page = daemon.page()
+        self.assertEqual([page.one("gpu_up", gpu=str(gpu)) for gpu in range(2)], [1, 0])
+
 
 class LossTest(unittest.TestCase):
     def test_a_lost_device_comes_back_as_itself(self):

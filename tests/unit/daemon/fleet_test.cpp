@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -27,6 +28,13 @@ std::string line(const std::string& family, const std::string& gpu, const std::s
   return family + "{gpu=\"" + gpu + "\",uuid=\"" + uuid + "\",vendor=\"fake\"} " + value + "\n";
 }
 
+std::atomic<bool> late_may_open = false;
+Result<std::unique_ptr<Collector>> open_late(const CollectorContext&) {
+  while (!late_may_open) std::this_thread::sleep_for(milliseconds(1));
+  return Error("late");
+}
+constexpr CollectorEntry kLate = {"late", true, 0, {}, no_rows, all_right, open_late};
+
 /// A fleet on a fake machine with real threads; its tick is the test's.
 class FleetTest : public testing::Test {
  protected:
@@ -47,7 +55,7 @@ class FleetTest : public testing::Test {
     FleetSettings settings;
     settings.intervals = {milliseconds(20), milliseconds(200), milliseconds(200)};
     fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, std::move(directory), bus_, settings);
-    fleet_->add(entry, fake_context(machine_, clock_));
+    fleet_->add({{&entry, fake_context(machine_, clock_)}});
     until([this] { return fleet_->first_pass_over(); });
   }
 
@@ -77,6 +85,22 @@ class FleetTest : public testing::Test {
   std::shared_ptr<Registry> registry_ = std::make_shared<Registry>();
   std::shared_ptr<Fleet> fleet_;
 };
+
+// Else a device of the last one could have another index after the next start.
+TEST_F(FleetTest, TheFirstDevicesWaitForAllCollectors) {
+  late_may_open = false;
+  fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, DeviceDirectory(folder_), bus_, FleetSettings());
+  fleet_->add({{&kFake, fake_context(machine_, clock_)}, {&kLate, fake_context(machine_, clock_)}});
+  for (int i = 0; i < 50; ++i) {
+    fleet_->tick();
+    ASSERT_TRUE(fleet_->devices().empty());
+    ASSERT_FALSE(fleet_->first_pass_over());
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  late_may_open = true;
+  until([this] { return fleet_->first_pass_over(); });
+  EXPECT_EQ(fleet_->devices().size(), 2U);
+}
 
 TEST_F(FleetTest, IndexesFollowThePciOrder) {
   start();
@@ -157,7 +181,7 @@ TEST_F(FleetTest, ADeviceIsNotForgottenWhileItsFirstPassIsUnderWay) {
   machine_->hang("A", true);
   machine_->hang("B", true);
   fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, DeviceDirectory(folder_), bus_, FleetSettings{});
-  fleet_->add(kFake, fake_context(machine_, clock_));
+  fleet_->add({{&kFake, fake_context(machine_, clock_)}});
   until([&] { return machine_->calls("A") > 0 && machine_->calls("B") > 0; });
   EXPECT_EQ(fleet_->devices().size(), 2u);
 }

@@ -79,7 +79,7 @@ TEST_F(RoutesTest, LimitsPagesUnderWayAndNothingElse) {
 TEST_F(RoutesTest, TellsHealthAndReadiness) {
   EXPECT_EQ(get("/-/healthy").body, "OK\n");
   EXPECT_EQ(get("/-/ready").status, 503U);
-  routes_.set_ready(true);
+  routes_.set_ready();
   EXPECT_EQ(get("/-/ready").status, 200U);
   EXPECT_EQ(get("/-/ready").body, "OK\n");
 }

@@ -18,15 +18,21 @@ void RunJoin::update(const JobSnapshot& jobs, DeviceUses devices, Nanoseconds no
   for (auto& [run, totals] : totals_) totals.gpus.clear();
   for (const auto& device : devices) account(*device);
   owners_.end_pass();
-  std::erase_if(readings_, [&](const auto& entry) {
-    return std::ranges::none_of(devices, [&](const auto& device) { return device->uuid == entry.first; });
-  });
+  note_gaps(devices);
   forget(jobs);
 }
 
+// The energy of who is still there goes on when the device is read again; of the time between nothing is
+// known.
+void RunJoin::note_gaps(DeviceUses devices) {
+  for (auto& [uuid, reading] : readings_) {
+    const auto same = [&](const auto& device) { return device->uuid == uuid; };
+    if (std::ranges::none_of(devices, same)) reading.listed_at.reset();
+  }
+}
+
 void RunJoin::account(const workloads::DeviceUse& device) {
-  const auto [found, is_new] = readings_.try_emplace(device.uuid);
-  DeviceReading& reading = found->second;
+  DeviceReading& reading = readings_[device.uuid];
   const DeviceReading last = std::exchange(reading, {});
   reading.listed_at = device.listed_at;
   const bool is_listed_anew = device.listed_at != last.listed_at;
@@ -47,7 +53,7 @@ void RunJoin::account(const workloads::DeviceUse& device) {
       if (part.busy_seconds) *part.busy_seconds += increase(past.busy_seconds, *use.busy_seconds);
     }
   }
-  if (is_listed_anew && !is_new) take_idle(device, parts, last);
+  if (is_listed_anew && last.listed_at) take_idle(device, parts, last);
 }
 
 void RunJoin::take_energy(const workloads::DeviceUse& device, const std::vector<RunName>& runs,
@@ -62,7 +68,7 @@ void RunJoin::take_energy(const workloads::DeviceUse& device, const std::vector<
 // Where the driver does not tell who is busy, the device's own figure does if nobody else is there.
 void RunJoin::take_idle(const workloads::DeviceUse& device, const std::map<RunName, Part>& parts,
                         const DeviceReading& last) {
-  const double elapsed = increase(to_seconds(last.listed_at), to_seconds(device.listed_at));
+  const double elapsed = to_seconds(device.listed_at - *last.listed_at);
   const auto present = std::ranges::count_if(device.processes, &workloads::ProcessUse::present);
   for (const auto& [run, part] : parts) {
     if (part.present == 0) continue;

@@ -51,7 +51,7 @@ class RunJoin {
   };
   /// Busy times are those of the last list, which is made less often than energy is read.
   struct DeviceReading {
-    Nanoseconds listed_at{};
+    std::optional<Nanoseconds> listed_at;  ///< nullopt: the device was not read since
     double busy_seconds = 0;
     std::map<workloads::ProcessId, Reading> processes;
   };
@@ -61,6 +61,7 @@ class RunJoin {
     std::size_t present = 0;
   };
 
+  void note_gaps(DeviceUses devices);
   void account(const workloads::DeviceUse& device);
   void take_energy(const workloads::DeviceUse& device, const std::vector<RunName>& runs, double joules);
   void take_idle(const workloads::DeviceUse& device, const std::map<RunName, Part>& parts,

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "tests/fakes/tree.hpp"
 
@@ -160,6 +161,22 @@ TEST(RunJoin, CountsIdleTimeFromListToList) {
   EXPECT_NE(machine.text().find("idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 2.0000"),
             std::string::npos)
       << machine.text();
+}
+
+TEST(RunJoin, CountsNoEnergyTwiceAndNoIdleTimeWhereADeviceWasAway) {
+  Machine machine;
+  machine.tells(10, kAlice, "alice", "resnet");
+  machine.device("A").processes = {Machine::use(10, 100, 0)};
+  machine.second();
+  const std::vector<DeviceUse> away = std::exchange(machine.devices, {});
+  machine.second();
+  machine.second();
+  machine.devices = away;
+  machine.devices[0].processes = {Machine::use(10, 130, 0)};
+  machine.second();
+  EXPECT_EQ(machine.text(),
+            "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 130.00\n"
+            "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n");
 }
 
 TEST(RunJoin, TakesTheDevicesBusyTimeWhereTheProcessesIsNotKnownAndItIsAlone) {

@@ -15,9 +15,12 @@ constexpr auto kEvery = std::chrono::seconds(60);
 Discoverer::Discoverer(const CollectorEntry& entry, CollectorContext context, Report report)
     : entry_(entry), context_(std::move(context)), report_(std::move(report)) {}
 
-void Discoverer::start() {
+Result<Done> Discoverer::start() {
   set_busy(true);
-  thread_.start("find-" + std::string(entry_.name), [self = shared_from_this()] { self->run(); });
+  Result<Done> started =
+      thread_.start("find-" + std::string(entry_.name), [self = shared_from_this()] { self->run(); });
+  if (!started) set_busy(false);
+  return started;
 }
 
 void Discoverer::request() {

@@ -6,7 +6,7 @@
 
 #include "collectors/api/collector.hpp"
 #include "collectors/api/mutex.hpp"
-#include "daemon/abandonable_thread.hpp"
+#include "collectors/support/abandonable_thread.hpp"
 
 namespace gpumeter {
 
@@ -20,8 +20,8 @@ class Discoverer : public std::enable_shared_from_this<Discoverer> {
 
   Discoverer(const CollectorEntry& entry, CollectorContext context, Report report);
 
-  /// Starts the thread. Once.
-  void start();
+  /// Starts the thread. Once; again after an Error.
+  Result<Done> start();
 
   /// Runs a discovery soon.
   void request() GPUMETER_EXCLUDES(mutex_);

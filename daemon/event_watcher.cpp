@@ -16,8 +16,8 @@ constexpr std::size_t kMostTold = 1000;
 
 }  // namespace
 
-void EventWatcher::start(const std::string& collector) {
-  thread_.start("events-" + collector, [self = shared_from_this()] { self->run(); });
+Result<Done> EventWatcher::start(const std::string& collector) {
+  return thread_.start("events-" + collector, [self = shared_from_this()] { self->run(); });
 }
 
 void EventWatcher::watch(std::shared_ptr<Collector> collector) {

@@ -8,7 +8,7 @@
 #include "collectors/api/collector.hpp"
 #include "collectors/api/event_source.hpp"
 #include "collectors/api/mutex.hpp"
-#include "daemon/abandonable_thread.hpp"
+#include "collectors/support/abandonable_thread.hpp"
 
 namespace gpumeter {
 
@@ -22,8 +22,8 @@ class EventWatcher : public std::enable_shared_from_this<EventWatcher> {
 
   EventWatcher(const Clock& clock, Tell tell) : clock_(clock), tell_(std::move(tell)) {}
 
-  /// Starts the thread. Once.
-  void start(const std::string& collector);
+  /// Starts the thread. Once; again after an Error.
+  Result<Done> start(const std::string& collector);
 
   /// From now on waits for events of this one, which must be a WatchesEvents; null: of nobody, and what was
   /// watched is let go as soon as the wait under way ends.

@@ -32,7 +32,11 @@ void Fleet::add(std::vector<Addition> additions) {
     discoverers.push_back(host.discoverer);
     hosts_.insert_or_assign(name, std::move(host));
   }
-  for (const auto& discoverer : discoverers) discoverer->start();
+  for (const auto& discoverer : discoverers) {
+    if (const Result<Done> started = discoverer->start(); !started) {
+      log_.error("devices are not looked for", {{"error", started.error().message()}});
+    }
+  }
 }
 
 CollectorHost Fleet::host_of(Addition addition) {
@@ -174,7 +178,9 @@ void Fleet::start_lane(CollectorHost& host, const KnownDevice& device) {
                              {"uuid", device.info.uuid},
                              {"model", device.info.model},
                              {"collector", device.collector}});
-  lane->start();
+  if (const Result<Done> started = lane->start(); !started) {
+    log_.error("device is not read", {{"error", started.error().message()}});
+  }
 }
 
 Fleet::Member* Fleet::find(const std::string& uuid) {

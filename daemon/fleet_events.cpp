@@ -12,7 +12,11 @@ void Fleet::watch_events(const std::string& collector, CollectorHost& host) {
     host.watcher = std::make_shared<EventWatcher>(clock_, [fleet](const DeviceEvent& event) {
       if (const auto alive = fleet.lock()) alive->tell(event);
     });
-    host.watcher->start(collector);
+    if (const Result<Done> started = host.watcher->start(collector); !started) {
+      host.watcher.reset();  // the next discovery tries again
+      return log_.error("events are not heard",
+                        {{"collector", collector}, {"error", started.error().message()}});
+    }
   }
   if (!released_until_) host.watcher->watch(host.collector);
 }

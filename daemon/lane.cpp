@@ -28,9 +28,9 @@ Lane::Lane(std::unique_ptr<DeviceSession> session, std::shared_ptr<DriverGate> g
   orders_.attach = session_->identity().info;
 }
 
-void Lane::start() {
+Result<Done> Lane::start() {
   const std::string name = "lane-" + std::to_string(session_->identity().index);
-  thread_.start(name, [self = shared_from_this()] { self->run(); });
+  return thread_.start(name, [self = shared_from_this()] { self->run(); });
 }
 
 void Lane::request_stop() {

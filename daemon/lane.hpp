@@ -6,7 +6,7 @@
 #include <string>
 
 #include "collectors/api/mutex.hpp"
-#include "daemon/abandonable_thread.hpp"
+#include "collectors/support/abandonable_thread.hpp"
 #include "daemon/device_session.hpp"
 #include "daemon/driver_gate.hpp"
 
@@ -33,8 +33,8 @@ class Lane : public std::enable_shared_from_this<Lane> {
   Lane(std::unique_ptr<DeviceSession> session, std::shared_ptr<DriverGate> gate, const Clock& clock,
        const SamplingIntervals& intervals, double stagger);
 
-  /// Starts the thread. Once.
-  void start();
+  /// Starts the thread. Once; again after an Error.
+  Result<Done> start();
 
   /// Asks the thread to end; does not wait.
   void request_stop() GPUMETER_EXCLUDES(mutex_);

@@ -56,7 +56,7 @@ class TellingCollector final : public Collector, public WatchesEvents {
 class Watcher : public testing::Test {
  protected:
   void SetUp() override {
-    watcher_->start("telling");
+    EXPECT_TRUE(watcher_->start("telling"));
     watcher_->watch(collector_);
   }
   void TearDown() override {

@@ -1,12 +1,13 @@
-#include "daemon/abandonable_thread.hpp"
+#include "collectors/support/abandonable_thread.hpp"
 
 #include <pthread.h>
 
+#include <system_error>
 #include <utility>
 
 namespace gpumeter {
 
-void AbandonableThread::start(const std::string& name, std::function<void()> body) {
+Result<Done> AbandonableThread::start(const std::string& name, std::function<void()> body) try {
   thread_ = std::thread([end = end_, short_name = name.substr(0, 15), run = std::move(body)]() mutable {
     pthread_setname_np(pthread_self(), short_name.c_str());
     run();
@@ -15,6 +16,9 @@ void AbandonableThread::start(const std::string& name, std::function<void()> bod
     end->reached = true;
     end->changed.notify_all();
   });
+  return Done{};
+} catch (const std::system_error& problem) {
+  return Error("cannot start the thread " + name + ": " + problem.code().message());
 }
 
 bool AbandonableThread::join(const Clock& clock, Nanoseconds deadline) {

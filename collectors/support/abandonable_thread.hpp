@@ -7,6 +7,7 @@
 
 #include "collectors/api/clock.hpp"
 #include "collectors/api/mutex.hpp"
+#include "collectors/api/result.hpp"
 
 namespace gpumeter {
 
@@ -21,8 +22,9 @@ class AbandonableThread {
   AbandonableThread(const AbandonableThread&) = delete;
   AbandonableThread& operator=(const AbandonableThread&) = delete;
 
-  /// `name` is cut to the kernel's 15 characters. `body` must not throw.
-  void start(const std::string& name, std::function<void()> body);
+  /// `name` is cut to the kernel's 15 characters. `body` must not throw. An Error: the kernel gave no thread
+  /// (pids.max, RLIMIT_NPROC), nothing was started, and start() may be called again.
+  Result<Done> start(const std::string& name, std::function<void()> body);
 
   /// Waits for the end until `deadline` (monotonic). False: it hangs, and nobody waits for it any more.
   bool join(const Clock& clock, Nanoseconds deadline);

@@ -125,10 +125,10 @@ class Daemon:
     """A running gpumeter; a context manager that leaves no process behind."""
 
     def __init__(self, *arguments: str, env: dict | None = None, port: int | None = None, wait: bool = True,
-                 pass_fds=(), state: str | None = None, wrap: "list[str] | None" = None):
+                 pass_fds=(), state: str | None = None, wrap: "list[str] | None" = None, log: "Path | None" = None):
         self.port = port or free_port()
         self.folder = tempfile.TemporaryDirectory(prefix="gpumeter-test-")
-        self.log_path = Path(self.folder.name, "log")
+        self.log_path = log or Path(self.folder.name, "log")
         defaults = []
         if not any(a.startswith(("--web.listen-address", "--web.systemd-socket")) for a in arguments):
             defaults.append(f"--web.listen-address=127.0.0.1:{self.port}")
@@ -161,7 +161,7 @@ class Daemon:
     def log(self) -> str:
         return self.log_path.read_text(errors="replace")
 
-    def wait_ready(self) -> None:
+    def wait_ready(self, seconds: float = START_SECONDS) -> None:
         def ready() -> bool:
             assert self.process.poll() is None, f"the daemon ended with {self.process.returncode}:\n{self.log}"
             try:
@@ -170,7 +170,7 @@ class Daemon:
                 return False
 
         try:
-            wait_until(ready, "/-/ready answers 200")
+            wait_until(ready, "/-/ready answers 200", seconds)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.log}") from None
 

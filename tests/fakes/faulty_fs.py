@@ -113,6 +113,7 @@ def obey(faults: Faults) -> None:
         word, *rest = line.rstrip("\n").split(" ", 2)
         faults.fail(*rest) if word == "fail" else faults.heal()
         print("ok", flush=True)
+    os._exit(0)  # the test is gone: the kernel ends the mirror, and calls that hang with it
 
 
 def main() -> None:

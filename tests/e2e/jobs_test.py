@@ -138,7 +138,7 @@ class JobsTest(unittest.TestCase):
 
     def test_mode_users_and_limits(self) -> None:
         me = os.geteuid()
-        self.folder.configure("  socket_mode: 0640\n  users: [nobody-of-that-name]\n")
+        self.folder.configure("  socket_mode: 0640\n  users: [daemon]\n")
         with self.folder.daemon() as daemon:
             for path in (self.folder.datagram, self.folder.stream):
                 self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o640)

@@ -69,8 +69,11 @@ class Reader {
     if (found == options_.end()) return parsed;
     for (std::size_t element = 0; element < found->second.size(); ++element) {
       Result<T> value = parse(found->second[element], device_count);
-      if (value) parsed.push_back(*std::move(value));
-      if (!value) note({key, element, value.error().message()});
+      if (value) {
+        parsed.push_back(*std::move(value));
+      } else {
+        note({key, element, value.error().message()});
+      }
     }
     return parsed;
   }

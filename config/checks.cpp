@@ -33,6 +33,14 @@ bool is_address(std::string_view text) noexcept {
   return colon != std::string_view::npos && is_port(text.substr(colon + 1)) && is_host(text.substr(0, colon));
 }
 
+/// As the kernel counts users; the highest number stands for none.
+bool is_uid(std::string_view digits) noexcept {
+  std::uint32_t uid = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), uid);
+  const bool canonical = digits == "0" || !digits.starts_with('0');
+  return canonical && error == std::errc() && end == digits.data() + digits.size() && uid < UINT32_MAX;
+}
+
 /// The PCI address that a key means, in the spelling that devices have; empty for a uuid.
 std::string pci_address_of(std::string_view key) {
   constexpr std::string_view kShape = "hh:hh.h";
@@ -52,6 +60,10 @@ std::string pci_address_of(std::string_view key) {
 }
 
 }  // namespace
+
+bool is_number(std::string_view text) noexcept {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
 
 Complaint check_addresses(const std::vector<std::string>& addresses) {
   if (addresses.empty()) return "must have at least one address, such as \"localhost:10478\"";
@@ -141,9 +153,14 @@ Complaint check_mllog_files(const std::vector<std::string>& files) {
 }
 
 Complaint check_users(const std::vector<std::string>& users) {
-  const bool empty = std::any_of(users.begin(), users.end(), [](const auto& user) { return user.empty(); });
-  if (empty) return "must be names or numbers of users; one of them is empty";
-  return std::nullopt;
+  const auto is_wrong = [](const std::string& user) {
+    return user.empty() || (is_number(user) && !is_uid(user));
+  };
+  const auto wrong = std::find_if(users.begin(), users.end(), is_wrong);
+  if (wrong == users.end()) return std::nullopt;
+  if (wrong->empty()) return "must be names or numbers of users; one of them is empty";
+  return "must be names or numbers from 0 to 4294967294, without zeros in front, not \"" + printable(*wrong) +
+         "\"";
 }
 
 Complaint check_not_zero(const unsigned& number) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/codec.hpp"
@@ -9,6 +10,9 @@
 
 /// What a value must be beyond its type; keys.cpp names one of these in a row.
 namespace gpumeter::config {
+
+/// Digits only, as a uid in a list of users.
+bool is_number(std::string_view text) noexcept;
 
 /// Known, so that the refusal says more than "unknown key"; exporters of Prometheus have it.
 Complaint check_no_web_config(const std::string& file);
@@ -22,6 +26,7 @@ Complaint check_socket_path(const std::string& path);
 Complaint check_socket_mode(const std::string& mode);
 /// Each `RUN=/absolute/path`, no file twice.
 Complaint check_mllog_files(const std::vector<std::string>& files);
+/// Numbers of users are uids. Whether a user with a name exists is for the daemon to find out.
 Complaint check_users(const std::vector<std::string>& users);
 Complaint check_not_zero(const unsigned& number);
 Complaint check_retention(const Duration& retention);

@@ -63,10 +63,11 @@ constexpr Key kKeys[] = {
     row<&Config::sampling, &Sampling::fast, check_interval>(
         "sampling.fast", kReloads,
         "How often utilisation, power, clocks, temperatures and throttling are read."),
-    row<&Config::sampling, &Sampling::normal, check_interval>("sampling.normal", kReloads,
-                                                              "How often memory and fans are read."),
+    row<&Config::sampling, &Sampling::normal, check_interval>(
+        "sampling.normal", kReloads, "How often memory and fans are read; not more often than `fast`."),
     row<&Config::sampling, &Sampling::slow, check_interval>(
-        "sampling.slow", kReloads, "How often error counters, PCIe and limits are read."),
+        "sampling.slow", kReloads,
+        "How often error counters, PCIe and limits are read; not more often than `normal`."),
     row<&Config::sampling, &Sampling::floor, check_interval>(
         "sampling.floor", kReloads,
         "No interval may be shorter: polling a driver faster can slow down the jobs on the device."),
@@ -104,7 +105,7 @@ constexpr Key kKeys[] = {
         "Permissions of both sockets, in octal; who may write to one may send. Not of those of systemd."),
     row<&Config::jobs, &Jobs::users, check_users>(
         "jobs.users", kReloads,
-        "Users who may send, by name or uid, also over sockets of systemd; empty: all."),
+        "Users who may send, by name or uid, also over sockets of systemd; empty: all. Names must exist."),
     row<&Config::jobs, &Jobs::mllog, check_mllog_files>(
         "jobs.mllog", kNeedsRestart, "Files or pipes with MLPerf's log lines, `RUN=/absolute/path` each."),
     row<&Config::job_limits, &JobLimits::lines_per_second, check_not_zero>(

@@ -58,6 +58,8 @@ class Loader {
     return std::move(problems_);
   }
 
+  std::map<std::string, std::vector<int>> take_lines() { return std::move(lines_); }
+
   void report(int line, const std::string& key, const std::string& text) {
     problems_.push_back({file_, line, key, text});
   }
@@ -68,6 +70,8 @@ class Loader {
     find_duplicates(root, "");
     for (const Node& child : root.children) read_top(child);
     check_floor();
+    check_order();
+    check_sockets();
   }
 
   void read_top(const Node& child) {
@@ -95,7 +99,7 @@ class Loader {
   }
 
   void read_key(const Node& node, const std::string& path) {
-    lines_[path] = node.line;
+    note_lines(path, node);
     if (node.kind == Node::Kind::null) return;
     if (const auto complaint = find_key(path)->read(node, config_)) report(node.line, path, *complaint);
   }
@@ -120,10 +124,27 @@ class Loader {
     for (const Node& child : section.children) {
       if (std::find(names.begin(), names.end(), child.key) == names.end()) {
         report_unknown(child, path, names);
-      } else if (const auto complaint = read_collector_key(child, schema, config_.collectors[schema.name])) {
+        continue;
+      }
+      note_lines(joined(path, child.key), child);
+      if (const auto complaint = read_collector_key(child, schema, config_.collectors[schema.name])) {
         report(child.line, joined(path, child.key), *complaint);
       }
     }
+  }
+
+  void note_lines(const std::string& path, const Node& node) {
+    std::vector<int>& lines = lines_[path];
+    lines = {node.line};
+    if (node.kind != Node::Kind::sequence) return;
+    lines.clear();
+    for (const Node& element : node.children) lines.push_back(element.line);
+  }
+
+  /// 0: the file does not have the key.
+  int line_of(const std::string& path) const {
+    const auto found = lines_.find(path);
+    return found == lines_.end() || found->second.empty() ? 0 : found->second.front();
   }
 
   /// Reports what should be a map and is not; an empty one has nothing to read.
@@ -166,17 +187,47 @@ class Loader {
                                                                     {"sampling.slow", sampling.slow}}};
     for (const auto& [path, interval] : tiers) {
       if (interval >= sampling.floor) continue;
-      const auto line = lines_.find(path);
-      report(line == lines_.end() ? lines_["sampling.floor"] : line->second, path,
+      const int line = line_of(path);
+      report(line == 0 ? line_of("sampling.floor") : line, path,
              "must not be below sampling.floor, which is " + to_string(sampling.floor) + "; it is " +
                  to_string(interval));
     }
   }
 
+  // A slower tier that is read more often than a faster one is a mistake in units or in the keys' names.
+  void check_order() {
+    const Sampling& sampling = config_.sampling;
+    check_order("sampling.fast", sampling.fast, "sampling.normal", sampling.normal);
+    check_order("sampling.normal", sampling.normal, "sampling.slow", sampling.slow);
+  }
+
+  /// Reports the key that the file has; the other one may be a default.
+  void check_order(const std::string& faster, Duration shorter, const std::string& slower, Duration longer) {
+    if (shorter <= longer) return;
+    const int line = line_of(slower);
+    if (line != 0) {
+      report(line, slower,
+             "must not be below " + faster + ", which is " + to_string(shorter) + "; it is " +
+                 to_string(longer));
+    } else {
+      report(line_of(faster), faster,
+             "must not be above " + slower + ", which is " + to_string(longer) + "; it is " +
+                 to_string(shorter));
+    }
+  }
+
+  void check_sockets() {
+    const Jobs& jobs = config_.jobs;
+    if (jobs.socket.empty() || jobs.socket != jobs.stream_socket) return;
+    const int line = line_of("jobs.stream_socket");
+    report(line == 0 ? line_of("jobs.socket") : line, line == 0 ? "jobs.socket" : "jobs.stream_socket",
+           "must not be the path of the other socket, \"" + printable(jobs.socket) + "\"");
+  }
+
   const std::string file_;
   const Schemas schemas_;
   Config config_;
-  std::map<std::string, int> lines_;  ///< of the keys that the file has
+  std::map<std::string, std::vector<int>> lines_;  ///< of the keys that the file has, as in Places
   std::vector<Problem> problems_;
 };
 
@@ -202,16 +253,25 @@ std::string to_string(const Problem& problem) {
   return text + ": " + problem.text;
 }
 
-Loaded load_text(std::string_view text, const std::string& file, Schemas schemas) {
-  return Loader(file, schemas).load(text);
+Problem Places::problem(const std::string& key, std::size_t element, const std::string& text) const {
+  const auto found = lines.find(key);
+  const bool has_line = found != lines.end() && element < found->second.size();
+  return {file, has_line ? found->second[element] : 0, key, text};
 }
 
-Loaded load_file(const std::string& file, Schemas schemas) {
+Loaded load_text(std::string_view text, const std::string& file, Schemas schemas, Places* places) {
+  Loader loader(file, schemas);
+  Loaded loaded = loader.load(text);
+  if (places != nullptr) *places = {file, loader.take_lines()};
+  return loaded;
+}
+
+Loaded load_file(const std::string& file, Schemas schemas, Places* places) {
   std::string text;
   if (const std::error_code error = read_whole(file, text)) {
     return std::vector<Problem>{{file, 0, "", "cannot be read: " + error.message()}};
   }
-  return load_text(text, file, schemas);
+  return load_text(text, file, schemas, places);
 }
 
 }  // namespace gpumeter::config

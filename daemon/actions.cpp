@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "collectors/builtin.hpp"
 #include "config/markdown.hpp"
@@ -12,6 +14,8 @@
 #include "daemon/list_devices.hpp"
 #include "daemon/metrics_docs.hpp"
 #include "daemon/once.hpp"
+#include "daemon/reload_outcome.hpp"
+#include "daemon/setup.hpp"
 
 namespace gpumeter {
 namespace {
@@ -46,6 +50,31 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
   }
 }
 
+void print_error(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
+
+int reload(pid_t daemon, const Clock& clock) {
+  // A collector whose driver hangs takes 3 s to be left behind, a name service that hangs 2 s.
+  constexpr auto kPatience = std::chrono::seconds(15);
+  const Result<ReloadOutcome> outcome = request_reload(daemon, runtime_folder(), clock, kPatience);
+  if (!outcome) {
+    print_error("gpumeter: " + outcome.error().message());
+    return 1;
+  }
+  for (const std::string& problem : outcome->problems) print_error(problem);
+  if (!outcome->problems.empty())
+    print_error("gpumeter: not reloaded; the configuration before stays in force");
+  return outcome->problems.empty() ? 0 : 1;
+}
+
+int load_and_act(const Options& options, const Clock& clock, jobs::KnownUsers& users) {
+  std::vector<std::string> notes;
+  const config::Loaded loaded = load_checked(options, clock, users, notes);
+  for (const std::string& note : notes) print_error("gpumeter: " + note);
+  if (const auto* config = std::get_if<config::Config>(&loaded)) return act_on(options, *config, clock);
+  for (const config::Problem& problem : std::get<1>(loaded)) print_error(config::to_string(problem));
+  return 2;
+}
+
 }  // namespace
 
 int act(const Options& options) {
@@ -59,12 +88,12 @@ int act(const Options& options) {
     print(config::configuration_markdown(schemas_of(builtin_collectors())));
     return 0;
   }
-  const config::Loaded loaded = load_checked(options, clock);
-  if (const auto* config = std::get_if<config::Config>(&loaded)) return act_on(options, *config, clock);
-  for (const config::Problem& problem : std::get<1>(loaded)) {
-    std::fprintf(stderr, "%s\n", config::to_string(problem).c_str());
-  }
-  return 2;
+  if (options.action == Action::reload) return reload(options.daemon, clock);
+  jobs::KnownUsers users(clock);
+  const int code = load_and_act(options, clock, users);
+  std::fflush(nullptr);
+  if (users.hangs()) _exit(code);
+  return code;
 }
 
 }  // namespace gpumeter

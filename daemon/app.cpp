@@ -250,7 +250,7 @@ void App::stop() {
   if (watchdog_) watchdog_->stop();
   jobs_.stop();
   if (fleet_) left_behind_ = !fleet_->stop(clock_.monotonic() + kStop);
-  left_behind_ = left_behind_ || user_names_.hangs();
+  left_behind_ = left_behind_ || user_names_.hangs() || known_users_.hangs();
 }
 
 }  // namespace gpumeter

@@ -9,6 +9,7 @@
 #include "daemon/fleet.hpp"
 #include "daemon/hot_plug.hpp"
 #include "daemon/jobs/job_service.hpp"
+#include "daemon/jobs/known_users.hpp"
 #include "daemon/jobs/run_join.hpp"
 #include "daemon/jobs/user_names.hpp"
 #include "daemon/log.hpp"
@@ -45,8 +46,9 @@ class App {
   void obey(int signal);
   void hear_of_hot_plug();
   void reload();
-  std::optional<config::Config> load_anew();
+  std::optional<config::Config> load_anew(std::vector<std::string>& problems);
   void apply(const config::Config& wanted);
+  void answer_reload(Nanoseconds begun, const std::vector<std::string>& problems);
   void release_drivers();
   void look_at_bus();
   void pet_systemd();
@@ -69,6 +71,7 @@ class App {
   const std::shared_ptr<Registry> registry_;
   PageCache pages_;
   jobs::UserNames user_names_;
+  jobs::KnownUsers known_users_{clock_};
   std::shared_ptr<workloads::WorkloadBook> workload_book_;  // null where workloads are switched off
   std::shared_ptr<Fleet> fleet_;
   std::unique_ptr<Routes> routes_;

@@ -1,9 +1,12 @@
 /// The part of App that follows the configuration while it runs.
+#include <unistd.h>
+
 #include <utility>
 
 #include "collectors/builtin.hpp"
 #include "config/keys.hpp"
 #include "daemon/app.hpp"
+#include "daemon/reload_outcome.hpp"
 #include "systemd/notify.hpp"
 
 namespace gpumeter {
@@ -15,8 +18,11 @@ constexpr auto kStopCollector = std::chrono::seconds(3);
 }  // namespace
 
 void App::reload() {
-  systemd::notify_reloading(std::chrono::duration_cast<std::chrono::microseconds>(clock_.monotonic()));
-  const std::optional<config::Config> wanted = load_anew();
+  const Nanoseconds begun = clock_.monotonic();
+  systemd::notify_reloading(std::chrono::duration_cast<std::chrono::microseconds>(begun));
+  std::vector<std::string> problems;
+  const std::optional<config::Config> wanted = load_anew(problems);
+  for (const std::string& problem : problems) log_.error("configuration not reloaded", {{"error", problem}});
   if (wanted) {
     apply(*wanted);
     log_.info("configuration reloaded");
@@ -27,23 +33,29 @@ void App::reload() {
     if (wanted) reloaded_at_ = clock_.realtime();
   }
   systemd::notify_ready(status_line());
+  answer_reload(begun, problems);
+}
+
+// After READY=1, so that the service is running again when `systemctl reload` returns. The runtime folder is
+// in memory, so that this write cannot hang.
+void App::answer_reload(Nanoseconds begun, const std::vector<std::string>& problems) {
+  const Result<Done> written = write_outcome(runtime_folder(), {getpid(), begun, problems});
+  if (!written) log_.debug("no outcome of the reload for --reload", {{"error", written.error().message()}});
 }
 
 // nullopt: the new one is wrong or needs a restart, and the old one stays.
-std::optional<config::Config> App::load_anew() {
-  config::Loaded loaded = load_checked(options_, clock_);
-  if (const auto* problems = std::get_if<std::vector<config::Problem>>(&loaded)) {
-    for (const config::Problem& problem : *problems) {
-      log_.error("configuration not reloaded", {{"error", config::to_string(problem)}});
-    }
+std::optional<config::Config> App::load_anew(std::vector<std::string>& problems) {
+  std::vector<std::string> notes;
+  config::Loaded loaded = load_checked(options_, clock_, known_users_, notes);
+  for (const std::string& note : notes) log_.warn(note);
+  if (const auto* found = std::get_if<std::vector<config::Problem>>(&loaded)) {
+    for (const config::Problem& problem : *found) problems.push_back(config::to_string(problem));
     return std::nullopt;
   }
   config::Config wanted = std::get<config::Config>(std::move(loaded));
   MutexLock lock(mutex_);
   const std::vector<std::string> fixed = config::restart_needed(config_, wanted);
-  for (const std::string& key : fixed) {
-    log_.error("configuration not reloaded", {{"error", key + " needs a restart"}});
-  }
+  for (const std::string& key : fixed) problems.push_back(key + " needs a restart");
   if (!fixed.empty()) return std::nullopt;
   return wanted;
 }

@@ -26,6 +26,13 @@ using Families = std::map<std::string_view, Family>;
 constexpr const MetricDescriptor* kOfTheDaemon[] = {&catalog::info, &catalog::up, &catalog::observed_seconds,
                                                     &catalog::meter_source_info, &catalog::partition_info};
 
+/// Of devices whose drivers list their processes, whatever the collector.
+constexpr const MetricDescriptor* kOfWorkloads[] = {
+    &catalog::workload_memory_used, &catalog::workload_busy_seconds, &catalog::workload_energy,
+    &catalog::workload_share,       &catalog::workload_info,         &catalog::process_memory_used,
+    &catalog::process_busy_seconds,
+};
+
 /// What each run has beside the words of the vocabulary.
 constexpr const MetricDescriptor* kOfRuns[] = {
     &catalog::ml_run_start_timestamp,
@@ -64,6 +71,7 @@ Families all_families(std::span<const CollectorEntry> collectors) {
   Families families;
   for (const MetricDescriptor* descriptor : kOfTheDaemon) add(families, *descriptor, nullptr);
   for (const MetricDescriptor* descriptor : self_catalog::all()) add(families, *descriptor, nullptr);
+  for (const MetricDescriptor* descriptor : kOfWorkloads) add(families, *descriptor, nullptr);
   for (const MetricDescriptor* descriptor : kOfRuns) add(families, *descriptor, nullptr);
   for (const jobs::Word& word : jobs::vocabulary()) {
     add(families, *word.family, nullptr);

@@ -36,11 +36,14 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--log.format", "log.format", "FORMAT", false, "auto (default), logfmt or json"},
 };
 
+/// PID_MAX_LIMIT of the kernel: no process has a higher number.
+constexpr unsigned kMostProcesses = 1U << 22U;
+
 /// What CLI11 fills in; it needs the variables to stay where they are while it parses.
 struct Parsed {
   std::map<std::string, std::vector<std::string>> keys;  ///< by path
   std::map<std::string, bool> collectors;
-  std::string once, simulate;
+  std::string once, simulate, reload;
   bool version = false;
   bool check_config = false;
   bool list_devices = false;
@@ -61,14 +64,14 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
   return {check, ""};
 }
 
-CLI::Validator device_count() {
-  const auto check = [](const std::string& text) {
+CLI::Validator from_one_to(unsigned most) {
+  const auto check = [most](const std::string& text) {
     unsigned count = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
     const bool whole = error == std::errc() && end == text.data() + text.size();
-    if (whole && count >= 1 && count <= most_simulated_devices()) return std::string();
-    return "must be a whole number from 1 to " + std::to_string(most_simulated_devices()) + ", not \"" +
-           config::printable(text) + "\"";
+    if (whole && count >= 1 && count <= most) return std::string();
+    return "must be a whole number from 1 to " + std::to_string(most) + ", not \"" + config::printable(text) +
+           "\"";
   };
   return {check, ""};
 }
@@ -111,7 +114,7 @@ void add_collector_flags(CLI::App& app, Parsed& parsed, config::Schemas schemas)
       ->group(group);
   app.add_option("--simulate", parsed.simulate, "N simulated GPUs and no others")
       ->type_name("N")
-      ->check(device_count())
+      ->check(from_one_to(most_simulated_devices()))
       ->group(group);
   app.add_option("--simulate-event", parsed.options.simulate_events,
                  "What happens to one of them, such as \"hang 1 after 5s\"; repeatable")
@@ -127,6 +130,11 @@ void add_action_flags(CLI::App& app, Parsed& parsed) {
   app.set_help_flag("-h,--help", "Print this help")->group(group);
   app.add_flag("--version", parsed.version, "Print the version")->group(group);
   app.add_flag("--check-config", parsed.check_config, "Say everything that is wrong with the configuration")
+      ->group(group);
+  app.add_option("--reload", parsed.reload,
+                 "Make a daemon read its configuration again; exit 1 if it refuses")
+      ->type_name("PID")
+      ->check(from_one_to(kMostProcesses))
       ->group(group);
   app.add_option("--once", parsed.once, "Print one page: two passes a second apart, or one (0)")
       ->type_name("0|1")
@@ -201,6 +209,7 @@ std::optional<Exit> take_action(const CLI::App& app, Parsed& parsed) {
   const std::pair<const char*, Action> kActions[] = {
       {"--once", Action::once},
       {"--check-config", Action::check_config},
+      {"--reload", Action::reload},
       {"--list-devices", Action::list_devices},
       {"--print-metrics", Action::print_metrics},
       {"--print-config", Action::print_config},
@@ -212,6 +221,7 @@ std::optional<Exit> take_action(const CLI::App& app, Parsed& parsed) {
     chosen = flag;
     parsed.options.action = action;
   }
+  if (!parsed.reload.empty()) parsed.options.daemon = std::stoi(parsed.reload);
   parsed.options.passes = parsed.once == "0" ? 1 : 2;
   parsed.options.print_format = parsed.print_metrics.empty() ? parsed.print_config : parsed.print_metrics;
   return std::nullopt;

@@ -16,7 +16,15 @@ namespace gpumeter {
 inline constexpr std::string_view kDefaultConfigFile = "/etc/gpumeter/gpumeter.yaml";
 
 /// What the process is started for. All but `run` end by themselves.
-enum class Action : std::uint8_t { run, once, check_config, list_devices, print_metrics, print_config };
+enum class Action : std::uint8_t {
+  run,
+  once,
+  check_config,
+  reload,
+  list_devices,
+  print_metrics,
+  print_config
+};
 
 /// A flag that stands for a key of the configuration.
 struct KeyOverride {
@@ -29,6 +37,7 @@ struct Options {
   Action action = Action::run;
   int passes = 2;               ///< of --once; 1: a single pass, without values that need two readings
   std::string print_format;     ///< "markdown" or "text", of --print-metrics and --print-config
+  int daemon = 0;               ///< process id, of --reload
   std::string config_file;      ///< empty: the default file, which need not exist
   bool systemd_socket = false;  ///< serve on systemd's sockets instead of web.listen
   std::vector<KeyOverride> overrides;
@@ -52,6 +61,7 @@ void apply(const Options& options, config::Config& config);
 
 /// The configuration of these options: the file that they name, which must exist, or the default file where
 /// it exists, or the defaults; with the flags applied. For the start and for every reload.
-config::Loaded load_config(const Options& options, config::Schemas schemas);
+/// `places`, unless null, is filled in.
+config::Loaded load_config(const Options& options, config::Schemas schemas, config::Places* places = nullptr);
 
 }  // namespace gpumeter

@@ -25,12 +25,12 @@ void apply(const Options& options, config::Config& config) {
   std::copy(options.simulate_events.begin(), options.simulate_events.end(), std::back_inserter(events));
 }
 
-config::Loaded load_config(const Options& options, config::Schemas schemas) {
+config::Loaded load_config(const Options& options, config::Schemas schemas, config::Places* places) {
   std::string file = options.config_file;
   std::error_code error;
   if (file.empty() && std::filesystem::exists(kDefaultConfigFile, error)) file = kDefaultConfigFile;
   config::Loaded loaded =
-      file.empty() ? config::Loaded(config::defaults(schemas)) : config::load_file(file, schemas);
+      file.empty() ? config::Loaded(config::defaults(schemas)) : config::load_file(file, schemas, places);
   if (auto* config = std::get_if<config::Config>(&loaded)) apply(options, *config);
   return loaded;
 }

@@ -1,9 +1,14 @@
 #include "daemon/setup.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "collectors/builtin.hpp"
 #include "collectors/support/pci.hpp"
+#include "config/checks.hpp"
+#include "config/codec.hpp"
 
 namespace gpumeter {
 namespace {
@@ -17,6 +22,39 @@ DeviceLabels labels_of(const config::Config& config) {
   std::vector<std::string> names;
   for (const config::DeviceLabel label : config.device_labels) names.emplace_back(config::to_string(label));
   return DeviceLabels::of(names).value_or(DeviceLabels{});
+}
+
+/// Elements that the file does not have come from flags.
+config::Problem placed(const OptionProblem& problem, const CollectorEntry& entry,
+                       const config::Places& places) {
+  const std::string key = "collectors." + std::string(entry.name) + "." + problem.key;
+  config::Problem found = places.problem(key, problem.element, problem.text);
+  if (found.line > 0) return found;
+  return {"gpumeter", 0, problem.key == "events" ? "--simulate-event" : key, problem.text};
+}
+
+void check_users(config::Config& config, const config::Places& places, jobs::KnownUsers& known,
+                 std::vector<config::Problem>& problems, std::vector<std::string>& notes) {
+  const std::vector<std::string> users = config.jobs.users;
+  std::vector<std::string> names;
+  std::copy_if(users.begin(), users.end(), std::back_inserter(names),
+               [](const std::string& user) { return !config::is_number(user); });
+  const auto entries = known.of(names);
+  for (std::size_t i = 0; i < users.size(); ++i) {
+    const auto entry = entries.find(users[i]);
+    if (entry == entries.end()) continue;
+    using Status = jobs::KnownUsers::Status;
+    const std::string quoted = '"' + config::printable(users[i]) + '"';
+    if (entry->second.status == Status::known) {
+      config.jobs.users.push_back(std::to_string(entry->second.uid));
+    } else if (entry->second.status == Status::unknown) {
+      problems.push_back(places.problem(
+          "jobs.users", i, "must be users of this machine, by name or uid; it has no user " + quoted));
+    } else {
+      notes.push_back("jobs.users: the name service does not answer; whether user " + quoted +
+                      " exists is not checked");
+    }
+  }
 }
 
 bool is_simulated_only(const std::vector<const CollectorEntry*>& entries) {
@@ -71,17 +109,19 @@ WorkloadSettings workload_settings_of(const config::Config& config, UserName use
   return settings;
 }
 
-config::Loaded load_checked(const Options& options, const Clock& clock) {
+config::Loaded load_checked(const Options& options, const Clock& clock, jobs::KnownUsers& users,
+                            std::vector<std::string>& notes) {
   const auto schemas = schemas_of(builtin_collectors());
-  config::Loaded loaded = load_config(options, schemas);
-  const auto* config = std::get_if<config::Config>(&loaded);
+  config::Places places;
+  config::Loaded loaded = load_config(options, schemas, &places);
+  auto* config = std::get_if<config::Config>(&loaded);
   if (config == nullptr) return loaded;
   std::vector<config::Problem> problems;
   for (const CollectorEntry* entry : enabled_collectors(*config)) {
-    const Result<Done> checked = entry->check(context_of(*config, *entry, clock));
-    const std::string file = options.config_file.empty() ? "gpumeter" : options.config_file;
-    if (!checked) problems.push_back({file, 0, "", checked.error().message()});
+    const auto problem = entry->check(context_of(*config, *entry, clock));
+    if (problem) problems.push_back(placed(*problem, *entry, places));
   }
+  check_users(*config, places, users, problems, notes);
   if (!problems.empty()) return problems;
   return loaded;
 }

@@ -9,6 +9,7 @@
 #include "config/schema.hpp"
 #include "daemon/device_session.hpp"
 #include "daemon/fleet_settings.hpp"
+#include "daemon/jobs/known_users.hpp"
 #include "daemon/options.hpp"
 #include "daemon/workload_settings.hpp"
 
@@ -26,8 +27,12 @@ FleetSettings settings_of(const config::Config& config);
 /// With a new book, where workloads are wanted.
 WorkloadSettings workload_settings_of(const config::Config& config, UserName user_name);
 
-/// load_config() and then what the collectors say of their own keys.
-config::Loaded load_checked(const Options& options, const Clock& clock);
+/// load_config(), then the checks that need more than the file: the collectors' own keys, and whether the
+/// users of `jobs.users` exist. Their uids are added to the list, so that it holds while the name service is
+/// down. Users that could not be looked up pass; `notes` names them. Waits for the name service, for
+/// KnownUsers::kPatience at most.
+config::Loaded load_checked(const Options& options, const Clock& clock, jobs::KnownUsers& users,
+                            std::vector<std::string>& notes);
 
 /// What the bus shows: display adapters with a GPU's driver, whether a collector reads them or not. Those
 /// that are lent to a virtual machine, and consoles without a GPU, are left out.

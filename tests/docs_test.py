@@ -1,29 +1,81 @@
 #!/usr/bin/env python3
-"""The generated pages say what the code says: compares them with what the binary prints now."""
+"""The generated pages say what the code says: they are what the binary prints, and what it prints of metrics is the
+catalogue of the code and whatever stands on pages: of captured cards, and of a daemon with processes and jobs."""
 import difflib
 import os
+import re
 import subprocess
 import sys
+import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests/e2e"), str(ROOT / "packaging/python")]
+from harness import wait_until  # noqa: E402
+from jobs import RECORDED, Folder  # noqa: E402
+
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 PAGES = {"docs/metrics.md": "--print-metrics=markdown", "docs/configuration.md": "--print-config=markdown"}
+CATALOGUES = ("collectors/api/catalog.hpp", "exporter/self_catalog.hpp")
+TYPE_LINE = re.compile(r"^# TYPE (\w+) (\w+)$", re.M)
+# What the page below must have at least, so that it cannot be empty of what it is for.
+OF_USERS = {"gpu_workload_memory_used_bytes", "gpu_workload_busy_seconds_total", "gpu_workload_energy_joules_total",
+            "gpu_workload_share_ratio", "gpu_workload_info", "gpu_process_memory_used_bytes", "gpu_process_busy_seconds_total",
+            "ml_steps_total", "ml_run_gpu_info", "ml_energy_joules_total", "gpumeter_jobs_dropped_total"}
 
 
-def main() -> int:
-    stale = 0
-    for page, flag in PAGES.items():
-        written = (ROOT / page).read_text() if (ROOT / page).exists() else ""
-        printed = subprocess.run([BINARY, flag], capture_output=True, text=True, check=True, timeout=30).stdout
-        if written == printed and printed:
-            continue
-        stale += 1
-        print(f"{page} is out of date: write it anew with ./dev docs")
-        diff = difflib.unified_diff(written.splitlines(), printed.splitlines(), page, f"gpumeter {flag}", lineterm="")
-        print("\n".join(list(diff)[:40]))
-    return 1 if stale else 0
+def printed(flag: str) -> str:
+    return subprocess.run([BINARY, flag], capture_output=True, text=True, check=True, timeout=30).stdout
+
+
+def documented() -> dict[str, str]:
+    """Type by family, as docs/metrics.md has them."""
+    return dict(re.findall(r"^### (\w+)\n\n(\w+)", (ROOT / "docs/metrics.md").read_text(), re.M))
+
+
+def catalogued() -> dict[str, str]:
+    text = "".join((ROOT / name).read_text() for name in CATALOGUES)
+    return {name: kind for kind, name in re.findall(r'= (gauge|counter|histogram)\("(\w+)"', text)}
+
+
+def busy_page() -> str:
+    """Of a simulated GPU with this process on it, which says all that a job can say."""
+    config = f'workloads: {{processes: true}}\ncollectors: {{simulated: {{processes: ["0={os.getpid()},busy=0.5,memory=1GiB"]}}}}\n'
+    with Folder(config) as folder, folder.daemon() as daemon:
+        folder.send(*RECORDED.read_text().splitlines(), "ml.steps:1|c|#run:docs")
+
+        def page() -> str:
+            text = daemon.fetch("/metrics").text
+            return text if OF_USERS <= {name for name, _ in TYPE_LINE.findall(text)} else ""
+        return wait_until(page, f"a page with {sorted(OF_USERS)}", 60, every=0.5)
+
+
+class DocsTest(unittest.TestCase):
+    def test_pages_are_what_the_binary_prints(self) -> None:
+        for page, flag in PAGES.items():
+            written, now = (ROOT / page).read_text(), printed(flag)
+            diff = difflib.unified_diff(written.splitlines(), now.splitlines(), page, f"gpumeter {flag}", lineterm="")
+            self.assertTrue(now)
+            self.assertEqual(written, now, f"{page} is out of date; write it with ./dev docs\n" + "\n".join(list(diff)[:40]))
+
+    def test_the_documented_families_are_the_catalogue(self) -> None:
+        """A family of the catalogue that is not documented has no row, so nothing can fill it."""
+        self.assertEqual(documented(), catalogued())
+
+    def test_every_family_of_a_captured_card_is_documented(self) -> None:
+        known = documented()
+        pages = sorted((ROOT / "tests/golden").glob("*.prom"))
+        self.assertGreater(len(pages), 10)
+        for page in pages:
+            for name, kind in TYPE_LINE.findall(page.read_text()):
+                self.assertEqual(known.get(name), kind, f"{name} of {page.name}")
+
+    def test_every_family_of_a_page_with_processes_and_jobs_is_documented(self) -> None:
+        known = documented()
+        found = TYPE_LINE.findall(busy_page())
+        self.assertGreater(len(found), 80)
+        self.assertEqual([(name, kind) for name, kind in found if known.get(name) != kind], [])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    unittest.main(verbosity=2)

@@ -23,7 +23,7 @@ inline constexpr CollectorEntry kAmd = {
     .max_parallel = 0,
     .options = kAmdOptions,
     .metrics = amd_row_docs,
-    .check = [](const CollectorContext&) -> Result<Done> { return Done{}; },
+    .check = [](const CollectorContext&) -> std::optional<OptionProblem> { return std::nullopt; },
     .open = open_amd,
 };
 

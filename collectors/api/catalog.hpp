@@ -56,7 +56,6 @@ inline constexpr auto visible_memory_used = gauge("gpu_visible_memory_used_bytes
 inline constexpr auto memory_bandwidth_utilization = gauge("gpu_memory_bandwidth_utilization_ratio", "ratio", "Memory traffic against the most the memory can do.");
 inline constexpr auto memory_read_bytes = counter("gpu_memory_read_bytes_total", "bytes", "Bytes read from the device's memory.");
 inline constexpr auto memory_written_bytes = counter("gpu_memory_written_bytes_total", "bytes", "Bytes written to the device's memory.");
-inline constexpr auto memory_transferred_bytes = counter("gpu_memory_transferred_bytes_total", "bytes", "Bytes moved from and to the device's memory, where the hardware does not tell the two apart.");
 
 // Power and energy
 inline constexpr auto power = gauge("gpu_power_watts", "watts", "Power of the board (of the package where that is all there is), as averaged by the driver where it averages.");

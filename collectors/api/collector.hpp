@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -123,6 +124,13 @@ struct CollectorOption {
   std::string_view help;
 };
 
+/// What is wrong with a key of a collector beyond its kind.
+struct OptionProblem {
+  std::string key;          ///< "events"
+  std::size_t element = 0;  ///< of a list: which one; 0 for a plain value
+  std::string text;         ///< what would be right
+};
+
 /// What the config gives for a key, else its default.
 inline std::string option(const CollectorContext& context, const CollectorOption& schema) {
   const auto given = context.options.find(std::string(schema.name));
@@ -138,8 +146,8 @@ struct CollectorEntry {
   int max_parallel;  ///< lanes inside its driver at the same time; 0: no limit
   std::span<const CollectorOption> options;
   std::span<const RowDoc> (*metrics)();
-  /// What is wrong with its own keys beyond their kinds; touches nothing. An Error names the key.
-  Result<Done> (*check)(const CollectorContext&);
+  /// What is wrong with its own keys beyond their kinds; touches nothing. nullopt: they are fine.
+  std::optional<OptionProblem> (*check)(const CollectorContext&);
   Result<std::unique_ptr<Collector>> (*open)(const CollectorContext&);
 };
 

@@ -139,10 +139,10 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
 
 }  // namespace
 
-Result<Done> check_nvidia(const CollectorContext& context) {
+std::optional<OptionProblem> check_nvidia(const CollectorContext& context) {
   const std::string links = option(context, kNvidiaOptions[1]);
-  if (links == "sum" || links == "each") return Done{};
-  return Error("links: \"" + links + "\" is neither sum nor each");
+  if (links == "sum" || links == "each") return std::nullopt;
+  return OptionProblem{"links", 0, "must be sum or each, not \"" + links + '"'};
 }
 
 Result<std::unique_ptr<Collector>> open_nvidia(const CollectorContext& context) {

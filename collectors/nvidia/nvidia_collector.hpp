@@ -14,7 +14,7 @@ inline constexpr CollectorOption kNvidiaOptions[] = {
      "NVLink's series: sum, over all links of a GPU; each, one set a link as well."},
 };
 
-Result<Done> check_nvidia(const CollectorContext& context);
+std::optional<OptionProblem> check_nvidia(const CollectorContext& context);
 Result<std::unique_ptr<Collector>> open_nvidia(const CollectorContext& context);
 
 /// GeForce to Hopper and later, through NVML. Its calls take a lock that the driver has once for all GPUs, so

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "collectors/simulated/duration.hpp"
 
@@ -32,81 +33,94 @@ std::string_view text_of(const Options& options, const std::string& key) {
   return found == options.end() || found->second.empty() ? fallback_of(key) : found->second.front();
 }
 
-Error refused(const std::string& key, std::string_view text, const std::string& want) {
-  return Error("collectors.simulated." + key + ": must be " + want + ", not \"" + std::string(text) + '"');
-}
+/// Reads the keys one by one and keeps the first problem; what is refused reads as zero or as nothing.
+class Reader {
+ public:
+  explicit Reader(const Options& options) : options_(options) {}
 
-// NaN is in no range.
-template <class Number>
-Result<Number> number_in(const Options& options, const std::string& key, Number least, Number most,
-                         const std::string& want) {
-  const std::string_view text = text_of(options, key);
-  const std::optional<Number> number = parse_number<Number>(text);
-  if (number && *number >= least && *number <= most) return *number;
-  return refused(key, text, want);
-}
+  const std::optional<OptionProblem>& problem() const noexcept { return problem_; }
 
-Result<Nanoseconds> period_of(const Options& options) {
-  // Below a millisecond a wave is nothing that a meter of whole seconds could be tried with.
-  constexpr Nanoseconds kShortest = std::chrono::milliseconds(1);
-  const std::string_view text = text_of(options, "period");
-  const std::optional<Nanoseconds> period = parse_duration(text);
-  if (period && *period >= kShortest) return *period;
-  return refused("period", text, "1ms or more");
-}
+  // NaN is in no range.
+  template <class Number>
+  Number number_in(const std::string& key, Number least, Number most, const std::string& want) {
+    const std::string_view text = text_of(options_, key);
+    const std::optional<Number> number = parse_number<Number>(text);
+    if (number && *number >= least && *number <= most) return *number;
+    refuse(key, text, want);
+    return {};
+  }
 
-Result<Workload> workload_of(const Options& options) {
+  Nanoseconds period() {
+    // Below a millisecond a wave is nothing that a meter of whole seconds could be tried with.
+    constexpr Nanoseconds kShortest = std::chrono::milliseconds(1);
+    const std::string_view text = text_of(options_, "period");
+    const std::optional<Nanoseconds> period = parse_duration(text);
+    if (period && *period >= kShortest) return *period;
+    refuse("period", text, "1ms or more");
+    return {};
+  }
+
+  /// The elements of a list, each by `parse`, with the number of devices.
+  template <class T>
+  std::vector<T> list(const std::string& key, int device_count,
+                      Result<T> (*parse)(std::string_view text, int device_count)) {
+    std::vector<T> parsed;
+    const auto found = options_.find(key);
+    if (found == options_.end()) return parsed;
+    for (std::size_t element = 0; element < found->second.size(); ++element) {
+      Result<T> value = parse(found->second[element], device_count);
+      if (value) {
+        parsed.push_back(*std::move(value));
+      } else {
+        note({key, element, value.error().message()});
+      }
+    }
+    return parsed;
+  }
+
+ private:
+  void refuse(const std::string& key, std::string_view text, const std::string& want) {
+    note({key, 0, "must be " + want + ", not \"" + std::string(text) + '"'});
+  }
+  void note(OptionProblem problem) {
+    if (!problem_) problem_ = std::move(problem);
+  }
+
+  const Options& options_;
+  std::optional<OptionProblem> problem_;
+};
+
+Workload workload_of(Reader& reader) {
   constexpr double kMostWatts = 1e6;
-  const auto period = period_of(options);
-  if (!period) return period.error();
-  const auto duty = number_in(options, "duty", 0.0, 1.0, "a number from 0 to 1");
-  if (!duty) return duty.error();
-  const auto idle = number_in(options, "idle_power", 0.0, kMostWatts, "watts from 0 to 1000000");
-  if (!idle) return idle.error();
-  const auto busy = number_in(options, "busy_power", *idle, kMostWatts, "watts from idle_power to 1000000");
-  if (!busy) return busy.error();
-  return Workload{*period, *duty, *idle, *busy};
-}
-
-Result<std::vector<Event>> events_of(const Options& options, int device_count) {
-  std::vector<Event> events;
-  const auto found = options.find("events");
-  if (found == options.end()) return events;
-  for (const std::string& text : found->second) {
-    const Result<Event> event = parse_event(text, device_count);
-    if (!event) return event.error().with("collectors.simulated.events");
-    events.push_back(*event);
-  }
-  return events;
-}
-
-Result<std::vector<ProcessOption>> processes_of(const Options& options, int device_count) {
-  std::vector<ProcessOption> processes;
-  const auto found = options.find("processes");
-  if (found == options.end()) return processes;
-  for (const std::string& text : found->second) {
-    Result<ProcessOption> process = parse_process_option(text, device_count);
-    if (!process) return process.error().with("collectors.simulated.processes");
-    processes.push_back(*std::move(process));
-  }
-  return processes;
+  Workload workload;
+  workload.period = reader.period();
+  workload.duty = reader.number_in("duty", 0.0, 1.0, "a number from 0 to 1");
+  workload.idle_watts = reader.number_in("idle_power", 0.0, kMostWatts, "watts from 0 to 1000000");
+  workload.busy_watts =
+      reader.number_in("busy_power", workload.idle_watts, kMostWatts, "watts from idle_power to 1000000");
+  return workload;
 }
 
 }  // namespace
 
+std::variant<Settings, OptionProblem> read_settings(const Options& options) {
+  Reader reader(options);
+  Settings settings;
+  settings.devices = reader.number_in("devices", 1, static_cast<int>(kMostDevices),
+                                      "a whole number from 1 to " + std::to_string(kMostDevices));
+  settings.seed = reader.number_in("seed", std::uint64_t{0}, UINT64_MAX, "a whole number, 0 or more");
+  settings.workload = workload_of(reader);
+  settings.events = reader.list("events", settings.devices, parse_event);
+  settings.processes = reader.list("processes", settings.devices, parse_process_option);
+  if (reader.problem()) return *reader.problem();
+  return settings;
+}
+
 Result<Settings> parse_settings(const Options& options) {
-  const auto devices = number_in(options, "devices", 1, static_cast<int>(kMostDevices),
-                                 "a whole number from 1 to " + std::to_string(kMostDevices));
-  if (!devices) return devices.error();
-  const auto seed = number_in(options, "seed", std::uint64_t{0}, UINT64_MAX, "a whole number, 0 or more");
-  if (!seed) return seed.error();
-  const auto workload = workload_of(options);
-  if (!workload) return workload.error();
-  auto events = events_of(options, *devices);
-  if (!events) return events.error();
-  auto processes = processes_of(options, *devices);
-  if (!processes) return processes.error();
-  return Settings{*devices, *seed, *workload, *std::move(events), *std::move(processes)};
+  auto read = read_settings(options);
+  if (auto* settings = std::get_if<Settings>(&read)) return std::move(*settings);
+  const auto& problem = std::get<OptionProblem>(read);
+  return Error("collectors.simulated." + problem.key + ": " + problem.text);
 }
 
 }  // namespace gpumeter::simulated

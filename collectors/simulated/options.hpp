@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "collectors/api/collector.hpp"
@@ -40,7 +41,11 @@ struct Settings {
   std::vector<ProcessOption> processes;
 };
 
-/// The Error names the key and what would be right.
+/// The first key that is wrong, and what would be right.
+std::variant<Settings, OptionProblem> read_settings(
+    const std::map<std::string, std::vector<std::string>>& options);
+
+/// The same with the problem as an Error, which names the key.
 Result<Settings> parse_settings(const std::map<std::string, std::vector<std::string>>& options);
 
 }  // namespace gpumeter::simulated

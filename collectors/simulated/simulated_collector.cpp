@@ -63,10 +63,10 @@ class SimulatedCollector final : public Collector {
 
 }  // namespace
 
-Result<Done> check_simulated(const CollectorContext& context) {
-  const Result<Settings> settings = parse_settings(context.options);
-  if (!settings) return settings.error();
-  return Done{};
+std::optional<OptionProblem> check_simulated(const CollectorContext& context) {
+  const auto read = read_settings(context.options);
+  if (const auto* problem = std::get_if<OptionProblem>(&read)) return *problem;
+  return std::nullopt;
 }
 
 Result<std::unique_ptr<Collector>> open_simulated(const CollectorContext& context) {

@@ -12,7 +12,7 @@ namespace gpumeter::simulated {
 /// Model). Deterministic: the same options give the same numbers at the same time since the opening, which
 /// is when the clock is read first. An Error names the option.
 Result<std::unique_ptr<Collector>> open_simulated(const CollectorContext& context);
-Result<Done> check_simulated(const CollectorContext& context);
+std::optional<OptionProblem> check_simulated(const CollectorContext& context);
 
 /// Off by default: nobody gets made-up numbers without having asked.
 inline constexpr CollectorEntry kSimulated = {

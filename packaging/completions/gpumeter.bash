@@ -4,7 +4,7 @@
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
 --path.sysfs= --path.procfs= --path.state= --log.level= --log.format=
 --collector.nvidia --no-collector.nvidia --collector.amd --no-collector.amd --collector.simulated --no-collector.simulated --collector.disable-defaults
---simulate= --simulate-event= --help --version --check-config --once --list-devices --print-metrics= --print-config="
+--simulate= --simulate-event= --help --version --check-config --reload= --once --list-devices --print-metrics= --print-config="
 
 _gpumeter_values() {
   case $1 in

@@ -138,7 +138,7 @@ class JobsTest(unittest.TestCase):
 
     def test_mode_users_and_limits(self) -> None:
         me = os.geteuid()
-        self.folder.configure("  socket_mode: 0640\n  users: [nobody-of-that-name]\n")
+        self.folder.configure("  socket_mode: 0640\n  users: [daemon]\n")
         with self.folder.daemon() as daemon:
             for path in (self.folder.datagram, self.folder.stream):
                 self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o640)
@@ -206,14 +206,16 @@ class JobsTest(unittest.TestCase):
             shown(daemon, {'ml_steps_total{run="a"}': 1})
 
     def test_without_a_folder_and_switched_off(self) -> None:
-        self.folder.datagram = self.folder.stream = "/nonexistent/jobs.sock"
+        # The daemon makes a folder, but not the one above it.
+        nowhere = f"{self.folder.path}/not/there"
+        self.folder.datagram, self.folder.stream = f"{nowhere}/jobs.sock", f"{nowhere}/stream.sock"
         self.folder.configure()
         with self.folder.daemon() as daemon:
-            self.assertIn("enable gpumeter-jobs.socket, or give the daemon the folder /nonexistent/", daemon.log)
+            self.assertIn(f"enable gpumeter-jobs.socket, or give the daemon the folder {nowhere}/", daemon.log)
             self.assertEqual(dropped(daemon.page()), {})
         self.folder.configure("  enabled: false\n")
         with self.folder.daemon() as daemon:
-            self.assertNotIn("nonexistent", daemon.log)
+            self.assertNotIn("not/there", daemon.log)
             self.assertEqual(daemon.page().of("gpumeter_jobs_dropped_total"), {})
 
 

@@ -137,7 +137,7 @@ inline CollectorContext fake_context(const std::shared_ptr<FakeMachine>& machine
 }
 
 inline std::span<const RowDoc> no_rows() { return {}; }
-inline Result<Done> all_right(const CollectorContext&) { return Done{}; }
+inline std::optional<OptionProblem> all_right(const CollectorContext&) { return std::nullopt; }
 inline constexpr CollectorEntry kFake = {"fake", true, 0, {}, no_rows, all_right, open_fake};
 inline constexpr CollectorEntry kFakeOneAtATime = {"fake", true, 1, {}, no_rows, all_right, open_fake};
 

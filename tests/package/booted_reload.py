@@ -1,4 +1,6 @@
 """The service while it runs: reloads, what the journal has of a lost device, drivers that are closed on purpose."""
+import subprocess
+
 from machine import UNIT, becomes, check, configure, given, gpus, is_active, journal, restart, run, show, simulated, value
 
 RELOADED = "gpumeter_config_last_reload_successful"
@@ -15,10 +17,14 @@ def reload() -> None:
 
     given("when it is reloaded with a log level that does not exist, and 3 GPUs:")
     configure(simulated(devices=3) + "log:\n  level: loud\n")
-    run("systemctl", "reload", "gpumeter")
+    check("the reload fails", subprocess.run(["systemctl", "reload", "gpumeter"], stderr=subprocess.DEVNULL).returncode, 1)
+    check("the service goes on", is_active(), "active")
+    by_hand = subprocess.run(["gpumeter", f"--reload={show('MainPID')}"], capture_output=True, text=True)
+    check("by hand it fails and prints file, line and key", (by_hand.returncode, "/etc/gpumeter/gpumeter.yaml:5: log.level: must be" in
+                                                             by_hand.stderr), (1, True))
     becomes("the last reload was a bad one", lambda: value(RELOADED), "0")
     check("there is still one GPU", gpus(up=1), 1)
-    said, = journal("configuration not reloaded")
+    said = journal("configuration not reloaded")[0]
     check("the journal names file, line and key", "/etc/gpumeter/gpumeter.yaml:5: log.level: must be" in str(said), True)
     check("as an error", said["PRIORITY"], "3")
 

@@ -67,7 +67,7 @@ def start_servers() -> None:
     write("/etc/prometheus/gpumeter/rules.yml", faster("rules.yml"))
     write("/etc/prometheus/gpumeter/jobs.yml", faster("jobs.yml"))
     write("/etc/prometheus/gpumeter/alerts.yml", faster("alerts.yml"))
-    write("/etc/prometheus/prometheus.yml", PROMETHEUS + faster("scrape.yml"))
+    write("/etc/prometheus/prometheus.yml", PROMETHEUS + faster("examples/scrape.yml"))
     # Without it Alertmanager looks for a private address, and ends where there is loopback only.
     write("/etc/default/prometheus-alertmanager", 'ARGS="--cluster.listen-address="\n')
     # A container may not mount a /dev of the unit's own.

@@ -80,8 +80,8 @@ class RulesTest(unittest.TestCase):
         print(run("promtool", "check", "rules", *(str(RULES / name) for name in ("rules.yml", "jobs.yml", "alerts.yml"))))
 
     def test_promtool_accepts_the_scrape_job(self):
-        run("promtool", "check", "config", "--syntax-only", str(RULES / "scrape.yml"))
-        job, = yaml.safe_load((RULES / "scrape.yml").read_text())["scrape_configs"]
+        run("promtool", "check", "config", "--syntax-only", str(RULES / "examples/scrape.yml"))
+        job, = yaml.safe_load((RULES / "examples/scrape.yml").read_text())["scrape_configs"]
         down, = (alert["expr"] for alert in self.alerts if alert["alert"] == "GpumeterDown")
         self.assertEqual(set(re.findall(r'job="(\w+)"', down)), {job["job_name"]})
 

@@ -209,6 +209,9 @@ TEST(Load, HoldsEveryTierToTheFloor) {
   EXPECT_EQ(problems("sampling:\n  floor: 15s\n  normal: 20s\n"),
             "g.yaml:2: sampling.fast: must not be below sampling.floor, which is 15s; it is 1s\n");
   EXPECT_EQ(problems("sampling: {fast: 100ms, floor: 100ms}"), "");
+  EXPECT_EQ(problems("sampling:\n  fast: 5m\n  normal: 1s\n"),
+            "g.yaml:3: sampling.normal: must not be below sampling.fast, which is 5m; it is 1s\n");
+  EXPECT_EQ(problems("sampling: {fast: 2s, normal: 2s, slow: 2s}"), "");
 }
 
 TEST(Load, ChecksTheCollectorsKeysByKind) {

@@ -114,6 +114,8 @@ TEST(Options, SimulateDevicesAndNoOthers) {
 
 TEST(Options, SayWhatTheProcessIsFor) {
   EXPECT_EQ(options({"--check-config"}).action, Action::check_config);
+  EXPECT_EQ(options({"--reload=4711"}).action, Action::reload);
+  EXPECT_EQ(options({"--reload", "4711"}).daemon, 4711);
   EXPECT_EQ(options({"--list-devices"}).action, Action::list_devices);
   EXPECT_EQ(options({"--print-metrics=text"}).action, Action::print_metrics);
   EXPECT_EQ(options({"--print-metrics=text"}).print_format, "text");

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""The sections Scrape and Alerts of docs/operations.md, done as they are written: their files and commands, with Debian's
+Prometheus and Alertmanager. Paths, ports and what needs root or systemd are this test's; the rest is the page's, word by word."""
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+from harness import Daemon, free_port, wait_until  # noqa: E402
+
+SHIPPED = ROOT / "packaging/prometheus"
+PAGE = (ROOT / "docs/operations.md").read_text()
+PROGRAMS = ("prometheus", "promtool", "prometheus-alertmanager", "amtool")
+SHIMS = {"sudo": 'exec "$@"\n',
+         "apt-get": 'shift; exec dpkg-query --show "$@"\n',
+         "systemctl": '[ "$1" = reload ] && kill -HUP "$(cat "$SHIMS/$2.pid")"\n'}
+
+
+def blocks(section: str, language: str, text: str = PAGE) -> list[str]:
+    """The code of one language in a section, without the indentation of the list it is in."""
+    part = re.search(rf"^## {section}$(.*?)(?=^## |\Z)", text, re.M | re.S)
+    assert part, section
+    return [textwrap.dedent(code) for code in re.findall(rf"^ *```{language}\n(.*?)^ *```$", part[1], re.M | re.S)]
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("localhost", port)) == 0
+
+
+class Machine:
+    """What the commands see: a folder as /etc/prometheus, servers at ports of their own."""
+
+    def __init__(self, folder: Path, gpumeter: int):
+        self.folder, self.etc = folder, folder / "etc"
+        self.servers: dict[str, subprocess.Popen] = {}
+        self.ports = {10478: gpumeter, 9090: free_port(), 9093: free_port()}
+        self.etc.mkdir()
+        for name, script in SHIMS.items():
+            (folder / name).write_text("#!/bin/sh\n" + script)
+            (folder / name).chmod(0o755)
+
+    def here(self, text: str) -> str:
+        text = text.replace("/etc/prometheus", str(self.etc)).replace("/usr/share/gpumeter/prometheus", str(SHIPPED))
+        return re.sub(r"localhost:(\d+)", lambda m: f"localhost:{self.ports.get(int(m[1]), m[1])}", text)
+
+    def run(self, commands: str) -> str:
+        env = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}", "SHIMS": str(self.folder)}
+        said = subprocess.run(["bash", "-ec", self.here(commands)], capture_output=True, text=True, env=env, timeout=60)
+        assert said.returncode == 0, f"{commands}\n{said.stdout}{said.stderr}"
+        return said.stdout
+
+    def start(self, name: str, port: int, *arguments: str) -> None:
+        (self.folder / f"{name}.data").mkdir()
+        with (self.folder / f"{name}.log").open("wb") as log:
+            self.servers[name] = subprocess.Popen([name, f"--web.listen-address=localhost:{self.ports[port]}", *arguments],
+                                                  stdout=log, stderr=log)
+        (self.folder / f"{name}.pid").write_text(str(self.servers[name].pid))
+        wait_until(lambda: listens(self.ports[port]), f"{name} listens", 30)
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text()
+
+    def stop(self) -> None:
+        for server in self.servers.values():
+            server.kill()
+            server.wait()
+
+
+@unittest.skipUnless(all(map(shutil.which, PROGRAMS)), f"needs {', '.join(PROGRAMS)}")
+class OperationsTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-")))
+        self.daemon = self.enterContext(Daemon("--simulate=1"))
+        self.machine = Machine(folder, self.daemon.port)
+        self.addCleanup(self.machine.stop)
+
+    def test_scrape(self) -> None:
+        install, check = blocks("Scrape", "sh")
+        config, = blocks("Scrape", "yaml")
+        prometheus = self.machine.etc / "prometheus.yml"
+        prometheus.write_text("global: {scrape_interval: 15s}\n")
+        self.machine.start("prometheus", 9090, f"--config.file={prometheus}", f"--storage.tsdb.path={self.machine.folder}/prometheus.data")
+        self.assertEqual(self.machine.run(install).count("SUCCESS"), 3)
+        prometheus.write_text(self.machine.here(config))
+        self.assertIn("SUCCESS", self.machine.run(check))
+        query = check.splitlines()[-1]
+        self.assertTrue(query.startswith("promtool query"))
+        wait_until(lambda: self.machine.run(query).count("=> 1 ") == 1, "the target is up", 40, every=1)
+        rules = 'count(count by (__name__) ({__name__=~"threshold:.+"}))'
+        wait_until(lambda: "=> " in self.machine.run(f"promtool query instant http://localhost:9090 '{rules}'"), "rules are evaluated", 40, every=1)
+        self.assertNotRegex(self.machine.log("prometheus"), "level=(error|warn).*(config|rule)")
+
+    def test_alerts(self) -> None:
+        config, = blocks("Alerts", "yaml")
+        check, = blocks("Alerts", "sh")
+        alertmanager = self.machine.etc / "alertmanager.yml"
+        alertmanager.write_text("route: {receiver: before}\nreceivers: [{name: before}]\n")
+        self.machine.start("prometheus-alertmanager", 9093, f"--config.file={alertmanager}", "--cluster.listen-address=",
+                           f"--storage.path={self.machine.folder}/prometheus-alertmanager.data")
+        alertmanager.write_text(self.machine.here(config))
+        self.assertEqual(self.machine.run(check).splitlines()[-1], "operators")
+        unpaged = check.splitlines()[-1].replace("GpuLost", "GpuPowerThrottling").replace("critical", "info")
+        self.assertEqual(self.machine.run(unpaged).strip(), "nobody")
+        wait_until(lambda: self.machine.log("prometheus-alertmanager").count("Completed loading of configuration file") == 2, "a reload", 20)
+        listed, = re.findall(r"`(amtool --alertmanager.url[^`]+)`", PAGE)
+        self.machine.run(listed)
+
+    def test_the_runbooks_can_be_linked(self) -> None:
+        self.machine.run(blocks("Scrape", "sh")[0])
+        edit, = re.findall(r"`(sudo sed -i [^`]+)`", PAGE)
+        self.machine.run(edit)
+        self.machine.run("promtool check rules /etc/prometheus/gpumeter/alerts.yml")
+        links = re.findall(r"^ +runbook_url: (.+)$", (self.machine.etc / "gpumeter/alerts.yml").read_text(), re.M)
+        self.assertTrue(links and all(link.startswith("https://wiki.example.org/gpumeter/docs/operations.md#") for link in links))
+
+
+class FilesTest(unittest.TestCase):
+    def test_what_is_shipped_beside_the_rules_is_what_the_page_shows(self) -> None:
+        for section, name in (("Scrape", "prometheus.yml"), ("Alerts", "alertmanager.yml")):
+            shown, = blocks(section, "yaml")
+            self.assertEqual((SHIPPED / "examples" / name).read_text(), shown, name)
+
+    def test_only_rules_are_where_the_rules_are(self) -> None:
+        said = subprocess.run(["promtool", "check", "rules", *map(str, SHIPPED.glob("*.yml"))], capture_output=True, text=True, timeout=60)
+        self.assertEqual(said.returncode, 0, said.stderr)
+
+    def test_the_readmes_job(self) -> None:
+        text = (ROOT / "README.md").read_text()
+        job, = re.findall(r"^```yaml\n(scrape_configs:.*?)^```$", text, re.M | re.S)
+        scrape = yaml.safe_load((SHIPPED / "examples/scrape.yml").read_text())["scrape_configs"]
+        whole = yaml.safe_load((SHIPPED / "examples/prometheus.yml").read_text())["scrape_configs"]
+        for jobs in (yaml.safe_load(job)["scrape_configs"], whole):
+            self.assertEqual(jobs, [{key: value for key, value in scrape[0].items() if key != "scrape_interval"}])
+
+
+if __name__ == "__main__":
+    if not shutil.which("promtool"):
+        print("skipped: there is no promtool (package prometheus)")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -8,7 +8,6 @@
 
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
-#include "exporter/http_probe.hpp"
 #include "exporter/listen_address.hpp"
 #include "exporter/self_metrics.hpp"
 #include "systemd/notify.hpp"
@@ -208,10 +207,8 @@ void App::pet_systemd() {
   systemd::notify_status(status_line());
   if (!systemd::watchdog_interval()) return;
   if (clock_.monotonic() - watchdog_->last_tick() > kStuckWatchdog) return;
-  for (const Endpoint& endpoint : server_->endpoints()) {
-    if (const Result<Done> answer = probe(endpoint, kProbe); !answer) {
-      return log_.error("a listener does not answer", {{"error", answer.error().message()}});
-    }
+  if (const Result<Done> answer = server_->probe(kProbe); !answer) {
+    return log_.error("a listener does not answer", {{"error", answer.error().message()}});
   }
   systemd::notify_watchdog();
 }

@@ -53,7 +53,7 @@ void HttpConnection::waits(Nanoseconds now, Nanoseconds at_most) noexcept {
 }
 
 void HttpConnection::asked() noexcept {
-  deadline_ = (book_.clock_.monotonic() + book_.limits_.answer).count();
+  waits(book_.clock_.monotonic(), book_.limits_.answer);
   is_answered_ = true;
 }
 
@@ -96,6 +96,14 @@ void HttpConnections::make_room(std::size_t limit, Belongs belongs) {
     if (oldest == nullptr || connection->active_at_ < oldest->active_at_) oldest = connection.get();
   }
   if (count > limit) end(*oldest);
+}
+
+std::size_t HttpConnections::answers(std::size_t limit) {
+  const auto under_way = [](const HttpConnection& connection) { return connection.is_answered_.load(); };
+  MutexLock lock(mutex_);
+  make_room(limit, under_way);
+  return static_cast<std::size_t>(std::ranges::count_if(
+      connections_, [&](const auto& connection) { return !connection->ended_ && under_way(*connection); }));
 }
 
 void HttpConnections::look() {

@@ -48,7 +48,7 @@ class HttpConnection {
   const int descriptor_;
   const std::string peer_;
   const std::thread::id worker_ = std::this_thread::get_id();
-  std::atomic<std::int64_t> active_at_;  ///< when it was accepted, or its last answer ended
+  std::atomic<std::int64_t> active_at_;  ///< accepted, the last complete request, or the end of its answer
   std::atomic<std::int64_t> deadline_;
   std::atomic<bool> is_answered_{false};  ///< an answer is under way
   bool half_closed_ = false;  ///< as the last look found it; the book's mutex guards this and the next
@@ -65,6 +65,10 @@ class HttpConnections {
   /// On the thread that will serve the connection. The descriptor stays open until closed() has returned.
   HttpConnection* opened(int descriptor, std::string peer) GPUMETER_EXCLUDES(mutex_);
   void closed(HttpConnection* connection) noexcept GPUMETER_EXCLUDES(mutex_);
+
+  /// How many answers are under way. Above `limit` the oldest is ended, so that clients that take theirs slowly
+  /// keep nobody from one.
+  std::size_t answers(std::size_t limit) GPUMETER_EXCLUDES(mutex_);
 
   /// Ends connections past their deadline, and idle ones whose client has sent its FIN by two looks in a row.
   void look() GPUMETER_EXCLUDES(mutex_);

@@ -89,7 +89,7 @@ bool HttpServer::Handler::must_answer_unread(MHD_Connection* connection, std::st
 
 bool HttpServer::Handler::answer(MHD_Connection* connection, const char* path, const char* method,
                                  const Refusal* refusal) {
-  Intake intake{.request = {.method = method, .path = path, .in_flight = ++in_flight_}};
+  Intake intake{.request = {.method = method, .path = path, .in_flight = begin()}};
   MHD_get_connection_values(connection, MHD_HEADER_KIND, take_value, &intake);
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_value, &intake);
   HttpResponse message = refusal == nullptr
@@ -99,6 +99,13 @@ bool HttpServer::Handler::answer(MHD_Connection* connection, const char* path, c
   if (message.counted) count(status);
   const MhdResponsePtr response = responses_.response(std::move(message));
   return response != nullptr && MHD_queue_response(connection, status, response.get()) == MHD_YES;
+}
+
+// The book is asked only where there may be too many: a scrape does not wait for its mutex.
+unsigned HttpServer::Handler::begin() {
+  const unsigned in_flight = ++in_flight_;
+  const unsigned limit = routes_.max_requests();
+  return limit == 0 || in_flight <= limit ? in_flight : static_cast<unsigned>(connections_.answers(limit));
 }
 
 HttpResponse HttpServer::Handler::ask_routes(const HttpRequest& request) noexcept {

@@ -52,6 +52,8 @@ class HttpServer::Handler {
   /// Every code that the routes and the library answer with.
   static constexpr std::array kCodes = {200U, 400U, 404U, 405U, 413U, 414U, 431U, 500U, 503U, 505U};
 
+  /// Counts a request as under way, and says how many are.
+  unsigned begin();
   HttpResponse ask_routes(const HttpRequest& request) noexcept;
 
   Routes& routes_;

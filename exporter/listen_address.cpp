@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -76,10 +77,10 @@ Endpoint with_port(Endpoint endpoint, std::uint16_t port) noexcept {
   return endpoint;
 }
 
-Result<std::vector<Endpoint>> resolve(const std::string& host) {
+Result<std::vector<Endpoint>> resolve(const std::string& host, int flags = AI_PASSIVE) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
+  hints.ai_flags = flags;
   addrinfo* list = nullptr;
   const int failure = getaddrinfo(host.c_str(), nullptr, &hints, &list);
   if (failure != 0) return Error("cannot resolve \"" + host + "\": " + gai_strerror(failure));
@@ -145,7 +146,31 @@ Result<Listening> listen_on_any_port(const std::vector<Endpoint>& endpoints) {
   return listening;
 }
 
+/// [::] takes both families, 0.0.0.0 its own.
+bool takes(const Endpoint& socket, const Endpoint& wanted) {
+  if (socket.port() != wanted.port()) return false;
+  const std::string host = socket.text().substr(0, socket.text().rfind(':'));
+  if (host == "[::]") return true;
+  return (host == "0.0.0.0" && wanted.address.ss_family == AF_INET) || socket.text() == wanted.text();
+}
+
 }  // namespace
+
+bool is_served(std::string_view address, std::span<const ListenSocket> sockets) {
+  const auto where = split(address);
+  if (!where) return false;
+  std::vector<Endpoint> wanted = {ipv4(INADDR_ANY)};
+  if (where->host == "localhost") {
+    wanted = {ipv4(INADDR_LOOPBACK)};
+  } else if (!where->host.empty()) {
+    const auto endpoints = resolve(where->host, AI_NUMERICHOST);
+    if (!endpoints) return false;
+    wanted = *endpoints;
+  }
+  return std::ranges::any_of(sockets, [&](const ListenSocket& socket) {
+    return takes(socket.endpoint(), with_port(wanted.front(), where->port));
+  });
+}
 
 Result<Listening> listen_on(std::string_view address) {
   const auto where = split(address);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,5 +22,9 @@ struct Listening {
 /// have are left out, if any others remain. With port 0 all sockets get the port that the first was given.
 /// May ask a name server, for names other than localhost.
 Result<Listening> listen_on(std::string_view address);
+
+/// Whether a client that asks at `address`, written as above, reaches one of these sockets. False for names
+/// other than localhost, which only a name server knows.
+bool is_served(std::string_view address, std::span<const ListenSocket> sockets);
 
 }  // namespace gpumeter

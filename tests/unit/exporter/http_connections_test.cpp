@@ -105,6 +105,18 @@ TEST_F(HttpConnectionsTest, EndsTheOldestOfAWorkerInAnyStateForANewOne) {
   EXPECT_FALSE(second.is_ended());
 }
 
+TEST_F(HttpConnectionsTest, EndsTheOldestAnswerForOneTooMany) {
+  Pair idle(book), first(book), second(book);
+  first->asked();
+  clock.advance(seconds(1));
+  second->asked();
+  EXPECT_EQ(book.answers(2), 2U);
+  EXPECT_EQ(book.answers(1), 1U);
+  EXPECT_TRUE(first.is_ended());
+  EXPECT_FALSE(second.is_ended());
+  EXPECT_FALSE(idle.is_ended());
+}
+
 TEST_F(HttpConnectionsTest, CountsEachWorkerAlone) {
   Pair here(book), there(book), everywhere(book);
   std::thread([&] {

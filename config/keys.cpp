@@ -59,7 +59,7 @@ constexpr Key kKeys[] = {
     row<&Config::web, &Web::telemetry_path, check_url_path>("web.telemetry_path", kNeedsRestart,
                                                             "Path of the page with the metrics."),
     row<&Config::web, &Web::max_requests>("web.max_requests", kNeedsRestart,
-                                          "Scrapes served at the same time; 0 is no limit."),
+                                          "Scrapes served at the same time; one more ends the oldest, which is stuck. 0 is no limit."),
     row<&Config::sampling, &Sampling::fast, check_interval>(
         "sampling.fast", kReloads,
         "How often utilisation, power, clocks, temperatures and throttling are read."),

@@ -8,7 +8,6 @@
 
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
-#include "exporter/http_probe.hpp"
 #include "exporter/listen_address.hpp"
 #include "exporter/self_metrics.hpp"
 #include "systemd/notify.hpp"
@@ -25,6 +24,7 @@ constexpr auto kStop = std::chrono::seconds(3);
 constexpr auto kLookAtBus = std::chrono::seconds(30);
 constexpr auto kReleased = std::chrono::minutes(10);
 constexpr auto kProbe = std::chrono::milliseconds(1000);
+constexpr auto kNextProbe = std::chrono::seconds(1);  // after one without an answer
 constexpr auto kStuckWatchdog = std::chrono::seconds(5);
 
 constexpr BuildFacts kBuild = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
@@ -142,7 +142,20 @@ Result<std::vector<ListenSocket>> App::adopt_listeners() {
     if (!listener) return listener.error();
     listeners.push_back(*std::move(listener));
   }
+  warn_of_unused_addresses(listeners);
   return listeners;
+}
+
+void App::warn_of_unused_addresses(std::span<const ListenSocket> sockets) {
+  if (config_.web.listen == config::Web{}.listen) return;
+  for (const std::string& address : config_.web.listen) {
+    if (is_served(address, sockets)) continue;
+    log_.warn("web.listen is not used: gpumeter.socket holds the port, for its own addresses",
+              {{"address", address},
+               {"hint",
+                "set the addresses by systemctl edit gpumeter.socket, or switch it off: systemctl disable "
+                "--now gpumeter.socket && systemctl restart gpumeter"}});
+  }
 }
 
 void App::wait_for_first_pass() {
@@ -159,13 +172,13 @@ void App::serve(Signals& signals) {
   const auto nap = interval ? std::chrono::duration_cast<milliseconds>(*interval / 2) : milliseconds(10000);
   hear_of_hot_plug();
   while (true) {
-    pet_systemd();
+    const bool is_well = pet_systemd();
     if (hot_plug_ && hot_plug_->look_again(clock_.monotonic())) {
       fleet_->rediscover();
       bus_seen_at_ = {};
     }
     look_at_bus();
-    const milliseconds at_most = std::min(nap, milliseconds(10000));
+    const milliseconds at_most = is_well ? std::min(nap, milliseconds(10000)) : milliseconds(kNextProbe);
     const milliseconds patience = hot_plug_ ? hot_plug_->patience(clock_.monotonic(), at_most) : at_most;
     const std::optional<int> signal = signals.wait(patience, hot_plug_ ? hot_plug_->descriptor() : -1);
     if (signal == SIGTERM || signal == SIGINT) return;
@@ -203,17 +216,17 @@ void App::look_at_bus() {
   bus_ = bus_of(config_);
 }
 
-// systemd restarts a daemon that does not answer; a hung driver call is no reason for that.
-void App::pet_systemd() {
+// systemd restarts a daemon that does not answer; a hung driver call is no reason for that. False: not well.
+bool App::pet_systemd() {
   systemd::notify_status(status_line());
-  if (!systemd::watchdog_interval()) return;
-  if (clock_.monotonic() - watchdog_->last_tick() > kStuckWatchdog) return;
-  for (const Endpoint& endpoint : server_->endpoints()) {
-    if (const Result<Done> answer = probe(endpoint, kProbe); !answer) {
-      return log_.error("a listener does not answer", {{"error", answer.error().message()}});
-    }
+  if (!systemd::watchdog_interval()) return true;
+  if (clock_.monotonic() - watchdog_->last_tick() > kStuckWatchdog) return false;
+  if (const Result<Done> answer = server_->probe(kProbe); !answer) {
+    log_.error("a listener does not answer", {{"error", answer.error().message()}});
+    return false;
   }
   systemd::notify_watchdog();
+  return true;
 }
 
 std::string App::status_line() const {

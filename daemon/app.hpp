@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,8 @@ class App {
   Result<Done> start();
   DeviceDirectory open_directory() GPUMETER_REQUIRES(mutex_);
   Result<std::vector<ListenSocket>> open_listeners() GPUMETER_REQUIRES(mutex_);
-  Result<std::vector<ListenSocket>> adopt_listeners();
+  Result<std::vector<ListenSocket>> adopt_listeners() GPUMETER_REQUIRES(mutex_);
+  void warn_of_unused_addresses(std::span<const ListenSocket> sockets) GPUMETER_REQUIRES(mutex_);
   Result<Done> start_http() GPUMETER_REQUIRES(mutex_);
   void wait_for_first_pass();
   void serve(Signals& signals);
@@ -51,7 +53,7 @@ class App {
   void answer_reload(Nanoseconds begun, const std::vector<std::string>& problems);
   void release_drivers();
   void look_at_bus();
-  void pet_systemd();
+  bool pet_systemd();
   std::string status_line() const;
   std::vector<CollectorState> collector_states() const;
   void publish_self();

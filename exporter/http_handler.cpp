@@ -2,6 +2,7 @@
 
 #include <microhttpd.h>
 
+#include <algorithm>
 #include <exception>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,11 @@
 
 namespace gpumeter {
 namespace {
+
+/// Both are far above what a scraper asks for. Of the 16 KiB that a request may use, the library keeps half
+/// to read into, and each argument takes about 60 bytes beside its text.
+constexpr std::ptrdiff_t kMostArguments = 64;
+constexpr std::size_t kLongestUri = 4096;
 
 /// A request being taken out of the library's hands. Lists that came in several headers are joined here.
 struct Intake {
@@ -34,7 +40,9 @@ void take_header(Intake& intake, std::string_view name, std::string_view value) 
   } else if (equals_ignoring_case(name, "Accept-Encoding")) {
     append_to_list(request.accept_encoding, value, intake.accept_encoding);
   } else if (equals_ignoring_case(name, "Content-Length")) {
-    request.has_body = request.has_body || value.find_first_not_of("0 ") != std::string_view::npos;
+    const bool is_number = !value.empty() && value.find_first_not_of("0123456789") == std::string_view::npos;
+    request.has_bad_length = request.has_bad_length || !is_number;
+    request.has_body = request.has_body || value.find_first_not_of('0') != std::string_view::npos;
   } else if (equals_ignoring_case(name, "Transfer-Encoding")) {
     request.is_chunked = true;
   }
@@ -46,7 +54,7 @@ MHD_Result take_value(void* to, MHD_ValueKind kind, const char* key, const char*
     auto& intake = *static_cast<Intake*>(to);
     const std::string_view value = text == nullptr ? "" : text;
     if (kind == MHD_HEADER_KIND) {
-      take_header(intake, key, value);
+      if (text != kNoBody) take_header(intake, key, value);
     } else {
       intake.request.query.emplace_back(key, value);
     }
@@ -56,24 +64,48 @@ MHD_Result take_value(void* to, MHD_ValueKind kind, const char* key, const char*
   }
 }
 
-}  // namespace
-
-bool HttpServer::Handler::must_answer_unread(MHD_Connection* connection, std::string_view method) noexcept {
-  const auto has = [&](const char* header) {
-    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, header) != nullptr;
-  };
-  return (method != "GET" && method != "HEAD") || has("Content-Length") || has("Transfer-Encoding");
+/// Called for each header; stops at one that announces a body.
+MHD_Result find_body(void* found, MHD_ValueKind, const char* key, const char* text) noexcept {
+  const bool announces = equals_ignoring_case(key, "Content-Length")
+                             ? text != kNoBody
+                             : equals_ignoring_case(key, "Transfer-Encoding");
+  if (announces) *static_cast<bool*>(found) = true;
+  return announces ? MHD_NO : MHD_YES;
 }
 
-bool HttpServer::Handler::answer(MHD_Connection* connection, const char* path, const char* method) {
-  Intake intake{.request = {.method = method, .path = path, .in_flight = ++in_flight_}};
+}  // namespace
+
+const Refusal* HttpServer::Handler::refusal_of(std::string_view uri) noexcept {
+  const std::size_t query = std::min(uri.find('?'), uri.size());
+  if (std::ranges::count(uri.substr(query), '&') >= kMostArguments) return &kTooManyArguments;
+  return uri.size() > kLongestUri ? &kTooLong : nullptr;
+}
+
+bool HttpServer::Handler::must_answer_unread(MHD_Connection* connection, std::string_view method) noexcept {
+  bool has_body = false;
+  MHD_get_connection_values(connection, MHD_HEADER_KIND, find_body, &has_body);
+  return (method != "GET" && method != "HEAD") || has_body;
+}
+
+bool HttpServer::Handler::answer(MHD_Connection* connection, const char* path, const char* method,
+                                 const Refusal* refusal) {
+  Intake intake{.request = {.method = method, .path = path, .in_flight = begin()}};
   MHD_get_connection_values(connection, MHD_HEADER_KIND, take_value, &intake);
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_value, &intake);
-  HttpResponse message = ask_routes(intake.request);
+  HttpResponse message = refusal == nullptr
+                             ? ask_routes(intake.request)
+                             : HttpResponse{.status = refusal->status, .body = refusal->text, .close = true};
   const unsigned status = message.status;
   if (message.counted) count(status);
   const MhdResponsePtr response = responses_.response(std::move(message));
   return response != nullptr && MHD_queue_response(connection, status, response.get()) == MHD_YES;
+}
+
+// The book is asked only where there may be too many: a scrape does not wait for its mutex.
+unsigned HttpServer::Handler::begin() {
+  const unsigned in_flight = ++in_flight_;
+  const unsigned limit = routes_.max_requests();
+  return limit == 0 || in_flight <= limit ? in_flight : static_cast<unsigned>(connections_.answers(limit));
 }
 
 HttpResponse HttpServer::Handler::ask_routes(const HttpRequest& request) noexcept {

@@ -17,9 +17,10 @@ struct HttpRequest {
   std::vector<std::pair<std::string_view, std::string_view>> query;
   std::string_view accept;  ///< all headers of that name, joined by commas
   std::string_view accept_encoding;
-  bool has_body = false;    ///< Content-Length above 0
-  bool is_chunked = false;  ///< any Transfer-Encoding
-  unsigned in_flight = 1;   ///< requests under way, this one included
+  bool has_body = false;        ///< Content-Length above 0
+  bool has_bad_length = false;  ///< a Content-Length that is no number
+  bool is_chunked = false;      ///< any Transfer-Encoding
+  unsigned in_flight = 1;       ///< requests under way, this one included
 };
 
 struct HttpHeader {

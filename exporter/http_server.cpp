@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <microhttpd.h>
-#include <pthread.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <cstddef>
@@ -10,17 +10,17 @@
 #include <thread>
 #include <utility>
 
-#include "exporter/http_handler.hpp"
+#include "exporter/http_callbacks.hpp"
+#include "exporter/http_probe.hpp"
+#include "exporter/http_reaper.hpp"
 
 namespace gpumeter {
 namespace {
 
-/// A handful of scrapers and a few people; one listener cannot take all of the daemon's descriptors.
-constexpr unsigned kMaxConnections = 256;
-/// From one remote address. None on a local listener, where everybody has the same one.
-constexpr unsigned kMaxConnectionsOfOneAddress = 32;
-/// A connection that neither sends nor takes a byte; scrapers keep theirs over a 15 s interval.
-constexpr unsigned kIdleSeconds = 30;
+/// A thread that serves as many takes no more. The book's own limit is lower (HttpLimits), so that there is
+/// always room for the next client, and for the probe: the library takes ten at a time, and one that gives
+/// way is closed a turn later.
+constexpr unsigned kMaxConnectionsOfOneThread = 128;
 /// Request line and headers; more is answered 431. The library clears this much after each request, which
 /// is the larger part of what a small answer costs it.
 constexpr std::size_t kMaxRequestBytes = std::size_t{16} * 1024;
@@ -29,45 +29,12 @@ constexpr std::size_t kMaxRequestBytes = std::size_t{16} * 1024;
 constexpr auto kLastAnswers = std::chrono::milliseconds(200);
 constexpr auto kLook = std::chrono::milliseconds(5);
 
-/// The library makes its threads itself; each gets its name with its first connection.
-void on_connection(void*, MHD_Connection*, void**, MHD_ConnectionNotificationCode) noexcept {
-  thread_local const int named = pthread_setname_np(pthread_self(), "http");
-  static_cast<void>(named);
-}
-
 }  // namespace
-
-/// The library calls on_request() with the headers, and again after the body, of which there is none: a
-/// request that announces one is answered at the first call, before a byte of it is read. (To answer all
-/// there would be simpler, and would cost every scraper its connection: after an early answer the library
-/// closes.) `*request` says how far it is: null, the connection once it was seen, the handler once answered.
-struct HttpServer::Callbacks {
-  // NOLINTNEXTLINE(readability-function-size): the library's parameters
-  static MHD_Result on_request(void* handler, MHD_Connection* connection, const char* path,
-                               const char* method, const char*, const char*, std::size_t* upload_size,
-                               void** request) noexcept {
-    *upload_size = 0;
-    const bool first_call = *request == nullptr;
-    *request = connection;
-    if (first_call && !Handler::must_answer_unread(connection, method)) return MHD_YES;
-    *request = handler;
-    try {
-      return static_cast<Handler*>(handler)->answer(connection, path, method) ? MHD_YES : MHD_NO;
-    } catch (...) {
-      return MHD_NO;
-    }
-  }
-
-  static void on_completed(void* handler, MHD_Connection*, void** request,
-                           MHD_RequestTerminationCode) noexcept {
-    if (*request == handler) static_cast<Handler*>(handler)->completed();
-    *request = nullptr;
-  }
-};
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> listeners, Routes& routes,
                                                       unsigned threads) {
-  std::unique_ptr<HttpServer> server(new HttpServer(routes));
+  std::unique_ptr<HttpServer> server(new HttpServer(routes, threads));
+  if (Result<Done> started = server->reaper_->start(); !started) return started.error();
   for (ListenSocket& listener : listeners) {
     const Endpoint endpoint = listener.endpoint();
     DaemonPtr daemon = serve(listener, *server->handler_, threads);
@@ -83,22 +50,24 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> 
 HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler, unsigned threads) {
   // A pool of one is no pool to the library, and refused.
   const unsigned pool = threads > 1 ? threads : 0;
-  const unsigned of_one_address = listener.endpoint().is_local() ? 0 : kMaxConnectionsOfOneAddress;
   DaemonPtr daemon(MHD_start_daemon(
       // Without MHD_USE_ITC the library wakes its threads by shutdown() of the listening socket, which is
       // also systemd's where systemd passed it, and could not be listened on again.
-      MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, 0, nullptr, nullptr,
-      Callbacks::on_request, &handler, MHD_OPTION_LISTEN_SOCKET, listener.descriptor(),
-      MHD_OPTION_THREAD_POOL_SIZE, pool, MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,
-      MHD_OPTION_PER_IP_CONNECTION_LIMIT, of_one_address, MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,
-      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes, MHD_OPTION_NOTIFY_COMPLETED,
-      Callbacks::on_completed, &handler, MHD_OPTION_NOTIFY_CONNECTION, on_connection, nullptr,
-      MHD_OPTION_END));
+      MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, nullptr, nullptr,
+      Callbacks::on_request, &handler, MHD_OPTION_EXTERNAL_LOGGER, Callbacks::on_message, &handler,
+      MHD_OPTION_LISTEN_SOCKET, listener.descriptor(), MHD_OPTION_THREAD_POOL_SIZE, pool,
+      MHD_OPTION_CONNECTION_LIMIT, threads * kMaxConnectionsOfOneThread, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+      kMaxRequestBytes, MHD_OPTION_URI_LOG_CALLBACK, Callbacks::on_request_line, &handler,
+      MHD_OPTION_NOTIFY_COMPLETED, Callbacks::on_completed, &handler, MHD_OPTION_NOTIFY_CONNECTION,
+      Callbacks::on_connection, &handler, MHD_OPTION_END));
   if (daemon != nullptr) listener.release();  // closed by the library when it stops
   return daemon;
 }
 
-HttpServer::HttpServer(Routes& routes) : handler_(std::make_unique<Handler>(routes)) {}
+HttpServer::HttpServer(Routes& routes, unsigned threads)
+    : threads_(threads),
+      handler_(std::make_unique<Handler>(routes)),
+      reaper_(std::make_unique<HttpReaper>(handler_->connections())) {}
 
 HttpServer::~HttpServer() = default;
 
@@ -114,6 +83,38 @@ void HttpServer::stop() {
     std::this_thread::sleep_for(kLook);
   } while (connections() > 0 && std::chrono::steady_clock::now() < end);
   daemons_.clear();
+  reaper_->stop();
+}
+
+// All threads are asked before the first answer is waited for.
+Result<Done> HttpServer::probe(std::chrono::milliseconds timeout) const {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  if (daemons_.empty()) return Error("HTTP is not served");
+  std::vector<std::pair<HttpProbe, const Endpoint*>> probes;
+  for (std::size_t i = 0; i < daemons_.size(); ++i) {
+    const auto failed = [&](const Error& error) {
+      return error.with("HTTP listener " + endpoints_[i].text());
+    };
+    for (unsigned thread = 0; thread < threads_; ++thread) {
+      Result<HttpProbe> probe = ask(*daemons_[i], thread);
+      if (!probe) return failed(probe.error());
+      probes.emplace_back(*std::move(probe), &endpoints_[i]);
+    }
+  }
+  for (const auto& [probe, endpoint] : probes) {
+    const Result<Done> answer = probe.answer(deadline);
+    if (!answer) return answer.error().with("HTTP listener " + endpoint->text());
+  }
+  return Done{};
+}
+
+// The library gives a connection to the thread whose number is the descriptor's remainder.
+Result<HttpProbe> HttpServer::ask(MHD_Daemon& daemon, unsigned thread) const {
+  const auto serve = [&](int descriptor) {
+    const sockaddr unnamed{.sa_family = AF_UNIX, .sa_data = {}};
+    return MHD_add_connection(&daemon, descriptor, &unnamed, sizeof unnamed.sa_family) == MHD_YES;
+  };
+  return HttpProbe::ask(serve, thread, threads_);
 }
 
 unsigned HttpServer::connections() const {

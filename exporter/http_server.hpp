@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -13,6 +14,9 @@
 struct MHD_Daemon;
 
 namespace gpumeter {
+
+class HttpProbe;
+class HttpReaper;
 
 /// Requests answered so far, by status code; health probes aside, which would drown the scrapes.
 using HttpCounts = std::vector<std::pair<unsigned, std::uint64_t>>;
@@ -32,6 +36,10 @@ class HttpServer {
   /// process has as well stays good there.
   void stop();
 
+  /// Whether each thread of each listener answers /-/healthy in time, whatever clients do: an Error names the
+  /// listener. Blocks for `timeout` at the most. On the thread that calls stop().
+  Result<Done> probe(std::chrono::milliseconds timeout) const;
+
   /// Where it can be reached, with the ports that came out.
   std::span<const Endpoint> endpoints() const noexcept { return endpoints_; }
   HttpCounts counts() const;
@@ -44,12 +52,15 @@ class HttpServer {
   };
   using DaemonPtr = std::unique_ptr<MHD_Daemon, StopDaemon>;
 
-  explicit HttpServer(Routes& routes);
+  HttpServer(Routes& routes, unsigned threads);
+  Result<HttpProbe> ask(MHD_Daemon& daemon, unsigned thread) const;
   unsigned connections() const;
   static DaemonPtr serve(ListenSocket& listener, Handler& handler, unsigned threads);
 
+  const unsigned threads_;
   std::vector<Endpoint> endpoints_;
   std::unique_ptr<Handler> handler_;
+  std::unique_ptr<HttpReaper> reaper_;
   std::vector<DaemonPtr> daemons_;
 };
 

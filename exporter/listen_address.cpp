@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -76,10 +77,10 @@ Endpoint with_port(Endpoint endpoint, std::uint16_t port) noexcept {
   return endpoint;
 }
 
-Result<std::vector<Endpoint>> resolve(const std::string& host) {
+Result<std::vector<Endpoint>> resolve(const std::string& host, int flags = AI_PASSIVE) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
+  hints.ai_flags = flags;
   addrinfo* list = nullptr;
   const int failure = getaddrinfo(host.c_str(), nullptr, &hints, &list);
   if (failure != 0) return Error("cannot resolve \"" + host + "\": " + gai_strerror(failure));
@@ -100,40 +101,76 @@ Result<std::vector<Endpoint>> endpoints_of(const std::string& host) {
   return resolve(host);
 }
 
-/// Every address of the machine: one socket for both families, or IPv4 alone where the kernel has no IPv6.
+/// Listens on `endpoint`. If this machine lacks its address or family, that is a note; every other failure is
+/// an error. Above all a port in use: whoever holds it would be asked in our place.
+Result<Done> add_to(Listening& listening, const Endpoint& endpoint) {
+  bool is_absent = false;
+  auto socket = ListenSocket::open(endpoint, is_absent);
+  if (socket) {
+    listening.sockets.push_back(*std::move(socket));
+  } else if (is_absent) {
+    listening.notes.push_back(socket.error().message());
+  } else {
+    return socket.error();
+  }
+  return Done{};
+}
+
+/// Every address of the machine: one socket for both families, or IPv4 alone if the kernel has no IPv6.
 Result<Listening> listen_everywhere(std::uint16_t port) {
   Listening listening;
-  auto both = ListenSocket::open(with_port(ipv6(in6addr_any), port));
-  if (both) {
-    listening.sockets.push_back(*std::move(both));
-    return listening;
-  }
-  auto ipv4_only = ListenSocket::open(with_port(ipv4(INADDR_ANY), port));
-  if (!ipv4_only) return both.error();
-  listening.sockets.push_back(*std::move(ipv4_only));
-  listening.notes.push_back(both.error().message());
+  if (const auto both = add_to(listening, with_port(ipv6(in6addr_any), port)); !both) return both.error();
+  if (!listening.sockets.empty()) return listening;
+  if (const auto one = add_to(listening, with_port(ipv4(INADDR_ANY), port)); !one) return one.error();
+  if (listening.sockets.empty()) return Error(listening.notes.back());
   return listening;
 }
 
-/// Listens on as many as can be had.
-Result<Listening> listen_on_any(const std::vector<Endpoint>& endpoints, std::uint16_t port) {
+Result<Listening> listen_on_all(const std::vector<Endpoint>& endpoints, std::uint16_t port) {
   Listening listening;
-  std::string why;
   for (const Endpoint& endpoint : endpoints) {
-    auto socket = ListenSocket::open(with_port(endpoint, port));
-    if (socket) {
-      port = socket->endpoint().port();
-      listening.sockets.push_back(*std::move(socket));
-    } else {
-      why += (why.empty() ? "" : "; ") + socket.error().message();
-      listening.notes.push_back(socket.error().message());
-    }
+    if (!listening.sockets.empty()) port = listening.sockets.front().endpoint().port();
+    if (const auto added = add_to(listening, with_port(endpoint, port)); !added) return added.error();
   }
-  if (listening.sockets.empty()) return Error(why);
+  if (!listening.sockets.empty()) return listening;
+  std::string why;
+  for (const std::string& note : listening.notes) why += (why.empty() ? "" : "; ") + note;
+  return Error(why);
+}
+
+/// The port that the kernel chose for the first address may be in use on the next.
+Result<Listening> listen_on_any_port(const std::vector<Endpoint>& endpoints) {
+  constexpr int kAttempts = 8;
+  Result<Listening> listening = listen_on_all(endpoints, 0);
+  for (int attempt = 1; !listening && attempt < kAttempts; ++attempt) listening = listen_on_all(endpoints, 0);
   return listening;
+}
+
+/// [::] takes both families, 0.0.0.0 its own.
+bool takes(const Endpoint& socket, const Endpoint& wanted) {
+  if (socket.port() != wanted.port()) return false;
+  const std::string host = socket.text().substr(0, socket.text().rfind(':'));
+  if (host == "[::]") return true;
+  return (host == "0.0.0.0" && wanted.address.ss_family == AF_INET) || socket.text() == wanted.text();
 }
 
 }  // namespace
+
+bool is_served(std::string_view address, std::span<const ListenSocket> sockets) {
+  const auto where = split(address);
+  if (!where) return false;
+  std::vector<Endpoint> wanted = {ipv4(INADDR_ANY)};
+  if (where->host == "localhost") {
+    wanted = {ipv4(INADDR_LOOPBACK)};
+  } else if (!where->host.empty()) {
+    const auto endpoints = resolve(where->host, AI_NUMERICHOST);
+    if (!endpoints) return false;
+    wanted = *endpoints;
+  }
+  return std::ranges::any_of(sockets, [&](const ListenSocket& socket) {
+    return takes(socket.endpoint(), with_port(wanted.front(), where->port));
+  });
+}
 
 Result<Listening> listen_on(std::string_view address) {
   const auto where = split(address);
@@ -141,7 +178,7 @@ Result<Listening> listen_on(std::string_view address) {
   if (where->host.empty()) return listen_everywhere(where->port);
   const auto endpoints = endpoints_of(where->host);
   if (!endpoints) return endpoints.error().with("listen address \"" + std::string(address) + "\"");
-  return listen_on_any(*endpoints, where->port);
+  return where->port == 0 ? listen_on_any_port(*endpoints) : listen_on_all(*endpoints, where->port);
 }
 
 }  // namespace gpumeter

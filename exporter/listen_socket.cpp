@@ -13,8 +13,9 @@
 namespace gpumeter {
 namespace {
 
-/// Connections the kernel holds until they are accepted; beyond a burst of scrapers nobody needs more.
-constexpr int kBacklog = 128;
+/// Connections the kernel holds until they are accepted. A client that comes while the queue is full waits a
+/// second before it tries again, so that a burst of others must not fill it.
+constexpr int kBacklog = 1024;
 
 std::string last_error() { return std::generic_category().message(errno); }
 
@@ -32,7 +33,8 @@ std::string host_text(int family, const void* host) {
   return text;
 }
 
-Result<Done> bind_and_listen(int descriptor, const Endpoint& endpoint) {
+/// 0, or errno.
+int bind_and_listen(int descriptor, const Endpoint& endpoint) {
   const int on = 1;
   const int off = 0;
   setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -43,9 +45,8 @@ Result<Done> bind_and_listen(int descriptor, const Endpoint& endpoint) {
     setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, only, sizeof *only);
   }
   const auto* address = reinterpret_cast<const sockaddr*>(&endpoint.address);
-  if (bind(descriptor, address, endpoint.length) != 0) return Error(last_error());
-  if (listen(descriptor, kBacklog) != 0) return Error(last_error());
-  return Done{};
+  if (bind(descriptor, address, endpoint.length) != 0) return errno;
+  return listen(descriptor, kBacklog) != 0 ? errno : 0;
 }
 
 }  // namespace
@@ -90,13 +91,13 @@ Result<ListenSocket> ListenSocket::adopt(int descriptor) {
   return listener;
 }
 
-Result<ListenSocket> ListenSocket::open(const Endpoint& endpoint) {
-  const std::string context = "cannot listen on " + endpoint.text();
+Result<ListenSocket> ListenSocket::open(const Endpoint& endpoint, bool& is_absent) {
   const int descriptor = socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (descriptor < 0) return Error(last_error()).with(context);
+  const int failure = descriptor < 0 ? errno : bind_and_listen(descriptor, endpoint);
   ListenSocket guard(descriptor);
-  if (const auto done = bind_and_listen(descriptor, endpoint); !done) return done.error().with(context);
-  return adopt(guard.release());
+  is_absent = failure == EADDRNOTAVAIL || failure == EAFNOSUPPORT;
+  if (failure == 0) return adopt(guard.release());
+  return Error(std::generic_category().message(failure)).with("cannot listen on " + endpoint.text());
 }
 
 }  // namespace gpumeter

@@ -28,8 +28,9 @@ class ListenSocket {
  public:
   /// Takes over a socket that listens already, as systemd passes one.
   static Result<ListenSocket> adopt(int descriptor);
-  /// Binds, with the address in the error. Port 0: the kernel chooses, endpoint() tells.
-  static Result<ListenSocket> open(const Endpoint& endpoint);
+  /// Binds, with the address in the error. Port 0: the kernel chooses, endpoint() tells. `is_absent`: whether
+  /// the error is that this machine lacks the address or its family.
+  static Result<ListenSocket> open(const Endpoint& endpoint, bool& is_absent);
 
   ListenSocket(ListenSocket&& other) noexcept
       : descriptor_(std::exchange(other.descriptor_, -1)), endpoint_(other.endpoint_) {}

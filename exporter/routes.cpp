@@ -68,6 +68,7 @@ HttpResponse Routes::answer(const HttpRequest& request) {
     return {.status = 405, .body = "Only GET and HEAD are allowed.\n", .headers = kMethodHeaders};
   }
   if (request.is_chunked) return closing(400, "A request body is not allowed.\n");
+  if (request.has_bad_length) return closing(400, "Content-Length is not a number.\n");
   if (request.has_body) return closing(413, "A request body is not allowed.\n");
   if (request.path == context_.telemetry_path) return metrics(request);
   if (request.path == "/-/healthy") return {.body = "OK\n", .counted = false};

@@ -28,6 +28,8 @@ class Routes {
 
   HttpResponse answer(const HttpRequest& request);
 
+  unsigned max_requests() const noexcept { return context_.max_requests; }
+
   /// The first pass is over: /-/ready says so from now on, and 503 until then.
   void set_ready() noexcept { ready_ = true; }
 

@@ -17,6 +17,16 @@ SKIPPED = 77  # as ctest has it
 # and no filter of system calls around it.
 NSPAWN = {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1", "SYSTEMD_SECCOMP": "0"}
 
+# The copy has what gpumeter left on this machine: its devices of another life would be reported as lost.
+CLEAN = """
+systemctl stop gpumeter.socket gpumeter-jobs.socket gpumeter.service
+dpkg --purge gpumeter
+rm -rf /etc/gpumeter /etc/systemd/system/gpumeter* /etc/systemd/system/*/gpumeter* /run/gpumeter /var/lib/gpumeter \
+  /var/lib/private/gpumeter /var/lib/systemd/deb-systemd-helper-*/gpumeter*
+userdel gpumeter
+systemctl daemon-reload
+"""
+
 
 def missing(programs: dict[str, str]) -> str:
     """Why no such test can run here; empty where it can. `programs`: what the inside needs -> its package."""
@@ -40,7 +50,7 @@ def run_inside(program: Path, arguments: list[str], folders: list[Path], seconds
     with tempfile.TemporaryDirectory(prefix="gpumeter-booted-") as folder:
         script = Path(folder, "script")
         # The tool runs a script without arguments: they stand in it.
-        script.write_text("exec /usr/bin/python3 -B " + shlex.join([str(program), *arguments]))
+        script.write_text(f"{{{CLEAN}}} >/dev/null 2>&1\n" "exec /usr/bin/python3 -B " + shlex.join([str(program), *arguments]))
         said = subprocess.run([BOOT, script, ROOT, *folders], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               env={**os.environ, **NSPAWN, "BOOT_TIMEOUT": str(seconds)})
     print(said.stdout, end="")

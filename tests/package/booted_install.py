@@ -27,8 +27,8 @@ def install(package: str) -> None:
     run("apt-get", "install", "--yes", package)
     check("it is active, so READY=1 was seen (Type=notify)", (is_active(), show("Type")), ("active", "notify"))
     check("systemctl status has its words", show("StatusText"), "0 of 0 GPUs are read")
-    check("it starts at the next boot, its socket does not",
-          (is_enabled(UNIT), is_enabled("gpumeter.socket"), is_active("gpumeter.socket")), ("enabled", "disabled", "inactive"))
+    check("it and its socket start at the next boot",
+          (is_enabled(UNIT), is_enabled("gpumeter.socket"), is_active("gpumeter.socket")), ("enabled", "enabled", "active"))
     check("127.0.0.1 and ::1 are served", (status_of(IPV4), status_of(IPV6)), (200, 200))
     check("its configuration is a conffile that it finds right",
           (str(CONFIG) in run("dpkg-query", "--show", "--showformat=${Conffiles}", "gpumeter"),

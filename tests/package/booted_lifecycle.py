@@ -1,6 +1,7 @@
 """The service's beginning and end: the watchdog, a clean stop, and a socket that outlives it."""
 import os
 import signal
+import subprocess
 import threading
 import time
 
@@ -25,9 +26,9 @@ def watchdog() -> None:
 def clean_stop() -> None:
     configure(simulated(devices=2))
     restart()
-    given("when it is stopped:")
+    given("when it is stopped, and its socket:")
     began = time.monotonic()
-    run("systemctl", "stop", "gpumeter")
+    run("systemctl", "stop", "gpumeter.socket", "gpumeter")
     seconds = time.monotonic() - began
     exited = "1"  # CLD_EXITED
     check("it ended by itself, with exit 0", [show(name) for name in ("Result", "ExecMainCode", "ExecMainStatus")],
@@ -67,8 +68,16 @@ class Scrapes:
         self.thread.join()
 
 
+def port_taken_by_nobody() -> str:
+    """What went wrong; empty if nothing did."""
+    take = "import socket; socket.create_server(('127.0.0.1', 10478))"
+    said = subprocess.run(["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "/usr/bin/python3", "-c", take],
+                          capture_output=True, text=True, timeout=60)
+    return said.stderr.strip().rpartition("OSError: ")[2].partition(" (while")[0]
+
+
 def socket_activation() -> None:
-    given("given gpumeter.socket instead of the service:")
+    given("given gpumeter.socket enabled, and not the service:")
     run("systemctl", "disable", "--now", UNIT)
     run("systemctl", "enable", "--now", "gpumeter.socket")
     check("the socket is there, the service is not", (is_active("gpumeter.socket"), is_active()), ("active", "inactive"))
@@ -83,5 +92,11 @@ def socket_activation() -> None:
     check("every scrape meanwhile was answered", (set(scrapes.seen), len(scrapes.seen) > 1), ({200}, True))
     print(f"       {len(scrapes.seen)} of them")
     run("systemctl", "stop", UNIT)
+    check("stopped, its port is not to be had", port_taken_by_nobody(), "[Errno 98] Address already in use")
     check("stopped, it is started by the next scrape", (is_active(), status_of(IPV4)), ("inactive", 200))
     becomes("and active again", is_active, "active")
+    configure('web: {listen: [":10478"]}\n' + simulated(devices=2))
+    restart()
+    becomes("it warns of a web.listen that it does not use", lambda: len(journal("web.listen is not used")), 1)
+    configure(simulated(devices=2))
+    restart()

@@ -1,39 +1,42 @@
 """Inside a booted systemd, as root: the package from its installation to its purge, one line a check.
 
-usage: booted_machine.py PACKAGE.deb
+usage: booted_machine.py PACKAGE.deb ATTACK_SECONDS
 """
 import subprocess
 import sys
 import time
 
+from booted_attack import attack
 from booted_install import install, named_gpumeter, purge, sandbox
 from booted_jobs import jobs
 from booted_lifecycle import clean_stop, socket_activation, watchdog, wrong_configuration
 from booted_reload import lost_device, release, reload
 from booted_sandbox import amd, clients_drop_in, late_driver, process_drop_in
-from booted_upgrade import upgrade_with_changed_default, upgrade_with_socket
+from booted_upgrade import (upgrade_from_service_only, upgrade_with_changed_default, upgrade_with_own_addresses,
+                            upgrade_with_socket)
 from machine import UNIT, run, state
 
 
-def main(package: str) -> None:
+def main(package: str, attack_seconds: float) -> None:
     began = time.monotonic()
     print(f"booted: {run('systemctl', '--version').splitlines()[0]}", flush=True)
     print(f"{package}, version {run('dpkg-deb', '--field', package, 'Version').strip()}", flush=True)
     before = named_gpumeter()
     install(package)
     sandbox()
+    attack(attack_seconds)
     for part in (jobs, reload, lost_device, release, amd, process_drop_in, clients_drop_in, late_driver, watchdog, clean_stop,
                  wrong_configuration, socket_activation):
         part()
-    upgrade_with_socket(package)
-    upgrade_with_changed_default(package)
+    for upgrade in (upgrade_with_socket, upgrade_with_changed_default, upgrade_from_service_only, upgrade_with_own_addresses):
+        upgrade(package)
     purge(before)
     print(f"\n{state['checks']} checks in {time.monotonic() - began:.0f} s")
 
 
 if __name__ == "__main__":
     try:
-        main(sys.argv[1])
+        main(sys.argv[1], float(sys.argv[2]))
     except BaseException:
         subprocess.run(["journalctl", "--no-pager", "--lines=40", f"--unit={UNIT}"], stdout=sys.stderr)
         raise

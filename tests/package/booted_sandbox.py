@@ -16,6 +16,7 @@ CARD = "mi210"  # HBM, XGMI, RAS, the compute driver's topology
 SYS = Path("/srv/gpumeter-test")  # PrivateTmp and ProtectHome hide /tmp and /root
 EXAMPLES = Path("/usr/share/doc/gpumeter/examples/systemd")
 CAP_SYS_PTRACE = 1 << 19  # linux/capability.h
+SOCKET_DROP_IN = Path("/etc/systemd/system/gpumeter.socket.d/test.conf")
 FREE_MAJOR = 242  # Documentation/admin-guide/devices.txt: 240 to 254 are for local use
 NODE = Path("/dev/gpumeter-test")
 OPEN = """
@@ -62,18 +63,27 @@ def process_drop_in() -> None:
     check("without it, it has none again", int(process_status()["CapEff"], 16), 0)
 
 
+def restart_socket() -> None:
+    run("systemctl", "daemon-reload")
+    run("systemctl", "stop", "gpumeter")
+    run("systemctl", "restart", "gpumeter.socket")
+    restart()
+
+
 def clients_drop_in() -> None:
     given("given the drop-in clients.conf, with addresses that this machine has (127.0.0.1, 127.0.0.10) for those in it:")
     text = (EXAMPLES / "clients.conf").read_text()
-    drop_in("clients.conf", text.replace("=localhost", "=127.0.0.1").replace("=192.0.2.10", "=127.0.0.10"))
-    restart()
+    SOCKET_DROP_IN.parent.mkdir(parents=True)
+    SOCKET_DROP_IN.write_text(text.replace("=localhost", "=127.0.0.1").replace("=192.0.2.10", "=127.0.0.10"))
+    restart_socket()
+    check("(the socket has the rule)", show("IPAddressAllow", "gpumeter.socket"), "127.0.0.1/32 127.0.0.10/32")
     if "does not support BPF/cgroup firewalling" in run("journalctl", "--no-pager", "--boot"):
         print("  --   not shown: systemd cannot enforce rules of addresses here, as in a container without BPF")
     else:
         check("it answers the machine and Prometheus", (answers("127.0.0.1"), answers("127.0.0.10")), (True, True))
         check("and nobody else", answers("127.0.0.11"), False)
-    no_drop_ins()
-    restart()
+    SOCKET_DROP_IN.unlink()
+    restart_socket()
     check("without it, it answers everybody", answers("127.0.0.11"), True)
 
 

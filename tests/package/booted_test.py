@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Debian package in a systemd that is booted for it: installed, reloaded, hung, stopped, upgraded, purged.
 
-$GPUMETER_DEB: the package; else the one that `./dev package` built.
+$GPUMETER_DEB: the package; else the one that `./dev package` built. $GPUMETER_ATTACK_SECONDS: how long a user attacks its port (15).
 """
 import os
 import sys
@@ -25,7 +25,8 @@ def main() -> int:
     if len(packages()) != 1:
         return skip(f"one package is needed in build (./dev package), there are {len(packages())}")
     package, = packages()
-    return run_inside(HERE / "booted_machine.py", [str(package)], [package.parent], seconds=170)
+    attack = os.environ.get("GPUMETER_ATTACK_SECONDS", "15")
+    return run_inside(HERE / "booted_machine.py", [str(package), attack], [package.parent], seconds=200 + int(attack))
 
 
 if __name__ == "__main__":

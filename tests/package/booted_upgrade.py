@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from booted_lifecycle import Scrapes
-from machine import CONFIG, UNIT, becomes, check, given, gpus, is_active, is_enabled, run, show
+from machine import CONFIG, UNIT, becomes, check, given, gpus, is_active, is_enabled, restart, run, show
 
 WORK = Path("/var/tmp/gpumeter-test")
 NEW_DEFAULT = "\n# A line that the new version's configuration has.\n"
@@ -69,3 +69,35 @@ def upgrade_with_changed_default(package: str) -> None:
     check("the service runs, and the socket stays off", (is_active(), is_active("gpumeter.socket")), ("active", "inactive"))
     check("it is the new program", runs_what_is_installed(), True)
     becomes("with the edited configuration", lambda: gpus(up=1), 2)
+
+
+def forget_socket() -> None:
+    """As a version leaves the machine that did not enable gpumeter.socket: the service holds the port itself."""
+    run("systemctl", "disable", "--now", "gpumeter.socket")
+    # It refuses to work for anybody but dpkg.
+    run("deb-systemd-helper", "purge", "gpumeter.socket", env={**os.environ, "DPKG_MAINTSCRIPT_PACKAGE": "gpumeter"})
+    run("systemctl", "enable", UNIT)
+    restart()
+    becomes("the service holds the port itself", lambda: (gpus(up=1), is_active("gpumeter.socket")), (2, "inactive"))
+
+
+def upgrade_from_service_only(package: str) -> None:
+    given("given a version whose service held the port itself, when a newer one is installed:")
+    forget_socket()
+    run("apt-get", "install", "--yes", "-o", "Dpkg::Options::=--force-confold", newer(package, "+3"))
+    check("the socket holds the port, now and at the next boot",
+          (is_active("gpumeter.socket"), is_enabled("gpumeter.socket")), ("active", "enabled"))
+    check("the service runs", (is_active(), runs_what_is_installed()), ("active", True))
+    becomes("with the edited configuration", lambda: gpus(up=1), 2)
+    run("systemctl", "stop", UNIT)
+    becomes("a scrape starts it, on that socket", lambda: gpus(up=1), 2)
+
+
+def upgrade_with_own_addresses(package: str) -> None:
+    given("given the same and a web.listen of its own:")
+    edited = 'web:\n  listen: ["127.0.0.1:10478"]\n' + CONFIG.read_text()
+    CONFIG.write_text(edited)
+    forget_socket()
+    run("apt-get", "install", "--yes", "-o", "Dpkg::Options::=--force-confold", newer(package, "+4"))
+    check("the socket stays off", (is_active("gpumeter.socket"), is_enabled("gpumeter.socket")), ("inactive", "disabled"))
+    becomes("and the service serves there", lambda: (is_active(), gpus(up=1)), ("active", 2))

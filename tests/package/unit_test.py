@@ -40,7 +40,8 @@ class UnitTest(unittest.TestCase):
         return said.stdout + ("" if said.returncode == 0 else f"exit {said.returncode}")
 
     def drop_in(self, text: str) -> None:
-        unit = "gpumeter-jobs.socket" if "[Socket]" in text else "gpumeter.service"
+        named = re.search(r"Copy to /etc/systemd/system/([\w.-]+)\.d/", text)
+        unit = named[1] if named else "gpumeter-jobs.socket" if "[Socket]" in text else "gpumeter.service"
         for folder in self.folder.glob("*.d"):
             shutil.rmtree(folder)
         (self.folder / f"{unit}.d").mkdir()

@@ -1,6 +1,8 @@
 #include "exporter/http_server.hpp"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,7 +12,6 @@
 #include <thread>
 
 #include "exporter/gzip.hpp"
-#include "exporter/http_probe.hpp"
 #include "exporter/listen_address.hpp"
 
 namespace gpumeter {
@@ -18,6 +19,8 @@ namespace {
 
 constexpr MetricDescriptor kUp{"gpu_up", "Up.", "", MetricType::gauge};
 constexpr std::string_view kUpPage = "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 1\n";
+
+constexpr auto kPatience = std::chrono::seconds(20);
 
 /// A client that sends exactly the bytes it is told.
 class Client {
@@ -36,11 +39,22 @@ class Client {
   void send(std::string_view bytes) {
     EXPECT_EQ(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL), ssize_t(bytes.size()));
   }
+  /// With the FIN in the same packet.
+  void send_last(std::string_view bytes) {
+    const int on = 1;
+    setsockopt(socket_, IPPROTO_TCP, TCP_CORK, &on, sizeof on);
+    send(bytes);
+    shutdown(socket_, SHUT_WR);
+  }
   /// All that comes until the server closes.
   std::string receive_all() {
     while (receive()) {
     }
     return std::exchange(buffer_, {});
+  }
+  bool is_closed() {
+    char byte = 0;
+    return recv(socket_, &byte, 1, MSG_DONTWAIT) == 0;
   }
   /// One response with a body of Content-Length.
   std::string receive_response() {
@@ -121,10 +135,15 @@ class HttpServerTest : public testing::Test {
     return text;
   }
 
+  std::atomic<bool> hang_ = false;  // whoever asks for devices
+  std::atomic<bool> hangs_ = false;
   Registry registry_;
   PageCache pages_{registry_};
   Routes routes_{pages_,
-                 {.devices = []() -> std::vector<DeviceStatus> { throw std::runtime_error("no"); },
+                 {.devices = [this]() -> std::vector<DeviceStatus> {
+                    while (hang_) hangs_ = true;
+                    throw std::runtime_error("no");
+                  },
                   .collectors =
                       [] {
                         return std::vector<CollectorState>{{"amd", true}};
@@ -242,12 +261,91 @@ TEST_F(HttpServerTest, SendsWholePagesToManyScrapersWhileCommitsGoOn) {
 }
 
 TEST_F(HttpServerTest, IsFoundWellByItsProbeUntilItStops) {
-  const Endpoint where = endpoint();
-  const auto well = probe(where, std::chrono::seconds(20));
+  const auto well = server_->probe(kPatience);
   EXPECT_TRUE(well) << well.error().message();
   server_->stop();
-  EXPECT_EQ(probe(where, std::chrono::seconds(20)).error().message(),
-            "HTTP listener " + where.text() + ": Connection refused");
+  EXPECT_EQ(server_->probe(kPatience).error().message(), "HTTP is not served");
+}
+
+/// The other thread of the listener still answers.
+TEST_F(HttpServerTest, IsNotFoundWellByItsProbeWhileOneThreadHangs) {
+  hang_ = true;
+  Client client(endpoint());
+  client.send("GET /api/v1/devices HTTP/1.1\r\nHost: x\r\n\r\n");
+  while (!hangs_) std::this_thread::yield();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(server_->probe(std::chrono::milliseconds(50)).error().message(),
+              "HTTP listener " + endpoint().text() + ": no answer in time");
+  }
+  hang_ = false;
+  const auto well = server_->probe(kPatience);
+  EXPECT_TRUE(well) << well.error().message();
+}
+
+TEST_F(HttpServerTest, IsFoundWellByItsProbeWhateverClientsHold) {
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 400; ++i) {
+    clients.push_back(std::make_unique<Client>(endpoint()));
+    if (i % 2 == 0) clients.back()->send("GET /metrics HT");
+  }
+  const auto well = server_->probe(kPatience);
+  EXPECT_TRUE(well) << well.error().message();
+  EXPECT_EQ(body_of(ask("GET /metrics")), kUpPage);
+}
+
+TEST_F(HttpServerTest, AnswersOnceToAContentLengthThatIsNoNumber) {
+  for (const char* length : {"abc", "-1", "+1", "1,1", "0x10", ""}) {
+    EXPECT_EQ(ask("GET /metrics", std::string("Content-Length: ") + length + "\r\n"),
+              "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 32\r\n"
+              "Content-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n\r\n"
+              "Content-Length is not a number.\n")
+        << length;
+  }
+  const std::string refusal = "A request body is not allowed.\n";
+  EXPECT_EQ(body_of(ask("GET /metrics", "Content-Length: 99999999999999999999999\r\n")), refusal);
+  EXPECT_EQ(body_of(ask("GET /metrics", "Content-Length: 0\r\nContent-Length: 5\r\n")), refusal);
+  EXPECT_EQ(body_of(ask("GET /metrics", "Content-Length: 0\r\nContent-Length: 0\r\n")), kUpPage);
+}
+
+TEST_F(HttpServerTest, RefusesMoreThan64ArgumentsAndAnswersToAnyNumber) {
+  const auto ask_with = [&](int arguments) {
+    std::string line = "GET /metrics?collect[]=amd";
+    for (int i = 1; i < arguments; ++i) line += "&collect[]=amd";
+    return ask(line);
+  };
+  EXPECT_EQ(body_of(ask_with(64)), kUpPage);
+  for (const int arguments : {65, 200, 300, 1000}) {
+    EXPECT_EQ(body_of(ask_with(arguments)), "More than 64 arguments are not allowed.\n") << arguments;
+  }
+  EXPECT_EQ(status_of(ask("GET /?" + std::string(15000, 'x'))), "HTTP/1.1 414 URI Too Long");
+  EXPECT_EQ(status_of(ask("GET /" + std::string(15000, 'x'))), "HTTP/1.1 414 URI Too Long");
+}
+
+TEST_F(HttpServerTest, AnswersWithTheLongestArgumentsThatItTakes) {
+  std::string line = "GET /metrics?x=1";
+  while (line.size() < 4096) line += "&" + std::string(69, 'y');
+  EXPECT_EQ(body_of(ask(line.substr(0, 4 + 4096), "X: " + std::string(4000, 'z') + "\r\n")), kUpPage);
+}
+
+TEST_F(HttpServerTest, CountsWhatTheLibraryRefuses) {
+  ask("GET /" + std::string(40000, 'x'));
+  ask("GET /", "X: " + std::string(40000, 'x') + "\r\n");
+  ask("GET /", "no colon\r\n");
+  ask("GET /?" + std::string(100, '&'));
+  EXPECT_EQ(counts(), "400: 2\n414: 1\n431: 1\n");
+}
+
+/// The library misses a FIN that comes with the request.
+TEST_F(HttpServerTest, ClosesAfterTheAnswerIfTheClientHasClosedItsHalf) {
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.push_back(std::make_unique<Client>(endpoint()));
+    clients.back()->send_last("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  }
+  for (const auto& client : clients) {
+    EXPECT_EQ(body_of(client->receive_all()), kUpPage);
+    EXPECT_TRUE(client->is_closed());
+  }
 }
 
 /// systemd keeps a socket that it passed: here the duplicate.
@@ -273,13 +371,6 @@ TEST_F(HttpServerTest, LeavesASharedSocketToTheNextServerWithEveryRequestAnswere
   for (const auto& client : clients) EXPECT_EQ(body_of(client->receive_all()), kUpPage);
 }
 
-TEST(HttpProbe, GivesUpOnAListenerThatNeverAnswers) {
-  const auto silent = listen_on("127.0.0.1:0");
-  const Endpoint& where = silent->sockets[0].endpoint();
-  EXPECT_EQ(probe(where, std::chrono::milliseconds(50)).error().message(),
-            "HTTP listener " + where.text() + ": no answer in time");
-}
-
 TEST_F(HttpServerTest, ServesSeveralListeners) {
   auto first = listen_on(":0");
   auto second = listen_on("127.0.0.1:0");
@@ -288,9 +379,12 @@ TEST_F(HttpServerTest, ServesSeveralListeners) {
   listeners.push_back(std::move(second->sockets[0]));
   auto server = HttpServer::start(std::move(listeners), routes_);
   ASSERT_TRUE(server) << server.error().message();
+  const auto well = (*server)->probe(kPatience);
+  EXPECT_TRUE(well) << well.error().message();
   for (const Endpoint& each : (*server)->endpoints()) {
-    const auto well = probe(each, std::chrono::seconds(20));
-    EXPECT_TRUE(well) << well.error().message();
+    Client client(each);
+    client.send("GET /metrics HTTP/1.0\r\n\r\n");
+    EXPECT_EQ(body_of(client.receive_all()), kUpPage) << each.text();
   }
 }
 

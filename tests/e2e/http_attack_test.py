@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Clients that hold connections in every way, against a daemon that tells systemd of itself: scrapes are answered, no ping of the
+watchdog is missed, and no connection is held past its deadline."""
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import http_attacker
+from harness import Daemon, free_port, run, wait_until
+from lifecycle_test import Notifications
+
+WATCHDOG_SECONDS = 2.0  # pinged in half of it
+ATTACK_SECONDS = 8
+DEADLINE = 10  # s, for a request
+
+
+def connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=30)
+
+
+def seconds_until_closed(client: socket.socket, began: float) -> float:
+    try:
+        while client.recv(65536):
+            pass
+    except ConnectionResetError:
+        pass
+    return time.monotonic() - began
+
+
+class Scraper:
+    """A scrape after the other until the end of the block, every 20 ms, each on a connection of its own."""
+
+    def __init__(self, daemon: Daemon):
+        self.daemon, self.seconds, self.lost, self.over = daemon, [], [], threading.Event()
+
+    def __enter__(self) -> "Scraper":
+        self.thread = threading.Thread(target=self.scrape)
+        self.thread.start()
+        return self
+
+    def scrape(self) -> None:
+        while not self.over.wait(0.02):
+            began = time.monotonic()
+            try:
+                status = self.daemon.fetch("/metrics").status
+            except OSError as error:
+                status = error
+            self.seconds.append(time.monotonic() - began)
+            if status != 200:
+                self.lost.append(status)
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join()
+
+    def __str__(self) -> str:
+        return f"{len(self.seconds)} scrapes, {len(self.lost)} lost, longest {max(self.seconds) * 1000:.1f} ms"
+
+
+class AttackTest(unittest.TestCase):
+    def test_nobody_can_hold_the_server(self) -> None:
+        port = free_port()
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))
+        with Notifications(folder) as heard:
+            env = {"NOTIFY_SOCKET": heard.path, "WATCHDOG_USEC": str(int(WATCHDOG_SECONDS * 1e6))}
+            daemon = self.enterContext(Daemon("--simulate=4", env=env, port=port))
+            attacker = subprocess.Popen(["/usr/bin/python3", http_attacker.__file__, str(port), str(ATTACK_SECONDS)],
+                                        stdout=subprocess.PIPE, text=True)
+            self.addCleanup(attacker.stdout.close)
+            pings: list[float] = []  # when each was seen
+            with Scraper(daemon) as scraper:
+                while attacker.poll() is None:
+                    count = sum("WATCHDOG" in said for said in heard.read())
+                    pings += [time.monotonic()] * (count - len(pings))
+                    time.sleep(0.02)
+            print(f"\n{attacker.stdout.read().strip()}\n{scraper}")
+        gaps = [later - earlier for earlier, later in zip(pings, pings[1:])]
+        self.assertGreaterEqual(len(pings), ATTACK_SECONDS / WATCHDOG_SECONDS)
+        self.assertLess(max(gaps), WATCHDOG_SECONDS, "systemd would have restarted it")
+        self.assertEqual(scraper.lost, [])
+        self.assertNotIn("does not answer", daemon.log)
+
+    def test_every_connection_ends_by_its_deadline(self) -> None:
+        """All at the same time: the wait is that of one."""
+        daemon = self.enterContext(Daemon("--simulate=1"))
+        began = time.monotonic()
+        idle, trickling, half = (self.enterContext(connect(daemon.port)) for _ in range(3))
+        half.sendall(http_attacker.REQUEST)
+        half.shutdown(socket.SHUT_WR)
+        self.assertLess(seconds_until_closed(half, began), 5)
+        ends: dict[str, float] = {}
+        waits = threading.Thread(target=lambda: ends.update(idle=seconds_until_closed(idle, began)))
+        waits.start()
+        while time.monotonic() < began + DEADLINE + 5:
+            try:
+                trickling.send(b"G")
+            except OSError:
+                break
+            time.sleep(0.25)
+        ends["trickling"] = time.monotonic() - began
+        waits.join()
+        for name, seconds in ends.items():
+            self.assertGreater(seconds, DEADLINE - 0.1, name)
+            self.assertLess(seconds, DEADLINE + 4, name)
+
+    def test_slow_readers_give_way(self) -> None:
+        daemon = self.enterContext(Daemon("--simulate=8"))
+        for _ in range(400):
+            client = self.enterContext(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", daemon.port))
+            client.sendall(http_attacker.REQUEST * 40)
+        with Scraper(daemon) as scraper:
+            time.sleep(1)
+        print(f"\n400 slow readers: {scraper}")
+        self.assertEqual(scraper.lost, [])
+        descriptors = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+        self.assertLess(descriptors, 300)
+
+
+class PortTest(unittest.TestCase):
+    def test_half_of_localhost_is_not_enough(self) -> None:
+        """Who holds the other half would be asked in the daemon's place."""
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            ended = run("--simulate=1", f"--web.listen-address=localhost:{port}", "--config.file=/dev/null", "--path.state=/nonexistent")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn(f"cannot listen on 127.0.0.1:{port}: Address already in use", ended.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare") and shutil.which("ip"), "needs root, unshare and ip")
+    def test_a_machine_without_ipv6_is_served_on_ipv4(self) -> None:
+        without = "ip link set lo up; echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6; exec \"$@\""
+        daemon = self.enterContext(Daemon("--simulate=1", "--web.listen-address=localhost:10478", wait=False,
+                                          wrap=["unshare", "--net", "sh", "-c", without, "sh"]))
+        wait_until(lambda: "Listening on" in daemon.log, "it listens")
+        self.assertIn("cannot listen on [::1]:10478: Cannot assign requested address", daemon.log)
+        self.assertEqual(daemon.log.count("Listening on"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,88 @@
+"""A client that holds what it can of an HTTP server: 300 idle connections, 20 that send a byte a second, and a stream of requests
+that end with a FIN. What the server closes is opened again. Also read from standard input by another user's interpreter.
+
+usage: http_attacker.py PORT SECONDS
+"""
+from __future__ import annotations
+
+import selectors
+import socket
+import sys
+import time
+
+IDLE, TRICKLING, HALF_CLOSED = 300, 20, 200
+REQUEST = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+class Attacker:
+    def __init__(self, port: int):
+        self.port = port
+        self.selector = selectors.DefaultSelector()
+        self.counts = {"connections": 0, "closed": 0, "refused": 0, "half-closed": 0}
+        self.held: dict[str, int] = {"idle": 0, "trickling": 0, "half-closed": 0}
+
+    def open(self, kind: str) -> None:
+        client = socket.socket()
+        client.settimeout(5)
+        try:
+            client.connect(("127.0.0.1", self.port))
+            if kind == "half-closed":
+                client.sendall(REQUEST)
+                client.shutdown(socket.SHUT_WR)
+                self.counts["half-closed"] += 1
+        except OSError:
+            client.close()
+            self.counts["refused"] += 1
+            return
+        client.setblocking(False)
+        self.counts["connections"] += 1
+        self.held[kind] += 1
+        self.selector.register(client, selectors.EVENT_READ, kind)
+
+    def close(self, client: socket.socket, kind: str) -> None:
+        self.selector.unregister(client)
+        client.close()
+        self.held[kind] -= 1
+        self.counts["closed"] += 1
+
+    def read(self) -> None:
+        """Closes what the server has closed. The half-closed ones never read their answer to its end."""
+        for key, _ in self.selector.select(0.01):
+            try:
+                over = not key.fileobj.recv(65536)
+            except OSError:
+                over = True
+            if over:
+                self.close(key.fileobj, key.data)
+
+    def trickle(self) -> None:
+        for key in list(self.selector.get_map().values()):
+            if key.data == "trickling":
+                try:
+                    key.fileobj.send(b"G")
+                except OSError:
+                    self.close(key.fileobj, key.data)
+
+    def run(self, seconds: float) -> None:
+        began = time.monotonic()
+        next_byte = began
+        while (now := time.monotonic()) < began + seconds:
+            for kind, wanted in (("idle", IDLE), ("trickling", TRICKLING)):
+                for _ in range(min(wanted - self.held[kind], 50)):
+                    self.open(kind)
+            if self.counts["half-closed"] < HALF_CLOSED * (now - began):
+                self.open("half-closed")
+            if now >= next_byte:
+                self.trickle()
+                next_byte += 1
+            self.read()
+
+
+def main() -> None:
+    attacker = Attacker(int(sys.argv[1]))
+    attacker.run(float(sys.argv[2]))
+    print(" ".join(f"{name}={count}" for name, count in attacker.counts.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -50,13 +50,23 @@ class FleetTest : public testing::Test {
   }
 
   void start(const CollectorEntry& entry = kFake) {
-    DeviceDirectory directory(folder_);
-    ASSERT_TRUE(directory.load());
+    keeper_ = std::make_shared<StateKeeper>(folder_, clock_, log_);
+    DeviceDirectory directory = keeper_->load(clock_.monotonic() + seconds(30));
     FleetSettings settings;
+    settings.forget = forget_;
     settings.intervals = {milliseconds(20), milliseconds(200), milliseconds(200)};
-    fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, std::move(directory), bus_, settings);
+    fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, std::move(directory), bus_, settings,
+                                     WorkloadSettings{}, keeper_);
     fleet_->add({{&entry, fake_context(machine_, clock_)}});
     until([this] { return fleet_->first_pass_over(); });
+  }
+
+  void restart_without_b() {
+    ASSERT_TRUE(fleet_->stop(clock_.monotonic() + seconds(5)));
+    ASSERT_TRUE(keeper_->stop(clock_.monotonic() + seconds(5)));
+    fleet_.reset();
+    machine_->pull("B");
+    start();
   }
 
   /// Ticks until it is so; a test that waits in vain fails by ctest's time-out.
@@ -83,6 +93,8 @@ class FleetTest : public testing::Test {
   std::vector<std::string> bus_ = {"0000:03:00.0", "0000:0a:00.0"};
   std::shared_ptr<FakeMachine> machine_ = std::make_shared<FakeMachine>();
   std::shared_ptr<Registry> registry_ = std::make_shared<Registry>();
+  Nanoseconds forget_ = std::chrono::hours(24);
+  std::shared_ptr<StateKeeper> keeper_;
   std::shared_ptr<Fleet> fleet_;
 };
 
@@ -167,14 +179,34 @@ TEST_F(FleetTest, ReleasedDriversAreNotLookedInto) {
 
 TEST_F(FleetTest, ADeviceThatIsMissingAfterARestartKeepsItsNumberAndItsUpLine) {
   start();
-  ASSERT_TRUE(fleet_->stop(clock_.monotonic() + seconds(5)));
-  fleet_.reset();
-  machine_->pull("B");
-  start();
+  restart_without_b();
   EXPECT_TRUE(shows(line("gpu_power_watts", "1", "A", "100")));
   EXPECT_TRUE(shows(line("gpu_up", "0", "B", "0")));
   ASSERT_EQ(fleet_->devices().size(), 2u);
   EXPECT_EQ(fleet_->devices()[0].state, "missing");
+}
+
+// However long the daemon did not run: nobody looked for the device meanwhile.
+TEST_F(FleetTest, ADeviceIsForgottenOnceItWasLookedForInVainForSoLong) {
+  forget_ = milliseconds(300);
+  start();
+  std::this_thread::sleep_for(forget_);
+  restart_without_b();
+  EXPECT_TRUE(shows(line("gpu_up", "0", "B", "0")));
+  until([&] { return fleet_->devices().size() == 1; });
+  EXPECT_FALSE(shows(line("gpu_up", "0", "B", "0")));
+  EXPECT_TRUE(shows(line("gpu_up", "1", "A", "1")));
+}
+
+TEST_F(FleetTest, WithoutPatienceDevicesThatAreThereStayAndLostOnesGoOnceDiscoveryMissesThem) {
+  forget_ = Nanoseconds(0);
+  start();
+  EXPECT_EQ(fleet_->devices().size(), 2U);
+  machine_->hang("A", true);  // it is on the bus
+  until([&] { return shows(line("gpu_up", "1", "A", "0")); });
+  machine_->pull("B");
+  until([&] { return fleet_->devices().size() == 1; });
+  EXPECT_TRUE(shows(line("gpu_up", "1", "A", "0")));
 }
 
 TEST_F(FleetTest, ADeviceIsNotForgottenWhileItsFirstPassIsUnderWay) {

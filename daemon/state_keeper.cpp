@@ -9,6 +9,7 @@ namespace {
 // Devices that come and go by the hundred are one write a second.
 constexpr auto kBetweenWrites = std::chrono::seconds(1);
 constexpr auto kIdle = std::chrono::minutes(10);
+constexpr auto kEnd = std::chrono::seconds(1);
 // A write that takes longer is reported.
 constexpr auto kLate = std::chrono::seconds(10);
 
@@ -80,7 +81,7 @@ void StateKeeper::State::write(const DeviceDirectory& directory) {
 StateKeeper::StateKeeper(std::string folder, const Clock& clock, Log& log)
     : clock_(clock), log_(log), state_(std::make_shared<State>(std::move(folder), clock, log)) {}
 
-StateKeeper::~StateKeeper() { stop(clock_.monotonic()); }
+StateKeeper::~StateKeeper() { stop(clock_.monotonic() + kEnd); }
 
 DeviceDirectory StateKeeper::load(Nanoseconds deadline) {
   DeviceDirectory empty(state_->folder);

@@ -35,6 +35,19 @@ Result<std::unique_ptr<Collector>> open_late(const CollectorContext&) {
 }
 constexpr CollectorEntry kLate = {"late", true, 0, {}, no_rows, all_right, open_late};
 
+/// The machine's clocks, but for a wall clock that is set.
+class SetClock final : public Clock {
+ public:
+  Nanoseconds monotonic() const noexcept override { return real_.monotonic(); }
+  Nanoseconds boottime() const noexcept override { return real_.boottime(); }
+  Nanoseconds realtime() const noexcept override { return real_.realtime() + seconds(ahead); }
+
+  std::atomic<int> ahead = 0;  ///< seconds
+
+ private:
+  const SystemClock real_;
+};
+
 /// A fleet on a fake machine with real threads; its tick is the test's.
 class FleetTest : public testing::Test {
  protected:
@@ -46,6 +59,7 @@ class FleetTest : public testing::Test {
   ~FleetTest() override {
     for (const char* uuid : {"A", "B", "C"}) machine_->hang(uuid, false);
     if (fleet_) fleet_->stop(clock_.monotonic() + seconds(5));
+    if (keeper_) keeper_->stop(clock_.monotonic() + seconds(5));
     std::filesystem::remove_all(folder_);
   }
 
@@ -87,7 +101,7 @@ class FleetTest : public testing::Test {
     return self.collectors.at(0).released;
   }
 
-  SystemClock clock_;
+  SetClock clock_;
   Log log_{clock_, {config::LogLevel::error, config::LogFormat::logfmt}};
   std::string folder_;
   std::vector<std::string> bus_ = {"0000:03:00.0", "0000:0a:00.0"};
@@ -196,6 +210,17 @@ TEST_F(FleetTest, ADeviceIsForgottenOnceItWasLookedForInVainForSoLong) {
   until([&] { return fleet_->devices().size() == 1; });
   EXPECT_FALSE(shows(line("gpu_up", "0", "B", "0")));
   EXPECT_TRUE(shows(line("gpu_up", "1", "A", "1")));
+}
+
+TEST_F(FleetTest, AWallClockThatIsSetForgetsNobody) {
+  start();
+  machine_->pull("B");
+  until([&] { return shows(line("gpu_up", "0", "B", "0")); });
+  for (const int hours : {25, -25}) {
+    clock_.ahead = hours * 3600;
+    for (int i = 0; i < 10; ++i) fleet_->tick();
+    EXPECT_TRUE(shows(line("gpu_up", "0", "B", "0")));
+  }
 }
 
 TEST_F(FleetTest, WithoutPatienceDevicesThatAreThereStayAndLostOnesGoOnceDiscoveryMissesThem) {

@@ -1,5 +1,9 @@
 #include "config/load.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -235,13 +239,26 @@ struct CloseFile {
   void operator()(std::FILE* file) const noexcept { std::fclose(file); }
 };
 
-/// errno where the file cannot be read. One byte more than a file may have is enough to refuse it by.
-std::error_code read_whole(const std::string& path, std::string& text) {
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "re"));
-  if (!file) return {errno, std::generic_category()};
+/// A terminal, a pipe and a device may make a start or a reload wait for ever, and a reload could not read
+/// them a second time. /dev/null is the usual name of an empty file.
+bool is_readable_again(const struct stat& status) {
+  return S_ISREG(status.st_mode) || (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3));
+}
+
+std::string reason(int error) { return "cannot be read: " + std::generic_category().message(error); }
+
+/// What is wrong with the file; empty where it was read. One byte more than a file may have is enough to
+/// refuse it by. O_NONBLOCK: a FIFO without a writer must not hang the open().
+std::string read_whole(const std::string& path, std::string& text) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const std::unique_ptr<std::FILE, CloseFile> file(fd < 0 ? nullptr : fdopen(fd, "r"));
+  struct stat status {};
+  if (!file || fstat(fd, &status) != 0) return reason(errno);
+  if (S_ISDIR(status.st_mode)) return reason(EISDIR);
+  if (!is_readable_again(status)) return "is not a regular file";
   text.resize(kMaxFileBytes + 1);
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  return std::ferror(file.get()) != 0 ? std::error_code(errno, std::generic_category()) : std::error_code();
+  return std::ferror(file.get()) != 0 ? reason(errno) : "";
 }
 
 }  // namespace
@@ -268,8 +285,8 @@ Loaded load_text(std::string_view text, const std::string& file, Schemas schemas
 
 Loaded load_file(const std::string& file, Schemas schemas, Places* places) {
   std::string text;
-  if (const std::error_code error = read_whole(file, text)) {
-    return std::vector<Problem>{{file, 0, "", "cannot be read: " + error.message()}};
+  if (const std::string problem = read_whole(file, text); !problem.empty()) {
+    return std::vector<Problem>{{file, 0, "", problem}};
   }
   return load_text(text, file, schemas, places);
 }

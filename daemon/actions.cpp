@@ -16,13 +16,12 @@
 #include "daemon/once.hpp"
 #include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
+#include "daemon/standard_streams.hpp"
 
 namespace gpumeter {
 namespace {
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
-// A thread that hangs in a driver still uses the clock and the app, so neither ends before the process.
+// A thread that hangs still uses the clock and the app, so neither ends before the process.
 int run_daemon(const Options& options, const config::Config& config, const Clock& clock) {
   App app(options, config, clock);
   const int code = app.run();
@@ -34,17 +33,15 @@ int run_daemon(const Options& options, const config::Config& config, const Clock
 int act_on(const Options& options, const config::Config& config, const Clock& clock) {
   switch (options.action) {
     case Action::check_config:
-      print("the configuration is valid\n");
-      return 0;
+      return print("the configuration is valid\n");
     case Action::once: {
       Result<std::string> page = page_once(config, options.passes);
-      if (page) print(*page);
-      if (!page) std::fprintf(stderr, "gpumeter: %s\n", page.error().message().c_str());
-      return page ? 0 : 1;
+      if (page) return print(*page);
+      std::fprintf(stderr, "gpumeter: %s\n", page.error().message().c_str());
+      return 1;
     }
     case Action::list_devices:
-      print(device_list(config));
-      return 0;
+      return print(device_list(config));
     default:
       return run_daemon(options, config, clock);
   }
@@ -81,12 +78,10 @@ int act(const Options& options) {
   const SystemClock clock;
   if (options.action == Action::print_metrics) {
     const bool markdown = options.print_format == "markdown";
-    print(markdown ? metrics_markdown(builtin_collectors()) : metrics_text(builtin_collectors()));
-    return 0;
+    return print(markdown ? metrics_markdown(builtin_collectors()) : metrics_text(builtin_collectors()));
   }
   if (options.action == Action::print_config) {
-    print(config::configuration_markdown(schemas_of(builtin_collectors())));
-    return 0;
+    return print(config::configuration_markdown(schemas_of(builtin_collectors())));
   }
   if (options.action == Action::reload) return reload(options.daemon, clock);
   jobs::KnownUsers users(clock);

@@ -21,6 +21,13 @@ constexpr auto kFirstPass = std::chrono::seconds(5);
 // TimeoutStopSec is 10 s; hung lanes are left behind well before that.
 constexpr auto kStop = std::chrono::seconds(3);
 
+// Of the stop, for what waits to be written at its end.
+constexpr auto kLastState = std::chrono::milliseconds(500);
+constexpr auto kLastRecords = std::chrono::seconds(1);
+
+// How long the start waits for the state folder.
+constexpr auto kLoadState = std::chrono::seconds(3);
+
 constexpr auto kLookAtBus = std::chrono::seconds(30);
 constexpr auto kReleased = std::chrono::minutes(10);
 constexpr auto kProbe = std::chrono::milliseconds(1000);
@@ -47,6 +54,13 @@ App::App(Options options, config::Config config, const Clock& clock)
              [this](const jobs::JobSnapshot& jobs, SeriesSet& out) { join_runs(jobs, out); }}) {}
 
 int App::run() {
+  const int code = serve_until_told();
+  // stderr's or the journal's reader may stall; its thread is then left behind.
+  left_behind_ = !log_.flush(kLastRecords) || left_behind_;
+  return code;
+}
+
+int App::serve_until_told() {
   Result<Signals> signals = Signals::block();
   if (!signals) {
     log_.error("cannot take signals", {{"error", signals.error().message()}});
@@ -78,7 +92,7 @@ Result<Done> App::start() {
       workload_settings_of(config_, [this](std::uint32_t uid) { return user_names_.of(uid); });
   workload_book_ = workloads.book;
   fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, open_directory(), bus_.addresses,
-                                   settings_of(config_), workloads);
+                                   settings_of(config_), workloads, state_keeper_);
   if (Result<Done> listening = start_http(); !listening) return listening;
   jobs_.start(config_, passed_.jobs);
   std::vector<Fleet::Addition> collectors;
@@ -93,11 +107,8 @@ Result<Done> App::start() {
 }
 
 DeviceDirectory App::open_directory() {
-  DeviceDirectory directory(config_.paths.state);
-  if (const Result<Done> loaded = directory.load(); !loaded) {
-    log_.warn("the devices' indexes are lost", {{"error", loaded.error().message()}});
-  }
-  return directory;
+  state_keeper_ = std::make_shared<StateKeeper>(config_.paths.state, clock_, log_);
+  return state_keeper_->load(clock_.monotonic() + kLoadState);
 }
 
 Result<Done> App::start_http() {
@@ -247,6 +258,7 @@ void App::publish_self() {
     for (const auto& vendor : bus_.by_vendor) self.pci_devices.emplace_back(vendor);
   }
   fleet_->describe(self);
+  self.log_dropped = log_.dropped();
   self.http_requests = server_->counts();
   if (Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
   registry_->publish("self", self_series(self));
@@ -263,6 +275,7 @@ void App::stop() {
   if (watchdog_) watchdog_->stop();
   jobs_.stop();
   if (fleet_) left_behind_ = !fleet_->stop(clock_.monotonic() + kStop);
+  if (state_keeper_) left_behind_ = !state_keeper_->stop(clock_.monotonic() + kLastState) || left_behind_;
   left_behind_ = left_behind_ || user_names_.hangs() || known_users_.hangs();
 }
 

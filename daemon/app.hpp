@@ -17,6 +17,7 @@
 #include "daemon/options.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/signals.hpp"
+#include "daemon/state_keeper.hpp"
 #include "daemon/watchdog.hpp"
 #include "exporter/http_server.hpp"
 #include "systemd/listen_fds.hpp"
@@ -29,14 +30,15 @@ class App {
  public:
   App(Options options, config::Config config, const Clock& clock);
 
-  /// The process's exit code. Where a driver call hangs at the end, the process must leave by _exit():
-  /// see left_behind().
+  /// The process's exit code. Where a call hangs at the end, the process must leave by _exit(): see
+  /// left_behind().
   int run();
 
-  /// Some thread is stuck in a driver and still uses what this object owns.
+  /// Some thread is stuck in a driver, the state folder or the log, and still uses what this object owns.
   bool left_behind() const noexcept { return left_behind_; }
 
  private:
+  int serve_until_told();
   Result<Done> start();
   DeviceDirectory open_directory() GPUMETER_REQUIRES(mutex_);
   Result<std::vector<ListenSocket>> open_listeners() GPUMETER_REQUIRES(mutex_);
@@ -75,6 +77,7 @@ class App {
   jobs::UserNames user_names_;
   jobs::KnownUsers known_users_{clock_};
   std::shared_ptr<workloads::WorkloadBook> workload_book_;  // null where workloads are switched off
+  std::shared_ptr<StateKeeper> state_keeper_;
   std::shared_ptr<Fleet> fleet_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> server_;

@@ -12,13 +12,15 @@ constexpr auto kFirstRound = std::chrono::seconds(3);
 }  // namespace
 
 Fleet::Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
-             std::vector<std::string> bus, FleetSettings settings, WorkloadSettings workloads)
+             std::vector<std::string> bus, FleetSettings settings, WorkloadSettings workloads,
+             std::shared_ptr<StateKeeper> keeper)
     : registry_(std::move(registry)),
       clock_(clock),
       log_(log),
       bus_(std::move(bus)),
       started_(clock.monotonic()),
       workloads_(std::move(workloads)),
+      keeper_(std::move(keeper)),
       workload_info_(workloads_),
       settings_(std::move(settings)),
       directory_(std::move(directory)) {}
@@ -120,9 +122,10 @@ void Fleet::take_report(CollectorHost& host, const Result<Discovery>& found) {
 // Most drivers tell at the next read that their device is gone. Some leave files or handles that go on
 // answering, and then only its absence tells.
 void Fleet::drop_missing(const CollectorHost& host, const Discovery& found) {
-  for (const Member& member : members_) {
+  for (Member& member : members_) {
     const auto same = [&](const DeviceInfo& info) { return info.uuid == member.uuid; };
     const bool is_there = std::any_of(found.devices.begin(), found.devices.end(), same);
+    if (member.collector == host.entry->name) member.listed = is_there;
     if (member.collector == host.entry->name && !is_there) member.lane->lose("discovery does not find it");
   }
 }
@@ -209,6 +212,7 @@ bool Fleet::stop(Nanoseconds deadline) {
       if (host.watcher) watchers.push_back(host.watcher);
     }
     directory_changed_ = true;
+    save_if_due();
   }
   for (const auto& lane : lanes) lane->request_stop();
   for (const auto& discoverer : discoverers) discoverer->request_stop();
@@ -217,7 +221,6 @@ bool Fleet::stop(Nanoseconds deadline) {
   for (const auto& lane : lanes) all_ended = lane->join(deadline) && all_ended;
   for (const auto& discoverer : discoverers) all_ended = discoverer->join(deadline) && all_ended;
   for (const auto& watcher : watchers) all_ended = watcher->join(deadline) && all_ended;
-  save_if_changed();
   return all_ended;
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/fleet_settings.hpp"
 #include "daemon/lane.hpp"
 #include "daemon/log.hpp"
+#include "daemon/state_keeper.hpp"
 #include "daemon/workload_info.hpp"
 #include "exporter/device_status.hpp"
 #include "exporter/registry.hpp"
@@ -25,9 +26,11 @@ namespace gpumeter {
 /// a driver.
 class Fleet : public std::enable_shared_from_this<Fleet> {
  public:
-  /// `bus` is the machine's display adapters in PCI order: the place there is a new device's index.
+  /// `bus` is the machine's display adapters in PCI order: the place there is a new device's index. `keeper`
+  /// saves the directory; null: nobody does.
   Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
-        std::vector<std::string> bus, FleetSettings settings, WorkloadSettings workloads = {});
+        std::vector<std::string> bus, FleetSettings settings, WorkloadSettings workloads = {},
+        std::shared_ptr<StateKeeper> keeper = nullptr);
 
   struct Addition {
     const CollectorEntry* entry;  ///< static storage
@@ -51,8 +54,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   bool release(Nanoseconds at_most) GPUMETER_EXCLUDES(mutex_);
   void restore() GPUMETER_EXCLUDES(mutex_);
 
-  /// Looks after everybody: late lanes, lost devices, gpu_up, what workloads are, the state file. Every
-  /// 100 ms or so, by one thread.
+  /// Looks after everybody: late lanes, lost devices, gpu_up, what workloads are, what is to be saved. Every
+  /// 100 ms or so, by one thread; blocks for nothing.
   void tick() GPUMETER_EXCLUDES(mutex_);
 
   /// True once every collector was asked and every device was read once, or is known not to answer.
@@ -61,7 +64,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   std::vector<DeviceStatus> devices() const GPUMETER_EXCLUDES(mutex_);
   void describe(SelfState& self) const GPUMETER_EXCLUDES(mutex_);
 
-  /// Ends everything and saves the directory. False: some thread hangs and was left behind.
+  /// Ends everything and hands the directory to its keeper. False: some thread hangs and was left behind.
   bool stop(Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
 
  private:
@@ -72,6 +75,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
     Lane::Status status;
     bool up = false;
     bool overdue = false;
+    bool listed = true;  // by its collector's last discovery that succeeded
   };
 
   CollectorHost host_of(Addition addition);
@@ -92,8 +96,9 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void restore_if_overdue() GPUMETER_EXCLUDES(mutex_);
   bool all_released() GPUMETER_REQUIRES(mutex_);
   void forget_old() GPUMETER_REQUIRES(mutex_);
+  Presence presence_of(const KnownDevice& device) const GPUMETER_REQUIRES(mutex_);
   void publish_up() GPUMETER_REQUIRES(mutex_);
-  void save_if_changed() GPUMETER_EXCLUDES(mutex_);
+  void save_if_due() GPUMETER_REQUIRES(mutex_);
   DeviceStatus status_of(const KnownDevice& known) const GPUMETER_REQUIRES(mutex_);
   void describe_passes(const Member& member, SelfState& self) const GPUMETER_REQUIRES(mutex_);
   static std::string state_text(const Member& member);
@@ -105,6 +110,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   const std::vector<std::string> bus_;
   const Nanoseconds started_;
   const WorkloadSettings workloads_;
+  const std::shared_ptr<StateKeeper> keeper_;
   WorkloadInfo workload_info_;  // of who ticks
 
   mutable Mutex mutex_;
@@ -117,7 +123,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   bool settled_ GPUMETER_GUARDED_BY(mutex_) = false;
   bool up_changed_ GPUMETER_GUARDED_BY(mutex_) = true;
   bool directory_changed_ GPUMETER_GUARDED_BY(mutex_) = false;
-  bool save_failed_ GPUMETER_GUARDED_BY(mutex_) = false;
+  std::optional<Nanoseconds> saved_at_ GPUMETER_GUARDED_BY(mutex_);   // monotonic, as the next
+  std::optional<Nanoseconds> looked_at_ GPUMETER_GUARDED_BY(mutex_);  // for missing devices
 };
 
 }  // namespace gpumeter

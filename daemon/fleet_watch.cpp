@@ -11,6 +11,12 @@ namespace {
 constexpr auto kFirstRetry = std::chrono::seconds(1);
 constexpr auto kLastRetry = std::chrono::seconds(60);
 
+// For last_seen and for what a device was missing: after a crash as much is unknown of both.
+constexpr auto kSaveEvery = std::chrono::minutes(1);
+
+// Between two looks, a tenth of a second apart. After more the process was stopped, and nobody looked.
+constexpr auto kLongestStep = std::chrono::seconds(10);
+
 }  // namespace
 
 void Fleet::tick() {
@@ -22,9 +28,9 @@ void Fleet::tick() {
     retry_discovery();
     forget_old();
     if (std::exchange(up_changed_, false)) publish_up();
+    save_if_due();
   }
   workload_info_.tick(clock_.monotonic(), *registry_);
-  save_if_changed();
 }
 
 void Fleet::look_at(Member& member) {
@@ -38,7 +44,7 @@ void Fleet::look_at(Member& member) {
   if (member.up) directory_.find(member.uuid)->last_seen = clock_.realtime();
   const bool is_known = member.status.first_pass_over || member.overdue;
   if (member.up == was_up && is_known == was_known) return;
-  up_changed_ = true;
+  up_changed_ = directory_changed_ = true;
   log_change(member, was_up);
 }
 
@@ -76,8 +82,16 @@ void Fleet::retry_discovery() {
   }
 }
 
+// Wall clocks jump, and while the daemon did not run nobody looked for the device: only time in which it was
+// looked for in vain counts.
 void Fleet::forget_old() {
-  for (const std::string& uuid : directory_.forget(clock_.realtime() - settings_.forget)) {
+  if (!settled_ || released_until_) return looked_at_.reset();
+  const Nanoseconds now = clock_.monotonic();
+  const Nanoseconds step = std::min<Nanoseconds>(now - looked_at_.value_or(now), kLongestStep);
+  looked_at_ = now;
+  const auto presence = [this](const KnownDevice& device)
+                            GPUMETER_REQUIRES(mutex_) { return presence_of(device); };
+  for (const std::string& uuid : directory_.forget(presence, step, settings_.forget)) {
     const auto member =
         std::find_if(members_.begin(), members_.end(), [&](const Member& m) { return m.uuid == uuid; });
     if (member != members_.end()) {
@@ -87,6 +101,17 @@ void Fleet::forget_old() {
     log_.info("device forgotten", {{"uuid", uuid}});
     up_changed_ = directory_changed_ = true;
   }
+}
+
+// Of a collector that is switched off nobody looks for devices, and they must not keep their indexes for
+// good. One whose first discovery still hangs may yet find its devices.
+Presence Fleet::presence_of(const KnownDevice& device) const {
+  const auto host = hosts_.find(device.collector);
+  if (host == hosts_.end()) return Presence::missing;
+  if (!host->second.reported) return Presence::unknown;
+  const auto member = std::find_if(members_.begin(), members_.end(),
+                                   [&](const Member& m) { return m.uuid == device.info.uuid; });
+  return member != members_.end() && member->listed ? Presence::there : Presence::missing;
 }
 
 // Every device that is known, also one of an earlier run that is missing now: an alert needs its line.
@@ -105,19 +130,13 @@ void Fleet::publish_up() {
   for (const auto& [name, set] : sets) registry_->publish("up/" + name, set);
 }
 
-void Fleet::save_if_changed() {
-  DeviceDirectory snapshot("");
-  {
-    MutexLock lock(mutex_);
-    if (!std::exchange(directory_changed_, false)) return;
-    snapshot = directory_;
-  }
-  const Result<Done> saved = snapshot.save();
-  MutexLock lock(mutex_);
-  if (!saved && !save_failed_) {
-    log_.warn("indexes are not kept over a restart", {{"error", saved.error().message()}});
-  }
-  save_failed_ = !saved;
+void Fleet::save_if_due() {
+  const Nanoseconds now = clock_.monotonic();
+  const bool due = settled_ && now >= saved_at_.value_or(started_) + kSaveEvery;
+  if (!keeper_ || (!due && !directory_changed_)) return;
+  keeper_->save(directory_);
+  directory_changed_ = false;
+  saved_at_ = now;
 }
 
 }  // namespace gpumeter

@@ -8,15 +8,18 @@
 #include "daemon/actions.hpp"
 #include "daemon/options.hpp"
 #include "daemon/setup.hpp"
+#include "daemon/standard_streams.hpp"
 
 int main(int argc, char** argv) {
   using namespace gpumeter;
+  open_closed_streams();
   mallopt(M_ARENA_MAX, 1);  // a dozen threads that hardly allocate; glibc would give each an arena of its own
   try {
     const auto schemas = schemas_of(builtin_collectors());
     const auto parsed = parse_options(argc, argv, schemas);
     if (const auto* exit = std::get_if<Exit>(&parsed)) {
-      std::fputs(exit->text.c_str(), exit->code == 0 ? stdout : stderr);
+      if (exit->code == 0) return print(exit->text);
+      std::fputs(exit->text.c_str(), stderr);
       return exit->code;
     }
     return act(std::get<Options>(parsed));

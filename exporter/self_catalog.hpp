@@ -24,6 +24,7 @@ inline constexpr auto simulated = gauge("gpumeter_simulated", "", "1 if simulate
 inline constexpr auto config_reload_successful = gauge("gpumeter_config_last_reload_successful", "", "1 if the configuration was loaded at the last attempt; if not, the one before is in force.");
 inline constexpr auto config_reload_timestamp = gauge("gpumeter_config_last_reload_success_timestamp_seconds", "seconds", "When the configuration in force was loaded, in Unix time.");
 inline constexpr auto http_requests = counter("gpumeter_http_requests_total", "", "HTTP requests answered, by status code; health probes aside.");
+inline constexpr auto log_dropped = counter("gpumeter_log_dropped_total", "", "Log records dropped because the reader of the log was too slow or a write failed.");
 
 inline constexpr auto jobs_dropped = counter("gpumeter_jobs_dropped_total", "", "Lines, values, datagrams and connections of jobs that were not taken, by why; what finds no room for a series of its own (series_limit) is summed under the run _other where it can be.");
 
@@ -50,6 +51,7 @@ inline constexpr const MetricDescriptor* kAll[] = {
     &config_reload_successful,
     &config_reload_timestamp,
     &http_requests,
+    &log_dropped,
     &jobs_dropped,
     &process_cpu_seconds,
     &process_open_fds,

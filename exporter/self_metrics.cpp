@@ -73,6 +73,7 @@ SeriesSet self_series(const SelfState& state) {
     set.add(self_catalog::http_requests, labels({{"code", std::to_string(code)}}),
             static_cast<double>(count));
   }
+  set.add(self_catalog::log_dropped, {}, static_cast<double>(state.log_dropped));
   if (state.process) add_process(set, *state.process);
   return set;
 }

@@ -43,6 +43,7 @@ struct SelfState {
   std::vector<PassDuration> passes = {};
   std::vector<std::pair<std::string, unsigned>> pci_devices = {};      ///< by vendor
   std::vector<std::pair<unsigned, std::uint64_t>> http_requests = {};  ///< HttpServer::counts()
+  std::uint64_t log_dropped = 0;                                       ///< records
   std::optional<ProcessStats> process = {};
 };
 

@@ -125,7 +125,8 @@ class Daemon:
     """A running gpumeter; a context manager that leaves no process behind."""
 
     def __init__(self, *arguments: str, env: dict | None = None, port: int | None = None, wait: bool = True,
-                 pass_fds=(), state: str | None = None, wrap: "list[str] | None" = None, log: "Path | None" = None):
+                 pass_fds=(), state: str | None = None, wrap: "list[str] | None" = None, log: "Path | None" = None,
+                 stderr: int | None = None):
         self.port = port or free_port()
         self.folder = tempfile.TemporaryDirectory(prefix="gpumeter-test-")
         self.log_path = log or Path(self.folder.name, "log")
@@ -139,7 +140,7 @@ class Daemon:
             defaults.append(f"--config.file={config}")
         self.started = time.monotonic()
         with self.log_path.open("wb") as log:
-            self.process = subprocess.Popen([*(wrap or []), BINARY, *defaults, *arguments], stdout=log, stderr=log, pass_fds=pass_fds,
+            self.process = subprocess.Popen([*(wrap or []), BINARY, *defaults, *arguments], stdout=log, stderr=log if stderr is None else stderr, pass_fds=pass_fds,
                                             env={**os.environ, **(env or {})})
         if wait:
             try:

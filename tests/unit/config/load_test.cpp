@@ -1,6 +1,7 @@
 #include "config/load.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -272,7 +273,17 @@ TEST_F(LoadFile, SaysWhyItCannotBeRead) {
   EXPECT_EQ(problems(load_file(folder_ + "/none.yaml", schemas())),
             folder_ + "/none.yaml: cannot be read: No such file or directory\n");
   EXPECT_EQ(problems(load_file(folder_, schemas())), folder_ + ": cannot be read: Is a directory\n");
-  EXPECT_EQ(problems(load_file("/dev/zero", schemas())), "/dev/zero: larger than 1 MiB\n");
+  const std::string large = write(std::string((1 << 20) + 1, '#'));
+  EXPECT_EQ(problems(load_file(large, schemas())), large + ": larger than 1 MiB\n");
+}
+
+// A test that hangs here fails by ctest's time-out.
+TEST_F(LoadFile, RefusesWhatIsNoFileAndTakesTheEmptyDevice) {
+  const std::string fifo = folder_ + "/fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(problems(load_file(fifo, schemas())), fifo + ": is not a regular file\n");
+  EXPECT_EQ(problems(load_file("/dev/zero", schemas())), "/dev/zero: is not a regular file\n");
+  EXPECT_EQ(problems(load_file("/dev/null", schemas())), "");
 }
 
 TEST(Load, ReadsWhatJobsMayDo) {

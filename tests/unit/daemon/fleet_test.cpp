@@ -35,6 +35,19 @@ Result<std::unique_ptr<Collector>> open_late(const CollectorContext&) {
 }
 constexpr CollectorEntry kLate = {"late", true, 0, {}, no_rows, all_right, open_late};
 
+/// The machine's clocks, but for a wall clock that is set.
+class SetClock final : public Clock {
+ public:
+  Nanoseconds monotonic() const noexcept override { return real_.monotonic(); }
+  Nanoseconds boottime() const noexcept override { return real_.boottime(); }
+  Nanoseconds realtime() const noexcept override { return real_.realtime() + seconds(ahead); }
+
+  std::atomic<int> ahead = 0;  ///< seconds
+
+ private:
+  const SystemClock real_;
+};
+
 /// A fleet on a fake machine with real threads; its tick is the test's.
 class FleetTest : public testing::Test {
  protected:
@@ -46,17 +59,28 @@ class FleetTest : public testing::Test {
   ~FleetTest() override {
     for (const char* uuid : {"A", "B", "C"}) machine_->hang(uuid, false);
     if (fleet_) fleet_->stop(clock_.monotonic() + seconds(5));
+    if (keeper_) keeper_->stop(clock_.monotonic() + seconds(5));
     std::filesystem::remove_all(folder_);
   }
 
   void start(const CollectorEntry& entry = kFake) {
-    DeviceDirectory directory(folder_);
-    ASSERT_TRUE(directory.load());
+    keeper_ = std::make_shared<StateKeeper>(folder_, clock_, log_);
+    DeviceDirectory directory = keeper_->load(clock_.monotonic() + seconds(30));
     FleetSettings settings;
+    settings.forget = forget_;
     settings.intervals = {milliseconds(20), milliseconds(200), milliseconds(200)};
-    fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, std::move(directory), bus_, settings);
+    fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, std::move(directory), bus_, settings,
+                                     WorkloadSettings{}, keeper_);
     fleet_->add({{&entry, fake_context(machine_, clock_)}});
     until([this] { return fleet_->first_pass_over(); });
+  }
+
+  void restart_without_b() {
+    ASSERT_TRUE(fleet_->stop(clock_.monotonic() + seconds(5)));
+    ASSERT_TRUE(keeper_->stop(clock_.monotonic() + seconds(5)));
+    fleet_.reset();
+    machine_->pull("B");
+    start();
   }
 
   /// Ticks until it is so; a test that waits in vain fails by ctest's time-out.
@@ -77,12 +101,14 @@ class FleetTest : public testing::Test {
     return self.collectors.at(0).released;
   }
 
-  SystemClock clock_;
+  SetClock clock_;
   Log log_{clock_, {config::LogLevel::error, config::LogFormat::logfmt}};
   std::string folder_;
   std::vector<std::string> bus_ = {"0000:03:00.0", "0000:0a:00.0"};
   std::shared_ptr<FakeMachine> machine_ = std::make_shared<FakeMachine>();
   std::shared_ptr<Registry> registry_ = std::make_shared<Registry>();
+  Nanoseconds forget_ = std::chrono::hours(24);
+  std::shared_ptr<StateKeeper> keeper_;
   std::shared_ptr<Fleet> fleet_;
 };
 
@@ -167,14 +193,45 @@ TEST_F(FleetTest, ReleasedDriversAreNotLookedInto) {
 
 TEST_F(FleetTest, ADeviceThatIsMissingAfterARestartKeepsItsNumberAndItsUpLine) {
   start();
-  ASSERT_TRUE(fleet_->stop(clock_.monotonic() + seconds(5)));
-  fleet_.reset();
-  machine_->pull("B");
-  start();
+  restart_without_b();
   EXPECT_TRUE(shows(line("gpu_power_watts", "1", "A", "100")));
   EXPECT_TRUE(shows(line("gpu_up", "0", "B", "0")));
   ASSERT_EQ(fleet_->devices().size(), 2u);
   EXPECT_EQ(fleet_->devices()[0].state, "missing");
+}
+
+// However long the daemon did not run: nobody looked for the device meanwhile.
+TEST_F(FleetTest, ADeviceIsForgottenOnceItWasLookedForInVainForSoLong) {
+  forget_ = milliseconds(300);
+  start();
+  std::this_thread::sleep_for(forget_);
+  restart_without_b();
+  EXPECT_TRUE(shows(line("gpu_up", "0", "B", "0")));
+  until([&] { return fleet_->devices().size() == 1; });
+  EXPECT_FALSE(shows(line("gpu_up", "0", "B", "0")));
+  EXPECT_TRUE(shows(line("gpu_up", "1", "A", "1")));
+}
+
+TEST_F(FleetTest, AWallClockThatIsSetForgetsNobody) {
+  start();
+  machine_->pull("B");
+  until([&] { return shows(line("gpu_up", "0", "B", "0")); });
+  for (const int hours : {25, -25}) {
+    clock_.ahead = hours * 3600;
+    for (int i = 0; i < 10; ++i) fleet_->tick();
+    EXPECT_TRUE(shows(line("gpu_up", "0", "B", "0")));
+  }
+}
+
+TEST_F(FleetTest, WithoutPatienceDevicesThatAreThereStayAndLostOnesGoOnceDiscoveryMissesThem) {
+  forget_ = Nanoseconds(0);
+  start();
+  EXPECT_EQ(fleet_->devices().size(), 2U);
+  machine_->hang("A", true);  // it is on the bus
+  until([&] { return shows(line("gpu_up", "1", "A", "0")); });
+  machine_->pull("B");
+  until([&] { return fleet_->devices().size() == 1; });
+  EXPECT_TRUE(shows(line("gpu_up", "1", "A", "0")));
 }
 
 TEST_F(FleetTest, ADeviceIsNotForgottenWhileItsFirstPassIsUnderWay) {

@@ -30,6 +30,7 @@ TEST(SelfMetrics, ShowsWhatIsKnownFromTheStart) {
       "gpumeter_build_info{version=\"1.2.3\",revision=\"abc\",branch=\"main\",compiler=\"GNU 12\"} 1\n"
       "gpumeter_config_last_reload_success_timestamp_seconds 1.5\n"
       "gpumeter_config_last_reload_successful 1\n"
+      "gpumeter_log_dropped_total 0\n"
       "gpumeter_simulated 0\n");
 }
 
@@ -44,6 +45,7 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
                         .passes = {{"amd", 1, "fast", 0.25}},
                         .pci_devices = {{"amd", 2}},
                         .http_requests = {{200, 5}, {404, 0}},
+                        .log_dropped = 8,
                         .process = ProcessStats{1.5, 2, 3, 4, 5, 6, 7}};
   EXPECT_EQ(lines_of(state),
             "gpumeter_build_info{version=\"1\"} 1\n"
@@ -58,6 +60,7 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
             "gpumeter_config_last_reload_successful 0\n"
             "gpumeter_http_requests_total{code=\"200\"} 5\n"
             "gpumeter_http_requests_total{code=\"404\"} 0\n"
+            "gpumeter_log_dropped_total 8\n"
             "gpumeter_pci_devices{vendor=\"amd\"} 2\n"
             "gpumeter_read_errors_total{collector=\"amd\",status=\"unsupported\"} 0\n"
             "gpumeter_read_errors_total{collector=\"amd\",status=\"gone\"} 0\n"

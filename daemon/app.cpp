@@ -9,7 +9,6 @@
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
 #include "exporter/listen_address.hpp"
-#include "exporter/self_metrics.hpp"
 #include "systemd/notify.hpp"
 
 namespace gpumeter {
@@ -28,7 +27,6 @@ constexpr auto kLastRecords = std::chrono::seconds(1);
 // How long the start waits for the state folder.
 constexpr auto kLoadState = std::chrono::seconds(3);
 
-constexpr auto kLookAtBus = std::chrono::seconds(30);
 constexpr auto kReleased = std::chrono::minutes(10);
 constexpr auto kProbe = std::chrono::milliseconds(1000);
 constexpr auto kNextProbe = std::chrono::seconds(1);  // after one without an answer
@@ -43,7 +41,6 @@ App::App(Options options, config::Config config, const Clock& clock)
       clock_(clock),
       log_(clock, config.log),
       config_(std::move(config)),
-      reloaded_at_(clock.realtime()),
       registry_(std::make_shared<Registry>()),
       pages_(*registry_),
       run_join_(config_.paths.procfs),
@@ -87,22 +84,22 @@ Result<Done> App::start() {
   auto passed = systemd::take_passed_sockets();
   if (const auto* problem = std::get_if<std::string>(&passed)) return Error(*problem);
   passed_ = std::get<systemd::PassedSockets>(std::move(passed));
-  bus_ = bus_of(config_);
   const WorkloadSettings workloads =
       workload_settings_of(config_, [this](std::uint32_t uid) { return user_names_.of(uid); });
   workload_book_ = workloads.book;
-  fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, open_directory(), bus_.addresses,
+  workload_info_ = std::make_unique<WorkloadInfo>(workloads);
+  fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, open_directory(), std::nullopt,
                                    settings_of(config_), workloads, state_keeper_);
+  bus_watcher_ = make_bus_watcher();
+  bus_watcher_->want(has_bus(config_));
   if (Result<Done> listening = start_http(); !listening) return listening;
+  if (Result<Done> started = start_threads(); !started) return started;
   jobs_.start(config_, passed_.jobs);
   std::vector<Fleet::Addition> collectors;
   for (const CollectorEntry* entry : enabled_collectors(config_)) {
     collectors.push_back({entry, context_of(config_, *entry, clock_)});
   }
   fleet_->add(std::move(collectors));
-  watchdog_ = std::make_unique<Watchdog>(
-      clock_, [this] { fleet_->tick(); }, [this] { publish_self(); });
-  watchdog_->start();
   return Done{};
 }
 
@@ -171,10 +168,11 @@ void App::warn_of_unused_addresses(std::span<const ListenSocket> sockets) {
 
 void App::wait_for_first_pass() {
   const Nanoseconds until = clock_.monotonic() + kFirstPass;
-  while (!fleet_->first_pass_over() && clock_.monotonic() < until) {
+  bool is_over = false;
+  while (!is_ready_ && clock_.monotonic() < until) {
+    if (!std::exchange(is_over, fleet_->first_pass_over()) && is_over) upkeep_->request();
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  publish_self();
 }
 
 void App::serve(Signals& signals) {
@@ -184,11 +182,8 @@ void App::serve(Signals& signals) {
   hear_of_hot_plug();
   while (true) {
     const bool is_well = pet_systemd();
-    if (hot_plug_ && hot_plug_->look_again(clock_.monotonic())) {
-      fleet_->rediscover();
-      bus_seen_at_ = {};
-    }
-    look_at_bus();
+    jobs_.retry();
+    if (hot_plug_ && hot_plug_->look_again(clock_.monotonic())) look_for_devices();
     const milliseconds at_most = is_well ? std::min(nap, milliseconds(10000)) : milliseconds(kNextProbe);
     const milliseconds patience = hot_plug_ ? hot_plug_->patience(clock_.monotonic(), at_most) : at_most;
     const std::optional<int> signal = signals.wait(patience, hot_plug_ ? hot_plug_->descriptor() : -1);
@@ -220,11 +215,9 @@ void App::release_drivers() {
 }
 
 // A card that falls off the bus, or comes to it, shows in gpumeter_pci_devices.
-void App::look_at_bus() {
-  if (clock_.monotonic() < bus_seen_at_ + kLookAtBus) return;
-  bus_seen_at_ = clock_.monotonic();
-  MutexLock lock(mutex_);
-  bus_ = bus_of(config_);
+void App::look_for_devices() {
+  fleet_->rediscover();
+  bus_watcher_->request();
 }
 
 // systemd restarts a daemon that does not answer; a hung driver call is no reason for that. False: not well.
@@ -247,35 +240,17 @@ std::string App::status_line() const {
   return std::to_string(up) + " of " + std::to_string(devices.size()) + " GPUs are read";
 }
 
-void App::publish_self() {
-  if (fleet_->first_pass_over()) routes_->set_ready();  // maybe late: a device that hangs has its deadline
-  SelfState self;
-  self.build = kBuild;
-  {
-    MutexLock lock(mutex_);
-    self.config_reload_successful = reload_ok_;
-    self.config_reload_timestamp_seconds = to_seconds(reloaded_at_);
-    for (const auto& vendor : bus_.by_vendor) self.pci_devices.emplace_back(vendor);
-  }
-  fleet_->describe(self);
-  self.log_dropped = log_.dropped();
-  self.http_requests = server_->counts();
-  if (Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
-  registry_->publish("self", self_series(self));
-}
-
-void App::join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out) {
-  if (!workload_book_) return;
-  run_join_.update(jobs, workload_book_->uses(), clock_.monotonic());
-  run_join_.write(out);
-}
-
 void App::stop() {
+  const Nanoseconds deadline = clock_.monotonic() + kStop;
   if (server_) server_->stop();
   if (watchdog_) watchdog_->stop();
-  jobs_.stop();
-  if (fleet_) left_behind_ = !fleet_->stop(clock_.monotonic() + kStop);
-  if (state_keeper_) left_behind_ = !state_keeper_->stop(clock_.monotonic() + kLastState) || left_behind_;
+  if (upkeep_) upkeep_->request_stop();
+  if (bus_watcher_) bus_watcher_->request_stop();
+  left_behind_ = !jobs_.stop();
+  if (fleet_ && !fleet_->stop(deadline)) left_behind_ = true;
+  if (bus_watcher_ && !bus_watcher_->join(deadline)) left_behind_ = true;
+  if (upkeep_ && !upkeep_->join(deadline)) left_behind_ = true;
+  if (state_keeper_ && !state_keeper_->stop(clock_.monotonic() + kLastState)) left_behind_ = true;
   left_behind_ = left_behind_ || user_names_.hangs() || known_users_.hangs();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "config/load.hpp"
+#include "daemon/bus_watcher.hpp"
 #include "daemon/fleet.hpp"
 #include "daemon/hot_plug.hpp"
 #include "daemon/jobs/job_service.hpp"
@@ -15,17 +17,20 @@
 #include "daemon/jobs/user_names.hpp"
 #include "daemon/log.hpp"
 #include "daemon/options.hpp"
+#include "daemon/self_report.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/state_keeper.hpp"
+#include "daemon/upkeep.hpp"
 #include "daemon/watchdog.hpp"
+#include "daemon/workload_info.hpp"
 #include "exporter/http_server.hpp"
 #include "systemd/listen_fds.hpp"
 
 namespace gpumeter {
 
-/// The daemon: builds its parts in order, serves until a signal ends it, takes them down in reverse. All
-/// methods run on the main thread, but for publish_self(), which is the watchdog's.
+/// The daemon: builds its parts in order, serves until a signal ends it, takes them down in reverse. The main
+/// thread runs all of it, but for what says otherwise; it makes no call that may hang in a driver.
 class App {
  public:
   App(Options options, config::Config config, const Clock& clock);
@@ -54,13 +59,16 @@ class App {
   void apply(const config::Config& wanted);
   void answer_reload(Nanoseconds begun, const std::vector<std::string>& problems);
   void release_drivers();
-  void look_at_bus();
+  void look_for_devices();
   bool pet_systemd();
   std::string status_line() const;
-  std::vector<CollectorState> collector_states() const;
-  void publish_self();
-  void join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out);
   void stop();
+
+  Result<Done> start_threads();
+  std::shared_ptr<BusWatcher> make_bus_watcher();
+  std::vector<CollectorState> collector_states() const;           ///< threads of HTTP
+  void keep_up();                                                 ///< thread "upkeep"
+  void join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out);  ///< thread "jobs-page"
 
   const Options options_;
   const Clock& clock_;
@@ -68,9 +76,6 @@ class App {
 
   mutable Mutex mutex_;
   config::Config config_ GPUMETER_GUARDED_BY(mutex_);
-  bool reload_ok_ GPUMETER_GUARDED_BY(mutex_) = true;
-  Nanoseconds reloaded_at_ GPUMETER_GUARDED_BY(mutex_);
-  Bus bus_ GPUMETER_GUARDED_BY(mutex_);
 
   const std::shared_ptr<Registry> registry_;
   PageCache pages_;
@@ -82,11 +87,15 @@ class App {
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<Watchdog> watchdog_;
+  std::shared_ptr<BusWatcher> bus_watcher_;
+  std::unique_ptr<WorkloadInfo> workload_info_;  // of upkeep
+  std::unique_ptr<SelfReport> self_report_;
+  std::shared_ptr<Upkeep> upkeep_;
+  std::atomic<bool> is_ready_ = false;  // the first pass is over, and the page has it
   systemd::PassedSockets passed_;
   jobs::RunJoin run_join_;  // of the thread that publishes jobs
   jobs::JobService jobs_;
   std::optional<HotPlug> hot_plug_;
-  Nanoseconds bus_seen_at_{};
   bool left_behind_ = false;
 };
 

@@ -27,11 +27,7 @@ void App::reload() {
     apply(*wanted);
     log_.info("configuration reloaded");
   }
-  {
-    MutexLock lock(mutex_);
-    reload_ok_ = wanted.has_value();
-    if (wanted) reloaded_at_ = clock_.realtime();
-  }
+  self_report_->reloaded(wanted.has_value());
   systemd::notify_ready(status_line());
   answer_reload(begun, problems);
 }
@@ -69,6 +65,7 @@ void App::apply(const config::Config& wanted) {
   log_.configure(wanted.log);
   fleet_->configure(settings_of(wanted));
   jobs_.configure(wanted);
+  bus_watcher_->want(has_bus(wanted));
   const auto before = enabled_collectors(old);
   const auto after = enabled_collectors(wanted);
   const auto has = [](const auto& list, const auto* entry) {
@@ -82,17 +79,6 @@ void App::apply(const config::Config& wanted) {
     if (was_on && (!is_on || !same)) fleet_->remove(name, clock_.monotonic() + kStopCollector);
     if (is_on && (!was_on || !same)) fleet_->add({{&entry, context_of(wanted, entry, clock_)}});
   }
-}
-
-std::vector<CollectorState> App::collector_states() const {
-  MutexLock lock(mutex_);
-  const auto enabled = enabled_collectors(config_);
-  std::vector<CollectorState> states;
-  for (const CollectorEntry& entry : builtin_collectors()) {
-    const bool is_on = std::find(enabled.begin(), enabled.end(), &entry) != enabled.end();
-    states.push_back({std::string(entry.name), is_on});
-  }
-  return states;
 }
 
 }  // namespace gpumeter

@@ -5,11 +5,17 @@
 #include <set>
 #include <string>
 
+#include "daemon/backoff.hpp"
 #include "daemon/discoverer.hpp"
 #include "daemon/driver_gate.hpp"
 #include "daemon/event_watcher.hpp"
 
 namespace gpumeter {
+
+/// How long it takes at the most until a thread that the kernel refused is asked for again: a limit that is
+/// lifted shows within 10 s.
+inline constexpr Nanoseconds kLongestThreadWait = std::chrono::seconds(8);
+inline constexpr Nanoseconds kLongestRediscovery = std::chrono::seconds(60);
 
 /// One running collector: its discovery thread, the gate to its driver, and how it is doing. Guarded by
 /// the fleet that owns it.
@@ -20,13 +26,15 @@ struct CollectorHost {
   std::shared_ptr<EventWatcher> watcher;  ///< null where its driver tells of nothing
   std::shared_ptr<Collector> collector;   ///< of the last report; null while it cannot be opened
   bool reported = false;                  ///< its first discovery is over
-  bool up = false;
-  std::set<std::string> said;  ///< notes and errors already in the log
-  ReadErrors past_errors{};    ///< of lanes that are gone
+  bool up = false;                        ///< its last discovery succeeded
+  bool is_looking = false;                ///< its discovery thread is started
+  bool is_late = false;                   ///< its discovery hangs
+  std::set<std::string> said;             ///< notes and errors already in the log
+  ReadErrors past_errors{};               ///< of lanes that are gone
   unsigned lanes_started = 0;
-  // Rediscovery while a device is lost: soon at first, then rarely.
-  Nanoseconds retry_at{};
-  Nanoseconds retry_after{};
+  Backoff rediscovery{kLongestRediscovery};  ///< while a device is lost: soon at first, then rarely
+  Backoff discovery_thread{kLongestThreadWait};
+  Backoff event_thread{kLongestThreadWait};
 };
 
 /// Fraction of its interval by which the n-th lane of a driver is shifted: multiples of the golden ratio

@@ -10,6 +10,9 @@ namespace {
 // Uevents tell of hot plug at once; this finds what they do not tell of, such as a driver loaded late.
 constexpr auto kEvery = std::chrono::seconds(60);
 
+// As long as an attach may take: nvmlInit on a machine of 16 GPUs takes some seconds.
+constexpr auto kDeadline = std::chrono::seconds(10);
+
 }  // namespace
 
 Discoverer::Discoverer(const CollectorEntry& entry, CollectorContext context, Report report)
@@ -42,11 +45,17 @@ void Discoverer::request_stop() {
   changed_.notify_all();
 }
 
-std::optional<Nanoseconds> Discoverer::busy_since() const {
+bool Discoverer::is_busy() const {
   MutexLock lock(mutex_);
-  return busy_since_;
+  return busy_since_.has_value();
 }
 
+bool Discoverer::is_late() const {
+  MutexLock lock(mutex_);
+  return busy_since_ && context_.clock->monotonic() > *busy_since_ + kDeadline;
+}
+
+// The collector is closed here, since closing a driver may hang too.
 void Discoverer::run() noexcept {
   do {
     set_busy(true);
@@ -57,6 +66,7 @@ void Discoverer::run() noexcept {
     }
     set_busy(false);
   } while (wait_for_request());
+  collector_.reset();
 }
 
 void Discoverer::discover() {

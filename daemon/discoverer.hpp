@@ -33,8 +33,9 @@ class Discoverer : public std::enable_shared_from_this<Discoverer> {
   /// As Lane::join().
   bool join(Nanoseconds deadline) { return thread_.join(*context_.clock, deadline); }
 
-  /// While a run is under way: since when (CLOCK_MONOTONIC).
-  std::optional<Nanoseconds> busy_since() const GPUMETER_EXCLUDES(mutex_);
+  bool is_busy() const GPUMETER_EXCLUDES(mutex_);
+  /// True while a run has been under way for longer than any discovery should take: its driver hangs.
+  bool is_late() const GPUMETER_EXCLUDES(mutex_);
 
  private:
   void run() noexcept;
@@ -54,7 +55,7 @@ class Discoverer : public std::enable_shared_from_this<Discoverer> {
   bool requested_ GPUMETER_GUARDED_BY(mutex_) = false;
   bool paused_ GPUMETER_GUARDED_BY(mutex_) = false;
   bool stop_ GPUMETER_GUARDED_BY(mutex_) = false;
-  std::optional<Nanoseconds> busy_since_ GPUMETER_GUARDED_BY(mutex_);
+  std::optional<Nanoseconds> busy_since_ GPUMETER_GUARDED_BY(mutex_);  // CLOCK_MONOTONIC; while it runs
 };
 
 }  // namespace gpumeter

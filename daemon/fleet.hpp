@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,10 @@
 #include "daemon/device_order.hpp"
 #include "daemon/fleet_settings.hpp"
 #include "daemon/lane.hpp"
+#include "daemon/left_behind.hpp"
 #include "daemon/log.hpp"
 #include "daemon/state_keeper.hpp"
-#include "daemon/workload_info.hpp"
+#include "daemon/workload_settings.hpp"
 #include "exporter/device_status.hpp"
 #include "exporter/registry.hpp"
 #include "exporter/self_metrics.hpp"
@@ -23,13 +25,12 @@ namespace gpumeter {
 
 /// All devices of the machine and the lanes that read them: who gets which index, who is up, who is lost
 /// and comes back. Reports come from discovery threads, ticks from the watchdog's; no call here waits for
-/// a driver.
+/// a driver. Threads that the kernel refuses (pids.max) are asked for again.
 class Fleet : public std::enable_shared_from_this<Fleet> {
  public:
-  /// `bus` is the machine's display adapters in PCI order: the place there is a new device's index. `keeper`
-  /// saves the directory; null: nobody does.
+  /// `bus`: see order_by(); nullopt: it follows. `keeper` saves the directory; null: nobody does.
   Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
-        std::vector<std::string> bus, FleetSettings settings, WorkloadSettings workloads = {},
+        std::optional<std::vector<std::string>> bus, FleetSettings settings, WorkloadSettings workloads = {},
         std::shared_ptr<StateKeeper> keeper = nullptr);
 
   struct Addition {
@@ -39,6 +40,10 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   /// Starts the discovery of these collectors. Those of the start come in one call: the first devices wait
   /// for all collectors that are there.
   void add(std::vector<Addition> additions) GPUMETER_EXCLUDES(mutex_);
+
+  /// The machine's display adapters in PCI order: the place there is a new device's index. The first devices
+  /// wait for it, but not for long. Only the first call counts.
+  void order_by(std::vector<std::string> bus) GPUMETER_EXCLUDES(mutex_);
 
   /// Ends a collector and its lanes; waits until `deadline` (monotonic) for those that hang.
   void remove(const std::string& collector, Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
@@ -54,8 +59,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   bool release(Nanoseconds at_most) GPUMETER_EXCLUDES(mutex_);
   void restore() GPUMETER_EXCLUDES(mutex_);
 
-  /// Looks after everybody: late lanes, lost devices, gpu_up, what workloads are, what is to be saved. Every
-  /// 100 ms or so, by one thread; blocks for nothing.
+  /// Looks after everybody: late lanes and discoveries, lost devices, threads to start again, gpu_up, what is
+  /// to be saved. Every 100 ms or so, by one thread; blocks for nothing.
   void tick() GPUMETER_EXCLUDES(mutex_);
 
   /// True once every collector was asked and every device was read once, or is known not to answer.
@@ -74,23 +79,31 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
     std::shared_ptr<Lane> lane;
     Lane::Status status;
     bool up = false;
-    bool overdue = false;
-    bool listed = true;  // by its collector's last discovery that succeeded
+    bool overdue = false;  ///< its call hangs, or it waits for a driver that is full of calls that hang
+    bool listed = true;    ///< by its collector's last discovery that succeeded
+    bool is_started = false;
+    Backoff thread{kLongestThreadWait};
   };
 
   CollectorHost host_of(Addition addition);
   void report(const std::string& collector, std::shared_ptr<Collector> opened, const Result<Discovery>& found)
       GPUMETER_EXCLUDES(mutex_);
   void take_report(CollectorHost& host, const Result<Discovery>& found) GPUMETER_REQUIRES(mutex_);
+  void start_discovery(const std::string& collector, CollectorHost& host) GPUMETER_REQUIRES(mutex_);
+  void start_threads() GPUMETER_REQUIRES(mutex_);
+  void look_for_returned() GPUMETER_REQUIRES(mutex_);
   void watch_events(const std::string& collector, CollectorHost& host) GPUMETER_REQUIRES(mutex_);
+  bool start_watcher(const std::string& collector, CollectorHost& host) GPUMETER_REQUIRES(mutex_);
   void tell(const DeviceEvent& event) GPUMETER_EXCLUDES(mutex_);
   void drop_missing(const CollectorHost& host, const Discovery& found) GPUMETER_REQUIRES(mutex_);
   void say_once(CollectorHost& host, const std::string& note) GPUMETER_REQUIRES(mutex_);
   void settle_if_ready() GPUMETER_REQUIRES(mutex_);
   void enroll_pending() GPUMETER_REQUIRES(mutex_);
   void enroll(const Find& find, unsigned preferred) GPUMETER_REQUIRES(mutex_);
-  void start_lane(CollectorHost& host, const KnownDevice& device) GPUMETER_REQUIRES(mutex_);
+  void make_lane(CollectorHost& host, const KnownDevice& device) GPUMETER_REQUIRES(mutex_);
+  void start_lane(Member& member) GPUMETER_REQUIRES(mutex_);
   void look_at(Member& member) GPUMETER_REQUIRES(mutex_);
+  void look_at(const std::string& collector, CollectorHost& host) GPUMETER_REQUIRES(mutex_);
   void log_change(const Member& member, bool was_up) GPUMETER_REQUIRES(mutex_);
   void retry_discovery() GPUMETER_REQUIRES(mutex_);
   void restore_if_overdue() GPUMETER_EXCLUDES(mutex_);
@@ -107,19 +120,20 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   const std::shared_ptr<Registry> registry_;
   const Clock& clock_;
   Log& log_;
-  const std::vector<std::string> bus_;
   const Nanoseconds started_;
   const WorkloadSettings workloads_;
   const std::shared_ptr<StateKeeper> keeper_;
-  WorkloadInfo workload_info_;  // of who ticks
 
   mutable Mutex mutex_;
   FleetSettings settings_ GPUMETER_GUARDED_BY(mutex_);
   DeviceDirectory directory_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, CollectorHost> hosts_ GPUMETER_GUARDED_BY(mutex_);
   std::vector<Member> members_ GPUMETER_GUARDED_BY(mutex_);
+  LeftBehind left_behind_ GPUMETER_GUARDED_BY(mutex_);
   std::vector<Find> pending_ GPUMETER_GUARDED_BY(mutex_);  // before the first round is settled
+  std::optional<std::vector<std::string>> bus_ GPUMETER_GUARDED_BY(mutex_);
   std::optional<Nanoseconds> released_until_ GPUMETER_GUARDED_BY(mutex_);  // while drivers are closed
+  bool has_collectors_ GPUMETER_GUARDED_BY(mutex_) = false;                // those of the start were added
   bool settled_ GPUMETER_GUARDED_BY(mutex_) = false;
   bool up_changed_ GPUMETER_GUARDED_BY(mutex_) = true;
   bool directory_changed_ GPUMETER_GUARDED_BY(mutex_) = false;

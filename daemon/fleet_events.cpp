@@ -7,18 +7,30 @@ namespace gpumeter {
 
 void Fleet::watch_events(const std::string& collector, CollectorHost& host) {
   if (!std::dynamic_pointer_cast<WatchesEvents>(host.collector)) return;
-  if (!host.watcher) {
-    const std::weak_ptr<Fleet> fleet = weak_from_this();  // a hung wait may outlive the fleet
-    host.watcher = std::make_shared<EventWatcher>(clock_, [fleet](const DeviceEvent& event) {
-      if (const auto alive = fleet.lock()) alive->tell(event);
-    });
-    if (const Result<Done> started = host.watcher->start(collector); !started) {
-      host.watcher.reset();  // the next discovery tries again
-      return log_.error("events are not heard",
-                        {{"collector", collector}, {"error", started.error().message()}});
-    }
-  }
+  if (!host.watcher && !start_watcher(collector, host)) return;
   if (!released_until_) host.watcher->watch(host.collector);
+}
+
+bool Fleet::start_watcher(const std::string& collector, CollectorHost& host) {
+  const bool is_first = !host.event_thread.is_waiting();
+  const bool hangs = left_behind_.has(collector, LeftBehind::kEvents);
+  const std::weak_ptr<Fleet> fleet = weak_from_this();  // a hung wait may outlive the fleet
+  const auto watcher = std::make_shared<EventWatcher>(clock_, [fleet](const DeviceEvent& event) {
+    if (const auto alive = fleet.lock()) alive->tell(event);
+  });
+  const Result<Done> started =
+      hangs ? Error("the wait that hung before the reload has not returned") : watcher->start(collector);
+  if (started) {
+    host.watcher = watcher;
+    host.event_thread.succeeded();
+    return true;
+  }
+  host.event_thread.failed(clock_.monotonic());
+  if (is_first) {
+    log_.error("events are not heard; it is tried again",
+               {{"collector", collector}, {"error", started.error().message()}});
+  }
+  return false;
 }
 
 void Fleet::tell(const DeviceEvent& event) {

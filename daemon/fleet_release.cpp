@@ -16,10 +16,10 @@ bool Fleet::release(Nanoseconds at_most) {
   {
     MutexLock lock(mutex_);
     released_until_ = clock_.monotonic() + at_most;
-    for (auto& [name, host] : hosts_) {
-      host.discoverer->pause(true);
+    for (auto& [name, host] : hosts_) {  // the discovery thread is the last to let go, and closes the driver
       host.collector.reset();
       if (host.watcher) host.watcher->watch(nullptr);
+      host.discoverer->pause(true);
     }
     for (const Member& member : members_) member.lane->release();
   }
@@ -41,7 +41,7 @@ bool Fleet::all_released() {
   });
   return lanes && std::none_of(hosts_.begin(), hosts_.end(), [](const auto& host) {
            const bool is_heard = host.second.watcher && !host.second.watcher->is_idle();
-           return is_heard || host.second.discoverer->busy_since().has_value();
+           return is_heard || host.second.discoverer->is_busy();
          });
 }
 

@@ -7,6 +7,7 @@ namespace gpumeter {
 namespace {
 
 constexpr std::array kTimedTiers = {Tier::fast, Tier::normal, Tier::slow};
+constexpr const char* kHangs = "does not answer";
 
 }  // namespace
 
@@ -30,7 +31,7 @@ DeviceStatus Fleet::status_of(const KnownDevice& known) const {
   status.pci_address = known.info.pci_address;
   status.collector = known.collector;
   status.driver = known.info.driver;
-  status.state = "missing";
+  status.state = left_behind_.has(known.collector, known.info.uuid) ? kHangs : "missing";
   const auto member = std::find_if(members_.begin(), members_.end(),
                                    [&](const Member& m) { return m.uuid == known.info.uuid; });
   if (member == members_.end()) return status;
@@ -43,7 +44,7 @@ DeviceStatus Fleet::status_of(const KnownDevice& known) const {
 }
 
 std::string Fleet::state_text(const Member& member) {
-  if (member.overdue) return "does not answer";
+  if (member.overdue) return member.status.at_gate ? "its driver does not answer" : kHangs;
   if (member.status.state == Lane::State::starting) return "starting";
   if (member.status.state == Lane::State::reading) return "ok";
   if (member.status.state == Lane::State::released) return "released";
@@ -53,7 +54,7 @@ std::string Fleet::state_text(const Member& member) {
 void Fleet::describe(SelfState& self) const {
   MutexLock lock(mutex_);
   for (const auto& [name, host] : hosts_) {
-    CollectorHealth health{name, host.up};
+    CollectorHealth health{name, host.up && host.is_looking && !host.is_late};
     health.released = released_until_.has_value();
     health.reads = host.past_errors;
     Nanoseconds last_success{0};

@@ -8,9 +8,6 @@
 namespace gpumeter {
 namespace {
 
-constexpr auto kFirstRetry = std::chrono::seconds(1);
-constexpr auto kLastRetry = std::chrono::seconds(60);
-
 // For last_seen and for what a device was missing: after a crash as much is unknown of both.
 constexpr auto kSaveEvery = std::chrono::minutes(1);
 
@@ -21,23 +18,24 @@ constexpr auto kLongestStep = std::chrono::seconds(10);
 
 void Fleet::tick() {
   restore_if_overdue();
-  {
-    MutexLock lock(mutex_);
-    settle_if_ready();
-    for (Member& member : members_) look_at(member);
-    retry_discovery();
-    forget_old();
-    if (std::exchange(up_changed_, false)) publish_up();
-    save_if_due();
-  }
-  workload_info_.tick(clock_.monotonic(), *registry_);
+  MutexLock lock(mutex_);
+  settle_if_ready();
+  for (auto& [name, host] : hosts_) look_at(name, host);
+  for (Member& member : members_) look_at(member);
+  look_for_returned();
+  start_threads();
+  retry_discovery();
+  forget_old();
+  if (std::exchange(up_changed_, false)) publish_up();
+  save_if_due();
 }
 
 void Fleet::look_at(Member& member) {
   const bool was_up = member.up;
   const bool was_known = member.status.first_pass_over || member.overdue;
   member.status = member.lane->status();
-  member.overdue = member.status.overdue_at && clock_.monotonic() > *member.status.overdue_at;
+  const bool is_late = member.status.overdue_at && clock_.monotonic() > *member.status.overdue_at;
+  member.overdue = is_late || (member.status.at_gate && hosts_.at(member.collector).gate->is_stuck());
   member.up = member.status.state == Lane::State::reading && !member.overdue;
   if (member.overdue) member.lane->hide();
   if (member.overdue && workloads_.book) workloads_.book->hide(member.uuid);
@@ -46,6 +44,14 @@ void Fleet::look_at(Member& member) {
   if (member.up == was_up && is_known == was_known) return;
   up_changed_ = directory_changed_ = true;
   log_change(member, was_up);
+}
+
+void Fleet::look_at(const std::string& collector, CollectorHost& host) {
+  const bool was_late = std::exchange(host.is_late, host.discoverer->is_late());
+  if (was_late == host.is_late) return;
+  if (!host.is_late) return log_.info("discovery answers again", {{"collector", collector}});
+  log_.error("discovery does not answer; no device is found until its driver call returns",
+             {{"collector", collector}});
 }
 
 void Fleet::log_change(const Member& member, bool was_up) {
@@ -57,6 +63,9 @@ void Fleet::log_change(const Member& member, bool was_up) {
                               {"why", member.status.trouble}};
   if (member.up) return log_.info("device is read", fields);
   if (member.status.state == Lane::State::released) return log_.info("device released", fields);
+  if (member.overdue && member.status.at_gate) {
+    return log_.error("device is not read: its driver is full of calls that do not return", fields);
+  }
   if (member.overdue) return log_.error("device does not answer, its driver call is left alone", fields);
   log_.error(was_up ? "device lost" : "device cannot be read", fields);
 }
@@ -70,14 +79,10 @@ void Fleet::retry_discovery() {
       return member.collector == name && member.status.state == Lane::State::lost;
     });
     if (!lost) {
-      host.retry_after = Nanoseconds{0};
-    } else if (host.retry_after == Nanoseconds{0}) {
-      host.retry_after = kFirstRetry;
-      host.retry_at = now + host.retry_after;
-    } else if (now >= host.retry_at) {
-      host.discoverer->request();
-      host.retry_after = std::min<Nanoseconds>(host.retry_after * 2, kLastRetry);
-      host.retry_at = now + host.retry_after;
+      host.rediscovery.succeeded();
+    } else if (host.rediscovery.is_due(now)) {
+      if (host.rediscovery.is_waiting()) host.discoverer->request();
+      host.rediscovery.failed(now);
     }
   }
 }

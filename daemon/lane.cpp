@@ -30,7 +30,9 @@ Lane::Lane(std::unique_ptr<DeviceSession> session, std::shared_ptr<DriverGate> g
 
 Result<Done> Lane::start() {
   const std::string name = "lane-" + std::to_string(session_->identity().index);
-  return thread_.start(name, [self = shared_from_this()] { self->run(); });
+  Result<Done> started = thread_.start(name, [self = shared_from_this()] { self->run(); });
+  if (!started) set_state(State::lost, started.error().message());
+  return started;
 }
 
 void Lane::request_stop() {
@@ -75,18 +77,25 @@ Lane::Status Lane::status() const {
   return status_;
 }
 
+// The device is closed here, since closing it may hang too.
 void Lane::run() noexcept {
-  try {
-    while (wait_for_turn()) {
-      obey();
-      if (attached_) {
-        const TierSchedule::Turn turn = schedule_.next(clock_.monotonic());
-        if (turn.at <= clock_.monotonic()) take_turn(turn.tier);
-      }
+  set_state(State::starting, "");
+  while (wait_for_turn()) {
+    try {
+      turn();
+    } catch (const std::exception& problem) {  // out of memory while attaching, at the most
+      attached_ = false;
+      set_state(State::lost, problem.what());
     }
-  } catch (const std::exception& problem) {  // out of memory while attaching, at the most
-    set_state(State::lost, problem.what());
   }
+  session_->release();
+}
+
+void Lane::turn() {
+  obey();
+  if (!attached_) return;
+  const TierSchedule::Turn turn = schedule_.next(clock_.monotonic());
+  if (turn.at <= clock_.monotonic()) take_turn(turn.tier);
 }
 
 // Until there is an order or a tier is due. False: stop.
@@ -114,24 +123,23 @@ void Lane::obey() {
     schedule_ = TierSchedule(intervals_, clock_.monotonic(), stagger_);
     session_->relabel(orders.name, orders.labels);
   }
-  if (orders.lose && !orders.release) {
-    session_->release();
-    attached_ = false;
-    set_state(State::lost, *orders.lose);
-  }
-  if (orders.release) {
-    session_->release();
-    attached_ = false;
-    set_state(State::released, "");
-  }
+  if (orders.lose && !orders.release) close_device(State::lost, *orders.lose);
+  if (orders.release) close_device(State::released, "");
   if (orders.attach) attach(*orders.attach);
 }
 
+void Lane::close_device(State state, std::string trouble) {
+  expect_by(clock_.monotonic() + pass_deadline(Tier::fast));
+  session_->release();
+  attached_ = false;
+  set_state(state, std::move(trouble));
+}
+
 void Lane::attach(const DeviceInfo& info) {
-  expect_by(pass_deadline(Tier::once));
-  if (!gate_->enter()) return;
+  std::unique_ptr<DriverGate::Place> place = enter(pass_deadline(Tier::once));
+  if (!place) return;  // stopping
   const Result<Done> opened = session_->attach(info);
-  gate_->leave();
+  place.reset();
   attached_ = static_cast<bool>(opened);
   set_state(attached_ ? State::starting : State::lost, attached_ ? "" : opened.error().message());
   if (attached_) first_passes();
@@ -155,12 +163,12 @@ void Lane::take_turn(Tier tier) {
 }
 
 PassOutcome Lane::run_pass(Tier tier, const YieldCheck* yield) {
-  expect_by(pass_deadline(tier));
-  if (!gate_->enter()) return PassOutcome::complete;  // stopping
+  std::unique_ptr<DriverGate::Place> place = enter(pass_deadline(tier));
+  if (!place) return PassOutcome::complete;  // stopping
   const Nanoseconds start = clock_.monotonic();
   const PassOutcome outcome = session_->run(tier, intervals_, yield);
   const Nanoseconds took = clock_.monotonic() - start;
-  gate_->leave();
+  place.reset();
   if (outcome == PassOutcome::gone) {
     session_->lose();
     attached_ = false;
@@ -188,9 +196,21 @@ bool Lane::stopping() const {
   return orders_.stop;
 }
 
-void Lane::expect_by(Nanoseconds allowed) {
+// To wait for one's turn is not to hang: the deadline is counted from the entry.
+std::unique_ptr<DriverGate::Place> Lane::enter(Nanoseconds allowed) {
+  {
+    MutexLock lock(mutex_);
+    status_.at_gate = true;
+  }
+  std::unique_ptr<DriverGate::Place> place = gate_->enter(allowed);
+  if (place) expect_by(place->deadline());
+  return place;
+}
+
+void Lane::expect_by(Nanoseconds deadline) {
   MutexLock lock(mutex_);
-  status_.overdue_at = clock_.monotonic() + allowed;
+  status_.at_gate = false;
+  status_.overdue_at = deadline;
 }
 
 void Lane::set_state(State state, std::string trouble) {

@@ -22,6 +22,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
   struct Status {
     State state = State::starting;
     std::optional<Nanoseconds> overdue_at;  ///< while a call is under way: when it is late (CLOCK_MONOTONIC)
+    bool at_gate = false;                   ///< waits for its turn in the driver
     std::string trouble;                    ///< why it could not be attached; empty when all is well
     bool first_pass_over = false;
     std::array<double, 3> duration{};  ///< seconds of the last fast, normal and slow pass; 0: none yet
@@ -33,8 +34,8 @@ class Lane : public std::enable_shared_from_this<Lane> {
   Lane(std::unique_ptr<DeviceSession> session, std::shared_ptr<DriverGate> gate, const Clock& clock,
        const SamplingIntervals& intervals, double stagger);
 
-  /// Starts the thread. Once; again after an Error.
-  Result<Done> start();
+  /// Starts the thread. Once; again after an Error, which status() has as `trouble` until then.
+  Result<Done> start() GPUMETER_EXCLUDES(mutex_);
 
   /// Asks the thread to end; does not wait.
   void request_stop() GPUMETER_EXCLUDES(mutex_);
@@ -76,14 +77,17 @@ class Lane : public std::enable_shared_from_this<Lane> {
 
   void run() noexcept;
   bool wait_for_turn() GPUMETER_EXCLUDES(mutex_);
+  void turn();
   void obey();
   void attach(const DeviceInfo& info);
+  void close_device(State state, std::string trouble);
   void first_passes();
   void take_turn(Tier tier);
   PassOutcome run_pass(Tier tier, const YieldCheck* yield);
   void account(Tier tier, PassOutcome outcome, Nanoseconds took) GPUMETER_EXCLUDES(mutex_);
   bool stopping() const GPUMETER_EXCLUDES(mutex_);
-  void expect_by(Nanoseconds allowed) GPUMETER_EXCLUDES(mutex_);
+  std::unique_ptr<DriverGate::Place> enter(Nanoseconds allowed) GPUMETER_EXCLUDES(mutex_);
+  void expect_by(Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
   void set_state(State state, std::string trouble) GPUMETER_EXCLUDES(mutex_);
 
   // Lane thread only

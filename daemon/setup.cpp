@@ -126,16 +126,12 @@ config::Loaded load_checked(const Options& options, const Clock& clock, jobs::Kn
   return loaded;
 }
 
+bool has_bus(const config::Config& config) { return !is_simulated_only(enabled_collectors(config)); }
+
 Bus bus_of(const config::Config& config) {
   Bus bus;
-  if (is_simulated_only(enabled_collectors(config))) return bus;
-  for (const pci::Function& adapter : pci::display_adapters(config.paths.sysfs)) {
-    const std::string vendor(pci::vendor_word(adapter.vendor));
-    const bool has_driver = pci::is_gpu_driver(adapter.driver);
-    const bool lacks_driver = adapter.driver.empty() && vendor != "other";
-    if (has_driver) bus.addresses.push_back(pci::to_string(adapter.address));
-    if (has_driver || lacks_driver) ++bus.by_vendor[vendor];
-  }
+  if (!has_bus(config)) return bus;
+  for (const pci::Function& adapter : pci::display_adapters(config.paths.sysfs)) bus.add(adapter);
   return bus;
 }
 

@@ -7,6 +7,7 @@
 #include "collectors/api/collector.hpp"
 #include "config/load.hpp"
 #include "config/schema.hpp"
+#include "daemon/bus.hpp"
 #include "daemon/device_session.hpp"
 #include "daemon/fleet_settings.hpp"
 #include "daemon/jobs/known_users.hpp"
@@ -34,14 +35,10 @@ WorkloadSettings workload_settings_of(const config::Config& config, UserName use
 config::Loaded load_checked(const Options& options, const Clock& clock, jobs::KnownUsers& users,
                             std::vector<std::string>& notes);
 
-/// What the bus shows: display adapters with a GPU's driver, whether a collector reads them or not. Those
-/// that are lent to a virtual machine, and consoles without a GPU, are left out.
-struct Bus {
-  std::vector<std::string> addresses;         ///< in PCI order
-  std::map<std::string, unsigned> by_vendor;  ///< for gpumeter_pci_devices: also GPUs that lack a driver
-};
-
 /// A machine whose only collector is the simulated one has no bus: its devices are counted from 0.
+bool has_bus(const config::Config& config);
+
+/// What the bus shows; may hang in a driver.
 Bus bus_of(const config::Config& config);
 
 }  // namespace gpumeter

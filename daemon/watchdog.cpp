@@ -2,23 +2,25 @@
 
 #include <pthread.h>
 
+#include <system_error>
 #include <utility>
 
 namespace gpumeter {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
-constexpr int kTicksPerSecond = 10;
 
 }  // namespace
 
-Watchdog::Watchdog(const Clock& clock, std::function<void()> tick, std::function<void()> each_second)
-    : clock_(clock), tick_(std::move(tick)), each_second_(std::move(each_second)) {
+Watchdog::Watchdog(const Clock& clock, std::function<void()> tick) : clock_(clock), tick_(std::move(tick)) {
   last_tick_ = clock_.monotonic().count();
 }
 
-void Watchdog::start() {
+Result<Done> Watchdog::start() try {
   thread_ = std::thread([this] { run(); });
+  return Done{};
+} catch (const std::system_error& problem) {
+  return Error("cannot start the thread watchdog: " + problem.code().message());
 }
 
 void Watchdog::stop() {
@@ -32,10 +34,9 @@ void Watchdog::stop() {
 
 void Watchdog::run() noexcept {
   pthread_setname_np(pthread_self(), "watchdog");
-  for (int ticks = 0; !sleep(); ++ticks) {
+  while (!sleep()) {
     try {
       tick_();
-      if (ticks % kTicksPerSecond == 0) each_second_();
       last_tick_ = clock_.monotonic().count();
     } catch (...) {  // out of memory: no tick is reported, and systemd restarts the daemon if it lasts
     }

@@ -6,19 +6,22 @@
 
 #include "collectors/api/clock.hpp"
 #include "collectors/api/mutex.hpp"
+#include "collectors/api/result.hpp"
 
 namespace gpumeter {
 
-/// The thread that looks after the fleet: it only reads clocks and memory, so it goes on whatever hangs.
+/// The thread that looks after the fleet: it only reads clocks and memory, so it goes on whatever hangs. No
+/// log write, no fsync, no look-up of a name, no file and no driver call is made on it.
 class Watchdog {
  public:
-  /// `tick` runs every 100 ms, `each_second` after every tenth; both on the watchdog's thread.
-  Watchdog(const Clock& clock, std::function<void()> tick, std::function<void()> each_second);
+  /// `tick` runs every 100 ms on the watchdog's thread.
+  Watchdog(const Clock& clock, std::function<void()> tick);
   ~Watchdog() { stop(); }
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  void start();
+  /// An Error: the kernel gives no thread.
+  Result<Done> start();
   void stop() GPUMETER_EXCLUDES(mutex_);
 
   /// When the last tick ended (CLOCK_MONOTONIC): systemd is told that all is well only while this moves.
@@ -30,7 +33,6 @@ class Watchdog {
 
   const Clock& clock_;
   const std::function<void()> tick_;
-  const std::function<void()> each_second_;
   std::atomic<std::int64_t> last_tick_{0};
   std::thread thread_;
   Mutex mutex_;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
 #include <utility>
 
 namespace gpumeter::jobs {
@@ -17,14 +18,17 @@ constexpr Nanoseconds kTick = std::chrono::seconds(1);
 /// Batches of datagrams before connections and the tick have their turn.
 constexpr int kBatchesAtOnce = 16;
 
-std::vector<MllogFile> files_of(const std::vector<std::string>& entries) {
-  std::vector<MllogFile> files;
+/// Of the stop, for the threads that read logs.
+constexpr Nanoseconds kStopLogs = std::chrono::milliseconds(300);
+
+std::vector<std::unique_ptr<MllogReader>> logs_of(const std::vector<std::string>& entries) {
+  std::vector<std::unique_ptr<MllogReader>> logs;
   for (const std::string& entry : entries) {
     const std::size_t end = entry.find("=/");
-    files.emplace_back(entry.substr(0, end), entry.substr(end + 1),
-                       static_cast<std::int32_t>(files.size()) + 1);
+    logs.push_back(std::make_unique<MllogReader>(entry.substr(0, end), entry.substr(end + 1),
+                                                 static_cast<std::int32_t>(logs.size()) + 1));
   }
-  return files;
+  return logs;
 }
 
 }  // namespace
@@ -48,12 +52,12 @@ Ingest::Ingest(const Clock& clock, const config::Config& config, UserNames& name
       gate_(config.paths.procfs, names),
       model_(ingest_settings(config).limits, [this](const SenderId& id) { return is_alive(id); }),
       connections_(gate_),
-      files_(files_of(config.jobs.mllog)),
-      troubles_(files_.size()) {
+      logs_(logs_of(config.jobs.mllog)),
+      troubles_(logs_.size()) {
   gate_.let_in(config.jobs.users);
 }
 
-Result<Done> Ingest::start(JobSockets sockets) {
+Result<Done> Ingest::prepare(JobSockets sockets) {
   sockets_ = std::move(sockets);
   events_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
   wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -61,18 +65,28 @@ Result<Done> Ingest::start(JobSockets sockets) {
   if (sockets_.datagram) watched = watched && watch(sockets_.datagram.number());
   if (sockets_.stream) watched = watched && watch(sockets_.stream.number());
   if (!watched) return Error("jobs: epoll: " + std::generic_category().message(errno));
-  thread_ = std::thread([this] { run(); });
   return Done{};
 }
 
-void Ingest::stop() {
-  if (!thread_.joinable()) return;
+Result<Done> Ingest::start() try {
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  return Done{};
+} catch (const std::system_error& problem) {
+  return Error("cannot start the thread jobs: " + problem.code().message());
+}
+
+bool Ingest::stop() {
+  for (const auto& log : logs_) log->request_stop();
   {
     const MutexLock lock(mutex_);
     stop_ = true;
   }
-  eventfd_write(wake_.number(), 1);
-  thread_.join();
+  if (wake_) eventfd_write(wake_.number(), 1);
+  if (thread_.joinable()) thread_.join();
+  const Nanoseconds deadline = clock_.monotonic() + kStopLogs;
+  bool all_ended = true;
+  for (const auto& log : logs_) all_ended = log->join(deadline) && all_ended;
+  return all_ended;
 }
 
 void Ingest::configure(IngestSettings settings) {
@@ -178,23 +192,33 @@ void Ingest::read_connection(int number) {
   if (overlong > 0) model_.drop(Refusal::too_long, overlong);
 }
 
-void Ingest::read_file(MllogFile& file) {
+void Ingest::take_log(MllogReader& log) {
+  std::string& said = troubles_[static_cast<std::size_t>(log.number() - 1)];
+  if (const Result<Done> started = log.start(); !started) {
+    return say_trouble(log, said, started.error().message());
+  }
+  say_trouble(log, said, log.trouble());
+  const std::optional<MllogReader::Batch> batch = log.take();
+  if (!batch) return;
   const Moment at = now();
-  std::string owner;
-  const std::uint64_t overlong = file.read([&](std::string_view line) {
-    const auto id = file.sender();
-    if (owner.empty()) owner = gate_.name_of(id->uid);
-    model_.receive_mllog({*id, owner}, file.run(), line, at);
-  });
-  if (overlong > 0) model_.drop(Refusal::too_long, overlong);
-  std::string& said = troubles_[static_cast<std::size_t>(&file - files_.data())];
-  if (said == file.trouble()) return;
-  said = file.trouble();
-  if (!said.empty()) say_({"a log of MLPerf is not read", file.path(), said});
+  const std::string owner = gate_.name_of(batch->sender.uid);
+  std::string_view rest = batch->lines;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(line.size() + 1);
+    model_.receive_mllog({batch->sender, owner}, log.run(), line, at);
+  }
+  if (batch->overlong > 0) model_.drop(Refusal::too_long, batch->overlong);
+}
+
+void Ingest::say_trouble(const MllogReader& log, std::string& said, std::string trouble) {
+  if (said == trouble) return;
+  said = std::move(trouble);
+  if (!said.empty()) say_({"a log of MLPerf is not read", log.path(), said});
 }
 
 void Ingest::tick() {
-  for (MllogFile& file : files_) read_file(file);
+  for (const auto& log : logs_) take_log(*log);
   const Moment at = now();
   gate_.tick(at.elapsed);
   connections_.tick(at.elapsed);
@@ -205,8 +229,7 @@ void Ingest::tick() {
 
 bool Ingest::is_alive(const SenderId& id) const {
   if (id.pid > 0) return gate_.identities().is_alive(id);
-  return std::any_of(files_.begin(), files_.end(),
-                     [&](const MllogFile& file) { return file.sender() == id; });
+  return std::any_of(logs_.begin(), logs_.end(), [&](const auto& log) { return log->sender() == id; });
 }
 
 }  // namespace gpumeter::jobs

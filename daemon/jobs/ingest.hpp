@@ -14,7 +14,7 @@
 #include "daemon/jobs/datagrams.hpp"
 #include "daemon/jobs/gate.hpp"
 #include "daemon/jobs/job_sockets.hpp"
-#include "daemon/jobs/mllog_file.hpp"
+#include "daemon/jobs/mllog_reader.hpp"
 #include "daemon/jobs/notice.hpp"
 
 namespace gpumeter::jobs {
@@ -27,8 +27,8 @@ struct IngestSettings {
 IngestSettings ingest_settings(const config::Config& config);
 
 /// Takes in what jobs say, on a thread of its own, "jobs". It shares no lock with a scrape, and nothing with
-/// anybody but the snapshot that it makes each second. Public methods: any thread, but for start() and
-/// stop(), which are the owner's.
+/// anybody but the snapshot that it makes each second. Logs are read by threads of their own, since a file
+/// may hang. Public methods: any thread, but for start() and stop(), which are the owner's.
 class Ingest {
  public:
   Ingest(const Clock& clock, const config::Config& config, UserNames& names, Say say);
@@ -36,8 +36,12 @@ class Ingest {
   Ingest(const Ingest&) = delete;
   Ingest& operator=(const Ingest&) = delete;
 
-  Result<Done> start(JobSockets sockets);
-  void stop();
+  /// Once, before start(). An Error: nothing can be taken in.
+  Result<Done> prepare(JobSockets sockets);
+  /// Starts the thread if it does not run yet. An Error: the kernel gives none now.
+  Result<Done> start();
+  /// False: a log hangs in a read; its thread was left behind.
+  bool stop();
   void configure(IngestSettings settings);
 
   /// Never nullptr.
@@ -51,7 +55,8 @@ class Ingest {
   void take(const Datagram& datagram);
   void accept_all();
   void read_connection(int number);
-  void read_file(MllogFile& file);
+  void take_log(MllogReader& log);
+  void say_trouble(const MllogReader& log, std::string& said, std::string trouble);
   void tick();
   void take_settings();
   bool is_alive(const SenderId& id) const;
@@ -70,8 +75,8 @@ class Ingest {
   RunModel model_;  ///< but for snapshot()
   Datagrams datagrams_;
   Connections connections_;
-  std::vector<MllogFile> files_;
-  std::vector<std::string> troubles_;  ///< of each file, as last said
+  std::vector<std::unique_ptr<MllogReader>> logs_;
+  std::vector<std::string> troubles_;  ///< of each log, as last said
   Nanoseconds tick_at_{};
   bool deaf_ = false;  ///< to new connections, until the next tick: there is no descriptor for one
 

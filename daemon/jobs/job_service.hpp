@@ -31,14 +31,19 @@ class JobService {
 
   /// Does nothing where jobs are switched off, but for closing what was passed.
   void start(const config::Config& config, const std::vector<systemd::PassedSocket>& passed);
+  /// Starts the threads that the kernel refused so far (pids.max). Cheap where all run.
+  void retry();
   /// Takes on what a reload may change.
   void configure(const config::Config& config);
-  void stop();
+  /// False: a thread hangs and was left behind.
+  bool stop();
 
  private:
   const Parts parts_;
   std::unique_ptr<Ingest> ingest_;
   std::unique_ptr<JobsPage> page_;
+  bool is_running_ = false;
+  bool said_ = false;  ///< that a thread is missing
 };
 
 }  // namespace gpumeter::jobs

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <system_error>
 
 #include "collectors/jobs/refusal.hpp"
 #include "exporter/self_catalog.hpp"
@@ -35,8 +36,11 @@ SeriesSet job_series(const JobSnapshot& snapshot) {
   return set;
 }
 
-void JobsPage::start() {
-  thread_ = std::thread([this] { run(); });
+Result<Done> JobsPage::start() try {
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  return Done{};
+} catch (const std::system_error& problem) {
+  return Error("cannot start the thread jobs-page: " + problem.code().message());
 }
 
 void JobsPage::stop() {

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "collectors/api/mutex.hpp"
+#include "collectors/api/result.hpp"
 #include "collectors/jobs/job_series.hpp"
 #include "exporter/registry.hpp"
 
@@ -27,7 +28,8 @@ class JobsPage {
   JobsPage(const JobsPage&) = delete;
   JobsPage& operator=(const JobsPage&) = delete;
 
-  void start();
+  /// Starts the thread if it does not run yet. An Error: the kernel gives none now.
+  Result<Done> start();
   void stop();
   /// Publishes now; only where the thread is not started.
   void publish();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -47,6 +48,14 @@ struct UserNames::State {
   bool is_stuck() const GPUMETER_REQUIRES(mutex) {
     return busy_since && SteadyClock::now() - *busy_since >= kPatience;
   }
+  /// False: the kernel gives no thread now (pids.max); the next question asks again.
+  bool start(const std::shared_ptr<State>& self) GPUMETER_REQUIRES(mutex) try {
+    if (!started) std::thread([self] { run(self); }).detach();
+    started = true;
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
   void ask(std::uint32_t uid, Entry& entry) GPUMETER_REQUIRES(mutex) {
     if (std::exchange(entry.asked, true)) return;
     wanted.push_back(uid);
@@ -73,7 +82,7 @@ std::string UserNames::of(std::uint32_t uid) {
   State& state = *state_;
   const auto until = SteadyClock::now() + kPatience;
   const MutexLock lock(state.mutex);
-  if (!std::exchange(state.started, true)) std::thread([shared = state_] { run(shared); }).detach();
+  if (!state.start(state_)) return std::to_string(uid);
   State::Entry* entry = &state.entry_of(uid);
   const bool stale = entry->answered && SteadyClock::now() - entry->known_at >= kFresh;
   if (!entry->answered || stale) state.ask(uid, *entry);

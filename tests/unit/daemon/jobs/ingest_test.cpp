@@ -23,7 +23,8 @@ class IngestTest : public testing::Test {
       const MutexLock lock(mutex_);
       said_ += notice.error;
     });
-    ASSERT_TRUE(ingest_->start(open_sockets(config_.jobs, {}, [](const Notice&) {})));
+    ASSERT_TRUE(ingest_->prepare(open_sockets(config_.jobs, {}, [](const Notice&) {})));
+    ASSERT_TRUE(ingest_->start());
   }
   Descriptor connected(const std::string& name, int type) const {
     Descriptor job(socket(AF_UNIX, type, 0));

@@ -7,6 +7,8 @@
 #include <memory>
 #include <thread>
 
+#include "tests/fakes/no_threads.hpp"
+
 namespace gpumeter::jobs {
 namespace {
 
@@ -51,6 +53,15 @@ TEST(UserNames, CanEndWhileALookupHangs) {
     EXPECT_EQ(names.of(7), "7");
   }
   *answers = true;
+}
+
+TEST(UserNames, AreNumbersWhileThereIsNoThread) {
+  UserNames names([](std::uint32_t) { return std::optional<std::string>("alice"); });
+  {
+    const NoThreads none;
+    EXPECT_EQ(names.of(7), "7");
+  }
+  EXPECT_EQ(names.of(7), "alice");
 }
 
 TEST(UserNames, ComeFromTheSystem) {

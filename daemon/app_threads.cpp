@@ -1,0 +1,60 @@
+/// The part of App that starts its other threads, and what they run of it.
+#include <algorithm>
+#include <utility>
+
+#include "collectors/builtin.hpp"
+#include "daemon/app.hpp"
+
+namespace gpumeter {
+
+// Before the lanes: where threads are short, devices wait for theirs, and the daemon has its own.
+Result<Done> App::start_threads() {
+  watchdog_ = std::make_unique<Watchdog>(clock_, [this] { fleet_->tick(); });
+  self_report_ = std::make_unique<SelfReport>(
+      SelfReport::Sources{clock_, log_, *registry_, *fleet_, *bus_watcher_, *server_});
+  upkeep_ = std::make_shared<Upkeep>(clock_, [this] { keep_up(); });
+  if (Result<Done> started = watchdog_->start(); !started) return started;
+  if (Result<Done> started = upkeep_->start(); !started) return started;
+  return bus_watcher_->start();
+}
+
+std::shared_ptr<BusWatcher> App::make_bus_watcher() {
+  BusWatcher::Reports reports;
+  reports.seen = [fleet = std::weak_ptr<Fleet>(fleet_)](const Bus& bus) {
+    if (const auto alive = fleet.lock()) alive->order_by(bus.addresses);
+  };
+  reports.function = [this](const std::string& address, bool answers) {
+    if (answers) return log_.info("a PCI function answers again", {{"pci_address", address}});
+    log_.warn("a PCI function does not answer; it counts as it was seen last", {{"pci_address", address}});
+  };
+  return std::make_shared<BusWatcher>(config_.paths.sysfs, clock_, std::move(reports));
+}
+
+// Ready is who has all of the first page; maybe late, since a device that hangs has its deadline.
+void App::keep_up() {
+  const bool is_first_pass_over = fleet_->first_pass_over();
+  workload_info_->tick(clock_.monotonic(), *registry_);
+  self_report_->publish();
+  if (!is_first_pass_over) return;
+  routes_->set_ready();
+  is_ready_ = true;
+}
+
+void App::join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out) {
+  if (!workload_book_) return;
+  run_join_.update(jobs, workload_book_->uses(), clock_.monotonic());
+  run_join_.write(out);
+}
+
+std::vector<CollectorState> App::collector_states() const {
+  MutexLock lock(mutex_);
+  const auto enabled = enabled_collectors(config_);
+  std::vector<CollectorState> states;
+  for (const CollectorEntry& entry : builtin_collectors()) {
+    const bool is_on = std::find(enabled.begin(), enabled.end(), &entry) != enabled.end();
+    states.push_back({std::string(entry.name), is_on});
+  }
+  return states;
+}
+
+}  // namespace gpumeter

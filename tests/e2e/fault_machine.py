@@ -88,10 +88,10 @@ class Machine:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
             out.sendto(line.encode(), self.datagram)
 
-    def logs_mllog(self, key: str, value: float) -> None:
+    def logs_mllog(self, key: str, value: "float | str") -> None:
         with self.mllog.open("a") as file:
             file.write(f':::MLLOG {{"key": "{key}", "value": {value}, "time_ms": {time.time() * 1e3:.0f}, '
-                       '"metadata": {"samples_count": 1}}\n')
+                       '"metadata": {}}\n')
 
 
 def series_of(page: Page, gpu: str) -> set:

@@ -66,8 +66,8 @@ class HttpConnections {
   HttpConnection* opened(int descriptor, std::string peer) GPUMETER_EXCLUDES(mutex_);
   void closed(HttpConnection* connection) noexcept GPUMETER_EXCLUDES(mutex_);
 
-  /// How many answers are under way. Above `limit` the oldest is ended, so that clients that take theirs slowly
-  /// keep nobody from one.
+  /// How many answers are under way. Above `limit` the oldest is ended, so that clients that take theirs
+  /// slowly keep nobody from one.
   std::size_t answers(std::size_t limit) GPUMETER_EXCLUDES(mutex_);
 
   /// Ends connections past their deadline, and idle ones whose client has sent its FIN by two looks in a row.

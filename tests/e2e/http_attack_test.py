@@ -115,8 +115,9 @@ class AttackTest(unittest.TestCase):
         for _ in range(400):
             client = self.enterContext(socket.socket())
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.settimeout(5)
             client.connect(("127.0.0.1", daemon.port))
-            client.sendall(http_attacker.REQUEST * 40)
+            client.sendall(http_attacker.REQUEST * 20)
         with Scraper(daemon) as scraper:
             time.sleep(1)
         print(f"\n400 slow readers: {scraper}")
@@ -132,7 +133,8 @@ class PortTest(unittest.TestCase):
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
-            ended = run("--simulate=1", f"--web.listen-address=localhost:{port}", "--config.file=/dev/null", "--path.state=/nonexistent")
+            ended = run("--simulate=1", f"--web.listen-address=localhost:{port}", "--config.file=/dev/null", "--path.state=/nonexistent",
+                        timeout=20)
         self.assertEqual(ended.returncode, 1)
         self.assertIn(f"cannot listen on 127.0.0.1:{port}: Address already in use", ended.stderr)
 

@@ -75,6 +75,18 @@ TEST(ListenAddress, NamesTheAddressThatIsTaken) {
   EXPECT_EQ(error_of(address), "cannot listen on " + address + ": Address already in use");
 }
 
+TEST(ListenAddress, KnowsWhichAddressesSocketsServe) {
+  const auto local = listen_on("127.0.0.1:0");
+  const std::string port = std::to_string(local->sockets[0].endpoint().port());
+  const auto is_local = [&](const std::string& address) { return is_served(address, local->sockets); };
+  EXPECT_TRUE(is_local("localhost:" + port));
+  EXPECT_TRUE(is_local("127.0.0.1:" + port));
+  EXPECT_FALSE(is_local(":" + port));
+  EXPECT_FALSE(is_local("127.0.0.2:" + port));
+  EXPECT_FALSE(is_local("localhost:1"));
+  EXPECT_FALSE(is_local("gpumeter.invalid:" + port));
+}
+
 TEST(ListenAddress, SaysWhatIsWrongWithAnAddress) {
   const std::string hint = "; write host:port, such as localhost:10478, :10478 or [::1]:10478";
   EXPECT_EQ(error_of("localhost"), "listen address \"localhost\": has no port" + hint);

@@ -74,7 +74,7 @@ constexpr Key kKeys[] = {
     Key{"device_labels", kNeedsRestart, kTypeWords<std::vector<DeviceLabel>>, true, read_device_labels,
         show_device_labels, "Labels of every device series; gpu and uuid are always there."},
     row<&Config::devices, &Devices::forget>("devices.forget", kReloads,
-                                            "How long a device that is missing keeps its `gpu_up 0`."),
+                                            "How long a missing device keeps its `gpu_up 0`; time in which the daemon does not run does not count."),
     row<&Config::devices, &Devices::names, check_device_names>(
         "devices.names", kReloads, "Names of devices by uuid or PCI address, for the label `name`."),
     row<&Config::workloads, &Workloads::enabled>(

@@ -21,6 +21,13 @@ MAY_INCLUDE = {  # folder -> the project's folders it may include beside itself
     "daemon": ["collectors", "collectors/api", "collectors/support", "collectors/jobs", "collectors/workloads",
                "exporter", "config", "systemd", "daemon/jobs"],
 }
+# Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
+MAY_HANG = {r"\bf(data)?sync\(": ["daemon/device_directory_file.cpp"],
+            r"\bDeviceDirectory::save\(|\.save\(\)": ["daemon/device_directory_file.cpp", "daemon/state_keeper.cpp"],
+            r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["daemon/jobs/user_names.cpp", "exporter/listen_address.cpp", "exporter/listen_socket.cpp"],
+            r"\bsend_to_journal\(|\bspdlog::logger\b": ["daemon/log_sinks.cpp", "daemon/log_output.cpp", "systemd/journal.cpp", "systemd/journal.hpp"],
+            r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["daemon/log_sinks.cpp", "daemon/log_output.cpp", "daemon/standard_streams.cpp",
+                                                     "daemon/main.cpp", "daemon/actions.cpp", "daemon/once.cpp"]}
 HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 
 
@@ -40,6 +47,9 @@ def main() -> int:
                 wrong.append(f"{name} includes {target}: {layer(name)} may include only {MAY_INCLUDE[layer(name)]}")
             for library in (h for h in HEAVY if target.startswith(h)):
                 heavy[library].add(name)
+        code = re.sub(r"//.*|\"[^\"\n]*\"", "", file.read_text())
+        wrong += [f"{name} calls {found[0]}, which may hang: only {files} may" for call, files in MAY_HANG.items()
+                  if name not in files and (found := re.search(call, code))]
     for library, names in heavy.items():
         wrong += [f"{name} is a header and includes {library}" for name in names if name.endswith(".hpp")]
         if len(names) > 3:

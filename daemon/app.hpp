@@ -65,7 +65,7 @@ class App {
   void stop();
 
   Result<Done> start_threads();
-  std::shared_ptr<BusWatcher> make_bus_watcher();
+  std::shared_ptr<BusWatcher> make_bus_watcher() GPUMETER_REQUIRES(mutex_);
   std::vector<CollectorState> collector_states() const;           ///< threads of HTTP
   void keep_up();                                                 ///< thread "upkeep"
   void join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out);  ///< thread "jobs-page"

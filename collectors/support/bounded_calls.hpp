@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectors/api/clock.hpp"
+#include "collectors/api/mutex.hpp"
+
+namespace gpumeter {
+
+/// Calls that may hang, one for each of several keys (a card, a PCI function), on a thread of their own. A
+/// call that takes longer than its time is left behind with its thread, and another thread makes the calls of
+/// the remaining keys. A key whose call still hangs is not called again until that call has returned, so that
+/// a key holds one thread at most. A thread that is left behind touches only what its call owns.
+///
+/// One thread, which waits for at most `at_most` a key.
+class BoundedCalls {
+ public:
+  /// `thread` is the name of the threads. `clock` outlives this object.
+  BoundedCalls(std::string thread, Nanoseconds at_most, const Clock& clock)
+      : thread_(std::move(thread)), at_most_(at_most), clock_(clock) {}
+
+  template <class Value>
+  struct Answers {
+    std::map<std::string, Value> values;
+    std::vector<std::string> silent;  ///< keys without an answer, in the order in which they were asked
+  };
+
+  /// The answer for each key. `call` is copied, must own all it touches (by value or shared_ptr), and is made
+  /// on another thread. A call that throws has no answer. If the kernel gives no thread, no key has one.
+  template <class Value>
+  Answers<Value> ask(const std::vector<std::string>& keys, std::function<Value(const std::string&)> call) {
+    const auto answered = std::make_shared<Answered<Value>>();
+    run(keys, [answered, call = std::move(call)](const std::string& key) {
+      Value value = call(key);
+      MutexLock lock(answered->mutex);
+      answered->values.insert_or_assign(key, std::move(value));
+    });
+    Answers<Value> answers;
+    {
+      MutexLock lock(answered->mutex);  // a call that is late may still add its answer
+      answers.values = std::exchange(answered->values, {});
+    }
+    for (const std::string& key : keys) {
+      if (!answers.values.contains(key)) answers.silent.push_back(key);
+    }
+    return answers;
+  }
+
+ private:
+  using Call = std::function<void(const std::string&)>;
+  using Keys = std::shared_ptr<const std::vector<std::string>>;
+  template <class Value>
+  struct Answered {
+    Mutex mutex;
+    std::map<std::string, Value> values GPUMETER_GUARDED_BY(mutex);
+  };
+  /// Shared with the threads. A walk is one thread's way through the keys; only the last one counts.
+  struct Progress {
+    Mutex mutex;
+    Condition changed;
+    std::set<std::string> hanging GPUMETER_GUARDED_BY(mutex);  ///< keys of calls that were left behind
+    std::uint64_t walk GPUMETER_GUARDED_BY(mutex) = 0;
+    std::size_t at GPUMETER_GUARDED_BY(mutex) = 0;  ///< the key that is called now
+  };
+
+  void run(const std::vector<std::string>& keys, const Call& call);
+  bool start_walk(const Keys& keys, std::size_t from, const Call& call);
+  std::optional<std::size_t> wait_for_silence(const std::vector<std::string>& keys);
+  static void walk(Progress& progress, std::uint64_t number, const std::vector<std::string>& keys,
+                   std::size_t from, const Call& call);
+
+  const std::string thread_;
+  const Nanoseconds at_most_;
+  const Clock& clock_;
+  const std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
+};
+
+}  // namespace gpumeter

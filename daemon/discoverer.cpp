@@ -10,6 +10,9 @@ namespace {
 // Uevents tell of hot plug at once; this finds what they do not tell of, such as a driver loaded late.
 constexpr auto kEvery = std::chrono::seconds(60);
 
+// While a device does not say what it is.
+constexpr auto kEveryIncomplete = std::chrono::seconds(5);
+
 }  // namespace
 
 Discoverer::Discoverer(const CollectorEntry& entry, CollectorContext context, Report report)
@@ -66,7 +69,9 @@ void Discoverer::discover() {
     if (!opened) return report_(nullptr, opened.error());
     collector_ = *std::move(opened);
   }
-  report_(collector_, collector_->discover());
+  Result<Discovery> found = collector_->discover();
+  is_incomplete_ = found && found->is_incomplete;
+  report_(collector_, std::move(found));
 }
 
 bool Discoverer::is_paused() const {
@@ -76,7 +81,7 @@ bool Discoverer::is_paused() const {
 
 // False: stop.
 bool Discoverer::wait_for_request() {
-  const Nanoseconds until = context_.clock->monotonic() + kEvery;
+  const Nanoseconds until = context_.clock->monotonic() + (is_incomplete_ ? kEveryIncomplete : kEvery);
   MutexLock lock(mutex_);
   while (!stop_ && !requested_ && context_.clock->monotonic() < until) {
     changed_.wait_for(mutex_, until - context_.clock->monotonic());

@@ -50,11 +50,6 @@ void parse_hex(std::string_view text, T& value) noexcept {
   if (error == std::errc{} && stop == text.data() + text.size()) value = static_cast<T>(parsed);
 }
 
-bool is_display(const Function& function) noexcept {
-  const std::uint32_t base = function.class_code >> 16;
-  return base == kBaseDisplay || base == kBaseAccelerator;
-}
-
 std::optional<Function> read_parent(const Function& function) {
   return read_function(std::filesystem::path(function.path).parent_path().string());
 }
@@ -100,6 +95,11 @@ std::optional<Function> read_function(const std::string& folder) {
     function.revision = static_cast<std::uint8_t>(*revision);
   }
   return function;
+}
+
+bool is_display(const Function& function) noexcept {
+  const std::uint32_t base = function.class_code >> 16;
+  return base == kBaseDisplay || base == kBaseAccelerator;
 }
 
 std::vector<Function> display_adapters(const std::string& sysfs_root) {

@@ -42,6 +42,9 @@ inline constexpr std::uint16_t kVendorAmd = 0x1002;  // ATI's, kept for GPUs; AM
 /// nullopt if the folder is no PCI function.
 std::optional<Function> read_function(const std::string& folder);
 
+/// Display controllers (class 0x03) and processing accelerators (class 0x12).
+bool is_display(const Function& function) noexcept;
+
 /// Every display controller (class 0x03) and processing accelerator (class 0x12) of the machine, in order of
 /// address, whether it has a driver or not. `sysfs_root`: "/sys".
 std::vector<Function> display_adapters(const std::string& sysfs_root);

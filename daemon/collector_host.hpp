@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -21,8 +22,8 @@ struct CollectorHost {
   std::shared_ptr<Collector> collector;   ///< of the last report; null while it cannot be opened
   bool reported = false;                  ///< its first discovery is over
   bool up = false;
-  std::set<std::string> said;  ///< notes and errors already in the log
-  ReadErrors past_errors{};    ///< of lanes that are gone
+  std::set<std::string> said;                  ///< notes and errors already in the log
+  std::map<unsigned, ReadErrors> past_errors;  ///< of lanes that are gone, by the GPU's index
   unsigned lanes_started = 0;
   // Rediscovery while a device is lost: soon at first, then rarely.
   Nanoseconds retry_at{};

@@ -172,6 +172,7 @@ void Fleet::start_lane(CollectorHost& host, const KnownDevice& device) {
   Member member;
   member.uuid = device.info.uuid;
   member.collector = device.collector;
+  member.index = device.index;
   member.lane = lane;
   members_.push_back(std::move(member));
   log_.info("device found", {{"gpu", std::to_string(device.index)},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -23,14 +24,14 @@ struct CollectorHost {
   const CollectorEntry* entry = nullptr;
   std::shared_ptr<DriverGate> gate;
   std::shared_ptr<Discoverer> discoverer;
-  std::shared_ptr<EventWatcher> watcher;  ///< null where its driver tells of nothing
-  std::shared_ptr<Collector> collector;   ///< of the last report; null while it cannot be opened
-  bool reported = false;                  ///< its first discovery is over
-  bool up = false;                        ///< its last discovery succeeded
-  bool is_looking = false;                ///< its discovery thread is started
-  bool is_late = false;                   ///< its discovery hangs
-  std::set<std::string> said;             ///< notes and errors already in the log
-  ReadErrors past_errors{};               ///< of lanes that are gone
+  std::shared_ptr<EventWatcher> watcher;       ///< null where its driver tells of nothing
+  std::shared_ptr<Collector> collector;        ///< of the last report; null while it cannot be opened
+  bool reported = false;                       ///< its first discovery is over
+  bool up = false;                             ///< its last discovery succeeded
+  bool is_looking = false;                     ///< its discovery thread is started
+  bool is_late = false;                        ///< its discovery hangs
+  std::set<std::string> said;                  ///< notes and errors already in the log
+  std::map<unsigned, ReadErrors> past_errors;  ///< of lanes that are gone, by the GPU's index
   unsigned lanes_started = 0;
   Backoff rediscovery{kLongestRediscovery};  ///< while a device is lost: soon at first, then rarely
   Backoff discovery_thread{kLongestThreadWait};

@@ -38,8 +38,25 @@ class DeviceSession {
   /// (Re)opens the device and puts its series into the registry; they show up with the first commit.
   Result<Done> attach(const DeviceInfo& info);
 
-  /// Reads one tier, or goes on with it where it stepped aside, and commits what was read.
+  /// Reads one tier, or goes on with it where it stepped aside, and commits what was read. Nothing is
+  /// committed before the first fast pass after attach(), nor while the device is silent.
   PassOutcome run(Tier tier, const SamplingIntervals& intervals, const YieldCheck* yield);
+
+  /// True while no read of the device succeeds: three fast passes in a row had no good reading, or the first
+  /// one after attach() had none. Its series are off the page.
+  bool is_silent() const noexcept { return is_silent_; }
+  /// How the reads of the last fast pass failed: "every read fails: denied 41, timeout 2".
+  std::string trouble() const;
+
+  /// Reads of the tier's last pass that failed.
+  std::uint64_t failed_reads(Tier tier) const noexcept { return failed_[static_cast<std::size_t>(tier)]; }
+
+  /// True if a source that could not be read during attach() can be read now: rebind() finds more series.
+  bool has_more() noexcept;
+
+  /// Opens the device again and reads all tiers. The old series stay on the page until the new ones take
+  /// their place, and counters go on. `gone`: the device could not be opened.
+  PassOutcome rebind(const SamplingIntervals& intervals);
 
   /// The device is lost: nothing is observed until it is attached again.
   void lose();
@@ -59,7 +76,9 @@ class DeviceSession {
  private:
   static constexpr SourceId kNoSource{};  // the registry knows none of this id
   std::vector<SeriesSpec> own_series() const;
-  void enroll();
+  void renew_frame();
+  SourceId enroll() const;
+  void judge(PassOutcome outcome);
   void export_observed(Tier tier);
   void commit(const Pass& pass, PassOutcome outcome);
 
@@ -73,6 +92,13 @@ class DeviceSession {
   std::atomic<SourceId> source_{kNoSource};  // changed by the lane, read by who hides it
   std::unique_ptr<Frame> frame_;
   std::optional<SampleSink> sink_;
+  bool is_judged_ = false;  // a fast pass has ended since attach(): the series may be shown
+  bool was_read_ = false;   // a fast pass had a good reading since attach()
+  bool is_silent_ = false;
+  bool is_rebinding_ = false;  // what is read is not shown yet
+  int unread_passes_ = 0;      // fast ones, in a row
+  std::array<std::uint64_t, kTiers.size()> failed_{};
+  ReadErrors fast_errors_{};                    // of the last fast pass
   ReadErrors past_errors_{};                    // of sinks before the last attach
   std::size_t own_slot_ = 0;                    // of the first series of own_series()
   std::unique_ptr<DeviceWorkloads> workloads_;  // null: not wanted, or the device does not list processes

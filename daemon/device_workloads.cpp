@@ -46,7 +46,8 @@ const SeriesSet& DeviceWorkloads::take(const Pass& pass, PassOutcome outcome, co
 
 // A device that sleeps is not asked, which could wake it: nothing runs on it.
 void DeviceWorkloads::look(const Pass& pass, PassOutcome outcome) {
-  if (outcome != PassOutcome::complete && outcome != PassOutcome::asleep) return;
+  const bool is_awake = outcome == PassOutcome::complete || outcome == PassOutcome::partial;
+  if (!is_awake && outcome != PassOutcome::asleep) return;
   listed_.clear();
   const bool knows = outcome == PassOutcome::asleep || device_.processes(pass, listed_) == ReadStatus::ok;
   if (!knows) return;

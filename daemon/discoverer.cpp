@@ -12,6 +12,8 @@ constexpr auto kEvery = std::chrono::seconds(60);
 
 // As long as an attach may take: nvmlInit on a machine of 16 GPUs takes some seconds.
 constexpr auto kDeadline = std::chrono::seconds(10);
+// While a device does not say what it is.
+constexpr auto kEveryIncomplete = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -76,7 +78,9 @@ void Discoverer::discover() {
     if (!opened) return report_(nullptr, opened.error());
     collector_ = *std::move(opened);
   }
-  report_(collector_, collector_->discover());
+  Result<Discovery> found = collector_->discover();
+  is_incomplete_ = found && found->is_incomplete;
+  report_(collector_, std::move(found));
 }
 
 bool Discoverer::is_paused() const {
@@ -86,7 +90,7 @@ bool Discoverer::is_paused() const {
 
 // False: stop.
 bool Discoverer::wait_for_request() {
-  const Nanoseconds until = context_.clock->monotonic() + kEvery;
+  const Nanoseconds until = context_.clock->monotonic() + (is_incomplete_ ? kEveryIncomplete : kEvery);
   MutexLock lock(mutex_);
   while (!stop_ && !requested_ && context_.clock->monotonic() < until) {
     changed_.wait_for(mutex_, until - context_.clock->monotonic());

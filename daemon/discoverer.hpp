@@ -48,6 +48,7 @@ class Discoverer : public std::enable_shared_from_this<Discoverer> {
   const CollectorContext context_;
   const Report report_;
   std::shared_ptr<Collector> collector_;  // discovery thread only
+  bool is_incomplete_ = false;            // discovery thread only: of the last run
 
   AbandonableThread thread_;
   mutable Mutex mutex_;

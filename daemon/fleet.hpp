@@ -76,6 +76,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   struct Member {
     std::string uuid;
     std::string collector;
+    unsigned index = 0;
     std::shared_ptr<Lane> lane;
     Lane::Status status;
     bool up = false;

@@ -99,6 +99,7 @@ void Fleet::make_lane(CollectorHost& host, const KnownDevice& device) {
   Member member;
   member.uuid = device.info.uuid;
   member.collector = device.collector;
+  member.index = device.index;
   member.lane = std::make_shared<Lane>(std::move(session), host.gate, clock_, settings_.intervals,
                                        stagger_of(host.lanes_started++));
   log_.info("device found", {{"gpu", std::to_string(device.index)},

@@ -56,13 +56,13 @@ void Fleet::describe(SelfState& self) const {
   for (const auto& [name, host] : hosts_) {
     CollectorHealth health{name, host.up && host.is_looking && !host.is_late};
     health.released = released_until_.has_value();
-    health.reads = host.past_errors;
+    health.read_errors = host.past_errors;
     Nanoseconds last_success{0};
     for (const Member& member : members_) {
       if (member.collector != name) continue;
       ++health.devices;
       last_success = std::max(last_success, member.status.last_success);
-      for (std::size_t i = 0; i < health.reads.size(); ++i) health.reads[i] += member.status.errors[i];
+      add_errors(health.read_errors[member.index], member.status.errors);
       describe_passes(member, self);
     }
     if (last_success > Nanoseconds{0}) health.last_success_timestamp_seconds = to_seconds(last_success);

@@ -100,6 +100,8 @@ void Fleet::forget_old() {
     const auto member =
         std::find_if(members_.begin(), members_.end(), [&](const Member& m) { return m.uuid == uuid; });
     if (member != members_.end()) {
+      const auto host = hosts_.find(member->collector);
+      if (host != hosts_.end()) add_errors(host->second.past_errors[member->index], member->status.errors);
       member->lane->request_stop();
       members_.erase(member);
     }

@@ -153,13 +153,38 @@ void Lane::first_passes() {
   }
   if (!attached_) return;
   schedule_ = TierSchedule(intervals_, clock_.monotonic(), stagger_);
-  set_state(State::reading, "");
+  for (const Tier tier : kTiers) schedule_.done(tier, clock_.monotonic(), session_->failed_reads(tier));
+  was_silent_ = session_->is_silent();
+  set_state(was_silent_ ? State::silent : State::reading, was_silent_ ? session_->trouble() : "");
 }
 
 void Lane::take_turn(Tier tier) {
   const FastFirst fast_first(schedule_, clock_);
   const PassOutcome outcome = run_pass(tier, tier == Tier::fast ? nullptr : &fast_first);
-  if (outcome != PassOutcome::interrupted) schedule_.done(tier, clock_.monotonic());
+  if (outcome != PassOutcome::interrupted) {
+    schedule_.done(tier, clock_.monotonic(), session_->failed_reads(tier));
+  }
+  if (attached_ && tier == Tier::fast) follow_session();
+}
+
+// A device that answers again is opened again: what it has may have been unreadable the last time.
+void Lane::follow_session() {
+  const bool was_silent = std::exchange(was_silent_, session_->is_silent());
+  if (was_silent_) return set_state(State::silent, session_->trouble());
+  if (was_silent) return attach(session_->identity().info);
+  if (session_->has_more()) rebind();
+}
+
+void Lane::rebind() {
+  std::unique_ptr<DriverGate::Place> place = enter(pass_deadline(Tier::once));
+  if (!place) return;  // stopping
+  const PassOutcome outcome = session_->rebind(intervals_);
+  place.reset();
+  account(Tier::once, outcome, Nanoseconds{0});
+  if (outcome == PassOutcome::gone) {
+    session_->lose();
+    attached_ = false;
+  }
 }
 
 PassOutcome Lane::run_pass(Tier tier, const YieldCheck* yield) {
@@ -185,7 +210,7 @@ void Lane::account(Tier tier, PassOutcome outcome, Nanoseconds took) {
     status_.state = State::lost;
     status_.first_pass_over = true;
   }
-  if (outcome != PassOutcome::complete && outcome != PassOutcome::asleep) return;
+  if (outcome == PassOutcome::interrupted || outcome == PassOutcome::unread) return;
   status_.last_success = clock_.realtime();
   const auto place = static_cast<std::size_t>(tier);
   if (place < status_.duration.size()) status_.duration[place] = to_seconds(took);

@@ -16,14 +16,20 @@ namespace gpumeter {
 /// owns the lane together with its maker, and a lane that does not stop in time is left behind.
 class Lane : public std::enable_shared_from_this<Lane> {
  public:
-  enum class State : std::uint8_t { starting, reading, lost, released };
+  enum class State : std::uint8_t {
+    starting,
+    reading,
+    lost,
+    released,
+    silent,  ///< attached, but no read succeeds: tried again with each pass
+  };
 
   /// What others may know of a lane, read without waiting for its driver.
   struct Status {
     State state = State::starting;
     std::optional<Nanoseconds> overdue_at;  ///< while a call is under way: when it is late (CLOCK_MONOTONIC)
     bool at_gate = false;                   ///< waits for its turn in the driver
-    std::string trouble;                    ///< why it could not be attached; empty when all is well
+    std::string trouble;                    ///< why it is not read; empty when all is well
     bool first_pass_over = false;
     std::array<double, 3> duration{};  ///< seconds of the last fast, normal and slow pass; 0: none yet
     Nanoseconds last_success{};        ///< CLOCK_REALTIME of the last complete pass; 0: none yet
@@ -83,6 +89,8 @@ class Lane : public std::enable_shared_from_this<Lane> {
   void close_device(State state, std::string trouble);
   void first_passes();
   void take_turn(Tier tier);
+  void follow_session();
+  void rebind();
   PassOutcome run_pass(Tier tier, const YieldCheck* yield);
   void account(Tier tier, PassOutcome outcome, Nanoseconds took) GPUMETER_EXCLUDES(mutex_);
   bool stopping() const GPUMETER_EXCLUDES(mutex_);
@@ -98,6 +106,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
   SamplingIntervals intervals_;
   TierSchedule schedule_;
   bool attached_ = false;
+  bool was_silent_ = false;
 
   AbandonableThread thread_;
   mutable Mutex mutex_;

@@ -1,7 +1,5 @@
 #include "daemon/observed_time.hpp"
 
-#include <utility>
-
 namespace gpumeter {
 namespace {
 
@@ -13,7 +11,8 @@ constexpr auto kSuspendNoise = std::chrono::milliseconds(50);
 Nanoseconds ObservedTime::begin(Tier tier, const Clock& clock, Nanoseconds longest) noexcept {
   const Nanoseconds monotonic = clock.monotonic();
   const Moment now{monotonic, clock.boottime() - monotonic};
-  const std::optional<Moment> last = std::exchange(last_[index(tier)], now);
+  begun_[index(tier)] = now;
+  const std::optional<Moment>& last = last_[index(tier)];
   if (!last || now.suspended - last->suspended > kSuspendNoise) return Nanoseconds{0};
   const Nanoseconds elapsed = now.monotonic - last->monotonic;
   return elapsed > longest ? Nanoseconds{0} : elapsed;

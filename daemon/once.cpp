@@ -37,6 +37,7 @@ void read_all_tiers(Reading& reading, const SamplingIntervals& intervals) {
   for (const Tier tier : {Tier::once, Tier::fast, Tier::normal, Tier::slow}) {
     if (reading.up) reading.up = reading.session->run(tier, intervals, nullptr) != PassOutcome::gone;
   }
+  reading.up = reading.up && !reading.session->is_silent();
   if (!reading.up) reading.session->hide();
 }
 
@@ -60,8 +61,7 @@ void publish_self(const Survey& survey, const Bus& bus, const std::vector<Readin
     for (const Reading& reading : readings) {
       if (reading.device->known.collector != name) continue;
       ++health.devices;
-      const ReadErrors errors = reading.session->errors();
-      for (std::size_t i = 0; i < errors.size(); ++i) health.reads[i] += errors[i];
+      add_errors(health.read_errors[reading.device->known.index], reading.session->errors());
     }
     self.simulated = self.simulated || name == "simulated";
     self.collectors.push_back(std::move(health));

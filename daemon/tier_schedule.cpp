@@ -1,5 +1,7 @@
 #include "daemon/tier_schedule.hpp"
 
+#include <algorithm>
+
 namespace gpumeter {
 
 Nanoseconds SamplingIntervals::of(Tier tier) const noexcept {
@@ -28,16 +30,26 @@ TierSchedule::TierSchedule(const SamplingIntervals& intervals, Nanoseconds start
 TierSchedule::Turn TierSchedule::next(Nanoseconds now) const noexcept {
   Tier earliest = Tier::fast;
   for (const Tier tier : kTiers) {  // fastest first
-    if (is_due(tier, now)) return {tier, due_[index(tier)]};
-    if (due_[index(tier)] < due_[index(earliest)]) earliest = tier;
+    if (is_due(tier, now)) return {tier, due(tier)};
+    if (due(tier) < due(earliest)) earliest = tier;
   }
-  return {earliest, due_[index(earliest)]};
+  return {earliest, due(earliest)};
 }
 
-void TierSchedule::done(Tier tier, Nanoseconds now) noexcept {
+Nanoseconds TierSchedule::due(Tier tier) const noexcept {
+  const Nanoseconds on_grid = due_[index(tier)];
+  return std::min(on_grid, retry_[index(tier)].at.value_or(on_grid));
+}
+
+void TierSchedule::done(Tier tier, Nanoseconds now, std::uint64_t failed_reads) noexcept {
   const Nanoseconds late = now - due_[index(tier)];
-  const auto missed = late < Nanoseconds{0} ? 0 : late / interval_[index(tier)];
-  due_[index(tier)] += interval_[index(tier)] * (missed + 1);
+  if (late >= Nanoseconds{0})
+    due_[index(tier)] += interval_[index(tier)] * (late / interval_[index(tier)] + 1);
+  Retry& retry = retry_[index(tier)];
+  if (failed_reads == 0 || failed_reads > retry.failed_reads) retry.made = 0;
+  retry.failed_reads = failed_reads;
+  retry.at.reset();
+  if (failed_reads > 0 && ++retry.made <= kRetries) retry.at = now + kRetryEvery;
 }
 
 }  // namespace gpumeter

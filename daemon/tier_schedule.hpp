@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <optional>
 
 #include "collectors/api/collector.hpp"
 
@@ -31,16 +33,29 @@ class TierSchedule {
   /// What is read next, and when; of several that are due the fastest goes first.
   Turn next(Nanoseconds now) const noexcept;
 
-  bool is_due(Tier tier, Nanoseconds now) const noexcept { return due_[index(tier)] <= now; }
+  bool is_due(Tier tier, Nanoseconds now) const noexcept { return due(tier) <= now; }
 
-  /// The tier was read: its next turn is the first grid point after `now`.
-  void done(Tier tier, Nanoseconds now) noexcept;
+  /// The tier was read: its next turn is the first grid point after `now`. If reads failed, it is kRetryEvery
+  /// later if that comes first: a value that fails once must not be missing for a whole minute. After
+  /// kRetries such turns the failure is taken for lasting, until more reads fail.
+  void done(Tier tier, Nanoseconds now, std::uint64_t failed_reads = 0) noexcept;
+
+  static constexpr Nanoseconds kRetryEvery = std::chrono::seconds(5);
+  static constexpr int kRetries = 24;
 
  private:
   static constexpr std::size_t index(Tier tier) noexcept { return static_cast<std::size_t>(tier); }
 
+  Nanoseconds due(Tier tier) const noexcept;
+
+  struct Retry {
+    std::optional<Nanoseconds> at;
+    std::uint64_t failed_reads = 0;  // of the last turn
+    int made = 0;                    // in a row
+  };
   std::array<Nanoseconds, kTiers.size()> interval_{};
-  std::array<Nanoseconds, kTiers.size()> due_{};
+  std::array<Nanoseconds, kTiers.size()> due_{};  // on the grid
+  std::array<Retry, kTiers.size()> retry_{};
 };
 
 }  // namespace gpumeter

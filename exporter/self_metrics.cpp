@@ -21,13 +21,15 @@ void add_build(SeriesSet& set, const BuildFacts& build) {
 }
 
 /// Every way a read can fail is there from the start, with 0: an alert on its rate needs the first one.
-void add_read_errors(SeriesSet& set, const CollectorHealth& collector) {
+void add_read_errors(SeriesSet& set, const std::string& collector, unsigned gpu, const ReadErrors& errors) {
   for (std::size_t i = 0; i < kReadStatusCount; ++i) {
     const auto status = static_cast<ReadStatus>(i);
     if (status == ReadStatus::ok) continue;
     set.add(self_catalog::read_errors,
-            labels({{"collector", collector.name}, {"status", std::string(to_string(status))}}),
-            static_cast<double>(collector.reads[i]));
+            labels({{"collector", collector},
+                    {"gpu", std::to_string(gpu)},
+                    {"status", std::string(to_string(status))}}),
+            static_cast<double>(errors[i]));
   }
 }
 
@@ -39,7 +41,7 @@ void add_collector(SeriesSet& set, const CollectorHealth& collector) {
   if (const auto last = collector.last_success_timestamp_seconds) {
     set.add(self_catalog::collector_last_success, name, *last);
   }
-  add_read_errors(set, collector);
+  for (const auto& [gpu, errors] : collector.read_errors) add_read_errors(set, collector.name, gpu, errors);
 }
 
 void add_process(SeriesSet& set, const ProcessStats& process) {

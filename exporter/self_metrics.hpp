@@ -1,7 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,8 +21,8 @@ struct CollectorHealth {
   bool released = false;  ///< its drivers are closed on purpose
   unsigned devices = 0;
   std::optional<double> last_success_timestamp_seconds = {};  ///< nullopt before the first
-  /// By ReadStatus; `ok` is no error and not exported.
-  std::array<std::uint64_t, kReadStatusCount> reads = {};
+  /// By the GPU's index, also of GPUs that are gone. ReadStatus::ok is no error and not exported.
+  std::map<unsigned, ReadErrors> read_errors = {};
 };
 
 /// The last pass of one tier over one device.

@@ -127,7 +127,10 @@ Handle bind_residency(AmdContext& context, const ReadSource& source) {
 
 Sample read_residency(AmdContext& context, int handle) noexcept {
   const GpuMetricsBlob& blob = context.blob();
-  return context.residency(handle).advance(blob);
+  if (blob.status() != ReadStatus::ok) return Sample::miss(blob.status());
+  ThrottleResidency& residency = context.residency(handle);
+  if (context.is_after_gap()) residency.restart();
+  return residency.advance(blob);
 }
 
 }  // namespace gpumeter::amd::readers

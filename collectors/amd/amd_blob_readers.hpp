@@ -121,7 +121,7 @@ constexpr AmdReader throttle(std::uint64_t mask) noexcept {
 
 /// Seconds in which the residency held; see ThrottleResidency. Up to three: "gpu_metrics.a | gpu_metrics.b".
 constexpr AmdReader residency(std::string_view names) noexcept {
-  return {readers::bind_residency, readers::read_residency, {names}};
+  return {readers::bind_residency, readers::read_residency, {names}, true};
 }
 
 }  // namespace gpumeter::amd

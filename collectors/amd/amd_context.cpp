@@ -1,5 +1,8 @@
 #include "collectors/amd/amd_context.hpp"
 
+#include <algorithm>
+#include <array>
+#include <exception>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -29,6 +32,7 @@ Result<Done> AmdContext::open(const DeviceInfo& info) {
   chip_ = Chip::other;
   const std::optional<PowerState> state = power_.read();
   awake_ = !state || !state->suspended;
+  is_bound_asleep_ = !awake_;
   find_topology(info);
   return Done{};
 }
@@ -65,12 +69,57 @@ Readiness AmdContext::begin_pass(const Pass& pass) noexcept {
   files_.begin_pass();
   lines_.begin_pass();
   blob_is_fresh_ = false;
+  is_after_gap_ = pass.elapsed == Nanoseconds{0};
   const std::optional<PowerState> state = power_.read();
   if (lost || !state) return Readiness::gone;
   awake_ = !state->suspended;
   const bool may_be_read = may_read(pass, *state);
   processes_.allow_hardware(may_be_read);
   return may_be_read ? Readiness::awake : Readiness::asleep;
+}
+
+void AmdContext::end_binding() {
+  is_blob_unread_ = awake_ && blob_file_.status() != ReadStatus::gone && blob().status() != ReadStatus::ok;
+  const bool lacks_numbers = files_.note_unanswered();
+  const bool lacks_lines = lines_.note_unanswered();
+  unread_texts_.clear();
+  for (int i = 0; awake_ && i < static_cast<int>(texts_.size()); ++i) {
+    if (!has_text(i)) unread_texts_.push_back(i);
+  }
+  is_provisional_ = is_bound_asleep_ || is_blob_unread_ || lacks_numbers || lacks_lines ||
+                    !unread_texts_.empty() || !paths_.unreadable().empty();
+  look_again_at_ = {};
+}
+
+bool AmdContext::has_text(int text_file) noexcept {
+  std::array<char, 64> buffer{};
+  const sysfs::Bytes bytes = text(text_file, buffer);
+  return bytes.status == ReadStatus::ok && !sysfs::trimmed({buffer.data(), bytes.size}).empty();
+}
+
+// Many cards have a file that never answers, so the look must be cheap: it reads what was missing, no more.
+bool AmdContext::has_more(Nanoseconds now) noexcept try {
+  constexpr auto kLookEvery = std::chrono::seconds(4);
+  if (!is_provisional_ || !awake_) return false;
+  if (is_bound_asleep_) return true;
+  if (look_again_at_ == Nanoseconds{0}) look_again_at_ = now + kLookEvery;
+  if (now < look_again_at_) return false;
+  look_again_at_ = now + kLookEvery;
+  if (is_blob_unread_ && blob().status() == ReadStatus::ok) return true;
+  if (files_.answers_now() || lines_.answers_now()) return true;
+  if (std::any_of(unread_texts_.begin(), unread_texts_.end(), [&](int i) { return has_text(i); }))
+    return true;
+  const std::vector<std::string>& unreadable = paths_.unreadable();
+  return std::any_of(unreadable.begin(), unreadable.end(),
+                     [](const std::string& path) { return sysfs::probe(path) == ReadStatus::ok; });
+} catch (const std::exception&) {  // out of memory
+  return false;
+}
+
+// All of them are in the fast tier.
+void AmdContext::settle(const Pass& pass, bool is_observed) noexcept {
+  if (pass.tier != Tier::fast) return;
+  for (Settled<ThrottleResidency>& residency : residencies_) residency.settle(is_observed);
 }
 
 // The fast tier alone looks whether something runs; the others go by what it found.
@@ -144,7 +193,7 @@ int AmdContext::keep(Flags flags) {
 }
 
 int AmdContext::keep(const ThrottleResidency& residency) {
-  residencies_.push_back(residency);
+  residencies_.emplace_back(residency);
   return static_cast<int>(residencies_.size()) - 1;
 }
 
@@ -153,11 +202,14 @@ int AmdContext::keep(Entry entry) {
   return static_cast<int>(entries_.size()) - 1;
 }
 
-sysfs::Bytes AmdContext::text(int text_file, std::span<char> buffer, std::size_t offset) const noexcept {
-  return texts_[static_cast<std::size_t>(text_file)].read(buffer, offset);
+sysfs::Bytes AmdContext::text(int text_file, std::span<char> buffer, std::size_t offset) noexcept {
+  sysfs::File& file = texts_[static_cast<std::size_t>(text_file)];
+  if (file.status() != ReadStatus::ok) file.retry();
+  return file.read(buffer, offset);
 }
 
 const GpuMetricsBlob& AmdContext::blob() noexcept {
+  if (!blob_is_fresh_ && blob_file_.status() != ReadStatus::ok) blob_file_.retry();
   if (!blob_is_fresh_) blob_.read(blob_file_);
   blob_is_fresh_ = true;
   return blob_;

@@ -22,6 +22,7 @@
 #include "collectors/support/file_cache.hpp"
 #include "collectors/support/metric_table.hpp"
 #include "collectors/support/runtime_power.hpp"
+#include "collectors/support/settled.hpp"
 #include "collectors/support/sleep_policy.hpp"
 #include "collectors/support/sysfs.hpp"
 #include "collectors/support/text_cache.hpp"
@@ -52,6 +53,13 @@ class AmdContext {
 
   /// The card as the compute driver knows it, all its partitions together.
   const std::optional<KfdNode>& kfd() const noexcept { return kfd_; }
+
+  // For BindsAgain. A card that sleeps is not asked, so it binds again once it is awake.
+  void end_binding();
+  bool has_more(Nanoseconds now) noexcept;
+
+  // For SettlesPasses.
+  void settle(const Pass& pass, bool is_observed) noexcept;
 
   // For KnowsProcesses.
 
@@ -102,12 +110,16 @@ class AmdContext {
   // For readers, each pass.
 
   Sample integer(int file) noexcept { return files_.read(file); }
-  sysfs::Bytes text(int text_file, std::span<char> buffer, std::size_t offset = 0) const noexcept;
+  sysfs::Bytes text(int text_file, std::span<char> buffer, std::size_t offset = 0) noexcept;
   TextCache::Text lines(int lines_file) noexcept { return lines_.read(lines_file); }
   Entry entry(int handle) const noexcept { return entries_[static_cast<std::size_t>(handle)]; }
   Pair pair(int handle) const noexcept { return pairs_[static_cast<std::size_t>(handle)]; }
   Flags flags(int handle) const noexcept { return flags_[static_cast<std::size_t>(handle)]; }
-  ThrottleResidency& residency(int handle) noexcept { return residencies_[static_cast<std::size_t>(handle)]; }
+  ThrottleResidency& residency(int handle) noexcept {
+    return residencies_[static_cast<std::size_t>(handle)].current();
+  }
+  /// True if nothing was observed before this pass.
+  bool is_after_gap() const noexcept { return is_after_gap_; }
   /// gpu_metrics, read at the first call of a pass.
   const GpuMetricsBlob& blob() noexcept;
 
@@ -116,6 +128,7 @@ class AmdContext {
   bool may_read(const Pass& pass, const PowerState& state) noexcept;
   bool is_busy() noexcept;
   bool memory_has_changed() noexcept;
+  bool has_text(int text_file) noexcept;
 
   std::string sysfs_root_;
   CardProcesses processes_;
@@ -129,7 +142,7 @@ class AmdContext {
   TextCache lines_;
   std::vector<Pair> pairs_;
   std::vector<Flags> flags_;
-  std::vector<ThrottleResidency> residencies_;
+  std::vector<Settled<ThrottleResidency>> residencies_;
   std::vector<Entry> entries_;
   RuntimePower power_;
   SleepPolicy sleep_;
@@ -142,6 +155,13 @@ class AmdContext {
   Chip chip_ = Chip::other;
   bool blob_is_fresh_ = false;
   bool awake_ = true;
+  bool is_after_gap_ = true;
+  // Sources that are there but could not be read while rows were bound: they are tried again.
+  bool is_bound_asleep_ = false;
+  bool is_blob_unread_ = false;
+  std::vector<int> unread_texts_;
+  bool is_provisional_ = false;
+  Nanoseconds look_again_at_{};
 };
 
 }  // namespace gpumeter::amd

@@ -75,7 +75,7 @@ std::string uuid_of(const pci::Function& function) {
 
 bool hides_uuid(const pci::Function& function) {
   const sysfs::File file(function.path + "/unique_id");
-  if (file.status() != ReadStatus::ok) return false;  // an older chip
+  if (file.status() == ReadStatus::gone) return false;  // an older chip
   std::array<char, 32> buffer{};
   return file.read(buffer).status != ReadStatus::ok;
 }

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "collectors/support/hwmon.hpp"
 
@@ -21,12 +22,16 @@ class AmdPaths {
   explicit AmdPaths(const std::string& function);
 
   /// nullopt if the card has no hwmon or no such sensor; the file itself need not exist.
-  std::optional<std::string> resolve(std::string_view name) const;
+  std::optional<std::string> resolve(std::string_view name);
+
+  /// Files and folders that are there but could not be read, so that names may have been resolved in vain.
+  const std::vector<std::string>& unreadable() const noexcept { return unreadable_; }
 
  private:
-  std::optional<std::string> resolve_hwmon(std::string_view name) const;
+  std::optional<std::string> resolve_hwmon(std::string_view name);
 
   std::string function_;
+  std::vector<std::string> unreadable_;
   std::string upstream_;
   std::optional<Hwmon> hwmon_;
 };

@@ -38,7 +38,7 @@ SourceReport report_of(const std::string& path, const Source& source) {
 }  // namespace
 
 std::vector<SourceReport> sources_of_card(const std::string& sysfs_root, const DeviceInfo& info) {
-  const AmdPaths paths(info.source);
+  AmdPaths paths(info.source);
   std::vector<SourceReport> reports;
   for (const Source& source : kSources) {
     const std::string unresolved = info.source + "/" + std::string(source.name);

@@ -22,10 +22,14 @@ class ThrottleResidency {
   static constexpr std::size_t kMaxFields = 3;
   using Fields = std::array<std::optional<std::size_t>, kMaxFields>;
 
+  ThrottleResidency() = default;
   explicit ThrottleResidency(const Fields& fields) : fields_(fields) {}
 
   /// Seconds since the first call. `unsupported` where the table has not all of it.
   Sample advance(const GpuMetricsBlob& blob) noexcept;
+
+  /// What was before the next reading is not counted.
+  void restart() noexcept { last_.reset(); }
 
  private:
   struct Reading {

@@ -40,7 +40,7 @@ class YieldCheck {
 struct Pass {
   Tier tier;
   Nanoseconds now;  ///< CLOCK_MONOTONIC at its start
-  /// Observed time since this tier's last pass; zero for the first pass and after a gap (missed deadline,
+  /// Time since this tier's last complete pass; zero for the first pass and after a gap (missed deadline,
   /// suspend, lost device): then there is nothing to integrate over.
   Nanoseconds elapsed;
   const YieldCheck* yield = nullptr;  ///< null: run to the end
@@ -48,6 +48,8 @@ struct Pass {
 
 enum class PassOutcome : std::uint8_t {
   complete,
+  partial,      ///< ran to its end, but a reading that a counter is made of failed: no integral has advanced
+  unread,       ///< ran to its end, and every read that could succeed failed; no integral has advanced
   interrupted,  ///< stepped aside; the same pass goes on at the next call with this tier
   asleep,       ///< complete, but the device sleeps and was left alone: nothing was observed
   gone,         ///< the device is not there any more: rediscover it
@@ -72,6 +74,10 @@ class Device {
 
   /// Reads the rows of `pass.tier` into their slots. No allocation, no string, no log.
   virtual PassOutcome sample(const Pass& pass, SampleSink& sink) noexcept = 0;
+
+  /// True if a source that could not be read during attach() can be read now, so that another attach() finds
+  /// more series. Asked after a fast pass, whose `now` this is; may read a few files.
+  virtual bool has_more(Nanoseconds) noexcept { return false; }
 };
 
 /// What a discovery found. `notes` are for the log, once each: why a device cannot be read, and what
@@ -79,6 +85,8 @@ class Device {
 struct Discovery {
   std::vector<DeviceInfo> devices;
   std::vector<std::string> notes;
+  /// Some device did not answer: look again soon.
+  bool is_incomplete = false;
 };
 
 /// All devices of one kind of driver. discover() runs on the collector's discovery thread: at the start,

@@ -11,7 +11,7 @@ namespace gpumeter {
 /// How a read ended. Absent is a status, never 0 or NaN.
 enum class ReadStatus : std::uint8_t {
   ok,
-  unsupported,   ///< this device never had it; retried rarely
+  unsupported,   ///< the source has no value; retried rarely as long as it never had one
   gone,          ///< the device is not there any more
   timeout,       ///< the driver gave up
   denied,        ///< no permission
@@ -36,6 +36,10 @@ struct Sample {
 };
 
 using ReadErrors = std::array<std::uint64_t, kReadStatusCount>;
+
+constexpr void add_errors(ReadErrors& sum, const ReadErrors& errors) noexcept {
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += errors[i];
+}
 
 /// One device's slots: a view on its frame. One writer, the device's lane. Never allocates.
 class SampleSink {

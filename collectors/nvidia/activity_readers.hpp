@@ -28,7 +28,7 @@ Sample read_throttle_time(NvidiaContext& context, int handle) noexcept;
 
 /// The integral of a sample buffer, drained each pass, and its highest and lowest sample of the last minute.
 constexpr NvidiaReader sampled(std::string_view name, nvml::SamplingType type) noexcept {
-  return {readers::bind_samples, readers::read_sampled_total, {name, type}};
+  return {readers::bind_samples, readers::read_sampled_total, {name, type}, true};
 }
 constexpr NvidiaReader sampled_max(std::string_view name, nvml::SamplingType type) noexcept {
   return {readers::bind_samples, readers::read_sampled_max, {name, type}};
@@ -44,13 +44,13 @@ constexpr NvidiaReader gpm(std::string_view name, unsigned metric) noexcept {
 
 /// A rate's integral over observed time.
 constexpr NvidiaReader gpm_total(std::string_view name, unsigned metric) noexcept {
-  return {readers::bind_gpm_total, readers::read_gpm_total, {name, metric}};
+  return {readers::bind_gpm_total, readers::read_gpm_total, {name, metric}, true};
 }
 
 /// Seconds in which something was active, by its count of cycles against all cycles of the SMs (metric 248):
 /// both count on by themselves, so nothing between two passes is missed.
 constexpr NvidiaReader gpm_cycles(std::string_view name, unsigned active) noexcept {
-  return {readers::bind_gpm_cycles, readers::read_gpm_cycles, {name, active}};
+  return {readers::bind_gpm_cycles, readers::read_gpm_cycles, {name, active}, true};
 }
 
 /// 1 while any reason of the mask (nvml::EventReason) holds; nothing where the GPU knows none of them.
@@ -64,7 +64,8 @@ constexpr NvidiaReader throttle_time(std::string_view name, unsigned mask, unsig
                                      unsigned second = 0) noexcept {
   return {readers::bind_throttle_time,
           readers::read_throttle_time,
-          {name, std::uint64_t{mask} << 32 | std::uint64_t{second} << 16 | field}};
+          {name, std::uint64_t{mask} << 32 | std::uint64_t{second} << 16 | field},
+          true};
 }
 
 }  // namespace gpumeter::nvidia

@@ -60,6 +60,10 @@ class DeviceEvents {
   void count_xid(std::uint64_t xid, Nanoseconds realtime) noexcept;
   void count(Event event) noexcept { events_[static_cast<std::size_t>(event)].fetch_add(1); }
 
+  /// The driver does not let anybody listen to the GPU: what happens now is not counted.
+  void set_deaf(bool is_deaf) noexcept { is_deaf_ = is_deaf; }
+  bool is_deaf() const noexcept { return is_deaf_; }
+
   std::uint64_t xids(std::size_t place) const noexcept { return xids_[place]; }
   std::uint64_t events(std::size_t place) const noexcept { return events_[place]; }
   /// Unix time in seconds; 0: never.
@@ -69,6 +73,7 @@ class DeviceEvents {
   std::array<std::atomic<std::uint64_t>, kXidPlaces> xids_{};
   std::array<std::atomic<double>, kXidPlaces> last_{};
   std::array<std::atomic<std::uint64_t>, kEventPlaces> events_{};
+  std::atomic<bool> is_deaf_{false};
 };
 
 }  // namespace gpumeter::nvidia

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collectors/nvidia/nvml_constants.hpp"
+#include "collectors/nvidia/nvml_return.hpp"
 
 namespace gpumeter::nvidia {
 namespace {
@@ -40,7 +41,7 @@ void EventListener::forget(nvml::Device device) {
 
 EventListener::Heard EventListener::wait(Nanoseconds at_most, const Clock& clock) {
   Heard heard{nvml::kTimeout, {}};
-  if (!register_new()) {
+  if (!register_new(clock, heard.events)) {
     MutexLock lock(mutex_);
     changed_.wait_for(mutex_, at_most);
     return heard;
@@ -55,22 +56,41 @@ EventListener::Heard EventListener::wait(Nanoseconds at_most, const Clock& clock
   return heard;
 }
 
-// False: there is nothing to wait for.
-bool EventListener::register_new() {
+// False: there is nothing to wait for. A driver that refuses is asked again after a while.
+bool EventListener::register_new(const Clock& clock, std::vector<DeviceEvent>& events) {
+  constexpr auto kTryAgain = std::chrono::seconds(5);
   if (!has_events(nvml_)) return false;
-  std::vector<std::pair<nvml::Device, std::uint64_t>> fresh;
+  std::vector<Listened> fresh;
   {
     MutexLock lock(mutex_);
-    for (Listened& one : listened_) {
-      if (!std::exchange(one.is_registered, true)) fresh.emplace_back(one.device, one.types);
-    }
     if (listened_.empty()) return false;
+    for (const Listened& one : listened_) {
+      const bool is_due = !one.events->is_deaf() || clock.monotonic() >= try_again_at_;
+      if (!one.is_registered && is_due) fresh.push_back(one);
+    }
   }
-  if (set_ == nullptr && nvml_.nvmlEventSetCreate(&set_) != nvml::kSuccess) set_ = nullptr;
-  for (const auto& [device, types] : fresh) {
-    if (set_ != nullptr) nvml_.nvmlDeviceRegisterEvents(device, types, set_);
+  if (fresh.empty()) return set_ != nullptr;
+  try_again_at_ = clock.monotonic() + kTryAgain;
+  const unsigned created = set_ != nullptr ? unsigned{nvml::kSuccess} : nvml_.nvmlEventSetCreate(&set_);
+  if (created != nvml::kSuccess) set_ = nullptr;
+  for (const Listened& one : fresh) {
+    const bool has_set = created == nvml::kSuccess;
+    note(one, has_set ? nvml_.nvmlDeviceRegisterEvents(one.device, one.types, set_) : created, events);
   }
   return set_ != nullptr;
+}
+
+void EventListener::note(const Listened& one, unsigned result, std::vector<DeviceEvent>& events) {
+  const bool is_deaf = result != nvml::kSuccess;
+  const bool was_deaf = one.events->is_deaf();
+  one.events->set_deaf(is_deaf);
+  if (is_deaf && !was_deaf) {
+    events.push_back({one.uuid, "no XIDs and no other events, tried again: " + reason_of(result)});
+  }
+  MutexLock lock(mutex_);
+  for (Listened& known : listened_) {
+    if (known.device == one.device) known.is_registered = !is_deaf;
+  }
 }
 
 // "On UNKNOWN the set must be freed" (nvml.h at nvmlEventSetWait_v2); a lost GPU spoils it too.

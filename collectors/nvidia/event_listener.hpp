@@ -39,8 +39,8 @@ class EventListener {
   void forget(nvml::Device device) GPUMETER_EXCLUDES(mutex_);
 
   struct Heard {
-    unsigned result;  ///< of the wait: TIMEOUT where nothing happened
-    std::vector<DeviceEvent> events;
+    unsigned result;                  ///< of the wait: TIMEOUT where nothing happened
+    std::vector<DeviceEvent> events;  ///< also a GPU's first failure to be listened to, for the log
   };
   /// Event thread. Blocks in the driver for `at_most`.
   Heard wait(Nanoseconds at_most, const Clock& clock) GPUMETER_EXCLUDES(mutex_);
@@ -49,12 +49,14 @@ class EventListener {
   struct Listened : Source {
     bool is_registered;
   };
-  bool register_new() GPUMETER_EXCLUDES(mutex_);
+  bool register_new(const Clock& clock, std::vector<DeviceEvent>& events) GPUMETER_EXCLUDES(mutex_);
+  void note(const Listened& one, unsigned result, std::vector<DeviceEvent>& events) GPUMETER_EXCLUDES(mutex_);
   void start_anew() GPUMETER_EXCLUDES(mutex_);
   std::optional<DeviceEvent> take(const nvml::EventData& data, const Clock& clock) GPUMETER_EXCLUDES(mutex_);
 
   const NvmlFunctions& nvml_;
   nvml::EventSet set_ = nullptr;  // event thread
+  Nanoseconds try_again_at_{};    // event thread; CLOCK_MONOTONIC
   Mutex mutex_;
   Condition changed_;
   std::vector<Listened> listened_ GPUMETER_GUARDED_BY(mutex_);

@@ -135,10 +135,12 @@ Handle bind_xid(NvidiaContext& context, const ReadSource& source) {
 }
 
 Sample read_xid(NvidiaContext& context, int handle) noexcept {
+  if (context.events().is_deaf()) return Sample::miss(ReadStatus::unsupported);
   return Sample::of(static_cast<double>(context.events().xids(context.bound(handle).argument)));
 }
 
 Sample read_xid_time(NvidiaContext& context, int handle) noexcept {
+  if (context.events().is_deaf()) return Sample::miss(ReadStatus::unsupported);
   return Sample::of(context.events().last(context.bound(handle).argument));
 }
 
@@ -149,7 +151,10 @@ Handle bind_event(NvidiaContext& context, const ReadSource& source) {
 }
 
 Sample read_event(NvidiaContext& context, int handle) noexcept {
-  return Sample::of(static_cast<double>(context.events().events(context.bound(handle).argument)));
+  const std::uint64_t place = context.bound(handle).argument;
+  const bool is_told = type_of(static_cast<Event>(place)) != kOwnEvent;
+  if (is_told && context.events().is_deaf()) return Sample::miss(ReadStatus::unsupported);
+  return Sample::of(static_cast<double>(context.events().events(place)));
 }
 
 }  // namespace gpumeter::nvidia::readers

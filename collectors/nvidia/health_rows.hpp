@@ -109,14 +109,17 @@ inline constexpr auto kLicenseRows = std::to_array<Row>({
     {&catalog::license_state, {"state", "unlicensed"}, licensed(false), 1, Tier::slow},
 });
 
+// Counted by the event thread, so the GPU itself need not answer. An event that nobody listens to is lost.
+inline constexpr Traits kHeard{.wakes = false, .forgets = true};
+inline constexpr Traits kHeardTime{.zero_is_unknown = true, .wakes = false, .forgets = true};
 inline constexpr auto kXidRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
-  return Row{&catalog::xid_errors, {"xid", xid}, xid_count(place), 1, Tier::fast};
+  return Row{&catalog::xid_errors, {"xid", xid}, xid_count(place), 1, Tier::fast, {}, kHeard};
 });
 inline constexpr auto kXidTimeRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
-  return Row{&catalog::xid_last_timestamp, {"xid", xid}, xid_time(place), 1, Tier::fast, {}, {.zero_is_unknown = true}};
+  return Row{&catalog::xid_last_timestamp, {"xid", xid}, xid_time(place), 1, Tier::fast, {}, kHeardTime};
 });
 inline constexpr auto kEventRows = each_place(kEventNames, [](std::size_t place, std::string_view event) {
-  return Row{&catalog::events, {"event", event}, event_count(place), 1, Tier::fast};
+  return Row{&catalog::events, {"event", event}, event_count(place), 1, Tier::fast, {}, kHeard};
 });
 // clang-format on
 

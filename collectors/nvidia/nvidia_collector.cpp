@@ -11,6 +11,7 @@
 #include "collectors/nvidia/nvidia_sources.hpp"
 #include "collectors/support/listing_device.hpp"
 #include "collectors/support/pci.hpp"
+#include "collectors/support/pci_scan.hpp"
 #include "collectors/support/sysfs.hpp"
 
 namespace gpumeter::nvidia {
@@ -29,9 +30,9 @@ std::string note_of(const pci::Function& function) {
   return card + ", so it is not read; NVIDIA's driver would make it readable";
 }
 
-Bus look_at_bus(const std::string& sysfs_root) {
+Bus look_at_bus(const std::string& sysfs_root, pci::Scan& scan) {
   Bus bus;
-  for (const pci::Function& function : pci::display_adapters(sysfs_root)) {
+  for (const pci::Function& function : scan.adapters(sysfs_root).adapters) {
     if (function.vendor != pci::kVendorNvidia) continue;
     const bool is_ours = function.driver.empty() || function.driver == "nvidia";
     const bool sleeps = pci::is_suspended(sysfs::read_text(function.path + "/power/runtime_status"));
@@ -44,11 +45,14 @@ Bus look_at_bus(const std::string& sysfs_root) {
 class NvidiaCollector final : public Collector, public WatchesEvents, public ReportsSources {
  public:
   NvidiaCollector(std::string sysfs_root, NvidiaOptions options, const Clock& clock)
-      : sysfs_root_(std::move(sysfs_root)), options_(std::move(options)), clock_(clock) {}
+      : sysfs_root_(std::move(sysfs_root)),
+        options_(std::move(options)),
+        clock_(clock),
+        scan_("find-nvidia-pci", clock) {}
 
   // Taking hold of a GPU wakes it, and NVML asks all of them for one: where all sleep, all are left alone.
   Result<Discovery> discover() override {
-    Bus bus = look_at_bus(sysfs_root_);
+    Bus bus = look_at_bus(sysfs_root_, scan_);
     Discovery found;
     found.notes = std::move(bus.notes);
     if (bus.asleep > 0 && bus.awake == 0 && !has_session()) {
@@ -133,6 +137,7 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
   const std::string sysfs_root_;
   const NvidiaOptions options_;
   const Clock& clock_;
+  pci::Scan scan_;  // of discover()
   Mutex mutex_;
   std::shared_ptr<NvmlSession> session_ GPUMETER_GUARDED_BY(mutex_);
 };

@@ -96,6 +96,13 @@ Readiness NvidiaContext::begin_pass(const Pass& pass) noexcept {
   return Readiness::awake;
 }
 
+// What counts by itself is in the fast tier.
+void NvidiaContext::settle(const Pass& pass, bool is_observed) noexcept {
+  if (pass.tier != Tier::fast) return;
+  for (SampleBuffer& buffer : buffers_) buffer.settle(is_observed);
+  for (Settled<Tally>& tally : tallies_) tally.settle(is_observed);
+}
+
 // Instances that were made anew have the ids of old ones, and their handles are void: the GPU is attached
 // anew.
 bool NvidiaContext::has_new_partitions() noexcept {

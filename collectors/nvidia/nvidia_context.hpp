@@ -19,6 +19,7 @@
 #include "collectors/nvidia/sample_buffer.hpp"
 #include "collectors/nvidia/throttle_clock.hpp"
 #include "collectors/support/metric_table.hpp"
+#include "collectors/support/settled.hpp"
 
 namespace gpumeter::nvidia {
 
@@ -40,6 +41,9 @@ class NvidiaContext {
 
   /// Lets go of everything where the GPU is lost, so that the driver can be unloaded, and says `gone`.
   Readiness begin_pass(const Pass& pass) noexcept;
+
+  // For SettlesPasses.
+  void settle(const Pass& pass, bool is_observed) noexcept;
 
   // For Divisible: MIG instances.
 
@@ -75,6 +79,10 @@ class NvidiaContext {
     double total = 0;
     std::uint64_t pass = 0;          ///< the pass it was last brought up to
     std::array<Growth, 2> growth{};  ///< of what it is made from
+
+    void restart() noexcept {
+      for (Growth& each : growth) each.restart();
+    }
   };
   int keep_tally();
 
@@ -85,7 +93,7 @@ class NvidiaContext {
   NvmlTarget& gpu() noexcept { return targets_.front(); }
   FieldBatch& fields(Tier tier) noexcept { return fields_[static_cast<std::size_t>(tier)]; }
   SampleBuffer& buffer(int place) noexcept { return buffers_[static_cast<std::size_t>(place)]; }
-  Tally& tally(std::uint64_t place) noexcept { return tallies_[place]; }
+  Tally& tally(std::uint64_t place) noexcept { return tallies_[place].current(); }
   /// Bits of nvml::EventReason, by whichever call the library has.
   Sample event_reasons() noexcept;
   std::uint64_t reasons_before() const noexcept { return reasons_before_; }
@@ -118,7 +126,7 @@ class NvidiaContext {
   std::array<FieldBatch, kTiers.size()> fields_;
   std::vector<SampleBuffer> buffers_;
   std::vector<Bound> bound_;
-  std::vector<Tally> tallies_;
+  std::vector<Settled<Tally>> tallies_;
   ThrottleUnit throttle_unit_;
   std::uint64_t reasons_ = 0;         // of the last fast pass
   std::uint64_t reasons_before_ = 0;  // of the one before

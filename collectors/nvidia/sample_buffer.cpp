@@ -36,13 +36,14 @@ bool SampleBuffer::open(NvmlCaller& caller) {
   const bool is_dry = result == nvml::kNotFound || result == nvml::kNoData;
   if (!is_dry && result != nvml::kSuccess) return false;
   room_.resize(std::clamp(is_dry ? 0 : count, kLeastRoom, kMostRoom));
-  covered_until_ = 0;
+  settled_.until = 0;
+  settled_.restarts = false;
   return true;
 }
 
 std::span<const nvml::BufferSample> SampleBuffer::read(NvmlCaller& caller, nvml::ValueType& type) noexcept {
   auto count = static_cast<unsigned>(room_.size());
-  const unsigned result = caller.call<&NvmlFunctions::nvmlDeviceGetSamples>(unsigned{type_}, covered_until_,
+  const unsigned result = caller.call<&NvmlFunctions::nvmlDeviceGetSamples>(unsigned{type_}, counted_.until,
                                                                             &type, &count, room_.data());
   if (result != nvml::kSuccess) return {};
   return {room_.data(), std::min<std::size_t>(count, room_.size())};
@@ -50,12 +51,14 @@ std::span<const nvml::BufferSample> SampleBuffer::read(NvmlCaller& caller, nvml:
 
 bool SampleBuffer::drain(NvmlCaller& caller, const Moment& moment) noexcept {
   moment_ = moment;
+  counted_ = settled_;
   nvml::ValueType type{};
   const std::span<const nvml::BufferSample> samples = read(caller, type);
   const bool counts = moment.elapsed > Nanoseconds{0};
   bool has_new = !counts && !samples.empty();
   if (has_new) begin_with(samples, type);
-  if (counts && !samples.empty() && covered_until_ == 0) begin_before(samples);
+  const bool begins = counted_.until == 0 || counted_.restarts;
+  if (counts && !samples.empty() && begins) begin_before(samples);
   for (const nvml::BufferSample& sample : samples) has_new = (counts && count(sample, type)) || has_new;
   if (has_new) status_ = ReadStatus::ok;
   return has_new;
@@ -64,30 +67,38 @@ bool SampleBuffer::drain(NvmlCaller& caller, const Moment& moment) noexcept {
 // The buffer remembers more than was observed: counting starts at its end.
 void SampleBuffer::begin_with(std::span<const nvml::BufferSample> samples, nvml::ValueType type) noexcept {
   const nvml::BufferSample& last = newest(samples);
-  covered_until_ = last.timestamp;
+  counted_.until = last.timestamp;
+  counted_.restarts = false;
   extremes_.add(moment_.now, number_of(last.value, type));
 }
 
-// It was dry since it was opened, and plain readings stood in up to this pass's beginning.
+// It was dry since it was opened, or could not be read: this pass's time is all that it may count.
 void SampleBuffer::begin_before(std::span<const nvml::BufferSample> samples) noexcept {
-  covered_until_ = newest(samples).timestamp - microseconds(moment_.elapsed);
+  counted_.until = std::max(counted_.until, newest(samples).timestamp - microseconds(moment_.elapsed));
+  counted_.restarts = false;
 }
 
 void SampleBuffer::stand_in(Sample plain) noexcept {
   status_ = plain.status;
   if (plain.status != ReadStatus::ok) return;
-  total_ += plain.value * to_seconds(moment_.elapsed);
+  counted_.total += plain.value * to_seconds(moment_.elapsed);
   extremes_.add(moment_.now, plain.value);
-  if (covered_until_ != 0) covered_until_ += microseconds(moment_.elapsed);
+  if (counted_.until != 0) counted_.until += microseconds(moment_.elapsed);
+}
+
+// A pass that was observed without it is a gap of this count alone.
+void SampleBuffer::settle(bool is_observed) noexcept {
+  if (is_observed) settled_ = counted_;
+  if (is_observed && status_ != ReadStatus::ok) settled_.restarts = true;
 }
 
 // False: it is of a time that was counted already.
 bool SampleBuffer::count(const nvml::BufferSample& sample, nvml::ValueType type) noexcept {
-  if (sample.timestamp <= covered_until_) return false;
-  const std::uint64_t stands_for = std::min(sample.timestamp - covered_until_, kLongest);
-  covered_until_ = sample.timestamp;
+  if (sample.timestamp <= counted_.until) return false;
+  const std::uint64_t stands_for = std::min(sample.timestamp - counted_.until, kLongest);
+  counted_.until = sample.timestamp;
   const double value = number_of(sample.value, type);
-  total_ += value * static_cast<double>(stands_for) / kMicroseconds;
+  counted_.total += value * static_cast<double>(stands_for) / kMicroseconds;
   extremes_.add(moment_.now, value);
   return true;
 }

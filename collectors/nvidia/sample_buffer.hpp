@@ -36,8 +36,11 @@ class SampleBuffer {
   /// A plain reading of the same quantity, in the buffer's unit, for the time that it has nothing of.
   void stand_in(Sample plain) noexcept;
 
+  /// The pass has ended: what it has counted holds if it was observed, and is counted again if not.
+  void settle(bool is_observed) noexcept;
+
   /// The integral, in the buffer's unit times seconds, or why there is none.
-  Sample total() const noexcept { return said(total_); }
+  Sample total() const noexcept { return said(counted_.total); }
   Sample max() const noexcept { return said(extremes_.max()); }
   Sample min() const noexcept { return said(extremes_.min()); }
 
@@ -53,8 +56,13 @@ class SampleBuffer {
   nvml::SamplingType type_;
   std::vector<nvml::BufferSample> room_;
   Moment moment_{};
-  std::uint64_t covered_until_ = 0;  // microseconds, the driver's clock; 0: nothing was counted yet
-  double total_ = 0;
+  struct Counted {
+    std::uint64_t until = 0;  // microseconds, the driver's clock; 0: nothing was counted yet
+    double total = 0;
+    bool restarts = false;  // time was observed without it: what is older than the next pass does not count
+  };
+  Counted counted_;
+  Counted settled_;  // up to the last pass that was observed
   RollingExtremes extremes_;
   ReadStatus status_ = ReadStatus::failed;
 };

@@ -26,6 +26,7 @@ std::map<pci::Address, Nodes> libdrm_nodes();
 /// By libdrm where `sysfs_root` is the machine's own, and by the folder for what it does not tell.
 class NodeMap {
  public:
+  NodeMap() = default;
   explicit NodeMap(const std::string& sysfs_root);
   Nodes of(const pci::Function& function) const;
 

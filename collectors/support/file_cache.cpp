@@ -31,10 +31,25 @@ Sample FileCache::read(int handle) noexcept {
   const auto index = static_cast<std::size_t>(handle);
   Entry& entry = entries_[index];
   if (entry.read_in == pass_ || entry.read_in == kForGood) return entry.sample;
+  if (entry.file.status() != ReadStatus::ok) entry.file.retry();
   entry.sample = entry.file.read_integer();
   entry.read_in = entry.constant && entry.sample.status == ReadStatus::ok ? kForGood : pass_;
   if (entry.sample.status == ReadStatus::gone) suspect_ = index;
   return entry.sample;
+}
+
+bool FileCache::note_unanswered() {
+  unanswered_.clear();
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const bool was_read = entries_[i].read_in != 0;
+    if (was_read && entries_[i].sample.status != ReadStatus::ok) unanswered_.push_back(static_cast<int>(i));
+  }
+  return !unanswered_.empty();
+}
+
+bool FileCache::answers_now() noexcept {
+  return std::any_of(unanswered_.begin(), unanswered_.end(),
+                     [&](int handle) { return read(handle).status == ReadStatus::ok; });
 }
 
 bool FileCache::lost() noexcept {
@@ -47,6 +62,7 @@ bool FileCache::lost() noexcept {
 
 void FileCache::clear() {
   entries_.clear();
+  unanswered_.clear();
   suspect_.reset();
 }
 

@@ -26,6 +26,11 @@ class FileCache {
 
   Sample read(int handle) noexcept;
 
+  /// After rows are bound: remembers the files that were read without giving a number. False: there are none.
+  bool note_unanswered();
+  /// True if one of them gives a number now. Part of the pass, as read() is.
+  bool answers_now() noexcept;
+
   /// True if files have gone from under their readers: the device was removed, or its driver loaded anew.
   /// To be asked between passes; costs nothing while no read said `gone`.
   bool lost() noexcept;
@@ -43,6 +48,7 @@ class FileCache {
 
   std::vector<Entry> entries_;
   std::uint64_t pass_ = 1;
+  std::vector<int> unanswered_;
   std::optional<std::size_t> suspect_;  // the last file that was gone
 };
 

@@ -11,14 +11,17 @@ namespace gpumeter {
 /// number changes with each load of a driver, and sensors move with the chip, but labels stay.
 class Hwmon {
  public:
-  /// The folder below `device` whose `name` is one of `names`; nullopt if there is none.
-  static std::optional<Hwmon> find(const std::string& device, const std::vector<std::string_view>& names);
+  /// The folder below `device` whose `name` is one of `names`; nullopt if there is none. Adds to `unreadable`
+  /// the files and folders that are there but could not be read.
+  static std::optional<Hwmon> find(const std::string& device, const std::vector<std::string_view>& names,
+                                   std::vector<std::string>& unreadable);
 
   const std::string& path() const noexcept { return path_; }
 
   /// N of the sensor `kind`N (temp, freq, in, power) that is labelled so. Where no sensor of the kind has a
-  /// label, `unlabelled` if there is a `kind``unlabelled`_input.
-  std::optional<int> index(std::string_view kind, std::string_view label, int unlabelled) const;
+  /// label, `unlabelled` if there is a `kind``unlabelled`_input. Adds labels to `unreadable` as find() does.
+  std::optional<int> index(std::string_view kind, std::string_view label, int unlabelled,
+                           std::vector<std::string>& unreadable) const;
 
  private:
   explicit Hwmon(std::string path);

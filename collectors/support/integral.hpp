@@ -26,7 +26,7 @@ class Integral {
   /// interval starts from.
   void advance(Integration how, double value, double elapsed) noexcept;
 
-  /// The reading of this pass is missing: the interval up to the next reading is not observed.
+  /// Readings are missing that others did not wait for: the next one is where an interval starts from.
   void miss() noexcept { has_last_ = false; }
 
   /// Unit of the reading times seconds.

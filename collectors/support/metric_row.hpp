@@ -37,6 +37,9 @@ struct Reader {
   /// Each pass: the value in the source's unit. May block in the driver.
   Sample (*read)(Context&, int handle) noexcept;
   ReadSource source;
+  /// The value is a counter that the reader itself makes up over Pass::elapsed (see SettlesPasses). It counts
+  /// only if the whole pass does.
+  bool integrates = false;
 };
 
 /// Series that a row's gauge feeds beside itself: a counter by integration, extremes of the last minute.
@@ -63,6 +66,8 @@ struct Traits {
   bool zero_is_unknown = false;  ///< the driver writes 0 where it does not know
   bool wakes = true;             ///< reading it wakes a sleeping device, so it is then left alone
   int counter_bits = 64;         ///< width at which a hardware counter wraps: 32 or 64
+  bool forgets = false;  ///< the source misses what happens while it cannot be read: a counter leaves the
+                         ///< page at its first failed read; `unsupported` is no error, and may end soon
   std::string_view counted_by =
       "hardware";  ///< who counted a row that is a counter, as gpu_meter_source_info says
 };

@@ -35,6 +35,22 @@ concept Divisible = requires(Context context, std::size_t partition) {
   { context.turn_to(partition) } noexcept;
 };
 
+/// A context whose readers count over Pass::elapsed by themselves (Reader::integrates). What they have
+/// counted in a pass holds only once settle(true) is called at its end; settle(false) drops it, and
+/// Pass::elapsed of the next pass then includes this one's time, or is zero.
+template <class Context>
+concept SettlesPasses = requires(Context context, const Pass& pass, bool is_observed) {
+  { context.settle(pass, is_observed) } noexcept;
+};
+
+/// A context that could not read every source that exists while it was opened, or while rows were bound:
+/// end_binding() is called after the last bind, has_more() after each fast pass (see Device::has_more).
+template <class Context>
+concept BindsAgain = requires(Context context, Nanoseconds now) {
+  { context.end_binding() };
+  { context.has_more(now) } noexcept -> std::same_as<bool>;
+};
+
 /// A device whose series are rows of a constexpr table. All calls on its lane's thread.
 template <TableContext Context>
 class TableDevice : public Device {
@@ -49,8 +65,10 @@ class TableDevice : public Device {
     if (Result<Done> opened = context_.open(info); !opened) return opened;
     SeriesPlan plan;
     for (std::vector<Bound>& rows : bound_) rows.clear();
+    for (std::vector<Bound>& rows : integrating_) rows.clear();
     bind(rows_, states_, plan);
     bind_partitions(plan);
+    if constexpr (BindsAgain<Context>) context_.end_binding();
     constants_ = plan.constants();
     series_ = plan.take();
     cursor_ = {};
@@ -65,12 +83,22 @@ class TableDevice : public Device {
     std::size_t& cursor = cursor_[static_cast<std::size_t>(pass.tier)];
     if (cursor == 0) {
       readiness_ = context_.begin_pass(pass);
+      reads_[static_cast<std::size_t>(pass.tier)] = {};
       if (pass.tier == Tier::once) export_constants(sink);
     }
     if (readiness_ == Readiness::gone) return PassOutcome::gone;
     if (!sample_rows(pass, sink, cursor)) return PassOutcome::interrupted;
     cursor = 0;
-    return readiness_ == Readiness::asleep ? PassOutcome::asleep : PassOutcome::complete;
+    const PassOutcome outcome = outcome_of(reads_[static_cast<std::size_t>(pass.tier)]);
+    settle(pass, outcome == PassOutcome::complete, sink);
+    return outcome;
+  }
+
+  bool has_more(Nanoseconds now) noexcept override {
+    if constexpr (BindsAgain<Context>) {
+      return readiness_ == Readiness::awake && context_.has_more(now);
+    }
+    return false;
   }
 
  protected:
@@ -88,6 +116,11 @@ class TableDevice : public Device {
     RowState* state;
     int handle;
   };
+  struct Reads {  // of a pass that is under way
+    bool any_good = false;
+    bool any_failed = false;
+    bool has_gap = false;
+  };
 
   void bind(std::span<const Row> rows, States& states, SeriesPlan& plan) {
     for (const Row& row : rows) {
@@ -95,8 +128,13 @@ class TableDevice : public Device {
       const std::optional<int> handle = row.reader.bind(context_, row.reader.source);
       if (!handle) continue;
       RowState& state = states[first_of_series(rows, row)];
-      if (!state.plan({&row, *row.family, row.labels, row.derived, row.traits.counted_by}, plan)) continue;
-      bound_[static_cast<std::size_t>(row.tier)].push_back({&row, &state, *handle});
+      const RowState::RowSeries series{&row,        *row.family,           row.labels,
+                                       row.derived, row.traits.counted_by, row.reader.integrates};
+      if (!state.plan(series, plan)) continue;
+      state.attach();
+      const auto tier = static_cast<std::size_t>(row.tier);
+      bound_[tier].push_back({&row, &state, *handle});
+      if (state.integrates()) integrating_[tier].push_back(bound_[tier].back());
     }
   }
 
@@ -146,15 +184,45 @@ class TableDevice : public Device {
     if (readiness_ == Readiness::asleep && row.traits.wakes) return state.rest(sink);
     if (!state.due(pass.now)) return;
     const Sample raw = row.reader.read(context_, bound.handle);
-    state.take(pass, raw, {row.derived.how, row.scale, &row.traits}, sink);
+    note(pass.tier, row, state.take(pass, raw, facts_of(row), sink));
+  }
+
+  static RowState::RowFacts facts_of(const Row& row) noexcept {
+    return {row.derived.how, row.scale, &row.traits};
+  }
+
+  // A row that wakes no sleeping device is answered without it, and so tells nothing of whether it answers.
+  void note(Tier tier, const Row& row, RowState::Outcome outcome) noexcept {
+    Reads& reads = reads_[static_cast<std::size_t>(tier)];
+    reads.has_gap = reads.has_gap || outcome == RowState::Outcome::gap;
+    if (!row.traits.wakes) return;
+    reads.any_good = reads.any_good || outcome == RowState::Outcome::good;
+    reads.any_failed =
+        reads.any_failed || outcome == RowState::Outcome::failed || outcome == RowState::Outcome::gap;
+  }
+
+  PassOutcome outcome_of(const Reads& reads) const noexcept {
+    if (readiness_ == Readiness::asleep) return PassOutcome::asleep;
+    if (reads.any_failed && !reads.any_good) return PassOutcome::unread;
+    return reads.has_gap ? PassOutcome::partial : PassOutcome::complete;
+  }
+
+  // Counters advance together or not at all, so that each is complete over the observed time.
+  void settle(const Pass& pass, bool is_observed, SampleSink& sink) noexcept {
+    for (const Bound& bound : integrating_[static_cast<std::size_t>(pass.tier)]) {
+      bound.state->settle(pass, is_observed, facts_of(*bound.row), sink);
+    }
+    if constexpr (SettlesPasses<Context>) context_.settle(pass, is_observed);
   }
 
   Context context_;
   const std::span<const Row> rows_;
   const std::span<const Row> partition_rows_;
   States states_;
-  std::map<std::string, PartitionStates> partition_states_;  // by name of the partition
-  std::array<std::vector<Bound>, kTiers.size()> bound_;      // by tier
+  std::map<std::string, PartitionStates> partition_states_;    // by name of the partition
+  std::array<std::vector<Bound>, kTiers.size()> bound_;        // by tier
+  std::array<std::vector<Bound>, kTiers.size()> integrating_;  // those of bound_ that settle
+  std::array<Reads, kTiers.size()> reads_{};
   std::vector<SeriesSpec> series_;
   std::vector<std::size_t> constants_;
   std::array<std::size_t, kTiers.size()> cursor_{};

@@ -60,6 +60,14 @@ class RowState {
     const Traits* traits;
   };
 
+  /// How take() ended.
+  enum class Outcome : std::uint8_t {
+    good,
+    idle,    ///< no value, as expected: the source never had one, or does not know it now
+    failed,  ///< the read failed
+    gap,     ///< the read failed, and a counter is made of it: the pass cannot be observed
+  };
+
   /// What plan() needs to know of the row.
   struct RowSeries {
     const void* row;  ///< who feeds this state now
@@ -67,24 +75,36 @@ class RowState {
     const LabelSet& labels;
     const Derived& derived;
     std::string_view counted_by;
+    bool integrates;  ///< Reader::integrates
   };
 
   /// Reserves the row's slots. Rows of one series share a state, and where a device came back with another
   /// source, its counter goes on without a jump. False: the series is there.
   bool plan(const RowSeries& row, SeriesPlan& plan);
 
-  /// False while a row that the device does not support waits for its next try.
-  bool due(Nanoseconds now) const noexcept { return now >= next_try_; }
+  /// The device was opened: its sources have not been read yet.
+  void attach() noexcept;
 
-  /// A read has ended; `raw` is in the source's unit.
-  void take(const Pass& pass, Sample raw, const RowFacts& row, SampleSink& sink) noexcept;
+  /// False while a row whose source never had a value waits for its next try.
+  bool due(Nanoseconds now) const noexcept { return has_worked_ || now >= next_try_; }
+
+  /// A read has ended; `raw` is in the source's unit. A reading that a counter is made of over observed time
+  /// is kept until settle().
+  Outcome take(const Pass& pass, Sample raw, const RowFacts& row, SampleSink& sink) noexcept;
+
+  /// True if settle() is wanted at the end of each pass.
+  bool integrates() const noexcept { return is_integrating_; }
+
+  /// The pass has ended. Its time is observed or not: the reading that take() kept is counted or dropped.
+  void settle(const Pass& pass, bool is_observed, const RowFacts& row, SampleSink& sink) noexcept;
 
   /// The device sleeps: gauges leave, counters stay where they are.
   void rest(SampleSink& sink) noexcept;
 
  private:
   void accept(const Pass& pass, double raw, const RowFacts& row, SampleSink& sink) noexcept;
-  void refuse(ReadStatus why, SampleSink& sink) noexcept;
+  Outcome refuse(Nanoseconds now, ReadStatus why, const Traits& traits, SampleSink& sink) noexcept;
+  bool miss(Nanoseconds now, ReadStatus why, const Traits& traits, SampleSink& sink) noexcept;
   void miss_gauges(ReadStatus why, SampleSink& sink) noexcept;
   void miss_counters(ReadStatus why, SampleSink& sink) noexcept;
 
@@ -94,12 +114,17 @@ class RowState {
     std::optional<std::size_t> source;  // 1 from the first reading on
   } slots_;
   const void* row_ = nullptr;
-  bool is_counter_ = false;  // the row's own family
+  bool is_counter_ = false;      // the row's own family
+  bool is_integrating_ = false;  // a counter is made of its readings, over observed time
+  bool has_worked_ = false;      // this row, at any time
+  bool has_succeeded_ = false;   // since the device was opened
   Integral integral_;
   HardwareCounter hardware_;
   std::unique_ptr<RollingExtremes> extremes_;
-  int failures_ = 0;  // passes in a row
-  Nanoseconds next_try_{0};
+  std::optional<double> kept_;  // the reading of the pass that is under way, in the source's unit
+  int failures_ = 0;            // passes in a row
+  Nanoseconds failing_since_{0};
+  Nanoseconds next_try_{0};  // of a source that never had a value
 };
 
 }  // namespace gpumeter

@@ -25,7 +25,10 @@ RuntimePower::RuntimePower(const std::string& device)
       control_(device + "/power/control"),
       delay_(device + "/power/autosuspend_delay_ms") {}
 
-std::optional<PowerState> RuntimePower::read() const noexcept {
+std::optional<PowerState> RuntimePower::read() noexcept {
+  for (sysfs::File* const file : {&status_, &control_, &delay_}) {
+    if (file->status() != ReadStatus::ok) file->retry();
+  }
   const Word status(status_);
   if (status_.status() == ReadStatus::ok && status.bytes.status == ReadStatus::gone) return std::nullopt;
   PowerState state;

@@ -17,7 +17,7 @@ class RuntimePower {
   explicit RuntimePower(const std::string& device);
 
   /// nullopt: the device is not there any more.
-  std::optional<PowerState> read() const noexcept;
+  std::optional<PowerState> read() noexcept;
 
  private:
   bool may_suspend() const noexcept;

@@ -51,7 +51,9 @@ bool by_number(std::string_view left, std::string_view right) noexcept {
 }  // namespace
 
 File::File(const std::string& path) noexcept
-    : descriptor_(open_read_only(path)), status_(descriptor_ < 0 ? status_of(errno) : ReadStatus::ok) {}
+    : descriptor_(open_read_only(path)), status_(descriptor_ < 0 ? status_of(errno) : ReadStatus::ok) {
+  if (descriptor_ < 0 && status_ != ReadStatus::gone) path_ = path;
+}
 
 File::~File() {
   if (descriptor_ >= 0) ::close(descriptor_);
@@ -59,12 +61,20 @@ File::~File() {
 
 File::File(File&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)),
-      status_(std::exchange(other.status_, ReadStatus::unsupported)) {}
+      status_(std::exchange(other.status_, ReadStatus::unsupported)),
+      path_(std::move(other.path_)) {}
 
 File& File::operator=(File&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(status_, other.status_);
+  std::swap(path_, other.path_);
   return *this;
+}
+
+void File::retry() noexcept {
+  if (path_.empty() || descriptor_ >= 0) return;
+  descriptor_ = open_read_only(path_);
+  status_ = descriptor_ < 0 ? status_of(errno) : ReadStatus::ok;
 }
 
 Bytes File::read(std::span<char> buffer, std::size_t offset) const noexcept {
@@ -137,6 +147,18 @@ std::string read_text(const std::string& path) {
 }
 
 std::optional<std::int64_t> read_integer(const std::string& path) { return parse_integer(read_text(path)); }
+
+ReadStatus probe(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return list(path).empty() ? ReadStatus::unsupported : ReadStatus::ok;
+  }
+  const File file(path);
+  std::array<char, kPage> buffer{};
+  const Bytes bytes = file.read(buffer);
+  const bool is_empty = bytes.status == ReadStatus::ok && trimmed({buffer.data(), bytes.size}).empty();
+  return is_empty ? ReadStatus::unsupported : bytes.status;
+}
 
 std::string link_name(const std::string& path) {
   std::error_code error;

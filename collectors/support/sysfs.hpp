@@ -33,6 +33,10 @@ class File {
 
   ReadStatus status() const noexcept { return status_; }
 
+  /// Opens the file again if it could not be opened: a driver that is resetting its card refuses for a while.
+  /// Nothing is done for a file that is open, or was not there.
+  void retry() noexcept;
+
   /// At most `buffer.size()` bytes from `offset` on; a file may give fewer than it has.
   Bytes read(std::span<char> buffer, std::size_t offset = 0) const noexcept;
 
@@ -43,7 +47,12 @@ class File {
  private:
   int descriptor_ = -1;
   ReadStatus status_ = ReadStatus::unsupported;
+  std::string path_;  // of a file that is there but could not be opened
 };
+
+/// How a file or a folder answers now: `ok` for a file with a text, and for a folder that is not empty.
+/// Allocates.
+ReadStatus probe(const std::string& path);
 
 /// ENODEV and ENOENT: gone; EACCES and EPERM: denied; ETIMEDOUT: timeout; EOPNOTSUPP, ENODATA, EINVAL (what
 /// amdgpu and radeon say of a sensor that the chip lacks): unsupported; all else: failed.

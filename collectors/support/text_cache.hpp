@@ -28,15 +28,22 @@ class TextCache {
   };
   Text read(int handle) noexcept;
 
+  /// After rows are bound: remembers the files that were read without giving a text. False: there are none.
+  bool note_unanswered();
+  /// True if one of them gives a text now. Part of the pass, as read() is.
+  bool answers_now() noexcept;
+
   void clear();
 
  private:
   struct Entry {
     std::string path;
     sysfs::File file;
+    bool is_unanswered = false;  // as of its last read
   };
 
   std::vector<Entry> entries_;
+  std::vector<int> unanswered_;
   std::optional<int> last_;
   Text text_{{}, ReadStatus::unsupported};
   std::array<char, 4096> buffer_{};  // a page: sysfs gives no text longer than that

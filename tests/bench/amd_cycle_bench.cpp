@@ -14,6 +14,7 @@
 
 #include "collectors/amd/amd_collector.hpp"
 #include "tests/fakes/amd_machine.hpp"
+#include "tests/fakes/real_clock.hpp"
 
 namespace gpumeter::amd {
 namespace {
@@ -85,7 +86,7 @@ std::vector<Sampled> attach_all(Collector& collector) {
 
 void BM_cycle(benchmark::State& state, Tier tier) {
   const std::unique_ptr<Tree> machine = make_radeon_machine(kCards);
-  const std::unique_ptr<Collector> collector = *open_amd({machine->path(), "/proc", nullptr, {}});
+  const std::unique_ptr<Collector> collector = *open_amd({machine->path(), "/proc", &kRealClock, {}});
   std::vector<Sampled> cards = attach_all(*collector);
   Nanoseconds now{0};
   const ReadCounter reads(state);

@@ -18,6 +18,7 @@ change: {3: {lost: {from: 5, until: 7.5}}}
 events: [{at: 4.8, device: 3, type: xid, data: 79}]
 """
 HUNG = EIGHT + "change: {3: {hang: {function: all, after: 5.5, for: forever}}}\n"
+UNREAD = EIGHT + "change: {3: {errors: {all: {steps: [[0, ok], [6, {error: unknown}], [16, ok]]}}}}\n"
 ALL_HUNG = EIGHT + "hang: {function: all, after: 5.5, for: forever}\n"
 STORM_RATE, STORM_SECONDS = 1000, 5
 STORM = EIGHT + f"storms: [{{from: 3, until: {3 + STORM_SECONDS}, rate: {STORM_RATE}, device: 3, type: xid, data: 31}}]\n"
@@ -124,6 +125,21 @@ class NvidiaTest(unittest.TestCase):
             self.assertEqual(code, 0, daemon.log)
             self.assertLess(seconds, STOP)
             print(f"one of eight hung: SIGTERM to exit {seconds:.2f} s")
+
+    def test_a_gpu_whose_every_call_fails(self):
+        with Machine(UNREAD) as machine, Daemon(*machine.arguments, env=machine.env) as daemon:
+            watch = Watch(daemon, OTHERS)
+            before = watch.until(are_read, "all are read", 30)
+            down, down_at = watch.until(lambda page: page.one("gpu_up", gpu="3") == 0, "GPU 3 is down", 15)
+            self.assertEqual(values_of(down, "3"), set())
+            back, back_at = watch.until(are_read, "GPU 3 is back", 30)
+            lost = back_at - before[1] - (observed(back, "3") - observed(before[0], "3"))
+            self.assertGreater(lost, back_at - down_at - 1)  # the time without a reading is not observed
+            self.assert_counters_went_on(before[0], watch.until(are_read, "and goes on", 30)[0], "3")
+            errors = {gpu: sum(back.of("gpumeter_read_errors_total", gpu=gpu).values()) for gpu in "0123"}
+            self.assertGreater(errors.pop("3"), 0)
+            self.assertEqual(errors, {"0": 0, "1": 0, "2": 0})
+            self.assertIn("every read fails: failed", daemon.log)
 
     def test_all_gpus_hang(self):
         with Machine(ALL_HUNG) as machine, Daemon(*machine.arguments, env=machine.env) as daemon:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collectors/amd/amd_collector.hpp"
+#include "tests/fakes/real_clock.hpp"
 #include "tests/fakes/sampled_page.hpp"
 #include "tests/fakes/tree.hpp"
 
@@ -25,7 +26,7 @@ class OneCard : public testing::Test {
 
   /// Discovers the card anew and attaches to it.
   void attach() {
-    collector_ = *open_amd({tree_.path(), "/proc", nullptr, {{"ids_file", {tree_ / "amdgpu.ids"}}}});
+    collector_ = *open_amd({tree_.path(), "/proc", &kRealClock, {{"ids_file", {tree_ / "amdgpu.ids"}}}});
     const Discovery found = *collector_->discover();
     ASSERT_EQ(found.devices.size(), 1U);
     info_ = found.devices.front();

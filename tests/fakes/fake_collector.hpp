@@ -28,6 +28,15 @@ class FakeMachine {
     MutexLock lock(mutex_);
     plugged_.erase(uuid);
   }
+  /// Its calls answer, but none of them with a value.
+  void fail(const std::string& uuid, bool fails) {
+    MutexLock lock(mutex_);
+    failing_[uuid] = fails;
+  }
+  bool fails(const std::string& uuid) {
+    MutexLock lock(mutex_);
+    return failing_[uuid];
+  }
   /// Off the list, but its calls go on answering, as open files of a folder that was removed do.
   void unlist(const std::string& uuid) {
     MutexLock lock(mutex_);
@@ -81,6 +90,7 @@ class FakeMachine {
   std::map<std::string, DeviceInfo> plugged_ GPUMETER_GUARDED_BY(mutex_);
   std::set<std::string> unlisted_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, bool> hanging_ GPUMETER_GUARDED_BY(mutex_);
+  std::map<std::string, bool> failing_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, int> calls_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, bool> open_ GPUMETER_GUARDED_BY(mutex_);
   int inside_ GPUMETER_GUARDED_BY(mutex_) = 0;
@@ -100,6 +110,11 @@ class FakeDevice final : public Device {
   std::span<const SeriesSpec> series() const override { return series_; }
   PassOutcome sample(const Pass& pass, SampleSink& sink) noexcept override {
     if (!machine_->call(uuid_)) return PassOutcome::gone;
+    if (machine_->fails(uuid_)) {
+      sink.miss(0, ReadStatus::denied);
+      sink.count_error(ReadStatus::denied);
+      return PassOutcome::unread;
+    }
     if (pass.tier == Tier::fast) sink.set(0, 100);
     return PassOutcome::complete;
   }

@@ -307,5 +307,33 @@ TEST_F(FleetTest, ACollectorThatIsRemovedTakesItsSeriesAlong) {
   EXPECT_EQ(registry_->render(Format::text).text, "");
 }
 
+TEST_F(FleetTest, ADeviceWithoutAGoodReadingIsDownUntilItHasOne) {
+  start();
+  until([this] { return shows(line("gpu_up", "1", "A", "1")); });
+  machine_->fail("A", true);
+  until([this] { return shows(line("gpu_up", "1", "A", "0")); });
+  EXPECT_FALSE(shows(line("gpu_power_watts", "1", "A", "100")));
+  EXPECT_FALSE(shows("gpu_info{gpu=\"1\""));
+  EXPECT_TRUE(shows(line("gpu_up", "0", "B", "1")));
+  EXPECT_TRUE(fleet_->devices().at(1).state.starts_with("every read fails: denied"));
+  SelfState self;
+  fleet_->describe(self);
+  const auto denied = static_cast<std::size_t>(ReadStatus::denied);
+  EXPECT_GE(self.collectors.at(0).read_errors.at(1).at(denied), 3U);
+  EXPECT_EQ(self.collectors.at(0).read_errors.at(0).at(denied), 0U);
+  machine_->fail("A", false);
+  until([this] {
+    return shows(line("gpu_up", "1", "A", "1")) && shows(line("gpu_power_watts", "1", "A", "100"));
+  });
+}
+
+TEST_F(FleetTest, ADeviceThatWasNeverReadIsNotUp) {
+  machine_->fail("A", true);
+  start();
+  EXPECT_TRUE(shows(line("gpu_up", "1", "A", "0")));
+  machine_->fail("A", false);
+  until([this] { return shows(line("gpu_up", "1", "A", "1")); });
+}
+
 }  // namespace
 }  // namespace gpumeter

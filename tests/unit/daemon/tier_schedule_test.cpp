@@ -29,6 +29,32 @@ TEST(TierSchedule, ALatePassIsFollowedByTheNextGridPointNotByABurst) {
   EXPECT_EQ(schedule.next(milliseconds(5300)).at, seconds(6));
 }
 
+TEST(TierSchedule, ATierWithFailedReadsIsReadAgainSoonAndThenByTheGrid) {
+  TierSchedule schedule(kEverySecond, seconds(0), 0);
+  for (const Tier tier : {Tier::fast, Tier::normal}) schedule.done(tier, seconds(300000));
+  schedule.done(Tier::slow, seconds(60), 2);
+  EXPECT_EQ(schedule.next(seconds(60)).at, seconds(65));
+  EXPECT_EQ(schedule.next(seconds(60)).tier, Tier::slow);
+  schedule.done(Tier::slow, seconds(65));
+  EXPECT_EQ(schedule.next(seconds(65)).at, seconds(120));
+}
+
+TEST(TierSchedule, AReadThatAlwaysFailsIsNotHurriedForGood) {
+  TierSchedule schedule(kEverySecond, seconds(0), 0);
+  for (const Tier tier : {Tier::fast, Tier::normal}) schedule.done(tier, seconds(300000));
+  Nanoseconds now = seconds(60);
+  const auto failed = [&](std::uint64_t reads) {
+    schedule.done(Tier::slow, now, reads);
+    now = schedule.next(now).at;
+  };
+  for (int i = 0; i < 40; ++i) failed(1);
+  const Nanoseconds before = now;
+  failed(1);
+  EXPECT_EQ(now - before, seconds(60));
+  failed(2);  // one more
+  EXPECT_EQ(now - before, seconds(65));
+}
+
 TEST(TierSchedule, LanesAreStaggered) {
   TierSchedule schedule(kEverySecond, seconds(100), 0.25);
   EXPECT_EQ(schedule.next(seconds(100)).at, milliseconds(100250));

@@ -36,8 +36,9 @@ TEST(SelfMetrics, ShowsWhatIsKnownFromTheStart) {
 
 TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
   CollectorHealth amd{.name = "amd", .up = true, .devices = 2, .last_success_timestamp_seconds = 17};
-  amd.reads[static_cast<std::size_t>(ReadStatus::ok)] = 1000;
-  amd.reads[static_cast<std::size_t>(ReadStatus::timeout)] = 3;
+  amd.read_errors[0][static_cast<std::size_t>(ReadStatus::ok)] = 1000;
+  amd.read_errors[0][static_cast<std::size_t>(ReadStatus::timeout)] = 3;
+  amd.read_errors[1] = {};
   const SelfState state{.build = {.version = "1"},
                         .simulated = true,
                         .config_reload_successful = false,
@@ -62,18 +63,18 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
             "gpumeter_http_requests_total{code=\"404\"} 0\n"
             "gpumeter_log_dropped_total 8\n"
             "gpumeter_pci_devices{vendor=\"amd\"} 2\n"
-            "gpumeter_read_errors_total{collector=\"amd\",status=\"unsupported\"} 0\n"
-            "gpumeter_read_errors_total{collector=\"amd\",status=\"gone\"} 0\n"
-            "gpumeter_read_errors_total{collector=\"amd\",status=\"timeout\"} 3\n"
-            "gpumeter_read_errors_total{collector=\"amd\",status=\"denied\"} 0\n"
-            "gpumeter_read_errors_total{collector=\"amd\",status=\"failed\"} 0\n"
-            "gpumeter_read_errors_total{collector=\"amd\",status=\"out_of_range\"} 0\n"
-            "gpumeter_read_errors_total{collector=\"nvidia\",status=\"unsupported\"} 0\n"
-            "gpumeter_read_errors_total{collector=\"nvidia\",status=\"gone\"} 0\n"
-            "gpumeter_read_errors_total{collector=\"nvidia\",status=\"timeout\"} 0\n"
-            "gpumeter_read_errors_total{collector=\"nvidia\",status=\"denied\"} 0\n"
-            "gpumeter_read_errors_total{collector=\"nvidia\",status=\"failed\"} 0\n"
-            "gpumeter_read_errors_total{collector=\"nvidia\",status=\"out_of_range\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"0\",status=\"unsupported\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"0\",status=\"gone\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"0\",status=\"timeout\"} 3\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"0\",status=\"denied\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"0\",status=\"failed\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"0\",status=\"out_of_range\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"1\",status=\"unsupported\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"1\",status=\"gone\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"1\",status=\"timeout\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"1\",status=\"denied\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"1\",status=\"failed\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"1\",status=\"out_of_range\"} 0\n"
             "gpumeter_sample_duration_seconds{collector=\"amd\",gpu=\"1\",tier=\"fast\"} 0.25\n"
             "gpumeter_simulated 1\n"
             "process_cpu_seconds_total 1.5\n"
@@ -86,7 +87,7 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
 }
 
 TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
-  SelfState state{.collectors = {{.name = "amd", .last_success_timestamp_seconds = 1}},
+  SelfState state{.collectors = {{.name = "amd", .last_success_timestamp_seconds = 1, .read_errors = {{0, {}}}}},
                   .passes = {{"amd", 0, "fast", 1}},
                   .pci_devices = {{"amd", 1}},
                   .http_requests = {{200, 1}},

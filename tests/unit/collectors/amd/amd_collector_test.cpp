@@ -8,6 +8,7 @@
 
 #include "tests/fakes/amd_card.hpp"
 #include "tests/fakes/amd_card_test.hpp"
+#include "tests/fakes/real_clock.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::amd {
@@ -256,7 +257,7 @@ TEST_F(CardTest, AnOldOneOnRadeonGoesByPosition) {
 }
 
 Result<Discovery> discovered(const std::string& root) {
-  return (*open_amd({root, "/proc", nullptr, {}}))->discover();
+  return (*open_amd({root, "/proc", &kRealClock, {}}))->discover();
 }
 
 TEST(AmdDiscovery, ReadsAmdCardsAndSaysWhatWouldMakeOthersReadable) {
@@ -280,11 +281,39 @@ TEST(AmdDiscovery, ACardThatRefusesItsIdentityIsNotReadUnderAnotherName) {
   const Tree tree(
       {{"bus/pci/devices/0000:0c:00.0/uevent", kUevent},
        {"bus/pci/devices/0000:0c:00.0/unique_id/is", "a folder: reading it is an error, for root too"}});
-  const Discovery found = *(*open_amd({tree.path(), "/proc", nullptr, {}}))->discover();
+  const Discovery found = *(*open_amd({tree.path(), "/proc", &kRealClock, {}}))->discover();
   EXPECT_TRUE(found.devices.empty());
   EXPECT_THAT(found.notes, testing::ElementsAre(
                                "0000:0c:00.0: its unique_id cannot be read, as while the GPU is being reset; "
                                "tried again"));
+}
+
+// Whatever hides it, the card is the one that was there: under its address it would be another GPU.
+TEST(AmdDiscovery, ACardKeepsItsIdentityWhileItDoesNotSayIt) {
+  const std::string card = "bus/pci/devices/0000:0c:00.0/";
+  const Tree tree({{card + "uevent", kUevent},
+                   {card + "unique_id", "946d7e1ef9b172dd\n"},
+                   {card + "vbios_version", "113-A\n"}});
+  const auto collector = *open_amd({tree.path(), "/proc", &kRealClock, {}});
+  const std::vector<DeviceInfo> known = collector->discover()->devices;
+  ASSERT_EQ(known.at(0).uuid, "GPU-946d7e1ef9b172dd");
+
+  tree.write(card + "vbios_version", "");
+  EXPECT_EQ(collector->discover()->devices, known);
+  tree.write(card + "unique_id", "");
+  EXPECT_EQ(collector->discover()->devices, known);
+  EXPECT_TRUE(collector->discover()->is_incomplete);
+  tree.remove(card + "unique_id");
+  tree.write(card + "unique_id/is", "a folder");
+  EXPECT_EQ(collector->discover()->devices, known);
+  tree.write(card + "uevent", "");
+  EXPECT_EQ(collector->discover()->devices, known);
+  EXPECT_TRUE(collector->discover()->is_incomplete);
+
+  tree.remove("bus/pci/devices/0000:0c:00.0");  // another card in its slot is another card
+  EXPECT_TRUE(collector->discover()->devices.empty());
+  tree.write(card + "uevent", kUevent);
+  EXPECT_EQ(collector->discover()->devices.at(0).uuid, "0000:0c:00.0");
 }
 
 TEST(AmdDiscovery, AMachineWithoutAGpuIsNoErrorButOneWithoutSysfsIs) {

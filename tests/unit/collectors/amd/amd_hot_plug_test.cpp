@@ -5,6 +5,7 @@
 
 #include "collectors/amd/amd_collector.hpp"
 #include "tests/fakes/amd_machine.hpp"
+#include "tests/fakes/real_clock.hpp"
 #include "tests/fakes/sampled_page.hpp"
 #include "tests/fakes/tree.hpp"
 
@@ -28,7 +29,7 @@ class AmdHotPlugTest : public testing::Test {
   std::vector<DeviceInfo> discovered() const { return (*collector_->discover()).devices; }
 
   const Tree tree_{{}};
-  const std::unique_ptr<Collector> collector_ = *open_amd({tree_.path(), "/proc", nullptr, {}});
+  const std::unique_ptr<Collector> collector_ = *open_amd({tree_.path(), "/proc", &kRealClock, {}});
 };
 
 constexpr const char* kAfterTenSeconds =

@@ -9,6 +9,7 @@
 
 #include "collectors/amd/amd_collector.hpp"
 #include "tests/fakes/amd_card.hpp"
+#include "tests/fakes/real_clock.hpp"
 #include "tests/fakes/sampled_page.hpp"
 #include "tests/fakes/tree.hpp"
 
@@ -52,7 +53,7 @@ class AmdPartitionsTest : public testing::Test {
   }
 
   const Tree tree_{{}};
-  const std::unique_ptr<Collector> collector_ = *open_amd({tree_.path(), "/proc", nullptr, {}});
+  const std::unique_ptr<Collector> collector_ = *open_amd({tree_.path(), "/proc", &kRealClock, {}});
   std::optional<SampledPage> page_;
 };
 

@@ -15,7 +15,7 @@ TEST(AmdPaths, TurnNamesIntoPathsOfTheCard) {
                  {"0000:0a:00.0/0000:0b:00.0/0000:0c:00.0/hwmon/hwmon7/name", "amdgpu\n"},
                  {"0000:0a:00.0/0000:0b:00.0/0000:0c:00.0/hwmon/hwmon7/temp2_label", "junction\n"}});
   const std::string card = tree / "0000:0a:00.0/0000:0b:00.0/0000:0c:00.0";
-  const AmdPaths paths(card);
+  AmdPaths paths(card);
   EXPECT_EQ(paths.resolve("gpu_busy_percent"), card + "/gpu_busy_percent");
   EXPECT_EQ(paths.resolve("hwmon/power1_cap"), card + "/hwmon/hwmon7/power1_cap");
   EXPECT_EQ(paths.resolve("hwmon/temp{junction}_crit"), card + "/hwmon/hwmon7/temp2_crit");

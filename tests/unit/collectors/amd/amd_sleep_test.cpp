@@ -4,6 +4,7 @@
 
 #include "collectors/amd/amd_collector.hpp"
 #include "tests/fakes/amd_machine.hpp"
+#include "tests/fakes/real_clock.hpp"
 #include "tests/fakes/sampled_page.hpp"
 #include "tests/fakes/sleepy_card.hpp"
 
@@ -37,7 +38,7 @@ class AmdSleepTest : public testing::Test {
 
   const std::unique_ptr<Tree> tree_ = make_radeon_machine(1);
   SleepyCard card_{*tree_, radeon_folder(0)};
-  const std::unique_ptr<Collector> collector_ = *open_amd({tree_->path(), "/proc", nullptr, {}});
+  const std::unique_ptr<Collector> collector_ = *open_amd({tree_->path(), "/proc", &kRealClock, {}});
   DeviceInfo info_;
   std::optional<SampledPage> page_;
 };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fakes/amd_card_test.hpp"
+#include "tests/fakes/real_clock.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::amd {
@@ -132,7 +133,7 @@ class AmdDeviceProcesses : public OneCard {
     lists_ = dynamic_cast<ListsProcesses*>(device_.get());
   }
   Collector& collector() {
-    collector_ = *open_amd({tree_.path(), "/proc", nullptr, {{"ids_file", {tree_ / "amdgpu.ids"}}}});
+    collector_ = *open_amd({tree_.path(), "/proc", &kRealClock, {{"ids_file", {tree_ / "amdgpu.ids"}}}});
     discovered_ = (*collector_->discover()).devices.at(0);
     return *collector_;
   }

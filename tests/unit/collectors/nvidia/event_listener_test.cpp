@@ -112,6 +112,44 @@ events: [{at: 2, device: 0, type: xid, data: 31}, {at: 7, device: 0, type: xid, 
   EXPECT_EQ(driver_->violations(), "");
 }
 
+TEST_F(Events, ThatCannotBeListenedToAreAbsentAndNotZero) {
+  for (const std::string function : {"nvmlEventSetCreate", "nvmlDeviceRegisterEvents"}) {
+    driver_.emplace("errors: {" + function + ": {steps: [[0, {error: unknown}], [20, ok]]}}\n" + R"(
+devices: [{uuid: GPU-0, power: {draw: 1 W}, supported_events: [xid, poison_fatal]}]
+events: [{at: 22, device: 0, type: xid, data: 79}]
+)");
+    gpu_.emplace(*driver_);
+    gpu_->attach(0);
+    EXPECT_THAT(heard(1), ElementsAre("GPU-0 no XIDs and no other events, tried again: NVML error 999"));
+    gpu_->pass(Tier::fast, 1);
+    EXPECT_EQ(gpu_->lines({"gpu_xid", "gpu_events_total{event=\"poison"}), "") << function;
+    EXPECT_NE(gpu_->lines({"gpu_events_total{event=\"bus_lost\"} 0"}), "");
+    const auto asked = driver_->calls(function.c_str());
+    EXPECT_THAT(heard(2), ElementsAre());  // said once, and not asked again at once
+    EXPECT_EQ(driver_->calls(function.c_str()), asked);
+    clock_.advance(std::chrono::seconds(6));
+    EXPECT_THAT(heard(21), ElementsAre());
+    EXPECT_THAT(heard(23), ElementsAre("GPU-0 xid 79"));
+    EXPECT_EQ(lines_of(counted(23), {"gpu_xid_errors"}), "gpu_xid_errors_total{xid=\"79\"} 1\n");
+    EXPECT_NE(gpu_->lines({"gpu_xid_errors_total{xid=\"31\"} 0"}), "");
+    EXPECT_EQ(gpu_->page().errors(ReadStatus::unsupported), 0U);
+    EXPECT_EQ(driver_->violations(), "");
+  }
+}
+
+TEST_F(Events, ThatAreNoLongerHeardLeaveAtOnce) {
+  play(R"(
+errors: {nvmlEventSetWait_v2: {steps: [[0, ok], [5, {error: unknown}]]}, nvmlEventSetCreate: {steps: [[0, ok], [5, {error: unknown}]]}}
+devices: [{uuid: GPU-0, supported_events: [xid]}]
+)");
+  gpu_->pass(Tier::fast, 1);
+  EXPECT_NE(gpu_->lines({"gpu_xid_errors_total{xid=\"79\"} 0"}), "");
+  heard(5);
+  heard(6);
+  gpu_->pass(Tier::fast, 6);
+  EXPECT_EQ(gpu_->lines({"gpu_xid"}), "");
+}
+
 TEST_F(Events, CountsOutliveALoss) {
   play(R"(
 devices: [{uuid: GPU-0, power: {draw: 1 W}, supported_events: [xid], lost: {from: 5, until: 12}}]

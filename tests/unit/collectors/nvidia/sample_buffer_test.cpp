@@ -25,6 +25,7 @@ class Buffer : public testing::Test {
     const auto time = [](double seconds) {
       return std::chrono::round<Nanoseconds>(std::chrono::duration<double>(seconds));
     };
+    if (pass_ > 0) buffer_.settle(is_observed_);
     return buffer_.drain(gpu_, {++pass_, time(at), time(elapsed)});
   }
   /// A pass a second up to `until`; where the buffer is dry, a plain reading of 300 stands in.
@@ -38,6 +39,7 @@ class Buffer : public testing::Test {
   NvmlCaller gpu_;
   SampleBuffer buffer_{nvml::kPowerSamples};
   std::uint64_t pass_ = 0;
+  bool is_observed_ = true;  // the pass before
 };
 
 TEST_F(Buffer, IntegratesASquareWaveExactlyOverPassesOfASecond) {
@@ -77,6 +79,27 @@ TEST_F(Buffer, AGapIsNotCounted) {
   EXPECT_NEAR(buffer_.total().value, 3 * 500, kTiny);
 }
 
+TEST_F(Buffer, APassThatIsNotObservedIsCountedByTheNext) {
+  play("500");
+  run(1, 3);
+  is_observed_ = true;
+  drain(4, 1);
+  is_observed_ = false;
+  drain(5, 2);
+  EXPECT_NEAR(buffer_.total().value, 4 * 500, kTiny);
+}
+
+TEST_F(Buffer, APassThatWasObservedWithoutItIsItsOwnGap) {
+  play("500", ", dry: [[3, 6]]");
+  run(1, 3);
+  for (int at = 4; at <= 5; ++at) {
+    ASSERT_FALSE(drain(at, 1));
+    buffer_.stand_in(Sample::miss(ReadStatus::denied));
+  }
+  drain(6, 1);
+  EXPECT_NEAR(buffer_.total().value, 1.98 * 500 + 500, kTiny);
+}
+
 TEST_F(Buffer, WhereItIsDryAPlainReadingStandsIn) {
   play("500", ", dry: [[3, 6]]");
   run(1, 6);  // samples up to 2.98 s, two plain readings, and the sample of 6 s, for what is left of 5 s
@@ -98,6 +121,7 @@ TEST_F(Buffer, OneThatIsDryFromTheStartBeginsWithoutAHole) {
 TEST_F(Buffer, ASampleStandsForNoMoreThanASecondAndAHalf) {
   play("500", ", dry: [[3, 10]]");
   for (int at = 1; at <= 10; ++at) {
+    is_observed_ = buffer_.total().status == ReadStatus::ok;
     if (!drain(at, at == 1 ? 0 : 1)) buffer_.stand_in(Sample::miss(ReadStatus::denied));
     EXPECT_EQ(buffer_.total().status, at > 3 && at < 10 ? ReadStatus::denied : ReadStatus::ok);
   }

@@ -212,6 +212,65 @@ TEST_F(TableTest, WhatIsUnsupportedIsTriedAgainAfterFiveMinutes) {
   EXPECT_EQ(page(), (Page{{"gpu_temperature_celsius core", 40}}));
 }
 
+// As a card in reset answers for a moment.
+TEST_F(TableTest, ASourceThatHadAValueIsReadAgainAtOnceAndItsFailureCounted) {
+  bench_.sources = {{"busy", Sample::of(50)}};
+  attach();
+  pass(Tier::fast, seconds(0));
+  bench_.sources["busy"] = Sample::miss(ReadStatus::unsupported);
+  EXPECT_EQ(pass(Tier::fast, seconds(1)), PassOutcome::unread);
+  EXPECT_EQ(page(), (Page{{"gpu_busy_seconds_total", 0}}));
+  EXPECT_EQ(sink_->errors()[static_cast<std::size_t>(ReadStatus::unsupported)], 1u);
+  bench_.sources["busy"] = Sample::of(50);
+  EXPECT_EQ(pass(Tier::fast, seconds(2)), PassOutcome::complete);
+  EXPECT_EQ(page(), (Page{{"gpu_utilization_ratio", 0.5}, {"gpu_busy_seconds_total", 1}}));
+}
+
+TEST_F(TableTest, WhereOneIntegralLacksAReadingNoneAdvances) {
+  bench_.sources = {{"busy", Sample::of(50)}, {"power_input", Sample::of(100e6)}};
+  attach();
+  pass(Tier::fast, seconds(0));
+  pass(Tier::fast, seconds(1));
+  bench_.sources["power_input"] = Sample::miss(ReadStatus::failed);
+  EXPECT_EQ(pass(Tier::fast, seconds(1)), PassOutcome::partial);
+  EXPECT_EQ(page(), (Page{{"gpu_utilization_ratio", 0.5},
+                          {"gpu_busy_seconds_total", 0.5},
+                          {"gpu_energy_joules_total", 100}}));
+  bench_.sources["power_input"] = Sample::of(200e6);
+  EXPECT_EQ(pass(Tier::fast, seconds(2)), PassOutcome::complete);  // the time since the last complete pass
+  EXPECT_EQ(page(), (Page{{"gpu_utilization_ratio", 0.5},
+                          {"gpu_busy_seconds_total", 1.5},
+                          {"gpu_power_watts", 200},
+                          {"gpu_energy_joules_total", 400}}));
+}
+
+TEST_F(TableTest, ACounterWhoseSourceFailsForAMinuteHoldsUpTheOthersNoLonger) {
+  bench_.sources = {{"busy", Sample::of(50)}, {"power_input", Sample::of(100e6)}};
+  attach();
+  pass(Tier::fast, seconds(0));
+  bench_.sources["power_input"] = Sample::miss(ReadStatus::unsupported);
+  for (int i = 0; i < 60; ++i) EXPECT_EQ(pass(Tier::fast, seconds(0)), PassOutcome::partial);
+  EXPECT_EQ(pass(Tier::fast, seconds(0)), PassOutcome::complete);
+  pass(Tier::fast, seconds(1));
+  EXPECT_EQ(page(), (Page{{"gpu_utilization_ratio", 0.5}, {"gpu_busy_seconds_total", 0.5}}));
+  bench_.sources["power_input"] = Sample::of(300e6);  // nothing is known of the time before
+  EXPECT_EQ(pass(Tier::fast, seconds(1)), PassOutcome::complete);
+  EXPECT_EQ(page().at("gpu_energy_joules_total"), 0);
+}
+
+TEST_F(TableTest, ARowThatNeverHadAValueHoldsUpNobody) {
+  bench_.sources = {{"busy", Sample::of(50)}, {"power_input", Sample::miss(ReadStatus::denied)}};
+  attach();
+  EXPECT_EQ(pass(Tier::fast, seconds(0)), PassOutcome::complete);
+}
+
+TEST_F(TableTest, WhatIsAnsweredWithoutTheDeviceIsNoGoodReading) {
+  bench_.sources = {{"busy", Sample::miss(ReadStatus::timeout)}, {"vram", Sample::of(64)}};
+  attach();
+  EXPECT_EQ(pass(Tier::fast, seconds(0)), PassOutcome::unread);
+  EXPECT_EQ(page(), (Page{{"gpu_memory_used_bytes vram", 64}}));
+}
+
 TEST_F(TableTest, ASleepingDeviceIsReadOnlyWhereThatDoesNotWakeIt) {
   bench_.sources = {{"busy", Sample::of(100)}, {"vram", Sample::of(64)}};
   attach();

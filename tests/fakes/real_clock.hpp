@@ -1,0 +1,10 @@
+#pragma once
+
+#include "collectors/api/clock.hpp"
+
+namespace gpumeter {
+
+/// For tests whose threads wait in real time.
+inline const SystemClock kRealClock;
+
+}  // namespace gpumeter

@@ -172,7 +172,16 @@ void Lane::follow_session() {
   const bool was_silent = std::exchange(was_silent_, session_->is_silent());
   if (was_silent_) return set_state(State::silent, session_->trouble());
   if (was_silent) return attach(session_->identity().info);
-  if (session_->has_more()) rebind();
+  if (has_more()) rebind();
+}
+
+// It reads files that were in trouble, so it may hang as a pass may.
+bool Lane::has_more() {
+  expect_by(clock_.monotonic() + pass_deadline(Tier::fast));
+  const bool more = session_->has_more();
+  MutexLock lock(mutex_);
+  status_.overdue_at.reset();
+  return more;
 }
 
 void Lane::rebind() {

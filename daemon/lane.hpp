@@ -90,6 +90,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
   void first_passes();
   void take_turn(Tier tier);
   void follow_session();
+  bool has_more() GPUMETER_EXCLUDES(mutex_);
   void rebind();
   PassOutcome run_pass(Tier tier, const YieldCheck* yield);
   void account(Tier tier, PassOutcome outcome, Nanoseconds took) GPUMETER_EXCLUDES(mutex_);

@@ -219,7 +219,8 @@ void Lane::account(Tier tier, PassOutcome outcome, Nanoseconds took) {
     status_.state = State::lost;
     status_.first_pass_over = true;
   }
-  if (outcome == PassOutcome::interrupted || outcome == PassOutcome::unread) return;
+  const bool is_read = outcome == PassOutcome::complete || outcome == PassOutcome::partial;
+  if (!is_read && outcome != PassOutcome::asleep) return;
   status_.last_success = clock_.realtime();
   const auto place = static_cast<std::size_t>(tier);
   if (place < status_.duration.size()) status_.duration[place] = to_seconds(took);

@@ -32,7 +32,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
     std::string trouble;                    ///< why it is not read; empty when all is well
     bool first_pass_over = false;
     std::array<double, 3> duration{};  ///< seconds of the last fast, normal and slow pass; 0: none yet
-    Nanoseconds last_success{};        ///< CLOCK_REALTIME of the last complete pass; 0: none yet
+    Nanoseconds last_success{};        ///< CLOCK_REALTIME of the last pass with a good reading; 0: none yet
     ReadErrors errors{};
   };
 

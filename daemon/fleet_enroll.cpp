@@ -89,8 +89,7 @@ void Fleet::enroll(const Find& find, unsigned preferred) {
 
 void Fleet::make_lane(CollectorHost& host, const KnownDevice& device) {
   if (left_behind_.has(device.collector, device.info.uuid)) {
-    return say_once(host,
-                    device.info.uuid + " is not read until the call that hung before the reload returns");
+    return say_once(host, device.info.uuid + " is not read until the call that hung returns");
   }
   const DeviceIdentity identity{device.collector, device.index, device.info,
                                 name_of(settings_.names, device.info)};

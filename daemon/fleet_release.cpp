@@ -35,11 +35,12 @@ bool Fleet::release(Nanoseconds at_most) {
   return false;
 }
 
+// A lane without a thread holds nothing open; a thread that was left behind does.
 bool Fleet::all_released() {
   const bool lanes = std::all_of(members_.begin(), members_.end(), [](const Member& member) {
-    return member.lane->status().state == Lane::State::released;
+    return !member.is_started || member.lane->status().state == Lane::State::released;
   });
-  return lanes && std::none_of(hosts_.begin(), hosts_.end(), [](const auto& host) {
+  return lanes && !left_behind_.has_any() && std::none_of(hosts_.begin(), hosts_.end(), [](const auto& host) {
            const bool is_heard = host.second.watcher && !host.second.watcher->is_idle();
            return is_heard || host.second.discoverer->is_busy();
          });

@@ -103,6 +103,7 @@ void Fleet::forget_old() {
       const auto host = hosts_.find(member->collector);
       if (host != hosts_.end()) add_errors(host->second.past_errors[member->index], member->status.errors);
       member->lane->request_stop();
+      left_behind_.add(member->collector, member->uuid, member->lane);  // its call may hang
       members_.erase(member);
     }
     log_.info("device forgotten", {{"uuid", uuid}});

@@ -9,7 +9,8 @@ namespace gpumeter {
 
 /// Threads that hung in a driver when they should have ended. Each owns what it runs on, and frees it at its
 /// end; until then no second thread is started for the same purpose, so that however often a collector is
-/// removed and added, a device and a collector hold one hung thread at most. One thread at a time.
+/// removed and added, or a device forgotten and found, a device and a collector hold one hung thread at most.
+/// One thread at a time.
 class LeftBehind {
  public:
   /// `purpose`: a device's uuid, or one of those below. `owner`: what the thread owns; held weakly.

@@ -120,12 +120,14 @@ PassOutcome DeviceSession::run(Tier tier, const SamplingIntervals& intervals, co
   if (outcome == PassOutcome::asleep) observed_.interrupt(tier);
   if (outcome != PassOutcome::interrupted) pass.reset();
   if (outcome == PassOutcome::gone) return outcome;
+  const bool was_silent = is_silent_;
   if (tier == Tier::fast) {
     fast_errors_ = failed;
     judge(outcome);
   }
   export_observed(tier);
-  if (is_judged_ && !is_silent_ && !is_rebinding_) commit(made, outcome);
+  // What the frame has of the other tiers is from before a silence: its owner attaches first.
+  if (is_judged_ && !was_silent && !is_silent_ && !is_rebinding_) commit(made, outcome);
   return outcome;
 }
 

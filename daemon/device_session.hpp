@@ -39,7 +39,8 @@ class DeviceSession {
   Result<Done> attach(const DeviceInfo& info);
 
   /// Reads one tier, or goes on with it where it stepped aside, and commits what was read. Nothing is
-  /// committed before the first fast pass after attach(), nor while the device is silent.
+  /// committed before the first fast pass after attach(), nor while the device is silent or by the pass that
+  /// ends its silence: attach() is due then.
   PassOutcome run(Tier tier, const SamplingIntervals& intervals, const YieldCheck* yield);
 
   /// True while no read of the device succeeds: three fast passes in a row had no good reading, or the first

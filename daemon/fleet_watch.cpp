@@ -112,11 +112,13 @@ void Fleet::forget_old() {
 }
 
 // Of a collector that is switched off nobody looks for devices, and they must not keep their indexes for
-// good. One whose first discovery still hangs may yet find its devices.
+// good. One whose first discovery still hangs may yet find its devices, and a device that has no lane because
+// an old call on it hangs is not missed.
 Presence Fleet::presence_of(const KnownDevice& device) const {
   const auto host = hosts_.find(device.collector);
   if (host == hosts_.end()) return Presence::missing;
-  if (!host->second.reported) return Presence::unknown;
+  const bool hangs = left_behind_.has(device.collector, device.info.uuid);
+  if (hangs || !host->second.reported) return Presence::unknown;
   const auto member = std::find_if(members_.begin(), members_.end(),
                                    [&](const Member& m) { return m.uuid == device.info.uuid; });
   return member != members_.end() && member->listed ? Presence::there : Presence::missing;

@@ -48,6 +48,13 @@ class FakeMachine {
     changed_.notify_all();
   }
 
+  /// Its passes answer, but the look for more sources after them does not.
+  void hang_look(const std::string& uuid, bool hangs) {
+    MutexLock lock(mutex_);
+    look_hanging_[uuid] = hangs;
+    changed_.notify_all();
+  }
+
   std::vector<DeviceInfo> devices() const {
     MutexLock lock(mutex_);
     std::vector<DeviceInfo> devices;
@@ -66,6 +73,17 @@ class FakeMachine {
     while (hanging_[uuid]) changed_.wait_for(mutex_, std::chrono::milliseconds(100));
     --inside_;
     return plugged_.contains(uuid);
+  }
+  /// Does not return while the look hangs.
+  void look(const std::string& uuid) {
+    MutexLock lock(mutex_);
+    if (look_hanging_[uuid]) ++looks_;
+    while (look_hanging_[uuid]) changed_.wait_for(mutex_, std::chrono::milliseconds(100));
+  }
+  /// How many looks have hung.
+  int looks() const {
+    MutexLock lock(mutex_);
+    return looks_;
   }
   void open(const std::string& uuid, bool is_open) {
     MutexLock lock(mutex_);
@@ -90,6 +108,8 @@ class FakeMachine {
   std::map<std::string, DeviceInfo> plugged_ GPUMETER_GUARDED_BY(mutex_);
   std::set<std::string> unlisted_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, bool> hanging_ GPUMETER_GUARDED_BY(mutex_);
+  std::map<std::string, bool> look_hanging_ GPUMETER_GUARDED_BY(mutex_);
+  int looks_ GPUMETER_GUARDED_BY(mutex_) = 0;
   std::map<std::string, bool> failing_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, int> calls_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, bool> open_ GPUMETER_GUARDED_BY(mutex_);
@@ -117,6 +137,10 @@ class FakeDevice final : public Device {
     }
     if (pass.tier == Tier::fast) sink.set(0, 100);
     return PassOutcome::complete;
+  }
+  bool has_more(Nanoseconds) noexcept override {
+    machine_->look(uuid_);
+    return false;
   }
 
  private:

@@ -46,6 +46,7 @@ class FleetFaults : public testing::Test {
   ~FleetFaults() override {
     opening_hangs = false;
     for (const char* uuid : {"A", "B"}) machine_->hang(uuid, false);
+    machine_->hang_look("A", false);
     if (fleet_) fleet_->stop(SystemClock().monotonic() + 5s);
     std::filesystem::remove_all(folder_);
   }
@@ -151,6 +152,48 @@ TEST_F(FleetFaults, AReloadMakesNoSecondCallOnADeviceThatHangs) {
   EXPECT_FALSE(shows("gpu_power_watts{gpu=\"0\""));
   machine_->hang("A", false);
   until([&] { return shows(up("A", "0", "1")) && shows("gpu_power_watts{gpu=\"0\""); });
+}
+
+TEST_F(FleetFaults, ALookForMoreSourcesThatHangsIsAHang) {
+  make(clock_);
+  add(kFake, clock_);
+  until([&] { return shows(up("A", "0", "1")) && shows("gpu_power_watts{gpu=\"0\""); });
+  machine_->hang_look("A", true);
+  until([&] { return machine_->looks() == 1; });
+  until([&] { return shows(up("A", "0", "0")); });
+  EXPECT_EQ(state_of(0), "does not answer");
+  EXPECT_FALSE(shows("gpu_power_watts{gpu=\"0\""));
+  EXPECT_TRUE(shows(up("B", "1", "1")));
+  machine_->hang_look("A", false);
+  until([&] { return shows(up("A", "0", "1")) && shows("gpu_power_watts{gpu=\"0\""); });
+}
+
+TEST_F(FleetFaults, ADeviceThatIsForgottenWhileItHangsIsNotCalledAgain) {
+  make(clock_);
+  add(kFake, clock_);
+  until([&] { return shows(up("A", "0", "1")) && shows(up("B", "1", "1")); });
+  machine_->hang("A", true);
+  const int before = machine_->calls("A");
+  until([&] { return machine_->calls("A") > before; });
+  const int calls = machine_->calls("A");
+  machine_->unlist("A");
+  FleetSettings settings;
+  settings.intervals = {20ms, 200ms, 200ms};
+  settings.forget = 0s;
+  fleet_->configure(settings);
+  fleet_->rediscover();
+  until([&] { return fleet_->devices().size() == 1; });
+  DeviceInfo info;
+  info.uuid = "A";
+  info.vendor = "fake";
+  machine_->plug(info);
+  fleet_->rediscover();
+  until([&] { return fleet_->devices().size() == 2; });
+  EXPECT_EQ(machine_->calls("A"), calls);
+  EXPECT_EQ(state_of(0), "does not answer");
+  EXPECT_FALSE(fleet_->release(1s));
+  machine_->hang("A", false);
+  until([&] { return shows(up("A", "0", "1")) && shows(up("B", "1", "1")); });
 }
 
 TEST_F(FleetFaults, AReloadStartsNoSecondDiscoveryWhereOneHangs) {

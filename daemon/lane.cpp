@@ -85,6 +85,7 @@ void Lane::run() noexcept {
       turn();
     } catch (const std::exception& problem) {  // out of memory while attaching, at the most
       attached_ = false;
+      session_->hide();
       set_state(State::lost, problem.what());
     }
   }

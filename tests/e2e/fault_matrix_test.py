@@ -17,7 +17,7 @@ from typing import Callable
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import faulty  # noqa: E402
-from harness import wait_until  # noqa: E402
+from harness import has_ended, wait_until  # noqa: E402
 from fault_machine import BUS, DATA, GPUS, IDENTITY, OTHERS, TARGET, Machine, Watch, files_of_target, observed, series_of  # noqa: E402
 
 SKIPPED = 77
@@ -127,11 +127,6 @@ PLACES = (
 )
 
 
-def has_ended(pid: int) -> bool:
-    """Its main thread has, while one that hangs in a system call keeps the process in the table."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-
-
 def whole_page() -> set:
     """The failing card's series where nothing fails."""
     with Machine() as machine, machine.daemon() as daemon:
@@ -183,7 +178,7 @@ class Trial:
     def _stop(self, machine: Machine, daemon) -> None:
         asked = time.monotonic()
         daemon.send(signal.SIGTERM)
-        wait_until(lambda: daemon.process.poll() is not None or has_ended(daemon.process.pid), "the daemon ends", STOP + 5)
+        wait_until(lambda: has_ended(daemon.process), "the daemon ends", STOP + 5)
         self.cell.stop = time.monotonic() - asked
         machine.faults.heal()
         code = daemon.process.wait(10)

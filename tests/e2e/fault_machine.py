@@ -30,11 +30,12 @@ def address_of(gpu: str) -> str:
     return f"0000:2{gpu}:00.0"
 
 
-def files_of_target(files: str) -> str:
-    return rf"^/sys/devices/.*/{address_of(TARGET)}/({files})"
+def files_of(gpu: str, files: str) -> str:
+    return rf"^/sys/devices/.*/{address_of(gpu)}/({files})"
 
 
-DATA = files_of_target(rf"(?!power/|drm/|({IDENTITY}|{BUS})$)")
+def data_of(gpu: str) -> str:
+    return files_of(gpu, rf"(?!power/|drm/|({IDENTITY}|{BUS})$)")
 
 
 def lay_cards(root: Path) -> None:

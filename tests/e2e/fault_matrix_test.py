@@ -18,7 +18,7 @@ from typing import Callable
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import faulty  # noqa: E402
 from harness import has_ended, wait_until  # noqa: E402
-from fault_machine import BUS, DATA, GPUS, IDENTITY, OTHERS, TARGET, Machine, Watch, files_of_target, observed, series_of  # noqa: E402
+from fault_machine import BUS, GPUS, IDENTITY, OTHERS, TARGET, Machine, Watch, address_of, data_of, files_of, observed, series_of  # noqa: E402
 
 SKIPPED = 77
 KINDS = ("hang", "EPERM", "EINVAL", "EIO", "empty")
@@ -76,6 +76,16 @@ def follow_pass(machine, daemon, watch, cell) -> None:
     cell.expect(watch.series[-1] <= 1, f"{watch.series[-1]} series stay")
 
 
+def follow_attach(machine, daemon, watch, cell) -> None:
+    """EINVAL and nothing are what a card says that has no such value; the others, that it cannot be read."""
+    watch.through(FAULT) if cell.kind in ("EINVAL", "empty") else follow_pass(machine, daemon, watch, cell)
+
+
+def follow_discovery(machine, daemon, watch, cell) -> None:
+    watch.through(FAULT)
+    cell.expect(cell.kind != "hang" or address_of(TARGET) in daemon.log, "the log does not name the card")
+
+
 def follow_bus_scan(machine, daemon, watch, cell) -> None:
     watch.through(BUS_SCAN if cell.kind == "hang" else FAULT)
     cell.expect(set(watch.up) == {1}, "the card is not read")
@@ -114,12 +124,13 @@ def is_saved(machine, daemon, page) -> bool:
 
 
 PLACES = (
-    Place("attach", DATA, True, kinds=KINDS),
-    Place("discovery", files_of_target(f"({IDENTITY})$"), True),
-    Place("bus start", files_of_target(f"({BUS})$"), True),
-    Place("bus scan", files_of_target(f"({BUS})$"), False, follow_bus_scan),
-    Place("pass", DATA, False, follow_pass, kinds=KINDS),
-    Place("one file", files_of_target("gpu_busy_percent$"), False, kinds=("EPERM", "EINVAL", "EIO", "empty")),
+    Place("attach", data_of(TARGET), True, follow_attach, kinds=KINDS),
+    Place("discovery", files_of(TARGET, f"({IDENTITY})$"), True, follow_discovery),
+    Place("vbios", files_of(TARGET, "vbios_version$"), True, follow_discovery, kinds=("hang",)),
+    Place("bus start", files_of(TARGET, f"({BUS})$"), True),
+    Place("bus scan", files_of(TARGET, f"({BUS})$"), False, follow_bus_scan),
+    Place("pass", data_of(TARGET), False, follow_pass, kinds=KINDS),
+    Place("one file", files_of(TARGET, "gpu_busy_percent$"), False, kinds=("EPERM", "EINVAL", "EIO", "empty")),
     Place("state start", r"^/state/", True, is_right=is_saved),
     Place("state", r"^/state/", False, is_right=is_saved),
     Place("log", r"^/logs/", False, follow_log, is_logged),

@@ -58,8 +58,9 @@ constexpr Key kKeys[] = {
         "Refused in this version: TLS and users come with a reverse proxy in front. Must be empty."),
     row<&Config::web, &Web::telemetry_path, check_url_path>("web.telemetry_path", kNeedsRestart,
                                                             "Path of the page with the metrics."),
-    row<&Config::web, &Web::max_requests>("web.max_requests", kNeedsRestart,
-                                          "Scrapes served at the same time; one more ends the oldest, which is stuck. 0 is no limit."),
+    row<&Config::web, &Web::max_requests>(
+        "web.max_requests", kNeedsRestart,
+        "Scrapes served at the same time; one more ends the oldest, which is stuck. 0 is no limit."),
     row<&Config::sampling, &Sampling::fast, check_interval>(
         "sampling.fast", kReloads,
         "How often utilisation, power, clocks, temperatures and throttling are read."),
@@ -74,7 +75,8 @@ constexpr Key kKeys[] = {
     Key{"device_labels", kNeedsRestart, kTypeWords<std::vector<DeviceLabel>>, true, read_device_labels,
         show_device_labels, "Labels of every device series; gpu and uuid are always there."},
     row<&Config::devices, &Devices::forget>("devices.forget", kReloads,
-                                            "How long a missing device keeps its `gpu_up 0`; time in which the daemon does not run does not count."),
+                                            "How long a missing device keeps its `gpu_up 0`; time in which "
+                                            "the daemon does not run does not count."),
     row<&Config::devices, &Devices::names, check_device_names>(
         "devices.names", kReloads, "Names of devices by uuid or PCI address, for the label `name`."),
     row<&Config::workloads, &Workloads::enabled>(

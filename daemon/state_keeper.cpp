@@ -8,6 +8,8 @@ namespace {
 
 // Devices that come and go by the hundred are one write a second.
 constexpr auto kBetweenWrites = std::chrono::seconds(1);
+// A disk that was full or away for a moment is not left without the indexes until something changes.
+constexpr auto kAfterFailure = std::chrono::seconds(5);
 constexpr auto kIdle = std::chrono::minutes(10);
 constexpr auto kEnd = std::chrono::seconds(1);
 // A write that takes longer is reported.
@@ -21,7 +23,8 @@ struct StateKeeper::State {
 
   void load() GPUMETER_EXCLUDES(mutex);
   std::optional<DeviceDirectory> next() GPUMETER_EXCLUDES(mutex);
-  void write(const DeviceDirectory& directory) GPUMETER_EXCLUDES(mutex);
+  bool write(const DeviceDirectory& directory) GPUMETER_EXCLUDES(mutex);
+  void keep(DeviceDirectory directory) GPUMETER_EXCLUDES(mutex);
 
   const std::string folder;
   const Clock& clock;
@@ -60,22 +63,31 @@ void StateKeeper::State::load() {
 
 // nullopt: the end.
 std::optional<DeviceDirectory> StateKeeper::State::next() {
+  const Nanoseconds next_write = written_at + (write_failed ? kAfterFailure : kBetweenWrites);
   const MutexLock lock(mutex);
   writing_since.reset();
-  while (!stop && (!wanted || clock.monotonic() < written_at + kBetweenWrites)) {
+  while (!stop && (!wanted || clock.monotonic() < next_write)) {
     changed.wait_for(mutex, wanted ? Nanoseconds(kBetweenWrites) : Nanoseconds(kIdle));
   }
   if (wanted) writing_since = clock.monotonic();
   return std::exchange(wanted, std::nullopt);
 }
 
-void StateKeeper::State::write(const DeviceDirectory& directory) {
+// False: it could not be written.
+bool StateKeeper::State::write(const DeviceDirectory& directory) {
   const Result<Done> saved = directory.save();
   written_at = clock.monotonic();
   if (!saved && !std::exchange(write_failed, true)) {
     log.warn("indexes are not kept over a restart", {{"error", saved.error().message()}});
   }
   if (saved) write_failed = false;
+  return !write_failed;
+}
+
+// For another try, unless a newer one waits already.
+void StateKeeper::State::keep(DeviceDirectory directory) {
+  const MutexLock lock(mutex);
+  if (!wanted && !stop) wanted = std::move(directory);
 }
 
 StateKeeper::StateKeeper(std::string folder, const Clock& clock, Log& log)
@@ -127,7 +139,9 @@ bool StateKeeper::stop(Nanoseconds deadline) {
 
 void StateKeeper::run(State& state) noexcept try {
   state.load();
-  while (const std::optional<DeviceDirectory> directory = state.next()) state.write(*directory);
+  while (std::optional<DeviceDirectory> directory = state.next()) {
+    if (!state.write(*directory)) state.keep(*std::move(directory));
+  }
 } catch (...) {  // out of memory: what is on the disk stays
 }
 

@@ -26,8 +26,8 @@ class StateKeeper {
   /// start.
   DeviceDirectory load(Nanoseconds deadline);
 
-  /// Writes the directory soon: at once, or a second after the last write. Only the latest one counts. Waits
-  /// for nothing. Any thread.
+  /// Writes the directory soon: at once, or a second after the last write. Only the latest one counts. What
+  /// cannot be written is tried again after 5 s. Waits for nothing. Any thread.
   void save(const DeviceDirectory& directory);
 
   /// Writes what is still to be written and ends the thread; waits until `deadline` (monotonic). False: the

@@ -95,12 +95,24 @@ class Machine:
                        '"metadata": {}}\n')
 
 
+def uuid_of(gpu: str) -> str:
+    return f"GPU-00c0ffee00c0ff0{gpu}"
+
+
 def series_of(page: Page, gpu: str) -> set:
-    return {where for where in page if where[0].startswith("gpu_") and ("gpu", gpu) in where[1]}
+    return {where for where in page if where[0].startswith("gpu_") and ("uuid", uuid_of(gpu)) in where[1]}
+
+
+def without_index(series: set) -> set:
+    return {(name, tuple(label for label in labels if label[0] != "gpu")) for name, labels in series}
+
+
+def value_of(page: Page, gpu: str, name: str, **labels: str) -> float | None:
+    return page.one(name, uuid=uuid_of(gpu), **labels)
 
 
 def observed(page: Page, gpu: str) -> float | None:
-    return page.one("gpu_observed_seconds_total", gpu=gpu, tier="fast")
+    return value_of(page, gpu, "gpu_observed_seconds_total", tier="fast")
 
 
 class Watch:
@@ -127,7 +139,7 @@ class Watch:
                 self.moved[gpu] = (total, now)
             self.gap = max(self.gap, now - since)
         self.series.append(len(series_of(page, TARGET)))
-        self.up.append(page.one("gpu_up", gpu=TARGET))
+        self.up.append(value_of(page, TARGET, "gpu_up"))
         for gpu in GPUS:
             self._hold_against_observed_time(page, gpu)
         return page
@@ -138,7 +150,7 @@ class Watch:
         if time_seen is None:
             return
         for counter, gauge in INTEGRATED.items():
-            total, value = page.one(counter, gpu=gpu), page.one(gauge, gpu=gpu)
+            total, value = value_of(page, gpu, counter), value_of(page, gpu, gauge)
             first = self.first.setdefault(gpu, {})
             if total is None or (counter not in first and value is None):
                 continue

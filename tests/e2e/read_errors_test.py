@@ -8,7 +8,7 @@ import unittest
 
 import at_once
 import faulty
-from fault_machine import GPUS, Machine, data_of, files_of, observed, series_of
+from fault_machine import GPUS, Machine, data_of, files_of, observed, series_of, value_of
 from harness import Daemon, Page, wait_until
 
 SKIPPED = 77
@@ -23,11 +23,11 @@ def errors(page: Page, gpu: str) -> float:
 
 
 def is_up(page: Page, gpu: str) -> bool:
-    return page.one("gpu_up", gpu=gpu) == 1
+    return value_of(page, gpu, "gpu_up") == 1
 
 
 def mean_busy(before: Page, after: Page, gpu: str) -> float:
-    busy = [page.one("gpu_busy_seconds_total", gpu=gpu) for page in (before, after)]
+    busy = [value_of(page, gpu, "gpu_busy_seconds_total") for page in (before, after)]
     return (busy[1] - busy[0]) / (observed(after, gpu) - observed(before, gpu))
 
 

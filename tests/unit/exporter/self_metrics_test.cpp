@@ -87,11 +87,12 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
 }
 
 TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
-  SelfState state{.collectors = {{.name = "amd", .last_success_timestamp_seconds = 1, .read_errors = {{0, {}}}}},
-                  .passes = {{"amd", 0, "fast", 1}},
-                  .pci_devices = {{"amd", 1}},
-                  .http_requests = {{200, 1}},
-                  .process = ProcessStats{}};
+  SelfState state{
+      .collectors = {{.name = "amd", .last_success_timestamp_seconds = 1, .read_errors = {{0, {}}}}},
+      .passes = {{"amd", 0, "fast", 1}},
+      .pci_devices = {{"amd", 1}},
+      .http_requests = {{200, 1}},
+      .process = ProcessStats{}};
   std::vector<std::string_view> exported;
   for (const SeriesSet& set : {self_series(state), jobs::job_series({})}) {
     for (const SeriesSet::Entry& entry : set.entries) {

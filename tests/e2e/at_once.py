@@ -1,6 +1,5 @@
 """Runs the tests of a program at the same time, each in a process of its own: they wait more than they compute."""
 import concurrent.futures
-import os
 import subprocess
 import sys
 import unittest
@@ -21,8 +20,8 @@ def run(name: str) -> bool:
 
 
 def main(at_once: int = 6) -> None:
-    """In place of unittest.main(), which still runs what the command line names, and everything where AT_ONCE=1."""
-    if len(sys.argv) > 1 or os.environ.get("AT_ONCE") == "1":
+    """In place of unittest.main(), which still runs what the command line names."""
+    if len(sys.argv) > 1:
         unittest.main(verbosity=2)
     tests = names(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]))
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:

@@ -8,7 +8,7 @@ import unittest
 
 import at_once
 import faulty
-from fault_machine import GPUS, Machine, data_of, files_of, observed, series_of, value_of
+from fault_machine import GPUS, Machine, Watch, data_of, files_of, observed, series_of, value_of
 from harness import Daemon, Page, wait_until
 
 SKIPPED = 77
@@ -83,14 +83,16 @@ class ReadErrorsTest(unittest.TestCase):
     def test_one_sensor_that_fails_takes_no_counter_along(self):
         daemon = self.daemon()
         self.whole(daemon, 60)
-        time.sleep(1.5)
+        watch = Watch(daemon)
+        watch.through(1.5)
         before = daemon.page()
         for _ in range(3):
             self.machine.faults.fail("EINVAL", files_of("1", "hwmon/.*power1_average"))
-            time.sleep(1.2)
+            watch.through(1.2)
             self.machine.faults.heal()
-            time.sleep(2.2)
+            watch.through(2.2)
         after = daemon.page()
+        self.assertEqual(watch.frozen, [])
         self.assertAlmostEqual(mean_busy(before, after, "1"), BUSY, places=6)
         self.assertGreater(observed(after, "1") - observed(before, "1"), 8)
 

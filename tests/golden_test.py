@@ -16,9 +16,8 @@ sys.path.insert(0, str(HERE / "e2e"))
 sys.path.insert(0, str(HERE / "fixtures"))
 from harness import run  # noqa: E402
 import instinct_cards  # noqa: E402
-from card_tree import lay, write  # noqa: E402
+from card_tree import CARDS, lay, write  # noqa: E402
 
-CARDS = HERE / "fixtures/amd"
 GOLDEN = HERE / "golden"
 OWN_FAMILY = re.compile(r"(# (HELP|TYPE) )?(gpumeter|process)_")
 

@@ -24,7 +24,8 @@ MAY_INCLUDE = {  # folder -> the project's folders it may include beside itself
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
 MAY_HANG = {r"\bf(data)?sync\(": ["daemon/device_directory_file.cpp"],
             r"\bDeviceDirectory::save\(|\.save\(\)": ["daemon/device_directory_file.cpp", "daemon/state_keeper.cpp"],
-            r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["daemon/jobs/user_names.cpp", "daemon/jobs/known_users.cpp", "exporter/listen_address.cpp", "exporter/listen_socket.cpp"],
+            r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["daemon/jobs/known_users.cpp", "daemon/jobs/user_names.cpp", "exporter/listen_address.cpp",
+                                                "exporter/listen_socket.cpp"],
             r"\bsend_to_journal\(|\bspdlog::logger\b": ["daemon/log_sinks.cpp", "daemon/log_output.cpp", "systemd/journal.cpp", "systemd/journal.hpp"],
             r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["daemon/log_sinks.cpp", "daemon/log_output.cpp", "daemon/standard_streams.cpp",
                                                      "daemon/main.cpp", "daemon/actions.cpp", "daemon/once.cpp"]}

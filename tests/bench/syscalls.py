@@ -16,8 +16,8 @@ from pathlib import Path
 
 from bench import ROOT, Daemon, table
 
-sys.path.insert(0, str(ROOT / "tests"))
-from golden_test import CARDS, lay  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests/fixtures"))
+from card_tree import CARDS, lay  # noqa: E402
 
 SECONDS = 20  # two passes of the normal tier
 CALL = re.compile(r"^(?:\d+ +)?(\w+)\(")

@@ -12,9 +12,9 @@ from faulty import Faulty
 from harness import ROOT, Daemon, Page
 
 sys.path.insert(0, str(ROOT / "tests/fixtures"))
-from card_tree import facts_of, lay_facts  # noqa: E402
+from card_tree import CARDS, facts_of, lay_facts  # noqa: E402
 
-CARD = ROOT / "tests/fixtures/amd/radeon_rx.card"  # busy at 97 %, its memory at 44 %, 231 W
+CARD = CARDS / "radeon_rx.card"  # busy at 97 %, its memory at 44 %, 231 W
 GPUS = ("0", "1", "2", "3")
 TARGET, OTHERS = "1", ("0", "2", "3")
 # What the card's driver is asked in every pass, and what tells which card it is and where it stands.
@@ -30,11 +30,12 @@ def address_of(gpu: str) -> str:
     return f"0000:2{gpu}:00.0"
 
 
-def files_of_target(files: str) -> str:
-    return rf"^/sys/devices/.*/{address_of(TARGET)}/({files})"
+def files_of(gpu: str, files: str) -> str:
+    return rf"^/sys/devices/.*/{address_of(gpu)}/({files})"
 
 
-DATA = files_of_target(rf"(?!power/|drm/|({IDENTITY}|{BUS})$)")
+def data_of(gpu: str) -> str:
+    return files_of(gpu, rf"(?!power/|drm/|({IDENTITY}|{BUS})$)")
 
 
 def lay_cards(root: Path) -> None:
@@ -68,7 +69,7 @@ class Machine:
         self.config = run / "gpumeter.yaml"
         self.config.write_text(f"jobs:\n  socket: {self.datagram}\n  stream_socket: {run}/stream.sock\n"
                                f"  mllog: ['bert={self.faults.root}/jobs/result.txt']\n"
-                               f"collectors:\n  amd:\n    ids_file: {CARD.parent}/amdgpu.ids\n  nvidia:\n    enabled: false\n")
+                               f"collectors:\n  amd:\n    ids_file: {CARDS}/amdgpu.ids\n  nvidia:\n    enabled: false\n")
         return self
 
     def __exit__(self, *_) -> None:

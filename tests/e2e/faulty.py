@@ -51,12 +51,18 @@ class Faulty:
         self.folder.cleanup()
 
     def fail(self, kind: str, pattern: str) -> None:
-        self._command(f"fail {kind} {pattern}")
+        """`kind` as the program has it: "EIO", or of one call "fsync:hang"."""
+        assert self._command(f"fail {kind} {pattern}") == "ok"
 
     def heal(self) -> None:
-        self._command("heal")
+        """To be called before a daemon is waited for: the kernel ends no process that is inside a call that hangs."""
+        assert self._command("heal") == "ok"
 
-    def _command(self, line: str) -> None:
+    def hangs(self) -> bool:
+        """A call hangs now."""
+        return self._command("waiting") != "0"
+
+    def _command(self, line: str) -> str:
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
-        assert self.process.stdout.readline() == "ok\n"
+        return self.process.stdout.readline().rstrip("\n")

@@ -4,6 +4,7 @@ import signal
 import time
 import unittest
 
+import at_once
 from harness import Daemon, wait_until
 
 DEADLINE = 3.0  # of a fast pass; design: past it the device's series leave the page
@@ -137,4 +138,4 @@ class LossTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    at_once.main()

@@ -45,6 +45,11 @@ def wait_until(true, what: str, seconds: float = START_SECONDS, every: float = 0
     raise AssertionError(f"not within {seconds} s: {what}")
 
 
+def has_ended(process: subprocess.Popen) -> bool:
+    """Its main thread has; one that hangs in a system call keeps the process in the table."""
+    return process.poll() is not None or Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
 @dataclass
 class Response:
     status: int

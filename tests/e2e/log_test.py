@@ -10,6 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
+import at_once
 from harness import BINARY, Daemon, run, wait_until
 from notifications import Notifications
 
@@ -146,4 +147,4 @@ class PrintedTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    at_once.main()

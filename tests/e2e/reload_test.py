@@ -9,6 +9,7 @@ import time
 import unittest
 from pathlib import Path
 
+import at_once
 from harness import Daemon, run, wait_until
 
 # A name service that never answers, and one that fails, in front of the C library's.
@@ -161,4 +162,4 @@ class NameServiceTest(Folder):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    at_once.main()

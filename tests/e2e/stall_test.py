@@ -13,12 +13,13 @@ import time
 import unittest
 from pathlib import Path
 
-from harness import ROOT, Daemon, wait_until
-from hanging_tree import HangingTree, available
+import at_once
+from faulty import Faulty, missing
+from harness import ROOT, Daemon, has_ended, wait_until
 from jobs import Folder, shown
 
-sys.path.insert(0, str(ROOT / "tests"))
-import golden_test  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests/fixtures"))
+from card_tree import CARDS, lay  # noqa: E402
 
 STOP = 5.0  # SIGTERM to exit, whatever hangs
 USER = 54321  # nobody has processes under it
@@ -34,45 +35,44 @@ def descriptors(daemon: Daemon) -> int:
     return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
 
 
-@unittest.skipIf(available(), available())
+@unittest.skipIf(missing(), missing())
 class HungFiles(unittest.TestCase):
     def setUp(self) -> None:
-        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-stall-")))
-        golden_test.lay(self.folder / "sys", golden_test.CARDS / "radeon_rx.card")
-        self.tree = self.enterContext(HangingTree(self.folder))
+        self.tree = self.enterContext(Faulty())
+        self.folder = self.tree.backing
+        lay(self.folder / "sys", CARDS / "radeon_rx.card")
         self.config = self.folder / "gpumeter.yaml"
         self.config.write_text("collectors: {nvidia: {enabled: false}}\n")
         (card,) = (self.folder / "sys/bus/pci/devices").iterdir()
-        self.uevent = str((card.resolve() / "uevent").relative_to(self.folder))
+        self.uevent = f"/{card.name}/uevent$"
         self.address = card.name
 
     @contextlib.contextmanager
     def releasing(self, daemon: Daemon):
-        """The kernel reaps no process whose read FUSE has not answered, so all is answered before the end."""
+        """All is answered before the end."""
         try:
             daemon.wait_ready()
             yield daemon
         finally:
-            self.tree.release_all()
+            self.tree.heal()
             daemon.__exit__()
 
     def daemon(self):
-        return self.releasing(Daemon(f"--path.sysfs={self.tree.path}/sys", f"--config.file={self.config}", wait=False))
+        return self.releasing(Daemon(f"--path.sysfs={self.tree.root}/sys", f"--config.file={self.config}", wait=False))
 
     def stop(self, daemon: Daemon) -> float:
         """Seconds from SIGTERM to the end of all threads but those that hang."""
         asked = time.monotonic()
         daemon.send(signal.SIGTERM)
-        stat = Path(f"/proc/{daemon.process.pid}/stat")
-        wait_until(lambda: stat.read_text().rpartition(") ")[2].startswith("Z"), "the daemon has ended", 20)
+        wait_until(lambda: has_ended(daemon.process), "the daemon has ended", 20)
         took = time.monotonic() - asked
-        self.tree.release_all()
+        self.tree.heal()
         self.assertEqual(daemon.process.wait(20), 0, daemon.log)
         self.assertLess(took, STOP)
         return took
 
     def test_a_uevent_that_hangs_at_the_start(self) -> None:
-        self.tree.hang(self.uevent)
+        self.tree.fail("hang", self.uevent)
         with self.daemon() as daemon:
             took = time.monotonic() - daemon.started
             self.assertLess(took, 8, daemon.log)
@@ -85,7 +85,7 @@ class HungFiles(unittest.TestCase):
     def test_a_uevent_that_hangs_while_it_runs(self) -> None:
         with self.daemon() as daemon:
             wait_until(lambda: daemon.page().one("gpumeter_pci_devices", vendor="amd") == 1, "the bus shows the card", 20)
-            self.tree.hang(self.uevent)
+            self.tree.fail("hang", self.uevent)
             daemon.send(signal.SIGHUP)  # looks at the bus at once
             wait_until(lambda: "a PCI function does not answer" in daemon.log, "the log names the function", 20)
             for _ in range(20):
@@ -94,10 +94,10 @@ class HungFiles(unittest.TestCase):
                 self.assertLess(time.monotonic() - asked, 2)
             page = daemon.page()
             self.assertEqual(page.one("gpumeter_pci_devices", vendor="amd"), 1)  # the bus lists it still
-            self.tree.release(self.uevent)
+            self.tree.heal()
             daemon.send(signal.SIGHUP)
             wait_until(lambda: "a PCI function answers again" in daemon.log, "the log says that it is over", 20)
-            self.tree.hang(self.uevent)
+            self.tree.fail("hang", self.uevent)
             daemon.send(signal.SIGHUP)
             time.sleep(0.5)
             self.stop(daemon)
@@ -105,17 +105,17 @@ class HungFiles(unittest.TestCase):
     def test_a_log_of_mlperf_that_hangs(self) -> None:
         for name in ("hangs", "works"):
             (self.folder / name).write_text(MLLOG)
-        self.tree.hang("hangs")
+        self.tree.fail("hang", "^/hangs$")
         with Folder() as folder:
-            folder.configure(f'  mllog: ["bert={self.tree.path}/hangs", "gpt={self.tree.path}/works"]\n')
+            folder.configure(f'  mllog: ["bert={self.tree.root}/hangs", "gpt={self.tree.root}/works"]\n')
             with self.releasing(folder.daemon(wait=False)) as daemon:
                 shown(daemon, {'ml_run_start_timestamp_seconds{run="gpt"}': 1.6e9})
                 folder.send("ml.steps:3|c|#run:a")
                 shown(daemon, {'ml_steps_total{run="a"}': 3})
                 wait_until(lambda: "it does not answer" in daemon.log, "the log names the file", 30)
-                self.tree.release("hangs")
+                self.tree.heal()
                 shown(daemon, {'ml_run_start_timestamp_seconds{run="bert"}': 1.6e9})
-                self.tree.hang("hangs")
+                self.tree.fail("hang", "^/hangs$")
                 time.sleep(1.2)  # the next read hangs again
                 self.stop(daemon)
 
@@ -183,4 +183,4 @@ class FewThreads(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    at_once.main()

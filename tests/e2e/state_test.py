@@ -8,7 +8,8 @@ import time
 import unittest
 from pathlib import Path
 
-from hanging_folder import HangingFolder, missing
+import at_once
+from faulty import Faulty, missing
 from harness import Daemon, run, wait_until
 from notifications import Notifications
 
@@ -24,11 +25,12 @@ class TemporaryFolder(unittest.TestCase):
         return f"--config.file={self.folder}/gpumeter.yaml"
 
 
-@unittest.skipIf(missing(), f"no FUSE: {missing()}")
+@unittest.skipIf(missing(), missing())
 class HungFolderTest(TemporaryFolder):
     def setUp(self):
         super().setUp()
-        self.state = self.enterContext(HangingFolder())
+        self.state = self.enterContext(Faulty())
+        self.devices = self.state.backing / "devices.json"
         self.heard = self.enterContext(Notifications(self.folder))
         self.env = {"NOTIFY_SOCKET": self.heard.path, "WATCHDOG_USEC": "1000000"}
 
@@ -36,8 +38,8 @@ class HungFolderTest(TemporaryFolder):
         return sum("WATCHDOG" in message for message in self.heard.read())
 
     def daemon(self, *arguments: str) -> Daemon:
-        daemon = self.enterContext(Daemon(*arguments, state=self.state.path, env=self.env, wait=False))
-        self.addCleanup(self.state.go_on)  # first, since a process inside a call that hangs cannot be killed
+        daemon = self.enterContext(Daemon(*arguments, state=str(self.state.root), env=self.env, wait=False))
+        self.addCleanup(self.state.heal)
         daemon.wait_ready()
         return daemon
 
@@ -46,13 +48,13 @@ class HungFolderTest(TemporaryFolder):
         daemon.send(signal.SIGTERM)
         wait_until(lambda: "msg=stopped" in daemon.log, "the daemon is stopped", STOP)
         self.assertIn("the state folder does not answer: what changed last is not saved", daemon.log)
-        self.state.go_on()
+        self.state.heal()
         self.assertEqual(daemon.process.wait(20), 0)
 
     def test_fsync_hangs(self):
         daemon = self.daemon("--simulate=2", "--simulate-event=lose 1 after 8s")
-        wait_until(lambda: os.path.exists(f"{self.state.path}/devices.json"), "the first save", 20)
-        self.state.hang("fsync")
+        wait_until(self.devices.exists, "the first save", 20)
+        self.state.fail("fsync:hang", "")
         wait_until(self.state.hangs, "fsync hangs", 30)  # the loss is saved
         pings = self.pings()
         wait_until(lambda: daemon.page().one("gpu_up", gpu="1") == 0, "the loss is on the page", 10)
@@ -61,13 +63,14 @@ class HungFolderTest(TemporaryFolder):
         self.stop(daemon)
 
     def test_the_folder_hangs_at_the_start(self):
-        self.state.hang("getattr")
+        self.devices.write_text("{}")
+        self.state.fail("getattr:hang", "^/.")
         daemon = self.daemon("--simulate=2")
         self.assertIn("the state folder does not answer: indexes start anew", daemon.log)
         self.assertEqual(daemon.page().one("gpu_up", gpu="1"), 1)
         wait_until(lambda: self.heard.keys() == ["READY"], "READY=1", 20)
         self.stop(daemon)
-        self.assertFalse(os.path.exists(f"{self.state.path}/devices.json"), "what was not read is not overwritten")
+        self.assertEqual(self.devices.read_text(), "{}", "what was not read is not overwritten")
 
 
 class NoFileTest(TemporaryFolder):
@@ -137,4 +140,4 @@ class ForgettingTest(TemporaryFolder):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    at_once.main()

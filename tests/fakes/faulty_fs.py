@@ -3,10 +3,11 @@
 
 usage: faulty_fs.py BACKING MOUNT
 
-Lines on stdin command it, each answered by "ok": `fail KIND REGEX` makes every path of the mirror (from its root, "/x/y")
-in which REGEX is found fail from now on; `heal` ends all faults, and calls that hang go on. KIND: hang (the call waits),
-an errno by name (EIO), or empty (a read gives nothing). What fails is what asks a driver or a disk: opening (EPERM and
-EACCES alone, as a driver's other errors come with the read), read, write, fsync, and for the last two also creation.
+Lines on stdin command it, each answered by a line: `fail KIND REGEX` makes every path of the mirror (from its root, "/x/y")
+in which REGEX is found fail from now on; `heal` ends all faults, and calls that hang go on; `waiting` is answered by how many
+hang now, the others by "ok". KIND: hang (the call waits), an errno by name (EIO), or empty (a read gives nothing). What fails
+is what asks a driver or a disk: open (EPERM and EACCES alone, as a driver's other errors come with the read), create, read,
+write and fsync. `CALL:KIND` makes that call alone fail: one of these, or getattr.
 Needs /dev/fuse, the right to mount, and python3-fusepy.
 """
 import errno
@@ -23,31 +24,44 @@ class Faults:
 
     def __init__(self):
         self.lock = threading.Lock()
-        self.rules: list[tuple[re.Pattern, str, threading.Event]] = []
+        self.rules: list[tuple[re.Pattern, str, str, threading.Event]] = []
+        self.waiting = 0
 
     def fail(self, kind: str, pattern: str) -> None:
+        call, _, kind = kind.rpartition(":")
         with self.lock:
-            self.rules = [*self.rules, (re.compile(pattern), kind, threading.Event())]
+            self.rules = [*self.rules, (re.compile(pattern), call, kind, threading.Event())]
 
     def heal(self) -> None:
         with self.lock:
             rules, self.rules = self.rules, []
-        for _, _, healed in rules:
+        for *_, healed in rules:
             healed.set()
 
-    def meet(self, path: str, opening: bool = False) -> bool:
-        """Raises or waits as the first rule for this path has it. True: what is read is to be empty."""
-        for pattern, kind, healed in self.rules:
-            if not pattern.search(path):
+    def meet(self, call: str, path: str) -> bool:
+        """Raises or waits as the first rule for this call has it. True: what is read is to be empty."""
+        for pattern, only, kind, healed in self.rules:
+            if not is_meant(call, only, kind) or not pattern.search(path):
                 continue
-            if kind == "hang" and not opening:
-                healed.wait()
-            elif kind == "empty":
-                return not opening
-            elif kind != "hang" and (not opening or kind in ("EPERM", "EACCES")):
+            if kind == "hang":
+                self._wait(healed)
+            elif kind != "empty":
                 raise fusepy.FuseOSError(getattr(errno, kind))
-            return False
+            return kind == "empty"
         return False
+
+    def _wait(self, healed: threading.Event) -> None:
+        with self.lock:
+            self.waiting += 1
+        healed.wait()
+        with self.lock:
+            self.waiting -= 1
+
+
+def is_meant(call: str, only: str, kind: str) -> bool:
+    if only:
+        return call == only
+    return call != "getattr" and (call != "open" or kind in ("EPERM", "EACCES"))
 
 
 class Mirror(fusepy.Operations):
@@ -58,6 +72,7 @@ class Mirror(fusepy.Operations):
         return self.backing + path
 
     def getattr(self, path, fh=None):
+        self.faults.meet("getattr", path)
         status = os.lstat(self.real(path))
         return {key: getattr(status, key) for key in
                 ("st_mode", "st_size", "st_nlink", "st_uid", "st_gid", "st_mtime", "st_atime", "st_ctime")}
@@ -69,27 +84,27 @@ class Mirror(fusepy.Operations):
         return [".", "..", *os.listdir(self.real(path))]
 
     def open(self, path, flags):
-        self.faults.meet(path, opening=True)
+        self.faults.meet("open", path)
         return os.open(self.real(path), flags)
 
     def create(self, path, mode, fi=None):
-        self.faults.meet(path)
+        self.faults.meet("create", path)
         return os.open(self.real(path), os.O_RDWR | os.O_CREAT, mode)
 
     def read(self, path, size, offset, fh):
-        if self.faults.meet(path):
+        if self.faults.meet("read", path):
             return b""
         return os.pread(fh, size, offset)
 
     def write(self, path, data, offset, fh):
-        self.faults.meet(path)
+        self.faults.meet("write", path)
         return os.pwrite(fh, data, offset)
 
     def truncate(self, path, length, fh=None):
         os.truncate(self.real(path), length)
 
     def fsync(self, path, datasync, fh):
-        self.faults.meet(path)
+        self.faults.meet("fsync", path)
         os.fsync(fh)
 
     def release(self, path, fh):
@@ -111,8 +126,11 @@ class Mirror(fusepy.Operations):
 def obey(faults: Faults) -> None:
     for line in sys.stdin:
         word, *rest = line.rstrip("\n").split(" ", 2)
-        faults.fail(*rest) if word == "fail" else faults.heal()
-        print("ok", flush=True)
+        if word == "fail":
+            faults.fail(*rest)
+        elif word == "heal":
+            faults.heal()
+        print(faults.waiting if word == "waiting" else "ok", flush=True)
     os._exit(0)  # the test is gone: the kernel ends the mirror, and calls that hang with it
 
 

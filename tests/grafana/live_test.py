@@ -10,12 +10,13 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS.parent / "packaging/grafana/preview"), str(TESTS), str(TESTS / "fixtures"), str(TESTS / "prometheus")]
 import dashboards  # noqa: E402
+from card_tree import CARDS, lay  # noqa: E402
 from job_page import JobMachine, Run  # noqa: E402
 
 SKIPPED = 77
 SCRAPES = 20
 # The radeon driver tells a clock, a fan, a temperature and the link; the rest is the daemon's own knowledge.
-OLD_CARD = TESTS / "fixtures/amd/old_radeon.card"
+OLD_CARD = CARDS / "old_radeon.card"
 SHOWS_OF_OLD_CARD = {"Identity", "Health now", "Health", "Margin now", "Observed now", "Clocks", "Temperatures", "Temperature margin", "Fans", "PCIe link"}
 # One run that trains and restarts within the test, one that answers, on a GPU that both use.
 JOBS = JobMachine(2, (Run("train", "ann", (0, 1), watts=500, samples=256, tokens={"train": 9000}, flops=5e14, restarts_at=8),
@@ -26,7 +27,6 @@ EMPTY_BY_NATURE = {("fleet", "On the bus, not read")}  # simulated GPUs are on n
 class LiveTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        from golden_test import lay
         import live
 
         root = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))

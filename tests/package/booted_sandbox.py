@@ -34,7 +34,8 @@ def device_values(lines: list[str]) -> list[str]:
 
 
 def amd() -> None:
-    from golden_test import CARDS, GOLDEN, lay
+    from golden_test import GOLDEN
+    from card_tree import CARDS, lay
     given(f"given the tree of a {CARD} for sysfs, the service in its sandbox")
     lay(SYS / "sys", CARDS / f"{CARD}.card")
     shutil.copy(CARDS / "amdgpu.ids", SYS)

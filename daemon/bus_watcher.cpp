@@ -3,24 +3,20 @@
 #include <exception>
 #include <utility>
 
-#include "collectors/support/sysfs.hpp"
-
 namespace gpumeter {
 namespace {
 
 constexpr auto kEvery = std::chrono::seconds(30);
 constexpr auto kAgain = std::chrono::seconds(5);  // where a function was silent, or no thread was to be had
 constexpr auto kStale = std::chrono::seconds(60);
-constexpr auto kPerFunction = std::chrono::seconds(1);
 
 }  // namespace
 
-BusWatcher::BusWatcher(std::string sysfs_root, const Clock& clock, Reports reports, Read read)
-    : folder_(std::move(sysfs_root) + "/bus/pci/devices"),
+BusWatcher::BusWatcher(std::string sysfs_root, const Clock& clock, Reports reports, pci::Scan::Read read)
+    : sysfs_root_(std::move(sysfs_root)),
       clock_(clock),
       reports_(std::move(reports)),
-      read_(std::move(read)),
-      calls_("pci-function", kPerFunction, clock),
+      scan_("pci-function", clock, std::move(read)),
       seen_at_(clock.monotonic()) {}
 
 Result<Done> BusWatcher::start() {
@@ -78,27 +74,21 @@ bool BusWatcher::look() {
   return true;
 }
 
-// nullopt: the kernel gives no thread to ask on, so that no function could answer.
+// nullopt: the kernel gives no thread to read on.
 std::optional<Bus> BusWatcher::scan() {
-  if (!AbandonableThread().start("pci-function", [] {})) return std::nullopt;
-  const std::vector<std::string> names = sysfs::list(folder_);
-  const auto answers = calls_.ask<std::optional<pci::Function>>(
-      names, [read = read_, folder = folder_](const std::string& name) { return read(folder + "/" + name); });
-  report_silent(answers.silent);
-  std::map<std::string, pci::Function> seen;
-  for (const auto& [name, function] : answers.values) {
-    if (function) seen.emplace(name, *function);
-  }
-  for (const std::string& name : answers.silent) {
-    if (const auto known = known_.find(name); known != known_.end()) seen.insert(*known);
+  const pci::Scan::Found found = scan_.adapters(sysfs_root_);
+  if (!found.is_whole) return std::nullopt;
+  report_silent(found.silent);
+  std::map<pci::Address, pci::Function> seen;
+  for (const pci::Function& adapter : found.adapters) seen.emplace(adapter.address, adapter);
+  for (const std::string& name : found.silent) {
+    const std::optional<pci::Address> address = pci::parse_address(name);
+    if (!address) continue;
+    if (const auto known = known_.find(*address); known != known_.end()) seen.insert(*known);
   }
   known_ = std::move(seen);
-  std::map<pci::Address, pci::Function> in_order;
-  for (const auto& [name, function] : known_) in_order.emplace(function.address, function);
   Bus bus;
-  for (const auto& [address, function] : in_order) {
-    if (pci::is_display(function)) bus.add(function);
-  }
+  for (const auto& [address, adapter] : known_) bus.add(adapter);
   return bus;
 }
 

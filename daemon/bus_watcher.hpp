@@ -10,15 +10,15 @@
 #include "collectors/api/clock.hpp"
 #include "collectors/api/mutex.hpp"
 #include "collectors/support/abandonable_thread.hpp"
-#include "collectors/support/bounded_calls.hpp"
+#include "collectors/support/pci_scan.hpp"
 #include "daemon/bus.hpp"
 
 namespace gpumeter {
 
-/// Looks at the PCI bus at the start, every 30 s and when asked, on a thread of its own, "bus": a function's
-/// files may hang in its driver. A function that does not answer costs a second once and hides no other; the
-/// last look at it counts, as long as the bus lists it. Public methods: any thread, but for start() and
-/// join(), which are the owner's.
+/// Scans the PCI bus at the start, every 30 s and on request, on its own thread, "bus": the files of a
+/// function may hang in its driver. A function that does not answer hides no other, and counts as it was seen
+/// last while the bus lists it. Public methods: any thread, but for start() and join(), which are the
+/// owner's.
 class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
  public:
   /// Called on the bus thread.
@@ -27,11 +27,9 @@ class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
     std::function<void(const std::string& address, bool answers)> function;  ///< one hangs, or answers again
   };
 
-  /// How a function is read from its folder; may hang.
-  using Read = std::function<std::optional<pci::Function>(const std::string& folder)>;
-
   /// `sysfs_root`: "/sys". `clock` outlives this object.
-  BusWatcher(std::string sysfs_root, const Clock& clock, Reports reports, Read read = pci::read_function);
+  BusWatcher(std::string sysfs_root, const Clock& clock, Reports reports,
+             pci::Scan::Read read = pci::read_function);
 
   /// Starts the thread. Once; again after an Error.
   Result<Done> start();
@@ -57,14 +55,13 @@ class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
   bool wait(Nanoseconds pause) GPUMETER_EXCLUDES(mutex_);
   bool is_wanted() const GPUMETER_EXCLUDES(mutex_);
 
-  const std::string folder_;
+  const std::string sysfs_root_;
   const Clock& clock_;
   const Reports reports_;
-  const Read read_;
 
   // The thread's.
-  BoundedCalls calls_;
-  std::map<std::string, pci::Function> known_;  ///< by name of its folder: as it answered last
+  pci::Scan scan_;
+  std::map<pci::Address, pci::Function> known_;  ///< the display adapters, as they answered last
   std::set<std::string> silent_;
 
   AbandonableThread thread_;

@@ -6,7 +6,8 @@
 
 namespace gpumeter {
 
-void BoundedCalls::run(const std::vector<std::string>& keys, const Call& call) {
+// False: a thread was refused.
+bool BoundedCalls::run(const std::vector<std::string>& keys, const Call& call) {
   std::vector<std::string> free;
   {
     MutexLock lock(progress_->mutex);
@@ -16,10 +17,12 @@ void BoundedCalls::run(const std::vector<std::string>& keys, const Call& call) {
   }
   const auto shared = std::make_shared<const std::vector<std::string>>(std::move(free));
   std::size_t next = 0;
-  while (next < shared->size() && start_walk(shared, next, call)) {
+  while (next < shared->size()) {
+    if (!start_walk(shared, next, call)) return false;
     const std::optional<std::size_t> silent = wait_for_silence(*shared);
     next = silent ? *silent + 1 : shared->size();
   }
+  return true;
 }
 
 // The thread is not joined: once it has made its last call, it touches nothing but the shared progress.

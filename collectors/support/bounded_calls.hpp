@@ -32,19 +32,20 @@ class BoundedCalls {
   struct Answers {
     std::map<std::string, Value> values;
     std::vector<std::string> silent;  ///< keys without an answer, in the order in which they were asked
+    bool has_asked = true;            ///< false: the kernel refused a thread, so that some key was not called
   };
 
   /// The answer for each key. `call` is copied, must own all it touches (by value or shared_ptr), and is made
-  /// on another thread. A call that throws has no answer. If the kernel gives no thread, no key has one.
+  /// on another thread. A call that throws has no answer.
   template <class Value>
   Answers<Value> ask(const std::vector<std::string>& keys, std::function<Value(const std::string&)> call) {
     const auto answered = std::make_shared<Answered<Value>>();
-    run(keys, [answered, call = std::move(call)](const std::string& key) {
+    Answers<Value> answers;
+    answers.has_asked = run(keys, [answered, call = std::move(call)](const std::string& key) {
       Value value = call(key);
       MutexLock lock(answered->mutex);
       answered->values.insert_or_assign(key, std::move(value));
     });
-    Answers<Value> answers;
     {
       MutexLock lock(answered->mutex);  // a call that is late may still add its answer
       answers.values = std::exchange(answered->values, {});
@@ -72,7 +73,7 @@ class BoundedCalls {
     std::size_t at GPUMETER_GUARDED_BY(mutex) = 0;  ///< the key that is called now
   };
 
-  void run(const std::vector<std::string>& keys, const Call& call);
+  bool run(const std::vector<std::string>& keys, const Call& call);
   bool start_walk(const Keys& keys, std::size_t from, const Call& call);
   std::optional<std::size_t> wait_for_silence(const std::vector<std::string>& keys);
   static void walk(Progress& progress, std::uint64_t number, const std::vector<std::string>& keys,

@@ -1,7 +1,6 @@
 #include "collectors/support/pci_scan.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "collectors/support/sysfs.hpp"
@@ -15,8 +14,8 @@ struct Answer {
 };
 
 // A driver that resets its device may refuse to say what it is, or say nothing.
-Answer ask(const std::string& folder) {
-  Answer answer{read_function(folder)};
+Answer ask(const std::string& folder, const Scan::Read& read) {
+  Answer answer{read(folder)};
   if (!answer.function || answer.function->vendor != 0) return answer;
   const ReadStatus uevent = sysfs::probe(answer.function->path + "/uevent");
   answer.is_readable = uevent == ReadStatus::ok || uevent == ReadStatus::gone;
@@ -27,9 +26,10 @@ Answer ask(const std::string& folder) {
 
 Scan::Found Scan::adapters(const std::string& sysfs_root) {
   const std::string bus = sysfs_root + "/bus/pci/devices/";
-  auto answers =
-      calls_.ask<Answer>(sysfs::list(bus), [bus](const std::string& name) { return ask(bus + name); });
+  auto answers = calls_.ask<Answer>(
+      sysfs::list(bus), [bus, read = read_](const std::string& name) { return ask(bus + name, read); });
   Found found;
+  found.is_whole = answers.has_asked;
   found.silent = std::move(answers.silent);
   for (auto& [name, answer] : answers.values) {
     if (!answer.is_readable) found.silent.push_back(name);

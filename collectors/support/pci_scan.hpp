@@ -1,6 +1,9 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectors/support/bounded_calls.hpp"
@@ -8,16 +11,21 @@
 
 namespace gpumeter::pci {
 
-/// Looks for display adapters as display_adapters() does, but gives each function of the bus a time to
-/// answer: a function whose files hang costs nobody else anything. One thread.
+/// Finds display adapters as display_adapters() does, but limits the time that each function of the bus may
+/// take. If the files of one function hang, the scan still finds the others. One thread.
 class Scan {
  public:
+  /// Reads a function from its folder; may hang.
+  using Read = std::function<std::optional<Function>(const std::string& folder)>;
+
   /// `thread`: name of the threads that read.
-  Scan(const std::string& thread, const Clock& clock) : calls_(thread, kAtMost, clock) {}
+  Scan(const std::string& thread, const Clock& clock, Read read = read_function)
+      : calls_(thread, kAtMost, clock), read_(std::move(read)) {}
 
   struct Found {
     std::vector<Function> adapters;   ///< in order of address
     std::vector<std::string> silent;  ///< addresses of functions that did not say what they are
+    bool is_whole = true;             ///< false: the kernel refused a thread, so that some were not asked
   };
   Found adapters(const std::string& sysfs_root);
 
@@ -25,6 +33,7 @@ class Scan {
 
  private:
   BoundedCalls calls_;
+  const Read read_;
 };
 
 }  // namespace gpumeter::pci

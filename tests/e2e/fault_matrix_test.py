@@ -89,7 +89,9 @@ def follow_discovery(machine, daemon, watch, cell) -> None:
 
 
 def follow_bus_scan(machine, daemon, watch, cell) -> None:
-    watch.through(BUS_SCAN if cell.kind == "hang" else FAULT)
+    watch.through(BUS_SCAN if cell.kind in ("hang", "EPERM") else FAULT)
+    on_bus = daemon.page().one("gpumeter_pci_devices", vendor="amd")
+    cell.expect(on_bus == len(GPUS), f"gpumeter_pci_devices is {on_bus}")
     cell.expect(set(watch.up) == {1}, "the card is not read")
 
 

@@ -125,6 +125,14 @@ TEST_F(BusWatcherTest, ACardThatHangsCountsAsItWasSeenLast) {
   EXPECT_THAT(told(), ElementsAre(std::string(kSecond) + " hangs", std::string(kSecond) + " answers"));
 }
 
+TEST_F(BusWatcherTest, ACardThatDoesNotSayWhatItIsCountsAsItWasSeenLast) {
+  start();
+  tree_.write(uevent(kSecond), "");
+  look();
+  EXPECT_THAT(seen().by_vendor, ElementsAre(Pair("amd", 2U)));
+  EXPECT_THAT(told(), ElementsAre(std::string(kSecond) + " hangs"));
+}
+
 TEST_F(BusWatcherTest, ACardThatIsPulledIsGone) {
   start();
   tree_.remove("bus/pci/devices/" + std::string(kSecond));

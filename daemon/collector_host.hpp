@@ -24,7 +24,7 @@ struct CollectorHost {
   const CollectorEntry* entry = nullptr;
   std::shared_ptr<DriverGate> gate;
   std::shared_ptr<Discoverer> discoverer;
-  std::shared_ptr<EventWatcher> watcher;       ///< null where its driver tells of nothing
+  std::shared_ptr<EventWatcher> watcher;       ///< null if its driver reports no events
   std::shared_ptr<Collector> collector;        ///< of the last report; null while it cannot be opened
   bool reported = false;                       ///< its first discovery is over
   bool up = false;                             ///< its last discovery succeeded

@@ -104,7 +104,7 @@ Devices parse(const std::string& text) {
 
 Error system_error(const std::string& what) { return Error(what + ": " + std::strerror(errno)); }
 
-/// O_NONBLOCK: a FIFO whose other end nobody opens must not hang the open().
+/// O_NONBLOCK: open() must not wait for the other end of a FIFO.
 Result<Descriptor> open_regular(const std::string& path, int flags) {
   Descriptor file(open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644));
   struct stat status {};

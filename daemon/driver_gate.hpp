@@ -10,7 +10,7 @@
 namespace gpumeter {
 
 /// How many lanes may be inside one driver at a time. If every place is held by a call past its deadline, the
-/// library counts as stuck: nobody else gets in, so no new call is made. Any thread.
+/// library counts as stuck: no other lane enters, so no new call is made. Any thread.
 class DriverGate {
  public:
   /// `max_parallel` 0: no limit. `clock` outlives the gate.

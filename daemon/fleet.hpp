@@ -28,7 +28,8 @@ namespace gpumeter {
 /// a driver. Threads that the kernel refuses (pids.max) are asked for again.
 class Fleet : public std::enable_shared_from_this<Fleet> {
  public:
-  /// `bus`: see order_by(); nullopt: it follows. `keeper` saves the directory; null: nobody does.
+  /// `bus`: see order_by(); nullopt: order_by() sets it later. `keeper` saves the directory; null: it is not
+  /// saved.
   Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
         std::optional<std::vector<std::string>> bus, FleetSettings settings, WorkloadSettings workloads = {},
         std::shared_ptr<StateKeeper> keeper = nullptr);

@@ -33,8 +33,8 @@ void Fleet::take_report(CollectorHost& host, const Result<Discovery>& found) {
   drop_missing(host, *found);
 }
 
-// Most drivers tell at the next read that their device is gone. Some leave files or handles that go on
-// answering, and then only its absence tells.
+// Most drivers report at the next read that their device is gone. Some leave files or handles that still
+// answer; such a device is lost if discovery no longer finds it.
 void Fleet::drop_missing(const CollectorHost& host, const Discovery& found) {
   for (Member& member : members_) {
     const auto same = [&](const DeviceInfo& info) { return info.uuid == member.uuid; };

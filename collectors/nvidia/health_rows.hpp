@@ -109,7 +109,8 @@ inline constexpr auto kLicenseRows = std::to_array<Row>({
     {&catalog::license_state, {"state", "unlicensed"}, licensed(false), 1, Tier::slow},
 });
 
-// Counted by the event thread, so the GPU itself need not answer. An event that nobody listens to is lost.
+// The event thread counts these, so reading them needs no call to the GPU. While the driver refuses to register
+// for events, none is counted.
 inline constexpr Traits kHeard{.wakes = false, .forgets = true};
 inline constexpr Traits kHeardTime{.zero_is_unknown = true, .wakes = false, .forgets = true};
 inline constexpr auto kXidRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {

@@ -191,7 +191,8 @@ class TableDevice : public Device {
     return {row.derived.how, row.scale, &row.traits};
   }
 
-  // A row with `wakes` false is read without the device, so its success does not prove that the device answers.
+  // A row with `wakes` false is read without the device, so its success does not prove that the device
+  // answers.
   void note(Tier tier, const Row& row, RowState::Outcome outcome) noexcept {
     Reads& reads = reads_[static_cast<std::size_t>(tier)];
     reads.has_gap = reads.has_gap || outcome == RowState::Outcome::gap;

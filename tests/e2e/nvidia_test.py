@@ -54,6 +54,11 @@ def are_read(page: Page) -> bool:
     return up(page) == [1.0] * 8 and all((observed(page, str(i)) or 0) > 0 for i in range(8))
 
 
+def are_heard(page: Page) -> bool:
+    """The event thread registers for the events of a GPU in its own time; until then they have no series."""
+    return are_read(page) and len(page.of("gpu_events_total", event="single_bit_ecc")) == 8
+
+
 def nudge(daemon: Daemon) -> None:
     """A driver that is loaded is found by its uevents, or at the look once a minute; this has it looked for at once."""
     daemon.send(signal.SIGUSR1)
@@ -181,11 +186,11 @@ class NvidiaTest(unittest.TestCase):
             self.assertEqual(daemon.log.count("the kernel module is not loaded: modprobe nvidia"), 1, daemon.log)
             time.sleep(2.2)
             nudge(daemon)
-            there = wait_until(lambda: are_read(p := daemon.page()) and p, "all are read", 30)
+            there = wait_until(lambda: are_heard(p := daemon.page()) and p, "all are read", 30)
             self.assertEqual(there.one("gpumeter_collector_up", collector="nvidia"), 1)
             wait_until(lambda: up(daemon.page()) == [0.0] * 8, "all are lost", 30)
             wait_until(lambda: has_gpu_up_alone(daemon.page()), "nothing else of them stays", 5)
-            back = wait_until(lambda: are_read(p := daemon.page()) and p, "all are read again", 60)
+            back = wait_until(lambda: are_heard(p := daemon.page()) and p, "all are read again", 60)
             self.assertEqual(back.of("gpu_up").keys(), there.of("gpu_up").keys())
             self.assert_counters_went_on(there, back, "3")
             self.assert_ended_well(daemon, machine, "(nvmlShutdown before nvml(GpmSample|EventSet)Free\n)*")

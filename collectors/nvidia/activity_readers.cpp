@@ -1,7 +1,10 @@
 #include "collectors/nvidia/activity_readers.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
+
+#include "collectors/nvidia/throttle_fields.hpp"
 
 namespace gpumeter::nvidia::readers {
 namespace {
@@ -30,6 +33,17 @@ template <class Growth>
 Sample tallied(NvidiaContext& context, NvidiaContext::Tally& tally, Growth growth) noexcept {
   if (std::exchange(tally.pass, context.pass()) != context.pass()) tally.total += growth();
   return Sample::of(tally.total);
+}
+
+/// throttle_time()'s source with the ids that this driver has for its fields.
+ReadSource numbered_by_driver(NvidiaContext& context, const ReadSource& source) {
+  std::array<char, 96> version{};
+  context.gpu().caller.call_plain<&F::nvmlSystemGetDriverVersion>(version.data(),
+                                                                  static_cast<unsigned>(version.size() - 1));
+  const unsigned first = throttle_field(static_cast<unsigned>(source.argument & 0xFFFF), version.data());
+  const unsigned second =
+      throttle_field(static_cast<unsigned>(source.argument >> 16 & 0xFFFF), version.data());
+  return {source.name, source.argument >> 32 << 32 | std::uint64_t{second} << 16 | first};
 }
 
 /// Whether a reason of the mask was seen in this pass and in the one before.
@@ -130,7 +144,8 @@ Sample read_reasons(NvidiaContext& context, int handle) noexcept {
   return Sample::of((held & context.bound(handle).argument) != 0 ? 1 : 0);
 }
 
-Handle bind_throttle_time(NvidiaContext& context, const ReadSource& source) {
+Handle bind_throttle_time(NvidiaContext& context, const ReadSource& row) {
+  const ReadSource source = numbered_by_driver(context, row);
   constexpr Tier kTier = Tier::fast;
   FieldBatch& batch = context.fields(kTier);
   const auto first = static_cast<unsigned>(source.argument & 0xFFFF);

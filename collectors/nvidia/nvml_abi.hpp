@@ -4,7 +4,7 @@
 #include <cstdint>
 
 /// What NVML (libnvidia-ml.so.1, 64-bit Linux) takes and gives, declared from the facts of its ABI as of
-/// header version 13.3.29: sizes and offsets are asserted below each struct, and tests/gpu/abi_test.py
+/// header version 13.5.37: sizes and offsets are asserted below each struct, and tests/gpu/abi_test.py
 /// compares them with a real nvml.h where $NVML_HEADER names one. Enumerations are 4 bytes. No driver, no SDK
 /// is needed to build.
 namespace gpumeter::nvidia::nvml {
@@ -141,15 +141,15 @@ struct GpmMetric {  // nvmlGpmMetric_t
 };
 static_assert(sizeof(GpmMetric) == 40 && offsetof(GpmMetric, value) == 8);
 
-/// nvmlGpmMetricsGet_t. The array grew from 98 to 333 elements with the version still 1: libraries read the
+/// nvmlGpmMetricsGet_t. The array grew from 98 to 477 elements with the version still 1: libraries read the
 /// first `count`.
 struct GpmMetricsGet {
-  static constexpr std::size_t kMost = 333;
+  static constexpr std::size_t kMost = 477;
   unsigned version, count;
   GpmSample first, second;
   GpmMetric metrics[kMost];
 };
-static_assert(sizeof(GpmMetricsGet) == 13344 && offsetof(GpmMetricsGet, first) == 8 &&
+static_assert(sizeof(GpmMetricsGet) == 19104 && offsetof(GpmMetricsGet, first) == 8 &&
               offsetof(GpmMetricsGet, metrics) == 24);
 
 struct GpmSupport {  // nvmlGpmSupport_t

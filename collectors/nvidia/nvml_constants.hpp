@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-/// NVML's numbers as of header version 13.3.29, by the names that NVML has for them.
+/// NVML's numbers as of header version 13.5.37, by the names that NVML has for them.
 namespace gpumeter::nvidia::nvml {
 
 enum Return : unsigned {

@@ -2,7 +2,8 @@
 """collectors/nvidia's own declarations of NVML against a real nvml.h, which $NVML_HEADER names (77 without one).
 
 A C++ program that includes both prints what differs: size of each struct, offset and size of each of its fields (by
-place, ours have other names), and each constant. What an older header lacks is listed and not compared.
+place, ours have other names), each constant, field id, GPM id and enumerator (abi_numbers.py), and each function's type
+(abi_prototypes.py). What an older header lacks is listed and not compared.
 """
 import os
 import re
@@ -10,6 +11,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import abi_numbers
+import abi_prototypes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OURS = ROOT / "collectors/nvidia"
@@ -43,10 +47,15 @@ PROGRAM = """#include <cstddef>
 #include <nvml.h>
 #include "collectors/nvidia/nvml_abi.hpp"
 #include "collectors/nvidia/nvml_constants.hpp"
+#include "collectors/nvidia/nvml_functions.hpp"
 namespace ours = gpumeter::nvidia::nvml;
+%s
 static int wrong = 0;
 static void same(const char* what, unsigned long long ours_is, unsigned long long theirs) {
   if (ours_is != theirs) std::printf("%%s: ours %%llu, theirs %%llu\\n", what, ours_is, theirs), ++wrong;
+}
+static void either(const char* what, unsigned long long ours_is, unsigned long long earlier, unsigned long long theirs) {
+  if (earlier != theirs) same(what, ours_is, theirs);
 }
 static void at_least(const char* what, unsigned long long ours_is, unsigned long long theirs) {
   if (ours_is < theirs) std::printf("%%s: ours %%llu, theirs %%llu\\n", what, ours_is, theirs), ++wrong;
@@ -138,10 +147,36 @@ def compare_constants(header: str, text: str) -> tuple[list[str], list[str], lis
     return lines, compared, missing
 
 
-def run_program(lines: list[str], include: Path) -> int:
+def compare_numbers(header: str, found: list[tuple[str, str, str]]) -> tuple[list[str], list[str], list[str]]:
+    lines, compared, missing = [], [], []
+    for where, nvml, number in found:
+        if not re.search(rf"\b{nvml}\b", header):
+            missing.append(nvml)
+            continue
+        value = f"static_cast<unsigned long long>({nvml})"
+        earlier = abi_numbers.earlier_number(nvml, int(number))
+        lines.append(f'either("{where}, {nvml}", {number}, {earlier}, {value});' if earlier else f'same("{where}, {nvml}", {number}, {value});')
+        compared.append(nvml)
+    return lines, compared, missing
+
+
+def compare_versions(header: str, structs: dict[str, str]) -> tuple[list[str], list[str], list[str]]:
+    """NVML's macro for the version of nvmlMemory_v2_t is nvmlMemory_v2."""
+    lines, compared, missing = [], [], []
+    for struct, version in abi_numbers.versions():
+        nvml = structs[struct].removesuffix("_t")
+        if re.search(rf"#define\s+{nvml}\b", header) and re.search(rf"\b{nvml}_t\s*;", header):
+            lines.append(f'same("version of {struct}, {nvml}", ours::version_of<ours::{struct}>({version}), {nvml});')
+            compared.append(nvml)
+        else:
+            missing.append(nvml)
+    return lines, compared, missing
+
+
+def run_program(lines: list[str], traits: str, include: Path) -> int:
     with tempfile.TemporaryDirectory() as folder:
         source, binary = Path(folder, "abi.cpp"), Path(folder, "abi")
-        source.write_text(PROGRAM % "".join(f"  {line}\n" for line in lines))
+        source.write_text(PROGRAM % (traits, "".join(f"  {line}\n" for line in lines)))
         subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-w", f"-I{ROOT}", f"-I{include}", str(source), "-o", str(binary)],
                        check=True, timeout=120)
         return subprocess.run([str(binary)], timeout=10).returncode
@@ -153,12 +188,21 @@ def main() -> int:
         print("skipped: $NVML_HEADER names no nvml.h")
         return 77
     theirs = without_comments(header.read_text(errors="replace"))
-    structs = compare_structs(theirs, (OURS / "nvml_abi.hpp").read_text())
-    constants = compare_constants(theirs, (OURS / "nvml_constants.hpp").read_text())
-    result = run_program(structs[0] + constants[0], header.parent)
-    for what, (_, compared, missing) in (("structs", structs), ("constants", constants)):
-        print(f"{what}: {len(compared)} compared; not in this header: {' '.join(missing) or 'none'}")
-    if len(structs[1]) < 10 or len(constants[1]) < 30:
+    our_text = (OURS / "nvml_abi.hpp").read_text()
+    kinds = {"structs": compare_structs(theirs, our_text), "constants": compare_constants(theirs, (OURS / "nvml_constants.hpp").read_text()),
+             "prototypes": abi_prototypes.compare(theirs),
+             "versions": compare_versions(theirs, {name: nvml for _, name, nvml, _ in our_structs(our_text)})}
+    for kind, found in abi_numbers.numbers().items():
+        lines, compared, missing = compare_numbers(theirs, found)
+        before = kinds.get(kind, ([], [], []))
+        kinds[kind] = (before[0] + lines, before[1] + compared, before[2] + missing)
+    known = [(name, nvml) for kind, name, nvml, _ in our_structs(our_text) if kind == "struct"]
+    lines = [line for compared in kinds.values() for line in compared[0]]
+    result = run_program(lines, abi_prototypes.traits(known, theirs), header.parent)
+    for kind, (_, compared, missing) in kinds.items():
+        print(f"{kind}: {len(compared)} compared; not in this header: {' '.join(dict.fromkeys(missing)) or 'none'}")
+    least = {"structs": 10, "constants": 30, "prototypes": 50, "field ids": 90, "GPM ids": 10, "enum orders": 20}
+    if any(len(kinds[kind][1]) < count for kind, count in least.items()):
         print("too little was compared: is this an nvml.h?")
         return 1
     return result

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+
+/// The ids of the throttle counters that NVIDIA has renumbered.
+namespace gpumeter::nvidia {
+
+/// The id that a driver of this version has for a field of nvml.h 13.1. Drivers from 575 up to 580.65 had the
+/// clock event counters 269 to 271 at 251 to 253, and read a setting of power smoothing under the new ids.
+/// Any thread.
+unsigned throttle_field(unsigned field, std::string_view driver_version) noexcept;
+
+}  // namespace gpumeter::nvidia

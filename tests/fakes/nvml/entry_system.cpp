@@ -20,6 +20,9 @@ FAKE_NVML_EXPORT unsigned nvmlInit_v2() {
   return library.init();
 }
 
+// What nvidia-ml-py calls. Its flags (no GPUs needed, no attach) change nothing of what a scenario plays.
+FAKE_NVML_EXPORT unsigned nvmlInitWithFlags(unsigned) { return nvmlInit_v2(); }
+
 FAKE_NVML_EXPORT unsigned nvmlShutdown() {
   const Call call("nvmlShutdown");
   return Library::instance().shutdown();

@@ -31,18 +31,22 @@ constexpr std::string_view block_of(std::string_view ras_file) noexcept {
   return ras_file.substr(kBefore.size(), ras_file.size() - kBefore.size() - kBehind.size());
 }
 
+/// The memory controller counts errors of the memory behind it, HBM or GDDR. The other blocks count those of
+/// their own SRAM, buses and logic.
+constexpr bool is_memory(std::string_view block) noexcept { return block == "umc"; }
+
 // The kernel counts AER messages itself, so reading them wakes nothing (Documentation/PCI/pcieaer-howto).
 inline constexpr Traits kAerCount{.min = 0, .wakes = false};
 inline constexpr Traits kRasCount{.min = 0};
 
 constexpr MetricRow<AmdContext> ras_row(std::string_view file, std::size_t severity) noexcept {
-  return {&catalog::memory_errors,
-          {"severity", kRasSeverities[severity].severity, "location", block_of(file)},
-          ras_count(file, severity),
-          1,
-          Tier::slow,
-          {},
-          kRasCount};
+  const std::string_view block = block_of(file);
+  const std::string_view name = kRasSeverities[severity].severity;
+  const Reader<AmdContext> count = ras_count(file, severity);
+  if (is_memory(block))
+    return {
+        &catalog::memory_errors, {"severity", name, "location", block}, count, 1, Tier::slow, {}, kRasCount};
+  return {&catalog::hardware_errors, {"block", block, "severity", name}, count, 1, Tier::slow, {}, kRasCount};
 }
 
 constexpr MetricRow<AmdContext> aer_row(std::string_view file, std::string_view severity,

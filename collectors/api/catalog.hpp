@@ -113,6 +113,7 @@ inline constexpr auto link_errors = counter("gpu_link_errors_total", "", "Errors
 // Memory errors and events
 inline constexpr auto memory_errors = counter("gpu_memory_errors_total", "", "Memory errors since the driver was loaded.");
 inline constexpr auto memory_lifetime_errors = counter("gpu_memory_lifetime_errors_total", "", "Memory errors since the card was made.");
+inline constexpr auto hardware_errors = counter("gpu_hardware_errors_total", "", "Errors of the device's blocks that are not memory since the driver was loaded, by block and severity.");
 inline constexpr auto retired_pages = gauge("gpu_retired_pages", "", "Memory pages taken out of use.");
 inline constexpr auto retired_pages_pending = gauge("gpu_retired_pages_pending", "", "1 if a memory page is taken out of use at the next reset.");
 inline constexpr auto remapped_rows = gauge("gpu_remapped_rows", "", "Memory rows replaced by spare ones.");

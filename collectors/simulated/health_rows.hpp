@@ -110,6 +110,12 @@ inline constexpr Errors kMemoryErrors[] = {
 inline constexpr auto kErrorRows = each(kMemoryErrors, [](const Errors& row) {
   return Row{&catalog::memory_errors, {"severity", row.severity, "location", row.location}, row.count, 1, Tier::slow};
 });
+inline constexpr auto kHardwareErrorRows = std::to_array<Row>({
+    {&catalog::hardware_errors, {"block", "gfx", "severity", "corrected"}, reads<&once_in>("once_in", 5400), 1, Tier::slow},
+    {&catalog::hardware_errors, {"block", "gfx", "severity", "uncorrected"}, kNever, 1, Tier::slow},
+    {&catalog::hardware_errors, {"block", "sdma", "severity", "corrected"}, kNever, 1, Tier::slow},
+    {&catalog::hardware_errors, {"block", "sdma", "severity", "uncorrected"}, kNever, 1, Tier::slow},
+});
 inline constexpr auto kLifetimeErrorRows = each(kMemoryErrors, [](const Errors& row) {
   return Row{&catalog::memory_lifetime_errors, {"severity", row.severity, "location", row.location}, row.lifetime, 1, Tier::slow};
 });

@@ -22,7 +22,7 @@ ROOT = HERE.parent.parent
 RULES = ROOT / "packaging/prometheus"
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 ALERTS = {"GpuThermalThrottling", "GpuPowerThrottling", "GpuTemperatureNearLimit", "GpuLost", "GpuMissingFromBus",
-          "GpuCollectorDown", "GpumeterDown", "GpuMemoryErrorsUncorrected", "GpuPcieLinkDegraded", "GpuAllocatedButIdle",
+          "GpuCollectorDown", "GpumeterDown", "GpuMemoryErrorsUncorrected", "GpuHardwareErrorsUncorrected", "GpuPcieLinkDegraded", "GpuAllocatedButIdle",
           "MlRunStalled"}
 OF_PROMETHEUS = {"up"}
 OPERATORS = {"and", "or", "unless", "bool", "offset"}

@@ -19,14 +19,19 @@ export const errors: Row = {
     },
     {
       kind: 'series',
-      title: 'New memory errors',
+      title: 'New memory and hardware errors',
       crowd: true,
-      description: 'Errors in each step, by severity and place.',
+      description: 'Errors of memory, by severity and place, and of the other blocks (AMD), by severity and block, in each step.',
       ...COUNT,
       queries: [
         {
           expr: `sum by (severity, location) (${increase(ofGpu('gpu_memory_errors_total'))})`,
           legend: '{{severity}} {{location}}',
+          look: 'bars',
+        },
+        {
+          expr: `sum by (severity, block) (${increase(ofGpu('gpu_hardware_errors_total'))})`,
+          legend: '{{severity}} {{block}}',
           look: 'bars',
         },
       ],

@@ -231,6 +231,35 @@ TEST_F(CardTest, OfASleepingCardOnlyWhatDoesNotWakeIsRead) {
             "gpu_utilization_ratio 0.03\n");
 }
 
+// Both ways to the same series: the firmware's table, and a file of each.
+TEST_F(CardTest, OneThatSleepsAtTheStartHasItsEnginesAndClocksOnceItWakes) {
+  const std::string woken =
+      "gpu_clock_hertz{clock=\"fabric\"} 1.9e+09\n"
+      "gpu_clock_hertz{clock=\"video\"} 1.5e+09\n"
+      "gpu_engine_utilization_ratio{engine=\"decode\"} 0.25\n";
+  const std::vector<std::string_view> others = {"gpu_clock_max", "gpu_engine_busy", "gpu_suspended"};
+  const auto seen_after_waking = [&] {
+    write("power/runtime_status", "suspended\n");
+    attach();
+    page_->pass_all();
+    EXPECT_EQ(page_->text({"gpu_suspended"}), "");
+    write("power/runtime_status", "active\n");
+    page_->pass_all();
+    return page_->text(others);
+  };
+  write("gpu_metrics", FakeBlob()
+                           .set("average_mm_activity", 25)
+                           .set("current_vclk0", 1500)
+                           .set("current_fclk", 1900)
+                           .bytes());
+  EXPECT_EQ(seen_after_waking(), woken);
+  remove("gpu_metrics");
+  write("vcn_busy_percent", "25\n");
+  write("pp_dpm_fclk", "0: 500Mhz\n1: 1900Mhz *\n");
+  write("pp_dpm_vclk", "0: 400Mhz\n1: 1500Mhz *\n");
+  EXPECT_EQ(seen_after_waking(), woken);
+}
+
 TEST_F(CardTest, WhereThePowerIsNotManagedNothingIsSaidOfSleep) {
   write("power/runtime_status", "unsupported\n");
   EXPECT_EQ(sampled(), "");

@@ -49,21 +49,21 @@ TEST_F(TextRowsTest, EmptyLevelFilesAreNoClocks) {
   EXPECT_EQ(page_->errors(ReadStatus::failed), 0U);
 }
 
-TEST_F(TextRowsTest, MemoryErrorsByBlock) {
+TEST_F(TextRowsTest, ErrorsOfMemoryAndOfOtherBlocksAreApart) {
   write("ras/umc_err_count", "ue: 1\nce: 17\nde: 3\n");
   write("ras/gfx_err_count", "ue: 0\nce: 2\n");
   EXPECT_EQ(sampled(),
-            "gpu_memory_errors_total{severity=\"corrected\",location=\"gfx\"} 2\n"
+            "gpu_hardware_errors_total{block=\"gfx\",severity=\"corrected\"} 2\n"
+            "gpu_hardware_errors_total{block=\"gfx\",severity=\"uncorrected\"} 0\n"
             "gpu_memory_errors_total{severity=\"corrected\",location=\"umc\"} 17\n"
             "gpu_memory_errors_total{severity=\"deferred\",location=\"umc\"} 3\n"
-            "gpu_memory_errors_total{severity=\"uncorrected\",location=\"gfx\"} 0\n"
             "gpu_memory_errors_total{severity=\"uncorrected\",location=\"umc\"} 1\n");
 }
 
-TEST_F(TextRowsTest, MemoryErrorsStayWhileTheCardIsResetAndGoOnAfterIt) {
+TEST_F(TextRowsTest, HardwareErrorsStayWhileTheCardIsResetAndGoOnAfterIt) {
   const std::string counted =
-      "gpu_memory_errors_total{severity=\"corrected\",location=\"sdma\"} 5\n"
-      "gpu_memory_errors_total{severity=\"uncorrected\",location=\"sdma\"} 0\n";
+      "gpu_hardware_errors_total{block=\"sdma\",severity=\"corrected\"} 5\n"
+      "gpu_hardware_errors_total{block=\"sdma\",severity=\"uncorrected\"} 0\n";
   write("ras/sdma_err_count", "ue: 0\nce: 5\n");
   EXPECT_EQ(sampled(), counted);
   write("ras/sdma_err_count", "Query currently inaccessible\n");
@@ -73,8 +73,8 @@ TEST_F(TextRowsTest, MemoryErrorsStayWhileTheCardIsResetAndGoOnAfterIt) {
   write("ras/sdma_err_count", "ue: 1\nce: 6\n");
   page_->pass(Tier::slow);
   EXPECT_EQ(page_->text(),
-            "gpu_memory_errors_total{severity=\"corrected\",location=\"sdma\"} 6\n"
-            "gpu_memory_errors_total{severity=\"uncorrected\",location=\"sdma\"} 1\n");
+            "gpu_hardware_errors_total{block=\"sdma\",severity=\"corrected\"} 6\n"
+            "gpu_hardware_errors_total{block=\"sdma\",severity=\"uncorrected\"} 1\n");
 }
 
 TEST_F(TextRowsTest, RetiredPagesAreThoseWithAnR) {

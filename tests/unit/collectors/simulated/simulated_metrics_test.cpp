@@ -41,6 +41,7 @@ gpu_fabric_health{state} 3
 gpu_fabric_state{state} 4
 gpu_fan_speed_ratio{fan} 2
 gpu_fan_speed_rpm{fan} 2
+gpu_hardware_errors_total{block,severity} 4
 gpu_interconnect_errors_total{kind,error} 3
 gpu_interconnect_links_up{kind} 1
 gpu_interconnect_links{kind} 1

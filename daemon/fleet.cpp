@@ -31,6 +31,7 @@ void Fleet::add(std::vector<Addition> additions) {
 
 CollectorHost Fleet::host_of(Addition addition) {
   CollectorHost host;
+  addition.context.hanging = hanging_;
   host.entry = addition.entry;
   host.gate = std::make_shared<DriverGate>(addition.entry->max_parallel, clock_);
   const std::string name(addition.entry->name);

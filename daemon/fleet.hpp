@@ -125,6 +125,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   const Nanoseconds started_;
   const WorkloadSettings workloads_;
   const std::shared_ptr<StateKeeper> keeper_;
+  const std::shared_ptr<HangingCalls> hanging_ =
+      std::make_shared<HangingCalls>();  // of all collectors' discoveries
 
   mutable Mutex mutex_;
   FleetSettings settings_ GPUMETER_GUARDED_BY(mutex_);

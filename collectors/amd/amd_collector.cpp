@@ -16,8 +16,9 @@ namespace {
 
 class AmdCollector final : public Collector, public ReportsSources {
  public:
-  AmdCollector(const std::string& sysfs_root, const std::string& ids_file, const Clock& clock)
-      : sysfs_root_(sysfs_root), discovery_(sysfs_root, ids_file, clock) {}
+  AmdCollector(const CollectorContext& context, const std::string& ids_file)
+      : sysfs_root_(context.sysfs_root),
+        discovery_(context.sysfs_root, ids_file, *context.clock, context.hanging) {}
 
   Result<Discovery> discover() override {
     std::error_code error;
@@ -44,7 +45,7 @@ class AmdCollector final : public Collector, public ReportsSources {
 
 Result<std::unique_ptr<Collector>> open_amd(const CollectorContext& context) {
   std::unique_ptr<Collector> collector =
-      std::make_unique<AmdCollector>(context.sysfs_root, option(context, kAmdOptions[0]), *context.clock);
+      std::make_unique<AmdCollector>(context, option(context, kAmdOptions[0]));
   return collector;
 }
 

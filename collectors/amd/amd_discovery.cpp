@@ -28,12 +28,13 @@ void keep_text(std::string& text, const std::string& known) {
 
 }  // namespace
 
-AmdDiscovery::AmdDiscovery(std::string sysfs_root, std::string ids_file, const Clock& clock)
+AmdDiscovery::AmdDiscovery(std::string sysfs_root, std::string ids_file, const Clock& clock,
+                           const std::shared_ptr<HangingCalls>& hanging)
     : sysfs_root_(std::move(sysfs_root)),
       ids_file_(std::move(ids_file)),
-      bus_(kThread, clock),
-      topology_(kThread, pci::Scan::kAtMost, clock),
-      cards_(kThread, pci::Scan::kAtMost, clock) {}
+      bus_(kThread, clock, pci::read_function, hanging),
+      topology_(kThread, pci::Scan::kAtMost, clock, hanging, "topology"),
+      cards_(kThread, pci::Scan::kAtMost, clock, hanging, "card") {}
 
 Discovery AmdDiscovery::find() {
   const pci::Scan::Found bus = bus_.adapters(sysfs_root_);

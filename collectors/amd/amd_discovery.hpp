@@ -17,7 +17,9 @@ namespace gpumeter::amd {
 /// whether it can be read is for its lane to find out. One thread.
 class AmdDiscovery {
  public:
-  AmdDiscovery(std::string sysfs_root, std::string ids_file, const Clock& clock);
+  /// `hanging`: see CollectorContext.
+  AmdDiscovery(std::string sysfs_root, std::string ids_file, const Clock& clock,
+               const std::shared_ptr<HangingCalls>& hanging);
 
   Discovery find();
 

@@ -13,6 +13,7 @@
 
 #include "collectors/api/clock.hpp"
 #include "collectors/api/device.hpp"
+#include "collectors/api/hanging_calls.hpp"
 #include "collectors/api/result.hpp"
 #include "collectors/api/sample.hpp"
 #include "collectors/api/series.hpp"
@@ -120,7 +121,8 @@ struct CollectorContext {
   std::string procfs_root;  ///< "/proc"
   const Clock* clock;
   std::map<std::string, std::vector<std::string>>
-      options;  ///< its own config keys, checked against its schema
+      options;                                      ///< its own config keys, checked against its schema
+  std::shared_ptr<HangingCalls> hanging = nullptr;  ///< outlives collectors; null: each has its own
 };
 
 /// A key of `collectors.<name>` beside `enabled`.

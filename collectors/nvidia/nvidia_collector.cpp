@@ -44,11 +44,11 @@ Bus look_at_bus(const std::string& sysfs_root, pci::Scan& scan) {
 
 class NvidiaCollector final : public Collector, public WatchesEvents, public ReportsSources {
  public:
-  NvidiaCollector(std::string sysfs_root, NvidiaOptions options, const Clock& clock)
-      : sysfs_root_(std::move(sysfs_root)),
+  NvidiaCollector(const CollectorContext& context, NvidiaOptions options)
+      : sysfs_root_(context.sysfs_root),
         options_(std::move(options)),
-        clock_(clock),
-        scan_("find-nvidia-pci", clock) {}
+        clock_(*context.clock),
+        scan_("find-nvidia-pci", *context.clock, pci::read_function, context.hanging) {}
 
   // Taking hold of a GPU wakes it, and NVML asks all of them for one: where all sleep, all are left alone.
   Result<Discovery> discover() override {
@@ -152,8 +152,7 @@ std::optional<OptionProblem> check_nvidia(const CollectorContext& context) {
 
 Result<std::unique_ptr<Collector>> open_nvidia(const CollectorContext& context) {
   NvidiaOptions options{option(context, kNvidiaOptions[0]), option(context, kNvidiaOptions[1]) == "each"};
-  std::unique_ptr<Collector> collector =
-      std::make_unique<NvidiaCollector>(context.sysfs_root, std::move(options), *context.clock);
+  std::unique_ptr<Collector> collector = std::make_unique<NvidiaCollector>(context, std::move(options));
   return collector;
 }
 

@@ -9,11 +9,8 @@ namespace gpumeter {
 // False: a thread was refused.
 bool BoundedCalls::run(const std::vector<std::string>& keys, const Call& call) {
   std::vector<std::string> free;
-  {
-    MutexLock lock(progress_->mutex);
-    for (const std::string& key : keys) {
-      if (!progress_->hanging.contains(key)) free.push_back(key);
-    }
+  for (const std::string& key : keys) {
+    if (!progress_->hanging->contains(progress_->scope + key)) free.push_back(key);
   }
   const auto shared = std::make_shared<const std::vector<std::string>>(std::move(free));
   std::size_t next = 0;
@@ -49,7 +46,7 @@ void BoundedCalls::walk(Progress& progress, std::uint64_t number, const std::vec
     }
     MutexLock lock(progress.mutex);
     if (progress.walk != number) {
-      progress.hanging.erase(keys[i]);
+      progress.hanging->remove(progress.scope + keys[i]);
       return;
     }
     progress.at = i + 1;
@@ -69,7 +66,7 @@ std::optional<std::size_t> BoundedCalls::wait_for_silence(const std::vector<std:
       until = now + at_most_;
     } else if (now >= until) {
       ++progress_->walk;
-      progress_->hanging.insert(keys[seen]);
+      progress_->hanging->add(progress_->scope + keys[seen]);
       return seen;
     }
     progress_->changed.wait_for(progress_->mutex, until - now);

@@ -6,12 +6,12 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "collectors/api/clock.hpp"
+#include "collectors/api/hanging_calls.hpp"
 #include "collectors/api/mutex.hpp"
 
 namespace gpumeter {
@@ -19,14 +19,21 @@ namespace gpumeter {
 /// Calls that may hang, one for each of several keys (a card, a PCI function), on a thread of their own. A
 /// call that takes longer than its time is left behind with its thread, and another thread makes the calls of
 /// the remaining keys. A key whose call still hangs is not called again until that call has returned, so that
-/// a key holds one thread at most. A thread that is left behind touches only what its call owns.
+/// a key holds one thread at most, also for the next object with the same `hanging` and `scope`. A thread
+/// that is left behind touches only what its call owns.
 ///
 /// One thread, which waits for at most `at_most` a key.
 class BoundedCalls {
  public:
-  /// `thread` is the name of the threads. `clock` outlives this object.
-  BoundedCalls(std::string thread, Nanoseconds at_most, const Clock& clock)
-      : thread_(std::move(thread)), at_most_(at_most), clock_(clock) {}
+  /// `thread` is the name of the threads. `clock` outlives this object. `scope` tells its keys from those of
+  /// others in `hanging`; null: it shares them with nobody.
+  BoundedCalls(std::string thread, Nanoseconds at_most, const Clock& clock,
+               std::shared_ptr<HangingCalls> hanging = nullptr, std::string scope = "")
+      : thread_(std::move(thread)),
+        at_most_(at_most),
+        clock_(clock),
+        progress_(std::make_shared<Progress>(hanging ? std::move(hanging) : std::make_shared<HangingCalls>(),
+                                             thread_ + "/" + scope + "/")) {}
 
   template <class Value>
   struct Answers {
@@ -66,9 +73,13 @@ class BoundedCalls {
   };
   /// Shared with the threads. A walk is one thread's way through the keys; only the last one counts.
   struct Progress {
+    Progress(std::shared_ptr<HangingCalls> calls, std::string before)
+        : hanging(std::move(calls)), scope(std::move(before)) {}
+
+    const std::shared_ptr<HangingCalls> hanging;  ///< calls that were left behind, as `scope` and key
+    const std::string scope;
     Mutex mutex;
     Condition changed;
-    std::set<std::string> hanging GPUMETER_GUARDED_BY(mutex);  ///< keys of calls that were left behind
     std::uint64_t walk GPUMETER_GUARDED_BY(mutex) = 0;
     std::size_t at GPUMETER_GUARDED_BY(mutex) = 0;  ///< the key that is called now
   };
@@ -82,7 +93,7 @@ class BoundedCalls {
   const std::string thread_;
   const Nanoseconds at_most_;
   const Clock& clock_;
-  const std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
+  const std::shared_ptr<Progress> progress_;
 };
 
 }  // namespace gpumeter

@@ -18,9 +18,10 @@ class Scan {
   /// Reads a function from its folder; may hang.
   using Read = std::function<std::optional<Function>(const std::string& folder)>;
 
-  /// `thread`: name of the threads that read.
-  Scan(const std::string& thread, const Clock& clock, Read read = read_function)
-      : calls_(thread, kAtMost, clock), read_(std::move(read)) {}
+  /// `thread`: name of the threads that read. `hanging`: see BoundedCalls.
+  Scan(const std::string& thread, const Clock& clock, Read read = read_function,
+       std::shared_ptr<HangingCalls> hanging = nullptr)
+      : calls_(thread, kAtMost, clock, std::move(hanging), "pci"), read_(std::move(read)) {}
 
   struct Found {
     std::vector<Function> adapters;   ///< in order of address

@@ -102,6 +102,32 @@ class HungFiles(unittest.TestCase):
             time.sleep(0.5)
             self.stop(daemon)
 
+    def test_a_card_that_hangs_holds_one_thread_however_often_its_collector_is_opened(self) -> None:
+        self.tree.fail("hang", f"/{self.address}/unique_id$")
+        with self.daemon() as daemon:
+            seen = [self.left_behind(daemon)]
+            for _ in range(3):
+                daemon.send(signal.SIGUSR1)
+                wait_until(lambda: daemon.page().one("gpumeter_collector_released", collector="amd") == 1, "the drivers are closed", 20)
+                daemon.send(signal.SIGUSR2)
+                wait_until(lambda: daemon.page().one("gpumeter_collector_released", collector="amd") == 0, "the drivers are opened", 20)
+                seen.append(self.left_behind(daemon))
+            for reload in range(1, 4):
+                self.config.write_text(f"collectors: {{nvidia: {{enabled: false}}, amd: {{ids_file: /nowhere/{reload}}}}}\n")
+                daemon.send(signal.SIGHUP)
+                wait_until(lambda: daemon.log.count("configuration reloaded") == reload, "a reload", 20)
+                seen.append(self.left_behind(daemon))
+            print(f"threads left behind at a card after each opening: {seen}")
+            self.assertEqual(set(seen), {1})
+            self.tree.heal()
+            daemon.send(signal.SIGHUP)
+            wait_until(lambda: daemon.page().one("gpu_up", gpu="0") == 1, "the card is read", 20)
+            self.assertEqual(daemon.stop()[0], 0, daemon.log)
+
+    def left_behind(self, daemon: Daemon) -> int:
+        time.sleep(1.5)  # a call is left behind after 0.5 s
+        return tasks(daemon).count("find-amd-card")
+
     def test_a_log_of_mlperf_that_hangs(self) -> None:
         for name in ("hangs", "works"):
             (self.folder / name).write_text(MLLOG)

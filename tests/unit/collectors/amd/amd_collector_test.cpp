@@ -247,11 +247,9 @@ TEST_F(CardTest, OneThatSleepsAtTheStartHasItsEnginesAndClocksOnceItWakes) {
     page_->pass_all();
     return page_->text(others);
   };
-  write("gpu_metrics", FakeBlob()
-                           .set("average_mm_activity", 25)
-                           .set("current_vclk0", 1500)
-                           .set("current_fclk", 1900)
-                           .bytes());
+  write(
+      "gpu_metrics",
+      FakeBlob().set("average_mm_activity", 25).set("current_vclk0", 1500).set("current_fclk", 1900).bytes());
   EXPECT_EQ(seen_after_waking(), woken);
   remove("gpu_metrics");
   write("vcn_busy_percent", "25\n");

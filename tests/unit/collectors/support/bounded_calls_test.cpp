@@ -80,6 +80,24 @@ TEST_F(BoundedCallsTest, ACallLeftBehindMayOutliveItsAsker) {
   door_->open_and_wait();
 }
 
+TEST_F(BoundedCallsTest, TheNextObjectDoesNotCallAKeyThatHangsSinceTheLastOne) {
+  door_->key = "bb";
+  const auto hanging = std::make_shared<HangingCalls>();
+  const auto silent_in = [&](const char* scope) {
+    BoundedCalls calls("calls", 10ms, clock_, hanging, scope);
+    return calls
+        .ask<std::size_t>({"a", "bb"},
+                          [door = door_](const std::string& key) { return door->length_of(key); })
+        .silent;
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(silent_in("one"), Keys{"bb"});
+  EXPECT_EQ(door_->calls, 1);
+  EXPECT_EQ(silent_in("other"), Keys{"bb"});  // the same key of another kind of call
+  EXPECT_EQ(door_->calls, 2);
+  door_->open_and_wait();
+  EXPECT_TRUE(silent_in("one").empty());
+}
+
 TEST_F(BoundedCallsTest, ACallThatThrowsHasNoAnswer) {
   const auto answers = calls_.ask<int>({"a", "b"}, [](const std::string& key) {
     if (key == "a") throw std::runtime_error("no");

@@ -40,7 +40,7 @@ ALIASES = {
     "kEventEccStorm": "nvmlEventTypeSingleBitEccErrorStorm", "kEventDramRetirement": "nvmlEventTypeDramRetirementEvent",
     "kEventDramRetirementFailure": "nvmlEventTypeDramRetirementFailure", "kEventPoisonNonFatal": "nvmlEventTypeNonFatalPoisonError",
     "kEventPoisonFatal": "nvmlEventTypeFatalPoisonError", "kEventGpuUnavailable": "nvmlEventTypeGpuUnavailableError",
-    "kEventRecoveryAction": "nvmlEventTypeGpuRecoveryAction",
+    "kEventRecoveryAction": "nvmlEventTypeGpuRecoveryAction", "kFabricCompleted": "NVML_GPU_FABRIC_STATE_COMPLETED",
 }
 PROGRAM = """#include <cstddef>
 #include <cstdio>

@@ -241,7 +241,8 @@ class Gpu:
         there = info is not None and info.state != n.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED
         for state, number in (("not_started", n.NVML_GPU_FABRIC_STATE_NOT_STARTED), ("in_progress", n.NVML_GPU_FABRIC_STATE_IN_PROGRESS),
                               ("completed", n.NVML_GPU_FABRIC_STATE_COMPLETED)):
-            say("gpu_fabric_state", {**self.labels, "state": state}, float(info.state == number) if there else None)
+            holds = there and info.state == number and (state != "completed" or info.status == n.NVML_SUCCESS)
+            say("gpu_fabric_state", {**self.labels, "state": state}, float(holds) if there else None)
         summary = getattr(info, "healthSummary", 0)
         if there and summary:  # else the daemon sums the mask up by its own rule
             for state, number in (("healthy", n.NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), ("unhealthy", n.NVML_GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY),

@@ -28,7 +28,7 @@ class BoundedCalls {
   /// `thread` is the name of the threads. `clock` outlives this object. `scope` tells its keys from those of
   /// others in `hanging`; null: it shares them with nobody.
   BoundedCalls(std::string thread, Nanoseconds at_most, const Clock& clock,
-               std::shared_ptr<HangingCalls> hanging = nullptr, std::string scope = "")
+               std::shared_ptr<HangingCalls> hanging = nullptr, const std::string& scope = "")
       : thread_(std::move(thread)),
         at_most_(at_most),
         clock_(clock),

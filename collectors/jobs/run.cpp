@@ -19,7 +19,7 @@ constexpr Nanoseconds kLate = std::chrono::seconds(2);
 
 /// The time of a start as an instant that is not after now.
 Moment moment_of(std::int64_t time, const Moment& now) noexcept {
-  if (time >= now.unix / kPrecision) return now;
+  if (time > now.unix / kPrecision) return now;
   return now.at(kPrecision * std::max<std::int64_t>(time, 0));
 }
 

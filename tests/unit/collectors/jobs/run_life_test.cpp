@@ -77,14 +77,17 @@ TEST_F(RunLife, ALaterStartOfAProcessThatStoppedIsANewRun) {
 }
 
 TEST_F(RunLife, TheEarliestStartOfTheRanksIsTheRuns) {
-  jobs_.wait(10);
+  jobs_.wait(10.5);
+  start(9, 10);  // cut to a second
+  EXPECT_EQ(life(), "start 10, time 0.5");
+  jobs_.wait(0.5);
   start(10, 8);
   start(11, 6);
   start(12, 7);
-  EXPECT_EQ(life(), "start 6, time 4");
+  EXPECT_EQ(life(), "start 6, time 5");
   jobs_.wait(1);
   start(11, 6);
-  EXPECT_EQ(life(), "start 6, time 5");
+  EXPECT_EQ(life(), "start 6, time 6");
 }
 
 TEST_F(RunLife, ARankThatIsHeardAfterTheFirstOnesEndIsOfTheSameRun) {

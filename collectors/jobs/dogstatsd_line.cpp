@@ -92,7 +92,7 @@ Line parse_event(std::string_view text) noexcept {
   if (!title_size || !text_size || !text.starts_with(':')) return Refusal::malformed;
   text.remove_prefix(1);
   if (*title_size >= text.size() || text[*title_size] != '|') return Refusal::malformed;
-  EventLine event{text.substr(0, *title_size), {}, {}};
+  EventLine event{text.substr(0, *title_size), {}, {}, {}};
   text.remove_prefix(*title_size + 1);
   if (*text_size > text.size()) return Refusal::malformed;
   event.text = text.substr(0, *text_size);
@@ -101,6 +101,7 @@ Line parse_event(std::string_view text) noexcept {
   while (!text.empty()) {
     const std::string_view field = take_until('|', text);
     if (field.starts_with('#')) event.tags = Tags(field.substr(1));
+    if (field.starts_with("d:")) event.timestamp = parse_whole<std::int64_t>(field.substr(2));
   }
   return event.tags.too_many() ? Line(Refusal::malformed) : Line(event);
 }

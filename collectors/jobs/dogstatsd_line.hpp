@@ -73,6 +73,7 @@ struct EventLine {
   std::string_view title;
   std::string_view text;
   Tags tags;
+  std::optional<std::int64_t> timestamp;  ///< `d:`, Unix time in seconds; nullopt: none, or no whole number
 };
 
 /// Good, and of no interest: service checks, and what a client tells of itself

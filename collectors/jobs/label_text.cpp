@@ -49,19 +49,40 @@ bool prints(std::uint32_t code) noexcept {
                               [=](const Range& range) { return code >= range.first && code <= range.last; });
 }
 
-}  // namespace
-
-std::string label_text(std::string_view raw) {
+/// Takes the characters off `raw` that fit into `most` bytes.
+std::string take_printable(std::string_view& raw, std::size_t most) {
   std::string text;
-  text.reserve(std::min(raw.size(), kMaxLabelBytes));
+  text.reserve(std::min(raw.size(), most));
   while (!raw.empty()) {
     const Character character = first_character(raw);
     const std::string_view shown = prints(character.code) ? raw.substr(0, character.bytes) : kReplacement;
-    if (text.size() + shown.size() > kMaxLabelBytes) break;
+    if (text.size() + shown.size() > most) break;
     text += shown;
     raw.remove_prefix(character.bytes);
   }
   return text;
+}
+
+/// "~" and FNV-1a of 32 bits.
+std::string tail_of(std::string_view raw) {
+  std::uint32_t hash = 2166136261U;
+  for (const char c : raw) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  std::string tail = "~";
+  for (int shift = 28; shift >= 0; shift -= 4) tail += "0123456789abcdef"[hash >> shift & 15U];
+  return tail;
+}
+
+}  // namespace
+
+std::string label_text(std::string_view raw) { return take_printable(raw, kMaxLabelBytes); }
+
+std::string run_name_text(std::string_view raw) {
+  std::string_view rest = raw;
+  std::string text = take_printable(rest, kMaxLabelBytes);
+  if (rest.empty()) return text;
+  const std::string tail = tail_of(raw);
+  rest = raw;
+  return take_printable(rest, kMaxLabelBytes - tail.size()) + tail;
 }
 
 }  // namespace gpumeter::jobs

@@ -14,4 +14,9 @@ inline constexpr std::size_t kMaxLabelBytes = 64;
 /// U+FFFD, as invalid bytes do on the exporter's page. Any thread.
 std::string label_text(std::string_view raw);
 
+/// The same for the name of a run. A longer one ends with `~` and 8 hexadecimal digits instead: FNV-1a (32
+/// bits) of the whole of `raw`, so that names that differ only at their end stay two. The text before it has
+/// at most 55 bytes of whole characters. Our client does the same. Any thread.
+std::string run_name_text(std::string_view raw);
+
 }  // namespace gpumeter::jobs

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +20,13 @@ struct RunFacts {
   std::string_view model;
 };
 
+/// A run_start. `time` is what it says itself, in Unix seconds: the same in each repetition, and in a process
+/// that was forked from the one that sent it first.
+struct RunStart {
+  RunFacts facts;
+  std::optional<std::int64_t> time;
+};
+
 /// Series that each run has or may have beside its cells and evaluations: start, stop, run time, last
 /// update, restarts, lost steps, step, info. They are taken off the quotas when the run is made.
 inline constexpr std::size_t kSeriesOfEveryRun = 8;
@@ -25,23 +34,36 @@ inline constexpr std::size_t kSeriesOfEveryRun = 8;
 inline constexpr std::size_t kSeriesOfEvaluation = 4;
 
 /// One run of one user: what its processes told, put together. Writer thread only.
+///
+/// A run is over when each of its processes has stopped or is gone. Its status is the worst of theirs:
+/// aborted, then lost, then success. A process is lost if it is gone without a run_stop, provided that it
+/// sent a run_start of its own: one that only sends values, and one that takes part for another
+/// (Member::leader), may end without a word. If a process is gone without a run_stop and one that repeats its
+/// run_start lives, the latter takes its place, as after the fork of a daemon.
 class Run {
  public:
-  explicit Run(const Moment& now) : start_(now), last_update_(now), last_live_(now.elapsed) {}
+  /// `label` is the page's name of it, `now` when it was first heard of.
+  Run(std::string label, const Moment& now)
+      : label_(std::move(label)), start_(now), heard_(now), last_update_(now), last_live_(now.elapsed) {}
 
-  /// A message of the process came `now`, of something that was `at` (MLLOG lines have their own time).
-  /// `is_gone` says which members are not there any more; it is asked only where the process is new.
-  Member& heard(const SenderId& id, const Moment& now, const Moment& at,
-                const std::function<bool(const Member&)>& is_gone);
+  const std::string& label() const noexcept { return label_; }
+
+  /// The process, as a member from now on; members that are gone should be out by then.
+  Member& join(const SenderId& id, const SenderFacts& facts);
+  /// A message came `now`, of something that was `at` (MLLOG lines have their own time).
+  void heard(const Moment& now, const Moment& at) noexcept;
+  /// Takes out the members that are gone, up to the first that is there where `up_to_alive`.
+  void remove(const std::function<bool(const Member&)>& is_gone, const Moment& now, bool up_to_alive = false);
   /// The time goes on: a run with live processes is kept.
   void tick(const Moment& now) noexcept;
   /// So long that nothing is known of a process of it.
-  bool is_over(const Moment& now, Nanoseconds retention) const noexcept;
+  bool is_expired(const Moment& now, Nanoseconds retention) const noexcept;
+  /// No process is left, and it did not end well: processes of another workload may go on with it.
+  bool is_abandoned() const noexcept;
 
-  /// The first run_start is the start, until the run has stopped well and starts once more.
-  void started(Member& member, const RunFacts& facts, const Moment& now);
-  /// The last run_stop is the stop; once one process aborted, the run did.
-  void stopped(Member& member, bool success, const Moment& now) noexcept;
+  /// The earliest run_start is the start, until the run has stopped and starts once more.
+  void started(Member& member, const RunStart& said, const SenderFacts& facts, const Moment& at);
+  void stopped(Member& member, bool success, const Moment& at);
 
   /// nullptr: not there yet.
   Evaluation* find_evaluation(std::string_view metric) noexcept;
@@ -54,6 +76,7 @@ class Run {
 
   void write(const std::vector<Label>& labels, const Moment& now, std::vector<JobSeries>& out) const;
 
+  Workload workload;  ///< of its processes, as far as it is known
   Cells cells;
   RunProgress progress;
   std::size_t series = 0;  ///< taken off the quotas
@@ -61,22 +84,35 @@ class Run {
  private:
   struct Stop {
     Moment time;
-    bool success;
+    End end;
   };
 
-  void begin_anew(const Moment& now) noexcept;
-  bool may_begin_anew(const Member& member) const noexcept;
+  void note_facts(const RunFacts& facts);
+  void find_leader(Member& member) noexcept;
+  void begin_anew(const Moment& start, const Moment& now) noexcept;
+  bool begins_anew(const Member& member, const RunStart& said) const noexcept;
+  void left(const Member& member, const Moment& now);
+  void ended(End end, const Moment& now) noexcept;
+  void stop_if_over() noexcept;
   double run_time(const Moment& now) const noexcept;
   void write_info(const std::vector<Label>& labels, std::vector<JobSeries>& out) const;
 
+  std::string label_;
   Moment start_;
-  bool announced_ = false;  ///< by a run_start
-  std::optional<Stop> stop_;
+  Moment heard_;              ///< its first message
+  bool announced_ = false;    ///< by a run_start
+  std::optional<End> worst_;  ///< of the processes that ended so far
+  Moment ended_;              ///< when the last of them did
+  std::optional<Stop> stop_;  ///< it is over
   Moment last_update_;
   Nanoseconds last_live_;
   std::vector<Label> facts_;
   std::vector<Evaluation> evaluations_;
   double samples_ = 0;
 };
+
+/// When a run started whose start was said to be at `time`, by a process that began at `began`: not after
+/// now, and not before the process (where that is not known, the machine) began.
+Moment bounded_start(std::int64_t time, std::optional<Nanoseconds> began, const Moment& now) noexcept;
 
 }  // namespace gpumeter::jobs

@@ -12,8 +12,14 @@ namespace gpumeter::jobs {
 namespace {
 
 constexpr std::string_view kOther = "_other";
-/// Where a client names no run: plain statsd has no tags.
+/// Where a client names no run, as plain statsd has no tags, and is of no workload.
 constexpr std::string_view kUnnamed = "unnamed";
+
+const SenderFacts kNoFacts;
+
+const SenderFacts& facts_of(const Sender& sender) noexcept {
+  return sender.facts != nullptr ? *sender.facts : kNoFacts;
+}
 
 }  // namespace
 
@@ -37,7 +43,7 @@ void RunModel::receive(const Sender& sender, std::string_view payload, const Mom
     } else if (!user->bucket.take(now.elapsed)) {
       drop(Refusal::rate_limit);
     } else {
-      take({sender.id, *user, now, now}, parse_line(*line));
+      take({sender.id, facts_of(sender), *user, now, now}, parse_line(*line));
     }
   }
   settle(sender.id);
@@ -53,7 +59,7 @@ void RunModel::receive_mllog(const Sender& sender, std::string_view run, std::st
   if (mllog.unix_time > now.unix + kTimestampTolerance) return drop(Refusal::bad_timestamp);
   User* const user = user_of(sender, now);
   if (user == nullptr) return drop(Refusal::series_limit);
-  take_mllog({sender.id, *user, now, now.at(mllog.unix_time)}, label_text(run), mllog);
+  take_mllog({sender.id, facts_of(sender), *user, now, now.at(mllog.unix_time)}, run, mllog);
 }
 
 RunModel::User* RunModel::user_of(const Sender& sender, const Moment& now) {
@@ -74,41 +80,104 @@ RunModel::Process* RunModel::process_of(const Origin& origin) {
   if (found == processes.end()) {
     if (processes.size() >= limits_.senders_per_user || processes_ >= limits_.senders) return nullptr;
     found = processes.try_emplace(origin.id).first;
+    found->second.workload = origin.facts.workload;
     ++processes_;
   }
   found->second.last_seen = origin.now.elapsed;
+  found->second.is_gone = false;  // the next tick asks again
   return &found->second;
 }
 
 std::string RunModel::run_name(const Origin& origin, std::string_view said) const {
-  if (!said.empty()) return label_text(said);
+  if (!said.empty()) return run_name_text(said);
   const auto found = origin.user.processes.find(origin.id);
-  const bool known = found != origin.user.processes.end() && !found->second.run.empty();
-  return known ? found->second.run : std::string(kUnnamed);
+  const bool is_known = found != origin.user.processes.end();
+  if (is_known && !found->second.run.empty()) return found->second.run;
+  const Workload& workload = is_known ? found->second.workload : origin.facts.workload;
+  return workload.is_known() ? run_name_text(workload.name) : std::string(kUnnamed);
 }
 
 RunModel::Place RunModel::place(const Origin& origin, std::string_view run_name) {
   Process* const process = process_of(origin);
   if (process == nullptr || run_name == kOther) return {};
-  auto& runs = origin.user.runs;
-  auto found = runs.find(run_name);
-  const bool is_new = found == runs.end();
+  Place place = place_of_member(origin, *process, run_name);
+  if (place.member != nullptr) {
+    place.run->heard(origin.now, origin.at);
+    return place;
+  }
+  if (origin.user.members >= limits_.senders_per_user || members_ >= limits_.senders) return {};
+  place.run = run_to_join(origin, *process, run_name);
+  const bool is_new = place.run == nullptr;
   if (is_new && !has_room(origin, *process, kSeriesOfEveryRun)) return {};
-  const bool joins = is_new || found->second.progress.find(origin.id) == nullptr;
-  if (joins && (origin.user.members >= limits_.senders_per_user || members_ >= limits_.senders)) return {};
-  if (is_new) found = runs.emplace(run_name, Run(origin.at)).first;
-  Run& run = found->second;
-  const std::size_t members = run.progress.members().size();
-  Member& member = run.heard(origin.id, origin.now, origin.at, [&](const Member& other) {
-    const auto known = origin.user.processes.find(other.id);
-    return known == origin.user.processes.end() || is_gone(other.id, known->second.last_seen, origin.now);
-  });
-  const std::size_t change = run.progress.members().size() - members;  // wraps where some are gone
-  origin.user.members += change;
-  members_ += change;
-  const Place place{process, &run, &member};
+  if (is_new) place.run = &add_run(origin, *process, run_name);
+  place.member = &place.run->join(origin.id, origin.facts);
+  ++origin.user.members;
+  ++members_;
+  place.run->heard(origin.now, origin.at);
   if (is_new) charge(origin, place, kSeriesOfEveryRun);
   return place;
+}
+
+RunModel::Place RunModel::place_of_member(const Origin& origin, Process& process,
+                                          std::string_view run_name) const noexcept {
+  const auto [begin, end] = origin.user.runs.equal_range(run_name);
+  for (auto run = begin; run != end; ++run) {
+    if (Member* const member = run->second.progress.find(origin.id)) return {&process, &run->second, member};
+  }
+  return {&process, nullptr, nullptr};
+}
+
+Run* RunModel::run_to_join(const Origin& origin, const Process& process, std::string_view run_name) {
+  const Workload& workload = process.workload;
+  const auto [begin, end] = origin.user.runs.equal_range(run_name);
+  auto found = std::find_if(begin, end, [&](const auto& entry) { return entry.second.workload == workload; });
+  if (found == end) {
+    found = std::find_if(begin, end, [&](const auto& entry) {
+      return !workload.is_known() || !entry.second.workload.is_known();
+    });
+  }
+  if (found == end) {
+    found = std::find_if(begin, end, [&](auto& entry) {
+      remove_gone(origin, entry.second);
+      return entry.second.is_abandoned();
+    });
+  }
+  if (found == end) return nullptr;
+  Run& run = found->second;
+  remove_gone(origin, run);
+  if (workload.is_known()) run.workload = workload;
+  return &run;
+}
+
+Run& RunModel::add_run(const Origin& origin, const Process& process, std::string_view run_name) {
+  auto& runs = origin.user.runs;
+  const auto is_taken = [&](const std::string& label) {
+    return label == kOther ||
+           std::ranges::any_of(runs, [&](const auto& entry) { return entry.second.label() == label; });
+  };
+  std::string whole(run_name);
+  std::string label = whole;
+  if (process.workload.is_known() && is_taken(label)) {
+    whole += '@' + process.workload.name;
+    label = run_name_text(whole);
+  }
+  for (int copy = 2; is_taken(label); ++copy) label = run_name_text(whole + '#' + std::to_string(copy));
+  Run& run = runs.emplace(run_name, Run(std::move(label), origin.at))->second;
+  run.workload = process.workload;
+  return run;
+}
+
+void RunModel::remove_gone(const Origin& origin, Run& run) {
+  const std::size_t members = run.progress.members().size();
+  const auto is_gone = [&](const Member& member) {
+    const auto known = origin.user.processes.find(member.id);
+    return known == origin.user.processes.end() ||
+           this->is_gone(member.id, known->second.last_seen, origin.now);
+  };
+  run.remove(is_gone, origin.now, true);
+  const std::size_t removed = members - run.progress.members().size();
+  origin.user.members -= removed;
+  members_ -= removed;
 }
 
 bool RunModel::has_room(const Origin& origin, const Process& process, std::size_t series) const noexcept {

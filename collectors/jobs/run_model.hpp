@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,8 +18,15 @@
 
 namespace gpumeter::jobs {
 
-/// What all jobs told. Runs are keyed by (uid, run), so no user's messages reach another's runs. One thread,
-/// the ingest's, calls everything but snapshot(), which any thread may. Never throws for what is sent.
+/// What all jobs told. Runs are keyed by (uid, run, workload), so no user's messages reach another's runs,
+/// and two jobs that give their runs one name stay apart. One thread, the ingest's, calls everything but
+/// snapshot(), which any thread may. Never throws for what is sent.
+///
+/// A process that is new to a run is of the one of its workload, or else of one whose workload is not known
+/// (or of any, where its own is not). Otherwise it goes on with a run that all processes have left without
+/// its having ended well, as one in a new container does. Otherwise it begins a further one, whose label is
+/// NAME@WORKLOAD as long as the name itself is taken. A run keeps its label. A process that names no run is
+/// of one with the name of its workload.
 ///
 /// What finds no room is counted under the user's run `_other`, so that sums over runs stay right (under
 /// user `_other` where the whole is full); of a gauge the sum has no meaning, so there it is lost. Both count
@@ -39,7 +47,10 @@ class RunModel {
 
   /// Lets go of what is over, and makes a new snapshot. Once a second or so; asks for each process whether
   /// it is alive. Takes microseconds a run; with all quotas full, some 12 ms (measured).
-  void tick(const Moment& now);
+  ///
+  /// `receive_last` is called after that and before those that are gone are taken out: it should receive what
+  /// is still to be read of them, such as the run_stop that a process sent just before its end.
+  void tick(const Moment& now, const std::function<void()>& receive_last = {});
   /// The one that the last tick made; never nullptr. The mutex is held for the copy of a pointer.
   std::shared_ptr<const JobSnapshot> snapshot() const;
 
@@ -53,16 +64,18 @@ class RunModel {
 
  private:
   struct Process {
+    Workload workload;      ///< as it was at its first message
     std::string run;        ///< of its last run_start: where its lines without a tag belong
     std::string benchmark;  ///< MLLOG's submission_benchmark
     std::size_t series = 0;
     Nanoseconds last_seen{};
+    bool is_gone = false;  ///< found so by the tick at hand
   };
   struct User {
     std::string label;
     TokenBucket bucket;
     Nanoseconds last_seen{};
-    std::map<std::string, Run, std::less<>> runs;
+    std::multimap<std::string, Run, std::less<>> runs;  ///< by the name that their processes give
     std::map<SenderId, Process> processes;
     Cells other;
     std::size_t series = 0;
@@ -71,6 +84,7 @@ class RunModel {
   /// Who sent the line at hand, and when.
   struct Origin {
     SenderId id;
+    const SenderFacts& facts;
     User& user;
     Moment now;
     Moment at;  ///< an MLLOG line's own time, else now
@@ -107,6 +121,10 @@ class RunModel {
 
   std::string run_name(const Origin& origin, std::string_view said) const;
   Place place(const Origin& origin, std::string_view run_name);
+  Place place_of_member(const Origin& origin, Process& process, std::string_view run_name) const noexcept;
+  Run* run_to_join(const Origin& origin, const Process& process, std::string_view run_name);
+  Run& add_run(const Origin& origin, const Process& process, std::string_view run_name);
+  void remove_gone(const Origin& origin, Run& run);
   bool has_room(const Origin& origin, const Process& process, std::size_t series) const noexcept;
   bool has_room(const Origin& origin, const Place& place, std::size_t series) const noexcept;
   void charge(const Origin& origin, const Place& place, std::size_t series) noexcept;
@@ -114,6 +132,7 @@ class RunModel {
   Cell& overflow_cell(const Origin& origin, const Measure& measure);
 
   bool is_gone(const SenderId& id, Nanoseconds last_seen, const Moment& now) const;
+  void find_gone(const Moment& now);
   void reap(User& user, const Moment& now);
   void expire_runs(User& user, const Moment& now);
   void publish(const Moment& now);

@@ -131,7 +131,7 @@ void RunModel::take_event(const Origin& origin, const EventLine& line) {
   if (starts) {
     where.process->run = run;
     const RunFacts facts{line.tags.find("framework"), line.tags.find("version"), line.tags.find("model")};
-    where.run->started(*where.member, facts, origin.at);
+    where.run->started(*where.member, {facts, line.timestamp}, origin.facts, origin.at);
   }
   if (stops) where.run->stopped(*where.member, line.text == "success", origin.at);
   if (restarts) where.run->progress.announced_restart(*where.member);
@@ -154,7 +154,7 @@ void RunModel::take_mllog(const Origin& origin, std::string_view run, const Mllo
   if (line.samples) take_samples(origin, where, *line.samples);
   switch (line.kind) {
     case Kind::run_start:
-      return where.run->started(*where.member, {.model = benchmark}, origin.at);
+      return where.run->started(*where.member, {{.model = benchmark}, {}}, origin.facts, origin.at);
     case Kind::run_stop:
       return where.run->stopped(*where.member, line.success, origin.at);
     case Kind::benchmark:

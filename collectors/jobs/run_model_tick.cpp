@@ -10,7 +10,15 @@ bool RunModel::is_gone(const SenderId& id, Nanoseconds last_seen, const Moment& 
   return id.pid != 0 ? !is_alive_(id) : now.elapsed - last_seen >= limits_.retention;
 }
 
-void RunModel::tick(const Moment& now) {
+void RunModel::find_gone(const Moment& now) {
+  for (auto& [uid, user] : users_) {
+    for (auto& [id, process] : user.processes) process.is_gone = is_gone(id, process.last_seen, now);
+  }
+}
+
+void RunModel::tick(const Moment& now, const std::function<void()>& receive_last) {
+  find_gone(now);
+  if (receive_last) receive_last();
   for (auto& [uid, user] : users_) {
     reap(user, now);
     expire_runs(user, now);
@@ -27,11 +35,10 @@ void RunModel::tick(const Moment& now) {
 }
 
 void RunModel::reap(User& user, const Moment& now) {
-  processes_ -= std::erase_if(
-      user.processes, [&](const auto& entry) { return is_gone(entry.first, entry.second.last_seen, now); });
+  processes_ -= std::erase_if(user.processes, [](const auto& entry) { return entry.second.is_gone; });
   members_ -= std::exchange(user.members, 0);
   for (auto& [name, run] : user.runs) {
-    run.progress.remove([&](const Member& member) { return !user.processes.contains(member.id); });
+    run.remove([&](const Member& member) { return !user.processes.contains(member.id); }, now);
     run.tick(now);
     user.members += run.progress.members().size();
   }
@@ -41,7 +48,7 @@ void RunModel::reap(User& user, const Moment& now) {
 void RunModel::expire_runs(User& user, const Moment& now) {
   std::erase_if(user.runs, [&](const auto& entry) {
     const Run& run = entry.second;
-    if (!run.is_over(now, limits_.retention)) return false;
+    if (!run.is_expired(now, limits_.retention)) return false;
     for (const Member& member : run.progress.members()) user.processes.at(member.id).series -= member.series;
     user.members -= run.progress.members().size();
     members_ -= run.progress.members().size();
@@ -60,10 +67,10 @@ void RunModel::publish(const Moment& now) {
   next->series.reserve(series_);
   for (const auto& [uid, user] : users_) {
     for (const auto& [name, run] : user.runs) {
-      next->runs.push_back({user.label, name});
-      run.write(labels(name, user.label), now, next->series);
+      next->runs.push_back({user.label, run.label()});
+      run.write(labels(run.label(), user.label), now, next->series);
       for (const Member& member : run.progress.members()) {
-        next->processes.push_back({member.id, {user.label, name}});
+        next->processes.push_back({member.id, {user.label, run.label()}});
       }
     }
     user.other.write(labels("_other", user.label), next->series);

@@ -35,8 +35,10 @@ void RunProgress::remove_until_alive(const std::function<bool(const Member&)>& i
   update_step();
 }
 
-bool RunProgress::is_live() const noexcept {
-  return std::ranges::any_of(members_, [](const Member& member) { return !member.stopped; });
+bool RunProgress::is_live(const Member* besides) const noexcept {
+  return std::ranges::any_of(members_, [&](const Member& member) {
+    return !member.stopped && !member.leader && &member != besides;
+  });
 }
 
 void RunProgress::at_step(Member& member, double step) noexcept {

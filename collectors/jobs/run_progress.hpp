@@ -9,10 +9,20 @@
 
 namespace gpumeter::jobs {
 
+/// How a process of a run ended; the worst last.
+enum class End : std::uint8_t { success, lost, aborted };
+
 /// A process of a run.
 struct Member {
   SenderId id;
-  bool stopped = false;         ///< said run_stop, and no run_start since
+  bool stopped = false;                      ///< sent run_stop, and no run_start since
+  End end = End::success;                    ///< of its last run_stop
+  bool announced = false;                    ///< sent run_start
+  std::optional<std::int64_t> announced_at;  ///< the time in its last run_start, Unix seconds
+  bool inherits = false;                     ///< that time is from before the process began: a fork's
+  /// The process that it takes part for, as a data loader's worker does: a member whose descendant it is, or
+  /// whose run_start it repeats. It neither ends the run nor keeps it from its end. nullopt: for itself.
+  std::optional<SenderId> leader;
   std::optional<double> step;   ///< its last ml.step
   std::optional<double> start;  ///< lowest ml.step it reported, less the steps it had counted by then
   double counted_steps = 0;     ///< its ml.steps of split train
@@ -35,8 +45,9 @@ class RunProgress {
   /// however many they are.
   void remove_until_alive(const std::function<bool(const Member&)>& is_gone);
   const std::vector<Member>& members() const noexcept { return members_; }
-  /// Some member has not said run_stop.
-  bool is_live() const noexcept;
+  std::vector<Member>& members() noexcept { return members_; }
+  /// Some member that takes part for itself has not sent run_stop; `besides` is left out.
+  bool is_live(const Member* besides = nullptr) const noexcept;
 
   /// The run ended well and begins once more: steps start from nothing.
   void begin_anew() noexcept;

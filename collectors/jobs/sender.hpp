@@ -3,9 +3,13 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "collectors/api/clock.hpp"
+#include "collectors/support/cgroup_path.hpp"
 
 namespace gpumeter::jobs {
 
@@ -20,10 +24,27 @@ struct SenderId {
   auto operator<=>(const SenderId&) const = default;
 };
 
+/// The workload that a process belongs to: the labels `kind` and `workload` of gpu_workload_info.
+struct Workload {
+  cgroup::Kind kind = cgroup::Kind::unattributed;  ///< unattributed: no workload is known
+  std::string name;
+
+  bool is_known() const noexcept { return kind != cgroup::Kind::unattributed; }
+  bool operator==(const Workload&) const = default;
+};
+
+/// What the kernel reports of a process besides its number, read when its first message came.
+struct SenderFacts {
+  std::optional<Nanoseconds> began;  ///< start of the process, CLOCK_BOOTTIME; nullopt: unknown
+  Workload workload;
+  std::vector<std::int32_t> ancestors;  ///< parent, its parent and so on; init is left out
+};
+
 /// Where a message came from.
 struct Sender {
   SenderId id;
-  std::string_view user;  ///< the uid's name, or its digits; no other uid's
+  std::string_view user;               ///< the uid's name, or its digits; no other uid's
+  const SenderFacts* facts = nullptr;  ///< nullptr: unknown, as of a file or of another pid namespace
 };
 
 /// Whether the process (or file) is still there. Asked on the model's writer thread; never of pid 0, which

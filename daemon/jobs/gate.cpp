@@ -7,9 +7,9 @@ namespace gpumeter::jobs {
 std::variant<Guest, Refusal> Gate::admit(const Credentials& who, Nanoseconds sent, Nanoseconds now) {
   std::string name = names_.of(who.uid);
   if (!is_invited(who.uid, name)) return Refusal::user;
-  const auto id = identities_.of(who, sent, now);
-  if (!id) return Refusal::identity;
-  return Guest{*id, std::move(name)};
+  auto identity = identities_.of(who, sent, now);
+  if (!identity) return Refusal::identity;
+  return Guest{identity->id, std::move(name), std::move(identity->facts)};
 }
 
 bool Gate::is_invited(std::uint32_t uid, const std::string& name) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -15,9 +16,10 @@ namespace gpumeter::jobs {
 struct Guest {
   SenderId id;
   std::string user;
+  std::shared_ptr<const SenderFacts> facts;
 
   /// Valid as long as this object.
-  Sender sender() const noexcept { return {id, user}; }
+  Sender sender() const noexcept { return {id, user, facts.get()}; }
 };
 
 /// Lets in those that the config does, each as the process that it is. One thread.

@@ -121,11 +121,15 @@ void Ingest::run() noexcept {
 void Ingest::turn() {
   constexpr Nanoseconds kMillisecond = std::chrono::milliseconds(1);
   const Nanoseconds left = std::clamp(tick_at_ - clock_.monotonic(), Nanoseconds(0), kTick);
+  hear_all(static_cast<int>((left + kMillisecond - Nanoseconds(1)) / kMillisecond));
+  if (clock_.monotonic() >= tick_at_) tick();
+}
+
+/// Waits for so many milliseconds at the most.
+void Ingest::hear_all(int patience) {
   std::array<epoll_event, 64> ready{};
-  const auto patience = static_cast<int>((left + kMillisecond - Nanoseconds(1)) / kMillisecond);
   const int count = epoll_wait(events_.number(), ready.data(), ready.size(), patience);
   for (int i = 0; i < count; ++i) hear(ready[static_cast<std::size_t>(i)].data.fd);
-  if (clock_.monotonic() >= tick_at_) tick();
 }
 
 void Ingest::hear(int number) {
@@ -222,7 +226,7 @@ void Ingest::tick() {
   const Moment at = now();
   gate_.tick(at.elapsed);
   connections_.tick(at.elapsed);
-  model_.tick(at);
+  model_.tick(at, [this] { hear_all(0); });
   if (std::exchange(deaf_, false)) watch(sockets_.stream.number());
   tick_at_ = clock_.monotonic() + kTick;
 }

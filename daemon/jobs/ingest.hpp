@@ -50,6 +50,7 @@ class Ingest {
  private:
   void run() noexcept;
   void turn();
+  void hear_all(int patience);
   void hear(int number);
   void read_datagrams();
   void take(const Datagram& datagram);

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <sstream>
+#include <string_view>
 
+#include "collectors/support/cgroup.hpp"
 #include "collectors/support/cgroup_cache.hpp"
 #include "collectors/support/sysfs.hpp"
 
@@ -26,10 +28,27 @@ Nanoseconds time_of(std::uint64_t ticks) noexcept {
          Nanoseconds(static_cast<std::int64_t>(ticks % per_second * 1'000'000'000 / per_second));
 }
 
+/// A process that has ended stays a zombie until its parent waits for it, which some never do (PID 1 of many
+/// containers). One whose first thread alone has ended looks the same but for field 20, its number of
+/// threads.
+bool is_zombie(std::string_view stat) {
+  const std::size_t name_end = stat.rfind(") ");
+  if (name_end == std::string_view::npos) return false;
+  const std::string_view state = stat.substr(name_end + 2, 1);
+  if (state != "Z" && state != "X") return false;
+  constexpr int kFieldsBefore = 17;  // from the state on
+  std::istringstream fields{std::string(stat.substr(name_end + 2))};
+  std::string skipped;
+  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
+  int threads = 0;
+  fields >> threads;
+  return threads <= 1;
+}
+
 }  // namespace
 
-std::optional<SenderId> ProcessIdentities::of(const Credentials& who, Nanoseconds sent, Nanoseconds now) {
-  const SenderId unknown{who.uid, 0, 0};
+std::optional<Identity> ProcessIdentities::of(const Credentials& who, Nanoseconds sent, Nanoseconds now) {
+  const Identity unknown{{who.uid, 0, 0}, nullptr};
   if (who.pid <= 0) return unknown;
   const auto found = seen_.find(who);
   const Seen* const before = found == seen_.end() ? nullptr : &found->second;
@@ -41,27 +60,43 @@ std::optional<SenderId> ProcessIdentities::of(const Credentials& who, Nanosecond
   }
   if (seen.standing == Standing::forged) return std::nullopt;
   if (seen.standing == Standing::hidden || time_of(seen.start_time) > sent + kTolerance) return unknown;
-  return SenderId{who.uid, who.pid, seen.start_time};
+  return Identity{{who.uid, who.pid, seen.start_time}, std::move(seen.facts)};
 }
 
-ProcessIdentities::Seen ProcessIdentities::look(const Credentials& who, const Seen* before) const {
+ProcessIdentities::Seen ProcessIdentities::look(const Credentials& who, const Seen* before) {
   const auto start = start_time(who.pid);
-  if (start) return {has_uid(who) ? Standing::known : Standing::forged, *start, {}};
+  if (start && !has_uid(who)) return {Standing::forged, *start, {}};
+  if (start) {
+    const bool same = before != nullptr && before->facts != nullptr && before->start_time == *start;
+    return {Standing::known, *start, {}, same ? before->facts : facts_of(who.pid, *start)};
+  }
   if (exists_(who.pid)) return {Standing::hidden, 0, {}};
-  return {Standing::gone, before != nullptr ? before->start_time : 0, {}};
+  return before != nullptr ? Seen{Standing::gone, before->start_time, {}, before->facts} : Seen{};
+}
+
+std::shared_ptr<const SenderFacts> ProcessIdentities::facts_of(std::int32_t pid, std::uint64_t start_time) {
+  const cgroup::Attribution group = cgroup::attribution_of(cgroup::read_path(kin_.of(pid).group));
+  return std::make_shared<const SenderFacts>(
+      SenderFacts{time_of(start_time), {group.kind, group.workload}, kin_.ancestors_of(pid)});
 }
 
 bool ProcessIdentities::is_alive(const SenderId& id) const {
-  const auto start = start_time(id.pid);
-  return start && *start == id.start_time;
+  const std::string stat = stat_of(id.pid);
+  const auto start = cgroup::start_ticks(stat);
+  return start && *start == id.start_time && !is_zombie(stat);
 }
 
 void ProcessIdentities::tick(Nanoseconds now) {
+  kin_.begin_pass(now);
   std::erase_if(seen_, [&](const auto& entry) { return now - entry.second.at >= kKept; });
 }
 
 std::optional<std::uint64_t> ProcessIdentities::start_time(std::int32_t pid) const {
-  return cgroup::start_ticks(sysfs::read_text(procfs_ + "/" + std::to_string(pid) + "/stat"));
+  return cgroup::start_ticks(stat_of(pid));
+}
+
+std::string ProcessIdentities::stat_of(std::int32_t pid) const {
+  return sysfs::read_text(procfs_ + "/" + std::to_string(pid) + "/stat");
 }
 
 /// One of the four: real (which SCM_CREDENTIALS has), effective (SO_PEERCRED), saved, of the file system.

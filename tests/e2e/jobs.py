@@ -4,8 +4,10 @@ from __future__ import annotations
 import os
 import re
 import socket
+import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,14 @@ class Folder:
     def __exit__(self, *_: object) -> None:
         self._folder.cleanup()
 
+    def group(self, pid: int, path: str) -> None:
+        """The process is in this control group for a daemon with `--path.procfs=FOLDER/proc`, whose other files are the kernel's."""
+        own = self.path / "proc" / str(pid)
+        own.mkdir(parents=True)
+        for name in ("stat", "status", "comm"):
+            (own / name).symlink_to(f"/proc/{pid}/{name}")
+        (own / "cgroup").write_text(f"0::{path}\n")
+
     def daemon(self, *arguments: str, **named: Any) -> Daemon:
         return Daemon("--simulate=1", f"--config.file={self.config}", *arguments, **named)
 
@@ -66,6 +76,56 @@ class Folder:
         out = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         out.connect(self.stream)
         return out
+
+
+# Sends each line of its input as a datagram; "fork LINE" by a child that then ends without a word.
+JOB = """
+import os, socket, sys
+out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+for line in sys.stdin:
+    line = line.strip()
+    if line.startswith("fork ") and os.fork():
+        os.wait()
+    else:
+        out.sendto(line.removeprefix("fork ").replace(";", "\\n").encode(), sys.argv[1])
+        if line.startswith("fork "):
+            os._exit(0)
+    print(flush=True)
+"""
+
+
+class Job:
+    """A process that sends what it is told, of the run `name`. Its times are whole Unix seconds, as the lines'."""
+
+    def __init__(self, folder: Folder, name: str, group: str = "") -> None:
+        self.name, self.start = name, int(time.time())
+        self.process = subprocess.Popen([sys.executable, "-c", JOB, folder.datagram], text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        if group:
+            folder.group(self.process.pid, group)
+
+    def __enter__(self) -> "Job":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            stream.close()
+
+    def say(self, *lines: str, fork: bool = False) -> None:
+        """Returns when they are sent; by a fork, when that has ended too."""
+        tagged = ";".join(line + ("" if "#" in line else "|#") + f"{',' if '#' in line else ''}run:{self.name}" for line in lines)
+        self.process.stdin.write(f"{'fork ' if fork else ''}{tagged}\n")
+        self.process.stdin.flush()
+        self.process.stdout.readline()
+
+    def begin(self, *lines: str, fork: bool = False) -> None:
+        """As the client does each minute."""
+        self.say(f"_e{{9,{len(self.name)}}}:run_start|{self.name}|d:{self.start}", *lines, fork=fork)
+
+    def stop(self, status: str = "success") -> None:
+        self.say(f"_e{{8,7}}:run_stop|{status}|d:{int(time.time())}")
 
 
 def framed(payload: bytes) -> bytes:

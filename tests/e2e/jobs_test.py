@@ -92,14 +92,16 @@ class JobsTest(unittest.TestCase):
 
     @unittest.skipIf(statsd is None, "python3-statsd is not installed")
     def test_python3_statsd_over_the_stream(self) -> None:
-        with self.folder.daemon() as daemon:
-            client = statsd.UnixSocketStatsClient(self.folder.stream)
-            client.incr("ml.steps", 3)
-            client.gauge("ml.loss", -1.5)
-            client.timing("ml.infer.seconds", 31.25)
-            shown(daemon, {'ml_steps_total{run="unnamed"}': 3, 'ml_loss{run="unnamed"}': -1.5,
-                           'ml_inference_duration_seconds_sum{run="unnamed"}': 0.03125})
-            client.close()
+        self.folder.group(os.getpid(), "/system.slice/slurmstepd.scope/job_4711/step_batch/user/task_0")
+        for run, procfs in (("4711", self.folder.path / "proc"), ("unnamed", self.folder.path / "none")):
+            with self.folder.daemon(f"--path.procfs={procfs}") as daemon:
+                client = statsd.UnixSocketStatsClient(self.folder.stream)
+                client.incr("ml.steps", 3)
+                client.gauge("ml.loss", -1.5)
+                client.timing("ml.infer.seconds", 31.25)
+                shown(daemon, {f'ml_steps_total{{run="{run}"}}': 3, f'ml_loss{{run="{run}"}}': -1.5,
+                               f'ml_inference_duration_seconds_sum{{run="{run}"}}': 0.03125})
+                client.close()
 
     def test_frames_and_lines_that_come_in_parts_and_are_torn(self) -> None:
         with self.folder.daemon() as daemon:

@@ -13,7 +13,8 @@ def series_names() -> set[str]:
 
 def label_values() -> set[str]:
     """Of the labels that are closed sets."""
-    return set(re.findall(r'"(\w+)"', (COLLECTORS / "jobs/vocabulary.cpp").read_text())) | {"unattributed"}
+    texts = [(COLLECTORS / "jobs" / name).read_text() for name in ("vocabulary.cpp", "run.cpp")]
+    return {word for text in texts for word in re.findall(r'"(\w+)"', text)} | {"unattributed"}
 
 
 def bucket_bounds() -> tuple[float, ...]:

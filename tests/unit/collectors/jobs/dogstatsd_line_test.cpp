@@ -32,7 +32,8 @@ std::string parsed(std::string_view text) {
   if (const auto* metric = std::get_if<MetricLine>(&line)) return shown(*metric);
   if (const auto* event = std::get_if<EventLine>(&line)) {
     return "event " + std::string(event->title) + " / " + std::string(event->text) + " #" +
-           std::string(event->tags.text());
+           std::string(event->tags.text()) +
+           (event->timestamp ? " T" + std::to_string(*event->timestamp) : "");
   }
   if (std::holds_alternative<IgnoredLine>(line)) return "ignored";
   return std::string(to_string(std::get<Refusal>(line)));
@@ -66,6 +67,10 @@ TEST(DogstatsdLine, EventsByTheirLengths) {
   EXPECT_EQ(parsed("_e{9,8}:run_start|resnet|x|t:info|#job:a"), "event run_start / resnet|x #job:a");
   EXPECT_EQ(parsed("_e{8,7}:run_stop|success"), "event run_stop / success #");
   EXPECT_EQ(parsed("_e{0,0}:|"), "event  /  #");
+  EXPECT_EQ(parsed("_e{1,1}:a|b|d:1700000000|#run:c"), "event a / b #run:c T1700000000");
+  EXPECT_EQ(parsed("_e{1,1}:a|b|d:-1"), "event a / b # T-1");
+  EXPECT_EQ(parsed("_e{1,1}:a|b|d:99999999999999999999"), "event a / b #");
+  EXPECT_EQ(parsed("_e{1,1}:a|b|d:1.5|d:"), "event a / b #");
   for (const char* const wrong :
        {"_e{", "_e{9,8}", "_e{9,8}:run", "_e{9,99}:run_start|resnet", "_e{-1,2}:a|bc",
         "_e{8,7}:run_stop|successx", "_e{18446744073709551615,1}:a|b", "_e{1,18446744073709551615}:a|b",

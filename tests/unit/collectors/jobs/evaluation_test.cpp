@@ -59,5 +59,56 @@ TEST_F(TimeToSolution, MetricsAreApart) {
   EXPECT_EQ(best_and_time(), "1 ");
 }
 
+TEST_F(TimeToSolution, LowerIsBetterForALossUnlessTheJobSaysOtherwise) {
+  after(10, "ml.eval:2|g|#metric:eval_loss\nml.eval:1|g|#metric:eval_loss\nml.eval:3|g|#metric:eval_loss");
+  EXPECT_EQ(best_and_time(), "1 ");
+  after(10, "ml.eval:2|g|#metric:loss,direction:max\nml.eval:3|g|#metric:loss,direction:max");
+  EXPECT_EQ(best_and_time(), "1 3 ");
+  after(10, "ml.eval:2|g|#metric:m,direction:min\nml.eval:3|g|#metric:m,direction:min");
+  EXPECT_EQ(best_and_time(), "1 3 2 ");
+}
+
+TEST(LowerIsUsual, OfErrorsAndLosses) {
+  for (const char* const name :
+       {"loss", "val_loss", "eval/loss", "Loss", "perplexity", "eval_perplexity", "error", "top1_error",
+        "word_error_rate", "error_rate", "wer", "cer", "rmse", "mse", "mae", "test-MAE"}) {
+    EXPECT_TRUE(lower_is_usual(name)) << name;
+  }
+  for (const char* const name :
+       {"accuracy", "top1", "loss_scale", "closs", "rate", "rate_rate", "f1", "bleu", "", "hamster"}) {
+    EXPECT_FALSE(lower_is_usual(name)) << name;
+  }
+}
+
+/// A run that began 100 s before the daemon heard of it.
+class LateTimeToSolution : public TimeToSolution {
+ protected:
+  void SetUp() override { jobs_.send(10, "ml.eval:0.6|g|#run:a,metric:m"); }
+  const char* const start_ = "_e{9,1}:run_start|a|d:1699999900|#run:a";
+};
+
+TEST_F(LateTimeToSolution, IsUnknownIfTheFirstEvaluationMeetsTheTarget) {
+  after(10, "ml.target:0.6|g|#run:a,metric:m");
+  after(0, start_);
+  EXPECT_EQ(best_and_time(), "0.6 ");
+  after(10, "ml.eval:0.7|g|#metric:m");
+  EXPECT_EQ(best_and_time(), "0.7 ");
+  after(10, "ml.target:0.8|g|#metric:m\nml.eval:0.8|g|#metric:m");  // another one
+  EXPECT_EQ(best_and_time(), "0.8 130 ");
+}
+
+TEST_F(LateTimeToSolution, IsKnownAfterAWorseEvaluation) {
+  after(0, start_);
+  after(10, "ml.target:0.7|g|#metric:m\nml.eval:0.7|g|#metric:m");
+  EXPECT_EQ(best_and_time(), "0.7 110 ");
+}
+
+TEST_F(LateTimeToSolution, IsNeverNegative) {
+  after(10, "ml.target:0.6|g|#run:a,metric:m");
+  EXPECT_EQ(best_and_time(), "0.6 0 ");
+  after(10, "_e{9,1}:run_start|a|#run:a");  // of a client that does not say when
+  EXPECT_EQ(best_and_time(), "0.6 ");
+}
+
 }  // namespace
 }  // namespace gpumeter::jobs

@@ -2,9 +2,12 @@
 
 #include <cstdio>
 #include <initializer_list>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "collectors/jobs/run_model.hpp"
 
@@ -20,6 +23,14 @@ class JobsBench {
     model.receive(sender(pid, uid), payload, now);
   }
   void mllog(int pid, std::string_view line) { model.receive_mllog(sender(pid, 1000), "bert", line, now); }
+  /// From now on: a process's parent, its workload and its start, `age` seconds ago.
+  void born(int pid, double age, std::vector<std::int32_t> ancestors = {}) {
+    facts_[pid].began = now.elapsed - Nanoseconds(static_cast<std::int64_t>(age * 1e9));
+    facts_[pid].ancestors = std::move(ancestors);
+  }
+  void in_workload(int pid, cgroup::Kind kind, std::string name) {
+    facts_[pid].workload = {kind, std::move(name)};
+  }
   void kill(int pid) { dead_.insert(pid); }
   void wait(double seconds) {
     const Nanoseconds time(static_cast<std::int64_t>(seconds * 1e9));
@@ -51,8 +62,13 @@ class JobsBench {
   Moment now{std::chrono::seconds(5000), std::chrono::seconds(1'700'000'000)};
 
  private:
-  static Sender sender(int pid, std::uint32_t uid) {
-    return {{uid, pid, 1}, uid == 1000 ? "alice" : uid == 1001 ? "bob" : "other"};
+  Sender sender(int pid, std::uint32_t uid) const {
+    const auto known = facts_.find(pid);
+    return {{uid, pid, 1},
+            uid == 1000   ? "alice"
+            : uid == 1001 ? "bob"
+                          : "other",
+            known == facts_.end() ? nullptr : &known->second};
   }
   static std::string shown(const JobSeries& line) {
     std::string text = std::string(line.series.family->name) + std::string(line.suffix) + '{';
@@ -66,6 +82,7 @@ class JobsBench {
   }
 
   std::set<int> dead_;
+  std::map<int, SenderFacts> facts_;
 };
 
 }  // namespace gpumeter::jobs

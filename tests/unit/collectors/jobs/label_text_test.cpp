@@ -29,5 +29,16 @@ TEST(LabelText, IsCutBetweenTwoCharacters) {
   EXPECT_EQ(label_text(std::string(63, 'x') + "\xff"), std::string(63, 'x'));
 }
 
+TEST(RunNameText, EndsWithAHashWhereItIsLonger) {
+  EXPECT_EQ(run_name_text(std::string(64, 'x')), std::string(64, 'x'));
+  EXPECT_EQ(run_name_text(std::string(70, 'x')), std::string(55, 'x') + "~77f3c97d");
+  std::string name;
+  for (int i = 0; i < 40; ++i) name += "ä";
+  EXPECT_EQ(run_name_text(name), name.substr(0, 54) + "~15772185");  // whole characters
+  EXPECT_EQ(run_name_text(run_name_text(name)), run_name_text(name));
+  EXPECT_EQ(run_name_text(std::string(63, 'x') + "\x01").size(), 64U);
+  EXPECT_NE(run_name_text(std::string(63, 'x') + "\x01"), run_name_text(std::string(63, 'x') + "\x02"));
+}
+
 }  // namespace
 }  // namespace gpumeter::jobs

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::jobs {
@@ -53,6 +55,31 @@ TEST_F(GateTest, AcceptsEachOfTheFourUidsAndNoOther) {
     EXPECT_EQ(admitted({50, uid}), std::to_string(uid) + "/50/10000 " + std::to_string(uid));
   }
   EXPECT_EQ(admitted({50, 1000}), "identity");
+}
+
+TEST_F(GateTest, KnowsTheWorkloadAndTheAncestorsOfAProcess) {
+  run(50, 10'000, "1000\t1000\t1000\t1000");
+  tree_.write("50/cgroup", "0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0\n");
+  tree_.write("60/stat", "60 (worker) S 50 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 20000 1 1\n");
+  const auto facts = [&](std::int32_t pid, Nanoseconds now) {
+    return std::get<Guest>(gate_.admit({pid, 1000}, now, now)).facts;
+  };
+  EXPECT_EQ(facts(50, seconds(1000))->workload, (Workload{cgroup::Kind::slurm_job, "4711"}));
+  EXPECT_EQ(facts(50, seconds(1000))->began, seconds(100));
+  EXPECT_EQ(facts(60, seconds(1000))->ancestors, std::vector<std::int32_t>{50});
+  EXPECT_FALSE(facts(60, seconds(1000))->workload.is_known());
+  tree_.write("50/cgroup", "0::/system.slice/other.service\n");
+  gate_.tick(seconds(1010));
+  EXPECT_EQ(facts(50, seconds(1011))->workload.name, "4711");  // read once
+  EXPECT_EQ(facts(70, seconds(1000)), nullptr);
+}
+
+TEST_F(GateTest, DoesNotTakeAZombieForAlive) {
+  tree_.write("50/stat", "50 (a) Z) Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 10000 1 1\n");
+  EXPECT_FALSE(gate_.identities().is_alive({1000, 50, 10'000}));
+  // Only its first thread has ended.
+  tree_.write("50/stat", "50 (a) Z) Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 2 0 10000 1 1\n");
+  EXPECT_TRUE(gate_.identities().is_alive({1000, 50, 10'000}));
 }
 
 TEST_F(GateTest, ReadsTheStartTimeOnceASecond) {

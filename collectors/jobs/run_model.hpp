@@ -102,6 +102,7 @@ class RunModel {
   void take_samples(const Origin& origin, const Place& place, double so_far);
   void take_step(const Place& place, double step);
   void take_evaluation(const Origin& origin, const Place& place, const Measure& measure);
+  void take_custom(const Origin& origin, const Place& place, const Measure& measure);
   void apply(const Origin& origin, const Place& place, const Measure& measure);
   void settle(const SenderId& id) noexcept;
 

@@ -3,6 +3,7 @@ what rules and dashboards make of it has one right answer. Serves it by HTTP, on
 
 Its names and labels are the contract's; job_rules_live_test.py holds them against the catalogue.
 """
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -143,6 +144,11 @@ def text(samples: list[Sample]) -> str:
 def line(name: str, labels: dict[str, str], value: float) -> str:
     pairs = ",".join(f'{key}="{word}"' for key, word in labels.items())
     return f"{name}{{{pairs}}} {float(value)!r}\n"
+
+
+def with_window(rules: str, seconds: float) -> str:
+    """The rules, with so many seconds for five minutes."""
+    return re.sub(r"\b300\b", f"{seconds:g}", rules.replace("[5m]", f"[{seconds:g}s]"))
 
 
 class JobPage:

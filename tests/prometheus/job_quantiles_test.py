@@ -15,13 +15,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(ROOT / "tests/e2e"), str(ROOT / "packaging/grafana/preview")]
+from job_page import with_window  # noqa: E402
 from jobs import Folder, shown  # noqa: E402
 
 SKIPPED = 77
 DURATIONS = 15_000
 WITHIN = 0.10
 SHARES = ("0.5", "0.95", "0.99")
-WINDOW = "90s"  # all that is sent lies in it
+WINDOW = 90  # all that is sent lies in it
 LIMITS = "  limits: {lines_per_second: 1000000, series_per_run: 20000, series_per_user: 20000}\n"
 HALF_DECADES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 WORDS = {"ml.step.seconds": "ml_step_duration_seconds", "ml.infer.seconds": "ml_inference_duration_seconds",
@@ -102,7 +103,7 @@ class JobQuantilesTest(unittest.TestCase):
         cls.sent = {(run, word): [draw(source) for _ in range(DURATIONS)] for run, words in RUNS.items() for word, draw in words.items()}
         rules = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))
         for name in ("rules.yml", "jobs.yml"):
-            Path(rules, name).write_text((ROOT / "packaging/prometheus" / name).read_text().replace("[5m]", f"[{WINDOW}]"))
+            Path(rules, name).write_text(with_window((ROOT / "packaging/prometheus" / name).read_text(), WINDOW))
         cls.folder = cls.enterClassContext(Folder(LIMITS))
         cls.daemon = cls.enterClassContext(cls.folder.daemon())
         cls.send(0, 50)  # a rate counts from the first scrape on

@@ -15,12 +15,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(ROOT / "packaging/grafana/preview")]
 import job_catalogue  # noqa: E402
-from job_page import ANSWERING, BUCKET_RANGES, PEAK, STEPPING, JobMachine, JobPage, Run, page  # noqa: E402
+from job_page import ANSWERING, BUCKET_RANGES, PEAK, STEPPING, JobMachine, JobPage, Run, page, with_window  # noqa: E402
 
 SKIPPED = 77
 RULES = ("rules.yml", "jobs.yml", "alerts.yml")
 SCRAPES = 24  # the window of 20 s is full by then
-WINDOW = 20
+WINDOW = 20  # seconds for five minutes
 WITHIN = 0.05
 WITHIN_OF_QUANTILE = 0.1
 QUANTILES = {"0.5": 1, "0.95": 3, "0.99": 3}  # four of five durations are the run's, the rest takes three times as long
@@ -29,7 +29,6 @@ MACHINES = {
                          Run("chat", "bob", (1,), watts=150, samples=12, tokens={"input": 900, "output": 300}, answers=12, idle=0.5)), "A"),
     "beta": JobMachine(1, (Run("bert", "ann", (0,), watts=400, samples=64, flops=1e14),), "B"),
 }
-SHORTER = {"[5m]": "[20s]", "time() - 300": "time() - 20"}
 DEVICE_NAMES = {"gpu_up", "gpu_observed_seconds_total", "gpu_busy_seconds_total", "gpu_energy_joules_total", "gpu_peak_flops"}
 
 
@@ -56,12 +55,6 @@ TRUTH = {(machine, run.name, run.user, record): value
          for machine, jobs in MACHINES.items() for run in jobs.runs for record, value in run_truth(run).items()}
 
 
-def shorter(rules: str) -> str:
-    for written, here in SHORTER.items():
-        rules = rules.replace(written, here)
-    return rules
-
-
 def value(series: dict) -> float:
     return float(series["value"][1])
 
@@ -73,7 +66,7 @@ class JobRulesTest(unittest.TestCase):
 
         folder = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))
         for name in RULES:
-            Path(folder, name).write_text(shorter((ROOT / "packaging/prometheus" / name).read_text()))
+            Path(folder, name).write_text(with_window((ROOT / "packaging/prometheus" / name).read_text(), WINDOW))
         ports = {name: cls.enterClassContext(JobPage(machine)).port for name, machine in MACHINES.items()}
         cls.prometheus = cls.enterClassContext(Prometheus(folder, ports, RULES))
         cls.prometheus.wait_for_scrapes(SCRAPES)

@@ -38,7 +38,7 @@ class RunModel {
   void drop(Refusal refusal, std::uint64_t count = 1) noexcept;
 
   /// Lets go of what is over, and makes a new snapshot. Once a second or so; asks for each process whether
-  /// it is alive. Takes microseconds a run; with all quotas full, some 12 ms (measured).
+  /// it is alive. Takes microseconds a run; with all quotas full, some 20 ms (measured).
   void tick(const Moment& now);
   /// The one that the last tick made; never nullptr. The mutex is held for the copy of a pointer.
   std::shared_ptr<const JobSnapshot> snapshot() const;

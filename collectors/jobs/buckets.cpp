@@ -17,7 +17,8 @@ struct Range {
   int first, fine_end, last;
 
   constexpr std::size_t size() const {
-    return static_cast<std::size_t>(fine_end - first + 1 + (last - fine_end) / kCoarse);
+    const int count = fine_end - first + 1 + (last - fine_end) / kCoarse;
+    return static_cast<std::size_t>(count);
   }
 };
 

@@ -97,9 +97,9 @@ struct Jobs {
 /// What one user's jobs may take. The defaults are those of collectors/jobs/limits.hpp, which says why.
 struct JobLimits {
   unsigned lines_per_second = 2000;
-  unsigned series_per_run = 120;
-  unsigned series_per_user = 2048;
-  unsigned series = 20'000;
+  unsigned series_per_run = 640;
+  unsigned series_per_user = 8192;
+  unsigned series = 40'000;
   Duration retention = std::chrono::minutes(10);
   bool operator==(const JobLimits&) const = default;
 };

@@ -173,6 +173,7 @@ inline constexpr auto ml_loss = gauge("ml_loss", "", "Loss, as last reported.");
 inline constexpr auto ml_eval_value = gauge("ml_eval_value", "", "Result of the last evaluation.");
 inline constexpr auto ml_eval_best_value = gauge("ml_eval_best_value", "", "Best result of an evaluation so far: the highest, or the lowest if the job sends direction:min or the metric is a loss or an error.");
 inline constexpr auto ml_target_value = gauge("ml_target_value", "", "Result of an evaluation that the run is to reach.");
+inline constexpr auto ml_custom = gauge("ml_custom", "", "Last value of a custom scalar. metric is the name that the job gives it, such as learning_rate.");
 inline constexpr auto ml_batch_size = gauge("ml_batch_size", "", "Batch size, as last reported.");
 inline constexpr auto ml_world_size = gauge("ml_world_size", "", "Processes of the run over all machines, as last reported.");
 inline constexpr auto ml_run_start_timestamp = gauge("ml_run_start_timestamp_seconds", "seconds", "Start of the run in Unix time, as its run_start gives it, or its first message if it sent none.");

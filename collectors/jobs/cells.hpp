@@ -1,8 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collectors/jobs/job_series.hpp"
@@ -23,15 +24,19 @@ class Cell {
   void write(const std::vector<Label>& labels, std::vector<JobSeries>& out) const;
 
  private:
-  using Buckets = std::array<double, kBuckets.size() + 1>;
-
   void write_histogram(const std::vector<Label>& labels, std::vector<JobSeries>& out) const;
 
   const Word* word_;
   LabelChoice choice_;
-  double value_ = 0;                  ///< count, last value, or sum of the durations
-  double times_ = 0;                  ///< durations
-  std::unique_ptr<Buckets> buckets_;  ///< not cumulative; only of a histogram
+  double value_ = 0;             ///< count, last value, or sum of the durations
+  double times_ = 0;             ///< durations
+  std::vector<double> buckets_;  ///< not cumulative; only of a histogram
+};
+
+/// The last value of a metric that is in no vocabulary.
+struct CustomScalar {
+  std::string metric;
+  double value;
 };
 
 /// The cells of a run. Few enough (the closed sets make at most 48) that a search from the front is best.
@@ -42,8 +47,13 @@ class Cells {
   void write(const std::vector<Label>& labels, std::vector<JobSeries>& out) const;
   bool empty() const noexcept { return cells_.empty(); }
 
+  CustomScalar* find_custom(std::string_view metric) noexcept;
+  void add_custom(CustomScalar scalar) { customs_.push_back(std::move(scalar)); }
+  std::size_t customs() const noexcept { return customs_.size(); }
+
  private:
   std::vector<Cell> cells_;
+  std::vector<CustomScalar> customs_;
 };
 
 }  // namespace gpumeter::jobs

@@ -211,7 +211,7 @@ Cell* RunModel::cell_of(const Origin& origin, const Place& place, const Measure&
   return can_be_summed(measure.word) ? &overflow_cell(origin, measure) : nullptr;
 }
 
-/// The closed sets bound these to 140 series a user, and to the same once more for all.
+/// The closed sets bound these to 910 series a user, and to the same once more for all.
 Cell& RunModel::overflow_cell(const Origin& origin, const Measure& measure) {
   if (Cell* const cell = origin.user.other.find(measure.word, measure.choice)) return *cell;
   const std::size_t series = series_of(measure.word);

@@ -80,6 +80,8 @@ void RunModel::apply(const Origin& origin, const Place& place, const Measure& me
     case Shape::target:
     case Shape::eval:
       return take_evaluation(origin, place, measure);
+    case Shape::custom:
+      return take_custom(origin, place, measure);
     default:
       break;
   }
@@ -114,6 +116,20 @@ void RunModel::take_evaluation(const Origin& origin, const Place& place, const M
   if (measure.lower_is_better) evaluation->set_direction(*measure.lower_is_better);
   if (measure.word.shape == Shape::target) return evaluation->set_target(measure.value);
   evaluation->evaluated(measure.value, origin.at);
+}
+
+void RunModel::take_custom(const Origin& origin, const Place& place, const Measure& measure) {
+  if (place.run == nullptr) return drop(Refusal::series_limit);
+  std::string metric = label_text(measure.metric.empty() ? "unnamed" : measure.metric);
+  Cells& cells = place.run->cells;
+  if (CustomScalar* const known = cells.find_custom(metric)) {
+    known->value = measure.value;
+    return;
+  }
+  const bool full = cells.customs() >= limits_.customs_per_run;
+  if (full || !has_room(origin, place, 1)) return drop(Refusal::series_limit);
+  charge(origin, place, 1);
+  cells.add_custom({std::move(metric), measure.value});
 }
 
 void RunModel::take_event(const Origin& origin, const EventLine& line) {

@@ -29,15 +29,16 @@ constexpr Word kWords[] = {
     {"ml.tokens",        Shape::counter,   &catalog::ml_tokens,              {&kSplit, &kKind}},
     {"ml.flops",         Shape::counter,   &catalog::ml_model_flops,         {&kDtype}},
     {"ml.phase.seconds", Shape::phase,     &catalog::ml_phase_seconds,       {&kPhase}, &catalog::ml_phases},
-    {"ml.step.seconds",  Shape::histogram, &catalog::ml_step_duration,       {&kSplit}},
-    {"ml.infer.seconds", Shape::histogram, &catalog::ml_inference_duration},
-    {"ml.ttft.seconds",  Shape::histogram, &catalog::ml_time_to_first_token},
-    {"ml.itl.seconds",   Shape::histogram, &catalog::ml_inter_token_latency},
+    {"ml.step.seconds",  Shape::histogram, &catalog::ml_step_duration,       {&kSplit}, nullptr, &kStepBounds},
+    {"ml.infer.seconds", Shape::histogram, &catalog::ml_inference_duration,  {}, nullptr, &kRequestBounds},
+    {"ml.ttft.seconds",  Shape::histogram, &catalog::ml_time_to_first_token, {}, nullptr, &kFirstTokenBounds},
+    {"ml.itl.seconds",   Shape::histogram, &catalog::ml_inter_token_latency, {}, nullptr, &kInterTokenBounds},
     {"ml.loss",          Shape::gauge,     &catalog::ml_loss,                {&kSplit}},
     {"ml.batch_size",    Shape::size,      &catalog::ml_batch_size},
     {"ml.world_size",    Shape::size,      &catalog::ml_world_size},
     {"ml.target",        Shape::target,    &catalog::ml_target_value},
     {"ml.eval",          Shape::eval,      &catalog::ml_eval_value},
+    {"ml.custom",        Shape::custom,    &catalog::ml_custom},
 };
 // clang-format on
 
@@ -66,7 +67,8 @@ bool takes(const Word& word, LineType type) noexcept {
 }
 
 bool takes(const Word& word, double value) noexcept {
-  const bool any = word.shape == Shape::gauge || word.shape == Shape::target || word.shape == Shape::eval;
+  const bool any = word.shape == Shape::gauge || word.shape == Shape::target || word.shape == Shape::eval ||
+                   word.shape == Shape::custom;
   return any || value >= 0;
 }
 
@@ -75,7 +77,7 @@ bool can_be_summed(const Word& word) noexcept {
 }
 
 std::size_t series_of(const Word& word) noexcept {
-  if (word.shape == Shape::histogram) return kBucketTexts.size() + 2;  // and _sum, _count
+  if (word.shape == Shape::histogram) return word.bounds->size() + 3;  // +Inf, _sum, _count
   return word.shape == Shape::phase ? 2 : 1;
 }
 

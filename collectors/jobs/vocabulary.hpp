@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectors/api/series.hpp"
+#include "collectors/jobs/buckets.hpp"
 #include "collectors/jobs/dogstatsd_line.hpp"
 
 /// What a job can tell: one row a name. Constant tables, any thread.
@@ -36,6 +37,7 @@ enum class Shape : std::uint8_t {
   histogram,  ///< durations into buckets
   target,     ///< of an evaluation, with `metric` and `direction`
   eval,       ///< result of an evaluation, with the same
+  custom,     ///< the last value of whatever the job calls `metric`
 };
 
 struct Word {
@@ -44,14 +46,8 @@ struct Word {
   const MetricDescriptor* family;
   std::array<const ClosedLabel*, 2> labels{};
   const MetricDescriptor* times = nullptr;  ///< of a phase: how often
+  const Bounds* bounds = nullptr;           ///< of a histogram
 };
-
-/// Upper bounds of the buckets, in seconds; the last one, +Inf, goes without saying. Half decades, so that
-/// twelve cover what B3 of the vocabulary covers with twenty: a kernel-bound decode step to a slow epoch.
-inline constexpr std::array<double, 12> kBuckets = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3,
-                                                    1,     3,     10,   30,   100, 300};
-inline constexpr std::array<std::string_view, 13> kBucketTexts = {
-    "0.001", "0.003", "0.01", "0.03", "0.1", "0.3", "1.0", "3.0", "10.0", "30.0", "100.0", "300.0", "+Inf"};
 
 /// nullptr: the vocabulary does not have it.
 const Word* find_word(std::string_view name) noexcept;

@@ -14,7 +14,7 @@ from jobs import Folder, dropped, is_root, shown, value
 
 ATTACKER = 65534 if is_root() else os.geteuid()
 # Measured: 16 MiB, 12 of them the daemon's own; a batch of the longest datagrams alone may fill 4 MiB, and one user's quota of
-# 2048 series is there in three copies. Memory without a bound would be hundreds: the million names are 60 MiB by themselves.
+# 8192 series is there in three copies. Memory without a bound would be hundreds: the million names are 60 MiB by themselves.
 MOST_MIB = 48
 
 

@@ -54,12 +54,13 @@ class JobsTest(unittest.TestCase):
                 run.eval("top1", 0.75)
                 run.inference(0.82, ttft=0.11, itl=[0.1, 0.2], input_tokens=512)
                 run.loss("no number")  # refused by the client, which says so
+                self.folder.send("ml.custom:0.003|g|#run:resnet50,metric:learning_rate")
             page = shown(daemon, {
                 'ml_steps_total{run="resnet50",split="train"}': 5, 'ml_step{run="resnet50"}': 5,
                 'ml_samples_total{run="resnet50",split="train"}': 1280, 'ml_tokens_total{split="train"}': 50,
                 'ml_model_flops_total{dtype="bf16"}': 5e12, 'ml_loss{run="resnet50"}': 2.5,
                 'ml_phases_total{phase="data_loading"}': 1, 'ml_eval_value{metric="top1"}': 0.75,
-                'ml_target_value{metric="top1"}': 0.7, "ml_inter_token_latency_seconds_count": 2,
+                'ml_target_value{metric="top1"}': 0.7, 'ml_custom{metric="learning_rate"}': 0.003, "ml_inter_token_latency_seconds_count": 2,
                 "ml_inference_duration_seconds_sum": 0.82, 'ml_run_info{framework="pytorch"}': 1})
             self.assertIsNotNone(value(page, 'ml_time_to_solution_seconds{metric="top1"}'))
             self.assertIsNotNone(value(page, 'ml_run_stop_timestamp_seconds{status="success"}'))

@@ -17,6 +17,9 @@ def label_values() -> set[str]:
     return {word for text in texts for word in re.findall(r'"(\w+)"', text)} | {"unattributed"}
 
 
-def bucket_bounds() -> tuple[float, ...]:
-    found = re.search(r"kBuckets = \{([^}]*)\}", (COLLECTORS / "jobs/vocabulary.hpp").read_text())
-    return tuple(map(float, found[1].split(","))) if found else ()
+def bucket_ranges() -> dict[str, tuple[int, ...]]:
+    """By family: first, last fine and last bound of its buckets, in steps of a decade's 25th; beyond the fine ones each fifth."""
+    families = dict(re.findall(r"&catalog::(\w+), .*&k(\w+)Bounds\}", (COLLECTORS / "jobs/vocabulary.cpp").read_text()))
+    names = dict(re.findall(r'(\w+) = histogram\("(\w+)"', (COLLECTORS / "api/catalog.hpp").read_text()))
+    ranges = dict(re.findall(r"constexpr auto k(\w+)s = bounds<Range\{([^}]*)\}", (COLLECTORS / "jobs/buckets.cpp").read_text()))
+    return {names[family]: tuple(map(int, ranges[of].split(","))) for family, of in families.items()}

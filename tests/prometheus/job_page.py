@@ -3,13 +3,18 @@ what rules and dashboards make of it has one right answer. Serves it by HTTP, on
 
 Its names and labels are the contract's; job_rules_live_test.py holds them against the catalogue.
 """
+import re
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # of collectors/jobs/vocabulary.hpp
+# Of collectors/jobs/buckets.cpp: first, last fine and last bound in 25ths of a decade.
+BUCKET_RANGES = {"ml_step_duration_seconds": (-83, 70, 90), "ml_inference_duration_seconds": (-76, 70, 90),
+                 "ml_time_to_first_token_seconds": (-60, 55, 70), "ml_inter_token_latency_seconds": (-83, 0, 25)}
+BUCKETS = {family: tuple(float(f"{10 ** (step / 25):.4g}") for step in (*range(first, fine), *range(fine, last + 1, 5)))
+           for family, (first, fine, last) in BUCKET_RANGES.items()}
 SLOW = 0.2  # share of all durations that take three times as long as the rest
 PEAK = 1e15
 Sample = tuple[str, dict[str, str], float]
@@ -41,7 +46,7 @@ class JobMachine:
 
 def histogram(name: str, labels: dict[str, str], seconds: float, count: float) -> Iterator[Sample]:
     """`count` durations: most of `seconds`, the rest three times as long."""
-    for bound in BUCKETS:
+    for bound in BUCKETS[name]:
         share = (1 - SLOW) * (seconds <= bound) + SLOW * (3 * seconds <= bound)
         yield name + "_bucket", {**labels, "le": str(bound)}, count * share
     yield name + "_bucket", {**labels, "le": "+Inf"}, count
@@ -79,9 +84,13 @@ def evaluations(labels: dict[str, str], t: float) -> Iterator[Sample]:
         yield "ml_time_to_solution_seconds", of_metric, 10
 
 
+ANSWERING = {"ml_inference_duration_seconds": 0.8, "ml_time_to_first_token_seconds": 0.05, "ml_inter_token_latency_seconds": 0.012}
+TOKENS_OF_ANSWER = 60
+
+
 def inference(run: Run, labels: dict[str, str], t: float) -> Iterator[Sample]:
-    for name, seconds, each in (("ml_inference_duration_seconds", 0.8, 1), ("ml_time_to_first_token_seconds", 0.05, 1),
-                                ("ml_inter_token_latency_seconds", 0.012, 60)):
+    for name, seconds in ANSWERING.items():
+        each = TOKENS_OF_ANSWER if name == "ml_inter_token_latency_seconds" else 1
         yield from histogram(name, labels, seconds, run.answers * each * t)
 
 
@@ -135,6 +144,11 @@ def text(samples: list[Sample]) -> str:
 def line(name: str, labels: dict[str, str], value: float) -> str:
     pairs = ",".join(f'{key}="{word}"' for key, word in labels.items())
     return f"{name}{{{pairs}}} {float(value)!r}\n"
+
+
+def with_window(rules: str, seconds: float) -> str:
+    """The rules, with so many seconds for five minutes."""
+    return re.sub(r"\b300\b", f"{seconds:g}", rules.replace("[5m]", f"[{seconds:g}s]"))
 
 
 class JobPage:

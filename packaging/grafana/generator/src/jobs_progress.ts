@@ -44,7 +44,7 @@ export const throughput: Row = {
 const quantiles = (title: string, description: string, histogram: string, ...matchers: string[]): Panel => ({
   kind: 'series',
   title,
-  description: `${description} The median, 95 % and 99 %, as far as the buckets tell them apart.`,
+  description: `${description} The median, 95 % and 99 %, within 10 %.`,
   ...SECONDS,
   queries: [0.5, 0.95, 0.99].map((share) => ({
     expr: quantile(share, histogram, ...matchers),

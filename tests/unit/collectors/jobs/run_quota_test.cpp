@@ -37,19 +37,19 @@ TEST(RunQuota, AMillionRunsOfOneUserLeaveTheOthersAlone) {
   EXPECT_NE(
       jobs.page({"ml_steps_total"}).find("ml_steps_total{run=\"mine\",user=\"bob\",split=\"train\"} 7\n"),
       std::string::npos);
-  // 9 series a run: 28 runs of a process, 227 of a user, and what is over in `_other`.
+  // 9 series a run: 142 runs of a process, 910 of a user, and what is over in `_other`.
   const RunModel::Usage usage = jobs.model.usage();
-  EXPECT_EQ(usage.runs, 227U + 1);
-  EXPECT_EQ(usage.series, 227U * 9 + 1 + 9);
+  EXPECT_EQ(usage.runs, 910U + 1);
+  EXPECT_EQ(usage.series, 910U * 9 + 1 + 9);
   EXPECT_EQ(usage.processes, 1024U + 1);
-  EXPECT_EQ(jobs.dropped(), "series_limit=" + std::to_string(1'000'000 - 227) + ' ');
+  EXPECT_EQ(jobs.dropped(), "series_limit=" + std::to_string(1'000'000 - 910) + ' ');
 }
 
 TEST(RunQuota, AProcessHasFewerSeriesThanItsUser) {
   JobsBench jobs(kUnhurried);
-  for (int run = 0; run < 100; ++run) jobs.send(10, "ml.steps:1|c|#run:r" + std::to_string(run));
+  for (int run = 0; run < 200; ++run) jobs.send(10, "ml.steps:1|c|#run:r" + std::to_string(run));
   jobs.page();
-  EXPECT_EQ(jobs.model.usage().runs, 28U);  // 9 series each; 256 / 9
+  EXPECT_EQ(jobs.model.usage().runs, 142U);  // 9 series each; 1280 / 9
   jobs.send(11, "ml.steps:1|c|#run:of_another");
   EXPECT_EQ(jobs.page({"ml_steps_total"}).find("run=\"of_another\"") == std::string::npos, false);
 }
@@ -57,35 +57,65 @@ TEST(RunQuota, AProcessHasFewerSeriesThanItsUser) {
 TEST(RunQuota, ManyUsersFillTheWholeAndTheRestIsOfNobody) {
   JobsBench jobs(kUnhurried);
   for (std::uint32_t uid = 2000; uid < 4000; ++uid) {
-    for (int run = 0; run < 28; ++run) jobs.send(10, "ml.steps:1|c|#run:r" + std::to_string(run), uid);
+    for (int run = 0; run < 60; ++run) jobs.send(10, "ml.steps:1|c|#run:r" + std::to_string(run), uid);
   }
   const std::string page = jobs.page({"ml_steps_total"});
   EXPECT_EQ(jobs.model.usage().users, 1024U);
-  EXPECT_LE(jobs.model.usage().series, 20000U);
+  EXPECT_LE(jobs.model.usage().series, 40000U);
   EXPECT_NE(page.find("ml_steps_total{run=\"_other\",user=\"_other\",split=\"train\"}"), std::string::npos);
-  EXPECT_EQ(sum_of(jobs, "ml_steps_total", "other") + sum_of(jobs, "ml_steps_total", "_other"), 1024 * 28);
+  EXPECT_EQ(sum_of(jobs, "ml_steps_total", "other") + sum_of(jobs, "ml_steps_total", "_other"), 1024 * 60);
 }
 
-TEST(RunQuota, ARunHas120SeriesAndTheRestOfItsSumsIsInOther) {
-  JobsBench jobs(kUnhurried);
+/// 8 + 161 steps + 154 requests + 122 first tokens + 92 between tokens = 537.
+void serve(JobsBench& jobs, const std::string& run) {
   for (const char* const name : {"step", "infer", "ttft", "itl"}) {
-    jobs.send(10, "ml." + std::string(name) + ".seconds:1|d|#run:a");
+    jobs.send(10, "ml." + std::string(name) + ".seconds:1|d|#run:" + run);
   }
-  for (const char* const split : {"eval", "infer"}) {
-    jobs.send(10, "ml.step.seconds:1|d|#run:a,split:" + std::string(split));
+}
+
+TEST(RunQuota, ARunHasRoomForAllHistogramsOfTrainingAndOfServing) {
+  JobsBench jobs(kUnhurried);
+  serve(jobs, "serve");
+  for (const char* const split : {"train", "eval", "infer"}) {
+    jobs.send(10, "ml.step.seconds:1|d|#run:train,split:" + std::string(split));
   }
-  jobs.send(10, "ml.steps:1|c|#run:a\nml.steps:2|c|#run:a,split:eval\nml.batch_size:8|g|#run:a");
   for (const char* const phase :
-       {"forward", "backward", "optimizer", "h2d", "idle", "init", "eval", "compile", "communication"}) {
+       {"data_loading", "h2d", "forward", "backward", "optimizer", "communication", "checkpoint_save",
+        "checkpoint_load", "eval", "compile", "init", "idle", "other"}) {
+    jobs.send(10, "ml.phase.seconds:1|d|#run:train,phase:" + std::string(phase));
+  }
+  for (int i = 0; i < 16; ++i) jobs.send(10, "ml.custom:1|g|#run:train,metric:m" + std::to_string(i));
+  for (int i = 0; i < 8; ++i) jobs.send(10, "ml.eval:1|g|#run:train,metric:m" + std::to_string(i));
+  EXPECT_EQ(jobs.dropped(), "");
+}
+
+TEST(RunQuota, WhatARunHasNoRoomForIsSummedInOther) {
+  JobsBench jobs(kUnhurried);
+  serve(jobs, "a");  // 103 are left
+  jobs.send(10, "ml.step.seconds:1|d|#run:a,split:eval");
+  for (int i = 0; i < 8; ++i) jobs.send(10, "ml.eval:1|g|#run:a,metric:m" + std::to_string(i));
+  for (int i = 0; i < 16; ++i) jobs.send(10, "ml.custom:1|g|#run:a,metric:m" + std::to_string(i));
+  for (const char* const phase :
+       {"data_loading", "h2d", "forward", "backward", "optimizer", "communication", "checkpoint_save",
+        "checkpoint_load", "eval", "compile", "init", "idle", "other"}) {
     jobs.send(10, "ml.phase.seconds:1|d|#run:a,phase:" + std::string(phase));
   }
-  jobs.send(10, "ml.samples:4|c|#run:a\nml.tokens:5|c|#run:a\nml.world_size:8|g|#run:a");
-  jobs.send(10, "ml.samples:4|c|#run:a");
-  EXPECT_EQ(jobs.page({"ml_samples_total", "ml_tokens_total", "ml_world_size"}),
-            R"(ml_samples_total{run="a",user="alice",split="train"} 8
-ml_tokens_total{run="_other",user="alice",split="train",kind="train"} 5
-)");
-  EXPECT_EQ(jobs.dropped(), "series_limit=2 ");
+  for (const char* const split : {"train", "eval", "infer"}) {
+    for (const char* const word : {"steps", "samples", "tokens"}) {
+      jobs.send(10, "ml." + std::string(word) + ":1|c|#run:a,split:" + split);
+    }
+    jobs.send(10, "ml.loss:1|g|#run:a,split:" + std::string(split));
+    jobs.send(10, "ml.tokens:1|c|#run:a,kind:input,split:" + std::string(split));
+  }
+  jobs.send(10, "ml.samples:3|c|#run:a\nml.tokens:5|c|#run:a,kind:output\nml.world_size:8|g|#run:a");
+  jobs.send(10, "ml.flops:5|c|#run:a");
+  EXPECT_EQ(
+      jobs.page({"ml_samples_total", "ml_model_flops_total", "ml_step_duration_seconds"})
+              .find("ml_step_duration_seconds_count{run=\"_other\",user=\"alice\",split=\"eval\"} 1\n") !=
+          std::string::npos,
+      true);
+  EXPECT_EQ(jobs.dropped(), "series_limit=1 ");
+  EXPECT_LE(jobs.model.usage().series, 640U + 161);
 }
 
 TEST(RunQuota, MetricsOfEvaluationsAreEight) {

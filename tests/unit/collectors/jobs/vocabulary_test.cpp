@@ -50,6 +50,7 @@ ml.batch_size -> ml_batch_size g >=0
 ml.world_size -> ml_world_size g >=0
 ml.target -> ml_target_value g
 ml.eval -> ml_eval_value g
+ml.custom -> ml_custom g
 )");
   EXPECT_EQ(find_word("ml.stepz"), nullptr);
   EXPECT_EQ(find_word(""), nullptr);

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Eight ranks train through the Python client, another user's job ends early, a real Prometheus with jobs.yml looks on; then what
+is recorded, from the first minute on, is held against what the script knows. Prints the table.
+
+In 60 s, with windows that are as much shorter; with BENCH_FULL=1 in 400 s, with the rules as they are and a scrape each 15 s.
+Needs root: two users' processes."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path[:0] = [str(HERE), str(ROOT / "tests/e2e"), str(ROOT / "packaging/grafana/preview")]
+from harness import Daemon, wait_until  # noqa: E402
+from job_page import with_window  # noqa: E402
+
+SKIPPED = 77
+FULL = bool(os.environ.get("BENCH_FULL"))
+RANKS, PEAK = 8, 9.9e14  # of a simulated GPU, in bf16
+WATTS = 90 + (420 - 90) * 0.8  # mean of a simulated GPU at this duty
+TRAINER, OTHER = "daemon", "nobody"
+RANK = """
+import json, sys, time
+sys.path.insert(0, sys.argv[1])
+import gpumeter
+sys.stdin.readline()
+done = [0, 0, 0.0, 0.0]  # tokens, flops, seconds of loading and of steps
+with gpumeter.run("train") as run:
+    began = told = time.time()
+    print(json.dumps([began, *done]), flush=True)
+    while time.time() < began + float(sys.argv[2]):
+        first = time.monotonic()
+        with run.phase("data_loading"):
+            time.sleep(0.02)
+        loaded = time.monotonic()
+        with run.phase("forward"):
+            time.sleep(0.08)
+        last = time.monotonic()
+        run.step(samples=8, tokens=4096, flops=4e13, seconds=last - first)
+        done = [done[0] + 4096, done[1] + 4e13, done[2] + loaded - first, done[3] + last - first]
+        if time.time() > told + 0.5:
+            told = time.time()
+            print(json.dumps([told, *done]), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Pace:
+    seconds: float
+    window: float
+    scrape: float
+    looks: tuple[float, ...]
+    within: float  # the first look is the hardest
+
+
+PACE = Pace(400, 300, 15, (45, 60, 90, 120, 180, 240, 300, 390), 0.05) if FULL else Pace(60, 45, 2, (8, 12, 20, 30, 45, 58), 0.05)
+OTHERS_SECONDS = PACE.seconds / 3
+
+
+class Rank:
+    """A process of one user in a Slurm job's group, on a /proc where it is in that group; it begins when told to."""
+
+    def __init__(self, machine: "RankMachine", number: int, job: int, user: str, code: str, *arguments: str):
+        environ = {**os.environ, "RANK": str(number), "LOCAL_RANK": str(number), "WORLD_SIZE": str(RANKS), "GPUMETER_SOCKET": machine.socket}
+        with open(machine.log(number, job), "w") as log:
+            self.process = subprocess.Popen([sys.executable, "-B", "-c", code, *arguments], user=user, env=environ, text=True,
+                                            stdin=subprocess.PIPE, stdout=log)
+        own = machine.procfs / str(self.process.pid)
+        own.mkdir(parents=True)
+        for name in ("stat", "status", "comm"):
+            (own / name).symlink_to(f"/proc/{self.process.pid}/{name}")
+        (own / "cgroup").write_text(f"0::/system.slice/slurmstepd.scope/job_{job}/step_0/user/task_{number}\n")
+
+    def begin(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+
+class RankMachine:
+    def __init__(self, folder: Path):
+        self.folder, self.procfs, self.socket = folder, folder / "proc", str(folder / "jobs.sock")
+        folder.chmod(0o755)
+        self.ranks = [Rank(self, n, 7, TRAINER, RANK, str(ROOT / "packaging/python"), str(PACE.seconds)) for n in range(RANKS)]
+        self.other = Rank(self, RANKS, 8, OTHER, "import sys, time; sys.stdin.readline(); time.sleep(float(sys.argv[1]))", str(OTHERS_SECONDS))
+        self.on_gpus = [self.pid_file(n) for n in range(RANKS + 1)]
+
+    def pid_file(self, gpu: int) -> str:
+        return f"{gpu}={self.folder / f'{gpu}.pids'},busy=0.8,memory=2GiB"
+
+    def log(self, number: int, job: int) -> Path:
+        return self.folder / f"{job}-{number}.log"
+
+    def begin(self) -> None:
+        """A GPU is used from now on."""
+        for gpu, rank in enumerate([*self.ranks, self.other]):
+            fresh = self.folder / f"{gpu}.new"
+            fresh.write_text(f"{rank.process.pid}\n")
+            fresh.rename(self.folder / f"{gpu}.pids")
+            rank.begin()
+
+    def config(self) -> str:
+        off = {"enabled": False}
+        simulated = {"enabled": True, "devices": RANKS + 1, "processes": self.on_gpus, "period": "1s", "duty": 0.8}
+        path = self.folder / "gpumeter.yaml"
+        path.write_text(json.dumps({"paths": {"procfs": str(self.procfs)}, "jobs": {"socket": self.socket, "stream_socket": ""},
+                                    "collectors": {"simulated": simulated, "nvidia": off, "amd": off}}))
+        return f"--config.file={path}"
+
+    def told(self, at: float) -> list[float]:
+        """Tokens, flops, seconds of loading and of steps, over all ranks, until then: the two told next to it, interpolated."""
+        sums = [0.0] * 4
+        for number in range(RANKS):
+            lines = [json.loads(line) for line in self.log(number, 7).read_text().splitlines() if line.endswith("]")]
+            before = max((line for line in lines if line[0] <= at), default=lines[0])
+            after = min((line for line in lines if line[0] > at), default=before)
+            part = (at - before[0]) / (after[0] - before[0]) if after[0] > before[0] and at > before[0] else 0
+            sums = [total + b + part * (a - b) for total, b, a in zip(sums, before[1:], after[1:])]
+        return sums
+
+    def stop(self) -> None:
+        for rank in [*self.ranks, self.other]:
+            rank.process.kill()
+            rank.process.communicate()
+
+
+class EightRanksTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        import live
+
+        live.SCRAPE_SECONDS = PACE.scrape
+        folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-")))
+        rules = Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-")))
+        for name in ("rules.yml", "jobs.yml"):
+            (rules / name).write_text(with_window((ROOT / "packaging/prometheus" / name).read_text(), PACE.window))
+        cls.machine = RankMachine(folder)
+        cls.addClassCleanup(cls.machine.stop)
+        cls.daemon = cls.enterClassContext(Daemon(cls.machine.config()))
+        cls.prometheus = cls.enterClassContext(live.Prometheus(str(rules), {"alpha": cls.daemon.port}, ("rules.yml", "jobs.yml")))
+        cls.prometheus.wait_for_scrapes(2)
+        cls.machine.begin()
+        cls.began = time.time()
+        cls.rows = [row for look in PACE.looks for row in cls.look(look)]
+
+    @classmethod
+    def recorded(cls, record: str) -> tuple[float, float]:
+        """Value, and when it was recorded."""
+        value, = cls.prometheus.ask("query", query=record)
+        at, = cls.prometheus.ask("query", query=f"timestamp({record})")
+        return float(value["value"][1]), float(at["value"][1])
+
+    @classmethod
+    def truth(cls, at: float) -> dict[str, float]:
+        end, start = at, max(cls.began, at - PACE.window)
+        tokens, flops, loading, steps = (b - a for a, b in zip(cls.machine.told(start), cls.machine.told(end)))
+        ran, others = end - start, max(0.0, min(end, cls.began + OTHERS_SECONDS) - start)
+        return {"run_kind:ml_tokens_per_gpu:rate5m": tokens / ran / RANKS,
+                "run:ml_model_flops_utilization:ratio_rate5m": flops / ran / RANKS / PEAK,
+                "run_kind:ml_energy_joules_per_token:ratio_rate5m": WATTS * RANKS * ran / tokens,
+                "run:ml_input_bound:ratio_rate5m": loading / steps,
+                f'user:gpu_workload_energy_joules:rate5m{{user="{TRAINER}"}}': WATTS * RANKS * ran / PACE.window,
+                f'user:gpu_workload_energy_joules:rate5m{{user="{OTHER}"}}': WATTS * others / PACE.window}
+
+    @classmethod
+    def look(cls, seconds: float) -> list[tuple[float, str, float, float]]:
+        time.sleep(max(0.0, cls.began + seconds - time.time()))
+        found = {record: cls.recorded(record) for record in cls.truth(time.time())}
+        time.sleep(1.5)  # until the ranks have told of it
+        return [(at - cls.began, record, value, cls.truth(at)[record]) for record, (value, at) in found.items()]
+
+    def test_the_records_are_what_the_script_did(self):
+        print(f"\n{'age':>6} {'record':56} {'recorded':>12} {'truth':>12} {'off by':>8}")
+        for age, record, value, truth in self.rows:
+            print(f"{age:5.0f}s {record:56} {value:12.6g} {truth:12.6g} {value / truth - 1:+8.2%}")
+        for age, record, value, truth in self.rows:
+            with self.subTest(age=age, record=record):
+                # Energy comes in by the seconds of a simulated GPU's period, and a user's power begins at the first scrape.
+                early = PACE.scrape / age
+                self.assertLess(abs(value / truth - 1), PACE.within + early)
+
+    def test_the_energy_of_each_user_is_whole_after_a_window(self):
+        """Of a job that ended long before, too. The page's counters are the daemon's own account."""
+        wait_until(lambda: all(rank.process.poll() is not None for rank in self.machine.ranks), "the ranks end", 60)
+        time.sleep(PACE.window + 2 * PACE.scrape)
+        age, page = time.time() - self.began, self.daemon.page()
+        for user, job, truth in ((TRAINER, "7", RANKS * WATTS * PACE.seconds), (OTHER, "8", WATTS * OTHERS_SECONDS)):
+            query = f'sum_over_time(user:gpu_workload_energy_joules:rate5m{{user="{user}"}}[{age:.0f}s:{PACE.scrape:g}s]) * {PACE.scrape:g}'
+            found, = self.prometheus.ask("query", query=query)
+            counted = sum(page.of("gpu_workload_energy_joules_total", workload=job).values())
+            value = float(found["value"][1])
+            print(f"\nenergy of {user}: {value:.0f} J recorded, {counted:.0f} J counted, {truth:.0f} J by the script: {value / truth - 1:+.2%}")
+            self.assertAlmostEqual(value / counted, 1, delta=PACE.within)
+            self.assertAlmostEqual(value / truth, 1, delta=2 * PACE.within)
+
+
+if __name__ == "__main__":
+    if not shutil.which("prometheus") or os.geteuid() != 0:
+        print("skipped: needs prometheus (the package prometheus) and root")
+        sys.exit(SKIPPED)
+    unittest.main(verbosity=2)

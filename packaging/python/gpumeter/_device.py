@@ -62,7 +62,7 @@ class Pending:
         if not self._reading.acquire(blocking=False):
             return  # another thread is at it
         try:
-            while self._queue and self._queue[0][1].end.query():
+            while self._queue and self._is_done():
                 name, stretch = self._queue.popleft()
                 stretch.seconds = stretch.begin.elapsed_time(stretch.end) / 1000
                 inside = sum(each.seconds or 0.0 for each in stretch.inner)
@@ -70,3 +70,11 @@ class Pending:
                 found(name, max(0.0, stretch.seconds - inside))
         finally:
             self._reading.release()
+
+    def _is_done(self) -> bool:
+        """The first. One that cannot be asked is not asked again."""
+        try:
+            return bool(self._queue[0][1].end.query())
+        except Exception:
+            self._queue.popleft()
+            raise

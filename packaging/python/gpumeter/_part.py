@@ -84,8 +84,12 @@ class Part:
     def _end_process(self) -> None:
         if not self._is_part:
             return self.stop("aborted")
-        self._pending.read(self._put_phase)
+        self._read_device()
         self._out.leave()
+
+    @harmless
+    def _read_device(self) -> None:
+        self._pending.read(self._put_phase)
 
     def _put_phase(self, name: str, seconds: float) -> None:
         self._out.put("ml.phase.seconds", "d", seconds, f"{self._tags},phase:{name}")

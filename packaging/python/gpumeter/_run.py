@@ -63,7 +63,7 @@ class Run(Part):
         if loss is not None and self._leads:
             self._out.put("ml.loss", "g", loss, tags)
         if self._pending:
-            self._pending.read(self._put_phase)
+            self._read_device()
         self._out.flush_if_due(urgent=first)  # the daemon tells lost steps by the first number
 
     def begin_step(self) -> None:
@@ -179,14 +179,12 @@ class Run(Part):
     def stop(self, status: str = "success") -> None:
         """The end of the run; leaving its `with` calls this, and the exit of a process that never did says "aborted"."""
         told = event("run_stop", chosen(status, STATUSES, "status"), f"|d:{int(self._wall())}{self._tags}")
-        try:
-            self._pending.read(self._put_phase)
-        finally:
-            self._out.close(told)
-            self._out.lose("unsent", len(self._pending))
-            _process.open_runs.discard(self)
-            if not _process.open_runs:
-                _process.leave_sigterm()
+        self._read_device()
+        self._out.close(told)
+        self._out.lose("unsent", len(self._pending))
+        _process.open_runs.discard(self)
+        if not _process.open_runs:
+            _process.leave_sigterm()
 
     def finish(self, exit_code: Optional[int] = None) -> None:
         """The same, as other loggers name it: success, unless a code other than 0 is given."""
@@ -252,7 +250,7 @@ class Run(Part):
         around = next((outer.stretch for outer in reversed(self._phases.entries) if outer.stretch), None)
         if around is not None:
             around.inner.append(stretch)
-        self._pending.read(self._put_phase)
+        self._read_device()
 
     def _state(self, name: str, value: Number, tags: str) -> None:
         """A gauge that the daemon is reminded of."""

@@ -131,6 +131,23 @@ class LinesTest(unittest.TestCase):
             "ml.eval:12|g|#run:resnet50,metric:error rate,direction:min\n",
             "ml.eval:0.9|g|#run:resnet50,metric:top5\n"])
 
+    def test_directions(self) -> None:
+        """A target always has one; an evaluation that is given none leaves it to the daemon, which has the same rule."""
+        run = self.started()
+        run.eval("top1", 0.5, direction="max")
+        run.eval("edits", 3, direction="min")
+        for metric in ("loss", "eval_loss", "val/Perplexity", "word error rate", "test-WER", "rate", "top1", "lossless"):
+            run.target(metric, 1)
+        run.eval("edits", 3, direction="up")
+        self.assertEqual([line for line in self.sent() if "metric:" in line], [
+            "ml.eval:0.5|g|#run:resnet50,metric:top1,direction:max", "ml.eval:3|g|#run:resnet50,metric:edits,direction:min",
+            "ml.target:1|g|#run:resnet50,metric:loss,direction:min", "ml.target:1|g|#run:resnet50,metric:eval_loss,direction:min",
+            "ml.target:1|g|#run:resnet50,metric:val/Perplexity,direction:min",
+            "ml.target:1|g|#run:resnet50,metric:word error rate,direction:min", "ml.target:1|g|#run:resnet50,metric:test-WER,direction:min",
+            "ml.target:1|g|#run:resnet50,metric:rate,direction:max", "ml.target:1|g|#run:resnet50,metric:top1,direction:max",
+            "ml.target:1|g|#run:resnet50,metric:lossless,direction:max"])
+        self.assertEqual(run.dropped, {"refused": 1})
+
     def test_inference(self) -> None:
         run = self.started()
         run.inference(0.5, ttft=0.125, itl=[0.0625, 0.03125], input_tokens=100, output_tokens=3)

@@ -70,9 +70,10 @@ class LogTest(unittest.TestCase):
 
     def test_names_are_bounded(self) -> None:
         lines = self.logged({f"scalar {number}": number for number in range(1000)})
-        self.assertEqual(len([line for line in lines if "ml.custom" in line]), 30)
-        self.assertIn("ml.client.dropped:970|c|#reason:full", lines)
-        self.assertEqual(self.logged({f"scalar {number}": number for number in range(30)} | {"lr": 1, "grad_norm": 1})[0][:9], "ml.custom")
+        self.assertEqual(len([line for line in lines if "ml.custom" in line]), 14)
+        self.assertIn("ml.client.dropped:986|c|#reason:full", lines)
+        lines = self.logged({**{f"scalar {number}": number for number in range(14)}, "lr": 1, "grad_norm": 1})
+        self.assertEqual(["ml.custom" in line for line in lines], [True] * 16)
 
     def test_a_step(self) -> None:
         self.assertEqual(self.logged({}, step=41), ["ml.step:41|g|#"])

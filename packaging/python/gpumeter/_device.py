@@ -16,7 +16,8 @@ class Stretch:
     __slots__ = ("begin", "end", "inner", "seconds")
 
     def __init__(self, begin: Any) -> None:
-        self.begin, self.end = begin, None
+        self.begin: Any = begin
+        self.end: Any = None
         self.inner: List[Stretch] = []  # ended inside of it
         self.seconds: Optional[float] = None
 

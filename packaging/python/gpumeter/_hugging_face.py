@@ -117,6 +117,6 @@ def _direction(args: Any, metric: str) -> Optional[str]:
 def hugging_face_callback(run: Union[str, Run], targets: Optional[Mapping[str, Number]] = None) -> Any:
     """`Trainer(..., callbacks=[gpumeter.hugging_face_callback("bert", targets={"accuracy": 0.9})])`. A run that is given by
     its name begins and ends with the training."""
-    import transformers  # type: ignore[import]
+    import transformers  # type: ignore[import-not-found,unused-ignore]
     kind = type("GpumeterCallback", (_HuggingFace, transformers.TrainerCallback), {})
     return kind(run, targets or {}, transformers.__version__)

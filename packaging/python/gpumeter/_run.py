@@ -118,7 +118,7 @@ class Run(Part):
     @harmless
     def log(self, values: Mapping[str, Any], *, step: Optional[int] = None) -> None:
         """Scalars by name, as loggers take them: the loss, evaluations (`eval_...`, `val/...`), and others under their own names,
-        32 at most. `step` is the number of the run's last step, for jobs that do not call step()."""
+        14 at most. `step` is the number of the run's last step, for jobs that do not call step()."""
         if not self._leads:
             return
         if step is not None and not self._stepped:

@@ -4,15 +4,14 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
-CUSTOM = 32  # names of a run's own
+CUSTOM = 16  # names that the daemon keeps of a run
 
 _OF_TRAINING = re.compile(r"(train|training)[/_.]", re.IGNORECASE)
 _OF_EVALUATION = re.compile(r"(eval|evaluation|val|valid|validation)[/_.]", re.IGNORECASE)
 _NO_EVALUATION = re.compile(r"(^|_)(runtime|time|epoch|step|steps|samples|model_preparation_time)$|_per_second$")
 _KNOWN = {"lr": "learning_rate", "learning_rate": "learning_rate", "grad_norm": "gradient_norm", "gradient_norm": "gradient_norm"}
 
-_LOWER_IS_BETTER = {"loss", "perplexity", "error", "error_rate", "wer", "cer", "rmse", "mse", "mae"}
-_LOWER_ENDINGS = ("_loss", "_perplexity", "_error", "_error_rate")
+_LOWER_IS_BETTER = {"loss", "perplexity", "error", "wer", "cer", "rmse", "mse", "mae"}
 
 _FACTS = {
     "framework": ("framework",),
@@ -46,9 +45,9 @@ def _word(key: str) -> Tuple[str, str]:
 
 
 def better(metric: str) -> str:
-    """The direction of a metric of which none is given, as the daemon has it too."""
-    name = re.sub(r"[^a-z0-9]+", "_", metric.lower())
-    return "min" if name in _LOWER_IS_BETTER or name.endswith(_LOWER_ENDINGS) else "max"
+    """The direction of a metric of which none is given, by the last word of its name. The daemon has the same rule."""
+    words_of = re.split(r"[-_./: ]", metric.lower())
+    return "min" if words_of[-1] in _LOWER_IS_BETTER or words_of[-2:] == ["error", "rate"] else "max"
 
 
 def kept(config: Any) -> Dict[str, Any]:

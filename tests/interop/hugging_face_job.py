@@ -72,11 +72,13 @@ def accuracy(prediction: transformers.EvalPrediction) -> dict:
 def main() -> None:
     name, folder, method = sys.argv[1:]
     torch.manual_seed(1)
-    config = transformers.BertConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
+    config = transformers.BertConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+                                     intermediate_size=16)
     arguments = transformers.TrainingArguments(
         output_dir=folder, num_train_epochs=2, per_device_train_batch_size=4, gradient_accumulation_steps=2,
-        per_device_eval_batch_size=8, eval_strategy="epoch", save_strategy="epoch", logging_steps=1, report_to=[], disable_tqdm=True,
-        dataloader_num_workers=2, dataloader_persistent_workers=True, use_cpu=True, include_num_input_tokens_seen=True)
+        per_device_eval_batch_size=8, eval_strategy="epoch", save_strategy="epoch", logging_steps=1, report_to=[],
+        disable_tqdm=True, dataloader_num_workers=2, dataloader_persistent_workers=True, use_cpu=True,
+        include_num_input_tokens_seen=True)
     torch.multiprocessing.set_start_method(method)
     witness = Witness()
     with gpumeter.run(name, framework="transformers", model="bert") as run:

@@ -29,7 +29,8 @@ class HuggingFaceTest(unittest.TestCase):
         self.scratch = self.enterContext(tempfile.TemporaryDirectory())
 
     def trained(self, method: str) -> dict:
-        environ = {**os.environ, "GPUMETER_SOCKET": self.folder.datagram, "CUDA_VISIBLE_DEVICES": "", "TOKENIZERS_PARALLELISM": "false"}
+        environ = {**os.environ, "GPUMETER_SOCKET": self.folder.datagram, "CUDA_VISIBLE_DEVICES": "",
+                   "TOKENIZERS_PARALLELISM": "false"}
         ended = subprocess.run([sys.executable, "-B", HERE / "hugging_face_job.py", method, self.scratch, method],
                                capture_output=True, text=True, timeout=300, env=environ)
         self.assertEqual(ended.returncode, 0, ended.stderr)
@@ -58,8 +59,8 @@ class HuggingFaceTest(unittest.TestCase):
             self.assertIsNotNone(number, series)
             return number
         steps = found('ml_step_duration_seconds_sum{split="train"}')
-        print(f"{method}: transformers {transformers.__version__}, torch {torch.__version__}: steps took {steps:.3f} s, by the training's "
-              f"own clock {known['step_seconds']:.3f} s of {known['wall']:.3f} s", flush=True)
+        print(f"{method}, transformers {transformers.__version__}, torch {torch.__version__}: steps took {steps:.3f} s, "
+              f"by the training's own clock {known['step_seconds']:.3f} s of {known['wall']:.3f} s", flush=True)
         self.assertAlmostEqual(steps, known["step_seconds"], delta=0.05 * known["step_seconds"] + 0.05)
         for series, number in (('ml_loss{split="train"}', logs["loss"]), ('ml_loss{split="eval"}', last["eval_loss"]),
                                ('ml_eval_value{metric="accuracy"}', last["eval_accuracy"]),

@@ -143,7 +143,8 @@ class LinesTest(unittest.TestCase):
             "ml.eval:0.5|g|#run:resnet50,metric:top1,direction:max", "ml.eval:3|g|#run:resnet50,metric:edits,direction:min",
             "ml.target:1|g|#run:resnet50,metric:loss,direction:min", "ml.target:1|g|#run:resnet50,metric:eval_loss,direction:min",
             "ml.target:1|g|#run:resnet50,metric:val/Perplexity,direction:min",
-            "ml.target:1|g|#run:resnet50,metric:word error rate,direction:min", "ml.target:1|g|#run:resnet50,metric:test-WER,direction:min",
+            "ml.target:1|g|#run:resnet50,metric:word error rate,direction:min",
+            "ml.target:1|g|#run:resnet50,metric:test-WER,direction:min",
             "ml.target:1|g|#run:resnet50,metric:rate,direction:max", "ml.target:1|g|#run:resnet50,metric:top1,direction:max",
             "ml.target:1|g|#run:resnet50,metric:lossless,direction:max"])
         self.assertEqual(run.dropped, {"refused": 1})
@@ -222,7 +223,8 @@ class LinesTest(unittest.TestCase):
     def test_names(self) -> None:
         given: Any
         for given, told in (("a b:c/d@e", "a b:c/d@e"), ("a|b,c\nd\x7fe\ud800", "a_b_c_d_e_"), ("", "_"), (None, "None"),
-                            ("x" * 64, "x" * 64), ("é" * 40, "é" * 27 + "~da5a8f25"), ("x" + "é" * 40, "x" + "é" * 27 + "~21e77707"),
+                            ("x" * 64, "x" * 64), ("é" * 40, "é" * 27 + "~da5a8f25"),
+                            ("x" + "é" * 40, "x" + "é" * 27 + "~21e77707"),
                             ("x" * 200, "x" * 55 + "~b3e4b6e5")):
             with gpumeter.Run(given, path=self.receiver.path, environ={}, wall=self.clock.wall):
                 size = len(told.encode())

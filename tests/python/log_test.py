@@ -63,7 +63,8 @@ class LogTest(unittest.TestCase):
 
     def test_what_is_no_scalar(self) -> None:
         """What such loggers take beside scalars is passed over; a tensor and what is no finite number are refused."""
-        self.assertEqual(self.logged({"text": "a", "nothing": None, "list": [1], "nested": {"a": 1}, "ok": 1}), ["ml.custom:1|g|#metric:ok"])
+        self.assertEqual(self.logged({"text": "a", "nothing": None, "list": [1], "nested": {"a": 1}, "ok": 1}),
+                         ["ml.custom:1|g|#metric:ok"])
         self.assertEqual(self.logged({"nan": float("nan"), "tensor": object(), "decimal": Decimal(1), "ok": 1}),
                          ["ml.client.dropped:3|c|#reason:refused", "ml.custom:1|g|#metric:ok"])
         self.assertEqual(self.logged(["loss"]), ["ml.client.dropped:1|c|#reason:refused"])
@@ -99,7 +100,8 @@ class LogTest(unittest.TestCase):
             self.assertIn(f"run_stop|{status}|", self.receiver.lines()[-1])
 
     def test_config(self) -> None:
-        config = {"lr": 0.1, "framework": "jax", "version": "0.4", "model": "gpt", "batch_size": 512, "world_size": 8, "layers": [1]}
+        config = {"lr": 0.1, "framework": "jax", "version": "0.4", "model": "gpt", "batch_size": 512, "world_size": 8,
+                  "layers": [1]}
         for given in (config, argparse.Namespace(**config)):
             run = self.begun(config=given)
             self.assertEqual(self.receiver.lines(), [
@@ -110,7 +112,8 @@ class LogTest(unittest.TestCase):
             self.assertEqual(self.receiver.lines()[0], "ml.batch_size:512|g|#run:resnet50")
 
     def test_what_is_given_outright_and_the_environment_come_before_the_config(self) -> None:
-        self.begun({"WORLD_SIZE": "16"}, model="bert", config={"model": "gpt", "world_size": 8, "global_batch_size": 4, "batch_size": 2}).stop()
+        config = {"model": "gpt", "world_size": 8, "global_batch_size": 4, "batch_size": 2}
+        self.begun({"WORLD_SIZE": "16"}, model="bert", config=config).stop()
         lines = self.receiver.lines()
         self.assertTrue(lines[0].endswith(",model:bert"), lines[0])
         self.assertEqual(lines[1:3], ["ml.world_size:16|g|#run:resnet50", "ml.batch_size:4|g|#run:resnet50"])
@@ -120,7 +123,8 @@ class LogTest(unittest.TestCase):
         self.assertTrue(self.receiver.lines()[0].endswith(",model:vit_b"))
         for strange in (7, [1], object(), {"model": object(), "batch_size": "many", "version": 2}):
             self.begun(config=strange).stop()
-            self.assertEqual([line.split("|d:")[0] for line in self.receiver.lines()], ["_e{9,8}:run_start|resnet50", "_e{8,7}:run_stop|success"])
+            self.assertEqual([line.split("|d:")[0] for line in self.receiver.lines()],
+                             ["_e{9,8}:run_start|resnet50", "_e{8,7}:run_stop|success"])
 
 
 if __name__ == "__main__":

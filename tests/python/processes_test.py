@@ -133,7 +133,8 @@ if __name__ == "__main__":
 import pickle, subprocess, sys, gpumeter
 run = gpumeter.run("job", config={"model": "m", "lr": 0.1})
 run.step(step=41)
-other = "import pickle, sys; run = pickle.loads(bytes.fromhex(sys.argv[1])); run.step(); run.finish(run.config['lr'] == 0.1)"
+other = ("import pickle, sys; run = pickle.loads(bytes.fromhex(sys.argv[1])); "
+         "run.step(); run.finish(run.config['lr'] == 0.1)")
 subprocess.run([sys.executable, "-c", other, pickle.dumps(run).hex()], check=True)
 run.finish()
 """)

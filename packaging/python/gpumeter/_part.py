@@ -73,6 +73,7 @@ class Part:
         self._ranks = (not integer(environ, "RANK", "SLURM_PROCID"), not integer(environ, "LOCAL_RANK", "SLURM_LOCALID"))
         return self._ranks
 
+    @harmless
     def _take_part(self) -> None:
         _process.take_part(self._sigterm)
 

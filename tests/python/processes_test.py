@@ -142,7 +142,7 @@ run.finish()
         self.assertEqual((len(starts), len(set(starts))), (2, 1))
         self.assertTrue(starts[0].endswith("|#run:job,model:m"))
         self.assertEqual([line for line in lines if line.startswith("ml.step:")], ["ml.step:41|g|#run:job", "ml.step:42|g|#run:job"])
-        self.assertEqual(re.findall(r"run_stop\|(\w+)", "\n".join(lines)), ["aborted", "success"])
+        self.assertEqual(ends(lines), ["aborted", "success"])
 
 
 STEPS = """
@@ -164,8 +164,7 @@ class SigtermTest(JobTest):
         rest, errors = job.communicate(timeout=20)
         self.assertEqual(errors, "")
         lines = self.receiver.lines()
-        steps = sum(int(line.split(":")[1].split("|")[0]) for line in lines if line.startswith("ml.steps:"))
-        return job.returncode, printed + rest, [f"{steps} steps"] + re.findall(r"run_stop\|(\w+)", "\n".join(lines))
+        return job.returncode, printed + rest, [f"{steps(lines)} steps", *ends(lines)]
 
     def test_the_default_s_place(self) -> None:
         self.assertEqual(self.after_sigterm(), (-signal.SIGTERM, "False\n", ["7 steps", "aborted"]))
@@ -187,6 +186,31 @@ class SigtermTest(JobTest):
         own = ("import os; before = signal.getsignal(signal.SIGTERM)\n"
                "signal.signal(signal.SIGTERM, lambda *_: (before(*_), os.write(1, b'saved\\n'), run.finish(), sys.exit(0)))")
         self.assertEqual(self.after_sigterm(more=own), (0, "False\nsaved\n", ["7 steps", "success"]))
+
+    def test_while_a_call_is_sending(self) -> None:
+        """The signal arrives when the lines are taken and not yet sent; then one whose handler raises."""
+        sending = """
+import os
+send = gpumeter._outbox.send
+def interrupted(path, lines):
+    gpumeter._outbox.send = send
+    os.kill(os.getpid(), {signal})
+    send(path, lines)
+def sending():
+    for step in range(7): run.step(samples=1)
+    gpumeter._outbox.send = interrupted
+    run.eval("a", 1)
+"""
+        job = self.start(STEPS.format(arguments="", more=sending.format(signal="signal.SIGTERM") + "sending()"))
+        self.assertEqual((job.communicate(timeout=20), job.returncode), (("", ""), -signal.SIGTERM))
+        lines = self.receiver.lines()
+        self.assertEqual((steps(lines), [line for line in lines if "ml.eval" in line], ends(lines)),
+                         (7, ["ml.eval:1|g|#run:job,metric:a"], ["aborted"]))
+        within = sending.format(signal="signal.SIGINT") + "with run:\n  sending()"
+        job = self.start(STEPS.format(arguments="", more=within))
+        self.assertIn("KeyboardInterrupt", job.communicate(timeout=20)[1])
+        lines = self.receiver.lines()
+        self.assertEqual((steps(lines), ends(lines)), (7, ["aborted"]))
 
     def test_one_that_was_there_before_stays(self) -> None:
         job = self.start("""
@@ -212,6 +236,14 @@ with gpumeter.run("job"):
 print(default())
 """)
         self.assertEqual(job.communicate(timeout=20), ("False\nTrue\nTrue\n", ""))
+
+
+def steps(lines: list[str]) -> int:
+    return sum(int(line.split(":")[1].split("|")[0]) for line in lines if line.startswith("ml.steps:"))
+
+
+def ends(lines: list[str]) -> list[str]:
+    return re.findall(r"run_stop\|(\w+)", "\n".join(lines))
 
 
 def phases(lines: list[str]) -> int:

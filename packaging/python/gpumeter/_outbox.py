@@ -4,6 +4,7 @@ from __future__ import annotations
 import threading
 from typing import Callable, Dict, Optional
 
+from . import _process
 from ._guard import say_once
 from ._wire import LINES, Key, Lines, Number, add, number, send
 
@@ -23,6 +24,7 @@ class Outbox:
         self.dropped: Dict[str, int] = {}
         self.due = self.remind_at = 0.0
         self.spoke = self.stuck = self.closed = False
+        self.flusher = 0  # the thread that is sending
 
     def put(self, name: str, kind: str, value: Optional[Number], tags: str) -> None:
         """Each value by itself: if one is refused, the others are still sent."""
@@ -88,6 +90,7 @@ class Outbox:
         self.lock = threading.RLock()
         self.lines, self.dropped = {}, {}
         self.spoke = self.stuck = False
+        self.flusher = 0
         self.due = self.remind_at = 0.0
 
     def _added(self, key: Key, value: Number) -> bool:
@@ -98,20 +101,30 @@ class Outbox:
         """Sends outside of the lock, so that no thread's step waits for another's system call."""
         if not self.spoke:
             self.at_first()
+        lines: Lines = {}
+        before, self.flusher = self.flusher, threading.get_ident()
+        try:
+            lines = self._taken(last)
+            send(self.path, lines)
+        finally:  # a signal handler of the job's may raise in between
+            self.stuck = bool(lines)
+            if lines:
+                self._put_back(lines)
+            self.flusher = before
+            _process.flushed()
+
+    def _taken(self, last: bool) -> Lines:
         now = self.clock()
         with self.lock:
             if self.closed and not last:
-                return
+                return {}
             lines, self.lines = self.lines, {}
             self.due = now + FLUSH_SECONDS
             self.spoke = True
             if now >= self.remind_at:
                 lines = {**self.standing, **lines}
                 self.remind_at = now + REMIND_SECONDS
-        send(self.path, lines)
-        self.stuck = bool(lines)
-        if lines:
-            self._put_back(lines)
+        return lines
 
     def _put_back(self, unsent: Lines) -> None:
         with self.lock:

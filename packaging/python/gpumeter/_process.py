@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 open_runs: "Set[Part]" = set()
 
 _finalized: Optional[int] = None  # the process whose multiprocessing end calls end_all()
+_deferred = False  # SIGTERM came while the main thread was sending
 _LAST = -100  # after finalizers of the job's own, which may still report
 
 
@@ -53,20 +54,38 @@ def leave_sigterm() -> None:
 
 
 def _on_sigterm(number: int, frame: Any) -> None:
+    """Interrupts the main thread anywhere, also while it sends: then it waits for the end of that."""
+    global _deferred
+    _deferred = any(run._out.flusher == threading.get_ident() for run in list(open_runs))
+    if not _deferred:
+        _terminate()
+
+
+def flushed() -> None:
+    """Some thread has sent. Only the main one can have been interrupted by the handler."""
+    global _deferred
+    if _deferred and threading.current_thread() is threading.main_thread():
+        _deferred = False
+        _terminate()
+
+
+def _terminate() -> None:
     """The process ends by the signal, as it would have by default. If another handler has taken this one's place and calls it,
     that one decides whether the process ends, and only what is collected is sent."""
-    ours = signal.getsignal(number) is _on_sigterm
+    ours = signal.getsignal(signal.SIGTERM) is _on_sigterm
     try:
         for run in list(open_runs):
             run._end_process() if ours else run._out.leave()
     finally:
         if ours:
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _after_fork() -> None:
     """A child that only inherits runs has no handler of theirs."""
+    global _deferred
+    _deferred = False
     leave_sigterm()
     for inherited in list(open_runs):
         inherited._forked()

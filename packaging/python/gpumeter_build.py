@@ -37,7 +37,7 @@ def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_dire
 def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:
     name = f"{NAME}.tar.gz"
     with tarfile.open(Path(sdist_directory) / name, "w:gz") as archive:
-        for path in [HERE / "pyproject.toml", HERE / "backend.py", HERE / "README.md", *_sources()]:
+        for path in [HERE / "pyproject.toml", HERE / "gpumeter_build.py", HERE / "README.md", *_sources()]:
             archive.add(path, f"{NAME}/{path.relative_to(HERE)}")
     return name
 

@@ -12,13 +12,14 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from receiver import CLIENT, Receiver, gpumeter
+from receiver import CLIENT, Clock, Receiver, gpumeter
 
 
 class TrainerCallback:
     """As transformers': every event is there and does nothing."""
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None: ...
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None: ...
+    def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None: ...
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None: ...
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None: ...
 
@@ -63,7 +64,7 @@ class CallbackTest(unittest.TestCase):
         return [line if "|d:" not in line else line.split("|d:")[0] + "|#" + line.split("|#")[1] for line in lines]
 
     def test_a_training(self) -> None:
-        trainer = Trainer(gpumeter.hugging_face_callback("tune", targets={"accuracy": 0.9, "loss": 0.5}))
+        trainer = Trainer(gpumeter.hugging_face_callback("tune", targets={"eval_accuracy": 0.9, "loss": 0.5}))
         self.assertEqual(self.lines(), [], "a run begins with the training")
         trainer.begin()
         trainer.step()
@@ -78,10 +79,11 @@ class CallbackTest(unittest.TestCase):
                                         "ml.tokens:500.0|c|#run:tune,split:train,kind:train"])
         trainer.step()
         trainer.state.total_flos = 4e15
-        trainer.event("on_log", logs={"loss": 1.25, "learning_rate": 1e-5, "epoch": 0.5})
+        trainer.event("on_log", logs={"loss": 1.25, "learning_rate": 1e-5, "grad_norm": 2.5, "epoch": 0.5})
         trainer.event("on_prediction_step")
         trainer.event("on_evaluate", metrics={"eval_runtime": 12.5, "eval_loss": 1.5, "eval_accuracy": 0.75, "epoch": 1.0,
                                               "eval_samples_per_second": 80.0, "eval_steps_per_second": 10.0})
+        trainer.event("on_log", logs={"eval_loss": 1.5, "eval_accuracy": 0.75, "epoch": 0.5})
         trainer.event("on_save")
         self.assertEqual(self.lines(), ["ml.step:2|g|#run:tune",
                                         "ml.steps:1|c|#run:tune,split:train",
@@ -89,6 +91,9 @@ class CallbackTest(unittest.TestCase):
                                         "ml.tokens:500.0|c|#run:tune,split:train,kind:train",
                                         "ml.flops:2000000000000000.0|c|#run:tune,dtype:bf16",
                                         "ml.loss:1.25|g|#run:tune,split:train",
+                                        "ml.custom:1e-05|g|#run:tune,metric:learning_rate",
+                                        "ml.custom:2.5|g|#run:tune,metric:gradient_norm",
+                                        "ml.custom:0.5|g|#run:tune,metric:epoch",
                                         "ml.steps:1|c|#run:tune,split:eval",
                                         "ml.samples:8|c|#run:tune,split:eval",
                                         "ml.phase.seconds:12.5|d|#run:tune,phase:eval",
@@ -96,7 +101,41 @@ class CallbackTest(unittest.TestCase):
                                         "ml.eval:1.5|g|#run:tune,metric:loss",
                                         "ml.eval:0.75|g|#run:tune,metric:accuracy"])
         trainer.event("on_train_end")
-        self.assertEqual(self.lines(), ["_e{8,7}:run_stop|success|#run:tune"])
+        self.assertEqual(self.lines(), ["ml.custom:0.5|g|#run:tune,metric:epoch",
+                                        "_e{8,7}:run_stop|success|#run:tune"])
+
+    def test_a_step_lasts_from_its_begin_to_its_end(self) -> None:
+        """Two batches each, with what comes between two steps: logs, an evaluation, a checkpoint."""
+        clock = Clock()
+        run = gpumeter.Run("tune", path=self.receiver.path, environ={}, clock=clock, wall=clock.wall)
+        trainer = Trainer(gpumeter.hugging_face_callback(run))
+        trainer.begin()
+        for _ in range(3):
+            clock.now += 2  # the loader's
+            trainer.event("on_step_begin")
+            for _ in range(2):
+                clock.now += 0.25
+            trainer.event("on_substep_end")
+            trainer.state.global_step += 1
+            trainer.event("on_step_end")
+            clock.now += 5
+            trainer.event("on_evaluate", metrics={"eval_runtime": 4.5, "eval_loss": 1.5})
+            clock.now += 3
+            trainer.event("on_save")
+        run.stop()
+        lines = self.receiver.lines()
+        took = [value for line in lines if line.startswith("ml.step.seconds:") for value in line.split("|")[0].split(":")[1:]]
+        self.assertEqual(took, ["0.5"] * 3)
+        self.assertEqual([line.split("|")[0] for line in lines if line.startswith("ml.phase")], ["ml.phase.seconds:4.5"] * 3)
+
+    def test_directions_as_the_arguments_have_them(self) -> None:
+        trainer = Trainer(gpumeter.hugging_face_callback("tune", targets={"eval_edits": 5, "accuracy": 0.9}))
+        trainer.args.metric_for_best_model, trainer.args.greater_is_better = "edits", False
+        trainer.begin()
+        trainer.event("on_evaluate", metrics={"eval_edits": 7, "eval_accuracy": 0.5})
+        self.assertEqual([line for line in self.lines() if "metric:" in line], [
+            "ml.target:5|g|#run:tune,metric:edits,direction:min", "ml.target:0.9|g|#run:tune,metric:accuracy,direction:max",
+            "ml.eval:7|g|#run:tune,metric:edits,direction:min", "ml.eval:0.5|g|#run:tune,metric:accuracy"])
 
     def test_a_training_that_goes_on(self) -> None:
         trainer = Trainer(gpumeter.hugging_face_callback("tune"))

@@ -83,7 +83,7 @@ class FrozenTest(unittest.TestCase):
         self.receiver.datagrams()
         self.clock.now += 1
         self.run_.count()
-        durations = ":0.5" * gpumeter.LINE_VALUES
+        durations = ":0.5" * gpumeter._wire.LINE_VALUES
         self.assertEqual(self.receiver.lines(), [
             f"_e{{9,8}}:run_start|resnet50|d:{STARTED}|#run:resnet50",  # a minute and more went by
             "ml.step:1000|g|#run:resnet50",
@@ -97,8 +97,8 @@ class FrozenTest(unittest.TestCase):
     def test_what_is_held_is_bounded(self) -> None:
         for number in range(10_000):
             self.run_.eval(f"metric {number}", number)
-        self.assertEqual(len(self.run_._out.lines), gpumeter.LINES)
-        self.assertEqual(self.run_.dropped, {"full": 10_000 - gpumeter.LINES})
+        self.assertEqual(len(self.run_._out.lines), gpumeter._wire.LINES)
+        self.assertEqual(self.run_.dropped, {"full": 10_000 - gpumeter._wire.LINES})
 
     def test_so_is_what_the_daemon_is_reminded_of(self) -> None:
         for number in range(1000):
@@ -106,8 +106,8 @@ class FrozenTest(unittest.TestCase):
             self.run_.target(f"metric {number}", number)
             self.run_.resume(number)
         out = self.run_._out
-        self.assertEqual(len(out.standing), gpumeter.LINES)
-        self.assertLessEqual(len(out.lines), 2 * gpumeter.LINES)  # both kinds, at the time of a reminder
+        self.assertEqual(len(out.standing), gpumeter._wire.LINES)
+        self.assertLessEqual(len(out.lines), 2 * gpumeter._wire.LINES)  # both kinds, at the time of a reminder
 
     def test_what_is_left_at_the_end_is_counted(self) -> None:
         self.run_.count(samples=1)

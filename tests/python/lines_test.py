@@ -29,7 +29,7 @@ class LinesTest(unittest.TestCase):
     def sent(self) -> list[str]:
         """A second on, and at the next call."""
         self.clock.now += 1
-        for run in list(gpumeter._open):
+        for run in list(gpumeter._process.open_runs):
             run._out.flush_if_due()
         return self.receiver.lines()
 
@@ -86,6 +86,7 @@ class LinesTest(unittest.TestCase):
         with run.phase("eval"):
             with run.phase("checkpoint_save"):
                 self.clock.now += 0.125
+            self.clock.now += 0.03125
         with run.phase("forward"):
             self.clock.now += 0.5
         self.clock.now += 0.0625
@@ -93,7 +94,7 @@ class LinesTest(unittest.TestCase):
         self.receiver.datagrams()
         run.step()
         self.assertEqual(self.receiver.lines(), ["ml.phase.seconds:0.125|d|#run:resnet50,phase:checkpoint_save",
-                                                 "ml.phase.seconds:0.125|d|#run:resnet50,phase:eval",
+                                                 "ml.phase.seconds:0.03125|d|#run:resnet50,phase:eval",
                                                  "ml.phase.seconds:0.5|d|#run:resnet50,phase:forward",
                                                  "ml.phase.seconds:0.0625|d|#run:resnet50,phase:checkpoint_load",
                                                  "ml.step:1|g|#run:resnet50",
@@ -126,8 +127,27 @@ class LinesTest(unittest.TestCase):
         run.eval("top5", 0.9)
         self.assertEqual(self.receiver.datagrams(), [
             "ml.target:0.759|g|#run:resnet50,metric:top1,direction:max\nml.eval:0.71|g|#run:resnet50,metric:top1\n",
-            "ml.target:9.5|g|#run:resnet50,metric:error rate,direction:min\nml.eval:12|g|#run:resnet50,metric:error rate\n",
+            "ml.target:9.5|g|#run:resnet50,metric:error rate,direction:min\n"
+            "ml.eval:12|g|#run:resnet50,metric:error rate,direction:min\n",
             "ml.eval:0.9|g|#run:resnet50,metric:top5\n"])
+
+    def test_directions(self) -> None:
+        """A target always has one; an evaluation that is given none leaves it to the daemon, which has the same rule."""
+        run = self.started()
+        run.eval("top1", 0.5, direction="max")
+        run.eval("edits", 3, direction="min")
+        for metric in ("loss", "eval_loss", "val/Perplexity", "word error rate", "test-WER", "rate", "top1", "lossless"):
+            run.target(metric, 1)
+        run.eval("edits", 3, direction="up")
+        self.assertEqual([line for line in self.sent() if "metric:" in line], [
+            "ml.eval:0.5|g|#run:resnet50,metric:top1,direction:max", "ml.eval:3|g|#run:resnet50,metric:edits,direction:min",
+            "ml.target:1|g|#run:resnet50,metric:loss,direction:min", "ml.target:1|g|#run:resnet50,metric:eval_loss,direction:min",
+            "ml.target:1|g|#run:resnet50,metric:val/Perplexity,direction:min",
+            "ml.target:1|g|#run:resnet50,metric:word error rate,direction:min",
+            "ml.target:1|g|#run:resnet50,metric:test-WER,direction:min",
+            "ml.target:1|g|#run:resnet50,metric:rate,direction:max", "ml.target:1|g|#run:resnet50,metric:top1,direction:max",
+            "ml.target:1|g|#run:resnet50,metric:lossless,direction:max"])
+        self.assertEqual(run.dropped, {"refused": 1})
 
     def test_inference(self) -> None:
         run = self.started()
@@ -167,7 +187,7 @@ class LinesTest(unittest.TestCase):
         run.target("top1", 0.759)
         run.batch_size(512)
         self.sent()
-        self.clock.now += gpumeter.REMIND_SECONDS
+        self.clock.now += gpumeter._outbox.REMIND_SECONDS
         run.count(samples=5)
         self.assertEqual(self.receiver.datagrams(), [START + "\n"
                                                      "ml.world_size:2|g|#run:resnet50\n"
@@ -203,7 +223,9 @@ class LinesTest(unittest.TestCase):
     def test_names(self) -> None:
         given: Any
         for given, told in (("a b:c/d@e", "a b:c/d@e"), ("a|b,c\nd\x7fe\ud800", "a_b_c_d_e_"), ("", "_"), (None, "None"),
-                            ("é" * 40, "é" * 32), ("x" + "é" * 40, "x" + "é" * 31), ("x" * 200, "x" * 64)):
+                            ("x" * 64, "x" * 64), ("é" * 40, "é" * 27 + "~da5a8f25"),
+                            ("x" + "é" * 40, "x" + "é" * 27 + "~21e77707"),
+                            ("x" * 200, "x" * 55 + "~b3e4b6e5")):
             with gpumeter.Run(given, path=self.receiver.path, environ={}, wall=self.clock.wall):
                 size = len(told.encode())
                 self.assertEqual(self.receiver.lines(), [f"_e{{9,{size}}}:run_start|{told}|d:{STARTED}|#run:{told}"])

@@ -1,0 +1,122 @@
+"""A callback for Hugging Face's Trainer."""
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Optional, Tuple, Union
+
+from ._guard import harmless
+from ._run import Run
+from ._wire import Number
+
+_PREFIX = "eval_"
+_TOTALS = ("total_flos", "num_input_tokens_seen", "num_tokens")  # sums so far, which count() reports as growth
+
+
+class _HuggingFace:
+    """What our transformers.TrainerCallback does."""
+
+    def __init__(self, run: Union[str, Run], targets: Mapping[str, Number], version: str) -> None:
+        self._name, self._targets, self._version = run, targets, version
+        self._run = run if isinstance(run, Run) else None
+        self._processes = 1
+        self._seen: Dict[str, Number] = {}
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return hugging_face_callback, (self._name, dict(self._targets))
+
+    @harmless
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        kind = getattr(getattr(model, "config", None), "model_type", "")
+        self._run = self._run or Run(str(self._name), framework="transformers", version=self._version, model=kind)
+        self._processes = max(1, args.world_size)
+        self._run.world_size(self._processes)
+        self._run.batch_size(self._samples(args) * self._processes)
+        for metric, value in self._targets.items():
+            self._run.target(_bare(metric), value, direction=_direction(args, metric))
+        if state.global_step:
+            self._run.resume(state.global_step)
+        self._share(state, "num_input_tokens_seen")
+        self._share(state, "total_flos")
+
+    @harmless
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Before the first of the batches that make up a step. Logs, evaluations and checkpoints come between steps."""
+        if self._run:
+            self._run.begin_step()
+
+    @harmless
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self._run:
+            tokens = self._share(state, "num_input_tokens_seen")
+            self._run.step(self._samples(args), tokens=tokens, step=state.global_step)
+
+    @harmless
+    def on_prediction_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self._run:
+            self._run.step(args.eval_batch_size, split="eval")
+
+    @harmless
+    def on_log(self, args: Any, state: Any, control: Any, logs: Optional[Mapping[str, Any]] = None, **_: Any) -> None:
+        """Evaluations are logged too, and the training's means at its end: on_evaluate has the ones, nothing needs the others."""
+        if self._run:
+            dtype = "bf16" if args.bf16 else "fp16" if args.fp16 else "fp32"
+            self._run.count(flops=self._share(state, "total_flos"), dtype=dtype)
+            self._run.log({name: value for name, value in (logs or {}).items()
+                           if not name.startswith((_PREFIX, "train_", "test_")) and name not in _TOTALS})
+
+    @harmless
+    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Optional[Mapping[str, Any]] = None, **_: Any) -> None:
+        found = {_bare(name): value for name, value in (metrics or {}).items() if name.startswith(_PREFIX)}
+        if not self._run:
+            return
+        if "runtime" in found:
+            self._run.phase_took("eval", found.pop("runtime"))
+        if "loss" in found:
+            self._run.loss(found["loss"], split="eval")
+        for metric, value in found.items():
+            if not metric.endswith(("_per_second", "_time", "_runtime")):
+                self._run.eval(metric, value, direction=_direction(args, metric))
+
+    @harmless
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self._run and self._run is not self._name:
+            self._run.stop()
+            self._run = None
+
+    @staticmethod
+    def _samples(args: Any) -> int:
+        """Of one step of this process."""
+        return int(args.train_batch_size * args.gradient_accumulation_steps)
+
+    def _share(self, state: Any, name: str) -> Optional[Number]:
+        """This process's part in what a sum over all of them has grown by since the last time."""
+        total = getattr(state, name, None)
+        if not isinstance(total, (int, float)):
+            return None
+        grown = total - self._seen.get(name, 0)
+        self._seen[name] = total
+        return grown / self._processes if grown > 0 else None
+
+    def _drop(self, reason: str) -> None:
+        if self._run:
+            self._run._drop(reason)
+
+
+def _bare(metric: str) -> str:
+    """The trainer takes names with its prefix and without, and reports them with it."""
+    return metric[len(_PREFIX):] if metric.startswith(_PREFIX) else metric
+
+
+def _direction(args: Any, metric: str) -> Optional[str]:
+    """What the TrainingArguments say of this metric, if they do."""
+    chosen, rises = getattr(args, "metric_for_best_model", None), getattr(args, "greater_is_better", None)
+    if chosen is None or rises is None or _bare(str(chosen)) != _bare(metric):
+        return None
+    return "max" if rises else "min"
+
+
+def hugging_face_callback(run: Union[str, Run], targets: Optional[Mapping[str, Number]] = None) -> Any:
+    """`Trainer(..., callbacks=[gpumeter.hugging_face_callback("bert", targets={"accuracy": 0.9})])`. A run that is given by
+    its name begins and ends with the training."""
+    import transformers  # type: ignore[import-not-found,unused-ignore]
+    kind = type("GpumeterCallback", (_HuggingFace, transformers.TrainerCallback), {})
+    return kind(run, targets or {}, transformers.__version__)

@@ -1,0 +1,115 @@
+"""What a process has of a run, and how the run gets into other processes."""
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Type
+
+from . import _process
+from ._device import Pending
+from ._guard import harmless
+from ._outbox import Outbox
+from ._phase import ThreadPhases
+from ._wire import SOCKET, clean, integer
+
+
+class Part:
+    """Copies within a process are the same object. Pickled, it arrives in another process as a part of the same run, which sends
+    by itself there and does not end the run when that process ends; so does a forked child's."""
+
+    def __init__(self, name: str, sigterm: bool, path: Optional[str], environ: Mapping[str, str], clock: Callable[[], float],
+                 wall: Callable[[], float]) -> None:
+        self._name, self._path, self._environ, self._clock, self._wall = name, path, environ, clock, wall
+        self._token = os.urandom(8)  # the same in all parts
+        self._sigterm = sigterm and environ.get("GPUMETER_SIGTERM") != "0"
+        self._tags = f"|#run:{name}"
+        self._out = Outbox(path or environ.get("GPUMETER_SOCKET") or SOCKET, self._tags, clock, self._take_part)
+        self._step, self._customs = 0, {"learning_rate", "gradient_norm"}
+        self.config: Dict[str, Any] = {}
+        self._begin_here(is_part=False)
+
+    def _begin_here(self, is_part: bool) -> None:
+        self._is_part = is_part  # of a run that another process began
+        self._phases, self._pending = ThreadPhases(), Pending()
+        self._ranks: Optional[Tuple[bool, bool]] = None
+        self._stepped, self._stepper = False, 0  # the thread that steps
+        self._step_began: Optional[float] = None
+        _process.open_runs.add(self)
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Lost values by reason: refused, without room (full), still here at the end (unsent), after it (stopped)."""
+        return dict(self._out.dropped)
+
+    def stop(self, status: str = "success") -> None:
+        raise NotImplementedError
+
+    def __copy__(self) -> "Part":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Part":
+        return self
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        try:
+            config = pickle.loads(pickle.dumps(self.config))
+        except Exception:  # what cannot be pickled stays here
+            config = {}
+        return _arrived, (type(self), self._token, self._name, self._path, dict(self._out.standing), self._step, self._out.closed,
+                          self._sigterm, config)
+
+    @property
+    def _leads(self) -> bool:
+        return (self._ranks or self._find_ranks())[0]
+
+    @property
+    def _leads_host(self) -> bool:
+        return (self._ranks or self._find_ranks())[1]
+
+    def _find_ranks(self) -> Tuple[bool, bool]:
+        """At the first call that asks: a process that was forked or spawned may be given its rank after it has the run."""
+        environ = self._environ
+        self._ranks = (not integer(environ, "RANK", "SLURM_PROCID"), not integer(environ, "LOCAL_RANK", "SLURM_LOCALID"))
+        return self._ranks
+
+    @harmless
+    def _take_part(self) -> None:
+        _process.take_part(self._sigterm)
+
+    def _forked(self) -> None:
+        self._out.forked()
+        self._begin_here(is_part=True)
+
+    @harmless
+    def _end_process(self) -> None:
+        if not self._is_part:
+            return self.stop("aborted")
+        self._read_device()
+        self._out.leave()
+
+    @harmless
+    def _read_device(self) -> None:
+        self._pending.read(self._put_phase)
+
+    def _put_phase(self, name: str, seconds: float) -> None:
+        self._out.put("ml.phase.seconds", "d", seconds, f"{self._tags},phase:{name}")
+
+    def _drop(self, reason: str) -> None:
+        self._out.drop(reason)
+
+
+def _arrived(kind: Type[Part], token: bytes, name: str, path: Optional[str], standing: Dict[Any, Any], step: int, closed: bool,
+             sigterm: bool, config: Dict[str, Any]) -> Part:
+    """A pickled part of a run: in a process that has one already, that one."""
+    for run in list(_process.open_runs):
+        if run._token == token:
+            return run
+    part = kind.__new__(kind)
+    Part.__init__(part, clean(name), sigterm, path, os.environ, time.monotonic, time.time)
+    part._begin_here(is_part=True)
+    part._token, part._step, part.config = token, step, config
+    part._out.standing, part._out.closed = dict(standing), closed
+    if closed:
+        _process.open_runs.discard(part)
+    return part

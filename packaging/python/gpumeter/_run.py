@@ -1,0 +1,259 @@
+"""A run, as one process takes part in it."""
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
+
+from . import _process, _scalars
+from ._device import Stretch, begun, ended
+from ._guard import harmless, say_once
+from ._part import Part
+from ._phase import Phase
+from ._wire import DIRECTIONS, DTYPES, KINDS, OUTSIDE_STEPS, PHASES, SPLITS, STATUSES, Number, chosen, clean, event, integer, number
+
+
+class Run(Part):
+    """Any thread may call any method. In forked and spawned processes, and pickled, it is a part of the same run."""
+
+    def __init__(self, name: str, *, framework: str = "", version: str = "", model: str = "", config: Any = None,
+                 sigterm: bool = True, path: Optional[str] = None, environ: Mapping[str, str] = os.environ,
+                 clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
+        super().__init__(clean(name), sigterm, path, environ, clock, wall)
+        self._start({"framework": framework, "version": version, "model": model}, config)
+
+    @harmless
+    def _start(self, given: Dict[str, str], config: Any) -> None:
+        try:
+            self.config = _scalars.kept(config)
+        except Exception as error:  # neither a mapping nor an object with attributes
+            say_once("config", error)
+        facts = {**_scalars.facts(self.config), **{key: value for key, value in given.items() if value}}
+        tags = "".join(f",{key}:{clean(facts[key])}" for key in given if key in facts)
+        self._out.keep(event("run_start", self._name, f"|d:{int(self._wall())}{self._tags}{tags}"), [])
+        world_size = integer(self._environ, "WORLD_SIZE", "SLURM_NTASKS") or facts.get("world_size")
+        if world_size is not None:
+            self.world_size(world_size)
+        if "batch_size" in facts:
+            self.batch_size(facts["batch_size"])
+        self._out.flush_if_due()
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, kind: Optional[type], error: Optional[BaseException], _: object) -> None:
+        well = kind is None or (isinstance(error, SystemExit) and error.code in (None, 0))
+        self.stop("success" if well else "aborted")
+
+    @harmless
+    def step(self, samples: Optional[Number] = None, *, tokens: Optional[Number] = None, flops: Optional[Number] = None,
+             dtype: str = "bf16", loss: Optional[Number] = None, seconds: Optional[Number] = None,
+             step: Optional[int] = None, split: str = "train") -> None:
+        """A step is done. Samples, tokens and model FLOPs are those of this process, its number (`step`) that of the whole
+        run. Its time in training is that since the last one, less evaluations, checkpoints and the like in between."""
+        tags = self._split(split)
+        first = split == "train" and not self._stepped
+        if split == "train":
+            took = self._next_step(step)
+            seconds = took if seconds is None else seconds
+        self._out.put("ml.steps", "c", 1, tags)
+        self._out.put("ml.step.seconds", "d", seconds, tags)
+        self._count(split, samples, tokens, "train" if split == "train" else "input", flops, dtype)
+        if loss is not None and self._leads:
+            self._out.put("ml.loss", "g", loss, tags)
+        if self._pending:
+            self._read_device()
+        self._out.flush_if_due(urgent=first)  # the daemon tells lost steps by the first number
+
+    def begin_step(self) -> None:
+        """A training step begins now; needed only if it does not begin with the end of the one before."""
+        self._step_began, self._stepper = self._clock(), threading.get_ident()
+
+    @harmless
+    def count(self, *, samples: Optional[Number] = None, tokens: Optional[Number] = None, kind: str = "train",
+              flops: Optional[Number] = None, dtype: str = "bf16", split: str = "train") -> None:
+        """What this process got done, without the end of a step."""
+        self._count(split, samples, tokens, kind, flops, dtype)
+        self._out.flush_if_due()
+
+    def phase(self, name: str, *, device: bool = False) -> Phase:
+        """`with run.phase("data_loading"):` or `@run.phase("data_loading")`, one of PHASES. The time is that of the host. With
+        `device` it is that of the GPU between begin and end, if the job uses torch on a GPU."""
+        known = isinstance(name, str) and name in PHASES
+        if not known:
+            say_once(f"phase {name!s:.64}", f"counted as other; known are {' '.join(sorted(PHASES))}")
+        return Phase(self, name if known else "other", device)
+
+    @harmless
+    def phase_took(self, name: str, seconds: Number) -> None:
+        """A phase that was measured elsewhere and has just ended."""
+        phase, took = self.phase(name).name, number(seconds, "d")
+        self._put_phase(phase, took)
+        self._phases.took(took)
+        if phase in OUTSIDE_STEPS and self._step_began is not None:
+            self._step_began = min(self._clock(), self._step_began + took)
+        self._out.flush_if_due()
+
+    @harmless
+    def inference(self, seconds: Optional[Number] = None, *, ttft: Optional[Number] = None,
+                  itl: Union[Number, Iterable[Number], None] = None, input_tokens: Optional[Number] = None,
+                  output_tokens: Optional[Number] = None, samples: Optional[Number] = 1) -> None:
+        """A request is answered: its latency, the time to its first token, the latency or latencies between tokens."""
+        self._out.put("ml.infer.seconds", "d", seconds, self._tags)
+        self._out.put("ml.ttft.seconds", "d", ttft, self._tags)
+        for gap in itl if isinstance(itl, Iterable) else (itl,):
+            self._out.put("ml.itl.seconds", "d", gap, self._tags)
+        self._count("infer", samples, input_tokens, "input")
+        self._count("infer", None, output_tokens, "output")
+        self._out.flush_if_due()
+
+    @harmless
+    def loss(self, value: Number, *, split: str = "train") -> None:
+        tags = self._split(split)
+        if self._leads:
+            self._out.put("ml.loss", "g", value, tags)
+            self._out.flush_if_due()
+
+    @harmless
+    def log(self, values: Mapping[str, Any], *, step: Optional[int] = None) -> None:
+        """Scalars by name, as loggers take them: the loss, evaluations (`eval_...`, `val/...`), and others under their own names,
+        14 at most. `step` is the number of the run's last step, for jobs that do not call step()."""
+        if not self._leads:
+            return
+        if step is not None and not self._stepped:
+            self._step = max(self._step, int(number(step, "c")))
+            self._out.put("ml.step", "g", self._step, self._tags)
+        for word, name, value in _scalars.words(values):
+            if word.endswith("loss"):
+                self._out.put("ml.loss", "g", value, f"{self._tags},split:{'train' if word == 'loss' else 'eval'}")
+            if word.startswith("eval"):
+                self.eval(name, value)
+            elif word == "custom":
+                self._custom(clean(name), value)
+        self._out.flush_if_due()
+
+    @harmless
+    def target(self, metric: str, value: Number, *, direction: Optional[str] = None) -> None:
+        """The value at which the run has its solution: the first evaluation that reaches it ends the time to solution. Without a
+        direction losses, errors and perplexities are to fall, and all other metrics to rise."""
+        if self._leads:
+            direction = chosen(direction or _scalars.better(str(metric)), DIRECTIONS, "direction")
+            self._state("ml.target", value, f"{self._tags},metric:{clean(metric)},direction:{direction}")
+
+    @harmless
+    def eval(self, metric: str, value: Number, *, target: Optional[Number] = None, direction: Optional[str] = None) -> None:
+        """An evaluation is done; of several ranks the first one reports it. The direction, `min` or `max`, says which value is the
+        best one, and is the target's too."""
+        if target is not None:
+            self.target(metric, target, direction=direction)
+        elif direction is not None:
+            chosen(direction, DIRECTIONS, "direction")
+        told = f",direction:{direction}" if direction in DIRECTIONS else ""
+        if self._leads:
+            self._out.put("ml.eval", "g", value, f"{self._tags},metric:{clean(metric)}{told}")
+            self._out.flush_if_due(urgent=True)  # its time is that of the time to solution
+
+    @harmless
+    def batch_size(self, samples: Number) -> None:
+        """Samples in one step of the whole run."""
+        if self._leads_host:
+            self._state("ml.batch_size", samples, self._tags)
+
+    @harmless
+    def world_size(self, processes: Number) -> None:
+        if self._leads_host:
+            self._state("ml.world_size", processes, self._tags)
+
+    @harmless
+    def resume(self, step: int) -> None:
+        """The run goes on from a checkpoint of that step: what had been done beyond it is lost."""
+        with self._out.lock:
+            self._step = int(number(step, "c"))
+            self._stepped = True
+            self._out.put_event(event("restart", str(self._step), self._tags))
+            self._out.put("ml.step", "g", self._step, self._tags)
+        self._out.flush_if_due(urgent=True)
+
+    @harmless
+    def stop(self, status: str = "success") -> None:
+        """The end of the run; leaving its `with` calls this, and the exit of a process that never did says "aborted"."""
+        told = event("run_stop", chosen(status, STATUSES, "status"), f"|d:{int(self._wall())}{self._tags}")
+        self._read_device()
+        self._out.close(told)
+        self._out.lose("unsent", len(self._pending))
+        _process.open_runs.discard(self)
+        if not _process.open_runs:
+            _process.leave_sigterm()
+
+    def finish(self, exit_code: Optional[int] = None) -> None:
+        """The same, as other loggers name it: success, unless a code other than 0 is given."""
+        self.stop("aborted" if exit_code else "success")
+
+    def _split(self, split: str) -> str:
+        return f"{self._tags},split:{chosen(split, SPLITS, 'split')}"
+
+    def _count(self, split: str, samples: Optional[Number], tokens: Optional[Number], kind: str,
+               flops: Optional[Number] = None, dtype: str = "bf16") -> None:
+        tags, of_kind = self._split(split), f"kind:{chosen(kind, KINDS, 'kind')}"
+        of_dtype = f"dtype:{chosen(dtype, DTYPES, 'dtype')}"
+        self._out.put("ml.samples", "c", samples, tags)
+        self._out.put("ml.tokens", "c", tokens, f"{tags},{of_kind}")
+        self._out.put("ml.flops", "c", flops, f"{self._tags},{of_dtype}")
+
+    def _custom(self, name: str, value: Any) -> None:
+        if name not in self._customs:
+            if len(self._customs) >= _scalars.CUSTOM:
+                say_once("log", f"{name}: no more than {_scalars.CUSTOM} names")
+                return self._drop("full")
+            self._customs.add(name)
+        self._out.put("ml.custom", "g", value, f"{self._tags},metric:{name}")
+
+    def _next_step(self, step: Optional[int]) -> Optional[float]:
+        with self._out.lock:
+            now = self._clock()
+            self._step = self._step + 1 if step is None else int(number(step, "c"))
+            took = None if self._step_began is None else now - self._step_began
+            self._step_began, self._stepped, self._stepper = now, True, threading.get_ident()
+            self._out.put("ml.step", "g", self._step, self._tags)
+        return took
+
+    @harmless
+    def _begin(self, phase: Phase) -> None:
+        now = self._clock()
+        entry = self._phases.begin(phase, now)
+        if phase.device:
+            entry.stretch = begun()
+        if phase.name in OUTSIDE_STEPS:
+            if self._step_began is not None and self._stepper == threading.get_ident():
+                entry.step_so_far = now - self._step_began
+            self._out.flush_if_due(urgent=True)  # these may be long, and nothing is sent in them
+
+    @harmless
+    def _end(self, phase: Phase) -> None:
+        now = self._clock()
+        entry = self._phases.end(phase, now)
+        if entry is None:
+            return
+        if entry.step_so_far is not None:
+            self._step_began = now - entry.step_so_far
+        if entry.stretch is None or not ended(entry.stretch):
+            self._put_phase(phase.name, max(0.0, entry.took))
+        else:
+            self._end_on_device(phase.name, entry.stretch)
+        self._out.flush_if_due()
+
+    def _end_on_device(self, name: str, stretch: Stretch) -> None:
+        """The GPU's time is known later."""
+        if not self._pending.add(name, stretch):
+            return self._drop("full")
+        around = next((outer.stretch for outer in reversed(self._phases.entries) if outer.stretch), None)
+        if around is not None:
+            around.inner.append(stretch)
+        self._read_device()
+
+    def _state(self, name: str, value: Number, tags: str) -> None:
+        """A gauge that the daemon is reminded of."""
+        self._out.keep((name, "g", tags), [number(value, "g")])
+        self._out.put(name, "g", value, tags)
+        self._out.flush_if_due()

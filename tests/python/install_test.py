@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""The client in an empty environment: installed by pip from its folder without a network, and copied beside a job."""
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from receiver import CLIENT, Receiver, gpumeter
+
+JOB = """
+import gpumeter, pathlib
+with gpumeter.run("installed") as run:
+    run.step(samples=3)
+print(pathlib.Path(gpumeter.__file__).parent.parent)
+"""
+HAS_VENV = all(importlib.util.find_spec(name) for name in ("venv", "ensurepip"))
+
+
+class InstallTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def works(self, python: str | Path, where: Path, **environ: str) -> None:
+        with Receiver() as receiver:
+            ended = subprocess.run([python, "-B", "-W", "error", "-c", JOB], cwd=self.folder, capture_output=True, text=True,
+                                   timeout=60, env={"GPUMETER_SOCKET": receiver.path, **environ})
+            self.assertEqual((ended.stderr, ended.stdout), ("", f"{where}\n"))
+            lines = [line.split("|d:")[0] for line in receiver.lines()]
+        self.assertEqual(lines, ["_e{9,9}:run_start|installed", "ml.step:1|g|#run:installed",
+                                 "ml.steps:1|c|#run:installed,split:train", "ml.samples:3|c|#run:installed,split:train",
+                                 "_e{8,7}:run_stop|success"])
+
+    @unittest.skipUnless(HAS_VENV, "python3-venv is not installed")
+    def test_pip_install_of_the_folder_into_an_empty_environment(self) -> None:
+        made = subprocess.run([sys.executable, "-m", "venv", self.folder / "env"], capture_output=True, text=True, timeout=300)
+        if made.returncode:
+            self.skipTest(f"no environment can be made here: {made.stdout.splitlines()[:1]}")
+        python = self.folder / "env/bin/python"
+        before = {path: path.stat().st_mtime_ns for path in CLIENT.rglob("*") if "__pycache__" not in str(path)}
+        offline = {**os.environ, "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        subprocess.run([python, "-m", "pip", "install", "--quiet", CLIENT], check=True, env=offline, timeout=300)
+        self.assertEqual(before, {path: path.stat().st_mtime_ns for path in CLIENT.rglob("*") if "__pycache__" not in str(path)},
+                         "the folder may be one that its user cannot write into")
+        [site] = (self.folder / "env/lib").glob("python3*/site-packages")
+        self.works(python, site)
+        installed = {path.name for path in (site / "gpumeter").iterdir()} - {"__pycache__"}
+        self.assertEqual(installed, {path.name for path in (CLIENT / "gpumeter").iterdir()} - {"__pycache__"})
+        subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "gpumeter"], check=True, env=offline, timeout=300)
+        self.assertFalse((site / "gpumeter").exists())
+
+    def test_a_copy_beside_the_job(self) -> None:
+        shutil.copytree(CLIENT / "gpumeter", self.folder / "gpumeter", ignore=shutil.ignore_patterns("__pycache__"))
+        self.works(sys.executable, self.folder)
+
+    def test_its_version_is_the_daemon_s(self) -> None:
+        project = (CLIENT.parent.parent / "CMakeLists.txt").read_text()
+        self.assertEqual(re.findall(r"^project\(gpumeter VERSION (\S+)", project, re.M), [gpumeter.__version__])
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="error")

@@ -23,8 +23,9 @@ struct Family {
 };
 using Families = std::map<std::string_view, Family>;
 
-constexpr const MetricDescriptor* kOfTheDaemon[] = {&catalog::info, &catalog::up, &catalog::observed_seconds,
-                                                    &catalog::meter_source_info, &catalog::partition_info};
+constexpr const MetricDescriptor* kOfTheDaemon[] = {
+    &catalog::info,           &catalog::up,         &catalog::observed_seconds, &catalog::meter_source_info,
+    &catalog::partition_info, &catalog::fabric_info};
 
 /// Of devices whose drivers list their processes, whatever the collector.
 constexpr const MetricDescriptor* kOfWorkloads[] = {

@@ -6,6 +6,7 @@
 
 #include "build_info.hpp"
 #include "collectors/api/catalog.hpp"
+#include "collectors/api/event_source.hpp"
 #include "daemon/jobs/user_names.hpp"
 #include "daemon/survey.hpp"
 #include "daemon/workload_info.hpp"
@@ -83,10 +84,17 @@ Result<std::string> page_once(const config::Config& config, int passes) {
   const Survey found = survey(config, clock);
   for (const std::string& note : found.notes) std::fprintf(stderr, "gpumeter: %s\n", note.c_str());
   std::vector<Reading> readings;
+  const auto listen = [&] {  // a driver that nobody listens to counts no events
+    for (const std::unique_ptr<Collector>& collector : found.collectors) {
+      auto* const watcher = dynamic_cast<WatchesEvents*>(collector.get());
+      if (watcher != nullptr) watcher->wait_for_events(Nanoseconds{0});
+    }
+  };
   for (const SurveyedDevice& device : found.devices)
     readings.push_back(open(device, settings, workloads, registry, clock));
   for (int pass = 0; pass < passes; ++pass) {
     if (pass > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+    listen();
     for (Reading& reading : readings) read_all_tiers(reading, settings.intervals);
   }
   publish_up(readings, settings, *registry);

@@ -62,7 +62,7 @@ inline constexpr Row kRows[] = {
     {&catalog::engine_utilization, {"engine", "decode"}, blob_highest("gpu_metrics.vcn_busy"), 1, fast, kEngineBusy, kRatio},
     {&catalog::engine_utilization, {"engine", "jpeg"}, blob_highest("gpu_metrics.jpeg_activity"), 1, fast, kEngineBusy, kRatio},
     {&catalog::engine_utilization, {"engine", "jpeg"}, blob_highest("gpu_metrics.jpeg_busy"), 1, fast, kEngineBusy, kRatio},
-    {&catalog::memory_bandwidth_utilization, {}, dram_bandwidth(), 1, fast, {}, kRatio},
+    {&catalog::memory_bandwidth_utilization, {}, dram_bandwidth(), 1, fast, averaged(catalog::memory_bandwidth_utilization_seconds), kRatio},
     {&catalog::peak_memory_bandwidth, {}, blob("gpu_metrics.mem_max_bandwidth"), 1, slow, {}, kBandwidth},
 
     // Counters since the driver was loaded.

@@ -46,12 +46,6 @@ std::string model_of(const pci::Function& function, const std::string& ids_file)
   return text.data();
 }
 
-std::optional<int> numa_node_of(const pci::Function& function) {
-  const auto node = sysfs::read_integer(function.path + "/numa_node");
-  if (!node || *node < 0) return std::nullopt;  // -1: the machine has one node only, or does not say
-  return static_cast<int>(*node);
-}
-
 }  // namespace
 
 std::string marketing_name(const std::string& ids_file, std::uint16_t device,
@@ -103,7 +97,7 @@ DeviceInfo identify(const pci::Function& function, const IdentitySources& source
   info.vbios_version = sysfs::read_text(function.path + "/vbios_version");
   info.firmware_version = smc_version(sysfs::read_text(function.path + "/fw_version/smc_fw_version"));
   info.minor = minor ? std::to_string(*minor) : "";
-  info.numa_node = numa_node_of(function);
+  info.numa_node = pci::numa_node(function);
   info.partitioning = to_string(partition_modes(function.path));
   if (const auto node =
           kfd_whole(kfd_nodes_of(sources.kfd, {function.address, function.device, nodes.render}))) {

@@ -39,10 +39,11 @@ inline constexpr auto memory_controller_busy_seconds = counter("gpu_memory_contr
 inline constexpr auto compute_active = gauge("gpu_compute_active_ratio", "ratio", "Share of the compute units that had work.");
 inline constexpr auto compute_active_seconds = counter("gpu_compute_active_seconds_total", "seconds", "Time with work, averaged over all compute units.");
 inline constexpr auto compute_occupancy = gauge("gpu_compute_occupancy_ratio", "ratio", "Resident warps or waves against the most that fit.");
+inline constexpr auto compute_occupancy_seconds = counter("gpu_compute_occupancy_seconds_total", "seconds", "gpu_compute_occupancy_ratio integrated over observed time; rate() of this / rate(gpu_observed_seconds_total) is its true mean.");
 inline constexpr auto pipe_active = gauge("gpu_pipe_active_ratio", "ratio", "Share of cycles in which a pipe was active.");
 inline constexpr auto pipe_active_seconds = counter("gpu_pipe_active_seconds_total", "seconds", "Time in which a pipe was active.");
-inline constexpr auto tensor_active = gauge("gpu_tensor_active_ratio", "ratio", "Share of cycles with tensor work of one kind; parts of gpu_pipe_active_ratio of the tensor pipe.");
-inline constexpr auto tensor_active_seconds = counter("gpu_tensor_active_seconds_total", "seconds", "Time with tensor work of one kind; parts of gpu_pipe_active_seconds_total of the tensor pipe.");
+inline constexpr auto tensor_active = gauge("gpu_tensor_active_ratio", "ratio", "Share of cycles with tensor instructions of one class; parts of gpu_pipe_active_ratio of the tensor pipe. kind=fp16: NVIDIA's HMMA, which is bf16, tf32 and, on some chips, fp8 too; int: IMMA; fp64: DFMA, or DMMA where the driver has no DFMA.");
+inline constexpr auto tensor_active_seconds = counter("gpu_tensor_active_seconds_total", "seconds", "Time with tensor instructions of one class, by kind as in gpu_tensor_active_ratio; parts of gpu_pipe_active_seconds_total of the tensor pipe.");
 inline constexpr auto utilization_max = gauge("gpu_utilization_max_ratio", "ratio", "Highest utilisation of the window.");
 inline constexpr auto utilization_min = gauge("gpu_utilization_min_ratio", "ratio", "Lowest utilisation of the window.");
 
@@ -54,6 +55,7 @@ inline constexpr auto memory_reserved = gauge("gpu_memory_reserved_bytes", "byte
 inline constexpr auto visible_memory_size = gauge("gpu_visible_memory_size_bytes", "bytes", "Part of the vram that the CPU can reach; a part of gpu_memory_size_bytes.");
 inline constexpr auto visible_memory_used = gauge("gpu_visible_memory_used_bytes", "bytes", "Part of the vram in use that the CPU can reach; a part of gpu_memory_used_bytes.");
 inline constexpr auto memory_bandwidth_utilization = gauge("gpu_memory_bandwidth_utilization_ratio", "ratio", "Memory traffic against the most the memory can do.");
+inline constexpr auto memory_bandwidth_utilization_seconds = counter("gpu_memory_bandwidth_utilization_seconds_total", "seconds", "gpu_memory_bandwidth_utilization_ratio integrated over observed time; rate() of this / rate(gpu_observed_seconds_total) is its true mean.");
 inline constexpr auto memory_read_bytes = counter("gpu_memory_read_bytes_total", "bytes", "Bytes read from the device's memory.");
 inline constexpr auto memory_written_bytes = counter("gpu_memory_written_bytes_total", "bytes", "Bytes written to the device's memory.");
 
@@ -123,13 +125,14 @@ inline constexpr auto row_remap_banks = gauge("gpu_row_remap_banks", "", "Memory
 inline constexpr auto xid_errors = counter("gpu_xid_errors_total", "", "Driver error events by XID code.");
 inline constexpr auto xid_last_timestamp = gauge("gpu_xid_last_timestamp_seconds", "seconds", "When the code was seen last, in Unix time.");
 inline constexpr auto events = counter("gpu_events_total", "", "Things that happened to the device.");
-inline constexpr auto recovery_action = gauge("gpu_recovery_action", "", "1 for what the driver asks for to bring the device back to health.");
-inline constexpr auto fabric_state = gauge("gpu_fabric_state", "", "1 for the state of the device's registration with the fabric manager.");
+inline constexpr auto recovery_action = gauge("gpu_recovery_action", "", "1 for what the driver asks for to bring the device back to health; other: an action that this version does not know.");
+inline constexpr auto fabric_state = gauge("gpu_fabric_state", "", "1 for the state of the device's registration with the fabric manager; failed: it ended with an error.");
 inline constexpr auto fabric_health = gauge("gpu_fabric_health", "", "1 for the fabric's health as the device sees it.");
+inline constexpr auto fabric_info = gauge("gpu_fabric_info", "", "The fabric that the device is registered with, once registration has succeeded: clique, and the cluster's UUID if it has one; always 1.");
 inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the state of the vGPU licence.");
 
 // Slices of a device, each with the device's labels and `partition`. Never added to the device's own families.
-inline constexpr auto partition_info = gauge("gpu_partition_info", "", "What a partition of a divided device is; always 1.");
+inline constexpr auto partition_info = gauge("gpu_partition_info", "", "What a partition of a divided device is; always 1. NVIDIA: a GPU instance with several compute instances has one series for each, by compute_instance; compute_units is the sum for the GPU instance.");
 inline constexpr auto partition_utilization = gauge("gpu_partition_utilization_ratio", "ratio", "Share of time in which the partition had work. AMD: its busiest compute die; NVIDIA: its graphics engine (GPM).");
 inline constexpr auto partition_busy_seconds = counter("gpu_partition_busy_seconds_total", "seconds", "Time in which the partition had work, as in gpu_partition_utilization_ratio.");
 inline constexpr auto partition_engine_utilization = gauge("gpu_partition_engine_utilization_ratio", "ratio", "Share of time in which an engine of the partition was busy.");
@@ -137,16 +140,19 @@ inline constexpr auto partition_engine_busy_seconds = counter("gpu_partition_eng
 inline constexpr auto partition_compute_active = gauge("gpu_partition_compute_active_ratio", "ratio", "Share of the partition's compute units that had work.");
 inline constexpr auto partition_compute_active_seconds = counter("gpu_partition_compute_active_seconds_total", "seconds", "Time with work, averaged over the partition's compute units.");
 inline constexpr auto partition_compute_occupancy = gauge("gpu_partition_compute_occupancy_ratio", "ratio", "Resident warps or waves of the partition against the most that fit.");
+inline constexpr auto partition_compute_occupancy_seconds = counter("gpu_partition_compute_occupancy_seconds_total", "seconds", "gpu_partition_compute_occupancy_ratio integrated over observed time.");
 inline constexpr auto partition_pipe_active = gauge("gpu_partition_pipe_active_ratio", "ratio", "Share of the partition's cycles in which a pipe was active.");
 inline constexpr auto partition_pipe_active_seconds = counter("gpu_partition_pipe_active_seconds_total", "seconds", "Time in which a pipe of the partition was active.");
-inline constexpr auto partition_tensor_active = gauge("gpu_partition_tensor_active_ratio", "ratio", "Share of the partition's cycles with tensor work of one kind; parts of the tensor pipe's.");
-inline constexpr auto partition_tensor_active_seconds = counter("gpu_partition_tensor_active_seconds_total", "seconds", "Time with tensor work of one kind in the partition; parts of the tensor pipe's.");
+inline constexpr auto partition_tensor_active = gauge("gpu_partition_tensor_active_ratio", "ratio", "Share of the partition's cycles with tensor instructions of one class, by kind as in gpu_tensor_active_ratio; parts of the tensor pipe's.");
+inline constexpr auto partition_tensor_active_seconds = counter("gpu_partition_tensor_active_seconds_total", "seconds", "Time with tensor instructions of one class in the partition, by kind as in gpu_tensor_active_ratio; parts of the tensor pipe's.");
 inline constexpr auto partition_memory_bandwidth_utilization = gauge("gpu_partition_memory_bandwidth_utilization_ratio", "ratio", "Memory traffic of the partition against the most that its memory can do.");
+inline constexpr auto partition_memory_bandwidth_utilization_seconds = counter("gpu_partition_memory_bandwidth_utilization_seconds_total", "seconds", "gpu_partition_memory_bandwidth_utilization_ratio integrated over observed time.");
 inline constexpr auto partition_memory_size = gauge("gpu_partition_memory_size_bytes", "bytes", "Memory that the partition can allocate.");
 inline constexpr auto partition_memory_used = gauge("gpu_partition_memory_used_bytes", "bytes", "Memory of the partition in use.");
 inline constexpr auto partition_memory_free = gauge("gpu_partition_memory_free_bytes", "bytes", "Memory of the partition not in use.");
 inline constexpr auto partition_memory_reserved = gauge("gpu_partition_memory_reserved_bytes", "bytes", "Memory of the partition that the driver keeps for itself.");
 inline constexpr auto partition_peak_flops = gauge("gpu_partition_peak_flops", "flops", "Dense peak compute rate of the partition by data type, from a table of data sheets or by formula.");
+inline constexpr auto partition_xid_errors = counter("gpu_partition_xid_errors_total", "", "Driver error events that the driver attributes to the partition, by XID code; parts of gpu_xid_errors_total. Codes of programs have series of their own, all others are other.");
 
 // Groups of processes
 inline constexpr auto workload_memory_used = gauge("gpu_workload_memory_used_bytes", "bytes", "Device memory that the workload's processes hold.");

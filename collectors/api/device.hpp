@@ -22,7 +22,8 @@ struct DeviceInfo {
   std::string vendor_index;  ///< what the vendor's tool counts it as
   std::string minor;         ///< of its device node: /dev/nvidia0 -> "0", /dev/dri/renderD128 -> "128"
   std::optional<int> compute_units;
-  std::optional<int> numa_node;
+  std::optional<int> numa_node;         ///< of the host: where its PCI function is attached
+  std::optional<int> memory_numa_node;  ///< that its own memory is, where the host can use that as such
   /// How it is divided now, in the driver's words: "cpx/nps4". Empty: it cannot be. A device that is divided
   /// anew is opened anew.
   std::string partitioning;

@@ -29,6 +29,9 @@ struct Partition {
   std::string name;          ///< its label `partition`: "<profile>:<id>", such as "cpx:3"
   std::vector<Label> facts;  ///< what it is by itself, for gpu_partition_info
   std::string identity;      ///< where it differs, it is not the one that had this name before
+  /// Parts that share its series (MIG compute instances): one gpu_partition_info each, with `facts` and
+  /// these.
+  std::vector<std::vector<Label>> parts{};
 
   bool operator==(const Partition&) const = default;
 };

@@ -46,24 +46,56 @@ ReadSource numbered_by_driver(NvidiaContext& context, const ReadSource& source) 
   return {source.name, source.argument >> 32 << 32 | std::uint64_t{second} << 16 | first};
 }
 
-/// Whether a reason of the mask was seen in this pass and in the one before.
-bool has_held(NvidiaContext& context, std::uint64_t mask) noexcept {
-  const Sample reasons = context.event_reasons();
-  return reasons.status == ReadStatus::ok &&
-         (static_cast<std::uint64_t>(reasons.value) & context.reasons_before() & mask) != 0;
+// Of every field (nvml.h 13.3: "All counters are in nanoseconds"). nvidia-smi prints microseconds, but a
+// counter's growth cannot tell the units apart: 1000000 a second is a reason that held all the time, or for a
+// thousandth of it.
+constexpr double kThrottleUnit = 1e-9;
+
+Sample probe_samples(NvidiaContext& context, int handle) noexcept {
+  SampleBuffer fresh(static_cast<nvml::SamplingType>(context.bound(handle).argument));
+  const ReadStatus status = fresh.open(context.gpu().caller);
+  return status == ReadStatus::ok ? Sample::of(0) : Sample::miss(status);
 }
 
-double throttle_growth(NvidiaContext& context, double growth, bool held) noexcept {
-  context.throttle_unit().learn(growth, context.elapsed(), held);
-  return context.throttle_unit().seconds(growth);
+Sample probe_gpm(NvidiaContext& context, int handle) noexcept {
+  const NvmlTarget& target = context.target(context.bound(handle));
+  GpmSampler fresh;
+  fresh.open(context.gpu().caller, target.gpu_instance);
+  return fresh.opened() == ReadStatus::ok ? Sample::of(0) : Sample::miss(fresh.opened());
+}
+
+/// A metric that has no place. Where the sampler could not be opened, all of them await that.
+Handle without_gpm(NvidiaContext& context) {
+  if (may_pass(context.target().gpm.opened()))
+    context.unsettled().await(context.key_of({}), probe_gpm, context.keep(0));
+  return std::nullopt;
+}
+
+/// The first of the two that is not well, else nothing to say.
+ReadStatus trouble_of(const FieldReading& first, const FieldReading& second) noexcept {
+  return first.sample.status != ReadStatus::ok ? first.sample.status : second.sample.status;
+}
+
+/// The fields of bind_throttle_time()'s argument, asked for by themselves.
+ReadStatus throttle_fields(NvidiaContext& context, std::uint64_t fields) noexcept {
+  NvmlCaller& gpu = context.gpu().caller;
+  const auto second = static_cast<unsigned>(fields >> 16 & 0xFFFF);
+  const FieldReading first = read_field(gpu, static_cast<unsigned>(fields & 0xFFFF), 0);
+  return second == 0 ? first.sample.status : trouble_of(first, read_field(gpu, second, 0));
+}
+
+Sample probe_throttle_time(NvidiaContext& context, int handle) noexcept {
+  const ReadStatus status = throttle_fields(context, context.bound(handle).argument);
+  return status == ReadStatus::ok ? Sample::of(0) : Sample::miss(status);
 }
 
 }  // namespace
 
 Handle bind_samples(NvidiaContext& context, const ReadSource& source) {
-  const auto type = static_cast<nvml::SamplingType>(source.argument);
-  const std::optional<int> buffer = context.buffer_of(type);
-  return buffer ? Handle(context.keep(source.argument, *buffer)) : std::nullopt;
+  const NvidiaContext::OpenedBuffer buffer =
+      context.buffer_of(static_cast<nvml::SamplingType>(source.argument));
+  if (buffer.status == ReadStatus::ok) return context.keep(source.argument, buffer.place);
+  return absent_for_now<probe_samples>(context, source, buffer.status);
 }
 
 Sample read_sampled_total(NvidiaContext& context, int handle) noexcept {
@@ -78,7 +110,8 @@ Sample read_sampled_min(NvidiaContext& context, int handle) noexcept {
 
 Handle bind_gpm(NvidiaContext& context, const ReadSource& source) {
   const std::optional<int> place = context.target().gpm.add(static_cast<unsigned>(source.argument));
-  return place ? Handle(context.keep(source.argument, *place)) : std::nullopt;
+  return place ? settled<read_gpm>(context, context.keep(source.argument, *place), source)
+               : without_gpm(context);
 }
 
 Sample read_gpm(NvidiaContext& context, int handle) noexcept {
@@ -89,8 +122,9 @@ Sample read_gpm(NvidiaContext& context, int handle) noexcept {
 // The argument of what is kept becomes the tally's place.
 Handle bind_gpm_total(NvidiaContext& context, const ReadSource& source) {
   const std::optional<int> place = context.target().gpm.add(static_cast<unsigned>(source.argument));
-  return place ? Handle(context.keep(static_cast<std::uint64_t>(context.keep_tally()), *place))
-               : std::nullopt;
+  if (!place) return without_gpm(context);
+  const int handle = context.keep(static_cast<std::uint64_t>(context.keep_tally()), *place);
+  return settled<read_gpm>(context, handle, source);
 }
 
 Sample read_gpm_total(NvidiaContext& context, int handle) noexcept {
@@ -104,8 +138,9 @@ Sample read_gpm_total(NvidiaContext& context, int handle) noexcept {
 Handle bind_gpm_cycles(NvidiaContext& context, const ReadSource& source) {
   GpmSampler& gpm = context.target().gpm;
   const std::optional<int> active = gpm.add(static_cast<unsigned>(source.argument));
-  if (!active || !gpm.add(kSmCyclesElapsed)) return std::nullopt;
-  return context.keep(static_cast<std::uint64_t>(context.keep_tally()), *active);
+  if (!active || !gpm.add(kSmCyclesElapsed)) return without_gpm(context);
+  const int handle = context.keep(static_cast<std::uint64_t>(context.keep_tally()), *active);
+  return settled<read_gpm>(context, handle, source);
 }
 
 Sample read_gpm_cycles(NvidiaContext& context, int handle) noexcept {
@@ -151,16 +186,12 @@ Handle bind_throttle_time(NvidiaContext& context, const ReadSource& row) {
   const auto first = static_cast<unsigned>(source.argument & 0xFFFF);
   const auto second = static_cast<unsigned>(source.argument >> 16 & 0xFFFF);
   if (first == 0) return std::nullopt;  // it is only in the reasons
-  for (const unsigned field : {first, second}) {
-    const bool lacks =
-        field != 0 && read_field(context.gpu().caller, field, 0).sample.status != ReadStatus::ok;
-    if (lacks) return std::nullopt;
-  }
+  const ReadStatus status = throttle_fields(context, source.argument);
+  if (status != ReadStatus::ok) return absent_for_now<probe_throttle_time>(context, source, status);
   const int place = batch.add(first, 0);
   if (second != 0) batch.add(second, 0);
-  const std::uint64_t mask = source.argument >> 32;
   const auto tally = static_cast<std::uint64_t>(context.keep_tally());
-  return context.keep(mask << 32 | std::uint64_t{second != 0} << 16 | tally, place);
+  return context.keep(std::uint64_t{second != 0} << 16 | tally, place);
 }
 
 Sample read_throttle_time(NvidiaContext& context, int handle) noexcept {
@@ -171,12 +202,10 @@ Sample read_throttle_time(NvidiaContext& context, int handle) noexcept {
   const Sample second = is_pair ? batch.read(context.gpu().caller, bound.place + 1) : Sample::of(0);
   if (first.status != ReadStatus::ok || second.status != ReadStatus::ok)
     return first.status != ReadStatus::ok ? first : second;
-  const bool held = has_held(context, bound.argument >> 32);
   NvidiaContext::Tally& tally = context.tally(bound.argument & 0xFFFF);
   return tallied(context, tally, [&] {
-    const double seconds = throttle_growth(context, tally.growth[0].of(first.value), held) +
-                           throttle_growth(context, tally.growth[1].of(second.value), held);
-    return std::min(seconds, to_seconds(context.elapsed()));
+    const double grown = tally.growth[0].of(first.value) + tally.growth[1].of(second.value);
+    return std::min(grown * kThrottleUnit, to_seconds(context.elapsed()));
   });
 }
 

@@ -59,12 +59,11 @@ constexpr NvidiaReader reasons(std::string_view name, std::uint64_t mask) noexce
 }
 
 /// Seconds by the hardware's own counters of held-down time: of one field, or of two that one cause has,
-/// which together are never more than the time that has passed. `mask`: their reasons.
-constexpr NvidiaReader throttle_time(std::string_view name, unsigned mask, unsigned field,
-                                     unsigned second = 0) noexcept {
+/// which together are never more than the time that has passed.
+constexpr NvidiaReader throttle_time(std::string_view name, unsigned field, unsigned second = 0) noexcept {
   return {readers::bind_throttle_time,
           readers::read_throttle_time,
-          {name, std::uint64_t{mask} << 32 | std::uint64_t{second} << 16 | field},
+          {name, std::uint64_t{second} << 16 | field},
           true};
 }
 

@@ -28,22 +28,27 @@ inline constexpr auto kUtilizationRows = std::to_array<Row>({
 
 /// What a GPU and a MIG instance have alike, under the families of the one or the other.
 struct GpmFamilies {
-  const MetricDescriptor *compute, *compute_seconds, *occupancy, *pipe, *pipe_seconds, *tensor, *tensor_seconds, *bandwidth;
+  const MetricDescriptor *compute, *compute_seconds, *occupancy, *occupancy_seconds, *pipe, *pipe_seconds, *tensor,
+      *tensor_seconds, *bandwidth, *bandwidth_seconds;
 };
 inline constexpr GpmFamilies kGpuFamilies = {
-    &catalog::compute_active, &catalog::compute_active_seconds, &catalog::compute_occupancy, &catalog::pipe_active,
-    &catalog::pipe_active_seconds, &catalog::tensor_active, &catalog::tensor_active_seconds, &catalog::memory_bandwidth_utilization};
+    &catalog::compute_active, &catalog::compute_active_seconds, &catalog::compute_occupancy, &catalog::compute_occupancy_seconds,
+    &catalog::pipe_active, &catalog::pipe_active_seconds, &catalog::tensor_active, &catalog::tensor_active_seconds,
+    &catalog::memory_bandwidth_utilization, &catalog::memory_bandwidth_utilization_seconds};
 inline constexpr GpmFamilies kPartitionFamilies = {
     &catalog::partition_compute_active, &catalog::partition_compute_active_seconds, &catalog::partition_compute_occupancy,
-    &catalog::partition_pipe_active, &catalog::partition_pipe_active_seconds, &catalog::partition_tensor_active,
-    &catalog::partition_tensor_active_seconds, &catalog::partition_memory_bandwidth_utilization};
+    &catalog::partition_compute_occupancy_seconds, &catalog::partition_pipe_active, &catalog::partition_pipe_active_seconds,
+    &catalog::partition_tensor_active, &catalog::partition_tensor_active_seconds,
+    &catalog::partition_memory_bandwidth_utilization, &catalog::partition_memory_bandwidth_utilization_seconds};
 
-// Cycles count on by themselves from driver 595; before it the means between two passes are integrated.
+// Cycles count on by themselves from driver 595; before it the means between two passes are integrated. The kinds of
+// tensor work are NVML's classes of instructions, not data types: HMMA is fp16, bf16, tf32 and on some chips fp8, IMMA is
+// integer. Of fp64 there are two classes, DFMA and DMMA, which are not added up: no document says that they are disjoint.
 constexpr auto gpm_rows(const GpmFamilies& of) {
   return std::to_array<Row>({
     {of.compute_seconds, {}, gpm_cycles("GPM SM cycles active / elapsed", 249), 1, Tier::fast},
     {of.compute, {}, gpm("GPM SM", 2), kPercent, Tier::fast, averaged(*of.compute_seconds), kRatio},
-    {of.occupancy, {}, gpm("GPM SM occupancy", 3), kPercent, Tier::fast, {}, kRatio},
+    {of.occupancy, {}, gpm("GPM SM occupancy", 3), kPercent, Tier::fast, averaged(*of.occupancy_seconds), kRatio},
     {of.pipe_seconds, {"pipe", "tensor"}, gpm_cycles("GPM MMA cycles / elapsed", 250), 1, Tier::fast},
     {of.pipe, {"pipe", "tensor"}, gpm("GPM any tensor", 5), kPercent, Tier::fast, averaged(*of.pipe_seconds), kRatio},
     {of.pipe_seconds, {"pipe", "fp64"}, gpm_cycles("GPM FP64 cycles / elapsed", 258), 1, Tier::fast},
@@ -61,7 +66,7 @@ constexpr auto gpm_rows(const GpmFamilies& of) {
     {of.tensor, {"kind", "fp16"}, gpm("GPM HMMA tensor", 7), kPercent, Tier::fast, averaged(*of.tensor_seconds), kRatio},
     {of.tensor_seconds, {"kind", "int"}, gpm_cycles("GPM IMMA cycles / elapsed", 253), 1, Tier::fast},
     {of.tensor, {"kind", "int"}, gpm("GPM IMMA tensor", 9), kPercent, Tier::fast, averaged(*of.tensor_seconds), kRatio},
-    {of.bandwidth, {}, gpm("GPM DRAM bandwidth", 10), kPercent, Tier::fast, {}, kRatio},
+    {of.bandwidth, {}, gpm("GPM DRAM bandwidth", 10), kPercent, Tier::fast, averaged(*of.bandwidth_seconds), kRatio},
   });
 }
 inline constexpr auto kGpmRows = gpm_rows(kGpuFamilies);
@@ -69,7 +74,7 @@ inline constexpr auto kGpmRows = gpm_rows(kGpuFamilies);
 // Throttling. The seconds of the hardware's counters where it has them; of two counters of one cause, their sum.
 struct Throttle {
   std::string_view cause, reason;
-  std::uint64_t mask;
+  std::uint64_t mask;  // of nvml::EventReason
   unsigned field = 0, second = 0;  // NVML_FI_DEV_PERF_POLICY_*, ..._CLOCKS_EVENT_REASON_*
 };
 inline constexpr Throttle kCauses[] = {
@@ -95,13 +100,13 @@ inline constexpr Throttle kReasons[] = {
     {"software", "display_clocks", nvml::kReasonDisplayClocks},
 };
 inline constexpr auto kCauseTimes = each(kCauses, [](const Throttle& row) {
-  return Row{&catalog::throttle_seconds, {"cause", row.cause}, throttle_time("field values: throttle counters", static_cast<unsigned>(row.mask), row.field, row.second), 1, Tier::fast};
+  return Row{&catalog::throttle_seconds, {"cause", row.cause}, throttle_time("field values: throttle counters", row.field, row.second), 1, Tier::fast};
 });
 inline constexpr auto kCauseRows = each(kCauses, [](const Throttle& row) {
   return Row{&catalog::throttled, {"cause", row.cause}, reasons("nvmlDeviceGetCurrentClocksEventReasons", row.mask), 1, Tier::fast, state(catalog::throttle_seconds)};
 });
 inline constexpr auto kReasonTimes = each(kReasons, [](const Throttle& row) {
-  return Row{&catalog::throttle_reason_seconds, {"cause", row.cause, "reason", row.reason}, throttle_time("field values: throttle counters", static_cast<unsigned>(row.mask), row.field, row.second), 1, Tier::fast};
+  return Row{&catalog::throttle_reason_seconds, {"cause", row.cause, "reason", row.reason}, throttle_time("field values: throttle counters", row.field, row.second), 1, Tier::fast};
 });
 inline constexpr auto kReasonRows = each(kReasons, [](const Throttle& row) {
   return Row{&catalog::throttle_reason_active, {"cause", row.cause, "reason", row.reason}, reasons("nvmlDeviceGetCurrentClocksEventReasons", row.mask), 1, Tier::fast, state(catalog::throttle_reason_seconds)};

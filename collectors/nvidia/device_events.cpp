@@ -49,10 +49,23 @@ std::size_t xid_place(std::uint64_t xid) noexcept {
   return static_cast<std::size_t>(std::find(std::begin(kXids), std::end(kXids), xid) - std::begin(kXids));
 }
 
-void DeviceEvents::count_xid(std::uint64_t xid, Nanoseconds realtime) noexcept {
+void DeviceEvents::count_xid(std::uint64_t xid, unsigned instance, Nanoseconds realtime) noexcept {
   const std::size_t place = xid_place(xid);
   xids_[place].fetch_add(1);
   last_[place] = to_seconds(realtime);
+  if (instance >= kInstances) return;
+  const auto* const known = std::find(std::begin(kInstanceXids), std::end(kInstanceXids), xid);
+  instance_xids_[instance][static_cast<std::size_t>(known - std::begin(kInstanceXids))].fetch_add(1);
+}
+
+void DeviceEvents::forget_instances() noexcept {
+  for (auto& counts : instance_xids_) {
+    for (std::atomic<std::uint64_t>& count : counts) count = 0;
+  }
+}
+
+std::uint64_t DeviceEvents::xids_of(unsigned instance, std::size_t place) const noexcept {
+  return instance < kInstances ? instance_xids_[instance][place].load() : 0;
 }
 
 }  // namespace gpumeter::nvidia

@@ -13,17 +13,27 @@ namespace gpumeter::nvidia {
 
 /// XIDs that have a series from the start: NVIDIA's "XID Errors" document, those that name a fault of
 /// hardware, driver or application; all other codes count as `other`.
-inline constexpr unsigned kXids[] = {
-    8,  13,  31,  32,  38,  43,  44,  45,  48,  56,  57,  61,  62,  63,  64,  68,  69,  74,  79,  92,  93, 94,
-    95, 109, 110, 119, 120, 121, 122, 123, 136, 137, 140, 142, 143, 144, 145, 149, 151, 154, 155, 156, 158};
+inline constexpr unsigned kXids[] = {8,   13,  31,  32,  38,  43,  44,  45,  46,  48,  56,  57,  61,
+                                     62,  63,  64,  68,  69,  74,  79,  92,  93,  94,  95,  109, 110,
+                                     119, 120, 121, 122, 123, 136, 137, 140, 142, 143, 144, 145, 146,
+                                     147, 148, 149, 150, 151, 154, 155, 156, 158, 160};
 inline constexpr std::string_view kXidNames[] = {
-    "8",   "13",  "31",  "32",  "38",  "43",  "44",  "45",  "48",  "56",  "57",  "61",  "62",  "63",   "64",
-    "68",  "69",  "74",  "79",  "92",  "93",  "94",  "95",  "109", "110", "119", "120", "121", "122",  "123",
-    "136", "137", "140", "142", "143", "144", "145", "149", "151", "154", "155", "156", "158", "other"};
+    "8",   "13",  "31",  "32",  "38",  "43",  "44",  "45",  "46",  "48",  "56",   "57",  "61",
+    "62",  "63",  "64",  "68",  "69",  "74",  "79",  "92",  "93",  "94",  "95",   "109", "110",
+    "119", "120", "121", "122", "123", "136", "137", "140", "142", "143", "144",  "145", "146",
+    "147", "148", "149", "150", "151", "154", "155", "156", "158", "160", "other"};
 inline constexpr std::size_t kXidPlaces = std::size(kXidNames);
 static_assert(std::size(kXids) + 1 == kXidPlaces);
 
 std::size_t xid_place(std::uint64_t xid) noexcept;
+
+/// Those of them that a program can cause, so that a MIG instance has them: each has a series of each
+/// instance from the start, all others count as `other` there.
+inline constexpr unsigned kInstanceXids[] = {13, 31, 43, 45, 68, 69, 94, 95};
+inline constexpr std::string_view kInstanceXidNames[] = {"13", "31", "43", "45",   "68",
+                                                         "69", "94", "95", "other"};
+inline constexpr std::size_t kInstanceXidPlaces = std::size(kInstanceXidNames);
+static_assert(std::size(kInstanceXids) + 1 == kInstanceXidPlaces);
 
 /// Events beside XIDs, as `event` names them.
 enum class Event : std::uint8_t {
@@ -57,14 +67,25 @@ std::uint64_t heard_types() noexcept;
 /// The counts of one GPU. They outlive sessions and losses. Any thread.
 class DeviceEvents {
  public:
-  void count_xid(std::uint64_t xid, Nanoseconds realtime) noexcept;
+  /// `instance`: the GPU instance that the driver attributes it to, or nvml::kNoInstance.
+  void count_xid(std::uint64_t xid, unsigned instance, Nanoseconds realtime) noexcept;
   void count(Event event) noexcept { events_[static_cast<std::size_t>(event)].fetch_add(1); }
 
-  /// The driver does not let anybody listen to the GPU: what happens now is not counted.
-  void set_deaf(bool is_deaf) noexcept { is_deaf_ = is_deaf; }
-  bool is_deaf() const noexcept { return is_deaf_; }
+  /// Whether the driver reports events of the GPU now. If it does not, what happens is not counted.
+  enum class Hearing : std::uint8_t {
+    not_yet,  ///< nobody has registered for them
+    heard,
+    refused,  ///< the driver does not let anybody register
+  };
+  void set_hearing(Hearing hearing) noexcept { hearing_ = hearing; }
+  Hearing hearing() const noexcept { return hearing_; }
+
+  /// The GPU is divided anew: ids of its instances are given again.
+  void forget_instances() noexcept;
 
   std::uint64_t xids(std::size_t place) const noexcept { return xids_[place]; }
+  /// `place`: of kInstanceXidNames.
+  std::uint64_t xids_of(unsigned instance, std::size_t place) const noexcept;
   std::uint64_t events(std::size_t place) const noexcept { return events_[place]; }
   /// Unix time in seconds; 0: never.
   double last(std::size_t place) const noexcept { return last_[place]; }
@@ -73,7 +94,9 @@ class DeviceEvents {
   std::array<std::atomic<std::uint64_t>, kXidPlaces> xids_{};
   std::array<std::atomic<double>, kXidPlaces> last_{};
   std::array<std::atomic<std::uint64_t>, kEventPlaces> events_{};
-  std::atomic<bool> is_deaf_{false};
+  static constexpr std::size_t kInstances = 16;  // ids are 0 to 14 where there are seven
+  std::array<std::array<std::atomic<std::uint64_t>, kInstanceXidPlaces>, kInstances> instance_xids_{};
+  std::atomic<Hearing> hearing_{Hearing::not_yet};
 };
 
 }  // namespace gpumeter::nvidia

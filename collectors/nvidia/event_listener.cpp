@@ -16,6 +16,14 @@ unsigned milliseconds(Nanoseconds time) noexcept {
   return static_cast<unsigned>(std::chrono::ceil<std::chrono::milliseconds>(time).count());
 }
 
+/// " of GPU instance 3, compute instance 0", as far as the driver attributes an event.
+std::string whereabouts(const nvml::EventData& data) {
+  if (data.gpu_instance == nvml::kNoInstance) return "";
+  const std::string instance = " of GPU instance " + std::to_string(data.gpu_instance);
+  if (data.compute_instance == nvml::kNoInstance) return instance;
+  return instance + ", compute instance " + std::to_string(data.compute_instance);
+}
+
 }  // namespace
 
 bool has_events(const NvmlFunctions& nvml) noexcept {
@@ -36,7 +44,17 @@ void EventListener::listen(Source source) {
 
 void EventListener::forget(nvml::Device device) {
   MutexLock lock(mutex_);
-  std::erase_if(listened_, [&](const Listened& one) { return one.device == device; });
+  std::erase_if(listened_, [&](Listened& one) {
+    if (one.device == device) stop(one);
+    return one.device == device;
+  });
+}
+
+// What was refused stays so, for the log.
+void EventListener::stop(Listened& one) {
+  one.is_registered = false;
+  if (one.events->hearing() == DeviceEvents::Hearing::heard)
+    one.events->set_hearing(DeviceEvents::Hearing::not_yet);
 }
 
 EventListener::Heard EventListener::wait(Nanoseconds at_most, const Clock& clock) {
@@ -65,7 +83,8 @@ bool EventListener::register_new(const Clock& clock, std::vector<DeviceEvent>& e
     MutexLock lock(mutex_);
     if (listened_.empty()) return false;
     for (const Listened& one : listened_) {
-      const bool is_due = !one.events->is_deaf() || clock.monotonic() >= try_again_at_;
+      const bool is_due =
+          one.events->hearing() != DeviceEvents::Hearing::refused || clock.monotonic() >= try_again_at_;
       if (!one.is_registered && is_due) fresh.push_back(one);
     }
   }
@@ -81,15 +100,16 @@ bool EventListener::register_new(const Clock& clock, std::vector<DeviceEvent>& e
 }
 
 void EventListener::note(const Listened& one, unsigned result, std::vector<DeviceEvent>& events) {
-  const bool is_deaf = result != nvml::kSuccess;
-  const bool was_deaf = one.events->is_deaf();
-  one.events->set_deaf(is_deaf);
-  if (is_deaf && !was_deaf) {
-    events.push_back({one.uuid, "no XIDs and no other events, tried again: " + reason_of(result)});
-  }
+  using Hearing = DeviceEvents::Hearing;
+  const bool is_heard = result == nvml::kSuccess;
+  const bool is_news = !is_heard && one.events->hearing() != Hearing::refused;
+  if (is_news) events.push_back({one.uuid, "no XIDs and no other events, tried again: " + reason_of(result)});
+  if (!is_heard) one.events->set_hearing(Hearing::refused);
   MutexLock lock(mutex_);
   for (Listened& known : listened_) {
-    if (known.device == one.device) known.is_registered = !is_deaf;
+    if (known.device != one.device) continue;
+    known.is_registered = is_heard;
+    if (is_heard) known.events->set_hearing(Hearing::heard);
   }
 }
 
@@ -97,7 +117,7 @@ void EventListener::note(const Listened& one, unsigned result, std::vector<Devic
 void EventListener::start_anew() {
   nvml_.nvmlEventSetFree(std::exchange(set_, nullptr));
   MutexLock lock(mutex_);
-  for (Listened& one : listened_) one.is_registered = false;
+  for (Listened& one : listened_) stop(one);
   changed_.wait_for(mutex_, std::chrono::milliseconds(100));
 }
 
@@ -107,8 +127,8 @@ std::optional<DeviceEvent> EventListener::take(const nvml::EventData& data, cons
                                [&](const Listened& one) { return one.device == data.device; });
   if (of == listened_.end()) return std::nullopt;
   if (data.type == nvml::kEventXid) {
-    of->events->count_xid(data.data, clock.realtime());
-    return DeviceEvent{of->uuid, "xid " + std::to_string(data.data)};
+    of->events->count_xid(data.data, data.gpu_instance, clock.realtime());
+    return DeviceEvent{of->uuid, "xid " + std::to_string(data.data) + whereabouts(data)};
   }
   const std::optional<Event> event = event_of(data.type);
   if (!event) return std::nullopt;

@@ -49,6 +49,7 @@ class EventListener {
   struct Listened : Source {
     bool is_registered;
   };
+  static void stop(Listened& one);
   bool register_new(const Clock& clock, std::vector<DeviceEvent>& events) GPUMETER_EXCLUDES(mutex_);
   void note(const Listened& one, unsigned result, std::vector<DeviceEvent>& events) GPUMETER_EXCLUDES(mutex_);
   void start_anew() GPUMETER_EXCLUDES(mutex_);

@@ -1,5 +1,7 @@
 #include "collectors/nvidia/field_batch.hpp"
 
+#include <cmath>
+
 #include "collectors/nvidia/nvml_caller.hpp"
 #include "collectors/nvidia/nvml_return.hpp"
 
@@ -8,7 +10,9 @@ namespace {
 
 Sample sample_of(const nvml::FieldValue& field) noexcept {
   const ReadStatus status = status_of(field.result);
-  return status == ReadStatus::ok ? Sample::of(number_of(field.value, field.type)) : Sample::miss(status);
+  if (status != ReadStatus::ok) return Sample::miss(status);
+  const double value = number_of(field.value, field.type);
+  return std::isfinite(value) ? Sample::of(value) : Sample::miss(ReadStatus::out_of_range);
 }
 
 unsigned ask(NvmlCaller& caller, nvml::FieldValue* fields, std::size_t count) noexcept {

@@ -1,6 +1,7 @@
 #include "collectors/nvidia/gpm_sampler.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -25,6 +26,7 @@ GpmSampler& GpmSampler::operator=(GpmSampler&& other) noexcept {
   taken_ = other.taken_;
   metrics_ = std::move(other.metrics_);
   result_ = other.result_;
+  opened_ = other.opened_;
   interval_ = other.interval_;
   is_fresh_ = other.is_fresh_;
   return *this;
@@ -34,16 +36,22 @@ void GpmSampler::open(const NvmlCaller& caller, std::optional<unsigned> gpu_inst
   close();
   caller_ = caller;
   gpu_instance_ = gpu_instance;
+  opened_ = prepare();
+  if (opened_ != ReadStatus::ok) close();
+}
+
+ReadStatus GpmSampler::prepare() {
   nvml::GpmSupport support{kVersion, 0};
-  if (caller_.call<&NvmlFunctions::nvmlGpmQueryDeviceSupport>(&support) != nvml::kSuccess ||
-      support.is_supported == 0)
-    return;
+  const unsigned asked = caller_.call<&NvmlFunctions::nvmlGpmQueryDeviceSupport>(&support);
+  if (asked != nvml::kSuccess) return status_of(asked);
+  if (support.is_supported == 0) return ReadStatus::unsupported;
   for (nvml::GpmSample& sample : samples_) {
-    if (caller_.call_plain<&NvmlFunctions::nvmlGpmSampleAlloc>(&sample) != nvml::kSuccess) return close();
+    const unsigned allocated = caller_.call_plain<&NvmlFunctions::nvmlGpmSampleAlloc>(&sample);
+    if (allocated != nvml::kSuccess) return status_of(allocated);
   }
   metrics_ = std::make_unique<nvml::GpmMetricsGet>();
   metrics_->version = kVersion;
-  if (take(samples_[1]) != nvml::kSuccess) close();
+  return status_of(take(samples_[1]));
 }
 
 // A sample is the library's memory, and that outlives its driver.
@@ -107,7 +115,9 @@ Sample GpmSampler::read(int place) noexcept {
   if (const ReadStatus status = status_of(result_); status != ReadStatus::ok) return Sample::miss(status);
   const nvml::GpmMetric& metric = metrics_->metrics[place];
   const ReadStatus status = status_of(metric.result);
-  return status == ReadStatus::ok ? Sample::of(metric.value) : Sample::miss(status);
+  if (status != ReadStatus::ok) return Sample::miss(status);
+  const bool is_sane = std::isfinite(metric.value) && metric.value >= 0;
+  return is_sane ? Sample::of(metric.value) : Sample::miss(ReadStatus::out_of_range);
 }
 
 }  // namespace gpumeter::nvidia

@@ -22,6 +22,9 @@ class GpmSampler {
   GpmSampler(GpmSampler&& other) noexcept { *this = std::move(other); }
   GpmSampler& operator=(GpmSampler&& other) noexcept;
 
+  /// How open() ended: `unsupported` where the device has no such metrics.
+  ReadStatus opened() const noexcept { return opened_; }
+
   /// At attach: the place of a metric; nullopt where the device has none of it. May wait for a tenth of a
   /// second, until there are two samples to tell by.
   std::optional<int> add(unsigned metric);
@@ -29,7 +32,8 @@ class GpmSampler {
   /// Takes a sample at most once a pass, and not before the last one is old enough.
   void begin_pass() noexcept { is_fresh_ = false; }
 
-  /// The mean, or the count, of a metric over the time since the pass before.
+  /// The mean, or the count, of a metric over the time since the pass before. No metric is negative, infinite
+  /// or no number; the driver gives such values at times, and they are out of range.
   Sample read(int place) noexcept;
 
   /// Seconds between the two samples that read() speaks of, by this clock; they end at the same moments.
@@ -40,6 +44,7 @@ class GpmSampler {
 
  private:
   bool is_open() const noexcept { return samples_[0] != nullptr; }
+  ReadStatus prepare();
   unsigned take(nvml::GpmSample sample) noexcept;
   void advance() noexcept;
   unsigned compute() noexcept;
@@ -50,6 +55,7 @@ class GpmSampler {
   std::array<Nanoseconds, 2> taken_{};
   std::unique_ptr<nvml::GpmMetricsGet> metrics_;
   unsigned result_ = nvml::kNotReady;
+  ReadStatus opened_ = ReadStatus::unsupported;
   double interval_ = 0;
   bool is_fresh_ = false;
 };

@@ -36,16 +36,32 @@ Sample first_trouble(std::initializer_list<Sample> samples, Sample otherwise) no
   return otherwise;
 }
 
+bool is_heard(NvidiaContext& context) noexcept {
+  return context.events().hearing() == DeviceEvents::Hearing::heard;
+}
+
+Sample limit_of(NvidiaContext& context, std::uint64_t field) noexcept {
+  const Sample offset = read_field(context.gpu().caller, static_cast<unsigned>(field), 0).sample;
+  const Sample margin = driver_margin(context);
+  const Sample core = temperature(context);
+  return first_trouble({offset, margin, core}, Sample::of(core.value + margin.value - offset.value));
+}
+
+Sample probe_tlimit(NvidiaContext& context, int handle) noexcept {
+  return limit_of(context, context.bound(handle).argument);
+}
+
+Sample probe_fans(NvidiaContext& context, int) noexcept {
+  return ask<&F::nvmlDeviceGetNumFans>(context.gpu().caller, 0);
+}
+
 }  // namespace
 
 // The offsets are constants of the board, so the limit found at attach stays.
 Handle bind_tlimit(NvidiaContext& context, const ReadSource& source) {
-  const Sample offset = read_field(context.gpu().caller, static_cast<unsigned>(source.argument), 0).sample;
-  const Sample margin = driver_margin(context);
-  const Sample core = temperature(context);
-  const Sample limit =
-      first_trouble({offset, margin, core}, Sample::of(core.value + margin.value - offset.value));
-  if (limit.status != ReadStatus::ok || limit.value < 0) return std::nullopt;
+  const Sample limit = limit_of(context, source.argument);
+  if (limit.status != ReadStatus::ok) return absent_for_now<probe_tlimit>(context, source, limit.status);
+  if (limit.value < 0) return std::nullopt;
   return context.keep(static_cast<std::uint64_t>(limit.value));
 }
 
@@ -81,10 +97,10 @@ Sample read_ecc(NvidiaContext& context, int handle) noexcept {
 }
 
 Handle bind_fan(NvidiaContext& context, const ReadSource& source) {
-  unsigned fans = 0;
-  context.gpu().caller.call<&F::nvmlDeviceGetNumFans>(&fans);
-  if (source.argument < fans) return bind_probed<read_fan>(context, source);
-  const bool is_only = fans == 0 && source.argument == 0;  // a driver that does not say how many
+  const Sample fans = ask<&F::nvmlDeviceGetNumFans>(context.gpu().caller, 0);
+  if (may_pass(fans.status)) return absent_for_now<probe_fans>(context, source, fans.status);
+  if (static_cast<double>(source.argument) < fans.value) return bind_probed<read_fan>(context, source);
+  const bool is_only = fans.value == 0 && source.argument == 0;  // a driver that does not say how many
   return is_only ? bind_probed<read_call<&F::nvmlDeviceGetFanSpeed>>(context, source) : std::nullopt;
 }
 
@@ -135,13 +151,24 @@ Handle bind_xid(NvidiaContext& context, const ReadSource& source) {
 }
 
 Sample read_xid(NvidiaContext& context, int handle) noexcept {
-  if (context.events().is_deaf()) return Sample::miss(ReadStatus::unsupported);
+  if (!is_heard(context)) return Sample::miss(ReadStatus::unsupported);
   return Sample::of(static_cast<double>(context.events().xids(context.bound(handle).argument)));
 }
 
 Sample read_xid_time(NvidiaContext& context, int handle) noexcept {
-  if (context.events().is_deaf()) return Sample::miss(ReadStatus::unsupported);
+  if (!is_heard(context)) return Sample::miss(ReadStatus::unsupported);
   return Sample::of(context.events().last(context.bound(handle).argument));
+}
+
+Handle bind_instance_xid(NvidiaContext& context, const ReadSource& source) {
+  return context.target().gpu_instance ? bind_xid(context, source) : std::nullopt;
+}
+
+Sample read_instance_xid(NvidiaContext& context, int handle) noexcept {
+  if (!is_heard(context)) return Sample::miss(ReadStatus::unsupported);
+  const NvidiaContext::Bound& bound = context.bound(handle);
+  const unsigned instance = *context.target(bound).gpu_instance;
+  return Sample::of(static_cast<double>(context.events().xids_of(instance, bound.argument)));
 }
 
 Handle bind_event(NvidiaContext& context, const ReadSource& source) {
@@ -153,7 +180,7 @@ Handle bind_event(NvidiaContext& context, const ReadSource& source) {
 Sample read_event(NvidiaContext& context, int handle) noexcept {
   const std::uint64_t place = context.bound(handle).argument;
   const bool is_told = type_of(static_cast<Event>(place)) != kOwnEvent;
-  if (is_told && context.events().is_deaf()) return Sample::miss(ReadStatus::unsupported);
+  if (is_told && !is_heard(context)) return Sample::miss(ReadStatus::unsupported);
   return Sample::of(static_cast<double>(context.events().events(place)));
 }
 

@@ -27,6 +27,8 @@ Sample read_confidential(NvidiaContext& context, int handle) noexcept;
 Handle bind_xid(NvidiaContext& context, const ReadSource& source);
 Sample read_xid(NvidiaContext& context, int handle) noexcept;
 Sample read_xid_time(NvidiaContext& context, int handle) noexcept;
+Handle bind_instance_xid(NvidiaContext& context, const ReadSource& source);
+Sample read_instance_xid(NvidiaContext& context, int handle) noexcept;
 Handle bind_event(NvidiaContext& context, const ReadSource& source);
 Sample read_event(NvidiaContext& context, int handle) noexcept;
 
@@ -67,6 +69,10 @@ constexpr NvidiaReader xid_count(std::size_t place) noexcept {
 /// When it was counted last, in Unix time; 0: never.
 constexpr NvidiaReader xid_time(std::size_t place) noexcept {
   return {readers::bind_xid, readers::read_xid_time, {"nvmlEventSetWait_v2 XID", place}};
+}
+/// Of a MIG instance; `place`: of kInstanceXidNames.
+constexpr NvidiaReader instance_xid_count(std::size_t place) noexcept {
+  return {readers::bind_instance_xid, readers::read_instance_xid, {"nvmlEventSetWait_v2 XID", place}};
 }
 constexpr NvidiaReader event_count(std::size_t place) noexcept {
   return {readers::bind_event, readers::read_event, {"nvmlEventSetWait_v2", place}};

@@ -71,15 +71,17 @@ inline constexpr auto kMemoryHealthRows = std::to_array<Row>({
     {&catalog::row_remap_banks, {"availability", "none"}, part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::none>("nvmlDeviceGetRowRemapperHistogram"), 1, Tier::slow},
 });
 
-// Bytes by GPM's counters from driver 595, else by its rates (MiB/s), else by the fields where those are wide.
+// Bytes by GPM's counters from driver 595, else by its rates (MiB/s), else by the fields once they have shown that they
+// are wide.
 // nvmlDeviceGetPcieThroughput is never called: it blocks for 20 ms.
+inline constexpr Traits kWideBytes{.min = 0, .zero_is_unknown = true};
 inline constexpr auto kPcieRows = std::to_array<Row>({
     {&catalog::pcie_transmitted_bytes, {}, gpm("GPM PCIe TX bytes", 255), 1, Tier::fast, {}, kPositive},
     {&catalog::pcie_received_bytes, {}, gpm("GPM PCIe RX bytes", 256), 1, Tier::fast, {}, kPositive},
     {&catalog::pcie_transmitted_bytes, {}, gpm_total("GPM PCIe TX MiB/s", 20), kMebi, Tier::fast, {}, {.min = 0, .counted_by = "integrated"}},
     {&catalog::pcie_received_bytes, {}, gpm_total("GPM PCIe RX MiB/s", 21), kMebi, Tier::fast, {}, {.min = 0, .counted_by = "integrated"}},
-    {&catalog::pcie_transmitted_bytes, {}, wide_field("NVML_FI_DEV_PCIE_COUNT_TX_BYTES", 197, Tier::fast), 1, Tier::fast, {}, kPositive},
-    {&catalog::pcie_received_bytes, {}, wide_field("NVML_FI_DEV_PCIE_COUNT_RX_BYTES", 198, Tier::fast), 1, Tier::fast, {}, kPositive},
+    {&catalog::pcie_transmitted_bytes, {}, wide_field("NVML_FI_DEV_PCIE_COUNT_TX_BYTES", 197, Tier::fast), 1, Tier::fast, {}, kWideBytes},
+    {&catalog::pcie_received_bytes, {}, wide_field("NVML_FI_DEV_PCIE_COUNT_RX_BYTES", 198, Tier::fast), 1, Tier::fast, {}, kWideBytes},
     {&catalog::pcie_link_generation, {}, call<&F::nvmlDeviceGetCurrPcieLinkGeneration>("nvmlDeviceGetCurrPcieLinkGeneration"), 1, Tier::slow, {}, {.min = 1, .max = 8}},
     {&catalog::pcie_link_lanes, {}, call<&F::nvmlDeviceGetCurrPcieLinkWidth>("nvmlDeviceGetCurrPcieLinkWidth"), 1, Tier::slow, {}, {.min = 1, .max = 32}},
     {&catalog::pcie_link_max_generation, {}, call<&F::nvmlDeviceGetMaxPcieLinkGeneration>("nvmlDeviceGetMaxPcieLinkGeneration"), 1, Tier::slow, {}, {.min = 1, .max = 8}},
@@ -103,6 +105,10 @@ inline constexpr auto kPcieRows = std::to_array<Row>({
 inline constexpr std::string_view kRecoveryActions[] = {"none", "reset", "reboot", "drain_p2p", "drain_and_reset", "recover_imex"};
 inline constexpr auto kRecoveryRows = each_place(kRecoveryActions, [](std::size_t place, std::string_view action) {
   return Row{&catalog::recovery_action, {"action", action}, field_is("NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", 230, Tier::slow, static_cast<unsigned>(place)), 1, Tier::slow};
+});
+// Newer drivers have more of them.
+inline constexpr auto kOtherRecoveryRows = std::to_array<Row>({
+    {&catalog::recovery_action, {"action", "other"}, field_beyond("NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", 230, Tier::slow, std::size(kRecoveryActions)), 1, Tier::slow},
 });
 inline constexpr auto kLicenseRows = std::to_array<Row>({
     {&catalog::license_state, {"state", "licensed"}, licensed(true), 1, Tier::slow},

@@ -14,10 +14,19 @@ Sample link_is_up(NvidiaContext& context, unsigned link) noexcept {
 Sample ask_fabric(NvidiaContext& context, nvml::FabricInfoV3& info) noexcept {
   NvmlTarget& gpu = context.gpu();
   auto& present = gpu.answer<&F::nvmlDeviceGetGpuFabricInfoV, nvml::FabricInfoV3>();
-  info = present.ask(gpu.caller);
-  if (present.result() != nvml::kArgumentVersionMismatch) return sample_of(present.result(), 0);
-  info = {.version = nvml::version_of<nvml::FabricInfoV2>(2)};
-  return sample_of(gpu.caller.call<&F::nvmlDeviceGetGpuFabricInfoV>(&info), 0);  // the answer is in `info`
+  auto& former = gpu.answer<&F::nvmlDeviceGetGpuFabricInfoV, FabricInfoOfOld>();
+  if (!gpu.has_old_fabric) info = present.ask(gpu.caller);
+  if (!gpu.has_old_fabric) gpu.has_old_fabric = present.result() == nvml::kArgumentVersionMismatch;
+  if (gpu.has_old_fabric) info = former.ask(gpu.caller);
+  const Sample asked = sample_of(gpu.has_old_fabric ? former.result() : present.result(), 0);
+  if (asked.status == ReadStatus::ok) context.note_fabric(info);
+  return asked;  // the answer is in `info`
+}
+
+/// nvmlGpuFabricState_t, with a state of its own for a registration that ended with an error: "status must be
+/// checked only if Probe state returns complete" (nvml.h).
+unsigned fabric_state_of(const nvml::FabricInfoV3& info) noexcept {
+  return info.state == nvml::kFabricCompleted && info.status != nvml::kSuccess ? kFabricFailed : info.state;
 }
 
 Sample errors_of(NvidiaContext& context, unsigned link, unsigned counter) noexcept {
@@ -60,7 +69,9 @@ Handle bind_all_link_fields(NvidiaContext& context, const ReadSource& source) {
   const auto has = [&](unsigned link) {
     return !is_lacking(read_field(context.gpu().caller, wanted.field, link).sample.status);
   };
-  if (!has(0)) return std::nullopt;
+  const ReadStatus first_link = read_field(context.gpu().caller, wanted.field, 0).sample.status;
+  if (may_pass(first_link)) return absent_for_now<probe_field>(context, source, first_link);
+  if (is_lacking(first_link)) return std::nullopt;
   FieldBatch& batch = context.fields(wanted.tier);
   const int first = batch.add(wanted.field, 0);
   wanted.scope = 1;
@@ -100,7 +111,7 @@ Sample read_fabric_state(NvidiaContext& context, int handle) noexcept {
   const Sample asked = ask_fabric(context, info);
   if (asked.status != ReadStatus::ok) return asked;
   if (info.state == 0) return Sample::miss(ReadStatus::unsupported);  // NVML_GPU_FABRIC_STATE_NOT_SUPPORTED
-  return Sample::of(info.state == context.bound(handle).argument ? 1 : 0);
+  return Sample::of(fabric_state_of(info) == context.bound(handle).argument ? 1 : 0);
 }
 
 Sample read_fabric_health(NvidiaContext& context, int handle) noexcept {

@@ -59,6 +59,9 @@ constexpr NvidiaReader link_field(std::string_view name, unsigned link, unsigned
   return {readers::bind_field, readers::read_field, {name, readers::packed({field, tier, link})}};
 }
 
+/// State of a fabric registration that is completed without success; beyond those of nvmlGpuFabricState_t.
+inline constexpr unsigned kFabricFailed = 0x100;
+
 /// 1 while the state, or the sum of the health, is `holds`.
 constexpr NvidiaReader fabric_state(std::string_view name, unsigned holds) noexcept {
   return {readers::bind_probed<readers::read_fabric_state>, readers::read_fabric_state, {name, holds}};

@@ -68,7 +68,8 @@ static_assert(std::size(kLinkNames) == nvml::kMostLinks);
 inline constexpr auto kFabricRows = std::to_array<Row>({
     {&catalog::fabric_state, {"state", "not_started"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", 1), 1, Tier::slow},
     {&catalog::fabric_state, {"state", "in_progress"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", 2), 1, Tier::slow},
-    {&catalog::fabric_state, {"state", "completed"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", 3), 1, Tier::slow},
+    {&catalog::fabric_state, {"state", "completed"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", nvml::kFabricCompleted), 1, Tier::slow},
+    {&catalog::fabric_state, {"state", "failed"}, fabric_state("nvmlDeviceGetGpuFabricInfoV status", kFabricFailed), 1, Tier::slow},
     {&catalog::fabric_health, {"state", "healthy"}, fabric_health("nvmlDeviceGetGpuFabricInfoV health", FabricHealth::healthy), 1, Tier::slow},
     {&catalog::fabric_health, {"state", "unhealthy"}, fabric_health("nvmlDeviceGetGpuFabricInfoV health", FabricHealth::unhealthy), 1, Tier::slow},
     {&catalog::fabric_health, {"state", "limited_capacity"}, fabric_health("nvmlDeviceGetGpuFabricInfoV health", FabricHealth::limited_capacity), 1, Tier::slow},

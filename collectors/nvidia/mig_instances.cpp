@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "collectors/nvidia/nvml_text.hpp"
 
@@ -27,18 +29,61 @@ std::string profile_of(const nvml::DeviceAttributes& instance) {
   return std::to_string(instance.gpu_slices) + "g." + std::to_string(static_cast<int>(std::ceil(gib))) + "gb";
 }
 
-MigInstance describe(NvmlCaller instance, unsigned gpu_instance) {
+/// A compute instance, which is what a handle is of.
+struct ComputeInstance {
+  nvml::Device handle;
+  std::optional<unsigned> id;
+  std::string uuid, name;
+  std::optional<nvml::DeviceAttributes> attributes;
+};
+
+ComputeInstance compute_instance(NvmlCaller caller) {
   nvml::DeviceAttributes attributes{};
-  const bool has_attributes = instance.call<&F::nvmlDeviceGetAttributes_v2>(&attributes) == nvml::kSuccess;
-  std::string profile = profile_in(text_of<&F::nvmlDeviceGetName>(instance));
-  if (profile.empty() && has_attributes) profile = profile_of(attributes);
+  ComputeInstance found{caller.device(),
+                        number_of<&F::nvmlDeviceGetComputeInstanceId>(caller),
+                        text_of<&F::nvmlDeviceGetUUID>(caller),
+                        text_of<&F::nvmlDeviceGetName>(caller),
+                        {}};
+  if (caller.call<&F::nvmlDeviceGetAttributes_v2>(&attributes) == nvml::kSuccess)
+    found.attributes = attributes;
+  return found;
+}
+
+/// What tells the compute instances of one GPU instance apart.
+std::vector<Label> part_of(const ComputeInstance& compute) {
+  std::vector<Label> labels;
+  if (compute.id) labels.push_back({"compute_instance", std::to_string(*compute.id)});
+  if (!compute.uuid.empty()) labels.push_back({"mig_uuid", compute.uuid});
+  return labels;
+}
+
+/// nullopt if one of them does not say.
+std::optional<unsigned> multiprocessors_of(const std::vector<ComputeInstance>& parts) {
+  unsigned sum = 0;
+  for (const ComputeInstance& part : parts) {
+    if (!part.attributes) return std::nullopt;
+    sum += part.attributes->multiprocessors;
+  }
+  return sum;
+}
+
+MigInstance describe(unsigned gpu_instance, const std::vector<ComputeInstance>& parts) {
+  const ComputeInstance& first = parts.front();
+  std::string profile = profile_in(first.name);
+  if (profile.empty() && first.attributes) profile = profile_of(*first.attributes);
   if (profile.empty()) profile = "mig";
   const std::string id = std::to_string(gpu_instance);
-  MigInstance found{instance.device(), gpu_instance, text_of<&F::nvmlDeviceGetUUID>(instance), {}, {}};
+  MigInstance found{first.handle, gpu_instance, first.uuid, {}};
   found.partition = {profile + ":" + id, {{"profile", profile}, {"gpu_instance", id}}, found.uuid};
-  if (!found.uuid.empty()) found.partition.facts.push_back({"mig_uuid", found.uuid});
-  if (has_attributes)
-    found.partition.facts.push_back({"compute_units", std::to_string(attributes.multiprocessors)});
+  std::vector<Label>& facts = found.partition.facts;
+  const bool is_whole = parts.size() == 1;
+  if (is_whole && !first.uuid.empty()) facts.push_back({"mig_uuid", first.uuid});
+  if (const auto sum = multiprocessors_of(parts)) facts.push_back({"compute_units", std::to_string(*sum)});
+  for (const ComputeInstance& part : parts) {
+    found.compute_instances.push_back(part.handle);
+    found.compute_uuids.push_back(part.uuid);
+    if (!is_whole) found.partition.parts.push_back(part_of(part));
+  }
   return found;
 }
 
@@ -46,23 +91,25 @@ MigInstance describe(NvmlCaller instance, unsigned gpu_instance) {
 
 // Indexes have holes: NOT_FOUND is no end.
 std::vector<MigInstance> mig_instances(NvmlCaller& gpu) {
-  std::vector<MigInstance> found;
   unsigned mode = 0;
   unsigned pending = 0;
   unsigned most = 0;
-  if (gpu.call<&F::nvmlDeviceGetMigMode>(&mode, &pending) != nvml::kSuccess || mode == 0) return found;
-  if (gpu.call<&F::nvmlDeviceGetMaxMigDeviceCount>(&most) != nvml::kSuccess) return found;
+  if (gpu.call<&F::nvmlDeviceGetMigMode>(&mode, &pending) != nvml::kSuccess || mode == 0) return {};
+  if (gpu.call<&F::nvmlDeviceGetMaxMigDeviceCount>(&most) != nvml::kSuccess) return {};
+  std::vector<std::pair<unsigned, std::vector<ComputeInstance>>> parts;  // by GPU instance
   for (unsigned i = 0; i < most; ++i) {
     nvml::Device handle = nullptr;
     unsigned gpu_instance = 0;
     if (gpu.call<&F::nvmlDeviceGetMigDeviceHandleByIndex>(i, &handle) != nvml::kSuccess) continue;
     NvmlCaller instance(gpu.session(), handle);
     if (instance.call<&F::nvmlDeviceGetGpuInstanceId>(&gpu_instance) != nvml::kSuccess) continue;
-    const auto known = [&](const MigInstance& other) { return other.gpu_instance == gpu_instance; };
-    auto owner = std::find_if(found.begin(), found.end(), known);
-    if (owner == found.end()) owner = found.insert(owner, describe(instance, gpu_instance));
-    owner->compute_instances.push_back(handle);
+    const auto known = [&](const auto& other) { return other.first == gpu_instance; };
+    auto owner = std::find_if(parts.begin(), parts.end(), known);
+    if (owner == parts.end()) owner = parts.insert(owner, {gpu_instance, {}});
+    owner->second.push_back(compute_instance(instance));
   }
+  std::vector<MigInstance> found;
+  for (const auto& [gpu_instance, computes] : parts) found.push_back(describe(gpu_instance, computes));
   return found;
 }
 
@@ -70,7 +117,9 @@ std::string fingerprint(const std::vector<MigInstance>& instances) {
   std::string text;
   for (const MigInstance& instance : instances) {
     if (!text.empty()) text += ", ";
-    text += instance.partition.name + "=" + instance.uuid;
+    text += instance.partition.name + "=";
+    for (std::size_t i = 0; i < instance.compute_uuids.size(); ++i)
+      text += (i == 0 ? "" : "+") + instance.compute_uuids[i];
   }
   return text;
 }

@@ -9,19 +9,22 @@
 namespace gpumeter::nvidia {
 
 /// A GPU instance of a divided GPU. Its compute instances share its memory and its metrics, so it is the one
-/// that is measured; the handle is its first compute instance's.
+/// that is measured; the handle is its first compute instance's. Its multiprocessors are those of all of
+/// them.
 struct MigInstance {
   nvml::Device handle;
   unsigned gpu_instance;
   std::string uuid;  ///< of the first compute instance: ids are given again, uuids are not
   Partition partition;
   std::vector<nvml::Device> compute_instances{};  ///< handles, `handle` among them
+  std::vector<std::string> compute_uuids{};       ///< theirs; empty where the driver does not say
 };
 
 /// Empty where the GPU is not divided. May block.
 std::vector<MigInstance> mig_instances(NvmlCaller& gpu);
 
-/// How a GPU is divided, so that a change can be told: "3g.40gb:1=MIG-..., ...".
+/// How a GPU is divided, so that a change can be told: "3g.40gb:1=MIG-..., ...", with the
+/// uuids of several compute instances joined by "+".
 std::string fingerprint(const std::vector<MigInstance>& instances);
 
 }  // namespace gpumeter::nvidia

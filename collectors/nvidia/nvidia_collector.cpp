@@ -1,5 +1,6 @@
 #include "collectors/nvidia/nvidia_collector.hpp"
 
+#include <map>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +23,7 @@ struct Bus {
   std::vector<std::string> notes;  ///< of those that NVML will not see: why
   int awake = 0;                   ///< those that it should see
   int asleep = 0;
+  std::map<std::string, int> numa_nodes;  ///< by PCI address
 };
 
 std::string note_of(const pci::Function& function) {
@@ -34,6 +36,8 @@ Bus look_at_bus(const std::string& sysfs_root, pci::Scan& scan) {
   Bus bus;
   for (const pci::Function& function : scan.adapters(sysfs_root).adapters) {
     if (function.vendor != pci::kVendorNvidia) continue;
+    if (const auto node = pci::numa_node(function))
+      bus.numa_nodes.emplace(pci::to_string(function.address), *node);
     const bool is_ours = function.driver.empty() || function.driver == "nvidia";
     const bool sleeps = pci::is_suspended(sysfs::read_text(function.path + "/power/runtime_status"));
     if (!is_ours) bus.notes.push_back(note_of(function));
@@ -66,6 +70,10 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
     const unsigned result = find_gpus(*session, found);
     if ((*session)->is_dead()) return Error(options_.library + ": the driver went away meanwhile");
     if (result != nvml::kSuccess) return Error(options_.library + ": " + reason_of(result));
+    for (DeviceInfo& info : found.devices) {
+      const auto node = bus.numa_nodes.find(info.pci_address);
+      if (node != bus.numa_nodes.end()) info.numa_node = node->second;
+    }
     return found;
   }
 

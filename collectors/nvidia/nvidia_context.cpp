@@ -1,5 +1,7 @@
 #include "collectors/nvidia/nvidia_context.hpp"
 
+#include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "collectors/nvidia/nvidia_identity.hpp"
@@ -20,31 +22,65 @@ std::optional<Event> event_of_loss(unsigned result) noexcept {
   return blame_of(result) == Blame::device ? std::optional(Event::bus_lost) : std::nullopt;
 }
 
+std::string uuid_text(const std::array<unsigned char, 16>& uuid) {
+  std::string text;
+  for (std::size_t i = 0; i < uuid.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    std::array<char, 3> digits{};
+    std::snprintf(digits.data(), digits.size(), "%02x", uuid[i]);
+    text += digits.data();
+  }
+  return text;
+}
+
 }  // namespace
 
+// A GPU that is bound again keeps its session, and is listened to all the time.
 Result<Done> NvidiaContext::open(const DeviceInfo& info) {
-  close();
+  if (is_lost()) close();
   Result<std::shared_ptr<NvmlSession>> session = NvmlSession::shared(options_.library);
+  const std::optional<NvmlCaller> gpu = session ? find_gpu(*session, info.uuid) : std::nullopt;
+  if (!gpu) close();
   if (!session) return session.error();
-  const std::optional<NvmlCaller> gpu = find_gpu(*session, info.uuid);
   if (!gpu) return Error(options_.library + " does not find " + info.uuid);
+  close_sources();
+  unsettled_.open();
   NvmlTarget& target = targets_.emplace_back();
   target.caller = *gpu;
   target.gpm.open(target.caller, std::nullopt);
   open_partitions();
   find_peaks();
   event_types_ = has_events((*session)->functions()) ? types_told(target.caller) & heard_types() : 0;
-  (*session)->listener().listen({gpu->device(), event_types_, info.uuid, events_});
+  is_open_troubled_ = target.caller.was_troubled();
+  listen(info.uuid);
   if (std::exchange(was_lost_, false)) events_->count(Event::returned);
   return Done{};
 }
 
-// GPM samples go before the session, which may end here.
 void NvidiaContext::close() noexcept {
-  if (!targets_.empty()) {
-    const NvmlCaller& caller = gpu().caller;
-    caller.session()->listener().forget(caller.device());
-  }
+  stop_listening();
+  close_sources();
+}
+
+void NvidiaContext::listen(const std::string& uuid) {
+  const NvmlCaller& caller = gpu().caller;
+  const bool is_same = listened_session_.lock() == caller.session() && listened_device_ == caller.device() &&
+                       listened_types_ == event_types_;
+  if (is_same) return;
+  stop_listening();
+  caller.session()->listener().listen({caller.device(), event_types_, uuid, events_});
+  listened_session_ = caller.session();
+  listened_device_ = caller.device();
+  listened_types_ = event_types_;
+}
+
+void NvidiaContext::stop_listening() noexcept {
+  if (const auto session = listened_session_.lock()) session->listener().forget(listened_device_);
+  listened_session_.reset();
+}
+
+// GPM samples go before the session, which may end here.
+void NvidiaContext::close_sources() noexcept {
   buffers_.clear();
   bound_.clear();
   tallies_.clear();
@@ -53,14 +89,56 @@ void NvidiaContext::close() noexcept {
   targets_.clear();
   processes_.close();
   turned_to_ = 0;
+  has_wide_bytes_ = false;
+  fabric_.reset();
+}
+
+bool NvidiaContext::has_more(Nanoseconds now) noexcept try {
+  bool has_changed = fabric_ != shown_fabric_;
+  if ((!unsettled_.empty() || is_open_troubled_) && unsettled_.is_time(now)) {
+    has_changed = unsettled_.look(*this) || has_changed;
+    has_changed = (is_open_troubled_ && opens_well()) || has_changed;
+  }
+  if (has_changed) unsettled_.bind_again();
+  return has_changed;
+} catch (const std::exception&) {  // out of memory
+  return false;
+}
+
+// What open() asks of the GPU, and no row does.
+bool NvidiaContext::opens_well() {
+  NvmlCaller probe(gpu().caller.session(), gpu().caller.device());
+  mig_instances(probe);
+  peak_facts(probe);
+  types_told(probe);
+  return !probe.was_troubled();
+}
+
+void NvidiaContext::note_fabric(const nvml::FabricInfoV3& info) noexcept {
+  fabric_.reset();
+  if (info.state != nvml::kFabricCompleted || info.status != nvml::kSuccess) return;
+  Fabric& fabric = fabric_.emplace(Fabric{info.clique, {}});
+  std::memcpy(fabric.cluster.data(), info.cluster_uuid, fabric.cluster.size());
+}
+
+// A node whose GPUs are on NVSwitches of its own is in no cluster: its UUID is zero.
+std::vector<SeriesSpec> NvidiaContext::info_series() {
+  shown_fabric_ = fabric_;
+  if (!fabric_) return {};
+  std::vector<Label> labels = {{"clique", std::to_string(fabric_->clique)}};
+  if (fabric_->cluster != std::array<unsigned char, 16>{})
+    labels.push_back({"cluster_uuid", uuid_text(fabric_->cluster)});
+  return {{&catalog::fabric_info, std::move(labels)}};
 }
 
 void NvidiaContext::open_partitions() {
   const std::vector<MigInstance> instances = mig_instances(gpu().caller);
-  mig_fingerprint_ = fingerprint(instances);
+  if (std::exchange(mig_fingerprint_, fingerprint(instances)) != mig_fingerprint_)
+    events_->forget_instances();
   for (const MigInstance& instance : instances) {
     NvmlTarget& target = targets_.emplace_back();
     target.caller = NvmlCaller(gpu().caller.session(), instance.handle);
+    target.gpu_instance = instance.gpu_instance;
     target.gpm.open(gpu().caller, instance.gpu_instance);
     partitions_.push_back(instance.partition);
   }
@@ -124,14 +202,15 @@ void NvidiaContext::note_loss() noexcept {
   if (const auto event = event_of_loss(processes_.lost_by())) events_->count(*event);
 }
 
-std::optional<int> NvidiaContext::buffer_of(nvml::SamplingType type) {
+NvidiaContext::OpenedBuffer NvidiaContext::buffer_of(nvml::SamplingType type) {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    if (buffers_[i].type() == type) return static_cast<int>(i);
+    if (buffers_[i].type() == type) return {ReadStatus::ok, static_cast<int>(i)};
   }
   SampleBuffer fresh(type);
-  if (!fresh.open(gpu().caller)) return std::nullopt;
+  const ReadStatus status = fresh.open(gpu().caller);
+  if (status != ReadStatus::ok) return {status, 0};
   buffers_.push_back(std::move(fresh));
-  return static_cast<int>(buffers_.size()) - 1;
+  return {status, static_cast<int>(buffers_.size()) - 1};
 }
 
 int NvidiaContext::keep(std::uint64_t argument, int place) {
@@ -151,7 +230,6 @@ Sample NvidiaContext::event_reasons() noexcept {
   const std::uint64_t reasons = has_present ? present.ask(gpu().caller) : former.ask(gpu().caller);
   const ReadStatus status = status_of(has_present ? present.result() : former.result());
   if (status != ReadStatus::ok) return Sample::miss(status);
-  if (std::exchange(reasons_pass_, pass_) != pass_) reasons_before_ = std::exchange(reasons_, reasons);
   return Sample::of(static_cast<double>(reasons));
 }
 

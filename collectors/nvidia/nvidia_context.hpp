@@ -13,11 +13,12 @@
 #include "collectors/nvidia/device_events.hpp"
 #include "collectors/nvidia/field_batch.hpp"
 #include "collectors/nvidia/gpu_processes.hpp"
+#include "collectors/nvidia/growth.hpp"
 #include "collectors/nvidia/mig_instances.hpp"
 #include "collectors/nvidia/nvml_target.hpp"
 #include "collectors/nvidia/peaks.hpp"
 #include "collectors/nvidia/sample_buffer.hpp"
-#include "collectors/nvidia/throttle_clock.hpp"
+#include "collectors/nvidia/unsettled_sources.hpp"
 #include "collectors/support/metric_table.hpp"
 #include "collectors/support/settled.hpp"
 
@@ -50,6 +51,15 @@ class NvidiaContext {
   std::span<const Partition> partitions() const noexcept { return partitions_; }
   void turn_to(std::size_t partition) noexcept { turned_to_ = partition + 1; }
 
+  // For BindsAgain: what could not be read at attach, and a fabric that was registered with since.
+
+  void end_binding() noexcept {}
+  bool has_more(Nanoseconds now) noexcept;
+
+  // For DescribesItself: gpu_fabric_info.
+
+  std::vector<SeriesSpec> info_series();
+
   // For KnowsProcesses.
 
   /// A list took up to 4.5 ms on some cards, too long for each second.
@@ -65,7 +75,15 @@ class NvidiaContext {
   std::span<const Peak> peaks() const noexcept { return peaks_; }
   std::optional<double> peak_bandwidth() const noexcept { return peak_bandwidth_; }
   std::uint64_t event_types() const noexcept { return event_types_; }  ///< of nvml::EventType, that are heard
-  std::optional<int> buffer_of(nvml::SamplingType type);  ///< nullopt where the GPU has no such buffer
+  struct OpenedBuffer {
+    ReadStatus status;
+    int place;  ///< for buffer()
+  };
+  OpenedBuffer buffer_of(nvml::SamplingType type);
+  UnsettledSources& unsettled() noexcept { return unsettled_; }
+  UnsettledSources::Key key_of(const ReadSource& source) const noexcept {
+    return {source.name.data(), source.argument, turned_to_};
+  }
 
   /// A handle for read(): the present target, and a number or two of the row's own.
   struct Bound {
@@ -96,8 +114,10 @@ class NvidiaContext {
   Tally& tally(std::uint64_t place) noexcept { return tallies_[place].current(); }
   /// Bits of nvml::EventReason, by whichever call the library has.
   Sample event_reasons() noexcept;
-  std::uint64_t reasons_before() const noexcept { return reasons_before_; }
-  ThrottleUnit& throttle_unit() noexcept { return throttle_unit_; }
+  /// A count of PCIe bytes was seen that 32 bits cannot hold.
+  void note_wide_bytes() noexcept { has_wide_bytes_ = true; }
+  bool has_wide_bytes() const noexcept { return has_wide_bytes_; }
+  void note_fabric(const nvml::FabricInfoV3& info) noexcept;
   const DeviceEvents& events() const noexcept { return *events_; }
   /// Observed time of this pass; zero after a gap.
   Nanoseconds elapsed() const noexcept { return elapsed_; }
@@ -105,7 +125,18 @@ class NvidiaContext {
   std::uint64_t pass() const noexcept { return pass_; }
 
  private:
+  /// The fabric that the GPU is registered with.
+  struct Fabric {
+    unsigned clique;
+    std::array<unsigned char, 16> cluster;  ///< UUID; zero: none
+    bool operator==(const Fabric&) const = default;
+  };
+
   bool is_lost() const noexcept;
+  void close_sources() noexcept;
+  void listen(const std::string& uuid);
+  void stop_listening() noexcept;
+  bool opens_well();
   bool has_new_partitions() noexcept;
   void note_loss() noexcept;
   void open_partitions();
@@ -115,6 +146,14 @@ class NvidiaContext {
   std::shared_ptr<DeviceEvents> events_ = std::make_shared<DeviceEvents>();
   GpuProcesses processes_;
   std::uint64_t event_types_ = 0;
+  std::weak_ptr<NvmlSession> listened_session_;  // where event_types_ of listened_device_ are listened to
+  nvml::Device listened_device_ = nullptr;
+  std::uint64_t listened_types_ = 0;
+  UnsettledSources unsettled_;
+  bool is_open_troubled_ = false;  // a call of open() failed in a way that may pass
+  bool has_wide_bytes_ = false;
+  std::optional<Fabric> fabric_;        // as of the last reading
+  std::optional<Fabric> shown_fabric_;  // as info_series() had it
   bool was_lost_ = false;
   bool was_divided_anew_ = false;
   std::deque<NvmlTarget> targets_;  // the GPU, then its MIG instances
@@ -127,10 +166,6 @@ class NvidiaContext {
   std::vector<SampleBuffer> buffers_;
   std::vector<Bound> bound_;
   std::vector<Settled<Tally>> tallies_;
-  ThrottleUnit throttle_unit_;
-  std::uint64_t reasons_ = 0;         // of the last fast pass
-  std::uint64_t reasons_before_ = 0;  // of the one before
-  std::uint64_t reasons_pass_ = 0;
   Nanoseconds now_{};
   Nanoseconds elapsed_{};
   std::uint64_t pass_ = 0;

@@ -59,8 +59,9 @@ std::string pci_address(NvmlCaller& gpu) {
       {bus.domain, static_cast<std::uint8_t>(bus.bus), static_cast<std::uint8_t>(bus.device), 0});
 }
 
-// The header's own word for "none" is all ones.
-std::optional<int> numa_node(NvmlCaller& gpu) {
+// Only where the GPU's memory is a NUMA node of the host's (Grace). The header's own word for "none" is all
+// ones.
+std::optional<int> memory_numa_node(NvmlCaller& gpu) {
   const std::optional<unsigned> node = number_of<&F::nvmlDeviceGetNumaNodeId>(gpu);
   if (!node || *node > 0xFFFF) return std::nullopt;
   return static_cast<int>(*node);
@@ -99,7 +100,7 @@ std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index) {
   info.vendor_index = std::to_string(index);
   info.minor = text(number_of<&F::nvmlDeviceGetMinorNumber>(gpu));
   info.compute_units = multiprocessors(peak_facts(gpu));
-  info.numa_node = numa_node(gpu);
+  info.memory_numa_node = memory_numa_node(gpu);
   info.partitioning = fingerprint(mig_instances(gpu));
   return gpu.is_lost() ? std::nullopt : std::optional(info);
 }

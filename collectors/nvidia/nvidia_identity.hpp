@@ -11,7 +11,8 @@
 /// Who a GPU is, asked of NVML at discovery and at attach. May block.
 namespace gpumeter::nvidia {
 
-/// nullopt where NVML does not say who it is: the driver holds it back while the GPU is lost or being reset.
+/// All but `numa_node`, which is the bus's to say. nullopt where NVML does not say who it is: the driver
+/// holds it back while the GPU is lost or being reset.
 std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index);
 
 /// The GPU of that uuid among those of the session, whatever its index is now.

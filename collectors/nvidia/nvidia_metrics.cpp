@@ -16,9 +16,10 @@ constexpr auto kTable = joined(
     kUtilizationRows, kGpmRows, kCauseTimes, kCauseRows, kReasonTimes, kReasonRows, kMemoryRows, kPowerRows,
     kTemperatureRows, kClockRows, kClockMaxRows, kStateRows, kFanRows, kFanRpmRows, kPersistenceRows,
     kEccModeRows, kEccPendingRows, kMigModeRows, kMigPendingRows, kDisplayRows, kOtherModeRows, kEccRows,
-    kMemoryHealthRows, kPcieRows, kInterconnectRows, kFabricRows, kRecoveryRows, kLicenseRows, kXidRows,
-    kXidTimeRows, kEventRows, kPeakTableRows, kPeakFormulaRows, kPeakBandwidthRows);
-constexpr auto kPartitionTable = joined(kInstanceRows, kInstanceMemoryRows, gpm_rows(kPartitionFamilies));
+    kMemoryHealthRows, kPcieRows, kInterconnectRows, kFabricRows, kRecoveryRows, kOtherRecoveryRows,
+    kLicenseRows, kXidRows, kXidTimeRows, kEventRows, kPeakTableRows, kPeakFormulaRows, kPeakBandwidthRows);
+constexpr auto kPartitionTable =
+    joined(kInstanceRows, kInstanceMemoryRows, gpm_rows(kPartitionFamilies), kInstanceXidRows);
 
 static_assert(valid_table(kTable));
 static_assert(valid_table(kPartitionTable));

@@ -16,14 +16,29 @@ using Handle = std::optional<int>;
 
 namespace readers {
 
-/// Keeps `handle` if a first reading does not say that the value will never come.
+/// `handle` unless the first reading, which ended with `first`, says that the value will never come. One that
+/// failed is asked again by `read`.
+inline Handle settled_by(NvidiaContext& context, int handle, const ReadSource& source, ReadStatus first,
+                         UnsettledSources::Read read) {
+  if (is_lacking(first)) return std::nullopt;
+  const bool is_bound = !may_pass(first) || context.unsettled().admit(context.key_of(source), read, handle);
+  return is_bound ? Handle(handle) : std::nullopt;
+}
 template <Sample (*Read)(NvidiaContext&, int) noexcept>
-Handle probed(NvidiaContext& context, int handle) {
-  return is_lacking(Read(context, handle).status) ? std::nullopt : Handle(handle);
+Handle settled(NvidiaContext& context, int handle, const ReadSource& source) {
+  return settled_by(context, handle, source, Read(context, handle).status, Read);
 }
 template <Sample (*Read)(NvidiaContext&, int) noexcept>
 Handle bind_probed(NvidiaContext& context, const ReadSource& source) {
-  return probed<Read>(context, context.keep(source.argument));
+  return settled<Read>(context, context.keep(source.argument), source);
+}
+
+/// No handle, as the first reading ended with `first` and the row cannot do without one. Read is asked later,
+/// with the argument of `source`.
+template <Sample (*Read)(NvidiaContext&, int) noexcept>
+Handle absent_for_now(NvidiaContext& context, const ReadSource& source, ReadStatus first) {
+  if (may_pass(first)) context.unsettled().await(context.key_of(source), Read, context.keep(source.argument));
+  return std::nullopt;
 }
 
 inline Sample sample_of(unsigned result, double value) noexcept {
@@ -100,8 +115,12 @@ constexpr FieldArgument unpacked(std::uint64_t argument) noexcept {
 Handle bind_field(NvidiaContext& context, const ReadSource& source);
 Handle bind_wide_field(NvidiaContext& context, const ReadSource& source);
 Sample read_field(NvidiaContext& context, int handle) noexcept;
+/// Without the batch, whose answer may be of an earlier pass.
+Sample probe_field(NvidiaContext& context, int handle) noexcept;
+Sample read_wide_field(NvidiaContext& context, int handle) noexcept;
 Handle bind_field_state(NvidiaContext& context, const ReadSource& source);
 Sample read_field_state(NvidiaContext& context, int handle) noexcept;
+Sample read_field_beyond(NvidiaContext& context, int handle) noexcept;
 
 }  // namespace readers
 
@@ -136,16 +155,24 @@ constexpr NvidiaReader field(std::string_view name, unsigned field, Tier tier, u
   return {readers::bind_field, readers::read_field, {name, readers::packed({field, tier, scope})}};
 }
 
-/// A field value that counts bytes. Of these only one of 64 bits says anything: 32 wrap within a pass.
-constexpr NvidiaReader wide_field(std::string_view name, unsigned field, Tier tier,
-                                  unsigned scope = 0) noexcept {
-  return {readers::bind_wide_field, readers::read_field, {name, readers::packed({field, tier, scope})}};
+/// A field value that counts PCIe bytes: 0 until one of them was seen above 32 bits, since the driver calls
+/// it a number of 64 bits where it wraps at 32 (nvml.h: "Value can be wrapped"), which is within a pass.
+constexpr NvidiaReader wide_field(std::string_view name, unsigned field, Tier tier) noexcept {
+  return {readers::bind_wide_field, readers::read_wide_field, {name, readers::packed({field, tier, 0})}};
 }
 
 /// 1 while the field value is `holds`, else 0.
 constexpr NvidiaReader field_is(std::string_view name, unsigned field, Tier tier, unsigned holds) noexcept {
   return {
       readers::bind_field_state, readers::read_field_state, {name, readers::packed({field, tier, 0, holds})}};
+}
+
+/// 1 while the field value is none of those below `known`, else 0.
+constexpr NvidiaReader field_beyond(std::string_view name, unsigned field, Tier tier,
+                                    unsigned known) noexcept {
+  return {readers::bind_field_state,
+          readers::read_field_beyond,
+          {name, readers::packed({field, tier, 0, known})}};
 }
 
 /// For a static_assert: a field is asked for with the tier that its row is read in.

@@ -41,6 +41,7 @@ class NvmlCaller {
     const Blame who = blame_of(result);
     if (who == Blame::library) session_->condemn();
     if (who == Blame::device || who == Blame::library) lost_by_ = result;
+    was_troubled_ = was_troubled_ || is_passing_trouble(result);
     return result;
   }
 
@@ -51,6 +52,9 @@ class NvmlCaller {
   /// The answer to a call of this caller that said so; SUCCESS: there was none.
   unsigned lost_by() const noexcept { return lost_by_; }
 
+  /// A call of this caller failed in a way that says nothing of what the GPU has.
+  bool was_troubled() const noexcept { return was_troubled_; }
+
   nvml::Device device() const noexcept { return device_; }
   const std::shared_ptr<NvmlSession>& session() const noexcept { return session_; }
 
@@ -58,6 +62,7 @@ class NvmlCaller {
   std::shared_ptr<NvmlSession> session_;
   nvml::Device device_ = nullptr;
   unsigned lost_by_ = nvml::kSuccess;
+  bool was_troubled_ = false;
 };
 
 }  // namespace gpumeter::nvidia

@@ -76,6 +76,9 @@ enum EventReason : std::uint64_t {
   kReasonDisplayClocks = 0x100,
 };
 
+/// nvmlGpuFabricInfo_t.state once registration has ended, well or not.
+inline constexpr unsigned kFabricCompleted = 3;
+
 /// Bits of nvmlDeviceRegisterEvents.
 enum EventType : std::uint64_t {
   kEventSingleBitEcc = 0x1,

@@ -12,14 +12,14 @@
   X(nvmlShutdown, (void))                                     \
   X(nvmlDeviceGetCount_v2, (unsigned*))                       \
   X(nvmlDeviceGetHandleByIndex_v2, (unsigned, nvml::Device*)) \
-  X(nvmlDeviceGetUUID, (nvml::Device, char*, unsigned))       \
-  X(nvmlDeviceGetPciInfo_v3, (nvml::Device, nvml::PciInfo*))
+  X(nvmlDeviceGetUUID, (nvml::Device, char*, unsigned))
 
 /// Null where the library lacks it.
 #define GPUMETER_NVML_OPTIONAL(X)                                                                         \
   X(nvmlSystemGetDriverVersion, (char*, unsigned))                                                        \
   X(nvmlSystemGetConfComputeState, (nvml::ConfidentialState*))                                            \
   X(nvmlDeviceGetName, (nvml::Device, char*, unsigned))                                                   \
+  X(nvmlDeviceGetPciInfo_v3, (nvml::Device, nvml::PciInfo*))                                              \
   X(nvmlDeviceGetSerial, (nvml::Device, char*, unsigned))                                                 \
   X(nvmlDeviceGetVbiosVersion, (nvml::Device, char*, unsigned))                                           \
   X(nvmlDeviceGetGspFirmwareVersion, (nvml::Device, char*))                                               \
@@ -78,6 +78,7 @@
   X(nvmlDeviceGetMaxMigDeviceCount, (nvml::Device, unsigned*))                                            \
   X(nvmlDeviceGetMigDeviceHandleByIndex, (nvml::Device, unsigned, nvml::Device*))                         \
   X(nvmlDeviceGetGpuInstanceId, (nvml::Device, unsigned*))                                                \
+  X(nvmlDeviceGetComputeInstanceId, (nvml::Device, unsigned*))                                            \
   X(nvmlDeviceGetAttributes_v2, (nvml::Device, nvml::DeviceAttributes*))                                  \
   X(nvmlDeviceGetComputeRunningProcesses_v3, (nvml::Device, unsigned*, void*))                            \
   X(nvmlDeviceGetGraphicsRunningProcesses_v3, (nvml::Device, unsigned*, void*))                           \

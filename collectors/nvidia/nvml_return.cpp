@@ -49,6 +49,18 @@ ReadStatus status_of(unsigned result) noexcept {
   }
 }
 
+bool is_passing_trouble(unsigned result) noexcept {
+  return result == nvml::kUnknown || result == nvml::kTimeout || result == nvml::kNotReady ||
+         result == nvml::kInvalidState || result == nvml::kMemory;
+}
+
+// Containers lose their devices when systemd reloads its units, and then see this error.
+std::string reason_of_init(unsigned result) {
+  if (result != nvml::kUnknown) return reason_of(result);
+  return "the driver gives no reason (NVML error 999). In a container: its access to /dev/nvidia* was lost, "
+         "start the container again; else: NVRM lines of the kernel's log say more";
+}
+
 std::string reason_of(unsigned result) {
   switch (result) {
     case nvml::kDriverNotLoaded:

@@ -20,6 +20,10 @@ Blame blame_of(unsigned result) noexcept;
 /// How a read ended that gave this return code.
 ReadStatus status_of(unsigned result) noexcept;
 
+/// True for errors that may be gone at the next call: UNKNOWN, TIMEOUT and their like. Not for "nothing
+/// there".
+bool is_passing_trouble(unsigned result) noexcept;
+
 /// True for what the device or the library will not give later either: another source has its turn.
 constexpr bool is_lacking(ReadStatus status) noexcept {
   return status == ReadStatus::unsupported || status == ReadStatus::denied;
@@ -27,5 +31,7 @@ constexpr bool is_lacking(ReadStatus status) noexcept {
 
 /// Why the library cannot be used, in words that say what would help.
 std::string reason_of(unsigned result);
+/// The same of nvmlInit.
+std::string reason_of_init(unsigned result);
 
 }  // namespace gpumeter::nvidia

@@ -54,7 +54,7 @@ Result<std::shared_ptr<NvmlSession>> NvmlSession::open(const std::string& path) 
   std::shared_ptr<NvmlSession> session(new NvmlSession(*std::move(library)));
   if (const Result<Done> resolved = session->resolve(); !resolved) return resolved.error().with(path);
   const unsigned result = session->functions_.nvmlInit_v2();
-  if (result != nvml::kSuccess) return Error(path + ": " + reason_of(result));
+  if (result != nvml::kSuccess) return Error(path + ": " + reason_of_init(result));
   session->initialized_ = true;
   return session;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <tuple>
 
 #include "collectors/nvidia/gpm_sampler.hpp"
@@ -27,6 +28,15 @@ inline nvml::MarginTemperature blank() noexcept {
 template <>
 inline nvml::FabricInfoV3 blank() noexcept {
   return {.version = nvml::version_of<nvml::FabricInfoV3>(3)};
+}
+
+/// The same as libraries before driver 580 know it: their struct ends before the summary of the health.
+struct FabricInfoOfOld : nvml::FabricInfoV3 {};
+template <>
+inline FabricInfoOfOld blank() noexcept {
+  FabricInfoOfOld info{};
+  info.version = nvml::version_of<nvml::FabricInfoV2>(2);
+  return info;
 }
 
 /// What Function(device, &Struct) said in this pass, for the rows that each want a part of it.
@@ -57,6 +67,8 @@ using F = NvmlFunctions;
 struct NvmlTarget {
   NvmlCaller caller;
   GpmSampler gpm;
+  std::optional<unsigned> gpu_instance{};  ///< of a MIG instance
+  bool has_old_fabric = false;  ///< the library does not know the third layout of the fabric's info
   std::tuple<Answer<&F::nvmlDeviceGetUtilizationRates, nvml::Utilization>,
              Answer<&F::nvmlDeviceGetMemoryInfo_v2, nvml::MemoryV2>,
              Answer<&F::nvmlDeviceGetMemoryInfo, nvml::Memory>,
@@ -67,6 +79,7 @@ struct NvmlTarget {
              Answer<&F::nvmlDeviceGetCurrentClocksThrottleReasons, std::uint64_t>,
              Answer<&F::nvmlDeviceGetRowRemapperHistogram, nvml::RowRemapperHistogram>,
              Answer<&F::nvmlDeviceGetGpuFabricInfoV, nvml::FabricInfoV3>,
+             Answer<&F::nvmlDeviceGetGpuFabricInfoV, FabricInfoOfOld>,
              Answer<&F::nvmlDeviceGetGridLicensableFeatures_v4, nvml::LicensableFeatures>>
       answers;
 

@@ -63,6 +63,8 @@ constexpr Sheet kSheets[] = {
     // Blackwell data sheet, "Individual Blackwell GPU Specifications" of GB200 NVL72 and HGX B200, 2025
     {"NVIDIA B200", {0x2901, 0x2909}, {37, 75, 1100, 2250, 2250, 4500, 4500, 9000}, 7700},
     {"NVIDIA GB200", {0x2941}, {40, 80, 1250, 2500, 2500, 5000, 5000, 10000}, 8000},
+    // HGX B300 specifications, 2025, by GPU; their int8 and fp4 differ between editions. Its device id is not needed.
+    {"NVIDIA B300 SXM6 AC", {}, {1.25, 75, 1125, 2250, 2250, 4500, 0, 0}, 0},
     // White papers of GA102, AD102 and GB202, appendix; their fp16 with fp32 accumulate
     {"NVIDIA GeForce RTX 3090", {0x2204}, {0, 35.6, 35.6, 71, 71, 0, 284, 0}, 936},
     {"NVIDIA GeForce RTX 4090", {0x2684}, {0, 82.6, 82.6, 165.2, 165.2, 330.3, 660.6, 0}, 1008},
@@ -85,9 +87,12 @@ constexpr Chip kChips[] = {
     {89, 128, 1024, true, true, true, false},    // L4: 58 x 1024 x 2.04 = 121
     {90, 128, 4096, true, true, true, false},    // H100 SXM: 132 x 4096 x 1.83 = 989
     {100, 128, 8192, true, true, true, true},    // B200: 148 x 8192 x 1.85 = 2243
+    {103, 128, 8192, true, true, false, false},  // B300: 148 x 8192 x 1.856 = 2250; int8 and fp4 are other multiples
     {120, 128, 1024, true, true, true, true},    // RTX 5090: 170 x 512 x 2.407 = 209.5, see halved()
 };
 // clang-format on
+// Of 11.0 and 12.1 (Thor, GB10) NVIDIA publishes one rate, of fp4 with sparsity, which does not give the
+// others.
 
 const Sheet* sheet_of(const Facts& card) noexcept {
   const auto is_of = [&card](const Sheet& sheet) {

@@ -1,6 +1,7 @@
 #include "collectors/nvidia/sample_buffer.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "collectors/nvidia/field_batch.hpp"
 
@@ -21,6 +22,8 @@ std::uint64_t microseconds(Nanoseconds time) noexcept {
   return static_cast<std::uint64_t>(to_seconds(time) * kMicroseconds);
 }
 
+bool is_sane(double value) noexcept { return std::isfinite(value) && value >= 0; }
+
 const nvml::BufferSample& newest(std::span<const nvml::BufferSample> samples) noexcept {
   return *std::max_element(samples.begin(), samples.end(),
                            [](const auto& a, const auto& b) { return a.timestamp < b.timestamp; });
@@ -28,17 +31,17 @@ const nvml::BufferSample& newest(std::span<const nvml::BufferSample> samples) no
 
 }  // namespace
 
-bool SampleBuffer::open(NvmlCaller& caller) {
+ReadStatus SampleBuffer::open(NvmlCaller& caller) {
   unsigned count = 0;
   nvml::ValueType type{};
   const unsigned result = caller.call<&NvmlFunctions::nvmlDeviceGetSamples>(unsigned{type_}, std::uint64_t{0},
                                                                             &type, &count, nullptr);
   const bool is_dry = result == nvml::kNotFound || result == nvml::kNoData;
-  if (!is_dry && result != nvml::kSuccess) return false;
+  if (!is_dry && result != nvml::kSuccess) return status_of(result);
   room_.resize(std::clamp(is_dry ? 0 : count, kLeastRoom, kMostRoom));
   settled_.until = 0;
   settled_.restarts = false;
-  return true;
+  return ReadStatus::ok;
 }
 
 std::span<const nvml::BufferSample> SampleBuffer::read(NvmlCaller& caller, nvml::ValueType& type) noexcept {
@@ -69,7 +72,7 @@ void SampleBuffer::begin_with(std::span<const nvml::BufferSample> samples, nvml:
   const nvml::BufferSample& last = newest(samples);
   counted_.until = last.timestamp;
   counted_.restarts = false;
-  extremes_.add(moment_.now, number_of(last.value, type));
+  if (is_sane(number_of(last.value, type))) extremes_.add(moment_.now, number_of(last.value, type));
 }
 
 // It was dry since it was opened, or could not be read: this pass's time is all that it may count.
@@ -92,12 +95,13 @@ void SampleBuffer::settle(bool is_observed) noexcept {
   if (is_observed && status_ != ReadStatus::ok) settled_.restarts = true;
 }
 
-// False: it is of a time that was counted already.
+// False: it is of a time that was counted already, or no number that can be. The time of the latter is the
+// next one's.
 bool SampleBuffer::count(const nvml::BufferSample& sample, nvml::ValueType type) noexcept {
-  if (sample.timestamp <= counted_.until) return false;
+  const double value = number_of(sample.value, type);
+  if (sample.timestamp <= counted_.until || !is_sane(value)) return false;
   const std::uint64_t stands_for = std::min(sample.timestamp - counted_.until, kLongest);
   counted_.until = sample.timestamp;
-  const double value = number_of(sample.value, type);
   counted_.total += value * static_cast<double>(stands_for) / kMicroseconds;
   extremes_.add(moment_.now, value);
   return true;

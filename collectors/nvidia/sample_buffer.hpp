@@ -20,8 +20,8 @@ class SampleBuffer {
   explicit SampleBuffer(nvml::SamplingType type) : type_(type) {}
   nvml::SamplingType type() const noexcept { return type_; }
 
-  /// At attach: whether the device has this buffer. Reserves room for all of it.
-  bool open(NvmlCaller& caller);
+  /// At attach: `ok` if the device has this buffer. Reserves room for all of it.
+  ReadStatus open(NvmlCaller& caller);
 
   /// A pass: its number, its start, and what was observed since the one before (zero: counting begins here).
   struct Moment {

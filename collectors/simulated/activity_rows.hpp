@@ -39,8 +39,8 @@ inline constexpr auto kUtilizationRows = std::to_array<Row>({
     {&catalog::utilization, {}, kUtilization, 1, Tier::fast, averaged(catalog::busy_seconds).with_extremes(catalog::utilization_max, catalog::utilization_min), kRatio},
     {&catalog::memory_controller_utilization, {}, kUtilization, 0.55, Tier::fast, averaged(catalog::memory_controller_busy_seconds), kRatio},
     {&catalog::compute_active, {}, kUtilization, 0.82, Tier::fast, averaged(catalog::compute_active_seconds), kRatio},
-    {&catalog::compute_occupancy, {}, kUtilization, 0.41, Tier::fast, {}, kRatio},
-    {&catalog::memory_bandwidth_utilization, {}, kUtilization, 0.6, Tier::fast, {}, kRatio},
+    {&catalog::compute_occupancy, {}, kUtilization, 0.41, Tier::fast, averaged(catalog::compute_occupancy_seconds), kRatio},
+    {&catalog::memory_bandwidth_utilization, {}, kUtilization, 0.6, Tier::fast, averaged(catalog::memory_bandwidth_utilization_seconds), kRatio},
 });
 
 inline constexpr Part kEngines[] = {{"graphics", 0.02}, {"compute", 1}, {"copy", 0.2}, {"encode", 0.05}, {"decode", 0.08}, {"jpeg", 0.03}, {"optical_flow", 0.01}};

@@ -51,6 +51,12 @@ concept BindsAgain = requires(Context context, Nanoseconds now) {
   { context.has_more(now) } noexcept -> std::same_as<bool>;
 };
 
+/// A context that has info series beside its rows, with labels that are known once its own rows are bound.
+template <class Context>
+concept DescribesItself = requires(Context context) {
+  { context.info_series() } -> std::same_as<std::vector<SeriesSpec>>;
+};
+
 /// A device whose series are rows of a constexpr table. All calls on its lane's thread.
 template <TableContext Context>
 class TableDevice : public Device {
@@ -67,6 +73,9 @@ class TableDevice : public Device {
     for (std::vector<Bound>& rows : bound_) rows.clear();
     for (std::vector<Bound>& rows : integrating_) rows.clear();
     bind(rows_, states_, plan);
+    if constexpr (DescribesItself<Context>) {
+      for (SeriesSpec& series : context_.info_series()) plan.add_constant(std::move(series));
+    }
     bind_partitions(plan);
     if constexpr (BindsAgain<Context>) context_.end_binding();
     constants_ = plan.constants();

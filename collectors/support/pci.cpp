@@ -114,6 +114,12 @@ std::vector<Function> display_adapters(const std::string& sysfs_root) {
   return adapters;
 }
 
+std::optional<int> numa_node(const Function& function) {
+  const auto node = sysfs::read_integer(function.path + "/numa_node");
+  if (!node || *node < 0) return std::nullopt;  // -1: the machine has one node only, or does not say
+  return static_cast<int>(*node);
+}
+
 std::string_view vendor_word(std::uint16_t vendor) noexcept {
   switch (vendor) {
     case 0x10de:

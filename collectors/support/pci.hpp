@@ -49,6 +49,10 @@ bool is_display(const Function& function) noexcept;
 /// address, whether it has a driver or not. `sysfs_root`: "/sys".
 std::vector<Function> display_adapters(const std::string& sysfs_root);
 
+/// The NUMA node that the function is attached to; nullopt where there is only one, or the firmware does not
+/// say.
+std::optional<int> numa_node(const Function& function);
+
 /// "nvidia", "amd", "intel", else "other".
 std::string_view vendor_word(std::uint16_t vendor) noexcept;
 

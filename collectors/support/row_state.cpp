@@ -36,8 +36,18 @@ std::vector<Label> with_partition(const std::string& partition, std::vector<Labe
 
 void SeriesPlan::begin_partition(const Partition& partition) {
   partition_ = partition.name;
+  std::vector<std::vector<Label>> parts = partition.parts;
+  if (parts.empty()) parts.emplace_back();
+  for (const std::vector<Label>& part : parts) {
+    std::vector<Label> facts = partition.facts;
+    facts.insert(facts.end(), part.begin(), part.end());
+    add_constant({&catalog::partition_info, with_partition(partition.name, std::move(facts))});
+  }
+}
+
+void SeriesPlan::add_constant(SeriesSpec series) {
   constants_.push_back(series_.size());
-  series_.push_back({&catalog::partition_info, with_partition(partition.name, partition.facts)});
+  series_.push_back(std::move(series));
 }
 
 bool SeriesPlan::has(const MetricDescriptor& family, const LabelSet& labels) const {

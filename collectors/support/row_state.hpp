@@ -26,6 +26,9 @@ class SeriesPlan {
   /// its source, so a hardware counter stands above the row that would integrate the same one.
   std::optional<std::size_t> add(const MetricDescriptor& family, const LabelSet& labels);
 
+  /// A series that is 1 while the device is attached.
+  void add_constant(SeriesSpec series);
+
   /// The slot of the counter's gpu_meter_source_info, one for each quantity; source is "hardware",
   /// "integrated" or in the row's own word.
   std::size_t add_source(const MetricDescriptor& counter, std::string_view source);

@@ -106,7 +106,7 @@ class NvidiaTest(unittest.TestCase):
             lost, lost_at = watch.until(is_lost, "GPU 3 is lost", 30)
             self.assertEqual(values_of(lost, "3"), set())
             self.assertEqual([lost.one("gpu_up", gpu=gpu) for gpu in OTHERS], [1] * 7)
-            back = watch.until(are_read, "GPU 3 is back", 60)
+            back = watch.until(are_heard, "GPU 3 is back", 60)
             self.assertEqual(back[0].of("gpu_up").keys(), before[0].of("gpu_up").keys())
             self.assert_counters_went_on(is_lost.last, back[0], "3")
             self.assert_keeps_up(watch, before, back)
@@ -145,7 +145,7 @@ class NvidiaTest(unittest.TestCase):
             back, back_at = watch.until(are_read, "GPU 3 is back", 30)
             lost = back_at - before[1] - (observed(back, "3") - observed(before[0], "3"))
             self.assertGreater(lost, back_at - down_at - 1)  # the time without a reading is not observed
-            self.assert_counters_went_on(before[0], watch.until(are_read, "and goes on", 30)[0], "3")
+            self.assert_counters_went_on(before[0], watch.until(are_heard, "and goes on", 30)[0], "3")
             errors = {gpu: sum(back.of("gpumeter_read_errors_total", gpu=gpu).values()) for gpu in "0123"}
             self.assertGreater(errors.pop("3"), 0)
             self.assertEqual(errors, {"0": 0, "1": 0, "2": 0})
@@ -207,7 +207,7 @@ class NvidiaTest(unittest.TestCase):
 
     def test_drivers_are_released_on_request(self):
         with Machine(SCENARIOS / "h100_8.yaml") as machine, Daemon(*machine.arguments, env=machine.env) as daemon:
-            before = wait_until(lambda: are_read(p := daemon.page()) and p, "all are read", 30)
+            before = wait_until(lambda: are_heard(p := daemon.page()) and p, "all are read", 30)
             self.assertFalse(machine.report.exists())
             daemon.send(signal.SIGUSR1)
             released = lambda: daemon.page().one("gpumeter_collector_released", collector="nvidia")  # noqa: E731
@@ -216,7 +216,7 @@ class NvidiaTest(unittest.TestCase):
             self.assertRegex(wait_until(lambda: machine.report.exists() and machine.report.read_text(), "shut down", 5),
                              r"^shutdown \d+\n$")
             daemon.send(signal.SIGUSR2)
-            back = wait_until(lambda: are_read(p := daemon.page()) and p, "all are read again", 30)
+            back = wait_until(lambda: are_heard(p := daemon.page()) and p, "all are read again", 30)
             self.assert_counters_went_on(before, back, "3")
             for event in ("bus_lost", "returned"):
                 self.assertEqual(sum(back.of("gpu_events_total", event=event).values()), 0, event)

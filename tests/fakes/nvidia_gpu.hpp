@@ -57,6 +57,20 @@ class NvidiaGpu {
     return page_.pass(tier, std::chrono::seconds(elapsed_seconds));
   }
 
+  /// Fast passes, one a second; after each it is bound again if it has more, as its lane does. How often it
+  /// was.
+  int run_and_bind(int from, int until) {
+    int bound = 0;
+    for (int at = from; at <= until; ++at) {
+      pass(Tier::fast, at, at == from ? 0 : 1);
+      if (!page_.has_more(std::chrono::seconds(at))) continue;
+      ++bound;
+      attach(at);
+      for (const Tier tier : kTiers) pass(tier, at);
+    }
+    return bound;
+  }
+
   /// Fast passes, one a second, up to `until`; the first has nothing before it.
   void run(int from, int until) {
     for (int at = from; at <= until; ++at) pass(Tier::fast, at, at == from ? 0 : 1);

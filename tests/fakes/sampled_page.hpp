@@ -41,6 +41,9 @@ class SampledPage {
 
   Nanoseconds now() const { return now_; }
 
+  /// True: another attach() finds more series, or others.
+  bool has_more(Nanoseconds now) { return device_->has_more(now); }
+
   void pass_all() {
     for (const Tier tier : kTiers) pass(tier);
   }

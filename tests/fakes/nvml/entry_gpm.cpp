@@ -37,7 +37,8 @@ unsigned take(const Call& call, const char* function, nvml::GpmSample sample, co
   return nvml::kSuccess;
 }
 
-/// Between the two samples: the mean of a ratio or rate, the state of a counter at the second.
+/// Between the two samples: the mean of a ratio or rate, the state of a counter at the second; nan and inf as
+/// they are.
 void answer(const GpmSampleState& first, const GpmSampleState& second, unsigned most, nvml::GpmMetric& out) {
   out.value = 0;
   out.short_name = out.long_name = out.unit = "";
@@ -51,7 +52,7 @@ void answer(const GpmSampleState& first, const GpmSampleState& second, unsigned 
       out.id >= kFirstCounter || (out.id >= kContextSwitchFirst && out.id < 210 && out.id % 5 < 3);
   const ValueOverTime* value = second.device->facts.find(path);
   const auto seconds = static_cast<Number>(second.taken - first.taken);
-  const bool of_the_moment = counter || seconds == 0;
+  const bool of_the_moment = counter || seconds == 0 || !std::isfinite(now.number);
   out.value = static_cast<double>(
       of_the_moment ? now.number : (value->integral(second.taken) - value->integral(first.taken)) / seconds);
 }

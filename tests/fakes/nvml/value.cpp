@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 
 #include "tests/fakes/nvml/words.hpp"
@@ -58,6 +59,8 @@ std::optional<Number> with_unit(const std::string& text) {
 std::optional<Number> number_of(const std::string& text) {
   if (text.empty()) return std::nullopt;
   if (const auto word = number_of_word(text)) return static_cast<Number>(*word);
+  if (text == "nan") return std::numeric_limits<Number>::quiet_NaN();
+  if (text == "inf") return std::numeric_limits<Number>::infinity();
   if (text.size() > 1 && text.front() == 'P') return with_unit(text.substr(1));
   const char first = text.front();
   if ((first < '0' || first > '9') && first != '-' && first != '.') return std::nullopt;

@@ -15,7 +15,8 @@ struct At {
 
   Value operator()(const Value& value) const { return value; }
   Value operator()(const ValueOverTime::Rate& rate) const {
-    return of_number(rate.from + rate.per_second * static_cast<Number>(seconds));
+    const Number total = rate.from + rate.per_second * static_cast<Number>(seconds);
+    return of_number(rate.bits == 0 ? total : std::fmod(total, std::exp2(static_cast<Number>(rate.bits))));
   }
   Value operator()(const std::vector<ValueOverTime::Step>& steps) const {
     auto after =
@@ -34,9 +35,12 @@ struct At {
 struct IntegralTo {
   double seconds;
 
-  Number operator()(const Value& value) const { return value.number * static_cast<Number>(seconds); }
+  Number operator()(const Value& value) const {
+    return std::isfinite(value.number) ? value.number * static_cast<Number>(seconds) : 0;
+  }
   Number operator()(const ValueOverTime::Rate& rate) const {
     const auto t = static_cast<Number>(seconds);
+    if (rate.bits != 0) throw std::runtime_error("an integral of a counter that wraps is not made");
     return rate.from * t + rate.per_second * t * t / 2;
   }
   Number operator()(const std::vector<ValueOverTime::Step>& steps) const {

@@ -13,6 +13,7 @@ class ValueOverTime {
  public:
   struct Rate {
     Number from, per_second;
+    unsigned bits = 0;  ///< at which it wraps; 0: never
   };
   struct Step;
   struct Square {
@@ -28,8 +29,8 @@ class ValueOverTime {
 
   Value at(double seconds) const;
 
-  /// Of the value from 0 to `seconds`, exact for each form; errors and text count as 0. Throws for an
-  /// integral of an integral.
+  /// Of the value from 0 to `seconds`, exact for each form; errors, text, nan and inf count as 0. Throws for
+  /// an integral of an integral, or of a counter that wraps.
   Number integral(double seconds) const;
 
  private:

@@ -52,7 +52,8 @@ ValueOverTime ValueReader::read(const YAML::Node& node, int depth) const {
   if (node["same_as"]) return read(lookup(node["same_as"].Scalar()), depth + 1);
   if (node["error"]) return ValueOverTime(Value{.error = error_of(node["error"].Scalar())});
   if (node["rate"]) {
-    return ValueOverTime(ValueOverTime::Rate{number_or(node, "from", 0), number_of(node["rate"], "rate")});
+    return ValueOverTime(ValueOverTime::Rate{number_or(node, "from", 0), number_of(node["rate"], "rate"),
+                                             static_cast<unsigned>(number_or(node, "bits", 0))});
   }
   if (node["square"]) return ValueOverTime(square(node["square"]));
   if (node["steps"]) return ValueOverTime(steps(node["steps"], depth));

@@ -138,6 +138,7 @@ TEST(BlobReaders, UmcActivityIsTrafficFrom1_4On) {
                        FakeBlob(1, 7).set("average_umc_activity", 40).set("mem_max_bandwidth", 5300).bytes());
   EXPECT_EQ(mi300.text({"gpu_memory_controller"}),
             "gpu_memory_bandwidth_utilization_ratio 0.4\n"
+            "gpu_memory_bandwidth_utilization_seconds_total 0\n"
             "gpu_peak_memory_bandwidth_bytes_per_second 5.3e+12\n");
   const BlobCard mi210("740F", FakeBlob(1, 3).set("average_umc_activity", 40).bytes());
   EXPECT_EQ(mi210.text({"gpu_memory_controller"}), "");

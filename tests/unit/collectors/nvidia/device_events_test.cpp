@@ -19,11 +19,32 @@ TEST(DeviceEvents, EveryXidHasTheNameOfItsNumber) {
   EXPECT_EQ(xid_place(79ULL << 32 | 79), kXidPlaces - 1);
 }
 
+TEST(DeviceEvents, CodesOfFaultsHaveSeriesOfTheirOwn) {
+  for (const unsigned xid : {46U, 146U, 147U, 148U, 150U, 160U})
+    EXPECT_NE(xid_place(xid), kXidPlaces - 1) << xid;
+}
+
+TEST(DeviceEvents, AnInstancesCodesAreCountedByItsIdAndForgottenTogether) {
+  for (std::size_t place = 0; place < std::size(kInstanceXids); ++place)
+    EXPECT_EQ(kInstanceXidNames[place], std::to_string(kInstanceXids[place]));
+  DeviceEvents events;
+  events.count_xid(31, 3, std::chrono::seconds(1));
+  events.count_xid(119, 3, std::chrono::seconds(1));
+  events.count_xid(31, 200, std::chrono::seconds(1));  // no id that there is
+  EXPECT_EQ(events.xids_of(3, 1), 1U);
+  EXPECT_EQ(events.xids_of(3, kInstanceXidPlaces - 1), 1U);
+  EXPECT_EQ(events.xids_of(4, 1) + events.xids_of(200, 1), 0U);
+  EXPECT_EQ(events.xids(xid_place(31)), 2U);
+  events.forget_instances();
+  EXPECT_EQ(events.xids_of(3, 1), 0U);
+  EXPECT_EQ(events.xids(xid_place(31)), 2U);
+}
+
 TEST(DeviceEvents, CountsByPlaceAndKeepsTheLastTime) {
   DeviceEvents events;
-  events.count_xid(79, std::chrono::seconds(1000));
-  events.count_xid(79, std::chrono::milliseconds(1000500));
-  events.count_xid(7, std::chrono::seconds(2000));
+  events.count_xid(79, nvml::kNoInstance, std::chrono::seconds(1000));
+  events.count_xid(79, nvml::kNoInstance, std::chrono::milliseconds(1000500));
+  events.count_xid(7, nvml::kNoInstance, std::chrono::seconds(2000));
   EXPECT_EQ(events.xids(xid_place(79)), 2U);
   EXPECT_EQ(events.last(xid_place(79)), 1000.5);
   EXPECT_EQ(events.xids(kXidPlaces - 1), 1U);

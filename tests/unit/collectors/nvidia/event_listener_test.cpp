@@ -137,6 +137,21 @@ events: [{at: 22, device: 0, type: xid, data: 79}]
   }
 }
 
+TEST_F(Events, HaveNoSeriesUntilSomebodyListens) {
+  driver_.emplace("devices: [{uuid: GPU-0, power: {draw: 1 W}, supported_events: [xid, poison_fatal]}]");
+  gpu_.emplace(*driver_);
+  gpu_->attach(0);
+  gpu_->pass(Tier::fast, 1);
+  EXPECT_EQ(gpu_->lines({"gpu_xid", "gpu_events_total{event=\"poison"}), "");
+  heard(1);
+  gpu_->pass(Tier::fast, 2);
+  EXPECT_NE(gpu_->lines({"gpu_xid_errors_total{xid=\"79\"} 0"}), "");
+  gpu_->attach(3);  // bound again, it is listened to all the time
+  gpu_->pass(Tier::fast, 3);
+  EXPECT_NE(gpu_->lines({"gpu_xid_errors_total{xid=\"79\"} 0"}), "");
+  EXPECT_EQ(driver_->calls("nvmlDeviceRegisterEvents"), 1U);
+}
+
 TEST_F(Events, ThatAreNoLongerHeardLeaveAtOnce) {
   play(R"(
 errors: {nvmlEventSetWait_v2: {steps: [[0, ok], [5, {error: unknown}]]}, nvmlEventSetCreate: {steps: [[0, ok], [5, {error: unknown}]]}}

@@ -79,7 +79,9 @@ constexpr const char* kLimitedText =
     "gpu_fabric_health{state=\"healthy\"} 0\n"
     "gpu_fabric_health{state=\"limited_capacity\"} 1\n"
     "gpu_fabric_health{state=\"unhealthy\"} 0\n"
+    "gpu_fabric_info{clique=\"0\"} 1\n"
     "gpu_fabric_state{state=\"completed\"} 1\n"
+    "gpu_fabric_state{state=\"failed\"} 0\n"
     "gpu_fabric_state{state=\"in_progress\"} 0\n"
     "gpu_fabric_state{state=\"not_started\"} 0\n";
 
@@ -87,6 +89,58 @@ TEST(Fabric, TheDriverSumsUpItsHealth) { EXPECT_EQ(links_of(kLimited), kLimitedT
 
 TEST(Fabric, TheSecondLayoutsMaskSaysTheSame) {
   EXPECT_EQ(links_of(kLimited, false, "{fabric: 2}"), kLimitedText);
+}
+
+std::string fabric_of(const std::string& fabric) {
+  return lines_of(links_of("fabric: {" + fabric + "}"), {"gpu_fabric_info", "gpu_fabric_state"});
+}
+
+std::string only(const std::string& holds) {
+  std::string text;
+  for (const std::string state : {"completed", "failed", "in_progress", "not_started"})
+    text += "gpu_fabric_state{state=\"" + state + "\"} " + (state == holds ? "1" : "0") + "\n";
+  return text;
+}
+
+TEST(Fabric, ARegistrationThatEndedWithAnErrorHasFailed) {
+  EXPECT_EQ(
+      fabric_of(
+          "state: completed, status: 999, clique: 3, cluster_uuid: 5b2f0c1a-0000-4000-8000-000000000001"),
+      only("failed"));
+  EXPECT_EQ(fabric_of("state: in_progress, status: 999"),
+            only("in_progress"));  // the status says nothing yet
+}
+
+TEST(Fabric, ItsCliqueAndClusterAreAnInfoSeries) {
+  EXPECT_EQ(
+      fabric_of(
+          "state: completed, status: success, clique: 3, cluster_uuid: 5b2f0c1a-0000-4000-8000-0000000000ff"),
+      "gpu_fabric_info{clique=\"3\",cluster_uuid=\"5b2f0c1a-0000-4000-8000-0000000000ff\"} 1\n" +
+          only("completed"));
+}
+
+TEST(Fabric, AGpuThatIsRegisteredLaterIsBoundAgain) {
+  FakeDriver driver(R"(
+devices: [{uuid: GPU-0, temperature: {gpu: 50}, fabric: {state: {steps: [[0, in_progress], [60, completed]]}, status: success, clique: 7}}]
+)");
+  NvidiaGpu gpu(driver);
+  gpu.attach().sampled();
+  EXPECT_FALSE(gpu.page().has_more(std::chrono::seconds(1)));
+  EXPECT_EQ(gpu.lines({"gpu_fabric"}), only("in_progress"));
+  gpu.pass(Tier::slow, 60, 1);
+  EXPECT_TRUE(gpu.page().has_more(std::chrono::seconds(60)));
+  gpu.attach(60).sampled(60);
+  EXPECT_EQ(gpu.lines({"gpu_fabric"}), "gpu_fabric_info{clique=\"7\"} 1\n" + only("completed"));
+  EXPECT_FALSE(gpu.page().has_more(std::chrono::seconds(61)));
+}
+
+TEST(Fabric, AnOlderLibraryIsAskedOncePerPassAndNotOncePerRow) {
+  FakeDriver driver(std::string("layouts: {fabric: 2}\ndevices: [{uuid: GPU-0, ") + kLimited + "}]");
+  NvidiaGpu gpu(driver);
+  gpu.attach().sampled();
+  const auto before = driver.calls("nvmlDeviceGetGpuFabricInfoV");
+  gpu.pass(Tier::slow, 60, 1);
+  EXPECT_EQ(driver.calls("nvmlDeviceGetGpuFabricInfoV") - before, 1U);
 }
 
 TEST(Fabric, OneThatIsNotSupportedIsAbsent) {

@@ -16,6 +16,10 @@ std::string instances(const std::string& mig) {
   for (const MigInstance& instance : mig_instances(gpu)) {
     text += instance.partition.name;
     for (const Label& fact : instance.partition.facts) text += " " + fact.name + "=" + fact.value;
+    for (const std::vector<Label>& part : instance.partition.parts) {
+      text += " +";
+      for (const Label& fact : part) text += " " + fact.name + "=" + fact.value;
+    }
     text += "; ";
   }
   EXPECT_EQ(driver.violations(), "");
@@ -44,13 +48,15 @@ TEST(MigInstances, ElseFromSlicesAndMemoryElseThereIsNone) {
 }
 
 TEST(MigInstances, ComputeInstancesOfOneGpuInstanceAreOneAndHolesAreNoEnd) {
-  EXPECT_EQ(instances(R"(mode: enabled, most: 7, instances: [
+  EXPECT_EQ(
+      instances(R"(mode: enabled, most: 7, instances: [
               {index: 1, uuid: MIG-a, gi: 5, ci: 0, name: A MIG 1c.2g.20gb},
               {index: 2, uuid: MIG-b, gi: 5, ci: 1, name: A MIG 1c.2g.20gb},
               {index: 6, uuid: MIG-c, gi: 6, ci: 0, name: A MIG 2g.20gb}])"),
-            "2g.20gb:5 profile=2g.20gb gpu_instance=5 mig_uuid=MIG-a; "
-            "2g.20gb:6 profile=2g.20gb gpu_instance=6 mig_uuid=MIG-c; "
-            "2g.20gb:5=MIG-a, 2g.20gb:6=MIG-c");
+      "2g.20gb:5 profile=2g.20gb gpu_instance=5 + compute_instance=0 mig_uuid=MIG-a + compute_instance=1 "
+      "mig_uuid=MIG-b; "
+      "2g.20gb:6 profile=2g.20gb gpu_instance=6 mig_uuid=MIG-c; "
+      "2g.20gb:5=MIG-a+MIG-b, 2g.20gb:6=MIG-c");
 }
 
 TEST(MigInstances, AGpuThatIsNotDividedHasNone) {

@@ -117,8 +117,53 @@ TEST_F(Discovering, TellsWhoEachGpuIs) {
   EXPECT_EQ(gpu.vendor_index, "0");
   EXPECT_EQ(gpu.minor, "0");
   EXPECT_EQ(gpu.compute_units, 132);
-  EXPECT_EQ(gpu.numa_node, 0);
+  EXPECT_EQ(gpu.numa_node, std::nullopt);
+  EXPECT_EQ(gpu.memory_numa_node, std::nullopt);
   EXPECT_TRUE(gpu.partitioning.starts_with("1g.18gb:7=MIG-c2000000-0000-5000-8000-000000000000, 1g.18gb:8="));
+}
+
+// On Grace the memory is a node of its own; the bus says where the GPU is attached.
+TEST_F(Discovering, TheBusSaysItsNumaNodeAndNvmlThatOfItsMemory) {
+  const FakeDriver driver(R"(
+devices:
+  - {uuid: GPU-0, numa_node: 4, pci: {bus_id: "00000009:01:00.0"}}
+  - {uuid: GPU-1, pci: {bus_id: "00000000:1B:00.0"}}
+  - {uuid: GPU-2, pci: {bus_id: "00000000:43:00.0"}}
+)");
+  driver.set_time(0);
+  for (const auto& [address, node] :
+       {std::pair("0009:01:00.0", "1"), std::pair("0000:1b:00.0", "-1"), std::pair("0000:43:00.0", "0")}) {
+    plug(address, "nvidia");
+    sysfs_.write("bus/pci/devices/" + std::string(address) + "/numa_node", std::string(node) + "\n");
+  }
+  const Result<Discovery> found = open(driver.library())->discover();
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->devices.size(), 3U);
+  EXPECT_EQ(found->devices[0].numa_node, 1);
+  EXPECT_EQ(found->devices[0].memory_numa_node, 4);
+  EXPECT_EQ(found->devices[1].numa_node, std::nullopt);
+  EXPECT_EQ(found->devices[1].memory_numa_node, std::nullopt);
+  EXPECT_EQ(found->devices[2].numa_node, 0);
+}
+
+TEST_F(Discovering, AnInitThatGivesNoReasonIsSaidInWords) {
+  const FakeDriver driver("errors: {nvmlInit_v2: {error: unknown}}\ndevices: []");
+  driver.set_time(0);
+  EXPECT_EQ(
+      trouble_of(driver.library()),
+      driver.library() +
+          ": the driver gives no reason (NVML error 999). In a container: its access to /dev/nvidia* was "
+          "lost, start the container again; else: NVRM lines of the kernel's log say more");
+}
+
+TEST_F(Discovering, AMachineWithoutPciIsReadAllTheSame) {
+  const FakeDriver driver("devices: [{uuid: GPU-0, name: NVIDIA Thor}]", {"nvmlDeviceGetPciInfo_v3"});
+  driver.set_time(0);
+  const Result<Discovery> found = open(driver.library())->discover();
+  ASSERT_TRUE(found) << found.error().message();
+  ASSERT_EQ(found->devices.size(), 1U);
+  EXPECT_EQ(found->devices.front().model, "NVIDIA Thor");
+  EXPECT_EQ(found->devices.front().pci_address, "");
 }
 
 TEST_F(Discovering, ALostGpuIsNotedAndTheOthersAreFound) {

@@ -63,20 +63,72 @@ devices:
             "gpu_pipe_active_seconds_total{pipe=\"tensor\"} 1\n");
 }
 
-TEST(NvidiaCounters, ThrottleCountersShowTheirUnit) {
-  constexpr auto kThrottled = R"(
+// A cap whose bit is seen in each pass while it holds for 1 ms in 1 s: the growth of a counter of
+// microseconds.
+TEST(NvidiaCounters, ThrottleCountersAreNanosecondsHoweverSlowlyTheyGrow) {
+  FakeDriver driver(R"(
 devices:
   - uuid: GPU-0
-    clocks: {reasons: [sw_power_cap], supported_reasons: [sw_power_cap]}
-    fields: {74: {rate: )";
-  for (const auto* const rate : {"1000000", "1000000000"}) {  // microseconds, nanoseconds
-    FakeDriver driver(std::string(kThrottled) + rate + "}}\n");
-    NvidiaGpu gpu(driver);
-    gpu.attach().run(0, 5);
-    EXPECT_EQ(gpu.lines({"gpu_throttle_seconds", "gpu_throttled"}),
-              "gpu_throttle_seconds_total{cause=\"power\"} 5\n"
-              "gpu_throttled{cause=\"power\"} 1\n");
+    clocks: {reasons: [sw_power_cap, sw_thermal], supported_reasons: [sw_power_cap, sw_thermal]}
+    fields: {74: {rate: 1000000}, 75: {rate: 1000000000}}
+)");
+  NvidiaGpu gpu(driver);
+  gpu.attach().run(0, 5);
+  EXPECT_EQ(gpu.lines({"gpu_throttle_seconds", "gpu_throttled"}),
+            "gpu_throttle_seconds_total{cause=\"power\"} 0.005\n"
+            "gpu_throttle_seconds_total{cause=\"thermal\"} 5\n"
+            "gpu_throttled{cause=\"power\"} 1\n"
+            "gpu_throttled{cause=\"thermal\"} 1\n");
+}
+
+constexpr auto kPcieBytes = "gpu_pcie_";
+
+TEST(NvidiaCounters, PcieBytesThatWrapAt32BitsAreAbsentAndNoError) {
+  FakeDriver driver(R"(
+devices: [{uuid: GPU-0, temperature: {gpu: 50}, fields: {197: {rate: 1500000000, bits: 32}, 198: {rate: 900000000, bits: 32}}}]
+)");
+  NvidiaGpu gpu(driver);
+  gpu.attach();
+  for (int at = 0; at <= 12; ++at) {
+    gpu.pass(Tier::fast, at, at == 0 ? 0 : 1);
+    EXPECT_EQ(gpu.lines({kPcieBytes}), "") << at;
   }
+  for (const ReadStatus status : {ReadStatus::unsupported, ReadStatus::failed, ReadStatus::out_of_range})
+    EXPECT_EQ(gpu.page().errors(status), 0U);
+}
+
+TEST(NvidiaCounters, PcieBytesAreThereOnceOneOfThemWasAbove32Bits) {
+  FakeDriver driver(R"(
+devices: [{uuid: GPU-0, temperature: {gpu: 50}, fields: {197: {rate: 1000000}, 198: {rate: 2000000000}}}]
+)");
+  NvidiaGpu gpu(driver);
+  gpu.attach().run(0, 2);
+  EXPECT_EQ(gpu.lines({kPcieBytes}), "");  // 4 000 000 000 at most
+  gpu.pass(Tier::fast, 3, 1);
+  gpu.pass(Tier::fast, 4, 1);
+  EXPECT_EQ(gpu.lines({kPcieBytes}),
+            "gpu_pcie_received_bytes_total 8e+09\n"
+            "gpu_pcie_transmitted_bytes_total 4e+06\n");
+}
+
+// The means between two samples are integrated: 25 % of the first second, 50 % of the second one.
+TEST(NvidiaCounters, OccupancyAndBandwidthAreIntegratedOverObservedTime) {
+  FakeDriver driver(R"(
+devices:
+  - uuid: GPU-0
+    gpm: {supported: yes, metrics: {3: {steps: [[0, 25], [1, 50]]}, 10: {steps: [[0, 60], [1, 20]]}}}
+)");
+  NvidiaGpu gpu(driver);
+  gpu.attach();
+  for (int at = 0; at <= 2; ++at) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(115));  // the sampler goes by the real clock
+    gpu.pass(Tier::fast, at, at == 0 ? 0 : 1);
+  }
+  EXPECT_EQ(gpu.lines({"gpu_compute_occupancy", "gpu_memory_bandwidth"}),
+            "gpu_compute_occupancy_ratio 0.5\n"
+            "gpu_compute_occupancy_seconds_total 0.75\n"
+            "gpu_memory_bandwidth_utilization_ratio 0.2\n"
+            "gpu_memory_bandwidth_utilization_seconds_total 0.8\n");
 }
 
 TEST(NvidiaCounters, AskedForFieldsAreOneCallAPass) {

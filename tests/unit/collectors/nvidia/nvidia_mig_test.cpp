@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fakes/nvidia_gpu.hpp"
+#include "tests/fakes/real_clock.hpp"
 
 // A divided GPU: its instances, and what happens when it is divided anew.
 
@@ -67,6 +68,68 @@ TEST(NvidiaMig, CountersOfOneThatIsMadeAnewBeginAnew) {
   gpu.attach(6).sampled(6);
   EXPECT_EQ(gpu.lines({"gpu_partition_busy"}),
             "gpu_partition_busy_seconds_total{partition=\"1g.10gb:3\"} 0\n");
+}
+
+constexpr auto kTwoParts = R"(
+devices:
+  - uuid: GPU-0
+    temperature: {gpu: 50}
+    supported_events: [xid]
+    mig:
+      mode: enabled
+      mode_pending: enabled
+      most: 7
+      instances:
+        - {index: 0, gi: 1, ci: 0, uuid: MIG-a, name: A MIG 1c.3g.71gb, memory: {total: 100, reserved: 0, used: 40, free: 60},
+           attributes: {multiprocessors: 16, copy_engines: 3, decoders: 3, encoders: 0, jpegs: 3, ofas: 0, gpu_slices: 3, compute_slices: 1, memory: 71680 MiB}}
+        - {index: 1, gi: 1, ci: 1, uuid: MIG-b, name: A MIG 2c.3g.71gb, memory: {total: 100, reserved: 0, used: 40, free: 60},
+           attributes: {multiprocessors: 32, copy_engines: 3, decoders: 3, encoders: 0, jpegs: 3, ofas: 0, gpu_slices: 3, compute_slices: 2, memory: 71680 MiB}}
+events:
+  - {at: 1, device: 0, type: xid, data: 31, gi: 1, ci: 1}
+  - {at: 1, device: 0, type: xid, data: 79}
+  - {at: 1, device: 0, type: xid, data: 8, gi: 1}
+)";
+
+TEST(NvidiaMig, AnInstanceInPartsHasTheSumOfThemAndAnInfoSeriesOfEach) {
+  FakeDriver driver(kTwoParts);
+  NvidiaGpu gpu(driver);
+  gpu.attach().sampled();
+  EXPECT_EQ(gpu.lines({"gpu_partition_info", "gpu_partition_memory_used"}),
+            "gpu_partition_info{partition=\"3g.71gb:1\",profile=\"3g.71gb\",gpu_instance=\"1\",compute_units="
+            "\"48\","
+            "compute_instance=\"0\",mig_uuid=\"MIG-a\"} 1\n"
+            "gpu_partition_info{partition=\"3g.71gb:1\",profile=\"3g.71gb\",gpu_instance=\"1\",compute_units="
+            "\"48\","
+            "compute_instance=\"1\",mig_uuid=\"MIG-b\"} 1\n"
+            "gpu_partition_memory_used_bytes{partition=\"3g.71gb:1\",memory=\"vram\"} 40\n");
+}
+
+TEST(NvidiaMig, XidsOfAnInstanceAreItsOwnTooAndTheGpusAllTheSame) {
+  FakeDriver driver(kTwoParts);
+  NvidiaGpu gpu(driver);
+  gpu.attach();
+  const auto heard = [&] {
+    const auto session = *NvmlSession::shared(driver.library());
+    std::string text;
+    for (const DeviceEvent& event : session->listener().wait(std::chrono::milliseconds(1), kRealClock).events)
+      text += event.kind + "\n";
+    return text;
+  };
+  EXPECT_EQ(heard(), "");
+  driver.set_time(2);
+  EXPECT_EQ(heard(), "xid 31 of GPU instance 1, compute instance 1\nxid 79\nxid 8 of GPU instance 1\n");
+  gpu.pass(Tier::fast, 2, 1);
+  const auto line = [](const std::string& xid, int count) {
+    return "gpu_partition_xid_errors_total{partition=\"3g.71gb:1\",xid=\"" + xid + "\"} " +
+           std::to_string(count) + "\n";
+  };
+  EXPECT_EQ(gpu.lines({"gpu_partition_xid"}), line("13", 0) + line("31", 1) + line("43", 0) + line("45", 0) +
+                                                  line("68", 0) + line("69", 0) + line("94", 0) +
+                                                  line("95", 0) + line("other", 1));
+  EXPECT_EQ(gpu.lines({"gpu_xid_errors_total{xid=\"31\"}", "gpu_xid_errors_total{xid=\"79\"}",
+                       "gpu_xid_errors_total{xid=\"8\"}"}),
+            "gpu_xid_errors_total{xid=\"31\"} 1\ngpu_xid_errors_total{xid=\"79\"} "
+            "1\ngpu_xid_errors_total{xid=\"8\"} 1\n");
 }
 
 TEST(NvidiaMig, SevenInstancesAreAllThere) {

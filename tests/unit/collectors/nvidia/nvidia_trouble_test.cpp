@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <thread>
+#include <utility>
+
 #include "tests/fakes/nvidia_gpu.hpp"
 
 // Errors of single values: who is absent, who leaves for a while, and whose counter stays.
@@ -82,6 +85,80 @@ TEST(NvidiaTrouble, NonsenseIsNoValue) {
   NvidiaGpu gpu(driver);
   EXPECT_EQ(gpu.attach().sampled(), "");
   EXPECT_EQ(gpu.page().errors(ReadStatus::out_of_range), 2U);
+}
+
+class NoNumber : public testing::TestWithParam<const char*> {};
+
+// From 2 s to 3 s the driver gives something else than a number. The totals stand still for it (the fake
+// means it as 0), and go on after.
+TEST_P(NoNumber, OfGpmIsOneFailedReadAndNoMore) {
+  FakeDriver driver(std::string(R"(
+devices:
+  - uuid: GPU-0
+    temperature: {gpu: 50}
+    gpm:
+      supported: yes
+      metrics:
+        20: {steps: [[0, 100], [2, )") +
+                    GetParam() + "], [3, 100]]}\n        61: {steps: [[0, 200], [2, " + GetParam() +
+                    "], [3, 200]]}\n");
+  NvidiaGpu gpu(driver);
+  gpu.attach();
+  for (int at = 0; at <= 5; ++at) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(115));  // the sampler goes by the real clock
+    gpu.pass(Tier::fast, at, at == 0 || at == 2 ? 0 : 1);
+  }
+  const std::string text = gpu.lines({"gpu_pcie_transmitted", "gpu_interconnect_transmitted"});
+  EXPECT_EQ(gpu.page().errors(ReadStatus::out_of_range), 2U);
+  EXPECT_EQ(text,
+            "gpu_interconnect_transmitted_bytes_total{kind=\"nvlink\"} 629145600\n"
+            "gpu_pcie_transmitted_bytes_total 314572800\n");
+}
+
+// Before a counter has a first reading no pass is lost over it, so nothing but the sampler keeps it out of
+// the total.
+TEST_P(NoNumber, OfGpmInTheFirstPassIsForgottenToo) {
+  FakeDriver driver(std::string(R"(
+devices:
+  - uuid: GPU-0
+    temperature: {gpu: 50}
+    gpm: {supported: yes, metrics: {21: {steps: [[0, )") +
+                    GetParam() + "], [2, 100]]}}}\n");
+  NvidiaGpu gpu(driver);
+  gpu.attach();
+  for (int at = 0; at <= 4; ++at) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(115));
+    gpu.pass(Tier::fast, at, at == 0 ? 0 : 1);
+  }
+  EXPECT_EQ(gpu.lines({"gpu_pcie_received"}), "gpu_pcie_received_bytes_total 209715200\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(NvidiaTrouble, NoNumber, testing::Values("nan", "inf", "-100"));
+
+TEST(NvidiaTrouble, ASampleThatIsNoNumberCostsTheBufferNothing) {
+  FakeDriver driver(R"(
+devices:
+  - uuid: GPU-0
+    power: {draw: 100 W}
+    fields: {83: {value: nan, type: double}}
+)");
+  NvidiaGpu gpu(driver);
+  gpu.attach().run(0, 1);
+  EXPECT_EQ(gpu.page().errors(ReadStatus::out_of_range), 2U);
+}
+
+TEST(NvidiaTrouble, ARecoveryActionOfANewerDriverIsOther) {
+  for (const auto& [said, holds] : {std::pair("0", "none"), std::pair("5", "recover_imex"),
+                                    std::pair("6", "other"), std::pair("17", "other")}) {
+    FakeDriver driver(std::string("devices: [{uuid: GPU-0, fields: {230: ") + said + "}}]");
+    NvidiaGpu gpu(driver);
+    gpu.attach().sampled();
+    std::string expected;
+    for (const std::string action :
+         {"drain_and_reset", "drain_p2p", "none", "other", "reboot", "recover_imex", "reset"})
+      expected += "gpu_recovery_action{action=\"" + action + "\"} " + (action == holds ? "1" : "0") + "\n";
+    EXPECT_EQ(gpu.lines({"gpu_recovery_action"}), expected);
+  }
 }
 
 TEST(NvidiaTrouble, APowerBufferThatFailsLeavesTheReading) {

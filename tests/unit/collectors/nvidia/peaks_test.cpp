@@ -108,6 +108,19 @@ TEST(NvidiaPeaks, OtherTypesAreMultiplesOfFp16WhereTheChipHasThem) {
                                              {"fp4", blackwell * 4}});
 }
 
+TEST(NvidiaPeaks, OfNewerCapabilitiesOnlyWhatIsPublished) {
+  const double ultra = 148 * 8192 * 1.85e9;
+  expect_values(
+      of(chip(103, 18944, 1.85)),
+      {{"fp32", 70.0928e12}, {"tf32", ultra / 2}, {"fp16", ultra}, {"bf16", ultra}, {"fp8", ultra * 2}});
+  expect_values(of(chip(110, 2560, 1.575)), {{"fp32", 8.064e12}});      // Thor
+  expect_values(of(chip(121, 6144, 2.418)), {{"fp32", 29.712384e12}});  // GB10
+  Facts card = chip(103, 18944, 2.032);
+  card.name = "NVIDIA B300 SXM6 AC";
+  EXPECT_DOUBLE_EQ(of(card)["bf16"], 2250e12);
+  EXPECT_FALSE(of(card).contains("fp4"));
+}
+
 TEST(NvidiaPeaks, GeForceCardsAccumulateInFp32AtHalfTheRate) {
   Facts card = chip(89, 10240, 2.55);
   card.name = "NVIDIA GeForce RTX 4080 SUPER";

@@ -17,7 +17,7 @@ class Buffer : public testing::Test {
                     value + more + "}}}]");
     driver_->set_time(0);
     gpu_ = *find_gpu(*NvmlSession::shared(driver_->library()), "GPU-0");
-    ASSERT_TRUE(buffer_.open(gpu_));
+    ASSERT_EQ(buffer_.open(gpu_), ReadStatus::ok);
   }
 
   bool drain(double at, double elapsed) {
@@ -130,7 +130,7 @@ TEST_F(Buffer, ASampleStandsForNoMoreThanASecondAndAHalf) {
 
 TEST_F(Buffer, ABufferThatTheGpuLacksDoesNotOpen) {
   play("500");
-  EXPECT_FALSE(SampleBuffer(nvml::kGpuSamples).open(gpu_));
+  EXPECT_EQ(SampleBuffer(nvml::kGpuSamples).open(gpu_), ReadStatus::unsupported);
 }
 
 TEST_F(Buffer, IsDueOnceAPass) {

@@ -33,6 +33,7 @@ gpu_clock_max_hertz{clock} 4
 gpu_compute_active_ratio{} 1
 gpu_compute_active_seconds_total{} 1
 gpu_compute_occupancy_ratio{} 1
+gpu_compute_occupancy_seconds_total{} 1
 gpu_energy_joules_total{} 1
 gpu_engine_busy_seconds_total{engine} 7
 gpu_engine_utilization_ratio{engine} 7
@@ -49,6 +50,7 @@ gpu_interconnect_received_bytes_total{kind} 1
 gpu_interconnect_transmitted_bytes_total{kind} 1
 gpu_license_state{state} 2
 gpu_memory_bandwidth_utilization_ratio{} 1
+gpu_memory_bandwidth_utilization_seconds_total{} 1
 gpu_memory_controller_busy_seconds_total{} 1
 gpu_memory_controller_utilization_ratio{} 1
 gpu_memory_errors_total{severity,location} 6

@@ -11,8 +11,9 @@ namespace {
 constexpr auto kActivity =
     joined(kUtilizationRows, kEngineRows, kPipeRows, kTensorRows, kMemoryRows, kPowerRows, kRailRows,
            kTemperatureRows, kMarginRows, kSlowdownRows, kShutdownRows, kClockRows, kPeakRows, kTrafficRows);
-constexpr auto kHealth = joined(kModeRows, kCauseRows, kReasonRows, kErrorRows, kLifetimeErrorRows, kHardwareErrorRows, kXidRows,
-                                kHealthRows, kRecoveryRows, kFabricRows, kFabricHealthRows, kLicenseRows);
+constexpr auto kHealth =
+    joined(kModeRows, kCauseRows, kReasonRows, kErrorRows, kLifetimeErrorRows, kHardwareErrorRows, kXidRows,
+           kHealthRows, kRecoveryRows, kFabricRows, kFabricHealthRows, kLicenseRows);
 static_assert(valid_table(kActivity));
 static_assert(valid_table(kHealth));
 

@@ -36,6 +36,9 @@ class SampledPage {
     return outcome;
   }
 
+  /// Whether the lane would attach again after this fast pass.
+  bool has_more() { return device_->has_more(now_); }
+
   /// Lets go of the driver; attach() takes it again.
   void release() { device_->release(); }
 

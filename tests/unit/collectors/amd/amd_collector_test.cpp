@@ -231,7 +231,7 @@ TEST_F(CardTest, OfASleepingCardOnlyWhatDoesNotWakeIsRead) {
             "gpu_utilization_ratio 0.03\n");
 }
 
-// Both ways to the same series: the firmware's table, and a file of each.
+// The firmware's table, or a file of each where that has none.
 TEST_F(CardTest, OneThatSleepsAtTheStartHasItsEnginesAndClocksOnceItWakes) {
   const std::string woken =
       "gpu_clock_hertz{clock=\"fabric\"} 1.9e+09\n"
@@ -243,17 +243,20 @@ TEST_F(CardTest, OneThatSleepsAtTheStartHasItsEnginesAndClocksOnceItWakes) {
     attach();
     page_->pass_all();
     EXPECT_EQ(page_->text({"gpu_suspended"}), "");
+    EXPECT_FALSE(page_->has_more());
     write("power/runtime_status", "active\n");
+    page_->pass(Tier::fast);
+    EXPECT_TRUE(page_->has_more());
+    page_->attach(info_);  // as the lane does then
     page_->pass_all();
+    EXPECT_FALSE(page_->has_more());
     return page_->text(others);
   };
-  write(
-      "gpu_metrics",
-      FakeBlob().set("average_mm_activity", 25).set("current_vclk0", 1500).set("current_fclk", 1900).bytes());
+  write("pp_dpm_fclk", "0: 500Mhz\n1: 1900Mhz *\n");  // a card's table, unlike an APU's, has no fabric clock
+  write("gpu_metrics", FakeBlob().set("average_mm_activity", 25).set("current_vclk0", 1500).bytes());
   EXPECT_EQ(seen_after_waking(), woken);
   remove("gpu_metrics");
   write("vcn_busy_percent", "25\n");
-  write("pp_dpm_fclk", "0: 500Mhz\n1: 1900Mhz *\n");
   write("pp_dpm_vclk", "0: 400Mhz\n1: 1500Mhz *\n");
   EXPECT_EQ(seen_after_waking(), woken);
 }

@@ -189,10 +189,10 @@ inline constexpr auto ml_time_to_solution = gauge("ml_time_to_solution_seconds",
 inline constexpr auto ml_run_restarts = counter("ml_run_restarts_total", "", "How often the run began again after all its processes were gone, or said that it did.");
 inline constexpr auto ml_lost_steps = counter("ml_lost_steps_total", "", "Steps that had been done before a restart and had to be done again.");
 inline constexpr auto ml_last_update_timestamp = gauge("ml_last_update_timestamp_seconds", "seconds", "When the run was last heard of, in Unix time.");
-inline constexpr auto ml_energy = counter("ml_energy_joules_total", "joules", "Energy of the GPUs, by the run's share of them.");
+inline constexpr auto ml_energy = counter("ml_energy_joules_total", "joules", "Energy of the GPUs, by the run's share of them. Includes GPUs that ml_run_gpu_info marks as guessed.");
 inline constexpr auto ml_gpu_idle_allocated_seconds = counter("ml_gpu_idle_allocated_seconds_total", "seconds", "Time in which a GPU that the run holds had nothing to do.");
 inline constexpr auto ml_run_info = gauge("ml_run_info", "", "What the run says it is; always 1.");
-inline constexpr auto ml_run_gpu_info = gauge("ml_run_gpu_info", "", "A GPU that processes of the run use; always 1. Join by uuid.");
+inline constexpr auto ml_run_gpu_info = gauge("ml_run_gpu_info", "", "A GPU that processes of the run use; always 1. Join by uuid. source is process if the kernel relates such a process to one that reports the run (itself, its cgroup, its ancestors or descendants); it is workload, a guess, if they share only the user and the Slurm job, pod or unit.");
 // clang-format on
 
 }  // namespace gpumeter::catalog

@@ -33,7 +33,31 @@ std::string group_in(const std::string& text) {
   return path.kind == cgroup::Kind::unattributed ? std::string() : std::string(path.text);
 }
 
+bool has_one_purpose(const cgroup::Path& path) noexcept {
+  switch (path.kind) {
+    case cgroup::Kind::slurm_job:
+    case cgroup::Kind::pod:
+      return true;
+    case cgroup::Kind::container:
+      return path.runtime != "lxc";
+    case cgroup::Kind::systemd_unit:
+    case cgroup::Kind::user_unit:
+      return cgroup::rank(path) > 0 && !path.unit.starts_with("user@");
+    default:
+      return false;
+  }
+}
+
 }  // namespace
+
+std::string workload_of_one_purpose(std::string_view group) {
+  const cgroup::Path path = cgroup::read_path(group);
+  if (!has_one_purpose(path)) return {};
+  const cgroup::Attribution found = cgroup::attribution_of(path);
+  if (found.transient) return {};
+  // Several scopes of a desktop application are one workload, but each is a start of its own: hence the unit.
+  return std::string(cgroup::to_string(found.kind)) + " " + found.workload + " " + found.unit;
+}
 
 void ProcessKin::begin_pass(Nanoseconds now) {
   now_ = now;
@@ -48,6 +72,7 @@ const ProcessKin::Facts& ProcessKin::of(int pid) {
   const std::string folder = procfs_ + "/" + std::to_string(pid);
   entry.facts.parent = parent_in(sysfs::read_text(folder + "/stat"));
   entry.facts.group = group_in(sysfs::read_text(folder + "/cgroup"));
+  entry.facts.workload = workload_of_one_purpose(entry.facts.group);
   return entry.facts;
 }
 

@@ -43,17 +43,23 @@ void RunJoin::account(const workloads::DeviceUse& device) {
     const Reading past = before == last.processes.end() ? Reading{} : before->second;
     reading.processes[use.id] = {use.energy_joules,
                                  is_listed_anew ? use.busy_seconds.value_or(0) : past.busy_seconds};
-    const std::vector<RunName>& runs = owners_.of(use);
+    const auto& [runs, is_guess] = owners_.of(use);
     take_energy(device, runs, increase(past.energy_joules, use.energy_joules));
     for (const RunName& run : runs) {
       Part& part = parts[run];
       if (use.present) ++part.present;
-      if (use.present) totals_[run].gpus.insert({device.uuid, device.index});
+      if (use.present) note_gpu(device, run, is_guess);
       if (!use.busy_seconds) part.busy_seconds.reset();
       if (part.busy_seconds) *part.busy_seconds += increase(past.busy_seconds, *use.busy_seconds);
     }
   }
   if (is_listed_anew && last.listed_at) take_idle(device, parts, last);
+}
+
+void RunJoin::note_gpu(const workloads::DeviceUse& device, const RunName& run, bool is_guess) {
+  Gpu& gpu = totals_[run].gpus[device.uuid];
+  gpu.index = device.index;
+  gpu.is_guess = gpu.is_guess && is_guess;
 }
 
 void RunJoin::take_energy(const workloads::DeviceUse& device, const std::vector<RunName>& runs,
@@ -93,8 +99,10 @@ void RunJoin::write(SeriesSet& out) const {
     const LabelBlock labels(names);
     if (totals.energy_joules) out.add(catalog::ml_energy, labels, *totals.energy_joules);
     if (totals.idle_seconds) out.add(catalog::ml_gpu_idle_allocated_seconds, labels, *totals.idle_seconds);
-    for (const Gpu& gpu : totals.gpus) {
-      const std::vector<Label> which = {{"gpu", std::to_string(gpu.index)}, {"uuid", gpu.uuid}};
+    for (const auto& [uuid, gpu] : totals.gpus) {
+      const std::vector<Label> which = {{"gpu", std::to_string(gpu.index)},
+                                        {"uuid", uuid},
+                                        {"source", gpu.is_guess ? "workload" : "process"}};
       out.add(catalog::ml_run_gpu_info, labels.with(which), 1);
     }
   }

@@ -35,15 +35,13 @@ class RunJoin {
 
  private:
   struct Gpu {
-    std::string uuid;
     unsigned index = 0;
-
-    bool operator<(const Gpu& other) const noexcept { return uuid < other.uuid; }
+    bool is_guess = true;  ///< all of the run's processes on it are guessed (rule 4 of RunOwners)
   };
   struct Totals {
     std::optional<double> energy_joules;
     std::optional<double> idle_seconds;
-    std::set<Gpu> gpus;  ///< now
+    std::map<std::string, Gpu> gpus;  ///< now; by uuid
   };
   struct Reading {
     double energy_joules = 0;
@@ -63,6 +61,7 @@ class RunJoin {
 
   void note_gaps(DeviceUses devices);
   void account(const workloads::DeviceUse& device);
+  void note_gpu(const workloads::DeviceUse& device, const RunName& run, bool is_guess);
   void take_energy(const workloads::DeviceUse& device, const std::vector<RunName>& runs, double joules);
   void take_idle(const workloads::DeviceUse& device, const std::map<RunName, Part>& parts,
                  const DeviceReading& last);

@@ -20,21 +20,29 @@ bool same_start(std::uint64_t one, std::uint64_t other) noexcept {
 
 void RunOwners::begin_pass(std::span<const RunProcess> processes) {
   tellers_.clear();
+  workloads_.reset();
   for (const RunProcess& process : processes) {
     if (process.id.pid > 0) tellers_.emplace(process.id.pid, &process);
   }
   for (auto& [id, decision] : decisions_) decision.asked_for = false;
 }
 
-const std::vector<RunName>& RunOwners::of(const workloads::ProcessUse& use) {
+const RunOwners::Owners& RunOwners::of(const workloads::ProcessUse& use) {
   Decision& decision = decisions_[use.id];
+  Owners& owners = decision.owners;
   decision.asked_for = true;
   std::vector<RunName> runs = told_by(use.id.pid, use.id.start_ticks);
   if (runs.empty() && use.present) runs = of_group(use);
   if (runs.empty() && use.present) runs = of_kin(use);
   std::ranges::sort(runs);
-  if (!runs.empty()) decision.runs = std::move(runs);
-  return decision.runs;
+  if (!runs.empty()) {
+    owners = {std::move(runs), false};
+  } else if (use.present && (owners.is_guess || owners.runs.empty())) {
+    const std::vector<RunName>& guess = of_workload(use);
+    if (guess.size() == 1) owners = {guess, true};
+    if (guess.size() > 1) owners = {};
+  }
+  return owners;
 }
 
 void RunOwners::end_pass() {
@@ -70,6 +78,23 @@ std::vector<RunName> RunOwners::of_kin(const workloads::ProcessUse& use) {
     if (std::ranges::find(ancestors, use.id.pid) != ancestors.end()) add(runs, teller->run);
   }
   return runs;
+}
+
+const std::vector<RunName>& RunOwners::of_workload(const workloads::ProcessUse& use) {
+  static const std::vector<RunName> kNobody;
+  const std::string workload = workload_of_one_purpose(use.group);
+  if (!use.uid || workload.empty()) return kNobody;
+  if (!workloads_) find_workloads();
+  const auto found = workloads_->find({*use.uid, workload});
+  return found == workloads_->end() ? kNobody : found->second;
+}
+
+void RunOwners::find_workloads() {
+  workloads_.emplace();
+  for (const auto& [pid, teller] : tellers_) {
+    const std::string& workload = kin_.of(pid).workload;
+    if (!workload.empty()) add((*workloads_)[{teller->id.uid, workload}], teller->run);
+  }
 }
 
 }  // namespace gpumeter::jobs

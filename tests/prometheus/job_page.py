@@ -103,7 +103,8 @@ def run_page(machine: JobMachine, run: Run, t: float, now: float) -> Iterator[Sa
     yield "ml_energy_joules_total", labels, run.watts * t
     yield "ml_gpu_idle_allocated_seconds_total", labels, run.idle * len(run.gpus) * t
     for gpu in run.gpus:
-        yield "ml_run_gpu_info", {**labels, "gpu": str(gpu), "uuid": f"{machine.place}-{gpu}"}, 1
+        yield "ml_run_gpu_info", {**labels, "gpu": str(gpu), "uuid": f"{machine.place}-{gpu}",
+                                   "source": "process" if gpu == 0 else "workload"}, 1
     if run.samples:
         yield "ml_samples_total", split, run.samples * t
     for kind, rate in run.tokens.items():

@@ -93,10 +93,11 @@ TEST(RunJoin, GivesARunTheEnergyAndTheIdleTimeOfItsProcess) {
   machine.second();
   gpu.processes = {Machine::use(10, 250, 0.75)};
   machine.second();
-  EXPECT_EQ(machine.text(),
-            "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 250.00\n"
-            "ml_gpu_idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 0.7500\n"
-            "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"3\",uuid=\"A\"} 1.0000\n");
+  EXPECT_EQ(
+      machine.text(),
+      "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 250.00\n"
+      "ml_gpu_idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 0.7500\n"
+      "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"3\",uuid=\"A\",source=\"process\"} 1.0000\n");
 }
 
 TEST(RunJoin, SumsTwoProcessesOfARunOnAGpu) {
@@ -108,10 +109,11 @@ TEST(RunJoin, SumsTwoProcessesOfARunOnAGpu) {
   machine.second();
   gpu.processes = {Machine::use(10, 30, 0.25), Machine::use(11, 60, 0.5)};
   machine.second();
-  EXPECT_EQ(machine.text(),
-            "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 90.000\n"
-            "ml_gpu_idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 0.2500\n"
-            "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n");
+  EXPECT_EQ(
+      machine.text(),
+      "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 90.000\n"
+      "ml_gpu_idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 0.2500\n"
+      "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n");
 }
 
 TEST(RunJoin, KeepsTwoRunsOnAGpuApart) {
@@ -126,10 +128,10 @@ TEST(RunJoin, KeepsTwoRunsOnAGpuApart) {
   EXPECT_EQ(machine.text(),
             "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 30.000\n"
             "ml_gpu_idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 0.7500\n"
-            "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n"
+            "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n"
             "ml_energy_joules_total{run=\"resnet\",user=\"bob\"} 60.000\n"
             "ml_gpu_idle_allocated_seconds_total{run=\"resnet\",user=\"bob\"} 0.0000\n"
-            "ml_run_gpu_info{run=\"resnet\",user=\"bob\",gpu=\"0\",uuid=\"A\"} 1.0000\n");
+            "ml_run_gpu_info{run=\"resnet\",user=\"bob\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n");
 }
 
 TEST(RunJoin, SumsTheGpusOfARun) {
@@ -141,11 +143,12 @@ TEST(RunJoin, SumsTheGpusOfARun) {
   one.processes = other.processes = {Machine::use(10, 7, 0)};
   machine.second();
   machine.second();
-  EXPECT_EQ(machine.text(),
-            "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 14.000\n"
-            "ml_gpu_idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 2.0000\n"
-            "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"1\",uuid=\"A\"} 1.0000\n"
-            "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"B\"} 1.0000\n");
+  EXPECT_EQ(
+      machine.text(),
+      "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 14.000\n"
+      "ml_gpu_idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 2.0000\n"
+      "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"1\",uuid=\"A\",source=\"process\"} 1.0000\n"
+      "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"B\",source=\"process\"} 1.0000\n");
 }
 
 TEST(RunJoin, CountsIdleTimeFromListToList) {
@@ -174,9 +177,10 @@ TEST(RunJoin, CountsNoEnergyTwiceAndNoIdleTimeWhereADeviceWasAway) {
   machine.devices = away;
   machine.devices[0].processes = {Machine::use(10, 130, 0)};
   machine.second();
-  EXPECT_EQ(machine.text(),
-            "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 130.00\n"
-            "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n");
+  EXPECT_EQ(
+      machine.text(),
+      "ml_energy_joules_total{run=\"resnet\",user=\"alice\"} 130.00\n"
+      "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n");
 }
 
 TEST(RunJoin, TakesTheDevicesBusyTimeWhereTheProcessesIsNotKnownAndItIsAlone) {
@@ -206,7 +210,9 @@ TEST(RunJoin, SaysNothingOfEnergyThatTheDeviceDoesNotTell) {
   gpu.processes = {Machine::use(10, 0, std::nullopt)};
   machine.second();
   machine.second();
-  EXPECT_EQ(machine.text(), "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n");
+  EXPECT_EQ(
+      machine.text(),
+      "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n");
 }
 
 // A server answers, its engine computes: same container.
@@ -217,7 +223,8 @@ TEST(RunJoin, FindsTheRunByTheCgroup) {
   machine.tells(10, kAlice, "alice", "serve");
   machine.device("A").processes = {machine.in_group(20)};
   machine.second();
-  EXPECT_NE(machine.text().find("ml_run_gpu_info{run=\"serve\",user=\"alice\",gpu=\"0\",uuid=\"A\"}"),
+  EXPECT_NE(machine.text().find(
+                "ml_run_gpu_info{run=\"serve\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"}"),
             std::string::npos);
 }
 
@@ -251,11 +258,12 @@ TEST(RunJoin, FindsTheRunByKinshipWhereTheCgroupHasTwo) {
   machine.device("B").processes = {machine.in_group(21)};
   machine.device("C").processes = {machine.in_group(22)};
   machine.second();
-  EXPECT_EQ(machine.text(),
-            "ml_energy_joules_total{run=\"launcher\",user=\"alice\"} 0.0000\n"
-            "ml_run_gpu_info{run=\"launcher\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n"
-            "ml_energy_joules_total{run=\"loader\",user=\"alice\"} 0.0000\n"
-            "ml_run_gpu_info{run=\"loader\",user=\"alice\",gpu=\"0\",uuid=\"B\"} 1.0000\n");
+  EXPECT_EQ(
+      machine.text(),
+      "ml_energy_joules_total{run=\"launcher\",user=\"alice\"} 0.0000\n"
+      "ml_run_gpu_info{run=\"launcher\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n"
+      "ml_energy_joules_total{run=\"loader\",user=\"alice\"} 0.0000\n"
+      "ml_run_gpu_info{run=\"loader\",user=\"alice\",gpu=\"0\",uuid=\"B\",source=\"process\"} 1.0000\n");
 }
 
 TEST(RunJoin, IsNotFooledByAPidThatIsUsedAnew) {
@@ -292,9 +300,134 @@ TEST(RunJoin, SplitsAProcessThatTellsOfTwoRuns) {
   machine.second();
   EXPECT_EQ(machine.text(),
             "ml_energy_joules_total{run=\"a\",user=\"alice\"} 25.000\n"
-            "ml_run_gpu_info{run=\"a\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n"
+            "ml_run_gpu_info{run=\"a\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n"
             "ml_energy_joules_total{run=\"b\",user=\"alice\"} 25.000\n"
-            "ml_run_gpu_info{run=\"b\",user=\"alice\",gpu=\"0\",uuid=\"A\"} 1.0000\n");
+            "ml_run_gpu_info{run=\"b\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n");
+}
+
+// Slurm gives each task a cgroup of its own, and only rank 0 tells, as most clients do.
+class JobOfFour : public Machine {
+ public:
+  static constexpr const char* kJob = "/system.slice/node1_slurmstepd.scope/job_7";
+
+  JobOfFour() {
+    devices.reserve(4);
+    for (unsigned rank = 0; rank < 4; ++rank) {
+      start(10 + static_cast<int>(rank), "/step_0/user/task_" + std::to_string(rank));
+      device(std::string(1, static_cast<char>('A' + rank)), rank);
+    }
+    use(0);
+  }
+  void start(int pid, const std::string& below) { process(pid, 1, kJob + below); }
+  /// Each of the ranks used that many joules so far, and half of the time.
+  void use(double joules, double busy = 0) {
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      ProcessUse used = in_group(10 + static_cast<int>(rank));
+      used.energy_joules = joules;
+      used.busy_seconds = busy;
+      devices[rank].processes = {used};
+    }
+  }
+};
+
+TEST(RunJoin, GuessesThatARunHasTheGpusOfItsJobThatNoOtherClaims) {
+  JobOfFour job;
+  job.tells(10, kAlice, "alice", "bert");
+  job.second();
+  job.use(100, 0.5);
+  job.second();
+  EXPECT_EQ(job.text(),
+            "ml_energy_joules_total{run=\"bert\",user=\"alice\"} 400.00\n"
+            "ml_gpu_idle_allocated_seconds_total{run=\"bert\",user=\"alice\"} 2.0000\n"
+            "ml_run_gpu_info{run=\"bert\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n"
+            "ml_run_gpu_info{run=\"bert\",user=\"alice\",gpu=\"1\",uuid=\"B\",source=\"workload\"} 1.0000\n"
+            "ml_run_gpu_info{run=\"bert\",user=\"alice\",gpu=\"2\",uuid=\"C\",source=\"workload\"} 1.0000\n"
+            "ml_run_gpu_info{run=\"bert\",user=\"alice\",gpu=\"3\",uuid=\"D\",source=\"workload\"} 1.0000\n");
+}
+
+TEST(RunJoin, GuessesNothingWhereTwoRunsOfTheWorkloadTell) {
+  JobOfFour job;
+  job.tells(10, kAlice, "alice", "bert");
+  job.second();
+  job.use(100);
+  job.second();
+  job.tells(11, kAlice, "alice", "gpt");
+  job.use(110);
+  job.second();
+  job.use(150);
+  job.second();
+  EXPECT_EQ(job.text(),
+            "ml_energy_joules_total{run=\"bert\",user=\"alice\"} 450.00\n"
+            "ml_gpu_idle_allocated_seconds_total{run=\"bert\",user=\"alice\"} 6.0000\n"
+            "ml_run_gpu_info{run=\"bert\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n"
+            "ml_energy_joules_total{run=\"gpt\",user=\"alice\"} 50.000\n"
+            "ml_gpu_idle_allocated_seconds_total{run=\"gpt\",user=\"alice\"} 2.0000\n"
+            "ml_run_gpu_info{run=\"gpt\",user=\"alice\",gpu=\"1\",uuid=\"B\",source=\"process\"} 1.0000\n");
+}
+
+TEST(RunJoin, GuessesNothingOfAnotherUserOrAnotherJob) {
+  JobOfFour job;
+  job.tells(10, kAlice, "alice", "bert");
+  job.process(11, 1, "/system.slice/node1_slurmstepd.scope/job_8/step_0/user/task_1");
+  job.devices[1].processes = {job.in_group(11)};
+  job.devices[2].processes = {job.in_group(12, kBob)};
+  job.devices[3].processes.clear();
+  job.second();
+  EXPECT_EQ(job.text(),
+            "ml_energy_joules_total{run=\"bert\",user=\"alice\"} 0.0000\n"
+            "ml_run_gpu_info{run=\"bert\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n");
+}
+
+TEST(RunJoin, MarksAGpuThatAlsoHasAProcessOfItsOwnAsNoGuess) {
+  JobOfFour job;
+  job.tells(10, kAlice, "alice", "bert");
+  job.devices.resize(1);
+  for (const int pid : {11, 10, 12}) job.devices[0].processes.push_back(job.in_group(pid));
+  job.second();
+  EXPECT_EQ(job.text(),
+            "ml_energy_joules_total{run=\"bert\",user=\"alice\"} 0.0000\n"
+            "ml_run_gpu_info{run=\"bert\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n");
+}
+
+// Rank 0 has reported the end and is gone; the others still hold their GPUs.
+TEST(RunJoin, LeavesTheRanksWithTheirRunWhenRank0HasEnded) {
+  JobOfFour job;
+  job.tells(10, kAlice, "alice", "bert");
+  job.second();
+  job.jobs.processes.clear();
+  job.use(100);
+  job.devices[0].processes.clear();
+  job.second();
+  EXPECT_NE(job.text().find("ml_energy_joules_total{run=\"bert\",user=\"alice\"} 300.00"), std::string::npos)
+      << job.text();
+}
+
+TEST(WorkloadOfOnePurpose, IsAJobAPodAContainerOrAUnitWithANameOfItsOwn) {
+  const auto same = [](const std::string& one, const std::string& other) {
+    const std::string workload = workload_of_one_purpose(one);
+    return !workload.empty() && workload == workload_of_one_purpose(other);
+  };
+  const std::string pod = "/kubepods.slice/kubepods-pod2c9f8a79_5391_454b_88cb_86190881cb96.slice/";
+  const std::string manager = "/user.slice/user-1000.slice/user@1000.service";
+  EXPECT_TRUE(same(pod + "cri-containerd-" + std::string(64, 'a') + ".scope",
+                   pod + "cri-containerd-" + std::string(64, 'b') + ".scope"));
+  EXPECT_TRUE(same("/system.slice/docker-" + std::string(64, 'a') + ".scope/x",
+                   "/system.slice/docker-" + std::string(64, 'a') + ".scope/y"));
+  EXPECT_TRUE(same("/system.slice/train.service/a", "/system.slice/train.service/b"));
+  EXPECT_TRUE(same(manager + "/app.slice/notebook.service/a", manager + "/app.slice/notebook.service"));
+  EXPECT_FALSE(same("/system.slice/a.service", "/system.slice/b.service"));
+  EXPECT_FALSE(same(manager + "/app.slice/app-foo-1.scope", manager + "/app.slice/app-foo-2.scope"));
+}
+
+TEST(WorkloadOfOnePurpose, IsNoGroupInWhichUnrelatedProgramsLive) {
+  const std::string user = "/user.slice/user-1000.slice";
+  for (const std::string& group :
+       {user + "/session-3.scope", user + "/user@1000.service/x",
+        user + "/user@1000.service/app.slice/run-u9.scope", std::string("/system.slice/run-r1.scope"),
+        std::string("/training.slice"), std::string("/by-hand/x"), std::string("/lxc/box"),
+        std::string("/init.scope"), std::string("/"), std::string()}) {
+    EXPECT_EQ(workload_of_one_purpose(group), "") << group;
+  }
 }
 
 }  // namespace

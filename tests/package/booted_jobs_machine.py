@@ -3,10 +3,13 @@
 usage: booted_jobs_machine.py PACKAGE.deb
 """
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from machine import CONFIG, PATIENCE, UNIT, becomes, check, given, page, restart, run, show, state
@@ -28,6 +31,9 @@ collectors:
       - "0=/run/train/a,busy=0.6,memory=4GiB"
       - "0=/run/train/b,busy=0.05,memory=1GiB"
       - "1=/run/train/session,busy=0.5"
+      - "0=/run/train/task0,busy=0.5"
+      - "1=/run/train/task1,busy=0.5"
+      - "2=/run/train/task2,busy=0.5"
 """
 
 
@@ -182,11 +188,45 @@ def leave() -> None:
     becomes("the energies of what was there stay", lambda: len(samples("gpu_workload_energy_joules_total", gpu="0")) >= 1)
 
 
+def slurm_job() -> None:
+    given("three tasks of a Slurm job, each in a control group of its own and on a GPU of its own, of which only rank 0 reports")
+    tasks = subprocess.Popen(["systemd-run", "--scope", "--unit=node1_slurmstepd", "--property=Delegate=yes", "/usr/bin/python3", "-B",
+                              f"{HERE}/trainer.py", "bert", "/run/train/task", "--steps=100,100,100", "--tasks=job_7/step_0/user",
+                              "--hold"], stdin=subprocess.DEVNULL)
+    becomes("the job has its GPUs", lambda: sorted(has["gpu"] for has, _ in samples("gpu_workload_memory_used_bytes", workload="7")
+                                                   + samples("gpu_workload_share_ratio", workload="7") if has["kind"] == "slurm_job"),
+            ["0", "1", "2"])
+    becomes("so has its run, by the process of rank 0 and by the job", lambda: sorted(
+        (has["gpu"], has["source"]) for has, _ in samples("ml_run_gpu_info", run="bert")),
+            [("0", "process"), ("1", "workload"), ("2", "workload")])
+    time.sleep(8)
+    lines = page()
+    job_joules = sum(joules for _, joules in samples("gpu_workload_energy_joules_total", lines, workload="7"))
+    run_joules = one("ml_energy_joules_total", lines, run="bert") or 0
+    print(f"       bert {run_joules:.1f} J, its job {job_joules:.1f} J")
+    check("the run's energy is its job's, but for two seconds or so", 0 <= job_joules - run_joules < 0.3 * job_joules, True)
+    scancel(tasks)
+
+
+def scancel(tasks: subprocess.Popen[bytes]) -> None:
+    given("the job is cancelled as Slurm does: SIGTERM to all of its processes, then SIGKILL")
+    job = Path("/sys/fs/cgroup/system.slice/node1_slurmstepd.scope/job_7")
+    pids = [int(pid) for group in job.rglob("cgroup.procs") for pid in group.read_text().split()]
+    check("the control groups have its three tasks", len(pids), 3)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        time.sleep(1)
+    tasks.wait(PATIENCE)
+    becomes("its run has no GPU any more", lambda: samples("ml_run_gpu_info", run="bert"), [])
+
+
 def main(package: str) -> None:
     began = time.monotonic()
     print(f"booted: {run('systemctl', '--version').splitlines()[0]}", flush=True)
     install(package)
-    for part in (train, look_at_runs, look_at_gpus, lose_steps, restart_daemon, leave):
+    for part in (train, look_at_runs, look_at_gpus, lose_steps, restart_daemon, leave, slurm_job):
         part()
     print(f"\n{state['checks']} checks in {time.monotonic() - began:.0f} s")
 

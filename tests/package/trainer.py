@@ -1,9 +1,10 @@
 """A job that trains by sleeping, and tells of it as any job does: with the client that the package installs.
 
-usage: trainer.py RUN PIDS --steps N,... [--sleep S] [--resume STEP] [--solve-at STEP] [--hold]
+usage: trainer.py RUN PIDS --steps N,... [--sleep S] [--resume STEP] [--solve-at STEP] [--hold] [--tasks FOLDER]
 
 --steps has a number for each rank; each is a process. PIDS gets their pids, one a line, before the first step, and the
-last line of the output is what the run got done, as JSON. --hold: stays when it is done, until it is killed.
+last line of the output is what the run got done, as JSON. --hold: stays when it is done, until it is killed. --tasks: each rank
+has a control group of its own below that of the program, as Slurm's tasks have, and a file PIDS0, PIDS1 ..; only rank 0 reports.
 """
 import argparse
 import json
@@ -41,6 +42,17 @@ def rank(name: str, number: int, steps: int, options: argparse.Namespace) -> Non
                 run.count(samples=0)
 
 
+def task(name: str, number: int, steps: int, options: argparse.Namespace) -> None:
+    below = Path("/proc/self/cgroup").read_text().splitlines()[-1].removeprefix("0::/")
+    group = Path("/sys/fs/cgroup", below, options.tasks, f"task_{number}")
+    group.mkdir(parents=True)
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+    options.pids.with_name(f"{options.pids.name}{number}").write_text(f"{os.getpid()}\n")
+    if number == 0:
+        rank(name, number, steps, options)
+    time.sleep(steps * options.sleep if not options.hold else 1e6)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("run")
@@ -50,7 +62,9 @@ def main() -> None:
     parser.add_argument("--resume", type=int)
     parser.add_argument("--solve-at", type=int, default=-1)
     parser.add_argument("--hold", action="store_true")
+    parser.add_argument("--tasks", type=Path)
     options = parser.parse_args()
+    begin = task if options.tasks else rank
     start, go = os.pipe()
     children = []
     for number, steps in enumerate(options.steps):
@@ -58,12 +72,13 @@ def main() -> None:
         if child == 0:
             os.read(start, 1)
             try:
-                rank(options.run, number, steps, options)
+                begin(options.run, number, steps, options)
             finally:
                 sys.stdout.flush()
             sys.exit(0)
         children.append(child)
-    options.pids.write_text("".join(f"{child}\n" for child in children))
+    if not options.tasks:
+        options.pids.write_text("".join(f"{child}\n" for child in children))
     os.write(go, b"g" * len(children))
     for child in children:
         os.waitpid(child, 0)

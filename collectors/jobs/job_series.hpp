@@ -29,7 +29,8 @@ struct RunName {
   auto operator<=>(const RunName&) const = default;
 };
 
-/// A live process of a run: what GPUs are joined to.
+/// A live process of a run that has not sent run_stop: what GPUs are joined to. A process may go on to its
+/// next run, as in a notebook.
 struct RunProcess {
   SenderId id;
   RunName run;

@@ -70,6 +70,7 @@ void RunModel::publish(const Moment& now) {
       next->runs.push_back({user.label, run.label()});
       run.write(labels(run.label(), user.label), now, next->series);
       for (const Member& member : run.progress.members()) {
+        if (member.stopped) continue;
         next->processes.push_back({member.id, {user.label, run.label()}});
       }
     }

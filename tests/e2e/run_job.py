@@ -14,7 +14,7 @@ MACHINE = Path(os.environ["RUN_MACHINE"])
 STEP_SECONDS = 0.1
 TARGET = 0.75
 
-gpumeter.REMIND_SECONDS = 1.0  # a minute in a job
+gpumeter._outbox.REMIND_SECONDS = 1.0  # a minute in a job
 
 
 def enter(group: str) -> None:

@@ -248,7 +248,7 @@ with begin("resumed", gpu=0) as run:
 enter("{SLURM}/job_7/step_batch/user/task_0")
 run = begin("train", gpu=0)
 train(run, 60, {{1: 0.5}})
-""", lambda job: job.signal(signal.SIGTERM), ("aborted", "lost"), 1)
+""", lambda job: job.signal(signal.SIGTERM), "aborted", 1)
 
     def test_cancelled_by_slurm(self) -> None:
         """Slurm sends SIGCONT and SIGTERM to all tasks, and SIGKILL after KillWait. One of them does not heed the first."""
@@ -265,7 +265,7 @@ if rank == 2:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 run = begin("train", gpu=rank)
 train(run, 60, {{1: 0.5}})
-""", scancel, ("aborted", "lost"), 3, killed=1)
+""", scancel, "aborted", 3, killed=1)
 
     def test_out_of_memory(self) -> None:
         self.machine()
@@ -321,6 +321,32 @@ with begin("{run}", gpu={number}) as run:
 
     def test_two_notebooks(self) -> None:
         self.two_at_once("notebooks", "notebook", [unit("jupyter-a"), unit("jupyter-b")], ["jupyter-a.service", "jupyter-b.service"])
+
+    def test_one_run_after_the_other_in_a_process(self) -> None:
+        """As in a notebook or a sweep: what the first one had is the second one's once it has begun, the guessed GPU too."""
+        job = self.machine(2).job(f"""
+rank = ranks(2, "{SLURM}/job_7/step_0/user")
+if rank == 0:
+    for name in ("first", "second"):
+        with begin(name, gpu=0 if name == "first" else None) as run:
+            train(run, 6, {{1: 0.8}})
+        say("left")
+else:
+    time.sleep(1.3)
+    take_gpu(1)
+    time.sleep(13.3)
+""")
+        left = job.wait_for("left")
+        before = self.on.when(lambda look: True, "a look").sum("gpu_workload_energy_joules_total", workload="7")
+        job.wait()
+        ends, starts = [left, job.wait_for("left", 2)], [one["at"] for one in job.all("began")]
+        look = self.ended("second")
+        total = look.sum("gpu_workload_energy_joules_total", workload="7")
+        assert before and total
+        for number, (name, joules) in enumerate([("first", before), ("second", total - before)]):
+            self.row(f"one after the other, {number + 1} of 2", look, name, [],
+                     {"run time": ends[number] - starts[number], "solution": job.wait_for("solved", number + 1) - starts[number], "best": 0.8,
+                      "status": "success", "joules": Between(0.65 * joules, 1.35 * joules), "GPUs": "0 1*"}, ends[number])
 
     def workers(self, method: str) -> None:
         """Two at a time, twice: 100 phases, none of which is a rank's."""

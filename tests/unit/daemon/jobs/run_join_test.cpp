@@ -389,6 +389,29 @@ TEST(RunJoin, MarksAGpuThatAlsoHasAProcessOfItsOwnAsNoGuess) {
             "ml_run_gpu_info{run=\"bert\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n");
 }
 
+// Rank 0 goes on to its next run, as a notebook or a sweep does. Between the two it reports none.
+TEST(RunJoin, GivesTheGpusToTheNextRunOfTheSameProcess) {
+  JobOfFour job;
+  job.tells(10, kAlice, "alice", "first");
+  job.second();
+  job.jobs.processes.clear();
+  job.use(100);
+  job.second();
+  job.tells(10, kAlice, "alice", "second");
+  job.use(110);
+  job.second();
+  EXPECT_EQ(
+      job.text(),
+      "ml_energy_joules_total{run=\"first\",user=\"alice\"} 400.00\n"
+      "ml_gpu_idle_allocated_seconds_total{run=\"first\",user=\"alice\"} 4.0000\n"
+      "ml_energy_joules_total{run=\"second\",user=\"alice\"} 40.000\n"
+      "ml_gpu_idle_allocated_seconds_total{run=\"second\",user=\"alice\"} 4.0000\n"
+      "ml_run_gpu_info{run=\"second\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n"
+      "ml_run_gpu_info{run=\"second\",user=\"alice\",gpu=\"1\",uuid=\"B\",source=\"workload\"} 1.0000\n"
+      "ml_run_gpu_info{run=\"second\",user=\"alice\",gpu=\"2\",uuid=\"C\",source=\"workload\"} 1.0000\n"
+      "ml_run_gpu_info{run=\"second\",user=\"alice\",gpu=\"3\",uuid=\"D\",source=\"workload\"} 1.0000\n");
+}
+
 // Rank 0 has reported the end and is gone; the others still hold their GPUs.
 TEST(RunJoin, LeavesTheRanksWithTheirRunWhenRank0HasEnded) {
   JobOfFour job;

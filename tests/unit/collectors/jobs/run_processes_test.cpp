@@ -1,0 +1,32 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/unit/collectors/jobs/jobs_bench.hpp"
+
+namespace gpumeter::jobs {
+namespace {
+
+/// The processes that GPUs are joined to: pid and run.
+std::string processes(JobsBench& bench) {
+  std::string text;
+  bench.model.tick(bench.now);
+  for (const RunProcess& process : bench.model.snapshot()->processes) {
+    text += std::to_string(process.id.pid) + " " + process.run.run + "\n";
+  }
+  return text;
+}
+
+TEST(RunProcesses, AreOfTheRunThatTheProcessIsAtNow) {
+  JobsBench bench;
+  bench.send(1, "_e{9,1}:run_start|a|#run:a");
+  bench.send(2, "_e{9,1}:run_start|a|#run:a");
+  EXPECT_EQ(processes(bench), "1 a\n2 a\n");
+  bench.send(1, "_e{8,7}:run_stop|success|#run:a");
+  EXPECT_EQ(processes(bench), "2 a\n");
+  bench.send(1, "_e{9,1}:run_start|b|#run:b");
+  EXPECT_EQ(processes(bench), "2 a\n1 b\n");
+}
+
+}  // namespace
+}  // namespace gpumeter::jobs

@@ -219,7 +219,8 @@ def scancel(tasks: subprocess.Popen[bytes]) -> None:
                 os.kill(pid, number)
         time.sleep(1)
     tasks.wait(PATIENCE)
-    becomes("its run has no GPU any more", lambda: samples("ml_run_gpu_info", run="bert"), [])
+    becomes("its run was aborted", lambda: [has["status"] for has, _ in samples("ml_run_stop_timestamp_seconds", run="bert")], ["aborted"])
+    becomes("and has no GPU any more", lambda: samples("ml_run_gpu_info", run="bert"), [])
 
 
 def main(package: str) -> None:

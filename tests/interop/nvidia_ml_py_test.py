@@ -21,7 +21,7 @@ NAMES = ("a100", "blackwell", "h100_8", "h200_mig7", "l40s", "pre_volta", "rtx_4
 # What the daemon makes itself of what NVML says: integrals, extremes, sums of reasons, tables, workloads, its own state; and
 # what it counts since it was started.
 OWN = re.compile(r"gpu_(\w+_seconds_total|(power|utilization)_(max|min)_\w+|throttled|throttle_reason_active|meter_source_info|peak_\w+|workload_\w+|up|info|fabric_info|partition_info|events_total"
-                 r"|xid_\w+|tensor_active_ratio|partition_tensor_active_ratio|fabric_health|pcie_(transmitted|received)_bytes_total)|(?!gpu_)\w+")
+                 r"|(partition_)?xid_\w+|tensor_active_ratio|partition_tensor_active_ratio|fabric_health|pcie_(transmitted|received)_bytes_total)|(?!gpu_)\w+")
 # Likewise the states that the daemon sums up by itself.
 OWN_STATES = {("action", "other"), ("state", "failed")}
 # A row whose fallback is a sum or an integral of the daemon's own: its series may be there although NVML has no such value.

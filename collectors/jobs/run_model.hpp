@@ -124,6 +124,7 @@ class RunModel {
   Place place(const Origin& origin, std::string_view run_name);
   Place place_of_member(const Origin& origin, Process& process, std::string_view run_name) const noexcept;
   Run* run_to_join(const Origin& origin, const Process& process, std::string_view run_name);
+  Run* abandoned_run(const Origin& origin, std::string_view run_name);
   Run& add_run(const Origin& origin, const Process& process, std::string_view run_name);
   void remove_gone(const Origin& origin, Run& run);
   bool has_room(const Origin& origin, const Process& process, std::size_t series) const noexcept;

@@ -58,6 +58,8 @@ class Run {
   void tick(const Moment& now) noexcept;
   /// So long that nothing is known of a process of it.
   bool is_expired(const Moment& now, Nanoseconds retention) const noexcept;
+  /// Each of its processes has stopped or is gone, and one of them stopped or was lost.
+  bool is_over() const noexcept { return stop_.has_value(); }
   /// No process is left, and it did not end well: processes of another workload may go on with it.
   bool is_abandoned() const noexcept;
 

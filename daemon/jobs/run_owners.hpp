@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,7 +27,9 @@ namespace gpumeter::jobs {
 /// tells: Slurm and Kubernetes put each task or container into a cgroup of its own.
 ///
 /// A decision holds until another rule says otherwise, so that the last figures of a process that has ended
-/// find their run. A guess also ends when a second run tells in the workload. One thread.
+/// find their run. It also ends in the second pass after the run's end if the process still runs: what a
+/// notebook uses from then on is not the run's. A guess also ends when a second run tells in the workload.
+/// One thread.
 class RunOwners {
  public:
   struct Owners {
@@ -38,8 +39,8 @@ class RunOwners {
 
   explicit RunOwners(ProcessKin& kin) : kin_(kin) {}
 
-  /// Who tells of runs now. Once a second or so; `processes` must stand until the next call.
-  void begin_pass(std::span<const RunProcess> processes);
+  /// Who tells of runs now. Once a second or so; `jobs` must stand until the next call.
+  void begin_pass(const JobSnapshot& jobs);
 
   /// Several runs have equal parts in the process; none: it is nobody's. `use` is of a device.
   const Owners& of(const workloads::ProcessUse& use);
@@ -50,6 +51,7 @@ class RunOwners {
  private:
   struct Decision {
     Owners owners;
+    int ended = 0;  ///< passes since the last of the owners ended; in the first, energy is mostly of before
     bool asked_for = false;
   };
   using Workload = std::pair<std::uint32_t, std::string>;  // of a user

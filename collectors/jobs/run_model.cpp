@@ -136,21 +136,24 @@ Run* RunModel::run_to_join(const Origin& origin, const Process& process, std::st
       return !workload.is_known() || !entry.second.workload.is_known();
     });
   }
-  Run* const run = found != end ? &found->second : abandoned_run(origin, run_name);
+  Run* const run = found != end ? &found->second : abandoned_run(origin, workload, run_name);
   if (run == nullptr) return nullptr;
   remove_gone(origin, *run);
   if (workload.is_known()) run->workload = workload;
   return run;
 }
 
-/// Only the next tick finds the end of a process that nothing is asked about here. A line that finds no room
-/// comes here each time, so the number of questions is bounded.
-Run* RunModel::abandoned_run(const Origin& origin, std::string_view run_name) {
+/// A Slurm job that is queued again keeps its number, so a job of another number is another task of the
+/// array. Only the next tick finds the end of a process that nothing is asked about here. A line that finds
+/// no room comes here each time, so the number of questions is bounded.
+Run* RunModel::abandoned_run(const Origin& origin, const Workload& workload, std::string_view run_name) {
   constexpr int kMostAsked = 16;
   const auto [begin, end] = origin.user.runs.equal_range(run_name);
   int asked = 0;
   const auto found = std::find_if(begin, end, [&](auto& entry) {
     Run& run = entry.second;
+    const bool are_jobs = run.workload.kind == workload.kind && workload.kind == cgroup::Kind::slurm_job;
+    if (are_jobs) return false;
     if (!run.progress.members().empty() && ++asked > kMostAsked) return false;
     remove_gone(origin, run);
     return run.is_abandoned();

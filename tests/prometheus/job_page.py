@@ -149,7 +149,7 @@ def line(name: str, labels: dict[str, str], value: float) -> str:
 
 def with_window(rules: str, seconds: float) -> str:
     """The rules, with so many seconds for five minutes."""
-    return re.sub(r"\b300\b", f"{seconds:g}", rules.replace("[5m]", f"[{seconds:g}s]"))
+    return re.sub(r"\b300\b", f"{seconds:g}", rules.replace("[5m]", f"[{seconds:g}s]").replace("offset 5m", f"offset {seconds:g}s"))
 
 
 class JobPage:

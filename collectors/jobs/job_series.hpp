@@ -40,6 +40,7 @@ struct RunProcess {
 struct JobSnapshot {
   std::vector<JobSeries> series;  ///< each run's together; no two are the same
   std::vector<RunName> runs;      ///< `_other` aside
+  std::vector<RunName> ended;     ///< those of them that have ml_run_stop_timestamp_seconds
   std::vector<RunProcess> processes;
   std::array<std::uint64_t, kRefusalCount> dropped{};  ///< by Refusal, since the daemon started
 };

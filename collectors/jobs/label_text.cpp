@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "collectors/support/fnv1a.hpp"
+
 namespace gpumeter::jobs {
 namespace {
 
@@ -63,15 +65,6 @@ std::string take_printable(std::string_view& raw, std::size_t most) {
   return text;
 }
 
-/// "~" and FNV-1a of 32 bits.
-std::string tail_of(std::string_view raw) {
-  std::uint32_t hash = 2166136261U;
-  for (const char c : raw) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  std::string tail = "~";
-  for (int shift = 28; shift >= 0; shift -= 4) tail += "0123456789abcdef"[hash >> shift & 15U];
-  return tail;
-}
-
 }  // namespace
 
 std::string label_text(std::string_view raw) { return take_printable(raw, kMaxLabelBytes); }
@@ -80,7 +73,7 @@ std::string run_name_text(std::string_view raw) {
   std::string_view rest = raw;
   std::string text = take_printable(rest, kMaxLabelBytes);
   if (rest.empty()) return text;
-  const std::string tail = tail_of(raw);
+  const std::string tail = "~" + fnv1a_digits(raw);
   rest = raw;
   return take_printable(rest, kMaxLabelBytes - tail.size()) + tail;
 }

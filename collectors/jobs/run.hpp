@@ -20,26 +20,26 @@ struct RunFacts {
   std::string_view model;
 };
 
-/// A run_start. `time` is what it says itself, in Unix seconds: the same in each repetition, and in a process
+/// A run_start. `time` is its own time (`d:`) in Unix seconds: the same in each repetition, and in a process
 /// that was forked from the one that sent it first.
 struct RunStart {
   RunFacts facts;
   std::optional<std::int64_t> time;
 };
 
-/// Series that each run has or may have beside its cells and evaluations: start, stop, run time, last
+/// Series that each run has or may have in addition to its cells and evaluations: start, stop, run time, last
 /// update, restarts, lost steps, step, info. They are taken off the quotas when the run is made.
 inline constexpr std::size_t kSeriesOfEveryRun = 8;
 /// Value, best, target, time to solution.
 inline constexpr std::size_t kSeriesOfEvaluation = 4;
 
-/// One run of one user: what its processes told, put together. Writer thread only.
+/// One run of one user, as its processes report it. Writer thread only.
 ///
 /// A run is over when each of its processes has stopped or is gone. Its status is the worst of theirs:
 /// aborted, then lost, then success. A process is lost if it is gone without a run_stop, provided that it
 /// sent a run_start of its own: one that only sends values, and one that takes part for another
-/// (Member::leader), may end without a word. If a process is gone without a run_stop and one that repeats its
-/// run_start lives, the latter takes its place, as after the fork of a daemon.
+/// (Member::leader), may end without a run_stop. If a process is gone without a run_stop and one that repeats
+/// its run_start lives, the latter takes its place, as after the fork of a daemon.
 class Run {
  public:
   /// `label` is the page's name of it, `now` when it was first heard of.
@@ -56,8 +56,10 @@ class Run {
   void remove(const std::function<bool(const Member&)>& is_gone, const Moment& now, bool up_to_alive = false);
   /// The time goes on: a run with live processes is kept.
   void tick(const Moment& now) noexcept;
-  /// So long that nothing is known of a process of it.
+  /// For `retention` no process of it has been live.
   bool is_expired(const Moment& now, Nanoseconds retention) const noexcept;
+  /// Each of its processes has stopped or is gone, and one of them stopped or was lost.
+  bool is_over() const noexcept { return stop_.has_value(); }
   /// No process is left, and it did not end well: processes of another workload may go on with it.
   bool is_abandoned() const noexcept;
 

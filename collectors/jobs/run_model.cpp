@@ -136,17 +136,29 @@ Run* RunModel::run_to_join(const Origin& origin, const Process& process, std::st
       return !workload.is_known() || !entry.second.workload.is_known();
     });
   }
-  if (found == end) {
-    found = std::find_if(begin, end, [&](auto& entry) {
-      remove_gone(origin, entry.second);
-      return entry.second.is_abandoned();
-    });
-  }
-  if (found == end) return nullptr;
-  Run& run = found->second;
-  remove_gone(origin, run);
-  if (workload.is_known()) run.workload = workload;
-  return &run;
+  Run* const run = found != end ? &found->second : abandoned_run(origin, workload, run_name);
+  if (run == nullptr) return nullptr;
+  remove_gone(origin, *run);
+  if (workload.is_known()) run->workload = workload;
+  return run;
+}
+
+/// A Slurm job that is queued again keeps its number, so a job of another number is another task of the
+/// array. Only the next tick finds the end of a process that nothing is asked about here. A line that finds
+/// no room comes here each time, so the number of questions is bounded.
+Run* RunModel::abandoned_run(const Origin& origin, const Workload& workload, std::string_view run_name) {
+  constexpr int kMostAsked = 16;
+  const auto [begin, end] = origin.user.runs.equal_range(run_name);
+  int asked = 0;
+  const auto found = std::find_if(begin, end, [&](auto& entry) {
+    Run& run = entry.second;
+    const bool are_jobs = run.workload.kind == workload.kind && workload.kind == cgroup::Kind::slurm_job;
+    if (are_jobs) return false;
+    if (!run.progress.members().empty() && ++asked > kMostAsked) return false;
+    remove_gone(origin, run);
+    return run.is_abandoned();
+  });
+  return found == end ? nullptr : &found->second;
 }
 
 Run& RunModel::add_run(const Origin& origin, const Process& process, std::string_view run_name) {
@@ -211,7 +223,7 @@ Cell* RunModel::cell_of(const Origin& origin, const Place& place, const Measure&
   return can_be_summed(measure.word) ? &overflow_cell(origin, measure) : nullptr;
 }
 
-/// The closed sets bound these to 910 series a user, and to the same once more for all.
+/// The closed sets bound these to 901 series a user, and to the same once more for all.
 Cell& RunModel::overflow_cell(const Origin& origin, const Measure& measure) {
   if (Cell* const cell = origin.user.other.find(measure.word, measure.choice)) return *cell;
   const std::size_t series = series_of(measure.word);

@@ -24,9 +24,9 @@ namespace gpumeter::jobs {
 ///
 /// A process that is new to a run is of the one of its workload, or else of one whose workload is not known
 /// (or of any, where its own is not). Otherwise it goes on with a run that all processes have left without
-/// its having ended well, as one in a new container does. Otherwise it begins a further one, whose label is
-/// NAME@WORKLOAD as long as the name itself is taken. A run keeps its label. A process that names no run is
-/// of one with the name of its workload.
+/// its having ended well, as one in a new container does, but not from one Slurm job to another. Otherwise it
+/// begins a further one, whose label is NAME@WORKLOAD as long as the name itself is taken. A run keeps its
+/// label. A process that names no run is of one with the name of its workload.
 ///
 /// What finds no room is counted under the user's run `_other`, so that sums over runs stay right (under
 /// user `_other` where the whole is full); of a gauge the sum has no meaning, so there it is lost. Both count
@@ -124,6 +124,7 @@ class RunModel {
   Place place(const Origin& origin, std::string_view run_name);
   Place place_of_member(const Origin& origin, Process& process, std::string_view run_name) const noexcept;
   Run* run_to_join(const Origin& origin, const Process& process, std::string_view run_name);
+  Run* abandoned_run(const Origin& origin, const Workload& workload, std::string_view run_name);
   Run& add_run(const Origin& origin, const Process& process, std::string_view run_name);
   void remove_gone(const Origin& origin, Run& run);
   bool has_room(const Origin& origin, const Process& process, std::size_t series) const noexcept;

@@ -68,10 +68,10 @@ void RunModel::publish(const Moment& now) {
   for (const auto& [uid, user] : users_) {
     for (const auto& [name, run] : user.runs) {
       next->runs.push_back({user.label, run.label()});
+      if (run.is_over()) next->ended.push_back(next->runs.back());
       run.write(labels(run.label(), user.label), now, next->series);
-      for (const Member& member : run.progress.members()) {
-        if (member.stopped) continue;
-        next->processes.push_back({member.id, {user.label, run.label()}});
+      for (const SenderId& id : run.progress.working()) {
+        next->processes.push_back({id, {user.label, run.label()}});
       }
     }
     user.other.write(labels("_other", user.label), next->series);

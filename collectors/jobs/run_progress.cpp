@@ -1,6 +1,7 @@
 #include "collectors/jobs/run_progress.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace gpumeter::jobs {
 
@@ -39,6 +40,19 @@ bool RunProgress::is_live(const Member* besides) const noexcept {
   return std::ranges::any_of(members_, [&](const Member& member) {
     return !member.stopped && !member.leader && &member != besides;
   });
+}
+
+std::vector<SenderId> RunProgress::working() const {
+  std::set<SenderId> stopped;
+  for (const Member& member : members_) {
+    if (member.stopped) stopped.insert(member.id);
+  }
+  std::vector<SenderId> working;
+  for (const Member& member : members_) {
+    const bool has_ended = member.stopped || (member.leader && stopped.contains(*member.leader));
+    if (!has_ended) working.push_back(member.id);
+  }
+  return working;
 }
 
 void RunProgress::at_step(Member& member, double step) noexcept {

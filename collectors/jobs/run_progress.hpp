@@ -49,6 +49,9 @@ class RunProgress {
   /// Some member that takes part for itself has not sent run_stop; `besides` is left out.
   bool is_live(const Member* besides = nullptr) const noexcept;
 
+  /// The processes that have not sent run_stop, nor has the one that they take part for.
+  std::vector<SenderId> working() const;
+
   /// The run ended well and begins once more: steps start from nothing.
   void begin_anew() noexcept;
   /// A metric of any kind: only a generation that worked can be restarted. (A launcher that announces the

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
 #include <system_error>
+
+#include "collectors/support/fnv1a.hpp"
 
 namespace gpumeter::cgroup {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-constexpr std::size_t kHashDigits = 8;
 
 unsigned byte_at(std::string_view text, std::size_t i) noexcept {
   return static_cast<unsigned char>(text[i]);
@@ -43,16 +43,6 @@ std::string readable(std::string_view text) {
   return out;
 }
 
-/// FNV-1a, 32 bits, as 8 digits.
-std::string hash_of(std::string_view text) {
-  std::uint32_t hash = 2166136261U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  std::string digits(kHashDigits, '0');
-  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, hash >>= 4)
-    *digit = "0123456789abcdef"[hash & 15];
-  return digits;
-}
-
 }  // namespace
 
 std::string unescaped(std::string_view name) {
@@ -72,10 +62,10 @@ std::string unescaped(std::string_view name) {
 std::string label_text(std::string_view text) {
   std::string out = readable(text);
   if (out.size() <= kLongestLabel) return out;
-  std::size_t kept = kLongestLabel - 1 - kHashDigits;
+  std::size_t kept = kLongestLabel - 1 - kFnv1aDigits;
   while ((out[kept] & 0xC0) == 0x80) --kept;  // not amidst a sequence
   out.resize(kept);
-  return out + '~' + hash_of(text);
+  return out + '~' + fnv1a_digits(text);
 }
 
 }  // namespace gpumeter::cgroup

@@ -14,7 +14,7 @@ constexpr double increase(double from, double to) noexcept { return std::max(0.0
 
 void RunJoin::update(const JobSnapshot& jobs, DeviceUses devices, Nanoseconds now) {
   kin_.begin_pass(now);
-  owners_.begin_pass(jobs.processes);
+  owners_.begin_pass(jobs);
   for (auto& [run, totals] : totals_) totals.gpus.clear();
   for (const auto& device : devices) account(*device);
   owners_.end_pass();

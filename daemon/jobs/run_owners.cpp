@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <utility>
 
 namespace gpumeter::jobs {
@@ -18,19 +19,25 @@ bool same_start(std::uint64_t one, std::uint64_t other) noexcept {
 
 }  // namespace
 
-void RunOwners::begin_pass(std::span<const RunProcess> processes) {
+void RunOwners::begin_pass(const JobSnapshot& jobs) {
   tellers_.clear();
   workloads_.reset();
-  for (const RunProcess& process : processes) {
+  for (const RunProcess& process : jobs.processes) {
     if (process.id.pid > 0) tellers_.emplace(process.id.pid, &process);
   }
-  for (auto& [id, decision] : decisions_) decision.asked_for = false;
+  const std::set<RunName> ended(jobs.ended.begin(), jobs.ended.end());
+  const auto has_ended = [&](const RunName& run) { return ended.contains(run); };
+  for (auto& [id, decision] : decisions_) {
+    decision.asked_for = false;
+    decision.ended = std::ranges::all_of(decision.owners.runs, has_ended) ? decision.ended + 1 : 0;
+  }
 }
 
 const RunOwners::Owners& RunOwners::of(const workloads::ProcessUse& use) {
   Decision& decision = decisions_[use.id];
   Owners& owners = decision.owners;
   decision.asked_for = true;
+  if (use.present && decision.ended > 1) owners = {};
   std::vector<RunName> runs = told_by(use.id.pid, use.id.start_ticks);
   if (runs.empty() && use.present) runs = of_group(use);
   if (runs.empty() && use.present) runs = of_kin(use);

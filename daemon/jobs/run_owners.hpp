@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,21 +13,22 @@
 
 namespace gpumeter::jobs {
 
-/// Which runs a process on a GPU works for. It need not be the one that tells of the run: a server answers
-/// while its engine computes, a launcher tells while its workers train. The first of these that says
-/// anything:
+/// Which runs a process on a GPU works for. The process need not report the run itself: a server reports
+/// while its engine computes, a launcher reports while its workers train. The first rule that applies
+/// decides:
 ///
-/// 1. the process tells of the run itself;
-/// 2. processes of its user and in its cgroup tell of one run, and of no other;
-/// 3. the nearest of its ancestors that tell, or else its descendants that do;
-/// 4. processes of its user and in its workload (Slurm job, pod, unit) tell of one run, and of no other.
+/// 1. the process reports the run itself;
+/// 2. processes of its user and in its cgroup report one run, and no other;
+/// 3. the nearest of its ancestors that report, or else its descendants that do;
+/// 4. processes of its user and in its workload (Slurm job, pod, unit) report one run, and no other.
 ///
-/// (Rules A4 of the reference. Where a cgroup has several runs, as a login session may, it says nothing.) The
-/// first three are the kernel's word. The fourth is a guess, for the ranks of a run of which only rank 0
-/// tells: Slurm and Kubernetes put each task or container into a cgroup of its own.
+/// (Rules A4 of the reference. If a cgroup has several runs, as a login session may, rule 2 does not apply.)
+/// The first three use what the kernel reports. The fourth is a guess, for the ranks of a run of which only
+/// rank 0 reports: Slurm and Kubernetes put each task or container into a cgroup of its own.
 ///
-/// A decision holds until another rule says otherwise, so that the last figures of a process that has ended
-/// find their run. A guess also ends when a second run tells in the workload. One thread.
+/// A decision holds until another rule decides otherwise, so that the last figures of a process that has
+/// ended are counted for its run. It also ends in the second pass after the end of the run if the process
+/// still runs, as a notebook does. A guess also ends when a second run reports in the workload. One thread.
 class RunOwners {
  public:
   struct Owners {
@@ -38,8 +38,8 @@ class RunOwners {
 
   explicit RunOwners(ProcessKin& kin) : kin_(kin) {}
 
-  /// Who tells of runs now. Once a second or so; `processes` must stand until the next call.
-  void begin_pass(std::span<const RunProcess> processes);
+  /// Who tells of runs now. Once a second or so; `jobs` must stand until the next call.
+  void begin_pass(const JobSnapshot& jobs);
 
   /// Several runs have equal parts in the process; none: it is nobody's. `use` is of a device.
   const Owners& of(const workloads::ProcessUse& use);
@@ -50,6 +50,7 @@ class RunOwners {
  private:
   struct Decision {
     Owners owners;
+    int ended = 0;  ///< passes since the last of the owners ended; in the first, energy is mostly of before
     bool asked_for = false;
   };
   using Workload = std::pair<std::uint32_t, std::string>;  // of a user

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 import unittest
 
-from harness import Page, wait_until
+from harness import Daemon, Page, wait_until
 from jobs import Folder, Job, shown, value
 
 SLURM = "/system.slice/slurmstepd.scope/job_{}/step_0/user/task_{}"
@@ -15,6 +15,11 @@ SLURM = "/system.slice/slurmstepd.scope/job_{}/step_0/user/task_{}"
 def stops(page: Page, run: str) -> dict[str, float]:
     """Times by status."""
     return {dict(labels)["status"]: time for (_, labels), time in page.of("ml_run_stop_timestamp_seconds", run=run).items()}
+
+
+def stopped(daemon: Daemon, run: str) -> Page:
+    """The page, as soon as the run is over."""
+    return wait_until(lambda: (page := daemon.page()) and stops(page, run) and page, f"{run} is over", 30)
 
 
 class JobRunsTest(unittest.TestCase):
@@ -31,7 +36,7 @@ class JobRunsTest(unittest.TestCase):
             shown(daemon, {'ml_step{run="a"}': 9})
             killed = time.time()
             first.process.kill()  # nobody waits for it: it is a zombie from now on
-            page = wait_until(lambda: (page := daemon.page()) and stops(page, "a") and page, "a stop", 30)
+            page = stopped(daemon, "a")
             self.assertEqual(list(stops(page, "a")), ["lost"])
             self.assertAlmostEqual(stops(page, "a")["lost"], killed, delta=10)
             second = self.job("a")
@@ -40,7 +45,7 @@ class JobRunsTest(unittest.TestCase):
                                   'ml_run_start_timestamp_seconds{run="a"}': first.start})
             self.assertEqual(stops(page, "a"), {})
             second.stop()
-            page = wait_until(lambda: (page := daemon.page()) and stops(page, "a") and page, "a stop", 30)
+            page = stopped(daemon, "a")
             self.assertEqual(list(stops(page, "a")), ["success"])
 
     def test_a_run_ends_with_its_last_rank(self) -> None:
@@ -59,7 +64,7 @@ class JobRunsTest(unittest.TestCase):
             self.assertGreater(value(page, 'ml_run_time_seconds{run="a"}'), 2)
             self.assertIsNotNone(value(page, 'ml_time_to_solution_seconds{run="a"}'))
             stays.stop()
-            page = wait_until(lambda: (page := daemon.page()) and stops(page, "a") and page, "a stop", 30)
+            page = stopped(daemon, "a")
             self.assertEqual(list(stops(page, "a")), ["success"])
 
     def test_forks_that_end_without_a_word_lose_nothing(self) -> None:
@@ -73,7 +78,7 @@ class JobRunsTest(unittest.TestCase):
             time.sleep(2.5)  # they are found gone
             self.assertEqual(stops(daemon.page(), "a"), {})
             job.stop()
-            page = wait_until(lambda: (page := daemon.page()) and stops(page, "a") and page, "a stop", 30)
+            page = stopped(daemon, "a")
             self.assertEqual(list(stops(page, "a")), ["success"])
             self.assertEqual(value(page, 'ml_run_restarts_total{run="a"}'), 0)
 
@@ -113,7 +118,7 @@ class JobRunsTest(unittest.TestCase):
             for task in tasks[:2]:
                 task.process.kill()
                 task.process.wait()
-            page = wait_until(lambda: (page := daemon.page()) and stops(page, "a") and page, "a stop", 30)
+            page = stopped(daemon, "a")
             self.assertEqual([list(stops(page, run)) for run in ("a", "a@102")], [["lost"], []])
             requeued = self.job("a", SLURM.format(101, 0))
             requeued.begin("ml.steps:1|c")

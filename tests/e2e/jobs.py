@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import ROOT, Daemon, Page, wait_until
+from own_group import put_into
 
 sys.path.insert(0, str(ROOT / "packaging/python"))
 RECORDED = ROOT / "tests/python/recorded_lines.txt"
@@ -49,12 +50,8 @@ class Folder:
         self._folder.cleanup()
 
     def group(self, pid: int, path: str) -> None:
-        """The process is in this control group for a daemon with `--path.procfs=FOLDER/proc`, whose other files are the kernel's."""
-        own = self.path / "proc" / str(pid)
-        own.mkdir(parents=True)
-        for name in ("stat", "status", "comm"):
-            (own / name).symlink_to(f"/proc/{pid}/{name}")
-        (own / "cgroup").write_text(f"0::{path}\n")
+        """The process is in this control group for a daemon with `--path.procfs=FOLDER/proc`."""
+        put_into(self.path / "proc", pid, path)
 
     def daemon(self, *arguments: str, **named: Any) -> Daemon:
         return Daemon("--simulate=1", f"--config.file={self.config}", *arguments, **named)

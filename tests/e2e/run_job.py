@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "packaging/python"))
 import gpumeter  # noqa: E402
+from own_group import put_into  # noqa: E402
 
 MACHINE = Path(os.environ["RUN_MACHINE"])
 STEP_SECONDS = 0.1
@@ -18,15 +19,9 @@ gpumeter._outbox.REMIND_SECONDS = 1.0  # a minute in a job
 
 
 def enter(group: str) -> None:
-    """Into a control group by the /proc that the daemon reads, which is the real one in all else."""
-    own = MACHINE / "proc" / str(os.getpid())
-    if not own.exists():
-        fresh = own.with_name(f"new-{own.name}")
-        fresh.mkdir()
-        for name in ("stat", "status", "comm"):
-            (fresh / name).symlink_to(f"/proc/{own.name}/{name}")
-        (fresh / "cgroup").write_text(f"0::{group}\n")
-        fresh.rename(own)
+    """Into a control group by the /proc that the daemon reads. Once for each process."""
+    if not (MACHINE / "proc" / str(os.getpid())).exists():
+        put_into(MACHINE / "proc", os.getpid(), group)
 
 
 def take_gpu(number: int) -> None:

@@ -22,7 +22,7 @@ LARGEST = 1e18
 
 DATAGRAM_BYTES = 8192  # what DogStatsD clients keep to on Unix sockets, and its agent reads
 LINE_VALUES = 256  # of at most 13 bytes: a line fits into a datagram with any name and tags
-LINES = 120  # the series that the daemon keeps of a run
+LINES = 120  # more than the kinds of lines that the daemon keeps of a run
 
 Number = Union[int, float]
 Key = Tuple[str, str, str]  # name, type, tags; an event is a name alone

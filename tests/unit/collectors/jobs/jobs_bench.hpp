@@ -17,7 +17,10 @@ namespace gpumeter::jobs {
 class JobsBench {
  public:
   explicit JobsBench(const Limits& limits = {})
-      : model(limits, [this](const SenderId& id) { return !dead_.contains(id.pid); }) {}
+      : model(limits, [this](const SenderId& id) {
+          ++questions;
+          return !dead_.contains(id.pid);
+        }) {}
 
   void send(int pid, std::string_view payload, std::uint32_t uid = 1000) {
     model.receive(sender(pid, uid), payload, now);
@@ -59,6 +62,7 @@ class JobsBench {
   }
 
   RunModel model;
+  int questions = 0;  ///< whether a process is alive
   Moment now{std::chrono::seconds(5000), std::chrono::seconds(1'700'000'000)};
 
  private:

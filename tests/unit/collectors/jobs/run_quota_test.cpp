@@ -54,6 +54,21 @@ TEST(RunQuota, AProcessHasFewerSeriesThanItsUser) {
   EXPECT_EQ(jobs.page({"ml_steps_total"}).find("run=\"of_another\"") == std::string::npos, false);
 }
 
+// Each question is a file of /proc.
+TEST(RunQuota, ALineThatFindsNoRoomAsksAboutFewProcesses) {
+  JobsBench jobs(kUnhurried);
+  for (int pid = 100; pid < 600; ++pid) {
+    jobs.in_workload(pid, cgroup::Kind::user_unit, std::to_string(pid));
+    jobs.send(pid, "_e{9,1}:run_start|a|#run:a");
+  }
+  jobs.in_workload(10, cgroup::Kind::user_unit, "full");
+  for (int run = 0; run < 160; ++run) jobs.send(10, "_e{9,1}:run_start|r|#run:r" + std::to_string(run));
+  jobs.questions = 0;
+  for (int line = 0; line < 100; ++line) jobs.send(10, "ml.steps:1|c|#run:a");
+  EXPECT_LE(jobs.questions, 100 * 16);
+  EXPECT_EQ(jobs.dropped(), "series_limit=100 ");
+}
+
 TEST(RunQuota, ManyUsersFillTheWholeAndTheRestIsOfNobody) {
   JobsBench jobs(kUnhurried);
   for (std::uint32_t uid = 2000; uid < 4000; ++uid) {

@@ -65,6 +65,16 @@ TEST_F(RunWorkload, TasksOfAnArrayOneAfterTheOtherAreRunsOfTheirOwn) {
   EXPECT_EQ(runs(), "a: 0, 0 restarts success\na@102: 5, 0 restarts success\n");
 }
 
+TEST_F(RunWorkload, ATaskThatFollowsOneThatFailedIsARunOfItsOwn) {
+  for (const int task : {1, 2}) {
+    jobs_.in_workload(10 + task, Kind::slurm_job, std::to_string(100 + task));
+    start(10 + task);
+    jobs_.wait(5);
+    jobs_.kill(10 + task);
+  }
+  EXPECT_EQ(runs(), "a: 0, 0 restarts lost\na@102: 5, 0 restarts lost\n");
+}
+
 TEST_F(RunWorkload, AJobThatIsQueuedAgainIsARestart) {
   jobs_.in_workload(10, Kind::slurm_job, "100");
   start(10);

@@ -412,6 +412,24 @@ TEST(RunJoin, GivesTheGpusToTheNextRunOfTheSameProcess) {
       "ml_run_gpu_info{run=\"second\",user=\"alice\",gpu=\"3\",uuid=\"D\",source=\"workload\"} 1.0000\n");
 }
 
+// A notebook whose run is over keeps its GPU. The second in which the run ended is still the run's.
+TEST(RunJoin, GivesARunNothingOfWhatIsUsedAfterItsEnd) {
+  Machine machine;
+  machine.tells(10, kAlice, "alice", "bert");
+  machine.devices.reserve(2);
+  for (const char* const gpu : {"A", "B"}) machine.device(gpu).processes = {Machine::use(10, 100, 0)};
+  machine.second();
+  machine.jobs.processes.clear();
+  machine.jobs.ended = machine.jobs.runs;
+  for (const double joules : {120, 500, 1000}) {
+    for (DeviceUse& gpu : machine.devices) gpu.processes = {Machine::use(10, joules, 0)};
+    machine.second();
+  }
+  EXPECT_EQ(machine.text(),
+            "ml_energy_joules_total{run=\"bert\",user=\"alice\"} 240.00\n"
+            "ml_gpu_idle_allocated_seconds_total{run=\"bert\",user=\"alice\"} 2.0000\n");
+}
+
 // Rank 0 has reported the end and is gone; the others still hold their GPUs.
 TEST(RunJoin, LeavesTheRanksWithTheirRunWhenRank0HasEnded) {
   JobOfFour job;

@@ -112,6 +112,27 @@ if __name__ == "__main__":
                          ["ml.loss:0|g|#run:job,split:train", "ml.batch_size:7|g|#run:job"])
         self.assertEqual(sum(line.startswith("ml.steps:1|") for line in lines), 3)
 
+    def test_a_config_that_a_worker_cannot_have(self) -> None:
+        """Of a class that a spawned process does not define; one that holds the run itself; one that cannot be pickled."""
+        for config in ("Settings()", "{'run': run}", "lambda: None"):
+            with self.subTest(config):
+                lines = self.lines_of(f"""
+import logging, multiprocessing, gpumeter
+logging.getLogger("gpumeter").addHandler(logging.NullHandler())
+def train(run): run.step(step=7)
+if __name__ == "__main__":
+    class Settings: pass
+    multiprocessing.set_start_method("spawn")
+    run = gpumeter.run("job", config={{"model": "m"}})
+    run.config["held"] = {config}
+    worker = multiprocessing.Process(target=train, args=(run,))
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0
+    run.finish()
+""")
+                self.assertEqual([line for line in lines if line.startswith("ml.step:")], ["ml.step:7|g|#run:job"])
+
     def test_copies_are_the_same_run(self) -> None:
         with gpumeter.Run("job", path=self.receiver.path, environ={}, config={"lr": 0.1, "sink": lambda: None}) as run:
             for same in (copy.copy(run), copy.deepcopy({"a": [run]})["a"][0], pickle.loads(pickle.dumps(run))):

@@ -38,6 +38,7 @@ class Part:
         self._stepped, self._stepper = False, 0  # the thread that steps
         self._step_began: Optional[float] = None
         _process.open_runs.add(self)
+        _process.all_runs.add(self)
 
     @property
     def dropped(self) -> Mapping[str, int]:
@@ -95,7 +96,8 @@ class Part:
 
     def _forked(self) -> None:
         self._out.forked()
-        self._begin_here(is_part=True)
+        if self in _process.open_runs:
+            self._begin_here(is_part=True)
 
     @harmless
     def _end_process(self) -> None:

@@ -78,8 +78,8 @@ class InstallTest(unittest.TestCase):
                                        str(len(content))) for path, content in files.items()})
 
     def test_the_source_archive_builds_the_same_wheel(self) -> None:
-        subprocess.run([sys.executable, "-B", "-c", "import sys, gpumeter_build; gpumeter_build.build_sdist(sys.argv[1])", self.folder],
-                       cwd=CLIENT, check=True, timeout=60)
+        build = "import sys, gpumeter_build; gpumeter_build.build_sdist(sys.argv[1])"
+        subprocess.run([sys.executable, "-B", "-c", build, self.folder], cwd=CLIENT, check=True, timeout=60)
         with tarfile.open(self.folder / f"gpumeter-{gpumeter.__version__}.tar.gz") as archive:
             archive.extractall(self.folder)
         source = self.folder / f"gpumeter-{gpumeter.__version__}"

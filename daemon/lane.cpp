@@ -176,9 +176,10 @@ void Lane::follow_session() {
   if (has_more()) rebind();
 }
 
-// It reads files that were in trouble, so it may hang as a pass may.
+// It asks sources that were in trouble, so it takes a place in the driver, and may hang, as a pass may.
 bool Lane::has_more() {
-  expect_by(clock_.monotonic() + pass_deadline(Tier::fast));
+  const std::unique_ptr<DriverGate::Place> place = enter(pass_deadline(Tier::fast));
+  if (!place) return false;  // stopping
   const bool more = session_->has_more();
   MutexLock lock(mutex_);
   status_.overdue_at.reset();

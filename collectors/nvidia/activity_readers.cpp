@@ -43,7 +43,7 @@ ReadSource numbered_by_driver(NvidiaContext& context, const ReadSource& source) 
   const unsigned first = throttle_field(static_cast<unsigned>(source.argument & 0xFFFF), version.data());
   const unsigned second =
       throttle_field(static_cast<unsigned>(source.argument >> 16 & 0xFFFF), version.data());
-  return {source.name, source.argument >> 32 << 32 | std::uint64_t{second} << 16 | first};
+  return {source.name, std::uint64_t{second} << 16 | first};
 }
 
 // Of every field (nvml.h 13.3: "All counters are in nanoseconds"). nvidia-smi prints microseconds, but a

@@ -37,7 +37,7 @@ struct ComputeInstance {
   std::optional<nvml::DeviceAttributes> attributes;
 };
 
-ComputeInstance compute_instance(NvmlCaller caller) {
+ComputeInstance compute_instance(NvmlCaller& caller) {
   nvml::DeviceAttributes attributes{};
   ComputeInstance found{caller.device(),
                         number_of<&F::nvmlDeviceGetComputeInstanceId>(caller),
@@ -55,6 +55,15 @@ std::vector<Label> part_of(const ComputeInstance& compute) {
   if (compute.id) labels.push_back({"compute_instance", std::to_string(*compute.id)});
   if (!compute.uuid.empty()) labels.push_back({"mig_uuid", compute.uuid});
   return labels;
+}
+
+using PartsByInstance = std::vector<std::pair<unsigned, std::vector<ComputeInstance>>>;
+
+std::vector<ComputeInstance>& parts_of(unsigned gpu_instance, PartsByInstance& all) {
+  const auto is_it = [&](const auto& other) { return other.first == gpu_instance; };
+  auto found = std::find_if(all.begin(), all.end(), is_it);
+  if (found == all.end()) found = all.insert(found, {gpu_instance, {}});
+  return found->second;
 }
 
 /// nullopt if one of them does not say.
@@ -96,17 +105,15 @@ std::vector<MigInstance> mig_instances(NvmlCaller& gpu) {
   unsigned most = 0;
   if (gpu.call<&F::nvmlDeviceGetMigMode>(&mode, &pending) != nvml::kSuccess || mode == 0) return {};
   if (gpu.call<&F::nvmlDeviceGetMaxMigDeviceCount>(&most) != nvml::kSuccess) return {};
-  std::vector<std::pair<unsigned, std::vector<ComputeInstance>>> parts;  // by GPU instance
+  PartsByInstance parts;
   for (unsigned i = 0; i < most; ++i) {
     nvml::Device handle = nullptr;
     unsigned gpu_instance = 0;
     if (gpu.call<&F::nvmlDeviceGetMigDeviceHandleByIndex>(i, &handle) != nvml::kSuccess) continue;
     NvmlCaller instance(gpu.session(), handle);
-    if (instance.call<&F::nvmlDeviceGetGpuInstanceId>(&gpu_instance) != nvml::kSuccess) continue;
-    const auto known = [&](const auto& other) { return other.first == gpu_instance; };
-    auto owner = std::find_if(parts.begin(), parts.end(), known);
-    if (owner == parts.end()) owner = parts.insert(owner, {gpu_instance, {}});
-    owner->second.push_back(compute_instance(instance));
+    if (instance.call<&F::nvmlDeviceGetGpuInstanceId>(&gpu_instance) == nvml::kSuccess)
+      parts_of(gpu_instance, parts).push_back(compute_instance(instance));
+    gpu.share_trouble_of(instance);
   }
   std::vector<MigInstance> found;
   for (const auto& [gpu_instance, computes] : parts) found.push_back(describe(gpu_instance, computes));

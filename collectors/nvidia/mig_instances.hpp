@@ -20,7 +20,8 @@ struct MigInstance {
   std::vector<std::string> compute_uuids{};       ///< theirs; empty where the driver does not say
 };
 
-/// Empty where the GPU is not divided. May block.
+/// Empty where the GPU is not divided, or a call for the GPU failed. If a call failed that may succeed later,
+/// `gpu` was_troubled() afterwards. May block.
 std::vector<MigInstance> mig_instances(NvmlCaller& gpu);
 
 /// How a GPU is divided, so that a change can be told: "3g.40gb:1=MIG-..., ...", with the

@@ -9,10 +9,11 @@
 namespace gpumeter::nvidia {
 namespace {
 
-// A driver that does not say which events it has is asked for all of them.
-std::uint64_t types_told(NvmlCaller& gpu) {
+// nullopt: it cannot say so now. A driver that does not say which events it has is asked for all of them.
+std::optional<std::uint64_t> types_told(NvmlCaller& gpu) {
   std::uint64_t types = 0;
   const unsigned result = gpu.call<&F::nvmlDeviceGetSupportedEventTypes>(&types);
+  if (is_passing_trouble(result)) return std::nullopt;
   return result == nvml::kFunctionNotFound ? heard_types() : types;
 }
 
@@ -35,7 +36,8 @@ std::string uuid_text(const std::array<unsigned char, 16>& uuid) {
 
 }  // namespace
 
-// A GPU that is bound again keeps its session, and is listened to all the time.
+// A GPU that is bound again keeps its session, and is listened to all the time: as before, if the driver
+// cannot say now which events it has.
 Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   if (is_lost()) close();
   Result<std::shared_ptr<NvmlSession>> session = NvmlSession::shared(options_.library);
@@ -50,7 +52,9 @@ Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   target.gpm.open(target.caller, std::nullopt);
   open_partitions();
   find_peaks();
-  event_types_ = has_events((*session)->functions()) ? types_told(target.caller) & heard_types() : 0;
+  const std::optional<std::uint64_t> types = types_told(target.caller);
+  const bool has_listener = has_events((*session)->functions());
+  event_types_ = has_listener ? types.value_or(event_types_) & heard_types() : 0;
   is_open_troubled_ = target.caller.was_troubled();
   listen(info.uuid);
   if (std::exchange(was_lost_, false)) events_->count(Event::returned);
@@ -182,11 +186,14 @@ void NvidiaContext::settle(const Pass& pass, bool is_observed) noexcept {
 }
 
 // Instances that were made anew have the ids of old ones, and their handles are void: the GPU is attached
-// anew.
+// anew. An answer that lacks something because a call failed is no such change, unless it was so at attach.
 bool NvidiaContext::has_new_partitions() noexcept {
   if (mig_fingerprint_.empty()) return false;
   try {
-    return fingerprint(mig_instances(gpu().caller)) != mig_fingerprint_;
+    NvmlCaller probe(gpu().caller.session(), gpu().caller.device());
+    const bool is_other = fingerprint(mig_instances(probe)) != mig_fingerprint_;
+    gpu().caller.blame(probe.lost_by());
+    return is_other && !probe.is_lost() && (is_open_troubled_ || !probe.was_troubled());
   } catch (const std::exception&) {  // out of memory: seen at the next pass
     return false;
   }

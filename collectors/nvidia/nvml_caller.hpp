@@ -54,6 +54,10 @@ class NvmlCaller {
 
   /// A call of this caller failed in a way that says nothing of what the GPU has.
   bool was_troubled() const noexcept { return was_troubled_; }
+  /// `part`: a caller for a part of this device.
+  void share_trouble_of(const NvmlCaller& part) noexcept {
+    was_troubled_ = was_troubled_ || part.was_troubled_;
+  }
 
   nvml::Device device() const noexcept { return device_; }
   const std::shared_ptr<NvmlSession>& session() const noexcept { return session_; }

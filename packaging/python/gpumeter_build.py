@@ -1,8 +1,9 @@
-"""Builds the wheel of the package beside it, for pip (PEP 517), with the standard library alone."""
+"""Builds the wheel and the source archive of the package beside it, for pip (PEP 517), with the standard library alone."""
 from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import re
 import tarfile
 import zipfile
@@ -39,6 +40,9 @@ def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:
     with tarfile.open(Path(sdist_directory) / name, "w:gz") as archive:
         for path in [HERE / "pyproject.toml", HERE / "gpumeter_build.py", HERE / "README.md", *_sources()]:
             archive.add(path, f"{NAME}/{path.relative_to(HERE)}")
+        facts = tarfile.TarInfo(f"{NAME}/PKG-INFO")
+        facts.size = len(METADATA.encode())
+        archive.addfile(facts, io.BytesIO(METADATA.encode()))
     return name
 
 

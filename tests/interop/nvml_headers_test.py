@@ -10,7 +10,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "build/interop/nvml_headers/headers"
-# Releases 11.8 (driver 520), 12.9 (575) and the newest.
 # What a header that fits no more could look like, and the word under which abi_test.py has to report it.
 MUTATIONS = {
     "NVML_FI_DEV_MEMORY_TEMP": (r"(NVML_FI_DEV_MEMORY_TEMP\s+)82", r"\g<1>820"),
@@ -27,6 +26,7 @@ MUTATIONS = {
     "prototype nvmlDeviceGetMinorNumber": (r"(DECLDIR nvmlDeviceGetMinorNumber\(nvmlDevice_t device, unsigned )int", r"\g<1>long"),
     "prototype nvmlGpmSampleAlloc": (r"(DECLDIR nvmlGpmSampleAlloc\()", r"\g<1>unsigned int added, "),
 }
+# Releases 11.8 (driver 520), 12.9 (575) and the newest.
 PACKAGES = ("nvidia-nvml-dev-cu11", "nvidia-nvml-dev-cu12", "nvidia-nvml-dev")
 
 

@@ -2,14 +2,20 @@
 """The client in an empty environment: installed by pip from its folder without a network, and copied beside a job."""
 from __future__ import annotations
 
+import base64
+import csv
+import hashlib
 import importlib.util
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
+import zipfile
 from pathlib import Path
 
 from receiver import CLIENT, Receiver, gpumeter
@@ -54,6 +60,33 @@ class InstallTest(unittest.TestCase):
         self.assertEqual(installed, {path.name for path in (CLIENT / "gpumeter").iterdir()} - {"__pycache__"})
         subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "gpumeter"], check=True, env=offline, timeout=300)
         self.assertFalse((site / "gpumeter").exists())
+
+    def wheel_of(self, source: Path) -> dict[str, bytes]:
+        """What is in the wheel that the folder's own backend builds, as pip calls it."""
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        subprocess.run([sys.executable, "-B", "-c", "import sys, gpumeter_build; gpumeter_build.build_wheel(sys.argv[1])", folder],
+                       cwd=source, check=True, timeout=60)
+        with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+            return {name: wheel.read(name) for name in wheel.namelist()}
+
+    def test_the_record_of_the_wheel_has_the_hash_of_each_file(self) -> None:
+        files = self.wheel_of(CLIENT)
+        record = next(name for name in files if name.endswith(".dist-info/RECORD"))
+        rows = {path: (kind, size) for path, kind, size in csv.reader(io.StringIO(files.pop(record).decode()))}
+        self.assertEqual(rows.pop(record), ("", ""))
+        self.assertEqual(rows, {path: ("sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("="),
+                                       str(len(content))) for path, content in files.items()})
+
+    def test_the_source_archive_builds_the_same_wheel(self) -> None:
+        build = "import sys, gpumeter_build; gpumeter_build.build_sdist(sys.argv[1])"
+        subprocess.run([sys.executable, "-B", "-c", build, self.folder], cwd=CLIENT, check=True, timeout=60)
+        with tarfile.open(self.folder / f"gpumeter-{gpumeter.__version__}.tar.gz") as archive:
+            archive.extractall(self.folder)
+        source = self.folder / f"gpumeter-{gpumeter.__version__}"
+        wheel = self.wheel_of(source)
+        self.assertEqual(wheel, self.wheel_of(CLIENT))
+        [metadata] = [content for name, content in wheel.items() if name.endswith("/METADATA")]
+        self.assertEqual((source / "PKG-INFO").read_bytes(), metadata, "archives without it are refused by package registries")
 
     def test_a_copy_beside_the_job(self) -> None:
         shutil.copytree(CLIENT / "gpumeter", self.folder / "gpumeter", ignore=shutil.ignore_patterns("__pycache__"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import importlib
+import importlib.util
 import os
 import pickle
 import re
@@ -10,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
@@ -111,6 +114,65 @@ if __name__ == "__main__":
         self.assertEqual([line for line in lines if "ml.loss" in line or "ml.batch" in line],
                          ["ml.loss:0|g|#run:job,split:train", "ml.batch_size:7|g|#run:job"])
         self.assertEqual(sum(line.startswith("ml.steps:1|") for line in lines), 3)
+
+    def test_a_config_that_a_worker_cannot_have(self) -> None:
+        """Of a class that a spawned process does not define; one that holds the run itself; one that cannot be pickled."""
+        for config in ("Settings()", "{'run': run}", "lambda: None"):
+            with self.subTest(config):
+                lines = self.lines_of(f"""
+import logging, multiprocessing, gpumeter
+logging.getLogger("gpumeter").addHandler(logging.NullHandler())
+def train(run): run.step(step=7)
+if __name__ == "__main__":
+    class Settings: pass
+    multiprocessing.set_start_method("spawn")
+    run = gpumeter.run("job", config={{"model": "m"}})
+    run.config["held"] = {config}
+    worker = multiprocessing.Process(target=train, args=(run,))
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0
+    run.finish()
+""")
+                self.assertEqual([line for line in lines if line.startswith("ml.step:")], ["ml.step:7|g|#run:job"])
+
+    def test_a_fork_while_a_thread_holds_the_lock(self) -> None:
+        """Of a run that is under way, and of one that is over: nobody in the child would release it."""
+        for over in (False, True):
+            with self.subTest(over=over), gpumeter.Run("job", path=self.receiver.path, environ={}, sigterm=False) as run:
+                if over:
+                    run.finish()
+                held, released = threading.Event(), threading.Event()
+
+                def hold() -> None:
+                    with run._out.lock:
+                        held.set()
+                        released.wait(30)
+                holder = threading.Thread(target=hold)
+                holder.start()
+                held.wait(30)
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(10)
+                    run.step()
+                    os._exit(0)
+                released.set()
+                holder.join()
+                self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    @unittest.skipUnless(importlib.util.find_spec("_xxsubinterpreters"), "this Python has another name for them")
+    def test_a_sub_interpreter_has_no_signals(self) -> None:
+        interpreters = importlib.import_module("_xxsubinterpreters")
+        interpreter = interpreters.create()
+        self.addCleanup(interpreters.destroy, interpreter)
+        interpreters.run_string(interpreter, f"""
+import sys
+sys.path.insert(0, {str(CLIENT)!r})
+import gpumeter
+with gpumeter.Run("job", path={self.receiver.path!r}, environ={{}}) as run: run.step()
+assert not run.dropped, run.dropped
+""")
+        self.assertEqual(ends(self.receiver.lines()), ["success"])
 
     def test_copies_are_the_same_run(self) -> None:
         with gpumeter.Run("job", path=self.receiver.path, environ={}, config={"lr": 0.1, "sink": lambda: None}) as run:

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Type
 
 from . import _process
 from ._device import Pending
-from ._guard import harmless
+from ._guard import harmless, say_once
 from ._outbox import Outbox
 from ._phase import ThreadPhases
 from ._wire import SOCKET, clean, integer
@@ -27,6 +28,7 @@ class Part:
         self._out = Outbox(path or environ.get("GPUMETER_SOCKET") or SOCKET, self._tags, clock, self._take_part)
         self._step, self._customs = 0, {"learning_rate", "gradient_norm"}
         self.config: Dict[str, Any] = {}
+        self._packer = 0  # the thread that packs the config
         self._begin_here(is_part=False)
 
     def _begin_here(self, is_part: bool) -> None:
@@ -36,6 +38,7 @@ class Part:
         self._stepped, self._stepper = False, 0  # the thread that steps
         self._step_began: Optional[float] = None
         _process.open_runs.add(self)
+        _process.all_runs.add(self)
 
     @property
     def dropped(self) -> Mapping[str, int]:
@@ -52,12 +55,26 @@ class Part:
         return self
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        try:
-            config = pickle.loads(pickle.dumps(self.config))
-        except Exception:  # what cannot be pickled stays here
-            config = {}
         return _arrived, (type(self), self._token, self._name, self._path, dict(self._out.standing), self._step, self._out.closed,
-                          self._sigterm, config)
+                          self._sigterm, self._packed_config())
+
+    def _packed_config(self) -> bytes:
+        """By itself, so that a config that cannot be pickled or unpickled does not stop the run. Empty: it cannot be pickled, or
+        holds the run that is being pickled."""
+        before, self._packer = self._packer, threading.get_ident()
+        try:
+            return b"" if before == self._packer else pickle.dumps(self.config)
+        except Exception:
+            return b""
+        finally:
+            self._packer = before
+
+    def _unpack_config(self, packed: bytes) -> None:
+        """It may be of a class that only the script's first process has, below `if __name__ == "__main__":`."""
+        try:
+            self.config = pickle.loads(packed) if packed else {}
+        except Exception as error:
+            say_once("config", error)
 
     @property
     def _leads(self) -> bool:
@@ -79,7 +96,8 @@ class Part:
 
     def _forked(self) -> None:
         self._out.forked()
-        self._begin_here(is_part=True)
+        if self in _process.open_runs:
+            self._begin_here(is_part=True)
 
     @harmless
     def _end_process(self) -> None:
@@ -100,7 +118,7 @@ class Part:
 
 
 def _arrived(kind: Type[Part], token: bytes, name: str, path: Optional[str], standing: Dict[Any, Any], step: int, closed: bool,
-             sigterm: bool, config: Dict[str, Any]) -> Part:
+             sigterm: bool, config: bytes) -> Part:
     """A pickled part of a run: in a process that has one already, that one."""
     for run in list(_process.open_runs):
         if run._token == token:
@@ -108,7 +126,8 @@ def _arrived(kind: Type[Part], token: bytes, name: str, path: Optional[str], sta
     part = kind.__new__(kind)
     Part.__init__(part, clean(name), sigterm, path, os.environ, time.monotonic, time.time)
     part._begin_here(is_part=True)
-    part._token, part._step, part.config = token, step, config
+    part._token, part._step = token, step
+    part._unpack_config(config)
     part._out.standing, part._out.closed = dict(standing), closed
     if closed:
         _process.open_runs.discard(part)

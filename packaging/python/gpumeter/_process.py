@@ -2,16 +2,19 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import signal
 import sys
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any, Optional, Set
 
 if TYPE_CHECKING:
     from ._part import Part
 
 open_runs: "Set[Part]" = set()
+all_runs: "weakref.WeakSet[Part]" = weakref.WeakSet()  # those that are over too: their calls count what comes late
 
 _finalized: Optional[int] = None  # the process whose multiprocessing end calls end_all()
 _deferred = False  # SIGTERM came while the main thread was sending
@@ -44,7 +47,8 @@ def _watch_multiprocessing() -> None:
 def _watch_sigterm() -> None:
     """Only in place of the default, which ends the process without atexit. Python sets handlers in the main thread alone."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _on_sigterm)
+        with contextlib.suppress(ValueError):  # the main thread of a sub-interpreter
+            signal.signal(signal.SIGTERM, _on_sigterm)
 
 
 def leave_sigterm() -> None:
@@ -87,7 +91,7 @@ def _after_fork() -> None:
     global _deferred
     _deferred = False
     leave_sigterm()
-    for inherited in list(open_runs):
+    for inherited in list(all_runs):
         inherited._forked()
 
 

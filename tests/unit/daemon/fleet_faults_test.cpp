@@ -168,6 +168,19 @@ TEST_F(FleetFaults, ALookForMoreSourcesThatHangsIsAHang) {
   until([&] { return shows(up("A", "0", "1")) && shows("gpu_power_watts{gpu=\"0\""); });
 }
 
+TEST_F(FleetFaults, ALookForMoreSourcesTakesAPlaceInTheDriver) {
+  make(clock_);
+  add(kFakeOneAtATime, clock_);
+  until([&] { return shows(up("A", "0", "1")) && shows(up("B", "1", "1")); });
+  machine_->hang_look("A", true);
+  until([&] { return shows(up("A", "0", "0")) && shows(up("B", "1", "0")); });
+  const int calls = machine_->calls("B");
+  fleet_->tick();
+  EXPECT_EQ(machine_->calls("B"), calls);
+  machine_->hang_look("A", false);
+  until([&] { return shows(up("A", "0", "1")) && shows(up("B", "1", "1")); });
+}
+
 TEST_F(FleetFaults, ADeviceThatIsForgottenWhileItHangsIsNotCalledAgain) {
   make(clock_);
   add(kFake, clock_);

@@ -70,6 +70,29 @@ TEST(NvidiaMig, CountersOfOneThatIsMadeAnewBeginAnew) {
             "gpu_partition_busy_seconds_total{partition=\"1g.10gb:3\"} 0\n");
 }
 
+TEST(NvidiaMig, ACallThatFailsForAPassIsNoNewDivision) {
+  for (const std::string call : {"nvmlDeviceGetMigMode", "nvmlDeviceGetUUID"}) {
+    FakeDriver driver("errors: {" + call + ": {steps: [[0, ok], [2, {error: unknown}], [4, ok]]}}" +
+                      kMadeAnew);
+    NvidiaGpu gpu(driver);
+    gpu.attach().sampled();
+    EXPECT_NE(gpu.pass(Tier::normal, 2, 1), PassOutcome::gone) << call;
+    EXPECT_NE(gpu.pass(Tier::normal, 4, 1), PassOutcome::gone) << call;
+    EXPECT_EQ(gpu.pass(Tier::normal, 5, 1), PassOutcome::gone) << call;
+  }
+}
+
+TEST(NvidiaMig, ALossThatIsSeenWhileTheInstancesAreListedIsCounted) {
+  FakeDriver driver(
+      std::string("errors: {nvmlDeviceGetMigMode: {steps: [[0, ok], [2, {error: gpu_is_lost}], [3, ok]]}}") +
+      kMadeAnew);
+  NvidiaGpu gpu(driver);
+  gpu.attach().sampled();
+  EXPECT_EQ(gpu.pass(Tier::normal, 2, 1), PassOutcome::gone);
+  gpu.attach(3).sampled(3);
+  EXPECT_EQ(gpu.lines({"gpu_events_total{event=\"bus_lost\"}"}), "gpu_events_total{event=\"bus_lost\"} 1\n");
+}
+
 constexpr auto kTwoParts = R"(
 devices:
   - uuid: GPU-0

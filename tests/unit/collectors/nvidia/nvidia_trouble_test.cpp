@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tests/fakes/nvidia_gpu.hpp"
+#include "tests/fakes/real_clock.hpp"
 
 // Errors of single values: who is absent, who leaves for a while, and whose counter stays.
 
@@ -31,6 +32,18 @@ TEST(NvidiaTrouble, WhatIsNotSupportedOrNotAllowedIsAbsent) {
     gpu.pass(Tier::fast, 1, 1);
     EXPECT_EQ(driver.calls("nvmlDeviceGetPowerUsage"), before) << error;
   }
+}
+
+TEST(NvidiaTrouble, EventsAreHeardOnWhileTheDriverCannotSayWhichItHas) {
+  FakeDriver driver(R"(
+devices: [{uuid: GPU-0, temperature: {gpu: 50}, supported_events: [xid]}]
+errors: {nvmlDeviceGetSupportedEventTypes: {steps: [[0, ok], [1, {error: unknown}]]}}
+)");
+  NvidiaGpu gpu(driver);
+  gpu.attach();
+  (*NvmlSession::shared(driver.library()))->listener().wait(std::chrono::milliseconds(1), kRealClock);
+  gpu.attach(1).sampled(1);
+  EXPECT_EQ(gpu.lines({"gpu_xid_errors_total{xid=\"31\"}"}), "gpu_xid_errors_total{xid=\"31\"} 0\n");
 }
 
 class ForAMoment : public testing::TestWithParam<const char*> {};

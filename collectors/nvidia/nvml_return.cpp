@@ -58,7 +58,7 @@ bool is_passing_trouble(unsigned result) noexcept {
 std::string reason_of_init(unsigned result) {
   if (result != nvml::kUnknown) return reason_of(result);
   return "the driver gives no reason (NVML error 999). In a container: its access to /dev/nvidia* was lost, "
-         "start the container again; else: NVRM lines of the kernel's log say more";
+         "start the container again; otherwise NVRM lines of the kernel's log say more";
 }
 
 std::string reason_of(unsigned result) {

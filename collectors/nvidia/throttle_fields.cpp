@@ -11,6 +11,7 @@ using Version = std::pair<unsigned, unsigned>;
 // nvml.h 12.9 and 13.0.39 have the earlier ids, 12.8 has neither, 13.0.87 and later have the new ones; so
 // have nvidia-ml-py 12.575.51 and 13.580.65 the earlier and 13.580.82 the new ones.
 constexpr Version kFirstEarlier = {575, 0};
+constexpr Version kLastEarlier = {580, 65};
 constexpr Version kFirstNew = {580, 82};
 constexpr unsigned kFirstMoved = 269;
 constexpr unsigned kLastMoved = 273;
@@ -29,8 +30,9 @@ Version version_of(std::string_view text) noexcept {
 
 unsigned throttle_field(unsigned field, std::string_view driver_version) noexcept {
   const Version version = version_of(driver_version);
-  const bool is_earlier = version >= kFirstEarlier && version < kFirstNew;
-  return is_earlier && field >= kFirstMoved && field <= kLastMoved ? field - kMovedBy : field;
+  if (field < kFirstMoved || field > kLastMoved || version < kFirstEarlier || version >= kFirstNew)
+    return field;
+  return version <= kLastEarlier ? field - kMovedBy : 0;
 }
 
 }  // namespace gpumeter::nvidia

@@ -6,8 +6,9 @@
 namespace gpumeter::nvidia {
 
 /// The id that a driver of this version has for a field of nvml.h 13.1. Drivers from 575 to 580.65 have the
-/// clock event counters 269 to 271 at 251 to 253, and read a setting of power smoothing under the new ids. For
-/// those between 580.65 and 580.82 no header is known; they are taken to be like 580.65. Any thread.
+/// clock event counters 269 to 271 at 251 to 253, and read a setting of power smoothing under the new ids. 0
+/// for those between 580.65 and 580.82: no header of theirs is known, and a wrong id would show a setting as
+/// a counter. Any thread.
 unsigned throttle_field(unsigned field, std::string_view driver_version) noexcept;
 
 }  // namespace gpumeter::nvidia

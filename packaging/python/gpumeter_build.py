@@ -25,11 +25,18 @@ WHEEL = "Wheel-Version: 1.0\nGenerator: gpumeter\nRoot-Is-Purelib: true\nTag: py
 
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: Optional[str] = None) -> str:
+    return _wheel(wheel_directory, {f"gpumeter/{path.name}": path.read_bytes() for path in _sources()})
+
+
+def build_editable(wheel_directory: str, config_settings: Any = None, metadata_directory: Optional[str] = None) -> str:
+    return _wheel(wheel_directory, {"gpumeter.pth": f"{HERE}\n".encode()})
+
+
+def _wheel(folder: str, files: Dict[str, bytes]) -> str:
     name = f"{NAME}-py3-none-any.whl"
-    files = {f"gpumeter/{path.name}": path.read_bytes() for path in _sources()}
     files.update({f"{INFO}/METADATA": METADATA.encode(), f"{INFO}/WHEEL": WHEEL.encode()})
     files[f"{INFO}/RECORD"] = _record(files)
-    with zipfile.ZipFile(Path(wheel_directory) / name, "w", zipfile.ZIP_DEFLATED) as wheel:
+    with zipfile.ZipFile(Path(folder) / name, "w", zipfile.ZIP_DEFLATED) as wheel:
         for path, content in files.items():
             wheel.writestr(path, content)
     return name

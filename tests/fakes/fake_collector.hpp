@@ -70,6 +70,7 @@ class FakeMachine {
     ++calls_[uuid];
     ++inside_;
     most_inside_ = std::max(most_inside_, inside_);
+    if (lingers_) changed_.wait_for(mutex_, std::chrono::milliseconds(2));
     while (hanging_[uuid]) changed_.wait_for(mutex_, std::chrono::milliseconds(100));
     --inside_;
     return plugged_.contains(uuid);
@@ -97,6 +98,11 @@ class FakeMachine {
     MutexLock lock(mutex_);
     return calls_[uuid];
   }
+  /// Calls take a moment, so that several may be inside at once.
+  void linger() {
+    MutexLock lock(mutex_);
+    lingers_ = true;
+  }
   int most_inside() const {
     MutexLock lock(mutex_);
     return most_inside_;
@@ -115,6 +121,7 @@ class FakeMachine {
   std::map<std::string, bool> open_ GPUMETER_GUARDED_BY(mutex_);
   int inside_ GPUMETER_GUARDED_BY(mutex_) = 0;
   int most_inside_ GPUMETER_GUARDED_BY(mutex_) = 0;
+  bool lingers_ GPUMETER_GUARDED_BY(mutex_) = false;
 };
 
 class FakeDevice final : public Device {

@@ -36,15 +36,12 @@ class SampledPage {
     return outcome;
   }
 
-  /// Whether the lane would attach again after this fast pass.
-  bool has_more() { return device_->has_more(now_); }
-
   /// Lets go of the driver; attach() takes it again.
   void release() { device_->release(); }
 
   Nanoseconds now() const { return now_; }
 
-  /// True: another attach() finds more series, or others.
+  /// True: the lane would attach again after this fast pass, and find more series, or others.
   bool has_more(Nanoseconds now) { return device_->has_more(now); }
 
   void pass_all() {

@@ -56,6 +56,10 @@ class InstallTest(unittest.TestCase):
                          "the folder may be one that its user cannot write into")
         [site] = (self.folder / "env/lib").glob("python3*/site-packages")
         self.works(python, site)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--force-reinstall", "--editable", CLIENT], check=True, env=offline,
+                       timeout=300)
+        self.works(python, CLIENT)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--force-reinstall", CLIENT], check=True, env=offline, timeout=300)
         installed = {path.name for path in (site / "gpumeter").iterdir()} - {"__pycache__"}
         self.assertEqual(installed, {path.name for path in (CLIENT / "gpumeter").iterdir()} - {"__pycache__"})
         subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "gpumeter"], check=True, env=offline, timeout=300)

@@ -45,7 +45,10 @@ def _watch_multiprocessing() -> None:
 
 
 def _watch_sigterm() -> None:
-    """Only in place of the default, which ends the process without atexit. Python sets handlers in the main thread alone."""
+    """Only in place of the default, which ends the process without atexit. Python sets handlers in the main thread alone. For the
+    first process of a container the kernel's default is to ignore the signal, so that one gets no handler."""
+    if os.getpid() == 1:
+        return
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         with contextlib.suppress(ValueError):  # the main thread of a sub-interpreter
             signal.signal(signal.SIGTERM, _on_sigterm)

@@ -245,6 +245,7 @@ TEST_F(FleetTest, ADeviceIsNotForgottenWhileItsFirstPassIsUnderWay) {
 
 TEST_F(FleetTest, AtMostAsManyLanesAsTheDriverTakesAreInsideIt) {
   machine_->plug(card("C", "0000:0b:00.0"));
+  machine_->linger();
   start(kFakeOneAtATime);
   until([&] { return machine_->calls("C") > 5; });
   EXPECT_EQ(machine_->most_inside(), 1);

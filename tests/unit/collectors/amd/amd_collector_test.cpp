@@ -243,13 +243,13 @@ TEST_F(CardTest, OneThatSleepsAtTheStartHasItsEnginesAndClocksOnceItWakes) {
     attach();
     page_->pass_all();
     EXPECT_EQ(page_->text({"gpu_suspended"}), "");
-    EXPECT_FALSE(page_->has_more());
+    EXPECT_FALSE(page_->has_more(page_->now()));
     write("power/runtime_status", "active\n");
     page_->pass(Tier::fast);
-    EXPECT_TRUE(page_->has_more());
+    EXPECT_TRUE(page_->has_more(page_->now()));
     page_->attach(info_);  // as the lane does then
     page_->pass_all();
-    EXPECT_FALSE(page_->has_more());
+    EXPECT_FALSE(page_->has_more(page_->now()));
     return page_->text(others);
   };
   write("pp_dpm_fclk", "0: 500Mhz\n1: 1900Mhz *\n");  // a card's table, unlike an APU's, has no fabric clock

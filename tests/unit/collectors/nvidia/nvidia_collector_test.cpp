@@ -153,7 +153,7 @@ TEST_F(Discovering, AnInitThatGivesNoReasonIsSaidInWords) {
       trouble_of(driver.library()),
       driver.library() +
           ": the driver gives no reason (NVML error 999). In a container: its access to /dev/nvidia* was "
-          "lost, start the container again; else: NVRM lines of the kernel's log say more");
+          "lost, start the container again; otherwise NVRM lines of the kernel's log say more");
 }
 
 TEST_F(Discovering, AMachineWithoutPciIsReadAllTheSame) {

@@ -13,6 +13,8 @@ TEST(ThrottleFields, HadOtherIdsInTwoBranches) {
     EXPECT_EQ(throttle_field(271, driver), 253U) << driver;
     EXPECT_EQ(throttle_field(74, driver), 74U) << driver;
   }
+  EXPECT_EQ(throttle_field(269, "580.76.05"), 0U);
+  EXPECT_EQ(throttle_field(74, "580.76.05"), 74U);
   for (const char* driver : {"", "570.124.06", "580.82.07", "580.95.05", "595.71.05"})
     EXPECT_EQ(throttle_field(270, driver), 270U) << driver;
 }

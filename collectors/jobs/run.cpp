@@ -38,16 +38,20 @@ Moment bounded_start(std::int64_t time, std::optional<Nanoseconds> began, const 
 }
 
 Member& Run::join(const SenderId& id, const SenderFacts& facts) {
-  if (is_abandoned()) {  // it goes on
-    stop_.reset();
-    worst_.reset();
-  }
   const auto in_facts = [&](const Member& member) {
     return std::ranges::find(facts.ancestors, member.id.pid) != facts.ancestors.end();
   };
   const auto ancestor = std::ranges::find_if(progress.members(), in_facts);
   std::optional<SenderId> leader;
-  if (ancestor != progress.members().end()) leader = ancestor->leader ? ancestor->leader : ancestor->id;
+  if (ancestor != progress.members().end()) {
+    leader = ancestor->leader ? ancestor->leader : ancestor->id;
+  } else if (std::ranges::all_of(progress.members(), &Member::orphaned)) {
+    progress.remove([](const Member&) { return true; });
+  }
+  if (is_abandoned()) {  // it goes on
+    stop_.reset();
+    worst_.reset();
+  }
   Member& member = progress.join(id, stop_.has_value());
   member.leader = leader;
   return member;
@@ -81,6 +85,7 @@ void Run::left(const Member& gone, const Moment& now) {
       continue;
     }
     other.leader.reset();
+    other.orphaned = true;
     is_followed = is_followed || other.announced;
     if (other.announced && other.stopped) ended(other.end, now);
   }

@@ -39,7 +39,8 @@ inline constexpr std::size_t kSeriesOfEvaluation = 4;
 /// aborted, then lost, then success. A process is lost if it is gone without a run_stop, provided that it
 /// sent a run_start of its own: one that only sends values, and one that takes part for another
 /// (Member::leader), may end without a run_stop. If a process is gone without a run_stop and one that repeats
-/// its run_start lives, the latter takes its place, as after the fork of a daemon.
+/// its run_start lives, the latter takes its place, as after the fork of a daemon. Where only such are left,
+/// a process that is not forked from them is the next attempt: they are a killed rank's data loaders.
 class Run {
  public:
   /// `label` is the page's name of it, `now` when it was first heard of.

@@ -23,6 +23,7 @@ struct Member {
   /// The process that it takes part for, as a data loader's worker does: a member whose descendant it is, or
   /// whose run_start it repeats. It neither ends the run nor keeps it from its end. nullopt: for itself.
   std::optional<SenderId> leader;
+  bool orphaned = false;        ///< its leader is gone without a run_stop; it takes part for itself since
   std::optional<double> step;   ///< its last ml.step
   std::optional<double> start;  ///< lowest ml.step it reported, less the steps it had counted by then
   double counted_steps = 0;     ///< its ml.steps of split train

@@ -276,6 +276,28 @@ TEST_F(RunLife, AForkGoesOnInPlaceOfAProcessThatIsGone) {
   EXPECT_EQ(life(), "start 0, success at 10, time 10");
 }
 
+// A launcher starts a killed rank again while that one's data loaders still live.
+TEST_F(RunLife, TheNextAttemptIsNoPartOfWhatTheForksOfAKilledProcessGoOnWith) {
+  jobs_.born(10, 60);
+  start(10, 0);
+  send(10, "ml.step:50|g");
+  jobs_.born(20, 0, {10});
+  start(20, 0);
+  jobs_.kill(10);
+  EXPECT_EQ(life(), "start 0, time 0");
+  jobs_.wait(5);
+  jobs_.born(30, 1);
+  start(30, 4);
+  send(30, "ml.step:40|g");
+  jobs_.kill(20);
+  EXPECT_EQ(life(), "start 0, time 5");
+  stop(30);
+  EXPECT_EQ(life(), "start 0, success at 5, time 5");
+  EXPECT_EQ(jobs_.page({"ml_run_restarts_total", "ml_lost_steps_total"}),
+            "ml_run_restarts_total{run=\"a\",user=\"alice\"} 1\n"
+            "ml_lost_steps_total{run=\"a\",user=\"alice\"} 10\n");
+}
+
 TEST_F(RunLife, AForkThatEndsAfterAKilledProcessIsLostWithIt) {
   jobs_.born(10, 60);
   start(10, 0);

@@ -159,8 +159,8 @@ void Run::started(Member& member, const RunStart& said, const SenderFacts& facts
   stop_.reset();
 }
 
-/// A run_start tells who takes part for whom: the time in it is the same in forks of a process, and then from
-/// before they began. Within its second their being descendants has to do (see join()).
+/// A fork repeats the run_start of its parent, with a time from before the fork began. A fork within the same
+/// second is known as a descendant only (see join()).
 void Run::find_leader(Member& member) noexcept {
   const auto same_start = [&](const Member& other) {
     return &other != &member && other.announced && other.announced_at &&

@@ -18,9 +18,9 @@
 
 namespace gpumeter::jobs {
 
-/// What all jobs told. Runs are keyed by (uid, run, workload), so no user's messages reach another's runs,
-/// and two jobs that give their runs one name stay apart. One thread, the ingest's, calls everything but
-/// snapshot(), which any thread may. Never throws for what is sent.
+/// The state of all jobs, as they report it. Runs are keyed by (uid, run, workload), so no user's messages
+/// reach another's runs, and two jobs that give their runs one name stay apart. One thread, the ingest's,
+/// calls everything but snapshot(), which any thread may. Never throws for what is sent.
 ///
 /// A process that is new to a run is of the one of its workload, or else of one whose workload is not known
 /// (or of any, where its own is not). Otherwise it goes on with a run that all processes have left without

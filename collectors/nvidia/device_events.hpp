@@ -73,14 +73,14 @@ class DeviceEvents {
 
   /// Whether the driver reports events of the GPU now. If it does not, what happens is not counted.
   enum class Hearing : std::uint8_t {
-    not_yet,  ///< nobody has registered for them
+    not_yet,  ///< the event thread has not registered for them
     heard,
     refused,  ///< the driver does not let anybody register
   };
   void set_hearing(Hearing hearing) noexcept { hearing_ = hearing; }
   Hearing hearing() const noexcept { return hearing_; }
 
-  /// The GPU is divided anew: ids of its instances are given again.
+  /// The GPU is divided anew: NVML gives the ids of old instances to new ones.
   void forget_instances() noexcept;
 
   std::uint64_t xids(std::size_t place) const noexcept { return xids_[place]; }

@@ -49,7 +49,7 @@ ComputeInstance compute_instance(NvmlCaller& caller) {
   return found;
 }
 
-/// What tells the compute instances of one GPU instance apart.
+/// The labels in which the compute instances of one GPU instance differ.
 std::vector<Label> part_of(const ComputeInstance& compute) {
   std::vector<Label> labels;
   if (compute.id) labels.push_back({"compute_instance", std::to_string(*compute.id)});

@@ -24,7 +24,7 @@ struct MigInstance {
 /// `gpu` was_troubled() afterwards. May block.
 std::vector<MigInstance> mig_instances(NvmlCaller& gpu);
 
-/// How a GPU is divided, so that a change can be told: "3g.40gb:1=MIG-..., ...", with the
+/// How a GPU is divided, as one text to compare: "3g.40gb:1=MIG-..., ...", with the
 /// uuids of several compute instances joined by "+".
 std::string fingerprint(const std::vector<MigInstance>& instances);
 

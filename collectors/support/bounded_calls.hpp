@@ -25,8 +25,8 @@ namespace gpumeter {
 /// One thread, which waits for at most `at_most` a key.
 class BoundedCalls {
  public:
-  /// `thread` is the name of the threads. `clock` outlives this object. `scope` tells its keys from those of
-  /// others in `hanging`; null: it shares them with nobody.
+  /// `thread` is the name of the threads. `clock` outlives this object. `scope` sets its keys apart from
+  /// those of others in `hanging`; null: it has a ledger of its own.
   BoundedCalls(std::string thread, Nanoseconds at_most, const Clock& clock,
                std::shared_ptr<HangingCalls> hanging = nullptr, const std::string& scope = "")
       : thread_(std::move(thread)),

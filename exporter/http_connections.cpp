@@ -85,7 +85,8 @@ void HttpConnections::closed(HttpConnection* connection) noexcept {
 }
 
 // The oldest gives way in whatever state it is: a client that reads slowly or sends slowly holds its slot no
-// longer than one that is silent, and a scrape that takes milliseconds is never the oldest.
+// longer than one that is silent. A scrape that takes milliseconds is the oldest only in a flood: at 13 000
+// connections a second all slots change hands in about 20 ms (measured on two cores).
 template <class Belongs>
 void HttpConnections::make_room(std::size_t limit, Belongs belongs) {
   std::size_t count = 0;

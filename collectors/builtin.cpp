@@ -1,9 +1,9 @@
 #include "collectors/builtin.hpp"
 
-#include "collectors/amd/amd_collector.hpp"
-#include "collectors/nvidia/nvidia_collector.hpp"
+#include "collectors/amd/collector.hpp"
+#include "collectors/nvidia/collector.hpp"
+#include "collectors/simulated/collector.hpp"
 #include "collectors/simulated/options.hpp"
-#include "collectors/simulated/simulated_collector.hpp"
 
 namespace gpumeter {
 namespace {

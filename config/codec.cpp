@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "config/duration.hpp"
+#include "base/duration.hpp"
 #include "config/suggest.hpp"
 
 namespace gpumeter::config {
@@ -185,7 +185,7 @@ Complaint check_number(const Node& node) {
 std::string show(const std::string& value) { return value.empty() ? "\"\"" : value; }
 std::string show(unsigned value) { return std::to_string(value); }
 std::string show(bool value) { return value ? "true" : "false"; }
-std::string show(Duration value) { return to_string(value); }
+std::string show(Duration value) { return duration_text(value); }
 std::string show(const std::vector<std::string>& value) { return listed(value); }
 std::string show(LogLevel value) { return std::string(to_string(value)); }
 std::string show(LogFormat value) { return std::string(to_string(value)); }

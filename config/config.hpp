@@ -10,12 +10,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/duration.hpp"
+
 /// The configuration as the daemon uses it: plain structs whose member initialisers are the defaults. What
 /// each key means, what it accepts and whether a reload takes it on stands in the table of keys.cpp.
 namespace gpumeter::config {
-
-/// Written "500ms", "10s", "1h30m".
-using Duration = std::chrono::milliseconds;
 
 enum class DeviceLabel : std::uint8_t { vendor, model, pci_address, serial, name };
 enum class LogLevel : std::uint8_t { debug, info, warn, error };
@@ -94,7 +93,7 @@ struct Jobs {
   bool operator==(const Jobs&) const = default;
 };
 
-/// What one user's jobs may take. The defaults are those of collectors/jobs/limits.hpp, which says why.
+/// What one user's jobs may take. The defaults are those of collectors/jobs/model/limits.hpp, which says why.
 struct JobLimits {
   unsigned lines_per_second = 2000;
   unsigned series_per_run = 640;

@@ -13,8 +13,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/duration.hpp"
 #include "config/collector_keys.hpp"
-#include "config/duration.hpp"
 #include "config/keys.hpp"
 #include "config/suggest.hpp"
 #include "config/yaml_tree.hpp"
@@ -193,8 +193,8 @@ class Loader {
       if (interval >= sampling.floor) continue;
       const int line = line_of(path);
       report(line == 0 ? line_of("sampling.floor") : line, path,
-             "must not be below sampling.floor, which is " + to_string(sampling.floor) + "; it is " +
-                 to_string(interval));
+             "must not be below sampling.floor, which is " + duration_text(sampling.floor) + "; it is " +
+                 duration_text(interval));
     }
   }
 
@@ -211,12 +211,12 @@ class Loader {
     const int line = line_of(slower);
     if (line != 0) {
       report(line, slower,
-             "must not be below " + faster + ", which is " + to_string(shorter) + "; it is " +
-                 to_string(longer));
+             "must not be below " + faster + ", which is " + duration_text(shorter) + "; it is " +
+                 duration_text(longer));
     } else {
       report(line_of(faster), faster,
-             "must not be above " + slower + ", which is " + to_string(longer) + "; it is " +
-                 to_string(shorter));
+             "must not be above " + slower + ", which is " + duration_text(longer) + "; it is " +
+                 duration_text(shorter));
     }
   }
 

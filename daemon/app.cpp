@@ -8,7 +8,7 @@
 
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
-#include "exporter/listen_address.hpp"
+#include "exporter/http/listen_address.hpp"
 #include "systemd/notify.hpp"
 
 namespace gpumeter {

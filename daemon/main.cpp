@@ -5,10 +5,10 @@
 #include <variant>
 
 #include "collectors/builtin.hpp"
-#include "daemon/actions.hpp"
-#include "daemon/options.hpp"
+#include "daemon/cli/actions.hpp"
+#include "daemon/cli/options.hpp"
+#include "daemon/cli/standard_streams.hpp"
 #include "daemon/setup.hpp"
-#include "daemon/standard_streams.hpp"
 
 int main(int argc, char** argv) {
   using namespace gpumeter;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "collectors/api/clock.hpp"
-#include "collectors/api/result.hpp"
+#include "base/clock.hpp"
+#include "base/result.hpp"
 
 /// How a reload ended, for the command that asked for it. A signal has no answer, so the daemon leaves one in
 /// a file of its runtime folder.

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "collectors/builtin.hpp"
-#include "collectors/support/pci.hpp"
+#include "collectors/sources/pci.hpp"
 #include "config/checks.hpp"
 #include "config/codec.hpp"
 

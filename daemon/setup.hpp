@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "collectors/api/collector.hpp"
+#include "collectors/attribution/names/known_users.hpp"
+#include "collectors/attribution/workload_settings.hpp"
 #include "config/load.hpp"
 #include "config/schema.hpp"
-#include "daemon/bus.hpp"
-#include "daemon/device_session.hpp"
-#include "daemon/fleet_settings.hpp"
-#include "daemon/jobs/known_users.hpp"
-#include "daemon/options.hpp"
-#include "daemon/workload_settings.hpp"
+#include "daemon/bus/adapters.hpp"
+#include "daemon/cli/options.hpp"
+#include "daemon/fleet/settings.hpp"
+#include "daemon/lane/device_session.hpp"
 
 /// From the configuration's words to what the parts take.
 namespace gpumeter {

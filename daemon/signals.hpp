@@ -4,7 +4,7 @@
 #include <csignal>
 #include <optional>
 
-#include "collectors/api/result.hpp"
+#include "base/result.hpp"
 
 namespace gpumeter {
 

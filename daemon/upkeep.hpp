@@ -3,9 +3,9 @@
 #include <functional>
 #include <memory>
 
-#include "collectors/api/clock.hpp"
-#include "collectors/api/mutex.hpp"
-#include "collectors/support/abandonable_thread.hpp"
+#include "base/abandonable_thread.hpp"
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
 
 namespace gpumeter {
 

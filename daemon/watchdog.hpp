@@ -4,9 +4,9 @@
 #include <functional>
 #include <thread>
 
-#include "collectors/api/clock.hpp"
-#include "collectors/api/mutex.hpp"
-#include "collectors/api/result.hpp"
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
+#include "base/result.hpp"
 
 namespace gpumeter {
 

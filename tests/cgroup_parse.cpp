@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "collectors/support/cgroup.hpp"
+#include "collectors/attribution/cgroup/workload_of.hpp"
 
 namespace {
 

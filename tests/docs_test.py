@@ -16,7 +16,7 @@ from jobs import RECORDED, Folder  # noqa: E402
 
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 PAGES = {"docs/metrics.md": "--print-metrics=markdown", "docs/configuration.md": "--print-config=markdown"}
-CATALOGUES = ("collectors/api/catalog.hpp", "exporter/self_catalog.hpp")
+CATALOGUES = ("collectors/api/catalog.hpp", "collectors/api/self_catalog.hpp")
 TYPE_LINE = re.compile(r"^# TYPE (\w+) (\w+)$", re.M)
 # What the page below must have at least, so that it cannot be empty of what it is for.
 OF_USERS = {"gpu_workload_memory_used_bytes", "gpu_workload_busy_seconds_total", "gpu_workload_energy_joules_total",

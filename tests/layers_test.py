@@ -3,47 +3,57 @@
 include each other, and a heavy header is seen by three .cpp files at the most and by no header."""
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MAY_INCLUDE = {  # folder -> the project's folders it may include beside itself
-    "collectors/api": [],
-    "collectors/support": ["collectors/api"],
-    "collectors/*": ["collectors/api", "collectors/support"],  # a vendor
-    "collectors/jobs": ["collectors/api", "collectors/support"],
-    "collectors/workloads": ["collectors/api", "collectors/support"],
-    "collectors": ["collectors/api", "collectors/*"],  # the table of vendors
-    "exporter": ["collectors/api"],
-    "config": [],
-    "systemd": [],
-    "daemon/jobs": ["collectors/api", "collectors/support", "collectors/jobs", "collectors/workloads", "exporter", "config", "systemd"],
-    "daemon": ["collectors", "collectors/api", "collectors/support", "collectors/jobs", "collectors/workloads",
-               "exporter", "config", "systemd", "daemon/jobs"],
+MAX_FILES = 25  # sources and headers in one folder
+MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the project that it may include
+    "base": [],
+    "collectors/api": ["base"],
+    "collectors/table": ["base", "collectors/api"],
+    "collectors/sources": ["base", "collectors/api"],
+    "collectors/*": ["base", "collectors/api", "collectors/table", "collectors/sources"],  # a vendor
+    "collectors": ["base", "collectors/api", "collectors/*"],  # the table of vendors
+    "exporter/store": ["base", "collectors/api"],
+    "exporter/text": ["base", "collectors/api", "exporter/store"],
+    "exporter/json": ["base", "collectors/api", "exporter/store"],
+    "exporter/web": ["base", "collectors/api", "exporter/store", "exporter/text"],
+    "exporter/http": ["base", "collectors/api", "exporter/store", "exporter/text", "exporter/json", "exporter/web"],
+    "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
+    "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store", "config", "systemd"],
+    "config": ["base"],
+    "systemd": ["base"],
+    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/jobs", "collectors/attribution",
+               "exporter/store", "exporter/text", "exporter/json", "exporter/web", "exporter/http", "config", "systemd"],
 }
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
-MAY_HANG = {r"\bf(data)?sync\(": ["daemon/device_directory_file.cpp"],
-            r"\bDeviceDirectory::save\(|\.save\(\)": ["daemon/device_directory_file.cpp", "daemon/state_keeper.cpp"],
-            r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["daemon/jobs/known_users.cpp", "daemon/jobs/user_names.cpp", "exporter/listen_address.cpp",
-                                                "exporter/listen_socket.cpp"],
-            r"\bsend_to_journal\(|\bspdlog::logger\b": ["daemon/log_sinks.cpp", "daemon/log_output.cpp", "systemd/journal.cpp", "systemd/journal.hpp"],
-            r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["daemon/log_sinks.cpp", "daemon/log_output.cpp", "daemon/standard_streams.cpp",
-                                                     "daemon/main.cpp", "daemon/actions.cpp", "daemon/once.cpp"]}
+MAY_HANG = {r"\bf(data)?sync\(": ["daemon/fleet/device_directory_file.cpp"],
+            r"\bDeviceDirectory::save\(|\.save\(\)": ["daemon/fleet/device_directory_file.cpp", "daemon/fleet/state_keeper.cpp"],
+            r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["collectors/attribution/names/known_users.cpp", "collectors/attribution/names/user_names.cpp", "exporter/http/listen_address.cpp",
+                                                "exporter/http/listen_socket.cpp"],
+            r"\bsend_to_journal\(|\bspdlog::logger\b": ["daemon/log/sinks.cpp", "daemon/log/output.cpp", "systemd/journal.cpp", "systemd/journal.hpp"],
+            r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["daemon/log/sinks.cpp", "daemon/log/output.cpp", "daemon/cli/standard_streams.cpp",
+                                                     "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/once.cpp"]}
 HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 
 
 def layer(path: str) -> str:
-    folder = path.rpartition("/")[0]
-    return folder if folder in MAY_INCLUDE else "collectors/*" if folder.startswith("collectors/") else folder
+    """The longest folder above the file that has a rule; a folder of collectors without one is a vendor's."""
+    parts = path.split("/")[:-1]
+    for length in range(len(parts), 0, -1):
+        if (folder := "/".join(parts[:length])) in MAY_INCLUDE and (folder != "collectors" or length == len(parts)):
+            return folder
+    return "collectors/*" if parts[:1] == ["collectors"] else "/".join(parts)
 
 
 def main() -> int:
     wrong, heavy = [], defaultdict(set)
-    files = [f for top in ("collectors", "exporter", "config", "systemd", "daemon") for f in (ROOT / top).rglob("*.[ch]pp")]
+    files = [f for top in ("base", "collectors", "exporter", "config", "systemd", "daemon") for f in (ROOT / top).rglob("*.[ch]pp")]
     for file in files:
         name = file.relative_to(ROOT).as_posix()
         for target in re.findall(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', file.read_text(), re.M):
-            sibling = layer(name) == layer(target) and name.rpartition("/")[0] != target.rpartition("/")[0]
+            sibling = layer(name) == layer(target) == "collectors/*" and name.split("/")[1] != target.split("/")[1]
             if (ROOT / target).exists() and (sibling or layer(target) not in [layer(name), *MAY_INCLUDE[layer(name)]]):
                 wrong.append(f"{name} includes {target}: {layer(name)} may include only {MAY_INCLUDE[layer(name)]}")
             for library in (h for h in HEAVY if target.startswith(h)):
@@ -55,6 +65,8 @@ def main() -> int:
         wrong += [f"{name} is a header and includes {library}" for name in names if name.endswith(".hpp")]
         if len(names) > 3:
             wrong.append(f"{library} is included by {len(names)} files, three at the most: {sorted(names)}")
+    crowd = Counter(file.parent.relative_to(ROOT).as_posix() for file in files)
+    wrong += [f"{folder} has {count} source files, {MAX_FILES} at the most" for folder, count in crowd.items() if count > MAX_FILES]
     print("\n".join(wrong) or f"{len(files)} files keep the layer order")
     return 1 if wrong or not files else 0
 

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "collectors/api/clock.hpp"
+#include "base/clock.hpp"
+#include "base/hanging_calls.hpp"
+#include "base/result.hpp"
 #include "collectors/api/device.hpp"
-#include "collectors/api/hanging_calls.hpp"
-#include "collectors/api/result.hpp"
 #include "collectors/api/sample.hpp"
 #include "collectors/api/series.hpp"
 

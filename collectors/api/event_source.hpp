@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "collectors/api/clock.hpp"
+#include "base/clock.hpp"
 
 namespace gpumeter {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "collectors/nvidia/nvml_constants.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 
 namespace gpumeter::nvidia {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "collectors/api/clock.hpp"
+#include "base/clock.hpp"
 
 /// What a GPU's driver tells of by itself: counted by the event thread, read by the GPU's lane.
 namespace gpumeter::nvidia {

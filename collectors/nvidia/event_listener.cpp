@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "collectors/nvidia/nvml_constants.hpp"
-#include "collectors/nvidia/nvml_return.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
+#include "collectors/nvidia/nvml/return_code.hpp"
 
 namespace gpumeter::nvidia {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "collectors/api/event_source.hpp"
-#include "collectors/api/mutex.hpp"
 #include "collectors/nvidia/device_events.hpp"
-#include "collectors/nvidia/nvml_functions.hpp"
+#include "collectors/nvidia/nvml/functions.hpp"
 
 namespace gpumeter::nvidia {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "collectors/nvidia/nvml_text.hpp"
+#include "collectors/nvidia/nvml/text.hpp"
 
 namespace gpumeter::nvidia {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "collectors/api/series.hpp"
-#include "collectors/nvidia/nvml_caller.hpp"
+#include "collectors/nvidia/nvml/caller.hpp"
 
 namespace gpumeter::nvidia {
 

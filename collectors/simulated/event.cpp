@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "collectors/simulated/duration.hpp"
+#include "base/duration.hpp"
 
 namespace gpumeter::simulated {
 namespace {
@@ -50,7 +50,7 @@ Result<int> parse_device(std::string_view word, int device_count) {
 }
 
 Result<Nanoseconds> parse_time(std::string_view word) {
-  if (const auto time = parse_duration(word)) return *time;
+  if (const auto time = parse_duration(word)) return Nanoseconds(*time);
   return Error(quoted(word) + " is no duration; want " + std::string(kDurationForm));
 }
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "collectors/api/clock.hpp"
-#include "collectors/api/result.hpp"
+#include "base/clock.hpp"
+#include "base/result.hpp"
 
 namespace gpumeter::simulated {
 

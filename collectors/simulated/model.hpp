@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "collectors/api/clock.hpp"
+#include "base/clock.hpp"
 #include "collectors/simulated/event.hpp"
 
 namespace gpumeter::simulated {

@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "collectors/simulated/duration.hpp"
+#include "base/duration.hpp"
 
 namespace gpumeter::simulated {
 namespace {

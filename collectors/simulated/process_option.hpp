@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "collectors/api/result.hpp"
+#include "base/result.hpp"
 
 namespace gpumeter::simulated {
 

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <system_error>
 
-#include "collectors/simulated/simulated_context.hpp"
-#include "collectors/support/sysfs.hpp"
+#include "collectors/simulated/context.hpp"
+#include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::simulated {
 namespace {

@@ -8,9 +8,9 @@
 #include <optional>
 #include <string_view>
 
-#include "collectors/simulated/simulated_context.hpp"
-#include "collectors/support/metric_row.hpp"
-#include "collectors/support/row_tables.hpp"
+#include "collectors/simulated/context.hpp"
+#include "collectors/table/compose.hpp"
+#include "collectors/table/row.hpp"
 
 /// What the tables of activity_rows.hpp and health_rows.hpp are written with.
 namespace gpumeter::simulated {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "collectors/amd/amd_collector.hpp"
+#include "collectors/amd/collector.hpp"
 #include "tests/fakes/amd_machine.hpp"
 #include "tests/fakes/real_clock.hpp"
 

@@ -1,7 +1,7 @@
 #include <benchmark/benchmark.h>
 
-#include "exporter/gzip.hpp"
-#include "exporter/registry.hpp"
+#include "exporter/store/registry.hpp"
+#include "exporter/text/gzip.hpp"
 #include "tests/bench/sample_series.hpp"
 
 namespace gpumeter::bench {

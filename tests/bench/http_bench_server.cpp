@@ -7,9 +7,9 @@
 #include <string>
 #include <thread>
 
-#include "exporter/gzip.hpp"
-#include "exporter/http_server.hpp"
-#include "exporter/listen_address.hpp"
+#include "exporter/http/listen_address.hpp"
+#include "exporter/http/server.hpp"
+#include "exporter/text/gzip.hpp"
 #include "tests/bench/sample_series.hpp"
 
 // Two servers in one process for http_bench.py, on ports the kernel chooses: the exporter with 8 lanes that

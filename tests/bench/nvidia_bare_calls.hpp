@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "collectors/nvidia/nvml_session.hpp"
+#include "collectors/nvidia/nvml/session.hpp"
 
 /// What a fast pass over an H100 asks the driver, and nothing around it.
 namespace gpumeter::nvidia {

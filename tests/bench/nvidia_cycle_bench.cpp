@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "collectors/nvidia/nvidia_collector.hpp"
+#include "collectors/nvidia/collector.hpp"
 #include "tests/bench/nvidia_bare_calls.hpp"
 #include "tests/fakes/nvml/fake_nvml.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "collectors/nvidia/nvml_abi.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 
 int main(int argc, char** argv) {
   if (argc > 1) {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "collectors/api/descriptor.hpp"
-#include "exporter/frame.hpp"
-#include "exporter/label_block.hpp"
-#include "exporter/registry.hpp"
+#include "exporter/store/frame.hpp"
+#include "exporter/store/label_block.hpp"
+#include "exporter/store/registry.hpp"
 
 namespace gpumeter::bench {
 

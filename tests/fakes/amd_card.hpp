@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "collectors/amd/gpu_metrics_layout.hpp"
+#include "collectors/amd/gpu_metrics/layout.hpp"
 
 namespace gpumeter::amd {
 

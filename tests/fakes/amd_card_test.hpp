@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collectors/amd/amd_collector.hpp"
+#include "collectors/amd/collector.hpp"
 #include "tests/fakes/real_clock.hpp"
 #include "tests/fakes/sampled_page.hpp"
 #include "tests/fakes/tree.hpp"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "collectors/support/pci.hpp"
+#include "collectors/sources/pci.hpp"
 #include "tests/fakes/amd_card.hpp"
 #include "tests/fakes/tree.hpp"
 

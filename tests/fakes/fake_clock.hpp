@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "collectors/api/clock.hpp"
+#include "base/clock.hpp"
 
 namespace gpumeter {
 

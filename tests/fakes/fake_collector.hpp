@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/collector.hpp"
-#include "collectors/api/mutex.hpp"
 
 namespace gpumeter {
 

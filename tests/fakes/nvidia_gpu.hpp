@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "collectors/nvidia/nvidia_identity.hpp"
-#include "collectors/nvidia/nvidia_metrics.hpp"
-#include "collectors/support/metric_table.hpp"
+#include "collectors/nvidia/identity.hpp"
+#include "collectors/nvidia/metrics.hpp"
+#include "collectors/table/device.hpp"
 #include "tests/fakes/fake_driver.hpp"
 #include "tests/fakes/sampled_page.hpp"
 

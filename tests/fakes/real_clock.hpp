@@ -1,6 +1,6 @@
 #pragma once
 
-#include "collectors/api/clock.hpp"
+#include "base/clock.hpp"
 
 namespace gpumeter {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "collectors/api/clock.hpp"
+#include "base/clock.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter {

@@ -1,6 +1,6 @@
 // The two headers that a scraper negotiates by.
-#include "exporter/accept_header.hpp"
-#include "exporter/negotiate.hpp"
+#include "exporter/http/accept_header.hpp"
+#include "exporter/http/negotiate.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

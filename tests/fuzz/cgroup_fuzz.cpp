@@ -2,8 +2,8 @@
 // processes.
 #include <string>
 
-#include "collectors/support/cgroup_cache.hpp"
-#include "collectors/support/cgroup_text.hpp"
+#include "collectors/attribution/cgroup/cache.hpp"
+#include "collectors/attribution/cgroup/text.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter::cgroup {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "collectors/amd/gpu_metrics_blob.hpp"
+#include "collectors/amd/gpu_metrics/blob.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter::amd {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/jobs/payload.hpp"
-#include "collectors/jobs/run_model.hpp"
+#include "collectors/jobs/model/run_model.hpp"
+#include "collectors/jobs/wire/payload.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter::jobs {

@@ -1,6 +1,6 @@
 // The lines of an MLPerf job's log, each into the parser and into a run model.
-#include "collectors/jobs/payload.hpp"
-#include "collectors/jobs/run_model.hpp"
+#include "collectors/jobs/model/run_model.hpp"
+#include "collectors/jobs/wire/payload.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

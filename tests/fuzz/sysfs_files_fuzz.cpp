@@ -5,8 +5,8 @@
 #include <fstream>
 #include <string>
 
-#include "collectors/amd/amd_identity.hpp"
-#include "collectors/support/runtime_power.hpp"
+#include "collectors/amd/identity.hpp"
+#include "collectors/sources/runtime_power.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter {

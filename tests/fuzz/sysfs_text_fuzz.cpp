@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "collectors/amd/sysfs_texts.hpp"
-#include "collectors/support/pci.hpp"
-#include "collectors/support/sysfs.hpp"
+#include "collectors/amd/readers/sysfs_texts.hpp"
+#include "collectors/sources/pci.hpp"
+#include "collectors/sources/sysfs.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace {

@@ -82,7 +82,7 @@ LISTS = [
 
 def earlier_number(nvml: str, number: int) -> int | None:
     """Of the fields that had other ids from driver 575 to 580.65 (throttle_fields.cpp), the id of that time."""
-    text = (ROOT / "collectors/nvidia/throttle_fields.cpp").read_text()
+    text = (ROOT / "collectors/nvidia/readers/throttle_fields.cpp").read_text()
     first, last, shift = (int(re.search(rf"{name} = (\d+)", text)[1]) for name in ("kFirstMoved", "kLastMoved", "kMovedBy"))
     return number - shift if nvml.startswith("NVML_FI_DEV_") and first <= number <= last else None
 

@@ -45,9 +45,9 @@ ALIASES = {
 PROGRAM = """#include <cstddef>
 #include <cstdio>
 #include <nvml.h>
-#include "collectors/nvidia/nvml_abi.hpp"
-#include "collectors/nvidia/nvml_constants.hpp"
-#include "collectors/nvidia/nvml_functions.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
+#include "collectors/nvidia/nvml/functions.hpp"
 namespace ours = gpumeter::nvidia::nvml;
 %s
 static int wrong = 0;

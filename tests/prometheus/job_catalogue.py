@@ -13,13 +13,13 @@ def series_names() -> set[str]:
 
 def label_values() -> set[str]:
     """Of the labels that are closed sets."""
-    texts = [(COLLECTORS / "jobs" / name).read_text() for name in ("vocabulary.cpp", "run.cpp")]
+    texts = [(COLLECTORS / "jobs" / name).read_text() for name in ("wire/vocabulary.cpp", "model/run.cpp")]
     return {word for text in texts for word in re.findall(r'"(\w+)"', text)} | {"unattributed"}
 
 
 def bucket_ranges() -> dict[str, tuple[int, ...]]:
     """By family: first, last fine and last bound of its buckets, in steps of a decade's 25th; beyond the fine ones each fifth."""
-    families = dict(re.findall(r"&catalog::(\w+), .*&k(\w+)Bounds\}", (COLLECTORS / "jobs/vocabulary.cpp").read_text()))
+    families = dict(re.findall(r"&catalog::(\w+), .*&k(\w+)Bounds\}", (COLLECTORS / "jobs/wire/vocabulary.cpp").read_text()))
     names = dict(re.findall(r'(\w+) = histogram\("(\w+)"', (COLLECTORS / "api/catalog.hpp").read_text()))
-    ranges = dict(re.findall(r"constexpr auto k(\w+)s = bounds<Range\{([^}]*)\}", (COLLECTORS / "jobs/buckets.cpp").read_text()))
+    ranges = dict(re.findall(r"constexpr auto k(\w+)s = bounds<Range\{([^}]*)\}", (COLLECTORS / "jobs/model/buckets.cpp").read_text()))
     return {names[family]: tuple(map(int, ranges[of].split(","))) for family, of in families.items()}

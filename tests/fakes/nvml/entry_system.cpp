@@ -1,4 +1,4 @@
-#include "collectors/nvidia/nvml_functions.hpp"
+#include "collectors/nvidia/nvml/functions.hpp"
 #include "tests/fakes/nvml/call.hpp"
 
 // Start, end and what needs no device.

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectors/nvidia/nvml_abi.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 
 namespace gpumeter::fake_nvml {
 

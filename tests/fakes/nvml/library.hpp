@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collectors/nvidia/nvml_abi.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 #include "tests/fakes/nvml/clock.hpp"
 #include "tests/fakes/nvml/scenario.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "collectors/nvidia/nvml_abi.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 
 namespace gpumeter::fake_nvml {
 

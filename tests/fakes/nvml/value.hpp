@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "collectors/nvidia/nvml_constants.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 
 namespace gpumeter::fake_nvml {
 

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "collectors/amd/throttle.hpp"
+#include "collectors/amd/readers/throttle.hpp"
 
 namespace gpumeter::amd {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "collectors/nvidia/nvml_constants.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 
 namespace gpumeter::nvidia {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collectors/nvidia/nvidia_metrics.hpp"
-#include "collectors/support/listing_device.hpp"
+#include "collectors/nvidia/metrics.hpp"
+#include "collectors/table/listing_device.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
 
 namespace gpumeter::nvidia {

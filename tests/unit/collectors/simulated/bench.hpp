@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "collectors/simulated/simulated_collector.hpp"
+#include "collectors/simulated/collector.hpp"
 #include "tests/fakes/fake_clock.hpp"
 
 namespace gpumeter::simulated {

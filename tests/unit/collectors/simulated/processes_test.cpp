@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectors/simulated/simulated_context.hpp"
+#include "collectors/simulated/context.hpp"
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/fake_procfs.hpp"
 

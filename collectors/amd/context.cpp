@@ -1,0 +1,218 @@
+#include "collectors/amd/context.hpp"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "collectors/sources/drm.hpp"
+#include "collectors/sources/pci.hpp"
+
+namespace gpumeter::amd {
+
+Result<Done> AmdContext::open(const DeviceInfo& info) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(info.source, error)) return Error(info.source + ": not there");
+  paths_ = AmdPaths(info.source);
+  files_.clear();
+  texts_.clear();
+  lines_.clear();
+  pairs_.clear();
+  flags_.clear();
+  entries_.clear();
+  residencies_.clear();
+  power_ = RuntimePower(info.source);
+  sleep_ = SleepPolicy();
+  busy_ = file("gpu_busy_percent");
+  memory_used_ = file("mem_info_vram_used");
+  blob_file_ = sysfs::File(info.source + "/gpu_metrics");
+  blob_is_fresh_ = false;
+  chip_ = Chip::other;
+  const std::optional<PowerState> state = power_.read();
+  awake_ = !state || !state->suspended;
+  is_bound_asleep_ = !awake_;
+  find_topology(info);
+  return Done{};
+}
+
+void AmdContext::close() noexcept { *this = AmdContext(std::move(sysfs_root_)); }
+
+// After the rest: how many partitions there are may be for gpu_metrics to tell, which a sleeping card is not
+// asked.
+void AmdContext::find_topology(const DeviceInfo& info) {
+  static constexpr std::size_t kCount = known_blob_field("num_partition");
+  kfd_.reset();
+  partitions_.clear();
+  partition_nodes_.clear();
+  processes_.close();
+  const std::optional<pci::Function> function = pci::read_function(info.source);
+  if (!function) return;
+  chip_ = chip_of(function->device);
+  const std::vector<KfdNode> nodes = kfd_nodes_of(
+      kfd_nodes(sysfs_root_), {function->address, function->device, drm::nodes_of(function->path).render});
+  kfd_ = kfd_whole(nodes);
+  processes_.open(sysfs_root_, nodes);
+  std::vector<std::uint32_t> gpu_ids;
+  for (const KfdNode& node : nodes) gpu_ids.push_back(node.gpu_id);
+  users_ = AmdUsers(info.source, sysfs_root_, std::move(gpu_ids));
+  const std::uint64_t told = awake_ ? blob().raw(kCount).value_or(0) : 0;
+  for (const AmdPartition& part : partitions_of(partition_modes(info.source), nodes, told)) {
+    partitions_.push_back(part.partition);
+    partition_nodes_.push_back(part.node);
+  }
+}
+
+Readiness AmdContext::begin_pass(const Pass& pass) noexcept {
+  const bool lost = files_.lost();
+  files_.begin_pass();
+  lines_.begin_pass();
+  blob_is_fresh_ = false;
+  is_after_gap_ = pass.elapsed == Nanoseconds{0};
+  const std::optional<PowerState> state = power_.read();
+  if (lost || !state) return Readiness::gone;
+  awake_ = !state->suspended;
+  const bool may_be_read = may_read(pass, *state);
+  processes_.allow_hardware(may_be_read);
+  return may_be_read ? Readiness::awake : Readiness::asleep;
+}
+
+void AmdContext::end_binding() {
+  is_blob_unread_ = awake_ && blob_file_.status() != ReadStatus::gone && blob().status() != ReadStatus::ok;
+  const bool lacks_numbers = files_.note_unanswered();
+  const bool lacks_lines = lines_.note_unanswered();
+  unread_texts_.clear();
+  for (int i = 0; awake_ && i < static_cast<int>(texts_.size()); ++i) {
+    if (!has_text(i)) unread_texts_.push_back(i);
+  }
+  is_provisional_ = is_bound_asleep_ || is_blob_unread_ || lacks_numbers || lacks_lines ||
+                    !unread_texts_.empty() || !paths_.unreadable().empty();
+  look_again_at_ = {};
+}
+
+bool AmdContext::has_text(int text_file) noexcept {
+  std::array<char, 64> buffer{};
+  const sysfs::Bytes bytes = text(text_file, buffer);
+  return bytes.status == ReadStatus::ok && !sysfs::trimmed({buffer.data(), bytes.size}).empty();
+}
+
+// Many cards have a file that never answers, so the look must be cheap: it reads what was missing, no more.
+bool AmdContext::has_more(Nanoseconds now) noexcept try {
+  constexpr auto kLookEvery = std::chrono::seconds(4);
+  if (!is_provisional_ || !awake_) return false;
+  if (is_bound_asleep_) return true;
+  if (look_again_at_ == Nanoseconds{0}) look_again_at_ = now + kLookEvery;
+  if (now < look_again_at_) return false;
+  look_again_at_ = now + kLookEvery;
+  if (is_blob_unread_ && blob().status() == ReadStatus::ok) return true;
+  if (files_.answers_now() || lines_.answers_now()) return true;
+  if (std::any_of(unread_texts_.begin(), unread_texts_.end(), [&](int i) { return has_text(i); }))
+    return true;
+  const std::vector<std::string>& unreadable = paths_.unreadable();
+  return std::any_of(unreadable.begin(), unreadable.end(),
+                     [](const std::string& path) { return sysfs::probe(path) == ReadStatus::ok; });
+} catch (const std::exception&) {  // out of memory
+  return false;
+}
+
+// All of them are in the fast tier.
+void AmdContext::settle(const Pass& pass, bool is_observed) noexcept {
+  if (pass.tier != Tier::fast) return;
+  for (Settled<ThrottleResidency>& residency : residencies_) residency.settle(is_observed);
+}
+
+// The fast tier alone looks whether something runs; the others go by what it found.
+bool AmdContext::may_read(const Pass& pass, const PowerState& state) noexcept {
+  const bool looks = pass.tier == Tier::fast && state.may_suspend;
+  if (looks && (memory_has_changed() || users_.any())) sleep_.stir(pass.now);
+  const SleepPolicy::Verdict verdict = sleep_.decide(pass.now, state);
+  if (verdict == SleepPolicy::Verdict::rest) return false;
+  if (looks && is_busy()) {
+    sleep_.stir(pass.now);
+  } else if (verdict == SleepPolicy::Verdict::look) {
+    if (looks) sleep_.looked(pass.now);
+    return looks;
+  }
+  return true;
+}
+
+// What the rows of this pass read as well, so it costs no further call. A card that tells neither is judged
+// by its memory alone.
+bool AmdContext::is_busy() noexcept {
+  static constexpr std::size_t kActivity = blob_field("average_gfx_activity");
+  const Sample busy = busy_ ? files_.read(*busy_) : blob().value(kActivity);
+  return busy.status == ReadStatus::ok && busy.value > 0;
+}
+
+bool AmdContext::memory_has_changed() noexcept {
+  if (!memory_used_) return false;
+  const Sample used = files_.read(*memory_used_);
+  if (used.status != ReadStatus::ok) return false;
+  return std::exchange(last_memory_used_, used.value) != used.value;
+}
+
+std::optional<int> AmdContext::file(std::string_view name) {
+  const std::optional<std::string> path = paths_.resolve(name);
+  return path ? files_.open(*path) : std::nullopt;
+}
+
+std::optional<int> AmdContext::constant_file(std::string_view name) {
+  const std::optional<std::string> path = paths_.resolve(name);
+  return path ? files_.open_constant(*path) : std::nullopt;
+}
+
+std::optional<int> AmdContext::text_file(std::string_view name) {
+  const std::optional<std::string> path = paths_.resolve(name);
+  if (!path) return std::nullopt;
+  sysfs::File file(*path);
+  if (file.status() == ReadStatus::gone) return std::nullopt;
+  texts_.push_back(std::move(file));
+  return static_cast<int>(texts_.size()) - 1;
+}
+
+std::optional<int> AmdContext::lines_file(std::string_view name) {
+  const std::optional<std::string> path = paths_.resolve(name);
+  return path ? lines_.open(*path) : std::nullopt;
+}
+
+bool AmdContext::has_blob_field(std::size_t field, std::size_t element) noexcept {
+  if (blob_file_.status() == ReadStatus::gone || is_never_filled(chip_, fields::kAll[field].name))
+    return false;
+  return !awake_ || blob().has(field, element);
+}
+
+int AmdContext::keep(Pair files) {
+  pairs_.push_back(files);
+  return static_cast<int>(pairs_.size()) - 1;
+}
+
+int AmdContext::keep(Flags flags) {
+  flags_.push_back(flags);
+  return static_cast<int>(flags_.size()) - 1;
+}
+
+int AmdContext::keep(const ThrottleResidency& residency) {
+  residencies_.emplace_back(residency);
+  return static_cast<int>(residencies_.size()) - 1;
+}
+
+int AmdContext::keep(Entry entry) {
+  entries_.push_back(entry);
+  return static_cast<int>(entries_.size()) - 1;
+}
+
+sysfs::Bytes AmdContext::text(int text_file, std::span<char> buffer, std::size_t offset) noexcept {
+  sysfs::File& file = texts_[static_cast<std::size_t>(text_file)];
+  if (file.status() != ReadStatus::ok) file.retry();
+  return file.read(buffer, offset);
+}
+
+const GpuMetricsBlob& AmdContext::blob() noexcept {
+  if (!blob_is_fresh_ && blob_file_.status() != ReadStatus::ok) blob_file_.retry();
+  if (!blob_is_fresh_) blob_.read(blob_file_);
+  blob_is_fresh_ = true;
+  return blob_;
+}
+
+}  // namespace gpumeter::amd

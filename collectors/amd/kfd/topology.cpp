@@ -1,0 +1,124 @@
+#include "collectors/amd/kfd/topology.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <string_view>
+
+#include "collectors/sources/sysfs.hpp"
+
+namespace gpumeter::amd {
+namespace {
+
+/// The number of one "key value" line of a properties file; 0 where there is none, as the driver itself
+/// writes for what it does not know.
+std::uint64_t property(std::string_view properties, std::string_view key) {
+  while (!properties.empty()) {
+    std::string_view line = properties.substr(0, properties.find('\n'));
+    properties.remove_prefix(std::min(line.size() + 1, properties.size()));
+    if (!line.starts_with(key) || !line.substr(key.size()).starts_with(' ')) continue;
+    line = sysfs::trimmed(line.substr(key.size()));
+    std::uint64_t value = 0;
+    const auto [stop, error] = std::from_chars(line.data(), line.data() + line.size(), value);
+    return error == std::errc{} && stop == line.data() + line.size() ? value : 0;
+  }
+  return 0;
+}
+
+int small_property(std::string_view properties, std::string_view key) {
+  constexpr std::uint64_t kMost = 1'000'000'000;  // beyond all of them: what is larger is none
+  const std::uint64_t value = property(properties, key);
+  return value <= kMost ? static_cast<int>(value) : 0;
+}
+
+/// location_id is bus << 8 | device << 3 | function.
+pci::Address address_of(std::string_view properties) {
+  const std::uint64_t location = property(properties, "location_id");
+  return {static_cast<std::uint32_t>(property(properties, "domain")),
+          static_cast<std::uint8_t>(location >> 8 & 0xff), static_cast<std::uint8_t>(location >> 3 & 0x1f),
+          static_cast<std::uint8_t>(location & 0x7)};
+}
+
+/// A divided card's nodes carry their number in the highest bits of location_id; up to kernel 6.8 in the
+/// function, which such a card's address has 0 of (kernel 6.12, kfd_topology.c, kfd_topology_add_device).
+unsigned partition_of(std::string_view properties) {
+  const std::uint64_t location = property(properties, "location_id");
+  return static_cast<unsigned>((location >> 28 & 0xf) | (location & 0x7));
+}
+
+/// nullopt: a node of processors, which has no SIMDs.
+std::optional<KfdNode> read_node(const std::string& folder) {
+  const std::string properties = sysfs::read_text(folder + "/properties");
+  const int simds = small_property(properties, "simd_count");
+  const int simds_per_unit = small_property(properties, "simd_per_cu");
+  if (simds == 0 || simds_per_unit == 0) return std::nullopt;
+  const std::string memory = sysfs::read_text(folder + "/mem_banks/0/properties");
+  KfdNode node;
+  node.gpu_id = static_cast<std::uint32_t>(sysfs::read_integer(folder + "/gpu_id").value_or(0));
+  node.address = address_of(properties);
+  node.unique_id = property(properties, "unique_id");
+  node.device = static_cast<std::uint16_t>(small_property(properties, "device_id"));
+  node.partition = partition_of(properties);
+  node.render_minor = small_property(properties, "drm_render_minor");
+  node.target = small_property(properties, "gfx_target_version");
+  node.compute_units = simds / simds_per_unit;
+  node.clock_megahertz = small_property(properties, "max_engine_clk_fcompute");
+  node.memory_bytes = property(memory, "size_in_bytes");
+  node.memory_bits = small_property(memory, "width");
+  node.memory_clock_megahertz = small_property(memory, "mem_clk_max");
+  return node;
+}
+
+// The render node says less: the numbers of a topology and of a machine differ where one of the two is seen
+// from within a container, so the chip must be the same too.
+const KfdNode* find(const std::vector<KfdNode>& nodes, const KfdKey& key) {
+  const auto here = [&](const KfdNode& node) { return node.address == key.address; };
+  const auto rendered = [&](const KfdNode& node) {
+    return key.render_minor == node.render_minor && node.device == key.device;
+  };
+  auto found = std::find_if(nodes.begin(), nodes.end(), here);
+  if (found == nodes.end()) found = std::find_if(nodes.begin(), nodes.end(), rendered);
+  return found == nodes.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::vector<KfdNode> kfd_nodes(const std::string& sysfs_root) {
+  const std::string folder = sysfs_root + "/class/kfd/kfd/topology/nodes";
+  std::vector<KfdNode> nodes;
+  for (const std::string& name : sysfs::list(folder)) {
+    if (const std::optional<KfdNode> node = read_node(folder + "/" + name)) nodes.push_back(*node);
+  }
+  return nodes;
+}
+
+std::vector<KfdNode> kfd_nodes_of(const std::vector<KfdNode>& nodes, const KfdKey& key) {
+  const KfdNode* const found = find(nodes, key);
+  if (found == nullptr) return {};
+  std::vector<KfdNode> card = {*found};
+  for (const KfdNode& node : nodes) {
+    if (&node != found && node.unique_id != 0 && node.unique_id == found->unique_id) card.push_back(node);
+  }
+  return card;
+}
+
+std::optional<KfdNode> kfd_whole(const std::vector<KfdNode>& nodes_of_card) {
+  if (nodes_of_card.empty()) return std::nullopt;
+  KfdNode card = nodes_of_card.front();
+  for (std::size_t i = 1; i < nodes_of_card.size(); ++i) {
+    card.compute_units += nodes_of_card[i].compute_units;
+    card.memory_bytes += nodes_of_card[i].memory_bytes;
+  }
+  return card;
+}
+
+std::string architecture_name(int target) {
+  if (target <= 0) return "";
+  std::array<char, 32> text{};  // the stepping is a hexadecimal digit: 90010 is gfx90a
+  std::snprintf(text.data(), text.size(), "gfx%d%d%x", target / 10000, target / 100 % 100,
+                static_cast<unsigned>(target % 100));
+  return text.data();
+}
+
+}  // namespace gpumeter::amd

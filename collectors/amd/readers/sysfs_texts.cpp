@@ -1,0 +1,109 @@
+#include "collectors/amd/readers/sysfs_texts.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <utility>
+
+#include "collectors/sources/sysfs.hpp"
+
+namespace gpumeter::amd {
+namespace {
+
+/// Takes what is before the first `separator` off the front of `text`, or all of it.
+std::string_view take_until(std::string_view& text, char separator) noexcept {
+  const std::string_view front = text.substr(0, text.find(separator));
+  text.remove_prefix(std::min(front.size() + 1, text.size()));
+  return front;
+}
+
+struct Count {
+  std::string_view key;
+  std::uint64_t value = 0;
+};
+
+std::optional<Count> parse_count(std::string_view line) noexcept {
+  line = sysfs::trimmed(line);
+  Count count;
+  count.key = take_until(line, ' ');
+  if (count.key.ends_with(':')) count.key.remove_suffix(1);
+  line = sysfs::trimmed(line);
+  const auto [stop, error] = std::from_chars(line.data(), line.data() + line.size(), count.value);
+  if (error != std::errc{} || stop != line.data() + line.size()) return std::nullopt;
+  return count;
+}
+
+struct Level {
+  double megahertz = 0;
+  bool marked = false;
+};
+
+std::optional<Level> parse_level(std::string_view line) noexcept {
+  take_until(line, ':');
+  line = sysfs::trimmed(line);
+  std::uint32_t megahertz = 0;
+  const auto [stop, error] = std::from_chars(line.data(), line.data() + line.size(), megahertz);
+  if (error != std::errc{}) return std::nullopt;
+  line.remove_prefix(static_cast<std::size_t>(stop - line.data()));
+  if (!line.starts_with("Mhz")) return std::nullopt;
+  return Level{static_cast<double>(megahertz), line.ends_with('*')};
+}
+
+/// Calls `take` with what `parse` makes of each line that it understands, until that returns true.
+template <class Parse, class Take>
+bool any_line(std::string_view text, Parse parse, Take take) noexcept {
+  while (!text.empty()) {
+    const auto parsed = parse(take_until(text, '\n'));
+    if (parsed && take(*parsed)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<double> count_of(std::string_view text, std::string_view key) noexcept {
+  std::optional<double> found;
+  any_line(text, parse_count, [&](const Count& count) {
+    if (count.key == key) found = static_cast<double>(count.value);
+    return found.has_value();
+  });
+  return found;
+}
+
+bool has_counts(std::string_view text) noexcept {
+  return any_line(text, parse_count, [](const Count&) { return true; });
+}
+
+std::optional<double> highest_level(std::string_view text) noexcept {
+  std::optional<double> highest;
+  any_line(text, parse_level, [&](const Level& level) {
+    highest = std::max(highest.value_or(0), level.megahertz);
+    return false;
+  });
+  return highest;
+}
+
+std::optional<double> current_level(std::string_view text) noexcept {
+  std::optional<double> current;
+  any_line(text, parse_level, [&](const Level& level) {
+    if (level.marked) current = level.megahertz;
+    return level.marked;
+  });
+  return current;
+}
+
+std::optional<double> sum_of_links(std::string_view text) noexcept {
+  double sum = 0;
+  text = sysfs::trimmed(text);
+  if (text.empty()) return std::nullopt;
+  while (!text.empty()) {
+    const std::string_view word = take_until(text, ' ');
+    unsigned links = 0;
+    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), links, 16);
+    if (error != std::errc{} || stop != word.data() + word.size()) return std::nullopt;
+    sum += links;
+  }
+  return sum;
+}
+
+}  // namespace gpumeter::amd

@@ -1,0 +1,78 @@
+#include "collectors/amd/users.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+namespace gpumeter::amd {
+namespace {
+
+/// .../drm/card0/card0-DP-1/dpms of all connectors.
+std::vector<sysfs::File> connectors_of(const std::string& card_folder) {
+  std::vector<sysfs::File> files;
+  for (const std::string& card : sysfs::list(card_folder + "/drm")) {
+    if (!card.starts_with("card")) continue;
+    for (const std::string& name : sysfs::list(card_folder + "/drm/" + card)) {
+      if (!name.starts_with(card + "-")) continue;
+      sysfs::File file(card_folder + "/drm/" + card + "/" + name + "/dpms");
+      if (file.status() == ReadStatus::ok) files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+bool says_on(const sysfs::File& dpms) noexcept {
+  std::array<char, 16> buffer{};
+  const sysfs::Bytes got = dpms.read(buffer);
+  return got.status == ReadStatus::ok && sysfs::trimmed({buffer.data(), got.size}) == "On";
+}
+
+/// True if the file has a number other than 0.
+bool is_positive(int folder, const char* name) noexcept {
+  const int file = ::openat(folder, name, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  std::array<char, 32> buffer{};
+  const ssize_t size = ::read(file, buffer.data(), buffer.size());
+  ::close(file);
+  const auto value =
+      sysfs::parse_integer({buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))});
+  return value && *value > 0;
+}
+
+}  // namespace
+
+AmdUsers::AmdUsers(const std::string& card_folder, const std::string& sysfs_root,
+                   std::vector<std::uint32_t> gpu_ids)
+    : screens_(connectors_of(card_folder)), gpu_ids_(std::move(gpu_ids)) {
+  if (!gpu_ids_.empty()) processes_.reset(::opendir((sysfs_root + "/class/kfd/kfd/proc").c_str()));
+}
+
+bool AmdUsers::screen_is_on() const noexcept {
+  return std::any_of(screens_.begin(), screens_.end(), says_on);
+}
+
+bool AmdUsers::process_computes() const noexcept {
+  if (!processes_) return false;
+  ::rewinddir(processes_.get());
+  while (const dirent* const entry =
+             ::readdir(processes_.get())) {  // NOLINT(concurrency-mt-unsafe): ours alone
+    if (entry->d_name[0] != '.' && holds_memory(entry->d_name)) return true;
+  }
+  return false;
+}
+
+bool AmdUsers::holds_memory(const char* pid) const noexcept {
+  const auto holds = [&](std::uint32_t gpu) {
+    std::array<char, 64> name{};
+    const int length = std::snprintf(name.data(), name.size(), "%.40s/vram_%u", pid, gpu);
+    return length > 0 && is_positive(::dirfd(processes_.get()), name.data());
+  };
+  return std::any_of(gpu_ids_.begin(), gpu_ids_.end(), holds);
+}
+
+}  // namespace gpumeter::amd

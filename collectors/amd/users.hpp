@@ -1,0 +1,40 @@
+#pragma once
+
+#include <dirent.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectors/sources/sysfs.hpp"
+
+namespace gpumeter::amd {
+
+/// Who keeps a card awake that could fall asleep: a screen that is on (kernel 6.12, amdgpu_drv.c,
+/// amdgpu_runtime_idle_check_display), or a process that holds its memory through the compute driver (it
+/// holds a reference for each card it uses: kfd_process.c, kfd_bind_process_to_device). Told by files that
+/// wake nothing. Such a card is read as usual however idle it is: to leave it alone would lose its values and
+/// save nothing. Lane thread.
+class AmdUsers {
+ public:
+  AmdUsers() = default;
+  /// `gpu_ids`: the card's numbers in the compute driver.
+  AmdUsers(const std::string& card_folder, const std::string& sysfs_root, std::vector<std::uint32_t> gpu_ids);
+
+  bool any() const noexcept { return screen_is_on() || process_computes(); }
+
+ private:
+  struct CloseFolder {
+    void operator()(DIR* folder) const noexcept { ::closedir(folder); }
+  };
+  bool screen_is_on() const noexcept;
+  bool process_computes() const noexcept;
+  bool holds_memory(const char* pid) const noexcept;
+
+  std::vector<sysfs::File> screens_;  // of each connector, what DPMS state it is in
+  std::unique_ptr<DIR, CloseFolder> processes_;
+  std::vector<std::uint32_t> gpu_ids_;
+};
+
+}  // namespace gpumeter::amd

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectors/api/process_list.hpp"
+#include "collectors/attribution/cgroup/cache.hpp"
+#include "collectors/attribution/device_use.hpp"
+#include "collectors/attribution/last_minute.hpp"
+#include "collectors/attribution/shares.hpp"
+#include "collectors/attribution/workload_book.hpp"
+
+namespace gpumeter::workloads {
+
+/// A workload on one device. Counters grow from when it was first seen there.
+struct Workload {
+  double energy_joules = 0;
+  std::optional<double> busy_seconds;  ///< nullopt: the driver has not told of any
+  std::optional<double>
+      memory_bytes;  ///< of its processes; nullopt: it has none, or the driver does not tell
+  double share = 0;
+  std::size_t processes = 0;
+  double part = 0;  ///< of the energy to come
+  Nanoseconds last_seen{};
+  LastMinute recent;  ///< busy time
+  bool is_measured = false;
+};
+using WorkloadEntry = std::pair<const WorkloadId, Workload>;
+
+/// A process on one device, or one that was there within the last minute.
+struct Process {
+  ProcessUse use;
+  std::string name;                    ///< where the meter was told to read it
+  std::optional<double> memory_bytes;  ///< at the last look
+  double part = 0;                     ///< of the energy to come
+  Nanoseconds last_seen{};
+  std::uint64_t look = 0;  ///< the last one that found it
+  WorkloadEntry* workload = nullptr;
+};
+
+/// Who uses one device, and what of it. What is new in the device's energy goes at once to whoever had it by
+/// the last look, so that the workloads' energy is the device's at any time; a workload that is forgotten
+/// takes its past with it. One thread, the device's lane; add_energy() and what only tells make no system
+/// call.
+class DeviceMeter {
+ public:
+  /// Beside `unattributed` and `_other`; each has up to four series.
+  static constexpr std::size_t kMostWorkloads = 64;
+  /// A workload stays that long after its last process, so that a scraper sees what it used last.
+  static constexpr Nanoseconds kWorkloadStays = std::chrono::minutes(10);
+  static constexpr Nanoseconds kProcessStays = std::chrono::minutes(1);
+  /// Processes that are told apart, as many as cgroup::Cache remembers. Those beyond count with their
+  /// workloads; where it is full, those that left go before their minute is over.
+  static constexpr std::size_t kMostProcesses = cgroup::Cache::kMostProcesses;
+
+  /// `procfs`: /proc, or a copy of it in tests. `with_names`: of processes.
+  DeviceMeter(std::string procfs, bool with_names, std::shared_ptr<WorkloadBook> book);
+  ~DeviceMeter();
+  DeviceMeter(const DeviceMeter&) = delete;
+  DeviceMeter& operator=(const DeviceMeter&) = delete;
+
+  /// The device's counter. The first reading is nobody's; a counter that falls back adds nothing.
+  void add_energy(double total_joules);
+
+  /// Those that are on the device now; reads three small files of each.
+  void update(Nanoseconds now, std::span<const DeviceProcess> listed);
+
+  /// The device is not read for a while: nobody is known to be there until the next update().
+  void interrupt();
+
+  /// Whether there was an update() since the last interrupt().
+  bool is_known() const noexcept { return is_known_; }
+  /// `unattributed` is always one of them.
+  const std::map<WorkloadId, Workload>& workloads() const noexcept { return workloads_; }
+  const std::map<ProcessId, Process>& processes() const noexcept { return processes_; }
+  /// Grows when a workload or a process that is present comes or goes: until then the entries of both stay
+  /// where they are.
+  std::uint64_t generation() const noexcept { return generation_; }
+
+  std::vector<ProcessUse> uses() const;
+
+ private:
+  struct Claimant {
+    WorkloadEntry* workload;
+    Process* process;  // null: beyond the bound
+  };
+
+  void begin_look();
+  Claimant claimant_of(int pid);
+  Process* last_of(int pid);
+  WorkloadEntry& workload_of(const cgroup::Attribution& attribution);
+  Process* process_of(const ProcessId& id);
+  void make_room();
+  void recognise(Process& process, const cgroup::Process& found, WorkloadEntry& workload);
+  void account(Nanoseconds now, const Claimant& claimant, const DeviceProcess& listed);
+  void divide_energy();
+  void divide_shares(Nanoseconds now);
+  void forget(Nanoseconds now);
+
+  const std::string procfs_;
+  const bool with_names_;
+  const std::shared_ptr<WorkloadBook> book_;
+  std::optional<cgroup::Cache>
+      cgroups_;  // from the first process on: most devices of a big machine have none
+  std::map<WorkloadId, Workload> workloads_;
+  Workload& unattributed_;
+  std::size_t named_ = 0;  // of workloads_, those that the bound is for
+  std::map<ProcessId, Process> processes_;
+  std::optional<double> last_energy_;
+  bool is_known_ = false;
+  std::uint64_t generation_ = 0;
+  std::uint64_t look_ = 1;
+  std::uint64_t full_look_ = 0;  // the last one that could not make room
+  // Of the look that is under way, by place in the list; kept for their memory.
+  std::vector<Claim> claims_;
+  std::vector<Claimant> claimants_;
+  std::vector<double> parts_;
+};
+
+}  // namespace gpumeter::workloads

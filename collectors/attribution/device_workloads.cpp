@@ -1,0 +1,137 @@
+#include "collectors/attribution/device_workloads.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "collectors/api/catalog.hpp"
+
+namespace gpumeter {
+namespace {
+
+std::optional<std::size_t> slot_of(std::span<const SeriesSpec> series, const MetricDescriptor& family) {
+  const auto found = std::find_if(series.begin(), series.end(), [&](const SeriesSpec& spec) {
+    return spec.family == &family && spec.labels.empty();
+  });
+  if (found == series.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - series.begin());
+}
+
+}  // namespace
+
+DeviceWorkloads::DeviceWorkloads(ListsProcesses& device, WorkloadSettings settings)
+    : device_(device),
+      settings_(std::move(settings)),
+      meter_(settings_.procfs, settings_.processes, settings_.book) {}
+
+DeviceWorkloads::~DeviceWorkloads() { settings_.book->withdraw(use_); }
+
+void DeviceWorkloads::attach(const DeviceIdentity& identity, std::span<const SeriesSpec> series) {
+  identity_ = identity;
+  device_labels_ = LabelBlock(identity.info, identity.index, "", {.vendor = false, .model = false});
+  energy_slot_ = slot_of(series, catalog::energy_joules);
+  busy_slot_ = slot_of(series, catalog::busy_seconds);
+  series_ = SeriesSet{.collector = identity.collector, .entries = {}};
+  last_points_.clear();
+}
+
+const SeriesSet& DeviceWorkloads::take(const Pass& pass, PassOutcome outcome, const Frame& frame) {
+  const std::optional<double> energy = value(frame, energy_slot_);
+  if (energy) meter_.add_energy(*energy);
+  if (pass.tier == device_.processes_tier()) look(pass, outcome);
+  if (meter_.is_known()) publish(pass.now, frame);
+  collect_points(energy.has_value());
+  write_series();
+  return series_;
+}
+
+// A device that sleeps is not asked, which could wake it: nothing runs on it.
+void DeviceWorkloads::look(const Pass& pass, PassOutcome outcome) {
+  const bool is_awake = outcome == PassOutcome::complete || outcome == PassOutcome::partial;
+  if (!is_awake && outcome != PassOutcome::asleep) return;
+  listed_.clear();
+  const bool knows = outcome == PassOutcome::asleep || device_.processes(pass, listed_) == ReadStatus::ok;
+  if (!knows) return;
+  meter_.update(pass.now, listed_);
+  listed_at_ = pass.now;
+}
+
+void DeviceWorkloads::publish(Nanoseconds now, const Frame& frame) {
+  auto use = std::make_shared<workloads::DeviceUse>();
+  use->uuid = identity_.info.uuid;
+  use->index = identity_.index;
+  use->at = now;
+  use->listed_at = listed_at_;
+  use->has_energy = energy_slot_.has_value();
+  use->busy_seconds = value(frame, busy_slot_);
+  use->processes = meter_.uses();
+  use_ = std::move(use);
+  settings_.book->publish(use_);
+}
+
+void DeviceWorkloads::lose() {
+  meter_.interrupt();
+  settings_.book->withdraw(std::exchange(use_, nullptr));
+}
+
+std::optional<double> DeviceWorkloads::value(const Frame& frame, std::optional<std::size_t> slot) const {
+  if (!slot || frame.statuses()[*slot] != ReadStatus::ok) return std::nullopt;
+  return frame.values()[*slot];
+}
+
+void DeviceWorkloads::collect_points(bool with_energy) {
+  points_.clear();
+  if (!meter_.is_known()) return;
+  for (const workloads::WorkloadEntry& entry : meter_.workloads()) add_points(entry, with_energy);
+  if (!settings_.processes) return;
+  for (const auto& [id, process] : meter_.processes()) add_points(process);
+}
+
+void DeviceWorkloads::add_points(const workloads::WorkloadEntry& entry, bool with_energy) {
+  const auto& [id, workload] = entry;
+  const auto add = [&](const MetricDescriptor& family, std::optional<double> value) {
+    if (value) points_.push_back({&family, &id, nullptr, *value});
+  };
+  add(catalog::workload_memory_used, workload.memory_bytes);
+  add(catalog::workload_busy_seconds, workload.busy_seconds);
+  if (with_energy) add(catalog::workload_energy, workload.energy_joules);
+  add(catalog::workload_share, workload.share);
+}
+
+void DeviceWorkloads::add_points(const workloads::Process& process) {
+  if (!process.use.present) return;
+  const auto add = [&](const MetricDescriptor& family, std::optional<double> value) {
+    if (value) points_.push_back({&family, nullptr, &process, *value});
+  };
+  add(catalog::process_memory_used, process.memory_bytes);
+  add(catalog::process_busy_seconds, process.use.busy_seconds);
+}
+
+// Labels are made only when the series are others; until then the points are where they were.
+void DeviceWorkloads::write_series() {
+  const bool same = series_generation_ == meter_.generation() &&
+                    std::equal(points_.begin(), points_.end(), last_points_.begin(), last_points_.end(),
+                               [](const Point& a, const Point& b) { return a.same_series(b); });
+  if (same) {
+    for (std::size_t i = 0; i < points_.size(); ++i) series_.entries[i].value = points_[i].value;
+    return;
+  }
+  series_.entries.clear();
+  for (const Point& point : points_) series_.add(*point.family, labels_of(point), point.value);
+  series_generation_ = meter_.generation();
+  std::swap(points_, last_points_);
+}
+
+LabelBlock DeviceWorkloads::labels_of(const Point& point) const {
+  std::vector<Label> labels;
+  if (point.workload != nullptr) {
+    labels = {{"kind", std::string(to_string(point.workload->kind))}, {"workload", point.workload->name}};
+  } else {
+    const std::optional<std::uint32_t> uid = point.process->use.uid;
+    labels = {{"pid", std::to_string(point.process->use.id.pid)},
+              {"name", point.process->name},
+              {"user", uid ? settings_.user_name(*uid) : std::string()}};
+  }
+  return device_labels_.with(labels);
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "collectors/api/device_identity.hpp"
+#include "collectors/api/process_list.hpp"
+#include "collectors/attribution/device_meter.hpp"
+#include "collectors/attribution/workload_settings.hpp"
+#include "exporter/store/frame.hpp"
+#include "exporter/store/series_set.hpp"
+
+namespace gpumeter {
+
+/// Who uses one device, from its driver's list to the series and to what jobs are held against. Lane thread.
+class DeviceWorkloads {
+ public:
+  /// `device` outlives it. `settings` has a book.
+  DeviceWorkloads(ListsProcesses& device, WorkloadSettings settings);
+  ~DeviceWorkloads();
+  DeviceWorkloads(const DeviceWorkloads&) = delete;
+  DeviceWorkloads& operator=(const DeviceWorkloads&) = delete;
+
+  /// The device was opened, with these series by slot.
+  void attach(const DeviceIdentity& identity, std::span<const SeriesSpec> series);
+
+  /// After a pass: takes in the energy of the frame and, where it is time, asks who is there. The series as
+  /// of now, to be committed with the frame; none until the driver has told once. Valid until the next call.
+  const SeriesSet& take(const Pass& pass, PassOutcome outcome, const Frame& frame);
+
+  /// The device is not read until it is attached again.
+  void lose();
+
+ private:
+  struct Point {  // one of `workload` and `process` is there
+    const MetricDescriptor* family;
+    const workloads::WorkloadId* workload;
+    const workloads::Process* process;
+    double value;
+
+    bool same_series(const Point& other) const noexcept {
+      return family == other.family && workload == other.workload && process == other.process;
+    }
+  };
+
+  void look(const Pass& pass, PassOutcome outcome);
+  void publish(Nanoseconds now, const Frame& frame);
+  std::optional<double> value(const Frame& frame, std::optional<std::size_t> slot) const;
+  void collect_points(bool with_energy);
+  void add_points(const workloads::WorkloadEntry& entry, bool with_energy);
+  void add_points(const workloads::Process& process);
+  void write_series();
+  LabelBlock labels_of(const Point& point) const;
+
+  ListsProcesses& device_;
+  const WorkloadSettings settings_;
+  workloads::DeviceMeter meter_;
+  DeviceIdentity identity_;
+  LabelBlock device_labels_;
+  std::optional<std::size_t> energy_slot_;
+  std::optional<std::size_t> busy_slot_;
+  std::shared_ptr<const workloads::DeviceUse> use_;
+  Nanoseconds listed_at_{};
+  SeriesSet series_;
+  std::uint64_t series_generation_ = 0;
+  // Kept for their memory.
+  std::vector<DeviceProcess> listed_;
+  std::vector<Point> points_;
+  std::vector<Point> last_points_;
+};
+
+}  // namespace gpumeter

@@ -1,0 +1,93 @@
+#include "collectors/jobs/intake/mllog_file.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include <algorithm>
+
+namespace gpumeter::jobs {
+
+std::optional<SenderId> MllogFile::sender() const noexcept {
+  if (!descriptor_) return std::nullopt;
+  return SenderId{status_.st_uid, -number_, status_.st_ino};
+}
+
+std::uint64_t MllogFile::read(const Take& take) {
+  if (!descriptor_ || is_replaced()) open();
+  if (!descriptor_) return 0;
+  struct stat now {};
+  if (S_ISREG(status_.st_mode) && fstat(descriptor_.number(), &now) == 0 &&
+      static_cast<std::size_t>(now.st_size) < offset_) {
+    lseek(descriptor_.number(), 0, SEEK_SET);
+    offset_ = 0;
+    lines_.emplace(StreamSplitter::Framing::lines);
+  }
+  return read_some(take);
+}
+
+std::uint64_t MllogFile::read_some(const Take& take) {
+  const std::uint64_t overlong = lines_->overlong();
+  for (std::size_t taken = 0; taken < kMostAtOnce;) {
+    const std::span<char> room = lines_->room();
+    const ssize_t got = ::read(descriptor_.number(), room.data(), room.size());
+    if (got <= 0) break;
+    taken += static_cast<std::size_t>(got);
+    offset_ += static_cast<std::size_t>(got);
+    lines_->received(static_cast<std::size_t>(got));
+    while (const auto line = lines_->next()) take(*line);
+  }
+  return lines_->overlong() - overlong;
+}
+
+/// Another file has the name, or none, and this one has been read to its end.
+bool MllogFile::is_replaced() {
+  struct stat held {};
+  struct stat named {};
+  const Descriptor found = find();
+  if (found && fstat(found.number(), &named) == 0 && named.st_dev == status_.st_dev &&
+      named.st_ino == status_.st_ino) {
+    return false;
+  }
+  return !S_ISREG(status_.st_mode) || fstat(descriptor_.number(), &held) != 0 ||
+         static_cast<std::size_t>(held.st_size) <= offset_;
+}
+
+/// The end of the path, opened for nothing but to be looked at, through folders only.
+Descriptor MllogFile::find() {
+  Descriptor place(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  trouble_ = {};
+  std::string_view rest = path_;
+  while (place && !rest.empty()) {
+    rest.remove_prefix(std::min(rest.find_first_not_of('/'), rest.size()));
+    const std::size_t end = std::min(rest.find('/'), rest.size());
+    const std::string name(rest.substr(0, end));
+    rest.remove_prefix(end);
+    if (name.empty()) break;
+    place = Descriptor(openat(place.number(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!place && errno == EACCES) trouble_ = "a folder on its path is closed to the daemon";
+    struct stat status {};
+    if (place && fstat(place.number(), &status) == 0 && S_ISLNK(status.st_mode)) {
+      trouble_ = "a link is on its path; name the file itself";
+      return {};
+    }
+  }
+  return place;
+}
+
+void MllogFile::open() {
+  descriptor_ = {};
+  offset_ = 0;
+  const Descriptor found = find();
+  if (!found || fstat(found.number(), &status_) != 0) return;
+  if (!S_ISREG(status_.st_mode) && !S_ISFIFO(status_.st_mode)) {
+    trouble_ = "it is neither a file nor a pipe";
+    return;
+  }
+  // The very file that was looked at: by its name it could be another one by now.
+  const std::string same = "/proc/self/fd/" + std::to_string(found.number());
+  descriptor_ = Descriptor(::open(same.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!descriptor_) trouble_ = "it cannot be read";
+  if (descriptor_) lines_.emplace(StreamSplitter::Framing::lines);
+}
+
+}  // namespace gpumeter::jobs

@@ -1,0 +1,111 @@
+#include "collectors/jobs/join/run_join.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "collectors/api/catalog.hpp"
+
+namespace gpumeter::jobs {
+namespace {
+
+constexpr double increase(double from, double to) noexcept { return std::max(0.0, to - from); }
+
+}  // namespace
+
+void RunJoin::update(const JobSnapshot& jobs, DeviceUses devices, Nanoseconds now) {
+  kin_.begin_pass(now);
+  owners_.begin_pass(jobs);
+  for (auto& [run, totals] : totals_) totals.gpus.clear();
+  for (const auto& device : devices) account(*device);
+  owners_.end_pass();
+  note_gaps(devices);
+  forget(jobs);
+}
+
+// The energy of who is still there goes on when the device is read again; of the time between nothing is
+// known.
+void RunJoin::note_gaps(DeviceUses devices) {
+  for (auto& [uuid, reading] : readings_) {
+    const auto same = [&](const auto& device) { return device->uuid == uuid; };
+    if (std::ranges::none_of(devices, same)) reading.listed_at.reset();
+  }
+}
+
+void RunJoin::account(const workloads::DeviceUse& device) {
+  DeviceReading& reading = readings_[device.uuid];
+  const DeviceReading last = std::exchange(reading, {});
+  reading.listed_at = device.listed_at;
+  const bool is_listed_anew = device.listed_at != last.listed_at;
+  reading.busy_seconds = is_listed_anew ? device.busy_seconds.value_or(0) : last.busy_seconds;
+  std::map<RunName, Part> parts;
+  for (const workloads::ProcessUse& use : device.processes) {
+    const auto before = last.processes.find(use.id);
+    const Reading past = before == last.processes.end() ? Reading{} : before->second;
+    reading.processes[use.id] = {use.energy_joules,
+                                 is_listed_anew ? use.busy_seconds.value_or(0) : past.busy_seconds};
+    const auto& [runs, is_guess] = owners_.of(use);
+    take_energy(device, runs, increase(past.energy_joules, use.energy_joules));
+    for (const RunName& run : runs) {
+      Part& part = parts[run];
+      if (use.present) ++part.present;
+      if (use.present) note_gpu(device, run, is_guess);
+      if (!use.busy_seconds) part.busy_seconds.reset();
+      if (part.busy_seconds) *part.busy_seconds += increase(past.busy_seconds, *use.busy_seconds);
+    }
+  }
+  if (is_listed_anew && last.listed_at) take_idle(device, parts, last);
+}
+
+void RunJoin::note_gpu(const workloads::DeviceUse& device, const RunName& run, bool is_guess) {
+  Gpu& gpu = totals_[run].gpus[device.uuid];
+  gpu.index = device.index;
+  gpu.is_guess = gpu.is_guess && is_guess;
+}
+
+void RunJoin::take_energy(const workloads::DeviceUse& device, const std::vector<RunName>& runs,
+                          double joules) {
+  if (!device.has_energy) return;
+  for (const RunName& run : runs) {
+    std::optional<double>& energy = totals_[run].energy_joules;
+    energy = energy.value_or(0) + joules / static_cast<double>(runs.size());
+  }
+}
+
+// Where the driver does not tell who is busy, the device's own figure does if nobody else is there.
+void RunJoin::take_idle(const workloads::DeviceUse& device, const std::map<RunName, Part>& parts,
+                        const DeviceReading& last) {
+  const double elapsed = to_seconds(device.listed_at - *last.listed_at);
+  const auto present = std::ranges::count_if(device.processes, &workloads::ProcessUse::present);
+  for (const auto& [run, part] : parts) {
+    if (part.present == 0) continue;
+    std::optional<double> busy = part.busy_seconds;
+    if (!busy && device.busy_seconds && std::cmp_equal(part.present, present)) {
+      busy = increase(last.busy_seconds, *device.busy_seconds);
+    }
+    if (!busy) continue;
+    std::optional<double>& idle = totals_[run].idle_seconds;
+    idle = idle.value_or(0) + std::max(0.0, elapsed - *busy);
+  }
+}
+
+void RunJoin::forget(const JobSnapshot& jobs) {
+  const std::set<RunName> known(jobs.runs.begin(), jobs.runs.end());
+  std::erase_if(totals_, [&](const auto& entry) { return !known.contains(entry.first); });
+}
+
+void RunJoin::write(SeriesSet& out) const {
+  for (const auto& [run, totals] : totals_) {
+    const std::vector<Label> names = {{"run", run.run}, {"user", run.user}};
+    const LabelBlock labels(names);
+    if (totals.energy_joules) out.add(catalog::ml_energy, labels, *totals.energy_joules);
+    if (totals.idle_seconds) out.add(catalog::ml_gpu_idle_allocated_seconds, labels, *totals.idle_seconds);
+    for (const auto& [uuid, gpu] : totals.gpus) {
+      const std::vector<Label> which = {{"gpu", std::to_string(gpu.index)},
+                                        {"uuid", uuid},
+                                        {"source", gpu.is_guess ? "workload" : "process"}};
+      out.add(catalog::ml_run_gpu_info, labels.with(which), 1);
+    }
+  }
+}
+
+}  // namespace gpumeter::jobs

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectors/attribution/device_use.hpp"
+#include "collectors/jobs/intake/process_kin.hpp"
+#include "collectors/jobs/model/job_series.hpp"
+
+namespace gpumeter::jobs {
+
+/// Which runs a process on a GPU works for. The process need not report the run itself: a server reports
+/// while its engine computes, a launcher reports while its workers train. The first rule that applies
+/// decides:
+///
+/// 1. the process reports the run itself;
+/// 2. processes of its user and in its cgroup report one run, and no other;
+/// 3. the nearest of its ancestors that report, or else its descendants that do;
+/// 4. processes of its user and in its workload (Slurm job, pod, unit) report one run, and no other.
+///
+/// (Rules A4 of the reference. If a cgroup has several runs, as a login session may, rule 2 does not apply.)
+/// The first three use what the kernel reports. The fourth is a guess, for the ranks of a run of which only
+/// rank 0 reports: Slurm and Kubernetes put each task or container into a cgroup of its own.
+///
+/// A decision holds until another rule decides otherwise, so that the last figures of a process that has
+/// ended are counted for its run. It also ends in the second pass after the end of the run if the process
+/// still runs, as a notebook does. A guess also ends when a second run reports in the workload. One thread.
+class RunOwners {
+ public:
+  struct Owners {
+    std::vector<RunName> runs;  ///< in order; several where the process itself tells of several
+    bool is_guess = false;      ///< by rule 4
+  };
+
+  explicit RunOwners(ProcessKin& kin) : kin_(kin) {}
+
+  /// Who tells of runs now. Once a second or so; `jobs` must stand until the next call.
+  void begin_pass(const JobSnapshot& jobs);
+
+  /// Several runs have equal parts in the process; none: it is nobody's. `use` is of a device.
+  const Owners& of(const workloads::ProcessUse& use);
+
+  /// Forgets the processes that were not asked for in this pass.
+  void end_pass();
+
+ private:
+  struct Decision {
+    Owners owners;
+    int ended = 0;  ///< passes since the last of the owners ended; in the first, energy is mostly of before
+    bool asked_for = false;
+  };
+  using Workload = std::pair<std::uint32_t, std::string>;  // of a user
+
+  std::vector<RunName> told_by(int pid, std::uint64_t start_ticks) const;
+  std::vector<RunName> of_group(const workloads::ProcessUse& use);
+  std::vector<RunName> of_kin(const workloads::ProcessUse& use);
+  const std::vector<RunName>& of_workload(const workloads::ProcessUse& use);
+  void find_workloads();
+
+  ProcessKin& kin_;
+  std::multimap<int, const RunProcess*> tellers_;
+  // Which runs tell in each workload; nullopt until a process is asked for that the other rules know nothing
+  // of.
+  std::optional<std::map<Workload, std::vector<RunName>>> workloads_;
+  std::map<workloads::ProcessId, Decision> decisions_;
+};
+
+}  // namespace gpumeter::jobs

@@ -1,0 +1,122 @@
+#include "collectors/jobs/wire/mllog_line.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "collectors/jobs/wire/dogstatsd_line.hpp"
+
+namespace gpumeter::jobs {
+namespace {
+
+using Json = nlohmann::json;
+using Kind = MllogLine::Kind;
+
+constexpr std::string_view kToken = ":::MLLOG";
+
+/// The keys of mllog/constants.py that mean something here. target_accuracy is none of those: the rules fix
+/// the targets, and what submitters log of them goes by this name.
+constexpr std::pair<std::string_view, Kind> kKeys[] = {
+    {"run_start", Kind::run_start},          {"run_stop", Kind::run_stop},
+    {"eval_accuracy", Kind::evaluation},     {"target_accuracy", Kind::target},
+    {"global_batch_size", Kind::batch_size}, {"submission_benchmark", Kind::benchmark},
+    {"epoch_start", Kind::progress},         {"epoch_stop", Kind::progress},
+    {"block_start", Kind::progress},         {"block_stop", Kind::progress},
+    {"eval_start", Kind::progress},          {"eval_stop", Kind::progress},
+};
+
+/// time_ms of the year 2096, so that its nanoseconds fit into 63 bits with room for differences.
+constexpr double kLatest = 4e12;
+
+Kind kind_of(std::string_view key) noexcept {
+  const auto* const found = std::ranges::find(kKeys, key, &std::pair<std::string_view, Kind>::first);
+  return found == std::end(kKeys) ? Kind::other : found->second;
+}
+
+/// The member, or a null where `object` is no object or has none of this name.
+const Json& member(const Json& object, const char* name) {
+  static const Json kNone;
+  if (!object.is_object()) return kNone;
+  const auto found = object.find(name);
+  return found == object.end() ? kNone : *found;
+}
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+std::optional<double> number_of(const Json& value) {
+  if (!value.is_number()) return std::nullopt;
+  const auto number = value.get<double>();
+  return is_acceptable(number) ? std::optional(number) : std::nullopt;
+}
+
+/// What the kind needs beside its time; the Refusal where it is not there.
+std::optional<Refusal> read_value(const Json& object, MllogLine& line) {
+  const Json& value = member(object, "value");
+  const Json& metadata = member(object, "metadata");
+  switch (line.kind) {
+    case Kind::run_stop: {
+      const std::string status = text_of(member(metadata, "status"));
+      line.success = status == "success";
+      if (!line.success && status != "aborted") return Refusal::bad_label;
+      break;
+    }
+    case Kind::evaluation:
+    case Kind::target:
+    case Kind::batch_size: {
+      const std::optional<double> number = number_of(value);
+      if (!number) return Refusal::bad_value;
+      line.value = *number;
+      line.metric = text_of(member(metadata, "metric"));
+      if (line.metric.empty()) line.metric = "eval_accuracy";
+      break;
+    }
+    case Kind::benchmark:
+      line.text = text_of(value);
+      break;
+    default:
+      break;
+  }
+  return std::nullopt;
+}
+
+/// Only lines of the run's course count the samples of training by it.
+std::optional<double> samples_of(const Json& object, Kind kind) {
+  if (kind != Kind::progress && kind != Kind::evaluation && kind != Kind::run_stop) return std::nullopt;
+  const std::optional<double> samples = number_of(member(member(object, "metadata"), "samples_count"));
+  return samples && *samples >= 0 ? samples : std::nullopt;
+}
+
+std::variant<MllogLine, Refusal> parse_object(const Json& object) {
+  const Json& key = member(object, "key");
+  const std::optional<double> milliseconds = number_of(member(object, "time_ms"));
+  if (!key.is_string() || !milliseconds || *milliseconds < 0 || *milliseconds > kLatest)
+    return Refusal::malformed;
+  MllogLine line;
+  line.kind = kind_of(key.get_ref<const std::string&>());
+  line.unix_time = std::chrono::milliseconds(static_cast<std::int64_t>(*milliseconds));
+  if (const std::optional<Refusal> refusal = read_value(object, line)) return *refusal;
+  line.samples = samples_of(object, line.kind);
+  return line;
+}
+
+}  // namespace
+
+std::optional<std::variant<MllogLine, Refusal>> parse_mllog(std::string_view line) {
+  const std::size_t at = line.find(kToken);
+  if (at == std::string_view::npos) return std::nullopt;
+  line.remove_prefix(at + kToken.size());
+  const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (object.is_discarded()) return Refusal::malformed;
+  return parse_object(object);
+}
+
+bool mllog_lower_is_better(std::string_view benchmark) noexcept {
+  // training_3.0.0/closed_gpt3.yaml, 4.0.0/closed_llama2_70b_lora.yaml, 5.x/closed_llama31_*.yaml,
+  // closed_flux1.yaml.
+  constexpr std::string_view kLower[] = {"gpt3", "llama2_70b_lora", "llama31_405b", "llama31_8b", "flux1"};
+  return std::ranges::find(kLower, benchmark) != std::end(kLower);
+}
+
+}  // namespace gpumeter::jobs

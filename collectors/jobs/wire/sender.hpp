@@ -1,0 +1,68 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "collectors/attribution/cgroup/path.hpp"
+
+namespace gpumeter::jobs {
+
+/// A process by the kernel's word, never by what it says itself. The start time tells a process from
+/// another that has its number later (field 22 of /proc/PID/stat, in clock ticks; any number that is the
+/// same each time will do).
+struct SenderId {
+  std::uint32_t uid = 0;
+  std::int32_t pid = 0;  ///< 0: unknown, of another pid namespace; negative: a file of MLLOG lines
+  std::uint64_t start_time = 0;
+
+  auto operator<=>(const SenderId&) const = default;
+};
+
+/// The workload that a process belongs to: the labels `kind` and `workload` of gpu_workload_info.
+struct Workload {
+  cgroup::Kind kind = cgroup::Kind::unattributed;  ///< unattributed: no workload is known
+  std::string name;
+
+  bool is_known() const noexcept { return kind != cgroup::Kind::unattributed; }
+  bool operator==(const Workload&) const = default;
+};
+
+/// What the kernel reports of a process besides its number, read when its first message came.
+struct SenderFacts {
+  std::optional<Nanoseconds> began;  ///< start of the process, CLOCK_BOOTTIME; nullopt: unknown
+  Workload workload;
+  std::vector<std::int32_t> ancestors;  ///< parent, its parent and so on; init is left out
+};
+
+/// Where a message came from.
+struct Sender {
+  SenderId id;
+  std::string_view user;               ///< the uid's name, or its digits; no other uid's
+  const SenderFacts* facts = nullptr;  ///< nullptr: unknown, as of a file or of another pid namespace
+};
+
+/// Whether the process (or file) is still there. Asked on the model's writer thread; never of pid 0, which
+/// counts as gone when it has been silent for as long as runs are kept.
+using IsAlive = std::function<bool(const SenderId&)>;
+
+/// An instant on both clocks, read together: durations are taken from the first and do not jump when the
+/// machine's time is set, timestamps show the second.
+struct Moment {
+  Nanoseconds elapsed{};  ///< CLOCK_BOOTTIME
+  Nanoseconds unix{};     ///< CLOCK_REALTIME
+
+  /// The same instant, known by its Unix time only.
+  Moment at(Nanoseconds unix_time) const noexcept { return {elapsed + (unix_time - unix), unix_time}; }
+};
+
+constexpr double seconds_between(const Moment& from, const Moment& to) noexcept {
+  return to_seconds(to.elapsed - from.elapsed);
+}
+
+}  // namespace gpumeter::jobs

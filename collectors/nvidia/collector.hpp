@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+
+#include "collectors/api/collector.hpp"
+#include "collectors/nvidia/metrics.hpp"
+
+namespace gpumeter::nvidia {
+
+inline constexpr CollectorOption kNvidiaOptions[] = {
+    {"library", CollectorOption::Kind::text, "libnvidia-ml.so.1",
+     "NVML, which comes with the driver: a file name that the loader finds, or a path."},
+    {"links", CollectorOption::Kind::text, "sum",
+     "NVLink's series: sum, over all links of a GPU; each, one set a link as well."},
+};
+
+std::optional<OptionProblem> check_nvidia(const CollectorContext& context);
+Result<std::unique_ptr<Collector>> open_nvidia(const CollectorContext& context);
+
+/// GeForce to Hopper and later, through NVML. Its calls take a lock that the driver has once for all GPUs, so
+/// more than two lanes in it at a time only wait; two, so that one GPU that hangs leaves the others a way.
+inline constexpr CollectorEntry kNvidia = {
+    .name = "nvidia",
+    .enabled_by_default = true,
+    .max_parallel = 2,
+    .options = kNvidiaOptions,
+    .metrics = nvidia_row_docs,
+    .check = check_nvidia,
+    .open = open_nvidia,
+};
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,243 @@
+#include "collectors/nvidia/context.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "collectors/nvidia/identity.hpp"
+
+namespace gpumeter::nvidia {
+namespace {
+
+// nullopt: it cannot say so now. A driver that does not say which events it has is asked for all of them.
+std::optional<std::uint64_t> types_told(NvmlCaller& gpu) {
+  std::uint64_t types = 0;
+  const unsigned result = gpu.call<&F::nvmlDeviceGetSupportedEventTypes>(&types);
+  if (is_passing_trouble(result)) return std::nullopt;
+  return result == nvml::kFunctionNotFound ? heard_types() : types;
+}
+
+// A driver that was unloaded is no trouble of the GPU's.
+std::optional<Event> event_of_loss(unsigned result) noexcept {
+  if (result == nvml::kResetRequired) return Event::reset_required;
+  return blame_of(result) == Blame::device ? std::optional(Event::bus_lost) : std::nullopt;
+}
+
+std::string uuid_text(const std::array<unsigned char, 16>& uuid) {
+  std::string text;
+  for (std::size_t i = 0; i < uuid.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    std::array<char, 3> digits{};
+    std::snprintf(digits.data(), digits.size(), "%02x", uuid[i]);
+    text += digits.data();
+  }
+  return text;
+}
+
+}  // namespace
+
+// A GPU that is bound again keeps its session, and is listened to all the time: as before, if the driver
+// cannot say now which events it has.
+Result<Done> NvidiaContext::open(const DeviceInfo& info) {
+  if (is_lost()) close();
+  Result<std::shared_ptr<NvmlSession>> session = NvmlSession::shared(options_.library);
+  const std::optional<NvmlCaller> gpu = session ? find_gpu(*session, info.uuid) : std::nullopt;
+  if (!gpu) close();
+  if (!session) return session.error();
+  if (!gpu) return Error(options_.library + " does not find " + info.uuid);
+  close_sources();
+  unsettled_.open();
+  NvmlTarget& target = targets_.emplace_back();
+  target.caller = *gpu;
+  target.gpm.open(target.caller, std::nullopt);
+  open_partitions();
+  find_peaks();
+  const std::optional<std::uint64_t> types = types_told(target.caller);
+  const bool has_listener = has_events((*session)->functions());
+  event_types_ = has_listener ? types.value_or(event_types_) & heard_types() : 0;
+  is_open_troubled_ = target.caller.was_troubled();
+  listen(info.uuid);
+  if (std::exchange(was_lost_, false)) events_->count(Event::returned);
+  return Done{};
+}
+
+void NvidiaContext::close() noexcept {
+  stop_listening();
+  close_sources();
+}
+
+void NvidiaContext::listen(const std::string& uuid) {
+  const NvmlCaller& caller = gpu().caller;
+  const bool is_same = listened_session_.lock() == caller.session() && listened_device_ == caller.device() &&
+                       listened_types_ == event_types_;
+  if (is_same) return;
+  stop_listening();
+  caller.session()->listener().listen({caller.device(), event_types_, uuid, events_});
+  listened_session_ = caller.session();
+  listened_device_ = caller.device();
+  listened_types_ = event_types_;
+}
+
+void NvidiaContext::stop_listening() noexcept {
+  if (const auto session = listened_session_.lock()) session->listener().forget(listened_device_);
+  listened_session_.reset();
+}
+
+// GPM samples go before the session, which may end here.
+void NvidiaContext::close_sources() noexcept {
+  buffers_.clear();
+  bound_.clear();
+  tallies_.clear();
+  fields_ = {};
+  partitions_.clear();
+  targets_.clear();
+  processes_.close();
+  turned_to_ = 0;
+  has_wide_bytes_ = false;
+  fabric_.reset();
+}
+
+bool NvidiaContext::has_more(Nanoseconds now) noexcept try {
+  bool has_changed = fabric_ != shown_fabric_;
+  if ((!unsettled_.empty() || is_open_troubled_) && unsettled_.is_time(now)) {
+    has_changed = unsettled_.look(*this) || has_changed;
+    has_changed = (is_open_troubled_ && opens_well()) || has_changed;
+  }
+  if (has_changed) unsettled_.bind_again();
+  return has_changed;
+} catch (const std::exception&) {  // out of memory
+  return false;
+}
+
+// What open() asks of the GPU, and no row does.
+bool NvidiaContext::opens_well() {
+  NvmlCaller probe(gpu().caller.session(), gpu().caller.device());
+  mig_instances(probe);
+  peak_facts(probe);
+  types_told(probe);
+  return !probe.was_troubled();
+}
+
+void NvidiaContext::note_fabric(const nvml::FabricInfoV3& info) noexcept {
+  fabric_.reset();
+  if (info.state != nvml::kFabricCompleted || info.status != nvml::kSuccess) return;
+  Fabric& fabric = fabric_.emplace(Fabric{info.clique, {}});
+  std::memcpy(fabric.cluster.data(), info.cluster_uuid, fabric.cluster.size());
+}
+
+// A node whose GPUs are on NVSwitches of its own is in no cluster: its UUID is zero.
+std::vector<SeriesSpec> NvidiaContext::info_series() {
+  shown_fabric_ = fabric_;
+  if (!fabric_) return {};
+  std::vector<Label> labels = {{"clique", std::to_string(fabric_->clique)}};
+  if (fabric_->cluster != std::array<unsigned char, 16>{})
+    labels.push_back({"cluster_uuid", uuid_text(fabric_->cluster)});
+  return {{&catalog::fabric_info, std::move(labels)}};
+}
+
+void NvidiaContext::open_partitions() {
+  const std::vector<MigInstance> instances = mig_instances(gpu().caller);
+  if (std::exchange(mig_fingerprint_, fingerprint(instances)) != mig_fingerprint_)
+    events_->forget_instances();
+  for (const MigInstance& instance : instances) {
+    NvmlTarget& target = targets_.emplace_back();
+    target.caller = NvmlCaller(gpu().caller.session(), instance.handle);
+    target.gpu_instance = instance.gpu_instance;
+    target.gpm.open(gpu().caller, instance.gpu_instance);
+    partitions_.push_back(instance.partition);
+  }
+  processes_.open(gpu().caller, instances);
+}
+
+void NvidiaContext::find_peaks() {
+  const Facts facts = peak_facts(gpu().caller);
+  peaks_ = peaks_of(facts);
+  peak_bandwidth_ = memory_bandwidth_of(facts);
+}
+
+bool NvidiaContext::is_lost() const noexcept {
+  if (targets_.empty() || processes_.is_lost()) return true;
+  for (const NvmlTarget& target : targets_) {
+    if (target.is_lost()) return true;
+  }
+  return false;
+}
+
+Readiness NvidiaContext::begin_pass(const Pass& pass) noexcept {
+  if (pass.tier == Tier::normal && !is_lost() && has_new_partitions()) was_divided_anew_ = true;
+  if (is_lost() || was_divided_anew_) {
+    note_loss();
+    close();
+    return Readiness::gone;
+  }
+  now_ = pass.now;
+  elapsed_ = pass.elapsed;
+  ++pass_;
+  for (NvmlTarget& target : targets_) target.begin_pass();
+  fields_[static_cast<std::size_t>(pass.tier)].begin_pass();
+  return Readiness::awake;
+}
+
+// What counts by itself is in the fast tier.
+void NvidiaContext::settle(const Pass& pass, bool is_observed) noexcept {
+  if (pass.tier != Tier::fast) return;
+  for (SampleBuffer& buffer : buffers_) buffer.settle(is_observed);
+  for (Settled<Tally>& tally : tallies_) tally.settle(is_observed);
+}
+
+// Instances that were made anew have the ids of old ones, and their handles are void: the GPU is attached
+// anew. An answer that lacks something because a call failed is no such change, unless it was so at attach.
+bool NvidiaContext::has_new_partitions() noexcept {
+  if (mig_fingerprint_.empty()) return false;
+  try {
+    NvmlCaller probe(gpu().caller.session(), gpu().caller.device());
+    const bool is_other = fingerprint(mig_instances(probe)) != mig_fingerprint_;
+    gpu().caller.blame(probe.lost_by());
+    return is_other && !probe.is_lost() && (is_open_troubled_ || !probe.was_troubled());
+  } catch (const std::exception&) {  // out of memory: seen at the next pass
+    return false;
+  }
+}
+
+void NvidiaContext::note_loss() noexcept {
+  if (std::exchange(was_divided_anew_, false) || targets_.empty() || was_lost_) return;
+  was_lost_ = true;
+  for (const NvmlTarget& target : targets_) {
+    const std::optional<Event> event = event_of_loss(target.lost_by());
+    if (event) return events_->count(*event);
+  }
+  if (const auto event = event_of_loss(processes_.lost_by())) events_->count(*event);
+}
+
+NvidiaContext::OpenedBuffer NvidiaContext::buffer_of(nvml::SamplingType type) {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (buffers_[i].type() == type) return {ReadStatus::ok, static_cast<int>(i)};
+  }
+  SampleBuffer fresh(type);
+  const ReadStatus status = fresh.open(gpu().caller);
+  if (status != ReadStatus::ok) return {status, 0};
+  buffers_.push_back(std::move(fresh));
+  return {status, static_cast<int>(buffers_.size()) - 1};
+}
+
+int NvidiaContext::keep(std::uint64_t argument, int place) {
+  bound_.push_back({turned_to_, argument, place});
+  return static_cast<int>(bound_.size()) - 1;
+}
+
+int NvidiaContext::keep_tally() {
+  tallies_.emplace_back();
+  return static_cast<int>(tallies_.size()) - 1;
+}
+
+Sample NvidiaContext::event_reasons() noexcept {
+  auto& present = gpu().answer<&F::nvmlDeviceGetCurrentClocksEventReasons, std::uint64_t>();
+  auto& former = gpu().answer<&F::nvmlDeviceGetCurrentClocksThrottleReasons, std::uint64_t>();
+  const bool has_present = gpu().caller.has<&F::nvmlDeviceGetCurrentClocksEventReasons>();
+  const std::uint64_t reasons = has_present ? present.ask(gpu().caller) : former.ask(gpu().caller);
+  const ReadStatus status = status_of(has_present ? present.result() : former.result());
+  if (status != ReadStatus::ok) return Sample::miss(status);
+  return Sample::of(static_cast<double>(reasons));
+}
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,138 @@
+#include "collectors/nvidia/identity.hpp"
+
+#include <array>
+
+#include "collectors/nvidia/mig_instances.hpp"
+#include "collectors/nvidia/nvml/target.hpp"
+#include "collectors/nvidia/nvml/text.hpp"
+#include "collectors/sources/pci.hpp"
+
+namespace gpumeter::nvidia {
+namespace {
+
+std::string architecture_name(unsigned architecture) {
+  switch (architecture) {
+    case nvml::kKepler:
+      return "kepler";
+    case nvml::kMaxwell:
+      return "maxwell";
+    case nvml::kPascal:
+      return "pascal";
+    case nvml::kVolta:
+      return "volta";
+    case nvml::kTuring:
+      return "turing";
+    case nvml::kAmpere:
+      return "ampere";
+    case nvml::kAda:
+      return "ada";
+    case nvml::kHopper:
+      return "hopper";
+    case nvml::kBlackwell:
+      return "blackwell";
+    case nvml::kRubin:
+      return "rubin";
+    default:
+      return "";
+  }
+}
+
+std::string text(std::optional<unsigned> number) { return number ? std::to_string(*number) : std::string(); }
+
+std::string driver_version(NvmlCaller& gpu) {
+  std::array<char, 96> buffer{};
+  gpu.call_plain<&F::nvmlSystemGetDriverVersion>(buffer.data(), static_cast<unsigned>(buffer.size() - 1));
+  return buffer.data();
+}
+
+// nvmlDeviceGetGspFirmwareVersion takes no size: NVML_GSP_FIRMWARE_VERSION_BUF_SIZE is 64.
+std::string firmware_version(NvmlCaller& gpu) {
+  std::array<char, 128> buffer{};
+  gpu.call<&F::nvmlDeviceGetGspFirmwareVersion>(buffer.data());
+  return buffer.data();
+}
+
+std::string pci_address(NvmlCaller& gpu) {
+  nvml::PciInfo bus{};
+  if (gpu.call<&F::nvmlDeviceGetPciInfo_v3>(&bus) != nvml::kSuccess) return "";
+  return pci::to_string(
+      {bus.domain, static_cast<std::uint8_t>(bus.bus), static_cast<std::uint8_t>(bus.device), 0});
+}
+
+// Only where the GPU's memory is a NUMA node of the host's (Grace). The header's own word for "none" is all
+// ones.
+std::optional<int> memory_numa_node(NvmlCaller& gpu) {
+  const std::optional<unsigned> node = number_of<&F::nvmlDeviceGetNumaNodeId>(gpu);
+  if (!node || *node > 0xFFFF) return std::nullopt;
+  return static_cast<int>(*node);
+}
+
+/// Streaming multiprocessors: cores by how many of them one has in this compute capability (CUDA C++
+/// programming guide, "Compute Capabilities"). nullopt where that is not known.
+std::optional<int> multiprocessors(const Facts& facts) {
+  const int capability = facts.cc_major * 10 + facts.cc_minor;
+  const unsigned per = capability >= 86   ? 128
+                       : capability >= 70 ? 64
+                       : capability == 60 ? 64
+                       : capability >= 50 ? 128
+                       : capability >= 30 ? 192
+                                          : 0;
+  if (per == 0 || facts.cores == 0) return std::nullopt;
+  return static_cast<int>(facts.cores / per);
+}
+
+}  // namespace
+
+std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index) {
+  DeviceInfo info;
+  info.uuid = text_of<&F::nvmlDeviceGetUUID>(gpu);
+  if (info.uuid.empty()) return std::nullopt;
+  info.vendor = "nvidia";
+  info.model = text_of<&F::nvmlDeviceGetName>(gpu);
+  info.pci_address = pci_address(gpu);
+  info.serial = text_of<&F::nvmlDeviceGetSerial>(gpu);
+  info.driver = "nvidia";
+  info.driver_version = driver_version(gpu);
+  info.vbios_version = text_of<&F::nvmlDeviceGetVbiosVersion>(gpu);
+  info.firmware_version = firmware_version(gpu);
+  if (const auto architecture = number_of<&F::nvmlDeviceGetArchitecture>(gpu))
+    info.architecture = architecture_name(*architecture);
+  info.vendor_index = std::to_string(index);
+  info.minor = text(number_of<&F::nvmlDeviceGetMinorNumber>(gpu));
+  info.compute_units = multiprocessors(peak_facts(gpu));
+  info.memory_numa_node = memory_numa_node(gpu);
+  info.partitioning = fingerprint(mig_instances(gpu));
+  return gpu.is_lost() ? std::nullopt : std::optional(info);
+}
+
+std::optional<NvmlCaller> find_gpu(const std::shared_ptr<NvmlSession>& session, const std::string& uuid) {
+  NvmlCaller system(session, nullptr);
+  unsigned count = 0;
+  if (system.call_plain<&F::nvmlDeviceGetCount_v2>(&count) != nvml::kSuccess) return std::nullopt;
+  for (unsigned i = 0; i < count; ++i) {
+    nvml::Device handle = nullptr;
+    if (session->functions().nvmlDeviceGetHandleByIndex_v2(i, &handle) != nvml::kSuccess) continue;
+    NvmlCaller gpu(session, handle);
+    if (text_of<&F::nvmlDeviceGetUUID>(gpu) == uuid) return gpu;
+  }
+  return std::nullopt;
+}
+
+Facts peak_facts(NvmlCaller& gpu) {
+  constexpr double kMega = 1e6;
+  Facts facts{};
+  facts.name = text_of<&F::nvmlDeviceGetName>(gpu);
+  nvml::PciInfo bus{};
+  if (gpu.call<&F::nvmlDeviceGetPciInfo_v3>(&bus) == nvml::kSuccess) facts.device_id = bus.device_id >> 16;
+  gpu.call<&F::nvmlDeviceGetCudaComputeCapability>(&facts.cc_major, &facts.cc_minor);
+  facts.cores = number_of<&F::nvmlDeviceGetNumGpuCores>(gpu).value_or(0);
+  facts.bus_width_bits = number_of<&F::nvmlDeviceGetMemoryBusWidth>(gpu).value_or(0);
+  unsigned megahertz = 0;
+  if (gpu.call<&F::nvmlDeviceGetMaxClockInfo>(unsigned{nvml::kClockSm}, &megahertz) == nvml::kSuccess)
+    facts.max_sm_clock_hertz = megahertz * kMega;
+  if (gpu.call<&F::nvmlDeviceGetMaxClockInfo>(unsigned{nvml::kClockMemory}, &megahertz) == nvml::kSuccess)
+    facts.max_memory_clock_hertz = megahertz * kMega;
+  return facts;
+}
+
+}  // namespace gpumeter::nvidia

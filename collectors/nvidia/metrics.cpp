@@ -1,0 +1,53 @@
+#include "collectors/nvidia/metrics.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "collectors/nvidia/rows/activity.hpp"
+#include "collectors/nvidia/rows/health.hpp"
+#include "collectors/nvidia/rows/links.hpp"
+#include "collectors/nvidia/rows/partitions.hpp"
+#include "collectors/nvidia/rows/sensors.hpp"
+
+namespace gpumeter::nvidia {
+namespace {
+
+constexpr auto kTable = joined(
+    kUtilizationRows, kGpmRows, kCauseTimes, kCauseRows, kReasonTimes, kReasonRows, kMemoryRows, kPowerRows,
+    kTemperatureRows, kClockRows, kClockMaxRows, kStateRows, kFanRows, kFanRpmRows, kPersistenceRows,
+    kEccModeRows, kEccPendingRows, kMigModeRows, kMigPendingRows, kDisplayRows, kOtherModeRows, kEccRows,
+    kMemoryHealthRows, kPcieRows, kInterconnectRows, kFabricRows, kRecoveryRows, kOtherRecoveryRows,
+    kLicenseRows, kXidRows, kXidTimeRows, kEventRows, kPeakTableRows, kPeakFormulaRows, kPeakBandwidthRows);
+constexpr auto kPartitionTable =
+    joined(kInstanceRows, kInstanceMemoryRows, gpm_rows(kPartitionFamilies), kInstanceXidRows);
+
+static_assert(valid_table(kTable));
+static_assert(valid_table(kPartitionTable));
+static_assert(std::all_of(kTable.begin(), kTable.end(), in_its_tier));
+
+// Some hundred rows that few want: made when somebody does.
+std::vector<Row> rows_with_links() {
+  std::vector<Row> rows(kTable.begin(), kTable.end());
+  for (const LinkRow make_row : kLinkRows) {
+    for (unsigned link = 0; link < nvml::kMostLinks; ++link) rows.push_back(make_row(link, kLinkNames[link]));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::span<const MetricRow<NvidiaContext>> nvidia_rows(bool each_link) {
+  if (!each_link) return kTable;
+  static const std::vector<Row> with_links = rows_with_links();
+  return with_links;
+}
+
+std::span<const MetricRow<NvidiaContext>> nvidia_partition_rows() noexcept { return kPartitionTable; }
+
+std::span<const RowDoc> nvidia_row_docs() {
+  static const std::vector<RowDoc> docs =
+      row_docs<NvidiaContext>({nvidia_rows(true), nvidia_partition_rows()});
+  return docs;
+}
+
+}  // namespace gpumeter::nvidia

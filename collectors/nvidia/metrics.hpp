@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+
+#include "collectors/api/collector.hpp"
+#include "collectors/nvidia/context.hpp"
+#include "collectors/table/row.hpp"
+
+namespace gpumeter::nvidia {
+
+/// The one table of what is read of a GPU, and of each MIG instance of it. `each_link`: also of each NVLink.
+std::span<const MetricRow<NvidiaContext>> nvidia_rows(bool each_link);
+std::span<const MetricRow<NvidiaContext>> nvidia_partition_rows() noexcept;
+
+std::span<const RowDoc> nvidia_row_docs();
+
+}  // namespace gpumeter::nvidia

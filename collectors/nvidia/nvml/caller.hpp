@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "collectors/nvidia/nvml/constants.hpp"
+#include "collectors/nvidia/nvml/return_code.hpp"
+#include "collectors/nvidia/nvml/session.hpp"
+
+namespace gpumeter::nvidia {
+
+/// Calls NVML for one GPU or MIG instance, and stops once it answers that the GPU is lost: no call is made on
+/// a lost GPU until it is found again. Lane thread; copies share nothing.
+class NvmlCaller {
+ public:
+  NvmlCaller() = default;
+  NvmlCaller(std::shared_ptr<NvmlSession> session, nvml::Device device)
+      : session_(std::move(session)), device_(device) {}
+
+  template <auto Function>
+  bool has() const noexcept {
+    return session_ != nullptr && session_->functions().*Function != nullptr;
+  }
+
+  /// Function(device, arguments...). FUNCTION_NOT_FOUND where the library lacks it.
+  template <auto Function, class... Arguments>
+  unsigned call(Arguments... arguments) noexcept {
+    return call_plain<Function>(device_, arguments...);
+  }
+
+  /// Function(arguments...), without the device.
+  template <auto Function, class... Arguments>
+  unsigned call_plain(Arguments... arguments) noexcept {
+    if (lost_by_ != nvml::kSuccess) return lost_by_;
+    if (!has<Function>()) return nvml::kFunctionNotFound;
+    return blame((session_->functions().*Function)(arguments...));
+  }
+
+  /// Takes in a return code that came by another way.
+  unsigned blame(unsigned result) noexcept {
+    const Blame who = blame_of(result);
+    if (who == Blame::library) session_->condemn();
+    if (who == Blame::device || who == Blame::library) lost_by_ = result;
+    was_troubled_ = was_troubled_ || is_passing_trouble(result);
+    return result;
+  }
+
+  /// The GPU, or the whole driver, is not there any more.
+  bool is_lost() const noexcept {
+    return lost_by_ != nvml::kSuccess || (session_ != nullptr && session_->is_dead());
+  }
+  /// The answer to a call of this caller that said so; SUCCESS: there was none.
+  unsigned lost_by() const noexcept { return lost_by_; }
+
+  /// A call of this caller failed in a way that says nothing of what the GPU has.
+  bool was_troubled() const noexcept { return was_troubled_; }
+  /// `part`: a caller for a part of this device.
+  void share_trouble_of(const NvmlCaller& part) noexcept {
+    was_troubled_ = was_troubled_ || part.was_troubled_;
+  }
+
+  nvml::Device device() const noexcept { return device_; }
+  const std::shared_ptr<NvmlSession>& session() const noexcept { return session_; }
+
+ private:
+  std::shared_ptr<NvmlSession> session_;
+  nvml::Device device_ = nullptr;
+  unsigned lost_by_ = nvml::kSuccess;
+  bool was_troubled_ = false;
+};
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,128 @@
+#include "collectors/nvidia/processes/busy.hpp"
+
+#include <algorithm>
+
+#include "collectors/nvidia/nvml/functions.hpp"
+
+namespace gpumeter::nvidia {
+namespace {
+
+using F = NvmlFunctions;
+
+// Libraries ask for room for 100 (NVIDIA/go-nvml#11); one that claims more than the most is not believed.
+constexpr std::size_t kLeastRoom = 128;
+constexpr std::size_t kMostRoom = 4096;
+
+// Microseconds; 72 samples of a second each, the slowest there is, and some.
+constexpr std::uint64_t kLongestMemory = 120'000'000;
+
+constexpr unsigned kMostPercent = 100;  // more are remains of dead processes (Syllo/nvtop#110)
+
+std::uint64_t microseconds(Nanoseconds time) noexcept {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+}
+
+/// Nobody was at work.
+bool is_idle(unsigned result) noexcept { return result == nvml::kNotFound || result == nvml::kNoData; }
+
+/// Call(count) until it has room enough; the last answer.
+template <class Sample_, class Call>
+unsigned ask_with_room(std::vector<Sample_>& room, unsigned& count, Call call) {
+  if (room.empty()) room.resize(kLeastRoom);
+  for (;;) {
+    count = static_cast<unsigned>(room.size());
+    const unsigned result = call();
+    if (result != nvml::kInsufficientSize || count <= room.size() || count > kMostRoom) return result;
+    room.resize(count);
+  }
+}
+
+}  // namespace
+
+ReadStatus ProcessBusy::read(NvmlCaller& caller, Nanoseconds elapsed) {
+  elapsed_ = elapsed;
+  if (elapsed == Nanoseconds{0}) seen_until_ = 0;
+  const unsigned result = seen_until_ == 0 ? begin(caller) : go_on(caller);
+  if (result != nvml::kSuccess || elapsed == Nanoseconds{0}) shares_.clear();
+  return is_idle(result) ? ReadStatus::ok : status_of(result);
+}
+
+// Where the driver's clock stands is not told; its newest sample says it best. What there is of the time
+// since the call before, which found nobody at work, is counted; but no sample that was seen before, which is
+// all there is where the driver has stopped sampling, as it does while the GPU idles.
+unsigned ProcessBusy::begin(NvmlCaller& caller) {
+  const unsigned result = ask(caller, 0);
+  if (result != nvml::kSuccess || shares_.empty()) return result;
+  const std::uint64_t newest = newest_share();
+  if (elapsed_ == Nanoseconds{0}) return seen_until_ = newest_ = newest, result;
+  if (newest + kLongestMemory < newest_) newest_ = 0;  // the clock was set back
+  seen_until_ = std::max(newest - std::min(newest, microseconds(elapsed_)), newest_);
+  return go_on(caller);
+}
+
+// The next call asks from now on, not from the newest timestamp: a time in which nobody was at work must not
+// be averaged in twice. After an idle time it begins again, since the driver's clock may be set back.
+unsigned ProcessBusy::go_on(NvmlCaller& caller) {
+  const unsigned result = ask(caller, seen_until_);
+  if (is_idle(result)) seen_until_ = 0;
+  if (result != nvml::kSuccess) return result;
+  newest_ = std::max(newest_, newest_share());
+  seen_until_ = std::max(newest_, seen_until_ + microseconds(elapsed_));
+  return result;
+}
+
+// From Blackwell on the former call gives nothing (Project-HAMi/HAMi-core#218), so the present one first.
+unsigned ProcessBusy::ask(NvmlCaller& caller, std::uint64_t since) {
+  shares_.clear();
+  const unsigned result = ask_present(caller, since);
+  return status_of(result) == ReadStatus::unsupported ? ask_former(caller, since) : result;
+}
+
+unsigned ProcessBusy::ask_present(NvmlCaller& caller, std::uint64_t since) {
+  if (!caller.has<&F::nvmlDeviceGetProcessesUtilizationInfo>()) return nvml::kFunctionNotFound;
+  nvml::ProcessesUtilization query{};
+  const unsigned result = ask_with_room(present_, query.count, [&] {
+    query.version = nvml::version_of<nvml::ProcessesUtilization>(1);
+    query.last_seen = since;
+    query.samples = present_.data();
+    return caller.call<&F::nvmlDeviceGetProcessesUtilizationInfo>(&query);
+  });
+  if (result == nvml::kSuccess) take_in(present_, query.count, since);
+  return result;
+}
+
+unsigned ProcessBusy::ask_former(NvmlCaller& caller, std::uint64_t since) {
+  if (!caller.has<&F::nvmlDeviceGetProcessUtilization>()) return nvml::kFunctionNotFound;
+  unsigned count = 0;
+  const unsigned result = ask_with_room(former_, count, [&] {
+    return caller.call<&F::nvmlDeviceGetProcessUtilization>(former_.data(), &count, since);
+  });
+  if (result == nvml::kSuccess) take_in(former_, count, since);
+  return result;
+}
+
+template <class Sample_>
+void ProcessBusy::take_in(const std::vector<Sample_>& samples, std::size_t count, std::uint64_t since) {
+  for (std::size_t i = 0; i < std::min(count, samples.size()); ++i) {
+    const Sample_& sample = samples[i];
+    if (sample.sm <= kMostPercent && sample.timestamp > since)
+      shares_.push_back({sample.pid, sample.timestamp, static_cast<double>(sample.sm) / kMostPercent});
+  }
+}
+
+std::uint64_t ProcessBusy::newest_share() const noexcept {
+  std::uint64_t newest = 0;
+  for (const Share& share : shares_) newest = std::max(newest, share.timestamp);
+  return newest;
+}
+
+// One that is told of twice is not twice at work.
+double ProcessBusy::seconds_of(int pid) const noexcept {
+  double ratio = 0;
+  for (const Share& share : shares_) {
+    if (share.pid == static_cast<unsigned>(pid)) ratio = std::max(ratio, share.ratio);
+  }
+  return ratio * to_seconds(elapsed_);
+}
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,87 @@
+#include "collectors/nvidia/processes/gpu_processes.hpp"
+
+#include <array>
+#include <exception>
+
+#include "collectors/nvidia/nvml/functions.hpp"
+
+namespace gpumeter::nvidia {
+namespace {
+
+/// Empty where it is not told.
+std::array<char, 96> driver_version(NvmlCaller& caller) noexcept {
+  std::array<char, 96> text{};  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE is 80
+  const auto size = static_cast<unsigned>(text.size() - 1);
+  if (caller.call_plain<&NvmlFunctions::nvmlSystemGetDriverVersion>(text.data(), size) != nvml::kSuccess)
+    text = {};
+  return text;
+}
+
+}  // namespace
+
+void GpuProcesses::open(const NvmlCaller& gpu, std::span<const MigInstance> instances) {
+  gpu_ = gpu;
+  instances_.clear();
+  for (const MigInstance& instance : instances) {
+    for (const nvml::Device handle : instance.compute_instances)
+      instances_.push_back({NvmlCaller(gpu.session(), handle), instance.gpu_instance});
+  }
+  lists_.open(driver_version(gpu_).data());
+  busy_.open();
+}
+
+void GpuProcesses::close() noexcept {
+  gpu_ = {};
+  instances_.clear();
+}
+
+unsigned GpuProcesses::lost_by() const noexcept {
+  for (const Instance& instance : instances_) {
+    if (instance.caller.lost_by() != nvml::kSuccess) return instance.caller.lost_by();
+  }
+  return gpu_.lost_by();
+}
+
+ReadStatus GpuProcesses::read(const Pass& pass, std::vector<DeviceProcess>& out) noexcept {
+  try {
+    return list(pass, out);
+  } catch (const std::exception&) {  // out of memory
+    out.clear();
+    return ReadStatus::failed;
+  }
+}
+
+// The driver does not sample processes of a divided GPU (nvml.h at nvmlDeviceGetProcessUtilization).
+ReadStatus GpuProcesses::list(const Pass& pass, std::vector<DeviceProcess>& out) {
+  if (const ReadStatus status = ask_for_lists(); status != ReadStatus::ok) return status;
+  const ReadStatus busy = instances_.empty() ? busy_.read(gpu_, pass.elapsed) : ReadStatus::unsupported;
+  if (busy == ReadStatus::gone) return busy;
+  lists_.tell(out);
+  for (DeviceProcess& process : out) {
+    if (busy == ReadStatus::ok) process.busy_seconds = busy_.seconds_of(process.pid);
+  }
+  return ReadStatus::ok;
+}
+
+// Of a divided GPU its own lists have everybody, or nobody where the caller may not see that (nvml.h at
+// nvmlDeviceGetComputeRunningProcesses_v3); then each instance is asked, which takes as many calls.
+ReadStatus GpuProcesses::ask_for_lists() {
+  lists_.begin();
+  const ReadStatus status = lists_.add(gpu_);
+  const bool is_answer = instances_.empty() || !lists_.empty() || status == ReadStatus::gone;
+  return is_answer ? status : ask_instances(status);
+}
+
+ReadStatus GpuProcesses::ask_instances(ReadStatus otherwise) {
+  lists_.begin();
+  ReadStatus told = otherwise;
+  for (Instance& instance : instances_) {
+    const ReadStatus status = lists_.add(instance.caller, instance.gpu_instance);
+    if (status == ReadStatus::unsupported) continue;
+    if (status != ReadStatus::ok) return status;
+    told = ReadStatus::ok;
+  }
+  return told;
+}
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "collectors/api/process_list.hpp"
+#include "collectors/nvidia/mig_instances.hpp"
+#include "collectors/nvidia/processes/busy.hpp"
+#include "collectors/nvidia/processes/lists.hpp"
+
+namespace gpumeter::nvidia {
+
+/// Who uses a GPU, by NVML. Shared by the device, which is asked for it, and its context, which takes hold of
+/// the GPU and lets go of it. Lane thread.
+class GpuProcesses {
+ public:
+  void open(const NvmlCaller& gpu, std::span<const MigInstance> instances);
+  void close() noexcept;
+
+  /// As ListsProcesses::processes().
+  ReadStatus read(const Pass& pass, std::vector<DeviceProcess>& out) noexcept;
+
+  /// Its own callers, which find out by themselves that the GPU is lost.
+  bool is_lost() const noexcept { return lost_by() != nvml::kSuccess; }
+  unsigned lost_by() const noexcept;
+
+ private:
+  struct Instance {
+    NvmlCaller caller;
+    unsigned gpu_instance;
+  };
+
+  ReadStatus list(const Pass& pass, std::vector<DeviceProcess>& out);
+  ReadStatus ask_for_lists();
+  ReadStatus ask_instances(ReadStatus otherwise);
+
+  NvmlCaller gpu_;
+  std::vector<Instance> instances_;  // of MIG, each compute instance
+  ProcessLists lists_;
+  ProcessBusy busy_;
+};
+
+}  // namespace gpumeter::nvidia

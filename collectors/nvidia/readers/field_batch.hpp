@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "collectors/api/sample.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
+
+namespace gpumeter::nvidia {
+
+class NvmlCaller;
+
+/// The field values that one tier reads of a GPU, asked for in one call a pass: the driver serves fields that
+/// come from the same source together. Lane thread.
+class FieldBatch {
+ public:
+  /// At attach: adds a field; its place is what read() wants. `scope`: a link, or what power it is of.
+  int add(unsigned field, unsigned scope);
+
+  /// Forgets what was read, so that the next read() asks anew.
+  void begin_pass() noexcept { is_fresh_ = false; }
+
+  Sample read(NvmlCaller& caller, int place) noexcept;
+
+ private:
+  std::vector<nvml::FieldValue> values_;
+  unsigned result_ = 0;  // of the call as a whole
+  bool is_fresh_ = false;
+};
+
+/// One field asked for by itself, to know whether the device has it and how wide it is.
+struct FieldReading {
+  Sample sample;
+  nvml::ValueType type;
+};
+FieldReading read_field(NvmlCaller& caller, unsigned field, unsigned scope) noexcept;
+
+/// A union's value by the type that stands beside it.
+double number_of(const nvml::Value& value, nvml::ValueType type) noexcept;
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "collectors/api/sample.hpp"
+#include "collectors/nvidia/nvml/caller.hpp"
+#include "collectors/table/rolling_extremes.hpp"
+
+namespace gpumeter::nvidia {
+
+/// One of the driver's own sample buffers (nvmlDeviceGetSamples), drained once a pass: what happened within
+/// the second at the cost of one call. Samples are told apart by the driver's timestamps; each stands for the
+/// time since the one before. The buffer runs dry while the GPU idles; then a plain reading stands in. Lane
+/// thread.
+class SampleBuffer {
+ public:
+  explicit SampleBuffer(nvml::SamplingType type) : type_(type) {}
+  nvml::SamplingType type() const noexcept { return type_; }
+
+  /// At attach: `ok` if the device has this buffer. Reserves room for all of it.
+  ReadStatus open(NvmlCaller& caller);
+
+  /// A pass: its number, its start, and what was observed since the one before (zero: counting begins here).
+  struct Moment {
+    std::uint64_t pass;
+    Nanoseconds now, elapsed;
+  };
+  bool is_due(const Moment& moment) const noexcept { return moment.pass != moment_.pass; }
+
+  /// Counts what the buffer has of this pass. False: it is dry, and stand_in() is to be called.
+  bool drain(NvmlCaller& caller, const Moment& moment) noexcept;
+
+  /// A plain reading of the same quantity, in the buffer's unit, for the time that it has nothing of.
+  void stand_in(Sample plain) noexcept;
+
+  /// The pass has ended: what it has counted holds if it was observed, and is counted again if not.
+  void settle(bool is_observed) noexcept;
+
+  /// The integral, in the buffer's unit times seconds, or why there is none.
+  Sample total() const noexcept { return said(counted_.total); }
+  Sample max() const noexcept { return said(extremes_.max()); }
+  Sample min() const noexcept { return said(extremes_.min()); }
+
+ private:
+  std::span<const nvml::BufferSample> read(NvmlCaller& caller, nvml::ValueType& type) noexcept;
+  void begin_with(std::span<const nvml::BufferSample> samples, nvml::ValueType type) noexcept;
+  void begin_before(std::span<const nvml::BufferSample> samples) noexcept;
+  bool count(const nvml::BufferSample& sample, nvml::ValueType type) noexcept;
+  Sample said(double value) const noexcept {
+    return status_ == ReadStatus::ok ? Sample::of(value) : Sample::miss(status_);
+  }
+
+  nvml::SamplingType type_;
+  std::vector<nvml::BufferSample> room_;
+  Moment moment_{};
+  struct Counted {
+    std::uint64_t until = 0;  // microseconds, the driver's clock; 0: nothing was counted yet
+    double total = 0;
+    bool restarts = false;  // time was observed without it: what is older than the next pass does not count
+  };
+  Counted counted_;
+  Counted settled_;  // up to the last pass that was observed
+  RollingExtremes extremes_;
+  ReadStatus status_ = ReadStatus::failed;
+};
+
+}  // namespace gpumeter::nvidia

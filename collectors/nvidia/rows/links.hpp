@@ -1,0 +1,79 @@
+#pragma once
+
+#include "collectors/nvidia/readers/links.hpp"
+#include "collectors/nvidia/rows/sensors.hpp"
+
+/// Rows of NVLink and the fabric.
+namespace gpumeter::nvidia {
+
+// clang-format off
+// Fields 138 and 139 are sums of KiB over all links (scope: all ones); errors of all links are fields of their own, and
+// from NVLink 5 on fields of each link, for which a driver may or may not have a sum.
+inline constexpr auto kInterconnectRows = std::to_array<Row>({
+    {&catalog::interconnect_transmitted_bytes, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", 138, Tier::fast, nvml::kAllLinks), kKibi, Tier::fast, {}, kPositive},
+    {&catalog::interconnect_received_bytes, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", 139, Tier::fast, nvml::kAllLinks), kKibi, Tier::fast, {}, kPositive},
+    {&catalog::interconnect_transmitted_bytes, {"kind", "nvlink"}, gpm_total("GPM NVLink TX MiB/s", 61), kMebi, Tier::fast, {}, {.min = 0, .counted_by = "integrated"}},
+    {&catalog::interconnect_received_bytes, {"kind", "nvlink"}, gpm_total("GPM NVLink RX MiB/s", 60), kMebi, Tier::fast, {}, {.min = 0, .counted_by = "integrated"}},
+    {&catalog::interconnect_links, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_LINK_COUNT", 91, Tier::slow), 1, Tier::slow, {}, {.zero_is_unknown = true}},
+    {&catalog::interconnect_links_up, {"kind", "nvlink"}, links_up("nvmlDeviceGetNvLinkState"), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc_flit"}, field("NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", 38, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc_data"}, field("NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", 45, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "replay"}, field("NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", 52, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery"}, field("NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", 59, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "ecc_data"}, field("NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL", 160, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc_flit"}, all_link_errors("nvmlDeviceGetNvLinkErrorCounter", 2), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc_data"}, all_link_errors("nvmlDeviceGetNvLinkErrorCounter", 3), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "replay"}, all_link_errors("nvmlDeviceGetNvLinkErrorCounter", 0), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery"}, all_link_errors("nvmlDeviceGetNvLinkErrorCounter", 1), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "ecc_data"}, all_link_errors("nvmlDeviceGetNvLinkErrorCounter", 4), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "malformed_packet"}, field("NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS", 206, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "buffer_overrun"}, field("NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS", 207, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "receive"}, field("NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS", 208, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "local_link_integrity"}, field("NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS", 211, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery_failed"}, field("NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", 214, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "malformed_packet"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS", 206, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "buffer_overrun"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS", 207, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "receive"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS", 208, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "local_link_integrity"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS", 211, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery_failed"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", 214, Tier::slow), 1, Tier::slow},
+});
+
+// What each link has by itself, where `links: each` is configured.
+template <unsigned Field>
+constexpr Row link_bytes(const MetricDescriptor& family, std::string_view name, double scale, unsigned link, std::string_view label) {
+  return {&family, {"kind", "nvlink", "link", label}, link_field(name, link, Field, Tier::normal), scale, Tier::normal, {}, kPositive};
+}
+constexpr Row link_error(std::string_view error, unsigned counter, unsigned link, std::string_view label) {
+  return {&catalog::link_errors, {"kind", "nvlink", "link", label, "error", error}, link_errors("nvmlDeviceGetNvLinkErrorCounter", link, counter), 1, Tier::slow};
+}
+using LinkRow = Row (*)(unsigned link, std::string_view label);
+inline constexpr LinkRow kLinkRows[] = {
+    [](unsigned link, std::string_view label) { return Row{&catalog::link_up, {"kind", "nvlink", "link", label}, link_state("nvmlDeviceGetNvLinkState", link), 1, Tier::slow}; },
+    [](unsigned link, std::string_view label) { return link_bytes<138>(catalog::link_transmitted_bytes, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", kKibi, link, label); },
+    [](unsigned link, std::string_view label) { return link_bytes<139>(catalog::link_received_bytes, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", kKibi, link, label); },
+    [](unsigned link, std::string_view label) { return link_bytes<202>(catalog::link_transmitted_bytes, "NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES", 1, link, label); },
+    [](unsigned link, std::string_view label) { return link_bytes<204>(catalog::link_received_bytes, "NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES", 1, link, label); },
+    [](unsigned link, std::string_view label) { return link_error("replay", 0, link, label); },  // nvmlNvLinkErrorCounter_t
+    [](unsigned link, std::string_view label) { return link_error("recovery", 1, link, label); },
+    [](unsigned link, std::string_view label) { return link_error("crc_flit", 2, link, label); },
+    [](unsigned link, std::string_view label) { return link_error("crc_data", 3, link, label); },
+    [](unsigned link, std::string_view label) { return link_error("ecc_data", 4, link, label); },
+};
+// NVML_NVLINK_MAX_LINKS has grown from 6 to 36.
+inline constexpr std::string_view kLinkNames[] = {
+    "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17",
+    "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32", "33", "34", "35"};
+static_assert(std::size(kLinkNames) == nvml::kMostLinks);
+
+inline constexpr auto kFabricRows = std::to_array<Row>({
+    {&catalog::fabric_state, {"state", "not_started"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", 1), 1, Tier::slow},
+    {&catalog::fabric_state, {"state", "in_progress"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", 2), 1, Tier::slow},
+    {&catalog::fabric_state, {"state", "completed"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", nvml::kFabricCompleted), 1, Tier::slow},
+    {&catalog::fabric_state, {"state", "failed"}, fabric_state("nvmlDeviceGetGpuFabricInfoV status", kFabricFailed), 1, Tier::slow},
+    {&catalog::fabric_health, {"state", "healthy"}, fabric_health("nvmlDeviceGetGpuFabricInfoV health", FabricHealth::healthy), 1, Tier::slow},
+    {&catalog::fabric_health, {"state", "unhealthy"}, fabric_health("nvmlDeviceGetGpuFabricInfoV health", FabricHealth::unhealthy), 1, Tier::slow},
+    {&catalog::fabric_health, {"state", "limited_capacity"}, fabric_health("nvmlDeviceGetGpuFabricInfoV health", FabricHealth::limited_capacity), 1, Tier::slow},
+});
+// clang-format on
+
+}  // namespace gpumeter::nvidia

@@ -1,0 +1,79 @@
+#include "collectors/simulated/collector.hpp"
+
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "collectors/simulated/context.hpp"
+#include "collectors/simulated/metrics.hpp"
+#include "collectors/table/listing_device.hpp"
+
+namespace gpumeter::simulated {
+namespace {
+
+// Words that nobody takes for those of a real card.
+DeviceInfo info_of(std::uint64_t seed, std::size_t device) {
+  const std::string number = std::to_string(device);
+  const std::string uuid = "SIM-" + std::to_string(seed) + "-" + number;
+  DeviceInfo info;
+  info.uuid = uuid;
+  info.vendor = "simulated";
+  info.model = "Simulated GPU";
+  info.serial = "serial-of-" + uuid;
+  info.driver = "simulated";
+  info.driver_version = "simulated";
+  info.vbios_version = "simulated";
+  info.firmware_version = "simulated";
+  info.architecture = "simulated";
+  info.vendor_index = number;
+  info.compute_units = 132;
+  info.source = number;
+  return info;
+}
+
+class SimulatedCollector final : public Collector {
+ public:
+  SimulatedCollector(const Settings& settings, const CollectorContext& context)
+      : seed_(settings.seed),
+        simulation_(std::make_shared<const Simulation>(settings, *context.clock, context.procfs_root)) {}
+
+  Result<Discovery> discover() override {
+    Discovery found;
+    const Nanoseconds now = simulation_->now();
+    for (std::size_t i = 0; i < simulation_->devices().size(); ++i) {
+      const Timeline& timeline = simulation_->devices()[i].timeline();
+      if (!timeline.holds(Event::Kind::lose, now)) found.devices.push_back(info_of(seed_, i));
+    }
+    found.notes.emplace_back("these GPUs are simulated: their numbers are made up");
+    return found;
+  }
+
+  // `info` is one of discover()'s, so its source is a number of a device.
+  std::unique_ptr<Device> device(const DeviceInfo& info) override {
+    std::size_t number = 0;
+    std::from_chars(info.source.data(), info.source.data() + info.source.size(), number);
+    return std::make_unique<ListingDevice<SimulatedContext>>(SimulatedContext(simulation_, number),
+                                                             simulated_rows());
+  }
+
+ private:
+  const std::uint64_t seed_;
+  const std::shared_ptr<const Simulation> simulation_;
+};
+
+}  // namespace
+
+std::optional<OptionProblem> check_simulated(const CollectorContext& context) {
+  const auto read = read_settings(context.options);
+  if (const auto* problem = std::get_if<OptionProblem>(&read)) return *problem;
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<Collector>> open_simulated(const CollectorContext& context) {
+  const Result<Settings> settings = parse_settings(context.options);
+  if (!settings) return settings.error();
+  std::unique_ptr<Collector> collector = std::make_unique<SimulatedCollector>(*settings, context);
+  return collector;
+}
+
+}  // namespace gpumeter::simulated

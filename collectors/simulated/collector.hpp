@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+
+#include "collectors/api/collector.hpp"
+#include "collectors/simulated/metrics.hpp"
+#include "collectors/simulated/options.hpp"
+
+namespace gpumeter::simulated {
+
+/// GPUs that are made up, for trying the exporter without hardware and for tests that know the truth (see
+/// Model). Deterministic: the same options give the same numbers at the same time since the opening, which
+/// is when the clock is read first. An Error names the option.
+Result<std::unique_ptr<Collector>> open_simulated(const CollectorContext& context);
+std::optional<OptionProblem> check_simulated(const CollectorContext& context);
+
+/// Off by default: nobody gets made-up numbers without having asked.
+inline constexpr CollectorEntry kSimulated = {
+    .name = "simulated",
+    .enabled_by_default = false,
+    .max_parallel = 0,
+    .options = kOptions,
+    .metrics = simulated_row_docs,
+    .check = check_simulated,
+    .open = open_simulated,
+};
+
+}  // namespace gpumeter::simulated

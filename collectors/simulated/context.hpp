@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectors/simulated/model.hpp"
+#include "collectors/simulated/options.hpp"
+#include "collectors/simulated/processes.hpp"
+#include "collectors/table/device.hpp"
+
+namespace gpumeter::simulated {
+
+/// The machine that is made up: immutable, shared by the collector and its devices. Any thread.
+class Simulation {
+ public:
+  /// Time starts now. `clock` outlives it. `procfs`: where the processes are looked for.
+  Simulation(const Settings& settings, const Clock& clock, std::string procfs = "/proc");
+
+  Nanoseconds now() const noexcept { return clock_.monotonic() - start_; }
+  Nanoseconds since_start(Nanoseconds monotonic) const noexcept { return monotonic - start_; }
+  /// Unix time of a moment since the start.
+  Nanoseconds realtime_of(Nanoseconds time) const noexcept { return clock_.realtime() - now() + time; }
+
+  const std::vector<Model>& devices() const noexcept { return devices_; }
+  const std::vector<ProcessOption>& processes() const noexcept { return processes_; }
+  const std::string& procfs() const noexcept { return procfs_; }
+
+ private:
+  const Clock& clock_;
+  const Nanoseconds start_;
+  const std::string procfs_;
+  const std::vector<ProcessOption> processes_;
+  std::vector<Model> devices_;
+};
+
+/// One device as its rows read it: the model at the time of the pass. Lane thread.
+class SimulatedContext {
+ public:
+  SimulatedContext(std::shared_ptr<const Simulation> simulation, std::size_t device);
+
+  Result<Done> open(const DeviceInfo& info);
+
+  void close() noexcept {}  // holds nothing open
+
+  /// Does not return while a hang holds, as a stuck driver does not.
+  Readiness begin_pass(const Pass& pass) noexcept;
+
+  // For KnowsProcesses.
+
+  static constexpr Tier kProcessesTier = Tier::fast;
+  ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept;
+
+  const Model& model() const noexcept { return *model_; }
+  Nanoseconds time() const noexcept { return time_; }
+  const Simulation& simulation() const noexcept { return *simulation_; }
+
+ private:
+  void sit_out_hang() noexcept;
+
+  std::shared_ptr<const Simulation> simulation_;
+  const Model* model_;
+  Processes processes_;
+  Nanoseconds time_{0};
+};
+
+}  // namespace gpumeter::simulated

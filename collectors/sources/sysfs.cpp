@@ -1,0 +1,179 @@
+#include "collectors/sources/sysfs.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace gpumeter::sysfs {
+namespace {
+
+constexpr std::size_t kPage = 4096;       // sysfs gives a text of a page at the most
+constexpr std::size_t kIntegerText = 64;  // 20 digits, a sign, a newline, and room to see that there is more
+
+int open_read_only(const std::string& path) noexcept {
+  int descriptor = -1;
+  do {
+    descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  } while (descriptor < 0 && errno == EINTR);
+  return descriptor;
+}
+
+bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+/// Length of the run of digits at the start of `text`.
+std::size_t digits(std::string_view text) noexcept {
+  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
+}
+
+/// Names as people count them: runs of digits by their value.
+bool by_number(std::string_view left, std::string_view right) noexcept {
+  while (!left.empty() && !right.empty()) {
+    const std::size_t left_digits = digits(left);
+    const std::size_t right_digits = digits(right);
+    if (left_digits != right_digits) return left_digits < right_digits;
+    const std::size_t run = std::max<std::size_t>(left_digits, 1);
+    if (const int order = left.substr(0, run).compare(right.substr(0, run)); order != 0) return order < 0;
+    left.remove_prefix(run);
+    right.remove_prefix(run);
+  }
+  return left.size() < right.size();
+}
+
+}  // namespace
+
+File::File(const std::string& path) noexcept
+    : descriptor_(open_read_only(path)), status_(descriptor_ < 0 ? status_of(errno) : ReadStatus::ok) {
+  if (descriptor_ < 0 && status_ != ReadStatus::gone) path_ = path;
+}
+
+File::~File() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+File::File(File&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      status_(std::exchange(other.status_, ReadStatus::unsupported)),
+      path_(std::move(other.path_)) {}
+
+File& File::operator=(File&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(status_, other.status_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+void File::retry() noexcept {
+  if (path_.empty() || descriptor_ >= 0) return;
+  descriptor_ = open_read_only(path_);
+  status_ = descriptor_ < 0 ? status_of(errno) : ReadStatus::ok;
+}
+
+Bytes File::read(std::span<char> buffer, std::size_t offset) const noexcept {
+  if (descriptor_ < 0) return {0, status_};
+  ssize_t size = -1;
+  do {
+    size = ::pread(descriptor_, buffer.data(), buffer.size(), static_cast<off_t>(offset));
+  } while (size < 0 && errno == EINTR);
+  if (size < 0) return {0, status_of(errno)};
+  return {static_cast<std::size_t>(size), ReadStatus::ok};
+}
+
+Sample File::read_integer() const noexcept {
+  std::array<char, kIntegerText> buffer{};
+  const Bytes bytes = read(buffer);
+  if (bytes.status != ReadStatus::ok) return Sample::miss(bytes.status);
+  const std::string_view text(buffer.data(), bytes.size);
+  if (const std::optional<std::int64_t> value = parse_integer(text)) {
+    return Sample::of(static_cast<double>(*value));
+  }
+  return Sample::miss(trimmed(text).empty() ? ReadStatus::unsupported : ReadStatus::failed);
+}
+
+ReadStatus status_of(int error_number) noexcept {
+  switch (error_number) {
+    case ENODEV:
+    case ENOENT:
+      return ReadStatus::gone;
+    case EACCES:
+    case EPERM:
+      return ReadStatus::denied;
+    case ETIMEDOUT:
+    case ETIME:
+      return ReadStatus::timeout;
+    case EOPNOTSUPP:
+    case ENODATA:
+    case EINVAL:
+    case ENOSYS:
+      return ReadStatus::unsupported;
+    default:
+      return ReadStatus::failed;
+  }
+}
+
+// Without trimmed(): this is the inside of every sampling cycle, and the number ends it early.
+std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+  if (hexadecimal) text.remove_prefix(2);
+  if (hexadecimal && text.starts_with('-')) return std::nullopt;
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, hexadecimal ? 16 : 10);
+  const char* const rest = std::find_if_not(stop, end, is_blank);
+  if (error != std::errc{} || (rest != end && *rest != '\0')) return std::nullopt;
+  return value;
+}
+
+std::string_view trimmed(std::string_view text) noexcept {
+  text = text.substr(0, text.find('\0'));
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::string read_text(const std::string& path) {
+  std::array<char, kPage> buffer{};
+  const Bytes bytes = File(path).read(buffer);
+  return std::string(trimmed({buffer.data(), bytes.size}));
+}
+
+std::optional<std::int64_t> read_integer(const std::string& path) { return parse_integer(read_text(path)); }
+
+ReadStatus probe(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return list(path).empty() ? ReadStatus::unsupported : ReadStatus::ok;
+  }
+  const File file(path);
+  std::array<char, kPage> buffer{};
+  const Bytes bytes = file.read(buffer);
+  const bool is_empty = bytes.status == ReadStatus::ok && trimmed({buffer.data(), bytes.size}).empty();
+  return is_empty ? ReadStatus::unsupported : bytes.status;
+}
+
+std::string link_name(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::read_symlink(path, error).filename().string();
+}
+
+std::vector<std::string> list(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator{}; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  std::sort(names.begin(), names.end(), by_number);
+  return names;
+}
+
+}  // namespace gpumeter::sysfs

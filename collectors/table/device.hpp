@@ -1,0 +1,242 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectors/table/row.hpp"
+#include "collectors/table/row_state.hpp"
+
+namespace gpumeter {
+
+/// What a context says at the start of a pass.
+enum class Readiness : std::uint8_t { awake, asleep, gone };
+
+/// What a table asks of a vendor's context beside its readers: open what the device is read from, close it
+/// again, and get ready for a pass (drop the caches of the last one, look whether the device sleeps or is
+/// gone).
+template <class Context>
+concept TableContext = requires(Context context, const DeviceInfo& info, const Pass& pass) {
+  { context.open(info) } -> std::same_as<Result<Done>>;
+  { context.close() } noexcept;
+  { context.begin_pass(pass) } noexcept -> std::same_as<Readiness>;
+};
+
+/// A context whose device may be divided: the partitions as they were when it was opened, and which of them
+/// the rows that are bound next belong to. Their handles say it afterwards.
+template <class Context>
+concept Divisible = requires(Context context, std::size_t partition) {
+  { context.partitions() } -> std::same_as<std::span<const Partition>>;
+  { context.turn_to(partition) } noexcept;
+};
+
+/// A context whose readers count over Pass::elapsed by themselves (Reader::integrates). What they have
+/// counted in a pass holds only once settle(true) is called at its end; settle(false) drops it, and
+/// Pass::elapsed of the next pass then includes this one's time, or is zero.
+template <class Context>
+concept SettlesPasses = requires(Context context, const Pass& pass, bool is_observed) {
+  { context.settle(pass, is_observed) } noexcept;
+};
+
+/// A context that could not read every source that exists while it was opened, or while rows were bound:
+/// end_binding() is called after the last bind, has_more() after each fast pass (see Device::has_more).
+template <class Context>
+concept BindsAgain = requires(Context context, Nanoseconds now) {
+  { context.end_binding() };
+  { context.has_more(now) } noexcept -> std::same_as<bool>;
+};
+
+/// A context that has info series beside its rows, with labels that are known once its own rows are bound.
+template <class Context>
+concept DescribesItself = requires(Context context) {
+  { context.info_series() } -> std::same_as<std::vector<SeriesSpec>>;
+};
+
+/// A device whose series are rows of a constexpr table. All calls on its lane's thread.
+template <TableContext Context>
+class TableDevice : public Device {
+ public:
+  using Row = MetricRow<Context>;
+
+  /// Both tables must have static storage. `of_partitions`: what each partition of a divided device has.
+  TableDevice(Context context, std::span<const Row> rows, std::span<const Row> of_partitions = {})
+      : context_(std::move(context)), rows_(rows), partition_rows_(of_partitions), states_(rows.size()) {}
+
+  Result<Done> attach(const DeviceInfo& info) override {
+    if (Result<Done> opened = context_.open(info); !opened) return opened;
+    SeriesPlan plan;
+    for (std::vector<Bound>& rows : bound_) rows.clear();
+    for (std::vector<Bound>& rows : integrating_) rows.clear();
+    bind(rows_, states_, plan);
+    if constexpr (DescribesItself<Context>) {
+      for (SeriesSpec& series : context_.info_series()) plan.add_constant(std::move(series));
+    }
+    bind_partitions(plan);
+    if constexpr (BindsAgain<Context>) context_.end_binding();
+    constants_ = plan.constants();
+    series_ = plan.take();
+    cursor_ = {};
+    return Done{};
+  }
+
+  std::span<const SeriesSpec> series() const override { return series_; }
+
+  void release() noexcept override { context_.close(); }
+
+  PassOutcome sample(const Pass& pass, SampleSink& sink) noexcept override {
+    std::size_t& cursor = cursor_[static_cast<std::size_t>(pass.tier)];
+    if (cursor == 0) {
+      readiness_ = context_.begin_pass(pass);
+      reads_[static_cast<std::size_t>(pass.tier)] = {};
+      if (pass.tier == Tier::once) export_constants(sink);
+    }
+    if (readiness_ == Readiness::gone) return PassOutcome::gone;
+    if (!sample_rows(pass, sink, cursor)) return PassOutcome::interrupted;
+    cursor = 0;
+    const PassOutcome outcome = outcome_of(reads_[static_cast<std::size_t>(pass.tier)]);
+    settle(pass, outcome == PassOutcome::complete, sink);
+    return outcome;
+  }
+
+  bool has_more(Nanoseconds now) noexcept override {
+    if constexpr (BindsAgain<Context>) {
+      return readiness_ == Readiness::awake && context_.has_more(now);
+    }
+    return false;
+  }
+
+ protected:
+  Context& context() noexcept { return context_; }
+
+ private:
+  // By first row of a series. They outlive a loss, so counters go on when a device comes back.
+  using States = std::vector<RowState>;
+  struct PartitionStates {
+    std::string identity;
+    States states;
+  };
+  struct Bound {
+    const Row* row;
+    RowState* state;
+    int handle;
+  };
+  struct Reads {  // of a pass that is under way
+    bool any_good = false;
+    bool any_failed = false;
+    bool has_gap = false;
+  };
+
+  void bind(std::span<const Row> rows, States& states, SeriesPlan& plan) {
+    for (const Row& row : rows) {
+      if (plan.has(*row.family, row.labels)) continue;
+      const std::optional<int> handle = row.reader.bind(context_, row.reader.source);
+      if (!handle) continue;
+      RowState& state = states[first_of_series(rows, row)];
+      const RowState::RowSeries series{&row,        *row.family,           row.labels,
+                                       row.derived, row.traits.counted_by, row.reader.integrates};
+      if (!state.plan(series, plan)) continue;
+      state.attach();
+      const auto tier = static_cast<std::size_t>(row.tier);
+      bound_[tier].push_back({&row, &state, *handle});
+      if (state.integrates()) integrating_[tier].push_back(bound_[tier].back());
+    }
+  }
+
+  void bind_partitions(SeriesPlan& plan) {
+    if constexpr (Divisible<Context>) {
+      const std::span<const Partition> partitions = context_.partitions();
+      for (std::size_t i = 0; i < partitions.size(); ++i) {
+        context_.turn_to(i);
+        plan.begin_partition(partitions[i]);
+        bind(partition_rows_, states_of(partitions[i]), plan);
+      }
+    }
+  }
+
+  // One made anew under a name that is given again starts from nothing.
+  States& states_of(const Partition& partition) {
+    PartitionStates& known = partition_states_[partition.name];
+    const bool is_new = known.states.empty() || known.identity != partition.identity;
+    if (is_new) known = {partition.identity, States(partition_rows_.size())};
+    return known.states;
+  }
+
+  // Rows of one series share a state; at attach only.
+  static std::size_t first_of_series(std::span<const Row> rows, const Row& row) {
+    std::size_t first = 0;
+    while (!rows[first].same_series(row)) ++first;
+    return first;
+  }
+
+  void export_constants(SampleSink& sink) const noexcept {
+    for (const std::size_t slot : constants_) sink.set(slot, 1);
+  }
+
+  // False: stepped aside; `cursor` says where to go on.
+  bool sample_rows(const Pass& pass, SampleSink& sink, std::size_t& cursor) noexcept {
+    const std::vector<Bound>& rows = bound_[static_cast<std::size_t>(pass.tier)];
+    for (; cursor < rows.size(); ++cursor) {
+      if (pass.yield != nullptr && pass.yield->should_yield()) return false;
+      sample_row(pass, rows[cursor], sink);
+    }
+    return true;
+  }
+
+  void sample_row(const Pass& pass, const Bound& bound, SampleSink& sink) noexcept {
+    const Row& row = *bound.row;
+    RowState& state = *bound.state;
+    if (readiness_ == Readiness::asleep && row.traits.wakes) return state.rest(sink);
+    if (!state.due(pass.now)) return;
+    const Sample raw = row.reader.read(context_, bound.handle);
+    note(pass.tier, row, state.take(pass, raw, facts_of(row), sink));
+  }
+
+  static RowState::RowFacts facts_of(const Row& row) noexcept {
+    return {row.derived.how, row.scale, &row.traits};
+  }
+
+  // A row with `wakes` false is read without the device, so its success does not prove that the device
+  // answers.
+  void note(Tier tier, const Row& row, RowState::Outcome outcome) noexcept {
+    Reads& reads = reads_[static_cast<std::size_t>(tier)];
+    reads.has_gap = reads.has_gap || outcome == RowState::Outcome::gap;
+    if (!row.traits.wakes) return;
+    reads.any_good = reads.any_good || outcome == RowState::Outcome::good;
+    reads.any_failed =
+        reads.any_failed || outcome == RowState::Outcome::failed || outcome == RowState::Outcome::gap;
+  }
+
+  PassOutcome outcome_of(const Reads& reads) const noexcept {
+    if (readiness_ == Readiness::asleep) return PassOutcome::asleep;
+    if (reads.any_failed && !reads.any_good) return PassOutcome::unread;
+    return reads.has_gap ? PassOutcome::partial : PassOutcome::complete;
+  }
+
+  // Counters advance together or not at all, so that each is complete over the observed time.
+  void settle(const Pass& pass, bool is_observed, SampleSink& sink) noexcept {
+    for (const Bound& bound : integrating_[static_cast<std::size_t>(pass.tier)]) {
+      bound.state->settle(pass, is_observed, facts_of(*bound.row), sink);
+    }
+    if constexpr (SettlesPasses<Context>) context_.settle(pass, is_observed);
+  }
+
+  Context context_;
+  const std::span<const Row> rows_;
+  const std::span<const Row> partition_rows_;
+  States states_;
+  std::map<std::string, PartitionStates> partition_states_;    // by name of the partition
+  std::array<std::vector<Bound>, kTiers.size()> bound_;        // by tier
+  std::array<std::vector<Bound>, kTiers.size()> integrating_;  // those of bound_ that settle
+  std::array<Reads, kTiers.size()> reads_{};
+  std::vector<SeriesSpec> series_;
+  std::vector<std::size_t> constants_;
+  std::array<std::size_t, kTiers.size()> cursor_{};
+  Readiness readiness_ = Readiness::awake;
+};
+
+}  // namespace gpumeter

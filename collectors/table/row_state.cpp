@@ -1,0 +1,196 @@
+#include "collectors/table/row_state.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace gpumeter {
+namespace {
+
+// A counter survives short trouble; a gauge would lie (metrics.md, rule 9).
+constexpr int kCounterFailures = 3;
+
+// A first poll that answers "not supported" was seen to be wrong later (ROCm device-metrics-exporter 1.5.0,
+// MI350X), so nothing is given up for good. A source that had a value once is never left alone for so long: a
+// card that is being reset gives the same answer.
+constexpr auto kRetryUnsupported = std::chrono::minutes(5);
+
+// How long a counter's source may fail before the other counters go on without it. Its own counter has left
+// the page by then.
+constexpr auto kGiveUp = std::chrono::seconds(60);
+
+// gpu_energy_joules_total -> energy
+std::string quantity_of(const MetricDescriptor& counter) {
+  std::string_view name = counter.name;
+  name.remove_prefix(std::string_view("gpu_").size());
+  name.remove_suffix(std::string_view("_total").size());
+  if (!counter.unit.empty()) name.remove_suffix(counter.unit.size() + 1);
+  return std::string(name);
+}
+
+std::vector<Label> with_partition(const std::string& partition, std::vector<Label> labels) {
+  if (!partition.empty()) labels.insert(labels.begin(), {"partition", partition});
+  return labels;
+}
+
+}  // namespace
+
+void SeriesPlan::begin_partition(const Partition& partition) {
+  partition_ = partition.name;
+  std::vector<std::vector<Label>> parts = partition.parts;
+  if (parts.empty()) parts.emplace_back();
+  for (const std::vector<Label>& part : parts) {
+    std::vector<Label> facts = partition.facts;
+    facts.insert(facts.end(), part.begin(), part.end());
+    add_constant({&catalog::partition_info, with_partition(partition.name, std::move(facts))});
+  }
+}
+
+void SeriesPlan::add_constant(SeriesSpec series) {
+  constants_.push_back(series_.size());
+  series_.push_back(std::move(series));
+}
+
+bool SeriesPlan::has(const MetricDescriptor& family, const LabelSet& labels) const {
+  const auto same = [&](const Key& other) {
+    return other.family == &family && other.labels == labels && other.partition == partition_;
+  };
+  return std::any_of(keys_.begin(), keys_.end(), same);
+}
+
+std::optional<std::size_t> SeriesPlan::add(const MetricDescriptor& family, const LabelSet& labels) {
+  if (has(family, labels)) return std::nullopt;
+  keys_.push_back({&family, labels, partition_});
+  series_.push_back({&family, with_partition(partition_, labels.labels())});
+  return series_.size() - 1;
+}
+
+std::size_t SeriesPlan::add_source(const MetricDescriptor& counter, std::string_view source) {
+  const auto [known, is_new] = sources_.try_emplace(quantity_of(counter), series_.size());
+  if (is_new) {
+    series_.push_back(
+        {&catalog::meter_source_info, {{"quantity", known->first}, {"source", std::string(source)}}});
+  }
+  return known->second;
+}
+
+bool RowState::plan(const RowSeries& row, SeriesPlan& plan) {
+  const Derived& derived = row.derived;
+  const std::optional<std::size_t> value = plan.add(row.family, row.labels);
+  if (!value) return false;
+  slots_ = {*value, {}, {}, {}, {}};
+  is_counter_ = row.family.type == MetricType::counter;
+  if (row_ != nullptr && row_ != row.row) {
+    hardware_.change_source();
+    has_worked_ = false;
+  }
+  row_ = row.row;
+  if (is_counter_) slots_.source = plan.add_source(row.family, row.counted_by);
+  if (derived.counter != nullptr) {
+    slots_.counter = plan.add(*derived.counter, row.labels);
+    if (slots_.counter) slots_.source = plan.add_source(*derived.counter, "integrated");
+  }
+  is_integrating_ = row.integrates || slots_.counter.has_value();
+  if (derived.max == nullptr) return true;
+  const LabelSet window("window", "1m");
+  slots_.max = plan.add(*derived.max, window);
+  slots_.min = plan.add(*derived.min, window);
+  if (!extremes_) extremes_ = std::make_unique<RollingExtremes>();
+  return true;
+}
+
+void RowState::attach() noexcept {
+  has_succeeded_ = false;
+  failures_ = 0;
+  next_try_ = Nanoseconds{0};
+  kept_.reset();
+}
+
+RowState::Outcome RowState::take(const Pass& pass, Sample raw, const RowFacts& row,
+                                 SampleSink& sink) noexcept {
+  const Traits& traits = *row.traits;
+  kept_.reset();
+  if (raw.status == ReadStatus::unsupported && traits.forgets) {
+    miss(pass.now, raw.status, traits, sink);
+    return Outcome::idle;
+  }
+  if (raw.status == ReadStatus::unsupported && !has_worked_) {
+    next_try_ = pass.now + kRetryUnsupported;
+    return Outcome::idle;
+  }
+  if (raw.status != ReadStatus::ok) return refuse(pass.now, raw.status, traits, sink);
+  if (traits.zero_is_unknown && raw.value == 0) {  // no error
+    return miss(pass.now, ReadStatus::unsupported, traits, sink) ? Outcome::gap : Outcome::idle;
+  }
+  const double value = scaled(raw.value, row.scale);
+  const bool in_range = value >= traits.min && value <= traits.max;  // false for NaN too
+  if (!in_range) return refuse(pass.now, ReadStatus::out_of_range, traits, sink);
+  accept(pass, raw.value, row, sink);
+  return Outcome::good;
+}
+
+void RowState::accept(const Pass& pass, double raw, const RowFacts& row, SampleSink& sink) noexcept {
+  failures_ = 0;
+  has_succeeded_ = true;
+  has_worked_ = true;
+  if (is_integrating_) kept_ = raw;
+  if (slots_.source) sink.set(*slots_.source, 1);
+  if (is_counter_) {
+    if (is_integrating_) return;
+    hardware_.advance(raw, row.scale, row.traits->counter_bits);
+    return sink.set(slots_.value, hardware_.total());
+  }
+  const double value = scaled(raw, row.scale);
+  sink.set(slots_.value, value);
+  if (slots_.max && slots_.min) {
+    extremes_->add(pass.now, value);
+    sink.set(*slots_.max, extremes_->max());
+    sink.set(*slots_.min, extremes_->min());
+  }
+}
+
+void RowState::settle(const Pass& pass, bool is_observed, const RowFacts& row, SampleSink& sink) noexcept {
+  const std::optional<double> raw = std::exchange(kept_, std::nullopt);
+  if (!raw || !is_observed) return;
+  if (is_counter_) {
+    hardware_.advance(*raw, row.scale, row.traits->counter_bits);
+    return sink.set(slots_.value, hardware_.total());
+  }
+  integral_.advance(row.how, scaled(*raw, row.scale), to_seconds(pass.elapsed));
+  sink.set(*slots_.counter, integral_.total());
+}
+
+RowState::Outcome RowState::refuse(Nanoseconds now, ReadStatus why, const Traits& traits,
+                                   SampleSink& sink) noexcept {
+  sink.count_error(why);
+  return miss(now, why, traits, sink) ? Outcome::gap : Outcome::failed;
+}
+
+// True: a counter lacks this reading.
+bool RowState::miss(Nanoseconds now, ReadStatus why, const Traits& traits, SampleSink& sink) noexcept {
+  miss_gauges(why, sink);
+  if (failures_++ == 0) failing_since_ = now;
+  const bool has_left = failures_ >= kCounterFailures || traits.forgets;
+  if (has_left) miss_counters(why, sink);
+  const bool is_given_up = has_left && now - failing_since_ >= kGiveUp;
+  if (is_given_up) integral_.miss();
+  return is_integrating_ && has_succeeded_ && !is_given_up;
+}
+
+void RowState::rest(SampleSink& sink) noexcept {
+  kept_.reset();
+  integral_.miss();
+  miss_gauges(ReadStatus::unsupported, sink);
+}
+
+void RowState::miss_gauges(ReadStatus why, SampleSink& sink) noexcept {
+  if (!is_counter_) sink.miss(slots_.value, why);
+  if (slots_.max) sink.miss(*slots_.max, why);
+  if (slots_.min) sink.miss(*slots_.min, why);
+}
+
+void RowState::miss_counters(ReadStatus why, SampleSink& sink) noexcept {
+  if (is_counter_) sink.miss(slots_.value, why);
+  if (slots_.counter) sink.miss(*slots_.counter, why);
+}
+
+}  // namespace gpumeter

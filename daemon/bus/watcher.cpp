@@ -1,0 +1,122 @@
+#include "daemon/bus/watcher.hpp"
+
+#include <exception>
+#include <utility>
+
+namespace gpumeter {
+namespace {
+
+constexpr auto kEvery = std::chrono::seconds(30);
+constexpr auto kAgain = std::chrono::seconds(5);  // where a function was silent, or no thread was to be had
+constexpr auto kStale = std::chrono::seconds(60);
+
+}  // namespace
+
+BusWatcher::BusWatcher(std::string sysfs_root, const Clock& clock, Reports reports, pci::Scan::Read read)
+    : sysfs_root_(std::move(sysfs_root)),
+      clock_(clock),
+      reports_(std::move(reports)),
+      scan_("pci-function", clock, std::move(read)),
+      seen_at_(clock.monotonic()) {}
+
+Result<Done> BusWatcher::start() {
+  return thread_.start("bus", [self = shared_from_this()] { self->run(); });
+}
+
+void BusWatcher::request() {
+  MutexLock lock(mutex_);
+  requested_ = true;
+  changed_.notify_all();
+}
+
+void BusWatcher::want(bool wanted) {
+  MutexLock lock(mutex_);
+  wanted_ = wanted;
+  requested_ = true;
+  changed_.notify_all();
+}
+
+void BusWatcher::request_stop() {
+  MutexLock lock(mutex_);
+  stop_ = true;
+  changed_.notify_all();
+}
+
+std::optional<Bus> BusWatcher::bus() const {
+  if (is_late()) return std::nullopt;
+  MutexLock lock(mutex_);
+  return bus_;
+}
+
+bool BusWatcher::is_late() const {
+  MutexLock lock(mutex_);
+  return clock_.monotonic() > seen_at_ + kStale;
+}
+
+void BusWatcher::run() noexcept {
+  bool done = false;
+  do {
+    try {
+      done = look();
+    } catch (const std::exception&) {  // out of memory: the next look may find some
+      done = false;
+    }
+  } while (wait(done && silent_.empty() ? kEvery : kAgain));
+}
+
+bool BusWatcher::look() {
+  std::optional<Bus> bus = is_wanted() ? scan() : Bus();
+  if (!bus) return false;
+  reports_.seen(*bus);
+  MutexLock lock(mutex_);
+  bus_ = std::move(bus);
+  seen_at_ = clock_.monotonic();
+  return true;
+}
+
+// nullopt: the kernel gives no thread to read on.
+std::optional<Bus> BusWatcher::scan() {
+  const pci::Scan::Found found = scan_.adapters(sysfs_root_);
+  if (!found.is_whole) return std::nullopt;
+  report_silent(found.silent);
+  std::map<pci::Address, pci::Function> seen;
+  for (const pci::Function& adapter : found.adapters) seen.emplace(adapter.address, adapter);
+  for (const std::string& name : found.silent) {
+    const std::optional<pci::Address> address = pci::parse_address(name);
+    if (!address) continue;
+    if (const auto known = known_.find(*address); known != known_.end()) seen.insert(*known);
+  }
+  known_ = std::move(seen);
+  Bus bus;
+  for (const auto& [address, adapter] : known_) bus.add(adapter);
+  return bus;
+}
+
+void BusWatcher::report_silent(const std::vector<std::string>& silent) {
+  const std::set<std::string> now(silent.begin(), silent.end());
+  for (const std::string& name : now) {
+    if (!silent_.contains(name)) reports_.function(name, false);
+  }
+  for (const std::string& name : silent_) {
+    if (!now.contains(name)) reports_.function(name, true);
+  }
+  silent_ = now;
+}
+
+// False: stop.
+bool BusWatcher::wait(Nanoseconds pause) {
+  const Nanoseconds until = clock_.monotonic() + pause;
+  MutexLock lock(mutex_);
+  while (!stop_ && !requested_ && clock_.monotonic() < until) {
+    changed_.wait_for(mutex_, until - clock_.monotonic());
+  }
+  requested_ = false;
+  return !stop_;
+}
+
+bool BusWatcher::is_wanted() const {
+  MutexLock lock(mutex_);
+  return wanted_;
+}
+
+}  // namespace gpumeter

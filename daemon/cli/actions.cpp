@@ -1,0 +1,94 @@
+#include "daemon/cli/actions.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectors/builtin.hpp"
+#include "config/markdown.hpp"
+#include "daemon/app.hpp"
+#include "daemon/cli/list_devices.hpp"
+#include "daemon/cli/metrics_docs.hpp"
+#include "daemon/cli/once.hpp"
+#include "daemon/cli/standard_streams.hpp"
+#include "daemon/reload_outcome.hpp"
+#include "daemon/setup.hpp"
+
+namespace gpumeter {
+namespace {
+
+// A thread that hangs still uses the clock and the app, so neither ends before the process.
+int run_daemon(const Options& options, const config::Config& config, const Clock& clock) {
+  App app(options, config, clock);
+  const int code = app.run();
+  std::fflush(nullptr);
+  if (app.left_behind()) _exit(code);
+  return code;
+}
+
+int act_on(const Options& options, const config::Config& config, const Clock& clock) {
+  switch (options.action) {
+    case Action::check_config:
+      return print("the configuration is valid\n");
+    case Action::once: {
+      Result<std::string> page = page_once(config, options.passes);
+      if (page) return print(*page);
+      std::fprintf(stderr, "gpumeter: %s\n", page.error().message().c_str());
+      return 1;
+    }
+    case Action::list_devices:
+      return print(device_list(config));
+    default:
+      return run_daemon(options, config, clock);
+  }
+}
+
+void print_error(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
+
+int reload(pid_t daemon, const Clock& clock) {
+  // A collector whose driver hangs takes 3 s to be left behind, a name service that hangs 2 s.
+  constexpr auto kPatience = std::chrono::seconds(15);
+  const Result<ReloadOutcome> outcome = request_reload(daemon, runtime_folder(), clock, kPatience);
+  if (!outcome) {
+    print_error("gpumeter: " + outcome.error().message());
+    return 1;
+  }
+  for (const std::string& problem : outcome->problems) print_error(problem);
+  if (!outcome->problems.empty())
+    print_error("gpumeter: not reloaded; the configuration before stays in force");
+  return outcome->problems.empty() ? 0 : 1;
+}
+
+int load_and_act(const Options& options, const Clock& clock, jobs::KnownUsers& users) {
+  std::vector<std::string> notes;
+  const config::Loaded loaded = load_checked(options, clock, users, notes);
+  for (const std::string& note : notes) print_error("gpumeter: " + note);
+  if (const auto* config = std::get_if<config::Config>(&loaded)) return act_on(options, *config, clock);
+  for (const config::Problem& problem : std::get<1>(loaded)) print_error(config::to_string(problem));
+  return 2;
+}
+
+}  // namespace
+
+int act(const Options& options) {
+  const SystemClock clock;
+  if (options.action == Action::print_metrics) {
+    const bool markdown = options.print_format == "markdown";
+    return print(markdown ? metrics_markdown(builtin_collectors()) : metrics_text(builtin_collectors()));
+  }
+  if (options.action == Action::print_config) {
+    return print(config::configuration_markdown(schemas_of(builtin_collectors())));
+  }
+  if (options.action == Action::reload) return reload(options.daemon, clock);
+  jobs::KnownUsers users(clock);
+  const int code = load_and_act(options, clock, users);
+  std::fflush(nullptr);
+  if (users.hangs()) _exit(code);
+  return code;
+}
+
+}  // namespace gpumeter

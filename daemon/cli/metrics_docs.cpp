@@ -1,0 +1,201 @@
+#include "daemon/cli/metrics_docs.hpp"
+
+#include <map>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "collectors/api/catalog.hpp"
+#include "collectors/api/self_catalog.hpp"
+#include "collectors/jobs/wire/vocabulary.hpp"
+
+namespace gpumeter {
+namespace {
+
+struct Use {
+  std::string_view collector;
+  const RowDoc* row;
+  bool integrated;
+};
+struct Family {
+  const MetricDescriptor* descriptor;
+  std::vector<Use> uses;
+};
+using Families = std::map<std::string_view, Family>;
+
+constexpr const MetricDescriptor* kOfTheDaemon[] = {
+    &catalog::info,           &catalog::up,         &catalog::observed_seconds, &catalog::meter_source_info,
+    &catalog::partition_info, &catalog::fabric_info};
+
+/// Of devices whose drivers list their processes, whatever the collector.
+constexpr const MetricDescriptor* kOfWorkloads[] = {
+    &catalog::workload_memory_used, &catalog::workload_busy_seconds, &catalog::workload_energy,
+    &catalog::workload_share,       &catalog::workload_info,         &catalog::process_memory_used,
+    &catalog::process_busy_seconds,
+};
+
+/// What each run has beside the words of the vocabulary.
+constexpr const MetricDescriptor* kOfRuns[] = {
+    &catalog::ml_run_start_timestamp,
+    &catalog::ml_run_stop_timestamp,
+    &catalog::ml_run_time,
+    &catalog::ml_last_update_timestamp,
+    &catalog::ml_run_restarts,
+    &catalog::ml_lost_steps,
+    &catalog::ml_step,
+    &catalog::ml_run_info,
+    &catalog::ml_eval_best_value,
+    &catalog::ml_time_to_solution,
+    &catalog::ml_energy,
+    &catalog::ml_gpu_idle_allocated_seconds,
+    &catalog::ml_run_gpu_info,
+};
+
+void add(Families& families, const MetricDescriptor& descriptor, const Use* use) {
+  Family& family = families[descriptor.name];
+  family.descriptor = &descriptor;
+  if (use != nullptr) family.uses.push_back(*use);
+}
+
+void add_rows(Families& families, const CollectorEntry& collector) {
+  for (const RowDoc& row : collector.metrics()) {
+    const Use use{collector.name, &row, false};
+    add(families, *row.family, &use);
+    const Use derived{collector.name, &row, true};
+    for (const MetricDescriptor* counterpart : {row.counter, row.max, row.min}) {
+      if (counterpart != nullptr) add(families, *counterpart, &derived);
+    }
+  }
+}
+
+Families all_families(std::span<const CollectorEntry> collectors) {
+  Families families;
+  for (const MetricDescriptor* descriptor : kOfTheDaemon) add(families, *descriptor, nullptr);
+  for (const MetricDescriptor* descriptor : self_catalog::all()) add(families, *descriptor, nullptr);
+  for (const MetricDescriptor* descriptor : kOfWorkloads) add(families, *descriptor, nullptr);
+  for (const MetricDescriptor* descriptor : kOfRuns) add(families, *descriptor, nullptr);
+  for (const jobs::Word& word : jobs::vocabulary()) {
+    add(families, *word.family, nullptr);
+    if (word.times != nullptr) add(families, *word.times, nullptr);
+  }
+  for (const CollectorEntry& collector : collectors) add_rows(families, collector);
+  return families;
+}
+
+std::string_view word(MetricType type) {
+  constexpr std::string_view kWords[] = {"gauge", "counter", "histogram"};
+  return kWords[static_cast<std::size_t>(type)];
+}
+
+constexpr std::size_t kNoPair = 3;
+
+/// The only label in which two rows differ that are alike in all else; kNoPair where there is not just one.
+std::size_t only_difference(const Use& one, const Use& other) {
+  const bool is_alike = one.collector == other.collector && one.integrated == other.integrated &&
+                        one.row->source == other.row->source && one.row->tier == other.row->tier;
+  std::size_t found = kNoPair;
+  for (std::size_t i = 0; i < one.row->labels.pairs.size(); ++i) {
+    const LabelSet::Pair& left = one.row->labels.pairs[i];
+    const LabelSet::Pair& right = other.row->labels.pairs[i];
+    if (left.name != right.name || (left.value != right.value && found != kNoPair)) return kNoPair;
+    if (left.value != right.value) found = i;
+  }
+  return is_alike ? found : kNoPair;
+}
+
+/// Several rows that differ in one label have one line: link="0", "1", "2".
+using Uses = std::span<const Use>;
+
+std::string quoted(std::string_view value) { return "\"" + std::string(value) + "\""; }
+
+/// "0" to "35" for numbers that follow one another, else one after the other.
+std::string values_text(Uses uses, std::size_t pair) {
+  const auto value = [&](std::size_t i) { return uses[i].row->labels.pairs[pair].value; };
+  bool is_run = uses.size() > 3;
+  std::string text = quoted(value(0));
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    is_run = is_run && value(i) == std::to_string(i);
+    if (i > 0) text += ", " + quoted(value(i));
+  }
+  return is_run ? quoted(value(0)) + " to " + quoted(value(uses.size() - 1)) : text;
+}
+
+std::string labels_text(Uses uses) {
+  const std::size_t varied = uses.size() > 1 ? only_difference(uses[0], uses[1]) : kNoPair;
+  const auto& pairs = uses[0].row->labels.pairs;
+  std::string text;
+  for (std::size_t i = 0; i < pairs.size() && !pairs[i].name.empty(); ++i) {
+    text.append(text.empty() ? "" : ", ").append(pairs[i].name).append("=");
+    text.append(i == varied ? values_text(uses, i) : quoted(pairs[i].value));
+  }
+  return text.empty() ? "" : "`" + text + "`";
+}
+
+// A bar would end the table's cell.
+std::string cell(std::string_view source) {
+  std::string text;
+  for (const char c : source) text.append(c == '|' ? "\\|" : std::string(1, c));
+  return text;
+}
+
+/// The rows from the first on that have one line with it.
+Uses alike(Uses uses) {
+  std::size_t count = 1;
+  const std::size_t varied = uses.size() > 1 ? only_difference(uses[0], uses[1]) : kNoPair;
+  while (varied != kNoPair && count < uses.size() && only_difference(uses[0], uses[count]) == varied) ++count;
+  return uses.first(count);
+}
+
+void append_uses(std::string& text, Uses uses) {
+  const Use& use = uses.front();
+  text.append("| ").append(use.collector).append(" | ").append(labels_text(uses));
+  text.append(" | ")
+      .append(use.integrated ? "from " : "")
+      .append("`")
+      .append(cell(use.row->source))
+      .append("`");
+  text.append(" | ").append(to_string(use.row->tier)).append(" |\n");
+}
+
+void append_family(std::string& text, const Family& family) {
+  const MetricDescriptor& metric = *family.descriptor;
+  text.append("\n### ").append(metric.name).append("\n\n").append(word(metric.type));
+  if (!metric.unit.empty()) text.append(", ").append(metric.unit);
+  text.append(". ").append(metric.help).append("\n");
+  if (family.uses.empty()) return;
+  text.append("\n| collector | labels | source | tier |\n|---|---|---|---|\n");
+  for (Uses left = family.uses; !left.empty();) {
+    const Uses line = alike(left);
+    append_uses(text, line);
+    left = left.subspan(line.size());
+  }
+}
+
+constexpr std::string_view kIntroduction =
+    "# Metrics\n\n"
+    "Generated by `./dev docs` from the tables in the code; do not edit. Device series carry the labels\n"
+    "`gpu` (index) and `uuid`, and by default `vendor` and `model`; the labels below come beside them.\n"
+    "Slices of a divided device (`gpu_partition_*`) carry `partition` (\"<profile>:<id>\") beside all of "
+    "them.\n"
+    "A series that is not there means that the hardware does not tell: absent is not zero.\n"
+    "Tiers are read every second (fast), 10 s (normal), 60 s (slow) by default, or once.\n";
+
+}  // namespace
+
+std::string metrics_markdown(std::span<const CollectorEntry> collectors) {
+  std::string text(kIntroduction);
+  for (const auto& [name, family] : all_families(collectors)) append_family(text, family);
+  return text;
+}
+
+std::string metrics_text(std::span<const CollectorEntry> collectors) {
+  std::string text;
+  for (const auto& [name, family] : all_families(collectors)) {
+    const MetricDescriptor& metric = *family.descriptor;
+    text.append(name).append("\t").append(word(metric.type)).append("\t").append(metric.unit);
+    text.append("\t").append(metric.help).append("\n");
+  }
+  return text;
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,106 @@
+#include "daemon/cli/once.hpp"
+
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "build_info.hpp"
+#include "collectors/api/catalog.hpp"
+#include "collectors/api/event_source.hpp"
+#include "collectors/attribution/names/user_names.hpp"
+#include "daemon/cli/survey.hpp"
+#include "daemon/self/metrics.hpp"
+#include "daemon/self/workload_info.hpp"
+
+namespace gpumeter {
+namespace {
+
+struct Reading {
+  const SurveyedDevice* device;
+  std::unique_ptr<DeviceSession> session;
+  bool up = false;
+};
+
+Reading open(const SurveyedDevice& device, const FleetSettings& settings, const WorkloadSettings& workloads,
+             const std::shared_ptr<Registry>& registry, const Clock& clock) {
+  const DeviceIdentity identity{device.known.collector, device.known.index, device.known.info,
+                                name_of(settings.names, device.known.info)};
+  auto session = std::make_unique<DeviceSession>(device.collector->device(device.known.info), identity,
+                                                 settings.labels, registry, clock, workloads);
+  Reading reading{&device, std::move(session)};
+  const Result<Done> attached = reading.session->attach(device.known.info);
+  if (!attached) std::fprintf(stderr, "gpumeter: %s\n", attached.error().message().c_str());
+  reading.up = static_cast<bool>(attached);
+  return reading;
+}
+
+void read_all_tiers(Reading& reading, const SamplingIntervals& intervals) {
+  for (const Tier tier : {Tier::once, Tier::fast, Tier::normal, Tier::slow}) {
+    if (reading.up) reading.up = reading.session->run(tier, intervals, nullptr) != PassOutcome::gone;
+  }
+  reading.up = reading.up && !reading.session->is_silent();
+  if (!reading.up) reading.session->hide();
+}
+
+void publish_up(const std::vector<Reading>& readings, const FleetSettings& settings, Registry& registry) {
+  SeriesSet set;
+  for (const Reading& reading : readings) {
+    const KnownDevice& known = reading.device->known;
+    const LabelBlock labels(known.info, known.index, name_of(settings.names, known.info), settings.labels);
+    set.add(catalog::up, labels, reading.up ? 1 : 0);
+  }
+  registry.publish("up", set);
+}
+
+void publish_self(const Survey& survey, const Bus& bus, const std::vector<Reading>& readings,
+                  Registry& registry) {
+  SelfState self;
+  self.build = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
+  self.config_reload_timestamp_seconds = to_seconds(SystemClock().realtime());
+  for (const auto& [name, works] : survey.working) {
+    CollectorHealth health{name, works};
+    for (const Reading& reading : readings) {
+      if (reading.device->known.collector != name) continue;
+      ++health.devices;
+      add_errors(health.read_errors[reading.device->known.index], reading.session->errors());
+    }
+    self.simulated = self.simulated || name == "simulated";
+    self.collectors.push_back(std::move(health));
+  }
+  for (const auto& vendor : bus.by_vendor) self.pci_devices.emplace_back(vendor);
+  if (const Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
+  registry.publish("self", self_series(self));
+}
+
+}  // namespace
+
+Result<std::string> page_once(const config::Config& config, int passes) {
+  const SystemClock clock;
+  const FleetSettings settings = settings_of(config);
+  jobs::UserNames names;
+  const WorkloadSettings workloads =
+      workload_settings_of(config, [&](std::uint32_t uid) { return names.of(uid); });
+  const auto registry = std::make_shared<Registry>();
+  const Survey found = survey(config, clock);
+  for (const std::string& note : found.notes) std::fprintf(stderr, "gpumeter: %s\n", note.c_str());
+  std::vector<Reading> readings;
+  const auto listen = [&] {  // a driver that nobody listens to counts no events
+    for (const std::unique_ptr<Collector>& collector : found.collectors) {
+      auto* const watcher = dynamic_cast<WatchesEvents*>(collector.get());
+      if (watcher != nullptr) watcher->wait_for_events(Nanoseconds{0});
+    }
+  };
+  for (const SurveyedDevice& device : found.devices)
+    readings.push_back(open(device, settings, workloads, registry, clock));
+  for (int pass = 0; pass < passes; ++pass) {
+    if (pass > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+    listen();
+    for (Reading& reading : readings) read_all_tiers(reading, settings.intervals);
+  }
+  publish_up(readings, settings, *registry);
+  WorkloadInfo(workloads).tick(clock.monotonic(), *registry);
+  publish_self(found, bus_of(config), readings, *registry);
+  return registry->render(Format::text).text;
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "collectors/api/device.hpp"
+#include "daemon/lane/tier_schedule.hpp"
+#include "exporter/store/label_block.hpp"
+
+namespace gpumeter {
+
+/// What the config says of devices; may change at a reload, labels only at a restart.
+struct FleetSettings {
+  SamplingIntervals intervals;
+  DeviceLabels labels;
+  std::map<std::string, std::string> names;  ///< uuid or PCI address -> name
+  Nanoseconds forget = std::chrono::hours(24);
+};
+
+/// The operator's name for a device, or nothing.
+inline std::string name_of(const std::map<std::string, std::string>& names, const DeviceInfo& info) {
+  for (const std::string& key : {info.uuid, info.pci_address}) {
+    if (const auto name = names.find(key); name != names.end()) return name->second;
+  }
+  return {};
+}
+
+}  // namespace gpumeter

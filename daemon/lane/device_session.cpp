@@ -1,0 +1,206 @@
+#include "daemon/lane/device_session.hpp"
+
+#include <numeric>
+#include <utility>
+
+#include "collectors/api/catalog.hpp"
+
+namespace gpumeter {
+namespace {
+
+constexpr std::array kObservedTiers = {Tier::fast, Tier::normal, Tier::slow};
+
+ReadErrors difference(const ReadErrors& now, const ReadErrors& before) noexcept {
+  ReadErrors grown{};
+  for (std::size_t i = 0; i < grown.size(); ++i) grown[i] = now[i] - before[i];
+  return grown;
+}
+
+void add_fact(std::vector<Label>& labels, const char* name, const std::string& value) {
+  if (!value.empty()) labels.push_back({name, value});
+}
+
+std::string text_of(const std::optional<int>& number) {
+  return number ? std::to_string(*number) : std::string();
+}
+
+std::vector<Label> facts_of(const DeviceIdentity& device) {
+  const DeviceInfo& info = device.info;
+  std::vector<Label> labels;
+  add_fact(labels, "driver", info.driver);
+  add_fact(labels, "driver_version", info.driver_version);
+  add_fact(labels, "vbios_version", info.vbios_version);
+  add_fact(labels, "firmware_version", info.firmware_version);
+  add_fact(labels, "pci_address", info.pci_address);
+  add_fact(labels, "serial", info.serial);
+  add_fact(labels, "architecture", info.architecture);
+  add_fact(labels, "compute_units", text_of(info.compute_units));
+  add_fact(labels, "numa_node", text_of(info.numa_node));
+  add_fact(labels, "memory_numa_node", text_of(info.memory_numa_node));
+  add_fact(labels, "vendor_index", info.vendor_index);
+  add_fact(labels, "minor", info.minor);
+  add_fact(labels, "name", device.name);
+  return labels;
+}
+
+}  // namespace
+
+DeviceSession::DeviceSession(std::unique_ptr<Device> device, DeviceIdentity identity, DeviceLabels labels,
+                             std::shared_ptr<Registry> registry, const Clock& clock,
+                             const WorkloadSettings& workloads)
+    : device_(std::move(device)),
+      registry_(std::move(registry)),
+      clock_(clock),
+      identity_(std::move(identity)),
+      labels_(labels) {
+  auto* lister = dynamic_cast<ListsProcesses*>(device_.get());
+  if (lister != nullptr && workloads.book) workloads_ = std::make_unique<DeviceWorkloads>(*lister, workloads);
+}
+
+DeviceSession::~DeviceSession() { registry_->detach(source_); }
+
+Result<Done> DeviceSession::attach(const DeviceInfo& info) {
+  unfinished_ = {};
+  observed_.interrupt_all();
+  if (Result<Done> opened = device_->attach(info); !opened) return opened;
+  identity_.info = info;
+  is_judged_ = was_read_ = is_silent_ = false;
+  unread_passes_ = 0;
+  renew_frame();
+  relabel(identity_.name, labels_);
+  return Done{};
+}
+
+// A frame is made anew at each attach: what has no reading yet has no series.
+void DeviceSession::renew_frame() {
+  past_errors_ = errors();
+  const std::size_t own = device_->series().size();
+  frame_ = std::make_unique<Frame>(own + own_series().size());
+  sink_.emplace(frame_->sink());
+  own_slot_ = own;
+  if (workloads_) workloads_->attach(identity_, device_->series());
+}
+
+void DeviceSession::relabel(const std::string& name, const DeviceLabels& labels) {
+  identity_.name = name;
+  labels_ = labels;
+  registry_->detach(source_.exchange(kNoSource));
+  if (frame_) source_ = enroll();
+}
+
+SourceId DeviceSession::enroll() const {
+  std::vector<SeriesSpec> series(device_->series().begin(), device_->series().end());
+  for (SeriesSpec& own : own_series()) series.push_back(std::move(own));
+  const LabelBlock labels(identity_.info, identity_.index, identity_.name, labels_);
+  return registry_->attach(identity_.collector, labels, series);
+}
+
+std::vector<SeriesSpec> DeviceSession::own_series() const {
+  std::vector<SeriesSpec> series = {{&catalog::info, facts_of(identity_)}};
+  for (const Tier tier : kObservedTiers) {
+    series.push_back({&catalog::observed_seconds, {{"tier", std::string(to_string(tier))}}});
+  }
+  return series;
+}
+
+PassOutcome DeviceSession::run(Tier tier, const SamplingIntervals& intervals, const YieldCheck* yield) {
+  const auto place = static_cast<std::size_t>(tier);
+  std::optional<Pass>& pass = unfinished_[place];
+  if (!pass) {
+    const Nanoseconds elapsed = observed_.begin(tier, clock_, intervals.of(tier) + pass_deadline(tier));
+    pass = Pass{tier, clock_.monotonic(), elapsed};
+    failed_[place] = 0;
+  }
+  pass->yield = yield;
+  const Pass made = *pass;
+  const ReadErrors before = sink_->errors();
+  const PassOutcome outcome = device_->sample(made, *sink_);
+  const ReadErrors failed = difference(sink_->errors(), before);
+  failed_[place] += std::accumulate(failed.begin(), failed.end(), std::uint64_t{0});
+  if (outcome == PassOutcome::complete) observed_.complete(tier, made.elapsed);
+  if (outcome == PassOutcome::asleep) observed_.interrupt(tier);
+  if (outcome != PassOutcome::interrupted) pass.reset();
+  if (outcome == PassOutcome::gone) return outcome;
+  const bool was_silent = is_silent_;
+  if (tier == Tier::fast) {
+    fast_errors_ = failed;
+    judge(outcome);
+  }
+  export_observed(tier);
+  // What the frame has of the other tiers is from before a silence: its owner attaches first.
+  if (is_judged_ && !was_silent && !is_silent_ && !is_rebinding_) commit(made, outcome);
+  return outcome;
+}
+
+// A device that was never read needs no second chance: it is tried again in any case.
+void DeviceSession::judge(PassOutcome outcome) {
+  constexpr int kUnreadPasses = 3;
+  is_judged_ = true;
+  unread_passes_ = outcome == PassOutcome::unread ? unread_passes_ + 1 : 0;
+  was_read_ = was_read_ || unread_passes_ == 0;
+  const bool was_silent = is_silent_;
+  is_silent_ = unread_passes_ >= (was_read_ ? kUnreadPasses : 1);
+  if (is_silent_ && !was_silent) lose();
+}
+
+std::string DeviceSession::trouble() const {
+  std::string text = "every read fails:";
+  for (std::size_t i = 0; i < fast_errors_.size(); ++i) {
+    if (fast_errors_[i] == 0) continue;
+    text += (text.ends_with(':') ? " " : ", ") + std::string(to_string(static_cast<ReadStatus>(i))) + " " +
+            std::to_string(fast_errors_[i]);
+  }
+  return text;
+}
+
+bool DeviceSession::has_more() noexcept { return device_->has_more(clock_.monotonic()); }
+
+// Of two sources with the same series the younger is on the page, so the old one may go after the new one
+// came.
+PassOutcome DeviceSession::rebind(const SamplingIntervals& intervals) {
+  unfinished_ = {};
+  if (!device_->attach(identity_.info)) return PassOutcome::gone;
+  renew_frame();
+  is_rebinding_ = true;
+  PassOutcome outcome = PassOutcome::complete;
+  for (const Tier tier : {Tier::once, Tier::fast, Tier::normal, Tier::slow}) {
+    if (outcome != PassOutcome::gone) outcome = run(tier, intervals, nullptr);
+  }
+  is_rebinding_ = false;
+  if (outcome == PassOutcome::gone) return outcome;
+  const SourceId old = source_.exchange(enroll());
+  if (!is_silent_) registry_->commit(source_, *frame_);
+  registry_->detach(old);
+  return outcome;
+}
+
+void DeviceSession::commit(const Pass& pass, PassOutcome outcome) {
+  if (!workloads_) return registry_->commit(source_, *frame_);
+  registry_->commit(source_, *frame_, workloads_->take(pass, outcome, *frame_));
+}
+
+void DeviceSession::export_observed(Tier tier) {
+  sink_->set(own_slot_, 1);
+  const auto place = static_cast<std::size_t>(tier);
+  if (place < kObservedTiers.size()) sink_->set(own_slot_ + 1 + place, to_seconds(observed_.total(tier)));
+}
+
+void DeviceSession::lose() {
+  unfinished_ = {};
+  observed_.interrupt_all();
+  if (workloads_) workloads_->lose();
+  hide();
+}
+
+void DeviceSession::release() {
+  device_->release();
+  lose();
+}
+
+ReadErrors DeviceSession::errors() const noexcept {
+  ReadErrors sum = past_errors_;
+  if (sink_) add_errors(sum, sink_->errors());
+  return sum;
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <set>
+
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
+
+namespace gpumeter {
+
+/// How many lanes may be inside one driver at a time. If every place is held by a call past its deadline, the
+/// library counts as stuck: no other lane enters, so no new call is made. Any thread.
+class DriverGate {
+ public:
+  /// `max_parallel` 0: no limit. `clock` outlives the gate.
+  DriverGate(int max_parallel, const Clock& clock)
+      : clock_(clock), places_(static_cast<std::size_t>(max_parallel)) {}
+
+  /// A place inside the driver, for one call. The gate outlives it.
+  class Place {
+   public:
+    ~Place() { gate_.leave(deadline_); }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    /// When the call is late (CLOCK_MONOTONIC).
+    Nanoseconds deadline() const noexcept { return deadline_; }
+
+   private:
+    friend DriverGate;
+    Place(DriverGate& gate, Nanoseconds deadline) noexcept : gate_(gate), deadline_(deadline) {}
+    DriverGate& gate_;
+    const Nanoseconds deadline_;
+  };
+
+  /// Waits for a place. The deadline is `allowed` from the moment of entry: the wait does not count. Null:
+  /// close() came first.
+  std::unique_ptr<Place> enter(Nanoseconds allowed) GPUMETER_EXCLUDES(mutex_);
+
+  /// True while every place is held by a call past its deadline.
+  bool is_stuck() const GPUMETER_EXCLUDES(mutex_);
+
+  /// Turns away all that wait and come: the collector stops.
+  void close() GPUMETER_EXCLUDES(mutex_);
+
+ private:
+  void leave(Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
+  bool is_full() const GPUMETER_REQUIRES(mutex_) { return places_ > 0 && deadlines_.size() >= places_; }
+
+  const Clock& clock_;
+  const std::size_t places_;
+  mutable Mutex mutex_;
+  Condition changed_;
+  std::multiset<Nanoseconds> deadlines_ GPUMETER_GUARDED_BY(mutex_);  // of the calls inside
+  bool closed_ GPUMETER_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace gpumeter

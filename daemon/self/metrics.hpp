@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectors/api/device_status.hpp"
+#include "collectors/api/sample.hpp"
+#include "daemon/self/process_stats.hpp"
+#include "exporter/store/series_set.hpp"
+
+namespace gpumeter {
+
+/// How one collector is.
+struct CollectorHealth {
+  std::string name;
+  bool up = false;
+  bool released = false;  ///< its drivers are closed on purpose
+  unsigned devices = 0;
+  std::optional<double> last_success_timestamp_seconds = {};  ///< nullopt before the first
+  /// By the GPU's index, also of GPUs that are gone. ReadStatus::ok is no error and not exported.
+  std::map<unsigned, ReadErrors> read_errors = {};
+};
+
+/// The last pass of one tier over one device.
+struct PassDuration {
+  std::string collector;
+  unsigned gpu;
+  std::string tier;
+  double seconds;
+};
+
+/// What the daemon knows of itself; it fills this and publishes the series, about once a second.
+struct SelfState {
+  BuildFacts build = {};
+  bool simulated = false;
+  bool config_reload_successful = true;
+  double config_reload_timestamp_seconds = 0;  ///< since 1970
+  std::vector<CollectorHealth> collectors = {};
+  std::vector<PassDuration> passes = {};
+  std::vector<std::pair<std::string, unsigned>> pci_devices = {};      ///< by vendor
+  std::vector<std::pair<unsigned, std::uint64_t>> http_requests = {};  ///< HttpServer::counts()
+  std::uint64_t log_dropped = 0;                                       ///< records
+  std::optional<ProcessStats> process = {};
+};
+
+/// The series of collectors/api/self_catalog.hpp.
+SeriesSet self_series(const SelfState& state);
+
+}  // namespace gpumeter

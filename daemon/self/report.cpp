@@ -1,0 +1,45 @@
+#include "daemon/self/report.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "build_info.hpp"
+#include "daemon/self/metrics.hpp"
+#include "daemon/self/process_stats.hpp"
+
+namespace gpumeter {
+
+void SelfReport::reloaded(bool successfully) {
+  MutexLock lock(mutex_);
+  reload_ok_ = successfully;
+  if (successfully) reloaded_at_ = sources_.clock.realtime();
+}
+
+void SelfReport::publish() {
+  SelfState self;
+  self.build = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
+  {
+    MutexLock lock(mutex_);
+    self.config_reload_successful = reload_ok_;
+    self.config_reload_timestamp_seconds = to_seconds(reloaded_at_);
+  }
+  add_bus(self);
+  sources_.fleet.describe(self);
+  self.log_dropped = sources_.log.dropped();
+  self.http_requests = sources_.server.counts();
+  if (Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
+  sources_.registry.publish("self", self_series(self));
+}
+
+void SelfReport::add_bus(SelfState& self) {
+  const std::optional<Bus> bus = sources_.bus.bus();
+  if (bus) {
+    for (const auto& vendor : bus->by_vendor) self.pci_devices.emplace_back(vendor);
+  }
+  const bool is_late = sources_.bus.is_late();
+  if (std::exchange(bus_was_late_, is_late) == is_late) return;
+  if (!is_late) return sources_.log.info("the PCI bus answers again");
+  sources_.log.error("the PCI bus does not answer; gpumeter_pci_devices is off the page until it does");
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
+#include "daemon/bus/watcher.hpp"
+#include "daemon/fleet/fleet.hpp"
+#include "daemon/log/log.hpp"
+#include "exporter/http/server.hpp"
+#include "exporter/store/registry.hpp"
+
+namespace gpumeter {
+
+/// Puts the daemon's own figures (gpumeter_*, process_*) on the page.
+class SelfReport {
+ public:
+  /// All outlive this object.
+  struct Sources {
+    const Clock& clock;
+    Log& log;
+    Registry& registry;
+    const Fleet& fleet;
+    const BusWatcher& bus;
+    const HttpServer& server;
+  };
+
+  explicit SelfReport(Sources sources) : sources_(sources), reloaded_at_(sources.clock.realtime()) {}
+
+  /// How the last attempt to load the configuration ended. Any thread.
+  void reloaded(bool successfully) GPUMETER_EXCLUDES(mutex_);
+
+  /// Publishes all of it as it is now. Reads /proc/self, so it may take its time; one thread.
+  void publish() GPUMETER_EXCLUDES(mutex_);
+
+ private:
+  void add_bus(SelfState& self);
+
+  const Sources sources_;
+  bool bus_was_late_ = false;  // of the thread that publishes
+  mutable Mutex mutex_;
+  bool reload_ok_ GPUMETER_GUARDED_BY(mutex_) = true;
+  Nanoseconds reloaded_at_ GPUMETER_GUARDED_BY(mutex_);  // CLOCK_REALTIME
+};
+
+}  // namespace gpumeter

@@ -1,0 +1,60 @@
+#include "daemon/self/workload_info.hpp"
+
+#include <utility>
+
+#include "collectors/api/catalog.hpp"
+
+namespace gpumeter {
+namespace {
+
+constexpr auto kSoonest = std::chrono::seconds(1);
+constexpr auto kAnyway = std::chrono::minutes(1);
+
+using workloads::Common;
+
+void add(std::vector<Label>& labels, const char* name, const Common<std::string>& fact) {
+  if (fact.value()) labels.push_back({name, *fact.value()});
+}
+
+// A driver that does not list anybody has told that nobody is there.
+std::string source_of(const workloads::WorkloadBook::Workload& workload) {
+  const bool is_told = workload.facts.is_measured || workload.id == workloads::unattributed();
+  return is_told ? "process" : "equal";
+}
+
+std::vector<Label> labels_of(const workloads::WorkloadBook::Workload& workload, const UserName& user_name) {
+  const workloads::WorkloadFacts& facts = workload.facts;
+  std::vector<Label> labels = {{"kind", std::string(to_string(workload.id.kind))},
+                               {"workload", workload.id.name}};
+  add(labels, "unit", facts.unit);
+  add(labels, "container_id", facts.container_id);
+  add(labels, "container_runtime", facts.container_runtime);
+  add(labels, "pod_uid", facts.pod_uid);
+  add(labels, "slurm_job", facts.slurm_job);
+  add(labels, "slurm_sluid", facts.slurm_sluid);
+  if (facts.uid.value()) labels.push_back({"user", user_name(*facts.uid.value())});
+  labels.push_back({"source", source_of(workload)});
+  return labels;
+}
+
+}  // namespace
+
+SeriesSet workload_info(const std::vector<workloads::WorkloadBook::Workload>& workloads,
+                        const UserName& user_name) {
+  SeriesSet set;
+  for (const auto& workload : workloads) {
+    set.add(catalog::workload_info, LabelBlock(labels_of(workload, user_name)), 1);
+  }
+  return set;
+}
+
+void WorkloadInfo::tick(Nanoseconds now, Registry& registry) {
+  if (settings_.book == nullptr || (published_ && now < published_at_ + kSoonest)) return;
+  const std::uint64_t generation = settings_.book->generation();
+  if (published_ == generation && now < published_at_ + kAnyway) return;
+  registry.publish("workloads", workload_info(settings_.book->workloads(), settings_.user_name));
+  published_ = generation;
+  published_at_ = now;
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,100 @@
+#include "exporter/http/callbacks.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace gpumeter {
+namespace {
+
+/// What the library answers itself begins so in its log, with the status as the first argument.
+constexpr std::string_view kRefused = "Error processing request (HTTP response code is %u";
+
+HttpConnection* book_entry(MHD_Connection* connection) noexcept {
+  const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  return info == nullptr ? nullptr : static_cast<HttpConnection*>(info->socket_context);
+}
+
+HttpConnection* opened(HttpConnections& connections, MHD_Connection* connection) {
+  const MHD_ConnectionInfo* socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  const MHD_ConnectionInfo* peer = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  return connections.opened(socket->connect_fd, remote_peer(peer == nullptr ? nullptr : peer->client_addr));
+}
+
+/// 0.9.75 keeps a connection without an answer if the arguments need more memory than it has, so it gets none
+/// to parse. The text lies in its own buffer.
+void cut_arguments(const char* uri) noexcept {
+#if MHD_VERSION < 0x01000000
+  if (const char* query = std::strchr(uri, '?'); query != nullptr && query[1] != '\0') {
+    const_cast<char*>(query)[1] = '\0';
+  }
+#else
+  static_cast<void>(uri);
+#endif
+}
+
+}  // namespace
+
+void HttpServer::Callbacks::on_connection(void* handler, MHD_Connection* connection, void** context,
+                                          MHD_ConnectionNotificationCode code) noexcept {
+  // The library makes its threads itself; each gets its name with its first connection.
+  thread_local const int named = pthread_setname_np(pthread_self(), "http");
+  static_cast<void>(named);
+  HttpConnections& connections = static_cast<Handler*>(handler)->connections();
+  if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+    connections.closed(static_cast<HttpConnection*>(*context));
+    return;
+  }
+  try {
+    *context = opened(connections, connection);
+  } catch (...) {  // out of memory: the connection is served, without a deadline
+    *context = nullptr;
+  }
+}
+
+void* HttpServer::Callbacks::on_request_line(void*, const char* uri, MHD_Connection* connection) noexcept {
+  const Refusal* refusal = uri == nullptr ? nullptr : Handler::refusal_of(uri);
+  // 0.9.75 sends the status line twice for a Content-Length that is no number. It reads the first one only,
+  // which is this; those of the client are the handler's.
+  const MHD_Result added = MHD_set_connection_value(connection, MHD_HEADER_KIND, "Content-Length", kNoBody);
+  if (added != MHD_YES) refusal = &Handler::kTooLong;
+  if (refusal != nullptr && uri != nullptr) cut_arguments(uri);
+  return const_cast<Refusal*>(refusal);
+}
+
+// NOLINTNEXTLINE(readability-function-size): the library's parameters
+MHD_Result HttpServer::Callbacks::on_request(void* handler, MHD_Connection* connection, const char* path,
+                                             const char* method, const char*, const char*,
+                                             std::size_t* body_size, void** request) noexcept {
+  *body_size = 0;
+  const bool seen = *request == connection;
+  const auto* refusal = seen ? nullptr : static_cast<const Refusal*>(*request);
+  *request = connection;
+  if (!seen && refusal == nullptr && !Handler::must_answer_unread(connection, method)) return MHD_YES;
+  *request = handler;
+  if (HttpConnection* entry = book_entry(connection); entry != nullptr) entry->asked();
+  try {
+    return static_cast<Handler*>(handler)->answer(connection, path, method, refusal) ? MHD_YES : MHD_NO;
+  } catch (...) {
+    return MHD_NO;
+  }
+}
+
+void HttpServer::Callbacks::on_completed(void* handler, MHD_Connection* connection, void** request,
+                                         MHD_RequestTerminationCode) noexcept {
+  if (*request == handler) {
+    static_cast<Handler*>(handler)->completed();
+    if (HttpConnection* entry = book_entry(connection); entry != nullptr) entry->answered();
+  }
+  *request = nullptr;
+}
+
+void HttpServer::Callbacks::on_message(void* handler, const char* format, std::va_list arguments) noexcept {
+  if (std::string_view(format).starts_with(kRefused)) {
+    static_cast<Handler*>(handler)->count(va_arg(arguments, unsigned));
+  }
+}
+
+}  // namespace gpumeter

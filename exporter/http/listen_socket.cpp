@@ -1,0 +1,103 @@
+#include "exporter/http/listen_socket.hpp"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+#include <system_error>
+
+namespace gpumeter {
+namespace {
+
+/// Connections the kernel holds until they are accepted. A client that comes while the queue is full waits a
+/// second before it tries again, so that a burst of others must not fill it.
+constexpr int kBacklog = 1024;
+
+std::string last_error() { return std::generic_category().message(errno); }
+
+/// A socket address is read as the type its family says, by copy.
+template <class Address>
+Address as(const Endpoint& endpoint) noexcept {
+  Address address{};
+  std::memcpy(&address, &endpoint.address, sizeof address);
+  return address;
+}
+
+std::string host_text(int family, const void* host) {
+  char text[INET6_ADDRSTRLEN] = "?";
+  inet_ntop(family, host, text, sizeof text);
+  return text;
+}
+
+/// 0, or errno.
+int bind_and_listen(int descriptor, const Endpoint& endpoint) {
+  const int on = 1;
+  const int off = 0;
+  setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (endpoint.address.ss_family == AF_INET6) {
+    // Only [::] takes IPv4 connections too, whatever net.ipv6.bindv6only says.
+    const auto ip = as<sockaddr_in6>(endpoint);
+    const int* only = IN6_IS_ADDR_UNSPECIFIED(&ip.sin6_addr) ? &off : &on;
+    setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, only, sizeof *only);
+  }
+  const auto* address = reinterpret_cast<const sockaddr*>(&endpoint.address);
+  if (bind(descriptor, address, endpoint.length) != 0) return errno;
+  return listen(descriptor, kBacklog) != 0 ? errno : 0;
+}
+
+}  // namespace
+
+std::string Endpoint::text() const {
+  if (address.ss_family == AF_INET) {
+    const auto ip = as<sockaddr_in>(*this);
+    return host_text(AF_INET, &ip.sin_addr).append(":").append(std::to_string(port()));
+  }
+  if (address.ss_family == AF_INET6) {
+    const auto ip = as<sockaddr_in6>(*this);
+    std::string text("[");
+    return text.append(host_text(AF_INET6, &ip.sin6_addr)).append("]:").append(std::to_string(port()));
+  }
+  return std::string("unix:").append(as<sockaddr_un>(*this).sun_path);
+}
+
+std::uint16_t Endpoint::port() const noexcept {
+  if (address.ss_family == AF_INET) return ntohs(as<sockaddr_in>(*this).sin_port);
+  if (address.ss_family == AF_INET6) return ntohs(as<sockaddr_in6>(*this).sin6_port);
+  return 0;
+}
+
+bool Endpoint::is_local() const noexcept {
+  if (address.ss_family == AF_INET) return ntohl(as<sockaddr_in>(*this).sin_addr.s_addr) >> 24 == 127;
+  if (address.ss_family != AF_INET6) return true;
+  const auto ip = as<sockaddr_in6>(*this);
+  return IN6_IS_ADDR_LOOPBACK(&ip.sin6_addr);
+}
+
+ListenSocket::~ListenSocket() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+Result<ListenSocket> ListenSocket::adopt(int descriptor) {
+  ListenSocket listener(descriptor);
+  Endpoint& endpoint = listener.endpoint_;
+  endpoint.length = sizeof endpoint.address;
+  if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&endpoint.address), &endpoint.length) != 0) {
+    return Error("descriptor " + std::to_string(descriptor) + " is no socket: " + last_error());
+  }
+  return listener;
+}
+
+Result<ListenSocket> ListenSocket::open(const Endpoint& endpoint, bool& is_absent) {
+  const int descriptor = socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int failure = descriptor < 0 ? errno : bind_and_listen(descriptor, endpoint);
+  ListenSocket guard(descriptor);
+  is_absent = failure == EADDRNOTAVAIL || failure == EAFNOSUPPORT;
+  if (failure == 0) return adopt(guard.release());
+  return Error(std::generic_category().message(failure)).with("cannot listen on " + endpoint.text());
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "exporter/text/page.hpp"
+
+namespace gpumeter {
+
+/// A request as the routes see it; all views live as long as the call.
+struct HttpRequest {
+  std::string_view method;
+  std::string_view path;  ///< decoded, without the query
+  std::vector<std::pair<std::string_view, std::string_view>> query;
+  std::string_view accept;  ///< all headers of that name, joined by commas
+  std::string_view accept_encoding;
+  bool has_body = false;        ///< Content-Length above 0
+  bool has_bad_length = false;  ///< a Content-Length that is no number
+  bool is_chunked = false;      ///< any Transfer-Encoding
+  unsigned in_flight = 1;       ///< requests under way, this one included
+};
+
+struct HttpHeader {
+  const char* name;
+  const char* value;  ///< a literal
+};
+
+/// What is sent back: a shared page, or a body of its own.
+struct HttpResponse {
+  unsigned status = 200;
+  std::string_view content_type = "text/plain; charset=utf-8";  ///< a literal
+  PagePtr page = nullptr;
+  bool is_current = false;                   ///< the page is the one that others get too
+  std::string body = {};                     ///< where there is no page
+  std::span<const HttpHeader> headers = {};  ///< a static table
+  bool close = false;                        ///< the connection ends with this response
+  bool counted = true;                       ///< in gpumeter_http_requests_total
+};
+
+}  // namespace gpumeter

@@ -1,0 +1,116 @@
+#include "exporter/http/routes.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "exporter/http/negotiate.hpp"
+#include "exporter/json/devices.hpp"
+#include "exporter/web/status_page.hpp"
+
+namespace gpumeter {
+namespace {
+
+constexpr HttpHeader kNoSniff{"X-Content-Type-Options", "nosniff"};
+constexpr HttpHeader kNoStore{"Cache-Control", "no-store"};
+/// The page needs no script, no image and nothing from elsewhere, and may not be framed.
+constexpr HttpHeader kContentSecurity{"Content-Security-Policy",
+                                      "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+                                      "form-action 'none'; frame-ancestors 'none'"};
+
+/// Caches between us and a scraper must tell the formats apart.
+constexpr HttpHeader kMetricsHeaders[] = {{"Vary", "Accept, Accept-Encoding"}};
+constexpr HttpHeader kPlainHeaders[] = {kNoSniff};
+constexpr HttpHeader kMethodHeaders[] = {kNoSniff, {"Allow", "GET, HEAD"}};
+constexpr HttpHeader kJsonHeaders[] = {kNoSniff, kNoStore};
+constexpr HttpHeader kHtmlHeaders[] = {kNoSniff, kNoStore, kContentSecurity};
+
+HttpResponse plain(unsigned status, std::string text) {
+  return {.status = status, .body = std::move(text), .headers = kPlainHeaders};
+}
+
+/// A body is refused before it is read, and the connection with it: then no proxy in front of us can
+/// disagree about where the next request starts.
+HttpResponse closing(unsigned status, std::string text) {
+  HttpResponse response = plain(status, std::move(text));
+  response.close = true;
+  return response;
+}
+
+Filter filter_of(const HttpRequest& request) {
+  Filter filter;
+  for (const auto& [name, value] : request.query) {
+    if (name == "collect[]") filter.collect.emplace_back(value);
+    if (name == "exclude[]") filter.exclude.emplace_back(value);
+  }
+  return filter;
+}
+
+/// What node_exporter says to a filter that cannot be; empty for one that can. Unknown names in exclude[]
+/// are no error there either.
+std::string complaint_about(const Filter& filter, const std::vector<CollectorState>& collectors) {
+  if (!filter.collect.empty() && !filter.exclude.empty()) {
+    return "Combined collect and exclude queries are not allowed.";
+  }
+  for (const std::string& name : filter.collect) {
+    const auto found = std::ranges::find(collectors, name, &CollectorState::name);
+    const bool missing = found == collectors.end();
+    if (!missing && found->enabled) continue;
+    return "Couldn't create filtered metrics handler: " + std::string(missing ? "missing" : "disabled") +
+           " collector: " + name;
+  }
+  return {};
+}
+
+}  // namespace
+
+HttpResponse Routes::answer(const HttpRequest& request) {
+  if (request.method != "GET" && request.method != "HEAD") {
+    return {.status = 405, .body = "Only GET and HEAD are allowed.\n", .headers = kMethodHeaders};
+  }
+  if (request.is_chunked) return closing(400, "A request body is not allowed.\n");
+  if (request.has_bad_length) return closing(400, "Content-Length is not a number.\n");
+  if (request.has_body) return closing(413, "A request body is not allowed.\n");
+  if (request.path == context_.telemetry_path) return metrics(request);
+  if (request.path == "/-/healthy") return {.body = "OK\n", .counted = false};
+  if (request.path == "/-/ready") return ready();
+  if (request.path == "/api/v1/devices") {
+    return {.content_type = "application/json",
+            .body = devices_json(context_.devices()),
+            .headers = kJsonHeaders};
+  }
+  if (request.path == "/") {
+    return {.content_type = "text/html; charset=utf-8",
+            .body = status_page(context_.devices(), context_.telemetry_path, context_.build),
+            .headers = kHtmlHeaders};
+  }
+  return plain(404, "Not found.\n");
+}
+
+HttpResponse Routes::metrics(const HttpRequest& request) {
+  const unsigned limit = context_.max_requests;
+  if (limit != 0 && request.in_flight > limit) {
+    return plain(503,
+                 "Limit of concurrent requests reached (" + std::to_string(limit) + "), try again later.\n");
+  }
+  const Filter filter = filter_of(request);
+  if (!filter.empty()) {
+    std::string complaint = complaint_about(filter, context_.collectors());
+    if (!complaint.empty()) return plain(400, std::move(complaint));
+  }
+  const auto [format, content_type] = negotiate_format(request.accept);
+  const Encoding encoding = negotiate_encoding(request.accept_encoding);
+  const bool all = filter.empty();
+  return {.content_type = content_type,
+          .page = all ? pages_.page(format, encoding) : pages_.filtered(format, encoding, filter),
+          .is_current = all,
+          .headers = kMetricsHeaders};
+}
+
+HttpResponse Routes::ready() const {
+  if (ready_) return {.body = "OK\n", .counted = false};
+  return {
+      .status = 503, .body = "Not ready: the first pass over the devices is not over.\n", .counted = false};
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,133 @@
+#include "exporter/http/server.hpp"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstddef>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "exporter/http/callbacks.hpp"
+#include "exporter/http/probe.hpp"
+#include "exporter/http/reaper.hpp"
+
+namespace gpumeter {
+namespace {
+
+/// A thread that serves as many takes no more. The book's own limit is lower (HttpLimits), so that there is
+/// always room for the next client, and for the probe: the library takes ten at a time, and one that gives
+/// way is closed a turn later.
+constexpr unsigned kMaxConnectionsOfOneThread = 128;
+/// Request line and headers; more is answered 431. The library clears this much after each request, which
+/// is the larger part of what a small answer costs it.
+constexpr std::size_t kMaxRequestBytes = std::size_t{16} * 1024;
+
+/// How long stop() waits for the answers under way; connections that are kept open idle are there all along.
+constexpr auto kLastAnswers = std::chrono::milliseconds(200);
+constexpr auto kLook = std::chrono::milliseconds(5);
+
+}  // namespace
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> listeners, Routes& routes,
+                                                      unsigned threads) {
+  std::unique_ptr<HttpServer> server(new HttpServer(routes, threads));
+  if (Result<Done> started = server->reaper_->start(); !started) return started.error();
+  for (ListenSocket& listener : listeners) {
+    const Endpoint endpoint = listener.endpoint();
+    DaemonPtr daemon = serve(listener, *server->handler_, threads);
+    if (daemon == nullptr) {
+      return Error("cannot serve HTTP on " + endpoint.text() + ": " + std::generic_category().message(errno));
+    }
+    server->daemons_.push_back(std::move(daemon));
+    server->endpoints_.push_back(endpoint);
+  }
+  return server;
+}
+
+HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler, unsigned threads) {
+  // A pool of one is no pool to the library, and refused.
+  const unsigned pool = threads > 1 ? threads : 0;
+  DaemonPtr daemon(MHD_start_daemon(
+      // Without MHD_USE_ITC the library wakes its threads by shutdown() of the listening socket, which is
+      // also systemd's where systemd passed it, and could not be listened on again.
+      MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, nullptr, nullptr,
+      Callbacks::on_request, &handler, MHD_OPTION_EXTERNAL_LOGGER, Callbacks::on_message, &handler,
+      MHD_OPTION_LISTEN_SOCKET, listener.descriptor(), MHD_OPTION_THREAD_POOL_SIZE, pool,
+      MHD_OPTION_CONNECTION_LIMIT, threads * kMaxConnectionsOfOneThread, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+      kMaxRequestBytes, MHD_OPTION_URI_LOG_CALLBACK, Callbacks::on_request_line, &handler,
+      MHD_OPTION_NOTIFY_COMPLETED, Callbacks::on_completed, &handler, MHD_OPTION_NOTIFY_CONNECTION,
+      Callbacks::on_connection, &handler, MHD_OPTION_END));
+  if (daemon != nullptr) listener.release();  // closed by the library when it stops
+  return daemon;
+}
+
+HttpServer::HttpServer(Routes& routes, unsigned threads)
+    : threads_(threads),
+      handler_(std::make_unique<Handler>(routes)),
+      reaper_(std::make_unique<HttpReaper>(handler_->connections())) {}
+
+HttpServer::~HttpServer() = default;
+
+// A socket that systemd passed outlives this: what is not taken from it is the next process's to answer, what
+// is taken has to be answered here.
+void HttpServer::stop() {
+  std::vector<Result<ListenSocket>> listeners;
+  for (const DaemonPtr& daemon : daemons_) {
+    listeners.push_back(ListenSocket::adopt(MHD_quiesce_daemon(daemon.get())));
+  }
+  const auto end = std::chrono::steady_clock::now() + kLastAnswers;
+  do {
+    std::this_thread::sleep_for(kLook);
+  } while (connections() > 0 && std::chrono::steady_clock::now() < end);
+  daemons_.clear();
+  reaper_->stop();
+}
+
+// All threads are asked before the first answer is waited for.
+Result<Done> HttpServer::probe(std::chrono::milliseconds timeout) const {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  if (daemons_.empty()) return Error("HTTP is not served");
+  std::vector<std::pair<HttpProbe, const Endpoint*>> probes;
+  for (std::size_t i = 0; i < daemons_.size(); ++i) {
+    const auto failed = [&](const Error& error) {
+      return error.with("HTTP listener " + endpoints_[i].text());
+    };
+    for (unsigned thread = 0; thread < threads_; ++thread) {
+      Result<HttpProbe> probe = ask(*daemons_[i], thread);
+      if (!probe) return failed(probe.error());
+      probes.emplace_back(*std::move(probe), &endpoints_[i]);
+    }
+  }
+  for (const auto& [probe, endpoint] : probes) {
+    const Result<Done> answer = probe.answer(deadline);
+    if (!answer) return answer.error().with("HTTP listener " + endpoint->text());
+  }
+  return Done{};
+}
+
+// The library gives a connection to the thread whose number is the descriptor's remainder.
+Result<HttpProbe> HttpServer::ask(MHD_Daemon& daemon, unsigned thread) const {
+  const auto serve = [&](int descriptor) {
+    const sockaddr unnamed{.sa_family = AF_UNIX, .sa_data = {}};
+    return MHD_add_connection(&daemon, descriptor, &unnamed, sizeof unnamed.sa_family) == MHD_YES;
+  };
+  return HttpProbe::ask(serve, thread, threads_);
+}
+
+unsigned HttpServer::connections() const {
+  unsigned count = 0;
+  for (const DaemonPtr& daemon : daemons_) {
+    const MHD_DaemonInfo* info = MHD_get_daemon_info(daemon.get(), MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+    count += info == nullptr ? 0 : info->num_connections;
+  }
+  return count;
+}
+
+void HttpServer::StopDaemon::operator()(MHD_Daemon* daemon) const { MHD_stop_daemon(daemon); }
+
+HttpCounts HttpServer::counts() const { return handler_->counts(); }
+
+}  // namespace gpumeter

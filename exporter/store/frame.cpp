@@ -1,0 +1,23 @@
+#include "exporter/store/frame.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gpumeter {
+
+// A new array of std::byte is aligned for doubles and starts the life of what is stored in it (C++20,
+// implicit object creation), so the casts below are what they look like.
+Frame::Frame(std::size_t slots)
+    : memory_(new std::byte[slots * (sizeof(double) + sizeof(ReadStatus))]),
+      values_(reinterpret_cast<double*>(memory_.get()), slots),
+      statuses_(reinterpret_cast<ReadStatus*>(values_.data() + slots), slots) {
+  std::ranges::fill(values_, 0.0);
+  std::ranges::fill(statuses_, ReadStatus::unsupported);
+}
+
+void Frame::copy_from(const Frame& other) noexcept {
+  if (size() != other.size()) return;
+  std::memcpy(memory_.get(), other.memory_.get(), values_.size_bytes() + statuses_.size_bytes());
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,45 @@
+#include "exporter/text/page.hpp"
+
+#include "exporter/text/gzip.hpp"
+
+namespace gpumeter {
+namespace {
+
+PagePtr compressed(const PagePtr& page) {
+  Result<std::string> bytes = gzip(page->bytes());
+  if (!bytes) return page;
+  return std::make_shared<Page>(*std::move(bytes), page->format(), Encoding::gzip, page->generation());
+}
+
+}  // namespace
+
+PagePtr PageCache::page(Format format, Encoding encoding) {
+  Slot& slot = slots_[static_cast<std::size_t>(format)][static_cast<std::size_t>(encoding)];
+  const PagePtr before = slot.load();
+  if (before != nullptr && before->generation() == registry_.generation()) return before;
+  MutexLock alone(slot.rendering());
+  PagePtr page = slot.load();
+  if (page != before) return page;        // another scrape rendered it while this one waited
+  page = filtered(format, encoding, {});  // of gzip only the compressed bytes are kept
+  slot.store(page);
+  return page;
+}
+
+PagePtr PageCache::filtered(Format format, Encoding encoding, const Filter& filter) const {
+  Rendered rendered = registry_.render(format, filter);
+  auto page =
+      std::make_shared<Page>(std::move(rendered.text), format, Encoding::identity, rendered.generation);
+  return encoding == Encoding::gzip ? compressed(page) : page;
+}
+
+PagePtr PageCache::Slot::load() const {
+  MutexLock lock(mutex_);
+  return page_;
+}
+
+void PageCache::Slot::store(PagePtr page) {
+  MutexLock lock(mutex_);
+  page_.swap(page);  // the old page is freed by `page`, after the lock
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "collectors/api/device_status.hpp"
+
+namespace gpumeter {
+
+/// The page at `/`: the devices, links, and what runs here. Plain HTML that works without network.
+std::string status_page(std::span<const DeviceStatus> devices, std::string_view telemetry_path,
+                        const BuildFacts& build);
+
+}  // namespace gpumeter

@@ -1,0 +1,323 @@
+#include "collectors/attribution/device_meter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/fakes/fake_procfs.hpp"
+
+namespace gpumeter::workloads {
+namespace {
+
+using namespace std::chrono_literals;
+
+WorkloadId unit(const std::string& name) { return {cgroup::Kind::systemd_unit, name + ".service"}; }
+std::string group(const std::string& name) { return "/system.slice/" + name + ".service"; }
+
+DeviceProcess process(int pid, std::optional<double> busy = {}, std::optional<double> memory = {}) {
+  return {pid, memory, busy};
+}
+
+class DeviceMeterTest : public testing::Test {
+ protected:
+  using List = std::vector<DeviceProcess>;
+
+  void look(Nanoseconds now, const List& listed) { meter_.update(now, listed); }
+  const Workload& at(const WorkloadId& id) const { return meter_.workloads().at(id); }
+  double energy(const WorkloadId& id) const { return at(id).energy_joules; }
+  double sum(double Workload::*member) const {
+    double sum = 0;
+    for (const auto& [id, workload] : meter_.workloads()) sum += workload.*member;
+    return sum;
+  }
+  const ProcessUse& use(int pid, std::uint64_t start = 100) const {
+    return meter_.processes().at({pid, start}).use;
+  }
+
+  FakeProcfs procfs_;
+  static std::shared_ptr<WorkloadBook> book_of_a_device() {
+    auto book = std::make_shared<WorkloadBook>();
+    book->publish(std::make_shared<DeviceUse>());
+    return book;
+  }
+
+  std::shared_ptr<WorkloadBook> book_ = book_of_a_device();
+  DeviceMeter meter_{procfs_.path(), true, book_};
+};
+
+TEST_F(DeviceMeterTest, EnergyIsNobodysWhereNobodyIs) {
+  meter_.add_energy(1000);
+  EXPECT_FALSE(meter_.is_known());
+  look(1s, {});
+  EXPECT_TRUE(meter_.is_known());
+  meter_.add_energy(1500);
+  EXPECT_EQ(energy(unattributed()), 1500);
+  EXPECT_EQ(at(unattributed()).share, 1);
+  EXPECT_EQ(meter_.workloads().size(), 1U);
+}
+
+TEST_F(DeviceMeterTest, EnergyGoesByTheBusyTimeOfTheLastLook) {
+  procfs_.add(7, group("a"), {.uid = 1000});
+  procfs_.add(8, group("b"));
+  meter_.add_energy(1000);
+  look(1s, {process(7, 0.6, 1.0), process(8, 0.2, 99.0)});
+  EXPECT_EQ(energy(unattributed()), 1000) << "what was before is nobody's";
+  meter_.add_energy(1100);
+  EXPECT_DOUBLE_EQ(energy(unit("a")), 75);
+  EXPECT_DOUBLE_EQ(energy(unit("b")), 25);
+  EXPECT_DOUBLE_EQ(use(7).energy_joules, 75);
+  EXPECT_EQ(use(7).uid, 1000U);
+  EXPECT_EQ(use(7).group, "/system.slice/a.service");
+  EXPECT_EQ(meter_.processes().at({7, 100}).name, "train");
+  look(2s, {process(7, 0.0, 1.0), process(8, 0.0, 99.0)});
+  meter_.add_energy(1200);
+  EXPECT_DOUBLE_EQ(energy(unit("a")), 76) << "nobody was busy: by memory";
+  EXPECT_EQ(energy(unattributed()), 1000);
+  EXPECT_EQ(at(unit("b")).memory_bytes, 99);
+  EXPECT_EQ(at(unit("b")).busy_seconds, 0.2);
+}
+
+TEST_F(DeviceMeterTest, WhatTheDriverDoesNotTellIsAbsent) {
+  procfs_.add(7, group("a"));
+  procfs_.add(8, group("a"));
+  procfs_.add(9, group("b"));
+  look(1s, {process(7), process(8, NAN, -1.0), process(9, INFINITY)});
+  EXPECT_EQ(at(unit("a")).busy_seconds, std::nullopt);
+  EXPECT_EQ(at(unit("a")).memory_bytes, std::nullopt);
+  EXPECT_EQ(use(8).busy_seconds, std::nullopt);
+  EXPECT_DOUBLE_EQ(at(unit("a")).share, 2.0 / 3) << "equal parts";
+  EXPECT_FALSE(book_->workloads().back().facts.is_measured);
+  look(2s, {process(7, 0.0)});
+  EXPECT_EQ(at(unit("a")).busy_seconds, 0);
+  EXPECT_EQ(at(unit("b")).memory_bytes, std::nullopt);
+}
+
+TEST_F(DeviceMeterTest, ACounterThatFallsBackAddsNothing) {
+  procfs_.add(7, group("a"));
+  meter_.add_energy(1000);
+  look(1s, {process(7, 0.5)});
+  meter_.add_energy(1100);
+  meter_.add_energy(40);
+  meter_.add_energy(NAN);
+  EXPECT_EQ(energy(unit("a")), 100);
+  meter_.add_energy(50);
+  EXPECT_EQ(energy(unit("a")), 110);
+  EXPECT_EQ(energy(unattributed()), 1000);
+}
+
+TEST_F(DeviceMeterTest, TheSumIsTheDevicesOverAHundredThousandSteps) {
+  std::mt19937 random(1);  // NOLINT(bugprone-random-generator-seed): the same steps each time
+  const auto upto = [&](double most) { return std::uniform_real_distribution(0.0, most)(random); };
+  const auto chance = [&](double of) { return upto(1) < of; };
+  for (int pid = 10; pid < 30; ++pid) procfs_.add(pid, group("u" + std::to_string(pid % 5)));
+  double total = 5e6;
+  for (int step = 0; step < 100'000; ++step) {
+    meter_.add_energy(total);
+    if (chance(0.01)) {
+      List listed;
+      for (int pid = 10; pid < 30; ++pid) {
+        if (chance(0.3)) listed.push_back(process(pid, chance(0.5) ? std::optional(upto(2)) : std::nullopt));
+      }
+      look(step * 10ms, listed);
+      ASSERT_NEAR(sum(&Workload::share), 1, 1e-12);
+    }
+    ASSERT_NEAR(sum(&Workload::energy_joules) / total, 1, 1e-12) << step;
+    total += upto(1000);
+  }
+  double of_processes = energy(unattributed());
+  for (const auto& [id, process] : meter_.processes()) of_processes += process.use.energy_joules;
+  EXPECT_GT(of_processes, total / 2);
+}
+
+TEST_F(DeviceMeterTest, AShareIsOfTheLastMinuteAlsoOfThoseThatLeft) {
+  procfs_.add(7, group("a"));
+  procfs_.add(8, group("b"));
+  look(100s, {process(7, 3.0), process(8, 0.0)});
+  look(110s, {process(8, 1.0, 5.0)});
+  EXPECT_EQ(at(unit("a")).share, 0.75);
+  EXPECT_EQ(at(unit("b")).share, 0.25);
+  EXPECT_EQ(at(unit("a")).processes, 0U);
+  meter_.add_energy(0);
+  meter_.add_energy(8);
+  EXPECT_EQ(energy(unit("a")), 0) << "its energy ended with it";
+  look(160s, {process(8, 0.0, 5.0)});
+  EXPECT_EQ(at(unit("a")).share, 0);
+  EXPECT_EQ(at(unit("b")).share, 1);
+  look(170s, {process(8, 0.0, 5.0)});
+  EXPECT_EQ(at(unit("b")).share, 1) << "by memory";
+  look(171s, {});
+  EXPECT_EQ(at(unit("b")).share, 0);
+  EXPECT_EQ(at(unattributed()).share, 1);
+}
+
+TEST_F(DeviceMeterTest, ProcessesThatNoGroupTellsOfAreUnattributed) {
+  procfs_.add(7, "/");
+  look(1s, {process(7, 0.5, 100.0), process(4711, 0.5)});  // there is no 4711
+  EXPECT_EQ(meter_.workloads().size(), 1U);
+  EXPECT_EQ(at(unattributed()).processes, 2U);
+  EXPECT_EQ(at(unattributed()).share, 1);
+  EXPECT_EQ(at(unattributed()).busy_seconds, 1);
+  EXPECT_EQ(at(unattributed()).memory_bytes, 100);
+}
+
+TEST_F(DeviceMeterTest, OneThatEndedDuringTheLookIsWhoItWas) {
+  procfs_.add(7, group("a"));
+  look(1s, {process(7, 0.25)});
+  procfs_.end(7);
+  look(2s, {process(7, 0.5)});
+  EXPECT_EQ(at(unit("a")).busy_seconds, 0.75);
+  EXPECT_EQ(use(7).busy_seconds, 0.75);
+  look(3s, {});
+  look(4s, {process(7, 1.0)});
+  EXPECT_EQ(at(unit("a")).busy_seconds, 0.75) << "it was not there at the last look";
+  EXPECT_EQ(at(unattributed()).busy_seconds, 1);
+}
+
+TEST_F(DeviceMeterTest, APidThatIsGivenAgainIsAnother) {
+  procfs_.add(7, group("a"), {.start = 100, .uid = 1});
+  look(1s, {process(7, 0.25)});
+  procfs_.add(7, group("b"), {.start = 200, .uid = 2});
+  look(2s, {process(7, 0.5)});
+  EXPECT_EQ(use(7, 100).busy_seconds, 0.25);
+  EXPECT_FALSE(use(7, 100).present);
+  EXPECT_EQ(use(7, 200).busy_seconds, 0.5);
+  EXPECT_TRUE(use(7, 200).present);
+  EXPECT_EQ(use(7, 200).uid, 2U);
+  EXPECT_EQ(meter_.uses().size(), 2U);
+}
+
+TEST_F(DeviceMeterTest, AProcessThatIsMovedTakesItsNewWorkload) {
+  procfs_.add(7, "/system.slice/slurmstepd.scope");
+  meter_.add_energy(0);
+  look(1s, {process(7, 0.5)});
+  meter_.add_energy(10);
+  procfs_.add(7, "/system.slice/slurmstepd.scope/job_55/step_0/user/task_0");
+  look(2s, {process(7, 0.5)});
+  meter_.add_energy(14);
+  const WorkloadId job{cgroup::Kind::slurm_job, "55"};
+  EXPECT_EQ(energy(job), 4);
+  EXPECT_EQ(energy({cgroup::Kind::systemd_unit, "slurmstepd.scope"}), 10);
+  EXPECT_EQ(use(7).energy_joules, 14);
+  EXPECT_EQ(use(7).busy_seconds, 1);
+  EXPECT_EQ(use(7).group, "/system.slice/slurmstepd.scope/job_55/step_0/user/task_0");
+}
+
+TEST_F(DeviceMeterTest, TheSixtyFifthWorkloadIsOneOfTheOthers) {
+  List listed;
+  for (int pid = 100; pid < 170; ++pid) {
+    procfs_.add(pid, group(std::to_string(pid)));
+    listed.push_back(process(pid, 1.0, 10.0));
+  }
+  look(1s, listed);
+  EXPECT_EQ(meter_.workloads().size(), 66U);
+  EXPECT_EQ(at(all_others()).processes, 6U);
+  EXPECT_EQ(at(all_others()).busy_seconds, 6);
+  EXPECT_NEAR(sum(&Workload::share), 1, 1e-12);
+  EXPECT_EQ(use(169).busy_seconds, 1) << "a process is told apart all the same";
+  look(2s, {listed.back()});
+  look(1s + 10min, {listed.back()});
+  look(2s + 10min, {listed.back()});
+  EXPECT_TRUE(meter_.workloads().contains(unit("169"))) << "there is room again";
+  EXPECT_EQ(at(all_others()).processes, 0U);
+}
+
+TEST_F(DeviceMeterTest, TheBookBoundsAllDevicesTogether) {
+  const auto book = std::make_shared<WorkloadBook>(2);
+  DeviceMeter first(procfs_.path(), false, book);
+  DeviceMeter second(procfs_.path(), false, book);
+  for (const int pid : {7, 8, 9}) procfs_.add(pid, group(std::to_string(pid)));
+  first.update(1s, List{process(7), process(8)});
+  second.update(1s, List{process(8), process(9)});
+  EXPECT_TRUE(second.workloads().contains(unit("8"))) << "it has a name already";
+  EXPECT_EQ(second.workloads().at(all_others()).processes, 1U);
+}
+
+TEST_F(DeviceMeterTest, AWorkloadStaysForTenMinutes) {
+  procfs_.add(7, group("a"));
+  meter_.add_energy(0);
+  look(1s, {process(7, 1.0, 5.0)});
+  meter_.add_energy(10);
+  look(2s, {});
+  EXPECT_EQ(at(unit("a")).memory_bytes, std::nullopt);
+  const std::uint64_t before = meter_.generation();
+  look(10min, {});
+  EXPECT_EQ(energy(unit("a")), 10);
+  EXPECT_EQ(at(unit("a")).share, 0);
+  EXPECT_EQ(meter_.generation(), before);
+  look(10min + 1s, {});
+  EXPECT_FALSE(meter_.workloads().contains(unit("a")));
+  EXPECT_GT(meter_.generation(), before);
+  EXPECT_EQ(energy(unattributed()), 0) << "its past is not somebody else's now";
+  EXPECT_EQ(book_->workloads().size(), 1U);
+}
+
+TEST_F(DeviceMeterTest, AProcessStaysForAMinute) {
+  procfs_.add(7, group("a"));
+  look(1s, {process(7, 1.0)});
+  look(2s, {});
+  EXPECT_FALSE(use(7).present);
+  look(60s, {});
+  EXPECT_EQ(meter_.processes().size(), 1U);
+  look(61s, {});
+  EXPECT_EQ(meter_.processes().size(), 0U);
+}
+
+TEST_F(DeviceMeterTest, NobodyIsKnownToBeOnALostDevice) {
+  procfs_.add(7, group("a"));
+  meter_.add_energy(0);
+  look(1s, {process(7, 1.0)});
+  meter_.interrupt();
+  EXPECT_FALSE(meter_.is_known());
+  EXPECT_FALSE(use(7).present);
+  meter_.add_energy(10);
+  EXPECT_EQ(energy(unattributed()), 10);
+  look(20min, {process(7, 1.0)});
+  meter_.add_energy(15);
+  EXPECT_EQ(energy(unit("a")), 5);
+  EXPECT_TRUE(use(7).present);
+}
+
+TEST_F(DeviceMeterTest, ItsGenerationGrowsWhenSomebodyComesOrGoes) {
+  procfs_.add(7, group("a"));
+  std::uint64_t last = meter_.generation();
+  const auto grew = [&](Nanoseconds now, const List& listed) {
+    look(now, listed);
+    return std::exchange(last, meter_.generation()) < meter_.generation();
+  };
+  EXPECT_TRUE(grew(1s, {process(7, 1.0)}));
+  EXPECT_FALSE(grew(2s, {process(7, 0.5)}));
+  EXPECT_TRUE(grew(3s, {}));
+  EXPECT_FALSE(grew(4s, {}));
+  EXPECT_TRUE(grew(5s, {process(7, 0.5)}));
+}
+
+// Most of what is listed is gone before the look, and has new numbers each time.
+TEST_F(DeviceMeterTest, AFloodOfPidsTakesTheRoomOfTwoThousand) {
+  for (int pid = 100; pid < 110; ++pid) procfs_.add(pid, group("a"));
+  int next = 1000;
+  for (int step = 0; step < 20; ++step) {
+    List listed;
+    for (int pid = 100; pid < 110; ++pid) listed.push_back(process(pid, 0.125));
+    for (int i = 0; i < 2500; ++i) listed.push_back(process(next++, 0.001));
+    look(step * 1s, listed);
+    ASSERT_LE(meter_.processes().size(), DeviceMeter::kMostProcesses);
+    ASSERT_TRUE(use(100).present);
+  }
+  EXPECT_EQ(meter_.workloads().size(), 2U);
+  EXPECT_EQ(at(unit("a")).busy_seconds, 25);
+  EXPECT_NEAR(*at(unattributed()).busy_seconds, 50, 1e-9) << "also of those that are not told apart";
+}
+
+TEST_F(DeviceMeterTest, TakesItsWorkloadsOutOfTheBook) {
+  procfs_.add(7, group("a"));
+  {
+    DeviceMeter other(procfs_.path(), false, book_);
+    other.update(1s, List{process(7)});
+    EXPECT_EQ(book_->workloads().size(), 2U);
+  }
+  EXPECT_EQ(book_->workloads().size(), 1U);
+}
+
+}  // namespace
+}  // namespace gpumeter::workloads

@@ -1,0 +1,235 @@
+#include "collectors/attribution/device_workloads.hpp"
+
+#include <gtest/gtest.h>
+
+#include "daemon/lane/device_session.hpp"
+#include "daemon/self/workload_info.hpp"
+#include "tests/fakes/fake_clock.hpp"
+#include "tests/fakes/fake_procfs.hpp"
+#include "tests/fakes/listing_device.hpp"
+
+namespace gpumeter {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A session over a listing device; the page without what the daemon itself knows of a device.
+class DeviceWorkloadsTest : public testing::Test {
+ protected:
+  void open(bool processes = false) {
+    settings_.procfs = procfs_.path();
+    settings_.processes = processes;
+    settings_.user_name = [](std::uint32_t uid) { return "user" + std::to_string(uid); };
+    DeviceIdentity identity{"fake", 3, {}, ""};
+    identity.info.uuid = "A";
+    identity.info.vendor = "fake";
+    session_ = std::make_unique<DeviceSession>(std::make_unique<ListingDevice>(script_), identity,
+                                               DeviceLabels{}, registry_, clock_, settings_);
+    ASSERT_TRUE(session_->attach(identity.info));
+  }
+  PassOutcome pass(Tier tier = Tier::fast) {
+    clock_.advance(1s);
+    return session_->run(tier, {}, nullptr);
+  }
+  /// The sample lines of gpu_energy, gpu_workload and gpu_process.
+  std::string lines(const Filter& filter = {}) const {
+    std::string kept;
+    std::istringstream page(registry_->render(Format::text, filter).text);
+    for (std::string line; std::getline(page, line);) {
+      const bool ours = line.starts_with("gpu_energy") || line.starts_with("gpu_workload") ||
+                        line.starts_with("gpu_process");
+      if (ours) kept += line + "\n";
+    }
+    return kept;
+  }
+  static std::string energy(const char* value) {
+    return std::string("gpu_energy_joules_total{gpu=\"3\",uuid=\"A\",vendor=\"fake\"} ") + value + "\n";
+  }
+  static std::string line(const std::string& family, const std::string& labels, const char* value) {
+    return "gpu_" + family + "{gpu=\"3\",uuid=\"A\"," + labels + "} " + value + "\n";
+  }
+
+  static constexpr const char* kNobody = R"(kind="unattributed",workload="unattributed")";
+  static constexpr const char* kUnit = R"(kind="systemd_unit",workload="a.service")";
+
+  FakeClock clock_;
+  FakeProcfs procfs_;
+  ListingScript script_;
+  WorkloadSettings settings_{std::make_shared<workloads::WorkloadBook>()};
+  std::shared_ptr<Registry> registry_ = std::make_shared<Registry>();
+  std::unique_ptr<DeviceSession> session_;
+};
+
+TEST_F(DeviceWorkloadsTest, ShowsWhoUsesTheDevice) {
+  procfs_.add(7, "/system.slice/a.service", {.uid = 5});
+  script_ = {.energy = 100, .processes = {{7, 4096, 0.5}}};
+  open();
+  EXPECT_EQ(pass(Tier::once), PassOutcome::complete);
+  EXPECT_EQ(lines(), "") << "shown from the first fast pass on";
+  pass();
+  script_.energy = 160;
+  pass(Tier::normal);
+  EXPECT_EQ(lines(), energy("160") + line("workload_busy_seconds_total", kUnit, "0.5") +
+                         line("workload_energy_joules_total", kUnit, "60") +
+                         line("workload_energy_joules_total", kNobody, "100") +
+                         line("workload_memory_used_bytes", kUnit, "4096") +
+                         line("workload_share_ratio", kUnit, "1") +
+                         line("workload_share_ratio", kNobody, "0"));
+  EXPECT_EQ(script_.lists, 1);
+  EXPECT_EQ(lines({.collect = {}, .exclude = {"fake"}}), "");
+}
+
+TEST_F(DeviceWorkloadsTest, ADeviceThatNobodyUsesIsUnattributed) {
+  script_.energy = 100;
+  open();
+  pass();
+  EXPECT_EQ(lines(), energy("100") + line("workload_energy_joules_total", kNobody, "100") +
+                         line("workload_share_ratio", kNobody, "1"));
+}
+
+TEST_F(DeviceWorkloadsTest, GoesOnWithWhatItKnewWhereTheDriverDoesNotTell) {
+  script_.status = ReadStatus::denied;
+  open();
+  pass();
+  EXPECT_EQ(lines(), energy("0")) << "nothing was ever known";
+  EXPECT_TRUE(settings_.book->uses().empty());
+  procfs_.add(7, "/system.slice/a.service");
+  script_ = {.energy = 10, .processes = {{7, std::nullopt, 0.5}}};
+  pass();
+  script_ = {.energy = 20, .status = ReadStatus::failed};
+  pass();
+  EXPECT_NE(lines().find(line("workload_energy_joules_total", kUnit, "10")), std::string::npos) << lines();
+}
+
+TEST_F(DeviceWorkloadsTest, HasNoEnergyWhereTheDeviceShowsNone) {
+  script_.has_energy = false;
+  open();
+  pass();
+  EXPECT_EQ(lines(), line("workload_share_ratio", kNobody, "1"));
+}
+
+TEST_F(DeviceWorkloadsTest, NobodyIsOnADeviceThatSleepsAndItIsNotAsked) {
+  procfs_.add(7, "/system.slice/a.service");
+  script_.processes = {{7, 4096, std::nullopt}};
+  open();
+  pass();
+  script_.outcome = PassOutcome::asleep;
+  pass();
+  EXPECT_EQ(script_.lists, 1);
+  EXPECT_NE(lines().find(line("workload_share_ratio", kNobody, "1")), std::string::npos) << lines();
+}
+
+TEST_F(DeviceWorkloadsTest, AnInterruptedPassAsksNobody) {
+  script_.outcome = PassOutcome::interrupted;
+  open();
+  pass();
+  EXPECT_EQ(script_.lists, 0);
+}
+
+TEST_F(DeviceWorkloadsTest, LeavesThePageWithALostDevice) {
+  procfs_.add(7, "/system.slice/a.service");
+  script_ = {.energy = 10, .processes = {{7, std::nullopt, 0.5}}};
+  open();
+  pass();
+  session_->lose();
+  EXPECT_EQ(lines(), "");
+  EXPECT_TRUE(settings_.book->uses().empty());
+  script_.energy = 30;
+  ASSERT_TRUE(session_->attach(session_->identity().info));
+  pass(Tier::once);
+  EXPECT_EQ(lines(), "");
+  pass();
+  EXPECT_EQ(lines(), energy("30") + line("workload_busy_seconds_total", kUnit, "1") +
+                         line("workload_energy_joules_total", kUnit, "0") +
+                         line("workload_energy_joules_total", kNobody, "30") +
+                         line("workload_share_ratio", kUnit, "1") +
+                         line("workload_share_ratio", kNobody, "0"));
+}
+
+TEST_F(DeviceWorkloadsTest, ShowsProcessesWhereAsked) {
+  procfs_.add(7, "/system.slice/a.service", {.uid = 5, .name = "tr\"a\xffin"});
+  procfs_.add(8, "/system.slice/a.service");
+  script_.processes = {{7, 1000, 0.5}, {8, 2000, std::nullopt}};
+  open(true);
+  pass();
+  const std::string seven = "pid=\"7\",name=\"tr\\\"a\uFFFDin\",user=\"user5\"";
+  const std::string eight = R"(pid="8",name="train",user="user0")";
+  EXPECT_TRUE(lines().starts_with(energy("0") + line("process_busy_seconds_total", seven, "0.5") +
+                                  line("process_memory_used_bytes", seven, "1000") +
+                                  line("process_memory_used_bytes", eight, "2000")))
+      << lines();
+  script_.processes = {{7, std::nullopt, 0.25}, {8, 3000, std::nullopt}};
+  pass();
+  EXPECT_TRUE(lines().starts_with(energy("0") + line("process_busy_seconds_total", seven, "0.75") +
+                                  line("process_memory_used_bytes", eight, "3000")))
+      << lines();
+  script_.processes = {};
+  pass();
+  EXPECT_EQ(lines().find("gpu_process"), std::string::npos);
+}
+
+TEST_F(DeviceWorkloadsTest, TellsTheJobsWhoUsedTheDevice) {
+  procfs_.add(7, "/system.slice/a.service", {.uid = 5});
+  script_ = {.energy = 10, .processes = {{7, std::nullopt, 0.5}}};
+  open();
+  pass();
+  script_.energy = 14;
+  pass(Tier::normal);
+  ASSERT_EQ(settings_.book->uses().size(), 1U);
+  const workloads::DeviceUse& use = *settings_.book->uses().front();
+  EXPECT_EQ(use.uuid, "A");
+  EXPECT_EQ(use.index, 3U);
+  EXPECT_EQ(use.at, clock_.monotonic());
+  EXPECT_TRUE(use.has_energy);
+  EXPECT_EQ(use.busy_seconds, std::nullopt);
+  ASSERT_EQ(use.processes.size(), 1U);
+  EXPECT_EQ(use.processes[0].id, (workloads::ProcessId{7, 100}));
+  EXPECT_EQ(use.processes[0].uid, 5U);
+  EXPECT_EQ(use.processes[0].group, "/system.slice/a.service");
+  EXPECT_EQ(use.processes[0].energy_joules, 4);
+  EXPECT_EQ(use.processes[0].busy_seconds, 0.5);
+  session_.reset();
+  EXPECT_TRUE(settings_.book->uses().empty());
+  EXPECT_TRUE(settings_.book->workloads().empty());
+}
+
+TEST_F(DeviceWorkloadsTest, TheInfoOfAllDevicesIsPublishedWhereItChanged) {
+  procfs_.add(7, "/system.slice/a.service", {.uid = 5});
+  procfs_.add(8, "/system.slice/b.service");
+  script_.processes = {{7, 1, std::nullopt}};
+  open();
+  pass();
+  WorkloadInfo info(settings_);
+  info.tick(10s, *registry_);
+  const auto shown = [&](const std::string& labels) {
+    return lines({.collect = {}, .exclude = {"fake"}}).find("gpu_workload_info{" + labels + "} 1\n") !=
+           std::string::npos;
+  };
+  const std::string unit = std::string(kUnit) + R"(,unit="a.service",user="user5",source="process")";
+  EXPECT_TRUE(shown(unit)) << lines();
+  EXPECT_TRUE(shown(std::string(kNobody) + R"(,source="process")"));
+  script_.processes.push_back({8, std::nullopt, std::nullopt});
+  pass();
+  const std::uint64_t before = registry_->generation();
+  info.tick(10s + 900ms, *registry_);
+  EXPECT_EQ(registry_->generation(), before) << "too soon";
+  info.tick(11s, *registry_);
+  EXPECT_TRUE(
+      shown(R"(kind="systemd_unit",workload="b.service",unit="b.service",user="user0",source="equal")"));
+  const std::uint64_t after = registry_->generation();
+  info.tick(70s, *registry_);
+  EXPECT_EQ(registry_->generation(), after) << "nothing changed";
+  info.tick(71s, *registry_);
+  EXPECT_GT(registry_->generation(), after) << "a name may be known by now";
+}
+
+TEST_F(DeviceWorkloadsTest, IsNotThereWhereItIsNotWanted) {
+  settings_.book = nullptr;
+  open();
+  pass();
+  EXPECT_EQ(lines(), energy("0"));
+  EXPECT_EQ(script_.lists, 0);
+}
+
+}  // namespace
+}  // namespace gpumeter

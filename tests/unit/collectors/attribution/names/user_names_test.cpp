@@ -1,0 +1,73 @@
+#include "collectors/attribution/names/user_names.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "tests/fakes/no_threads.hpp"
+
+namespace gpumeter::jobs {
+namespace {
+
+TEST(UserNames, AreLookedUpOnceAndElseDigits) {
+  const auto lookups = std::make_shared<std::atomic<int>>(0);
+  UserNames names([lookups](std::uint32_t uid) -> std::optional<std::string> {
+    ++*lookups;
+    return uid == 1000 ? std::optional<std::string>("alice") : std::nullopt;
+  });
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(names.of(1000), "alice");
+    EXPECT_EQ(names.of(4294967294), "4294967294");
+  }
+  EXPECT_EQ(*lookups, 2);
+  EXPECT_FALSE(names.hangs());
+}
+
+TEST(UserNames, AreDigitsWhileALookupHangsAndKnownOnceItAnswers) {
+  const auto answers = std::make_shared<std::atomic<bool>>(false);
+  {
+    UserNames names([answers](std::uint32_t uid) -> std::optional<std::string> {
+      while (!*answers) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return "name" + std::to_string(uid);
+    });
+    EXPECT_EQ(names.of(1), "1");
+    EXPECT_TRUE(names.hangs());
+    // What hangs already is not waited for: a thousand askers at 200 ms would be minutes, and time out here.
+    for (std::uint32_t uid = 2; uid < 1002; ++uid) EXPECT_EQ(names.of(uid), std::to_string(uid));
+    *answers = true;
+    while (names.of(1001) != "name1001") std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(names.of(1), "name1");
+  }
+}
+
+TEST(UserNames, CanEndWhileALookupHangs) {
+  const auto answers = std::make_shared<std::atomic<bool>>(false);
+  {
+    UserNames names([answers](std::uint32_t) -> std::optional<std::string> {
+      while (!*answers) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return std::nullopt;
+    });
+    EXPECT_EQ(names.of(7), "7");
+  }
+  *answers = true;
+}
+
+TEST(UserNames, AreNumbersWhileThereIsNoThread) {
+  UserNames names([](std::uint32_t) { return std::optional<std::string>("alice"); });
+  {
+    const NoThreads none;
+    EXPECT_EQ(names.of(7), "7");
+  }
+  EXPECT_EQ(names.of(7), "alice");
+}
+
+TEST(UserNames, ComeFromTheSystem) {
+  EXPECT_EQ(UserNames::from_system(0), "root");
+  EXPECT_EQ(UserNames::from_system(4294967000), std::nullopt);
+}
+
+}  // namespace
+}  // namespace gpumeter::jobs

@@ -1,0 +1,127 @@
+#include "collectors/jobs/intake/gate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/fakes/tree.hpp"
+
+namespace gpumeter::jobs {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// A machine on which process 50 (alice's, started at 100 s) runs, 60 is hidden and 70 is no more.
+class GateTest : public testing::Test {
+ protected:
+  static std::string stat(int pid, int start_ticks) {
+    return std::to_string(pid) + " (a) b c) S 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 " +
+           std::to_string(start_ticks) + " 1 1\n";
+  }
+  void run(int pid, int start_ticks, std::string_view uids) const {
+    const std::string folder = std::to_string(pid);
+    tree_.write(folder + "/stat", stat(pid, start_ticks));
+    tree_.write(folder + "/status", "Name:\ta\nUid:\t" + std::string(uids) + "\nGid:\t1\t1\t1\t1\n");
+  }
+  /// "uid/pid/start user", or the reason.
+  std::string admitted(Credentials who, Nanoseconds sent, Nanoseconds now) {
+    const auto result = gate_.admit(who, sent, now);
+    if (const auto* refusal = std::get_if<Refusal>(&result)) return std::string(to_string(*refusal));
+    const Guest& guest = std::get<Guest>(result);
+    return std::to_string(guest.id.uid) + "/" + std::to_string(guest.id.pid) + "/" +
+           std::to_string(guest.id.start_time) + " " + guest.user;
+  }
+  std::string admitted(Credentials who, Nanoseconds now = seconds(1000)) { return admitted(who, now, now); }
+
+  Tree tree_{{}};
+  UserNames names_{[](std::uint32_t uid) -> std::optional<std::string> {
+    return uid == 1000 ? std::optional<std::string>("alice") : std::nullopt;
+  }};
+  Gate gate_{tree_.path(), names_};
+};
+
+TEST_F(GateTest, KnowsAProcessByItsStartTime) {
+  run(50, 10'000, "1000\t1000\t1000\t1000");
+  EXPECT_EQ(admitted({50, 1000}), "1000/50/10000 alice");
+  EXPECT_TRUE(gate_.identities().is_alive({1000, 50, 10'000}));
+  EXPECT_FALSE(gate_.identities().is_alive({1000, 50, 9'999}));
+  EXPECT_FALSE(gate_.identities().is_alive({1000, 51, 10'000}));
+}
+
+TEST_F(GateTest, AcceptsEachOfTheFourUidsAndNoOther) {
+  run(50, 10'000, "1\t2\t3\t4");
+  for (std::uint32_t uid = 1; uid <= 4; ++uid) {
+    EXPECT_EQ(admitted({50, uid}), std::to_string(uid) + "/50/10000 " + std::to_string(uid));
+  }
+  EXPECT_EQ(admitted({50, 1000}), "identity");
+}
+
+TEST_F(GateTest, KnowsTheWorkloadAndTheAncestorsOfAProcess) {
+  run(50, 10'000, "1000\t1000\t1000\t1000");
+  tree_.write("50/cgroup", "0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0\n");
+  tree_.write("60/stat", "60 (worker) S 50 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 20000 1 1\n");
+  const auto facts = [&](std::int32_t pid, Nanoseconds now) {
+    return std::get<Guest>(gate_.admit({pid, 1000}, now, now)).facts;
+  };
+  EXPECT_EQ(facts(50, seconds(1000))->workload, (Workload{cgroup::Kind::slurm_job, "4711"}));
+  EXPECT_EQ(facts(50, seconds(1000))->began, seconds(100));
+  EXPECT_EQ(facts(60, seconds(1000))->ancestors, std::vector<std::int32_t>{50});
+  EXPECT_FALSE(facts(60, seconds(1000))->workload.is_known());
+  tree_.write("50/cgroup", "0::/system.slice/other.service\n");
+  gate_.tick(seconds(1010));
+  EXPECT_EQ(facts(50, seconds(1011))->workload.name, "4711");  // read once
+  EXPECT_EQ(facts(70, seconds(1000)), nullptr);
+}
+
+TEST_F(GateTest, DoesNotTakeAZombieForAlive) {
+  tree_.write("50/stat", "50 (a) Z) Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 10000 1 1\n");
+  EXPECT_FALSE(gate_.identities().is_alive({1000, 50, 10'000}));
+  // Only its first thread has ended.
+  tree_.write("50/stat", "50 (a) Z) Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 2 0 10000 1 1\n");
+  EXPECT_TRUE(gate_.identities().is_alive({1000, 50, 10'000}));
+}
+
+TEST_F(GateTest, ReadsTheStartTimeOnceASecond) {
+  run(50, 10'000, "1000\t1000\t1000\t1000");
+  EXPECT_EQ(admitted({50, 1000}, seconds(1000)), "1000/50/10000 alice");
+  run(50, 20'000, "1000\t1000\t1000\t1000");
+  EXPECT_EQ(admitted({50, 1000}, seconds(1000) + milliseconds(999)), "1000/50/10000 alice");
+  EXPECT_EQ(admitted({50, 1000}, seconds(1001)), "1000/50/20000 alice");
+}
+
+TEST_F(GateTest, DoesNotTakeAProcessForTheOneThatHadItsNumber) {
+  run(50, 10'000, "1000\t1000\t1000\t1000");  // 100 s, at the usual 100 ticks a second
+  EXPECT_EQ(admitted({50, 1000}, seconds(99), seconds(1000)), "1000/0/0 alice");
+  EXPECT_EQ(admitted({50, 1000}, seconds(100), seconds(1000)), "1000/50/10000 alice");
+}
+
+TEST_F(GateTest, TakesWhatAProcessSentBeforeItsEnd) {
+  EXPECT_EQ(admitted({2147483600, 1000}), "1000/2147483600/0 alice");  // no process has this number
+  run(2147483600, 10'000, "1000\t1000\t1000\t1000");
+  EXPECT_EQ(admitted({2147483600, 1000}, seconds(1001)), "1000/2147483600/10000 alice");
+  tree_.remove("2147483600");
+  EXPECT_EQ(admitted({2147483600, 1000}, seconds(1003)), "1000/2147483600/10000 alice");
+  gate_.tick(seconds(1070));
+  EXPECT_EQ(admitted({2147483600, 1000}, seconds(1070)), "1000/2147483600/0 alice");
+}
+
+TEST_F(GateTest, DoesNotTellProcessesThatItCannotSee) {
+  EXPECT_EQ(admitted({0, 1000}), "1000/0/0 alice");
+  EXPECT_EQ(admitted({static_cast<std::int32_t>(getpid()), 1000}),
+            "1000/0/0 alice");  // there, and not in the tree
+}
+
+TEST_F(GateTest, LetsInWhomTheConfigNames) {
+  run(50, 10'000, "1000\t1001\t1002\t1000");
+  gate_.let_in({"alice", "1001"});
+  EXPECT_EQ(admitted({50, 1000}), "1000/50/10000 alice");
+  EXPECT_EQ(admitted({50, 1001}), "1001/50/10000 1001");
+  EXPECT_EQ(admitted({50, 1002}), "user");
+  EXPECT_EQ(admitted({0, 0}), "user");
+  gate_.let_in({});
+  EXPECT_EQ(admitted({50, 1002}), "1002/50/10000 1002");
+}
+
+}  // namespace
+}  // namespace gpumeter::jobs

@@ -1,0 +1,132 @@
+#include "collectors/jobs/intake/mllog_file.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/fakes/tree.hpp"
+
+namespace gpumeter::jobs {
+namespace {
+
+class MllogFileTest : public testing::Test {
+ protected:
+  /// The lines that have come, each with a bar behind it.
+  std::string read(MllogFile& file) {
+    std::string text;
+    overlong_ = file.read([&](std::string_view line) { text.append(line).append("|"); });
+    return text;
+  }
+  std::string read() { return read(file_); }
+  void append(const std::string& text) const {
+    std::ofstream(tree_ / "log", std::ios::app | std::ios::binary) << text;
+  }
+
+  Tree tree_{{}};
+  MllogFile file_{"bert", tree_ / "log", 3};
+  std::uint64_t overlong_ = 0;
+};
+
+TEST_F(MllogFileTest, IsReadFromItsStartAndFollowed) {
+  append("a\nb\nhalf");
+  EXPECT_EQ(read(), "a|b|");
+  append(" whole\n");
+  EXPECT_EQ(read(), "half whole|");
+  EXPECT_EQ(read(), "");
+}
+
+TEST_F(MllogFileTest, IsItsOwners) {
+  EXPECT_EQ(file_.sender(), std::nullopt);
+  append("");
+  read();
+  ASSERT_TRUE(file_.sender());
+  EXPECT_EQ(file_.sender()->uid, getuid());
+  EXPECT_EQ(file_.sender()->pid, -3);
+}
+
+TEST_F(MllogFileTest, MayBeMadeLaterCutReplacedAndTakenAway) {
+  EXPECT_EQ(read(), "");
+  EXPECT_EQ(file_.trouble(), "");
+  append("first\n");
+  EXPECT_EQ(read(), "first|");
+  const auto first = file_.sender();
+  tree_.write("log", "cut\n");
+  EXPECT_EQ(read(), "cut|");
+  EXPECT_EQ(file_.sender(), first);
+  append("last\n");
+  std::filesystem::rename(tree_ / "log", tree_ / "log.1");
+  append("new\n");
+  EXPECT_EQ(read(), "last|");
+  EXPECT_EQ(read(), "new|");
+  EXPECT_NE(file_.sender(), first);
+  tree_.remove("log");
+  EXPECT_EQ(read(), "");
+  EXPECT_EQ(file_.sender(), std::nullopt);
+  append("again\n");
+  EXPECT_EQ(read(), "again|");
+}
+
+TEST_F(MllogFileTest, IsReadInParts) {
+  const std::string line(1023, 'x');
+  std::string text;
+  for (int i = 0; i < 1500; ++i) text += line + "\n";
+  append(text);
+  const std::size_t first = read().size();
+  EXPECT_GT(first, MllogFile::kMostAtOnce - 1024);
+  EXPECT_LT(first, MllogFile::kMostAtOnce + kMaxPayload + 1024);
+  EXPECT_EQ(first + read().size(), text.size());
+  EXPECT_EQ(read(), "");
+}
+
+TEST_F(MllogFileTest, LosesALineThatIsTooLongAndNoOther) {
+  append("a\n" + std::string(kMaxPayload + 10, 'x') + "\nb\n");
+  EXPECT_EQ(read(), "a|b|");
+  EXPECT_EQ(overlong_, 1U);
+}
+
+TEST_F(MllogFileTest, IsTakenForLinesWhateverBytesItHas) {
+  append(std::string("a\0\0\0\nb\n", 7));
+  EXPECT_EQ(read(), std::string("a\0\0\0|b|", 7));
+}
+
+TEST_F(MllogFileTest, IsNoLinkAndLiesBehindNone) {
+  append("secret\n");
+  tree_.write("link", "-> log");
+  MllogFile link("bert", tree_ / "link", 1);
+  EXPECT_EQ(read(link), "");
+  EXPECT_EQ(link.trouble(), "a link is on its path; name the file itself");
+  std::filesystem::create_directory(tree_ / "real");
+  std::filesystem::copy(tree_ / "log", tree_ / "real/log");
+  tree_.write("folder", "-> real");
+  MllogFile behind("bert", tree_ / "folder/log", 1);
+  EXPECT_EQ(read(behind), "");
+  EXPECT_EQ(behind.trouble(), "a link is on its path; name the file itself");
+  MllogFile direct("bert", tree_ / "real/log", 1);
+  EXPECT_EQ(read(direct), "secret|");
+}
+
+TEST_F(MllogFileTest, IsNoDeviceAndNoFolder) {
+  MllogFile device("bert", "/dev/zero", 1);
+  EXPECT_EQ(read(device), "");
+  EXPECT_EQ(device.trouble(), "it is neither a file nor a pipe");
+  MllogFile folder("bert", tree_.path(), 1);
+  EXPECT_EQ(read(folder), "");
+  EXPECT_EQ(folder.trouble(), "it is neither a file nor a pipe");
+}
+
+TEST_F(MllogFileTest, MayBeAPipe) {
+  ASSERT_EQ(mkfifo((tree_ / "log").c_str(), 0600), 0);
+  EXPECT_EQ(read(), "");  // and does not wait for a writer
+  for (const std::string_view text : {"one\n", "two\n"}) {
+    const Descriptor writer(open((tree_ / "log").c_str(), O_WRONLY | O_NONBLOCK));
+    ASSERT_EQ(write(writer.number(), text.data(), text.size()), 4);
+    EXPECT_EQ(read(), std::string(text.substr(0, 3)) + "|");
+  }
+}
+
+}  // namespace
+}  // namespace gpumeter::jobs

@@ -1,0 +1,167 @@
+#include "collectors/jobs/intake/sockets.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <filesystem>
+
+#include "tests/fakes/tree.hpp"
+
+namespace gpumeter::jobs {
+namespace {
+
+/// Permissions in octal, or "none".
+std::string mode_of(const std::string& path) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return "none";
+  char text[8];
+  std::snprintf(text, sizeof text, "%04o", status.st_mode & 07777U);
+  return text;
+}
+
+/// What connecting to it ends with.
+std::string called(const std::string& path, int type) {
+  const Descriptor caller(socket(AF_UNIX, type, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const int result = connect(caller.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  return result == 0 ? "answers" : std::generic_category().message(errno);
+}
+
+/// A socket that somebody bound and left, as a daemon that was killed leaves it.
+void leave_socket(const std::string& path) {
+  Result<BoundSocket> made = BoundSocket::open(path + ".made", SOCK_DGRAM, 0600);
+  ASSERT_TRUE(made) << made.error().message();
+  std::filesystem::rename(path + ".made", path);
+}
+
+class JobSocketsTest : public testing::Test {
+ protected:
+  JobSockets opened(const std::vector<systemd::PassedSocket>& passed = {}) {
+    said_.clear();
+    return open_sockets(config_, passed, [this](const Notice& notice) {
+      said_ += std::string(notice.message) + "|" + notice.path.substr(notice.path.rfind('/') + 1) + "|" +
+               notice.error.substr(0, notice.error.find(';')) + "\n";
+    });
+  }
+
+  Tree tree_{{}};
+  config::Jobs config_{true, tree_ / "d", tree_ / "s", "0620", {}, {}};
+  std::string said_;
+};
+
+TEST_F(JobSocketsTest, HaveTheirModeWhateverTheUmaskAndAreGoneWithTheirOwner) {
+  for (const mode_t mask : {0000U, 0022U, 0077U}) {
+    const mode_t before = umask(mask);
+    {
+      const JobSockets sockets = opened();
+      EXPECT_EQ(said_, "jobs are listened to|d|\njobs are listened to|s|\n");
+      EXPECT_EQ(mode_of(tree_ / "d") + " " + mode_of(tree_ / "s"), "0620 0620");
+      EXPECT_EQ(called(tree_ / "d", SOCK_DGRAM), "answers");
+      EXPECT_EQ(called(tree_ / "s", SOCK_STREAM), "answers");
+    }
+    EXPECT_EQ(mode_of(tree_ / "d") + " " + mode_of(tree_ / "s"), "none none");
+    umask(before);
+  }
+}
+
+TEST_F(JobSocketsTest, ReplaceOneThatNobodyListensTo) {
+  leave_socket(tree_ / "d");
+  EXPECT_EQ(called(tree_ / "d", SOCK_DGRAM), "Connection refused");
+  const JobSockets sockets = opened();
+  EXPECT_EQ(said_, "jobs are listened to|d|\njobs are listened to|s|\n");
+  EXPECT_EQ(called(tree_ / "d", SOCK_DGRAM), "answers");
+}
+
+TEST_F(JobSocketsTest, AreNotStolenFromAnotherDaemon) {
+  const JobSockets first = opened();
+  {
+    const JobSockets second = opened();
+    EXPECT_FALSE(second.datagram || second.stream);
+    EXPECT_EQ(said_,
+              "jobs are not listened to here|d|another process listens there\n"
+              "jobs are not listened to here|s|another process listens there\n");
+  }
+  EXPECT_EQ(called(tree_ / "d", SOCK_DGRAM), "answers");
+}
+
+TEST_F(JobSocketsTest, ReplaceNoFileThatIsNoSocket) {
+  tree_.write("d", "text");
+  tree_.write("s", "-> d");
+  const JobSockets sockets = opened();
+  EXPECT_EQ(said_,
+            "jobs are not listened to here|d|a file that is no socket is in the way\n"
+            "jobs are not listened to here|s|a file that is no socket is in the way\n");
+  EXPECT_EQ(std::filesystem::file_size(tree_ / "d"), 4U);
+}
+
+TEST_F(JobSocketsTest, SayWhatIsWrongWithTheFolder) {
+  config_.socket = tree_ / "nosuch/folder/d";
+  config_.stream_socket = "";
+  const JobSockets sockets = opened();
+  EXPECT_EQ(said_, "jobs are not listened to here|d|bind: No such file or directory\n");
+}
+
+TEST_F(JobSocketsTest, MakeTheirFolderOpenToAllWhereItIsMissing) {
+  config_.socket = tree_ / "gpumeter/d";
+  config_.stream_socket = "";
+  const mode_t before = umask(0077);
+  const JobSockets sockets = opened();
+  umask(before);
+  EXPECT_EQ(called(config_.socket, SOCK_DGRAM), "answers");
+  EXPECT_EQ(mode_of(tree_ / "gpumeter"), "0755");
+}
+
+TEST_F(JobSocketsTest, DoNotTakeAwayWhatAnotherPutInTheirPlace) {
+  {
+    const JobSockets sockets = opened();
+    tree_.remove("d");
+    tree_.write("d", "text");
+  }
+  EXPECT_EQ(mode_of(tree_ / "s"), "none");
+  EXPECT_NE(mode_of(tree_ / "d"), "none");
+}
+
+TEST_F(JobSocketsTest, OfSystemdComeFirstAndKeepTheirFile) {
+  using Kind = systemd::PassedSocket::Kind;
+  Result<BoundSocket> made = BoundSocket::open(tree_ / "passed", SOCK_DGRAM, 0600);
+  ASSERT_TRUE(made);
+  {
+    const JobSockets sockets = opened({{dup(made->number()), "jobs", Kind::datagram, true},
+                                       {dup(made->number()), "jobs", Kind::datagram, true},
+                                       {socket(AF_INET, SOCK_DGRAM, 0), "jobs", Kind::datagram, false}});
+    EXPECT_TRUE(sockets.datagram);
+    EXPECT_FALSE(sockets.stream);
+    EXPECT_EQ(said_,
+              "a socket of systemd is not used: jobs need one Unix datagram and one stream socket|jobs|\n"
+              "a socket of systemd is not used: jobs need one Unix datagram and one stream socket|jobs|\n"
+              "jobs are listened to on the sockets of systemd||\n");
+  }
+  EXPECT_EQ(mode_of(tree_ / "passed"), "0600");
+}
+
+TEST_F(JobSocketsTest, AreClosedWhereJobsAreOff) {
+  config_.enabled = false;
+  const int passed = socket(AF_UNIX, SOCK_DGRAM, 0);
+  const JobSockets sockets = opened({{passed, "jobs", systemd::PassedSocket::Kind::datagram, true}});
+  EXPECT_FALSE(sockets.datagram || sockets.stream);
+  EXPECT_EQ(fcntl(passed, F_GETFD), -1);
+  EXPECT_EQ(said_, "");
+}
+
+TEST(QueueLength, IsSaidWhereItIsShort) {
+  std::string said;
+  const Say say = [&](const Notice& notice) { said += notice.error; };
+  const Tree tree{{"sys/net/unix/max_dgram_qlen", "64\n"}};
+  check_queue_length(tree.path(), say);
+  EXPECT_EQ(said, "");
+  tree.write("sys/net/unix/max_dgram_qlen", "10\n");
+  check_queue_length(tree.path(), say);
+  EXPECT_EQ(said, "net.unix.max_dgram_qlen is 10");
+}
+
+}  // namespace
+}  // namespace gpumeter::jobs

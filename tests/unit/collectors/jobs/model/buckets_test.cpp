@@ -1,0 +1,65 @@
+#include "collectors/jobs/model/buckets.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
+namespace gpumeter::jobs {
+namespace {
+
+struct Set {
+  const char* name;
+  const Bounds& bounds;
+  double from, to;  ///< where quantiles are to be within 10 %
+};
+
+const Set kSets[] = {{"steps", kStepBounds, 0.0005, 600},
+                     {"requests", kRequestBounds, 0.001, 600},
+                     {"first tokens", kFirstTokenBounds, 0.004, 120},
+                     {"between tokens", kInterTokenBounds, 0.0005, 1}};
+
+/// What histogram_quantile makes of a run whose durations are all `seconds`: all are in one bucket.
+double quantile_of_constant(Bounds bounds, double seconds, double share) {
+  const auto above = std::ranges::lower_bound(bounds, seconds, {}, &Bound::value);
+  const double below = above == bounds.begin() ? 0 : std::prev(above)->value;
+  return below + share * (above->value - below);
+}
+
+TEST(Buckets, AQuantileOfAConstantIsWithinTenPercent) {
+  for (const Set& set : kSets) {
+    double worst = 0;
+    for (double seconds = set.from; seconds <= set.to; seconds *= 1.0007) {
+      for (const double share : {0.5, 0.95, 0.99}) {
+        const double error = quantile_of_constant(set.bounds, seconds, share) / seconds - 1;
+        worst = std::max(worst, std::abs(error));
+      }
+    }
+    EXPECT_LT(worst, 0.097) << set.name;
+    EXPECT_GT(worst, 0.08) << set.name << ": more bounds than that takes";
+  }
+}
+
+TEST(Buckets, TextsAreTheValuesAndAscend) {
+  for (const Set& set : kSets) {
+    double before = 0;
+    for (const Bound& bound : set.bounds) {
+      EXPECT_EQ(std::strtod(std::string(bound.text()).c_str(), nullptr), bound.value) << bound.text();
+      EXPECT_GT(bound.value, before);
+      EXPECT_NE(bound.text().find('.'), std::string::npos) << bound.text();  // as OpenMetrics wants it
+      before = bound.value;
+    }
+  }
+}
+
+TEST(Buckets, AreAsManyAsTheLimitsOfSeriesAreMadeFor) {
+  EXPECT_EQ(kStepBounds.size(), 158U);
+  EXPECT_EQ(kRequestBounds.size(), 151U);
+  EXPECT_EQ(kFirstTokenBounds.size(), 119U);
+  EXPECT_EQ(kInterTokenBounds.size(), 89U);
+}
+
+}  // namespace
+}  // namespace gpumeter::jobs

@@ -1,0 +1,214 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "collectors/jobs/wire/payload.hpp"
+#include "tests/unit/collectors/jobs/model/jobs_bench.hpp"
+
+namespace gpumeter::jobs {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr Limits kUnhurried{.lines_per_second = 1e9, .burst_lines = 1e9};
+
+double sum_of(JobsBench& jobs, std::string_view family, std::string_view user) {
+  jobs.model.tick(jobs.now);
+  double sum = 0;
+  for (const JobSeries& line : jobs.model.snapshot()->series) {
+    if (line.series.family->name == family && line.series.labels[1].value == user) sum += line.value;
+  }
+  return sum;
+}
+
+TEST(RunQuota, AMillionRunsOfOneUserLeaveTheOthersAlone) {
+  JobsBench jobs(kUnhurried);
+  jobs.send(10, "ml.steps:7|c|#run:mine", 1001);
+  std::string payload;
+  for (int run = 0; run < 1'000'000; ++run) {
+    payload += "ml.steps:1|c|#run:r" + std::to_string(run) + ",pid:1,uuid:GPU-0,gpu:0\n";
+    if (run % 500 < 499) continue;
+    jobs.send(100 + run / 500, payload);
+    payload.clear();
+  }
+  EXPECT_EQ(sum_of(jobs, "ml_steps_total", "alice"), 1e6);  // all of it, wherever it went
+  EXPECT_EQ(jobs.page({"ml_steps_total"}).substr(0, 60),
+            "ml_steps_total{run=\"r0\",user=\"alice\",split=\"train\"} 1\nml_ste");
+  EXPECT_NE(
+      jobs.page({"ml_steps_total"}).find("ml_steps_total{run=\"mine\",user=\"bob\",split=\"train\"} 7\n"),
+      std::string::npos);
+  // 9 series a run: 142 runs of a process, 910 of a user, and what is over in `_other`.
+  const RunModel::Usage usage = jobs.model.usage();
+  EXPECT_EQ(usage.runs, 910U + 1);
+  EXPECT_EQ(usage.series, 910U * 9 + 1 + 9);
+  EXPECT_EQ(usage.processes, 1024U + 1);
+  EXPECT_EQ(jobs.dropped(), "series_limit=" + std::to_string(1'000'000 - 910) + ' ');
+}
+
+TEST(RunQuota, AProcessHasFewerSeriesThanItsUser) {
+  JobsBench jobs(kUnhurried);
+  for (int run = 0; run < 200; ++run) jobs.send(10, "ml.steps:1|c|#run:r" + std::to_string(run));
+  jobs.page();
+  EXPECT_EQ(jobs.model.usage().runs, 142U);  // 9 series each; 1280 / 9
+  jobs.send(11, "ml.steps:1|c|#run:of_another");
+  EXPECT_EQ(jobs.page({"ml_steps_total"}).find("run=\"of_another\"") == std::string::npos, false);
+}
+
+// Each question is a file of /proc.
+TEST(RunQuota, ALineThatFindsNoRoomAsksAboutFewProcesses) {
+  JobsBench jobs(kUnhurried);
+  for (int pid = 100; pid < 600; ++pid) {
+    jobs.in_workload(pid, cgroup::Kind::user_unit, std::to_string(pid));
+    jobs.send(pid, "_e{9,1}:run_start|a|#run:a");
+  }
+  jobs.in_workload(10, cgroup::Kind::user_unit, "full");
+  for (int run = 0; run < 160; ++run) jobs.send(10, "_e{9,1}:run_start|r|#run:r" + std::to_string(run));
+  jobs.questions = 0;
+  for (int line = 0; line < 100; ++line) jobs.send(10, "ml.steps:1|c|#run:a");
+  EXPECT_LE(jobs.questions, 100 * 16);
+  EXPECT_EQ(jobs.dropped(), "series_limit=100 ");
+}
+
+TEST(RunQuota, ManyUsersFillTheWholeAndTheRestIsOfNobody) {
+  JobsBench jobs(kUnhurried);
+  for (std::uint32_t uid = 2000; uid < 4000; ++uid) {
+    for (int run = 0; run < 60; ++run) jobs.send(10, "ml.steps:1|c|#run:r" + std::to_string(run), uid);
+  }
+  const std::string page = jobs.page({"ml_steps_total"});
+  EXPECT_EQ(jobs.model.usage().users, 1024U);
+  EXPECT_LE(jobs.model.usage().series, 40000U);
+  EXPECT_NE(page.find("ml_steps_total{run=\"_other\",user=\"_other\",split=\"train\"}"), std::string::npos);
+  EXPECT_EQ(sum_of(jobs, "ml_steps_total", "other") + sum_of(jobs, "ml_steps_total", "_other"), 1024 * 60);
+}
+
+/// 8 + 161 steps + 154 requests + 122 first tokens + 92 between tokens = 537.
+void serve(JobsBench& jobs, const std::string& run) {
+  for (const char* const name : {"step", "infer", "ttft", "itl"}) {
+    jobs.send(10, "ml." + std::string(name) + ".seconds:1|d|#run:" + run);
+  }
+}
+
+TEST(RunQuota, ARunHasRoomForAllHistogramsOfTrainingAndOfServing) {
+  JobsBench jobs(kUnhurried);
+  serve(jobs, "serve");
+  for (const char* const split : {"train", "eval", "infer"}) {
+    jobs.send(10, "ml.step.seconds:1|d|#run:train,split:" + std::string(split));
+  }
+  for (const char* const phase :
+       {"data_loading", "h2d", "forward", "backward", "optimizer", "communication", "checkpoint_save",
+        "checkpoint_load", "eval", "compile", "init", "idle", "other"}) {
+    jobs.send(10, "ml.phase.seconds:1|d|#run:train,phase:" + std::string(phase));
+  }
+  for (int i = 0; i < 16; ++i) jobs.send(10, "ml.custom:1|g|#run:train,metric:m" + std::to_string(i));
+  for (int i = 0; i < 8; ++i) jobs.send(10, "ml.eval:1|g|#run:train,metric:m" + std::to_string(i));
+  EXPECT_EQ(jobs.dropped(), "");
+}
+
+TEST(RunQuota, WhatARunHasNoRoomForIsSummedInOther) {
+  JobsBench jobs(kUnhurried);
+  serve(jobs, "a");  // 103 are left
+  jobs.send(10, "ml.step.seconds:1|d|#run:a,split:eval");
+  for (int i = 0; i < 8; ++i) jobs.send(10, "ml.eval:1|g|#run:a,metric:m" + std::to_string(i));
+  for (int i = 0; i < 16; ++i) jobs.send(10, "ml.custom:1|g|#run:a,metric:m" + std::to_string(i));
+  for (const char* const phase :
+       {"data_loading", "h2d", "forward", "backward", "optimizer", "communication", "checkpoint_save",
+        "checkpoint_load", "eval", "compile", "init", "idle", "other"}) {
+    jobs.send(10, "ml.phase.seconds:1|d|#run:a,phase:" + std::string(phase));
+  }
+  for (const char* const split : {"train", "eval", "infer"}) {
+    for (const char* const word : {"steps", "samples", "tokens"}) {
+      jobs.send(10, "ml." + std::string(word) + ":1|c|#run:a,split:" + split);
+    }
+    jobs.send(10, "ml.loss:1|g|#run:a,split:" + std::string(split));
+    jobs.send(10, "ml.tokens:1|c|#run:a,kind:input,split:" + std::string(split));
+  }
+  jobs.send(10, "ml.samples:3|c|#run:a\nml.tokens:5|c|#run:a,kind:output\nml.world_size:8|g|#run:a");
+  jobs.send(10, "ml.flops:5|c|#run:a");
+  EXPECT_EQ(
+      jobs.page({"ml_samples_total", "ml_model_flops_total", "ml_step_duration_seconds"})
+              .find("ml_step_duration_seconds_count{run=\"_other\",user=\"alice\",split=\"eval\"} 1\n") !=
+          std::string::npos,
+      true);
+  EXPECT_EQ(jobs.dropped(), "series_limit=1 ");
+  EXPECT_LE(jobs.model.usage().series, 640U + 161);
+}
+
+TEST(RunQuota, MetricsOfEvaluationsAreEight) {
+  JobsBench jobs;
+  for (int i = 0; i < 20; ++i) jobs.send(10, "ml.eval:1|g|#run:a,metric:m" + std::to_string(i));
+  EXPECT_EQ(jobs.dropped(), "series_limit=12 ");
+}
+
+TEST(RunQuota, LinesComeAtARate) {
+  JobsBench jobs;
+  const auto send_600 = [&](std::uint32_t uid) {
+    for (int i = 0; i < 6; ++i) {
+      std::string payload;
+      for (int line = 0; line < 100; ++line) payload += "ml.steps:1|c|#run:a\n";
+      jobs.send(10, payload, uid);
+    }
+  };
+  for (int i = 0; i < 5; ++i) send_600(1000);
+  send_600(1001);
+  EXPECT_EQ(jobs.dropped(), "rate_limit=1000 ");
+  jobs.wait(0.1);
+  send_600(1000);
+  EXPECT_EQ(jobs.dropped(), "rate_limit=1400 ");
+  EXPECT_EQ(jobs.page({"ml_steps_total"}), R"(ml_steps_total{run="a",user="alice",split="train"} 2200
+ml_steps_total{run="a",user="bob",split="train"} 600
+)");
+}
+
+TEST(RunQuota, LongPayloadsAndBinaryOnesAreRefused) {
+  JobsBench jobs;
+  std::string lines;
+  for (int i = 0; i < 600; ++i) lines += "ml.steps:1|c|#run:a\n";
+  jobs.send(10, lines);
+  jobs.send(10, std::string(kMaxPayload, 'x'));
+  jobs.send(10, std::string(kMaxPayload + 1, 'x'));
+  jobs.send(10,
+            "\x7f"
+            "ELF\0\1\2\xff\xfe|||::::#,,,"sv);
+  jobs.send(10, "ml.steps:1|c|#run:" + std::string(60000, '\xff'));
+  EXPECT_EQ(jobs.dropped(), "too_long=1 too_many_lines=88 malformed=2 ");
+  std::string replaced;
+  for (int i = 0; i < 18; ++i) replaced += "\xEF\xBF\xBD";
+  EXPECT_EQ(jobs.page({"ml_steps_total"}),
+            "ml_steps_total{run=\"a\",user=\"alice\",split=\"train\"} 512\n"
+            "ml_steps_total{run=\"" +
+                replaced + "~db5206e5\",user=\"alice\",split=\"train\"} 1\n");
+}
+
+TEST(RunQuota, ARunOfTheNameOtherHoldsSumsOnly) {
+  JobsBench jobs;
+  jobs.send(
+      10,
+      "ml.steps:3|c|#run:_other\nml.step:3|g|#run:_other\n_e{9,6}:run_start|_other\nml.eval:1|g|#run:_other");
+  EXPECT_EQ(jobs.page(), "ml_steps_total{run=\"_other\",user=\"alice\",split=\"train\"} 3\n");
+}
+
+TEST(RunQuota, TakesOnOtherLimits) {
+  Limits limits;
+  limits.lines_per_second = limits.burst_lines = 1;
+  JobsBench bench(limits);
+  bench.send(1, "ml.steps:1|c|#run:a\nml.steps:1|c|#run:a\n");
+  EXPECT_EQ(bench.dropped(), "rate_limit=1 ");
+  limits.lines_per_second = limits.burst_lines = 100;
+  bench.model.set_limits(limits);
+  bench.wait(1);
+  bench.send(1, "ml.steps:1|c|#run:a\nml.steps:1|c|#run:a\n");
+  EXPECT_EQ(bench.dropped(), "rate_limit=1 ");
+  EXPECT_EQ(bench.page({"ml_steps_total"}), "ml_steps_total{run=\"a\",user=\"alice\",split=\"train\"} 3\n");
+}
+
+TEST(RunQuota, CountsWhatAClientLost) {
+  JobsBench bench;
+  bench.send(1, "ml.client.dropped:3|c|#run:a,reason:full\nml.client.dropped:1e18|c|#run:a\n");
+  EXPECT_EQ(bench.dropped(), "client=1000003 ");
+  bench.send(1, "ml.client.dropped:-1|c\nml.client.dropped:1|g\n");
+  EXPECT_EQ(bench.dropped(), "bad_value=1 wrong_type=1 client=1000003 ");
+  EXPECT_EQ(bench.page(), "");
+}
+
+}  // namespace
+}  // namespace gpumeter::jobs

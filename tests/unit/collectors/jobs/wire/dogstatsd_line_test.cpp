@@ -1,0 +1,112 @@
+#include "collectors/jobs/wire/dogstatsd_line.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace gpumeter::jobs {
+namespace {
+
+constexpr char kTypeWords[] = {'c', 'g', 'm', 'h', 'd', 's'};
+
+std::string shown(PackedValues values) {
+  std::string text;
+  while (const auto value = values.next()) text += *value ? ' ' + std::to_string(**value) : " refused";
+  return text;
+}
+
+std::string shown(const MetricLine& line) {
+  std::string text = std::string(line.name) + shown(line.values);
+  (text += ' ') += kTypeWords[static_cast<int>(line.type)];
+  if (line.rate != 1) text += " @" + std::to_string(line.rate);
+  if (line.timestamp) text += " T" + std::to_string(*line.timestamp);
+  for (Tags tags = line.tags; const auto tag = tags.next();) {
+    text += " #" + std::string(tag->key) + '=' + std::string(tag->value);
+  }
+  return line.ignored.empty() ? text : text + " ignored " + std::string(line.ignored);
+}
+
+/// The line as what it was taken for.
+std::string parsed(std::string_view text) {
+  const Line line = parse_line(text);
+  if (const auto* metric = std::get_if<MetricLine>(&line)) return shown(*metric);
+  if (const auto* event = std::get_if<EventLine>(&line)) {
+    return "event " + std::string(event->title) + " / " + std::string(event->text) + " #" +
+           std::string(event->tags.text()) +
+           (event->timestamp ? " T" + std::to_string(*event->timestamp) : "");
+  }
+  if (std::holds_alternative<IgnoredLine>(line)) return "ignored";
+  return std::string(to_string(std::get<Refusal>(line)));
+}
+
+TEST(DogstatsdLine, OfDatadogsClient) {
+  EXPECT_EQ(parsed("ml.steps:1|c"), "ml.steps 1.000000 c");
+  EXPECT_EQ(parsed("ml.loss:-2.5e-1|g|#run:a,split:train"), "ml.loss -0.250000 g #run=a #split=train");
+  EXPECT_EQ(parsed("g:1|g|T1700000000"), "g 1.000000 g T1700000000");
+  EXPECT_EQ(parsed("k:2|c|@0.5|#a:b:c,bare,,x:"), "k 2.000000 c @0.500000 #a=b:c #bare= #x=");
+  EXPECT_EQ(parsed("x:1:2:3|d"), "x 1.000000 2.000000 3.000000 d");
+  EXPECT_EQ(parsed("x:21::22|ms\r"), "x 21.000000 22.000000 m");
+  EXPECT_EQ(parsed("x:1|h|c:ci-0123|e:it-false|card:low|#run:a"),
+            "x 1.000000 h #run=a ignored c:ci-0123|e:it-false|card:low|#run:a");
+}
+
+TEST(DogstatsdLine, OfPystatsd) {
+  EXPECT_EQ(parsed("z:-1|g"), "z -1.000000 g");
+  EXPECT_EQ(parsed("z:+4|g"), "z 4.000000 g");
+  EXPECT_EQ(parsed("t:320.000000|ms"), "t 320.000000 m");
+  EXPECT_EQ(parsed("s:bob|s"), "s refused s");
+}
+
+TEST(DogstatsdLine, ValuesThatAreNoFiniteNumberAreRefusedOneByOne) {
+  EXPECT_EQ(parsed("x:nan:1:inf:-Infinity:1e18:1.1e18:1e999:0x10:2a: 3:+-1|g"),
+            "x refused 1.000000 refused refused 1000000000000000000.000000 refused refused refused refused "
+            "refused refused g");
+}
+
+TEST(DogstatsdLine, EventsByTheirLengths) {
+  EXPECT_EQ(parsed("_e{9,8}:run_start|resnet|x|t:info|#job:a"), "event run_start / resnet|x #job:a");
+  EXPECT_EQ(parsed("_e{8,7}:run_stop|success"), "event run_stop / success #");
+  EXPECT_EQ(parsed("_e{0,0}:|"), "event  /  #");
+  EXPECT_EQ(parsed("_e{1,1}:a|b|d:1700000000|#run:c"), "event a / b #run:c T1700000000");
+  EXPECT_EQ(parsed("_e{1,1}:a|b|d:-1"), "event a / b # T-1");
+  EXPECT_EQ(parsed("_e{1,1}:a|b|d:99999999999999999999"), "event a / b #");
+  EXPECT_EQ(parsed("_e{1,1}:a|b|d:1.5|d:"), "event a / b #");
+  for (const char* const wrong :
+       {"_e{", "_e{9,8}", "_e{9,8}:run", "_e{9,99}:run_start|resnet", "_e{-1,2}:a|bc",
+        "_e{8,7}:run_stop|successx", "_e{18446744073709551615,1}:a|b", "_e{1,18446744073709551615}:a|b",
+        "_e{3,1}:a|b"}) {
+    EXPECT_EQ(parsed(wrong), "malformed") << wrong;
+  }
+}
+
+TEST(DogstatsdLine, ServiceChecksAndTheClientsOwnAreIgnored) {
+  EXPECT_EQ(parsed("_sc|train.ok|0|#job:a|m:m"), "ignored");
+  EXPECT_EQ(parsed("datadog.dogstatsd.client.packets_dropped_writer:0|c|#client:py"), "ignored");
+}
+
+TEST(DogstatsdLine, AnythingElseIsMalformed) {
+  for (const char* const wrong : {"", "x", "x:", "x:1", "x:1|", "x:1|q", ":1|c", "x y:1|c", "x:|c",
+                                  "\xff:1|c", "x:1|cc", "x:1|c|Tomorrow", "_", "|||", ":::MLLOG {}"}) {
+    EXPECT_EQ(parsed(wrong), "malformed") << wrong;
+  }
+  for (const char* const rate : {"0", "-0.5", "1.1", "nan", "", "9e-7"}) {
+    EXPECT_EQ(parsed(std::string("x:1|c|@") + rate), "bad_value") << rate;
+  }
+}
+
+TEST(DogstatsdLine, At32TagsIsTheEnd) {
+  std::string line = "x:1|c|#t:1";
+  for (int i = 1; i < 32; ++i) line += ",t:1";
+  EXPECT_TRUE(std::holds_alternative<MetricLine>(parse_line(line)));
+  EXPECT_EQ(parsed(line + ",t:1"), "malformed");
+}
+
+TEST(DogstatsdLine, TheFirstTagOfAKeyCounts) {
+  const Tags tags("run:call,run:constant,empty:,empty:no");
+  EXPECT_EQ(tags.find("run"), "call");
+  EXPECT_EQ(tags.find("empty"), "no");
+  EXPECT_EQ(tags.find("other"), "");
+}
+
+}  // namespace
+}  // namespace gpumeter::jobs

@@ -1,0 +1,87 @@
+#include "collectors/jobs/wire/vocabulary.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace gpumeter::jobs {
+namespace {
+
+std::string chosen(std::string_view name, std::string_view tags) {
+  const Word& word = *find_word(name);
+  const auto choice = choose(word, Tags(tags));
+  if (const auto* refusal = std::get_if<Refusal>(&choice)) return std::string(to_string(*refusal));
+  std::string text;
+  for (const Label& label : labels_of(word, std::get<LabelChoice>(choice)))
+    text += label.name + '=' + label.value + ' ';
+  return text;
+}
+
+std::string types_of(const Word& word) {
+  constexpr std::pair<LineType, std::string_view> kTypes[] = {
+      {LineType::count, "c"},     {LineType::gauge, "g"},        {LineType::timer, "ms"},
+      {LineType::histogram, "h"}, {LineType::distribution, "d"}, {LineType::set, "s"}};
+  std::string text;
+  for (const auto& [type, name] : kTypes) {
+    if (takes(word, type)) text += ' ' + std::string(name);
+  }
+  return text;
+}
+
+TEST(Vocabulary, NamesFamiliesAndTypes) {
+  std::string text;
+  for (const Word& word : vocabulary()) {
+    text += std::string(word.name) + " -> " + std::string(word.family->name) + types_of(word) +
+            (takes(word, -1.0) ? "" : " >=0") + '\n';
+  }
+  EXPECT_EQ(text, R"(ml.steps -> ml_steps_total c >=0
+ml.step -> ml_step g >=0
+ml.samples -> ml_samples_total c >=0
+ml.tokens -> ml_tokens_total c >=0
+ml.flops -> ml_model_flops_total c >=0
+ml.phase.seconds -> ml_phase_seconds_total ms h d >=0
+ml.step.seconds -> ml_step_duration_seconds ms h d >=0
+ml.infer.seconds -> ml_inference_duration_seconds ms h d >=0
+ml.ttft.seconds -> ml_time_to_first_token_seconds ms h d >=0
+ml.itl.seconds -> ml_inter_token_latency_seconds ms h d >=0
+ml.loss -> ml_loss g
+ml.batch_size -> ml_batch_size g >=0
+ml.world_size -> ml_world_size g >=0
+ml.target -> ml_target_value g
+ml.eval -> ml_eval_value g
+ml.custom -> ml_custom g
+)");
+  EXPECT_EQ(find_word("ml.stepz"), nullptr);
+  EXPECT_EQ(find_word(""), nullptr);
+}
+
+TEST(Vocabulary, LabelsAreClosedSets) {
+  EXPECT_EQ(chosen("ml.steps", ""), "split=train ");
+  EXPECT_EQ(chosen("ml.steps", "split:infer,pid:1,uuid:GPU-0,gpu:0"), "split=infer ");
+  EXPECT_EQ(chosen("ml.steps", "split:mine"), "bad_label");
+  EXPECT_EQ(chosen("ml.tokens", "kind:output,split:eval"), "split=eval kind=output ");
+  EXPECT_EQ(chosen("ml.flops", ""), "");
+  EXPECT_EQ(chosen("ml.flops", "dtype:bf16"), "dtype=bf16 ");
+  EXPECT_EQ(chosen("ml.flops", "dtype:bf17"), "bad_label");
+  EXPECT_EQ(chosen("ml.phase.seconds", "phase:data_loading"), "phase=data_loading ");
+  EXPECT_EQ(chosen("ml.phase.seconds", "phase:augmentation"), "phase=other ");
+  EXPECT_EQ(chosen("ml.step", "split:eval"), "");
+}
+
+TEST(Vocabulary, Direction) {
+  EXPECT_EQ(std::get<0>(lower_is_better(Tags(""))), std::nullopt);
+  EXPECT_EQ(std::get<0>(lower_is_better(Tags("direction:min"))), true);
+  EXPECT_EQ(std::get<0>(lower_is_better(Tags("direction:max"))), false);
+  EXPECT_EQ(std::get<1>(lower_is_better(Tags("direction:up"))), Refusal::bad_label);
+}
+
+TEST(Vocabulary, EachReasonHasAName) {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < kRefusalCount; ++i) names.insert(to_string(static_cast<Refusal>(i)));
+  EXPECT_EQ(names.size(), kRefusalCount);
+  EXPECT_FALSE(names.contains(""));
+}
+
+}  // namespace
+}  // namespace gpumeter::jobs

@@ -1,0 +1,50 @@
+#include "daemon/bus/debounce.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace gpumeter {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// The milliseconds at which `debounce` answers events at these.
+std::vector<int> answers(const std::vector<int>& events) {
+  Debounce debounce(milliseconds(300), seconds(3));
+  std::vector<int> answers;
+  std::size_t next = 0;
+  for (int now = 0; now < 10000; ++now) {
+    if (next < events.size() && events[next] == now) debounce.event(milliseconds(events[next++]));
+    if (debounce.take(milliseconds(now))) answers.push_back(now);
+  }
+  return answers;
+}
+
+TEST(Debounce, NothingIsNotAnswered) { EXPECT_EQ(answers({}), std::vector<int>{}); }
+
+TEST(Debounce, ABurstIsAnsweredOnceWhenItPauses) {
+  EXPECT_EQ(answers({100, 200, 450}), std::vector<int>{750});
+}
+
+TEST(Debounce, BurstsApartAreAnsweredEach) { EXPECT_EQ(answers({100, 5000}), (std::vector<int>{400, 5300})); }
+
+TEST(Debounce, OneThatDoesNotPauseIsAnsweredAllTheSame) {
+  std::vector<int> events;
+  for (int at = 100; at < 4000; at += 100) events.push_back(at);
+  EXPECT_EQ(answers(events), (std::vector<int>{3100, 4200}));
+}
+
+TEST(Debounce, SaysWhenItIsDue) {
+  Debounce debounce(milliseconds(300), seconds(3));
+  EXPECT_EQ(debounce.due(), std::nullopt);
+  debounce.event(seconds(1));
+  EXPECT_EQ(debounce.due(), std::optional<Nanoseconds>(milliseconds(1300)));
+  EXPECT_FALSE(debounce.take(milliseconds(1299)));
+  EXPECT_TRUE(debounce.take(milliseconds(1300)));
+  EXPECT_EQ(debounce.due(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace gpumeter

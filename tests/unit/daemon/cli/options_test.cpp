@@ -1,0 +1,235 @@
+#include "daemon/cli/options.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "build_info.hpp"
+
+namespace gpumeter {
+namespace {
+
+using config::CollectorSchema;
+using config::Enabled;
+using Kind = config::OptionSchema::Kind;
+
+const std::vector<CollectorSchema>& schemas() {
+  static const std::vector<CollectorSchema> kSchemas = {
+      {"amd", {}},
+      {"simulated",
+       {{"devices", Kind::integer, "2", "How many."}, {"events", Kind::list, "", "What happens."}}}};
+  return kSchemas;
+}
+
+std::variant<Options, Exit> parsed(std::vector<const char*> arguments, config::Schemas known = schemas()) {
+  arguments.insert(arguments.begin(), "gpumeter");
+  return parse_options(static_cast<int>(arguments.size()), arguments.data(), known);
+}
+
+Options options(const std::vector<const char*>& arguments) {
+  auto result = parsed(arguments);
+  if (const auto* exit = std::get_if<Exit>(&result)) {
+    ADD_FAILURE() << exit->text;
+    return {};
+  }
+  return std::get<Options>(std::move(result));
+}
+
+/// "code: text" of an end before the start.
+std::string end_of(const std::vector<const char*>& arguments, config::Schemas known = schemas()) {
+  const auto result = parsed(arguments, known);
+  const auto* exit = std::get_if<Exit>(&result);
+  return exit == nullptr ? "runs" : std::to_string(exit->code) + ": " + exit->text;
+}
+
+std::string refusal(const std::string& sentence) {
+  return "2: gpumeter: " + sentence + "\nTry 'gpumeter --help'.\n";
+}
+
+config::Config applied(const std::vector<const char*>& arguments) {
+  config::Config config = config::defaults(schemas());
+  apply(options(arguments), config);
+  return config;
+}
+
+TEST(Options, ChangeNothingWhereThereAreNone) {
+  EXPECT_EQ(applied({}), config::defaults(schemas()));
+  const Options none = options({});
+  EXPECT_EQ(none.action, Action::run);
+  EXPECT_EQ(none.config_file, "");
+  EXPECT_FALSE(none.systemd_socket);
+}
+
+TEST(Options, GoBeforeTheFile) {
+  config::Config expected = config::defaults(schemas());
+  expected.web.listen = {":1", "[::1]:2"};
+  expected.web.telemetry_path = "/m";
+  expected.paths = {"/a", "/b", "/c"};
+  expected.log = {config::LogLevel::debug, config::LogFormat::json};
+  EXPECT_EQ(applied({"--web.listen-address=:1", "--web.listen-address", "[::1]:2", "--web.telemetry-path=/m",
+                     "--path.sysfs=/a", "--path.procfs=/b", "--path.state=/c", "--log.level=debug",
+                     "--log.format=json"}),
+            expected);
+}
+
+TEST(Options, TakeTheLastOfWhatCanBeThereOnce) {
+  EXPECT_EQ(applied({"--log.level=warn", "--log.level=debug"}).log.level, config::LogLevel::debug);
+  EXPECT_EQ(options({"--simulate=2", "--simulate=3"}).simulate, 3U);
+  EXPECT_EQ(options({"--collector.amd", "--no-collector.amd"}).collectors.at("amd"), false);
+  EXPECT_EQ(options({"--no-collector.amd", "--collector.amd"}).collectors.at("amd"), true);
+}
+
+TEST(Options, TakeRelativePathsFromWhereTheyAreGiven) {
+  EXPECT_EQ(applied({"--path.sysfs=tree/sys"}).paths.sysfs,
+            (std::filesystem::current_path() / "tree/sys").string());
+}
+
+TEST(Options, SwitchCollectors) {
+  config::Config expected = config::defaults(schemas());
+  expected.collectors["amd"].enabled = Enabled::off;
+  expected.collectors["simulated"].enabled = Enabled::on;
+  EXPECT_EQ(applied({"--no-collector.amd", "--collector.simulated"}), expected);
+  EXPECT_EQ(applied({"--collector.disable-defaults", "--collector.simulated"}), expected);
+}
+
+TEST(Options, LeaveACollectorOnThatTheFileSwitchedOn) {
+  config::Config config = config::defaults(schemas());
+  config.collectors["simulated"].enabled = Enabled::on;
+  apply(options({"--collector.disable-defaults"}), config);
+  EXPECT_EQ(config.collectors["amd"].enabled, Enabled::off);
+  EXPECT_EQ(config.collectors["simulated"].enabled, Enabled::on);
+}
+
+TEST(Options, SimulateDevicesAndNoOthers) {
+  config::Config expected = config::defaults(schemas());
+  expected.collectors["amd"].enabled = Enabled::off;
+  expected.collectors["simulated"] = {Enabled::on,
+                                      {{"devices", {"4"}}, {"events", {"hang 1 after 5s", "b"}}}};
+  EXPECT_EQ(applied({"--simulate=4", "--simulate-event", "hang 1 after 5s", "--simulate-event=b",
+                     "--collector.amd"}),
+            expected);
+}
+
+TEST(Options, SayWhatTheProcessIsFor) {
+  EXPECT_EQ(options({"--check-config"}).action, Action::check_config);
+  EXPECT_EQ(options({"--reload=4711"}).action, Action::reload);
+  EXPECT_EQ(options({"--reload", "4711"}).daemon, 4711);
+  EXPECT_EQ(options({"--list-devices"}).action, Action::list_devices);
+  EXPECT_EQ(options({"--print-metrics=text"}).action, Action::print_metrics);
+  EXPECT_EQ(options({"--print-metrics=text"}).print_format, "text");
+  EXPECT_EQ(options({"--print-config=markdown"}).action, Action::print_config);
+  EXPECT_EQ(options({"--print-config=markdown"}).print_format, "markdown");
+  EXPECT_TRUE(options({"--web.systemd-socket"}).systemd_socket);
+}
+
+TEST(Options, TakeOnePassOrTwoOnce) {
+  for (const char* argument : {"--once", "--once=1"}) {
+    const Options once = options({argument, "--log.level=error"});
+    EXPECT_EQ(once.action, Action::once);
+    EXPECT_EQ(once.passes, 2) << argument;
+  }
+  EXPECT_EQ(options({"--once=0"}).passes, 1);
+  EXPECT_EQ(options({"--once=0"}).action, Action::once);
+}
+
+TEST(Options, NameUnknownFlags) {
+  EXPECT_EQ(end_of({"--web.listen-adress=:1"}),
+            refusal("unknown flag --web.listen-adress; did you mean --web.listen-address?"));
+  EXPECT_EQ(end_of({"--collector.nvidia"}), refusal("unknown flag --collector.nvidia"));
+  EXPECT_EQ(end_of({"--no-collector.amb"}),
+            refusal("unknown flag --no-collector.amb; did you mean --no-collector.amd?"));
+  EXPECT_EQ(end_of({"-web.listen-address=:1"}),
+            refusal("unknown flag -web.listen-address; did you mean --web.listen-address?"));
+  EXPECT_EQ(end_of({"start"}), refusal("unexpected argument \"start\"; there are only flags"));
+  EXPECT_EQ(end_of({"--web.listen-address", ":1", ":2"}),
+            refusal("unexpected argument \":2\"; there are only flags"));
+}
+
+TEST(Options, NameBadValues) {
+  EXPECT_EQ(end_of({"--log.level=loud"}),
+            refusal("--log.level: must be debug, info, warn or error, not \"loud\""));
+  EXPECT_EQ(
+      end_of({"--web.listen-address=10478"}),
+      refusal("--web.listen-address: must be host:port, such as localhost:10478, [::1]:10478 or :10478, not "
+              "\"10478\""));
+  EXPECT_EQ(
+      end_of({"--web.config.file=web.yml"}),
+      refusal("--web.config.file: TLS and users are not in this version; put a reverse proxy with TLS in "
+              "front and leave this out"));
+  EXPECT_EQ(end_of({"--once", "--list-devices"}), refusal("--once and --list-devices exclude each other"));
+  EXPECT_EQ(end_of({"--simulate=2"}, std::span(schemas()).first(1)),
+            refusal("--simulate needs the simulated collector, which this gpumeter was built without"));
+  EXPECT_EQ(end_of({"--simulate=0"}),
+            refusal("--simulate: must be a whole number from 1 to 1024, not \"0\""));
+  EXPECT_EQ(end_of({"--simulate=2x"}),
+            refusal("--simulate: must be a whole number from 1 to 1024, not \"2x\""));
+  EXPECT_EQ(options({"--simulate=1024"}).simulate, 1024U);
+  EXPECT_EQ(end_of({"--simulate=1025"}),
+            refusal("--simulate: must be a whole number from 1 to 1024, not \"1025\""));
+  EXPECT_EQ(end_of({"--simulate"}), refusal("--simulate needs a value"));
+  EXPECT_EQ(end_of({"--log.level"}), refusal("--log.level needs a value"));
+  EXPECT_EQ(end_of({"--once=2"}), refusal("--once: must be 0 or 1, not \"2\""));
+  EXPECT_EQ(end_of({"--print-metrics=html"}),
+            refusal("--print-metrics: must be markdown or text, not \"html\""));
+}
+
+TEST(Options, PrintTheVersionAsOtherExportersDo) {
+  EXPECT_EQ(end_of({"--version"}), std::string("0: gpumeter, version ") + build::kVersion +
+                                       " (branch: " + build::kBranch + ", revision: " + build::kRevision +
+                                       ")\n  compiler:         " + build::kCompiler + "\n");
+}
+
+TEST(Options, PrintHelpForEveryFlag) {
+  const std::string help = end_of({"-h"});
+  EXPECT_EQ(help.substr(0, 3), "0: ");
+  EXPECT_EQ(help, end_of({"--help"}));
+  for (const char* flag : {"--config.file",
+                           "--web.listen-address",
+                           "--web.config.file",
+                           "--web.systemd-socket",
+                           "--web.telemetry-path",
+                           "--collector.amd",
+                           "--no-collector.amd",
+                           "--collector.simulated",
+                           "--collector.disable-defaults",
+                           "--path.sysfs",
+                           "--path.procfs",
+                           "--path.state",
+                           "--log.level",
+                           "--log.format",
+                           "--version",
+                           "--check-config",
+                           "--once",
+                           "--simulate",
+                           "--simulate-event",
+                           "--list-devices",
+                           "--print-metrics",
+                           "--print-config",
+                           "--help"}) {
+    EXPECT_NE(help.find(flag), std::string::npos) << flag;
+  }
+  EXPECT_EQ(help.find('{'), std::string::npos) << help;
+}
+
+TEST(LoadConfig, AppliesFlagsToTheFileThatIsNamed) {
+  const std::string file = testing::TempDir() + "gpumeter_options_" + std::to_string(getpid()) + ".yaml";
+  std::ofstream(file) << "log: {level: warn, format: json}\n";
+  const std::string flag = "--config.file=" + file;
+  const auto loaded = load_config(options({flag.c_str(), "--log.level=debug"}), schemas());
+  std::filesystem::remove(file);
+  config::Config expected = config::defaults(schemas());
+  expected.log = {config::LogLevel::debug, config::LogFormat::json};
+  EXPECT_EQ(std::get<config::Config>(loaded), expected);
+}
+
+TEST(LoadConfig, WantsAFileThatIsNamedToExist) {
+  const auto loaded = load_config(options({"--config.file=/none/g.yaml"}), schemas());
+  ASSERT_TRUE(std::holds_alternative<std::vector<config::Problem>>(loaded));
+  EXPECT_EQ(config::to_string(std::get<1>(loaded).front()),
+            "/none/g.yaml: cannot be read: No such file or directory");
+}
+
+}  // namespace
+}  // namespace gpumeter

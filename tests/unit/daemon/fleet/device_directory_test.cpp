@@ -1,0 +1,149 @@
+#include "daemon/fleet/device_directory.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace gpumeter {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Nanoseconds kNow = seconds(1000);
+
+DeviceInfo device(const std::string& uuid) {
+  DeviceInfo info;
+  info.uuid = uuid;
+  info.vendor = "amd";
+  info.model = "Radeon";
+  return info;
+}
+
+class DeviceDirectoryTest : public testing::Test {
+ protected:
+  DeviceDirectoryTest() : folder_(testing::TempDir() + "/directory-" + std::to_string(getpid())) {
+    std::filesystem::remove_all(folder_);
+  }
+  ~DeviceDirectoryTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string folder_;
+};
+
+TEST_F(DeviceDirectoryTest, ADeadDeviceDoesNotShiftTheOthersAfterARestart) {
+  {
+    DeviceDirectory before(folder_);
+    ASSERT_TRUE(before.load());
+    EXPECT_EQ(before.admit("amd", device("a"), 0, kNow).index, 0u);
+    EXPECT_EQ(before.admit("amd", device("b"), 1, kNow).index, 1u);
+    ASSERT_TRUE(before.save());
+  }
+  DeviceDirectory after(folder_);
+  ASSERT_TRUE(after.load());
+  EXPECT_EQ(after.admit("amd", device("b"), 0, kNow).index,
+            1u);  // "a" is gone, "b" stands first on the bus now
+  EXPECT_EQ(after.admit("amd", device("c"), 1, kNow).index, 2u);  // and a new one gets a number nobody had
+  EXPECT_EQ(after.devices().at("a").info.model, "Radeon");
+}
+
+TEST_F(DeviceDirectoryTest, ForgetsWhatWasMissingForLongAndCountsOverRestarts) {
+  const auto all = [](Presence presence) { return [presence](const KnownDevice&) { return presence; }; };
+  {
+    DeviceDirectory before(folder_);
+    before.admit("amd", device("a"), 0, kNow);
+    EXPECT_TRUE(before.forget(all(Presence::missing), seconds(60), seconds(100)).empty());
+    EXPECT_TRUE(before.forget(all(Presence::unknown), seconds(60), seconds(100)).empty());
+    ASSERT_TRUE(before.save());
+  }
+  DeviceDirectory after(folder_);
+  ASSERT_TRUE(after.load());
+  DeviceDirectory returned = after;
+  EXPECT_EQ(after.forget(all(Presence::missing), seconds(40), seconds(100)), std::vector<std::string>{"a"});
+  EXPECT_TRUE(after.devices().empty());
+  EXPECT_TRUE(returned.forget(all(Presence::there), seconds(40), seconds(100)).empty());
+  EXPECT_TRUE(returned.forget(all(Presence::missing), seconds(99), seconds(100)).empty());
+}
+
+TEST_F(DeviceDirectoryTest, WithoutPatienceMissingDevicesGoAtOnceAndTheOthersStay) {
+  DeviceDirectory directory(folder_);
+  for (const char* uuid : {"missing", "there", "unknown"}) directory.admit("amd", device(uuid), 0, kNow);
+  const auto presence = [](const KnownDevice& known) {
+    if (known.info.uuid == "missing") return Presence::missing;
+    return known.info.uuid == "there" ? Presence::there : Presence::unknown;
+  };
+  EXPECT_EQ(directory.forget(presence, Nanoseconds(0), Nanoseconds(0)), std::vector<std::string>{"missing"});
+  EXPECT_EQ(directory.devices().size(), 2U);
+}
+
+TEST_F(DeviceDirectoryTest, ABrokenFileIsNamedAndSetAside) {
+  std::filesystem::create_directories(folder_);
+  std::ofstream(folder_ + "/devices.json") << "{\"devices\": [{\"uuid\": \"a\"}]}";
+  DeviceDirectory directory(folder_);
+  const Result<Done> loaded = directory.load();
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().message().find(folder_ + "/devices.json: "), 0u) << loaded.error().message();
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/devices.json.bad"));
+  EXPECT_EQ(directory.devices().size(), 0u);
+}
+
+std::string entry(const std::string& uuid, const std::string& index, const std::string& more = "") {
+  return R"({"uuid": ")" + uuid + R"(", "index": )" + index +
+         R"(, "collector": "amd", "vendor": "amd", "model": "", "pci_address": "", "last_seen": 5)" + more +
+         "}";
+}
+
+TEST_F(DeviceDirectoryTest, EntriesThatCannotBeAreRefused) {
+  const std::pair<std::string, std::string> cases[] = {
+      {entry("a", "0") + "," + entry("b", "0"), "devices[1]: index 0 is also that of a"},
+      {entry("a", "0") + "," + entry("a", "1"), "devices[1]: uuid a is there twice"},
+      {entry("", "0"), "devices[0]: uuid is empty"},
+      {entry("a", "4096"), "devices[0]: index must be a whole number from 0 to 4095, not 4096"},
+      {entry("a", "4294967296"), "devices[0]: index must be a whole number from 0 to 4095, not 4294967296"},
+      {entry("a", "-1"), "devices[0]: index must be a whole number from 0 to 4095, not -1"},
+      {entry("a", "1.5"), "devices[0]: index must be a whole number from 0 to 4095, not 1.5"},
+      {entry("a", "0", R"(, "missing_seconds": "7")"),
+       "devices[0]: missing_seconds must be a whole number from 0 to 9000000000, not \"7\""},
+  };
+  std::filesystem::create_directories(folder_);
+  for (const auto& [entries, complaint] : cases) {
+    std::ofstream(folder_ + "/devices.json") << R"({"devices": [)" << entries << "]}";
+    DeviceDirectory directory(folder_);
+    const Result<Done> loaded = directory.load();
+    ASSERT_FALSE(loaded) << entries;
+    EXPECT_EQ(loaded.error().message(), folder_ + "/devices.json: " + complaint +
+                                            "; set aside as devices.json.bad, indexes start anew");
+    EXPECT_TRUE(directory.devices().empty() && directory.is_readable());
+  }
+}
+
+// A test that hangs here fails by ctest's time-out.
+TEST_F(DeviceDirectoryTest, WhatIsNoFileIsAnErrorAndStays) {
+  std::filesystem::create_directories(folder_);
+  ASSERT_EQ(mkfifo((folder_ + "/devices.json").c_str(), 0600), 0);
+  DeviceDirectory directory(folder_);
+  const Result<Done> loaded = directory.load();
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().message(), folder_ + "/devices.json: is not a regular file");
+  EXPECT_FALSE(directory.is_readable());
+  EXPECT_TRUE(std::filesystem::is_fifo(folder_ + "/devices.json"));
+}
+
+TEST_F(DeviceDirectoryTest, AWallClockOfAnyTimeMakesAFileThatCanBeRead) {
+  for (const Nanoseconds now : {Nanoseconds::min(), Nanoseconds::max()}) {
+    DeviceDirectory before(folder_);
+    before.admit("amd", device("a"), 0, now);
+    ASSERT_TRUE(before.save());
+    EXPECT_TRUE(DeviceDirectory(folder_).load());
+  }
+}
+
+TEST_F(DeviceDirectoryTest, AFolderThatCannotBeWrittenIsAnError) {
+  DeviceDirectory directory("/proc/none");
+  const Result<Done> saved = directory.save();
+  ASSERT_FALSE(saved);
+  EXPECT_EQ(saved.error().message(), "/proc/none/devices.json.new: No such file or directory");
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -1,0 +1,340 @@
+#include "daemon/fleet/fleet.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "tests/fakes/fake_collector.hpp"
+
+namespace gpumeter {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+DeviceInfo card(const std::string& uuid, const std::string& pci_address) {
+  DeviceInfo info;
+  info.uuid = uuid;
+  info.vendor = "fake";
+  info.pci_address = pci_address;
+  return info;
+}
+
+std::string line(const std::string& family, const std::string& gpu, const std::string& uuid,
+                 const std::string& value) {
+  return family + "{gpu=\"" + gpu + "\",uuid=\"" + uuid + "\",vendor=\"fake\"} " + value + "\n";
+}
+
+std::atomic<bool> late_may_open = false;
+Result<std::unique_ptr<Collector>> open_late(const CollectorContext&) {
+  while (!late_may_open) std::this_thread::sleep_for(milliseconds(1));
+  return Error("late");
+}
+constexpr CollectorEntry kLate = {"late", true, 0, {}, no_rows, all_right, open_late};
+
+/// The machine's clocks, but for a wall clock that is set.
+class SetClock final : public Clock {
+ public:
+  Nanoseconds monotonic() const noexcept override { return real_.monotonic(); }
+  Nanoseconds boottime() const noexcept override { return real_.boottime(); }
+  Nanoseconds realtime() const noexcept override { return real_.realtime() + seconds(ahead); }
+
+  std::atomic<int> ahead = 0;  ///< seconds
+
+ private:
+  const SystemClock real_;
+};
+
+/// A fleet on a fake machine with real threads; its tick is the test's.
+class FleetTest : public testing::Test {
+ protected:
+  FleetTest() : folder_(testing::TempDir() + "/fleet-" + std::to_string(getpid())) {
+    std::filesystem::remove_all(folder_);
+    machine_->plug(card("A", "0000:0a:00.0"));
+    machine_->plug(card("B", "0000:03:00.0"));
+  }
+  ~FleetTest() override {
+    for (const char* uuid : {"A", "B", "C"}) machine_->hang(uuid, false);
+    if (fleet_) fleet_->stop(clock_.monotonic() + seconds(5));
+    if (keeper_) keeper_->stop(clock_.monotonic() + seconds(5));
+    std::filesystem::remove_all(folder_);
+  }
+
+  void start(const CollectorEntry& entry = kFake) {
+    keeper_ = std::make_shared<StateKeeper>(folder_, clock_, log_);
+    DeviceDirectory directory = keeper_->load(clock_.monotonic() + seconds(30));
+    FleetSettings settings;
+    settings.forget = forget_;
+    settings.intervals = {milliseconds(20), milliseconds(200), milliseconds(200)};
+    fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, std::move(directory), bus_, settings,
+                                     WorkloadSettings{}, keeper_);
+    fleet_->add({{&entry, fake_context(machine_, clock_)}});
+    until([this] { return fleet_->first_pass_over(); });
+  }
+
+  void restart_without_b() {
+    ASSERT_TRUE(fleet_->stop(clock_.monotonic() + seconds(5)));
+    ASSERT_TRUE(keeper_->stop(clock_.monotonic() + seconds(5)));
+    fleet_.reset();
+    machine_->pull("B");
+    start();
+  }
+
+  /// Ticks until it is so; a test that waits in vain fails by ctest's time-out.
+  void until(const std::function<bool()>& so) {
+    while (!so()) {
+      fleet_->tick();
+      std::this_thread::sleep_for(milliseconds(2));
+    }
+    fleet_->tick();
+  }
+  bool shows(const std::string& line) const {
+    return registry_->render(Format::text).text.find(line) != std::string::npos;
+  }
+
+  bool says_released() const {
+    SelfState self;
+    fleet_->describe(self);
+    return self.collectors.at(0).released;
+  }
+
+  SetClock clock_;
+  Log log_{clock_, {config::LogLevel::error, config::LogFormat::logfmt}};
+  std::string folder_;
+  std::vector<std::string> bus_ = {"0000:03:00.0", "0000:0a:00.0"};
+  std::shared_ptr<FakeMachine> machine_ = std::make_shared<FakeMachine>();
+  std::shared_ptr<Registry> registry_ = std::make_shared<Registry>();
+  Nanoseconds forget_ = std::chrono::hours(24);
+  std::shared_ptr<StateKeeper> keeper_;
+  std::shared_ptr<Fleet> fleet_;
+};
+
+// Else a device of the last one could have another index after the next start.
+TEST_F(FleetTest, TheFirstDevicesWaitForAllCollectors) {
+  late_may_open = false;
+  fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, DeviceDirectory(folder_), bus_, FleetSettings());
+  fleet_->add({{&kFake, fake_context(machine_, clock_)}, {&kLate, fake_context(machine_, clock_)}});
+  for (int i = 0; i < 50; ++i) {
+    fleet_->tick();
+    ASSERT_TRUE(fleet_->devices().empty());
+    ASSERT_FALSE(fleet_->first_pass_over());
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  late_may_open = true;
+  until([this] { return fleet_->first_pass_over(); });
+  EXPECT_EQ(fleet_->devices().size(), 2U);
+}
+
+TEST_F(FleetTest, IndexesFollowThePciOrder) {
+  start();
+  EXPECT_TRUE(shows(line("gpu_power_watts", "0", "B", "100")));
+  EXPECT_TRUE(shows(line("gpu_power_watts", "1", "A", "100")));
+  EXPECT_TRUE(shows(line("gpu_up", "0", "B", "1")));
+}
+
+TEST_F(FleetTest, AHungDeviceLosesItsValuesAndHurtsNobodyElse) {
+  start();
+  machine_->hang("A", true);
+  until([&] { return shows(line("gpu_up", "1", "A", "0")); });
+  EXPECT_FALSE(shows(line("gpu_power_watts", "1", "A", "100")));
+  EXPECT_TRUE(shows(line("gpu_power_watts", "0", "B", "100")));
+
+  const int calls_of_a = machine_->calls("A");
+  const int calls_of_b = machine_->calls("B");
+  until([&] { return machine_->calls("B") > calls_of_b + 5; });
+  EXPECT_EQ(machine_->calls("A"), calls_of_a);  // no second call on a device that hangs
+
+  machine_->hang("A", false);
+  until([&] { return shows(line("gpu_up", "1", "A", "1")); });
+  until([&] { return shows(line("gpu_power_watts", "1", "A", "100")); });
+}
+
+TEST_F(FleetTest, ALostDeviceComesBackUnderItsIndex) {
+  start();
+  machine_->pull("B");
+  until([&] { return shows(line("gpu_up", "0", "B", "0")); });
+  EXPECT_FALSE(shows(line("gpu_power_watts", "0", "B", "100")));
+  machine_->plug(card("B", "0000:0f:00.0"));  // in another slot
+  until([&] { return shows(line("gpu_up", "0", "B", "1")); });
+  EXPECT_TRUE(shows(line("gpu_power_watts", "0", "B", "100")));
+}
+
+TEST_F(FleetTest, ADeviceThatComesIsThereOnceItIsLookedFor) {
+  bus_.emplace_back("0000:0b:00.0");
+  start();
+  machine_->plug(card("C", "0000:0b:00.0"));
+  fleet_->rediscover();
+  until([&] { return shows(line("gpu_power_watts", "2", "C", "100")); });
+}
+
+TEST_F(FleetTest, ADeviceThatDiscoveryDoesNotFindIsLostThoughItAnswersAndComesBack) {
+  start();
+  machine_->unlist("B");
+  fleet_->rediscover();
+  until([&] { return shows(line("gpu_up", "0", "B", "0")); });
+  EXPECT_FALSE(shows(line("gpu_power_watts", "0", "B", "100")));
+  EXPECT_FALSE(machine_->is_open("B"));
+  EXPECT_TRUE(shows(line("gpu_power_watts", "1", "A", "100")));
+  machine_->plug(card("B", "0000:0f:00.0"));
+  fleet_->rediscover();
+  until([&] { return shows(line("gpu_power_watts", "0", "B", "100")); });
+}
+
+TEST_F(FleetTest, ReleasedDriversAreNotLookedInto) {
+  start();
+  ASSERT_TRUE(fleet_->release(seconds(60)));
+  fleet_->rediscover();
+  fleet_->tick();
+  EXPECT_FALSE(machine_->is_open("A") || machine_->is_open("B"));
+}
+
+TEST_F(FleetTest, ADeviceThatIsMissingAfterARestartKeepsItsNumberAndItsUpLine) {
+  start();
+  restart_without_b();
+  EXPECT_TRUE(shows(line("gpu_power_watts", "1", "A", "100")));
+  EXPECT_TRUE(shows(line("gpu_up", "0", "B", "0")));
+  ASSERT_EQ(fleet_->devices().size(), 2u);
+  EXPECT_EQ(fleet_->devices()[0].state, "missing");
+}
+
+// However long the daemon did not run: nobody looked for the device meanwhile.
+TEST_F(FleetTest, ADeviceIsForgottenOnceItWasLookedForInVainForSoLong) {
+  forget_ = milliseconds(300);
+  start();
+  std::this_thread::sleep_for(forget_);
+  restart_without_b();
+  EXPECT_TRUE(shows(line("gpu_up", "0", "B", "0")));
+  until([&] { return fleet_->devices().size() == 1; });
+  EXPECT_FALSE(shows(line("gpu_up", "0", "B", "0")));
+  EXPECT_TRUE(shows(line("gpu_up", "1", "A", "1")));
+}
+
+TEST_F(FleetTest, AWallClockThatIsSetForgetsNobody) {
+  start();
+  machine_->pull("B");
+  until([&] { return shows(line("gpu_up", "0", "B", "0")); });
+  for (const int hours : {25, -25}) {
+    clock_.ahead = hours * 3600;
+    for (int i = 0; i < 10; ++i) fleet_->tick();
+    EXPECT_TRUE(shows(line("gpu_up", "0", "B", "0")));
+  }
+}
+
+TEST_F(FleetTest, WithoutPatienceDevicesThatAreThereStayAndLostOnesGoOnceDiscoveryMissesThem) {
+  forget_ = Nanoseconds(0);
+  start();
+  EXPECT_EQ(fleet_->devices().size(), 2U);
+  machine_->hang("A", true);  // it is on the bus
+  until([&] { return shows(line("gpu_up", "1", "A", "0")); });
+  machine_->pull("B");
+  until([&] { return fleet_->devices().size() == 1; });
+  EXPECT_TRUE(shows(line("gpu_up", "1", "A", "0")));
+}
+
+TEST_F(FleetTest, ADeviceIsNotForgottenWhileItsFirstPassIsUnderWay) {
+  machine_->hang("A", true);
+  machine_->hang("B", true);
+  fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, DeviceDirectory(folder_), bus_, FleetSettings{});
+  fleet_->add({{&kFake, fake_context(machine_, clock_)}});
+  until([&] { return machine_->calls("A") > 0 && machine_->calls("B") > 0; });
+  EXPECT_EQ(fleet_->devices().size(), 2u);
+}
+
+TEST_F(FleetTest, AtMostAsManyLanesAsTheDriverTakesAreInsideIt) {
+  machine_->plug(card("C", "0000:0b:00.0"));
+  machine_->linger();
+  start(kFakeOneAtATime);
+  until([&] { return machine_->calls("C") > 5; });
+  EXPECT_EQ(machine_->most_inside(), 1);
+}
+
+TEST_F(FleetTest, ADriverFullOfHungCallsIsStuckAsAWhole) {
+  start(kFakeOneAtATime);
+  machine_->hang("A", true);
+  until([&] { return shows(line("gpu_up", "1", "A", "0")) && shows(line("gpu_up", "0", "B", "0")); });
+  const int calls_of_b = machine_->calls("B");
+  fleet_->tick();
+  EXPECT_EQ(machine_->calls("B"), calls_of_b);
+  machine_->hang("A", false);
+  until([&] { return shows(line("gpu_up", "0", "B", "1")); });
+}
+
+TEST_F(FleetTest, ReleasedDriversAreClosedUntilTheyAreRestored) {
+  start();
+  ASSERT_TRUE(fleet_->release(seconds(60)));
+  EXPECT_FALSE(machine_->is_open("A") || machine_->is_open("B"));
+  fleet_->tick();
+  EXPECT_TRUE(shows(line("gpu_up", "1", "A", "0")));
+  EXPECT_FALSE(shows(line("gpu_power_watts", "1", "A", "100")));
+  EXPECT_TRUE(says_released());
+  fleet_->restore();
+  until([&] { return shows(line("gpu_up", "1", "A", "1")); });
+  EXPECT_TRUE(machine_->is_open("A") && machine_->is_open("B"));
+  EXPECT_FALSE(says_released());
+}
+
+TEST_F(FleetTest, ReleasedDriversAreOpenedAgainInTime) {
+  start();
+  ASSERT_TRUE(fleet_->release(milliseconds(50)));
+  until([&] { return shows(line("gpu_up", "1", "A", "0")) || machine_->is_open("A"); });
+  until([&] { return shows(line("gpu_up", "1", "A", "1")); });
+}
+
+TEST_F(FleetTest, ADriverWithACallUnderWayIsNotClosed) {
+  start();
+  machine_->hang("A", true);
+  const int calls = machine_->calls("A");
+  until([&] { return machine_->calls("A") > calls; });
+  EXPECT_FALSE(fleet_->release(seconds(60)));
+  EXPECT_FALSE(says_released());
+  machine_->hang("A", false);
+  until([&] { return shows(line("gpu_up", "1", "A", "1")) && shows(line("gpu_up", "0", "B", "1")); });
+}
+
+TEST_F(FleetTest, StopLeavesAHungLaneBehind) {
+  start();
+  machine_->hang("A", true);
+  const int calls = machine_->calls("A");
+  until([&] { return machine_->calls("A") > calls; });
+  EXPECT_FALSE(fleet_->stop(clock_.monotonic() + milliseconds(200)));
+}
+
+TEST_F(FleetTest, ACollectorThatIsRemovedTakesItsSeriesAlong) {
+  start();
+  fleet_->remove("fake", clock_.monotonic() + seconds(5));
+  EXPECT_EQ(registry_->render(Format::text).text, "");
+}
+
+TEST_F(FleetTest, ADeviceWithoutAGoodReadingIsDownUntilItHasOne) {
+  start();
+  until([this] { return shows(line("gpu_up", "1", "A", "1")); });
+  machine_->fail("A", true);
+  until([this] { return shows(line("gpu_up", "1", "A", "0")); });
+  EXPECT_FALSE(shows(line("gpu_power_watts", "1", "A", "100")));
+  EXPECT_FALSE(shows("gpu_info{gpu=\"1\""));
+  EXPECT_TRUE(shows(line("gpu_up", "0", "B", "1")));
+  EXPECT_TRUE(fleet_->devices().at(1).state.starts_with("every read fails: denied"));
+  SelfState self;
+  fleet_->describe(self);
+  const auto denied = static_cast<std::size_t>(ReadStatus::denied);
+  EXPECT_GE(self.collectors.at(0).read_errors.at(1).at(denied), 3U);
+  EXPECT_EQ(self.collectors.at(0).read_errors.at(0).at(denied), 0U);
+  machine_->fail("A", false);
+  until([this] {
+    return shows(line("gpu_up", "1", "A", "1")) && shows(line("gpu_power_watts", "1", "A", "100"));
+  });
+}
+
+TEST_F(FleetTest, ADeviceThatWasNeverReadIsNotUp) {
+  machine_->fail("A", true);
+  start();
+  EXPECT_TRUE(shows(line("gpu_up", "1", "A", "0")));
+  machine_->fail("A", false);
+  until([this] { return shows(line("gpu_up", "1", "A", "1")); });
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -1,0 +1,66 @@
+#include "daemon/lane/tier_schedule.hpp"
+
+#include <gtest/gtest.h>
+
+namespace gpumeter {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr SamplingIntervals kEverySecond{seconds(1), seconds(10), seconds(60)};
+
+TEST(TierSchedule, TheFastestOfThoseDueGoesFirst) {
+  TierSchedule schedule(kEverySecond, seconds(0), 0);
+  EXPECT_EQ(schedule.next(seconds(0)).tier, Tier::fast);
+  EXPECT_EQ(schedule.next(seconds(0)).at, seconds(1));
+  EXPECT_EQ(schedule.next(seconds(60)).tier, Tier::fast);
+  schedule.done(Tier::fast, seconds(60));
+  EXPECT_EQ(schedule.next(seconds(60)).tier, Tier::normal);
+  schedule.done(Tier::normal, seconds(60));
+  EXPECT_EQ(schedule.next(seconds(60)).tier, Tier::slow);
+}
+
+TEST(TierSchedule, ALatePassIsFollowedByTheNextGridPointNotByABurst) {
+  TierSchedule schedule(kEverySecond, seconds(0), 0);
+  schedule.done(Tier::fast, milliseconds(1004));
+  EXPECT_EQ(schedule.next(milliseconds(1004)).at, seconds(2));
+  schedule.done(Tier::fast, milliseconds(5300));
+  EXPECT_EQ(schedule.next(milliseconds(5300)).at, seconds(6));
+}
+
+TEST(TierSchedule, ATierWithFailedReadsIsReadAgainSoonAndThenByTheGrid) {
+  TierSchedule schedule(kEverySecond, seconds(0), 0);
+  for (const Tier tier : {Tier::fast, Tier::normal}) schedule.done(tier, seconds(300000));
+  schedule.done(Tier::slow, seconds(60), 2);
+  EXPECT_EQ(schedule.next(seconds(60)).at, seconds(65));
+  EXPECT_EQ(schedule.next(seconds(60)).tier, Tier::slow);
+  schedule.done(Tier::slow, seconds(65));
+  EXPECT_EQ(schedule.next(seconds(65)).at, seconds(120));
+}
+
+TEST(TierSchedule, AReadThatAlwaysFailsIsNotHurriedForGood) {
+  TierSchedule schedule(kEverySecond, seconds(0), 0);
+  for (const Tier tier : {Tier::fast, Tier::normal}) schedule.done(tier, seconds(300000));
+  Nanoseconds now = seconds(60);
+  const auto failed = [&](std::uint64_t reads) {
+    schedule.done(Tier::slow, now, reads);
+    now = schedule.next(now).at;
+  };
+  for (int i = 0; i < 40; ++i) failed(1);
+  const Nanoseconds before = now;
+  failed(1);
+  EXPECT_EQ(now - before, seconds(60));
+  failed(2);  // one more
+  EXPECT_EQ(now - before, seconds(65));
+}
+
+TEST(TierSchedule, LanesAreStaggered) {
+  TierSchedule schedule(kEverySecond, seconds(100), 0.25);
+  EXPECT_EQ(schedule.next(seconds(100)).at, milliseconds(100250));
+  schedule.done(Tier::fast, milliseconds(100251));
+  EXPECT_EQ(schedule.next(milliseconds(100251)).at, milliseconds(101250));
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -1,0 +1,110 @@
+#include "daemon/self/metrics.hpp"
+
+#include <gtest/gtest.h>
+
+#include "collectors/api/self_catalog.hpp"
+#include "collectors/jobs/join/jobs_page.hpp"
+#include "exporter/store/registry.hpp"
+
+namespace gpumeter {
+namespace {
+
+/// The sample lines alone; headers are text_format's and the catalogue's.
+std::string lines_of(const SelfState& state) {
+  Registry registry;
+  registry.publish("self", self_series(state));
+  std::string lines;
+  std::string page = registry.render(Format::text).text;
+  for (std::size_t begin = 0; begin < page.size();) {
+    const std::size_t end = page.find('\n', begin) + 1;
+    if (page[begin] != '#') lines += page.substr(begin, end - begin);
+    begin = end;
+  }
+  return lines;
+}
+
+TEST(SelfMetrics, ShowsWhatIsKnownFromTheStart) {
+  EXPECT_EQ(
+      lines_of({.build = {.version = "1.2.3", .revision = "abc", .branch = "main", .compiler = "GNU 12"},
+                .config_reload_timestamp_seconds = 1.5}),
+      "gpumeter_build_info{version=\"1.2.3\",revision=\"abc\",branch=\"main\",compiler=\"GNU 12\"} 1\n"
+      "gpumeter_config_last_reload_success_timestamp_seconds 1.5\n"
+      "gpumeter_config_last_reload_successful 1\n"
+      "gpumeter_log_dropped_total 0\n"
+      "gpumeter_simulated 0\n");
+}
+
+TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
+  CollectorHealth amd{.name = "amd", .up = true, .devices = 2, .last_success_timestamp_seconds = 17};
+  amd.read_errors[0][static_cast<std::size_t>(ReadStatus::ok)] = 1000;
+  amd.read_errors[0][static_cast<std::size_t>(ReadStatus::timeout)] = 3;
+  amd.read_errors[1] = {};
+  const SelfState state{.build = {.version = "1"},
+                        .simulated = true,
+                        .config_reload_successful = false,
+                        .collectors = {amd, {.name = "nvidia", .released = true}},
+                        .passes = {{"amd", 1, "fast", 0.25}},
+                        .pci_devices = {{"amd", 2}},
+                        .http_requests = {{200, 5}, {404, 0}},
+                        .log_dropped = 8,
+                        .process = ProcessStats{1.5, 2, 3, 4, 5, 6, 7}};
+  EXPECT_EQ(lines_of(state),
+            "gpumeter_build_info{version=\"1\"} 1\n"
+            "gpumeter_collector_devices{collector=\"amd\"} 2\n"
+            "gpumeter_collector_devices{collector=\"nvidia\"} 0\n"
+            "gpumeter_collector_last_success_timestamp_seconds{collector=\"amd\"} 17\n"
+            "gpumeter_collector_released{collector=\"amd\"} 0\n"
+            "gpumeter_collector_released{collector=\"nvidia\"} 1\n"
+            "gpumeter_collector_up{collector=\"amd\"} 1\n"
+            "gpumeter_collector_up{collector=\"nvidia\"} 0\n"
+            "gpumeter_config_last_reload_success_timestamp_seconds 0\n"
+            "gpumeter_config_last_reload_successful 0\n"
+            "gpumeter_http_requests_total{code=\"200\"} 5\n"
+            "gpumeter_http_requests_total{code=\"404\"} 0\n"
+            "gpumeter_log_dropped_total 8\n"
+            "gpumeter_pci_devices{vendor=\"amd\"} 2\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"0\",status=\"unsupported\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"0\",status=\"gone\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"0\",status=\"timeout\"} 3\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"0\",status=\"denied\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"0\",status=\"failed\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"0\",status=\"out_of_range\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"1\",status=\"unsupported\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"1\",status=\"gone\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"1\",status=\"timeout\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"1\",status=\"denied\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"1\",status=\"failed\"} 0\n"
+            "gpumeter_read_errors_total{collector=\"amd\",gpu=\"1\",status=\"out_of_range\"} 0\n"
+            "gpumeter_sample_duration_seconds{collector=\"amd\",gpu=\"1\",tier=\"fast\"} 0.25\n"
+            "gpumeter_simulated 1\n"
+            "process_cpu_seconds_total 1.5\n"
+            "process_max_fds 7\n"
+            "process_open_fds 6\n"
+            "process_resident_memory_bytes 4\n"
+            "process_start_time_seconds 2\n"
+            "process_threads 5\n"
+            "process_virtual_memory_bytes 3\n");
+}
+
+TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
+  SelfState state{
+      .collectors = {{.name = "amd", .last_success_timestamp_seconds = 1, .read_errors = {{0, {}}}}},
+      .passes = {{"amd", 0, "fast", 1}},
+      .pci_devices = {{"amd", 1}},
+      .http_requests = {{200, 1}},
+      .process = ProcessStats{}};
+  std::vector<std::string_view> exported;
+  for (const SeriesSet& set : {self_series(state), jobs::job_series({})}) {
+    for (const SeriesSet::Entry& entry : set.entries) {
+      if (exported.empty() || exported.back() != entry.family->name) exported.push_back(entry.family->name);
+    }
+  }
+  std::vector<std::string_view> listed;
+  for (const MetricDescriptor* family : self_catalog::all()) listed.push_back(family->name);
+  std::ranges::sort(exported);
+  std::ranges::sort(listed);
+  EXPECT_EQ(exported, listed);
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -1,0 +1,106 @@
+#include "exporter/http/listen_address.hpp"
+
+#include <gtest/gtest.h>
+
+namespace gpumeter {
+namespace {
+
+std::vector<std::string> texts(const Listening& listening) {
+  std::vector<std::string> result;
+  for (const ListenSocket& socket : listening.sockets) {
+    std::string text = socket.endpoint().text();
+    result.push_back(text.substr(0, text.rfind(':')));
+  }
+  return result;
+}
+
+std::string error_of(std::string_view address) {
+  const auto listening = listen_on(address);
+  return listening ? "it listens" : listening.error().message();
+}
+
+bool has_ipv6() { return bool(listen_on("[::1]:0")); }
+
+TEST(ListenAddress, TakesTheAddressAndTheFreePortItAskedFor) {
+  const auto listening = listen_on("127.0.0.1:0");
+  ASSERT_TRUE(listening) << listening.error().message();
+  ASSERT_EQ(listening->sockets.size(), 1U);
+  const Endpoint& endpoint = listening->sockets[0].endpoint();
+  EXPECT_GT(endpoint.port(), 0);
+  EXPECT_EQ(endpoint.text(), "127.0.0.1:" + std::to_string(endpoint.port()));
+  EXPECT_TRUE(endpoint.is_local());
+}
+
+TEST(ListenAddress, TakesLocalhostInBothFamiliesAtOnePort) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  const auto listening = listen_on("localhost:0");
+  ASSERT_TRUE(listening) << listening.error().message();
+  EXPECT_EQ(texts(*listening), (std::vector<std::string>{"127.0.0.1", "[::1]"}));
+  EXPECT_EQ(listening->sockets[0].endpoint().port(), listening->sockets[1].endpoint().port());
+  EXPECT_TRUE(listening->sockets[1].endpoint().is_local());
+}
+
+/// Whoever holds the other half of localhost would be asked in our place.
+TEST(ListenAddress, TakesAllOfLocalhostOrNothing) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  for (const char* half : {"127.0.0.1", "[::1]"}) {
+    const auto taken = listen_on(std::string(half) + ":0");
+    const std::string port = std::to_string(taken->sockets[0].endpoint().port());
+    EXPECT_EQ(error_of("localhost:" + port),
+              "cannot listen on " + std::string(half) + ":" + port + ": Address already in use");
+  }
+}
+
+TEST(ListenAddress, TakesNoPartOfAllAddressesIfTheirPortIsTaken) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  const auto taken = listen_on("[::1]:0");
+  const std::string port = std::to_string(taken->sockets[0].endpoint().port());
+  EXPECT_EQ(error_of(":" + port), "cannot listen on [::]:" + port + ": Address already in use");
+  EXPECT_EQ(error_of("[::]:" + port), "cannot listen on [::]:" + port + ": Address already in use");
+}
+
+TEST(ListenAddress, TakesEveryAddressOfTheMachine) {
+  const auto all = listen_on(":0");
+  ASSERT_TRUE(all) << all.error().message();
+  ASSERT_EQ(all->sockets.size(), 1U);
+  EXPECT_FALSE(all->sockets[0].endpoint().is_local());
+  const auto ipv4 = listen_on("0.0.0.0:0");
+  ASSERT_TRUE(ipv4) << ipv4.error().message();
+  EXPECT_EQ(texts(*ipv4), std::vector<std::string>{"0.0.0.0"});
+}
+
+TEST(ListenAddress, NamesTheAddressThatIsTaken) {
+  const auto taken = listen_on("127.0.0.1:0");
+  const std::string address = taken->sockets[0].endpoint().text();
+  EXPECT_EQ(error_of(address), "cannot listen on " + address + ": Address already in use");
+}
+
+TEST(ListenAddress, KnowsWhichAddressesSocketsServe) {
+  const auto local = listen_on("127.0.0.1:0");
+  const std::string port = std::to_string(local->sockets[0].endpoint().port());
+  const auto is_local = [&](const std::string& address) { return is_served(address, local->sockets); };
+  EXPECT_TRUE(is_local("localhost:" + port));
+  EXPECT_TRUE(is_local("127.0.0.1:" + port));
+  EXPECT_FALSE(is_local(":" + port));
+  EXPECT_FALSE(is_local("127.0.0.2:" + port));
+  EXPECT_FALSE(is_local("localhost:1"));
+  EXPECT_FALSE(is_local("gpumeter.invalid:" + port));
+}
+
+TEST(ListenAddress, SaysWhatIsWrongWithAnAddress) {
+  const std::string hint = "; write host:port, such as localhost:10478, :10478 or [::1]:10478";
+  EXPECT_EQ(error_of("localhost"), "listen address \"localhost\": has no port" + hint);
+  EXPECT_EQ(error_of("127.0.0.1:http"),
+            "listen address \"127.0.0.1:http\": the port is a number from 0 to 65535" + hint);
+  EXPECT_EQ(error_of("127.0.0.1:65536"),
+            "listen address \"127.0.0.1:65536\": the port is a number from 0 to 65535" + hint);
+  EXPECT_EQ(error_of("::1:80"), "listen address \"::1:80\": an IPv6 address stands in brackets" + hint);
+  EXPECT_EQ(error_of("192.0.2.1:0"), "cannot listen on 192.0.2.1:0: Cannot assign requested address");
+}
+
+TEST(ListenSocket, RefusesWhatIsNoSocket) {
+  EXPECT_EQ(ListenSocket::adopt(-1).error().message(), "descriptor -1 is no socket: Bad file descriptor");
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -1,0 +1,124 @@
+#include "exporter/http/negotiate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace gpumeter {
+namespace {
+
+std::string type_for(std::string_view accept) { return std::string(negotiate_format(accept).content_type); }
+
+const std::string kText = "text/plain; version=0.0.4; charset=utf-8; escaping=";
+const std::string kOpenMetrics = "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=";
+const std::string kOldOpenMetrics = "application/openmetrics-text; version=0.0.1; charset=utf-8; escaping=";
+
+TEST(Negotiate, GivesTextToWhoAcceptsAnythingOrNothingKnown) {
+  for (const char* accept :
+       {"", "*/*", "text/*", "text/html,application/xhtml+xml,*/*;q=0.8", "image/png",
+        "application/openmetrics-text;version=2.0.0", ";;,,;q=,", "text/plain;version=9"}) {
+    EXPECT_EQ(type_for(accept), kText + "underscores") << accept;
+    EXPECT_EQ(negotiate_format(accept).format, Format::text) << accept;
+  }
+}
+
+TEST(Negotiate, MatchesVersionsAndTypesInAnyCase) {
+  EXPECT_EQ(type_for("application/openmetrics-text;version=1.0.0"), kOpenMetrics + "underscores");
+  EXPECT_EQ(type_for("Application/OpenMetrics-Text ; Version=\"1.0.0\""), kOpenMetrics + "underscores");
+  EXPECT_EQ(type_for("application/openmetrics-text"), kOldOpenMetrics + "underscores");
+  EXPECT_EQ(type_for("application/*"), kOpenMetrics + "underscores");
+  EXPECT_EQ(negotiate_format("application/openmetrics-text").format, Format::openmetrics);
+}
+
+TEST(Negotiate, PrefersByQualityThenByExactnessThenByPlace) {
+  EXPECT_EQ(type_for("text/plain;q=0.4,application/openmetrics-text;version=1.0.0;q=0.5"),
+            kOpenMetrics + "underscores");
+  EXPECT_EQ(type_for("*/*,application/openmetrics-text;version=1.0.0"), kOpenMetrics + "underscores");
+  EXPECT_EQ(type_for("text/plain,application/openmetrics-text;version=1.0.0"), kText + "underscores");
+  EXPECT_EQ(type_for("application/openmetrics-text;version=1.0.0;q=0"), kText + "underscores");
+  EXPECT_EQ(type_for("application/openmetrics-text;version=1.0.0;q=x,text/plain;q=0.9"),
+            kOpenMetrics + "underscores");
+}
+
+TEST(Negotiate, EchoesTheEscapingThatLeavesNamesAsTheyAre) {
+  EXPECT_EQ(type_for("text/plain;escaping=values"), kText + "values");
+  EXPECT_EQ(type_for("text/plain;escaping=dots"), kText + "underscores");
+  EXPECT_EQ(type_for("text/plain;escaping=unheard-of"), kText + "underscores");
+  EXPECT_EQ(
+      type_for("application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;q=0.3"),
+      kOpenMetrics + "allow-utf-8");
+}
+
+// Prometheus 3.0 sends the parameter twice on one of its ranges.
+TEST(Negotiate, TakesTheLastOfDuplicateParameters) {
+  EXPECT_EQ(type_for("text/plain;escaping=values;escaping=allow-utf-8"), kText + "allow-utf-8");
+}
+
+TEST(Negotiate, CompressesWhereThatIsAllowedAndNotLessLiked) {
+  for (const char* header :
+       {"gzip", "GZIP", "x-gzip", "deflate, gzip;q=0.5", "*", "gzip;q=1.0, identity; q=0.5"}) {
+    EXPECT_EQ(negotiate_encoding(header), Encoding::gzip) << header;
+  }
+  for (const char* header :
+       {"", "identity", "zstd, br", "gzip;q=0", "*;q=0", "gzip;q=0, *", "gzip;q=0.5, identity"}) {
+    EXPECT_EQ(negotiate_encoding(header), Encoding::identity) << header;
+  }
+}
+
+struct Case {
+  std::string server;
+  std::string accept;
+  std::string expected;
+};
+
+std::vector<Case> read_cases(std::istream& file) {
+  std::vector<Case> cases;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    Case row;
+    if (line.starts_with('#') || !std::getline(fields, row.server, '\t')) continue;
+    std::getline(fields, row.accept, '\t');
+    std::getline(fields, row.expected, '\t');
+    cases.push_back(row);
+  }
+  return cases;
+}
+
+/// The file leaves the default escaping out where the scraper named none, and calls the answers to real
+/// servers by a word.
+std::string completed(std::string expected) {
+  if (expected == "om1") return kOpenMetrics;
+  if (expected.find("escaping=") == std::string::npos) expected += "; escaping=underscores";
+  return expected;
+}
+
+/// Rows of servers that have a format which we have not, and choose it, say nothing about us.
+bool concerns_us(const Case& row) {
+  return row.expected == "om1" || ((row.expected.starts_with("text/plain") ||
+                                    row.expected.starts_with("application/openmetrics-text")) &&
+                                   row.expected.find("version=2.0.0") == std::string::npos);
+}
+
+TEST(Negotiate, AgreesWithPrometheusOnItsOwnCases) {
+  const char* captures = std::getenv("GPUMETER_CAPTURES");
+  const std::filesystem::path root =
+      captures != nullptr ? captures : GPUMETER_TESTS_DIR "/../../shared/captures";
+  std::ifstream file(root.parent_path() / "conformance/expfmt-negotiation.tsv");
+  if (!file) GTEST_SKIP() << "no expfmt-negotiation.tsv beside " << root;
+  int checked = 0;
+  for (const Case& row : read_cases(file)) {
+    if (!concerns_us(row)) continue;
+    ++checked;
+    const std::string expected = completed(row.expected);
+    EXPECT_EQ(type_for(row.accept).substr(0, expected.size()), expected) << row.server << ": " << row.accept;
+  }
+  EXPECT_GT(checked, 10);
+}
+
+}  // namespace
+}  // namespace gpumeter

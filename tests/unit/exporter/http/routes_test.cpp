@@ -1,0 +1,108 @@
+#include "exporter/http/routes.hpp"
+
+#include <gtest/gtest.h>
+
+namespace gpumeter {
+namespace {
+
+constexpr MetricDescriptor kUp{"gpu_up", "Up.", "", MetricType::gauge};
+constexpr std::string_view kUpPage = "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 1\n";
+
+class RoutesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    SeriesSet set{.collector = "amd", .entries = {}};
+    set.add(kUp, {}, 1);
+    registry_.publish("up", set);
+  }
+
+  HttpResponse get(std::string_view path) { return routes_.answer({.method = "GET", .path = path}); }
+  HttpResponse query(std::vector<std::pair<std::string_view, std::string_view>> arguments) {
+    return routes_.answer({.method = "GET", .path = "/metrics", .query = std::move(arguments)});
+  }
+
+  Registry registry_;
+  PageCache pages_{registry_};
+  Routes routes_{pages_,
+                 {.max_requests = 2,
+                  .devices = [] { return std::vector<DeviceStatus>{{.uuid = "u", .state = "ok"}}; },
+                  .collectors =
+                      [] {
+                        return std::vector<CollectorState>{{"amd", true}, {"intel", false}};
+                      }}};
+};
+
+TEST_F(RoutesTest, ServesTheCurrentPage) {
+  const HttpResponse response = get("/metrics");
+  EXPECT_EQ(response.status, 200U);
+  EXPECT_EQ(response.content_type, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores");
+  EXPECT_EQ(response.page->bytes(), kUpPage);
+  EXPECT_TRUE(response.is_current);
+}
+
+TEST_F(RoutesTest, ServesWhatWasNegotiated) {
+  const HttpResponse response = routes_.answer({.method = "HEAD",
+                                                .path = "/metrics",
+                                                .accept = "application/openmetrics-text;version=1.0.0",
+                                                .accept_encoding = "gzip"});
+  EXPECT_EQ(response.content_type,
+            "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores");
+  EXPECT_EQ(response.page->format(), Format::openmetrics);
+  EXPECT_EQ(response.page->encoding(), Encoding::gzip);
+}
+
+TEST_F(RoutesTest, FiltersByCollector) {
+  EXPECT_EQ(query({{"collect[]", "amd"}}).page->bytes(), kUpPage);
+  EXPECT_FALSE(query({{"collect[]", "amd"}}).is_current);
+  EXPECT_EQ(query({{"exclude[]", "amd"}}).page->bytes(), "");
+  EXPECT_EQ(query({{"exclude[]", "unheard-of"}}).page->bytes(), kUpPage);
+}
+
+TEST_F(RoutesTest, RefusesFiltersInNodeExportersWords) {
+  const HttpResponse both = query({{"collect[]", "amd"}, {"exclude[]", "amd"}});
+  EXPECT_EQ(both.status, 400U);
+  EXPECT_EQ(both.body, "Combined collect and exclude queries are not allowed.");
+  EXPECT_EQ(query({{"collect[]", "amd"}, {"collect[]", "x"}}).body,
+            "Couldn't create filtered metrics handler: missing collector: x");
+  EXPECT_EQ(query({{"collect[]", "intel"}}).body,
+            "Couldn't create filtered metrics handler: disabled collector: intel");
+}
+
+TEST_F(RoutesTest, LimitsPagesUnderWayAndNothingElse) {
+  const HttpResponse refused = routes_.answer({.method = "GET", .path = "/metrics", .in_flight = 3});
+  EXPECT_EQ(refused.status, 503U);
+  EXPECT_EQ(refused.body, "Limit of concurrent requests reached (2), try again later.\n");
+  EXPECT_EQ(routes_.answer({.method = "GET", .path = "/metrics", .in_flight = 2}).status, 200U);
+  EXPECT_EQ(routes_.answer({.method = "GET", .path = "/-/healthy", .in_flight = 3}).status, 200U);
+}
+
+TEST_F(RoutesTest, TellsHealthAndReadiness) {
+  EXPECT_EQ(get("/-/healthy").body, "OK\n");
+  EXPECT_EQ(get("/-/ready").status, 503U);
+  routes_.set_ready();
+  EXPECT_EQ(get("/-/ready").status, 200U);
+  EXPECT_EQ(get("/-/ready").body, "OK\n");
+}
+
+TEST_F(RoutesTest, ServesDevicesForPeopleAndPrograms) {
+  EXPECT_EQ(get("/").content_type, "text/html; charset=utf-8");
+  EXPECT_EQ(get("/api/v1/devices").content_type, "application/json");
+}
+
+TEST_F(RoutesTest, RefusesOtherPathsMethodsAndBodies) {
+  EXPECT_EQ(get("/metrics/").status, 404U);
+  EXPECT_EQ(get("").body, "Not found.\n");
+  const HttpResponse post = routes_.answer({.method = "POST", .path = "/metrics", .has_body = true});
+  EXPECT_EQ(post.status, 405U);
+  EXPECT_STREQ(post.headers.back().name, "Allow");
+  EXPECT_STREQ(post.headers.back().value, "GET, HEAD");
+  const HttpResponse body = routes_.answer({.method = "GET", .path = "/metrics", .has_body = true});
+  EXPECT_EQ(body.status, 413U);
+  EXPECT_TRUE(body.close);
+  const HttpResponse chunked = routes_.answer({.method = "GET", .path = "/metrics", .is_chunked = true});
+  EXPECT_EQ(chunked.status, 400U);
+  EXPECT_TRUE(chunked.close);
+}
+
+}  // namespace
+}  // namespace gpumeter

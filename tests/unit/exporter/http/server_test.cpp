@@ -1,0 +1,392 @@
+#include "exporter/http/server.hpp"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include "exporter/http/listen_address.hpp"
+#include "exporter/text/gzip.hpp"
+
+namespace gpumeter {
+namespace {
+
+constexpr MetricDescriptor kUp{"gpu_up", "Up.", "", MetricType::gauge};
+constexpr std::string_view kUpPage = "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 1\n";
+
+constexpr auto kPatience = std::chrono::seconds(20);
+
+/// A client that sends exactly the bytes it is told.
+class Client {
+ public:
+  explicit Client(const Endpoint& endpoint) : socket_(socket(endpoint.address.ss_family, SOCK_STREAM, 0)) {
+    const timeval patience{.tv_sec = 20, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (connect(socket_, reinterpret_cast<const sockaddr*>(&endpoint.address), endpoint.length) != 0) {
+      ADD_FAILURE() << "cannot connect to " << endpoint.text();
+    }
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() { close(socket_); }
+
+  void send(std::string_view bytes) {
+    EXPECT_EQ(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL), ssize_t(bytes.size()));
+  }
+  /// With the FIN in the same packet.
+  void send_last(std::string_view bytes) {
+    const int on = 1;
+    setsockopt(socket_, IPPROTO_TCP, TCP_CORK, &on, sizeof on);
+    send(bytes);
+    shutdown(socket_, SHUT_WR);
+  }
+  /// All that comes until the server closes.
+  std::string receive_all() {
+    while (receive()) {
+    }
+    return std::exchange(buffer_, {});
+  }
+  bool is_closed() {
+    char byte = 0;
+    return recv(socket_, &byte, 1, MSG_DONTWAIT) == 0;
+  }
+  /// One response with a body of Content-Length.
+  std::string receive_response() {
+    while (buffer_.find("\r\n\r\n") == std::string::npos) {
+      if (!receive()) return "connection closed";
+    }
+    const std::size_t body = buffer_.find("\r\n\r\n") + 4;
+    const std::size_t length = buffer_.find("Content-Length: ");
+    const std::size_t end = body + std::stoul(buffer_.substr(length + 16));
+    while (buffer_.size() < end) {
+      if (!receive()) return "body cut off";
+    }
+    std::string response = buffer_.substr(0, end);
+    buffer_.erase(0, end);
+    return response;
+  }
+
+ private:
+  bool receive() {
+    char bytes[4096];
+    const ssize_t got = recv(socket_, bytes, sizeof bytes, 0);
+    if (got > 0) buffer_.append(bytes, std::size_t(got));
+    return got > 0;
+  }
+
+  int socket_;
+  std::string buffer_;
+};
+
+/// With its headers sorted, as their order is the library's, and without the Date.
+std::string normalized(const std::string& response) {
+  const std::size_t end = response.find("\r\n\r\n");
+  if (end == std::string::npos) return response;
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < end;) {
+    const std::size_t next = response.find("\r\n", begin) + 2;
+    lines.push_back(response.substr(begin, next - begin));
+    begin = next;
+  }
+  std::erase_if(lines, [](const std::string& line) { return line.starts_with("Date: "); });
+  std::sort(lines.begin() + 1, lines.end());
+  std::string result;
+  for (const std::string& line : lines) result += line;
+  return result + response.substr(end + 2);
+}
+
+std::string status_of(const std::string& response) { return response.substr(0, response.find("\r\n")); }
+std::string body_of(const std::string& response) { return response.substr(response.find("\r\n\r\n") + 4); }
+
+class HttpServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    publish(1);
+    auto listening = listen_on("127.0.0.1:0");
+    ASSERT_TRUE(listening) << listening.error().message();
+    auto server = HttpServer::start(std::move(listening->sockets), routes_);
+    ASSERT_TRUE(server) << server.error().message();
+    server_ = *std::move(server);
+  }
+
+  void publish(double value) {
+    SeriesSet set{.collector = "amd", .entries = {}};
+    set.add(kUp, {}, value);
+    registry_.publish("up", set);
+  }
+  const Endpoint& endpoint() { return server_->endpoints()[0]; }
+  /// One request on a connection of its own.
+  std::string ask(const std::string& request_line, const std::string& headers = "") {
+    Client client(endpoint());
+    client.send(request_line + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + headers + "\r\n");
+    return normalized(client.receive_all());
+  }
+  std::string counts() {
+    std::string text;
+    for (const auto& [code, count] : server_->counts()) {
+      if (count != 0) text += std::to_string(code) + ": " + std::to_string(count) + "\n";
+    }
+    return text;
+  }
+
+  std::atomic<bool> hang_ = false;  // whoever asks for devices
+  std::atomic<bool> hangs_ = false;
+  Registry registry_;
+  PageCache pages_{registry_};
+  Routes routes_{pages_,
+                 {.devices = [this]() -> std::vector<DeviceStatus> {
+                    while (hang_) hangs_ = true;
+                    throw std::runtime_error("no");
+                  },
+                  .collectors =
+                      [] {
+                        return std::vector<CollectorState>{{"amd", true}};
+                      }}};
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpServerTest, SendsThePageWithItsHeaders) {
+  EXPECT_EQ(ask("GET /metrics"),
+            "HTTP/1.1 200 OK\r\n"
+            "Connection: close\r\n"
+            "Content-Length: " +
+                std::to_string(kUpPage.size()) +
+                "\r\n"
+                "Content-Type: text/plain; version=0.0.4; charset=utf-8; escaping=underscores\r\n"
+                "Vary: Accept, Accept-Encoding\r\n"
+                "\r\n" +
+                std::string(kUpPage));
+}
+
+TEST_F(HttpServerTest, SendsTheSameHeadersAndNoBodyToHead) {
+  const std::string get = ask("GET /metrics");
+  EXPECT_EQ(ask("HEAD /metrics"), get.substr(0, get.find("\r\n\r\n") + 4));
+}
+
+TEST_F(HttpServerTest, SendsGzippedOpenMetrics) {
+  const std::string page = *gzip("# TYPE gpu_up gauge\n# HELP gpu_up Up.\ngpu_up 1\n# EOF\n");
+  EXPECT_EQ(
+      ask("GET /metrics",
+          "Accept: application/openmetrics-text;version=1.0.0\r\nAccept: */*;q=0.1\r\n"
+          "Accept-Encoding: gzip\r\n"),
+      "HTTP/1.1 200 OK\r\n"
+      "Connection: close\r\n"
+      "Content-Encoding: gzip\r\n"
+      "Content-Length: " +
+          std::to_string(page.size()) +
+          "\r\n"
+          "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores\r\n"
+          "Vary: Accept, Accept-Encoding\r\n"
+          "\r\n" +
+          page);
+}
+
+TEST_F(HttpServerTest, ServesANewPageAfterACommitOnOneConnection) {
+  Client client(endpoint());
+  const std::string request = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+  client.send(request);
+  EXPECT_EQ(body_of(client.receive_response()), kUpPage);
+  client.send(request);
+  EXPECT_EQ(body_of(client.receive_response()), kUpPage);
+  publish(0);
+  client.send(request);
+  EXPECT_EQ(body_of(client.receive_response()), "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 0\n");
+}
+
+TEST_F(HttpServerTest, ReadsTheQueryDecoded) {
+  EXPECT_EQ(body_of(ask("GET /metrics?collect%5B%5D=amd")), kUpPage);
+  EXPECT_EQ(body_of(ask("GET /metrics?collect[]=a%20b&debug")),
+            "Couldn't create filtered metrics handler: missing collector: a b");
+}
+
+TEST_F(HttpServerTest, RefusesMethodsBeforeTheirBody) {
+  const std::string refusal = "HTTP/1.1 405 Method Not Allowed";
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH"}) {
+    const std::string response = ask(std::string(method) + " /metrics", "Content-Length: 300000\r\n");
+    EXPECT_EQ(status_of(response), refusal) << method;
+    EXPECT_NE(response.find("\r\nAllow: GET, HEAD\r\n"), std::string::npos) << method;
+  }
+}
+
+TEST_F(HttpServerTest, RefusesBodiesAndClosesTheConnection) {
+  Client sized(endpoint());
+  sized.send("GET /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello");
+  EXPECT_EQ(body_of(sized.receive_all()), "A request body is not allowed.\n");
+  Client chunked(endpoint());
+  chunked.send("GET /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+  EXPECT_EQ(status_of(chunked.receive_all()), "HTTP/1.1 400 Bad Request");
+}
+
+TEST_F(HttpServerTest, AnswersExceptionsWithAnInternalError) {
+  EXPECT_EQ(status_of(ask("GET /api/v1/devices")), "HTTP/1.1 500 Internal Server Error");
+  EXPECT_EQ(body_of(ask("GET /")), "Internal error.\n");
+}
+
+TEST_F(HttpServerTest, CountsAnswersByCodeButNoHealthProbes) {
+  ask("GET /metrics");
+  ask("HEAD /metrics");
+  ask("GET /nowhere");
+  ask("GET /-/healthy");
+  ask("GET /-/ready");
+  EXPECT_EQ(counts(), "200: 2\n404: 1\n");
+}
+
+TEST_F(HttpServerTest, SendsWholePagesToManyScrapersWhileCommitsGoOn) {
+  std::atomic<bool> stop = false;
+  std::thread lane([&] {
+    while (!stop) publish(1);
+  });
+  std::vector<std::thread> scrapers;
+  std::atomic<int> wrong{0};
+  for (int s = 0; s < 4; ++s) {
+    scrapers.emplace_back([&] {
+      Client client(endpoint());
+      for (int i = 0; i < 100; ++i) {
+        client.send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        if (body_of(client.receive_response()) != kUpPage) ++wrong;
+      }
+    });
+  }
+  for (std::thread& scraper : scrapers) scraper.join();
+  stop = true;
+  lane.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(counts(), "200: 400\n");
+}
+
+TEST_F(HttpServerTest, IsFoundWellByItsProbeUntilItStops) {
+  const auto well = server_->probe(kPatience);
+  EXPECT_TRUE(well) << well.error().message();
+  server_->stop();
+  EXPECT_EQ(server_->probe(kPatience).error().message(), "HTTP is not served");
+}
+
+/// The other thread of the listener still answers.
+TEST_F(HttpServerTest, IsNotFoundWellByItsProbeWhileOneThreadHangs) {
+  hang_ = true;
+  Client client(endpoint());
+  client.send("GET /api/v1/devices HTTP/1.1\r\nHost: x\r\n\r\n");
+  while (!hangs_) std::this_thread::yield();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(server_->probe(std::chrono::milliseconds(50)).error().message(),
+              "HTTP listener " + endpoint().text() + ": no answer in time");
+  }
+  hang_ = false;
+  const auto well = server_->probe(kPatience);
+  EXPECT_TRUE(well) << well.error().message();
+}
+
+TEST_F(HttpServerTest, IsFoundWellByItsProbeWhateverClientsHold) {
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 400; ++i) {
+    clients.push_back(std::make_unique<Client>(endpoint()));
+    if (i % 2 == 0) clients.back()->send("GET /metrics HT");
+  }
+  const auto well = server_->probe(kPatience);
+  EXPECT_TRUE(well) << well.error().message();
+  EXPECT_EQ(body_of(ask("GET /metrics")), kUpPage);
+}
+
+TEST_F(HttpServerTest, AnswersOnceToAContentLengthThatIsNoNumber) {
+  for (const char* length : {"abc", "-1", "+1", "1,1", "0x10", ""}) {
+    EXPECT_EQ(ask("GET /metrics", std::string("Content-Length: ") + length + "\r\n"),
+              "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 32\r\n"
+              "Content-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n\r\n"
+              "Content-Length is not a number.\n")
+        << length;
+  }
+  const std::string refusal = "A request body is not allowed.\n";
+  EXPECT_EQ(body_of(ask("GET /metrics", "Content-Length: 99999999999999999999999\r\n")), refusal);
+  EXPECT_EQ(body_of(ask("GET /metrics", "Content-Length: 0\r\nContent-Length: 5\r\n")), refusal);
+  EXPECT_EQ(body_of(ask("GET /metrics", "Content-Length: 0\r\nContent-Length: 0\r\n")), kUpPage);
+}
+
+TEST_F(HttpServerTest, RefusesMoreThan64ArgumentsAndAnswersToAnyNumber) {
+  const auto ask_with = [&](int arguments) {
+    std::string line = "GET /metrics?collect[]=amd";
+    for (int i = 1; i < arguments; ++i) line += "&collect[]=amd";
+    return ask(line);
+  };
+  EXPECT_EQ(body_of(ask_with(64)), kUpPage);
+  for (const int arguments : {65, 200, 300, 1000}) {
+    EXPECT_EQ(body_of(ask_with(arguments)), "More than 64 arguments are not allowed.\n") << arguments;
+  }
+  EXPECT_EQ(status_of(ask("GET /?" + std::string(15000, 'x'))), "HTTP/1.1 414 URI Too Long");
+  EXPECT_EQ(status_of(ask("GET /" + std::string(15000, 'x'))), "HTTP/1.1 414 URI Too Long");
+}
+
+TEST_F(HttpServerTest, AnswersWithTheLongestArgumentsThatItTakes) {
+  std::string line = "GET /metrics?x=1";
+  while (line.size() < 4096) line += "&" + std::string(69, 'y');
+  EXPECT_EQ(body_of(ask(line.substr(0, 4 + 4096), "X: " + std::string(4000, 'z') + "\r\n")), kUpPage);
+}
+
+TEST_F(HttpServerTest, CountsWhatTheLibraryRefuses) {
+  ask("GET /" + std::string(40000, 'x'));
+  ask("GET /", "X: " + std::string(40000, 'x') + "\r\n");
+  ask("GET /", "no colon\r\n");
+  ask("GET /?" + std::string(100, '&'));
+  EXPECT_EQ(counts(), "400: 2\n414: 1\n431: 1\n");
+}
+
+/// The library misses a FIN that comes with the request.
+TEST_F(HttpServerTest, ClosesAfterTheAnswerIfTheClientHasClosedItsHalf) {
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.push_back(std::make_unique<Client>(endpoint()));
+    clients.back()->send_last("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  }
+  for (const auto& client : clients) {
+    EXPECT_EQ(body_of(client->receive_all()), kUpPage);
+    EXPECT_TRUE(client->is_closed());
+  }
+}
+
+/// systemd keeps a socket that it passed: here the duplicate.
+TEST_F(HttpServerTest, LeavesASharedSocketToTheNextServerWithEveryRequestAnswered) {
+  auto listening = listen_on("127.0.0.1:0");
+  const int kept = dup(listening->sockets[0].descriptor());
+  auto first = HttpServer::start(std::move(listening->sockets), routes_);
+  const Endpoint where = (*first)->endpoints()[0];
+  std::vector<std::unique_ptr<Client>> clients;
+  const auto ask = [&] {
+    for (int i = 0; i < 50; ++i) {
+      clients.push_back(std::make_unique<Client>(where));
+      clients.back()->send("GET /metrics HTTP/1.0\r\n\r\n");
+    }
+  };
+  ask();
+  (*first)->stop();
+  ask();
+  std::vector<ListenSocket> listeners;
+  listeners.push_back(*ListenSocket::adopt(kept));
+  auto second = HttpServer::start(std::move(listeners), routes_);
+  ASSERT_TRUE(second) << second.error().message();
+  for (const auto& client : clients) EXPECT_EQ(body_of(client->receive_all()), kUpPage);
+}
+
+TEST_F(HttpServerTest, ServesSeveralListeners) {
+  auto first = listen_on(":0");
+  auto second = listen_on("127.0.0.1:0");
+  std::vector<ListenSocket> listeners;
+  listeners.push_back(std::move(first->sockets[0]));
+  listeners.push_back(std::move(second->sockets[0]));
+  auto server = HttpServer::start(std::move(listeners), routes_);
+  ASSERT_TRUE(server) << server.error().message();
+  const auto well = (*server)->probe(kPatience);
+  EXPECT_TRUE(well) << well.error().message();
+  for (const Endpoint& each : (*server)->endpoints()) {
+    Client client(each);
+    client.send("GET /metrics HTTP/1.0\r\n\r\n");
+    EXPECT_EQ(body_of(client.receive_all()), kUpPage) << each.text();
+  }
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -1,0 +1,87 @@
+#include "exporter/text/page.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "exporter/text/gzip.hpp"
+
+namespace gpumeter {
+namespace {
+
+constexpr MetricDescriptor kUp{"gpu_up", "Up.", "", MetricType::gauge};
+
+SeriesSet up(double value, std::string collector = "") {
+  SeriesSet set{.collector = std::move(collector), .entries = {}};
+  set.add(kUp, {}, value);
+  return set;
+}
+
+constexpr std::string_view kUpPage = "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 1\n";
+
+TEST(PageCache, RendersOnceAfterACommitAndThenServesTheSamePage) {
+  Registry registry;
+  PageCache pages(registry);
+  registry.publish("up", up(1));
+  const PagePtr first = pages.page(Format::text, Encoding::identity);
+  EXPECT_EQ(first->bytes(), kUpPage);
+  EXPECT_EQ(first->generation(), registry.generation());
+  EXPECT_EQ(pages.page(Format::text, Encoding::identity), first);
+
+  registry.publish("up", up(0));
+  const PagePtr second = pages.page(Format::text, Encoding::identity);
+  EXPECT_EQ(second->bytes(), "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 0\n");
+  EXPECT_EQ(first->bytes(), kUpPage) << "who still sends the old page keeps it";
+}
+
+TEST(PageCache, KeepsFormatsAndEncodingsApart) {
+  Registry registry;
+  PageCache pages(registry);
+  registry.publish("up", up(1));
+  EXPECT_EQ(pages.page(Format::openmetrics, Encoding::identity)->bytes(),
+            "# TYPE gpu_up gauge\n# HELP gpu_up Up.\ngpu_up 1\n# EOF\n");
+  const PagePtr compressed = pages.page(Format::text, Encoding::gzip);
+  EXPECT_EQ(compressed->encoding(), Encoding::gzip);
+  EXPECT_EQ(compressed->bytes(), *gzip(kUpPage));
+  EXPECT_EQ(pages.page(Format::text, Encoding::gzip), compressed);
+}
+
+TEST(PageCache, RendersFilteredPagesForEachRequest) {
+  Registry registry;
+  PageCache pages(registry);
+  registry.publish("up", up(1, "amd"));
+  const Filter none_of_amd{.collect = {}, .exclude = {"amd"}};
+  EXPECT_EQ(pages.filtered(Format::text, Encoding::identity, none_of_amd)->bytes(), "");
+  EXPECT_EQ(pages.filtered(Format::text, Encoding::gzip, {})->bytes(), *gzip(kUpPage));
+  EXPECT_EQ(pages.page(Format::text, Encoding::identity)->bytes(), kUpPage);
+}
+
+TEST(PageCache, NeverGoesBackForAScraperWhileCommitsGoOn) {
+  Registry registry;
+  PageCache pages(registry);
+  std::atomic<bool> stop = false;
+  std::thread lane([&] {
+    for (int i = 0; !stop; ++i) registry.publish("up", up(i));
+  });
+  std::vector<std::thread> scrapers;
+  std::atomic<int> back{0};
+  for (int s = 0; s < 3; ++s) {
+    scrapers.emplace_back([&, encoding = s == 0 ? Encoding::gzip : Encoding::identity] {
+      std::uint64_t last = 0;
+      for (int i = 0; i < 500; ++i) {
+        const std::uint64_t generation = pages.page(Format::text, encoding)->generation();
+        if (generation < last) ++back;
+        last = generation;
+      }
+    });
+  }
+  for (std::thread& scraper : scrapers) scraper.join();
+  stop = true;
+  lane.join();
+  EXPECT_EQ(back, 0);
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "exporter/json/devices.hpp"
+#include "exporter/web/status_page.hpp"
+
+namespace gpumeter {
+namespace {
+
+std::vector<DeviceStatus> devices() {
+  return {{.index = 0,
+           .uuid = "GPU-1",
+           .vendor = "nvidia",
+           .model = "H100 <\"&\">",
+           .pci_address = "0000:17:00.0",
+           .collector = "nvidia",
+           .driver = "nvidia",
+           .up = true,
+           .state = "ok",
+           .last_success_timestamp_seconds = 1700000000.25},
+          {.index = 1, .uuid = "\xFF", .collector = "amd", .state = "lost"}};
+}
+
+TEST(DevicePages, ListsDevicesAsJson) {
+  EXPECT_EQ(devices_json(devices()), R"({
+  "devices": [
+    {
+      "index": 0,
+      "uuid": "GPU-1",
+      "vendor": "nvidia",
+      "model": "H100 <\"&\">",
+      "pci_address": "0000:17:00.0",
+      "collector": "nvidia",
+      "driver": "nvidia",
+      "up": true,
+      "state": "ok",
+      "last_success_timestamp_seconds": 1700000000.25
+    },
+    {
+      "index": 1,
+      "uuid": ")"
+                                     "\uFFFD"
+                                     R"(",
+      "vendor": null,
+      "model": null,
+      "pci_address": null,
+      "collector": "amd",
+      "driver": null,
+      "up": false,
+      "state": "lost",
+      "last_success_timestamp_seconds": null
+    }
+  ]
+}
+)");
+  EXPECT_EQ(devices_json({}), "{\n  \"devices\": []\n}\n");
+}
+
+std::string body_of(const std::string& page) {
+  const std::size_t begin = page.find("</h1>\n") + 6;
+  return page.substr(begin);
+}
+
+constexpr BuildFacts kBuild{
+    .version = "1.2.3", .revision = "abc", .branch = "main", .compiler = "GNU 12.2.0"};
+constexpr std::string_view kEnd =
+    "<p><a href=\"/m\">Metrics</a> &middot; <a href=\"/api/v1/devices\">Devices as JSON</a> &middot; "
+    "<a href=\"/-/healthy\">Healthy</a> &middot; <a href=\"/-/ready\">Ready</a></p>\n"
+    "<footer>gpumeter 1.2.3, revision abc, GNU 12.2.0</footer>\n</body>\n</html>\n";
+
+TEST(DevicePages, ShowsDevicesAsATable) {
+  EXPECT_EQ(body_of(status_page(devices(), "/m", kBuild)),
+            "<table>\n<tr><th>GPU</th><th>Vendor</th><th>Model</th><th>PCI address</th><th>UUID</th>"
+            "<th>Up</th></tr>\n"
+            "<tr><td>0</td><td>nvidia</td><td>H100 &lt;&quot;&amp;&quot;&gt;</td><td>0000:17:00.0</td>"
+            "<td>GPU-1</td><td>yes</td></tr>\n"
+            "<tr class=\"down\"><td>1</td><td></td><td></td><td></td><td>\xFF</td><td>no, lost</td></tr>\n"
+            "</table>\n" +
+                std::string(kEnd));
+}
+
+TEST(DevicePages, SaysWhenThereIsNoDevice) {
+  EXPECT_EQ(body_of(status_page({}, "/m", kBuild)), "<p>No device is known.</p>\n" + std::string(kEnd));
+}
+
+}  // namespace
+}  // namespace gpumeter

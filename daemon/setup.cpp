@@ -77,12 +77,15 @@ std::vector<config::CollectorSchema> schemas_of(std::span<const CollectorEntry> 
   return schemas;
 }
 
+bool is_enabled(const CollectorEntry& entry, const config::Config& config) {
+  const config::Enabled wish = config.collectors.at(std::string(entry.name)).enabled;
+  return wish == config::Enabled::automatic ? entry.enabled_by_default : wish == config::Enabled::on;
+}
+
 std::vector<const CollectorEntry*> enabled_collectors(const config::Config& config) {
   std::vector<const CollectorEntry*> enabled;
   for (const CollectorEntry& entry : builtin_collectors()) {
-    const config::Enabled wish = config.collectors.at(std::string(entry.name)).enabled;
-    const bool by_default = wish == config::Enabled::automatic && entry.enabled_by_default;
-    if (by_default || wish == config::Enabled::on) enabled.push_back(&entry);
+    if (is_enabled(entry, config)) enabled.push_back(&entry);
   }
   return enabled;
 }

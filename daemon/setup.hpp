@@ -19,7 +19,10 @@ namespace gpumeter {
 
 std::vector<config::CollectorSchema> schemas_of(std::span<const CollectorEntry> collectors);
 
-/// Those that are switched on, by the file or by default.
+/// Whether the collector is switched on, by the configuration or by default.
+bool is_enabled(const CollectorEntry& entry, const config::Config& config);
+
+/// Those that are switched on.
 std::vector<const CollectorEntry*> enabled_collectors(const config::Config& config);
 
 CollectorContext context_of(const config::Config& config, const CollectorEntry& entry, const Clock& clock);

@@ -17,14 +17,23 @@
 #include "daemon/cli/standard_streams.hpp"
 #include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
+#include "daemon/signals.hpp"
 
 namespace gpumeter {
 namespace {
 
-// A thread that hangs still uses the clock and the app, so neither ends before the process.
+void print_error(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
+
+// Signals are blocked before the first thread starts. A thread that hangs still uses the clock and the app,
+// so neither ends before the process.
 int run_daemon(const Options& options, const config::Config& config, const Clock& clock) {
+  Result<Signals> signals = Signals::block();
+  if (!signals) {
+    print_error("gpumeter: " + signals.error().message());
+    return 1;
+  }
   App app(options, config, clock);
-  const int code = app.run();
+  const int code = app.run(*signals);
   std::fflush(nullptr);
   if (app.left_behind()) _exit(code);
   return code;
@@ -37,7 +46,7 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
     case Action::once: {
       Result<std::string> page = page_once(config, options.passes);
       if (page) return print(*page);
-      std::fprintf(stderr, "gpumeter: %s\n", page.error().message().c_str());
+      print_error("gpumeter: " + page.error().message());
       return 1;
     }
     case Action::list_devices:
@@ -46,8 +55,6 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
       return run_daemon(options, config, clock);
   }
 }
-
-void print_error(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
 
 int reload(pid_t daemon, const Clock& clock) {
   // A collector whose driver hangs takes 3 s to be left behind, a name service that hangs 2 s.

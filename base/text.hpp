@@ -60,7 +60,8 @@ std::optional<Number> take_number(std::string_view& text, Base... base) noexcept
   return number;
 }
 
-/// The number that is the whole text. `base`: of a whole number (10 unless given), or the format of a decimal.
+/// The number that is the whole text. `base`: of a whole number (10 unless given), or the format of a
+/// decimal.
 template <class Number, class... Base>
 std::optional<Number> parse_number(std::string_view text, Base... base) noexcept {
   const std::optional<Number> number = take_number<Number>(text, base...);

@@ -37,10 +37,10 @@ App::App(Options options, config::Config config, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
       config_(std::move(config)),
-      log_(clock, config_.get().log),
+      log_(clock, config_.get()->log),
       registry_(std::make_shared<Registry>()),
       pages_(*registry_),
-      run_join_(config_.get().paths.procfs),
+      run_join_(config_.get()->paths.procfs),
       jobs_({clock_, *registry_, user_names_,
              [this](const jobs::Notice& notice) {
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
@@ -64,7 +64,8 @@ int App::run(Signals& signals) {
 }
 
 Result<Done> App::start() {
-  const config::Config config = config_.get();
+  const auto running = config_.get();
+  const config::Config& config = *running;
   log_.info("starting gpumeter", {{"version", build::kVersion}, {"revision", build::kRevision}});
   auto passed = systemd::take_passed_sockets();
   if (const auto* problem = std::get_if<std::string>(&passed)) return Error(*problem);
@@ -129,7 +130,8 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
 Result<Done> App::start_threads() {
   watchdog_ = std::make_unique<Watchdog>(clock_, [this] { fleet_->tick(); });
   self_report_ = std::make_unique<SelfReport>(
-      SelfReport::Sources{clock_, log_, *registry_, *fleet_, *bus_watcher_, *server_});
+      SelfReport::Sources{clock_, log_, *registry_, *fleet_, *bus_watcher_, *server_,
+                          [this] { return simulates(*config_.get()); }});
   upkeep_ = std::make_shared<Upkeep>(clock_, [this] { keep_up(); });
   if (Result<Done> started = watchdog_->start(); !started) return started;
   if (Result<Done> started = upkeep_->start(); !started) return started;
@@ -183,10 +185,10 @@ void App::join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out) {
 }
 
 std::vector<CollectorState> App::collector_states() const {
-  const config::Config config = config_.get();
+  const auto config = config_.get();
   std::vector<CollectorState> states;
   for (const CollectorEntry& entry : builtin_collectors()) {
-    states.push_back({std::string(entry.name), is_enabled(entry, config)});
+    states.push_back({std::string(entry.name), is_enabled(entry, *config)});
   }
   return states;
 }

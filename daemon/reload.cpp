@@ -6,6 +6,7 @@
 
 #include "collectors/builtin.hpp"
 #include "config/keys.hpp"
+#include "daemon/cli/load_config.hpp"
 #include "daemon/setup.hpp"
 
 namespace gpumeter {
@@ -32,7 +33,7 @@ std::vector<std::string> Reload::reload() {
   const config::Loaded loaded = load_checked(parts_.options, parts_.clock, parts_.users, notes);
   for (const std::string& note : notes) parts_.log.warn(note);
   if (const auto* wanted = std::get_if<config::Config>(&loaded)) {
-    for (const std::string& key : config::restart_needed(parts_.config.get(), *wanted)) {
+    for (const std::string& key : config::restart_needed(*parts_.config.get(), *wanted)) {
       problems.push_back(key + " needs a restart");
     }
     if (problems.empty()) apply(*wanted);
@@ -43,15 +44,15 @@ std::vector<std::string> Reload::reload() {
 }
 
 void Reload::apply(const config::Config& wanted) {
-  const config::Config old = parts_.config.replace(wanted);
+  const std::shared_ptr<const config::Config> old = parts_.config.replace(wanted);
   parts_.log.configure(wanted.log);
   parts_.fleet.configure(settings_of(wanted));
   parts_.jobs.configure(wanted);
   parts_.bus.want(has_bus(wanted));
   for (const CollectorEntry& entry : builtin_collectors()) {
     const std::string name(entry.name);
-    const bool same = old.collectors.at(name).options == wanted.collectors.at(name).options;
-    const bool was_on = is_enabled(entry, old);
+    const bool same = old->collectors.at(name).options == wanted.collectors.at(name).options;
+    const bool was_on = is_enabled(entry, *old);
     const bool is_on = is_enabled(entry, wanted);
     if (was_on && (!is_on || !same)) parts_.fleet.remove(name, parts_.clock.monotonic() + kStopCollector);
     if (is_on && (!was_on || !same)) parts_.fleet.add({{&entry, context_of(wanted, entry, parts_.clock)}});

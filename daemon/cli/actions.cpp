@@ -12,6 +12,7 @@
 #include "config/markdown.hpp"
 #include "daemon/app.hpp"
 #include "daemon/cli/list_devices.hpp"
+#include "daemon/cli/load_config.hpp"
 #include "daemon/cli/metrics_docs.hpp"
 #include "daemon/cli/once.hpp"
 #include "daemon/cli/standard_streams.hpp"
@@ -44,7 +45,7 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
     case Action::check_config:
       return print("the configuration is valid\n");
     case Action::once: {
-      Result<std::string> page = page_once(config, options.passes);
+      Result<std::string> page = page_once(config, options.argument == "0" ? 1 : 2);
       if (page) return print(*page);
       print_error("gpumeter: " + page.error().message());
       return 1;
@@ -84,13 +85,13 @@ int load_and_act(const Options& options, const Clock& clock, jobs::KnownUsers& u
 int act(const Options& options) {
   const SystemClock clock;
   if (options.action == Action::print_metrics) {
-    const bool markdown = options.print_format == "markdown";
-    return print(markdown ? metrics_markdown(builtin_collectors()) : metrics_text(builtin_collectors()));
+    const bool is_markdown = options.argument == "markdown";
+    return print(is_markdown ? metrics_markdown(builtin_collectors()) : metrics_text(builtin_collectors()));
   }
   if (options.action == Action::print_config) {
     return print(config::configuration_markdown(schemas_of(builtin_collectors())));
   }
-  if (options.action == Action::reload) return reload(options.daemon, clock);
+  if (options.action == Action::reload) return reload(std::stoi(options.argument), clock);
   jobs::KnownUsers users(clock);
   const int code = load_and_act(options, clock, users);
   std::fflush(nullptr);

@@ -52,7 +52,7 @@ void publish_up(const std::vector<Reading>& readings, const FleetSettings& setti
   registry.publish("up", set);
 }
 
-void publish_self(const Survey& survey, const Bus& bus, const std::vector<Reading>& readings,
+void publish_self(const config::Config& config, const Survey& survey, const std::vector<Reading>& readings,
                   Registry& registry) {
   SelfState self;
   self.build = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
@@ -64,10 +64,10 @@ void publish_self(const Survey& survey, const Bus& bus, const std::vector<Readin
       ++health.devices;
       add_errors(health.read_errors[reading.device->known.index], reading.session->errors());
     }
-    self.simulated = self.simulated || name == "simulated";
     self.collectors.push_back(std::move(health));
   }
-  for (const auto& vendor : bus.by_vendor) self.pci_devices.emplace_back(vendor);
+  self.simulated = simulates(config);
+  for (const auto& vendor : bus_of(config).by_vendor) self.pci_devices.emplace_back(vendor);
   if (const Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
   registry.publish("self", self_series(self));
 }
@@ -99,7 +99,7 @@ Result<std::string> page_once(const config::Config& config, int passes) {
   }
   publish_up(readings, settings, *registry);
   WorkloadInfo(workloads).tick(clock.monotonic(), *registry);
-  publish_self(found, bus_of(config), readings, *registry);
+  publish_self(config, found, readings, *registry);
   return registry->render(Format::text).text;
 }
 

@@ -66,7 +66,6 @@ void Fleet::describe(SelfState& self) const {
       describe_passes(member, self);
     }
     if (last_success > Nanoseconds{0}) health.last_success_timestamp_seconds = to_seconds(last_success);
-    self.simulated = self.simulated || name == "simulated";
     self.collectors.push_back(std::move(health));
   }
 }

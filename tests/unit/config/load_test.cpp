@@ -82,7 +82,7 @@ collectors:
   Config expected = defaults(schemas());
   expected.web = {{":10478", "[::1]:1"}, "", "/", 0};
   expected.sampling = {Duration(500), Duration(5'000), Duration(60'000), Duration(100)};
-  expected.device_labels = {DeviceLabel::serial, DeviceLabel::name};
+  expected.device_labels = {.vendor = false, .model = false, .serial = true, .name = true};
   expected.devices = {std::chrono::minutes(10), {{"0000:0c:00.0", "left"}, {"GPU-1", "2"}}};
   expected.paths = {"/a", "/b", "/c"};
   expected.log = {LogLevel::debug, LogFormat::json};

@@ -169,11 +169,13 @@ std::string show(unsigned value) { return std::to_string(value); }
 std::string show(bool value) { return value ? "true" : "false"; }
 std::string show(Duration value) { return duration_text(value); }
 
-std::string show(const std::vector<std::string>& value) { return listed('[', value, quoted, ']'); }
+std::string show(const std::vector<std::string>& value) { return listed('[', value, gpumeter::quoted, ']'); }
 
 std::string show(const std::map<std::string, std::string>& value) {
   return listed(
-      '{', value, [](const auto& item) { return quoted(item.first) + ": " + quoted(item.second); }, '}');
+      '{', value,
+      [](const auto& item) { return gpumeter::quoted(item.first) + ": " + gpumeter::quoted(item.second); },
+      '}');
 }
 
 std::string show(const DeviceLabels& value) {

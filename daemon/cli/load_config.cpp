@@ -34,7 +34,7 @@ void check_users(config::Config& config, const config::Places& places, jobs::Kno
     const auto entry = entries.find(users[i]);
     if (entry == entries.end()) continue;
     using Status = jobs::KnownUsers::Status;
-    const std::string user = quoted(config::printable(users[i]));
+    const std::string user = gpumeter::quoted(config::printable(users[i]));
     if (entry->second.status == Status::known) {
       config.jobs.users.push_back(std::to_string(entry->second.uid));
     } else if (entry->second.status == Status::unknown) {

@@ -29,7 +29,7 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--web.listen-address", "web.listen", "HOST:PORT", false,
      "Address to serve on; repeatable (default localhost:10478)"},
     {"--web.config.file", "web.config_file", "FILE", true,
-     "Not there yet, refused: put a proxy with TLS in front"},
+     "Not supported yet: put a proxy with TLS in front"},
     {"--web.telemetry-path", "web.telemetry_path", "PATH", false, "Path of the metrics (default /metrics)"},
     {"--path.sysfs", "paths.sysfs", "DIR", true, "Where sysfs is mounted (default /sys)"},
     {"--path.procfs", "paths.procfs", "DIR", true, "Where procfs is mounted (default /proc)"},
@@ -47,12 +47,16 @@ struct ActionFlag {
 };
 const std::vector<ActionFlag>& action_flags() {
   static const std::vector<ActionFlag> kFlags = {
-      {"--check-config", Action::check_config, "", {}, "Say everything that is wrong with the configuration"},
+      {"--check-config",
+       Action::check_config,
+       "",
+       {},
+       "Report everything that is wrong with the configuration"},
       {"--reload",
        Action::reload,
        "PID",
        {},
-       "Make a daemon read its configuration again; exit 1 if it refuses"},
+       "Make a daemon reload its configuration; exit 1 if it rejects the file"},
       {"--once", Action::once, "0|1", {"0", "1"}, "Print one page: two passes a second apart, or one (0)"},
       {"--list-devices", Action::list_devices, "", {}, "Print the devices that are found"},
       {"--print-metrics",
@@ -69,7 +73,7 @@ const std::vector<ActionFlag>& action_flags() {
   return kFlags;
 }
 
-constexpr const char* kKeyGroup = "Configuration (goes before the file)";
+constexpr const char* kKeyGroup = "Configuration (overrides the file)";
 constexpr const char* kCollectorGroup = "Collectors";
 constexpr const char* kActionGroup = "Instead of running";
 
@@ -80,11 +84,11 @@ Exit usage_error(const std::string& sentence) {
   return {2, "gpumeter: " + sentence + "\nTry 'gpumeter --help'.\n"};
 }
 
-/// A value out of a closed set, refused in the same words as a key of the file would be.
+/// A value of a closed set, rejected in the same words as a key of the file.
 CLI::Validator one_of(const std::vector<std::string>& words) {
   const auto check = [words](const std::string& text) {
     if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
-    return "must be " + config::enumerate(words, "or") + ", not " + quoted(config::printable(text));
+    return "must be " + config::enumerate(words, "or") + ", not " + gpumeter::quoted(config::printable(text));
   };
   return {check, ""};
 }
@@ -94,7 +98,7 @@ CLI::Validator from_one_to(unsigned most) {
     const unsigned count = parse_number<unsigned>(text).value_or(0);
     if (count >= 1 && count <= most) return std::string();
     return "must be a whole number from 1 to " + std::to_string(most) + ", not " +
-           quoted(config::printable(text));
+           gpumeter::quoted(config::printable(text));
   };
   return {check, ""};
 }
@@ -115,7 +119,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-/// The flags of gpumeter, and what they say once CLI11 has parsed them.
+/// The flags of gpumeter, and the options that CLI11 reads from them.
 class CommandLine {
  public:
   explicit CommandLine(std::span<const CollectorEntry> collectors)
@@ -123,7 +127,7 @@ class CommandLine {
     app_.formatter(std::make_shared<HelpFormatter>());
     app_.get_formatter()->column_width(36);
     app_.allow_extras();
-    // The last one holds, so that a unit's drop-in can overrule the unit.
+    // The last one holds, so that a unit's drop-in can override the unit.
     app_.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     add_key_flags();
     add_collector_flags(collectors);
@@ -155,6 +159,10 @@ class CommandLine {
     return app_.add_option(name, help)->type_name(value)->expected(1)->allow_extra_args(false)->group(group);
   }
 
+  void add_flag(const std::string& names, const std::string& help, const char* group) {
+    app_.add_flag(names, help)->group(group);
+  }
+
   void add_key_flags() {
     add("--config.file", "FILE",
         "Configuration (default " + std::string(kDefaultConfigFile) + ", where it exists)", kKeyGroup);
@@ -163,21 +171,19 @@ class CommandLine {
       if (config::find_key(keys_, flag.path)->is_list)
         option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
-    const std::string help = "Serve on the sockets of systemd only, and end without them";
-    app_.add_flag("--web.systemd-socket", help)->group(kKeyGroup);
+    add_flag("--web.systemd-socket", "Serve on the sockets of systemd only, and end without them", kKeyGroup);
   }
 
   void add_collector_flags(std::span<const CollectorEntry> collectors) {
     unsigned most = 0;
     for (const CollectorEntry& entry : collectors) {
       const std::string name(entry.name);
-      const std::string help = "Switch the collector on or off";
-      app_.add_flag("--collector." + name + ",!--no-collector." + name, help)->group(kCollectorGroup);
+      add_flag("--collector." + name + ",!--no-collector." + name, "Switch the collector on or off",
+               kCollectorGroup);
       most = std::max(most, entry.most_made_up);
       if (entry.most_made_up > 0) options_.simulator = name;
     }
-    const std::string help = "Only those that are switched on";
-    app_.add_flag("--collector.disable-defaults", help)->group(kCollectorGroup);
+    add_flag("--collector.disable-defaults", "Only those that are switched on", kCollectorGroup);
     CLI::Option* devices = add("--simulate", "N", "N simulated GPUs and no others", kCollectorGroup);
     if (most > 0) devices->check(from_one_to(most));
     add("--simulate-event", "TEXT", "What happens to one of them, such as \"hang 1 after 5s\"; repeatable",
@@ -187,20 +193,22 @@ class CommandLine {
 
   void add_action_flags() {
     app_.set_help_flag("-h,--help", "Print this help")->group(kActionGroup);
-    app_.add_flag("--version", "Print the version")->group(kActionGroup);
+    add_flag("--version", "Print the version", kActionGroup);
     for (const ActionFlag& flag : action_flags()) {
-      const std::string help = flag.help;
       if (*flag.value == '\0') {
-        app_.add_flag(flag.name, help)->group(kActionGroup);
+        add_flag(flag.name, flag.help, kActionGroup);
         continue;
       }
-      CLI::Option* option = add(flag.name, flag.value, help, kActionGroup);
+      CLI::Option* option = add(flag.name, flag.value, flag.help, kActionGroup);
       option->check(flag.words.empty() ? from_one_to(kMostProcesses) : one_of(flag.words));
       if (flag.action == Action::once) option->expected(0, 1)->default_str("1");
     }
   }
 
   bool is_there(const std::string& flag) const { return app_.count(flag) > 0; }
+
+  /// Whether a flag without a value is there, and not as "--flag=false".
+  bool is_on(const std::string& flag) const { return is_there(flag) && app_.get_option(flag)->as<bool>(); }
 
   /// Empty without the flag.
   std::vector<std::string> values_of(const std::string& flag) const {
@@ -214,7 +222,7 @@ class CommandLine {
   /// Each value is judged by its key's check.
   std::optional<Exit> take_keys() {
     options_.config_file = value_of("--config.file");
-    options_.systemd_socket = is_there("--web.systemd-socket");
+    options_.systemd_socket = is_on("--web.systemd-socket");
     config::Config scratch;
     for (const KeyFlag& flag : kKeyFlags) {
       std::vector<std::string> values = values_of(flag.name);
@@ -231,17 +239,17 @@ class CommandLine {
   }
 
   std::optional<Exit> take_collectors() {
-    options_.disable_defaults = is_there("--collector.disable-defaults");
+    options_.disable_defaults = is_on("--collector.disable-defaults");
     options_.simulate_events = values_of("--simulate-event");
     const std::vector<std::string> devices = values_of("--simulate");
     if (options_.simulator.empty() && !(devices.empty() && options_.simulate_events.empty())) {
       return usage_error("--simulate needs the simulated collector, which this gpumeter was built without");
     }
     for (const config::CollectorSchema& schema : schemas_) {
-      std::vector<std::string> wish = values_of("--collector." + schema.name);
-      if (!devices.empty()) wish = {schema.name == options_.simulator ? "true" : "false"};
-      if (!wish.empty())
-        options_.overrides.push_back({"collectors." + schema.name + ".enabled", std::move(wish)});
+      const std::string flag = "--collector." + schema.name;
+      if (devices.empty() && !is_there(flag)) continue;
+      const bool on = devices.empty() ? is_on(flag) : schema.name == options_.simulator;
+      options_.overrides.push_back({"collectors." + schema.name + ".enabled", {on ? "true" : "false"}});
     }
     if (!devices.empty())
       options_.overrides.push_back({"collectors." + options_.simulator + ".devices", devices});
@@ -263,7 +271,8 @@ class CommandLine {
 
   std::string unknown_flag(const std::string& argument) const {
     const std::string name = argument.substr(0, argument.find('='));
-    if (!name.starts_with('-')) return "unexpected argument " + quoted(argument) + "; there are only flags";
+    if (!name.starts_with('-'))
+      return "unexpected argument " + gpumeter::quoted(argument) + "; there are only flags";
     std::vector<std::string> names;
     for (const auto* option : app_.get_options()) {
       for (const std::string& known : option->get_lnames()) names.push_back("--" + known);

@@ -161,8 +161,9 @@ TEST(Options, NameBadValues) {
               "\"10478\""));
   EXPECT_EQ(
       end_of({"--web.config.file=web.yml"}),
-      refusal("--web.config.file: TLS and users are not in this version; put a reverse proxy with TLS in "
-              "front and leave this out"));
+      refusal(
+          "--web.config.file: TLS and users are not supported in this version; use a reverse proxy with TLS "
+          "and omit this key"));
   EXPECT_EQ(end_of({"--once", "--list-devices"}), refusal("--once and --list-devices exclude each other"));
   EXPECT_EQ(end_of({"--simulate=2"}, std::span(kCollectors).first(1)),
             refusal("--simulate needs the simulated collector, which this gpumeter was built without"));

@@ -40,7 +40,7 @@ Key enabled_key(const std::string& collector) {
           kReloads,
           type_words(Enabled{}),
           false,
-          "auto: on where the collector is on by default.",
+          "auto: enabled if the collector is enabled by default.",
           [collector](const Node& node, Config& config) {
             return read(node, config.collectors[collector].enabled);
           },
@@ -69,90 +69,90 @@ std::vector<Key> fixed_keys() {
   return {
       row<&Config::web, &Web::listen>(
           "web.listen", kNeedsRestart,
-          "Addresses to serve on, host:port each; `:10478` is every address of the machine.",
-          check_addresses),
+          "Listen addresses, each as host:port. `:10478` listens on all addresses.", check_addresses),
       row<&Config::web, &Web::config_file>(
           "web.config_file", kNeedsRestart,
-          "Refused in this version: TLS and users come with a reverse proxy in front. Must be empty.",
+          "Not supported in this version; must be empty. For TLS and users, use a reverse proxy.",
           check_no_web_config),
       row<&Config::web, &Web::telemetry_path>("web.telemetry_path", kNeedsRestart,
-                                              "Path of the page with the metrics.", check_url_path),
+                                              "Path of the metrics page.", check_url_path),
       row<&Config::web, &Web::max_requests>(
           "web.max_requests", kNeedsRestart,
-          "Scrapes served at the same time; one more ends the oldest, which is stuck. 0 is no limit."),
+          "Maximum number of concurrent scrapes. A further scrape ends the oldest one. 0: no limit."),
       row<&Config::sampling, &Sampling::fast>(
           "sampling.fast", kReloads,
-          "How often utilisation, power, clocks, temperatures and throttling are read.", check_interval),
-      row<&Config::sampling, &Sampling::normal>(
-          "sampling.normal", kReloads, "How often memory and fans are read; not more often than `fast`.",
-          check_interval),
+          "Sampling interval of utilisation, power, clocks, temperatures and throttling.", check_interval),
+      row<&Config::sampling, &Sampling::normal>("sampling.normal", kReloads,
+                                                "Sampling interval of memory and fans; at least `fast`.",
+                                                check_interval),
       row<&Config::sampling, &Sampling::slow>(
           "sampling.slow", kReloads,
-          "How often error counters, PCIe and limits are read; not more often than `normal`.",
-          check_interval),
+          "Sampling interval of error counters, PCIe and limits; at least `normal`.", check_interval),
       row<&Config::sampling, &Sampling::floor>(
           "sampling.floor", kReloads,
-          "No interval may be shorter: polling a driver faster can slow down the jobs on the device.",
+          "Minimum of the sampling intervals. Reading a driver more often can slow down the jobs on the "
+          "device.",
           check_interval),
       row<&Config::device_labels>("device_labels", kNeedsRestart,
-                                  "Labels of every device series; gpu and uuid are always there."),
+                                  "Labels of every device series, in addition to gpu and uuid."),
       row<&Config::devices, &Devices::forget>("devices.forget", kReloads,
-                                              "How long a missing device keeps its `gpu_up 0`; time in which "
+                                              "How long a missing device keeps its `gpu_up 0`. Time in which "
                                               "the daemon does not run does not count."),
-      row<&Config::devices, &Devices::names>("devices.names", kReloads,
-                                             "Names of devices by uuid or PCI address, for the label `name`.",
-                                             check_device_names),
+      row<&Config::devices, &Devices::names>(
+          "devices.names", kReloads, "Names of devices, by uuid or PCI address, for the label `name`.",
+          check_device_names),
       row<&Config::workloads, &Workloads::enabled>(
           "workloads.enabled", kNeedsRestart,
-          "Whether `gpu_workload_*` says who uses the devices whose drivers list their processes."),
-      row<&Config::workloads, &Workloads::processes>("workloads.processes", kNeedsRestart,
-                                                     "Whether each process has series of its own, "
-                                                     "`gpu_process_*`; they come and go with the processes."),
-      row<&Config::paths, &Paths::sysfs>("paths.sysfs", kNeedsRestart, "Where sysfs is mounted.",
+          "Export `gpu_workload_*`: who uses each device whose driver lists its processes."),
+      row<&Config::workloads, &Workloads::processes>(
+          "workloads.processes", kNeedsRestart,
+          "Export `gpu_process_*`, series for each process. They come and go with the processes."),
+      row<&Config::paths, &Paths::sysfs>("paths.sysfs", kNeedsRestart, "Mount point of sysfs.",
                                          check_absolute_path),
-      row<&Config::paths, &Paths::procfs>("paths.procfs", kNeedsRestart, "Where procfs is mounted.",
+      row<&Config::paths, &Paths::procfs>("paths.procfs", kNeedsRestart, "Mount point of procfs.",
                                           check_absolute_path),
-      row<&Config::paths, &Paths::state>("paths.state", kNeedsRestart,
-                                         "Folder of what outlives a restart: which device has which index.",
-                                         check_absolute_path),
-      row<&Config::log, &Logging::level>("log.level", kReloads, "The least level that is logged."),
+      row<&Config::paths, &Paths::state>(
+          "paths.state", kNeedsRestart,
+          "Folder of the state that survives a restart: the index of each device.", check_absolute_path),
+      row<&Config::log, &Logging::level>("log.level", kReloads, "Lowest level that is logged."),
       row<&Config::log, &Logging::format>(
           "log.format", kReloads,
-          "auto: to the journal where systemd runs the daemon, else logfmt on stderr."),
+          "auto: the journal if systemd runs the daemon, otherwise logfmt on stderr."),
       row<&Config::jobs, &Jobs::enabled>("jobs.enabled", kNeedsRestart,
-                                         "Whether jobs are listened to at all (ml_* families)."),
+                                         "Accept messages from jobs (the ml_* families)."),
       row<&Config::jobs, &Jobs::socket>(
           "jobs.socket", kNeedsRestart,
-          "Unix datagram socket for DogStatsD lines, where systemd passes none; `\"\"`: none.",
+          "Unix datagram socket for DogStatsD lines, unless systemd passes one; `\"\"`: none.",
           check_socket_path),
       row<&Config::jobs, &Jobs::stream_socket>(
           "jobs.stream_socket", kNeedsRestart,
-          "Unix stream socket for the same lines, where systemd passes none; `\"\"`: none.",
+          "Unix stream socket for the same lines, unless systemd passes one; `\"\"`: none.",
           check_socket_path),
       row<&Config::jobs, &Jobs::socket_mode>(
           "jobs.socket_mode", kNeedsRestart,
-          "Permissions of both sockets, in octal; who may write to one may send. Not of those of systemd.",
+          "Permissions of both sockets, in octal; write permission allows sending. Not used for systemd's "
+          "sockets.",
           check_socket_mode),
       row<&Config::jobs, &Jobs::users>(
           "jobs.users", kReloads,
-          "Users who may send, by name or uid, also over sockets of systemd; empty: all. Names must exist.",
+          "Users who may send, by name or uid, also over systemd's sockets. Empty: all. Names must exist.",
           check_users),
       row<&Config::jobs, &Jobs::mllog>("jobs.mllog", kNeedsRestart,
-                                       "Files or pipes with MLPerf's log lines, `RUN=/absolute/path` each.",
+                                       "Files or pipes with MLPerf log lines, each as `RUN=/absolute/path`.",
                                        check_mllog_files),
       row<&Config::job_limits, &JobLimits::lines_per_second>(
-          "jobs.limits.lines_per_second", kReloads, "Lines that one user's jobs may send each second.",
+          "jobs.limits.lines_per_second", kReloads, "Maximum lines per second from the jobs of one user.",
           check_not_zero),
       row<&Config::job_limits, &JobLimits::series_per_run>("jobs.limits.series_per_run", kReloads,
-                                                           "Series of one run.", check_not_zero),
+                                                           "Maximum series of one run.", check_not_zero),
       row<&Config::job_limits, &JobLimits::series_per_user>(
           "jobs.limits.series_per_user", kReloads,
-          "Series of all runs of one user; what goes beyond is summed under the run `_other`.",
+          "Maximum series of all runs of one user. Values beyond it are summed under the run `_other`.",
           check_not_zero),
-      row<&Config::job_limits, &JobLimits::series>("jobs.limits.series", kReloads,
-                                                   "Series of all runs of all users.", check_not_zero),
+      row<&Config::job_limits, &JobLimits::series>(
+          "jobs.limits.series", kReloads, "Maximum series of all runs of all users.", check_not_zero),
       row<&Config::job_limits, &JobLimits::retention>(
-          "jobs.limits.retention", kReloads, "How long a run stays on the page after its last process.",
+          "jobs.limits.retention", kReloads, "How long a run stays on the page after its last process ended.",
           check_retention),
   };
 }

@@ -68,13 +68,12 @@ Result<Done> App::start() {
   const config::Config& config = *running;
   log_.info("starting gpumeter", {{"version", build::kVersion}, {"revision", build::kRevision}});
   auto passed = systemd::take_passed_sockets();
-  if (const auto* problem = std::get_if<std::string>(&passed)) return Error(*problem);
-  const auto& sockets = std::get<systemd::PassedSockets>(passed);
+  if (!passed) return passed.error();
   make_fleet(config);
   bus_watcher_ = make_bus_watcher(config);
-  if (Result<Done> listening = start_http(config.web, sockets.http); !listening) return listening;
+  if (Result<Done> listening = start_http(config.web, passed->http); !listening) return listening;
   if (Result<Done> started = start_threads(); !started) return started;
-  jobs_.start(config, sockets.jobs);
+  jobs_.start(config, passed->jobs);
   std::vector<Fleet::Addition> collectors;
   for (const CollectorEntry& entry : builtin_collectors()) {
     if (is_enabled(entry, config)) collectors.push_back({&entry, context_of(config, entry, clock_)});

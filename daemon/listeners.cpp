@@ -22,9 +22,7 @@ void warn_of_unused_addresses(const config::Web& web, std::span<const ListenSock
 }
 
 Result<std::vector<ListenSocket>> adopt(const std::vector<systemd::PassedSocket>& passed) {
-  if (std::string complaint = systemd::http_complaint(passed); !complaint.empty()) {
-    return Error(std::move(complaint));
-  }
+  if (Result<Done> usable = systemd::check_http(passed); !usable) return usable.error();
   std::vector<ListenSocket> listeners;
   for (const systemd::PassedSocket& socket : passed) {
     Result<ListenSocket> listener = ListenSocket::adopt(socket.fd);

@@ -27,12 +27,12 @@ struct KeyFlag {
 };
 constexpr KeyFlag kKeyFlags[] = {
     {"--web.listen-address", "web.listen", "HOST:PORT", false,
-     "Address to serve on; repeatable (default localhost:10478)"},
-    {"--web.config.file", "web.config_file", "FILE", true,
-     "Not supported yet: put a proxy with TLS in front"},
-    {"--web.telemetry-path", "web.telemetry_path", "PATH", false, "Path of the metrics (default /metrics)"},
-    {"--path.sysfs", "paths.sysfs", "DIR", true, "Where sysfs is mounted (default /sys)"},
-    {"--path.procfs", "paths.procfs", "DIR", true, "Where procfs is mounted (default /proc)"},
+     "Listen address; repeatable (default localhost:10478)"},
+    {"--web.config.file", "web.config_file", "FILE", true, "Not supported; for TLS, use a reverse proxy"},
+    {"--web.telemetry-path", "web.telemetry_path", "PATH", false,
+     "Path of the metrics page (default /metrics)"},
+    {"--path.sysfs", "paths.sysfs", "DIR", true, "Mount point of sysfs (default /sys)"},
+    {"--path.procfs", "paths.procfs", "DIR", true, "Mount point of procfs (default /proc)"},
     {"--path.state", "paths.state", "DIR", true, "State folder (default /var/lib/gpumeter)"},
     {"--log.level", "log.level", "LEVEL", false, "debug, info (default), warn or error"},
     {"--log.format", "log.format", "FORMAT", false, "auto (default), logfmt or json"},
@@ -47,18 +47,14 @@ struct ActionFlag {
 };
 const std::vector<ActionFlag>& action_flags() {
   static const std::vector<ActionFlag> kFlags = {
-      {"--check-config",
-       Action::check_config,
-       "",
-       {},
-       "Report everything that is wrong with the configuration"},
-      {"--reload",
-       Action::reload,
-       "PID",
-       {},
-       "Make a daemon reload its configuration; exit 1 if it rejects the file"},
-      {"--once", Action::once, "0|1", {"0", "1"}, "Print one page: two passes a second apart, or one (0)"},
-      {"--list-devices", Action::list_devices, "", {}, "Print the devices that are found"},
+      {"--check-config", Action::check_config, "", {}, "Print all errors in the configuration"},
+      {"--reload", Action::reload, "PID", {}, "Reload a daemon's configuration; exit 1 if it is rejected"},
+      {"--once",
+       Action::once,
+       "0|1",
+       {"0", "1"},
+       "Print one page, after two passes one second apart or one pass (0)"},
+      {"--list-devices", Action::list_devices, "", {}, "Print the devices found"},
       {"--print-metrics",
        Action::print_metrics,
        "FORMAT",
@@ -165,28 +161,29 @@ class CommandLine {
 
   void add_key_flags() {
     add("--config.file", "FILE",
-        "Configuration (default " + std::string(kDefaultConfigFile) + ", where it exists)", kKeyGroup);
+        "Configuration file (default " + std::string(kDefaultConfigFile) + ", if it exists)", kKeyGroup);
     for (const KeyFlag& flag : kKeyFlags) {
       CLI::Option* option = add(flag.name, flag.value, flag.help, kKeyGroup);
       if (config::find_key(keys_, flag.path)->is_list)
         option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
-    add_flag("--web.systemd-socket", "Serve on the sockets of systemd only, and end without them", kKeyGroup);
+    add_flag("--web.systemd-socket", "Serve only on systemd's sockets; exit if there are none", kKeyGroup);
   }
 
   void add_collector_flags(std::span<const CollectorEntry> collectors) {
     unsigned most = 0;
     for (const CollectorEntry& entry : collectors) {
       const std::string name(entry.name);
-      add_flag("--collector." + name + ",!--no-collector." + name, "Switch the collector on or off",
+      add_flag("--collector." + name + ",!--no-collector." + name, "Enable or disable the collector",
                kCollectorGroup);
       most = std::max(most, entry.most_made_up);
       if (entry.most_made_up > 0) options_.simulator = name;
     }
-    add_flag("--collector.disable-defaults", "Only those that are switched on", kCollectorGroup);
-    CLI::Option* devices = add("--simulate", "N", "N simulated GPUs and no others", kCollectorGroup);
+    add_flag("--collector.disable-defaults", "Run only collectors that are enabled explicitly",
+             kCollectorGroup);
+    CLI::Option* devices = add("--simulate", "N", "Simulate N GPUs and read no real ones", kCollectorGroup);
     if (most > 0) devices->check(from_one_to(most));
-    add("--simulate-event", "TEXT", "What happens to one of them, such as \"hang 1 after 5s\"; repeatable",
+    add("--simulate-event", "TEXT", "Simulated failure, such as \"hang 1 after 5s\"; repeatable",
         kCollectorGroup)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }

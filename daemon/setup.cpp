@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "collectors/builtin.hpp"
-#include "collectors/sources/pci.hpp"
+#include "collectors/sources/pci_scan.hpp"
 #include "config/checks.hpp"
 #include "config/codec.hpp"
 
@@ -131,7 +131,9 @@ bool has_bus(const config::Config& config) { return !is_simulated_only(enabled_c
 Bus bus_of(const config::Config& config) {
   Bus bus;
   if (!has_bus(config)) return bus;
-  for (const pci::Function& adapter : pci::display_adapters(config.paths.sysfs)) bus.add(adapter);
+  const SystemClock clock;
+  pci::Scan scan("bus", clock);
+  for (const pci::Function& adapter : scan.adapters(config.paths.sysfs).adapters) bus.add(adapter);
   return bus;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The layer order of the folders, held to by reading every #include. Lower never includes higher, siblings never
-include each other, and a heavy header is seen by three .cpp files at the most and by no header."""
+"""Checks the layer order of the folders by reading every #include. Lower never includes higher, siblings never
+include each other, and at most three .cpp files and no header include a heavy header."""
 import re
 import sys
 from collections import Counter, defaultdict

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What telling the daemon costs a job, what the daemon takes at full tilt, and what it costs a scrape that jobs fill a page.
+"""The cost of reporting for a job, the daemon's maximum rate of messages, and the cost of a scrape of a page full of job series.
 
-As root each length of the queue is tried (a network namespace has its own); else the machine's."""
+As root it tests each queue length (a network namespace has its own), otherwise only the machine's."""
 from __future__ import annotations
 
 import ctypes

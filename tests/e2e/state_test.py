@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The state folder and the configuration file as they should not be: hung, damaged, no file at all; and a crash."""
+"""Faults of the state folder and the configuration file: hung, damaged, not a regular file; and a crash."""
 import json
 import os
 import signal

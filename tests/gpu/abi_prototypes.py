@@ -1,4 +1,4 @@
-"""The function pointers of nvml_functions.hpp against the prototypes of an nvml.h, type by type, by the compiler."""
+"""Compares the function pointers of nvml_functions.hpp with the prototypes of an nvml.h, type by type, by the compiler."""
 import re
 from pathlib import Path
 

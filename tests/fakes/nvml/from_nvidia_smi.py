@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns what `nvidia-smi -q` printed into a scenario of the fake NVML.
+"""Turns the output of `nvidia-smi -q` into a scenario of the fake NVML.
 
 usage: from_nvidia_smi.py CAPTURE [--section idle|load] > scenario.yaml
 
@@ -40,7 +40,7 @@ def memory(gpu: Node, *titles: str) -> Scenario:
 
 
 def of_scopes(whole: Any, parts: dict[int, Any]) -> Any:
-    """A field that is told of parts of the GPU too."""
+    """A field that nvidia-smi also prints for parts of the GPU."""
     told = {scope: value for scope, value in parts.items() if value is not None}
     return whole if not told else {"scopes": told} if whole is None else {"value": whole, "scopes": told}
 

@@ -9,7 +9,7 @@
 #include "collectors/amd/discovery.hpp"
 #include "collectors/amd/metrics.hpp"
 #include "collectors/amd/sources.hpp"
-#include "collectors/table/listing_device.hpp"
+#include "collectors/table/device.hpp"
 
 namespace gpumeter::amd {
 namespace {

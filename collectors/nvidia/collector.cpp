@@ -13,7 +13,7 @@
 #include "collectors/sources/pci.hpp"
 #include "collectors/sources/pci_scan.hpp"
 #include "collectors/sources/sysfs.hpp"
-#include "collectors/table/listing_device.hpp"
+#include "collectors/table/device.hpp"
 
 namespace gpumeter::nvidia {
 namespace {

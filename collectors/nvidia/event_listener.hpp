@@ -9,11 +9,11 @@
 #include "base/mutex.hpp"
 #include "collectors/api/event_source.hpp"
 #include "collectors/nvidia/device_events.hpp"
-#include "collectors/nvidia/nvml/functions.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 
 namespace gpumeter::nvidia {
 
-/// Whether the library has what it takes to listen.
+/// Whether the library has the functions to listen with.
 bool has_events(const NvmlFunctions& nvml) noexcept;
 
 /// The event set of a session. Lanes say which GPUs to listen to; only the event thread touches the set, so

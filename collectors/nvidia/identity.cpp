@@ -3,8 +3,6 @@
 #include <array>
 
 #include "collectors/nvidia/mig_instances.hpp"
-#include "collectors/nvidia/nvml/target.hpp"
-#include "collectors/nvidia/nvml/text.hpp"
 #include "collectors/sources/pci.hpp"
 
 namespace gpumeter::nvidia {
@@ -38,12 +36,6 @@ std::string architecture_name(unsigned architecture) {
 }
 
 std::string text(std::optional<unsigned> number) { return number ? std::to_string(*number) : std::string(); }
-
-std::string driver_version(NvmlCaller& gpu) {
-  std::array<char, 96> buffer{};
-  gpu.call_plain<&F::nvmlSystemGetDriverVersion>(buffer.data(), static_cast<unsigned>(buffer.size() - 1));
-  return buffer.data();
-}
 
 // nvmlDeviceGetGspFirmwareVersion takes no size: NVML_GSP_FIRMWARE_VERSION_BUF_SIZE is 64.
 std::string firmware_version(NvmlCaller& gpu) {
@@ -105,12 +97,19 @@ std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index) {
   return gpu.is_lost() ? std::nullopt : std::optional(info);
 }
 
+// NVML initializes other GPUs while it searches for the UUID (nvml.h at nvmlDeviceGetHandleByUUID), so that one
+// of them that is lost can fail the call; the GPUs are then asked one by one, as with a library without it.
 std::optional<NvmlCaller> find_gpu(const std::shared_ptr<NvmlSession>& session, const std::string& uuid) {
   NvmlCaller system(session, nullptr);
+  nvml::Device handle = nullptr;
+  if (system.has<&F::nvmlDeviceGetHandleByUUID>()) {
+    const unsigned result = session->functions().nvmlDeviceGetHandleByUUID(uuid.c_str(), &handle);
+    if (result == nvml::kSuccess) return NvmlCaller(session, handle);
+    if (result == nvml::kNotFound) return std::nullopt;
+  }
   unsigned count = 0;
   if (system.call_plain<&F::nvmlDeviceGetCount_v2>(&count) != nvml::kSuccess) return std::nullopt;
   for (unsigned i = 0; i < count; ++i) {
-    nvml::Device handle = nullptr;
     if (session->functions().nvmlDeviceGetHandleByIndex_v2(i, &handle) != nvml::kSuccess) continue;
     NvmlCaller gpu(session, handle);
     if (text_of<&F::nvmlDeviceGetUUID>(gpu) == uuid) return gpu;

@@ -5,12 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "collectors/nvidia/nvml/text.hpp"
 
 namespace gpumeter::nvidia {
 namespace {
-
-using F = NvmlFunctions;
 
 constexpr std::string_view kMark = " MIG ";  // in "NVIDIA H100 80GB HBM3 MIG 3g.40gb"
 

@@ -17,7 +17,7 @@ ReadStatus utilization(NvmlCaller& gpu) {
 ReadStatus energy(NvmlCaller& gpu) { return read_field(gpu, kTotalEnergy, 0).sample.status; }
 ReadStatus throttle_counters(NvmlCaller& gpu) { return read_field(gpu, kThrottlePower, 0).sample.status; }
 ReadStatus performance_metrics(NvmlCaller& gpu) {
-  nvml::GpmSupport support{1, 0};
+  nvml::GpmSupport support{};
   const ReadStatus status = status_of(gpu.call<&F::nvmlGpmQueryDeviceSupport>(&support));
   return status == ReadStatus::ok && support.is_supported == 0 ? ReadStatus::unsupported : status;
 }

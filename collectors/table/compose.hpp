@@ -12,7 +12,7 @@
 
 #include "collectors/table/row.hpp"
 
-/// What tables of rows (metric_row.hpp) are put together with, while compiling.
+/// Builds tables of rows (row.hpp) while compiling.
 namespace gpumeter {
 
 /// One row a value, for families that have the same shape many times.
@@ -23,7 +23,7 @@ constexpr auto each(const Value (&values)[N], MakeRow make_row) {
   return rows;
 }
 
-/// The same, for rows that want the value's place in the list as well.
+/// The same for rows that also need the value's place in the list.
 template <class Value, std::size_t N, class MakeRow>
 constexpr auto each_place(const Value (&values)[N], MakeRow make_row) {
   std::array<std::invoke_result_t<MakeRow, std::size_t, const Value&>, N> rows{};
@@ -41,8 +41,7 @@ constexpr auto joined(const First& first, const Others&... others) {
   return all;
 }
 
-/// Tables as the docs show them. Made when it is asked for: they are as large as the tables, and needed to
-/// print.
+/// Tables as the docs show them. Built on request, since they are as large as the tables and only printed.
 template <class Context>
 std::vector<RowDoc> row_docs(std::initializer_list<std::span<const MetricRow<Context>>> tables) {
   std::vector<RowDoc> docs;

@@ -34,7 +34,7 @@ struct BlobLayout {
 
 /// All versions that are structs: 1.0 to 1.8, 2.0 to 2.4, 3.0. Minor versions are no prefixes of each other
 /// in general (1.4 moves what 1.3 has), so an unlisted one is not guessed at. 1.9 describes itself
-/// (gpu_metrics_attributes.hpp).
+/// (attributes.hpp).
 std::span<const BlobLayout> blob_layouts() noexcept;
 
 }  // namespace gpumeter::amd

@@ -13,7 +13,7 @@ namespace gpumeter::amd {
 
 /// Members as words: "u16 temperature_edge pad u64 xgmi_read_data_acc[8]". A type holds for what follows it,
 /// also in the next text; `pad` is a member that nobody reads; "repeat[8] { ... }" is an array of structs.
-/// The header of four bytes is there already. What is no field of gpu_metrics_fields.hpp does not compile.
+/// The header of four bytes is there already. What is no field of fields.hpp does not compile.
 class StructText {
  public:
   consteval StructText(int format, int content) : format_(format), content_(content) {}

@@ -6,7 +6,7 @@
 
 #include "base/result.hpp"
 #include "collectors/nvidia/event_listener.hpp"
-#include "collectors/nvidia/nvml/functions.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 #include "collectors/sources/dynamic_library.hpp"
 
 namespace gpumeter::nvidia {

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
-#include "collectors/nvidia/nvml/functions.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 
 namespace gpumeter::nvidia {
 namespace {
-
-using F = NvmlFunctions;
 
 // Libraries ask for room for 100 (NVIDIA/go-nvml#11); one that claims more than the most is not believed.
 constexpr std::size_t kLeastRoom = 128;
@@ -82,7 +80,6 @@ unsigned ProcessBusy::ask_present(NvmlCaller& caller, std::uint64_t since) {
   if (!caller.has<&F::nvmlDeviceGetProcessesUtilizationInfo>()) return nvml::kFunctionNotFound;
   nvml::ProcessesUtilization query{};
   const unsigned result = ask_with_room(present_, query.count, [&] {
-    query.version = nvml::version_of<nvml::ProcessesUtilization>(1);
     query.last_seen = since;
     query.samples = present_.data();
     return caller.call<&F::nvmlDeviceGetProcessesUtilizationInfo>(&query);

@@ -5,13 +5,11 @@
 #include <cstring>
 #include <tuple>
 
-#include "collectors/nvidia/nvml/functions.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 #include "collectors/nvidia/processes/stride.hpp"
 
 namespace gpumeter::nvidia {
 namespace {
-
-using F = NvmlFunctions;
 
 // Entries. A library that claims more than the most is not believed.
 constexpr std::size_t kLeastRoom = 64;

@@ -11,8 +11,6 @@ namespace {
 // "Samples must be > 100 ms apart" (nvml.h at nvmlGpmMetricsGet); a little more, as clocks differ.
 constexpr auto kApart = std::chrono::milliseconds(110);
 
-constexpr unsigned kVersion = 1;  // of GPM's structs, whose version is no size
-
 Nanoseconds now() noexcept { return std::chrono::steady_clock::now().time_since_epoch(); }
 
 }  // namespace
@@ -41,7 +39,7 @@ void GpmSampler::open(const NvmlCaller& caller, std::optional<unsigned> gpu_inst
 }
 
 ReadStatus GpmSampler::prepare() {
-  nvml::GpmSupport support{kVersion, 0};
+  nvml::GpmSupport support{};
   const unsigned asked = caller_.call<&NvmlFunctions::nvmlGpmQueryDeviceSupport>(&support);
   if (asked != nvml::kSuccess) return status_of(asked);
   if (support.is_supported == 0) return ReadStatus::unsupported;
@@ -50,7 +48,6 @@ ReadStatus GpmSampler::prepare() {
     if (allocated != nvml::kSuccess) return status_of(allocated);
   }
   metrics_ = std::make_unique<nvml::GpmMetricsGet>();
-  metrics_->version = kVersion;
   return status_of(take(samples_[1]));
 }
 

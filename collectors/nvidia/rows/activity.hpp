@@ -7,8 +7,6 @@
 /// Rows of what a GPU does. Counters stand above the gauges that would integrate the same.
 namespace gpumeter::nvidia {
 
-using Row = MetricRow<NvidiaContext>;
-
 // clang-format off
 // Field ids: nvml.h, NVML_FI_DEV_*; metric ids: NVML_GPM_METRIC_*. Utilisation is never read of a divided GPU:
 // there the driver has none.

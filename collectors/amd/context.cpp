@@ -89,8 +89,8 @@ void AmdContext::end_binding() {
   const bool lacks_lines = lines_.note_unanswered();
   if (!awake_) texts_.clear();
   std::erase_if(texts_, [](const auto& file) { return has_text(*file); });
-  is_provisional_ = is_bound_asleep_ || is_blob_unread_ || lacks_numbers || lacks_lines ||
-                    !texts_.empty() || !paths_.unreadable().empty();
+  is_provisional_ = is_bound_asleep_ || is_blob_unread_ || lacks_numbers || lacks_lines || !texts_.empty() ||
+                    !paths_.unreadable().empty();
   look_again_at_ = {};
 }
 
@@ -104,7 +104,8 @@ bool AmdContext::has_more(Nanoseconds now) noexcept try {
   look_again_at_ = now + kLookEvery;
   if (is_blob_unread_ && blob().status() == ReadStatus::ok) return true;
   if (files_.answers_now() || lines_.answers_now()) return true;
-  if (std::any_of(texts_.begin(), texts_.end(), [](const auto& file) { return has_text(*file); })) return true;
+  if (std::any_of(texts_.begin(), texts_.end(), [](const auto& file) { return has_text(*file); }))
+    return true;
   const std::vector<std::string>& unreadable = paths_.unreadable();
   return std::any_of(unreadable.begin(), unreadable.end(),
                      [](const std::string& path) { return sysfs::probe(path) == ReadStatus::ok; });
@@ -127,7 +128,7 @@ bool AmdContext::may_read(const Pass& pass, const PowerState& state) noexcept {
   return true;
 }
 
-// What the rows of this pass read as well, so it costs no further call. A card that tells neither is judged
+// The rows of this pass read the same, so it costs no further call. A card that has neither is judged
 // by its memory alone.
 bool AmdContext::is_busy() noexcept {
   static constexpr std::size_t kActivity = blob_field("average_gfx_activity");

@@ -12,7 +12,7 @@
 
 #include "collectors/amd/chip.hpp"
 #include "collectors/amd/gpu_metrics/blob.hpp"
-#include "collectors/amd/kfd/card_processes.hpp"
+#include "collectors/amd/kfd/processes.hpp"
 #include "collectors/amd/kfd/topology.hpp"
 #include "collectors/amd/partitions.hpp"
 #include "collectors/amd/paths.hpp"
@@ -46,16 +46,16 @@ class AmdContext {
 
   void close() noexcept;
 
-  /// Says `asleep` also while the card is left alone so that it can fall asleep (SleepPolicy). Something runs
-  /// on it where somebody keeps it awake anyway (AmdUsers), where it is busy at all, or where its video
-  /// memory in use has changed: the latter can be seen without a read that wakes, so that a job is noticed at
+  /// Returns `asleep` also while the card is left alone so that it can fall asleep (SleepPolicy). Something
+  /// runs on the card if somebody keeps it awake anyway (AmdUsers), if it is busy at all, or if its video
+  /// memory in use has changed. The latter can be seen without a read that wakes, so that a job is noticed at
   /// once.
   Readiness begin_pass(const Pass& pass) noexcept;
 
-  /// By the kernel's word: false while it sleeps or is about to, whether it is read in this pass or not.
+  /// As the kernel reports: false while it sleeps or is about to, whether it is read in this pass or not.
   bool awake() const noexcept { return awake_; }
 
-  /// The card as the compute driver knows it, all its partitions together.
+  /// The card's node in the compute driver, all its partitions together.
   const std::optional<KfdNode>& kfd() const noexcept { return kfd_; }
 
   // For BindsAgain. A card that sleeps is not asked, so it binds again once it is awake.
@@ -87,7 +87,7 @@ class AmdContext {
   Chip chip() const noexcept { return chip_; }
 
   /// True unless the card has no gpu_metrics, or a version that is known to lack the field (or that element
-  /// of it, or its unit). Of a card that sleeps only the former can be told.
+  /// of it, or its unit). Of a card that sleeps only the former is known.
   bool has_blob_field(std::size_t field, std::size_t element = 0) noexcept;
 
   // For readers, each pass.

@@ -3,22 +3,23 @@
 #include <array>
 #include <vector>
 
+#include "collectors/amd/chip.hpp"
 #include "collectors/amd/readers/basic.hpp"
 #include "collectors/amd/readers/blob.hpp"
-#include "collectors/amd/readers/throttle.hpp"
 #include "collectors/amd/rows/errors.hpp"
 #include "collectors/amd/rows/firmware.hpp"
 #include "collectors/amd/rows/partitions.hpp"
 #include "collectors/amd/rows/sysfs.hpp"
 #include "collectors/api/catalog.hpp"
-#include "collectors/table/compose.hpp"
+#include "collectors/table/row.hpp"
 
 namespace gpumeter::amd {
 namespace {
 
 using enum Tier;
 
-// No card is outside of these, so a reading that is must be wrong. The lowest hwmon value, -273150 m°C, is "not set".
+// No card is outside of these, so a reading that is must be wrong. The lowest hwmon value, -273150 m°C, is
+// "not set".
 constexpr Traits kCelsius{.min = -50, .max = 250};
 constexpr Traits kLimit{.min = 1, .max = 250, .zero_is_unknown = true};
 constexpr Traits kWatts{.min = 0, .max = 5000};
@@ -117,12 +118,13 @@ constexpr auto kCauseRows = each(kThrottleCauses, [](std::string_view cause) {
 constexpr auto kReasonRows = each(kThrottleReasons, [](const ThrottleReason& reason) {
   const LabelSet labels("cause", reason.cause, "reason", reason.reason);
   const AmdSource source = throttle(mask_of(reason));
-  return Row{&catalog::throttle_reason_active, labels, source, 1, fast, state(catalog::throttle_reason_seconds)};
+  return Row{&catalog::throttle_reason_active,       labels, source, 1, fast,
+             state(catalog::throttle_reason_seconds)};
 });
 
 // Fallbacks below what they stand in for.
-constexpr auto kTable = joined(kRows, firmware::kRows, kCauseRows, kReasonRows, error_rows(), kSysfsRows,
-                               kKfdRows, kModeRows);
+constexpr auto kTable =
+    joined(kRows, firmware::kRows, kCauseRows, kReasonRows, error_rows(), kSysfsRows, kKfdRows, kModeRows);
 static_assert(valid_table(kTable));
 static_assert(valid_table(kPartitionRows));
 

@@ -9,7 +9,7 @@
 namespace gpumeter::nvidia {
 namespace {
 
-// nullopt: it cannot say so now. A driver that does not say which events it has is asked for all of them.
+// nullopt: unknown now. A driver without this call is asked for all events.
 std::optional<std::uint64_t> types_told(NvmlCaller& gpu) {
   std::uint64_t types = 0;
   const unsigned result = gpu.call<&F::nvmlDeviceGetSupportedEventTypes>(&types);
@@ -37,7 +37,7 @@ std::string uuid_text(const std::array<unsigned char, 16>& uuid) {
 }  // namespace
 
 // A GPU that is bound again keeps its session, and is listened to all the time: as before, if the driver
-// cannot say now which events it has.
+// cannot list its events now.
 Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   if (is_lost()) close();
   Result<std::shared_ptr<NvmlSession>> session = NvmlSession::shared(options_.library);
@@ -174,8 +174,8 @@ Readiness NvidiaContext::begin_pass(const Pass& pass) noexcept {
   return Readiness::awake;
 }
 
-// Instances that were made anew have the ids of old ones, and their handles are void: the GPU is attached
-// anew. An answer that lacks something because a call failed is no such change, unless it was so at attach.
+// New instances get the ids of old ones, whose handles are void: the GPU is attached again. An answer that
+// lacks something because a call failed is no such change, unless it was so at attach.
 bool NvidiaContext::has_new_partitions() noexcept {
   if (mig_fingerprint_.empty()) return false;
   try {

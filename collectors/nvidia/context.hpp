@@ -71,10 +71,13 @@ class NvidiaContext {
   FieldBatch& fields(Tier tier) noexcept { return fields_[static_cast<std::size_t>(tier)]; }
   std::span<const Peak> peaks() const noexcept { return peaks_; }
   std::optional<double> peak_bandwidth() const noexcept { return peak_bandwidth_; }
-  std::uint64_t event_types() const noexcept { return event_types_; }  ///< of nvml::EventType, that are heard
+  std::uint64_t event_types() const noexcept {
+    return event_types_;
+  }  ///< bits of nvml::EventType that are listened to
   const DeviceEvents& events() const noexcept { return *events_; }
   struct OpenedBuffer {
-    std::shared_ptr<SampleBuffer> buffer;  ///< shared by the readers of its figures; null unless `status` is ok
+    std::shared_ptr<SampleBuffer>
+        buffer;  ///< shared by the readers of its figures; null unless `status` is ok
     ReadStatus status;
   };
   OpenedBuffer buffer_of(nvml::SamplingType type);

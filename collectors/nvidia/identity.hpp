@@ -3,16 +3,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "collectors/api/device.hpp"
+#include "collectors/api/source_report.hpp"
 #include "collectors/nvidia/nvml/caller.hpp"
 #include "collectors/nvidia/readers/peaks.hpp"
 
 /// The identity of a GPU by NVML, at discovery and at attach. May block.
 namespace gpumeter::nvidia {
 
-/// All but `numa_node`, which the bus tells. nullopt if NVML returns no UUID: the driver holds it back while the
-/// GPU is lost or being reset.
+/// All but `numa_node`, which comes from the bus. nullopt if NVML returns no UUID: the driver holds it back
+/// while the GPU is lost or being reset.
 std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index);
 
 /// The GPU of that UUID among those of the session.
@@ -20,5 +22,8 @@ std::optional<NvmlCaller> find_gpu(const std::shared_ptr<NvmlSession>& session, 
 
 /// The facts from which peaks are computed or looked up.
 Facts peak_facts(NvmlCaller& gpu);
+
+/// The GPU's sources in NVML, group by group, for a person who asks why a value is missing.
+std::vector<SourceReport> sources_of_gpu(const std::string& library, const DeviceInfo& info);
 
 }  // namespace gpumeter::nvidia

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-
 namespace gpumeter::nvidia {
 namespace {
 
@@ -63,7 +62,7 @@ std::vector<ComputeInstance>& parts_of(unsigned gpu_instance, PartsByInstance& a
   return found->second;
 }
 
-/// nullopt if one of them does not say.
+/// nullopt if one of them is unknown.
 std::optional<unsigned> multiprocessors_of(const std::vector<ComputeInstance>& parts) {
   unsigned sum = 0;
   for (const ComputeInstance& part : parts) {

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "collectors/simulated/context.hpp"
-#include "collectors/table/compose.hpp"
 #include "collectors/table/row.hpp"
 
 /// The vocabulary of the tables in activity_rows.hpp and health_rows.hpp.
@@ -39,7 +38,9 @@ inline Reader bind_fixed(SimulatedContext&, const ReadSource& source) {
 }
 
 /// A fact of the device: a small number that the row's scale brings to size.
-constexpr SimulatedSource fixed(int value) { return {bind_fixed, {"fixed", static_cast<std::uint64_t>(value)}}; }
+constexpr SimulatedSource fixed(int value) {
+  return {bind_fixed, {"fixed", static_cast<std::uint64_t>(value)}};
+}
 
 /// A family that is 1 for the state that holds and 0 for the others.
 template <std::size_t N>

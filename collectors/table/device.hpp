@@ -44,7 +44,8 @@ concept BindsAgain = requires(Context context, Nanoseconds now) {
   { context.has_more(now) } noexcept -> std::same_as<bool>;
 };
 
-/// A context that has info series in addition to its rows, with labels that are known once its rows are bound.
+/// A context that has info series in addition to its rows, with labels that are known once its rows are
+/// bound.
 template <class Context>
 concept DescribesItself = requires(Context context) {
   { context.info_series() } -> std::same_as<std::vector<SeriesSpec>>;
@@ -175,7 +176,7 @@ class TableDevice : public Device {
     for (const std::size_t slot : constants_) sink.set(slot, 1);
   }
 
-  // False: stepped aside; `cursor` says where to go on.
+  // False: the pass stepped aside and goes on at `cursor`.
   bool sample_rows(const Pass& pass, SampleSink& sink, std::size_t& cursor) noexcept {
     std::vector<Bound>& rows = bound_[static_cast<std::size_t>(pass.tier)];
     for (; cursor < rows.size(); ++cursor) {
@@ -222,7 +223,7 @@ class TableDevice : public Device {
   const std::span<const Row> rows_;
   const std::span<const Row> partition_rows_;
   States states_;
-  std::map<std::string, PartitionStates> partition_states_;    // by name of the partition
+  std::map<std::string, PartitionStates> partition_states_;  // by name of the partition
   std::array<std::vector<Bound>, kTiers.size()> bound_;      // by tier
   std::array<std::vector<Bound*>, kTiers.size()> settling_;  // those of bound_ that settle
   std::array<Reads, kTiers.size()> reads_{};

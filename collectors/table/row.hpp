@@ -1,12 +1,21 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
 #include <limits>
+#include <span>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
 
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/collector.hpp"
-#include "collectors/table/integral.hpp"
+#include "collectors/table/derived.hpp"
 #include "collectors/table/reader.hpp"
 
 namespace gpumeter {
@@ -62,7 +71,7 @@ struct Traits {
   bool forgets = false;  ///< the source misses what happens while it cannot be read: a counter leaves the
                          ///< page at its first failed read; `unsupported` is no error, and may end soon
   std::string_view counted_by =
-      "hardware";  ///< who counted a row that is a counter, as gpu_meter_source_info says
+      "hardware";  ///< who counted a row that is a counter, for gpu_meter_source_info
 };
 inline constexpr Traits kRatio{.min = 0, .max = 1};
 inline constexpr Traits kNeverWakes{.wakes = false};
@@ -118,6 +127,44 @@ template <class Context>
 constexpr RowDoc doc_of(const MetricRow<Context>& row) noexcept {
   return {row.family,          row.labels,      row.source.read.name, row.tier,
           row.derived.counter, row.derived.max, row.derived.min};
+}
+
+// Tables are built of rows while compiling.
+
+/// One row a value, for families that have the same shape many times.
+template <class Value, std::size_t N, class MakeRow>
+constexpr auto each(const Value (&values)[N], MakeRow make_row) {
+  std::array<std::invoke_result_t<MakeRow, const Value&>, N> rows{};
+  std::transform(std::begin(values), std::end(values), rows.begin(), make_row);
+  return rows;
+}
+
+/// The same for rows that also need the value's place in the list.
+template <class Value, std::size_t N, class MakeRow>
+constexpr auto each_place(const Value (&values)[N], MakeRow make_row) {
+  std::array<std::invoke_result_t<MakeRow, std::size_t, const Value&>, N> rows{};
+  for (std::size_t place = 0; place < N; ++place) rows[place] = make_row(place, values[place]);
+  return rows;
+}
+
+/// Tables one after the other, as one.
+template <class First, class... Others>
+constexpr auto joined(const First& first, const Others&... others) {
+  constexpr auto kSize = (std::tuple_size_v<First> + ... + std::tuple_size_v<Others>);
+  std::array<typename First::value_type, kSize> all{};
+  auto next = std::copy(first.begin(), first.end(), all.begin());
+  ((next = std::copy(others.begin(), others.end(), next)), ...);
+  return all;
+}
+
+/// Tables as the docs show them. Built on request, since they are as large as the tables and only printed.
+template <class Context>
+std::vector<RowDoc> row_docs(std::initializer_list<std::span<const MetricRow<Context>>> tables) {
+  std::vector<RowDoc> docs;
+  for (const std::span<const MetricRow<Context>> rows : tables) {
+    for (const MetricRow<Context>& row : rows) docs.push_back(doc_of(row));
+  }
+  return docs;
 }
 
 }  // namespace gpumeter

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/table/rolling_extremes.hpp"
+#include "collectors/table/derived.hpp"
 #include "collectors/table/row.hpp"
 
 namespace gpumeter {
@@ -59,7 +59,7 @@ class RowState {
   /// How take() ended.
   enum class Outcome : std::uint8_t {
     good,
-    idle,    ///< no value, as expected: the source never had one, or does not know it now
+    idle,    ///< no value, as expected: the source never had one, or has none now
     failed,  ///< the read failed
     gap,     ///< the read failed, and a counter is made of it: the pass cannot be observed
   };
@@ -75,8 +75,8 @@ class RowState {
   /// False while a row whose source never had a value waits for its next try.
   bool due(Nanoseconds now) const noexcept { return has_worked_ || now >= next_try_; }
 
-  /// A read has ended; `raw` is in the source's unit. A reading that feeds a counter over observed time is kept
-  /// until settle().
+  /// A read has ended; `raw` is in the source's unit. A reading that feeds a counter over observed time is
+  /// kept until settle().
   Outcome take(const Pass& pass, Sample raw, SampleSink& sink) noexcept;
 
   /// True if settle() must be called at the end of each pass.

@@ -1,4 +1,4 @@
-"""The function pointers of nvml_functions.hpp against the prototypes of an nvml.h, type by type, by the compiler."""
+"""The function pointers of nvml/abi.hpp against the prototypes of an nvml.h, type by type, by the compiler."""
 import re
 from pathlib import Path
 

@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "collectors/amd/context.hpp"
-#include "collectors/amd/kfd/peaks.hpp"
+#include "collectors/amd/kfd/topology.hpp"
 #include "collectors/table/row.hpp"
 
-/// How rows get the integers of files, and what the compute driver says of the card; file names are as in
-/// AmdPaths. A file that says at attach that the card lacks the value does not bind, so that the next row of
-/// the series has its turn.
+/// How rows get the integers of files, and the compute driver's facts of the card; file names are as in
+/// AmdPaths. If a file shows at attach that the card lacks the value, the row does not bind, so that the next
+/// row of the series has its turn.
 namespace gpumeter::amd {
 
 using Row = MetricRow<AmdContext>;
@@ -19,8 +19,8 @@ using AmdSource = RowSource<AmdContext>;
 
 namespace readers {
 
-/// `read` as the row's reader unless the card says that it lacks the value. A sleeping card is not asked, as
-/// that would wake it.
+/// `read` as the row's reader unless the card lacks the value. A sleeping card is not asked, as that would
+/// wake it.
 template <class Read>
 Reader probed(AmdContext& context, Read read) {
   if (context.awake() && read().status == ReadStatus::unsupported) return {};
@@ -59,7 +59,9 @@ constexpr AmdSource constant(std::string_view name) noexcept { return {readers::
 constexpr AmdSource busy(std::string_view name) noexcept { return {readers::bind_busy, {name}}; }
 
 /// "a - b"; a is a constant.
-constexpr AmdSource difference(std::string_view names) noexcept { return {readers::bind_difference, {names}}; }
+constexpr AmdSource difference(std::string_view names) noexcept {
+  return {readers::bind_difference, {names}};
+}
 
 /// "a / b"; b is a constant.
 constexpr AmdSource quotient(std::string_view names) noexcept { return {readers::bind_quotient, {names}}; }

@@ -64,9 +64,8 @@ Reader bind_highest(AmdContext& context, const ReadSource& source) {
 
 Reader bind_part_highest(AmdContext& context, const ReadSource& source) {
   if (!context.has_blob_field(source.argument)) return {};
-  return [&context, field = source.argument, part = context.partition(), parts = context.partitions().size()] {
-    return context.blob().highest(field, part, parts);
-  };
+  return [&context, field = source.argument, part = context.partition(),
+          parts = context.partitions().size()] { return context.blob().highest(field, part, parts); };
 }
 
 Reader bind_either(AmdContext& context, const ReadSource& source) {
@@ -88,8 +87,8 @@ Reader bind_dram(AmdContext& context, const ReadSource&) {
   return [&context] { return context.blob().value(kMemoryActivity); };
 }
 
-// 0 is what a chip without an accumulator has, and the second die of an MI250. Of a sleeping card none of
-// this can be told.
+// 0 is what a chip without an accumulator has, and the second die of an MI250. A sleeping card cannot be
+// asked.
 Reader bind_energy(AmdContext& context, const ReadSource&) {
   if (!context.awake() || !context.blob().holds(kEnergy)) return {};
   const bool is_unit_known = context.has_blob_field(kEnergy) || energy_unit_is_known(context.chip());

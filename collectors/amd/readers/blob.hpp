@@ -76,7 +76,7 @@ consteval AmdSource blob_either(std::string_view names) {
 }
 
 /// A counter of the hardware; of an array, all elements together. Binds while the card is awake only, since
-/// of one that sleeps it cannot be told whether it counts.
+/// a sleeping card cannot be asked whether it counts.
 consteval AmdSource blob_counter(std::string_view name) {
   return {readers::bind_counter, {name, readers::field_of(name)}};
 }
@@ -114,8 +114,6 @@ constexpr AmdSource throttle(std::uint64_t mask) noexcept {
 }
 
 /// Seconds in which the residency held; see ThrottleResidency. Up to three: "gpu_metrics.a | gpu_metrics.b".
-constexpr AmdSource residency(std::string_view names) noexcept {
-  return {readers::bind_residency, {names}};
-}
+constexpr AmdSource residency(std::string_view names) noexcept { return {readers::bind_residency, {names}}; }
 
 }  // namespace gpumeter::amd

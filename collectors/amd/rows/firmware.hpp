@@ -5,7 +5,8 @@
 #include "collectors/amd/readers/blob.hpp"
 #include "collectors/api/catalog.hpp"
 
-/// Rows that only gpu_metrics has. A row for which a file stands in has its place next to that, in metrics.cpp.
+/// Rows that only gpu_metrics has. A row for which a file stands in has its place next to that, in
+/// metrics.cpp.
 namespace gpumeter::amd {
 namespace firmware {
 
@@ -57,7 +58,7 @@ inline constexpr auto kRows = std::to_array<Row>({
     {&catalog::clock, {"clock", "video"}, blob_either("gpu_metrics.current_vclk | gpu_metrics.average_vclk_frequency"), 1, fast, {}, kHertz},
     {&catalog::clock, {"clock", "fabric"}, blob_either("gpu_metrics.current_fclk | gpu_metrics.average_fclk_frequency"), 1, fast, {}, kHertz},
 
-    // The busiest of the engines: VCN encodes and decodes. 1.0 to 1.3 say it of all of them at once.
+    // The busiest of the engines: VCN encodes and decodes. 1.0 to 1.3 have one value for all of them.
     {&catalog::engine_utilization, {"engine", "decode"}, blob("gpu_metrics.average_mm_activity"), 1, fast, kEngineBusy, kRatio},
     {&catalog::engine_utilization, {"engine", "decode"}, blob_highest("gpu_metrics.vcn_activity"), 1, fast, kEngineBusy, kRatio},
     {&catalog::engine_utilization, {"engine", "decode"}, blob_highest("gpu_metrics.vcn_busy"), 1, fast, kEngineBusy, kRatio},

@@ -4,7 +4,7 @@
 
 #include "collectors/amd/readers/texts.hpp"
 #include "collectors/api/catalog.hpp"
-#include "collectors/table/compose.hpp"
+#include "collectors/table/row.hpp"
 
 /// Rows whose sources are lists of clock levels, the video engine, the links, and the modes in force.
 namespace gpumeter::amd {
@@ -13,12 +13,12 @@ inline constexpr Traits kLevelHertz{.min = 0, .max = 20e9, .zero_is_unknown = tr
 
 // clang-format off
 inline constexpr auto kSysfsRows = std::to_array<Row>({
-    // VCN decodes and encodes, and no source tells the two apart. `decode`, since that is what all of its
+    // VCN decodes and encodes, and no source separates the two. `decode`, since that is what all of its
     // generations do (the driver's field is still called average_uvd_activity, of the decoder that it was), and
     // two series of one number would count its time twice.
     {&catalog::engine_utilization, {"engine", "decode"}, busy("vcn_busy_percent"), kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
 
-    // The limits move with overdrive settings. 0 is written where the power management does not know.
+    // The limits move with overdrive settings. The driver writes 0 if the limit is unknown.
     {&catalog::clock_max, {"clock", "graphics"}, clock_limit("pp_dpm_sclk"), kMega, Tier::slow, {}, kLevelHertz},
     {&catalog::clock_max, {"clock", "memory"}, clock_limit("pp_dpm_mclk"), kMega, Tier::slow, {}, kLevelHertz},
     {&catalog::clock_max, {"clock", "soc"}, clock_limit("pp_dpm_socclk"), kMega, Tier::slow, {}, kLevelHertz},

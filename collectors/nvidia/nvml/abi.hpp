@@ -5,7 +5,7 @@
 
 /// NVML's functions that are used (libnvidia-ml.so.1, 64-bit Linux) and what they take and give, declared
 /// from the facts of the ABI as of header version 13.5.37, so that no driver and no SDK is needed to build. A
-/// new call needs this file alone: its struct, whose `version` says which layout is asked for, and its line
+/// new call needs this file alone: its struct, whose `version` selects the layout, and its line
 /// X(name, arguments). Sizes and offsets are asserted below each struct, and tests/gpu/abi_test.py compares
 /// them with a real nvml.h if $NVML_HEADER names one. Enumerations are 4 bytes.
 ///
@@ -23,7 +23,7 @@ constexpr unsigned version_of(unsigned version) noexcept {
   return static_cast<unsigned>(sizeof(Struct)) | (version << 24);
 }
 
-union Value {  // nvmlValue_t; a ValueType says which
+union Value {  // nvmlValue_t; a ValueType selects the member
   double as_double;
   int as_int;
   unsigned as_uint;
@@ -256,14 +256,14 @@ static_assert(sizeof(DeviceAttributes) == 40 && offsetof(DeviceAttributes, memor
 
 struct ProcessInfo {  // nvmlProcessInfo_v2_t, of the lists' ..._v3
   unsigned pid;
-  std::uint64_t used_memory;  ///< bytes; kValueNotAvailable: not told
+  std::uint64_t used_memory;  ///< bytes; kValueNotAvailable: unknown
   unsigned gpu_instance, compute_instance;
 };
 static_assert(sizeof(ProcessInfo) == 24 && offsetof(ProcessInfo, used_memory) == 8 &&
               offsetof(ProcessInfo, gpu_instance) == 16);
 
 /// What the lists' ..._v3 write in some drivers of the time of headers 12.2 and 12.3, under the same names:
-/// processes/stride.hpp. Its layout has stayed as nvmlProcessDetail_v1_t.
+/// by_driver.hpp. Its layout has stayed as nvmlProcessDetail_v1_t.
 struct WideProcessInfo {
   unsigned pid;
   std::uint64_t used_memory;
@@ -359,10 +359,11 @@ static_assert(sizeof(GpmMetricsGet) == 19104 && offsetof(GpmMetricsGet, first) =
   X(nvmlGpmMigSampleGet, (nvml::Device, unsigned, nvml::GpmSample)) \
   X(nvmlGpmMetricsGet, (nvml::GpmMetricsGet*))
 
-#define GPUMETER_NVML_OPTIONAL(X)                                                                       \
-  GPUMETER_NVML_IDENTITY(X)                                                                             \
-  GPUMETER_NVML_ACTIVITY(X) GPUMETER_NVML_SENSORS(X) GPUMETER_NVML_HEALTH(X) GPUMETER_NVML_PROCESSES(X) \
-      GPUMETER_NVML_EVENTS(X) GPUMETER_NVML_GPM(X)
+#define GPUMETER_NVML_OPTIONAL(X) \
+  GPUMETER_NVML_IDENTITY(X)       \
+  GPUMETER_NVML_ACTIVITY(X)       \
+  GPUMETER_NVML_SENSORS(X)        \
+  GPUMETER_NVML_HEALTH(X) GPUMETER_NVML_PROCESSES(X) GPUMETER_NVML_EVENTS(X) GPUMETER_NVML_GPM(X)
 
 }  // namespace gpumeter::nvidia::nvml
 

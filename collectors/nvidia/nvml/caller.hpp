@@ -52,10 +52,10 @@ class NvmlCaller {
   bool is_lost() const noexcept {
     return lost_by_ != nvml::kSuccess || (session_ != nullptr && session_->is_dead());
   }
-  /// The answer to a call of this caller that said so; SUCCESS: there was none.
+  /// The error by which a call of this caller found that; SUCCESS: none did.
   unsigned lost_by() const noexcept { return lost_by_; }
 
-  /// A call of this caller failed in a way that says nothing of what the GPU has.
+  /// A call of this caller failed in a way that may pass, so what the GPU has is not known.
   bool was_troubled() const noexcept { return was_troubled_; }
   /// `part`: a caller for a part of this device.
   void share_trouble_of(const NvmlCaller& part) noexcept {
@@ -72,8 +72,8 @@ class NvmlCaller {
   bool was_troubled_ = false;
 };
 
-/// The text that Function(device, buffer, size) writes; empty if the call fails. The buffer is larger than any
-/// that NVML asks for (NVML_DEVICE_NAME_V2_BUFFER_SIZE is 96).
+/// The text that Function(device, buffer, size) writes; empty if the call fails. The buffer is larger than
+/// any that NVML asks for (NVML_DEVICE_NAME_V2_BUFFER_SIZE is 96).
 template <auto Function>
 std::string text_of(NvmlCaller& caller) {
   std::array<char, 128> buffer{};

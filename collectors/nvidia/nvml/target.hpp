@@ -20,7 +20,7 @@ Struct filled_by(unsigned (*)(nvml::Device, Struct*));
 template <auto Function>
 using FilledBy = decltype(detail::filled_by(std::declval<NvmlFunctions&>().*Function));
 
-/// What one function said in this pass, for all rows that need a part of it.
+/// One function's answer in this pass, for all rows that need a part of it.
 class AnswerBase {
  public:
   virtual ~AnswerBase() = default;

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "collectors/nvidia/nvml/by_driver.hpp"
 #include "collectors/nvidia/readers/tally.hpp"
-#include "collectors/nvidia/readers/throttle_fields.hpp"
 
 namespace gpumeter::nvidia::readers {
 namespace {

@@ -7,9 +7,9 @@
 #include "collectors/nvidia/context.hpp"
 #include "collectors/table/row.hpp"
 
-/// How rows get the numbers of single calls, structs and field values. A call that says at attach that the
-/// GPU, the driver or the daemon's rights lack the value does not bind, so that the next row of the series has
-/// its turn.
+/// How rows get the numbers of single calls, structs and field values. If a call reports at attach that the
+/// GPU, the driver or the daemon's rights lack the value, the row does not bind, so that the next row of the
+/// series has its turn.
 namespace gpumeter::nvidia {
 
 using Row = MetricRow<NvidiaContext>;
@@ -17,8 +17,8 @@ using NvidiaSource = RowSource<NvidiaContext>;
 
 namespace readers {
 
-/// False if the first reading, which ended with `first`, says that the value will never come. One that failed
-/// is asked again by `probe`.
+/// False if the first reading, which ended with `first`, means that the value will never come. A reading that
+/// failed is repeated by `probe`.
 template <class Probe>
 bool is_admitted(NvidiaContext& context, const ReadSource& source, ReadStatus first, Probe probe) {
   if (is_lacking(first)) return false;

@@ -15,21 +15,6 @@ Nanoseconds now() noexcept { return std::chrono::steady_clock::now().time_since_
 
 }  // namespace
 
-GpmSampler& GpmSampler::operator=(GpmSampler&& other) noexcept {
-  if (this == &other) return *this;
-  close();
-  caller_ = std::move(other.caller_);
-  gpu_instance_ = other.gpu_instance_;
-  samples_ = std::exchange(other.samples_, {});
-  taken_ = other.taken_;
-  metrics_ = std::move(other.metrics_);
-  result_ = other.result_;
-  opened_ = other.opened_;
-  interval_ = other.interval_;
-  is_fresh_ = other.is_fresh_;
-  return *this;
-}
-
 void GpmSampler::open(const NvmlCaller& caller, std::optional<unsigned> gpu_instance) {
   close();
   caller_ = caller;

@@ -160,7 +160,7 @@ Reader bind_instance_xid(NvidiaContext& context, const ReadSource& source) {
 }
 
 Reader bind_event(NvidiaContext& context, const ReadSource& source) {
-  const std::uint64_t type = type_of(static_cast<Event>(source.argument));
+  const std::uint64_t type = kEvents[source.argument].type;
   const auto count = [place = source.argument](const DeviceEvents& events) { return events.events(place); };
   if (type == kOwnEvent) {
     return [&events = context.events(), count] { return Sample::of(static_cast<double>(count(events))); };

@@ -25,9 +25,9 @@ Reader bind_peak_bandwidth(NvidiaContext& context, const ReadSource& source);
 
 }  // namespace readers
 
-/// The absolute limit behind a T.Limit: these fields give the margin at which something happens, and the margin
-/// is that of the temperature now. Both are whole degrees and read one after the other, so a change of one
-/// degree is no change of the limit.
+/// The absolute limit behind a T.Limit: these fields give the margin at which something happens, and the
+/// margin is that of the temperature now. Both are whole degrees and read one after the other, so a change of
+/// one degree is no change of the limit.
 constexpr NvidiaSource tlimit(std::string_view name, unsigned field) noexcept {
   return {readers::bind_tlimit, {name, field}};
 }
@@ -58,7 +58,7 @@ constexpr NvidiaSource ecc_part(std::string_view name, unsigned type, unsigned c
 }
 
 // Counts of the event thread: not bound if the driver does not report such events. `place`: of kXidNames,
-// kEventNames.
+// kEvents.
 
 constexpr NvidiaSource xid_count(std::size_t place) noexcept {
   return {readers::bind_xid, {"nvmlEventSetWait_v2 XID", place}};

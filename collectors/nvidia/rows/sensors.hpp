@@ -3,7 +3,7 @@
 #include "collectors/api/catalog.hpp"
 #include "collectors/nvidia/readers/activity.hpp"
 #include "collectors/nvidia/readers/health.hpp"
-#include "collectors/table/compose.hpp"
+#include "collectors/table/row.hpp"
 
 /// Rows of memory, power, temperatures, clocks, fans and peaks.
 namespace gpumeter::nvidia {

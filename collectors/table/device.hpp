@@ -61,6 +61,10 @@ class TableDevice : public Device {
   TableDevice(Context context, std::span<const Row> rows, std::span<const Row> of_partitions = {})
       : context_(std::move(context)), rows_(rows), partition_rows_(of_partitions), states_(rows.size()) {}
 
+  // Readers refer to the context.
+  TableDevice(const TableDevice&) = delete;
+  TableDevice& operator=(const TableDevice&) = delete;
+
   Result<Done> attach(const DeviceInfo& info) override {
     if (Result<Done> opened = context_.open(info); !opened) return opened;
     SeriesPlan plan;

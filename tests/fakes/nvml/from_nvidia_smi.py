@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from nvidia_smi_keys import ATTRIBUTES, HEALTH, PLAIN, POWER_SCOPES, REASONS, RECOVERY, WORDS  # noqa: E402
 from nvidia_smi_tree import Node, parse, section  # noqa: E402
 
-FUNCTIONS = Path(__file__).resolve().parents[3] / "collectors/nvidia/nvml/functions.hpp"
+FUNCTIONS = Path(__file__).resolve().parents[3] / "collectors/nvidia/nvml/abi.hpp"
 Scenario = dict[str, Any]
 
 

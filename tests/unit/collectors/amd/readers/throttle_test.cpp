@@ -1,9 +1,9 @@
-#include "collectors/amd/readers/throttle.hpp"
-
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string_view>
+
+#include "collectors/amd/chip.hpp"
 
 namespace gpumeter::amd {
 namespace {

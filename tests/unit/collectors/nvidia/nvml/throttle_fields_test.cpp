@@ -1,7 +1,6 @@
-#include "collectors/nvidia/readers/throttle_fields.hpp"
-
 #include <gtest/gtest.h>
 
+#include "collectors/nvidia/nvml/by_driver.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
 
 namespace gpumeter::nvidia {

@@ -1,4 +1,4 @@
-#include "collectors/nvidia/readers/growth.hpp"
+#include "collectors/nvidia/readers/tally.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,10 @@
-#include "collectors/nvidia/processes/stride.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <vector>
 
 #include "collectors/nvidia/nvml/abi.hpp"
+#include "collectors/nvidia/nvml/by_driver.hpp"
 #include "collectors/nvidia/nvml/constants.hpp"
 
 namespace gpumeter::nvidia {

@@ -61,6 +61,12 @@ CustomScalar* Cells::find_custom(std::string_view metric) noexcept {
   return found == customs_.end() ? nullptr : &*found;
 }
 
+std::size_t Cells::series() const noexcept {
+  std::size_t series = customs_.size();
+  for (const Cell& cell : cells_) series += cell.series();
+  return series;
+}
+
 void Cells::write(const std::vector<Label>& labels, std::vector<JobSeries>& out) const {
   for (const Cell& cell : cells_) cell.write(labels, out);
   for (const CustomScalar& custom : customs_) {

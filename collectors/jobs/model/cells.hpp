@@ -20,6 +20,7 @@ class Cell {
   /// `value` as the client gave it, in seconds where it is a duration; `weight` is how many it stands for
   /// (1 / sampling rate). A gauge has no weight.
   void add(double value, double weight) noexcept;
+  std::size_t series() const noexcept { return series_of(*word_); }
   /// Appends its lines, with `labels` in front of its own.
   void write(const std::vector<Label>& labels, std::vector<JobSeries>& out) const;
 
@@ -45,7 +46,8 @@ class Cells {
   Cell* find(const Word& word, LabelChoice choice) noexcept;
   Cell& add(const Word& word, LabelChoice choice) { return cells_.emplace_back(word, choice); }
   void write(const std::vector<Label>& labels, std::vector<JobSeries>& out) const;
-  bool empty() const noexcept { return cells_.empty(); }
+  /// As taken off the quotas.
+  std::size_t series() const noexcept;
 
   CustomScalar* find_custom(std::string_view metric) noexcept;
   void add_custom(CustomScalar scalar) { customs_.push_back(std::move(scalar)); }

@@ -63,14 +63,7 @@ void Run::heard(const Moment& now, const Moment& at) noexcept {
 }
 
 void Run::remove(const std::function<bool(const Member&)>& is_gone, const Moment& now, bool up_to_alive) {
-  std::vector<Member> gone;
-  const auto note = [&](const Member& member) {
-    if (!is_gone(member)) return false;
-    gone.push_back(member);
-    return true;
-  };
-  up_to_alive ? progress.remove_until_alive(note) : progress.remove(note);
-  for (const Member& member : gone) left(member, now);
+  for (const Member& member : progress.remove(is_gone, up_to_alive)) left(member, now);
   stop_if_over();
 }
 

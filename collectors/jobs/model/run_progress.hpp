@@ -40,11 +40,9 @@ class RunProgress {
   /// The process, as a member from now on. If all the others are dead, they should be out by then.
   /// `completed`: the run reached its end before, so that a new generation is no restart of it.
   Member& join(const SenderId& id, bool completed);
-  /// Takes out the members of which `is_gone` is true.
-  void remove(const std::function<bool(const Member&)>& is_gone);
-  /// The same, up to the first that is there: whether all are gone costs one question where they are not,
-  /// however many they are.
-  void remove_until_alive(const std::function<bool(const Member&)>& is_gone);
+  /// Takes out the members of which `is_gone` is true. With `up_to_alive` it stops at the first that is
+  /// there, so that one question is enough for a run of which some process lives.
+  std::vector<Member> remove(const std::function<bool(const Member&)>& is_gone, bool up_to_alive = false);
   const std::vector<Member>& members() const noexcept { return members_; }
   std::vector<Member>& members() noexcept { return members_; }
   /// Some member that takes part for itself has not sent run_stop; `besides` is left out.

@@ -1,16 +1,19 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 
+#include "collectors/jobs/model/cells.hpp"
+#include "collectors/jobs/wire/refusal.hpp"
 #include "collectors/jobs/wire/sender.hpp"
 
 namespace gpumeter::jobs {
 
-/// What one user can take of the daemon. A9 of the reference where no other source is given; the config
-/// may set them. With these values the model and two snapshots stay under 36 MB whatever is sent: at most
-/// 5000 runs, 1024 users, 8192 senders and 40000 series. (Measured with all series given away and 64-byte
-/// names: 3.1 MB of state and 10.7 MB a snapshot of short runs, 0.5 and 16 MB of 240 runs with histograms.)
+/// The bounds of what one user, and all users together, can take. The values are A9 of the reference unless a
+/// comment names another source. With them the model holds at most 5000 runs, 1024 users, 8192 senders and
+/// 40000 series, whatever jobs send.
 struct Limits {
   double lines_per_second = 2000;    ///< of a uid
   double burst_lines = 2000;         ///< at once, after a second of silence
@@ -18,7 +21,7 @@ struct Limits {
   std::size_t series_per_sender = 1280;
   std::size_t series_per_user = 8192;
   std::size_t series = 40000;
-  std::size_t evaluations_per_run = 8;  ///< values of `metric`, which is no closed set
+  std::size_t evaluations_per_run = 8;  ///< values of `metric`, which is not a closed set
   std::size_t customs_per_run = 16;     ///< of ml_custom: a few scalars to look at, no log of every weight
   std::size_t senders_per_user = 1024;  ///< more ranks and loaders than one machine runs
   std::size_t senders = 8192;
@@ -26,17 +29,13 @@ struct Limits {
   Nanoseconds retention = std::chrono::minutes(10);  ///< of a run without senders; two scrapes at the least
 };
 
-/// How far a client's time may be from the machine's (A9): it is not shown, it only says that a line is not
-/// of another day.
-inline constexpr Nanoseconds kTimestampTolerance = std::chrono::hours(1);
-
-/// Tokens come in at a steady rate and are taken one a line; `capacity` of them can wait. One thread.
+/// Tokens arrive at a steady rate, and each line takes one; `capacity` of them can wait. One thread.
 class TokenBucket {
  public:
   TokenBucket(double rate, double capacity, Nanoseconds now) noexcept
       : rate_(rate), capacity_(capacity), tokens_(capacity), filled_(now) {}
 
-  /// Other limits from now on; what waits is kept as far as it fits.
+  /// Changes the limits. Waiting tokens are kept up to the new capacity.
   void set(double rate, double capacity) noexcept {
     rate_ = rate;
     capacity_ = capacity;
@@ -56,6 +55,22 @@ class TokenBucket {
   double capacity_;
   double tokens_;
   Nanoseconds filled_;
+};
+
+/// What the users of one model share: the limits, how much is taken, and what found no room.
+struct Shared {
+  Limits limits;
+  const IsAlive is_alive;
+  std::size_t series = 0;
+  std::size_t members = 0;  ///< processes of runs: a process of two runs counts twice
+  std::size_t processes = 0;
+  std::array<std::uint64_t, kRefusalCount> dropped{};
+  Cells other;  ///< of user `_other`: sums for which no series was left
+  Nanoseconds other_updated{};
+
+  void drop(Refusal refusal, std::uint64_t count = 1) noexcept {
+    dropped[static_cast<std::size_t>(refusal)] += count;
+  }
 };
 
 }  // namespace gpumeter::jobs

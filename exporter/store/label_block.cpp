@@ -6,26 +6,6 @@
 
 namespace gpumeter {
 
-std::optional<DeviceLabels> DeviceLabels::of(std::span<const std::string> names) {
-  DeviceLabels chosen{.vendor = false, .model = false};
-  for (const std::string& name : names) {
-    if (name == "vendor") {
-      chosen.vendor = true;
-    } else if (name == "model") {
-      chosen.model = true;
-    } else if (name == "pci_address") {
-      chosen.pci_address = true;
-    } else if (name == "serial") {
-      chosen.serial = true;
-    } else if (name == "name") {
-      chosen.name = true;
-    } else {
-      return std::nullopt;
-    }
-  }
-  return chosen;
-}
-
 LabelBlock::LabelBlock(const DeviceInfo& device, unsigned index, std::string_view name,
                        const DeviceLabels& which)
     : order_(index) {

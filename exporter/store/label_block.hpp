@@ -8,20 +8,9 @@
 
 #include "collectors/api/device.hpp"
 #include "collectors/api/series.hpp"
+#include "exporter/store/labels.hpp"
 
 namespace gpumeter {
-
-/// Which device labels every device series carries beside `gpu` and `uuid` (config: `device_labels`).
-struct DeviceLabels {
-  bool vendor = true;
-  bool model = true;
-  bool pci_address = false;
-  bool serial = false;
-  bool name = false;
-
-  /// Exactly those of `names`; nullopt where one is no device label.
-  static std::optional<DeviceLabels> of(std::span<const std::string> names);
-};
 
 /// Label pairs as they stand between the braces, escaped once: `gpu="0",uuid="..."`. Their order is the
 /// order they were given in, and never changes: parsers cache line prefixes.

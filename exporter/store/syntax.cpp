@@ -58,6 +58,17 @@ std::string family_header(const MetricDescriptor& family, Format format) {
   return header + metadata("HELP", name, help.view());
 }
 
+void append_line_prefix(const MetricDescriptor& family, Part part, const Labels& labels, std::string& to) {
+  constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count"};
+  to.append(family.name).append(kSuffixes[static_cast<std::size_t>(part)]);
+  char before = '{';
+  for (const auto& [name, value] : labels.pairs()) {
+    to.append(1, before).append(name).append("=\"").append(EscapedText::label_value(value).view()).append("\"");
+    before = ',';
+  }
+  to.append(before == ',' ? "} " : " ");
+}
+
 std::string line_prefix(const MetricDescriptor& family, std::string_view suffix, std::string_view labels) {
   std::string prefix(family.name);
   prefix += suffix;

@@ -4,7 +4,9 @@
 #include <string_view>
 
 #include "collectors/api/descriptor.hpp"
+#include "exporter/store/family.hpp"
 #include "exporter/store/format.hpp"
+#include "exporter/store/labels.hpp"
 
 namespace gpumeter {
 
@@ -21,6 +23,9 @@ char* write_value(char* to, double value) noexcept;
 /// The metadata lines of a family: HELP and TYPE, in OpenMetrics TYPE, UNIT and HELP of the family name,
 /// which is a counter's without `_total`.
 std::string family_header(const MetricDescriptor& family, Format format);
+
+/// Appends what a sample line starts with, the space before the value included: `name_suffix{labels} `.
+void append_line_prefix(const MetricDescriptor& family, Part part, const Labels& labels, std::string& to);
 
 /// What a sample line starts with, the space before the value included: `name_suffix{labels} `. `labels` are
 /// escaped already.

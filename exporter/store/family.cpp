@@ -15,7 +15,7 @@ void Family::invalidate() noexcept {
 void Family::arrange(std::uint64_t version) {
   version_ = version;
   std::ranges::sort(lines_, {}, [](const Line& line) {
-    return std::tuple(line.slot().labels.order(), line.source->age, line.slot().rank);
+    return std::tuple(line.stored().labels.order(), line.source->age, line.stored().rank);
   });
   shadow_duplicates();
 }
@@ -32,7 +32,7 @@ void Family::shadow_duplicates() {
   shown.reserve(lines_.size());
   for (Line& line : lines_) {
     line.is_shadowed = false;
-    const auto [found, is_first] = shown.try_emplace({line.slot().labels.id(), line.slot().part}, &line);
+    const auto [found, is_first] = shown.try_emplace({line.stored().labels.id(), line.stored().part}, &line);
     if (is_first) continue;
     Line*& winner = found->second;
     Line* loser = &line;

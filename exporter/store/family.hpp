@@ -16,18 +16,14 @@ namespace gpumeter {
 
 class Family;
 
-/// What a series is of its family: all of it, or the part of a histogram that text formats mark by a suffix.
+/// What a series is of its family: all of it, or a part of a histogram.
 enum class Part : std::uint8_t { value, bucket, sum, count };
 
-/// A series as views see it. Valid during the walk.
-struct Series {
-  std::size_t position;  ///< in its family, counting hidden ones: steady as long as Family::version()
-  const Labels& labels;
-  Part part;
-  double value;
-  Nanoseconds committed_at;    ///< when its source last committed, by the monotonic clock
-  std::string_view collector;  ///< empty: its source belongs to none
-};
+/// What follows the family's name in the name of such a series.
+constexpr std::string_view suffix_of(Part part) noexcept {
+  constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count"};
+  return kSuffixes[static_cast<std::size_t>(part)];
+}
 
 /// What the store holds of one source. Guarded by the store's mutex.
 struct StoredSource {
@@ -46,6 +42,28 @@ struct StoredSource {
   bool is_shown = false;  ///< committed and not hidden since
 };
 
+/// A series as views see it. Valid during the walk.
+class Series {
+ public:
+  Series(const StoredSource& source, std::size_t slot, std::size_t position) noexcept
+      : source_(source), slot_(slot), position_(position) {}
+
+  /// In its family, counting the series that a walk leaves out: steady as long as Family::version().
+  std::size_t position() const noexcept { return position_; }
+  const Labels& labels() const noexcept { return source_.slots[slot_].labels; }
+  Part part() const noexcept { return source_.slots[slot_].part; }
+  double value() const noexcept { return source_.frame.values()[slot_]; }
+  /// When its source last committed, by the monotonic clock.
+  Nanoseconds committed_at() const noexcept { return source_.committed_at; }
+  /// Empty: its source belongs to none.
+  std::string_view collector() const noexcept { return source_.collector; }
+
+ private:
+  const StoredSource& source_;
+  const std::size_t slot_;
+  const std::size_t position_;
+};
+
 /// A family and its series, sorted by device index, then by the age of their source, then by the order in
 /// which the source added them. Given to views by Store::walk().
 class Family {
@@ -61,7 +79,7 @@ class Family {
   /// All series of the list, in its order, also those that a walk leaves out now: visit(labels, part).
   template <class Visit>
   void for_each_listed(Visit&& visit) const {
-    for (const Line& line : lines_) visit(line.slot().labels, line.slot().part);
+    for (const Line& line : lines_) visit(line.stored().labels, line.stored().part);
   }
 
   /// The series that have a value: visit(const Series&).
@@ -71,10 +89,7 @@ class Family {
       const Line& line = lines_[position];
       const StoredSource& source = *line.source;
       if (!source.is_shown || line.is_shadowed) continue;
-      if (source.frame.statuses()[line.index] != ReadStatus::ok) continue;
-      const StoredSource::Slot& slot = line.slot();
-      visit(Series{position, slot.labels, slot.part, source.frame.values()[line.index], source.committed_at,
-                   source.collector});
+      if (source.frame.statuses()[line.slot] == ReadStatus::ok) visit(Series(source, line.slot, position));
     }
   }
 
@@ -82,10 +97,10 @@ class Family {
   friend class Store;
   struct Line {
     const StoredSource* source;
-    std::uint32_t index;
+    std::uint32_t slot;
     bool is_shadowed;  ///< a younger source has the same series
 
-    const StoredSource::Slot& slot() const noexcept { return source->slots[index]; }
+    const StoredSource::Slot& stored() const noexcept { return source->slots[slot]; }
   };
 
   void invalidate() noexcept;

@@ -11,6 +11,11 @@ void SeriesList::add(const MetricDescriptor& family, const Labels& labels, doubl
   source_.set(entries_[next_++].slot, value);
 }
 
+void SeriesList::commit(Nanoseconds now) {
+  shorten(std::exchange(next_, 0));
+  source_.commit(now);
+}
+
 void SeriesList::shorten(std::size_t length) {
   while (entries_.size() > length) {
     source_.drop(entries_.back().slot);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "exporter/store/source.hpp"
@@ -11,13 +12,12 @@ namespace gpumeter {
 /// long as the list has the same series in the same order, only their values are written. One thread.
 class SeriesList {
  public:
-  /// `source` outlives this list, and its slots are this list's as long as nobody clears it.
-  explicit SeriesList(Source& source) : source_(source) {}
+  explicit SeriesList(Source source) : source_(std::move(source)) {}
 
   /// The next series of the list.
   void add(const MetricDescriptor& family, const Labels& labels, double value, Part part = Part::value);
-  /// Ends the list; the next add() begins another. Commit the source after it.
-  void end() { shorten(std::exchange(next_, 0)); }
+  /// Ends the list and shows it as of `now`; the next add() begins another.
+  void commit(Nanoseconds now);
 
  private:
   struct Entry {
@@ -33,7 +33,7 @@ class SeriesList {
 
   void shorten(std::size_t length);
 
-  Source& source_;
+  Source source_;
   std::vector<Entry> entries_;
   std::size_t next_ = 0;
 };

@@ -1,6 +1,6 @@
 #include "exporter/text/view.hpp"
 
-#include "exporter/store/syntax.hpp"
+#include "exporter/text/syntax.hpp"
 
 namespace gpumeter {
 namespace {
@@ -12,13 +12,16 @@ void append_line(std::string_view prefix, double value, std::string& out) {
   out.append(prefix).append(number, end);
 }
 
+}  // namespace
+
 /// Whether a series is wanted, with one comparison of names for many series of the same source.
-class Selection {
+class TextView::Selection {
  public:
   explicit Selection(const Filter& filter) : filter_(filter), all_(filter.empty()) {}
 
-  bool wants(std::string_view collector) noexcept {
+  bool wants(const Series& series) noexcept {
     if (all_) return true;
+    const std::string_view collector = series.collector();
     if (collector.data() != last_.data()) {
       last_ = collector;
       is_wanted_ = filter_.wants(collector);
@@ -32,8 +35,6 @@ class Selection {
   std::string_view last_;
   bool is_wanted_ = filter_.wants({});
 };
-
-}  // namespace
 
 void TextView::FamilyText::refresh(const Family& family) {
   if (headers.front().empty()) {
@@ -51,9 +52,21 @@ void TextView::FamilyText::refresh(const Family& family) {
   prefixes.shrink_to_fit();
 }
 
+void TextView::FamilyText::append(const Family& family, Format format, Selection& selection,
+                                  std::string& out) {
+  refresh(family);
+  bool is_mentioned = false;
+  family.for_each([&](const Series& series) {
+    if (!selection.wants(series)) return;
+    if (!is_mentioned) out += headers[static_cast<std::size_t>(format)];
+    is_mentioned = true;
+    append_line(prefix(series.position()), series.value(), out);
+  });
+}
+
 std::string_view TextView::FamilyText::prefix(std::size_t line) const noexcept {
   const std::size_t begin = line == 0 ? 0 : ends[line - 1];
-  return std::string_view(prefixes).substr(begin, ends[line] - begin);
+  return {prefixes.data() + begin, ends[line] - begin};
 }
 
 Rendered TextView::render(Format format, const Filter& filter) {
@@ -65,15 +78,7 @@ Rendered TextView::render(Format format, const Filter& filter) {
   if (filter.empty()) page.text.reserve(last_size + kSlack);
   page.generation = store_.walk([&, &texts = families_](const Family& family) {
     if (family.id() >= texts.size()) texts.resize(family.id() + 1);
-    FamilyText& text = texts[family.id()];
-    text.refresh(family);
-    bool is_mentioned = false;
-    family.for_each([&](const Series& series) {
-      if (!selection.wants(series.collector)) return;
-      if (!is_mentioned) page.text += text.headers[static_cast<std::size_t>(format)];
-      is_mentioned = true;
-      append_line(text.prefix(series.position), series.value, page.text);
-    });
+    texts[family.id()].append(family, format, selection, page.text);
   });
   if (format == Format::openmetrics) page.text += kOpenMetricsEnd;
   if (filter.empty()) last_size = page.text.size();

@@ -7,12 +7,17 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "exporter/store/filter.hpp"
-#include "exporter/store/format.hpp"
-#include "exporter/store/registry.hpp"
 #include "exporter/store/store.hpp"
+#include "exporter/text/filter.hpp"
+#include "exporter/text/format.hpp"
 
 namespace gpumeter {
+
+/// A page's text and the generation of the store that it shows.
+struct Rendered {
+  std::string text;
+  std::uint64_t generation = 0;
+};
 
 /// The store as Prometheus text. Keeps what precedes the numbers of each line until the family's list of
 /// series changes. Any thread; one render at a time.
@@ -26,6 +31,7 @@ class TextView {
   Rendered render(Format format, const Filter& filter = {}) GPUMETER_EXCLUDES(mutex_);
 
  private:
+  class Selection;
   /// What of a family stays the same from page to page.
   struct FamilyText {
     std::array<std::string, kFormatCount> headers = {};
@@ -33,6 +39,8 @@ class TextView {
     std::string prefixes = {};             ///< of all lines, one behind the other
     std::vector<std::uint32_t> ends = {};  ///< of each line's prefix
 
+    /// The lines of the series that are selected, below the family's header.
+    void append(const Family& family, Format format, Selection& selection, std::string& out);
     void refresh(const Family& family);
     std::string_view prefix(std::size_t line) const noexcept;
   };

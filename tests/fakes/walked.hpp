@@ -22,8 +22,8 @@ inline std::string walked(const Store& store) {
   std::string lines;
   store.walk([&](const Family& family) {
     family.for_each([&](const Series& series) {
-      lines.append(family.descriptor().name).append(kParts[static_cast<std::size_t>(series.part)]);
-      lines += "{" + text_of(series.labels) + "} " + std::to_string(series.value);
+      lines.append(family.descriptor().name).append(kParts[static_cast<std::size_t>(series.part())]);
+      lines += "{" + text_of(series.labels()) + "} " + std::to_string(series.value());
       lines.erase(lines.find_last_not_of('0') + 1);  // 2.500000 -> 2.5, 2.000000 -> 2.
       if (lines.back() == '.') lines.pop_back();
       lines += "\n";

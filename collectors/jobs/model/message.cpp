@@ -123,7 +123,7 @@ void Message::take_evaluation(const Place& place, const Measure& measure) {
 
 void Message::take_custom(const Place& place, const Measure& measure) {
   if (place.run == nullptr) return drop(Refusal::series_limit);
-  std::string metric = metric_label(measure.metric);
+  const std::string metric = metric_label(measure.metric);
   Cells& cells = place.run->cells;
   if (CustomScalar* const known = cells.find_custom(metric)) {
     known->value = measure.value;
@@ -132,7 +132,7 @@ void Message::take_custom(const Place& place, const Measure& measure) {
   const bool full = cells.customs() >= shared_.limits.customs_per_run;
   if (full || !user_.has_room(place, 1)) return drop(Refusal::series_limit);
   user_.charge(place, 1);
-  cells.add_custom({std::move(metric), measure.value});
+  cells.add_custom(metric, measure.value);
 }
 
 void Message::take_event(const EventLine& line) {

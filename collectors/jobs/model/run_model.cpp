@@ -1,7 +1,9 @@
 #include "collectors/jobs/model/run_model.hpp"
 
+#include <string>
 #include <utility>
 
+#include "collectors/api/self_catalog.hpp"
 #include "collectors/jobs/wire/label_text.hpp"
 #include "collectors/jobs/wire/payload.hpp"
 
@@ -15,6 +17,15 @@ Origin origin_of(const Sender& sender, const Moment& now, const Moment& at) noex
 }
 
 }  // namespace
+
+/// Each reason is there from the start: an alert on its rate needs the first increase.
+RunModel::RunModel(Source& source, const Limits& limits, IsAlive is_alive)
+    : shared_{.source = source, .limits = limits, .is_alive = std::move(is_alive)} {
+  for (std::size_t i = 0; i < kRefusalCount; ++i) {
+    const std::string reason(to_string(static_cast<Refusal>(i)));
+    dropped_[i] = OwnedSlot(source, self_catalog::jobs_dropped, Labels{{"reason", reason}});
+  }
+}
 
 void RunModel::set_limits(const Limits& limits) noexcept {
   shared_.limits = limits;
@@ -68,38 +79,26 @@ void RunModel::tick(const Moment& now, const std::function<void()>& receive_last
   if (receive_last) receive_last();
   for (auto& [uid, user] : users_) user.remove_gone(now);
   std::erase_if(users_, [&](const auto& entry) { return entry.second.is_over(now.elapsed); });
-  if (now.elapsed - shared_.other_updated >= shared_.limits.retention) shared_.other = Cells();
+  if (now.elapsed - shared_.other_updated >= shared_.limits.retention) shared_.other.clear();
   shared_.series = shared_.members = shared_.processes = 0;
   for (auto& [uid, user] : users_) user.count();
-  publish(now);
+  for (const auto& [uid, user] : users_) user.show(now);
+  shared_.other.show();
+  for (std::size_t i = 0; i < kRefusalCount; ++i) {
+    dropped_[i].show(static_cast<double>(shared_.dropped[i]));
+  }
 }
 
-void RunModel::publish(const Moment& now) {
-  const auto labels = [](std::string_view run, std::string_view user) {
-    return std::vector<Label>{{"run", std::string(run)}, {"user", std::string(user)}};
-  };
-  auto next = std::make_shared<JobSnapshot>();
-  next->dropped = shared_.dropped;
-  next->series.reserve(shared_.series);
+RunList RunModel::runs() const {
+  RunList list;
   for (const auto& [uid, user] : users_) {
     for (const auto& [name, run] : user.runs()) {
-      next->runs.push_back({user.label(), run.label()});
-      if (run.is_over()) next->ended.push_back(next->runs.back());
-      run.write(labels(run.label(), user.label()), now, next->series);
-      for (const SenderId& id : run.progress.working()) {
-        next->processes.push_back({id, {user.label(), run.label()}});
-      }
+      const RunName& label = list.runs.emplace_back(RunName{user.label(), run.label()});
+      if (run.is_over()) list.ended.push_back(label);
+      for (const SenderId& id : run.progress.working()) list.processes.push_back({id, label});
     }
-    user.other().write(labels(kOther, user.label()), next->series);
   }
-  shared_.other.write(labels(kOther, kOther), next->series);
-  const MutexLock lock(mutex_);
-  snapshot_ = std::move(next);
-}
-
-std::shared_ptr<const JobSnapshot> RunModel::snapshot() const {
-  const MutexLock lock(mutex_);
-  return snapshot_;
+  return list;
 }
 
 RunModel::Usage RunModel::usage() const noexcept {

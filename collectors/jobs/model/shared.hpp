@@ -4,12 +4,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "collectors/jobs/model/cells.hpp"
 #include "collectors/jobs/wire/refusal.hpp"
 #include "collectors/jobs/wire/sender.hpp"
 
 namespace gpumeter::jobs {
+
+/// The label of sums that belong to no run, or to no user.
+inline constexpr std::string_view kOther = "_other";
 
 /// The bounds of what one user, and all users together, can take. The values are A9 of the reference unless a
 /// comment names another source. With them the model holds at most 5000 runs, 1024 users, 8192 senders and
@@ -57,15 +61,17 @@ class TokenBucket {
   Nanoseconds filled_;
 };
 
-/// What the users of one model share: the limits, how much is taken, and what found no room.
+/// What the users of one model share: their place in the store, the limits, how much is taken, and what found
+/// no room.
 struct Shared {
+  Source& source;
   Limits limits;
   const IsAlive is_alive;
   std::size_t series = 0;
   std::size_t members = 0;  ///< processes of runs: a process of two runs counts twice
   std::size_t processes = 0;
   std::array<std::uint64_t, kRefusalCount> dropped{};
-  Cells other;  ///< of user `_other`: sums for which no series was left
+  Cells other{RunSeries(source, kOther, kOther)};  ///< of user `_other`: sums for which no series was left
   Nanoseconds other_updated{};
 
   void drop(Refusal refusal, std::uint64_t count = 1) noexcept {

@@ -52,7 +52,7 @@ Place User::place(const Origin& from, std::string_view run_name) {
     });
     const bool is_new = run == nullptr;
     if (is_new && !has_room(*process, kSeriesOfEveryRun)) return {};
-    if (is_new) run = &runs_.add(process->workload, run_name, from.at);
+    if (is_new) run = &runs_.add(process->workload, run_name, from.at, shared_.source, label_);
     member = &run->join(from.id, from.facts);
     ++members_;
     ++shared_.members;
@@ -126,6 +126,11 @@ void User::remove_gone(const Moment& now) {
 
 bool User::is_over(Nanoseconds now) const noexcept {
   return runs_.empty() && processes_.empty() && now - last_seen_ >= shared_.limits.retention;
+}
+
+void User::show(const Moment& now) const noexcept {
+  for (const auto& [name, run] : runs_) run.show(now);
+  other_.show();
 }
 
 void User::count() {

@@ -10,6 +10,14 @@
 
 namespace gpumeter::jobs {
 
+/// The sender of the lines at hand, and the time.
+struct Origin {
+  SenderId id;
+  const SenderFacts& facts;
+  Moment now;
+  Moment at;  ///< an MLLOG line's own time, otherwise now
+};
+
 /// A process that sent lines.
 struct Process {
   Workload workload;      ///< at its first message
@@ -34,6 +42,7 @@ class User {
   User(std::string label, Shared& shared, Nanoseconds now)
       : label_(std::move(label)),
         shared_(shared),
+        other_(RunSeries(shared.source, kOther, label_)),
         bucket_(shared.limits.lines_per_second, shared.limits.burst_lines, now) {}
 
   const std::string& label() const noexcept { return label_; }
@@ -62,8 +71,9 @@ class User {
   /// Adds what is held to the totals of `shared`, which the caller has set to 0.
   void count();
 
+  /// Writes all values into their slots.
+  void show(const Moment& now) const noexcept;
   const UserRuns& runs() const noexcept { return runs_; }
-  const Cells& other() const noexcept { return other_; }
 
  private:
   bool is_gone(const SenderId& id, Nanoseconds last_seen, Nanoseconds now) const;
@@ -73,11 +83,11 @@ class User {
 
   const std::string label_;
   Shared& shared_;
+  Cells other_;  ///< of run `_other`
   TokenBucket bucket_;
   Nanoseconds last_seen_{};
   UserRuns runs_;
   std::map<SenderId, Process> processes_;
-  Cells other_;  ///< of run `_other`
   std::size_t series_ = 0;
   std::size_t members_ = 0;
 };

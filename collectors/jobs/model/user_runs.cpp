@@ -50,7 +50,8 @@ Run* UserRuns::abandoned(const Workload& workload, std::string_view name, const 
   return found == end ? nullptr : &found->second;
 }
 
-Run& UserRuns::add(const Workload& workload, std::string_view name, const Moment& at) {
+Run& UserRuns::add(const Workload& workload, std::string_view name, const Moment& at, Source& source,
+                   std::string_view user) {
   std::string whole(name);
   std::string label = whole;
   if (workload.is_known() && is_taken(label)) {
@@ -58,7 +59,8 @@ Run& UserRuns::add(const Workload& workload, std::string_view name, const Moment
     label = run_name_text(whole);
   }
   for (int copy = 2; is_taken(label); ++copy) label = run_name_text(whole + '#' + std::to_string(copy));
-  Run& run = runs_.emplace(name, Run(std::move(label), at))->second;
+  const RunSeries series(source, label, user);
+  Run& run = runs_.emplace(name, Run(std::move(label), series, at))->second;
   run.workload = workload;
   return run;
 }

@@ -6,18 +6,9 @@
 #include <string_view>
 
 #include "collectors/jobs/model/run.hpp"
+#include "collectors/jobs/model/shared.hpp"
 
 namespace gpumeter::jobs {
-
-inline constexpr std::string_view kOther = "_other";
-
-/// The sender of the lines at hand, and the time.
-struct Origin {
-  SenderId id;
-  const SenderFacts& facts;
-  Moment now;
-  Moment at;  ///< an MLLOG line's own time, otherwise now
-};
 
 /// The runs of one user by the names that their processes give them, and the rule that says to which of them
 /// a process belongs. Two jobs that give their runs one name stay apart by their workloads. Writer thread
@@ -35,7 +26,9 @@ class UserRuns {
   std::pair<Run*, Member*> find(const SenderId& id, std::string_view name) noexcept;
   /// The run that the process joins, without the members that are gone; nullptr if it begins one.
   Run* to_join(const Workload& workload, std::string_view name, const Moment& now, const IsGone& is_gone);
-  Run& add(const Workload& workload, std::string_view name, const Moment& at);
+  /// Its series are in `source`, with the label `user`.
+  Run& add(const Workload& workload, std::string_view name, const Moment& at, Source& source,
+           std::string_view user);
   /// Removes the runs that have expired.
   void expire(const Moment& now, Nanoseconds retention);
 

@@ -58,12 +58,12 @@ TEST(Store, GivesViewsWhatASeriesIs) {
     EXPECT_NE(family.version(), 0U);
     family.for_each([&](const Series& series) {
       ++seen;
-      EXPECT_EQ(series.position, 0U);
-      EXPECT_EQ(series.labels, Labels({{"le", "1"}}));
-      EXPECT_EQ(series.part, Part::bucket);
-      EXPECT_EQ(series.value, 3);
-      EXPECT_EQ(series.committed_at, Nanoseconds(17));
-      EXPECT_EQ(series.collector, "jobs");
+      EXPECT_EQ(series.position(), 0U);
+      EXPECT_EQ(series.labels(), Labels({{"le", "1"}}));
+      EXPECT_EQ(series.part(), Part::bucket);
+      EXPECT_EQ(series.value(), 3);
+      EXPECT_EQ(series.committed_at(), Nanoseconds(17));
+      EXPECT_EQ(series.collector(), "jobs");
     });
   });
   EXPECT_EQ(seen, 1);
@@ -280,12 +280,10 @@ TEST(Store, RefusesFamiliesThatBreakTheRulesOrCollide) {
 
 TEST(SeriesList, IsReplacedAsAWhole) {
   Store store;
-  Source source = store.attach();
-  SeriesList list(source);
+  SeriesList list(store.attach());
   const auto publish = [&](const std::vector<std::pair<unsigned, double>>& values) {
     for (const auto& [index, value] : values) list.add(kPower, Labels{{"n", std::to_string(index)}}, value);
-    list.end();
-    source.commit(kNow);
+    list.commit(kNow);
     return walked(store);
   };
   const auto line = [](int n, const char* value) {
@@ -351,9 +349,9 @@ TEST(Store, ShowsEachCommitWholeToAViewWhileEightLanesCommit) {
       EXPECT_FALSE(family.descriptor().name.empty());
       family.for_each([&](const Series& series) {
         ++seen;
-        EXPECT_GE(series.labels.pairs().size(), 2U);
-        EXPECT_EQ(series.value, static_cast<double>(series.committed_at.count()));
-        values[series.labels.order()].insert(series.value);
+        EXPECT_GE(series.labels().pairs().size(), 2U);
+        EXPECT_EQ(series.value(), static_cast<double>(series.committed_at().count()));
+        values[series.labels().order()].insert(series.value());
       });
     });
     EXPECT_GE(generation, last);

@@ -5,7 +5,7 @@
 
 #include "collectors/api/descriptor.hpp"
 #include "exporter/store/family.hpp"
-#include "exporter/store/format.hpp"
+#include "exporter/text/format.hpp"
 #include "exporter/store/labels.hpp"
 
 namespace gpumeter {
@@ -26,13 +26,5 @@ std::string family_header(const MetricDescriptor& family, Format format);
 
 /// Appends what a sample line starts with, the space before the value included: `name_suffix{labels} `.
 void append_line_prefix(const MetricDescriptor& family, Part part, const Labels& labels, std::string& to);
-
-/// What a sample line starts with, the space before the value included: `name_suffix{labels} `. `labels` are
-/// escaped already.
-std::string line_prefix(const MetricDescriptor& family, std::string_view suffix, std::string_view labels);
-
-/// Whether `prefix` is what line_prefix() makes of the rest; allocates nothing.
-bool is_line_prefix(std::string_view prefix, const MetricDescriptor& family, std::string_view suffix,
-                    std::string_view labels) noexcept;
 
 }  // namespace gpumeter

@@ -8,6 +8,7 @@
 
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
+#include "daemon/job_settings.hpp"
 #include "exporter/http/listen_address.hpp"
 #include "systemd/notify.hpp"
 
@@ -41,14 +42,14 @@ App::App(Options options, config::Config config, const Clock& clock)
       clock_(clock),
       log_(clock, config.log),
       config_(std::move(config)),
-      registry_(std::make_shared<Registry>()),
-      pages_(*registry_),
-      run_join_(config_.paths.procfs),
-      jobs_({clock_, *registry_, user_names_,
+      store_(std::make_shared<Store>()),
+      pages_(*store_),
+      jobs_({clock_, *store_, user_names_,
              [this](const jobs::Notice& notice) {
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
              },
-             [this](const jobs::JobSnapshot& jobs, SeriesSet& out) { join_runs(jobs, out); }}) {}
+             [this] { return workload_book_ ? workload_book_->uses() : jobs::DeviceUses(); }},
+            job_settings_of(config_)) {}
 
 int App::run() {
   const int code = serve_until_told();
@@ -87,14 +88,15 @@ Result<Done> App::start() {
   const WorkloadSettings workloads =
       workload_settings_of(config_, [this](std::uint32_t uid) { return user_names_.of(uid); });
   workload_book_ = workloads.book;
-  workload_info_ = std::make_unique<WorkloadInfo>(workloads);
-  fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, open_directory(), std::nullopt,
-                                   settings_of(config_), workloads, state_keeper_);
+  workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
+  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, open_directory(), std::nullopt, settings_of(config_),
+                                   workloads, state_keeper_);
   bus_watcher_ = make_bus_watcher();
   bus_watcher_->want(has_bus(config_));
   if (Result<Done> listening = start_http(); !listening) return listening;
   if (Result<Done> started = start_threads(); !started) return started;
-  jobs_.start(config_, passed_.jobs);
+  std::vector<jobs::PassedSocket> job_sockets = job_sockets_of(passed_.jobs);
+  if (config_.jobs.enabled) jobs_.start(std::move(job_sockets));
   std::vector<Fleet::Addition> collectors;
   for (const CollectorEntry* entry : enabled_collectors(config_)) {
     collectors.push_back({entry, context_of(config_, *entry, clock_)});
@@ -117,7 +119,7 @@ Result<Done> App::start_http() {
   context.build = kBuild;
   context.devices = [this] { return fleet_->devices(); };
   context.collectors = [this] { return collector_states(); };
-  routes_ = std::make_unique<Routes>(pages_, std::move(context));
+  routes_ = std::make_unique<Routes>(pages_, *store_, std::move(context));
   Result<std::unique_ptr<HttpServer>> server = HttpServer::start(*std::move(listeners), *routes_);
   if (!server) return server.error();
   server_ = *std::move(server);

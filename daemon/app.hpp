@@ -9,8 +9,7 @@
 
 #include "collectors/attribution/names/known_users.hpp"
 #include "collectors/attribution/names/user_names.hpp"
-#include "collectors/jobs/intake/service.hpp"
-#include "collectors/jobs/join/run_join.hpp"
+#include "collectors/jobs/intake/ingest.hpp"
 #include "config/load.hpp"
 #include "daemon/bus/hot_plug.hpp"
 #include "daemon/bus/watcher.hpp"
@@ -66,9 +65,8 @@ class App {
 
   Result<Done> start_threads();
   std::shared_ptr<BusWatcher> make_bus_watcher() GPUMETER_REQUIRES(mutex_);
-  std::vector<CollectorState> collector_states() const;           ///< threads of HTTP
-  void keep_up();                                                 ///< thread "upkeep"
-  void join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out);  ///< thread "jobs-page"
+  std::vector<CollectorState> collector_states() const;            ///< threads of HTTP
+  void keep_up();                                                  ///< thread "upkeep"
 
   const Options options_;
   const Clock& clock_;
@@ -77,7 +75,7 @@ class App {
   mutable Mutex mutex_;
   config::Config config_ GPUMETER_GUARDED_BY(mutex_);
 
-  const std::shared_ptr<Registry> registry_;
+  const std::shared_ptr<Store> store_;
   PageCache pages_;
   jobs::UserNames user_names_;
   jobs::KnownUsers known_users_{clock_};
@@ -93,8 +91,7 @@ class App {
   std::shared_ptr<Upkeep> upkeep_;
   std::atomic<bool> is_ready_ = false;  // the first pass is over, and the page has it
   systemd::PassedSockets passed_;
-  jobs::RunJoin run_join_;  // of the thread that publishes jobs
-  jobs::JobService jobs_;
+  jobs::Ingest jobs_;
   std::optional<HotPlug> hot_plug_;
   bool left_behind_ = false;
 };

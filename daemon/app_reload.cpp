@@ -6,6 +6,7 @@
 #include "collectors/builtin.hpp"
 #include "config/keys.hpp"
 #include "daemon/app.hpp"
+#include "daemon/job_settings.hpp"
 #include "daemon/reload_outcome.hpp"
 #include "systemd/notify.hpp"
 
@@ -64,7 +65,7 @@ void App::apply(const config::Config& wanted) {
   }
   log_.configure(wanted.log);
   fleet_->configure(settings_of(wanted));
-  jobs_.configure(wanted);
+  jobs_.configure(job_settings_of(wanted).live);
   bus_watcher_->want(has_bus(wanted));
   const auto before = enabled_collectors(old);
   const auto after = enabled_collectors(wanted);

@@ -11,7 +11,7 @@ namespace gpumeter {
 Result<Done> App::start_threads() {
   watchdog_ = std::make_unique<Watchdog>(clock_, [this] { fleet_->tick(); });
   self_report_ = std::make_unique<SelfReport>(
-      SelfReport::Sources{clock_, log_, *registry_, *fleet_, *bus_watcher_, *server_});
+      SelfReport::Sources{clock_, log_, *store_, *fleet_, *bus_watcher_, *server_});
   upkeep_ = std::make_shared<Upkeep>(clock_, [this] { keep_up(); });
   if (Result<Done> started = watchdog_->start(); !started) return started;
   if (Result<Done> started = upkeep_->start(); !started) return started;
@@ -33,17 +33,11 @@ std::shared_ptr<BusWatcher> App::make_bus_watcher() {
 // Ready is who has all of the first page; maybe late, since a device that hangs has its deadline.
 void App::keep_up() {
   const bool is_first_pass_over = fleet_->first_pass_over();
-  workload_info_->tick(clock_.monotonic(), *registry_);
+  workload_info_->tick(clock_.monotonic());
   self_report_->publish();
   if (!is_first_pass_over) return;
   routes_->set_ready();
   is_ready_ = true;
-}
-
-void App::join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out) {
-  if (!workload_book_) return;
-  run_join_.update(jobs, workload_book_->uses(), clock_.monotonic());
-  run_join_.write(out);
 }
 
 std::vector<CollectorState> App::collector_states() const {

@@ -21,7 +21,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "exporter/web": ["base", "collectors/api", "exporter/store", "exporter/text"],
     "exporter/http": ["base", "collectors/api", "exporter/store", "exporter/text", "exporter/json", "exporter/web"],
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
-    "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store", "config", "systemd"],
+    "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "config": ["base"],
     "systemd": ["base"],
     "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/jobs", "collectors/attribution",

@@ -94,7 +94,7 @@ void Fleet::make_lane(CollectorHost& host, const KnownDevice& device) {
   const DeviceIdentity identity{device.collector, device.index, device.info,
                                 name_of(settings_.names, device.info)};
   auto session = std::make_unique<DeviceSession>(host.collector->device(device.info), identity,
-                                                 settings_.labels, registry_, clock_, workloads_);
+                                                 settings_.labels, store_, clock_, workloads_);
   Member member;
   member.uuid = device.info.uuid;
   member.collector = device.collector;

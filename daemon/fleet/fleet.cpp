@@ -4,10 +4,10 @@
 #include <utility>
 
 namespace gpumeter {
-Fleet::Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
+Fleet::Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, DeviceDirectory directory,
              std::optional<std::vector<std::string>> bus, FleetSettings settings, WorkloadSettings workloads,
              std::shared_ptr<StateKeeper> keeper)
-    : registry_(std::move(registry)),
+    : store_(std::move(store)),
       clock_(clock),
       log_(log),
       started_(clock.monotonic()),
@@ -61,7 +61,7 @@ void Fleet::remove(const std::string& collector, Nanoseconds deadline) {
     });
     members.assign(std::move_iterator(stays), std::move_iterator(members_.end()));
     members_.erase(stays, members_.end());
-    registry_->publish("up/" + collector, {});
+    up_series_.erase(collector);
   }
   host.collector.reset();
   if (host.watcher) host.watcher->request_stop();

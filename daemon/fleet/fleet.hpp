@@ -19,7 +19,8 @@
 #include "daemon/lane/lane.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/self/metrics.hpp"
-#include "exporter/store/registry.hpp"
+#include "exporter/store/series_list.hpp"
+#include "exporter/store/store.hpp"
 
 namespace gpumeter {
 
@@ -30,7 +31,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
  public:
   /// `bus`: see order_by(); nullopt: order_by() sets it later. `keeper` saves the directory; null: it is not
   /// saved.
-  Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
+  Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, DeviceDirectory directory,
         std::optional<std::vector<std::string>> bus, FleetSettings settings, WorkloadSettings workloads = {},
         std::shared_ptr<StateKeeper> keeper = nullptr);
 
@@ -119,7 +120,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   static std::string state_text(const Member& member);
   Member* find(const std::string& uuid) GPUMETER_REQUIRES(mutex_);
 
-  const std::shared_ptr<Registry> registry_;
+  const std::shared_ptr<Store> store_;
+  std::map<std::string, SeriesList> up_series_ GPUMETER_GUARDED_BY(mutex_);  // gpu_up, by collector
   const Clock& clock_;
   Log& log_;
   const Nanoseconds started_;

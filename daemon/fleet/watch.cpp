@@ -126,18 +126,18 @@ Presence Fleet::presence_of(const KnownDevice& device) const {
 
 // Every device that is known, also one of an earlier run that is missing now: an alert needs its line.
 void Fleet::publish_up() {
-  std::map<std::string, SeriesSet> sets;
-  for (const auto& [name, host] : hosts_) sets[name].collector = name;
+  for (const auto& [name, host] : hosts_) {
+    if (!up_series_.contains(name)) up_series_.emplace(name, store_->attach(name));
+  }
   for (const auto& [uuid, device] : directory_.devices()) {
     if (!settled_ || !hosts_.contains(device.collector)) continue;
     const Member* member = find(uuid);
     const bool still_starting = member != nullptr && !member->status.first_pass_over && !member->overdue;
     if (still_starting) continue;
-    const LabelBlock labels(device.info, device.index, name_of(settings_.names, device.info),
-                            settings_.labels);
-    sets[device.collector].add(catalog::up, labels, member != nullptr && member->up ? 1 : 0);
+    const Labels labels(device.info, device.index, name_of(settings_.names, device.info), settings_.labels);
+    up_series_.at(device.collector).add(catalog::up, labels, member != nullptr && member->up ? 1 : 0);
   }
-  for (const auto& [name, set] : sets) registry_->publish("up/" + name, set);
+  for (auto& [name, series] : up_series_) series.commit(clock_.monotonic());
 }
 
 void Fleet::save_if_due() {

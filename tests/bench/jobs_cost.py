@@ -138,7 +138,7 @@ def full_page(seconds: float = 8) -> list[tuple[str, str, str]]:
             before = thread_seconds(daemon.process.pid)
             took = sorted(scrapes(daemon, seconds))
             used = thread_seconds(daemon.process.pid)
-            cpu = ", ".join(f"{name} {(used[name] - before[name]) / seconds:.1%}" for name in ("jobs", "jobs-page"))
+            cpu = ", ".join(f"{name} {(used[name] - before.get(name, 0)) / seconds:.1%}" for name in ("jobs", "jobs-page") if name in used)
             rows.append((what, f"scrape median {statistics.median(took):.1f} ms, longest {took[-1]:.1f} ms; CPU of a core: {cpu}; "
                                f"{resident_mib(daemon.process.pid):.0f} MiB", ""))
 

@@ -185,14 +185,14 @@ class JobsTest(unittest.TestCase):
                 with self.folder.passed([datagram, stream]) as daemon:
                     page = shown(daemon, {'ml_steps_total{run="plain"}': 3, 'ml_steps_total{run="waiting"}': 7})
                     self.assertEqual(dropped(page), {})
-                    self.assertIn("jobs are listened to on the sockets of systemd", daemon.log)
+                    self.assertIn("listening for jobs on the sockets of systemd", daemon.log)
                     self.assertEqual(daemon.stop()[0], 0)
             self.assertTrue(Path(self.folder.datagram).exists())
 
     def test_a_second_daemon_does_not_steal_the_sockets(self) -> None:
         with self.folder.daemon() as first:
             with self.folder.daemon() as second:
-                self.assertEqual(second.log.count("another process listens there"), 2)
+                self.assertEqual(second.log.count("another process listens on this socket"), 2)
                 self.assertEqual(second.stop()[0], 0)
             self.folder.send("ml.steps:1|c|#run:a")
             shown(first, {'ml_steps_total{run="a"}': 1})

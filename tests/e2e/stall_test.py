@@ -138,7 +138,7 @@ class HungFiles(unittest.TestCase):
                 shown(daemon, {'ml_run_start_timestamp_seconds{run="gpt"}': 1.6e9})
                 folder.send("ml.steps:3|c|#run:a")
                 shown(daemon, {'ml_steps_total{run="a"}': 3})
-                wait_until(lambda: "it does not answer" in daemon.log, "the log names the file", 30)
+                wait_until(lambda: "a read of the file does not return" in daemon.log, "the log names the file", 30)
                 self.tree.heal()
                 shown(daemon, {'ml_run_start_timestamp_seconds{run="bert"}': 1.6e9})
                 self.tree.fail("hang", "^/hangs$")

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "collectors/api/sample.hpp"
 
 /// Small files that a kernel makes up when they are read: sysfs, hwmon, and copies of them in tests. Every
@@ -27,9 +28,6 @@ class File {
   File() = default;
   /// Opens read-only, which by itself wakes no device. status() says how that went.
   explicit File(const std::string& path) noexcept;
-  ~File();
-  File(File&& other) noexcept;
-  File& operator=(File&& other) noexcept;
 
   ReadStatus status() const noexcept { return status_; }
 
@@ -45,7 +43,7 @@ class File {
   Sample read_integer() const noexcept;
 
  private:
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   ReadStatus status_ = ReadStatus::unsupported;
   std::string path_;  // of a file that is there but could not be opened
 };

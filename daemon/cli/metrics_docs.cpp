@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/self_catalog.hpp"
 #include "collectors/jobs/wire/vocabulary.hpp"
@@ -105,8 +106,6 @@ std::size_t only_difference(const Use& one, const Use& other) {
 
 /// Several rows that differ in one label have one line: link="0", "1", "2".
 using Uses = std::span<const Use>;
-
-std::string quoted(std::string_view value) { return "\"" + std::string(value) + "\""; }
 
 /// "0" to "35" for numbers that follow one another, else one after the other.
 std::string values_text(Uses uses, std::size_t pair) {

@@ -2,10 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <memory>
 
+#include "base/text.hpp"
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
 #include "config/codec.hpp"
@@ -66,10 +66,8 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
 
 CLI::Validator from_one_to(unsigned most) {
   const auto check = [most](const std::string& text) {
-    unsigned count = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    if (whole && count >= 1 && count <= most) return std::string();
+    const unsigned count = parse_number<unsigned>(text).value_or(0);
+    if (count >= 1 && count <= most) return std::string();
     return "must be a whole number from 1 to " + std::to_string(most) + ", not \"" + config::printable(text) +
            "\"";
   };

@@ -1,10 +1,9 @@
 #include "collectors/attribution/cgroup/cache.hpp"
 
-#include <charconv>
 #include <span>
-#include <system_error>
 #include <utility>
 
+#include "base/proc.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::cgroup {
@@ -14,25 +13,8 @@ namespace {
 // a line each.
 constexpr std::size_t kLongestText = 65536;
 constexpr std::size_t kLongestRemembered = 4096;
-constexpr int kStartField = 22;
-constexpr int kFieldAfterName = 3;
 
 }  // namespace
-
-std::optional<std::uint64_t> start_ticks(std::string_view stat) noexcept {
-  const std::size_t name_end = stat.rfind(") ");
-  if (name_end == std::string_view::npos) return std::nullopt;
-  stat.remove_prefix(name_end + 2);
-  for (int field = kFieldAfterName; field < kStartField; ++field) {
-    const std::size_t blank = stat.find(' ');
-    if (blank == std::string_view::npos) return std::nullopt;
-    stat.remove_prefix(blank + 1);
-  }
-  std::uint64_t ticks = 0;
-  const auto [end, error] = std::from_chars(stat.data(), stat.data() + stat.size(), ticks);
-  const bool whole = end == stat.data() + stat.size() || *end == ' ' || *end == '\n';
-  return error == std::errc{} && whole ? std::optional(ticks) : std::nullopt;
-}
 
 Cache::Cache(std::string procfs, std::size_t most_processes)
     : procfs_(std::move(procfs)), most_processes_(most_processes), buffer_(kLongestText) {}
@@ -45,7 +27,7 @@ void Cache::begin_pass() {
 const Process& Cache::of(int pid) {
   const std::string folder = procfs_ + "/" + std::to_string(pid);
   ReadStatus status = ReadStatus::ok;
-  const std::optional<std::uint64_t> start = start_ticks(read(folder + "/stat", status));
+  const std::optional<std::uint64_t> start = proc::start_ticks(read(folder + "/stat", status));
   if (status == ReadStatus::ok && !start) status = ReadStatus::failed;
   const std::string_view text = start ? read(folder + "/cgroup", status) : std::string_view();
   if (status != ReadStatus::ok) return nobodys(why_not(folder, status));

@@ -13,10 +13,6 @@
 
 namespace gpumeter::cgroup {
 
-/// When a process began, in clock ticks since boot: field 22 of /proc/PID/stat. The name in field 2 is the
-/// process's own choice and may look like fields.
-std::optional<std::uint64_t> start_ticks(std::string_view stat) noexcept;
-
 /// A process of the device's users. Its pid and start time name it for as long as the machine runs.
 struct Process {
   std::uint64_t start_ticks = 0;  ///< 0 where it cannot be read

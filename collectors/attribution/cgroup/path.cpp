@@ -1,8 +1,8 @@
 #include "collectors/attribution/cgroup/path.hpp"
 
-#include <charconv>
 #include <system_error>
 
+#include "base/text.hpp"
 #include "collectors/attribution/cgroup/unit_names.hpp"
 
 namespace gpumeter::cgroup {
@@ -147,10 +147,7 @@ std::string_view below_parents(std::string_view text) noexcept {
 void take_slurm(const SlurmFolder& folder, Path& path) noexcept {
   path.kind = Kind::slurm_job;
   path.slurm = folder;
-  std::uint32_t uid = 0;
-  const std::string_view digits = folder.uid;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), uid);
-  if (!digits.empty() && error == std::errc{}) path.uid = uid;
+  if (const auto uid = parse_number<std::uint32_t>(folder.uid)) path.uid = uid;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/enum_names.hpp"
 #include "collectors/attribution/cgroup/slurm.hpp"
 
 /// Who a process works for, by the kernel's word: the control group it is in.
@@ -24,11 +25,16 @@ enum class Kind : std::uint8_t {
 };
 inline constexpr std::size_t kKindCount = 9;
 
-constexpr std::string_view to_string(Kind kind) noexcept {
-  constexpr std::string_view kNames[kKindCount] = {
-      "systemd_unit", "user_unit", "session", "container", "pod", "slurm_job", "vm", "other", "unattributed"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
+inline constexpr EnumNames<Kind, kKindCount> kKindNames = {{{Kind::systemd_unit, "systemd_unit"},
+                                                            {Kind::user_unit, "user_unit"},
+                                                            {Kind::session, "session"},
+                                                            {Kind::container, "container"},
+                                                            {Kind::pod, "pod"},
+                                                            {Kind::slurm_job, "slurm_job"},
+                                                            {Kind::vm, "vm"},
+                                                            {Kind::other, "other"},
+                                                            {Kind::unattributed, "unattributed"}}};
+constexpr std::string_view to_string(Kind kind) noexcept { return kKindNames.of(kind); }
 
 /// What one path says. The views are pieces of it, with systemd's escapes (`\x2d`) still in, or constants;
 /// empty where it says nothing.

@@ -1,10 +1,11 @@
 #include "collectors/attribution/cgroup/unit_names.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <iterator>
 #include <system_error>
+
+#include "base/text.hpp"
 
 namespace gpumeter::cgroup {
 namespace {
@@ -140,10 +141,7 @@ std::string_view lxc_container(std::string_view parent, std::string_view name, b
 std::optional<std::uint32_t> user_of(std::string_view name) noexcept {
   std::string_view digits = between(name, "user-", ".slice");
   if (digits.empty()) digits = between(name, "user@", ".service");
-  std::uint32_t uid = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), uid);
-  const bool whole = error == std::errc{} && end == digits.data() + digits.size();
-  return whole ? std::optional(uid) : std::nullopt;
+  return parse_number<std::uint32_t>(digits);
 }
 
 }  // namespace gpumeter::cgroup

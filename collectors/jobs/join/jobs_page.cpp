@@ -17,10 +17,10 @@ constexpr auto kInterval = std::chrono::seconds(1);
 
 /// Each reason is there from the start: an alert on its rate needs the first one.
 void add_dropped(const JobSnapshot& snapshot, SeriesSet& set) {
-  for (std::size_t i = 0; i < kRefusalCount; ++i) {
-    const Label reason{"reason", std::string(to_string(static_cast<Refusal>(i)))};
+  for (const auto& [refusal, name] : kRefusalNames) {
+    const Label reason{"reason", std::string(name)};
     set.add(self_catalog::jobs_dropped, LabelBlock(std::span(&reason, 1)),
-            static_cast<double>(snapshot.dropped[i]));
+            static_cast<double>(snapshot.dropped[static_cast<std::size_t>(refusal)]));
   }
 }
 

@@ -224,7 +224,7 @@ void App::look_for_devices() {
 bool App::pet_systemd() {
   systemd::notify_status(status_line());
   if (!systemd::watchdog_interval()) return true;
-  if (clock_.monotonic() - Nanoseconds(ticked_at_) > kStuckWatchdog) return false;
+  if (clock_.monotonic() - watchdog_.last_turn() > kStuckWatchdog) return false;
   if (const Result<Done> answer = server_->probe(kProbe); !answer) {
     log_.error("a listener does not answer", {{"error", answer.error().message()}});
     return false;

@@ -88,7 +88,6 @@ class App {
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> server_;
   Worker watchdog_{clock_};
-  std::atomic<Nanoseconds::rep> ticked_at_ = 0;  // CLOCK_MONOTONIC; by the watchdog
   std::shared_ptr<BusWatcher> bus_watcher_;
   std::unique_ptr<WorkloadInfo> workload_info_;  // of upkeep
   std::unique_ptr<SelfReport> self_report_;

@@ -20,10 +20,8 @@ Result<Done> App::start_threads() {
 // name lookup, no file access and no driver call.
 Result<Done> App::start_watchdog() {
   constexpr auto kEvery = std::chrono::milliseconds(100);
-  ticked_at_ = clock_.monotonic().count();
   return watchdog_.start("watchdog", [this] {
     fleet_->tick();
-    ticked_at_ = clock_.monotonic().count();
     return kEvery;
   });
 }

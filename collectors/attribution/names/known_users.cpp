@@ -2,27 +2,14 @@
 
 #include <errno.h>
 #include <pwd.h>
-#include <signal.h>
 
 #include <cstddef>
 #include <utility>
 
-#include "base/abandonable_thread.hpp"
 #include "base/mutex.hpp"
+#include "base/worker.hpp"
 
 namespace gpumeter::jobs {
-
-namespace {
-
-// At the start the daemon does not block its signals yet. A thread that hangs must not be the one to receive
-// them.
-void block_signals() noexcept {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
-
-}  // namespace
 
 struct KnownUsers::State {
   mutable Mutex mutex;
@@ -42,9 +29,8 @@ std::map<std::string, KnownUsers::Entry> KnownUsers::of(const std::vector<std::s
     state_->asking = true;
     state_->entries = std::move(unanswered);
   }
-  AbandonableThread thread;
-  const Result<Done> started = thread.start("known-users", [state = state_, lookup = lookup_, names] {
-    block_signals();
+  Worker worker(clock_);
+  const Result<Done> started = worker.start("known-users", [state = state_, lookup = lookup_, names] {
     for (const std::string& name : names) {
       const Entry entry = lookup(name);
       const MutexLock lock(state->mutex);
@@ -52,8 +38,9 @@ std::map<std::string, KnownUsers::Entry> KnownUsers::of(const std::vector<std::s
     }
     const MutexLock lock(state->mutex);
     state->asking = false;
+    return std::nullopt;
   });
-  if (started) thread.join(clock_, clock_.monotonic() + kPatience);
+  worker.join(clock_.monotonic() + kPatience);
   const MutexLock lock(state_->mutex);
   state_->asking = state_->asking && started;
   return state_->entries;

@@ -13,7 +13,7 @@ struct Unit {
   std::string_view suffix;
   std::int64_t milliseconds;
 };
-// "ms" stands before "m", of which it would else be taken for the start.
+// "ms" stands before "m", which would otherwise match its start.
 constexpr std::array<Unit, 4> kUnits = {{{"ms", 1}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}}};
 constexpr std::int64_t kMost = std::int64_t{100} * 365 * 24 * 3'600'000;  // 100 years
 

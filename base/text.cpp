@@ -1,9 +1,12 @@
 #include "base/text.hpp"
 
 #include <array>
+#include <cstdint>
 
 namespace gpumeter {
 namespace {
+
+constexpr std::size_t kHashDigits = 8;
 
 char32_t byte_at(std::string_view text, std::size_t at) noexcept {
   return static_cast<unsigned char>(text[at]);
@@ -21,6 +24,17 @@ char32_t code_of(std::string_view text, std::size_t length) noexcept {
   }
   const bool is_surrogate = code >= 0xD800 && code <= 0xDFFF;
   return code < kLeast[length] || code > 0x10FFFF || is_surrogate ? Character::kNone : code;
+}
+
+// Offset basis and prime of draft-eastlake-fnv.
+std::string fnv1a_digits(std::string_view text) {
+  std::uint32_t hash = 2166136261U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  std::string digits(kHashDigits, '0');
+  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, hash >>= 4) {
+    *digit = "0123456789abcdef"[hash & 15];
+  }
+  return digits;
 }
 
 }  // namespace
@@ -43,6 +57,12 @@ std::string_view first_bytes(std::string_view text, std::size_t most) noexcept {
   if (text.size() <= most) return text;
   while (most > 0 && is_continuation(text[most])) --most;
   return text.substr(0, most);
+}
+
+std::string shortened(std::string text, std::size_t most, std::string_view raw) {
+  if (text.size() <= most) return text;
+  text.resize(first_bytes(text, most - 1 - kHashDigits).size());
+  return text + '~' + fnv1a_digits(raw);
 }
 
 }  // namespace gpumeter

@@ -46,6 +46,23 @@ constexpr std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);  // npos + 1 is 0
 }
 
+/// The text as a label value: U+FFFD in place of each byte that is not UTF-8 and of each character for whose
+/// code `is_hidden` is true.
+template <class IsHidden>
+std::string readable(std::string_view text, IsHidden is_hidden) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Character next = take_character(text);
+    out += !next || is_hidden(next.code) ? kReplacement : next.bytes;
+  }
+  return out;
+}
+
+/// The UTF-8 text if it has at most `most` bytes. Otherwise its start, `~` and 8 hexadecimal digits: FNV-1a
+/// (32 bits) of `raw`, so that texts that differ only at their ends stay different.
+std::string shortened(std::string text, std::size_t most, std::string_view raw);
+
 /// The text in double quotes, for messages.
 inline std::string quoted(std::string_view text) { return '"' + std::string(text) + '"'; }
 

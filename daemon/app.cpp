@@ -82,8 +82,8 @@ Result<Done> App::start() {
   MutexLock lock(mutex_);
   log_.info("starting gpumeter", {{"version", build::kVersion}, {"revision", build::kRevision}});
   auto passed = systemd::take_passed_sockets();
-  if (const auto* problem = std::get_if<std::string>(&passed)) return Error(*problem);
-  passed_ = std::get<systemd::PassedSockets>(std::move(passed));
+  if (!passed) return passed.error();
+  passed_ = *std::move(passed);
   const WorkloadSettings workloads =
       workload_settings_of(config_, [this](std::uint32_t uid) { return user_names_.of(uid); });
   workload_book_ = workloads.book;
@@ -141,9 +141,7 @@ Result<std::vector<ListenSocket>> App::open_listeners() {
 }
 
 Result<std::vector<ListenSocket>> App::adopt_listeners() {
-  if (std::string complaint = systemd::http_complaint(passed_.http); !complaint.empty()) {
-    return Error(std::move(complaint));
-  }
+  if (Result<Done> usable = systemd::check_http(passed_.http); !usable) return usable.error();
   std::vector<ListenSocket> listeners;
   for (const systemd::PassedSocket& socket : passed_.http) {
     Result<ListenSocket> listener = ListenSocket::adopt(socket.fd);

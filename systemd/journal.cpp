@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-// The macros would add the place of this file's call to every entry.
+// Without this, the macros add the place of this file's call to every entry.
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
@@ -28,7 +28,7 @@ int send_to_journal(std::span<const std::string> fields) {
   std::vector<iovec> parts;
   parts.reserve(fields.size());
   for (const std::string& field : fields) {
-    // sendmsg() only reads what iovec points to.
+    // sendmsg() only reads the memory of an iovec.
     parts.push_back({const_cast<char*>(field.data()), field.size()});
   }
   return sd_journal_sendv(parts.data(), static_cast<int>(parts.size()));

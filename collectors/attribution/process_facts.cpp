@@ -5,6 +5,7 @@
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::workloads {
+
 std::optional<std::uint32_t> real_uid_of(const std::string& procfs, int pid) {
   const auto uids = proc::uids(sysfs::read_text(proc::path(procfs, pid, "status")));
   return uids ? std::optional(uids->front()) : std::nullopt;

@@ -10,7 +10,7 @@ namespace gpumeter::workloads {
 /// The real user of a process; nullopt if the process is gone or hidden.
 std::optional<std::uint32_t> real_uid_of(const std::string& procfs, int pid);
 
-/// /proc/PID/comm as a label: what the process calls itself, so any bytes. Empty where it cannot be read.
+/// /proc/PID/comm as a label. The process chooses it, so it may have any bytes. Empty if it cannot be read.
 std::string name_of(const std::string& procfs, int pid);
 
 }  // namespace gpumeter::workloads

@@ -54,8 +54,8 @@ std::string to_string(const Address& address) {
   return text.data();
 }
 
-// All but the revision is in `uevent`, in one read; the driver link outlives a uevent that was written before
-// the driver was bound.
+// `uevent` has all but the revision in one read. A copy of it may be older than the driver's binding, so the
+// link goes first.
 std::optional<Function> read_function(const std::string& folder) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::canonical(folder, error);
@@ -96,7 +96,7 @@ std::vector<Function> display_adapters(const std::string& sysfs_root) {
 
 std::optional<int> numa_node(const Function& function) {
   const auto node = sysfs::read_integer(function.path + "/numa_node");
-  if (!node || *node < 0) return std::nullopt;  // -1: the machine has one node only, or does not say
+  if (!node || *node < 0) return std::nullopt;  // -1: one node only, or not reported
   return static_cast<int>(*node);
 }
 

@@ -15,8 +15,8 @@
 namespace gpumeter::sysfs {
 namespace {
 
-constexpr std::size_t kPage = 4096;       // sysfs gives a text of a page at the most
-constexpr std::size_t kIntegerText = 64;  // 20 digits, a sign, a newline, and room to see that there is more
+constexpr std::size_t kPage = 4096;       // the longest text of sysfs
+constexpr std::size_t kIntegerText = 64;  // 20 digits, a sign, a newline, and room to detect more
 
 Descriptor open_read_only(const std::string& path) noexcept {
   int number = -1;
@@ -26,14 +26,12 @@ Descriptor open_read_only(const std::string& path) noexcept {
   return Descriptor(number);
 }
 
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-
 /// Length of the run of digits at the start of `text`.
 std::size_t digits(std::string_view text) noexcept {
-  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
+  return std::min(text.find_first_not_of("0123456789"), text.size());
 }
 
-/// Names as people count them: runs of digits by their value.
+/// Orders names as people do: runs of digits by their value.
 bool by_number(std::string_view left, std::string_view right) noexcept {
   while (!left.empty() && !right.empty()) {
     const std::size_t left_digits = digits(left);
@@ -102,7 +100,7 @@ ReadStatus status_of(int error_number) noexcept {
   }
 }
 
-// Without trimmed(): this is the inside of every sampling cycle, and the number ends it early.
+// Every sampling cycle runs this, so it does not search for the text's end as trimmed() does.
 std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
   const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);

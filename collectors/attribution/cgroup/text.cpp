@@ -1,23 +1,8 @@
 #include "collectors/attribution/cgroup/text.hpp"
 
-#include "base/fnv1a.hpp"
 #include "base/text.hpp"
 
 namespace gpumeter::cgroup {
-namespace {
-
-std::string readable(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const Character next = take_character(text);
-    const bool is_control = next.code < 0x20 || next.code == 0x7F;
-    out += !next || is_control ? kReplacement : next.bytes;
-  }
-  return out;
-}
-
-}  // namespace
 
 std::string unescaped(std::string_view name) {
   std::string out;
@@ -32,10 +17,8 @@ std::string unescaped(std::string_view name) {
 }
 
 std::string label_text(std::string_view text) {
-  std::string out = readable(text);
-  if (out.size() <= kLongestLabel) return out;
-  out.resize(first_bytes(out, kLongestLabel - 1 - kFnv1aDigits).size());
-  return out + '~' + fnv1a_digits(text);
+  const auto is_control = [](char32_t code) { return code < 0x20 || code == 0x7F; };
+  return shortened(readable(text, is_control), kLongestLabel, text);
 }
 
 }  // namespace gpumeter::cgroup

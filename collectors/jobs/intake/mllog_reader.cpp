@@ -51,6 +51,7 @@ Result<Done> MllogReader::start() {
   Result<Done> started = thread_.start("mllog-" + std::to_string(number_),
                                        [shared = shared_, run = run_, path = path_, number = number_] {
                                          follow(*shared, MllogFile(run, path, number));
+                                         return std::nullopt;
                                        });
   is_started_ = static_cast<bool>(started);
   return started;
@@ -62,7 +63,7 @@ void MllogReader::request_stop() {
   shared_->changed.notify_all();
 }
 
-bool MllogReader::join(Nanoseconds deadline) { return thread_.join(clock_, deadline); }
+bool MllogReader::join(Nanoseconds deadline) { return thread_.join(deadline); }
 
 std::optional<MllogReader::Batch> MllogReader::take() {
   MutexLock lock(shared_->mutex);

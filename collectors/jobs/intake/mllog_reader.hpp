@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/abandonable_thread.hpp"
+#include "base/worker.hpp"
 #include "base/mutex.hpp"
 #include "collectors/jobs/intake/mllog_file.hpp"
 
@@ -58,7 +58,7 @@ class MllogReader {
   const std::string path_;
   const std::int32_t number_;
   const SystemClock clock_;
-  AbandonableThread thread_;
+  Worker thread_{clock_};
   bool is_started_ = false;
   const std::shared_ptr<Shared> shared_;  ///< the thread's too, which may outlive this object
 };

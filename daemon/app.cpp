@@ -41,14 +41,14 @@ App::App(Options options, config::Config config, const Clock& clock)
       clock_(clock),
       log_(clock, config.log),
       config_(std::move(config)),
-      registry_(std::make_shared<Registry>()),
-      pages_(*registry_),
+      store_(std::make_shared<Store>()),
+      pages_(*store_),
       run_join_(config_.paths.procfs),
-      jobs_({clock_, *registry_, user_names_,
+      jobs_({clock_, *store_, user_names_,
              [this](const jobs::Notice& notice) {
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
              },
-             [this](const jobs::JobSnapshot& jobs, SeriesSet& out) { join_runs(jobs, out); }}) {}
+             [this](const jobs::JobSnapshot& jobs, SeriesList& out) { join_runs(jobs, out); }}) {}
 
 int App::run() {
   const int code = serve_until_told();
@@ -87,9 +87,9 @@ Result<Done> App::start() {
   const WorkloadSettings workloads =
       workload_settings_of(config_, [this](std::uint32_t uid) { return user_names_.of(uid); });
   workload_book_ = workloads.book;
-  workload_info_ = std::make_unique<WorkloadInfo>(workloads);
-  fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, open_directory(), std::nullopt,
-                                   settings_of(config_), workloads, state_keeper_);
+  workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
+  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, open_directory(), std::nullopt, settings_of(config_),
+                                   workloads, state_keeper_);
   bus_watcher_ = make_bus_watcher();
   bus_watcher_->want(has_bus(config_));
   if (Result<Done> listening = start_http(); !listening) return listening;
@@ -117,7 +117,7 @@ Result<Done> App::start_http() {
   context.build = kBuild;
   context.devices = [this] { return fleet_->devices(); };
   context.collectors = [this] { return collector_states(); };
-  routes_ = std::make_unique<Routes>(pages_, std::move(context));
+  routes_ = std::make_unique<Routes>(pages_, *store_, std::move(context));
   Result<std::unique_ptr<HttpServer>> server = HttpServer::start(*std::move(listeners), *routes_);
   if (!server) return server.error();
   server_ = *std::move(server);

@@ -67,9 +67,9 @@ class App {
   Result<Done> start_watchdog();
   Result<Done> start_upkeep();
   std::shared_ptr<BusWatcher> make_bus_watcher() GPUMETER_REQUIRES(mutex_);
-  std::vector<CollectorState> collector_states() const;           ///< threads of HTTP
-  void keep_up();                                                 ///< thread "upkeep"
-  void join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out);  ///< thread "jobs-page"
+  std::vector<CollectorState> collector_states() const;            ///< threads of HTTP
+  void keep_up();                                                  ///< thread "upkeep"
+  void join_runs(const jobs::JobSnapshot& jobs, SeriesList& out);  ///< thread "jobs-page"
 
   const Options options_;
   const Clock& clock_;
@@ -78,7 +78,7 @@ class App {
   mutable Mutex mutex_;
   config::Config config_ GPUMETER_GUARDED_BY(mutex_);
 
-  const std::shared_ptr<Registry> registry_;
+  const std::shared_ptr<Store> store_;
   PageCache pages_;
   jobs::UserNames user_names_;
   jobs::KnownUsers known_users_{clock_};

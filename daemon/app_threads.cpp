@@ -10,7 +10,7 @@ namespace gpumeter {
 // Before the lanes: where threads are short, devices wait for theirs, and the daemon has its own.
 Result<Done> App::start_threads() {
   self_report_ = std::make_unique<SelfReport>(
-      SelfReport::Sources{clock_, log_, *registry_, *fleet_, *bus_watcher_, *server_});
+      SelfReport::Sources{clock_, log_, *store_, *fleet_, *bus_watcher_, *server_});
   if (Result<Done> started = start_watchdog(); !started) return started;
   if (Result<Done> started = start_upkeep(); !started) return started;
   return bus_watcher_->start();
@@ -49,14 +49,14 @@ std::shared_ptr<BusWatcher> App::make_bus_watcher() {
 // Ready is who has all of the first page; maybe late, since a device that hangs has its deadline.
 void App::keep_up() {
   const bool is_first_pass_over = fleet_->first_pass_over();
-  workload_info_->tick(clock_.monotonic(), *registry_);
+  workload_info_->tick(clock_.monotonic());
   self_report_->publish();
   if (!is_first_pass_over) return;
   routes_->set_ready();
   is_ready_ = true;
 }
 
-void App::join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out) {
+void App::join_runs(const jobs::JobSnapshot& jobs, SeriesList& out) {
   if (!workload_book_) return;
   run_join_.update(jobs, workload_book_->uses(), clock_.monotonic());
   run_join_.write(out);

@@ -16,10 +16,10 @@ constexpr auto kLook = std::chrono::milliseconds(10);
 
 }  // namespace
 
-Fleet::Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
+Fleet::Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, DeviceDirectory directory,
              const std::optional<std::vector<std::string>>& bus, FleetSettings settings,
              WorkloadSettings workloads, std::shared_ptr<StateKeeper> keeper)
-    : registry_(std::move(registry)),
+    : store_(std::move(store)),
       clock_(clock),
       log_(log),
       started_(clock.monotonic()),
@@ -124,7 +124,7 @@ void Fleet::make_lane(CollectorHost& host, const KnownDevice& device) {
   const DeviceIdentity identity{device.collector, device.index, device.info,
                                 name_of(settings_.names, device.info)};
   auto session = std::make_unique<DeviceSession>(host.collector()->device(device.info), identity,
-                                                 settings_.labels, registry_, clock_, workloads_);
+                                                 settings_.labels, store_, clock_, workloads_);
   auto lane = std::make_shared<Lane>(std::move(session), host.gate(), clock_, settings_.intervals,
                                      host.next_stagger());
   log_.info("device found", {{"gpu", std::to_string(device.index)},
@@ -205,7 +205,11 @@ Presence Fleet::presence_of(const KnownDevice& device) const {
 
 void Fleet::publish_up() {
   if (!is_settled_) return;
-  for (const auto& [name, set] : view().up(settings_)) registry_->publish("up/" + name, set);
+  for (const auto& [name, host] : hosts_) {
+    if (!up_series_.contains(name)) up_series_.emplace(name, store_->attach(name));
+  }
+  view().add_up(settings_, up_series_);
+  for (auto& [name, series] : up_series_) series.commit(clock_.monotonic());
 }
 
 void Fleet::rediscover() {
@@ -296,7 +300,7 @@ void Fleet::remove(const std::string& collector, Nanoseconds deadline) {
       member = next;
     }
     hosts.insert(hosts_.extract(host));
-    registry_->publish("up/" + collector, {});
+    up_series_.erase(collector);
   }
   end(hosts, members, deadline);
 }

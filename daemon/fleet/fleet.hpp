@@ -17,7 +17,8 @@
 #include "daemon/fleet/settings.hpp"
 #include "daemon/fleet/status_view.hpp"
 #include "daemon/self/metrics.hpp"
-#include "exporter/store/registry.hpp"
+#include "exporter/store/series_list.hpp"
+#include "exporter/store/store.hpp"
 
 namespace gpumeter {
 
@@ -29,7 +30,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
  public:
   /// `bus`: see order_by(); nullopt: order_by() sets it later. `keeper` saves the directory; null: it is not
   /// saved.
-  Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
+  Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, DeviceDirectory directory,
         const std::optional<std::vector<std::string>>& bus, FleetSettings settings,
         WorkloadSettings workloads = {}, std::shared_ptr<StateKeeper> keeper = nullptr);
 
@@ -95,7 +96,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void end(Hosts& hosts, Members& members, Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
   StatusView view() const GPUMETER_REQUIRES(mutex_) { return {indexes_, hosts_, members_, left_behind_}; }
 
-  const std::shared_ptr<Registry> registry_;
+  const std::shared_ptr<Store> store_;
   const Clock& clock_;
   Log& log_;
   const Nanoseconds started_;
@@ -108,8 +109,9 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   Hosts hosts_ GPUMETER_GUARDED_BY(mutex_);      // by the collector's name
   Members members_ GPUMETER_GUARDED_BY(mutex_);  // by uuid
   LeftBehind left_behind_ GPUMETER_GUARDED_BY(mutex_);
-  std::optional<Nanoseconds> released_until_ GPUMETER_GUARDED_BY(mutex_);  // while drivers are closed
-  bool has_collectors_ GPUMETER_GUARDED_BY(mutex_) = false;                // those of the start were added
+  std::map<std::string, SeriesList> up_series_ GPUMETER_GUARDED_BY(mutex_);  // gpu_up, by collector
+  std::optional<Nanoseconds> released_until_ GPUMETER_GUARDED_BY(mutex_);    // while drivers are closed
+  bool has_collectors_ GPUMETER_GUARDED_BY(mutex_) = false;                  // those of the start were added
   bool is_settled_ GPUMETER_GUARDED_BY(mutex_) = false;  // the first devices have their indexes
   bool up_changed_ GPUMETER_GUARDED_BY(mutex_) = true;
 };

@@ -72,17 +72,14 @@ void StatusView::describe(SelfState& self, bool is_released) const {
   std::ranges::stable_sort(self.passes, {}, order);
 }
 
-std::map<std::string, SeriesSet> StatusView::up(const FleetSettings& settings) const {
-  std::map<std::string, SeriesSet> sets;
-  for (const auto& [name, host] : hosts) sets[name].collector = name;
+void StatusView::add_up(const FleetSettings& settings, std::map<std::string, SeriesList>& to) const {
   for (const auto& [uuid, device] : indexes.devices()) {
     const Member* member = find(uuid);
     const bool is_starting = member != nullptr && !member->is_known();
     if (is_starting || !hosts.contains(device.collector)) continue;
-    const LabelBlock labels(device.info, device.index, name_of(settings.names, device.info), settings.labels);
-    sets[device.collector].add(catalog::up, labels, member != nullptr && member->is_up() ? 1 : 0);
+    const Labels labels(device.info, device.index, name_of(settings.names, device.info), settings.labels);
+    to.at(device.collector).add(catalog::up, labels, member != nullptr && member->is_up() ? 1 : 0);
   }
-  return sets;
 }
 
 const Member* StatusView::find(const std::string& uuid) const {

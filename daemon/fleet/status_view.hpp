@@ -11,7 +11,7 @@
 #include "daemon/fleet/member.hpp"
 #include "daemon/fleet/settings.hpp"
 #include "daemon/self/metrics.hpp"
-#include "exporter/store/series_set.hpp"
+#include "exporter/store/series_list.hpp"
 
 namespace gpumeter {
 
@@ -28,9 +28,9 @@ struct StatusView {
   /// Adds the health of the collectors.
   void describe(SelfState& self, bool is_released) const;
 
-  /// gpu_up by collector: of each device that is known, also of one of an earlier run that is missing now,
-  /// since an alert needs its series. Devices that are still starting have none.
-  std::map<std::string, SeriesSet> up(const FleetSettings& settings) const;
+  /// Adds gpu_up, by collector: of each device that is known, also of one of an earlier run that is missing
+  /// now, since an alert needs its series. Devices that are still starting have none.
+  void add_up(const FleetSettings& settings, std::map<std::string, SeriesList>& to) const;
 
  private:
   DeviceStatus status_of(const KnownDevice& known) const;

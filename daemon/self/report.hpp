@@ -6,7 +6,8 @@
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/log/log.hpp"
 #include "exporter/http/server.hpp"
-#include "exporter/store/registry.hpp"
+#include "exporter/store/series_list.hpp"
+#include "exporter/store/store.hpp"
 
 namespace gpumeter {
 
@@ -17,13 +18,14 @@ class SelfReport {
   struct Sources {
     const Clock& clock;
     Log& log;
-    Registry& registry;
+    Store& store;
     const Fleet& fleet;
     const BusWatcher& bus;
     const HttpServer& server;
   };
 
-  explicit SelfReport(Sources sources) : sources_(sources), reloaded_at_(sources.clock.realtime()) {}
+  explicit SelfReport(Sources sources)
+      : sources_(sources), series_(sources.store.attach()), reloaded_at_(sources.clock.realtime()) {}
 
   /// How the last attempt to load the configuration ended. Any thread.
   void reloaded(bool successfully) GPUMETER_EXCLUDES(mutex_);
@@ -35,7 +37,8 @@ class SelfReport {
   void add_bus(SelfState& self);
 
   const Sources sources_;
-  bool bus_was_late_ = false;  // of the thread that publishes
+  SeriesList series_;          // of the thread that publishes
+  bool bus_was_late_ = false;  // likewise
   mutable Mutex mutex_;
   bool reload_ok_ GPUMETER_GUARDED_BY(mutex_) = true;
   Nanoseconds reloaded_at_ GPUMETER_GUARDED_BY(mutex_);  // CLOCK_REALTIME

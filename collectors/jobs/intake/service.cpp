@@ -15,7 +15,7 @@ void JobService::start(const config::Config& config, const std::vector<systemd::
     return;
   }
   page_ = std::make_unique<JobsPage>(
-      parts_.registry, [this] { return ingest_->snapshot(); }, parts_.append);
+      parts_.store, parts_.clock, [this] { return ingest_->snapshot(); }, parts_.append);
   retry();
 }
 

@@ -9,7 +9,7 @@
 #include "collectors/jobs/intake/notice.hpp"
 #include "collectors/jobs/join/jobs_page.hpp"
 #include "config/config.hpp"
-#include "exporter/store/registry.hpp"
+#include "exporter/store/store.hpp"
 #include "systemd/listen_fds.hpp"
 
 namespace gpumeter::jobs {
@@ -21,7 +21,7 @@ class JobService {
   /// All must outlive this object. `append`: see JobsPage.
   struct Parts {
     const Clock& clock;
-    Registry& registry;
+    Store& store;
     UserNames& names;
     Say say;
     JobsPage::Append append = {};

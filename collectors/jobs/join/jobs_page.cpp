@@ -16,24 +16,21 @@ namespace {
 constexpr auto kInterval = std::chrono::seconds(1);
 
 /// Each reason is there from the start: an alert on its rate needs the first one.
-void add_dropped(const JobSnapshot& snapshot, SeriesSet& set) {
+void add_dropped(const JobSnapshot& snapshot, SeriesList& to) {
   for (const auto& [refusal, name] : kRefusalNames) {
     const Label reason{"reason", std::string(name)};
-    set.add(self_catalog::jobs_dropped, LabelBlock(std::span(&reason, 1)),
+    to.add(self_catalog::jobs_dropped, Labels{reason},
             static_cast<double>(snapshot.dropped[static_cast<std::size_t>(refusal)]));
   }
 }
 
 }  // namespace
 
-SeriesSet job_series(const JobSnapshot& snapshot) {
-  SeriesSet set;
-  set.entries.reserve(snapshot.series.size() + kRefusalCount);
+void add_job_series(const JobSnapshot& snapshot, SeriesList& to) {
   for (const JobSeries& line : snapshot.series) {
-    set.add(*line.series.family, LabelBlock(line.series.labels), line.value, line.suffix);
+    to.add(*line.series.family, Labels(line.series.labels), line.value, line.part);
   }
-  add_dropped(snapshot, set);
-  return set;
+  add_dropped(snapshot, to);
 }
 
 Result<Done> JobsPage::start() try {
@@ -54,9 +51,9 @@ void JobsPage::stop() {
 
 void JobsPage::publish() {
   const std::shared_ptr<const JobSnapshot> snapshot = latest_();
-  SeriesSet set = job_series(*snapshot);
-  if (append_) append_(*snapshot, set);
-  registry_.publish("jobs", set);
+  add_job_series(*snapshot, series_);
+  if (append_) append_(*snapshot, series_);
+  series_.commit(clock_.monotonic());
 }
 
 void JobsPage::run() noexcept {

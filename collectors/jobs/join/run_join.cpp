@@ -93,10 +93,9 @@ void RunJoin::forget(const JobSnapshot& jobs) {
   std::erase_if(totals_, [&](const auto& entry) { return !known.contains(entry.first); });
 }
 
-void RunJoin::write(SeriesSet& out) const {
+void RunJoin::write(SeriesList& out) const {
   for (const auto& [run, totals] : totals_) {
-    const std::vector<Label> names = {{"run", run.run}, {"user", run.user}};
-    const LabelBlock labels(names);
+    const Labels labels{{"run", run.run}, {"user", run.user}};
     if (totals.energy_joules) out.add(catalog::ml_energy, labels, *totals.energy_joules);
     if (totals.idle_seconds) out.add(catalog::ml_gpu_idle_allocated_seconds, labels, *totals.idle_seconds);
     for (const auto& [uuid, gpu] : totals.gpus) {

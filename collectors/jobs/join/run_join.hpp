@@ -13,7 +13,7 @@
 #include "collectors/jobs/intake/process_kin.hpp"
 #include "collectors/jobs/join/run_owners.hpp"
 #include "collectors/jobs/model/job_series.hpp"
-#include "exporter/store/series_set.hpp"
+#include "exporter/store/series_list.hpp"
 
 namespace gpumeter::jobs {
 
@@ -31,7 +31,7 @@ class RunJoin {
 
   /// ml_energy_joules_total, ml_gpu_idle_allocated_seconds_total and ml_run_gpu_info of the runs that have or
   /// had a GPU.
-  void write(SeriesSet& out) const;
+  void write(SeriesList& out) const;
 
  private:
   struct Gpu {

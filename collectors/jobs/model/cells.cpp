@@ -32,8 +32,8 @@ void Cell::write(const std::vector<Label>& labels, std::vector<JobSeries>& out) 
     write_histogram(all, out);
     return;
   }
-  if (word_->times != nullptr) out.push_back({{word_->times, all}, "", times_});
-  out.push_back({{word_->family, std::move(all)}, "", value_});
+  if (word_->times != nullptr) out.push_back({{word_->times, all}, Part::value, times_});
+  out.push_back({{word_->family, std::move(all)}, Part::value, value_});
 }
 
 void Cell::write_histogram(const std::vector<Label>& labels, std::vector<JobSeries>& out) const {
@@ -45,10 +45,10 @@ void Cell::write_histogram(const std::vector<Label>& labels, std::vector<JobSeri
     all = labels;
     const bool is_last = i + 1 == buckets_.size();
     all.push_back({"le", std::string(is_last ? "+Inf" : (*word_->bounds)[i].text())});
-    out.push_back({{word_->family, std::move(all)}, "_bucket", cumulative});
+    out.push_back({{word_->family, std::move(all)}, Part::bucket, cumulative});
   }
-  out.push_back({{word_->family, labels}, "_sum", value_});
-  out.push_back({{word_->family, labels}, "_count", cumulative});
+  out.push_back({{word_->family, labels}, Part::sum, value_});
+  out.push_back({{word_->family, labels}, Part::count, cumulative});
 }
 
 Cell* Cells::find(const Word& word, LabelChoice choice) noexcept {
@@ -66,7 +66,7 @@ void Cells::write(const std::vector<Label>& labels, std::vector<JobSeries>& out)
   for (const CustomScalar& custom : customs_) {
     std::vector<Label> all = labels;
     all.push_back({"metric", custom.metric});
-    out.push_back({{&catalog::ml_custom, std::move(all)}, "", custom.value});
+    out.push_back({{&catalog::ml_custom, std::move(all)}, Part::value, custom.value});
   }
 }
 

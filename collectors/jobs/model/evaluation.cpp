@@ -77,11 +77,11 @@ void Evaluation::write(const std::vector<Label>& labels, const Moment& start, bo
                        std::vector<JobSeries>& out) const {
   std::vector<Label> all = labels;
   all.push_back({"metric", metric_});
-  if (value_) out.push_back({{&catalog::ml_eval_value, all}, "", *value_});
-  if (best_) out.push_back({{&catalog::ml_eval_best_value, all}, "", *best_});
-  if (target_) out.push_back({{&catalog::ml_target_value, all}, "", *target_});
+  if (value_) out.push_back({{&catalog::ml_eval_value, all}, Part::value, *value_});
+  if (best_) out.push_back({{&catalog::ml_eval_best_value, all}, Part::value, *best_});
+  if (target_) out.push_back({{&catalog::ml_target_value, all}, Part::value, *target_});
   if (is_time_known(start, is_late)) {
-    out.push_back({{&catalog::ml_time_to_solution, all}, "", seconds_between(start, *solved_)});
+    out.push_back({{&catalog::ml_time_to_solution, all}, Part::value, seconds_between(start, *solved_)});
   }
 }
 

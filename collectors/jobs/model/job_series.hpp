@@ -10,14 +10,14 @@
 #include "collectors/api/series.hpp"
 #include "collectors/jobs/wire/refusal.hpp"
 #include "collectors/jobs/wire/sender.hpp"
+#include "exporter/store/family.hpp"
 
 namespace gpumeter::jobs {
 
 /// One line of the page.
 struct JobSeries {
   SeriesSpec series;
-  std::string_view
-      suffix;  ///< behind the family's name: `_bucket`, `_sum`, `_count` of a histogram, else empty
+  Part part;
   double value;
 };
 

@@ -213,18 +213,19 @@ void Run::write_info(const std::vector<Label>& labels, std::vector<JobSeries>& o
   if (facts_.empty()) return;
   std::vector<Label> all = labels;
   all.insert(all.end(), facts_.begin(), facts_.end());
-  out.push_back({{&catalog::ml_run_info, std::move(all)}, "", 1});
+  out.push_back({{&catalog::ml_run_info, std::move(all)}, Part::value, 1});
 }
 
 void Run::write(const std::vector<Label>& labels, const Moment& now, std::vector<JobSeries>& out) const {
   const auto add = [&](const MetricDescriptor& family, double value) {
-    out.push_back({{&family, labels}, "", value});
+    out.push_back({{&family, labels}, Part::value, value});
   };
   add(catalog::ml_run_start_timestamp, to_seconds(start_.unix));
   if (stop_) {
     std::vector<Label> all = labels;
     all.push_back({"status", kStatuses[static_cast<std::size_t>(stop_->end)]});
-    out.push_back({{&catalog::ml_run_stop_timestamp, std::move(all)}, "", to_seconds(stop_->time.unix)});
+    out.push_back(
+        {{&catalog::ml_run_stop_timestamp, std::move(all)}, Part::value, to_seconds(stop_->time.unix)});
   }
   add(catalog::ml_run_time, run_time(now));
   add(catalog::ml_last_update_timestamp, to_seconds(last_update_.unix));

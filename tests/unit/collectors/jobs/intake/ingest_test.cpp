@@ -8,6 +8,7 @@
 
 #include "collectors/api/catalog.hpp"
 #include "collectors/jobs/join/jobs_page.hpp"
+#include "exporter/text/view.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::jobs {
@@ -127,17 +128,18 @@ TEST_F(IngestTest, FollowsLogsOfMlperf) {
 TEST(JobsPage, HasEveryReasonAndLinesAsTheyAre) {
   JobSnapshot snapshot;
   snapshot.series.push_back(
-      {{&catalog::ml_step_duration, {{"run", "a\"b"}, {"user", "u"}, {"le", "+Inf"}}}, "_bucket", 2});
+      {{&catalog::ml_step_duration, {{"run", "a\"b"}, {"user", "u"}, {"le", "+Inf"}}}, Part::bucket, 2});
   snapshot.dropped[static_cast<std::size_t>(Refusal::malformed)] = 7;
   snapshot.processes.push_back({{1, 2, 3}, {"u", "a"}});
-  Registry registry;
+  Store store;
+  const SystemClock clock;
   JobsPage page(
-      registry, [&] { return std::make_shared<const JobSnapshot>(snapshot); },
-      [](const JobSnapshot& joined, SeriesSet& set) {
-        set.add(catalog::ml_run_gpu_info, {}, static_cast<double>(joined.processes.size()));
+      store, clock, [&] { return std::make_shared<const JobSnapshot>(snapshot); },
+      [](const JobSnapshot& joined, SeriesList& to) {
+        to.add(catalog::ml_run_gpu_info, {}, static_cast<double>(joined.processes.size()));
       });
   page.publish();
-  const std::string text = registry.render(Format::text).text;
+  const std::string text = TextView(store).render(Format::text).text;
   const auto has = [&](std::string_view line) { return text.find(line) != std::string::npos; };
   EXPECT_TRUE(has("\nml_step_duration_seconds_bucket{run=\"a\\\"b\",user=\"u\",le=\"+Inf\"} 2\n")) << text;
   EXPECT_TRUE(has("\ngpumeter_jobs_dropped_total{reason=\"malformed\"} 7\n")) << text;

@@ -6,7 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "exporter/store/store.hpp"
 #include "tests/fakes/tree.hpp"
+#include "tests/fakes/walked.hpp"
 
 namespace gpumeter::jobs {
 namespace {
@@ -16,11 +18,6 @@ using workloads::ProcessUse;
 
 constexpr std::uint32_t kAlice = 1000;
 constexpr std::uint32_t kBob = 1001;
-
-std::string line(const SeriesSet::Entry& entry) {
-  return std::string(entry.family->name) + "{" + std::string(entry.labels.text()) + "} " +
-         std::to_string(entry.value).substr(0, 6);
-}
 
 /// A machine of which each second is told, and what the runs have of it in the end.
 class Machine {
@@ -68,10 +65,22 @@ class Machine {
     join_.update(jobs, uses, now_);
   }
   std::string text() const {
-    SeriesSet out;
+    Store store;
+    SeriesList out(store.attach());
     join_.write(out);
+    out.commit(now_);
+    std::map<std::string, std::string> lines;  // by run
+    store.walk([&](const Family& family) {
+      family.for_each([&](const Series& series) {
+        const std::vector<Labels::Pair> pairs = series.labels().pairs();
+        lines[text_of(
+            Labels{{"run", std::string(pairs[0].second)}, {"user", std::string(pairs[1].second)}})] +=
+            std::string(family.descriptor().name) + "{" + text_of(series.labels()) + "} " +
+            std::to_string(series.value()).substr(0, 6) + "\n";
+      });
+    });
     std::string text;
-    for (const SeriesSet::Entry& entry : out.entries) text += line(entry) + "\n";
+    for (const auto& [run, its_lines] : lines) text += its_lines;
     return text;
   }
 

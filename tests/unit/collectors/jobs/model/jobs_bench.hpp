@@ -75,7 +75,9 @@ class JobsBench {
             known == facts_.end() ? nullptr : &known->second};
   }
   static std::string shown(const JobSeries& line) {
-    std::string text = std::string(line.series.family->name) + std::string(line.suffix) + '{';
+    constexpr const char* kSuffixes[] = {"", "_bucket", "_sum", "_count"};
+    std::string text =
+        std::string(line.series.family->name) + kSuffixes[static_cast<std::size_t>(line.part)] + '{';
     for (const Label& label : line.series.labels) {
       if (!text.ends_with('{')) text += ',';
       text += label.name + "=\"" + label.value + '"';

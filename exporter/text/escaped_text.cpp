@@ -1,4 +1,4 @@
-#include "exporter/store/escaped_text.hpp"
+#include "exporter/text/escaped_text.hpp"
 
 #include "base/text.hpp"
 

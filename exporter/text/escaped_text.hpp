@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "exporter/store/format.hpp"
+#include "exporter/text/format.hpp"
 
 namespace gpumeter {
 

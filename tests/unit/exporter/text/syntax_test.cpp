@@ -1,4 +1,4 @@
-#include "exporter/store/syntax.hpp"
+#include "exporter/text/syntax.hpp"
 
 #include <gtest/gtest.h>
 
@@ -74,19 +74,13 @@ TEST(TextFormat, HeadsAFamilyInOpenMetrics) {
 }
 
 TEST(TextFormat, PutsLabelsInBracesAndNoneWithoutLabels) {
-  EXPECT_EQ(line_prefix(kUp, "", "gpu=\"0\""), "gpu_up{gpu=\"0\"} ");
-  EXPECT_EQ(line_prefix(kUp, "", ""), "gpu_up ");
-}
-
-TEST(TextFormat, KnowsALinesStartWithoutMakingIt) {
-  EXPECT_TRUE(is_line_prefix(line_prefix(kUp, "", "a=\"b\""), kUp, "", "a=\"b\""));
-  EXPECT_TRUE(is_line_prefix(line_prefix(kUp, "_sum", ""), kUp, "_sum", ""));
-  EXPECT_FALSE(is_line_prefix(line_prefix(kUp, "_sum", ""), kUp, "", ""));
-  EXPECT_FALSE(is_line_prefix(line_prefix(kUp, "", "a=\"b\""), kUp, "", "a=\"bc\""));
-  EXPECT_FALSE(is_line_prefix(line_prefix(kUp, "", "a=\"bc\""), kUp, "", "a=\"b\""));
-  EXPECT_FALSE(is_line_prefix(line_prefix(kUp, "", "a=\"b\""), kUp, "", ""));
-  EXPECT_FALSE(is_line_prefix(line_prefix(kUp, "", ""), kUp, "", "a=\"b\""));
-  EXPECT_FALSE(is_line_prefix(line_prefix(kPower, "", ""), kUp, "", ""));
+  const auto prefix = [](Part part, const Labels& labels) {
+    std::string text;
+    append_line_prefix(kUp, part, labels, text);
+    return text;
+  };
+  EXPECT_EQ(prefix(Part::value, {{"gpu", "0"}, {"name", "a\"b"}}), R"(gpu_up{gpu="0",name="a\"b"} )");
+  EXPECT_EQ(prefix(Part::sum, {}), "gpu_up_sum ");
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <string_view>
 
 #include "collectors/api/descriptor.hpp"
-#include "exporter/store/format.hpp"
+#include "exporter/store/family.hpp"
+#include "exporter/text/format.hpp"
+#include "exporter/store/labels.hpp"
 
 namespace gpumeter {
 
@@ -22,12 +24,7 @@ char* write_value(char* to, double value) noexcept;
 /// which is a counter's without `_total`.
 std::string family_header(const MetricDescriptor& family, Format format);
 
-/// What a sample line starts with, the space before the value included: `name_suffix{labels} `. `labels` are
-/// escaped already.
-std::string line_prefix(const MetricDescriptor& family, std::string_view suffix, std::string_view labels);
-
-/// Whether `prefix` is what line_prefix() makes of the rest; allocates nothing.
-bool is_line_prefix(std::string_view prefix, const MetricDescriptor& family, std::string_view suffix,
-                    std::string_view labels) noexcept;
+/// Appends what a sample line starts with, the space before the value included: `name_suffix{labels} `.
+void append_line_prefix(const MetricDescriptor& family, Part part, const Labels& labels, std::string& to);
 
 }  // namespace gpumeter

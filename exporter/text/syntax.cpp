@@ -1,4 +1,4 @@
-#include "exporter/store/syntax.hpp"
+#include "exporter/text/syntax.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "exporter/store/escaped_text.hpp"
+#include "exporter/text/escaped_text.hpp"
 
 namespace gpumeter {
 namespace {
@@ -16,11 +16,6 @@ char* write_word(char* to, std::string_view word) noexcept { return std::copy(wo
 char* write_non_finite(char* to, double value) noexcept {
   if (std::isnan(value)) return write_word(to, "NaN");
   return write_word(to, value > 0 ? "+Inf" : "-Inf");
-}
-
-std::string_view type_word(MetricType type) noexcept {
-  constexpr std::string_view kWords[] = {"gauge", "counter", "histogram"};
-  return kWords[static_cast<std::size_t>(type)];
 }
 
 std::string metadata(std::string_view keyword, std::string_view name, std::string_view text) {
@@ -47,7 +42,7 @@ char* write_value(char* to, double value) noexcept {
 
 std::string family_header(const MetricDescriptor& family, Format format) {
   const EscapedText help = EscapedText::help(family.help, format);
-  const std::string_view type = type_word(family.type);
+  const std::string_view type = to_string(family.type);
   if (format == Format::text) {
     return metadata("HELP", family.name, help.view()) + metadata("TYPE", family.name, type);
   }
@@ -58,22 +53,18 @@ std::string family_header(const MetricDescriptor& family, Format format) {
   return header + metadata("HELP", name, help.view());
 }
 
-std::string line_prefix(const MetricDescriptor& family, std::string_view suffix, std::string_view labels) {
-  std::string prefix(family.name);
-  prefix += suffix;
-  if (!labels.empty()) prefix.append("{").append(labels).append("}");
-  return prefix += ' ';
-}
-
-bool is_line_prefix(std::string_view prefix, const MetricDescriptor& family, std::string_view suffix,
-                    std::string_view labels) noexcept {
-  const auto take = [&prefix](std::string_view part) {
-    if (!prefix.starts_with(part)) return false;
-    prefix.remove_prefix(part.size());
-    return true;
-  };
-  if (!take(family.name) || !take(suffix)) return false;
-  return (labels.empty() || (take("{") && take(labels) && take("}"))) && prefix == " ";
+void append_line_prefix(const MetricDescriptor& family, Part part, const Labels& labels, std::string& to) {
+  to.append(family.name).append(suffix_of(part));
+  char before = '{';
+  for (const auto& [name, value] : labels.pairs()) {
+    to.append(1, before)
+        .append(name)
+        .append("=\"")
+        .append(EscapedText::label_value(value).view())
+        .append("\"");
+    before = ',';
+  }
+  to.append(before == ',' ? "} " : " ");
 }
 
 }  // namespace gpumeter

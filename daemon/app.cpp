@@ -170,7 +170,7 @@ void App::wait_for_first_pass() {
   const Nanoseconds until = clock_.monotonic() + kFirstPass;
   bool is_over = false;
   while (!is_ready_ && clock_.monotonic() < until) {
-    if (!std::exchange(is_over, fleet_->first_pass_over()) && is_over) upkeep_->request();
+    if (!std::exchange(is_over, fleet_->first_pass_over()) && is_over) upkeep_.wake();
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
@@ -224,7 +224,7 @@ void App::look_for_devices() {
 bool App::pet_systemd() {
   systemd::notify_status(status_line());
   if (!systemd::watchdog_interval()) return true;
-  if (clock_.monotonic() - watchdog_->last_tick() > kStuckWatchdog) return false;
+  if (clock_.monotonic() - watchdog_.last_turn() > kStuckWatchdog) return false;
   if (const Result<Done> answer = server_->probe(kProbe); !answer) {
     log_.error("a listener does not answer", {{"error", answer.error().message()}});
     return false;
@@ -243,13 +243,13 @@ std::string App::status_line() const {
 void App::stop() {
   const Nanoseconds deadline = clock_.monotonic() + kStop;
   if (server_) server_->stop();
-  if (watchdog_) watchdog_->stop();
-  if (upkeep_) upkeep_->request_stop();
+  watchdog_.stop();
+  upkeep_.request_stop();
   if (bus_watcher_) bus_watcher_->request_stop();
   left_behind_ = !jobs_.stop();
   if (fleet_ && !fleet_->stop(deadline)) left_behind_ = true;
   if (bus_watcher_ && !bus_watcher_->join(deadline)) left_behind_ = true;
-  if (upkeep_ && !upkeep_->join(deadline)) left_behind_ = true;
+  if (!upkeep_.join(deadline)) left_behind_ = true;
   if (state_keeper_ && !state_keeper_->stop(clock_.monotonic() + kLastState)) left_behind_ = true;
   left_behind_ = left_behind_ || user_names_.hangs() || known_users_.hangs();
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/worker.hpp"
 #include "collectors/attribution/names/known_users.hpp"
 #include "collectors/attribution/names/user_names.hpp"
 #include "collectors/jobs/intake/ingest.hpp"
@@ -21,8 +22,6 @@
 #include "daemon/self/workload_info.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/signals.hpp"
-#include "daemon/upkeep.hpp"
-#include "daemon/watchdog.hpp"
 #include "exporter/http/server.hpp"
 #include "systemd/listen_fds.hpp"
 
@@ -64,6 +63,8 @@ class App {
   void stop();
 
   Result<Done> start_threads();
+  Result<Done> start_watchdog();
+  Result<Done> start_upkeep();
   std::shared_ptr<BusWatcher> make_bus_watcher() GPUMETER_REQUIRES(mutex_);
   std::vector<CollectorState> collector_states() const;            ///< threads of HTTP
   void keep_up();                                                  ///< thread "upkeep"
@@ -84,11 +85,11 @@ class App {
   std::shared_ptr<Fleet> fleet_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> server_;
-  std::unique_ptr<Watchdog> watchdog_;
+  Worker watchdog_{clock_};
   std::shared_ptr<BusWatcher> bus_watcher_;
   std::unique_ptr<WorkloadInfo> workload_info_;  // of upkeep
   std::unique_ptr<SelfReport> self_report_;
-  std::shared_ptr<Upkeep> upkeep_;
+  Worker upkeep_{clock_};
   std::atomic<bool> is_ready_ = false;  // the first pass is over, and the page has it
   systemd::PassedSockets passed_;
   jobs::Ingest jobs_;

@@ -9,13 +9,29 @@ namespace gpumeter {
 
 // Before the lanes: where threads are short, devices wait for theirs, and the daemon has its own.
 Result<Done> App::start_threads() {
-  watchdog_ = std::make_unique<Watchdog>(clock_, [this] { fleet_->tick(); });
   self_report_ = std::make_unique<SelfReport>(
       SelfReport::Sources{clock_, log_, *store_, *fleet_, *bus_watcher_, *server_});
-  upkeep_ = std::make_shared<Upkeep>(clock_, [this] { keep_up(); });
-  if (Result<Done> started = watchdog_->start(); !started) return started;
-  if (Result<Done> started = upkeep_->start(); !started) return started;
+  if (Result<Done> started = start_watchdog(); !started) return started;
+  if (Result<Done> started = start_upkeep(); !started) return started;
   return bus_watcher_->start();
+}
+
+// The watchdog only reads clocks and memory, so that it goes on whatever hangs: it makes no log write, no fsync, no
+// name lookup, no file access and no driver call.
+Result<Done> App::start_watchdog() {
+  constexpr auto kEvery = std::chrono::milliseconds(100);
+  return watchdog_.start("watchdog", [this] {
+    fleet_->tick();
+    return kEvery;
+  });
+}
+
+// Work of each second that may wait for the system: the daemon's own figures, names of users.
+Result<Done> App::start_upkeep() {
+  return upkeep_.start("upkeep", [this] {
+    keep_up();
+    return std::chrono::seconds(1);
+  });
 }
 
 std::shared_ptr<BusWatcher> App::make_bus_watcher() {

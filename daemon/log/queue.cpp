@@ -1,6 +1,5 @@
 #include "daemon/log/queue.hpp"
 
-#include <signal.h>
 #include <spdlog/common.h>  // which the next needs and does not include
 #include <spdlog/details/mpmc_blocking_q.h>
 
@@ -16,22 +15,6 @@ constexpr std::size_t kMostRecords = 1024;
 constexpr auto kIdle = std::chrono::minutes(10);
 constexpr auto kEnd = std::chrono::seconds(1);
 
-/// The thread must take no signal from the main thread, which waits for them with a signalfd.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
 }  // namespace
 
 struct LogQueue::State {
@@ -46,9 +29,12 @@ struct LogQueue::State {
   Condition progress;
 };
 
-LogQueue::LogQueue(const Clock& clock) : clock_(clock), state_(std::make_shared<State>()) {
-  const AllSignalsBlocked blocked;
-  has_thread_ = static_cast<bool>(thread_.start("log", [state = state_] { run(*state); }));
+LogQueue::LogQueue(const Clock& clock) : clock_(clock), state_(std::make_shared<State>()), thread_(clock) {
+  const auto body = [state = state_] {
+    run(*state);
+    return std::nullopt;
+  };
+  has_thread_ = static_cast<bool>(thread_.start("log", body));
 }
 
 LogQueue::~LogQueue() {
@@ -56,7 +42,7 @@ LogQueue::~LogQueue() {
   const Nanoseconds deadline = clock_.monotonic() + kEnd;
   flush(kEnd);
   state_->waiting.enqueue_nowait({});
-  thread_.join(clock_, deadline);
+  thread_.join(deadline);
 }
 
 void LogQueue::put(QueuedRecord record) {

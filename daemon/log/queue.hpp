@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "base/abandonable_thread.hpp"
 #include "base/clock.hpp"
+#include "base/worker.hpp"
 #include "daemon/log/output.hpp"
 
 namespace gpumeter {
@@ -48,7 +48,7 @@ class LogQueue {
 
   const Clock& clock_;
   const std::shared_ptr<State> state_;  ///< the thread's too, which may outlive this object
-  AbandonableThread thread_;
+  Worker thread_;
   bool has_thread_ = false;
 };
 

@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "base/abandonable_thread.hpp"
+#include "base/worker.hpp"
 
 namespace gpumeter {
 
@@ -30,9 +30,10 @@ bool BoundedCalls::start_walk(const Keys& keys, std::size_t from, const Call& ca
     number = ++progress_->walk;
     progress_->at = from;
   }
-  AbandonableThread thread;
-  const auto started = thread.start(thread_, [progress = progress_, number, keys, from, call] {
+  Worker worker(clock_);
+  const auto started = worker.start(thread_, [progress = progress_, number, keys, from, call] {
     walk(*progress, number, *keys, from, call);
+    return std::nullopt;
   });
   return static_cast<bool>(started);
 }

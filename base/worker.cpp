@@ -39,7 +39,12 @@ struct Worker::State {
   void start(Nanoseconds now) GPUMETER_EXCLUDES(mutex) {
     MutexLock lock(mutex);
     is_running = true;
-    busy_since = now;
+    busy_since = last_turn = now;
+  }
+
+  void turn_ended() GPUMETER_EXCLUDES(mutex) {
+    MutexLock lock(mutex);
+    if (!stop) last_turn = clock.monotonic();
   }
 
   // True: the next turn begins. False: stop; the clock may be gone then.
@@ -72,6 +77,7 @@ struct Worker::State {
   bool is_woken GPUMETER_GUARDED_BY(mutex) = false;
   bool stop GPUMETER_GUARDED_BY(mutex) = false;
   std::optional<Nanoseconds> busy_since GPUMETER_GUARDED_BY(mutex);
+  Nanoseconds last_turn GPUMETER_GUARDED_BY(mutex){};
 };
 
 Worker::Worker(const Clock& clock) : clock_(clock), state_(std::make_shared<State>(clock)) {}
@@ -103,6 +109,7 @@ void Worker::run(State& state, const Turn& turn, const std::function<void()>& en
   do {
     try {
       pause = turn();
+      state.turn_ended();
     } catch (...) {
       pause = kAfterFailure;
     }
@@ -152,6 +159,11 @@ bool Worker::is_idle() const {
 std::optional<Nanoseconds> Worker::busy_since() const {
   MutexLock lock(state_->mutex);
   return state_->busy_since;
+}
+
+Nanoseconds Worker::last_turn() const {
+  MutexLock lock(state_->mutex);
+  return state_->last_turn;
 }
 
 bool Worker::is_busy_for(Nanoseconds time) const {

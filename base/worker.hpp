@@ -60,6 +60,8 @@ class Worker {
   /// When the turn under way began (CLOCK_MONOTONIC); nullopt between turns.
   std::optional<Nanoseconds> busy_since() const;
   bool is_busy_for(Nanoseconds time) const;
+  /// When the last turn that did not throw ended, or the thread started (CLOCK_MONOTONIC).
+  Nanoseconds last_turn() const;
 
  private:
   struct State;

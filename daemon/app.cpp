@@ -7,6 +7,7 @@
 
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
+#include "daemon/job_settings.hpp"
 #include "daemon/listeners.hpp"
 #include "daemon/main_loop.hpp"
 #include "daemon/reload.hpp"
@@ -38,14 +39,14 @@ App::App(Options options, config::Config config, const Clock& clock)
       clock_(clock),
       config_(std::move(config)),
       log_(clock, config_.get()->log),
-      registry_(std::make_shared<Registry>()),
-      pages_(*registry_),
-      run_join_(config_.get()->paths.procfs),
-      jobs_({clock_, *registry_, user_names_,
+      store_(std::make_shared<Store>()),
+      pages_(*store_),
+      jobs_({clock_, *store_, user_names_,
              [this](const jobs::Notice& notice) {
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
              },
-             [this](const jobs::JobSnapshot& jobs, SeriesSet& out) { join_runs(jobs, out); }}) {}
+             [this] { return workload_book_ ? workload_book_->uses() : jobs::DeviceUses(); }},
+            job_settings_of(*config_.get())) {}
 
 int App::run(Signals& signals) {
   const Result<Done> started = start();
@@ -73,7 +74,8 @@ Result<Done> App::start() {
   bus_watcher_ = make_bus_watcher(config);
   if (Result<Done> listening = start_http(config.web, passed->http); !listening) return listening;
   if (Result<Done> started = start_threads(); !started) return started;
-  jobs_.start(config, passed->jobs);
+  std::vector<jobs::PassedSocket> job_sockets = job_sockets_of(passed->jobs);
+  if (config.jobs.enabled) jobs_.start(std::move(job_sockets));
   std::vector<Fleet::Addition> collectors;
   for (const CollectorEntry& entry : builtin_collectors()) {
     if (is_enabled(entry, config)) collectors.push_back({&entry, context_of(config, entry, clock_)});
@@ -86,11 +88,10 @@ void App::make_fleet(const config::Config& config) {
   const WorkloadSettings workloads =
       workload_settings_of(config, [this](std::uint32_t uid) { return user_names_.of(uid); });
   workload_book_ = workloads.book;
-  workload_info_ = std::make_unique<WorkloadInfo>(workloads);
+  workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
   state_keeper_ = std::make_shared<StateKeeper>(config.paths.state, clock_, log_);
-  fleet_ =
-      std::make_shared<Fleet>(registry_, clock_, log_, state_keeper_->load(clock_.monotonic() + kLoadState),
-                              std::nullopt, settings_of(config), workloads, state_keeper_);
+  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, state_keeper_->load(clock_.monotonic() + kLoadState),
+                                   std::nullopt, settings_of(config), workloads, state_keeper_);
 }
 
 std::shared_ptr<BusWatcher> App::make_bus_watcher(const config::Config& config) {
@@ -116,7 +117,7 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
   context.build = kBuild;
   context.devices = [this] { return fleet_->devices(); };
   context.collectors = [this] { return collector_states(); };
-  routes_ = std::make_unique<Routes>(pages_, std::move(context));
+  routes_ = std::make_unique<Routes>(pages_, *store_, std::move(context));
   Result<std::unique_ptr<HttpServer>> server = HttpServer::start(*std::move(listeners), *routes_);
   if (!server) return server.error();
   server_ = *std::move(server);
@@ -127,21 +128,36 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
 
 // Before the lanes: if the kernel gives few threads, devices wait for theirs, and the daemon has its own.
 Result<Done> App::start_threads() {
-  watchdog_ = std::make_unique<Watchdog>(clock_, [this] { fleet_->tick(); });
-  self_report_ = std::make_unique<SelfReport>(
-      SelfReport::Sources{clock_, log_, *registry_, *fleet_, *bus_watcher_, *server_,
-                          [this] { return simulates(*config_.get()); }});
-  upkeep_ = std::make_shared<Upkeep>(clock_, [this] { keep_up(); });
-  if (Result<Done> started = watchdog_->start(); !started) return started;
-  if (Result<Done> started = upkeep_->start(); !started) return started;
+  self_report_ = std::make_unique<SelfReport>(SelfReport::Sources{
+      clock_, log_, *store_, *fleet_, *bus_watcher_, *server_, [this] { return simulates(*config_.get()); }});
+  if (Result<Done> started = start_watchdog(); !started) return started;
+  if (Result<Done> started = start_upkeep(); !started) return started;
   return bus_watcher_->start();
+}
+
+// The watchdog only reads clocks and memory, so that it goes on whatever hangs: it makes no log write, no
+// fsync, no name lookup, no file access and no driver call.
+Result<Done> App::start_watchdog() {
+  constexpr auto kEvery = std::chrono::milliseconds(100);
+  return watchdog_.start("watchdog", [this] {
+    fleet_->tick();
+    return kEvery;
+  });
+}
+
+// Work of each second that may wait for the system: the daemon's own figures, names of users.
+Result<Done> App::start_upkeep() {
+  return upkeep_.start("upkeep", [this] {
+    keep_up();
+    return std::chrono::seconds(1);
+  });
 }
 
 void App::wait_for_first_pass() {
   const Nanoseconds until = clock_.monotonic() + kFirstPass;
   bool is_over = false;
   while (!is_ready_ && clock_.monotonic() < until) {
-    if (!std::exchange(is_over, fleet_->first_pass_over()) && is_over) upkeep_->request();
+    if (!std::exchange(is_over, fleet_->first_pass_over()) && is_over) upkeep_.wake();
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
@@ -149,19 +165,19 @@ void App::wait_for_first_pass() {
 void App::serve(Signals& signals) {
   Reload reload(
       {options_, clock_, log_, config_, known_users_, jobs_, *fleet_, *bus_watcher_, *self_report_});
-  MainLoop({clock_, log_, signals, *fleet_, *bus_watcher_, jobs_, *server_, *watchdog_, reload}).run();
+  MainLoop({clock_, log_, signals, *fleet_, *bus_watcher_, jobs_, *server_, watchdog_, reload}).run();
 }
 
 void App::stop() {
   const Nanoseconds deadline = clock_.monotonic() + kStop;
   if (server_) server_->stop();
-  if (watchdog_) watchdog_->stop();
-  if (upkeep_) upkeep_->request_stop();
+  watchdog_.stop();
+  upkeep_.request_stop();
   if (bus_watcher_) bus_watcher_->request_stop();
   left_behind_ = !jobs_.stop();
   if (fleet_ && !fleet_->stop(deadline)) left_behind_ = true;
   if (bus_watcher_ && !bus_watcher_->join(deadline)) left_behind_ = true;
-  if (upkeep_ && !upkeep_->join(deadline)) left_behind_ = true;
+  if (!upkeep_.join(deadline)) left_behind_ = true;
   if (state_keeper_ && !state_keeper_->stop(clock_.monotonic() + kLastState)) left_behind_ = true;
   left_behind_ = left_behind_ || user_names_.hangs() || known_users_.hangs();
 }
@@ -170,17 +186,11 @@ void App::stop() {
 // deadline.
 void App::keep_up() {
   const bool is_first_pass_over = fleet_->first_pass_over();
-  workload_info_->tick(clock_.monotonic(), *registry_);
+  workload_info_->tick(clock_.monotonic());
   self_report_->publish();
   if (!is_first_pass_over) return;
   routes_->set_ready();
   is_ready_ = true;
-}
-
-void App::join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out) {
-  if (!workload_book_) return;
-  run_join_.update(jobs, workload_book_->uses(), clock_.monotonic());
-  run_join_.write(out);
 }
 
 std::vector<CollectorState> App::collector_states() const {

@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
+#include "base/worker.hpp"
 #include "collectors/attribution/names/known_users.hpp"
 #include "collectors/attribution/names/user_names.hpp"
-#include "collectors/jobs/intake/service.hpp"
-#include "collectors/jobs/join/run_join.hpp"
+#include "collectors/jobs/intake/ingest.hpp"
 #include "daemon/bus/watcher.hpp"
 #include "daemon/cli/options.hpp"
 #include "daemon/fleet/fleet.hpp"
@@ -17,9 +17,8 @@
 #include "daemon/self/report.hpp"
 #include "daemon/self/workload_info.hpp"
 #include "daemon/signals.hpp"
-#include "daemon/upkeep.hpp"
-#include "daemon/watchdog.hpp"
 #include "exporter/http/server.hpp"
+#include "systemd/listen_fds.hpp"
 
 namespace gpumeter {
 
@@ -42,20 +41,21 @@ class App {
   void make_fleet(const config::Config& config);
   Result<Done> start_http(const config::Web& web, const std::vector<systemd::PassedSocket>& passed);
   Result<Done> start_threads();
+  Result<Done> start_watchdog();
+  Result<Done> start_upkeep();
   std::shared_ptr<BusWatcher> make_bus_watcher(const config::Config& config);
   void wait_for_first_pass();
   void serve(Signals& signals);
   void stop();
 
-  std::vector<CollectorState> collector_states() const;           ///< threads of HTTP
-  void keep_up();                                                 ///< thread "upkeep"
-  void join_runs(const jobs::JobSnapshot& jobs, SeriesSet& out);  ///< thread "jobs-page"
+  std::vector<CollectorState> collector_states() const;  ///< threads of HTTP
+  void keep_up();                                        ///< thread "upkeep"
 
   const Options options_;
   const Clock& clock_;
   RunningConfig config_;
   Log log_;
-  const std::shared_ptr<Registry> registry_;
+  const std::shared_ptr<Store> store_;
   PageCache pages_;
   jobs::UserNames user_names_;
   jobs::KnownUsers known_users_{clock_};
@@ -64,14 +64,13 @@ class App {
   std::shared_ptr<Fleet> fleet_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> server_;
-  std::unique_ptr<Watchdog> watchdog_;
+  Worker watchdog_{clock_};
   std::shared_ptr<BusWatcher> bus_watcher_;
   std::unique_ptr<WorkloadInfo> workload_info_;  // of upkeep
   std::unique_ptr<SelfReport> self_report_;
-  std::shared_ptr<Upkeep> upkeep_;
+  Worker upkeep_{clock_};
   std::atomic<bool> is_ready_ = false;  // the first pass is over, and the page has it
-  jobs::RunJoin run_join_;              // of the thread that publishes jobs
-  jobs::JobService jobs_;
+  jobs::Ingest jobs_;
   bool left_behind_ = false;
 };
 

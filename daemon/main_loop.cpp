@@ -93,7 +93,7 @@ void MainLoop::look_for_devices() {
 bool MainLoop::ping_systemd() {
   systemd::notify_status(status_line());
   if (!systemd::watchdog_interval()) return true;
-  if (parts_.clock.monotonic() - parts_.watchdog.last_tick() > kStuckWatchdog) return false;
+  if (parts_.clock.monotonic() - parts_.watchdog.last_turn() > kStuckWatchdog) return false;
   if (const Result<Done> answer = parts_.server.probe(kProbe); !answer) {
     parts_.log.error("a listener does not answer", {{"error", answer.error().message()}});
     return false;

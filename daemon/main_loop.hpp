@@ -4,14 +4,14 @@
 #include <string>
 
 #include "base/clock.hpp"
-#include "collectors/jobs/intake/service.hpp"
+#include "base/worker.hpp"
+#include "collectors/jobs/intake/ingest.hpp"
 #include "daemon/bus/hot_plug.hpp"
 #include "daemon/bus/watcher.hpp"
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/reload.hpp"
 #include "daemon/signals.hpp"
-#include "daemon/watchdog.hpp"
 #include "exporter/http/server.hpp"
 
 namespace gpumeter {
@@ -27,9 +27,9 @@ class MainLoop {
     Signals& signals;
     Fleet& fleet;
     BusWatcher& bus;
-    jobs::JobService& jobs;
+    jobs::Ingest& jobs;
     HttpServer& server;
-    const Watchdog& watchdog;
+    const Worker& watchdog;
     Reload& reload;
   };
 

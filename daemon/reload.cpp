@@ -7,6 +7,7 @@
 #include "collectors/builtin.hpp"
 #include "config/keys.hpp"
 #include "daemon/cli/load_config.hpp"
+#include "daemon/job_settings.hpp"
 #include "daemon/setup.hpp"
 
 namespace gpumeter {
@@ -47,7 +48,7 @@ void Reload::apply(const config::Config& wanted) {
   const std::shared_ptr<const config::Config> old = parts_.config.replace(wanted);
   parts_.log.configure(wanted.log);
   parts_.fleet.configure(settings_of(wanted));
-  parts_.jobs.configure(wanted);
+  parts_.jobs.configure(job_settings_of(wanted).live);
   parts_.bus.want(has_bus(wanted));
   for (const CollectorEntry& entry : builtin_collectors()) {
     const std::string name(entry.name);

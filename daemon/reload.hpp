@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "collectors/attribution/names/known_users.hpp"
-#include "collectors/jobs/intake/service.hpp"
+#include "collectors/jobs/intake/ingest.hpp"
 #include "daemon/bus/watcher.hpp"
 #include "daemon/cli/options.hpp"
 #include "daemon/fleet/fleet.hpp"
@@ -24,7 +24,7 @@ class Reload {
     Log& log;
     RunningConfig& config;
     jobs::KnownUsers& users;
-    jobs::JobService& jobs;
+    jobs::Ingest& jobs;
     Fleet& fleet;
     BusWatcher& bus;
     SelfReport& report;

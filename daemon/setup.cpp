@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "collectors/builtin.hpp"
-#include "collectors/sources/pci.hpp"
+#include "collectors/sources/pci_scan.hpp"
 
 namespace gpumeter {
 
@@ -65,7 +65,9 @@ bool has_bus(const config::Config& config) {
 Bus bus_of(const config::Config& config) {
   Bus bus;
   if (!has_bus(config)) return bus;
-  for (const pci::Function& adapter : pci::display_adapters(config.paths.sysfs)) bus.add(adapter);
+  const SystemClock clock;
+  pci::Scan scan("bus", clock);
+  for (const pci::Function& adapter : scan.adapters(config.paths.sysfs).adapters) bus.add(adapter);
   return bus;
 }
 

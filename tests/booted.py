@@ -1,4 +1,4 @@
-"""Runs a Python program as root inside a systemd that is booted for it, in a throw-away copy of this machine.
+"""Runs a Python program as root inside a separately booted systemd, in a throw-away copy of this machine.
 
 $GPUMETER_BOOT: what boots a systemd and runs a script inside (default ../shared/tools/in-booted-systemd).
 """

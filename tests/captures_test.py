@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Captures of real cards: what another program read from the same files must be what the page says.
+"""Captures of real cards: the page must have the values that another program read from the same files.
 
 Finds its cases by what lies in $GPUMETER_CAPTURES/amd (default ../shared/captures): a folder with a cardN and an
 expected.json each. Every card alone, then all of them in one machine. A value that expected.json gives is on the
@@ -60,7 +60,7 @@ CLOCKS = {"UCLK": "memory", "SOCCLK": "soc", "VCLK": "video"}
 CAUSES = ["power", "current", "thermal", "hardware", "reliability"]
 # The smallest step of expected.json's own number, where it rounds: whole MHz, 1 of 255 of a fan's duty.
 TOLERANCES = {"gpu_clock_hertz": 1e6, "gpu_fan_speed_ratio": 1 / 255}
-ROUNDED_DOWN = {"soc", "skin"}  # sensors of APUs, told in hundredths, of which expected.json has whole degrees
+ROUNDED_DOWN = {"soc", "skin"}  # sensors of APUs in hundredths; expected.json has whole degrees
 THROTTLE_BITS = {(1, 3), (2, 2), (2, 3), (2, 4)}  # versions of gpu_metrics with indep_throttle_status
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Texts of /proc/PID/cgroup as other projects' tests have them: what each is must be what the parser says.
+"""Texts of /proc/PID/cgroup from other projects' tests, with the result that the parser must return.
 
 The cases are $GPUMETER_CAPTURES/cgroup/cases.jsonl (default ../shared/captures): a name, the text and `expect`, all
 of whose keys are compared. What it does not name must not be claimed either, where a claim would bill somebody. The
@@ -32,7 +32,7 @@ def parsed(texts: list[str]) -> list[Said]:
 
 
 def in_their_words(key: str, said: Said) -> str:
-    """What we say under one of their keys."""
+    """Our value for one of their keys."""
     if key == "runtime":  # a container of a pod by its bare id: they call its runtime by the folder
         return said.get("container_runtime", "kubepods" if said.get("pod_uid") else "")
     if key == "session":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The generated pages say what the code says: they are what the binary prints, and what it prints of metrics is the
-catalogue of the code and whatever stands on pages: of captured cards, and of a daemon with processes and jobs."""
+"""The generated pages are up to date with the binary. Their metrics are those of the catalogue and of real pages: of captured
+cards, and of a daemon with processes and jobs."""
 import difflib
 import os
 import re
@@ -18,7 +18,7 @@ BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 PAGES = {"docs/metrics.md": "--print-metrics=markdown", "docs/configuration.md": "--print-config=markdown"}
 CATALOGUES = ("collectors/api/catalog.hpp", "collectors/api/self_catalog.hpp")
 TYPE_LINE = re.compile(r"^# TYPE (\w+) (\w+)$", re.M)
-# What the page below must have at least, so that it cannot be empty of what it is for.
+# Families that the page below must have at least, so that the test is not empty.
 OF_USERS = {"gpu_workload_memory_used_bytes", "gpu_workload_busy_seconds_total", "gpu_workload_energy_joules_total",
             "gpu_workload_share_ratio", "gpu_workload_info", "gpu_process_memory_used_bytes", "gpu_process_busy_seconds_total",
             "ml_steps_total", "ml_run_gpu_info", "ml_energy_joules_total", "gpumeter_jobs_dropped_total"}
@@ -39,7 +39,7 @@ def catalogued() -> dict[str, str]:
 
 
 def busy_page() -> str:
-    """Of a simulated GPU with this process on it, which says all that a job can say."""
+    """The page of a simulated GPU with this process on it, which sends every kind of message."""
     config = f'workloads: {{processes: true}}\ncollectors: {{simulated: {{processes: ["0={os.getpid()},busy=0.5,memory=1GiB"]}}}}\n'
     with Folder(config) as folder, folder.daemon() as daemon:
         folder.send(*RECORDED.read_text().splitlines(), "ml.steps:1|c|#run:docs")
@@ -59,7 +59,7 @@ class DocsTest(unittest.TestCase):
             self.assertEqual(written, now, f"{page} is out of date; write it with ./dev docs\n" + "\n".join(list(diff)[:40]))
 
     def test_the_documented_families_are_the_catalogue(self) -> None:
-        """A family of the catalogue that is not documented has no row, so nothing can fill it."""
+        """An undocumented family of the catalogue has no row, so it would never have a value."""
         self.assertEqual(documented(), catalogued())
 
     def test_every_family_of_a_captured_card_is_documented(self) -> None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Topologies of the compute driver, as captured: every card of them gets its compute units, architecture and peaks.
+"""Captured topologies of the compute driver: every card gets its compute units, architecture and peaks.
 
 Finds its cases by what lies in $GPUMETER_CAPTURES/kfd (default ../shared/captures). Around each topology a machine
 is laid with one PCI function for each unique_id, at the lowest location of its nodes; what the page says of it must

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Captures of real NVIDIA cards: what nvidia-smi printed must be what the page says.
+"""Captures of real NVIDIA cards: the page must have the values that nvidia-smi printed.
 
 Finds its cases by what lies in $GPUMETER_CAPTURES/nvidia (default ../shared/captures): text files with the sections
 `query (-q)` and `query-gpu` of nvidia-smi, idle and under load. `-q` becomes a scenario of the fake NVML; the page is
@@ -49,7 +49,7 @@ def address_of(bus_id: str) -> str:
 
 
 class Comparison:
-    """One GPU's series on the page against what nvidia-smi said."""
+    """Compares one GPU's series on the page with nvidia-smi's output."""
 
     def __init__(self, page: Page, address: str):
         found = [dict(labels) for _, labels in page.of("gpu_info", pci_address=address)]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""clang-tidy over the product's own files, in parallel, each judged once per content.
+"""clang-tidy over the product's own files, in parallel, each file checked once per content.
 
 usage: tidy.py BUILD_FOLDER [JOBS]        (BUILD_FOLDER holds clang's compile_commands.json)
 
@@ -38,7 +38,7 @@ def fingerprint(entry: dict, salt: bytes) -> str:
 
 
 def check(entry: dict, build: str, salt: bytes) -> tuple[str, str]:
-    """('', '') where the file is clean, else its path and what clang-tidy said."""
+    """('', '') if the file is clean, otherwise its path and clang-tidy's output."""
     try:
         passed = CACHE / fingerprint(entry, salt)
     except subprocess.CalledProcessError as error:

@@ -28,7 +28,7 @@ constexpr Chip chip_of(std::uint16_t device) noexcept {
 }
 
 /// A bit of `throttle_status`, whose order is the chip's own, and the chip-independent one that means the
-/// same (throttle.hpp).
+/// same (kThrottleReasons).
 struct ChipThrottleBit {
   std::uint8_t chip;
   std::uint8_t independent;
@@ -57,7 +57,7 @@ constexpr std::span<const ChipThrottleBit> throttle_bits(Chip chip) noexcept {
   return {};
 }
 
-/// The bits of the chip's `throttle_status` for chip-independent ones; 0 where it cannot say.
+/// The bits of the chip's `throttle_status` for chip-independent ones; 0 if it has none of them.
 constexpr std::uint64_t chip_throttle_mask(Chip chip, std::uint64_t independent) noexcept {
   std::uint64_t mask = 0;
   for (const ChipThrottleBit& bit : throttle_bits(chip)) {
@@ -74,5 +74,67 @@ constexpr bool is_never_filled(Chip chip, std::string_view field) noexcept {
 /// MI200's accumulator has the unit that all have from 1.4 on, 2^-16 J (smu13_driver_if_aldebaran.h). Navi2x
 /// counts what looks like mJ in 32 bits, MI100 was seen stuck (ROCm/amdsmi issue 38), others have 0.
 constexpr bool energy_unit_is_known(Chip chip) noexcept { return chip == Chip::mi200; }
+
+// The chip-independent throttler bits, `indep_throttle_status` (gpu_metrics 1.3, 2.2 and later; kernel 6.12
+// drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h, SMU_THROTTLER_*_BIT), with the cause that each stands for.
+
+struct ThrottleReason {
+  std::uint8_t bit;
+  std::string_view cause;
+  std::string_view reason;  ///< the kernel's word, in lower case
+};
+
+inline constexpr ThrottleReason kThrottleReasons[] = {
+    {0, "power", "ppt0"},
+    {1, "power", "ppt1"},
+    {2, "power", "ppt2"},
+    {3, "power", "ppt3"},
+    {4, "power", "spl"},
+    {5, "power", "fppt"},
+    {6, "power", "sppt"},
+    {7, "power", "sppt_apu"},
+    {16, "current", "tdc_gfx"},
+    {17, "current", "tdc_soc"},
+    {18, "current", "tdc_mem"},
+    {19, "current", "tdc_vdd"},
+    {20, "current", "tdc_cvip"},
+    {21, "current", "edc_cpu"},
+    {22, "current", "edc_gfx"},
+    {23, "current", "apcc"},
+    {32, "thermal", "temp_gpu"},
+    {33, "thermal", "temp_core"},
+    {34, "thermal", "temp_mem"},
+    {35, "thermal", "temp_edge"},
+    {36, "thermal", "temp_hotspot"},
+    {37, "thermal", "temp_soc"},
+    {38, "thermal", "temp_vr_gfx"},
+    {39, "thermal", "temp_vr_soc"},
+    {40, "thermal", "temp_vr_mem0"},
+    {41, "thermal", "temp_vr_mem1"},
+    {42, "thermal", "temp_liquid0"},
+    {43, "thermal", "temp_liquid1"},
+    {44, "thermal", "vrhot0"},
+    {45, "thermal", "vrhot1"},
+    {46, "hardware", "prochot_cpu"},
+    {47, "hardware", "prochot_gfx"},
+    {56, "reliability", "ppm"},
+    {57, "reliability", "fit"},
+};
+
+inline constexpr std::string_view kThrottleCauses[] = {"power", "current", "thermal", "hardware",
+                                                       "reliability"};
+
+constexpr std::uint64_t mask_of(const ThrottleReason& reason) noexcept {
+  return std::uint64_t{1} << reason.bit;
+}
+
+/// All bits of a cause. Bits without a name are reserved and belong to none.
+constexpr std::uint64_t mask_of_cause(std::string_view cause) noexcept {
+  std::uint64_t mask = 0;
+  for (const ThrottleReason& reason : kThrottleReasons) {
+    if (reason.cause == cause) mask |= mask_of(reason);
+  }
+  return mask;
+}
 
 }  // namespace gpumeter::amd

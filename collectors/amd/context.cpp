@@ -11,6 +11,15 @@
 #include "collectors/sources/pci.hpp"
 
 namespace gpumeter::amd {
+namespace {
+
+bool has_text(sysfs::File& file) noexcept {
+  std::array<char, 64> buffer{};
+  const sysfs::Bytes bytes = read_again(file, buffer);
+  return bytes.status == ReadStatus::ok && !sysfs::trimmed({buffer.data(), bytes.size}).empty();
+}
+
+}  // namespace
 
 Result<Done> AmdContext::open(const DeviceInfo& info) {
   std::error_code error;
@@ -19,10 +28,6 @@ Result<Done> AmdContext::open(const DeviceInfo& info) {
   files_.clear();
   texts_.clear();
   lines_.clear();
-  pairs_.clear();
-  flags_.clear();
-  entries_.clear();
-  residencies_.clear();
   power_ = RuntimePower(info.source);
   sleep_ = SleepPolicy();
   busy_ = file("gpu_busy_percent");
@@ -82,19 +87,11 @@ void AmdContext::end_binding() {
   is_blob_unread_ = awake_ && blob_file_.status() != ReadStatus::gone && blob().status() != ReadStatus::ok;
   const bool lacks_numbers = files_.note_unanswered();
   const bool lacks_lines = lines_.note_unanswered();
-  unread_texts_.clear();
-  for (int i = 0; awake_ && i < static_cast<int>(texts_.size()); ++i) {
-    if (!has_text(i)) unread_texts_.push_back(i);
-  }
-  is_provisional_ = is_bound_asleep_ || is_blob_unread_ || lacks_numbers || lacks_lines ||
-                    !unread_texts_.empty() || !paths_.unreadable().empty();
+  if (!awake_) texts_.clear();
+  std::erase_if(texts_, [](const auto& file) { return has_text(*file); });
+  is_provisional_ = is_bound_asleep_ || is_blob_unread_ || lacks_numbers || lacks_lines || !texts_.empty() ||
+                    !paths_.unreadable().empty();
   look_again_at_ = {};
-}
-
-bool AmdContext::has_text(int text_file) noexcept {
-  std::array<char, 64> buffer{};
-  const sysfs::Bytes bytes = text(text_file, buffer);
-  return bytes.status == ReadStatus::ok && !sysfs::trimmed({buffer.data(), bytes.size}).empty();
 }
 
 // Many cards have a file that never answers, so the look must be cheap: it reads what was missing, no more.
@@ -107,19 +104,13 @@ bool AmdContext::has_more(Nanoseconds now) noexcept try {
   look_again_at_ = now + kLookEvery;
   if (is_blob_unread_ && blob().status() == ReadStatus::ok) return true;
   if (files_.answers_now() || lines_.answers_now()) return true;
-  if (std::any_of(unread_texts_.begin(), unread_texts_.end(), [&](int i) { return has_text(i); }))
+  if (std::any_of(texts_.begin(), texts_.end(), [](const auto& file) { return has_text(*file); }))
     return true;
   const std::vector<std::string>& unreadable = paths_.unreadable();
   return std::any_of(unreadable.begin(), unreadable.end(),
                      [](const std::string& path) { return sysfs::probe(path) == ReadStatus::ok; });
 } catch (const std::exception&) {  // out of memory
   return false;
-}
-
-// All of them are in the fast tier.
-void AmdContext::settle(const Pass& pass, bool is_observed) noexcept {
-  if (pass.tier != Tier::fast) return;
-  for (Settled<ThrottleResidency>& residency : residencies_) residency.settle(is_observed);
 }
 
 // The fast tier alone looks whether something runs; the others go by what it found.
@@ -137,7 +128,7 @@ bool AmdContext::may_read(const Pass& pass, const PowerState& state) noexcept {
   return true;
 }
 
-// What the rows of this pass read as well, so it costs no further call. A card that tells neither is judged
+// The rows of this pass read the same, so it costs no further call. A card that has neither is judged
 // by its memory alone.
 bool AmdContext::is_busy() noexcept {
   static constexpr std::size_t kActivity = blob_field("average_gfx_activity");
@@ -162,13 +153,13 @@ std::optional<int> AmdContext::constant_file(std::string_view name) {
   return path ? files_.open_constant(*path) : std::nullopt;
 }
 
-std::optional<int> AmdContext::text_file(std::string_view name) {
+std::shared_ptr<sysfs::File> AmdContext::text_file(std::string_view name) {
   const std::optional<std::string> path = paths_.resolve(name);
-  if (!path) return std::nullopt;
-  sysfs::File file(*path);
-  if (file.status() == ReadStatus::gone) return std::nullopt;
-  texts_.push_back(std::move(file));
-  return static_cast<int>(texts_.size()) - 1;
+  if (!path) return nullptr;
+  auto file = std::make_shared<sysfs::File>(*path);
+  if (file->status() == ReadStatus::gone) return nullptr;
+  texts_.push_back(file);
+  return file;
 }
 
 std::optional<int> AmdContext::lines_file(std::string_view name) {
@@ -180,32 +171,6 @@ bool AmdContext::has_blob_field(std::size_t field, std::size_t element) noexcept
   if (blob_file_.status() == ReadStatus::gone || is_never_filled(chip_, fields::kAll[field].name))
     return false;
   return !awake_ || blob().has(field, element);
-}
-
-int AmdContext::keep(Pair files) {
-  pairs_.push_back(files);
-  return static_cast<int>(pairs_.size()) - 1;
-}
-
-int AmdContext::keep(Flags flags) {
-  flags_.push_back(flags);
-  return static_cast<int>(flags_.size()) - 1;
-}
-
-int AmdContext::keep(const ThrottleResidency& residency) {
-  residencies_.emplace_back(residency);
-  return static_cast<int>(residencies_.size()) - 1;
-}
-
-int AmdContext::keep(Entry entry) {
-  entries_.push_back(entry);
-  return static_cast<int>(entries_.size()) - 1;
-}
-
-sysfs::Bytes AmdContext::text(int text_file, std::span<char> buffer, std::size_t offset) noexcept {
-  sysfs::File& file = texts_[static_cast<std::size_t>(text_file)];
-  if (file.status() != ReadStatus::ok) file.retry();
-  return file.read(buffer, offset);
 }
 
 const GpuMetricsBlob& AmdContext::blob() noexcept {

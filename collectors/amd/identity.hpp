@@ -21,7 +21,7 @@ std::string marketing_name(const std::string& ids_file, std::uint16_t device,
 /// "GPU-" and the `unique_id`, as ROCm prints it; the PCI address where the chip has none.
 std::string uuid_of(const pci::Function& function);
 
-/// True while the driver refuses to say it: the answer is EPERM during a GPU reset (kernel 6.12,
+/// True while the driver refuses to return it: the read fails with EPERM during a GPU reset (kernel 6.12,
 /// amdgpu_pm.c), and such a card must not go by another name until it is over.
 bool hides_uuid(const pci::Function& function);
 

@@ -1,29 +1,25 @@
 #include "collectors/amd/metrics.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <iterator>
+#include <array>
 #include <vector>
 
+#include "collectors/amd/chip.hpp"
 #include "collectors/amd/readers/basic.hpp"
 #include "collectors/amd/readers/blob.hpp"
-#include "collectors/amd/readers/throttle.hpp"
 #include "collectors/amd/rows/errors.hpp"
 #include "collectors/amd/rows/firmware.hpp"
-#include "collectors/amd/rows/kfd.hpp"
-#include "collectors/amd/rows/modes.hpp"
 #include "collectors/amd/rows/partitions.hpp"
 #include "collectors/amd/rows/sysfs.hpp"
 #include "collectors/api/catalog.hpp"
-#include "collectors/table/compose.hpp"
+#include "collectors/table/row.hpp"
 
 namespace gpumeter::amd {
 namespace {
 
-using Row = MetricRow<AmdContext>;
 using enum Tier;
 
-// Outside of these no card is, so what says so is broken. The lowest hwmon value, -273150 m°C, is "not set".
+// No card is outside of these, so a reading that is must be wrong. The lowest hwmon value, -273150 m°C, is
+// "not set".
 constexpr Traits kCelsius{.min = -50, .max = 250};
 constexpr Traits kLimit{.min = 1, .max = 250, .zero_is_unknown = true};
 constexpr Traits kWatts{.min = 0, .max = 5000};
@@ -41,7 +37,7 @@ constexpr Derived kBusy = averaged(catalog::busy_seconds);
 constexpr Derived kMemoryBusy = averaged(catalog::memory_controller_busy_seconds);
 
 // clang-format off
-constexpr Row kRows[] = {
+constexpr auto kRows = std::to_array<Row>({
     {&catalog::suspended, {}, asleep("power/runtime_status"), 1, fast, {}, kNeverWakes},
 
     // The driver averages all of these: over about a second on most chips, less on some.
@@ -112,57 +108,29 @@ constexpr Row kRows[] = {
     {&catalog::pcie_link_max_lanes, {}, file("upstream/max_link_width"), 1, slow, {}, kLanes},
     {&catalog::pcie_replays, {}, file("pcie_replay_count"), 1, slow, {}, kPositive},
     {&catalog::pcie_replays, {}, blob_counter("gpu_metrics.pcie_replay_count_acc"), 1, slow, {}, kPositive},
-};
+});
 // clang-format on
 
-constexpr Row cause_row(std::string_view cause) {
-  return {&catalog::throttled,
-          {"cause", cause},
-          throttle(mask_of_cause(cause)),
-          1,
-          fast,
-          state(catalog::throttle_seconds)};
-}
+constexpr auto kCauseRows = each(kThrottleCauses, [](std::string_view cause) {
+  const AmdSource source = throttle(mask_of_cause(cause));
+  return Row{&catalog::throttled, {"cause", cause}, source, 1, fast, state(catalog::throttle_seconds)};
+});
+constexpr auto kReasonRows = each(kThrottleReasons, [](const ThrottleReason& reason) {
+  const LabelSet labels("cause", reason.cause, "reason", reason.reason);
+  const AmdSource source = throttle(mask_of(reason));
+  return Row{&catalog::throttle_reason_active,       labels, source, 1, fast,
+             state(catalog::throttle_reason_seconds)};
+});
 
-constexpr Row reason_row(const ThrottleReason& reason) {
-  return {&catalog::throttle_reason_active,
-          {"cause", reason.cause, "reason", reason.reason},
-          throttle(mask_of(reason)),
-          1,
-          fast,
-          state(catalog::throttle_reason_seconds)};
-}
-
-constexpr auto kErrorRows = error_rows();
-
-/// The rows above, those of the other row files (fallbacks below what they stand in for), and one for each
-/// cause and each reason of throttle.hpp.
-struct Table {
-  Row rows[std::size(kRows) + std::size(firmware::kRows) + std::size(kThrottleCauses) +
-           std::size(kThrottleReasons) + std::size(kErrorRows) + std::size(kSysfsRows) + std::size(kKfdRows) +
-           std::size(kModes)];
-};
-
-consteval Table whole_table() {
-  Table table{};
-  Row* end = std::copy(std::begin(kRows), std::end(kRows), std::begin(table.rows));
-  end = std::copy(std::begin(firmware::kRows), std::end(firmware::kRows), end);
-  end = std::transform(std::begin(kThrottleCauses), std::end(kThrottleCauses), end, cause_row);
-  end = std::transform(std::begin(kThrottleReasons), std::end(kThrottleReasons), end, reason_row);
-  end = std::copy(std::begin(kErrorRows), std::end(kErrorRows), end);
-  end = std::copy(std::begin(kSysfsRows), std::end(kSysfsRows), end);
-  end = std::copy(std::begin(kKfdRows), std::end(kKfdRows), end);
-  for (std::size_t i = 0; i < std::size(kModes); ++i) *end++ = mode_row(i);
-  return table;
-}
-
-constexpr Table kTable = whole_table();
-static_assert(valid_table(kTable.rows));
+// Fallbacks below what they stand in for.
+constexpr auto kTable =
+    joined(kRows, firmware::kRows, kCauseRows, kReasonRows, error_rows(), kSysfsRows, kKfdRows, kModeRows);
+static_assert(valid_table(kTable));
 static_assert(valid_table(kPartitionRows));
 
 }  // namespace
 
-std::span<const MetricRow<AmdContext>> amd_rows() noexcept { return kTable.rows; }
+std::span<const MetricRow<AmdContext>> amd_rows() noexcept { return kTable; }
 
 std::span<const MetricRow<AmdContext>> amd_partition_rows() noexcept { return kPartitionRows; }
 

@@ -10,7 +10,7 @@ namespace {
 // MI300X and MI350X as CPX have eight; gpu_metrics has room for eight as well.
 constexpr std::size_t kMost = 8;
 
-// "UNKNOWN" is what the driver writes while it cannot tell.
+// The driver writes "UNKNOWN" while the mode is not known.
 std::string mode(const std::string& file) {
   std::string word = sysfs::read_text(file);
   std::transform(word.begin(), word.end(), word.begin(),

@@ -23,7 +23,7 @@ PartitionModes partition_modes(const std::string& card_folder);
 /// "cpx/nps4", or what there is of it.
 std::string to_string(const PartitionModes& modes);
 
-/// One part of a card and what the compute driver says of it.
+/// One part of a card and its node in the compute driver.
 struct AmdPartition {
   Partition partition;
   std::optional<KfdNode> node;

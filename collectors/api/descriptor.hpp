@@ -1,11 +1,18 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace gpumeter {
 
 enum class MetricType : std::uint8_t { gauge, counter, histogram };
+
+/// As Prometheus spells it.
+constexpr std::string_view to_string(MetricType type) noexcept {
+  constexpr std::string_view kNames[] = {"gauge", "counter", "histogram"};
+  return kNames[static_cast<std::size_t>(type)];
+}
 
 /// One metric family. constexpr with static storage; its address is its identity, so page, docs,
 /// dashboards and alert checks all read the one list in catalog.hpp.

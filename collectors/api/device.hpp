@@ -5,9 +5,9 @@
 
 namespace gpumeter {
 
-/// What a device is: found by discovery, fixed from then on. Empty and nullopt mean not known, and such a
-/// fact has no label. `uuid` is the key of a device everywhere: the hardware's own where it has one, else
-/// the PCI address; it survives reboots, card numbers do not.
+/// A device, immutable after discovery. Empty and nullopt mean not known; such a fact has no label. `uuid` is
+/// the key of a device everywhere: the hardware's own, or the PCI address if it has none. Unlike card numbers
+/// it survives reboots.
 struct DeviceInfo {
   std::string uuid;
   std::string vendor;       ///< "nvidia", "amd", "intel", "simulated"
@@ -15,19 +15,19 @@ struct DeviceInfo {
   std::string pci_address;  ///< lower case, four-digit domain: "0000:0c:00.0"; empty off the bus
   std::string serial;
   std::string driver;          ///< kernel module: "amdgpu"
-  std::string driver_version;  ///< out-of-tree drivers have one; those of the kernel do not
+  std::string driver_version;  ///< of drivers outside the kernel's tree
   std::string vbios_version;
   std::string firmware_version;
   std::string architecture;
-  std::string vendor_index;  ///< what the vendor's tool counts it as
+  std::string vendor_index;  ///< its number in the vendor's tool
   std::string minor;         ///< of its device node: /dev/nvidia0 -> "0", /dev/dri/renderD128 -> "128"
   std::optional<int> compute_units;
-  std::optional<int> numa_node;         ///< of the host: where its PCI function is attached
-  std::optional<int> memory_numa_node;  ///< that its own memory is, where the host can use that as such
-  /// How it is divided now, in the driver's words: "cpx/nps4". Empty: it cannot be. A device that is divided
-  /// anew is opened anew.
+  std::optional<int> numa_node;         ///< of the host, to which its PCI function is attached
+  std::optional<int> memory_numa_node;  ///< of its own memory, if the host can use that as a node
+  /// How the device is divided, in the driver's words: "cpx/nps4". Empty: it cannot be divided. If the
+  /// division changes, the daemon opens the device again.
   std::string partitioning;
-  /// Where the collector reads it from, in its own terms (a sysfs folder, a handle); opaque to others.
+  /// The source from which the collector reads it (a sysfs folder, a handle); opaque to others.
   std::string source;
 
   bool operator==(const DeviceInfo&) const = default;

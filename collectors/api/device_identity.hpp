@@ -6,7 +6,7 @@
 
 namespace gpumeter {
 
-/// Who a device is on the page.
+/// The identity of a device on the page.
 struct DeviceIdentity {
   std::string collector;
   unsigned index = 0;

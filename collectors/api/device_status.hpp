@@ -20,7 +20,7 @@ struct DeviceStatus {
   std::optional<double> last_success_timestamp_seconds = {};  ///< since 1970; nullopt before the first
 };
 
-/// What was built: the footer of the status page and gpumeter_build_info.
+/// The build, for the footer of the status page and gpumeter_build_info.
 struct BuildFacts {
   std::string_view version;
   std::string_view revision;

@@ -7,13 +7,14 @@
 
 namespace gpumeter {
 
-/// Something that a driver told of by itself, for the log; what is counted of it is a row of its device.
+/// An event that a driver reported by itself, for the log. A row of its device counts it.
 struct DeviceEvent {
   std::string uuid;
-  std::string kind;  ///< "xid 79", in the vendor's words: the same kind of the same device is said rarely
+  std::string kind;  ///< "xid 79", in the vendor's words; the log limits events of one kind and device
 };
 
-/// A collector whose driver tells of events. Beside Collector; the daemon gives it a thread of its own.
+/// A collector whose driver reports events; implemented in addition to Collector. The daemon calls it on a
+/// thread of its own.
 class WatchesEvents {
  public:
   virtual ~WatchesEvents() = default;

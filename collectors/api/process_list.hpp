@@ -8,29 +8,28 @@
 
 namespace gpumeter {
 
-/// A process that uses a device, as the device's driver lists it. Each pid stands once, whatever the number
-/// of its contexts.
+/// A process that uses a device, as the device's driver lists it. Each pid is listed once, however many
+/// contexts it has.
 struct DeviceProcess {
   int pid = 0;  ///< in the daemon's pid namespace
   std::optional<double> memory_bytes;
-  /// Time in which work of the process was on the device, since the call before: at most the time between
-  /// the two. Where two processes are at work at once, the sum may be more than that.
+  /// Time in which the process's work was on the device since the last call: at most the time between the
+  /// two. The sum may exceed that time if two processes work at once.
   std::optional<double> busy_seconds;
 
   bool operator==(const DeviceProcess&) const = default;
 };
 
-/// A device whose driver tells who uses it. Beside Device, on the same lane thread.
+/// A device whose driver lists its users; implemented in addition to Device. Lane thread.
 class ListsProcesses {
  public:
   virtual ~ListsProcesses() = default;
 
-  /// When to ask: after a complete pass of this tier.
+  /// The lane lists the processes after each complete pass of this tier.
   virtual Tier processes_tier() const noexcept = 0;
 
-  /// Those that are on the device now, into an empty list. `ok` with an empty list means that nobody is
-  /// there; with any other status nothing is known, and what was known before goes on to hold. May block in
-  /// the driver. `pass` is the one that was just made.
+  /// Adds the processes on the device to an empty list. `ok` with an empty list: no process uses the device.
+  /// On any other status the previous list stays in force. May block in the driver. `pass` is the last pass.
   virtual ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept = 0;
 };
 

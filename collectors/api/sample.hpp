@@ -13,12 +13,12 @@ namespace gpumeter {
 /// How a read ended. Absent is a status, never 0 or NaN.
 enum class ReadStatus : std::uint8_t {
   ok,
-  unsupported,   ///< the source has no value; retried rarely as long as it never had one
-  gone,          ///< the device is not there any more
+  unsupported,   ///< the source has no value; retried rarely until it has one
+  gone,          ///< the device was removed
   timeout,       ///< the driver gave up
   denied,        ///< no permission
   failed,        ///< any other error
-  out_of_range,  ///< the driver gave a number that cannot be
+  out_of_range,  ///< the driver gave an impossible number
 };
 inline constexpr std::size_t kReadStatusCount = 7;
 

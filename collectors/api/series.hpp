@@ -17,8 +17,8 @@ struct Label {
   bool operator==(const Label&) const = default;
 };
 
-/// One time series: a family and the labels it has beside the device's own. Its position in the list it
-/// comes in is its slot in the device's frame.
+/// One time series: a family and its labels besides the device's own. Its position in its list is its slot in
+/// the device's frame.
 struct SeriesSpec {
   const MetricDescriptor* family;
   std::vector<Label> labels;
@@ -27,9 +27,9 @@ struct SeriesSpec {
 /// A slice of a device (AMD compute partition, MIG instance); its series are gpu_partition_*.
 struct Partition {
   std::string name;          ///< its label `partition`: "<profile>:<id>", such as "cpx:3"
-  std::vector<Label> facts;  ///< what it is by itself, for gpu_partition_info
-  std::string identity;      ///< where it differs, it is not the one that had this name before
-  /// Parts that share its series (MIG compute instances): one gpu_partition_info each, with `facts` and
+  std::vector<Label> facts;  ///< for gpu_partition_info
+  std::string identity;      ///< differs if another partition had this name before
+  /// Parts that share its series (MIG compute instances): each has one gpu_partition_info, with `facts` and
   /// these.
   std::vector<std::vector<Label>> parts{};
 

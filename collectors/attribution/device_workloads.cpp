@@ -27,21 +27,21 @@ DeviceWorkloads::~DeviceWorkloads() { settings_.book->withdraw(use_); }
 
 void DeviceWorkloads::attach(const DeviceIdentity& identity, std::span<const SeriesSpec> series) {
   identity_ = identity;
-  device_labels_ = LabelBlock(identity.info, identity.index, "", {.vendor = false, .model = false});
+  device_labels_ = Labels(identity.info, identity.index, "", {.vendor = false, .model = false});
   energy_slot_ = slot_of(series, catalog::energy_joules);
   busy_slot_ = slot_of(series, catalog::busy_seconds);
-  series_ = SeriesSet{.collector = identity.collector, .entries = {}};
+  slots_.clear();
   last_points_.clear();
 }
 
-const SeriesSet& DeviceWorkloads::take(const Pass& pass, PassOutcome outcome, const Frame& frame) {
+void DeviceWorkloads::take(const Pass& pass, PassOutcome outcome, Source& source) {
+  const Frame& frame = source.frame();
   const std::optional<double> energy = value(frame, energy_slot_);
   if (energy) meter_.add_energy(*energy);
   if (pass.tier == device_.processes_tier()) look(pass, outcome);
   if (meter_.is_known()) publish(pass.now, frame);
   collect_points(energy.has_value());
-  write_series();
-  return series_;
+  write_series(source);
 }
 
 // A device that sleeps is not asked, which could wake it: nothing runs on it.
@@ -107,21 +107,21 @@ void DeviceWorkloads::add_points(const workloads::Process& process) {
 }
 
 // Labels are made only when the series are others; until then the points are where they were.
-void DeviceWorkloads::write_series() {
+void DeviceWorkloads::write_series(Source& source) {
   const bool same = series_generation_ == meter_.generation() &&
                     std::equal(points_.begin(), points_.end(), last_points_.begin(), last_points_.end(),
                                [](const Point& a, const Point& b) { return a.same_series(b); });
-  if (same) {
-    for (std::size_t i = 0; i < points_.size(); ++i) series_.entries[i].value = points_[i].value;
-    return;
+  if (!same) {
+    for (const Source::Slot slot : slots_) source.drop(slot);
+    slots_.clear();
+    for (const Point& point : points_) slots_.push_back(source.add(*point.family, labels_of(point)));
+    series_generation_ = meter_.generation();
   }
-  series_.entries.clear();
-  for (const Point& point : points_) series_.add(*point.family, labels_of(point), point.value);
-  series_generation_ = meter_.generation();
+  for (std::size_t i = 0; i < points_.size(); ++i) source.set(slots_[i], points_[i].value);
   std::swap(points_, last_points_);
 }
 
-LabelBlock DeviceWorkloads::labels_of(const Point& point) const {
+Labels DeviceWorkloads::labels_of(const Point& point) const {
   std::vector<Label> labels;
   if (point.workload != nullptr) {
     labels = {{"kind", std::string(to_string(point.workload->kind))}, {"workload", point.workload->name}};

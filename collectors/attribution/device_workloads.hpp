@@ -11,8 +11,8 @@
 #include "collectors/api/process_list.hpp"
 #include "collectors/attribution/device_meter.hpp"
 #include "collectors/attribution/workload_settings.hpp"
-#include "exporter/store/frame.hpp"
-#include "exporter/store/series_set.hpp"
+#include "exporter/store/labels.hpp"
+#include "exporter/store/source.hpp"
 
 namespace gpumeter {
 
@@ -25,12 +25,13 @@ class DeviceWorkloads {
   DeviceWorkloads(const DeviceWorkloads&) = delete;
   DeviceWorkloads& operator=(const DeviceWorkloads&) = delete;
 
-  /// The device was opened, with these series by slot.
+  /// The device was opened, with these series by slot; its source has no others yet.
   void attach(const DeviceIdentity& identity, std::span<const SeriesSpec> series);
 
-  /// After a pass: takes in the energy of the frame and, where it is time, asks who is there. The series as
-  /// of now, to be committed with the frame; none until the driver has told once. Valid until the next call.
-  const SeriesSet& take(const Pass& pass, PassOutcome outcome, const Frame& frame);
+  /// After a pass: reads the device's energy from the source's frame, asks the driver for its processes if
+  /// the pass was of their tier, and writes the series as of now into slots of the source, for its owner to
+  /// commit. There are none until the driver has listed the processes once.
+  void take(const Pass& pass, PassOutcome outcome, Source& source);
 
   /// The device is not read until it is attached again.
   void lose();
@@ -53,19 +54,19 @@ class DeviceWorkloads {
   void collect_points(bool with_energy);
   void add_points(const workloads::WorkloadEntry& entry, bool with_energy);
   void add_points(const workloads::Process& process);
-  void write_series();
-  LabelBlock labels_of(const Point& point) const;
+  void write_series(Source& source);
+  Labels labels_of(const Point& point) const;
 
   ListsProcesses& device_;
   const WorkloadSettings settings_;
   workloads::DeviceMeter meter_;
   DeviceIdentity identity_;
-  LabelBlock device_labels_;
+  Labels device_labels_;
   std::optional<std::size_t> energy_slot_;
   std::optional<std::size_t> busy_slot_;
   std::shared_ptr<const workloads::DeviceUse> use_;
   Nanoseconds listed_at_{};
-  SeriesSet series_;
+  std::vector<Source::Slot> slots_;  ///< one for each of last_points_
   std::uint64_t series_generation_ = 0;
   // Kept for their memory.
   std::vector<DeviceProcess> listed_;

@@ -9,11 +9,10 @@
 #include "collectors/api/event_source.hpp"
 #include "collectors/nvidia/identity.hpp"
 #include "collectors/nvidia/metrics.hpp"
-#include "collectors/nvidia/sources.hpp"
 #include "collectors/sources/pci.hpp"
 #include "collectors/sources/pci_scan.hpp"
 #include "collectors/sources/sysfs.hpp"
-#include "collectors/table/listing_device.hpp"
+#include "collectors/table/device.hpp"
 
 namespace gpumeter::nvidia {
 namespace {
@@ -98,7 +97,7 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
   }
 
  private:
-  // A dead session is let go here, by the lanes at their next pass, and by the event thread: the last one
+  // A dead session is released here, by the lanes at their next pass, and by the event thread: the last one
   // ends it.
   Result<std::shared_ptr<NvmlSession>> present_session() {
     {
@@ -122,7 +121,7 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
     return session_ && !session_->is_dead() ? session_ : nullptr;
   }
 
-  // What NVML as a whole answers; what single GPUs say is in the notes.
+  // NVML's answer as a whole; those of single GPUs are in the notes.
   static unsigned find_gpus(const std::shared_ptr<NvmlSession>& session, Discovery& found) {
     NvmlCaller system(session, nullptr);
     unsigned count = 0;

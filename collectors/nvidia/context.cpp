@@ -9,7 +9,7 @@
 namespace gpumeter::nvidia {
 namespace {
 
-// nullopt: it cannot say so now. A driver that does not say which events it has is asked for all of them.
+// nullopt: unknown now. A driver without this call is asked for all events.
 std::optional<std::uint64_t> types_told(NvmlCaller& gpu) {
   std::uint64_t types = 0;
   const unsigned result = gpu.call<&F::nvmlDeviceGetSupportedEventTypes>(&types);
@@ -37,7 +37,7 @@ std::string uuid_text(const std::array<unsigned char, 16>& uuid) {
 }  // namespace
 
 // A GPU that is bound again keeps its session, and is listened to all the time: as before, if the driver
-// cannot say now which events it has.
+// cannot list its events now.
 Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   if (is_lost()) close();
   Result<std::shared_ptr<NvmlSession>> session = NvmlSession::shared(options_.library);
@@ -47,8 +47,7 @@ Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   if (!gpu) return Error(options_.library + " does not find " + info.uuid);
   close_sources();
   unsettled_.open();
-  NvmlTarget& target = targets_.emplace_back();
-  target.caller = *gpu;
+  NvmlTarget& target = targets_.emplace_back(*gpu);
   target.gpm.open(target.caller, std::nullopt);
   open_partitions();
   find_peaks();
@@ -86,8 +85,6 @@ void NvidiaContext::stop_listening() noexcept {
 // GPM samples go before the session, which may end here.
 void NvidiaContext::close_sources() noexcept {
   buffers_.clear();
-  bound_.clear();
-  tallies_.clear();
   fields_ = {};
   partitions_.clear();
   targets_.clear();
@@ -100,7 +97,7 @@ void NvidiaContext::close_sources() noexcept {
 bool NvidiaContext::has_more(Nanoseconds now) noexcept try {
   bool has_changed = fabric_ != shown_fabric_;
   if ((!unsettled_.empty() || is_open_troubled_) && unsettled_.is_time(now)) {
-    has_changed = unsettled_.look(*this) || has_changed;
+    has_changed = unsettled_.look() || has_changed;
     has_changed = (is_open_troubled_ && opens_well()) || has_changed;
   }
   if (has_changed) unsettled_.bind_again();
@@ -140,9 +137,8 @@ void NvidiaContext::open_partitions() {
   if (std::exchange(mig_fingerprint_, fingerprint(instances)) != mig_fingerprint_)
     events_->forget_instances();
   for (const MigInstance& instance : instances) {
-    NvmlTarget& target = targets_.emplace_back();
-    target.caller = NvmlCaller(gpu().caller.session(), instance.handle);
-    target.gpu_instance = instance.gpu_instance;
+    NvmlTarget& target =
+        targets_.emplace_back(NvmlCaller(gpu().caller.session(), instance.handle), instance.gpu_instance);
     target.gpm.open(gpu().caller, instance.gpu_instance);
     partitions_.push_back(instance.partition);
   }
@@ -178,15 +174,8 @@ Readiness NvidiaContext::begin_pass(const Pass& pass) noexcept {
   return Readiness::awake;
 }
 
-// What counts by itself is in the fast tier.
-void NvidiaContext::settle(const Pass& pass, bool is_observed) noexcept {
-  if (pass.tier != Tier::fast) return;
-  for (SampleBuffer& buffer : buffers_) buffer.settle(is_observed);
-  for (Settled<Tally>& tally : tallies_) tally.settle(is_observed);
-}
-
-// Instances that were made anew have the ids of old ones, and their handles are void: the GPU is attached
-// anew. An answer that lacks something because a call failed is no such change, unless it was so at attach.
+// New instances get the ids of old ones, whose handles are void: the GPU is attached again. An answer that
+// lacks something because a call failed is no such change, unless it was so at attach.
 bool NvidiaContext::has_new_partitions() noexcept {
   if (mig_fingerprint_.empty()) return false;
   try {
@@ -210,34 +199,14 @@ void NvidiaContext::note_loss() noexcept {
 }
 
 NvidiaContext::OpenedBuffer NvidiaContext::buffer_of(nvml::SamplingType type) {
-  for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    if (buffers_[i].type() == type) return {ReadStatus::ok, static_cast<int>(i)};
+  for (const std::shared_ptr<SampleBuffer>& known : buffers_) {
+    if (known->type() == type) return {known, ReadStatus::ok};
   }
-  SampleBuffer fresh(type);
-  const ReadStatus status = fresh.open(gpu().caller);
-  if (status != ReadStatus::ok) return {status, 0};
-  buffers_.push_back(std::move(fresh));
-  return {status, static_cast<int>(buffers_.size()) - 1};
-}
-
-int NvidiaContext::keep(std::uint64_t argument, int place) {
-  bound_.push_back({turned_to_, argument, place});
-  return static_cast<int>(bound_.size()) - 1;
-}
-
-int NvidiaContext::keep_tally() {
-  tallies_.emplace_back();
-  return static_cast<int>(tallies_.size()) - 1;
-}
-
-Sample NvidiaContext::event_reasons() noexcept {
-  auto& present = gpu().answer<&F::nvmlDeviceGetCurrentClocksEventReasons, std::uint64_t>();
-  auto& former = gpu().answer<&F::nvmlDeviceGetCurrentClocksThrottleReasons, std::uint64_t>();
-  const bool has_present = gpu().caller.has<&F::nvmlDeviceGetCurrentClocksEventReasons>();
-  const std::uint64_t reasons = has_present ? present.ask(gpu().caller) : former.ask(gpu().caller);
-  const ReadStatus status = status_of(has_present ? present.result() : former.result());
-  if (status != ReadStatus::ok) return Sample::miss(status);
-  return Sample::of(static_cast<double>(reasons));
+  auto fresh = std::make_shared<SampleBuffer>(type);
+  const ReadStatus status = fresh->open(gpu().caller);
+  if (status != ReadStatus::ok) return {nullptr, status};
+  buffers_.push_back(fresh);
+  return {std::move(fresh), status};
 }
 
 }  // namespace gpumeter::nvidia

@@ -3,39 +3,34 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 
-/// What a GPU's driver tells of by itself: counted by the event thread, read by the GPU's lane.
+/// Events that a GPU's driver reports by itself: counted by the event thread, read by the GPU's lane.
 namespace gpumeter::nvidia {
 
 /// XIDs that have a series from the start: NVIDIA's "XID Errors" document, those that name a fault of
 /// hardware, driver or application; all other codes count as `other`.
-inline constexpr unsigned kXids[] = {8,   13,  31,  32,  38,  43,  44,  45,  46,  48,  56,  57,  61,
-                                     62,  63,  64,  68,  69,  74,  79,  92,  93,  94,  95,  109, 110,
-                                     119, 120, 121, 122, 123, 136, 137, 140, 142, 143, 144, 145, 146,
-                                     147, 148, 149, 150, 151, 154, 155, 156, 158, 160};
 inline constexpr std::string_view kXidNames[] = {
     "8",   "13",  "31",  "32",  "38",  "43",  "44",  "45",  "46",  "48",  "56",   "57",  "61",
     "62",  "63",  "64",  "68",  "69",  "74",  "79",  "92",  "93",  "94",  "95",   "109", "110",
     "119", "120", "121", "122", "123", "136", "137", "140", "142", "143", "144",  "145", "146",
     "147", "148", "149", "150", "151", "154", "155", "156", "158", "160", "other"};
 inline constexpr std::size_t kXidPlaces = std::size(kXidNames);
-static_assert(std::size(kXids) + 1 == kXidPlaces);
-
-std::size_t xid_place(std::uint64_t xid) noexcept;
 
 /// Those of them that a program can cause, so that a MIG instance has them: each has a series of each
 /// instance from the start, all others count as `other` there.
-inline constexpr unsigned kInstanceXids[] = {13, 31, 43, 45, 68, 69, 94, 95};
 inline constexpr std::string_view kInstanceXidNames[] = {"13", "31", "43", "45",   "68",
                                                          "69", "94", "95", "other"};
 inline constexpr std::size_t kInstanceXidPlaces = std::size(kInstanceXidNames);
-static_assert(std::size(kInstanceXids) + 1 == kInstanceXidPlaces);
 
-/// Events beside XIDs, as `event` names them.
+std::size_t xid_place(std::uint64_t xid) noexcept;
+
+/// Events other than XIDs, in the order of kEvents.
 enum class Event : std::uint8_t {
   single_bit_ecc,
   double_bit_ecc,
@@ -50,18 +45,30 @@ enum class Event : std::uint8_t {
   reset_required,
   returned,
 };
-inline constexpr std::string_view kEventNames[] = {
-    "single_bit_ecc",          "double_bit_ecc",  "ecc_storm",      "dram_retirement",
-    "dram_retirement_failure", "poison_nonfatal", "poison_fatal",   "gpu_unavailable",
-    "recovery_action",         "bus_lost",        "reset_required", "returned"};
-inline constexpr std::size_t kEventPlaces = std::size(kEventNames);
-
-/// The bit of nvml::EventType that tells of it; kOwnEvent: the collector sees it by itself.
 inline constexpr std::uint64_t kOwnEvent = 0;
-std::uint64_t type_of(Event event) noexcept;
+struct EventKind {
+  std::string_view name;           ///< as the label `event` has it
+  std::uint64_t type = kOwnEvent;  ///< the bit of nvml::EventType; kOwnEvent: the collector notices it itself
+};
+inline constexpr EventKind kEvents[] = {
+    {"single_bit_ecc", nvml::kEventSingleBitEcc},
+    {"double_bit_ecc", nvml::kEventDoubleBitEcc},
+    {"ecc_storm", nvml::kEventEccStorm},
+    {"dram_retirement", nvml::kEventDramRetirement},
+    {"dram_retirement_failure", nvml::kEventDramRetirementFailure},
+    {"poison_nonfatal", nvml::kEventPoisonNonFatal},
+    {"poison_fatal", nvml::kEventPoisonFatal},
+    {"gpu_unavailable", nvml::kEventGpuUnavailable},
+    {"recovery_action", nvml::kEventRecoveryAction},
+    {"bus_lost"},
+    {"reset_required"},
+    {"returned"},
+};
+static_assert(std::size(kEvents) == static_cast<std::size_t>(Event::returned) + 1);
+
 /// nullopt: an XID, or nothing that is counted.
 std::optional<Event> event_of(std::uint64_t type) noexcept;
-/// All that are listened to.
+/// The types of all events that are listened to.
 std::uint64_t heard_types() noexcept;
 
 /// The counts of one GPU. They outlive sessions and losses. Any thread.
@@ -80,7 +87,7 @@ class DeviceEvents {
   void set_hearing(Hearing hearing) noexcept { hearing_ = hearing; }
   Hearing hearing() const noexcept { return hearing_; }
 
-  /// The GPU is divided anew: NVML gives the ids of old instances to new ones.
+  /// The GPU was divided again: NVML gives the ids of old instances to new ones.
   void forget_instances() noexcept;
 
   std::uint64_t xids(std::size_t place) const noexcept { return xids_[place]; }
@@ -93,7 +100,7 @@ class DeviceEvents {
  private:
   std::array<std::atomic<std::uint64_t>, kXidPlaces> xids_{};
   std::array<std::atomic<double>, kXidPlaces> last_{};
-  std::array<std::atomic<std::uint64_t>, kEventPlaces> events_{};
+  std::array<std::atomic<std::uint64_t>, std::size(kEvents)> events_{};
   static constexpr std::size_t kInstances = 16;  // ids are 0 to 14 where there are seven
   std::array<std::array<std::atomic<std::uint64_t>, kInstanceXidPlaces>, kInstances> instance_xids_{};
   std::atomic<Hearing> hearing_{Hearing::not_yet};

@@ -133,7 +133,7 @@ std::optional<DeviceEvent> EventListener::take(const nvml::EventData& data, cons
   const std::optional<Event> event = event_of(data.type);
   if (!event) return std::nullopt;
   of->events->count(*event);
-  return DeviceEvent{of->uuid, std::string(kEventNames[static_cast<std::size_t>(*event)])};
+  return DeviceEvent{of->uuid, std::string(kEvents[static_cast<std::size_t>(*event)].name)};
 }
 
 }  // namespace gpumeter::nvidia

@@ -9,14 +9,14 @@
 #include "base/mutex.hpp"
 #include "collectors/api/event_source.hpp"
 #include "collectors/nvidia/device_events.hpp"
-#include "collectors/nvidia/nvml/functions.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 
 namespace gpumeter::nvidia {
 
-/// Whether the library has what it takes to listen.
+/// Whether the library has the functions to listen with.
 bool has_events(const NvmlFunctions& nvml) noexcept;
 
-/// The event set of a session. Lanes say which GPUs to listen to; only the event thread touches the set, so
+/// The event set of a session. Lanes add the GPUs to listen to; only the event thread touches the set, so
 /// that it is never freed while somebody waits on it.
 class EventListener {
  public:
@@ -35,7 +35,7 @@ class EventListener {
   /// From the next wait on, events of the GPU are counted. Any thread.
   void listen(Source source) GPUMETER_EXCLUDES(mutex_);
 
-  /// The GPU is lost or let go: it is left out when the set is made anew. Any thread.
+  /// The GPU is lost or closed: it is left out when the set is made again. Any thread.
   void forget(nvml::Device device) GPUMETER_EXCLUDES(mutex_);
 
   struct Heard {

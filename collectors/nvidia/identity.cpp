@@ -3,8 +3,7 @@
 #include <array>
 
 #include "collectors/nvidia/mig_instances.hpp"
-#include "collectors/nvidia/nvml/target.hpp"
-#include "collectors/nvidia/nvml/text.hpp"
+#include "collectors/nvidia/readers/field_batch.hpp"
 #include "collectors/sources/pci.hpp"
 
 namespace gpumeter::nvidia {
@@ -38,12 +37,6 @@ std::string architecture_name(unsigned architecture) {
 }
 
 std::string text(std::optional<unsigned> number) { return number ? std::to_string(*number) : std::string(); }
-
-std::string driver_version(NvmlCaller& gpu) {
-  std::array<char, 96> buffer{};
-  gpu.call_plain<&F::nvmlSystemGetDriverVersion>(buffer.data(), static_cast<unsigned>(buffer.size() - 1));
-  return buffer.data();
-}
 
 // nvmlDeviceGetGspFirmwareVersion takes no size: NVML_GSP_FIRMWARE_VERSION_BUF_SIZE is 64.
 std::string firmware_version(NvmlCaller& gpu) {
@@ -81,6 +74,64 @@ std::optional<int> multiprocessors(const Facts& facts) {
   return static_cast<int>(facts.cores / per);
 }
 
+constexpr unsigned kTotalEnergy = 83;    // NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION
+constexpr unsigned kThrottlePower = 74;  // NVML_FI_DEV_PERF_POLICY_POWER
+
+ReadStatus utilization(NvmlCaller& gpu) {
+  nvml::Utilization rates{};
+  return status_of(gpu.call<&F::nvmlDeviceGetUtilizationRates>(&rates));
+}
+ReadStatus energy(NvmlCaller& gpu) { return read_field(gpu, kTotalEnergy, 0).sample.status; }
+ReadStatus throttle_counters(NvmlCaller& gpu) { return read_field(gpu, kThrottlePower, 0).sample.status; }
+ReadStatus performance_metrics(NvmlCaller& gpu) {
+  nvml::GpmSupport support{};
+  const ReadStatus status = status_of(gpu.call<&F::nvmlGpmQueryDeviceSupport>(&support));
+  return status == ReadStatus::ok && support.is_supported == 0 ? ReadStatus::unsupported : status;
+}
+ReadStatus ecc(NvmlCaller& gpu) {
+  unsigned mode = 0;
+  unsigned pending = 0;
+  const ReadStatus status = status_of(gpu.call<&F::nvmlDeviceGetEccMode>(&mode, &pending));
+  return status == ReadStatus::ok && mode == 0 ? ReadStatus::unsupported : status;
+}
+ReadStatus events(NvmlCaller& gpu) {
+  std::uint64_t types = 0;
+  const ReadStatus status = status_of(gpu.call<&F::nvmlDeviceGetSupportedEventTypes>(&types));
+  return status == ReadStatus::ok && (types & nvml::kEventXid) == 0 ? ReadStatus::unsupported : status;
+}
+
+struct Source {
+  std::string_view what, where;
+  ReadStatus (*probe)(NvmlCaller&);
+  std::string_view missing;  ///< why it may not be there
+};
+constexpr Source kSources[] = {
+    {"utilization", "nvmlDeviceGetUtilizationRates", utilization,
+     "not of a divided GPU (MIG): see gpu_partition_*"},
+    {"energy counter", "NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION", energy,
+     "Volta and newer; else power is integrated"},
+    {"throttle counters", "NVML_FI_DEV_PERF_POLICY_POWER", throttle_counters,
+     "else the reasons are integrated"},
+    {"performance metrics", "nvmlGpmQueryDeviceSupport", performance_metrics,
+     "Hopper and newer, from driver 520"},
+    {"memory errors", "nvmlDeviceGetEccMode", ecc, "of boards with ECC memory where it is switched on"},
+    {"events", "nvmlDeviceGetSupportedEventTypes", events, "without them no XID is counted"},
+};
+
+SourceReport report_of(NvmlCaller& gpu, const Source& source) {
+  const ReadStatus status = source.probe(gpu);
+  const std::string_view remedy = status == ReadStatus::ok ? ""
+                                  : status == ReadStatus::denied
+                                      ? "let the user that gpumeter runs as ask for it"
+                                      : source.missing;
+  return {std::string(source.what), std::string(source.where), status, std::string(remedy)};
+}
+
+SourceReport library_report(const std::string& library, const NvmlSession& session) {
+  const std::string missing = session.missing();
+  return {"library", library, ReadStatus::ok, missing.empty() ? "" : "it has no " + missing};
+}
+
 }  // namespace
 
 std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index) {
@@ -105,12 +156,20 @@ std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index) {
   return gpu.is_lost() ? std::nullopt : std::optional(info);
 }
 
+// NVML initializes other GPUs while it searches for the UUID (nvml.h at nvmlDeviceGetHandleByUUID), so that
+// one of them that is lost can fail the call; the GPUs are then asked one by one, as with a library without
+// it.
 std::optional<NvmlCaller> find_gpu(const std::shared_ptr<NvmlSession>& session, const std::string& uuid) {
   NvmlCaller system(session, nullptr);
+  nvml::Device handle = nullptr;
+  if (system.has<&F::nvmlDeviceGetHandleByUUID>()) {
+    const unsigned result = session->functions().nvmlDeviceGetHandleByUUID(uuid.c_str(), &handle);
+    if (result == nvml::kSuccess) return NvmlCaller(session, handle);
+    if (result == nvml::kNotFound) return std::nullopt;
+  }
   unsigned count = 0;
   if (system.call_plain<&F::nvmlDeviceGetCount_v2>(&count) != nvml::kSuccess) return std::nullopt;
   for (unsigned i = 0; i < count; ++i) {
-    nvml::Device handle = nullptr;
     if (session->functions().nvmlDeviceGetHandleByIndex_v2(i, &handle) != nvml::kSuccess) continue;
     NvmlCaller gpu(session, handle);
     if (text_of<&F::nvmlDeviceGetUUID>(gpu) == uuid) return gpu;
@@ -133,6 +192,17 @@ Facts peak_facts(NvmlCaller& gpu) {
   if (gpu.call<&F::nvmlDeviceGetMaxClockInfo>(unsigned{nvml::kClockMemory}, &megahertz) == nvml::kSuccess)
     facts.max_memory_clock_hertz = megahertz * kMega;
   return facts;
+}
+
+std::vector<SourceReport> sources_of_gpu(const std::string& library, const DeviceInfo& info) {
+  const Result<std::shared_ptr<NvmlSession>> session = NvmlSession::shared(library);
+  if (!session) return {{"library", library, ReadStatus::failed, session.error().message()}};
+  std::vector<SourceReport> reports = {library_report(library, **session)};
+  std::optional<NvmlCaller> gpu = find_gpu(*session, info.uuid);
+  for (const Source& source : kSources) {
+    if (gpu) reports.push_back(report_of(*gpu, source));
+  }
+  return reports;
 }
 
 }  // namespace gpumeter::nvidia

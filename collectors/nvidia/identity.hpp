@@ -3,22 +3,27 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "collectors/api/device.hpp"
+#include "collectors/api/source_report.hpp"
 #include "collectors/nvidia/nvml/caller.hpp"
 #include "collectors/nvidia/readers/peaks.hpp"
 
-/// Who a GPU is, asked of NVML at discovery and at attach. May block.
+/// The identity of a GPU by NVML, at discovery and at attach. May block.
 namespace gpumeter::nvidia {
 
-/// All but `numa_node`, which is the bus's to say. nullopt where NVML does not say who it is: the driver
-/// holds it back while the GPU is lost or being reset.
+/// All but `numa_node`, which comes from the bus. nullopt if NVML returns no UUID: the driver holds it back
+/// while the GPU is lost or being reset.
 std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index);
 
-/// The GPU of that uuid among those of the session, whatever its index is now.
+/// The GPU of that UUID among those of the session.
 std::optional<NvmlCaller> find_gpu(const std::shared_ptr<NvmlSession>& session, const std::string& uuid);
 
-/// What the peaks are computed or looked up from.
+/// The facts from which peaks are computed or looked up.
 Facts peak_facts(NvmlCaller& gpu);
+
+/// The GPU's sources in NVML, group by group, for a person who asks why a value is missing.
+std::vector<SourceReport> sources_of_gpu(const std::string& library, const DeviceInfo& info);
 
 }  // namespace gpumeter::nvidia

@@ -6,7 +6,6 @@
 #include "collectors/nvidia/rows/activity.hpp"
 #include "collectors/nvidia/rows/health.hpp"
 #include "collectors/nvidia/rows/links.hpp"
-#include "collectors/nvidia/rows/partitions.hpp"
 #include "collectors/nvidia/rows/sensors.hpp"
 
 namespace gpumeter::nvidia {
@@ -18,6 +17,17 @@ constexpr auto kTable = joined(
     kEccModeRows, kEccPendingRows, kMigModeRows, kMigPendingRows, kDisplayRows, kOtherModeRows, kEccRows,
     kMemoryHealthRows, kPcieRows, kInterconnectRows, kFabricRows, kRecoveryRows, kOtherRecoveryRows,
     kLicenseRows, kXidRows, kXidTimeRows, kEventRows, kPeakTableRows, kPeakFormulaRows, kPeakBandwidthRows);
+// Rows of a MIG instance. Power, temperatures and clocks are the GPU's alone; processes are not attributed to
+// instances here.
+// clang-format off
+constexpr auto kInstanceRows = std::to_array<Row>({
+    {&catalog::partition_utilization, {}, gpm("GPM graphics", 1), kPercent, Tier::fast, averaged(catalog::partition_busy_seconds), kRatio},
+});
+constexpr auto kInstanceMemoryRows = memory_rows({&catalog::partition_memory_size, &catalog::partition_memory_used, &catalog::partition_memory_free, &catalog::partition_memory_reserved});
+constexpr auto kInstanceXidRows = each_place(kInstanceXidNames, [](std::size_t place, std::string_view xid) {
+  return Row{&catalog::partition_xid_errors, {"xid", xid}, instance_xid_count(place), 1, Tier::fast, {}, kHeard};
+});
+// clang-format on
 constexpr auto kPartitionTable =
     joined(kInstanceRows, kInstanceMemoryRows, gpm_rows(kPartitionFamilies), kInstanceXidRows);
 

@@ -5,12 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "collectors/nvidia/nvml/text.hpp"
-
 namespace gpumeter::nvidia {
 namespace {
-
-using F = NvmlFunctions;
 
 constexpr std::string_view kMark = " MIG ";  // in "NVIDIA H100 80GB HBM3 MIG 3g.40gb"
 
@@ -66,7 +62,7 @@ std::vector<ComputeInstance>& parts_of(unsigned gpu_instance, PartsByInstance& a
   return found->second;
 }
 
-/// nullopt if one of them does not say.
+/// nullopt if one of them is unknown.
 std::optional<unsigned> multiprocessors_of(const std::vector<ComputeInstance>& parts) {
   unsigned sum = 0;
   for (const ComputeInstance& part : parts) {

@@ -17,7 +17,7 @@ struct MigInstance {
   std::string uuid;  ///< of the first compute instance: ids are given again, uuids are not
   Partition partition;
   std::vector<nvml::Device> compute_instances{};  ///< handles, `handle` among them
-  std::vector<std::string> compute_uuids{};       ///< theirs; empty where the driver does not say
+  std::vector<std::string> compute_uuids{};       ///< theirs; empty if unknown
 };
 
 /// Empty where the GPU is not divided, or a call for the GPU failed. If a call failed that may succeed later,

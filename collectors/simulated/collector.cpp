@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "collectors/simulated/context.hpp"
 #include "collectors/simulated/metrics.hpp"
-#include "collectors/table/listing_device.hpp"
+#include "collectors/table/device.hpp"
 
 namespace gpumeter::simulated {
 namespace {

@@ -32,9 +32,11 @@ inline constexpr auto kReturns = reads<&over>("events: lose, over", number(Event
 inline constexpr auto kNever = fixed(0);
 
 /// When the device was lost last, in Unix time. Until then there is no such time.
-inline Sample last_loss(SimulatedContext& context, int) noexcept {
-  const auto begin = context.model().timeline().last_begin(Event::Kind::lose, context.time());
-  return Sample::of(begin ? to_seconds(context.simulation().realtime_of(*begin)) : 0);
+inline Reader bind_last_loss(SimulatedContext& context, const ReadSource&) {
+  return [&context] {
+    const auto begin = context.model().timeline().last_begin(Event::Kind::lose, context.time());
+    return Sample::of(begin ? to_seconds(context.simulation().realtime_of(*begin)) : 0);
+  };
 }
 
 // clang-format off
@@ -99,7 +101,7 @@ inline constexpr auto kXidRows = each(kXids, [](std::string_view xid) {
 
 struct Errors {
   std::string_view severity, location;
-  Reader<SimulatedContext> count, lifetime;
+  SimulatedSource count, lifetime;
 };
 inline constexpr Errors kMemoryErrors[] = {
     {"corrected", "dram", reads<&once_in>("once_in", 900), reads<&once_in_lifetime>("once_in_lifetime", 900)},
@@ -133,7 +135,7 @@ inline constexpr auto kHealthRows = std::to_array<Row>({
     {&catalog::row_remap_banks, {"availability", "partial"}, kNever, 1, Tier::slow},
     {&catalog::row_remap_banks, {"availability", "low"}, kNever, 1, Tier::slow},
     {&catalog::row_remap_banks, {"availability", "none"}, kNever, 1, Tier::slow},
-    {&catalog::xid_last_timestamp, {"xid", "79"}, {bind_argument, last_loss, {"events: lose"}}, 1, Tier::slow, {}, {.zero_is_unknown = true}},
+    {&catalog::xid_last_timestamp, {"xid", "79"}, {bind_last_loss, {"events: lose"}}, 1, Tier::slow, {}, {.zero_is_unknown = true}},
     {&catalog::events, {"event", "reset"}, kNever, 1, Tier::normal},
     {&catalog::events, {"event", "memory_lost"}, kNever, 1, Tier::normal},
     {&catalog::events, {"event", "ras"}, kNever, 1, Tier::normal},

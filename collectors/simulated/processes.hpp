@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collectors/api/process_list.hpp"
-#include "collectors/simulated/process_option.hpp"
+#include "collectors/simulated/options.hpp"
 
 namespace gpumeter::simulated {
 

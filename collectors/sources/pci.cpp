@@ -82,18 +82,6 @@ bool is_display(const Function& function) noexcept {
   return base == kBaseDisplay || base == kBaseAccelerator;
 }
 
-std::vector<Function> display_adapters(const std::string& sysfs_root) {
-  const std::string bus = sysfs_root + "/bus/pci/devices";
-  std::vector<Function> adapters;
-  for (const std::string& name : sysfs::list(bus)) {
-    std::optional<Function> function = read_function(bus + "/" + name);
-    if (function && is_display(*function)) adapters.push_back(std::move(*function));
-  }
-  std::sort(adapters.begin(), adapters.end(),
-            [](const Function& a, const Function& b) { return a.address < b.address; });
-  return adapters;
-}
-
 std::optional<int> numa_node(const Function& function) {
   const auto node = sysfs::read_integer(function.path + "/numa_node");
   if (!node || *node < 0) return std::nullopt;  // -1: one node only, or not reported

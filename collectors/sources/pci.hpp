@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace gpumeter::pci {
 
@@ -44,10 +43,6 @@ std::optional<Function> read_function(const std::string& folder);
 
 /// Display controllers (class 0x03) and processing accelerators (class 0x12).
 bool is_display(const Function& function) noexcept;
-
-/// Every display adapter (see is_display) of the machine, in order of address, with or without a driver.
-/// `sysfs_root`: "/sys".
-std::vector<Function> display_adapters(const std::string& sysfs_root);
 
 /// The NUMA node that the function is attached to; nullopt if the machine has only one or the firmware does
 /// not report it.

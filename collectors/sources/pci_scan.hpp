@@ -11,8 +11,8 @@
 
 namespace gpumeter::pci {
 
-/// Finds display adapters as display_adapters() does, but limits the time that each function of the bus may
-/// take. If the files of one function hang, the scan still finds the others. One thread.
+/// Finds every display adapter (see is_display) of the machine, with or without a driver. The scan limits the
+/// time of each function of the bus: if the files of one hang, it still finds the others. One thread.
 class Scan {
  public:
   /// Reads a function from its folder; may hang.
@@ -28,6 +28,7 @@ class Scan {
     std::vector<std::string> silent;  ///< addresses of functions that could not be identified
     bool is_whole = true;             ///< false: the kernel refused a thread, so that some were not read
   };
+  /// `sysfs_root`: "/sys".
   Found adapters(const std::string& sysfs_root);
 
   static constexpr Nanoseconds kAtMost = std::chrono::milliseconds(500);  ///< for one function

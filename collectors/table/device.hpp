@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <map>
@@ -9,17 +10,17 @@
 #include <utility>
 #include <vector>
 
+#include "collectors/api/process_list.hpp"
 #include "collectors/table/row.hpp"
 #include "collectors/table/row_state.hpp"
 
 namespace gpumeter {
 
-/// What a context says at the start of a pass.
+/// The device's state at the start of a pass.
 enum class Readiness : std::uint8_t { awake, asleep, gone };
 
-/// What a table asks of a vendor's context beside its readers: open what the device is read from, close it
-/// again, and get ready for a pass (drop the caches of the last one, look whether the device sleeps or is
-/// gone).
+/// A vendor's context: it opens what the device is read from, closes it again, and prepares a pass (drops the
+/// caches of the last one, looks whether the device sleeps or is gone).
 template <class Context>
 concept TableContext = requires(Context context, const DeviceInfo& info, const Pass& pass) {
   { context.open(info) } -> std::same_as<Result<Done>>;
@@ -27,20 +28,12 @@ concept TableContext = requires(Context context, const DeviceInfo& info, const P
   { context.begin_pass(pass) } noexcept -> std::same_as<Readiness>;
 };
 
-/// A context whose device may be divided: the partitions as they were when it was opened, and which of them
-/// the rows that are bound next belong to. Their handles say it afterwards.
+/// A context whose device may be divided: the partitions as they were when it was opened, and turn_to() the
+/// one to which the rows that are bound next belong.
 template <class Context>
 concept Divisible = requires(Context context, std::size_t partition) {
   { context.partitions() } -> std::same_as<std::span<const Partition>>;
   { context.turn_to(partition) } noexcept;
-};
-
-/// A context whose readers count over Pass::elapsed by themselves (Reader::integrates). What they have
-/// counted in a pass holds only once settle(true) is called at its end; settle(false) drops it, and
-/// Pass::elapsed of the next pass then includes this one's time, or is zero.
-template <class Context>
-concept SettlesPasses = requires(Context context, const Pass& pass, bool is_observed) {
-  { context.settle(pass, is_observed) } noexcept;
 };
 
 /// A context that could not read every source that exists while it was opened, or while rows were bound:
@@ -51,7 +44,8 @@ concept BindsAgain = requires(Context context, Nanoseconds now) {
   { context.has_more(now) } noexcept -> std::same_as<bool>;
 };
 
-/// A context that has info series beside its rows, with labels that are known once its own rows are bound.
+/// A context that has info series in addition to its rows, with labels that are known once its rows are
+/// bound.
 template <class Context>
 concept DescribesItself = requires(Context context) {
   { context.info_series() } -> std::same_as<std::vector<SeriesSpec>>;
@@ -63,20 +57,24 @@ class TableDevice : public Device {
  public:
   using Row = MetricRow<Context>;
 
-  /// Both tables must have static storage. `of_partitions`: what each partition of a divided device has.
+  /// Both tables must have static storage. `of_partitions`: the rows of each partition of a divided device.
   TableDevice(Context context, std::span<const Row> rows, std::span<const Row> of_partitions = {})
       : context_(std::move(context)), rows_(rows), partition_rows_(of_partitions), states_(rows.size()) {}
+
+  // Readers refer to the context.
+  TableDevice(const TableDevice&) = delete;
+  TableDevice& operator=(const TableDevice&) = delete;
 
   Result<Done> attach(const DeviceInfo& info) override {
     if (Result<Done> opened = context_.open(info); !opened) return opened;
     SeriesPlan plan;
     for (std::vector<Bound>& rows : bound_) rows.clear();
-    for (std::vector<Bound>& rows : integrating_) rows.clear();
     bind(rows_, states_, plan);
     if constexpr (DescribesItself<Context>) {
       for (SeriesSpec& series : context_.info_series()) plan.add_constant(std::move(series));
     }
     bind_partitions(plan);
+    list_settling();
     if constexpr (BindsAgain<Context>) context_.end_binding();
     constants_ = plan.constants();
     series_ = plan.take();
@@ -121,9 +119,9 @@ class TableDevice : public Device {
     States states;
   };
   struct Bound {
-    const Row* row;
+    const RowFacts* row;
     RowState* state;
-    int handle;
+    Reader read;
   };
   struct Reads {  // of a pass that is under way
     bool any_good = false;
@@ -134,16 +132,12 @@ class TableDevice : public Device {
   void bind(std::span<const Row> rows, States& states, SeriesPlan& plan) {
     for (const Row& row : rows) {
       if (plan.has(*row.family, row.labels)) continue;
-      const std::optional<int> handle = row.reader.bind(context_, row.reader.source);
-      if (!handle) continue;
+      Reader read = row.source.bind(context_, row.source.read);
+      if (!read) continue;
       RowState& state = states[first_of_series(rows, row)];
-      const RowState::RowSeries series{&row,        *row.family,           row.labels,
-                                       row.derived, row.traits.counted_by, row.reader.integrates};
-      if (!state.plan(series, plan)) continue;
+      if (!state.plan(row, read.settles(), plan)) continue;
       state.attach();
-      const auto tier = static_cast<std::size_t>(row.tier);
-      bound_[tier].push_back({&row, &state, *handle});
-      if (state.integrates()) integrating_[tier].push_back(bound_[tier].back());
+      bound_[static_cast<std::size_t>(row.tier)].push_back({&row, &state, std::move(read)});
     }
   }
 
@@ -158,7 +152,16 @@ class TableDevice : public Device {
     }
   }
 
-  // One made anew under a name that is given again starts from nothing.
+  void list_settling() {
+    for (std::size_t tier = 0; tier < bound_.size(); ++tier) {
+      settling_[tier].clear();
+      for (Bound& bound : bound_[tier]) {
+        if (bound.state->integrates() || bound.read.settles()) settling_[tier].push_back(&bound);
+      }
+    }
+  }
+
+  // A new partition that gets the name of an old one starts from nothing.
   States& states_of(const Partition& partition) {
     PartitionStates& known = partition_states_[partition.name];
     const bool is_new = known.states.empty() || known.identity != partition.identity;
@@ -177,9 +180,9 @@ class TableDevice : public Device {
     for (const std::size_t slot : constants_) sink.set(slot, 1);
   }
 
-  // False: stepped aside; `cursor` says where to go on.
+  // False: the pass stepped aside and goes on at `cursor`.
   bool sample_rows(const Pass& pass, SampleSink& sink, std::size_t& cursor) noexcept {
-    const std::vector<Bound>& rows = bound_[static_cast<std::size_t>(pass.tier)];
+    std::vector<Bound>& rows = bound_[static_cast<std::size_t>(pass.tier)];
     for (; cursor < rows.size(); ++cursor) {
       if (pass.yield != nullptr && pass.yield->should_yield()) return false;
       sample_row(pass, rows[cursor], sink);
@@ -187,22 +190,17 @@ class TableDevice : public Device {
     return true;
   }
 
-  void sample_row(const Pass& pass, const Bound& bound, SampleSink& sink) noexcept {
-    const Row& row = *bound.row;
+  void sample_row(const Pass& pass, Bound& bound, SampleSink& sink) noexcept {
+    const RowFacts& row = *bound.row;
     RowState& state = *bound.state;
     if (readiness_ == Readiness::asleep && row.traits.wakes) return state.rest(sink);
     if (!state.due(pass.now)) return;
-    const Sample raw = row.reader.read(context_, bound.handle);
-    note(pass.tier, row, state.take(pass, raw, facts_of(row), sink));
-  }
-
-  static RowState::RowFacts facts_of(const Row& row) noexcept {
-    return {row.derived.how, row.scale, &row.traits};
+    note(pass.tier, row, state.take(pass, bound.read(), sink));
   }
 
   // A row with `wakes` false is read without the device, so its success does not prove that the device
   // answers.
-  void note(Tier tier, const Row& row, RowState::Outcome outcome) noexcept {
+  void note(Tier tier, const RowFacts& row, RowState::Outcome outcome) noexcept {
     Reads& reads = reads_[static_cast<std::size_t>(tier)];
     reads.has_gap = reads.has_gap || outcome == RowState::Outcome::gap;
     if (!row.traits.wakes) return;
@@ -219,24 +217,43 @@ class TableDevice : public Device {
 
   // Counters advance together or not at all, so that each is complete over the observed time.
   void settle(const Pass& pass, bool is_observed, SampleSink& sink) noexcept {
-    for (const Bound& bound : integrating_[static_cast<std::size_t>(pass.tier)]) {
-      bound.state->settle(pass, is_observed, facts_of(*bound.row), sink);
+    for (Bound* const bound : settling_[static_cast<std::size_t>(pass.tier)]) {
+      if (bound->state->integrates()) bound->state->settle(pass, is_observed, sink);
+      if (bound->read.settles()) bound->read.settle(is_observed);
     }
-    if constexpr (SettlesPasses<Context>) context_.settle(pass, is_observed);
   }
 
   Context context_;
   const std::span<const Row> rows_;
   const std::span<const Row> partition_rows_;
   States states_;
-  std::map<std::string, PartitionStates> partition_states_;    // by name of the partition
-  std::array<std::vector<Bound>, kTiers.size()> bound_;        // by tier
-  std::array<std::vector<Bound>, kTiers.size()> integrating_;  // those of bound_ that settle
+  std::map<std::string, PartitionStates> partition_states_;  // by name of the partition
+  std::array<std::vector<Bound>, kTiers.size()> bound_;      // by tier
+  std::array<std::vector<Bound*>, kTiers.size()> settling_;  // those of bound_ that settle
   std::array<Reads, kTiers.size()> reads_{};
   std::vector<SeriesSpec> series_;
   std::vector<std::size_t> constants_;
   std::array<std::size_t, kTiers.size()> cursor_{};
   Readiness readiness_ = Readiness::awake;
+};
+
+/// A context that lists the processes on its device, in the way and at the time of ListsProcesses.
+template <class Context>
+concept KnowsProcesses = requires(Context context, const Pass& pass, std::vector<DeviceProcess>& out) {
+  { Context::kProcessesTier } -> std::convertible_to<Tier>;
+  { context.processes(pass, out) } noexcept -> std::same_as<ReadStatus>;
+};
+
+/// A TableDevice with such a context.
+template <KnowsProcesses Context>
+class ListingDevice final : public TableDevice<Context>, public ListsProcesses {
+ public:
+  using TableDevice<Context>::TableDevice;
+
+  Tier processes_tier() const noexcept override { return Context::kProcessesTier; }
+  ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept override {
+    return this->context().processes(pass, out);
+  }
 };
 
 }  // namespace gpumeter

@@ -1,16 +1,22 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
 
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/collector.hpp"
-#include "collectors/table/integral.hpp"
+#include "collectors/table/derived.hpp"
+#include "collectors/table/reader.hpp"
 
 namespace gpumeter {
 
@@ -22,27 +28,23 @@ inline constexpr double kKibi = 1024;
 inline constexpr double kMebi = 1024 * 1024;
 inline constexpr double kMega = 1e6;
 
-/// Where a reader gets its value: a file, a call or a field by name (shown in the docs), and a number for
-/// readers that want one (a bit mask, an index).
+/// What a source reads: a file, a call or a field by name (shown in the docs), and a number for sources that
+/// need one (a bit mask, an index).
 struct ReadSource {
   std::string_view name;
   std::uint64_t argument = 0;
 };
 
-/// How one value is got from a Context.
+/// Where a row's value comes from on a device with that Context.
 template <class Context>
-struct Reader {
-  /// At attach: the handle that read() gets each time, or nullopt where this device has no such source.
-  std::optional<int> (*bind)(Context&, const ReadSource&);
-  /// Each pass: the value in the source's unit. May block in the driver.
-  Sample (*read)(Context&, int handle) noexcept;
-  ReadSource source;
-  /// The value is a counter that the reader itself makes up over Pass::elapsed (see SettlesPasses). It counts
-  /// only if the whole pass does.
-  bool integrates = false;
+struct RowSource {
+  /// At attach: the reader, or none if this device has no such source.
+  Reader (*bind)(Context&, const ReadSource&);
+  ReadSource read;
 };
 
-/// Series that a row's gauge feeds beside itself: a counter by integration, extremes of the last minute.
+/// Series that a row's gauge feeds in addition to its own: a counter by integration, extremes of the last
+/// minute.
 struct Derived {
   Integration how = Integration::none;
   const MetricDescriptor* counter = nullptr;
@@ -63,62 +65,106 @@ constexpr Derived state(const MetricDescriptor& counter) { return {Integration::
 struct Traits {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
-  bool zero_is_unknown = false;  ///< the driver writes 0 where it does not know
+  bool zero_is_unknown = false;  ///< the driver writes 0 if it does not know the value
   bool wakes = true;             ///< reading it wakes a sleeping device, so it is then left alone
   int counter_bits = 64;         ///< width at which a hardware counter wraps: 32 or 64
   bool forgets = false;  ///< the source misses what happens while it cannot be read: a counter leaves the
                          ///< page at its first failed read; `unsupported` is no error, and may end soon
   std::string_view counted_by =
-      "hardware";  ///< who counted a row that is a counter, as gpu_meter_source_info says
+      "hardware";  ///< who counted a row that is a counter, for gpu_meter_source_info
 };
 inline constexpr Traits kRatio{.min = 0, .max = 1};
 inline constexpr Traits kNeverWakes{.wakes = false};
 
-/// One metric of one vendor. Of several rows of the same family and labels the first whose reader binds on a
-/// device is its source, so fallbacks are rows too, below what they stand in for.
-template <class Context>
-struct MetricRow {
-  const MetricDescriptor* family;
-  LabelSet labels;
-  Reader<Context> reader;
-  double scale;  ///< source's unit -> base unit
-  Tier tier;
-  Derived derived = {};
-  Traits traits = {};
+/// One metric, apart from where a vendor reads it.
+struct RowFacts {
+  const MetricDescriptor* family = nullptr;
+  LabelSet labels{};
+  double scale = 0;  ///< source's unit -> base unit
+  Tier tier{};
+  Derived derived{};
+  Traits traits{};
 
-  constexpr bool same_series(const MetricRow& other) const noexcept {
+  constexpr bool same_series(const RowFacts& other) const noexcept {
     return family == other.family && labels == other.labels;
   }
 };
 
+/// One metric of one vendor. If several rows have the same family and labels, the first whose source binds on
+/// a device is read. A fallback is therefore a row below the one that it stands in for.
 template <class Context>
-constexpr bool valid_row(const MetricRow<Context>& row) noexcept {
+struct MetricRow : RowFacts {
+  RowSource<Context> source{};
+
+  constexpr MetricRow() = default;
+  constexpr MetricRow(const MetricDescriptor* of_family, LabelSet with_labels, RowSource<Context> from,
+                      double by_scale, Tier in_tier, Derived and_derived = {}, Traits with_traits = {})
+      : RowFacts{of_family, with_labels, by_scale, in_tier, and_derived, with_traits}, source(from) {}
+};
+
+constexpr bool valid_facts(const RowFacts& row) noexcept {
   const bool scale_ok = row.scale > 0 && row.scale < std::numeric_limits<double>::infinity();
   const bool counter_ok =
       (row.derived.how == Integration::none) == (row.derived.counter == nullptr) &&
       (row.derived.counter == nullptr ||
        (row.family->type == MetricType::gauge && row.derived.counter->type == MetricType::counter));
   const bool extremes_ok = (row.derived.max == nullptr) == (row.derived.min == nullptr);
-  const bool traits_ok =
-      row.traits.min < row.traits.max && (row.traits.counter_bits == 32 || row.traits.counter_bits == 64);
-  return row.family != nullptr && row.reader.bind != nullptr && row.reader.read != nullptr &&
-         !row.reader.source.name.empty() && !row.traits.counted_by.empty() && scale_ok && counter_ok &&
-         extremes_ok && traits_ok;
+  const bool traits_ok = row.traits.min < row.traits.max && !row.traits.counted_by.empty() &&
+                         (row.traits.counter_bits == 32 || row.traits.counter_bits == 64);
+  return row.family != nullptr && scale_ok && counter_ok && extremes_ok && traits_ok;
 }
 
-/// For a static_assert beside the table.
+/// For a static_assert next to the table.
 template <class Rows>
 constexpr bool valid_table(const Rows& rows) noexcept {
   for (const auto& row : rows) {
-    if (!valid_row(row)) return false;
+    if (!valid_facts(row) || row.source.bind == nullptr || row.source.read.name.empty()) return false;
   }
   return true;
 }
 
 template <class Context>
 constexpr RowDoc doc_of(const MetricRow<Context>& row) noexcept {
-  return {row.family,          row.labels,      row.reader.source.name, row.tier,
+  return {row.family,          row.labels,      row.source.read.name, row.tier,
           row.derived.counter, row.derived.max, row.derived.min};
+}
+
+// Tables are built of rows while compiling.
+
+/// One row a value, for families that have the same shape many times.
+template <class Value, std::size_t N, class MakeRow>
+constexpr auto each(const Value (&values)[N], MakeRow make_row) {
+  std::array<std::invoke_result_t<MakeRow, const Value&>, N> rows{};
+  std::transform(std::begin(values), std::end(values), rows.begin(), make_row);
+  return rows;
+}
+
+/// The same for rows that also need the value's place in the list.
+template <class Value, std::size_t N, class MakeRow>
+constexpr auto each_place(const Value (&values)[N], MakeRow make_row) {
+  std::array<std::invoke_result_t<MakeRow, std::size_t, const Value&>, N> rows{};
+  for (std::size_t place = 0; place < N; ++place) rows[place] = make_row(place, values[place]);
+  return rows;
+}
+
+/// Tables one after the other, as one.
+template <class First, class... Others>
+constexpr auto joined(const First& first, const Others&... others) {
+  constexpr auto kSize = (std::tuple_size_v<First> + ... + std::tuple_size_v<Others>);
+  std::array<typename First::value_type, kSize> all{};
+  auto next = std::copy(first.begin(), first.end(), all.begin());
+  ((next = std::copy(others.begin(), others.end(), next)), ...);
+  return all;
+}
+
+/// Tables as the docs show them. Built on request, since they are as large as the tables and only printed.
+template <class Context>
+std::vector<RowDoc> row_docs(std::initializer_list<std::span<const MetricRow<Context>>> tables) {
+  std::vector<RowDoc> docs;
+  for (const std::span<const MetricRow<Context>> rows : tables) {
+    for (const MetricRow<Context>& row : rows) docs.push_back(doc_of(row));
+  }
+  return docs;
 }
 
 }  // namespace gpumeter

@@ -73,23 +73,23 @@ std::size_t SeriesPlan::add_source(const MetricDescriptor& counter, std::string_
   return known->second;
 }
 
-bool RowState::plan(const RowSeries& row, SeriesPlan& plan) {
+bool RowState::plan(const RowFacts& row, bool settles, SeriesPlan& plan) {
   const Derived& derived = row.derived;
-  const std::optional<std::size_t> value = plan.add(row.family, row.labels);
+  const std::optional<std::size_t> value = plan.add(*row.family, row.labels);
   if (!value) return false;
   slots_ = {*value, {}, {}, {}, {}};
-  is_counter_ = row.family.type == MetricType::counter;
-  if (row_ != nullptr && row_ != row.row) {
+  is_counter_ = row.family->type == MetricType::counter;
+  if (row_ != nullptr && row_ != &row) {
     hardware_.change_source();
     has_worked_ = false;
   }
-  row_ = row.row;
-  if (is_counter_) slots_.source = plan.add_source(row.family, row.counted_by);
+  row_ = &row;
+  if (is_counter_) slots_.source = plan.add_source(*row.family, row.traits.counted_by);
   if (derived.counter != nullptr) {
     slots_.counter = plan.add(*derived.counter, row.labels);
     if (slots_.counter) slots_.source = plan.add_source(*derived.counter, "integrated");
   }
-  is_integrating_ = row.integrates || slots_.counter.has_value();
+  is_integrating_ = (settles && is_counter_) || slots_.counter.has_value();
   if (derived.max == nullptr) return true;
   const LabelSet window("window", "1m");
   slots_.max = plan.add(*derived.max, window);
@@ -105,30 +105,29 @@ void RowState::attach() noexcept {
   kept_.reset();
 }
 
-RowState::Outcome RowState::take(const Pass& pass, Sample raw, const RowFacts& row,
-                                 SampleSink& sink) noexcept {
-  const Traits& traits = *row.traits;
+RowState::Outcome RowState::take(const Pass& pass, Sample raw, SampleSink& sink) noexcept {
+  const Traits& traits = row_->traits;
   kept_.reset();
   if (raw.status == ReadStatus::unsupported && traits.forgets) {
-    miss(pass.now, raw.status, traits, sink);
+    miss(pass.now, raw.status, sink);
     return Outcome::idle;
   }
   if (raw.status == ReadStatus::unsupported && !has_worked_) {
     next_try_ = pass.now + kRetryUnsupported;
     return Outcome::idle;
   }
-  if (raw.status != ReadStatus::ok) return refuse(pass.now, raw.status, traits, sink);
+  if (raw.status != ReadStatus::ok) return refuse(pass.now, raw.status, sink);
   if (traits.zero_is_unknown && raw.value == 0) {  // no error
-    return miss(pass.now, ReadStatus::unsupported, traits, sink) ? Outcome::gap : Outcome::idle;
+    return miss(pass.now, ReadStatus::unsupported, sink) ? Outcome::gap : Outcome::idle;
   }
-  const double value = scaled(raw.value, row.scale);
+  const double value = scaled(raw.value, row_->scale);
   const bool in_range = value >= traits.min && value <= traits.max;  // false for NaN too
-  if (!in_range) return refuse(pass.now, ReadStatus::out_of_range, traits, sink);
-  accept(pass, raw.value, row, sink);
+  if (!in_range) return refuse(pass.now, ReadStatus::out_of_range, sink);
+  accept(pass, raw.value, sink);
   return Outcome::good;
 }
 
-void RowState::accept(const Pass& pass, double raw, const RowFacts& row, SampleSink& sink) noexcept {
+void RowState::accept(const Pass& pass, double raw, SampleSink& sink) noexcept {
   failures_ = 0;
   has_succeeded_ = true;
   has_worked_ = true;
@@ -136,10 +135,10 @@ void RowState::accept(const Pass& pass, double raw, const RowFacts& row, SampleS
   if (slots_.source) sink.set(*slots_.source, 1);
   if (is_counter_) {
     if (is_integrating_) return;
-    hardware_.advance(raw, row.scale, row.traits->counter_bits);
+    hardware_.advance(raw, row_->scale, row_->traits.counter_bits);
     return sink.set(slots_.value, hardware_.total());
   }
-  const double value = scaled(raw, row.scale);
+  const double value = scaled(raw, row_->scale);
   sink.set(slots_.value, value);
   if (slots_.max && slots_.min) {
     extremes_->add(pass.now, value);
@@ -148,28 +147,27 @@ void RowState::accept(const Pass& pass, double raw, const RowFacts& row, SampleS
   }
 }
 
-void RowState::settle(const Pass& pass, bool is_observed, const RowFacts& row, SampleSink& sink) noexcept {
+void RowState::settle(const Pass& pass, bool is_observed, SampleSink& sink) noexcept {
   const std::optional<double> raw = std::exchange(kept_, std::nullopt);
   if (!raw || !is_observed) return;
   if (is_counter_) {
-    hardware_.advance(*raw, row.scale, row.traits->counter_bits);
+    hardware_.advance(*raw, row_->scale, row_->traits.counter_bits);
     return sink.set(slots_.value, hardware_.total());
   }
-  integral_.advance(row.how, scaled(*raw, row.scale), to_seconds(pass.elapsed));
+  integral_.advance(row_->derived.how, scaled(*raw, row_->scale), to_seconds(pass.elapsed));
   sink.set(*slots_.counter, integral_.total());
 }
 
-RowState::Outcome RowState::refuse(Nanoseconds now, ReadStatus why, const Traits& traits,
-                                   SampleSink& sink) noexcept {
+RowState::Outcome RowState::refuse(Nanoseconds now, ReadStatus why, SampleSink& sink) noexcept {
   sink.count_error(why);
-  return miss(now, why, traits, sink) ? Outcome::gap : Outcome::failed;
+  return miss(now, why, sink) ? Outcome::gap : Outcome::failed;
 }
 
 // True: a counter lacks this reading.
-bool RowState::miss(Nanoseconds now, ReadStatus why, const Traits& traits, SampleSink& sink) noexcept {
+bool RowState::miss(Nanoseconds now, ReadStatus why, SampleSink& sink) noexcept {
   miss_gauges(why, sink);
   if (failures_++ == 0) failing_since_ = now;
-  const bool has_left = failures_ >= kCounterFailures || traits.forgets;
+  const bool has_left = failures_ >= kCounterFailures || row_->traits.forgets;
   if (has_left) miss_counters(why, sink);
   const bool is_given_up = has_left && now - failing_since_ >= kGiveUp;
   if (is_given_up) integral_.miss();

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/table/rolling_extremes.hpp"
+#include "collectors/table/derived.hpp"
 #include "collectors/table/row.hpp"
 
 namespace gpumeter {
@@ -56,34 +56,18 @@ class SeriesPlan {
 /// loss of the device, so that counters go on. Lane thread.
 class RowState {
  public:
-  /// What take() needs to know of the row.
-  struct RowFacts {
-    Integration how;
-    double scale;
-    const Traits* traits;
-  };
-
   /// How take() ended.
   enum class Outcome : std::uint8_t {
     good,
-    idle,    ///< no value, as expected: the source never had one, or does not know it now
+    idle,    ///< no value, as expected: the source never had one, or has none now
     failed,  ///< the read failed
     gap,     ///< the read failed, and a counter is made of it: the pass cannot be observed
   };
 
-  /// What plan() needs to know of the row.
-  struct RowSeries {
-    const void* row;  ///< who feeds this state now
-    const MetricDescriptor& family;
-    const LabelSet& labels;
-    const Derived& derived;
-    std::string_view counted_by;
-    bool integrates;  ///< Reader::integrates
-  };
-
-  /// Reserves the row's slots. Rows of one series share a state, and where a device came back with another
-  /// source, its counter goes on without a jump. False: the series is there.
-  bool plan(const RowSeries& row, SeriesPlan& plan);
+  /// Reserves the slots of `row`, which must have static storage. Rows of one series share a state; if a
+  /// device came back with another source, its counter goes on without a jump. `settles`: the row's reader
+  /// counts by itself (Reader::settles). False: the series is already planned.
+  bool plan(const RowFacts& row, bool settles, SeriesPlan& plan);
 
   /// The device was opened: its sources have not been read yet.
   void attach() noexcept;
@@ -91,23 +75,23 @@ class RowState {
   /// False while a row whose source never had a value waits for its next try.
   bool due(Nanoseconds now) const noexcept { return has_worked_ || now >= next_try_; }
 
-  /// A read has ended; `raw` is in the source's unit. A reading that a counter is made of over observed time
-  /// is kept until settle().
-  Outcome take(const Pass& pass, Sample raw, const RowFacts& row, SampleSink& sink) noexcept;
+  /// A read has ended; `raw` is in the source's unit. A reading that feeds a counter over observed time is
+  /// kept until settle().
+  Outcome take(const Pass& pass, Sample raw, SampleSink& sink) noexcept;
 
-  /// True if settle() is wanted at the end of each pass.
+  /// True if settle() must be called at the end of each pass.
   bool integrates() const noexcept { return is_integrating_; }
 
-  /// The pass has ended. Its time is observed or not: the reading that take() kept is counted or dropped.
-  void settle(const Pass& pass, bool is_observed, const RowFacts& row, SampleSink& sink) noexcept;
+  /// The pass has ended. The reading that take() kept counts if the pass was observed, and is dropped if not.
+  void settle(const Pass& pass, bool is_observed, SampleSink& sink) noexcept;
 
   /// The device sleeps: gauges leave, counters stay where they are.
   void rest(SampleSink& sink) noexcept;
 
  private:
-  void accept(const Pass& pass, double raw, const RowFacts& row, SampleSink& sink) noexcept;
-  Outcome refuse(Nanoseconds now, ReadStatus why, const Traits& traits, SampleSink& sink) noexcept;
-  bool miss(Nanoseconds now, ReadStatus why, const Traits& traits, SampleSink& sink) noexcept;
+  void accept(const Pass& pass, double raw, SampleSink& sink) noexcept;
+  Outcome refuse(Nanoseconds now, ReadStatus why, SampleSink& sink) noexcept;
+  bool miss(Nanoseconds now, ReadStatus why, SampleSink& sink) noexcept;
   void miss_gauges(ReadStatus why, SampleSink& sink) noexcept;
   void miss_counters(ReadStatus why, SampleSink& sink) noexcept;
 
@@ -116,7 +100,7 @@ class RowState {
     std::optional<std::size_t> counter, max, min;
     std::optional<std::size_t> source;  // 1 from the first reading on
   } slots_;
-  const void* row_ = nullptr;
+  const RowFacts* row_ = nullptr;
   bool is_counter_ = false;      // the row's own family
   bool is_integrating_ = false;  // a counter is made of its readings, over observed time
   bool has_worked_ = false;      // this row, at any time

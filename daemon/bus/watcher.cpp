@@ -1,13 +1,13 @@
 #include "daemon/bus/watcher.hpp"
 
-#include <exception>
 #include <utility>
 
 namespace gpumeter {
 namespace {
 
 constexpr auto kEvery = std::chrono::seconds(30);
-constexpr auto kAgain = std::chrono::seconds(5);  // where a function was silent, or no thread was to be had
+constexpr auto kAgain =
+    std::chrono::seconds(5);  // after a function was silent, or the kernel refused a thread
 constexpr auto kStale = std::chrono::seconds(60);
 
 }  // namespace
@@ -17,29 +17,16 @@ BusWatcher::BusWatcher(std::string sysfs_root, const Clock& clock, Reports repor
       clock_(clock),
       reports_(std::move(reports)),
       scan_("pci-function", clock, std::move(read)),
+      worker_(clock),
       seen_at_(clock.monotonic()) {}
 
 Result<Done> BusWatcher::start() {
-  return thread_.start("bus", [self = shared_from_this()] { self->run(); });
-}
-
-void BusWatcher::request() {
-  MutexLock lock(mutex_);
-  requested_ = true;
-  changed_.notify_all();
+  return worker_.start("bus", [self = shared_from_this()] { return self->turn(); });
 }
 
 void BusWatcher::want(bool wanted) {
-  MutexLock lock(mutex_);
-  wanted_ = wanted;
-  requested_ = true;
-  changed_.notify_all();
-}
-
-void BusWatcher::request_stop() {
-  MutexLock lock(mutex_);
-  stop_ = true;
-  changed_.notify_all();
+  is_wanted_ = wanted;
+  worker_.wake();
 }
 
 std::optional<Bus> BusWatcher::bus() const {
@@ -53,19 +40,10 @@ bool BusWatcher::is_late() const {
   return clock_.monotonic() > seen_at_ + kStale;
 }
 
-void BusWatcher::run() noexcept {
-  bool done = false;
-  do {
-    try {
-      done = look();
-    } catch (const std::exception&) {  // out of memory: the next look may find some
-      done = false;
-    }
-  } while (wait(done && silent_.empty() ? kEvery : kAgain));
-}
+Nanoseconds BusWatcher::turn() { return look() && silent_.empty() ? kEvery : kAgain; }
 
 bool BusWatcher::look() {
-  std::optional<Bus> bus = is_wanted() ? scan() : Bus();
+  std::optional<Bus> bus = is_wanted_ ? scan() : Bus();
   if (!bus) return false;
   reports_.seen(*bus);
   MutexLock lock(mutex_);
@@ -74,7 +52,7 @@ bool BusWatcher::look() {
   return true;
 }
 
-// nullopt: the kernel gives no thread to read on.
+// nullopt: the kernel refused a thread.
 std::optional<Bus> BusWatcher::scan() {
   const pci::Scan::Found found = scan_.adapters(sysfs_root_);
   if (!found.is_whole) return std::nullopt;
@@ -101,22 +79,6 @@ void BusWatcher::report_silent(const std::vector<std::string>& silent) {
     if (!now.contains(name)) reports_.function(name, true);
   }
   silent_ = now;
-}
-
-// False: stop.
-bool BusWatcher::wait(Nanoseconds pause) {
-  const Nanoseconds until = clock_.monotonic() + pause;
-  MutexLock lock(mutex_);
-  while (!stop_ && !requested_ && clock_.monotonic() < until) {
-    changed_.wait_for(mutex_, until - clock_.monotonic());
-  }
-  requested_ = false;
-  return !stop_;
-}
-
-bool BusWatcher::is_wanted() const {
-  MutexLock lock(mutex_);
-  return wanted_;
 }
 
 }  // namespace gpumeter

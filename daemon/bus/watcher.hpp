@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -7,18 +8,17 @@
 #include <set>
 #include <string>
 
-#include "base/abandonable_thread.hpp"
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
+#include "base/worker.hpp"
 #include "collectors/sources/pci_scan.hpp"
 #include "daemon/bus/adapters.hpp"
 
 namespace gpumeter {
 
-/// Scans the PCI bus at the start, every 30 s and on request, on its own thread, "bus": the files of a
-/// function may hang in its driver. A function that does not answer hides no other, and counts as it was seen
-/// last while the bus lists it. Public methods: any thread, but for start() and join(), which are the
-/// owner's.
+/// Scans the PCI bus at the start, every 30 s and on request, on a thread of its own ("bus"), since reading
+/// the files of a function may hang in its driver. A function that does not answer hides no other, and counts
+/// as it was last seen while the bus lists it. Public methods: any thread; start() and join(): the owner's.
 class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
  public:
   /// Called on the bus thread.
@@ -33,27 +33,25 @@ class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
 
   /// Starts the thread. Once; again after an Error.
   Result<Done> start();
-  /// Looks soon.
-  void request() GPUMETER_EXCLUDES(mutex_);
-  /// While not wanted the bus counts as empty and is left alone.
-  void want(bool wanted) GPUMETER_EXCLUDES(mutex_);
+  /// Scans soon.
+  void request() { worker_.wake(); }
+  /// While not wanted the bus counts as empty and is not read.
+  void want(bool wanted);
 
-  void request_stop() GPUMETER_EXCLUDES(mutex_);
-  /// As Lane::join().
-  bool join(Nanoseconds deadline) { return thread_.join(clock_, deadline); }
+  /// As in Worker.
+  void request_stop() { worker_.request_stop(); }
+  bool join(Nanoseconds deadline) { return worker_.join(deadline); }
 
-  /// What the last look saw; nullopt before the first, and while none has ended for a minute: the look hangs,
-  /// and what it saw before is no reading.
+  /// The result of the last scan; nullopt before the first, and if none has ended for a minute: the scan
+  /// hangs, and its previous result is no reading.
   std::optional<Bus> bus() const GPUMETER_EXCLUDES(mutex_);
   bool is_late() const GPUMETER_EXCLUDES(mutex_);
 
  private:
-  void run() noexcept;
+  Nanoseconds turn();
   bool look();
   std::optional<Bus> scan();
   void report_silent(const std::vector<std::string>& silent);
-  bool wait(Nanoseconds pause) GPUMETER_EXCLUDES(mutex_);
-  bool is_wanted() const GPUMETER_EXCLUDES(mutex_);
 
   const std::string sysfs_root_;
   const Clock& clock_;
@@ -64,14 +62,11 @@ class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
   std::map<pci::Address, pci::Function> known_;  ///< the display adapters, as they answered last
   std::set<std::string> silent_;
 
-  AbandonableThread thread_;
+  Worker worker_;
+  std::atomic<bool> is_wanted_ = true;
   mutable Mutex mutex_;
-  Condition changed_;
   std::optional<Bus> bus_ GPUMETER_GUARDED_BY(mutex_);
-  Nanoseconds seen_at_ GPUMETER_GUARDED_BY(mutex_);  // CLOCK_MONOTONIC; the start before the first look
-  bool wanted_ GPUMETER_GUARDED_BY(mutex_) = true;
-  bool requested_ GPUMETER_GUARDED_BY(mutex_) = false;
-  bool stop_ GPUMETER_GUARDED_BY(mutex_) = false;
+  Nanoseconds seen_at_ GPUMETER_GUARDED_BY(mutex_);  // CLOCK_MONOTONIC; the start before the first scan
 };
 
 }  // namespace gpumeter

@@ -11,6 +11,7 @@
 #include "daemon/cli/survey.hpp"
 #include "daemon/self/metrics.hpp"
 #include "daemon/self/workload_info.hpp"
+#include "exporter/text/view.hpp"
 
 namespace gpumeter {
 namespace {
@@ -22,11 +23,11 @@ struct Reading {
 };
 
 Reading open(const SurveyedDevice& device, const FleetSettings& settings, const WorkloadSettings& workloads,
-             const std::shared_ptr<Registry>& registry, const Clock& clock) {
+             const std::shared_ptr<Store>& store, const Clock& clock) {
   const DeviceIdentity identity{device.known.collector, device.known.index, device.known.info,
                                 name_of(settings.names, device.known.info)};
   auto session = std::make_unique<DeviceSession>(device.collector->device(device.known.info), identity,
-                                                 settings.labels, registry, clock, workloads);
+                                                 settings.labels, store, clock, workloads);
   Reading reading{&device, std::move(session)};
   const Result<Done> attached = reading.session->attach(device.known.info);
   if (!attached) std::fprintf(stderr, "gpumeter: %s\n", attached.error().message().c_str());
@@ -42,18 +43,16 @@ void read_all_tiers(Reading& reading, const SamplingIntervals& intervals) {
   if (!reading.up) reading.session->hide();
 }
 
-void publish_up(const std::vector<Reading>& readings, const FleetSettings& settings, Registry& registry) {
-  SeriesSet set;
+void add_up(const std::vector<Reading>& readings, const FleetSettings& settings, SeriesList& to) {
   for (const Reading& reading : readings) {
     const KnownDevice& known = reading.device->known;
-    const LabelBlock labels(known.info, known.index, name_of(settings.names, known.info), settings.labels);
-    set.add(catalog::up, labels, reading.up ? 1 : 0);
+    const Labels labels(known.info, known.index, name_of(settings.names, known.info), settings.labels);
+    to.add(catalog::up, labels, reading.up ? 1 : 0);
   }
-  registry.publish("up", set);
 }
 
-void publish_self(const config::Config& config, const Survey& survey, const std::vector<Reading>& readings,
-                  Registry& registry) {
+void add_self(const config::Config& config, const Survey& survey, const std::vector<Reading>& readings,
+              SeriesList& to) {
   SelfState self;
   self.build = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
   self.config_reload_timestamp_seconds = to_seconds(SystemClock().realtime());
@@ -69,7 +68,7 @@ void publish_self(const config::Config& config, const Survey& survey, const std:
   self.simulated = simulates(config);
   for (const auto& vendor : bus_of(config).by_vendor) self.pci_devices.emplace_back(vendor);
   if (const Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
-  registry.publish("self", self_series(self));
+  add_self_series(self, to);
 }
 
 }  // namespace
@@ -80,7 +79,7 @@ Result<std::string> page_once(const config::Config& config, int passes) {
   jobs::UserNames names;
   const WorkloadSettings workloads =
       workload_settings_of(config, [&](std::uint32_t uid) { return names.of(uid); });
-  const auto registry = std::make_shared<Registry>();
+  const auto store = std::make_shared<Store>();
   const Survey found = survey(config, clock);
   for (const std::string& note : found.notes) std::fprintf(stderr, "gpumeter: %s\n", note.c_str());
   std::vector<Reading> readings;
@@ -91,16 +90,19 @@ Result<std::string> page_once(const config::Config& config, int passes) {
     }
   };
   for (const SurveyedDevice& device : found.devices)
-    readings.push_back(open(device, settings, workloads, registry, clock));
+    readings.push_back(open(device, settings, workloads, store, clock));
   for (int pass = 0; pass < passes; ++pass) {
     if (pass > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
     listen();
     for (Reading& reading : readings) read_all_tiers(reading, settings.intervals);
   }
-  publish_up(readings, settings, *registry);
-  WorkloadInfo(workloads).tick(clock.monotonic(), *registry);
-  publish_self(config, found, readings, *registry);
-  return registry->render(Format::text).text;
+  SeriesList own(store->attach());
+  add_up(readings, settings, own);
+  add_self(config, found, readings, own);
+  own.commit(clock.monotonic());
+  WorkloadInfo workload_info(workloads, *store);
+  workload_info.tick(clock.monotonic());
+  return TextView(*store).render(Format::text).text;
 }
 
 }  // namespace gpumeter

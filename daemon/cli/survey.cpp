@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/fleet/device_order.hpp"
+#include "daemon/fleet/index_keeper.hpp"
 
 namespace gpumeter {
 namespace {
@@ -20,7 +20,10 @@ Result<Discovery> discover(const config::Config& config, const CollectorEntry& e
 
 Survey survey(const config::Config& config, const Clock& clock) {
   Survey survey;
-  std::vector<Find> finds;
+  DeviceDirectory directory(config.paths.state);
+  if (const Result<Done> loaded = directory.load(); !loaded) survey.notes.push_back(loaded.error().message());
+  IndexKeeper indexes(std::move(directory), nullptr, clock);
+  indexes.order_by(bus_of(config).addresses);
   std::map<std::string, Collector*> owner;
   for (const CollectorEntry* entry : enabled_collectors(config)) {
     const std::string name(entry->name);
@@ -32,17 +35,10 @@ Survey survey(const config::Config& config, const Clock& clock) {
     }
     owner[name] = survey.collectors.back().get();
     for (const std::string& note : found->notes) survey.notes.push_back(name + ": " + note);
-    for (const DeviceInfo& info : found->devices) finds.push_back({name, info});
+    for (const DeviceInfo& info : found->devices) indexes.add({name, info});
   }
-  sort_by_bus(finds);
-  DeviceDirectory directory(config.paths.state);
-  if (const Result<Done> loaded = directory.load(); !loaded) survey.notes.push_back(loaded.error().message());
-  const std::vector<std::string> bus = bus_of(config).addresses;
-  unsigned ordinal = 0;
-  for (const Find& find : finds) {
-    const unsigned preferred = preferred_index(bus, find.info, ordinal++);
-    survey.devices.push_back(
-        {directory.admit(find.collector, find.info, preferred, clock.realtime()), owner.at(find.collector)});
+  for (const IndexKeeper::Find& find : indexes.take_found()) {
+    survey.devices.push_back({indexes.admit(find).device, owner.at(find.collector)});
   }
   std::sort(survey.devices.begin(), survey.devices.end(),
             [](const auto& a, const auto& b) { return a.known.index < b.known.index; });

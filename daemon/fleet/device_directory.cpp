@@ -1,7 +1,6 @@
 #include "daemon/fleet/device_directory.hpp"
 
 #include <algorithm>
-#include <set>
 
 namespace gpumeter {
 
@@ -9,15 +8,15 @@ KnownDevice& DeviceDirectory::admit(const std::string& collector, const DeviceIn
                                     Nanoseconds now) {
   const auto [found, is_new] = devices_.try_emplace(info.uuid);
   KnownDevice& device = found->second;
-  if (is_new) device.index = free_index(info.uuid, preferred);
+  if (is_new) taken_.insert(device.index = free_index(preferred));
   device.collector = collector;
   device.info = info;
   device.last_seen = now;
   return device;
 }
 
-std::vector<std::string> DeviceDirectory::forget(const std::function<Presence(const KnownDevice&)>& presence,
-                                                 Nanoseconds step, Nanoseconds at_most) {
+std::vector<std::string> DeviceDirectory::forget(const PresenceOf& presence, Nanoseconds step,
+                                                 Nanoseconds at_most) {
   std::vector<std::string> forgotten;
   for (auto device = devices_.begin(); device != devices_.end();) {
     KnownDevice& known = device->second;
@@ -26,6 +25,7 @@ std::vector<std::string> DeviceDirectory::forget(const std::function<Presence(co
     if (now == Presence::there) known.missing = Nanoseconds{0};
     const bool old = now == Presence::missing && known.missing >= at_most;
     if (old) forgotten.push_back(device->first);
+    if (old) taken_.erase(known.index);
     device = old ? devices_.erase(device) : std::next(device);
   }
   return forgotten;
@@ -36,15 +36,16 @@ KnownDevice* DeviceDirectory::find(const std::string& uuid) {
   return device == devices_.end() ? nullptr : &device->second;
 }
 
-unsigned DeviceDirectory::free_index(const std::string& uuid, unsigned preferred) const {
-  std::set<unsigned> taken;
-  for (const auto& [other, device] : devices_) {
-    if (other != uuid) taken.insert(device.index);
-  }
-  if (!taken.contains(preferred)) return preferred;
-  if (const unsigned next = *taken.rbegin() + 1; next <= kHighestIndex) return next;
+const KnownDevice* DeviceDirectory::find(const std::string& uuid) const {
+  const auto device = devices_.find(uuid);
+  return device == devices_.end() ? nullptr : &device->second;
+}
+
+unsigned DeviceDirectory::free_index(unsigned preferred) const {
+  if (!taken_.contains(preferred)) return preferred;
+  if (const unsigned next = *taken_.rbegin() + 1; next <= kHighestIndex) return next;
   unsigned lowest = 0;
-  while (taken.contains(lowest)) ++lowest;
+  while (taken_.contains(lowest)) ++lowest;
   return lowest;
 }
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,12 @@ struct KnownDevice {
   unsigned index = 0;  ///< label `gpu`; given to no other device while this one is known
   std::string collector;
   DeviceInfo info;
-  Nanoseconds last_seen{};  ///< CLOCK_REALTIME; for people, nothing is decided by it
-  Nanoseconds missing{};    ///< how long it was looked for in vain since it was there last, over restarts
+  Nanoseconds last_seen{};  ///< CLOCK_REALTIME; only for people
+  Nanoseconds
+      missing{};  ///< time in which discovery looked for it in vain since it was there last, over restarts
 };
 
-/// Whether a known device is there, by what its collector's discovery found last.
+/// Whether the last discovery of its collector found a known device.
 enum class Presence { there, unknown, missing };
 
 /// uuid -> index, kept in `<state>/devices.json`, so that a dead GPU does not shift the others after a
@@ -50,18 +52,20 @@ class DeviceDirectory {
 
   /// Adds `step` to the missing time of devices that are missing, and ends that of those that are there.
   /// Drops devices that are missing and were so for `at_most`. Returns their uuids.
-  std::vector<std::string> forget(const std::function<Presence(const KnownDevice&)>& presence,
-                                  Nanoseconds step, Nanoseconds at_most);
+  using PresenceOf = std::function<Presence(const KnownDevice&)>;
+  std::vector<std::string> forget(const PresenceOf& presence, Nanoseconds step, Nanoseconds at_most);
 
   const std::map<std::string, KnownDevice>& devices() const noexcept { return devices_; }
   KnownDevice* find(const std::string& uuid);
+  const KnownDevice* find(const std::string& uuid) const;
 
  private:
-  unsigned free_index(const std::string& uuid, unsigned preferred) const;
+  unsigned free_index(unsigned preferred) const;
   std::string path() const { return folder_ + "/devices.json"; }
 
   std::string folder_;
   std::map<std::string, KnownDevice> devices_;
+  std::set<unsigned> taken_;  // the indexes of devices_
   bool readable_ = true;
 };
 

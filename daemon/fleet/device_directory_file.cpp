@@ -74,25 +74,29 @@ KnownDevice from_json(const json& entry) {
 
 using Devices = std::map<std::string, KnownDevice>;
 
-void add(const json& entry, Devices& devices) {
+using Owners = std::map<unsigned, std::string>;  // index -> uuid
+
+void add(const json& entry, Devices& devices, Owners& owners) {
   KnownDevice device = from_json(entry);
-  for (const auto& [uuid, other] : devices) {
-    if (uuid == device.info.uuid) throw std::runtime_error("uuid " + uuid + " is there twice");
-    if (other.index != device.index) continue;
-    throw std::runtime_error("index " + std::to_string(other.index) + " is also that of " + uuid);
+  const std::string uuid = device.info.uuid;
+  if (devices.contains(uuid)) throw std::runtime_error("uuid " + uuid + " is there twice");
+  const auto [owner, is_free] = owners.try_emplace(device.index, uuid);
+  if (!is_free) {
+    throw std::runtime_error("index " + std::to_string(device.index) + " is also that of " + owner->second);
   }
-  devices.emplace(device.info.uuid, std::move(device));
+  devices.emplace(uuid, std::move(device));
 }
 
 /// Throws what is wrong with the text, as nlohmann does.
 Devices parse(const std::string& text) {
   Devices devices;
+  Owners owners;
   const json document = json::parse(text);
   const json& list = document.at("devices");
   if (!list.is_array()) throw std::runtime_error("devices is no list");
   for (std::size_t i = 0; i < list.size(); ++i) {
     try {
-      add(list[i], devices);
+      add(list[i], devices, owners);
     } catch (const std::exception& problem) {
       throw std::runtime_error("devices[" + std::to_string(i) + "]: " + problem.what());
     }
@@ -145,11 +149,13 @@ Result<Done> DeviceDirectory::load() {
   if (!text) return text.error();
   try {
     devices_ = parse(*text);
+    for (const auto& [uuid, device] : devices_) taken_.insert(device.index);
     return Done{};
-  } catch (const std::exception& problem) {  // what was read so far is not trusted
+  } catch (const std::exception& problem) {
     std::error_code ignored;
     std::filesystem::rename(path(), path() + ".bad", ignored);
-    return Error(path() + ": " + problem.what() + "; set aside as devices.json.bad, indexes start anew");
+    return Error(path() + ": " + problem.what() +
+                 "; the file was renamed to devices.json.bad, indexes start from 0");
   }
 }
 

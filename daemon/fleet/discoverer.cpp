@@ -7,101 +7,62 @@
 namespace gpumeter {
 namespace {
 
-// Uevents tell of hot plug at once; this finds what they do not tell of, such as a driver loaded late.
+// Uevents report hot plug at once. This interval finds changes without an event, such as a driver loaded
+// late.
 constexpr auto kEvery = std::chrono::seconds(60);
-
+// While a device does not report what it is.
+constexpr auto kEveryIncomplete = std::chrono::seconds(5);
 // As long as an attach may take: nvmlInit on a machine of 16 GPUs takes some seconds.
 constexpr auto kDeadline = std::chrono::seconds(10);
-// While a device does not say what it is.
-constexpr auto kEveryIncomplete = std::chrono::seconds(5);
 
 }  // namespace
 
 Discoverer::Discoverer(const CollectorEntry& entry, CollectorContext context, Report report)
-    : entry_(entry), context_(std::move(context)), report_(std::move(report)) {}
+    : entry_(entry), context_(std::move(context)), report_(std::move(report)), worker_(*context_.clock) {}
 
+// The collector is closed on the thread, since closing a driver may hang too.
 Result<Done> Discoverer::start() {
-  set_busy(true);
-  Result<Done> started =
-      thread_.start("find-" + std::string(entry_.name), [self = shared_from_this()] { self->run(); });
-  if (!started) set_busy(false);
-  return started;
-}
-
-void Discoverer::request() {
-  MutexLock lock(mutex_);
-  requested_ = true;
-  changed_.notify_all();
+  const std::shared_ptr<Discoverer> self = shared_from_this();
+  return worker_.start(
+      "find-" + std::string(entry_.name), [self] { return self->turn(); },
+      [self] { self->collector_.reset(); });
 }
 
 void Discoverer::pause(bool paused) {
-  MutexLock lock(mutex_);
-  paused_ = paused;
-  requested_ = true;
-  changed_.notify_all();
+  pauses_.post(paused, [](bool) { return true; });
+  worker_.wake();
 }
 
-void Discoverer::request_stop() {
-  MutexLock lock(mutex_);
-  stop_ = true;
-  changed_.notify_all();
+bool Discoverer::is_late() const { return worker_.is_busy_for(kDeadline); }
+
+Nanoseconds Discoverer::turn() noexcept {
+  for (const bool paused : pauses_.take()) is_paused_ = paused;
+  try {
+    return discover() ? kEvery : kEveryIncomplete;
+  } catch (const std::exception& problem) {  // a collector must not throw; one that does affects only itself
+    report_(nullptr, Error(problem.what()));
+  }
+  return kEvery;
 }
 
-bool Discoverer::is_busy() const {
-  MutexLock lock(mutex_);
-  return busy_since_.has_value();
-}
-
-bool Discoverer::is_late() const {
-  MutexLock lock(mutex_);
-  return busy_since_ && context_.clock->monotonic() > *busy_since_ + kDeadline;
-}
-
-// The collector is closed here, since closing a driver may hang too.
-void Discoverer::run() noexcept {
-  do {
-    set_busy(true);
-    try {
-      discover();
-    } catch (const std::exception& problem) {  // a collector must not throw; one that does only hurts itself
-      report_(nullptr, Error(problem.what()));
-    }
-    set_busy(false);
-  } while (wait_for_request());
-  collector_.reset();
-}
-
-void Discoverer::discover() {
-  if (is_paused()) return collector_.reset();
+// False: some device is incomplete.
+bool Discoverer::discover() {
+  if (is_paused_) {
+    collector_.reset();
+    return true;
+  }
   if (!collector_) {
     Result<std::unique_ptr<Collector>> opened = entry_.open(context_);
-    if (!opened) return report_(nullptr, opened.error());
+    if (!opened) {
+      report_(nullptr, opened.error());
+      return true;
+    }
     collector_ = *std::move(opened);
   }
   Result<Discovery> found = collector_->discover();
-  is_incomplete_ = found && found->is_incomplete;
+  const bool is_complete = !found || !found->is_incomplete;
   report_(collector_, std::move(found));
-}
-
-bool Discoverer::is_paused() const {
-  MutexLock lock(mutex_);
-  return paused_;
-}
-
-// False: stop.
-bool Discoverer::wait_for_request() {
-  const Nanoseconds until = context_.clock->monotonic() + (is_incomplete_ ? kEveryIncomplete : kEvery);
-  MutexLock lock(mutex_);
-  while (!stop_ && !requested_ && context_.clock->monotonic() < until) {
-    changed_.wait_for(mutex_, until - context_.clock->monotonic());
-  }
-  requested_ = false;
-  return !stop_;
-}
-
-void Discoverer::set_busy(bool busy) {
-  MutexLock lock(mutex_);
-  busy_since_ = busy ? std::optional(context_.clock->monotonic()) : std::nullopt;
+  return is_complete;
 }
 
 }  // namespace gpumeter

@@ -1,133 +1,338 @@
 #include "daemon/fleet/fleet.hpp"
 
 #include <algorithm>
+#include <set>
+#include <thread>
 #include <utility>
 
 namespace gpumeter {
-Fleet::Fleet(std::shared_ptr<Registry> registry, const Clock& clock, Log& log, DeviceDirectory directory,
-             std::optional<std::vector<std::string>> bus, FleetSettings settings, WorkloadSettings workloads,
-             std::shared_ptr<StateKeeper> keeper)
-    : registry_(std::move(registry)),
+namespace {
+
+// How long the first indexes wait for the bus, and for a collector whose driver does not answer.
+constexpr auto kFirstRound = std::chrono::seconds(3);
+
+constexpr auto kCallsUnderWay = std::chrono::seconds(2);
+constexpr auto kLook = std::chrono::milliseconds(10);
+
+}  // namespace
+
+Fleet::Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, DeviceDirectory directory,
+             const std::optional<std::vector<std::string>>& bus, FleetSettings settings,
+             WorkloadSettings workloads, std::shared_ptr<StateKeeper> keeper)
+    : store_(std::move(store)),
       clock_(clock),
       log_(log),
       started_(clock.monotonic()),
       workloads_(std::move(workloads)),
-      keeper_(std::move(keeper)),
       settings_(std::move(settings)),
-      directory_(std::move(directory)),
-      bus_(std::move(bus)) {}
+      indexes_(std::move(directory), std::move(keeper), clock) {
+  MutexLock lock(mutex_);
+  if (bus) indexes_.order_by(*bus);
+}
 
 void Fleet::add(std::vector<Addition> additions) {
   MutexLock lock(mutex_);
   has_collectors_ = true;
-  for (Addition& addition : additions) {
-    const std::string name(addition.entry->name);
-    hosts_.insert_or_assign(name, host_of(std::move(addition)));
-  }
-  for (auto& [name, host] : hosts_) {
-    if (!host.is_looking) start_discovery(name, host);
-  }
+  for (Addition& addition : additions) add(std::move(addition));
+  for (auto& [name, host] : hosts_) host.start_threads(left_behind_);
 }
 
-CollectorHost Fleet::host_of(Addition addition) {
-  CollectorHost host;
-  addition.context.hanging = hanging_;
-  host.entry = addition.entry;
-  host.gate = std::make_shared<DriverGate>(addition.entry->max_parallel, clock_);
+// A hung discovery may outlive the fleet.
+void Fleet::add(Addition addition) {
   const std::string name(addition.entry->name);
-  const std::weak_ptr<Fleet> fleet = weak_from_this();  // a hung discovery may outlive the fleet
-  host.discoverer = std::make_shared<Discoverer>(
-      *addition.entry, std::move(addition.context),
-      [fleet, name](std::shared_ptr<Collector> opened, const Result<Discovery>& found) {
-        if (const auto alive = fleet.lock()) alive->report(name, std::move(opened), found);
-      });
-  return host;
+  const std::weak_ptr<Fleet> fleet = weak_from_this();
+  addition.context.hanging = hanging_;
+  const auto report = [fleet, name](std::shared_ptr<Collector> opened, const Result<Discovery>& found) {
+    if (const auto alive = fleet.lock()) alive->report(name, std::move(opened), found);
+  };
+  const auto tell = [fleet](const DeviceEvent& event) {
+    if (const auto alive = fleet.lock()) alive->tell(event);
+  };
+  hosts_.try_emplace(name, *addition.entry, std::move(addition.context), report, tell, clock_, log_);
 }
 
-// Whoever lets go of the collector last closes its driver, which may hang: that is to be the discovery
-// thread.
-void Fleet::remove(const std::string& collector, Nanoseconds deadline) {
-  std::vector<Member> members;
-  CollectorHost host;
-  {
-    MutexLock lock(mutex_);
-    const auto found = hosts_.find(collector);
-    if (found == hosts_.end()) return;
-    host = std::move(found->second);
-    host.gate->close();
-    hosts_.erase(found);
-    const auto stays = std::stable_partition(members_.begin(), members_.end(), [&](const Member& member) {
-      return member.collector != collector;
-    });
-    members.assign(std::move_iterator(stays), std::move_iterator(members_.end()));
-    members_.erase(stays, members_.end());
-    registry_->publish("up/" + collector, {});
-  }
-  host.collector.reset();
-  if (host.watcher) host.watcher->request_stop();
-  host.discoverer->request_stop();
-  for (const Member& member : members) member.lane->request_stop();
-  LeftBehind hanging;
-  if (!host.discoverer->join(deadline)) hanging.add(collector, LeftBehind::kDiscovery, host.discoverer);
-  if (host.watcher && !host.watcher->join(deadline))
-    hanging.add(collector, LeftBehind::kEvents, host.watcher);
-  for (const Member& member : members) {
-    if (member.lane->join(deadline)) continue;
-    member.lane->hide();
-    hanging.add(collector, member.uuid, member.lane);
-  }
+void Fleet::order_by(const std::vector<std::string>& bus) {
   MutexLock lock(mutex_);
-  left_behind_.add(hanging);
+  indexes_.order_by(bus);
+  settle_if_ready();
+}
+
+void Fleet::report(const std::string& collector, std::shared_ptr<Collector> opened,
+                   const Result<Discovery>& found) {
+  MutexLock lock(mutex_);
+  const auto host = hosts_.find(collector);
+  if (host == hosts_.end()) return;  // removed meanwhile
+  host->second.report(std::move(opened), found);
+  host->second.start_threads(left_behind_);
+  if (found) take_found(host->second, *found);
+  settle_if_ready();
+}
+
+// Most drivers report at the next read that their device is gone. Some leave files or handles that still
+// answer; such a device is lost if discovery no longer finds it.
+void Fleet::take_found(const CollectorHost& host, const Discovery& found) {
+  std::set<std::string_view> listed;
+  for (const DeviceInfo& info : found.devices) {
+    listed.insert(info.uuid);
+    indexes_.add({host.name(), info});
+  }
+  for (auto& [uuid, member] : members_) {
+    if (&member.host() != &host) continue;
+    member.is_listed = listed.contains(uuid);
+    if (!member.is_listed) member.lane().lose("discovery does not find it");
+  }
+}
+
+void Fleet::tell(const DeviceEvent& event) {
+  MutexLock lock(mutex_);
+  const KnownDevice* device = indexes_.find(event.uuid);
+  if (device == nullptr) return;
+  log_.warn("the driver reports " + event.kind, {{"gpu", std::to_string(device->index)},
+                                                 {"uuid", event.uuid},
+                                                 {"vendor", device->info.vendor},
+                                                 {"collector", device->collector}});
+}
+
+// Indexes follow the PCI order of all vendors together, so the first devices wait for all collectors.
+void Fleet::settle_if_ready() {
+  const auto has_reported = [](const auto& host) { return host.second.has_reported(); };
+  const bool have_all = indexes_.is_ordered() && std::ranges::all_of(hosts_, has_reported);
+  if (!has_collectors_ || (!is_settled_ && !have_all && clock_.monotonic() < started_ + kFirstRound)) return;
+  if (!std::exchange(is_settled_, true)) up_changed_ = true;
+  for (const IndexKeeper::Find& find : indexes_.take_found()) enroll(find);
+}
+
+void Fleet::enroll(const IndexKeeper::Find& find) {
+  const auto host = hosts_.find(find.collector);
+  if (host == hosts_.end() || host->second.collector() == nullptr) return;
+  const auto member = members_.find(find.info.uuid);
+  const bool is_member = member != members_.end();
+  if (is_member && &member->second.host() != &host->second) return;  // another collector reads it
+  const IndexKeeper::Admission admission = indexes_.admit(find);
+  if (!is_member) return make_lane(host->second, admission.device);
+  Lane& lane = member->second.lane();
+  const Lane::State state = lane.status().state;
+  const bool is_closed = state == Lane::State::lost || state == Lane::State::released;
+  if (!released_until_ && (admission.is_changed || is_closed)) lane.revive(find.info);
+}
+
+void Fleet::make_lane(CollectorHost& host, const KnownDevice& device) {
+  const std::string& uuid = device.info.uuid;
+  if (left_behind_.has(device.collector, uuid)) {
+    return host.say_once(uuid + " is not read until the call that hung returns");
+  }
+  const DeviceIdentity identity{device.collector, device.index, device.info,
+                                name_of(settings_.names, device.info)};
+  auto session = std::make_unique<DeviceSession>(host.collector()->device(device.info), identity,
+                                                 settings_.labels, store_, clock_, workloads_);
+  auto lane = std::make_shared<Lane>(std::move(session), host.gate(), clock_, settings_.intervals,
+                                     host.next_stagger());
+  log_.info("device found", {{"gpu", std::to_string(device.index)},
+                             {"uuid", uuid},
+                             {"model", device.info.model},
+                             {"collector", device.collector}});
+  const auto member = members_.try_emplace(uuid, device, host, std::move(lane), clock_).first;
+  member->second.start_if_due();
+}
+
+void Fleet::tick() {
+  restore_if_overdue();
+  MutexLock lock(mutex_);
+  settle_if_ready();
+  look_at_members();
+  look_for_returned();
+  for (auto& [name, host] : hosts_) host.start_threads(left_behind_);
+  forget_old();
+  if (std::exchange(up_changed_, false)) publish_up();
+  indexes_.save_if_due(is_settled_);
+}
+
+void Fleet::look_at_members() {
+  std::set<const CollectorHost*> have_lost;
+  for (auto& [uuid, member] : members_) {
+    const bool is_changed = member.look();
+    if (member.is_overdue() && workloads_.book) workloads_.book->hide(uuid);
+    if (member.is_up()) indexes_.seen(uuid);
+    if (member.status().state == Lane::State::lost) have_lost.insert(&member.host());
+    if (is_changed) {
+      up_changed_ = true;
+      indexes_.changed();
+      member.log_change(*indexes_.find(uuid), log_);
+    }
+    member.start_if_due();
+  }
+  for (auto& [name, host] : hosts_) host.look(have_lost.contains(&host));
+}
+
+// A device whose call hung over a reload can be read again once the call has returned.
+void Fleet::look_for_returned() {
+  for (const std::string& collector : left_behind_.take_ended()) {
+    const auto host = hosts_.find(collector);
+    if (host != hosts_.end() && !released_until_) host->second.request();
+  }
+}
+
+void Fleet::forget_old() {
+  if (!is_settled_ || released_until_) return indexes_.pause_forgetting();
+  const auto presence = [this](const KnownDevice& device)
+                            GPUMETER_REQUIRES(mutex_) { return presence_of(device); };
+  for (const std::string& uuid : indexes_.forget(presence, settings_.forget)) {
+    if (const auto member = members_.find(uuid); member != members_.end()) drop(member);
+    log_.info("device forgotten", {{"uuid", uuid}});
+    up_changed_ = true;
+  }
+}
+
+void Fleet::drop(Members::iterator member) {
+  const Member& gone = member->second;
+  add_errors(gone.host().past_errors[gone.index()], gone.status().errors);
+  gone.lane().request_stop();
+  left_behind_.add(gone.host().name(), gone.uuid(), gone.shared_lane());  // its call may hang
+  members_.erase(member);
+}
+
+// Nobody looks for the devices of a collector that is switched off; they are missing, so that they do not
+// keep their indexes for good. A collector whose first discovery hangs may yet find its devices, and a device
+// without a lane because an old call on it hangs is not missing.
+Presence Fleet::presence_of(const KnownDevice& device) const {
+  const auto host = hosts_.find(device.collector);
+  if (host == hosts_.end()) return Presence::missing;
+  const bool hangs = left_behind_.has(device.collector, device.info.uuid);
+  if (hangs || !host->second.has_reported()) return Presence::unknown;
+  const auto member = members_.find(device.info.uuid);
+  return member != members_.end() && member->second.is_listed ? Presence::there : Presence::missing;
+}
+
+void Fleet::publish_up() {
+  if (!is_settled_) return;
+  for (const auto& [name, host] : hosts_) {
+    if (!up_series_.contains(name)) up_series_.emplace(name, store_->attach(name));
+  }
+  view().add_up(settings_, up_series_);
+  for (auto& [name, series] : up_series_) series.commit(clock_.monotonic());
 }
 
 void Fleet::rediscover() {
   MutexLock lock(mutex_);
   if (released_until_) return;
-  for (auto& [name, host] : hosts_) host.discoverer->request();
+  for (auto& [name, host] : hosts_) host.request();
 }
 
 void Fleet::configure(const FleetSettings& settings) {
   MutexLock lock(mutex_);
   settings_ = settings;
   up_changed_ = true;
-  for (const Member& member : members_) {
-    const KnownDevice* device = directory_.find(member.uuid);
-    member.lane->configure(settings_.intervals, name_of(settings_.names, device->info), settings_.labels);
+  for (auto& [uuid, member] : members_) {
+    const std::string name = name_of(settings_.names, indexes_.find(uuid)->info);
+    member.lane().configure(settings_.intervals, name, settings_.labels);
   }
+}
+
+bool Fleet::release(Nanoseconds at_most) {
+  {
+    MutexLock lock(mutex_);
+    released_until_ = clock_.monotonic() + at_most;
+    for (auto& [name, host] : hosts_) host.release();
+    for (auto& [uuid, member] : members_) member.lane().release();
+  }
+  const Nanoseconds deadline = clock_.monotonic() + kCallsUnderWay;
+  while (clock_.monotonic() < deadline) {
+    {
+      MutexLock lock(mutex_);
+      if (all_released()) return true;
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+  restore();
+  return false;
+}
+
+// A thread that was left behind holds its driver open.
+bool Fleet::all_released() const {
+  const auto is_released = [](const auto& entry) { return entry.second.is_released(); };
+  return !left_behind_.has_any() && std::ranges::all_of(members_, is_released) &&
+         std::ranges::all_of(hosts_, is_released);
+}
+
+void Fleet::restore_if_overdue() {
+  {
+    MutexLock lock(mutex_);
+    if (!released_until_ || clock_.monotonic() < *released_until_) return;
+  }
+  log_.warn("the drivers are opened again: SIGUSR2 did not come in time");
+  restore();
+}
+
+// Discovery finds the devices again and revives their lanes.
+void Fleet::restore() {
+  MutexLock lock(mutex_);
+  if (!released_until_) return;
+  released_until_.reset();
+  for (auto& [name, host] : hosts_) host.restore();
 }
 
 bool Fleet::first_pass_over() const {
   MutexLock lock(mutex_);
-  return settled_ && std::all_of(members_.begin(), members_.end(), [](const Member& member) {
-           return member.status.first_pass_over || member.overdue;
-         });
+  return is_settled_ &&
+         std::ranges::all_of(members_, [](const auto& entry) { return entry.second.is_known(); });
+}
+
+std::vector<DeviceStatus> Fleet::devices() const {
+  MutexLock lock(mutex_);
+  return view().devices();
+}
+
+void Fleet::describe(SelfState& self) const {
+  MutexLock lock(mutex_);
+  view().describe(self, released_until_.has_value());
+}
+
+void Fleet::remove(const std::string& collector, Nanoseconds deadline) {
+  Hosts hosts;
+  Members members;
+  {
+    MutexLock lock(mutex_);
+    const auto host = hosts_.find(collector);
+    if (host == hosts_.end()) return;
+    for (auto member = members_.begin(); member != members_.end();) {
+      const auto next = std::next(member);
+      if (&member->second.host() == &host->second) members.insert(members_.extract(member));
+      member = next;
+    }
+    hosts.insert(hosts_.extract(host));
+    up_series_.erase(collector);
+  }
+  end(hosts, members, deadline);
 }
 
 bool Fleet::stop(Nanoseconds deadline) {
-  std::vector<std::shared_ptr<Lane>> lanes;
-  std::vector<std::shared_ptr<Discoverer>> discoverers;
-  std::vector<std::shared_ptr<EventWatcher>> watchers;
-  bool all_ended = true;
+  Hosts hosts;
+  Members members;
   {
     MutexLock lock(mutex_);
-    all_ended = !left_behind_.has_any();
-    for (const Member& member : members_) lanes.push_back(member.lane);
-    for (auto& [name, host] : hosts_) {
-      host.gate->close();
-      host.collector.reset();
-      discoverers.push_back(host.discoverer);
-      if (host.watcher) watchers.push_back(host.watcher);
-    }
-    directory_changed_ = true;
-    save_if_due();
+    hosts.swap(hosts_);
+    members.swap(members_);
+    indexes_.changed();
+    indexes_.save_if_due(is_settled_);
   }
-  for (const auto& watcher : watchers) watcher->request_stop();
-  for (const auto& discoverer : discoverers) discoverer->request_stop();
-  for (const auto& lane : lanes) lane->request_stop();
-  for (const auto& lane : lanes) all_ended = lane->join(deadline) && all_ended;
-  for (const auto& discoverer : discoverers) all_ended = discoverer->join(deadline) && all_ended;
-  for (const auto& watcher : watchers) all_ended = watcher->join(deadline) && all_ended;
-  return all_ended;
+  end(hosts, members, deadline);
+  MutexLock lock(mutex_);
+  return !left_behind_.has_any();
+}
+
+// The thread that holds a collector last closes its driver, which may hang: only discovery threads may do so.
+void Fleet::end(Hosts& hosts, Members& members, Nanoseconds deadline) {
+  LeftBehind hanging;
+  for (auto& [name, host] : hosts) host.request_stop();
+  for (auto& [uuid, member] : members) member.lane().request_stop();
+  for (auto& [uuid, member] : members) {
+    if (member.lane().join(deadline)) continue;
+    member.lane().hide();
+    hanging.add(member.host().name(), uuid, member.shared_lane());
+  }
+  for (auto& [name, host] : hosts) host.join(deadline, hanging);
+  MutexLock lock(mutex_);
+  left_behind_.add(hanging);
 }
 
 }  // namespace gpumeter

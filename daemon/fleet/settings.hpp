@@ -5,7 +5,7 @@
 
 #include "collectors/api/device.hpp"
 #include "daemon/lane/tier_schedule.hpp"
-#include "exporter/store/label_block.hpp"
+#include "exporter/store/labels.hpp"
 
 namespace gpumeter {
 

@@ -1,148 +1,148 @@
 #include "daemon/fleet/state_keeper.hpp"
 
+#include <atomic>
 #include <optional>
 #include <utility>
 
 namespace gpumeter {
 namespace {
 
-// Devices that come and go by the hundred are one write a second.
+// Devices that come and go by the hundred cause one write a second.
 constexpr auto kBetweenWrites = std::chrono::seconds(1);
-// A disk that was full or away for a moment is not left without the indexes until something changes.
+// After a disk was full or away for a moment, the indexes must not stay unwritten until something changes.
 constexpr auto kAfterFailure = std::chrono::seconds(5);
-constexpr auto kIdle = std::chrono::minutes(10);
 constexpr auto kEnd = std::chrono::seconds(1);
-// A write that takes longer is reported.
+// The keeper reports a write that takes longer.
 constexpr auto kLate = std::chrono::seconds(10);
 
 }  // namespace
 
-struct StateKeeper::State {
-  State(std::string path, const Clock& its_clock, Log& its_log)
-      : folder(std::move(path)), clock(its_clock), log(its_log) {}
+/// The state folder. turn() and write(): the thread "state". Everything else: any thread.
+class StateKeeper::Folder {
+ public:
+  Folder(std::string path, const Clock& clock, Log& log) : path_(std::move(path)), clock_(clock), log_(log) {}
 
-  void load() GPUMETER_EXCLUDES(mutex);
-  std::optional<DeviceDirectory> next() GPUMETER_EXCLUDES(mutex);
-  bool write(const DeviceDirectory& directory) GPUMETER_EXCLUDES(mutex);
-  void keep(DeviceDirectory directory) GPUMETER_EXCLUDES(mutex);
+  Nanoseconds turn();
+  void write();
 
-  const std::string folder;
-  const Clock& clock;
-  Log& log;
-  Nanoseconds written_at{};   // of the thread
-  bool write_failed = false;  // of the thread
+  const std::string& path() const { return path_; }
+  DeviceDirectory wait_for_load(Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
+  bool may_write() const { return may_write_; }
+  void save(const DeviceDirectory& directory) {
+    wanted_.post(directory, [](const DeviceDirectory&) { return true; });
+  }
+  void report_late(bool is_late);
 
-  Mutex mutex;
-  Condition changed;
-  std::optional<DeviceDirectory> loaded GPUMETER_GUARDED_BY(mutex);
-  std::optional<DeviceDirectory> wanted GPUMETER_GUARDED_BY(mutex);
-  std::optional<Nanoseconds> writing_since GPUMETER_GUARDED_BY(mutex);  // monotonic
-  bool late_reported GPUMETER_GUARDED_BY(mutex) = false;
-  bool may_write GPUMETER_GUARDED_BY(mutex) = false;
-  bool given_up GPUMETER_GUARDED_BY(mutex) = false;  // nobody waits for the load any more
-  bool stop GPUMETER_GUARDED_BY(mutex) = false;
+ private:
+  void load() GPUMETER_EXCLUDES(mutex_);
+
+  const std::string path_;
+  const Clock& clock_;
+  Log& log_;
+
+  // The thread's.
+  bool is_loaded_ = false;
+  std::optional<DeviceDirectory> unwritten_;
+  std::optional<Nanoseconds> next_write_;  // CLOCK_MONOTONIC
+  bool write_failed_ = false;
+
+  Mailbox<DeviceDirectory> wanted_;
+  std::atomic<bool> may_write_ = false;
+  std::atomic<bool> late_reported_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  std::optional<DeviceDirectory> loaded_ GPUMETER_GUARDED_BY(mutex_);
+  bool given_up_ GPUMETER_GUARDED_BY(mutex_) = false;  // nobody waits for the load any more
 };
 
+// The pause until the next turn.
+Nanoseconds StateKeeper::Folder::turn() {
+  if (!std::exchange(is_loaded_, true)) load();
+  const Nanoseconds now = clock_.monotonic();
+  if (next_write_ && now < *next_write_) return *next_write_ - now;
+  write();
+  return next_write_ ? *next_write_ - now : Worker::kForever;
+}
+
 // The load may end after everybody stopped waiting for it; the file is then not overwritten either.
-void StateKeeper::State::load() {
-  DeviceDirectory directory(folder);
+void StateKeeper::Folder::load() {
+  DeviceDirectory directory(path_);
   const Result<Done> done = directory.load();
   const bool readable = directory.is_readable();
-  const MutexLock lock(mutex);
-  if (given_up) return;
+  const MutexLock lock(mutex_);
+  if (given_up_) return;
   if (!done && !readable) {
-    log.error("the state folder cannot be read: indexes start anew and are not kept over a restart",
-              {{"error", done.error().message()}});
+    log_.error("the state folder cannot be read; indexes start from 0 and are not kept over a restart",
+               {{"error", done.error().message()}});
   } else if (!done) {
-    log.warn("the devices' indexes are lost", {{"error", done.error().message()}});
+    log_.warn("the devices' indexes are lost", {{"error", done.error().message()}});
   }
-  loaded = std::move(directory);
-  may_write = readable;
-  changed.notify_all();
+  loaded_ = std::move(directory);
+  may_write_ = readable;
+  changed_.notify_all();
 }
 
-// nullopt: the end.
-std::optional<DeviceDirectory> StateKeeper::State::next() {
-  const Nanoseconds next_write = written_at + (write_failed ? kAfterFailure : kBetweenWrites);
-  const MutexLock lock(mutex);
-  writing_since.reset();
-  while (!stop && (!wanted || clock.monotonic() < next_write)) {
-    changed.wait_for(mutex, wanted ? Nanoseconds(kBetweenWrites) : Nanoseconds(kIdle));
-  }
-  if (wanted) writing_since = clock.monotonic();
-  return std::exchange(wanted, std::nullopt);
+DeviceDirectory StateKeeper::Folder::wait_for_load(Nanoseconds deadline) {
+  const MutexLock lock(mutex_);
+  while (!loaded_ && clock_.monotonic() < deadline) changed_.wait_for(mutex_, deadline - clock_.monotonic());
+  if (loaded_) return *std::exchange(loaded_, std::nullopt);
+  given_up_ = true;
+  log_.error("the state folder does not answer; indexes start from 0 and are not kept over a restart",
+             {{"path", path_}});
+  return DeviceDirectory(path_);
 }
 
-// False: it could not be written.
-bool StateKeeper::State::write(const DeviceDirectory& directory) {
-  const Result<Done> saved = directory.save();
-  written_at = clock.monotonic();
-  if (!saved && !std::exchange(write_failed, true)) {
-    log.warn("indexes are not kept over a restart", {{"error", saved.error().message()}});
+// A directory that cannot be written waits for the next try, unless a newer one comes.
+void StateKeeper::Folder::write() {
+  for (DeviceDirectory& wanted : wanted_.take()) unwritten_ = std::move(wanted);
+  next_write_.reset();
+  if (!unwritten_) return;
+  const Result<Done> saved = unwritten_->save();
+  if (!saved && !std::exchange(write_failed_, true)) {
+    log_.warn("indexes are not kept over a restart", {{"error", saved.error().message()}});
   }
-  if (saved) write_failed = false;
-  return !write_failed;
+  if (saved) {
+    write_failed_ = false;
+    unwritten_.reset();
+  }
+  next_write_ = clock_.monotonic() + (write_failed_ ? kAfterFailure : kBetweenWrites);
 }
 
-// For another try, unless a newer one waits already.
-void StateKeeper::State::keep(DeviceDirectory directory) {
-  const MutexLock lock(mutex);
-  if (!wanted && !stop) wanted = std::move(directory);
+void StateKeeper::Folder::report_late(bool is_late) {
+  if (late_reported_.exchange(is_late) || !is_late) return;
+  log_.error("the state folder does not answer", {{"path", path_}});
 }
 
 StateKeeper::StateKeeper(std::string folder, const Clock& clock, Log& log)
-    : clock_(clock), log_(log), state_(std::make_shared<State>(std::move(folder), clock, log)) {}
+    : clock_(clock),
+      log_(log),
+      folder_(std::make_shared<Folder>(std::move(folder), clock, log)),
+      worker_(clock) {}
 
 StateKeeper::~StateKeeper() { stop(clock_.monotonic() + kEnd); }
 
 DeviceDirectory StateKeeper::load(Nanoseconds deadline) {
-  DeviceDirectory empty(state_->folder);
-  if (const Result<Done> started = thread_.start("state", [state = state_] { run(*state); }); !started) {
-    log_.error("indexes are not kept over a restart", {{"error", started.error().message()}});
-    return empty;
-  }
-  const MutexLock lock(state_->mutex);
-  while (!state_->loaded && clock_.monotonic() < deadline) {
-    state_->changed.wait_for(state_->mutex, deadline - clock_.monotonic());
-  }
-  if (state_->loaded) return *std::exchange(state_->loaded, std::nullopt);
-  state_->given_up = true;
-  log_.error("the state folder does not answer: indexes start anew and are not kept over a restart",
-             {{"path", state_->folder}});
-  return empty;
+  const Result<Done> started = worker_.start(
+      "state", [folder = folder_] { return folder->turn(); }, [folder = folder_] { folder->write(); });
+  if (started) return folder_->wait_for_load(deadline);
+  log_.error("indexes are not kept over a restart", {{"error", started.error().message()}});
+  return DeviceDirectory(folder_->path());
 }
 
 void StateKeeper::save(const DeviceDirectory& directory) {
-  const MutexLock lock(state_->mutex);
-  if (!state_->may_write) return;
-  state_->wanted = directory;
-  state_->changed.notify_all();
-  const bool late = state_->writing_since && clock_.monotonic() > *state_->writing_since + kLate;
-  if (late && !std::exchange(state_->late_reported, true)) {
-    log_.error("the state folder does not answer", {{"path", state_->folder}});
-  }
-  if (!late) state_->late_reported = false;
+  if (!folder_->may_write()) return;
+  folder_->save(directory);
+  worker_.wake();
+  folder_->report_late(worker_.is_busy_for(kLate));
 }
 
 bool StateKeeper::stop(Nanoseconds deadline) {
-  {
-    const MutexLock lock(state_->mutex);
-    state_->stop = true;
-    state_->changed.notify_all();
+  const bool ended = worker_.stop(deadline);
+  if (!ended) {
+    log_.error("the state folder does not answer; the last changes are not saved",
+               {{"path", folder_->path()}});
   }
-  const bool ended = thread_.join(clock_, deadline);
-  if (!ended)
-    log_.error("the state folder does not answer: what changed last is not saved",
-               {{"path", state_->folder}});
   return ended;
-}
-
-void StateKeeper::run(State& state) noexcept try {
-  state.load();
-  while (std::optional<DeviceDirectory> directory = state.next()) {
-    if (!state.write(*directory)) state.keep(*std::move(directory));
-  }
-} catch (...) {  // out of memory: what is on the disk stays
 }
 
 }  // namespace gpumeter

@@ -10,12 +10,6 @@ namespace {
 
 constexpr std::array kObservedTiers = {Tier::fast, Tier::normal, Tier::slow};
 
-ReadErrors difference(const ReadErrors& now, const ReadErrors& before) noexcept {
-  ReadErrors grown{};
-  for (std::size_t i = 0; i < grown.size(); ++i) grown[i] = now[i] - before[i];
-  return grown;
-}
-
 void add_fact(std::vector<Label>& labels, const char* name, const std::string& value) {
   if (!value.empty()) labels.push_back({name, value});
 }
@@ -46,18 +40,17 @@ std::vector<Label> facts_of(const DeviceIdentity& device) {
 }  // namespace
 
 DeviceSession::DeviceSession(std::unique_ptr<Device> device, DeviceIdentity identity, DeviceLabels labels,
-                             std::shared_ptr<Registry> registry, const Clock& clock,
+                             std::shared_ptr<Store> store, const Clock& clock,
                              const WorkloadSettings& workloads)
     : device_(std::move(device)),
-      registry_(std::move(registry)),
+      store_(std::move(store)),
       clock_(clock),
       identity_(std::move(identity)),
-      labels_(labels) {
+      which_labels_(labels),
+      source_(store_->attach(identity_.collector)) {
   auto* lister = dynamic_cast<ListsProcesses*>(device_.get());
   if (lister != nullptr && workloads.book) workloads_ = std::make_unique<DeviceWorkloads>(*lister, workloads);
 }
-
-DeviceSession::~DeviceSession() { registry_->detach(source_); }
 
 Result<Done> DeviceSession::attach(const DeviceInfo& info) {
   unfinished_ = {};
@@ -66,33 +59,42 @@ Result<Done> DeviceSession::attach(const DeviceInfo& info) {
   identity_.info = info;
   is_judged_ = was_read_ = is_silent_ = false;
   unread_passes_ = 0;
-  renew_frame();
-  relabel(identity_.name, labels_);
+  hide();
+  renew_slots();
   return Done{};
 }
 
-// A frame is made anew at each attach: what has no reading yet has no series.
-void DeviceSession::renew_frame() {
-  past_errors_ = errors();
-  const std::size_t own = device_->series().size();
-  frame_ = std::make_unique<Frame>(own + own_series().size());
-  sink_.emplace(frame_->sink());
-  own_slot_ = own;
+// New slots at each attach: what has no reading yet has no series.
+void DeviceSession::renew_slots() {
+  const std::vector<SeriesSpec> series = all_series();
+  const Labels of_device = labels();
+  own_slot_ = device_->series().size();
+  source_.clear();
+  source_.reserve(series.size());
+  for (const SeriesSpec& spec : series) source_.add(*spec.family, of_device.with(spec.labels));
+  is_attached_ = true;
   if (workloads_) workloads_->attach(identity_, device_->series());
 }
 
-void DeviceSession::relabel(const std::string& name, const DeviceLabels& labels) {
+void DeviceSession::relabel(const std::string& name, const DeviceLabels& which) {
   identity_.name = name;
-  labels_ = labels;
-  registry_->detach(source_.exchange(kNoSource));
-  if (frame_) source_ = enroll();
+  which_labels_ = which;
+  if (!is_attached_) return;
+  const std::vector<SeriesSpec> series = all_series();
+  const Labels of_device = labels();
+  for (Source::Slot slot = 0; slot < series.size(); ++slot) {
+    source_.relabel(slot, of_device.with(series[slot].labels));
+  }
 }
 
-SourceId DeviceSession::enroll() const {
+Labels DeviceSession::labels() const {
+  return {identity_.info, identity_.index, identity_.name, which_labels_};
+}
+
+std::vector<SeriesSpec> DeviceSession::all_series() const {
   std::vector<SeriesSpec> series(device_->series().begin(), device_->series().end());
   for (SeriesSpec& own : own_series()) series.push_back(std::move(own));
-  const LabelBlock labels(identity_.info, identity_.index, identity_.name, labels_);
-  return registry_->attach(identity_.collector, labels, series);
+  return series;
 }
 
 std::vector<SeriesSpec> DeviceSession::own_series() const {
@@ -113,9 +115,10 @@ PassOutcome DeviceSession::run(Tier tier, const SamplingIntervals& intervals, co
   }
   pass->yield = yield;
   const Pass made = *pass;
-  const ReadErrors before = sink_->errors();
-  const PassOutcome outcome = device_->sample(made, *sink_);
-  const ReadErrors failed = difference(sink_->errors(), before);
+  SampleSink sink = source_.sink();
+  const PassOutcome outcome = device_->sample(made, sink);
+  const ReadErrors& failed = sink.errors();
+  add_errors(errors_, failed);
   failed_[place] += std::accumulate(failed.begin(), failed.end(), std::uint64_t{0});
   if (outcome == PassOutcome::complete) observed_.complete(tier, made.elapsed);
   if (outcome == PassOutcome::asleep) observed_.interrupt(tier);
@@ -155,34 +158,30 @@ std::string DeviceSession::trouble() const {
 
 bool DeviceSession::has_more() noexcept { return device_->has_more(clock_.monotonic()); }
 
-// Of two sources with the same series the younger is on the page, so the old one may go after the new one
-// came.
+// The old slots stay in the store until the new ones are committed.
 PassOutcome DeviceSession::rebind(const SamplingIntervals& intervals) {
   unfinished_ = {};
   if (!device_->attach(identity_.info)) return PassOutcome::gone;
-  renew_frame();
+  renew_slots();
   is_rebinding_ = true;
   PassOutcome outcome = PassOutcome::complete;
   for (const Tier tier : {Tier::once, Tier::fast, Tier::normal, Tier::slow}) {
     if (outcome != PassOutcome::gone) outcome = run(tier, intervals, nullptr);
   }
   is_rebinding_ = false;
-  if (outcome == PassOutcome::gone) return outcome;
-  const SourceId old = source_.exchange(enroll());
-  if (!is_silent_) registry_->commit(source_, *frame_);
-  registry_->detach(old);
+  if (outcome != PassOutcome::gone && !is_silent_) source_.commit(clock_.monotonic());
   return outcome;
 }
 
 void DeviceSession::commit(const Pass& pass, PassOutcome outcome) {
-  if (!workloads_) return registry_->commit(source_, *frame_);
-  registry_->commit(source_, *frame_, workloads_->take(pass, outcome, *frame_));
+  if (workloads_) workloads_->take(pass, outcome, source_);
+  source_.commit(clock_.monotonic());
 }
 
 void DeviceSession::export_observed(Tier tier) {
-  sink_->set(own_slot_, 1);
+  source_.set(own_slot_, 1);
   const auto place = static_cast<std::size_t>(tier);
-  if (place < kObservedTiers.size()) sink_->set(own_slot_ + 1 + place, to_seconds(observed_.total(tier)));
+  if (place < kObservedTiers.size()) source_.set(own_slot_ + 1 + place, to_seconds(observed_.total(tier)));
 }
 
 void DeviceSession::lose() {
@@ -195,12 +194,6 @@ void DeviceSession::lose() {
 void DeviceSession::release() {
   device_->release();
   lose();
-}
-
-ReadErrors DeviceSession::errors() const noexcept {
-  ReadErrors sum = past_errors_;
-  if (sink_) add_errors(sum, sink_->errors());
-  return sum;
 }
 
 }  // namespace gpumeter

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <atomic>
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,9 +11,8 @@
 #include "collectors/attribution/device_workloads.hpp"
 #include "daemon/lane/observed_time.hpp"
 #include "daemon/lane/tier_schedule.hpp"
-#include "exporter/store/frame.hpp"
-#include "exporter/store/label_block.hpp"
-#include "exporter/store/registry.hpp"
+#include "exporter/store/labels.hpp"
+#include "exporter/store/store.hpp"
 
 namespace gpumeter {
 
@@ -23,19 +22,16 @@ constexpr Nanoseconds pass_deadline(Tier tier) noexcept {
   return tier == Tier::slow || tier == Tier::once ? std::chrono::seconds(10) : std::chrono::seconds(3);
 }
 
-/// One device from its driver to the registry: attach, read a tier, commit. Adds what the daemon itself
-/// knows of the device: gpu_info, the observed time and, where the device tells its processes, who uses it.
-/// No thread of its own; calls block in the driver.
+/// One device from its driver to the store: attach, read a tier, commit. Adds gpu_info, the observed time
+/// and, if the driver lists processes, who uses the device. No thread of its own; calls block in the driver.
 class DeviceSession {
  public:
   DeviceSession(std::unique_ptr<Device> device, DeviceIdentity identity, DeviceLabels labels,
-                std::shared_ptr<Registry> registry, const Clock& clock,
-                const WorkloadSettings& workloads = {});
-  ~DeviceSession();
+                std::shared_ptr<Store> store, const Clock& clock, const WorkloadSettings& workloads = {});
   DeviceSession(const DeviceSession&) = delete;
   DeviceSession& operator=(const DeviceSession&) = delete;
 
-  /// (Re)opens the device and puts its series into the registry; they show up with the first commit.
+  /// (Re)opens the device; its series show up with the first commit.
   Result<Done> attach(const DeviceInfo& info);
 
   /// Reads one tier, or goes on with it where it stepped aside, and commits what was read. Nothing is
@@ -66,33 +62,32 @@ class DeviceSession {
   void release();
 
   /// Takes the series off the page until the next commit. Any thread, also while run() hangs.
-  void hide() const { registry_->hide(source_); }
+  void hide() noexcept { source_.hide(); }
 
-  /// Puts the series under new labels (config reload); values stay.
+  /// Gives the series other labels with the next commit (config reload); values stay.
   void relabel(const std::string& name, const DeviceLabels& labels);
 
   const DeviceIdentity& identity() const noexcept { return identity_; }
-  ReadErrors errors() const noexcept;
+  const ReadErrors& errors() const noexcept { return errors_; }
 
  private:
-  static constexpr SourceId kNoSource{};  // the registry knows none of this id
   std::vector<SeriesSpec> own_series() const;
-  void renew_frame();
-  SourceId enroll() const;
+  std::vector<SeriesSpec> all_series() const;
+  Labels labels() const;
+  void renew_slots();
   void judge(PassOutcome outcome);
   void export_observed(Tier tier);
   void commit(const Pass& pass, PassOutcome outcome);
 
   const std::unique_ptr<Device> device_;
-  const std::shared_ptr<Registry> registry_;
+  const std::shared_ptr<Store> store_;
   const Clock& clock_;
   DeviceIdentity identity_;
-  DeviceLabels labels_;
+  DeviceLabels which_labels_;
   ObservedTime observed_;
   std::array<std::optional<Pass>, kTiers.size()> unfinished_{};
-  std::atomic<SourceId> source_{kNoSource};  // changed by the lane, read by who hides it
-  std::unique_ptr<Frame> frame_;
-  std::optional<SampleSink> sink_;
+  Source source_;  // its slots: the device's series, those of own_series(), and then those of workloads_
+  bool is_attached_ = false;
   bool is_judged_ = false;  // a fast pass has ended since attach(): the series may be shown
   bool was_read_ = false;   // a fast pass had a good reading since attach()
   bool is_silent_ = false;
@@ -100,8 +95,8 @@ class DeviceSession {
   int unread_passes_ = 0;      // fast ones, in a row
   std::array<std::uint64_t, kTiers.size()> failed_{};
   ReadErrors fast_errors_{};                    // of the last fast pass
-  ReadErrors past_errors_{};                    // of sinks before the last attach
-  std::size_t own_slot_ = 0;                    // of the first series of own_series()
+  ReadErrors errors_{};                         // of all passes
+  Source::Slot own_slot_ = 0;                   // of the first series of own_series()
   std::unique_ptr<DeviceWorkloads> workloads_;  // null: not wanted, or the device does not list processes
 };
 

@@ -5,7 +5,7 @@
 
 namespace gpumeter {
 
-// A slow pass steps aside when the fast tier is due: cadence first.
+// A slow pass yields when the fast tier is due: cadence first.
 class Lane::FastFirst final : public YieldCheck {
  public:
   FastFirst(const TierSchedule& schedule, const Clock& clock) : schedule_(schedule), clock_(clock) {}
@@ -23,53 +23,48 @@ Lane::Lane(std::unique_ptr<DeviceSession> session, std::shared_ptr<DriverGate> g
       clock_(clock),
       stagger_(stagger),
       intervals_(intervals),
-      schedule_(intervals, clock.monotonic(), stagger) {
-  MutexLock lock(mutex_);
-  orders_.attach = session_->identity().info;
+      schedule_(intervals, clock.monotonic(), stagger),
+      worker_(clock) {
+  orders_.post(Open{session_->identity().info});
 }
 
+// The device is closed on the thread, since closing it may hang too.
 Result<Done> Lane::start() {
   const std::string name = "lane-" + std::to_string(session_->identity().index);
-  Result<Done> started = thread_.start(name, [self = shared_from_this()] { self->run(); });
+  const std::shared_ptr<Lane> self = shared_from_this();
+  set_state(State::starting, "");
+  Result<Done> started = worker_.start(
+      name, [self] { return self->turn(); }, [self] { self->session_->release(); });
   if (!started) set_state(State::lost, started.error().message());
   return started;
 }
 
-void Lane::request_stop() {
-  MutexLock lock(mutex_);
-  orders_.stop = true;
-  changed_.notify_all();
+template <class IsObsolete>
+void Lane::post(Order order, IsObsolete is_obsolete) {
+  orders_.post(std::move(order), is_obsolete);
+  worker_.wake();
 }
 
 void Lane::revive(const DeviceInfo& info) {
-  MutexLock lock(mutex_);
-  orders_.attach = info;
-  changed_.notify_all();
+  post(Open{info}, [](const Order& old) { return std::holds_alternative<Open>(old); });
 }
 
+// A release that is still queued stays: the device then ends as released, not as lost.
 void Lane::lose(std::string why) {
-  MutexLock lock(mutex_);
-  if (status_.state == State::lost || status_.state == State::released) return;
-  orders_.lose = std::move(why);
-  orders_.attach.reset();
-  changed_.notify_all();
+  post(Close{State::lost, std::move(why)}, [](const Order& old) {
+    const auto* close = std::get_if<Close>(&old);
+    return std::holds_alternative<Open>(old) || (close != nullptr && close->state == State::lost);
+  });
 }
 
 void Lane::release() {
-  MutexLock lock(mutex_);
-  orders_.release = true;
-  orders_.attach.reset();
-  changed_.notify_all();
+  post(Close{State::released, ""}, [](const Order& old) { return !std::holds_alternative<Configure>(old); });
 }
 
 void Lane::configure(const SamplingIntervals& intervals, const std::string& name,
                      const DeviceLabels& labels) {
-  MutexLock lock(mutex_);
-  orders_.configured = true;
-  orders_.intervals = intervals;
-  orders_.name = name;
-  orders_.labels = labels;
-  changed_.notify_all();
+  post(Configure{intervals, name, labels},
+       [](const Order& old) { return std::holds_alternative<Configure>(old); });
 }
 
 Lane::Status Lane::status() const {
@@ -77,63 +72,42 @@ Lane::Status Lane::status() const {
   return status_;
 }
 
-// The device is closed here, since closing it may hang too.
-void Lane::run() noexcept {
-  set_state(State::starting, "");
-  while (wait_for_turn()) {
-    try {
-      turn();
-    } catch (const std::exception& problem) {  // out of memory while attaching, at the most
-      attached_ = false;
-      session_->hide();
-      set_state(State::lost, problem.what());
-    }
+// The pause until the next turn.
+Nanoseconds Lane::turn() noexcept {
+  try {
+    if (!worker_.is_stopping()) work();
+  } catch (const std::exception& problem) {  // out of memory while attaching, at the most
+    attached_ = false;
+    session_->hide();
+    set_state(State::lost, problem.what());
   }
-  session_->release();
+  const Nanoseconds now = clock_.monotonic();
+  return attached_ ? schedule_.next(now).at - now : Worker::kForever;
 }
 
-void Lane::turn() {
-  obey();
+void Lane::work() {
+  for (const Order& order : orders_.take()) {
+    std::visit([this](const auto& one) { obey(one); }, order);
+  }
   if (!attached_) return;
   const TierSchedule::Turn turn = schedule_.next(clock_.monotonic());
   if (turn.at <= clock_.monotonic()) take_turn(turn.tier);
 }
 
-// Until there is an order or a tier is due. False: stop.
-bool Lane::wait_for_turn() {
-  constexpr Nanoseconds kUntilOrdered = std::chrono::hours(1);
-  MutexLock lock(mutex_);
-  while (!orders_.stop && !orders_.attach && !orders_.configured && !orders_.release && !orders_.lose) {
-    const Nanoseconds now = clock_.monotonic();
-    const Nanoseconds wait = attached_ ? schedule_.next(now).at - now : kUntilOrdered;
-    if (wait <= Nanoseconds{0}) break;
-    changed_.wait_for(mutex_, wait);
-  }
-  return !orders_.stop;
+void Lane::obey(const Configure& order) {
+  intervals_ = order.intervals;
+  schedule_ = TierSchedule(intervals_, clock_.monotonic(), stagger_);
+  session_->relabel(order.name, order.labels);
 }
 
-void Lane::obey() {
-  Orders orders;
-  {
-    MutexLock lock(mutex_);
-    orders = std::exchange(orders_, Orders{});
-    orders_.stop = orders.stop;
-  }
-  if (orders.configured) {
-    intervals_ = orders.intervals;
-    schedule_ = TierSchedule(intervals_, clock_.monotonic(), stagger_);
-    session_->relabel(orders.name, orders.labels);
-  }
-  if (orders.lose && !orders.release) close_device(State::lost, *orders.lose);
-  if (orders.release) close_device(State::released, "");
-  if (orders.attach) attach(*orders.attach);
-}
-
-void Lane::close_device(State state, std::string trouble) {
+void Lane::obey(const Close& order) {
+  const State state = status().state;
+  const bool is_closed = state == State::lost || state == State::released;
+  if (order.state == State::lost && is_closed) return;
   expect_by(clock_.monotonic() + pass_deadline(Tier::fast));
   session_->release();
   attached_ = false;
-  set_state(state, std::move(trouble));
+  set_state(order.state, order.why);
 }
 
 void Lane::attach(const DeviceInfo& info) {
@@ -146,10 +120,10 @@ void Lane::attach(const DeviceInfo& info) {
   if (attached_) first_passes();
 }
 
-// All tiers at once, so that the first page is whole; from then on by the grid.
+// All tiers are read at once, so that the first page is complete. Later passes follow the grid.
 void Lane::first_passes() {
   for (const Tier tier : {Tier::once, Tier::fast, Tier::normal, Tier::slow}) {
-    if (!attached_ || stopping()) return;
+    if (!attached_ || worker_.is_stopping()) return;
     run_pass(tier, nullptr);
   }
   if (!attached_) return;
@@ -168,7 +142,7 @@ void Lane::take_turn(Tier tier) {
   if (attached_ && tier == Tier::fast) follow_session();
 }
 
-// A device that answers again is opened again: what it has may have been unreadable the last time.
+// A device that answers again is opened again: some of its sources may have been unreadable the last time.
 void Lane::follow_session() {
   const bool was_silent = std::exchange(was_silent_, session_->is_silent());
   if (was_silent_) return set_state(State::silent, session_->trouble());
@@ -176,7 +150,8 @@ void Lane::follow_session() {
   if (has_more()) rebind();
 }
 
-// It asks sources that were in trouble, so it takes a place in the driver, and may hang, as a pass may.
+// The check reads sources that were in trouble. It may hang, so it takes a place in the driver as a pass
+// does.
 bool Lane::has_more() {
   const std::unique_ptr<DriverGate::Place> place = enter(pass_deadline(Tier::fast));
   if (!place) return false;  // stopping
@@ -228,12 +203,7 @@ void Lane::account(Tier tier, PassOutcome outcome, Nanoseconds took) {
   if (place < status_.duration.size()) status_.duration[place] = to_seconds(took);
 }
 
-bool Lane::stopping() const {
-  MutexLock lock(mutex_);
-  return orders_.stop;
-}
-
-// To wait for one's turn is not to hang: the deadline is counted from the entry.
+// Waiting for a place is not hanging: the deadline counts from the entry.
 std::unique_ptr<DriverGate::Place> Lane::enter(Nanoseconds allowed) {
   {
     MutexLock lock(mutex_);

@@ -4,16 +4,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 
-#include "base/abandonable_thread.hpp"
 #include "base/mutex.hpp"
+#include "base/worker.hpp"
 #include "daemon/lane/device_session.hpp"
 #include "daemon/lane/driver_gate.hpp"
 
 namespace gpumeter {
 
-/// One device's sampling thread. A driver call may hang in it for ever, so nobody waits for it: the thread
-/// owns the lane together with its maker, and a lane that does not stop in time is left behind.
+/// One device's sampling thread. A driver call may hang in it forever, so nobody waits for the thread: it
+/// owns the lane together with the fleet, and a lane that does not stop in time is left behind. Orders are
+/// queued; the thread obeys them between two driver calls.
 class Lane : public std::enable_shared_from_this<Lane> {
  public:
   enum class State : std::uint8_t {
@@ -24,11 +26,11 @@ class Lane : public std::enable_shared_from_this<Lane> {
     silent,  ///< attached, but no read succeeds: tried again with each pass
   };
 
-  /// What others may know of a lane, read without waiting for its driver.
+  /// Read without waiting for the driver.
   struct Status {
     State state = State::starting;
     std::optional<Nanoseconds> overdue_at;  ///< while a call is under way: when it is late (CLOCK_MONOTONIC)
-    bool at_gate = false;                   ///< waits for its turn in the driver
+    bool at_gate = false;                   ///< waits for a place in the driver
     std::string trouble;                    ///< why it is not read; empty when all is well
     bool first_pass_over = false;
     std::array<double, 3> duration{};  ///< seconds of the last fast, normal and slow pass; 0: none yet
@@ -40,28 +42,24 @@ class Lane : public std::enable_shared_from_this<Lane> {
   Lane(std::unique_ptr<DeviceSession> session, std::shared_ptr<DriverGate> gate, const Clock& clock,
        const SamplingIntervals& intervals, double stagger);
 
-  /// Starts the thread. Once; again after an Error, which status() has as `trouble` until then.
+  /// Starts the thread. Once; again after an Error, which status() returns as `trouble` until then.
   Result<Done> start() GPUMETER_EXCLUDES(mutex_);
 
-  /// Asks the thread to end; does not wait.
-  void request_stop() GPUMETER_EXCLUDES(mutex_);
+  /// As in Worker.
+  void request_stop() { worker_.request_stop(); }
+  bool join(Nanoseconds deadline) { return worker_.join(deadline); }
 
-  /// Waits for the thread's end until `deadline` (CLOCK_MONOTONIC); false: it hangs and was left behind.
-  bool join(Nanoseconds deadline) { return thread_.join(clock_, deadline); }
+  /// Discovery found the device again, or found it changed: opens it as it is now.
+  void revive(const DeviceInfo& info);
 
-  /// Discovery saw the device again, or saw it changed: attach to it as it is now.
-  void revive(const DeviceInfo& info) GPUMETER_EXCLUDES(mutex_);
+  /// Discovery no longer finds the device: closes it until revive(). Does nothing if it is closed already.
+  void lose(std::string why);
 
-  /// Discovery does not find the device any more: closes it as soon as no call is under way, for revive() to
-  /// open it again. Nothing where it is lost or released already.
-  void lose(std::string why) GPUMETER_EXCLUDES(mutex_);
+  /// Closes the device until revive().
+  void release();
 
-  /// Closes the device as soon as no call is under way; revive() opens it again.
-  void release() GPUMETER_EXCLUDES(mutex_);
-
-  /// New intervals, name and labels from the next turn on.
-  void configure(const SamplingIntervals& intervals, const std::string& name, const DeviceLabels& labels)
-      GPUMETER_EXCLUDES(mutex_);
+  /// Sets intervals, name and labels.
+  void configure(const SamplingIntervals& intervals, const std::string& name, const DeviceLabels& labels);
 
   Status status() const GPUMETER_EXCLUDES(mutex_);
 
@@ -69,24 +67,29 @@ class Lane : public std::enable_shared_from_this<Lane> {
   void hide() { session_->hide(); }
 
  private:
-  struct Orders {  // what others want of the thread
-    bool stop = false;
-    bool release = false;
-    std::optional<std::string> lose;  // why
-    std::optional<DeviceInfo> attach;
-    bool configured = false;
+  struct Open {
+    DeviceInfo info;
+  };
+  struct Close {
+    State state;  ///< lost or released
+    std::string why;
+  };
+  struct Configure {
     SamplingIntervals intervals;
     std::string name;
     DeviceLabels labels;
   };
+  using Order = std::variant<Open, Close, Configure>;
   class FastFirst;
 
-  void run() noexcept;
-  bool wait_for_turn() GPUMETER_EXCLUDES(mutex_);
-  void turn();
-  void obey();
+  template <class IsObsolete>
+  void post(Order order, IsObsolete is_obsolete);
+  Nanoseconds turn() noexcept;
+  void work();
+  void obey(const Open& order) { attach(order.info); }
+  void obey(const Close& order);
+  void obey(const Configure& order);
   void attach(const DeviceInfo& info);
-  void close_device(State state, std::string trouble);
   void first_passes();
   void take_turn(Tier tier);
   void follow_session();
@@ -94,7 +97,6 @@ class Lane : public std::enable_shared_from_this<Lane> {
   void rebind();
   PassOutcome run_pass(Tier tier, const YieldCheck* yield);
   void account(Tier tier, PassOutcome outcome, Nanoseconds took) GPUMETER_EXCLUDES(mutex_);
-  bool stopping() const GPUMETER_EXCLUDES(mutex_);
   std::unique_ptr<DriverGate::Place> enter(Nanoseconds allowed) GPUMETER_EXCLUDES(mutex_);
   void expect_by(Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
   void set_state(State state, std::string trouble) GPUMETER_EXCLUDES(mutex_);
@@ -109,10 +111,9 @@ class Lane : public std::enable_shared_from_this<Lane> {
   bool attached_ = false;
   bool was_silent_ = false;
 
-  AbandonableThread thread_;
+  Worker worker_;
+  Mailbox<Order> orders_;
   mutable Mutex mutex_;
-  Condition changed_;
-  Orders orders_ GPUMETER_GUARDED_BY(mutex_);
   Status status_ GPUMETER_GUARDED_BY(mutex_);
 };
 

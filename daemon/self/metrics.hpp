@@ -10,7 +10,7 @@
 #include "collectors/api/device_status.hpp"
 #include "collectors/api/sample.hpp"
 #include "daemon/self/process_stats.hpp"
-#include "exporter/store/series_set.hpp"
+#include "exporter/store/series_list.hpp"
 
 namespace gpumeter {
 
@@ -33,7 +33,7 @@ struct PassDuration {
   double seconds;
 };
 
-/// What the daemon knows of itself; it fills this and publishes the series, about once a second.
+/// The daemon's own figures, made about once a second.
 struct SelfState {
   BuildFacts build = {};
   bool simulated = false;
@@ -47,7 +47,7 @@ struct SelfState {
   std::optional<ProcessStats> process = {};
 };
 
-/// The series of collectors/api/self_catalog.hpp.
-SeriesSet self_series(const SelfState& state);
+/// Adds the series of collectors/api/self_catalog.hpp.
+void add_self_series(const SelfState& state, SeriesList& to);
 
 }  // namespace gpumeter

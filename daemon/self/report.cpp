@@ -29,7 +29,8 @@ void SelfReport::publish() {
   self.log_dropped = sources_.log.dropped();
   self.http_requests = sources_.server.counts();
   if (Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
-  sources_.registry.publish("self", self_series(self));
+  add_self_series(self, series_);
+  series_.commit(sources_.clock.monotonic());
 }
 
 void SelfReport::add_bus(SelfState& self) {

@@ -9,7 +9,8 @@
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/log/log.hpp"
 #include "exporter/http/server.hpp"
-#include "exporter/store/registry.hpp"
+#include "exporter/store/series_list.hpp"
+#include "exporter/store/store.hpp"
 
 namespace gpumeter {
 
@@ -20,7 +21,7 @@ class SelfReport {
   struct Sources {
     const Clock& clock;
     Log& log;
-    Registry& registry;
+    Store& store;
     const Fleet& fleet;
     const BusWatcher& bus;
     const HttpServer& server;
@@ -28,7 +29,9 @@ class SelfReport {
   };
 
   explicit SelfReport(Sources sources)
-      : sources_(std::move(sources)), reloaded_at_(sources_.clock.realtime()) {}
+      : sources_(std::move(sources)),
+        series_(sources_.store.attach()),
+        reloaded_at_(sources_.clock.realtime()) {}
 
   /// How the last attempt to load the configuration ended. Any thread.
   void reloaded(bool successfully) GPUMETER_EXCLUDES(mutex_);
@@ -40,7 +43,8 @@ class SelfReport {
   void add_bus(SelfState& self);
 
   const Sources sources_;
-  bool bus_was_late_ = false;  // of the thread that publishes
+  SeriesList series_;          // of the thread that publishes
+  bool bus_was_late_ = false;  // likewise
   mutable Mutex mutex_;
   bool reload_ok_ GPUMETER_GUARDED_BY(mutex_) = true;
   Nanoseconds reloaded_at_ GPUMETER_GUARDED_BY(mutex_);  // CLOCK_REALTIME

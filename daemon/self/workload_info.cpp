@@ -39,20 +39,14 @@ std::vector<Label> labels_of(const workloads::WorkloadBook::Workload& workload, 
 
 }  // namespace
 
-SeriesSet workload_info(const std::vector<workloads::WorkloadBook::Workload>& workloads,
-                        const UserName& user_name) {
-  SeriesSet set;
-  for (const auto& workload : workloads) {
-    set.add(catalog::workload_info, LabelBlock(labels_of(workload, user_name)), 1);
-  }
-  return set;
-}
-
-void WorkloadInfo::tick(Nanoseconds now, Registry& registry) {
+void WorkloadInfo::tick(Nanoseconds now) {
   if (settings_.book == nullptr || (published_ && now < published_at_ + kSoonest)) return;
   const std::uint64_t generation = settings_.book->generation();
   if (published_ == generation && now < published_at_ + kAnyway) return;
-  registry.publish("workloads", workload_info(settings_.book->workloads(), settings_.user_name));
+  for (const auto& workload : settings_.book->workloads()) {
+    series_.add(catalog::workload_info, Labels(labels_of(workload, settings_.user_name)), 1);
+  }
+  series_.commit(now);
   published_ = generation;
   published_at_ = now;
 }

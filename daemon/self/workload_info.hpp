@@ -3,29 +3,27 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
+#include <utility>
 
 #include "collectors/attribution/workload_settings.hpp"
-#include "exporter/store/registry.hpp"
-#include "exporter/store/series_set.hpp"
+#include "exporter/store/series_list.hpp"
+#include "exporter/store/store.hpp"
 
 namespace gpumeter {
 
-/// gpu_workload_info, one for each workload of any device.
-SeriesSet workload_info(const std::vector<workloads::WorkloadBook::Workload>& workloads,
-                        const UserName& user_name);
-
-/// Keeps it on the page. One thread at a time.
+/// Keeps gpu_workload_info in the store, one series for each workload of any device. One thread at a time.
 class WorkloadInfo {
  public:
-  explicit WorkloadInfo(WorkloadSettings settings) : settings_(std::move(settings)) {}
+  WorkloadInfo(WorkloadSettings settings, Store& store)
+      : settings_(std::move(settings)), series_(store.attach()) {}
 
-  /// Publishes what changed, once a second at the most; once a minute in any case, since a user's name may
-  /// be known late. Costs one look at a number where nothing did.
-  void tick(Nanoseconds now, Registry& registry);
+  /// Commits the workloads if they changed, once a second at the most; once a minute in any case, since the
+  /// lookup of a user's name may take long. Otherwise compares a number.
+  void tick(Nanoseconds now);
 
  private:
   const WorkloadSettings settings_;
+  SeriesList series_;
   Nanoseconds published_at_{};
   std::optional<std::uint64_t> published_;  // the book's generation
 };

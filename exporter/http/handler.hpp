@@ -32,7 +32,7 @@ class HttpServer::Handler {
   static constexpr Refusal kTooLong{414, "The request line is too long.\n"};
   static constexpr Refusal kTooManyArguments{400, "More than 64 arguments are not allowed.\n"};
 
-  explicit Handler(Routes& routes) : routes_(routes) {}
+  Handler(Routes& routes, const Clock& clock) : routes_(routes), connections_(clock) {}
 
   /// Whether the library may not have the memory to parse this; null if it has.
   static const Refusal* refusal_of(std::string_view uri) noexcept;
@@ -57,8 +57,7 @@ class HttpServer::Handler {
   HttpResponse ask_routes(const HttpRequest& request) noexcept;
 
   Routes& routes_;
-  const SystemClock clock_;
-  HttpConnections connections_{clock_};
+  HttpConnections connections_;
   ResponseCache responses_;
   std::atomic<unsigned> in_flight_{0};
   std::array<std::atomic<std::uint64_t>, kCodes.size()> counts_{};

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "exporter/store/format.hpp"
+#include "exporter/text/format.hpp"
 
 namespace gpumeter {
 

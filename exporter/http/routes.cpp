@@ -6,6 +6,7 @@
 
 #include "exporter/http/negotiate.hpp"
 #include "exporter/json/devices.hpp"
+#include "exporter/json/series.hpp"
 #include "exporter/web/status_page.hpp"
 
 namespace gpumeter {
@@ -27,6 +28,10 @@ constexpr HttpHeader kHtmlHeaders[] = {kNoSniff, kNoStore, kContentSecurity};
 
 HttpResponse plain(unsigned status, std::string text) {
   return {.status = status, .body = std::move(text), .headers = kPlainHeaders};
+}
+
+HttpResponse json(std::string text) {
+  return {.content_type = "application/json", .body = std::move(text), .headers = kJsonHeaders};
 }
 
 /// A body is refused before it is read, and the connection with it: then no proxy in front of us can
@@ -74,11 +79,8 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.path == context_.telemetry_path) return metrics(request);
   if (request.path == "/-/healthy") return {.body = "OK\n", .counted = false};
   if (request.path == "/-/ready") return ready();
-  if (request.path == "/api/v1/devices") {
-    return {.content_type = "application/json",
-            .body = devices_json(context_.devices()),
-            .headers = kJsonHeaders};
-  }
+  if (request.path == "/api/v1/devices") return json(devices_json(context_.devices()));
+  if (request.path == "/api/v1/series") return series(request);
   if (request.path == "/") {
     return {.content_type = "text/html; charset=utf-8",
             .body = status_page(context_.devices(), context_.telemetry_path, context_.build),
@@ -87,12 +89,27 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   return plain(404, "Not found.\n");
 }
 
-HttpResponse Routes::metrics(const HttpRequest& request) {
-  const unsigned limit = context_.max_requests;
-  if (limit != 0 && request.in_flight > limit) {
-    return plain(503,
-                 "Limit of concurrent requests reached (" + std::to_string(limit) + "), try again later.\n");
+bool Routes::is_busy(const HttpRequest& request) const noexcept {
+  return context_.max_requests != 0 && request.in_flight > context_.max_requests;
+}
+
+HttpResponse Routes::busy() const {
+  return plain(503, "Limit of concurrent requests reached (" + std::to_string(context_.max_requests) +
+                        "), try again later.\n");
+}
+
+HttpResponse Routes::series(const HttpRequest& request) const {
+  if (is_busy(request)) return busy();
+  std::vector<std::string_view> match;
+  for (const auto& [name, value] : request.query) {
+    if (name == "match" || name == "match[]") match.push_back(value);
   }
+  Result<std::string> body = series_json(store_, match, SystemClock().monotonic());
+  return body ? json(*std::move(body)) : plain(400, body.error().message() + "\n");
+}
+
+HttpResponse Routes::metrics(const HttpRequest& request) {
+  if (is_busy(request)) return busy();
   const Filter filter = filter_of(request);
   if (!filter.empty()) {
     std::string complaint = complaint_about(filter, context_.collectors());

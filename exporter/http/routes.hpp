@@ -24,7 +24,8 @@ struct RouteContext {
 /// One request in, one response out; knows nothing of sockets. Any thread.
 class Routes {
  public:
-  Routes(PageCache& pages, RouteContext context) : pages_(pages), context_(std::move(context)) {}
+  Routes(PageCache& pages, const Store& store, RouteContext context)
+      : pages_(pages), store_(store), context_(std::move(context)) {}
 
   HttpResponse answer(const HttpRequest& request);
 
@@ -35,9 +36,13 @@ class Routes {
 
  private:
   HttpResponse metrics(const HttpRequest& request);
+  HttpResponse series(const HttpRequest& request) const;
   HttpResponse ready() const;
+  bool is_busy(const HttpRequest& request) const noexcept;
+  HttpResponse busy() const;
 
   PageCache& pages_;
+  const Store& store_;
   const RouteContext context_;
   std::atomic<bool> ready_{false};
 };

@@ -12,7 +12,6 @@
 
 #include "exporter/http/callbacks.hpp"
 #include "exporter/http/probe.hpp"
-#include "exporter/http/reaper.hpp"
 
 namespace gpumeter {
 namespace {
@@ -29,12 +28,14 @@ constexpr std::size_t kMaxRequestBytes = std::size_t{16} * 1024;
 constexpr auto kLastAnswers = std::chrono::milliseconds(200);
 constexpr auto kLook = std::chrono::milliseconds(5);
 
+constexpr auto kReapEvery = std::chrono::milliseconds(250);
+
 }  // namespace
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> listeners, Routes& routes,
                                                       unsigned threads) {
   std::unique_ptr<HttpServer> server(new HttpServer(routes, threads));
-  if (Result<Done> started = server->reaper_->start(); !started) return started.error();
+  if (Result<Done> started = server->start_reaper(); !started) return started.error();
   for (ListenSocket& listener : listeners) {
     const Endpoint endpoint = listener.endpoint();
     DaemonPtr daemon = serve(listener, *server->handler_, threads);
@@ -65,11 +66,16 @@ HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler
 }
 
 HttpServer::HttpServer(Routes& routes, unsigned threads)
-    : threads_(threads),
-      handler_(std::make_unique<Handler>(routes)),
-      reaper_(std::make_unique<HttpReaper>(handler_->connections())) {}
+    : threads_(threads), handler_(std::make_unique<Handler>(routes, clock_)) {}
 
-HttpServer::~HttpServer() = default;
+HttpServer::~HttpServer() { reaper_.stop(); }
+
+Result<Done> HttpServer::start_reaper() {
+  return reaper_.start("http-reaper", [this] {
+    handler_->connections().look();
+    return kReapEvery;
+  });
+}
 
 // A socket that systemd passed outlives this: what is not taken from it is the next process's to answer, what
 // is taken has to be answered here.
@@ -83,7 +89,7 @@ void HttpServer::stop() {
     std::this_thread::sleep_for(kLook);
   } while (connections() > 0 && std::chrono::steady_clock::now() < end);
   daemons_.clear();
-  reaper_->stop();
+  reaper_.stop();
 }
 
 // All threads are asked before the first answer is waited for.

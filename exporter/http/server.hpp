@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
+#include "base/worker.hpp"
 #include "exporter/http/listen_socket.hpp"
 #include "exporter/http/routes.hpp"
 
@@ -16,7 +18,6 @@ struct MHD_Daemon;
 namespace gpumeter {
 
 class HttpProbe;
-class HttpReaper;
 
 /// Requests answered so far, by status code; health probes aside, which would drown the scrapes.
 using HttpCounts = std::vector<std::pair<unsigned, std::uint64_t>>;
@@ -55,13 +56,15 @@ class HttpServer {
   HttpServer(Routes& routes, unsigned threads);
   Result<HttpProbe> ask(MHD_Daemon& daemon, unsigned thread) const;
   unsigned connections() const;
+  Result<Done> start_reaper();
   static DaemonPtr serve(ListenSocket& listener, Handler& handler, unsigned threads);
 
+  const SystemClock clock_;
   const unsigned threads_;
   std::vector<Endpoint> endpoints_;
   std::unique_ptr<Handler> handler_;
-  std::unique_ptr<HttpReaper> reaper_;
   std::vector<DaemonPtr> daemons_;
+  Worker reaper_{clock_};  ///< "http-reaper" looks through the connections four times a second
 };
 
 }  // namespace gpumeter

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace gpumeter {
 
@@ -13,6 +14,14 @@ Frame::Frame(std::size_t slots)
       statuses_(reinterpret_cast<ReadStatus*>(values_.data() + slots), slots) {
   std::ranges::fill(values_, 0.0);
   std::ranges::fill(statuses_, ReadStatus::unsupported);
+}
+
+void Frame::resize(std::size_t slots) {
+  Frame resized(slots);
+  const std::size_t kept = std::min(slots, size());
+  std::ranges::copy(values_.first(kept), resized.values_.begin());
+  std::ranges::copy(statuses_.first(kept), resized.statuses_.begin());
+  *this = std::move(resized);
 }
 
 void Frame::copy_from(const Frame& other) noexcept {

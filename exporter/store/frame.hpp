@@ -8,18 +8,20 @@
 
 namespace gpumeter {
 
-/// One device's slots: plain doubles and then status bytes, in one allocation, so that a frame is copied
-/// by one memcpy and could live in shared memory. A slot that was never written is `unsupported`.
-/// One writer, no lock: a lane fills its own frame and hands it to Registry::commit().
+/// The values of a source's slots: plain doubles and then status bytes, in one allocation, so that a frame is
+/// copied by one memcpy and could live in shared memory. A slot that was never written is `unsupported`.
+/// One writer, no lock: a source fills its own frame and Source::commit() copies it into the store.
 class Frame {
  public:
-  explicit Frame(std::size_t slots);
+  explicit Frame(std::size_t slots = 0);
 
   std::size_t size() const noexcept { return values_.size(); }
   SampleSink sink() noexcept { return {values_, statuses_}; }
   std::span<const double> values() const noexcept { return values_; }
   std::span<const ReadStatus> statuses() const noexcept { return statuses_; }
 
+  /// Keeps the slots that still fit; new ones were never written.
+  void resize(std::size_t slots);
   /// Takes over all slots of a frame of the same size. Never allocates.
   void copy_from(const Frame& other) noexcept;
 

@@ -16,7 +16,7 @@ PagePtr compressed(const PagePtr& page) {
 PagePtr PageCache::page(Format format, Encoding encoding) {
   Slot& slot = slots_[static_cast<std::size_t>(format)][static_cast<std::size_t>(encoding)];
   const PagePtr before = slot.load();
-  if (before != nullptr && before->generation() == registry_.generation()) return before;
+  if (before != nullptr && before->generation() == store_.generation()) return before;
   MutexLock alone(slot.rendering());
   PagePtr page = slot.load();
   if (page != before) return page;        // another scrape rendered it while this one waited
@@ -25,8 +25,8 @@ PagePtr PageCache::page(Format format, Encoding encoding) {
   return page;
 }
 
-PagePtr PageCache::filtered(Format format, Encoding encoding, const Filter& filter) const {
-  Rendered rendered = registry_.render(format, filter);
+PagePtr PageCache::filtered(Format format, Encoding encoding, const Filter& filter) {
+  Rendered rendered = view_.render(format, filter);
   auto page =
       std::make_shared<Page>(std::move(rendered.text), format, Encoding::identity, rendered.generation);
   return encoding == Encoding::gzip ? compressed(page) : page;

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/mutex.hpp"
-#include "exporter/store/filter.hpp"
-#include "exporter/store/format.hpp"
-#include "exporter/store/registry.hpp"
+#include "exporter/text/filter.hpp"
+#include "exporter/text/format.hpp"
+#include "exporter/text/view.hpp"
 
 namespace gpumeter {
 
@@ -24,7 +24,7 @@ class Page {
   std::string_view bytes() const noexcept { return bytes_; }
   Format format() const noexcept { return format_; }
   Encoding encoding() const noexcept { return encoding_; }
-  /// The registry's generation that it shows.
+  /// The store's generation that it shows.
   std::uint64_t generation() const noexcept { return generation_; }
 
  private:
@@ -40,12 +40,12 @@ using PagePtr = std::shared_ptr<const Page>;
 /// page, though a commit may have followed its start.
 class PageCache {
  public:
-  explicit PageCache(const Registry& registry) : registry_(registry) {}
+  explicit PageCache(const Store& store) : store_(store), view_(store) {}
 
   /// Of the encoding asked for, or identity where compressing failed: the page says which.
   PagePtr page(Format format, Encoding encoding);
   /// Rendered for this one request and not kept.
-  PagePtr filtered(Format format, Encoding encoding, const Filter& filter) const;
+  PagePtr filtered(Format format, Encoding encoding, const Filter& filter);
 
  private:
   class Slot {
@@ -60,7 +60,8 @@ class PageCache {
     PagePtr page_ GPUMETER_GUARDED_BY(mutex_);
   };
 
-  const Registry& registry_;
+  const Store& store_;
+  TextView view_;
   std::array<std::array<Slot, kEncodingCount>, kFormatCount> slots_;
 };
 

@@ -78,7 +78,8 @@ std::string link(std::string_view path, std::string_view text) {
 std::string status_page(std::span<const DeviceStatus> devices, std::string_view telemetry_path,
                         const BuildFacts& build) {
   return std::string(kHead) + table(devices) + "<p>" + link(telemetry_path, "Metrics") + " &middot; " +
-         link("/api/v1/devices", "Devices as JSON") + " &middot; " + link("/-/healthy", "Healthy") +
+         link("/api/v1/devices", "Devices as JSON") + " &middot; " +
+         link("/api/v1/series", "Series as JSON") + " &middot; " + link("/-/healthy", "Healthy") +
          " &middot; " + link("/-/ready", "Ready") + "</p>\n<footer>gpumeter " + escaped(build.version) +
          ", revision " + escaped(build.revision) + ", " + escaped(build.compiler) +
          "</footer>\n</body>\n</html>\n";

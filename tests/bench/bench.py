@@ -1,4 +1,4 @@
-"""What the benchmark programs share: one table format, medians, and a daemon to measure."""
+"""Shared by the benchmark programs: one table format, medians, and a daemon to measure."""
 import os
 import statistics
 import sys

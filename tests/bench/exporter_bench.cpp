@@ -1,7 +1,7 @@
 #include <benchmark/benchmark.h>
 
-#include "exporter/store/registry.hpp"
 #include "exporter/text/gzip.hpp"
+#include "exporter/text/view.hpp"
 #include "tests/bench/sample_series.hpp"
 
 namespace gpumeter::bench {
@@ -9,11 +9,12 @@ namespace {
 
 void render(benchmark::State& state, Format format) {
   const SampleSeries series(static_cast<std::size_t>(state.range(0)));
-  Registry registry;
-  series.attach_to(registry);
+  Store store;
+  const std::vector<Source> sources = series.attach_to(store);
+  TextView view(store);
   std::size_t bytes = 0;
   for (auto _ : state) {
-    const Rendered page = registry.render(format);
+    const Rendered page = view.render(format);
     bytes = page.text.size();
     benchmark::DoNotOptimize(page.text.data());
   }
@@ -22,17 +23,28 @@ void render(benchmark::State& state, Format format) {
 
 void commit(benchmark::State& state) {
   const SampleSeries series(static_cast<std::size_t>(state.range(0)));
-  Registry registry;
-  const std::vector<SourceId> sources = series.attach_to(registry);
-  const Frame frame = series.frame();
-  for (auto _ : state) registry.commit(sources[0], frame);
+  Store store;
+  std::vector<Source> sources = series.attach_to(store);
+  for (auto _ : state) sources[0].commit({});
+}
+
+/// As many devices as asked for, with 90 series each, from nothing to their first page.
+void attach(benchmark::State& state) {
+  const SampleSeries series(90 * kDevices);
+  for (auto _ : state) {
+    Store store;
+    std::vector<Source> sources;
+    for (int i = 0; i < state.range(0); ++i)
+      sources.push_back(series.attach_to(store, static_cast<std::size_t>(i)));
+    benchmark::DoNotOptimize(TextView(store).render(Format::text).text.data());
+  }
 }
 
 void compress(benchmark::State& state) {
   const SampleSeries series(static_cast<std::size_t>(state.range(0)));
-  Registry registry;
-  series.attach_to(registry);
-  const std::string page = registry.render(Format::text).text;
+  Store store;
+  const std::vector<Source> sources = series.attach_to(store);
+  const std::string page = TextView(store).render(Format::text).text;
   for (auto _ : state) benchmark::DoNotOptimize(gzip(page));
 }
 
@@ -43,6 +55,12 @@ BENCHMARK_CAPTURE(render, openmetrics, Format::openmetrics)
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK(compress)->Arg(800)->Arg(35'000)->Unit(benchmark::kMicrosecond);
 BENCHMARK(commit)->Arg(800)->Arg(35'000)->Name("commit_of_one_device_in_8")->Unit(benchmark::kMicrosecond);
+BENCHMARK(attach)
+    ->Arg(64)
+    ->Arg(256)
+    ->Arg(1024)
+    ->Name("attach_devices_and_render")
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace gpumeter::bench

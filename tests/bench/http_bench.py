@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The ready page against libmicrohttpd serving a static body of the same size from the same number of threads, by wrk
-over keep-alive connections, in turns so that both see the same machine.
+"""Compares the ready page with libmicrohttpd serving a static body of the same size from the same number of threads, by wrk
+over keep-alive connections, in turns so that both have the same conditions.
 
 usage: http_bench.py BUILD_FOLDER        (built with GPUMETER_BENCH=ON; needs wrk)
 """

@@ -44,13 +44,11 @@ MHD_Result serve_static(void* cls, MHD_Connection* connection, const char* path,
   return MHD_queue_response(connection, 200, gzipped ? bodies->gzip : bodies->identity);
 }
 
-void commit_each_second(Registry& registry, const SampleSeries& series,
-                        const std::vector<SourceId>& sources) {
-  Frame frame = series.frame();
+void commit_each_second(std::vector<Source>& sources) {
   for (double tick = 0;; ++tick) {
-    for (const SourceId source : sources) {
-      frame.sink().set(0, tick);
-      registry.commit(source, frame);
+    for (Source& source : sources) {
+      source.set(0, tick);
+      source.commit({});
       std::this_thread::sleep_for(std::chrono::milliseconds(1000 / kDevices));
     }
   }
@@ -58,17 +56,17 @@ void commit_each_second(Registry& registry, const SampleSeries& series,
 
 int run(std::size_t count, Format format) {
   const SampleSeries series(count);
-  Registry registry;
-  const std::vector<SourceId> sources = series.attach_to(registry);
-  PageCache pages(registry);
-  Routes routes(pages, {.max_requests = 0});
+  Store store;
+  std::vector<Source> sources = series.attach_to(store);
+  PageCache pages(store);
+  Routes routes(pages, store, {.max_requests = 0});
   auto listening = listen_on("127.0.0.1:0");
   auto second = listen_on("127.0.0.1:0");
   if (!listening || !second) return 1;
   auto server = HttpServer::start(std::move(listening->sockets), routes, kThreads);
   if (!server) return 1;
 
-  const std::string page = registry.render(format).text;
+  const std::string page = TextView(store).render(format).text;
   StaticBodies bodies{static_body(page, "text/plain"), static_body(*gzip(page), "text/plain")};
   ListenSocket& socket = second->sockets[0];
   MHD_Daemon* baseline = MHD_start_daemon(
@@ -76,7 +74,7 @@ int run(std::size_t count, Format format) {
       MHD_OPTION_LISTEN_SOCKET, socket.descriptor(), MHD_OPTION_THREAD_POOL_SIZE, kThreads, MHD_OPTION_END);
   if (baseline == nullptr) return 1;
 
-  std::thread([&] { commit_each_second(registry, series, sources); }).detach();
+  std::thread([&] { commit_each_second(sources); }).detach();
   std::printf("%u %u %zu\n", static_cast<unsigned>((*server)->endpoints()[0].port()),
               static_cast<unsigned>(socket.endpoint().port()), page.size());
   std::fflush(stdout);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What telling the daemon costs a job, what the daemon takes at full tilt, and what it costs a scrape that jobs fill a page.
+"""The cost of reporting for a job, the daemon's maximum rate of messages, and the cost of a scrape of a page full of job series.
 
-As root each length of the queue is tried (a network namespace has its own); else the machine's."""
+As root it tests each queue length (a network namespace has its own), otherwise only the machine's."""
 from __future__ import annotations
 
 import ctypes
@@ -138,7 +138,7 @@ def full_page(seconds: float = 8) -> list[tuple[str, str, str]]:
             before = thread_seconds(daemon.process.pid)
             took = sorted(scrapes(daemon, seconds))
             used = thread_seconds(daemon.process.pid)
-            cpu = ", ".join(f"{name} {(used[name] - before[name]) / seconds:.1%}" for name in ("jobs", "jobs-page"))
+            cpu = ", ".join(f"{name} {(used[name] - before.get(name, 0)) / seconds:.1%}" for name in ("jobs", "jobs-page") if name in used)
             rows.append((what, f"scrape median {statistics.median(took):.1f} ms, longest {took[-1]:.1f} ms; CPU of a core: {cpu}; "
                                f"{resident_mib(daemon.process.pid):.0f} MiB", ""))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rendering, and the sampling cycle of AMD cards: medians of the Google Benchmark programs, beside their bars.
+"""Rendering, and the sampling cycle of AMD cards: medians of the Google Benchmark programs, next to their limits.
 
 usage: micro_bench.py BUILD_FOLDER        (built with GPUMETER_BENCH=ON)
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""8 NVIDIA GPUs (the fake NVML): calls a second, CPU and memory of the daemon, and a cycle against its bare calls.
+"""8 NVIDIA GPUs (the fake NVML): calls per second, CPU and memory of the daemon, and a cycle compared with its bare calls.
 
 usage: nvidia_bench.py BUILD_FOLDER        (built with GPUMETER_BENCH=ON)
 """

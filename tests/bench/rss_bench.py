@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Resident memory: of 8 simulated GPUs, of about 35 000 series, and whether it stays flat over many scrapes and cycles.
+"""Resident memory with 8 simulated GPUs, with about 35 000 series, and over many scrapes and cycles, where it must stay flat.
 
 BENCH_FULL=1: 10^5 scrapes and 10^4 cycles, else a tenth of each.
 """

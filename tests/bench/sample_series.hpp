@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "collectors/api/descriptor.hpp"
-#include "exporter/store/frame.hpp"
-#include "exporter/store/label_block.hpp"
-#include "exporter/store/registry.hpp"
+#include "exporter/store/store.hpp"
 
 namespace gpumeter::bench {
 
@@ -43,21 +41,21 @@ struct SampleSeries {
     return info;
   }
 
-  Frame frame() const {
-    Frame frame(values.size());
-    SampleSink sink = frame.sink();
-    for (std::size_t slot = 0; slot < values.size(); ++slot) sink.set(slot, values[slot]);
-    return frame;
-  }
-
-  std::vector<SourceId> attach_to(Registry& registry) const {
-    std::vector<SourceId> sources;
-    for (std::size_t i = 0; i < kDevices; ++i) {
-      const LabelBlock labels(device(i), static_cast<unsigned>(i), "");
-      sources.push_back(registry.attach("bench", labels, of_device));
-      registry.commit(sources.back(), frame());
-    }
+  /// One source for each device, with all values committed.
+  std::vector<Source> attach_to(Store& store) const {
+    std::vector<Source> sources;
+    for (std::size_t i = 0; i < kDevices; ++i) sources.push_back(attach_to(store, i));
     return sources;
+  }
+  Source attach_to(Store& store, std::size_t index) const {
+    Source source = store.attach("bench");
+    source.reserve(of_device.size());
+    const Labels labels(device(index), static_cast<unsigned>(index), "");
+    for (std::size_t i = 0; i < of_device.size(); ++i) {
+      source.set(source.add(*of_device[i].family, labels.with(of_device[i].labels)), values[i]);
+    }
+    source.commit({});
+    return source;
   }
 };
 

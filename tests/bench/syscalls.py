@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""System calls of one sampling cycle per AMD card, by strace over the daemon at work on made-up cards in a tree.
+"""System calls of one sampling cycle per AMD card, by strace of the running daemon on synthetic cards in a tree.
 
 usage: syscalls.py        (GPUMETER_BINARY, and strace; the cards are those of tests/fixtures/amd)
 

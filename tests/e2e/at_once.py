@@ -1,4 +1,4 @@
-"""Runs the tests of a program at the same time, each in a process of its own: they wait more than they compute."""
+"""Runs the tests of a program concurrently, each in its own process: they wait more than they compute."""
 import concurrent.futures
 import subprocess
 import sys

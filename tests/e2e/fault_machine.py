@@ -1,4 +1,4 @@
-"""A machine of four AMD cards whose files can be made to fail, the daemon on it, and what a scraper sees of both."""
+"""A machine of four AMD cards whose files can be made to fail, its daemon, and a scraper's view of both."""
 from __future__ import annotations
 
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Four AMD cards, of which one fails in every place where it can, or the disk, the log or a job's file do: what the page,
-the other cards, the counters and the stop see of it, and how long until all is right again.
+"""Four AMD cards with faults in every possible place of one card, in the disk, the log or a job's file: the effect on the page,
+the other cards, the counters and the stop, and the time until everything is right again.
 
-Each cell is a daemon of its own on a mirror of its own. The whole matrix: FAULTS_ALL=1; else the kinds of fault that
-take different ways through the program.
+Each cell has its own daemon and its own mirror. FAULTS_ALL=1 runs the whole matrix; otherwise only the kinds of fault that
+take different paths through the program.
 """
 import concurrent.futures
 import os
@@ -37,9 +37,9 @@ class Place:
     pattern: str
     at_start: bool
     follow: Callable = lambda machine, daemon, watch, cell: watch.through(FAULT)  # while it fails
-    is_right: Callable = lambda machine, daemon, page: True  # beside the card's series being whole
+    is_right: Callable = lambda machine, daemon, page: True  # in addition to complete series of the card
     kinds: tuple = ("hang", "EPERM", "EIO")
-    keeps_index: bool = True  # but for a card that was never seen and does not say that it is one
+    keeps_index: bool = True  # except a card that was never seen and does not identify itself
 
 
 @dataclass
@@ -79,7 +79,7 @@ def follow_pass(machine, daemon, watch, cell) -> None:
 
 
 def follow_attach(machine, daemon, watch, cell) -> None:
-    """EINVAL and nothing are what a card says that has no such value; the others, that it cannot be read."""
+    """EINVAL and an empty read mean that the card has no such value; the others mean that it cannot be read."""
     watch.through(FAULT) if cell.kind in ("EINVAL", "empty") else follow_pass(machine, daemon, watch, cell)
 
 

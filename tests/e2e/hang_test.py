@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A device that hangs, and one that is lost and comes back: what the others, the page and the stop see of it."""
+"""A device that hangs, and a device that is lost and returns: the effect on other devices, the page and the stop."""
 import signal
 import time
 import unittest
@@ -17,7 +17,7 @@ def observed(page, gpu: str) -> float:
 
 
 def values_of(page, gpu: str) -> set[str]:
-    """Names of the device's series beside gpu_up, which every known device keeps."""
+    """Names of the device's series except gpu_up, which every known device keeps."""
     return {name for name, labels in page if name.startswith("gpu_") and name != "gpu_up" and ("gpu", gpu) in labels}
 
 

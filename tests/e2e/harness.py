@@ -1,6 +1,6 @@
 """Runs the built daemon for a test: starts it on a free port, waits until it is ready, fetches, parses, stops.
 
-The binary is $GPUMETER_BINARY (ctest sets it to what it just built), else build/release/gpumeter.
+The binary is $GPUMETER_BINARY (ctest sets it to the built one), otherwise build/release/gpumeter.
 """
 import http.client
 import os
@@ -121,7 +121,7 @@ def openmetrics_page(text: str) -> Page:
 
 
 def promtool_findings(text: str) -> str:
-    """What `promtool check metrics` says of a page of text 0.0.4; empty where it is content."""
+    """The complaints of `promtool check metrics` about a page of text 0.0.4."""
     said = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
     return (said.stdout + said.stderr).strip() if said.returncode else ""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A card is pulled and plugged in again while the unchanged binary reads the default paths: umockdev stands in for
-/sys and for udev's messages. Skipped where umockdev is not installed."""
+"""A card is removed and added while the unchanged binary reads the default paths: umockdev replaces
+/sys and udev's events. Skipped if umockdev is not installed."""
 import os
 import shutil
 import sys
@@ -31,7 +31,7 @@ class HotPlugTest(unittest.TestCase):
         self.bed = UMockdev.Testbed.new()
 
     def daemon(self) -> Daemon:
-        # The test bed tells its children where it is by the C library's environment, which Python copied before.
+        # The test bed passes its path to its children by the C library's environment, which Python copied before.
         return Daemon("--no-collector.simulated", env={"UMOCKDEV_DIR": self.bed.get_root_dir()})
 
     def plug(self, address: str, card: int, hwmon: int) -> str:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Clients that hold connections in every way, against a daemon that tells systemd of itself: scrapes are answered, no ping of the
-watchdog is missed, and no connection is held past its deadline."""
+"""Clients that hold connections in every way, with a daemon that notifies systemd: scrapes are answered, no watchdog message is
+missed, and no connection is held past its deadline."""
 from __future__ import annotations
 
 import os

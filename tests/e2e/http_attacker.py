@@ -1,5 +1,5 @@
-"""A client that holds what it can of an HTTP server: 300 idle connections, 20 that send a byte a second, and a stream of requests
-that end with a FIN. What the server closes is opened again. Also read from standard input by another user's interpreter.
+"""A client that holds as much of an HTTP server as it can: 300 idle connections, 20 that send a byte a second, and a stream of
+requests that end with a FIN. It reopens connections that the server closes. Also read from standard input by another user's interpreter.
 
 usage: http_attacker.py PORT SECONDS
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How runs begin, go on and end: real processes that stop, are killed, fork and are started again, under a daemon that is
-started again too, and runs of one name in several workloads."""
+"""How runs begin, continue and end: real processes that stop, are killed, fork and restart, with a daemon that restarts too, and
+runs of one name in several workloads."""
 from __future__ import annotations
 
 import time
@@ -35,7 +35,7 @@ class JobRunsTest(unittest.TestCase):
             first.begin("ml.step:9|g")
             shown(daemon, {'ml_step{run="a"}': 9})
             killed = time.time()
-            first.process.kill()  # nobody waits for it: it is a zombie from now on
+            first.process.kill()  # without a wait: the process is a zombie from now on
             page = stopped(daemon, "a")
             self.assertEqual(list(stops(page, "a")), ["lost"])
             self.assertAlmostEqual(stops(page, "a")["lost"], killed, delta=10)

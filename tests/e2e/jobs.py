@@ -1,4 +1,4 @@
-"""A daemon that listens to jobs in a folder of its own, and what a test sends to it and reads of it."""
+"""A daemon that accepts jobs in a separate folder, and the messages and results of a test."""
 from __future__ import annotations
 
 import os
@@ -92,7 +92,7 @@ for line in sys.stdin:
 
 
 class Job:
-    """A process that sends what it is told, of the run `name`. Its times are whole Unix seconds, as the lines'."""
+    """A process that sends given lines of the run `name`. Its times are whole Unix seconds, like those of the lines."""
 
     def __init__(self, folder: Folder, name: str, group: str = "") -> None:
         self.name, self.start = name, int(time.time())

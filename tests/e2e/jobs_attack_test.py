@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""One user sends whatever it can think of, a million runs among it: the daemon's memory stays bounded, its page stays right,
-and the series of another user are what that user said. As root the two are two users; else the other is another run."""
+"""One user sends hostile messages, including a million runs: the daemon's memory stays bounded, its page stays right,
+and another user's series have that user's values. As root these are two users, otherwise two runs."""
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""Sends to a datagram socket what no job should. Run as a program of its own, so that it can be another user's.
+"""Sends hostile messages to a datagram socket. A separate program, so that another user can run it.
 
 usage: jobs_attacker.py SOCKET runs|garbage
 """

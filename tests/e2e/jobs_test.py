@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Jobs tell the daemon of their runs, by our client and by others, over both sockets; it restarts, reloads, and shares
-its machine with another."""
+"""Jobs report their runs to the daemon, by our client and by others, over both sockets; the daemon restarts, reloads, and shares
+its machine with another daemon."""
 from __future__ import annotations
 
 import array
@@ -53,7 +53,7 @@ class JobsTest(unittest.TestCase):
                     pass
                 run.eval("top1", 0.75)
                 run.inference(0.82, ttft=0.11, itl=[0.1, 0.2], input_tokens=512)
-                run.loss("no number")  # refused by the client, which says so
+                run.loss("no number")  # rejected by the client with a log line
                 self.folder.send("ml.custom:0.003|g|#run:resnet50,metric:learning_rate")
             page = shown(daemon, {
                 'ml_steps_total{run="resnet50",split="train"}': 5, 'ml_step{run="resnet50"}': 5,
@@ -177,7 +177,7 @@ class JobsTest(unittest.TestCase):
                 self.folder.send("ml.steps:1|c|#run:first")
                 shown(daemon, {'ml_steps_total{run="first"}': 1})
                 self.assertEqual(daemon.stop()[0], 0)
-            # From a process that is no more when it is read; its uid is still the kernel's to say.
+            # From a process that has ended when the message is read; the kernel still reports its uid.
             sender = [sys.executable, "-c", PLAIN_CLIENT.format(path=self.folder.datagram)]
             subprocess.run(sender, check=True, timeout=60)
             with self.folder.connection() as waiting:
@@ -185,14 +185,14 @@ class JobsTest(unittest.TestCase):
                 with self.folder.passed([datagram, stream]) as daemon:
                     page = shown(daemon, {'ml_steps_total{run="plain"}': 3, 'ml_steps_total{run="waiting"}': 7})
                     self.assertEqual(dropped(page), {})
-                    self.assertIn("jobs are listened to on the sockets of systemd", daemon.log)
+                    self.assertIn("listening for jobs on the sockets of systemd", daemon.log)
                     self.assertEqual(daemon.stop()[0], 0)
             self.assertTrue(Path(self.folder.datagram).exists())
 
     def test_a_second_daemon_does_not_steal_the_sockets(self) -> None:
         with self.folder.daemon() as first:
             with self.folder.daemon() as second:
-                self.assertEqual(second.log.count("another process listens there"), 2)
+                self.assertEqual(second.log.count("another process listens on this socket"), 2)
                 self.assertEqual(second.stop()[0], 0)
             self.folder.send("ml.steps:1|c|#run:a")
             shown(first, {'ml_steps_total{run="a"}': 1})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Start, reload and stop as a person and as systemd see them: flags, files, signals, notifications, sockets."""
+"""Start, reload and stop for a person and for systemd: flags, files, signals, notifications, sockets."""
 import os
 import signal
 import subprocess

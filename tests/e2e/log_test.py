@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A log that nobody reads, and one that cannot be written: neither delays anything else, and what is lost is counted."""
+"""A log without a reader, and a log that cannot be written: neither delays anything else, and lost records are counted."""
 import fcntl
 import os
 import re

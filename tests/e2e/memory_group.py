@@ -1,4 +1,4 @@
-"""A control group with a limit of memory, by whichever hierarchy this machine has; the kernel kills who goes beyond it."""
+"""A control group with a memory limit, in the hierarchy of this machine; the kernel kills processes that exceed it."""
 from __future__ import annotations
 
 import os

@@ -1,9 +1,9 @@
-"""A $NOTIFY_SOCKET as systemd has one."""
+"""A $NOTIFY_SOCKET like systemd's."""
 import socket
 
 
 class Notifications:
-    """A $NOTIFY_SOCKET that collects what the daemon says, one dict a datagram."""
+    """A $NOTIFY_SOCKET that collects the daemon's messages, one dict per datagram."""
 
     def __init__(self, folder: str):
         self.path = f"{folder}/notify"

@@ -25,7 +25,7 @@ STORM = EIGHT + f"storms: [{{from: 3, until: {3 + STORM_SECONDS}, rate: {STORM_R
 DRIVER = EIGHT + """
 errors: {all: {steps: [[0, {error: driver_not_loaded}], [2, ok], [7, {error: unknown}], [7.5, {error: driver_not_loaded}], [10, ok]]}}
 """
-# GPU instance 7 is made anew, as one of another size.
+# GPU instance 7 is recreated with another size.
 MIG = """
 include: h200_mig7.yaml
 change:

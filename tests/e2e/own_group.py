@@ -1,4 +1,4 @@
-"""A /proc in which a process is in a control group of the test's choice; all else is the kernel's. Standard library only: jobs
+"""A /proc in which a process is in a control group chosen by the test; everything else is the kernel's. Standard library only: jobs
 import it too."""
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Given two simulated GPUs, when the pages are fetched as each kind of client does, then they are right to the byte."""
+"""Given two simulated GPUs, when each kind of client fetches the pages, then they are right to the byte."""
 import gzip
 import json
 import socket

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A real Prometheus scrapes the simulated daemon, and its rate() is held against what the simulation is known to do.
+"""A real Prometheus scrapes the simulated daemon, and the test compares rate() with the known load of the simulation.
 
 The truth is the simulation's own options: each GPU is busy for `duty` of every `period`, and its power is `busy_power`
 while it is busy, `idle_power` while not. Three scrape intervals of 5 s are two periods of 7.5 s, so the window holds

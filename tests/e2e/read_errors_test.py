@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Cards whose files fail for a moment, in part, or in ways of several at once: the page says of which card, counters stay
-exact over the observed time, and what could not be read is bound again. What fails entirely, or hangs: fault_matrix_test.py.
+"""Cards whose files fail for a moment, in part, or in several ways at once: the page names the card, counters stay
+exact over the observed time, and failed sources are bound again. For complete failures and hangs see fault_matrix_test.py.
 Skipped without root, /dev/fuse and python3-fusepy."""
 import sys
 import time

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Given a running daemon and a changed file, then `gpumeter --reload` reports what became of exactly that reload; and what a
-file may not say is refused with file, line and key."""
+"""Given a running daemon and a changed file, then `gpumeter --reload` reports the outcome of exactly that reload; invalid
+files are rejected with file, line and key."""
 import shutil
 import signal
 import subprocess
@@ -37,7 +37,7 @@ class Folder(unittest.TestCase):
         self.file.write_text(text)
 
     def check(self, text: str) -> str:
-        """What --check-config says of a file that must be refused."""
+        """The errors of --check-config for a file that must be rejected."""
         self.write(text)
         said = run("--check-config", f"--config.file={self.file}")
         self.assertEqual(said.returncode, 2, said.stdout + said.stderr)

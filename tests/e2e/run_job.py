@@ -1,4 +1,4 @@
-"""What the jobs of run_lifecycle_test.py are made of. Runs in their processes, with the real client."""
+"""Building blocks of the jobs of run_lifecycle_test.py. Runs in their processes, with the real client."""
 from __future__ import annotations
 
 import json
@@ -50,7 +50,7 @@ def ranks(count: int, group: str) -> int:
 
 
 def begin(name: str, gpu: int | None = None) -> gpumeter.Run:
-    """A run that has been heard of before its process takes the GPU, so that all of the GPU's energy is the run's."""
+    """A run that is known before its process takes the GPU, so that all of the GPU's energy is the run's."""
     run = gpumeter.Run(name)
     say("began")
     run.target("top1", TARGET)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Given runs that end in every way there is, then the page says of each what the script knows. Prints the table."""
+"""Given runs that end in every possible way, then the page has the script's known values for each. Prints the table."""
 from __future__ import annotations
 
 import signal
@@ -31,7 +31,7 @@ class RunLifecycle(unittest.TestCase):
         try:
             self.on.when(lambda look: look.status(run) != "-", f"{run} is over", OVER_WITHIN)
         except AssertionError:
-            pass  # the table says so
+            pass  # the table shows it
         time.sleep(2.2)  # the energy of the last second
         look = self.on.look()
         assert look
@@ -68,7 +68,7 @@ class RunLifecycle(unittest.TestCase):
             self.assertEqual(falls, [], name)
 
     def began(self, job: Job) -> float:
-        """As the client knows it, which counts in whole seconds."""
+        """The client's value, in whole seconds."""
         return job.wait_for("began")
 
     def test_last_rank_leaves_late(self) -> None:
@@ -134,7 +134,7 @@ with begin("again", gpu=0) as run:
         self.restarted("restarted before the target", 1.5, 0, {})
 
     def test_daemon_restarted_at_the_target(self) -> None:
-        # The client keeps what it could not send and sends it within a second or two; or nobody knows.
+        # The client keeps unsent lines and sends them within a second or two; otherwise the value is unknown.
         self.restarted("restarted at the target", 4.6, 0.8, {"solution": (Between(5.5, 9), None)})
 
     def test_daemon_restarted_after_the_target(self) -> None:

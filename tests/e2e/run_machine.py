@@ -1,5 +1,5 @@
-"""A machine whose runs a test knows: simulated GPUs, processes in control groups of the test's choice, a daemon that can be
-restarted, and a look at the runs' series twice a second."""
+"""A machine with known runs: simulated GPUs, processes in control groups chosen by the test, a daemon that can be
+restarted, and a reading of the runs' series twice a second."""
 from __future__ import annotations
 
 import json
@@ -57,7 +57,7 @@ def parsed(text: str) -> list[Series]:
 
 
 class Job:
-    """A process with children of its own and what they say, a line each."""
+    """A process with children, and their output, one line each."""
 
     def __init__(self, machine: "RunMachine", program: str, **environment: str) -> None:
         self.said: list[dict[str, Any]] = []
@@ -78,7 +78,7 @@ class Job:
         return [one for one in self.said if one["what"] == what]
 
     def wait_for(self, what: str, count: int = 1) -> float:
-        """When it was said for that many times."""
+        """The time of the line's n-th occurrence."""
         return wait_until(lambda: len(found := self.all(what)) >= count and found[count - 1]["at"], f"the job says {what}", PATIENCE)
 
     def signal(self, number: int) -> float:
@@ -152,6 +152,6 @@ class RunMachine:
                 self.looks.append(look)
 
     def when(self, true: Any, what: str, seconds: float = PATIENCE) -> Look:
-        """The first look from now on of which it is true."""
+        """The first look from now on for which the condition is true."""
         begun = len(self.looks)
         return wait_until(lambda: next((look for look in self.looks[begun:] if true(look)), None), what, seconds, every=0.1)

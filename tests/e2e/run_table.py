@@ -1,4 +1,4 @@
-"""A table of runs: what the page has of each against what a script knows. Cases that run at once write their rows to a file."""
+"""A table of runs: the page's values compared with a script's known values. Concurrent cases write their rows to a file."""
 from __future__ import annotations
 
 import os

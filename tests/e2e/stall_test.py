@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What hangs beside a lane (the PCI bus, a discovery, a log of MLPerf), threads that the kernel refuses, and reloads while
-a card hangs: the port, the page, readiness and the stop go on. Parts that need FUSE or root say that they are skipped."""
+"""Hangs outside of a lane (the PCI bus, a discovery, a log of MLPerf), threads that the kernel refuses, and reloads while
+a card hangs: the port, the page, readiness and the stop still work. Parts that need FUSE or root report that they are skipped."""
 from __future__ import annotations
 
 import contextlib
@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests/fixtures"))
 from card_tree import CARDS, lay  # noqa: E402
 
 STOP = 5.0  # SIGTERM to exit, whatever hangs
-USER = 54321  # nobody has processes under it
+USER = 54321  # no process has this uid
 MLLOG = ':::MLLOG {"key": "run_start", "value": null, "time_ms": 1600000000000, "metadata": {}}\n'
 
 
@@ -138,7 +138,7 @@ class HungFiles(unittest.TestCase):
                 shown(daemon, {'ml_run_start_timestamp_seconds{run="gpt"}': 1.6e9})
                 folder.send("ml.steps:3|c|#run:a")
                 shown(daemon, {'ml_steps_total{run="a"}': 3})
-                wait_until(lambda: "it does not answer" in daemon.log, "the log names the file", 30)
+                wait_until(lambda: "a read of the file does not return" in daemon.log, "the log names the file", 30)
                 self.tree.heal()
                 shown(daemon, {'ml_run_start_timestamp_seconds{run="bert"}': 1.6e9})
                 self.tree.fail("hang", "^/hangs$")

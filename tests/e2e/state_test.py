@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The state folder and the configuration file as they should not be: hung, damaged, no file at all; and a crash."""
+"""Faults of the state folder and the configuration file: hung, damaged, not a regular file; and a crash."""
 import json
 import os
 import signal
@@ -47,7 +47,7 @@ class HungFolderTest(TemporaryFolder):
         """The log says "stopped" in time; the kernel keeps the process until the call ends."""
         daemon.send(signal.SIGTERM)
         wait_until(lambda: "msg=stopped" in daemon.log, "the daemon is stopped", STOP)
-        self.assertIn("the state folder does not answer: what changed last is not saved", daemon.log)
+        self.assertIn("the state folder does not answer; the last changes are not saved", daemon.log)
         self.state.heal()
         self.assertEqual(daemon.process.wait(20), 0)
 
@@ -66,7 +66,7 @@ class HungFolderTest(TemporaryFolder):
         self.devices.write_text("{}")
         self.state.fail("getattr:hang", "^/.")
         daemon = self.daemon("--simulate=2")
-        self.assertIn("the state folder does not answer: indexes start anew", daemon.log)
+        self.assertIn("the state folder does not answer; indexes start from 0", daemon.log)
         self.assertEqual(daemon.page().one("gpu_up", gpu="1"), 1)
         wait_until(lambda: self.heard.keys() == ["READY"], "READY=1", 20)
         self.stop(daemon)
@@ -107,7 +107,7 @@ class NoFileTest(TemporaryFolder):
         devices = {"devices": [entry, {**entry, "uuid": "GPU-2"}]}
         Path(self.folder, "devices.json").write_text(json.dumps(devices))
         with Daemon("--simulate=1", state=self.folder) as daemon:
-            self.assertIn("devices[1]: index 0 is also that of GPU-1; set aside as devices.json.bad", daemon.log)
+            self.assertIn("devices[1]: index 0 is also that of GPU-1; the file was renamed to devices.json.bad", daemon.log)
             self.assertEqual(json.loads(Path(self.folder, "devices.json.bad").read_text()), devices)
             self.assertEqual(daemon.page().one("gpu_up", gpu="0"), 1)
             self.assertEqual(len(daemon.page().of("gpu_up")), 1)

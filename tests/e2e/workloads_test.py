@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Given simulated GPUs with real processes on them, then the page says who uses what, and the parts are the whole."""
+"""Given simulated GPUs with real processes on them, then the page has the right users, and the parts add up to the whole."""
 import json
 import subprocess
 import tempfile
@@ -145,7 +145,7 @@ class WorkloadsTest(unittest.TestCase):
             self.assertFalse([name for name, _ in daemon.page() if name.startswith(("gpu_workload", "gpu_process"))])
 
     def test_a_machine_as_it_is(self) -> None:
-        """The real /proc: whose this test is depends on the machine, that it is somebody's or nobody's does not."""
+        """The real /proc: the workload of this test depends on the machine; that it has one, or is unattributed, does not."""
         with machine() as m:
             pid = m.start("")
             with Daemon(config(m.folder, [f"0={pid},busy=0.5"])) as daemon:

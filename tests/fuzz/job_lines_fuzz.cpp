@@ -8,6 +8,7 @@
 
 #include "collectors/jobs/model/run_model.hpp"
 #include "collectors/jobs/wire/payload.hpp"
+#include "exporter/store/store.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter::jobs {
@@ -28,21 +29,23 @@ std::vector<std::string> payloads_of(std::string_view bytes, std::size_t at_a_ti
   return payloads;
 }
 
-/// Every line is one that a page can hold, and no two are the same.
-void check(const JobSnapshot& snapshot) {
+/// Every series is one that a page can hold, and no two are the same.
+void check(const Store& store) {
   std::set<std::string> seen;
-  for (const JobSeries& line : snapshot.series) {
-    fuzz::expect(is_acceptable(line.value / 1e9));
-    const std::string_view name = line.series.family->name;
-    const bool may_be_negative = line.series.family->type == MetricType::gauge && !name.ends_with("_seconds");
-    fuzz::expect(may_be_negative || line.value >= 0);
-    std::string key = std::string(line.series.family->name) + std::string(line.suffix);
-    for (const Label& label : line.series.labels) {
-      fuzz::expect(!label.value.empty() && label.value.size() <= 64);
-      key += '\n' + label.name + '=' + label.value;
-    }
-    fuzz::expect(seen.insert(std::move(key)).second);
-  }
+  store.walk([&](const Family& family) {
+    const std::string_view name = family.descriptor().name;
+    const bool may_be_negative = family.descriptor().type == MetricType::gauge && !name.ends_with("_seconds");
+    family.for_each([&](const Series& series) {
+      fuzz::expect(is_acceptable(series.value / 1e9));
+      fuzz::expect(may_be_negative || series.value >= 0);
+      std::string key = std::string(name) + std::to_string(static_cast<int>(series.part));
+      for (const auto& [label, value] : series.labels.pairs()) {
+        fuzz::expect(!value.empty() && value.size() <= 64);
+        key += '\n' + std::string(label) + '=' + std::string(value);
+      }
+      fuzz::expect(seen.insert(std::move(key)).second);
+    });
+  });
 }
 
 }  // namespace
@@ -60,7 +63,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       {std::chrono::seconds(4000), {cgroup::Kind::pod, "p"}, {}},
       {std::chrono::seconds(5000), {cgroup::Kind::pod, "p"}, {0, 3}},
       {std::chrono::seconds(4999), {cgroup::Kind::container, std::string(64, 'c')}, {1}}};
-  jobs::RunModel model({}, [](const jobs::SenderId& id) { return id.pid % 3 != 0; });
+  Store store;
+  Source source = store.attach();
+  jobs::RunModel model(source, {}, [](const jobs::SenderId& id) { return id.pid % 3 != 0; });
   jobs::Moment now{std::chrono::seconds(5000), std::chrono::seconds(1'700'000'000)};
   std::int32_t pid = 0;
   for (const std::string& payload : payloads) {
@@ -70,8 +75,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   model.receive({{1000, 8, 1}, "user"}, bytes, now);
   model.tick(now);
-  jobs::check(*model.snapshot());
+  source.commit(now.elapsed);
+  jobs::check(store);
   model.tick(now.at(now.unix + std::chrono::hours(1)));
   model.tick(now.at(now.unix + std::chrono::hours(2)));
+  source.commit(now.elapsed);
+  jobs::check(store);
   return 0;
 }

@@ -1,4 +1,4 @@
-"""The function pointers of nvml_functions.hpp against the prototypes of an nvml.h, type by type, by the compiler."""
+"""Compares the function pointers of nvml/abi.hpp with the prototypes of an nvml.h, type by type, by the compiler."""
 import re
 from pathlib import Path
 
@@ -37,7 +37,7 @@ struct calls<R (*)(A...), S (*)(B...)> { static constexpr bool are_alike = alike
 
 
 def functions() -> list[str]:
-    return re.findall(r"\bX\((nvml\w+),", (ROOT / "collectors/nvidia/nvml/functions.hpp").read_text())
+    return re.findall(r"\bX\((nvml\w+),", (ROOT / "collectors/nvidia/nvml/abi.hpp").read_text())
 
 
 def traits(structs: list[tuple[str, str]], header: str) -> str:

@@ -47,7 +47,6 @@ PROGRAM = """#include <cstddef>
 #include <nvml.h>
 #include "collectors/nvidia/nvml/abi.hpp"
 #include "collectors/nvidia/nvml/constants.hpp"
-#include "collectors/nvidia/nvml/functions.hpp"
 namespace ours = gpumeter::nvidia::nvml;
 %s
 static int wrong = 0;
@@ -79,7 +78,7 @@ def fields(body: str, structs: dict[str, str], path: str = "") -> list[str]:
             continue
         if re.match(r"\s*(static|using)\b", plain):
             continue
-        kind, *more = re.split(r",", plain.strip())
+        kind, *more = re.split(r",", re.sub(r"=.*", "", plain.strip()))
         for declared in [kind, *more]:
             leaf = re.search(r"(\w+)\s*(\[[^;]*\])?\s*$", declared)
             type_name = re.match(r"\s*(?:struct\s+)?([\w:]+)", kind)[1]
@@ -188,8 +187,8 @@ def main() -> int:
         print("skipped: $NVML_HEADER names no nvml.h")
         return 77
     theirs = without_comments(header.read_text(errors="replace"))
-    our_text = (OURS / "nvml_abi.hpp").read_text()
-    kinds = {"structs": compare_structs(theirs, our_text), "constants": compare_constants(theirs, (OURS / "nvml_constants.hpp").read_text()),
+    our_text = (OURS / "nvml/abi.hpp").read_text().partition("struct NvmlFunctions")[0]
+    kinds = {"structs": compare_structs(theirs, our_text), "constants": compare_constants(theirs, (OURS / "nvml/constants.hpp").read_text()),
              "prototypes": abi_prototypes.compare(theirs),
              "versions": compare_versions(theirs, {name: nvml for _, name, nvml, _ in our_structs(our_text)})}
     for kind, found in abi_numbers.numbers().items():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tests/gpu/check without a GPU: what it reads, compares and concludes, and the whole of it against a machine made of an
-nvidia-smi that repeats an H200's words, a page, and a small libnvidia-ml."""
+"""Tests tests/gpu/check without a GPU: its reading, comparisons and conclusions, and the whole program on a machine made of an
+nvidia-smi that repeats an H200's output, a page, and a small libnvidia-ml."""
 import http.server
 import json
 import os
@@ -129,7 +129,7 @@ class Reading(unittest.TestCase):
 
 class Comparing(unittest.TestCase):
     def test_a_moving_value_lies_between_the_pages_or_within_the_tolerance(self):
-        # 5 W and 5 % of what nvidia-smi says.
+        # 5 W and 5 % of nvidia-smi's value.
         for said, before, after, expected in ((100, 90, 110, "same"), (100, 110, 110, "same"), (100, 110.1, 120, "differs"),
                                               (100, 80, 89.9, "differs"), (100, 90, 90, "same")):
             self.assertEqual(verdict("power.draw", str(said), watts(before), watts(after)), expected, (said, before, after))

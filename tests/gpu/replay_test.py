@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every capture of nvidia-smi is played by the fake NVML to the daemon, and its page held against the capture's own query
-with the rows of tests/gpu/check: a row of it that asks for the wrong series fails here already, without a GPU.
+"""The fake NVML plays every capture of nvidia-smi to the daemon, and the rows of tests/gpu/check compare the page with the
+capture's own query: a row with the wrong series fails here already, without a GPU.
 
 $GPUMETER_FAKE_NVML is the fake, $GPUMETER_CAPTURES the folder that has nvidia/ in it (../shared/captures).
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The committed dashboards are what the generator writes now. `./dev dashboards` writes them anew."""
+"""The committed dashboards are the generator's output. `./dev dashboards` writes them."""
 import shutil
 import subprocess
 import sys
@@ -33,7 +33,7 @@ class DriftTest(unittest.TestCase):
         self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
 
     def test_the_lock_file_names_no_server(self):
-        # Who installs takes the registry that is set on that machine; the hashes say that it is the same package.
+        # An installation uses the machine's registry; the hashes prove that the package is the same.
         lock = (GENERATOR / "package-lock.json").read_text()
         self.assertNotIn('"resolved"', lock)
         self.assertNotIn("://", lock)

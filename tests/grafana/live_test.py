@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every panel shows something of simulated GPUs that a real Prometheus scraped, and a card that tells little breaks none."""
+"""Every panel shows data of simulated GPUs scraped by a real Prometheus, and a card that reports few values breaks none."""
 import shutil
 import sys
 import tempfile
@@ -15,7 +15,7 @@ from job_page import JobMachine, Run  # noqa: E402
 
 SKIPPED = 77
 SCRAPES = 20
-# The radeon driver tells a clock, a fan, a temperature and the link; the rest is the daemon's own knowledge.
+# The radeon driver reports a clock, a fan, a temperature and the link; everything else comes from the daemon.
 OLD_CARD = CARDS / "old_radeon.card"
 SHOWS_OF_OLD_CARD = {"Identity", "Health now", "Health", "Margin now", "Observed now", "Clocks", "Temperatures", "Temperature margin", "Fans", "PCIe link"}
 # One run that trains and restarts within the test, one that answers, on a GPU that both use.

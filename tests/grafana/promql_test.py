@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every expression of the dashboards is PromQL, and every metric and label value in one is the daemon's.
+"""Every expression of the dashboards is PromQL, and the daemon has every metric and label value in it.
 
 promtool knows rule files only: each expression, its variables substituted, is made a recording rule.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rules that Grafana's dashboard-linter holds a dashboard to, and some of this project's own.
+"""The rules of Grafana's dashboard-linter, and some rules of this project.
 
 The linter itself needs a newer Go than Debian 12 has; its rules are written down here, one test each.
 """
@@ -15,7 +15,7 @@ BOARDS = [dashboards.load(name) for name in dashboards.NAMES]
 PANELS = [(board.name, panel) for board in BOARDS for panel in board.panels]
 QUERIES = [(f"{name}: {panel.title}", target["expr"]) for name, panel in PANELS for target in panel.targets]
 COLUMNS = 24
-CHOSEN = {"fleet": ("gpu",), "gpu": ("gpu",), "jobs": ("user", "run")}  # by variables, beside job and instance
+CHOSEN = {"fleet": ("gpu",), "gpu": ("gpu",), "jobs": ("user", "run")}  # by variables, in addition to job and instance
 
 METRIC = r"[a-z][a-z0-9_]*"
 SELECTOR = re.compile(rf"\b({METRIC})\{{([^}}]*)\}}")

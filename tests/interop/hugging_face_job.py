@@ -1,5 +1,5 @@
-"""A real training by Hugging Face's Trainer on the CPU, whose dataset holds the run; the last line of its output is what it
-knows of itself, as JSON.
+"""A real training by Hugging Face's Trainer on the CPU, whose dataset holds the run. The last line of its output has the
+training's own values, as JSON.
 
 usage: hugging_face_job.py NAME FOLDER START_METHOD
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The callback and the client in a real training by Hugging Face's Trainer, with forked and with spawned loader workers: the
-daemon's page against what the training knows of itself."""
+"""The callback and the client in a real training by Hugging Face's Trainer, with forked and with spawned loader workers:
+compares the daemon's page with the training's own values."""
 import json
 import os
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""NVIDIA's own Python binding, nvidia-ml-py, reads of the fake NVML what the daemon shows of it.
+"""NVIDIA's own Python binding, nvidia-ml-py, reads the same values from the fake NVML as the daemon shows.
 
 What the binding is refused (the version or size of a struct, a function) is a fault of the fake. The scenarios stand still at TIME;
 events, sample buffers and processes are read while the time runs.

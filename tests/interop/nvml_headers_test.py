@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""collectors/nvidia's declarations of NVML against NVIDIA's own headers of three releases, from the Python package registry."""
+"""Compares collectors/nvidia's declarations of NVML with NVIDIA's own headers of three releases, from the Python package registry."""
 import os
 import re
 import subprocess

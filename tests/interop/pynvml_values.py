@@ -1,4 +1,4 @@
-"""What nvidia-ml-py, NVIDIA's own Python binding, reads of this machine's GPUs, as lines of JSON by the daemon's names.
+"""This machine's GPUs as read by nvidia-ml-py, NVIDIA's own Python binding: lines of JSON with the daemon's names.
 
 Run with the fake NVML on LD_LIBRARY_PATH. A line is [family, labels, value]; a value of null is one that the driver says it
 lacks. Any other error is a line ["refused", {"what": ...}, null]: a fault of the library, or of who calls it.
@@ -11,7 +11,7 @@ import pynvml as n
 
 ALL_LINKS = 0xFFFFFFFF
 MOST_LINKS = 36
-# What a library says of a value that it lacks; an argument is invalid if a field, a metric or a link is beyond those it knows.
+# Results for values that a library lacks; an argument is invalid if it does not support the field, metric or link.
 LACKING = (n.NVML_ERROR_NOT_SUPPORTED, n.NVML_ERROR_FUNCTION_NOT_FOUND)
 UNKNOWN = (*LACKING, n.NVML_ERROR_INVALID_ARGUMENT)
 VALUE_OF_TYPE = {n.NVML_VALUE_TYPE_DOUBLE: "dVal", n.NVML_VALUE_TYPE_UNSIGNED_INT: "uiVal", n.NVML_VALUE_TYPE_UNSIGNED_LONG: "ulVal",
@@ -321,7 +321,7 @@ def gpm_values(handle, prefix: str, take) -> dict:
         sample = n.nvmlGpmSampleAlloc()
         take(handle, sample)
         samples.append(sample)
-        time.sleep(0.11)  # NVML wants 100 ms between two
+        time.sleep(0.11)  # NVML requires 100 ms between two
     metrics = n.c_nvmlGpmMetricsGet_t()
     metrics.version, metrics.numMetrics, metrics.sample1, metrics.sample2 = n.NVML_GPM_METRICS_GET_VERSION, len(wanted), *samples
     for place, (_, _, number) in enumerate(wanted):

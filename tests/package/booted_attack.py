@@ -1,4 +1,4 @@
-"""A user without rights holds what can be held of the service's port, and asks for more, while Prometheus scrapes."""
+"""A user without rights holds as much of the service's port as possible, and requests more, while Prometheus scrapes."""
 import http.client
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The package put on a machine, and taken off it."""
+"""Installation and removal of the package."""
 import grp
 import pwd
 import subprocess

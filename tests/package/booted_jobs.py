@@ -1,4 +1,4 @@
-"""What jobs of other users tell the service as it is installed: over a restart, to one that was stopped, and narrowed."""
+"""Jobs of other users report to the installed service: during a restart, to a stopped service, and with a restricted socket."""
 import grp
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Inside a booted systemd, as root: jobs from their first message to what their GPUs cost, one line a check.
+"""Inside a booted systemd, as root: jobs from their first message to their GPUs' energy, one line per check.
 
 usage: booted_jobs_machine.py PACKAGE.deb
 """

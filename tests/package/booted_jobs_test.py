@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs in a systemd that is booted for it: two units and a login session train on simulated GPUs.
+"""Jobs in a separately booted systemd: two units and a login session train on simulated GPUs.
 
 $GPUMETER_DEB: the package; else the one that `./dev package` built.
 """

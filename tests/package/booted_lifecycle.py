@@ -1,4 +1,4 @@
-"""The service's beginning and end: the watchdog, a clean stop, and a socket that outlives it."""
+"""Start and end of the service: the watchdog, a clean stop, and a socket that stays open."""
 import os
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Inside a booted systemd, as root: the package from its installation to its purge, one line a check.
+"""Inside a booted systemd, as root: the package from its installation to its purge, one line per check.
 
 usage: booted_machine.py PACKAGE.deb ATTACK_SECONDS
 """

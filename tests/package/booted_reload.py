@@ -1,4 +1,4 @@
-"""The service while it runs: reloads, what the journal has of a lost device, drivers that are closed on purpose."""
+"""The running service: reloads, the journal of a lost device, drivers that are closed on request."""
 import subprocess
 
 from machine import UNIT, becomes, check, configure, given, gpus, is_active, journal, restart, run, show, simulated, value

@@ -1,4 +1,4 @@
-"""What the service's sandbox lets it read, and what its drop-ins and its device rules add."""
+"""What the sandbox permits the service to read, and the effects of its drop-ins and device rules."""
 import os
 import re
 import shutil

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Debian package in a systemd that is booted for it: installed, reloaded, hung, stopped, upgraded, purged.
+"""The Debian package in a separately booted systemd: installed, reloaded, hung, stopped, upgraded, purged.
 
 $GPUMETER_DEB: the package; else the one that `./dev package` built. $GPUMETER_ATTACK_SECONDS: how long a user attacks its port (15).
 """

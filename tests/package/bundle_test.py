@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The bundle of `./dev bundle`, unpacked: it starts with an empty environment, takes every library from itself, and
-with its own glibc starts where there is nothing else at all (a chroot, as root)."""
+"""The unpacked bundle of `./dev bundle`: it starts with an empty environment, uses only its own libraries, and
+with its own glibc starts in an otherwise empty chroot (as root)."""
 import os
 import re
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The installed configuration: valid as it is, with every line uncommented and with every key alone, and it shows
-each key of the binary with its default, and no other."""
+"""The installed configuration is valid as it is, with every line uncommented and with every key alone. It shows
+all keys of the binary with their defaults, and no others."""
 import os
 import re
 import subprocess

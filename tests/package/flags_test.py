@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpumeter(8) and the completions of bash, zsh and fish have the flags of --help: each of them, and no other."""
+"""gpumeter(8) and the completions of bash, zsh and fish have exactly the flags of --help."""
 import os
 import re
 import subprocess

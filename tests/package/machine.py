@@ -1,4 +1,4 @@
-"""What the checks inside a booted machine are written with: do something as root, look, say one line a check."""
+"""Tools of the checks inside a booted machine: run as root, look, print one line per check."""
 import http.client
 import json
 import subprocess
@@ -66,7 +66,7 @@ def is_enabled(unit: str) -> str:
 
 
 def status_of(url: str) -> int:
-    """0: nobody answers."""
+    """0: no answer."""
     try:
         with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
             return answer.status
@@ -77,7 +77,7 @@ def status_of(url: str) -> int:
 
 
 def answers(source: str) -> bool:
-    """Whether a client with this address is answered on IPv4; one that is kept out waits in vain."""
+    """Whether a client with this address gets an answer on IPv4; a blocked client gets none."""
     client = http.client.HTTPConnection("127.0.0.1", 10478, timeout=2, source_address=(source, 0))
     try:
         client.request("GET", "/metrics")
@@ -89,7 +89,7 @@ def answers(source: str) -> bool:
 
 
 def page() -> list[str]:
-    """The lines of the page; none while nobody answers."""
+    """The lines of the page; empty without an answer."""
     try:
         with urllib.request.urlopen(f"{IPV4}/metrics", timeout=10) as answer:
             return answer.read().decode().splitlines()

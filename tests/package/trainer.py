@@ -1,4 +1,4 @@
-"""A job that trains by sleeping, and tells of it as any job does: with the client that the package installs.
+"""A job that trains by sleeping, and reports like any job: with the client that the package installs.
 
 usage: trainer.py RUN PIDS --steps N,... [--sleep S] [--resume STEP] [--solve-at STEP] [--hold] [--tasks FOLDER]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""systemd reads the units without a complaint, alone and with each drop-in, and finds the service exposed by 2.0 of 10
-at the most."""
+"""systemd accepts the units without a complaint, alone and with each drop-in, and rates the service's exposure at most
+2.0 of 10."""
 import os
 import re
 import shutil

@@ -1,5 +1,5 @@
-"""Inside a booted systemd, as root: Debian's Prometheus and Alertmanager with the shipped scrape job and rules, gpumeter as
-a service with two simulated GPUs, of which one gets hot for a while. Its alert has to reach Alertmanager and to end there.
+"""Inside a booted systemd, as root: Debian's Prometheus and Alertmanager with the shipped scrape job and rules, and gpumeter as
+a service with two simulated GPUs, one of which gets hot for a while. Its alert must reach Alertmanager and end there.
 
 usage: alerting_machine.py BINARY|PACKAGE.deb
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""From a hot GPU to Alertmanager: boots a systemd of its own and runs alerting_machine.py in it.
+"""From a hot GPU to Alertmanager: boots a separate systemd and runs alerting_machine.py in it.
 
 $GPUMETER_DEB: a package to install there; without it the built binary runs as a transient unit.
 """

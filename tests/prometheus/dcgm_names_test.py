@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dcgm-exporter's names: the rule pack, its page in docs/, our catalogue and its lists held against each other.
+"""dcgm-exporter's names: compares the rule pack, its page in docs/, our catalogue and dcgm-exporter's lists.
 
 The cases that say which value and which labels come out are in dcgm.yml, which rules_test.py runs with all others.
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Eight ranks train through the Python client, another user's job ends early, a real Prometheus with jobs.yml looks on; then what
-is recorded, from the first minute on, is held against what the script knows. Prints the table.
+"""Eight ranks train through the Python client, another user's job ends early, and a real Prometheus with jobs.yml scrapes. The
+test compares the records, from the first minute on, with the script's known values. Prints the table.
 
 In 60 s, with windows that are as much shorter; with BENCH_FULL=1 in 400 s, with the rules as they are and a scrape each 15 s.
 Needs root: two users' processes."""
@@ -65,7 +65,7 @@ OTHERS_SECONDS = PACE.seconds / 3
 
 
 class Rank:
-    """A process of one user in a Slurm job's group, on a /proc where it is in that group; it begins when told to."""
+    """A process of one user in a Slurm job's group, on a /proc where it is in that group; it begins on command."""
 
     def __init__(self, machine: "RankMachine", number: int, job: int, user: str, code: str, *arguments: str):
         environ = {**os.environ, "RANK": str(number), "LOCAL_RANK": str(number), "WORLD_SIZE": str(RANKS), "GPUMETER_SOCKET": machine.socket}
@@ -115,7 +115,7 @@ class RankMachine:
         return f"--config.file={path}"
 
     def told(self, at: float) -> list[float]:
-        """Tokens, flops, seconds of loading and of steps, over all ranks, until then: the two told next to it, interpolated."""
+        """Tokens, flops, seconds of loading and of steps, over all ranks, until then, interpolated between the two nearest reports."""
         sums = [0.0] * 4
         for number in range(RANKS):
             lines = [json.loads(line) for line in self.log(number, 7).read_text().splitlines() if line.endswith("]")]
@@ -173,7 +173,7 @@ class EightRanksTest(unittest.TestCase):
     def look(cls, seconds: float) -> list[tuple[float, str, float, float]]:
         time.sleep(max(0.0, cls.began + seconds - time.time()))
         found = {record: cls.recorded(record) for record in cls.truth(time.time())}
-        time.sleep(1.5)  # until the ranks have told of it
+        time.sleep(1.5)  # until the ranks have reported it
         return [(at - cls.began, record, value, cls.truth(at)[record]) for record, (value, at) in found.items()]
 
     def test_the_records_are_what_the_script_did(self):

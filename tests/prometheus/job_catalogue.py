@@ -1,4 +1,4 @@
-"""What the daemon can say of jobs, by its sources: a page has runs and workloads only while there are some."""
+"""The families of jobs in the daemon's sources: a page has runs and workloads only while there are some."""
 import re
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""The page of a machine with jobs, made up of what is known beforehand: each counter grows at a rate of its own, so that
-what rules and dashboards make of it has one right answer. Serves it by HTTP, one machine a port.
+"""The synthetic page of a machine with jobs: each counter grows at a known rate, so that the results of rules and dashboards
+have one right answer. Serves the page by HTTP, one machine per port.
 
 Its names and labels are the contract's; job_rules_live_test.py holds them against the catalogue.
 """

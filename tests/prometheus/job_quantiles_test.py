@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What jobs.yml records of durations, held against the exact quantiles: runs send 15 000 durations of each kind to the daemon, a
-real Prometheus scrapes it, and each quantile is to be within 10 %. Prints the table, with what buckets of 1, 3, 10 would draw."""
+"""Compares the records of durations in jobs.yml with the exact quantiles: runs send 15 000 durations of each kind to the daemon, a
+real Prometheus scrapes it, and each quantile must be within 10 %. Prints the table, with the result of buckets of 1, 3, 10."""
 import bisect
 import math
 import random
@@ -139,7 +139,7 @@ class JobQuantilesTest(unittest.TestCase):
         print(f"worst: {worst:.2%}")
 
     def test_half_decades_would_not_do(self):
-        """So that the table above says something."""
+        """So that the table above is meaningful."""
         off = [abs(drawn(durations, float(share), HALF_DECADES) / exact(durations, float(share)) - 1)
                for durations in self.sent.values() for share in SHARES]
         self.assertGreater(sum(error > WITHIN for error in off), len(off) / 2)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""packaging/prometheus in a real Prometheus: two machines with jobs are scraped, and what jobs.yml records of them is held
-against the rates that their pages are made of.
+"""packaging/prometheus in a real Prometheus: it scrapes two machines with jobs, and the test compares the records of jobs.yml
+with the rates of their pages.
 
 The machines have a run of one name, two runs share a GPU, one run has two. Seconds for minutes is all that differs from what
 is shipped; goodput goes by its own 30 minutes, of which the run's life is the part that counts.

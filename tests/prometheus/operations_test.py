@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The sections Scrape and Alerts of docs/operations.md, done as they are written: their files and commands, with Debian's
-Prometheus and Alertmanager. Paths, ports and what needs root or systemd are this test's; the rest is the page's, word by word."""
+"""Runs the sections Scrape and Alerts of docs/operations.md as written: their files and commands, with Debian's
+Prometheus and Alertmanager. Only paths, ports and steps that need root or systemd are replaced."""
 import os
 import re
 import shutil

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""packaging/prometheus held against what the daemon serves, against the runbooks, and against its own test cases.
+"""Compares packaging/prometheus with the daemon's metrics and the runbooks, and runs its test cases.
 
 promtool judges the rules and runs the cases (*.yml beside this file). What promtool cannot know is judged here: that each
 name and each label in an expression is one the daemon has, and that each alert is seen firing, quiet and resolved.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a call of the Python client costs the job, with a daemon that reads, none, and one that is frozen."""
+"""The cost of the Python client's calls for the job: with a daemon that reads, without one, and with a frozen one."""
 from __future__ import annotations
 
 import contextlib

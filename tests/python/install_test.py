@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The client in an empty environment: installed by pip from its folder without a network, and copied beside a job."""
+"""The client in an empty environment: installed by pip from its folder without a network, and copied next to a job."""
 from __future__ import annotations
 
 import base64

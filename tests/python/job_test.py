@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A job with the client in it goes on as it would without: with nobody there, a daemon that is frozen, forks, threads,
-exceptions, signals. Prints what a call costs."""
+"""A job with the client runs as it would without: with no daemon, a frozen daemon, forks, threads,
+exceptions, signals. Prints the cost of a call."""
 from __future__ import annotations
 
 import os
@@ -35,7 +35,7 @@ print("done")
 
 
 class NobodyThereTest(unittest.TestCase):
-    """Every call returns, says nothing, and the job ends as it meant to."""
+    """Every call returns without output, and the job ends normally."""
 
     def goes_on(self, path: str) -> None:
         ended = run_program(EVERY_CALL, path)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What goes over the wire: given these calls, exactly these datagrams."""
+"""The wire format: given these calls, exactly these datagrams."""
 from __future__ import annotations
 
 import fractions

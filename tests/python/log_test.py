@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""log(), config and finish(), as other loggers have them: given these calls, exactly these lines."""
+"""log(), config and finish(), as in other loggers: given these calls, exactly these lines."""
 from __future__ import annotations
 
 import argparse
@@ -62,7 +62,7 @@ class LogTest(unittest.TestCase):
                           "ml.custom:8|g|#metric:7"])
 
     def test_what_is_no_scalar(self) -> None:
-        """What such loggers take beside scalars is passed over; a tensor and what is no finite number are refused."""
+        """Values other than scalars that such loggers accept are skipped; tensors and numbers that are not finite are rejected."""
         self.assertEqual(self.logged({"text": "a", "nothing": None, "list": [1], "nested": {"a": 1}, "ok": 1}),
                          ["ml.custom:1|g|#metric:ok"])
         self.assertEqual(self.logged({"nan": float("nan"), "tensor": object(), "decimal": Decimal(1), "ok": 1}),

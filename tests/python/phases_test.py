@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Phases: nested ones share a thread's time, decorators, and the GPU's time by events of a torch that the test plays."""
+"""Phases: nested ones share a thread's time, decorators, and the GPU's time by events of a stub of torch."""
 from __future__ import annotations
 
 import asyncio

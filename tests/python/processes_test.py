@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A run in other processes than the one that began it: forked, spawned, pickled, copied; and ended by SIGTERM."""
+"""A run in processes other than the one that began it: forked, spawned, pickled, copied; and ended by SIGTERM."""
 from __future__ import annotations
 
 import copy
@@ -137,7 +137,7 @@ if __name__ == "__main__":
                 self.assertEqual([line for line in lines if line.startswith("ml.step:")], ["ml.step:7|g|#run:job"])
 
     def test_a_fork_while_a_thread_holds_the_lock(self) -> None:
-        """Of a run that is under way, and of one that is over: nobody in the child would release it."""
+        """Locks of a running run and of a finished one: no thread in the child would release them."""
         for over in (False, True):
             with self.subTest(over=over), gpumeter.Run("job", path=self.receiver.path, environ={}, sigterm=False) as run:
                 if over:

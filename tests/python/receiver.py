@@ -1,4 +1,4 @@
-"""A socket as the daemon's, a clock that a test sets, and the client itself."""
+"""A socket like the daemon's, a clock set by the test, and the client itself."""
 from __future__ import annotations
 
 import socket
@@ -16,7 +16,7 @@ STARTED = 1763740800  # seconds of the wall's clock, at which every run of a tes
 
 
 class Receiver:
-    """Bound, with the kernel's own queue; whoever does not call datagrams() has a daemon that is frozen."""
+    """A bound socket with the kernel's queue. Without calls of datagrams() it acts like a frozen daemon."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory()

@@ -1,66 +1,33 @@
-#include "collectors/amd/gpu_metrics/attributes.hpp"
-
+#include <array>
 #include <cstring>
 #include <iterator>
+
+#include "collectors/amd/gpu_metrics/layout.hpp"
 
 namespace gpumeter::amd {
 namespace {
 
 /// Fields in the order of their ids, enum amdgpu_metrics_attr_id.
-constexpr std::size_t kFieldOfId[] = {
-    known_blob_field("temperature_hotspot"),
-    known_blob_field("temperature_mem"),
-    known_blob_field("temperature_vrsoc"),
-    known_blob_field("curr_socket_power"),
-    known_blob_field("average_gfx_activity"),
-    known_blob_field("average_umc_activity"),
-    known_blob_field("mem_max_bandwidth"),
-    known_blob_field("energy_accumulator"),
-    known_blob_field("system_clock_counter"),
-    known_blob_field("accumulation_counter"),
-    known_blob_field("prochot_residency_acc"),
-    known_blob_field("ppt_residency_acc"),
-    known_blob_field("socket_thm_residency_acc"),
-    known_blob_field("vr_thm_residency_acc"),
-    known_blob_field("hbm_thm_residency_acc"),
-    known_blob_field("gfxclk_lock_status"),
-    known_blob_field("pcie_link_width"),
-    known_blob_field("pcie_link_speed"),
-    known_blob_field("xgmi_link_width"),
-    known_blob_field("xgmi_link_speed"),
-    known_blob_field("gfx_activity_acc"),
-    known_blob_field("mem_activity_acc"),
-    known_blob_field("pcie_bandwidth_acc"),
-    known_blob_field("pcie_bandwidth_inst"),
-    known_blob_field("pcie_l0_to_recov_count_acc"),
-    known_blob_field("pcie_replay_count_acc"),
-    known_blob_field("pcie_replay_rover_count_acc"),
-    known_blob_field("pcie_nak_sent_count_acc"),
-    known_blob_field("pcie_nak_rcvd_count_acc"),
-    known_blob_field("xgmi_read_data_acc"),
-    known_blob_field("xgmi_write_data_acc"),
-    known_blob_field("xgmi_link_status"),
-    known_blob_field("firmware_timestamp"),
-    known_blob_field("current_gfxclk"),
-    known_blob_field("current_socclk"),
-    known_blob_field("current_vclk0"),
-    known_blob_field("current_dclk0"),
-    known_blob_field("current_uclk"),
-    known_blob_field("num_partition"),
-    known_blob_field("pcie_lc_perf_other_end_recovery"),
-    known_blob_field("gfx_busy_inst"),
-    known_blob_field("jpeg_busy"),
-    known_blob_field("vcn_busy"),
-    known_blob_field("gfx_busy_acc"),
-    known_blob_field("gfx_below_host_limit_ppt_acc"),
-    known_blob_field("gfx_below_host_limit_thm_acc"),
-    known_blob_field("gfx_low_utilization_acc"),
-    known_blob_field("gfx_below_host_limit_total_acc"),
-    known_blob_field("temperature_hbm"),
-    known_blob_field("temperature_mid"),
-    known_blob_field("temperature_aid"),
-    known_blob_field("temperature_xcd"),
-};
+constexpr std::string_view kNames =
+    "temperature_hotspot temperature_mem temperature_vrsoc curr_socket_power average_gfx_activity "
+    "average_umc_activity mem_max_bandwidth energy_accumulator system_clock_counter accumulation_counter "
+    "prochot_residency_acc ppt_residency_acc socket_thm_residency_acc vr_thm_residency_acc "
+    "hbm_thm_residency_acc gfxclk_lock_status pcie_link_width pcie_link_speed xgmi_link_width "
+    "xgmi_link_speed gfx_activity_acc mem_activity_acc pcie_bandwidth_acc pcie_bandwidth_inst "
+    "pcie_l0_to_recov_count_acc pcie_replay_count_acc pcie_replay_rover_count_acc pcie_nak_sent_count_acc "
+    "pcie_nak_rcvd_count_acc xgmi_read_data_acc xgmi_write_data_acc xgmi_link_status firmware_timestamp "
+    "current_gfxclk current_socclk current_vclk0 current_dclk0 current_uclk num_partition "
+    "pcie_lc_perf_other_end_recovery gfx_busy_inst jpeg_busy vcn_busy gfx_busy_acc "
+    "gfx_below_host_limit_ppt_acc gfx_below_host_limit_thm_acc gfx_low_utilization_acc "
+    "gfx_below_host_limit_total_acc temperature_hbm temperature_mid temperature_aid temperature_xcd";
+
+consteval auto fields_of_ids() {
+  std::array<std::size_t, 52> fields{};
+  std::string_view names = kNames;
+  for (std::size_t& field : fields) field = known_blob_field(next_word(names));
+  return names.empty() ? fields : throw names;
+}
+constexpr auto kFieldOfId = fields_of_ids();
 
 constexpr std::size_t kCountOffset = 4;  // behind the header
 constexpr std::uint64_t kLastUnit = 10;  // 0 none, 1 MHz, ... 10 %
@@ -127,7 +94,7 @@ bool find_attributes(std::span<const char> bytes, BlobPlaces& places) noexcept {
     std::uint64_t bits = 0;
     if (!cursor.take(bits)) return false;
     const Encoding encoding = decoded(bits);
-    if (encoding.count == 0 || encoding.type > kLastType) return false;  // nobody knows how long it is
+    if (encoding.count == 0 || encoding.type > kLastType) return false;  // its length is unknown
     const std::size_t offset = cursor.at();
     if (!cursor.skip(encoding.count * encoding.width())) return false;
     place(encoding, offset, places);

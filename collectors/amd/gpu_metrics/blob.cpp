@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "collectors/amd/gpu_metrics/attributes.hpp"
+#include "collectors/amd/gpu_metrics/layout.hpp"
 #include "collectors/amd/gpu_metrics/units.hpp"
 
 namespace gpumeter::amd {

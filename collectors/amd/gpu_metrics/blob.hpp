@@ -19,8 +19,8 @@ class GpuMetricsBlob {
   /// Four times the largest that is known, 1.8 with 3872 bytes.
   static constexpr std::size_t kMaxSize = 16384;
 
-  /// Reads anew and dispatches on the header, which a driver loaded meanwhile may have changed. `unsupported`
-  /// for a version that is not known, `failed` for bytes that are no gpu_metrics.
+  /// Reads the file and dispatches on the header, which a driver loaded meanwhile may have changed.
+  /// `unsupported` for a version that is not known, `failed` for bytes that are no gpu_metrics.
   ReadStatus read(const sysfs::File& file) noexcept;
 
   /// The same for bytes from elsewhere.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -36,154 +37,103 @@ struct BlobField {
   BlobUnit apu_unit = BlobUnit::none;  ///< in formats 2 and 3, of APUs
 };
 
+/// The next word of a text, which loses it; empty at the end.
+constexpr std::string_view next_word(std::string_view& text) noexcept {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  const std::string_view word = text.substr(0, text.find(' '));
+  text.remove_prefix(word.size());
+  return word;
+}
+
 namespace fields {
 using enum BlobUnit;
 
+struct Group {
+  BlobUnit unit, apu_unit;
+  std::string_view names;
+};
+
+// clang-format off
 /// Every field that any version has and that means anything outside of the firmware.
-inline constexpr BlobField kAll[] = {
-    // Temperatures. The firmware of APUs tells them in hundredths, and the driver passes that on.
-    {"temperature_edge", celsius},
-    {"temperature_hotspot", celsius},
-    {"temperature_mem", celsius},
-    {"temperature_vrgfx", celsius},
-    {"temperature_vrsoc", celsius},
-    {"temperature_vrmem", celsius},
-    {"temperature_hbm", celsius},
-    {"temperature_mid", celsius},
-    {"temperature_aid", celsius},
-    {"temperature_xcd", celsius},
-    {"temperature_gfx", none, centicelsius},
-    {"temperature_soc", none, centicelsius},
-    {"temperature_core", none, centicelsius},
-    {"temperature_l3", none, centicelsius},
-    {"temperature_skin", none, centicelsius},
-    {"average_temperature_gfx", none, centicelsius},
-    {"average_temperature_soc", none, centicelsius},
-    {"average_temperature_core", none, centicelsius},
-    {"average_temperature_l3", none, centicelsius},
+inline constexpr Group kGroups[] = {
+    // Temperatures. The firmware of APUs reports hundredths, and the driver passes them on.
+    {celsius, none, "temperature_edge temperature_hotspot temperature_mem temperature_vrgfx temperature_vrsoc "
+     "temperature_vrmem temperature_hbm temperature_mid temperature_aid temperature_xcd"},
+    {none, centicelsius, "temperature_gfx temperature_soc temperature_core temperature_l3 temperature_skin "
+     "average_temperature_gfx average_temperature_soc average_temperature_core average_temperature_l3"},
 
-    // Activity. Van Gogh's newer firmware says percent where all other APUs say hundredths of it.
-    {"average_gfx_activity", percent, uncertain},
-    {"average_umc_activity", percent},
-    {"average_mm_activity", percent, uncertain},
-    {"average_vcn_activity", none, uncertain},
-    {"average_ipu_activity", none, uncertain},
-    {"average_core_c0_activity", none, uncertain},
-    {"vcn_activity", percent},
-    {"jpeg_activity", percent},
-    {"gfx_busy_inst", percent},
-    {"vcn_busy", percent},
-    {"jpeg_busy", percent},
-    {"gfx_activity_acc"},
-    {"mem_activity_acc"},
-    {"gfx_busy_acc"},
-    {"gfx_below_host_limit_acc"},
-    {"gfx_below_host_limit_ppt_acc"},
-    {"gfx_below_host_limit_thm_acc"},
-    {"gfx_low_utilization_acc"},
-    {"gfx_below_host_limit_total_acc"},
+    // Activity. Van Gogh's newer firmware reports percent, all other APUs hundredths of it.
+    {percent, uncertain, "average_gfx_activity average_mm_activity"},
+    {percent, none, "average_umc_activity vcn_activity jpeg_activity gfx_busy_inst vcn_busy jpeg_busy"},
+    {none, uncertain, "average_vcn_activity average_ipu_activity average_core_c0_activity"},
+    {none, none, "gfx_activity_acc mem_activity_acc gfx_busy_acc gfx_below_host_limit_acc gfx_below_host_limit_ppt_acc "
+     "gfx_below_host_limit_thm_acc gfx_low_utilization_acc gfx_below_host_limit_total_acc"},
 
-    // Power. What an APU calls its socket's is in W or mW by firmware (renoir_ppt.c); its rails are in mW.
-    {"average_socket_power", watts, uncertain},
-    {"curr_socket_power", watts},
-    {"energy_accumulator", energy_units},  // from 1.4 on; before, its unit depends on the chip
-    {"average_cpu_power", none, milliwatts},
-    {"average_soc_power", none, milliwatts},
-    {"average_gfx_power", none, milliwatts},
-    {"average_core_power", none, milliwatts},
-    {"average_apu_power", none, milliwatts},
-    {"average_dgpu_power", none, milliwatts},
-    {"average_all_core_power", none, milliwatts},
-    {"average_ipu_power", none, milliwatts},
-    {"average_sys_power", none, milliwatts},
-    {"stapm_power_limit", none, milliwatts},
-    {"current_stapm_power_limit", none, milliwatts},
-    {"voltage_soc", millivolts},
-    {"voltage_gfx", millivolts},
-    {"voltage_mem", millivolts},
-    {"average_cpu_voltage", none, millivolts},
-    {"average_soc_voltage", none, millivolts},
-    {"average_gfx_voltage", none, millivolts},
-    {"average_cpu_current"},
-    {"average_soc_current"},
-    {"average_gfx_current"},
+    // Power. The socket's power of an APU is in W or mW by firmware (renoir_ppt.c); its rails are in mW. The unit of
+    // energy_accumulator depends on the chip before 1.4.
+    {watts, uncertain, "average_socket_power"},
+    {watts, none, "curr_socket_power"},
+    {energy_units, none, "energy_accumulator"},
+    {none, milliwatts, "average_cpu_power average_soc_power average_gfx_power average_core_power average_apu_power "
+     "average_dgpu_power average_all_core_power average_ipu_power average_sys_power stapm_power_limit "
+     "current_stapm_power_limit"},
+    {millivolts, none, "voltage_soc voltage_gfx voltage_mem"},
+    {none, millivolts, "average_cpu_voltage average_soc_voltage average_gfx_voltage"},
+    {none, none, "average_cpu_current average_soc_current average_gfx_current"},
 
     // Clocks
-    {"average_gfxclk_frequency", megahertz, megahertz},
-    {"average_socclk_frequency", megahertz, megahertz},
-    {"average_uclk_frequency", megahertz, megahertz},
-    {"average_fclk_frequency", none, megahertz},
-    {"average_vclk_frequency", none, megahertz},
-    {"average_dclk_frequency", none, megahertz},
-    {"average_vclk0_frequency", megahertz},
-    {"average_dclk0_frequency", megahertz},
-    {"average_vclk1_frequency", megahertz},
-    {"average_dclk1_frequency", megahertz},
-    {"average_vpeclk_frequency", none, megahertz},
-    {"average_ipuclk_frequency", none, megahertz},
-    {"average_mpipu_frequency", none, megahertz},
-    {"current_gfxclk", megahertz, megahertz},
-    {"current_socclk", megahertz, megahertz},
-    {"current_uclk", megahertz, megahertz},
-    {"current_fclk", none, megahertz},
-    {"current_vclk", none, megahertz},
-    {"current_dclk", none, megahertz},
-    {"current_vclk0", megahertz},
-    {"current_dclk0", megahertz},
-    {"current_vclk1", megahertz},
-    {"current_dclk1", megahertz},
-    {"current_coreclk", none, megahertz},
-    {"current_l3clk", none, megahertz},
-    {"current_core_maxfreq", none, megahertz},
-    {"current_gfx_maxfreq", none, megahertz},
-    {"gfxclk_lock_status"},
+    {megahertz, megahertz, "average_gfxclk_frequency average_socclk_frequency average_uclk_frequency current_gfxclk "
+     "current_socclk current_uclk"},
+    {none, megahertz, "average_fclk_frequency average_vclk_frequency average_dclk_frequency average_vpeclk_frequency "
+     "average_ipuclk_frequency average_mpipu_frequency current_fclk current_vclk current_dclk "
+     "current_coreclk current_l3clk current_core_maxfreq current_gfx_maxfreq"},
+    {megahertz, none, "average_vclk0_frequency average_dclk0_frequency average_vclk1_frequency average_dclk1_frequency "
+     "current_vclk0 current_dclk0 current_vclk1 current_dclk1"},
+    {none, none, "gfxclk_lock_status"},
 
-    // Throttling
-    {"throttle_status"},  // bits depend on the chip
-    {"indep_throttle_status"},
-    {"accumulation_counter"},  // cycles of the firmware, in which the next five count
-    {"prochot_residency_acc"},
-    {"ppt_residency_acc"},
-    {"socket_thm_residency_acc"},
-    {"vr_thm_residency_acc"},
-    {"hbm_thm_residency_acc"},
-    {"throttle_residency_prochot"},
-    {"throttle_residency_spl"},
-    {"throttle_residency_fppt"},
-    {"throttle_residency_sppt"},
-    {"throttle_residency_thm_core"},
-    {"throttle_residency_thm_gfx"},
-    {"throttle_residency_thm_soc"},
-    {"time_filter_alphavalue"},
+    // Throttling. The bits of throttle_status depend on the chip. accumulation_counter counts cycles of the firmware, in
+    // which the five *_residency_acc count.
+    {none, none, "throttle_status indep_throttle_status accumulation_counter prochot_residency_acc ppt_residency_acc "
+     "socket_thm_residency_acc vr_thm_residency_acc hbm_thm_residency_acc throttle_residency_prochot "
+     "throttle_residency_spl throttle_residency_fppt throttle_residency_sppt throttle_residency_thm_core "
+     "throttle_residency_thm_gfx throttle_residency_thm_soc time_filter_alphavalue"},
 
-    // Links and memory. The header calls pcie_bandwidth_* GB/s, AMD's own tools Mb/s.
-    {"pcie_link_width"},
-    {"pcie_link_speed", decigigatransfers},
-    {"pcie_bandwidth_acc", uncertain},
-    {"pcie_bandwidth_inst", uncertain},
-    {"pcie_l0_to_recov_count_acc"},
-    {"pcie_replay_count_acc"},
-    {"pcie_replay_rover_count_acc"},
-    {"pcie_nak_sent_count_acc"},
-    {"pcie_nak_rcvd_count_acc"},
-    {"pcie_lc_perf_other_end_recovery"},
-    {"xgmi_link_width"},
-    {"xgmi_link_speed"},
-    {"xgmi_link_status"},  // of each link: 0 down, 1 up, 2 not there
-    {"xgmi_read_data_acc", kibibytes},
-    {"xgmi_write_data_acc", kibibytes},
-    {"mem_max_bandwidth", gigabytes_per_second},
-    {"average_dram_reads"},
-    {"average_dram_writes"},
-    {"average_ipu_reads"},
-    {"average_ipu_writes"},
+    // Links and memory. The header calls pcie_bandwidth_* GB/s, AMD's own tools Mb/s. xgmi_link_status of each link: 0
+    // down, 1 up, 2 not there.
+    {none, none, "pcie_link_width pcie_l0_to_recov_count_acc pcie_replay_count_acc pcie_replay_rover_count_acc "
+     "pcie_nak_sent_count_acc pcie_nak_rcvd_count_acc pcie_lc_perf_other_end_recovery xgmi_link_width "
+     "xgmi_link_speed xgmi_link_status average_dram_reads average_dram_writes average_ipu_reads "
+     "average_ipu_writes"},
+    {decigigatransfers, none, "pcie_link_speed"},
+    {uncertain, none, "pcie_bandwidth_acc pcie_bandwidth_inst"},
+    {kibibytes, none, "xgmi_read_data_acc xgmi_write_data_acc"},
+    {gigabytes_per_second, none, "mem_max_bandwidth"},
 
-    {"current_fan_speed", rpm},
-    {"fan_pwm"},
-    {"num_partition"},
-    {"system_clock_counter", nanoseconds, nanoseconds},
-    {"firmware_timestamp", ticks_of_10_nanoseconds},
+    {rpm, none, "current_fan_speed"},
+    {none, none, "fan_pwm num_partition"},
+    {nanoseconds, nanoseconds, "system_clock_counter"},
+    {ticks_of_10_nanoseconds, none, "firmware_timestamp"},
 };
+// clang-format on
+
+consteval std::size_t count() {
+  std::size_t words = 0;
+  for (Group group : kGroups) {
+    while (!next_word(group.names).empty()) ++words;
+  }
+  return words;
+}
+
+consteval std::array<BlobField, count()> expanded() {
+  std::array<BlobField, count()> all{};
+  auto* next = all.data();
+  for (Group group : kGroups) {
+    for (auto name = next_word(group.names); !name.empty(); name = next_word(group.names))
+      *next++ = {name, group.unit, group.apu_unit};
+  }
+  return all;
+}
+inline constexpr auto kAll = expanded();
 
 }  // namespace fields
 
@@ -191,12 +141,12 @@ inline constexpr std::size_t kBlobFieldCount = std::size(fields::kAll);
 
 /// Position of a field in fields::kAll; kBlobFieldCount if there is none of that name.
 constexpr std::size_t blob_field(std::string_view name) noexcept {
-  const auto* const found = std::find_if(std::begin(fields::kAll), std::end(fields::kAll),
-                                         [&](const BlobField& field) { return field.name == name; });
+  const auto found = std::find_if(std::begin(fields::kAll), std::end(fields::kAll),
+                                  [&](const BlobField& field) { return field.name == name; });
   return static_cast<std::size_t>(found - std::begin(fields::kAll));
 }
 
-/// For where a field must be there: one that is not does not compile.
+/// The same for a name that must exist: another one does not compile.
 consteval std::size_t known_blob_field(std::string_view name) {
   return blob_field(name) < kBlobFieldCount ? blob_field(name) : throw name;
 }

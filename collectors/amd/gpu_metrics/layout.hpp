@@ -33,8 +33,20 @@ struct BlobLayout {
 };
 
 /// All versions that are structs: 1.0 to 1.8, 2.0 to 2.4, 3.0. Minor versions are no prefixes of each other
-/// in general (1.4 moves what 1.3 has), so an unlisted one is not guessed at. 1.9 describes itself
-/// (gpu_metrics_attributes.hpp).
+/// in general (1.4 moves what 1.3 has), so an unlisted one is not guessed at. 1.9 describes itself:
+/// see find_attributes().
 std::span<const BlobLayout> blob_layouts() noexcept;
+
+// gpu_metrics 1.9, which describes itself (amdgpu of 2025-09 on: MI300, MI350, MI450): behind the header an
+// s32 with the number of attributes, then for each a u64 with unit, type, id and number of elements,
+// and its elements, without any padding.
+
+inline constexpr int kAttributesFormat = 1;
+inline constexpr int kAttributesContent = 9;
+
+/// Finds the places of the fields in `bytes`, which begin with the header and end with the structure. By id
+/// alone: the same one was seen as u32 and u64, as one value and as eight. What is not known is skipped.
+/// False for bytes that break off or contradict themselves; `places` is then meaningless.
+bool find_attributes(std::span<const char> bytes, BlobPlaces& places) noexcept;
 
 }  // namespace gpumeter::amd

@@ -1,7 +1,7 @@
-#include "collectors/amd/kfd/peaks.hpp"
-
 #include <algorithm>
 #include <iterator>
+
+#include "collectors/amd/kfd/topology.hpp"
 
 namespace gpumeter::amd {
 namespace {
@@ -26,8 +26,8 @@ constexpr ComputeRate kComputeRates[] = {
 };
 
 /// Transfers per clock of the memory that all cards of an architecture have, checked against the bandwidth of
-/// a data sheet: bus width / 8 x clock x rate. APUs are not here: the driver does not say which memory they
-/// have.
+/// a data sheet: bus width / 8 x clock x rate. APUs are not here: the driver does not report which memory
+/// they have.
 struct MemoryRate {
   int first, last;  // gfx_target_version
   double transfers;

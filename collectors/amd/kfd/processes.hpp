@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "collectors/amd/kfd/topology.hpp"
+#include "collectors/api/process_list.hpp"
+
 /// Processes that compute on AMD cards, in class/kfd/kfd/proc of sysfs (kernel 6.12, kfd_process.c). The
 /// compute driver's queues bypass the DRM scheduler, so /proc/<pid>/fdinfo does not show their work.
 namespace gpumeter::amd {
@@ -15,7 +18,7 @@ namespace gpumeter::amd {
 struct KfdUse {
   std::uint32_t gpu = 0;
   std::optional<std::uint64_t> vram_bytes;
-  /// Compute units with waves of the process at this moment. Not told by RDNA chips. The driver asks the
+  /// Compute units with waves of the process at this moment. RDNA chips do not report it. The driver asks the
   /// hardware for it, which wakes a sleeping card.
   std::optional<int> compute_units;
 
@@ -34,5 +37,31 @@ enum class KfdDetail : std::uint8_t {
 /// for work on the process's own queues. May block in the driver.
 std::map<int, std::vector<KfdUse>> kfd_processes(const std::string& sysfs_root, KfdDetail detail,
                                                  std::span<const std::uint32_t> gpus = {});
+
+/// Who computes on a card, by the compute driver; who only draws is not there. Shared by the device, which is
+/// asked for it, and its context, which decides whether the card may be read. Lane thread.
+class CardProcesses {
+ public:
+  /// `nodes`: the card's; a divided one has several, which are taken together.
+  void open(std::string sysfs_root, const std::vector<KfdNode>& nodes);
+  void close() noexcept { gpu_ids_.clear(); }
+
+  /// Whether the card may be asked for values that power it up, by SleepPolicy at the start of each pass.
+  void allow_hardware(bool allowed) noexcept { may_ask_hardware_ = allowed; }
+
+  /// As ListsProcesses::processes(). Busy is how much of the card a process occupies at this moment, as if it
+  /// had done so since the pass before: of a steady job it is right, of one that comes and goes it is a
+  /// sample every few seconds. Told by gfx9 chips (Vega to MI350) alone.
+  ReadStatus read(const Pass& pass, std::vector<DeviceProcess>& out) noexcept;
+
+ private:
+  ReadStatus list(const Pass& pass, std::vector<DeviceProcess>& out) const;
+  DeviceProcess describe(int pid, const std::vector<KfdUse>& uses, Nanoseconds elapsed) const;
+
+  std::string sysfs_root_;
+  std::vector<std::uint32_t> gpu_ids_;
+  int compute_units_ = 0;
+  bool may_ask_hardware_ = false;
+};
 
 }  // namespace gpumeter::amd

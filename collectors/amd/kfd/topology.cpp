@@ -12,7 +12,7 @@ namespace gpumeter::amd {
 namespace {
 
 /// The number of one "key value" line of a properties file; 0 where there is none, as the driver itself
-/// writes for what it does not know.
+/// writes for a value that is unknown.
 std::uint64_t property(std::string_view properties, std::string_view key) {
   while (!properties.empty()) {
     std::string_view line = take_until(properties, '\n');
@@ -65,8 +65,8 @@ std::optional<KfdNode> read_node(const std::string& folder) {
   return node;
 }
 
-// The render node says less: the numbers of a topology and of a machine differ where one of the two is seen
-// from within a container, so the chip must be the same too.
+// The render node is a weaker key: the numbers of a topology and of a machine differ where one of the two is
+// seen from within a container, so the chip must be the same too.
 const KfdNode* find(const std::vector<KfdNode>& nodes, const KfdKey& key) {
   const auto here = [&](const KfdNode& node) { return node.address == key.address; };
   const auto rendered = [&](const KfdNode& node) {

@@ -7,7 +7,7 @@
 
 #include "collectors/sources/pci.hpp"
 
-/// What the compute driver says of its GPUs, in class/kfd/kfd/topology of sysfs (kernel 6.12,
+/// The compute driver's GPUs, in class/kfd/kfd/topology of sysfs (kernel 6.12,
 /// kfd_topology.c): readable by everybody, out of the driver's memory, so that nothing wakes. /dev/kfd is
 /// never opened.
 namespace gpumeter::amd {
@@ -23,7 +23,7 @@ struct KfdNode {
   int target = 0;               ///< gfx_target_version: 90402 is gfx942; 0: the kernel is older
   int compute_units = 0;
   int clock_megahertz = 0;         ///< the highest of its compute units
-  std::uint64_t memory_bytes = 0;  ///< what it can allocate; 0: not told
+  std::uint64_t memory_bytes = 0;  ///< what it can allocate; 0: unknown
   int memory_bits = 0;             ///< width of the memory bus
   int memory_clock_megahertz = 0;  ///< the highest
 
@@ -49,5 +49,12 @@ std::optional<KfdNode> kfd_whole(const std::vector<KfdNode>& nodes_of_card);
 
 /// "gfx942" of 90402, as compilers call it; empty of 0.
 std::string architecture_name(int target);
+
+/// What a card can do at the most.
+enum class Peak : std::uint8_t { fp32, fp16, bf16, memory };
+
+/// Dense operations per second; of `memory`, bytes per second. nullopt: not known of the architecture, or the
+/// driver does not report the clock.
+std::optional<double> peak_of(const KfdNode& card, Peak peak) noexcept;
 
 }  // namespace gpumeter::amd

@@ -2,29 +2,40 @@
 
 #include <array>
 #include <string>
-#include <utility>
 
-#include "collectors/amd/rows/kfd.hpp"
 #include "collectors/sources/pci.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::amd::readers {
 namespace {
 
-// amdgpu passes on what its firmware says, which at full load can be a little over 100 (kernels of 2026 clamp
-// it themselves). What is far over is no percentage and left to the row's range.
+// amdgpu passes on what its firmware reports, which at full load can be a little over 100 (kernels of 2026
+// clamp it themselves). A value that is far over is no percentage and left to the row's range.
 constexpr double kFull = 100;
 constexpr double kOvershoot = 2 * kFull;
 
-/// Gives the handle back unless the card says that it lacks the value. Asking a sleeping card would wake it.
-Handle probed(AmdContext& context, Handle handle, Sample (*read)(AmdContext&, int) noexcept) {
-  if (!handle || !context.awake()) return handle;
-  return read(context, *handle).status == ReadStatus::unsupported ? std::nullopt : handle;
+using Handle = std::optional<int>;  // of AmdContext::file()
+
+/// An integer file of the context.
+auto reading(AmdContext& context, int file) {
+  return [&context, file] { return context.integer(file); };
 }
 
-Handle keep(AmdContext& context, Handle left, Handle right) {
-  if (!left || !right) return std::nullopt;
-  return context.keep(AmdContext::Pair{*left, *right});
+/// Both values by `combine`, or why one of them is missing.
+template <class Combine>
+Reader combined(AmdContext& context, Handle left, Handle right, Combine combine) {
+  if (!left || !right) return {};
+  return probed(context, [&context, left = *left, right = *right, combine] {
+    const Sample first = context.integer(left);
+    const Sample second = context.integer(right);
+    if (first.status != ReadStatus::ok) return first;
+    if (second.status != ReadStatus::ok) return second;
+    return Sample::of(combine(first.value, second.value));
+  });
+}
+
+Reader subtracted(AmdContext& context, Handle left, Handle right) {
+  return combined(context, left, right, [](double a, double b) { return a - b; });
 }
 
 /// The two names of "a - b".
@@ -48,100 +59,95 @@ Handle lowest_limit(AmdContext& context, const std::string& sensor) {
   return lowest;
 }
 
-/// Both values of a pair by `combine`, or why one of them is missing.
-template <class Combine>
-Sample combined(AmdContext& context, int handle, Combine combine) noexcept {
-  const AmdContext::Pair files = context.pair(handle);
-  const Sample left = context.integer(files.left);
-  const Sample right = context.integer(files.right);
-  if (left.status != ReadStatus::ok) return left;
-  if (right.status != ReadStatus::ok) return right;
-  return Sample::of(combine(left.value, right.value));
+Reader constant_if(const std::optional<double>& value) {
+  return value ? gpumeter::constant(*value) : Reader();
 }
 
 }  // namespace
 
-Handle bind_file(AmdContext& context, const ReadSource& source) {
-  return probed(context, context.file(source.name), read_file);
+Reader bind_file(AmdContext& context, const ReadSource& source) {
+  const Handle file = context.file(source.name);
+  return file ? probed(context, reading(context, *file)) : Reader();
 }
 
-Handle bind_power(AmdContext& context, const ReadSource& source) {
-  const Handle handle = bind_file(context, source);
-  if (!handle || context.chip() != Chip::mi200 || !context.awake()) return handle;
-  const Sample watts = read_file(context, *handle);
-  return watts.status == ReadStatus::ok && watts.value == 0 ? std::nullopt : handle;
+Reader bind_power(AmdContext& context, const ReadSource& source) {
+  Reader read = bind_file(context, source);
+  if (!read || context.chip() != Chip::mi200 || !context.awake()) return read;
+  const Sample watts = read();
+  return watts.status == ReadStatus::ok && watts.value == 0 ? Reader() : std::move(read);
 }
 
-Handle bind_constant(AmdContext& context, const ReadSource& source) {
-  return probed(context, context.constant_file(source.name), read_file);
+Reader bind_constant(AmdContext& context, const ReadSource& source) {
+  const Handle file = context.constant_file(source.name);
+  return file ? probed(context, reading(context, *file)) : Reader();
 }
 
-Sample read_file(AmdContext& context, int handle) noexcept { return context.integer(handle); }
-
-Sample read_busy(AmdContext& context, int handle) noexcept {
-  const Sample sample = context.integer(handle);
-  const bool overshot = sample.value > kFull && sample.value <= kOvershoot;
-  return overshot ? Sample{kFull, sample.status} : sample;
+Reader bind_busy(AmdContext& context, const ReadSource& source) {
+  const Handle file = context.file(source.name);
+  if (!file) return {};
+  return probed(context, [&context, file = *file] {
+    const Sample sample = context.integer(file);
+    const bool overshot = sample.value > kFull && sample.value <= kOvershoot;
+    return overshot ? Sample{kFull, sample.status} : sample;
+  });
 }
 
-Handle bind_difference(AmdContext& context, const ReadSource& source) {
+Reader bind_difference(AmdContext& context, const ReadSource& source) {
   const auto [left, right] = split(source.name, " - ");
-  return probed(context, keep(context, context.constant_file(left), context.file(right)), read_difference);
+  const Handle minuend = context.constant_file(left);
+  return subtracted(context, minuend, context.file(right));
 }
 
-Handle bind_margin(AmdContext& context, const ReadSource& source) {
+Reader bind_margin(AmdContext& context, const ReadSource& source) {
   const std::string sensor(source.name);
   const Handle limit = lowest_limit(context, sensor);
-  return probed(context, keep(context, limit, context.file(sensor + "_input")), read_difference);
-}
-
-Sample read_difference(AmdContext& context, int handle) noexcept {
-  return combined(context, handle, [](double left, double right) { return left - right; });
-}
-
-Handle bind_quotient(AmdContext& context, const ReadSource& source) {
-  const auto [left, right] = split(source.name, " / ");
-  return probed(context, keep(context, context.file(left), context.constant_file(right)), read_quotient);
+  return subtracted(context, limit, context.file(sensor + "_input"));
 }
 
 // A divisor of 0 gives an infinity or NaN, which is in no row's range.
-Sample read_quotient(AmdContext& context, int handle) noexcept {
-  return combined(context, handle, [](double left, double right) { return left / right; });
+Reader bind_quotient(AmdContext& context, const ReadSource& source) {
+  const auto [left, right] = split(source.name, " / ");
+  const Handle dividend = context.file(left);
+  return combined(context, dividend, context.constant_file(right), [](double a, double b) { return a / b; });
 }
 
-Handle bind_generation(AmdContext& context, const ReadSource& source) {
-  return probed(context, context.text_file(source.name), read_generation);
-}
-
-Sample read_generation(AmdContext& context, int handle) noexcept {
-  std::array<char, 32> buffer{};
-  const sysfs::Bytes bytes = context.text(handle, buffer);
-  if (bytes.status != ReadStatus::ok) return Sample::miss(bytes.status);
-  const std::optional<int> known = pci::link_generation(sysfs::trimmed({buffer.data(), bytes.size}));
-  return known ? Sample::of(*known) : Sample::miss(ReadStatus::unsupported);  // "Unknown": the link is down
-}
-
-Handle bind_asleep(AmdContext& context, const ReadSource& source) {
-  const Handle handle = context.text_file(source.name);
-  if (!handle) return std::nullopt;
-  std::array<char, 32> buffer{};
-  const sysfs::Bytes bytes = context.text(*handle, buffer);
-  const std::string_view status = sysfs::trimmed({buffer.data(), bytes.size});
-  return status.empty() || status == "unsupported" ? std::nullopt : handle;
+Reader bind_generation(AmdContext& context, const ReadSource& source) {
+  const std::shared_ptr<sysfs::File> file = context.text_file(source.name);
+  if (!file) return {};
+  return probed(context, [file] {
+    std::array<char, 32> buffer{};
+    const sysfs::Bytes bytes = read_again(*file, buffer);
+    if (bytes.status != ReadStatus::ok) return Sample::miss(bytes.status);
+    const std::optional<int> known = pci::link_generation(sysfs::trimmed({buffer.data(), bytes.size}));
+    return sample_of(known);  // "Unknown": the link is down
+  });
 }
 
 // Of the same reading that this pass goes by.
-Sample read_asleep(AmdContext& context, int) noexcept { return Sample::of(context.awake() ? 0 : 1); }
-
-Handle bind_peak(AmdContext& context, const ReadSource& source) {
-  const auto peak = static_cast<Peak>(source.argument);
-  if (!context.kfd() || !peak_of(*context.kfd(), peak)) return std::nullopt;
-  return static_cast<int>(peak);
+Reader bind_asleep(AmdContext& context, const ReadSource& source) {
+  const std::shared_ptr<sysfs::File> file = context.text_file(source.name);
+  if (!file) return {};
+  std::array<char, 32> buffer{};
+  const sysfs::Bytes bytes = read_again(*file, buffer);
+  const std::string_view status = sysfs::trimmed({buffer.data(), bytes.size});
+  if (status.empty() || status == "unsupported") return {};
+  return [&context] { return Sample::of(context.awake() ? 0 : 1); };
 }
 
-Sample read_peak(AmdContext& context, int handle) noexcept {
-  const std::optional<double> value = peak_of(*context.kfd(), static_cast<Peak>(handle));
-  return value ? Sample::of(*value) : Sample::miss(ReadStatus::unsupported);
+Reader bind_peak(AmdContext& context, const ReadSource& source) {
+  const std::optional<KfdNode>& card = context.kfd();
+  return card ? constant_if(peak_of(*card, static_cast<Peak>(source.argument))) : Reader();
+}
+
+Reader bind_part_peak(AmdContext& context, const ReadSource& source) {
+  const std::optional<KfdNode>& part = context.partition_node();
+  return part ? constant_if(peak_of(*part, static_cast<Peak>(source.argument))) : Reader();
+}
+
+Reader bind_part_memory(AmdContext& context, const ReadSource&) {
+  const std::optional<KfdNode>& part = context.partition_node();
+  const bool is_told = part && part->memory_bytes > 0;
+  return is_told ? gpumeter::constant(static_cast<double>(part->memory_bytes)) : Reader();
 }
 
 }  // namespace gpumeter::amd::readers

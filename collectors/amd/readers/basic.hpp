@@ -3,77 +3,89 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "collectors/amd/context.hpp"
-#include "collectors/amd/readers/blob.hpp"
+#include "collectors/amd/kfd/topology.hpp"
 #include "collectors/table/row.hpp"
 
-/// How the rows of amd_metrics.cpp get their values; file names are as in AmdPaths. A file that says at
-/// attach that the card lacks the value does not bind, so that the next row of the series has its turn.
+/// How rows get the integers of files, and the compute driver's facts of the card; file names are as in
+/// AmdPaths. If a file shows at attach that the card lacks the value, the row does not bind, so that the next
+/// row of the series has its turn.
 namespace gpumeter::amd {
+
+using Row = MetricRow<AmdContext>;
+using AmdSource = RowSource<AmdContext>;
 
 namespace readers {
 
-Handle bind_file(AmdContext& context, const ReadSource& source);
-Sample read_file(AmdContext& context, int handle) noexcept;
-Handle bind_power(AmdContext& context, const ReadSource& source);
-Handle bind_constant(AmdContext& context, const ReadSource& source);
-Sample read_busy(AmdContext& context, int handle) noexcept;
-Handle bind_difference(AmdContext& context, const ReadSource& source);
-Handle bind_margin(AmdContext& context, const ReadSource& source);
-Sample read_difference(AmdContext& context, int handle) noexcept;
-Handle bind_quotient(AmdContext& context, const ReadSource& source);
-Sample read_quotient(AmdContext& context, int handle) noexcept;
-Handle bind_generation(AmdContext& context, const ReadSource& source);
-Sample read_generation(AmdContext& context, int handle) noexcept;
-Handle bind_asleep(AmdContext& context, const ReadSource& source);
-Sample read_asleep(AmdContext& context, int handle) noexcept;
+/// `read` as the row's reader unless the card lacks the value. A sleeping card is not asked, as that would
+/// wake it.
+template <class Read>
+Reader probed(AmdContext& context, Read read) {
+  if (context.awake() && read().status == ReadStatus::unsupported) return {};
+  return read;
+}
+
+inline Sample sample_of(const std::optional<double>& value) noexcept {
+  return value ? Sample::of(*value) : Sample::miss(ReadStatus::unsupported);
+}
+
+Reader bind_file(AmdContext& context, const ReadSource& source);
+Reader bind_power(AmdContext& context, const ReadSource& source);
+Reader bind_constant(AmdContext& context, const ReadSource& source);
+Reader bind_busy(AmdContext& context, const ReadSource& source);
+Reader bind_difference(AmdContext& context, const ReadSource& source);
+Reader bind_quotient(AmdContext& context, const ReadSource& source);
+Reader bind_margin(AmdContext& context, const ReadSource& source);
+Reader bind_generation(AmdContext& context, const ReadSource& source);
+Reader bind_asleep(AmdContext& context, const ReadSource& source);
+Reader bind_peak(AmdContext& context, const ReadSource& source);
+Reader bind_part_peak(AmdContext& context, const ReadSource& source);
+Reader bind_part_memory(AmdContext& context, const ReadSource& source);
 
 }  // namespace readers
 
 /// The integer of a file.
-constexpr AmdReader file(std::string_view name) noexcept {
-  return {readers::bind_file, readers::read_file, {name}};
-}
+constexpr AmdSource file(std::string_view name) noexcept { return {readers::bind_file, {name}}; }
 
 /// A power, but not the 0 of MI200's second die: the first one measures both (kernel 6.12, aldebaran_ppt.c).
-constexpr AmdReader power(std::string_view name) noexcept {
-  return {readers::bind_power, readers::read_file, {name}};
-}
+constexpr AmdSource power(std::string_view name) noexcept { return {readers::bind_power, {name}}; }
 
 /// The integer of a file that stays as it is while the driver is loaded: read once.
-constexpr AmdReader constant(std::string_view name) noexcept {
-  return {readers::bind_constant, readers::read_file, {name}};
-}
+constexpr AmdSource constant(std::string_view name) noexcept { return {readers::bind_constant, {name}}; }
 
 /// A percentage that the firmware now and then overshoots at full load.
-constexpr AmdReader busy(std::string_view name) noexcept {
-  return {readers::bind_file, readers::read_busy, {name}};
-}
+constexpr AmdSource busy(std::string_view name) noexcept { return {readers::bind_busy, {name}}; }
 
 /// "a - b"; a is a constant.
-constexpr AmdReader difference(std::string_view names) noexcept {
-  return {readers::bind_difference, readers::read_difference, {names}};
+constexpr AmdSource difference(std::string_view names) noexcept {
+  return {readers::bind_difference, {names}};
 }
 
 /// "a / b"; b is a constant.
-constexpr AmdReader quotient(std::string_view names) noexcept {
-  return {readers::bind_quotient, readers::read_quotient, {names}};
-}
+constexpr AmdSource quotient(std::string_view names) noexcept { return {readers::bind_quotient, {names}}; }
 
 /// Lowest limit (_crit, _emergency) of a sensor minus its _input. `sensor`: "hwmon/temp{edge}".
-constexpr AmdReader margin(std::string_view sensor) noexcept {
-  return {readers::bind_margin, readers::read_difference, {sensor}};
-}
+constexpr AmdSource margin(std::string_view sensor) noexcept { return {readers::bind_margin, {sensor}}; }
 
 /// PCIe generation of a link speed in words.
-constexpr AmdReader generation(std::string_view name) noexcept {
-  return {readers::bind_generation, readers::read_generation, {name}};
+constexpr AmdSource generation(std::string_view name) noexcept { return {readers::bind_generation, {name}}; }
+
+/// 1 while the card sleeps. Not bound if the kernel does not manage the card's power.
+constexpr AmdSource asleep(std::string_view name) noexcept { return {readers::bind_asleep, {name}}; }
+
+/// The highest rate of the card, by the compute driver's topology.
+constexpr AmdSource peak(Peak which) noexcept {
+  return {readers::bind_peak, {"kfd/topology", static_cast<std::uint64_t>(which)}};
 }
 
-/// 1 while the card sleeps. Nothing where the kernel does not manage its power.
-constexpr AmdReader asleep(std::string_view name) noexcept {
-  return {readers::bind_asleep, readers::read_asleep, {name}};
+/// The same of a partition, and its memory.
+constexpr AmdSource part_peak(Peak which) noexcept {
+  return {readers::bind_part_peak, {"kfd/topology", static_cast<std::uint64_t>(which)}};
+}
+constexpr AmdSource part_memory() noexcept {
+  return {readers::bind_part_memory, {"kfd/topology mem_banks/0 size_in_bytes"}};
 }
 
 }  // namespace gpumeter::amd

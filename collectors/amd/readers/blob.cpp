@@ -16,8 +16,6 @@ constexpr std::size_t kMemoryActivity = known_blob_field("average_umc_activity")
 constexpr std::size_t kLinkStatus = known_blob_field("xgmi_link_status");
 constexpr std::size_t kPowerSince1_4 = known_blob_field("curr_socket_power");
 
-BlobElement element(int handle) noexcept { return BlobElement::of(static_cast<std::uint64_t>(handle)); }
-
 /// The fields of "gpu_metrics.a | gpu_metrics.b"; the table's names are known ones.
 ThrottleResidency::Fields fields_of(std::string_view names) {
   constexpr std::string_view kBar = " | ";
@@ -31,70 +29,12 @@ ThrottleResidency::Fields fields_of(std::string_view names) {
   return fields;
 }
 
-}  // namespace
-
-Handle bind_blob(AmdContext& context, const ReadSource& source) {
-  const BlobElement wanted = BlobElement::of(source.argument);
-  const std::size_t index = wanted.element == 0 ? 0 : wanted.element - 1;
-  return context.has_blob_field(wanted.field, index) ? Handle(static_cast<int>(source.argument))
-                                                     : std::nullopt;
+/// 1 while any bit of the mask is set in the field.
+Reader any_of(AmdContext& context, std::size_t field, std::uint64_t mask) {
+  return [&context, field, mask] { return context.blob().any_of(field, mask); };
 }
 
-Handle bind_counter(AmdContext& context, const ReadSource& source) {
-  return context.awake() ? bind_blob(context, source) : std::nullopt;
-}
-
-Sample read_blob(AmdContext& context, int handle) noexcept {
-  const BlobElement wanted = element(handle);
-  if (wanted.element == 0) return context.blob().value(wanted.field);
-  return context.blob().value(wanted.field, wanted.element - 1);
-}
-
-Sample read_sum(AmdContext& context, int handle) noexcept {
-  return context.blob().sum(element(handle).field);
-}
-
-Sample read_highest(AmdContext& context, int handle) noexcept {
-  return context.blob().highest(element(handle).field);
-}
-
-Handle bind_either(AmdContext& context, const ReadSource& source) {
-  const BlobElement both = BlobElement::of(source.argument);
-  const bool any = context.has_blob_field(both.field) || context.has_blob_field(both.element);
-  return any ? Handle(static_cast<int>(source.argument)) : std::nullopt;
-}
-
-Sample read_either(AmdContext& context, int handle) noexcept {
-  const BlobElement both = element(handle);
-  const Sample first = context.blob().value(both.field);
-  return first.status == ReadStatus::unsupported ? context.blob().value(both.element) : first;
-}
-
-Handle bind_flags(AmdContext& context, const ReadSource& source) {
-  if (!context.has_blob_field(kLinkStatus)) return std::nullopt;
-  return context.keep(AmdContext::Flags{kLinkStatus, source.argument});
-}
-
-Sample read_count(AmdContext& context, int handle) noexcept {
-  const AmdContext::Flags flags = context.flags(handle);
-  return context.blob().count_of(flags.field, flags.mask);
-}
-
-Handle bind_dram(AmdContext& context, const ReadSource&) {
-  const bool is_traffic = context.has_blob_field(kMemoryActivity) && context.has_blob_field(kPowerSince1_4);
-  return is_traffic ? Handle(static_cast<int>(kMemoryActivity)) : std::nullopt;
-}
-
-// 0 is what a chip without an accumulator has, and the second die of an MI250. Of a sleeping card none of
-// this can be told.
-Handle bind_energy(AmdContext& context, const ReadSource&) {
-  if (!context.awake() || !context.blob().holds(kEnergy)) return std::nullopt;
-  const bool unit_is_known = context.has_blob_field(kEnergy) || energy_unit_is_known(context.chip());
-  if (!unit_is_known || read_energy(context, 0).status != ReadStatus::ok) return std::nullopt;
-  return 0;
-}
-
-Sample read_energy(AmdContext& context, int) noexcept {
+Sample energy(AmdContext& context) noexcept {
   const GpuMetricsBlob& blob = context.blob();
   if (blob.status() != ReadStatus::ok) return Sample::miss(blob.status());
   const std::uint64_t units = blob.raw(kEnergy).value_or(0);
@@ -102,35 +42,81 @@ Sample read_energy(AmdContext& context, int) noexcept {
   return Sample::of(to_base(static_cast<double>(units), BlobUnit::energy_units));
 }
 
-Handle bind_throttle(AmdContext& context, const ReadSource& source) {
-  if (context.has_blob_field(kIndependentThrottle)) {
-    return context.keep(AmdContext::Flags{kIndependentThrottle, source.argument});
-  }
+}  // namespace
+
+Reader bind_blob(AmdContext& context, const ReadSource& source) {
+  const BlobElement wanted = BlobElement::of(source.argument);
+  const std::size_t index = wanted.element == 0 ? 0 : wanted.element - 1;
+  if (!context.has_blob_field(wanted.field, index)) return {};
+  if (wanted.element == 0) return [&context, wanted] { return context.blob().value(wanted.field); };
+  return [&context, wanted, index] { return context.blob().value(wanted.field, index); };
+}
+
+Reader bind_counter(AmdContext& context, const ReadSource& source) {
+  if (!context.awake() || !context.has_blob_field(source.argument)) return {};
+  return [&context, field = source.argument] { return context.blob().sum(field); };
+}
+
+Reader bind_highest(AmdContext& context, const ReadSource& source) {
+  if (!context.has_blob_field(source.argument)) return {};
+  return [&context, field = source.argument] { return context.blob().highest(field); };
+}
+
+Reader bind_part_highest(AmdContext& context, const ReadSource& source) {
+  if (!context.has_blob_field(source.argument)) return {};
+  return [&context, field = source.argument, part = context.partition(),
+          parts = context.partitions().size()] { return context.blob().highest(field, part, parts); };
+}
+
+Reader bind_either(AmdContext& context, const ReadSource& source) {
+  const BlobElement both = BlobElement::of(source.argument);
+  if (!context.has_blob_field(both.field) && !context.has_blob_field(both.element)) return {};
+  return [&context, both] {
+    const Sample first = context.blob().value(both.field);
+    return first.status == ReadStatus::unsupported ? context.blob().value(both.element) : first;
+  };
+}
+
+Reader bind_link_states(AmdContext& context, const ReadSource& source) {
+  if (!context.has_blob_field(kLinkStatus)) return {};
+  return [&context, states = source.argument] { return context.blob().count_of(kLinkStatus, states); };
+}
+
+Reader bind_dram(AmdContext& context, const ReadSource&) {
+  if (!context.has_blob_field(kMemoryActivity) || !context.has_blob_field(kPowerSince1_4)) return {};
+  return [&context] { return context.blob().value(kMemoryActivity); };
+}
+
+// 0 is what a chip without an accumulator has, and the second die of an MI250. A sleeping card cannot be
+// asked.
+Reader bind_energy(AmdContext& context, const ReadSource&) {
+  if (!context.awake() || !context.blob().holds(kEnergy)) return {};
+  const bool is_unit_known = context.has_blob_field(kEnergy) || energy_unit_is_known(context.chip());
+  if (!is_unit_known || energy(context).status != ReadStatus::ok) return {};
+  return [&context] { return energy(context); };
+}
+
+Reader bind_throttle(AmdContext& context, const ReadSource& source) {
+  if (context.has_blob_field(kIndependentThrottle))
+    return any_of(context, kIndependentThrottle, source.argument);
   const std::uint64_t mask = chip_throttle_mask(context.chip(), source.argument);
-  if (mask == 0 || !context.has_blob_field(kChipThrottle)) return std::nullopt;
-  return context.keep(AmdContext::Flags{kChipThrottle, mask});
+  const bool is_known = mask != 0 && context.has_blob_field(kChipThrottle);
+  return is_known ? any_of(context, kChipThrottle, mask) : Reader();
 }
 
-Sample read_throttle(AmdContext& context, int handle) noexcept {
-  const AmdContext::Flags flags = context.flags(handle);
-  return context.blob().any_of(flags.field, flags.mask);
-}
-
-Handle bind_residency(AmdContext& context, const ReadSource& source) {
+Reader bind_residency(AmdContext& context, const ReadSource& source) {
   const ThrottleResidency::Fields fields = fields_of(source.name);
   const auto has = [&](const std::optional<std::size_t>& field) {
     return !field || context.has_blob_field(*field);
   };
-  if (!context.awake() || !std::all_of(fields.begin(), fields.end(), has)) return std::nullopt;
-  return context.keep(ThrottleResidency(fields));
-}
-
-Sample read_residency(AmdContext& context, int handle) noexcept {
-  const GpuMetricsBlob& blob = context.blob();
-  if (blob.status() != ReadStatus::ok) return Sample::miss(blob.status());
-  ThrottleResidency& residency = context.residency(handle);
-  if (context.is_after_gap()) residency.restart();
-  return residency.advance(blob);
+  if (!context.awake() || !std::all_of(fields.begin(), fields.end(), has)) return {};
+  return CountingReader(ThrottleResidency(fields), [&context](Settled<ThrottleResidency>& settled) {
+    const GpuMetricsBlob& blob = context.blob();
+    if (blob.status() != ReadStatus::ok) return Sample::miss(blob.status());
+    ThrottleResidency& residency = settled.current();
+    if (context.is_after_gap()) residency.restart();
+    return residency.advance(blob);
+  });
 }
 
 }  // namespace gpumeter::amd::readers

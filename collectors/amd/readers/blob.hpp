@@ -1,39 +1,28 @@
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
-#include "collectors/amd/context.hpp"
 #include "collectors/amd/gpu_metrics/fields.hpp"
-#include "collectors/table/row.hpp"
+#include "collectors/amd/readers/basic.hpp"
 
 /// How rows get their values from gpu_metrics. A field binds by its version alone, since firmware was seen to
 /// give 0 at first and values later.
 namespace gpumeter::amd {
 
-using AmdReader = Reader<AmdContext>;
-using Handle = std::optional<int>;
-
 namespace readers {
 
-Handle bind_blob(AmdContext& context, const ReadSource& source);
-Handle bind_counter(AmdContext& context, const ReadSource& source);
-Sample read_blob(AmdContext& context, int handle) noexcept;
-Sample read_sum(AmdContext& context, int handle) noexcept;
-Sample read_highest(AmdContext& context, int handle) noexcept;
-Handle bind_either(AmdContext& context, const ReadSource& source);
-Sample read_either(AmdContext& context, int handle) noexcept;
-Handle bind_flags(AmdContext& context, const ReadSource& source);
-Sample read_count(AmdContext& context, int handle) noexcept;
-Handle bind_dram(AmdContext& context, const ReadSource& source);
-Handle bind_energy(AmdContext& context, const ReadSource& source);
-Sample read_energy(AmdContext& context, int handle) noexcept;
-Handle bind_throttle(AmdContext& context, const ReadSource& source);
-Sample read_throttle(AmdContext& context, int handle) noexcept;
-Handle bind_residency(AmdContext& context, const ReadSource& source);
-Sample read_residency(AmdContext& context, int handle) noexcept;
+Reader bind_blob(AmdContext& context, const ReadSource& source);
+Reader bind_counter(AmdContext& context, const ReadSource& source);
+Reader bind_highest(AmdContext& context, const ReadSource& source);
+Reader bind_part_highest(AmdContext& context, const ReadSource& source);
+Reader bind_either(AmdContext& context, const ReadSource& source);
+Reader bind_link_states(AmdContext& context, const ReadSource& source);
+Reader bind_dram(AmdContext& context, const ReadSource& source);
+Reader bind_energy(AmdContext& context, const ReadSource& source);
+Reader bind_throttle(AmdContext& context, const ReadSource& source);
+Reader bind_residency(AmdContext& context, const ReadSource& source);
 
 inline constexpr std::string_view kBlobPrefix = "gpu_metrics.";
 
@@ -77,51 +66,54 @@ consteval std::uint64_t either_of(std::string_view names) {
 
 /// A field in base units: "gpu_metrics.voltage_soc". Of an array, the element that is named
 /// ("gpu_metrics.temperature_hbm[3]"), or the first that is there: the first die's clock stands for all.
-consteval AmdReader blob(std::string_view name) {
-  return {readers::bind_blob, readers::read_blob, {name, readers::element_of(name)}};
+consteval AmdSource blob(std::string_view name) {
+  return {readers::bind_blob, {name, readers::element_of(name)}};
 }
 
 /// "a | b": b where a is not filled.
-consteval AmdReader blob_either(std::string_view names) {
-  return {readers::bind_either, readers::read_either, {names, readers::either_of(names)}};
+consteval AmdSource blob_either(std::string_view names) {
+  return {readers::bind_either, {names, readers::either_of(names)}};
 }
 
 /// A counter of the hardware; of an array, all elements together. Binds while the card is awake only, since
-/// of one that sleeps it cannot be told whether it counts.
-consteval AmdReader blob_counter(std::string_view name) {
-  return {readers::bind_counter, readers::read_sum, {name, readers::field_of(name)}};
+/// a sleeping card cannot be asked whether it counts.
+consteval AmdSource blob_counter(std::string_view name) {
+  return {readers::bind_counter, {name, readers::field_of(name)}};
 }
 
 /// The busiest one of an array, in all partitions.
-consteval AmdReader blob_highest(std::string_view name) {
-  return {readers::bind_blob, readers::read_highest, {name, readers::field_of(name)}};
+consteval AmdSource blob_highest(std::string_view name) {
+  return {readers::bind_highest, {name, readers::field_of(name)}};
+}
+
+/// The busiest one of the elements that are the partition's.
+consteval AmdSource part_highest(std::string_view name) {
+  return {readers::bind_part_highest, {name, readers::field_of(name)}};
 }
 
 /// How many links are in one of the states whose bits are set: 0b10 for up (1).
-constexpr AmdReader xgmi_links(std::uint64_t states) noexcept {
-  return {readers::bind_flags, readers::read_count, {"gpu_metrics.xgmi_link_status", states}};
+constexpr AmdSource xgmi_links(std::uint64_t states) noexcept {
+  return {readers::bind_link_states, {"gpu_metrics.xgmi_link_status", states}};
 }
 
 /// Memory traffic against the most there can be. From 1.4 on that is what average_umc_activity is: the
 /// firmware's DramBandwidthUtilization (kernel 6.12, smu_v13_0_6_ppt.c). Before, it is busy time.
-constexpr AmdReader dram_bandwidth() noexcept {
-  return {readers::bind_dram, readers::read_blob, {"gpu_metrics.average_umc_activity"}};
+constexpr AmdSource dram_bandwidth() noexcept {
+  return {readers::bind_dram, {"gpu_metrics.average_umc_activity"}};
 }
 
 /// The accumulator in joules, where its unit is known and it counts at all.
-constexpr AmdReader blob_energy() noexcept {
-  return {readers::bind_energy, readers::read_energy, {"gpu_metrics.energy_accumulator"}};
+constexpr AmdSource blob_energy() noexcept {
+  return {readers::bind_energy, {"gpu_metrics.energy_accumulator"}};
 }
 
 /// 1 while any of the chip-independent throttler bits of `mask` is set. Of versions without those bits, the
 /// chip's own are asked, if it is one whose bits are known.
-constexpr AmdReader throttle(std::uint64_t mask) noexcept {
-  return {readers::bind_throttle, readers::read_throttle, {"gpu_metrics.indep_throttle_status", mask}};
+constexpr AmdSource throttle(std::uint64_t mask) noexcept {
+  return {readers::bind_throttle, {"gpu_metrics.indep_throttle_status", mask}};
 }
 
 /// Seconds in which the residency held; see ThrottleResidency. Up to three: "gpu_metrics.a | gpu_metrics.b".
-constexpr AmdReader residency(std::string_view names) noexcept {
-  return {readers::bind_residency, readers::read_residency, {names}, true};
-}
+constexpr AmdSource residency(std::string_view names) noexcept { return {readers::bind_residency, {names}}; }
 
 }  // namespace gpumeter::amd

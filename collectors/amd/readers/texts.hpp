@@ -5,22 +5,19 @@
 
 #include "collectors/amd/readers/basic.hpp"
 
-/// Readers of files that hold several values as text (sysfs_texts.hpp); file names are as in AmdPaths.
+/// How rows get their values from files of several values or words (sysfs_texts.hpp); file names are as in
+/// AmdPaths.
 namespace gpumeter::amd {
 
 namespace readers {
 
-Handle bind_ras(AmdContext& context, const ReadSource& source);
-Handle bind_aer(AmdContext& context, const ReadSource& source);
-Sample read_error_count(AmdContext& context, int handle) noexcept;
-Handle bind_highest_level(AmdContext& context, const ReadSource& source);
-Sample read_highest_level(AmdContext& context, int handle) noexcept;
-Handle bind_current_level(AmdContext& context, const ReadSource& source);
-Sample read_current_level(AmdContext& context, int handle) noexcept;
-Handle bind_links(AmdContext& context, const ReadSource& source);
-Sample read_links(AmdContext& context, int handle) noexcept;
-Handle bind_bad_pages(AmdContext& context, const ReadSource& source);
-Sample read_bad_pages(AmdContext& context, int handle) noexcept;
+Reader bind_ras(AmdContext& context, const ReadSource& source);
+Reader bind_aer(AmdContext& context, const ReadSource& source);
+Reader bind_highest_level(AmdContext& context, const ReadSource& source);
+Reader bind_current_level(AmdContext& context, const ReadSource& source);
+Reader bind_links(AmdContext& context, const ReadSource& source);
+Reader bind_bad_pages(AmdContext& context, const ReadSource& source);
+Reader bind_mode(AmdContext& context, const ReadSource& source);
 
 }  // namespace readers
 
@@ -74,32 +71,68 @@ inline constexpr AerKind kAerKinds[] = {
 inline constexpr std::size_t kAerCorrectable = 8;  // as many from the front are correctable
 
 /// Errors of one severity, by index into kRasSeverities, of "ras/<block>_err_count".
-constexpr AmdReader ras_count(std::string_view name, std::size_t severity) noexcept {
-  return {readers::bind_ras, readers::read_error_count, {name, severity}};
+constexpr AmdSource ras_count(std::string_view name, std::size_t severity) noexcept {
+  return {readers::bind_ras, {name, severity}};
 }
 
 /// Errors of one kind, by index into kAerKinds, of an aer_dev_* file.
-constexpr AmdReader aer_count(std::string_view name, std::size_t kind) noexcept {
-  return {readers::bind_aer, readers::read_error_count, {name, kind}};
+constexpr AmdSource aer_count(std::string_view name, std::size_t kind) noexcept {
+  return {readers::bind_aer, {name, kind}};
 }
 
 /// In MHz, of a pp_dpm_* file.
-constexpr AmdReader clock_limit(std::string_view name) noexcept {
-  return {readers::bind_highest_level, readers::read_highest_level, {name}};
+constexpr AmdSource clock_limit(std::string_view name) noexcept {
+  return {readers::bind_highest_level, {name}};
 }
-constexpr AmdReader clock_level(std::string_view name) noexcept {
-  return {readers::bind_current_level, readers::read_current_level, {name}};
+constexpr AmdSource clock_level(std::string_view name) noexcept {
+  return {readers::bind_current_level, {name}};
 }
 
 /// Of xgmi_num_links: the card's links to all the others.
-constexpr AmdReader links(std::string_view name) noexcept {
-  return {readers::bind_links, readers::read_links, {name}};
+constexpr AmdSource links(std::string_view name) noexcept {
+  return {readers::bind_links, {name}};
 }
 
 /// Of ras/gpu_vram_bad_pages: how many pages the driver has taken out of use (flag R). Those that wait to be
 /// (P) and those that could not be since they are in use (F) do not count.
-constexpr AmdReader bad_pages(std::string_view name) noexcept {
-  return {readers::bind_bad_pages, readers::read_bad_pages, {name}};
+constexpr AmdSource bad_pages(std::string_view name) noexcept {
+  return {readers::bind_bad_pages, {name}};
+}
+
+/// A state of a mode, and the word for it in the mode's file. `wakes`: reading the file wakes a sleeping
+/// card.
+struct Mode {
+  std::string_view mode, file, word, state;
+  bool wakes;
+};
+
+// clang-format off
+inline constexpr Mode kModes[] = {
+    {"compute_partition", "current_compute_partition", "SPX", "spx", false},
+    {"compute_partition", "current_compute_partition", "DPX", "dpx", false},
+    {"compute_partition", "current_compute_partition", "TPX", "tpx", false},
+    {"compute_partition", "current_compute_partition", "QPX", "qpx", false},
+    {"compute_partition", "current_compute_partition", "CPX", "cpx", false},
+    {"memory_partition", "current_memory_partition", "NPS1", "nps1", false},
+    {"memory_partition", "current_memory_partition", "NPS2", "nps2", false},
+    {"memory_partition", "current_memory_partition", "NPS4", "nps4", false},
+    {"memory_partition", "current_memory_partition", "NPS8", "nps8", false},
+    // AMD has no numbered performance state; what holds a card slow for good is a level that somebody has set.
+    {"performance_level", "power_dpm_force_performance_level", "auto", "auto", true},
+    {"performance_level", "power_dpm_force_performance_level", "low", "low", true},
+    {"performance_level", "power_dpm_force_performance_level", "high", "high", true},
+    {"performance_level", "power_dpm_force_performance_level", "manual", "manual", true},
+    {"performance_level", "power_dpm_force_performance_level", "profile_standard", "profile_standard", true},
+    {"performance_level", "power_dpm_force_performance_level", "profile_min_sclk", "profile_min_sclk", true},
+    {"performance_level", "power_dpm_force_performance_level", "profile_min_mclk", "profile_min_mclk", true},
+    {"performance_level", "power_dpm_force_performance_level", "profile_peak", "profile_peak", true},
+    {"performance_level", "power_dpm_force_performance_level", "perf_determinism", "perf_determinism", true},
+};
+// clang-format on
+
+/// 1 while the mode of that index in kModes holds.
+constexpr AmdSource mode(std::size_t index) noexcept {
+  return {readers::bind_mode, {kModes[index].file, index}};
 }
 
 }  // namespace gpumeter::amd

@@ -38,7 +38,7 @@ std::optional<ThrottleResidency::Reading> ThrottleResidency::read(const GpuMetri
   return reading;
 }
 
-// A clock that went back, or a residency that outgrew the cycles: the firmware was started anew.
+// A clock that went back, or a residency that outgrew the cycles: the firmware was restarted.
 double ThrottleResidency::throttled(const GpuMetricsBlob& blob, const Reading& now) const noexcept {
   if (!last_ || now.seconds <= last_->seconds) return 0;
   const std::uint64_t cycles = growth(last_->cycles, now.cycles, blob.bits(kCycles));

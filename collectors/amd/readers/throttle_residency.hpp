@@ -11,7 +11,7 @@ namespace gpumeter::amd {
 
 /// Time under throttling as MI300 and later count it (gpu_metrics 1.6 on). In each of its cycles the firmware
 /// adds 1 to accumulation_counter, and 1 to each residency that holds in it. So of the time between two
-/// reads, told by the firmware's own clock, the share
+/// reads, by the firmware's own clock, the share
 ///
 ///   growth of the residency / growth of accumulation_counter
 ///

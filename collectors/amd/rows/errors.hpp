@@ -8,9 +8,8 @@
 
 #include "collectors/amd/readers/texts.hpp"
 #include "collectors/api/catalog.hpp"
-#include "collectors/table/row.hpp"
 
-/// Rows of amd_metrics.cpp that count errors: of the card's blocks (RAS, since the driver was loaded) and of
+/// Rows that count errors: of the card's blocks (RAS, since the driver was loaded) and of
 /// its PCI Express port (AER, since the machine started).
 namespace gpumeter::amd {
 
@@ -39,33 +38,27 @@ constexpr bool is_memory(std::string_view block) noexcept { return block == "umc
 inline constexpr Traits kAerCount{.min = 0, .wakes = false};
 inline constexpr Traits kRasCount{.min = 0};
 
-constexpr MetricRow<AmdContext> ras_row(std::string_view file, std::size_t severity) noexcept {
+constexpr Row ras_row(std::string_view file, std::size_t severity) noexcept {
   const std::string_view block = block_of(file);
   const std::string_view name = kRasSeverities[severity].severity;
-  const Reader<AmdContext> count = ras_count(file, severity);
+  const AmdSource count = ras_count(file, severity);
   if (is_memory(block))
     return {
         &catalog::memory_errors, {"severity", name, "location", block}, count, 1, Tier::slow, {}, kRasCount};
   return {&catalog::hardware_errors, {"block", block, "severity", name}, count, 1, Tier::slow, {}, kRasCount};
 }
 
-constexpr MetricRow<AmdContext> aer_row(std::string_view file, std::string_view severity,
-                                        std::size_t kind) noexcept {
-  return {&catalog::pcie_errors,
-          {"severity", severity, "kind", kAerKinds[kind].kind},
-          aer_count(file, kind),
-          1,
-          Tier::slow,
-          {},
-          kAerCount};
+constexpr Row aer_row(std::string_view file, std::string_view severity, std::size_t kind) noexcept {
+  const LabelSet labels("severity", severity, "kind", kAerKinds[kind].kind);
+  return {&catalog::pcie_errors, labels, aer_count(file, kind), 1, Tier::slow, {}, kAerCount};
 }
 
 inline constexpr std::size_t kRasRowCount = std::size(kRasFiles) * std::size(kRasSeverities);
 inline constexpr std::size_t kAerRowCount = kAerCorrectable + 2 * (std::size(kAerKinds) - kAerCorrectable);
 
 /// Rows of one file stand together, so that it is read once (TextCache).
-consteval std::array<MetricRow<AmdContext>, kRasRowCount + kAerRowCount> error_rows() {
-  std::array<MetricRow<AmdContext>, kRasRowCount + kAerRowCount> rows{};
+consteval std::array<Row, kRasRowCount + kAerRowCount> error_rows() {
+  std::array<Row, kRasRowCount + kAerRowCount> rows{};
   auto* end = rows.data();
   for (const std::string_view file : kRasFiles) {
     for (std::size_t i = 0; i < std::size(kRasSeverities); ++i) *end++ = ras_row(file, i);

@@ -1,13 +1,15 @@
 #pragma once
 
+#include <array>
+
 #include "collectors/amd/readers/blob.hpp"
 #include "collectors/api/catalog.hpp"
 
-/// Rows of what only gpu_metrics tells. What files tell too is in amd_metrics.cpp, beside them.
+/// Rows that only gpu_metrics has. A row for which a file stands in has its place next to that, in
+/// metrics.cpp.
 namespace gpumeter::amd {
 namespace firmware {
 
-using Row = MetricRow<AmdContext>;
 using enum Tier;
 
 inline constexpr Traits kCelsius{.min = -50, .max = 250};
@@ -18,7 +20,7 @@ inline constexpr Traits kBandwidth{.min = 1};
 inline constexpr Derived kEngineBusy = averaged(catalog::engine_busy_seconds);
 
 // clang-format off
-inline constexpr Row kRows[] = {
+inline constexpr auto kRows = std::to_array<Row>({
     {&catalog::temperature, {"sensor", "vrgfx"}, blob("gpu_metrics.temperature_vrgfx"), 1, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "vrsoc"}, blob("gpu_metrics.temperature_vrsoc"), 1, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "vrmem"}, blob("gpu_metrics.temperature_vrmem"), 1, fast, {}, kCelsius},
@@ -56,7 +58,7 @@ inline constexpr Row kRows[] = {
     {&catalog::clock, {"clock", "video"}, blob_either("gpu_metrics.current_vclk | gpu_metrics.average_vclk_frequency"), 1, fast, {}, kHertz},
     {&catalog::clock, {"clock", "fabric"}, blob_either("gpu_metrics.current_fclk | gpu_metrics.average_fclk_frequency"), 1, fast, {}, kHertz},
 
-    // The busiest of the engines: VCN encodes and decodes. 1.0 to 1.3 say it of all of them at once.
+    // The busiest of the engines: VCN encodes and decodes. 1.0 to 1.3 have one value for all of them.
     {&catalog::engine_utilization, {"engine", "decode"}, blob("gpu_metrics.average_mm_activity"), 1, fast, kEngineBusy, kRatio},
     {&catalog::engine_utilization, {"engine", "decode"}, blob_highest("gpu_metrics.vcn_activity"), 1, fast, kEngineBusy, kRatio},
     {&catalog::engine_utilization, {"engine", "decode"}, blob_highest("gpu_metrics.vcn_busy"), 1, fast, kEngineBusy, kRatio},
@@ -80,7 +82,7 @@ inline constexpr Row kRows[] = {
     {&catalog::throttle_reason_seconds, {"cause", "thermal", "reason", "vr_thm"}, residency("gpu_metrics.vr_thm_residency_acc"), 1, fast, {}, kPositive},
     {&catalog::throttle_reason_seconds, {"cause", "thermal", "reason", "hbm_thm"}, residency("gpu_metrics.hbm_thm_residency_acc"), 1, fast, {}, kPositive},
     {&catalog::throttle_reason_seconds, {"cause", "hardware", "reason", "prochot"}, residency("gpu_metrics.prochot_residency_acc"), 1, fast, {}, kPositive},
-};
+});
 // clang-format on
 
 }  // namespace firmware

@@ -12,26 +12,26 @@
 
 namespace gpumeter::jobs {
 
-/// Connections of jobs to the stream socket, each of the process that connected (SO_PEERCRED). One thread.
+/// Connections to the stream socket. Each belongs to the process that connected (SO_PEERCRED). One thread.
 class Connections {
  public:
   /// Each holds 64 KiB, and a descriptor.
   static constexpr std::size_t kMost = 256;
   static constexpr std::size_t kMostOfUser = 64;
-  /// python3-statsd raises in the job when its connection is closed, and a job may be silent for as long as
-  /// an epoch takes: only who holds one and says nothing for hours is taken for dead.
+  /// python3-statsd raises in the job when its connection is closed, and a job may be silent for a whole
+  /// epoch, so only a connection that is silent for hours is closed.
   static constexpr Nanoseconds kIdle = std::chrono::hours(6);
 
   using Take = std::function<void(const Sender&, std::string_view payload)>;
 
   explicit Connections(Gate& gate) : gate_(gate) {}
 
-  /// Takes over a connection; its number, or why it was closed at once.
+  /// Returns the number of the connection, or why it was closed at once.
   std::variant<int, Refusal> add(Descriptor connection, Nanoseconds now);
-  /// Reads what fits into one buffer. Closes where it has ended or cannot be followed; the number of lines
-  /// and frames that were too long.
+  /// Reads what fits into one buffer, and closes a connection that has ended or is broken. Returns the number
+  /// of lines and frames that were too long.
   std::uint64_t read(int number, Nanoseconds now, const Take& take);
-  /// Closes those that are idle. Once a second or so.
+  /// Closes idle connections. Once a second or so.
   void tick(Nanoseconds now);
   std::size_t size() const noexcept { return open_.size(); }
 

@@ -6,20 +6,20 @@
 #include <string_view>
 
 #include "base/clock.hpp"
-#include "collectors/jobs/intake/process_identities.hpp"
+#include "collectors/jobs/intake/gate.hpp"
 
 namespace gpumeter::jobs {
 
-/// One message off the queue, as the kernel signed it.
+/// One message off the queue, with the sender and time that the kernel attached.
 struct Datagram {
   std::string_view payload;
   Credentials from;
   Nanoseconds sent{};  ///< CLOCK_REALTIME
-  bool cut = false;    ///< longer than the buffer: what was read of it is not all
+  bool cut = false;    ///< longer than the buffer: `payload` is not all of it
 };
 
-/// Reads a datagram socket with SO_PASSCRED and SO_TIMESTAMPNS by the batch. Holds 4 MiB of address space, of
-/// which those pages are used that a message was long enough for. One thread.
+/// Reads a datagram socket with SO_PASSCRED and SO_TIMESTAMPNS in batches. Reserves 4 MiB of address space;
+/// memory is used only as far as messages fill it. One thread.
 class Datagrams {
  public:
   Datagrams();
@@ -27,7 +27,7 @@ class Datagrams {
   Datagrams(const Datagrams&) = delete;
   Datagrams& operator=(const Datagrams&) = delete;
 
-  /// Takes at most one batch without waiting; how many came. `take` sees each, valid until it returns.
+  /// Reads at most one batch without waiting, and returns its size. A datagram is valid during its `take`.
   std::size_t read(int descriptor, const std::function<void(const Datagram&)>& take);
 
  private:

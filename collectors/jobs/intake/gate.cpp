@@ -1,23 +1,104 @@
 #include "collectors/jobs/intake/gate.hpp"
 
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 
+#include "base/proc.hpp"
+#include "collectors/attribution/cgroup/workload_of.hpp"
+#include "collectors/sources/sysfs.hpp"
+
 namespace gpumeter::jobs {
+namespace {
+
+constexpr Nanoseconds kFresh = std::chrono::seconds(1);
+/// A process that is gone is kept for its last messages: longer than a restart of the daemon takes.
+constexpr Nanoseconds kKept = std::chrono::minutes(1);
+/// Bounds the table against a user that starts processes without end.
+constexpr std::size_t kMostSeen = 16'384;
+/// The start time is cut to ticks, and the time of sending comes from another clock.
+constexpr Nanoseconds kTolerance = std::chrono::milliseconds(20);
+
+Nanoseconds time_of(std::uint64_t ticks) noexcept {
+  static const auto per_second = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+  return std::chrono::seconds(ticks / per_second) +
+         Nanoseconds(static_cast<std::int64_t>(ticks % per_second * 1'000'000'000 / per_second));
+}
+
+bool exists(std::int32_t pid) { return kill(pid, 0) == 0 || errno == EPERM; }
+
+}  // namespace
 
 std::variant<Guest, Refusal> Gate::admit(const Credentials& who, Nanoseconds sent, Nanoseconds now) {
-  std::string name = names_.of(who.uid);
-  if (!is_invited(who.uid, name)) return Refusal::user;
-  auto identity = identities_.of(who, sent, now);
-  if (!identity) return Refusal::identity;
-  return Guest{identity->id, std::move(name), std::move(identity->facts)};
+  Guest guest{{who.uid, 0, 0}, names_.of(who.uid), nullptr};
+  if (!is_invited(who.uid, guest.user)) return Refusal::user;
+  if (who.pid <= 0) return guest;
+  const Seen& process = seen(who, now);
+  if (process.standing == Standing::forged) return Refusal::identity;
+  if (process.standing == Standing::hidden || time_of(process.start_time) > sent + kTolerance) return guest;
+  guest.id = {who.uid, who.pid, process.start_time};
+  guest.facts = process.facts;
+  return guest;
 }
 
 bool Gate::is_invited(std::uint32_t uid, const std::string& name) const {
-  if (users_.empty()) return true;
-  const auto is_listed = [this](const std::string& user) {
-    return std::find(users_.begin(), users_.end(), user) != users_.end();
-  };
-  return is_listed(name) || is_listed(std::to_string(uid));
+  const auto is_user = [&](const std::string& user) { return user == name || user == std::to_string(uid); };
+  return users_.empty() || std::ranges::any_of(users_, is_user);
+}
+
+const Gate::Seen& Gate::seen(const Credentials& who, Nanoseconds now) {
+  if (seen_.size() >= kMostSeen && !seen_.contains(who)) seen_.clear();
+  const auto [found, is_new] = seen_.try_emplace(who);
+  Seen& process = found->second;
+  if (is_new || now - process.at >= kFresh) {
+    look(who, process);
+    process.at = now;
+  }
+  return process;
+}
+
+void Gate::look(const Credentials& who, Seen& seen) {
+  const auto start = proc::start_ticks(stat_of(who.pid));
+  if (!start && exists(who.pid)) {
+    seen = {Standing::hidden};
+  } else if (!start) {
+    seen.standing = Standing::gone;
+  } else if (!has_uid(who)) {
+    seen = {Standing::forged, *start};
+  } else if (seen.facts == nullptr || seen.start_time != *start) {
+    seen = {Standing::known, *start, facts_of(who.pid, *start)};
+  } else {
+    seen.standing = Standing::known;
+  }
+}
+
+/// One of the four: real (which SCM_CREDENTIALS has), effective (SO_PEERCRED), saved, of the file system. If
+/// the file cannot be read, the process has just ended, and the kernel's report stands.
+bool Gate::has_uid(const Credentials& who) const {
+  const auto uids = proc::uids(sysfs::read_text(proc::path(procfs_, who.pid, "status")));
+  return !uids || std::ranges::find(*uids, who.uid) != uids->end();
+}
+
+std::shared_ptr<const SenderFacts> Gate::facts_of(std::int32_t pid, std::uint64_t start_time) {
+  const cgroup::Attribution group = cgroup::attribution_of(cgroup::read_path(kin_.of(pid).group));
+  return std::make_shared<const SenderFacts>(
+      SenderFacts{time_of(start_time), {group.kind, group.workload}, kin_.ancestors_of(pid)});
+}
+
+bool Gate::is_alive(const SenderId& id) const {
+  const std::string stat = stat_of(id.pid);
+  const auto start = proc::start_ticks(stat);
+  return start && *start == id.start_time && proc::is_alive(stat);
+}
+
+std::string Gate::stat_of(std::int32_t pid) const {
+  return sysfs::read_text(proc::path(procfs_, pid, "stat"));
+}
+
+void Gate::tick(Nanoseconds now) {
+  std::erase_if(seen_, [&](const auto& entry) { return now - entry.second.at >= kKept; });
 }
 
 }  // namespace gpumeter::jobs

@@ -1,7 +1,6 @@
 #include "collectors/jobs/intake/ingest.hpp"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -11,6 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace gpumeter::jobs {
 namespace {
 
@@ -18,83 +19,42 @@ constexpr Nanoseconds kTick = std::chrono::seconds(1);
 /// Batches of datagrams before connections and the tick have their turn.
 constexpr int kBatchesAtOnce = 16;
 
-/// Of the stop, for the threads that read logs.
+/// How long a stop waits for the threads that read logs.
 constexpr Nanoseconds kStopLogs = std::chrono::milliseconds(300);
-
-std::vector<std::unique_ptr<MllogReader>> logs_of(const std::vector<std::string>& entries) {
-  std::vector<std::unique_ptr<MllogReader>> logs;
-  for (const std::string& entry : entries) {
-    const std::size_t end = entry.find("=/");
-    logs.push_back(std::make_unique<MllogReader>(entry.substr(0, end), entry.substr(end + 1),
-                                                 static_cast<std::int32_t>(logs.size()) + 1));
-  }
-  return logs;
-}
 
 }  // namespace
 
-IngestSettings ingest_settings(const config::Config& config) {
-  Limits limits;
-  const config::JobLimits& wanted = config.job_limits;
-  limits.lines_per_second = wanted.lines_per_second;
-  limits.burst_lines = wanted.lines_per_second;
-  limits.series_per_run = wanted.series_per_run;
-  limits.series_per_sender = std::max<std::size_t>(limits.series_per_sender, wanted.series_per_run);
-  limits.series_per_user = wanted.series_per_user;
-  limits.series = wanted.series;
-  limits.retention = wanted.retention;
-  return {limits, config.jobs.users};
+Ingest::Ingest(Parts parts, Settings settings)
+    : parts_(std::move(parts)),
+      settings_(std::move(settings)),
+      model_(source_, settings_.live.limits, [this](const SenderId& id) { return is_alive(id); }),
+      troubles_(settings_.logs.size()) {
+  gate_.let_in(settings_.live.users);
+  for (const LogSettings& log : settings_.logs) {
+    logs_.push_back(std::make_unique<MllogReader>(log, static_cast<std::int32_t>(logs_.size()) + 1));
+  }
 }
 
-Ingest::Ingest(const Clock& clock, const config::Config& config, UserNames& names, Say say)
-    : clock_(clock),
-      say_(std::move(say)),
-      gate_(config.paths.procfs, names),
-      model_(ingest_settings(config).limits, [this](const SenderId& id) { return is_alive(id); }),
-      connections_(gate_),
-      logs_(logs_of(config.jobs.mllog)),
-      troubles_(logs_.size()) {
-  gate_.let_in(config.jobs.users);
+void Ingest::start(std::vector<PassedSocket> passed) {
+  sockets_ = open_sockets(settings_.sockets, std::move(passed), parts_.say);
+  if (sockets_.datagram) check_queue_length(settings_.procfs, parts_.say);
+  if (const Result<Done> watched = watch_sockets(); !watched) {
+    parts_.say({"cannot listen for jobs", "", watched.error().message()});
+    return;
+  }
+  retry();
 }
 
-Result<Done> Ingest::prepare(JobSockets sockets) {
-  sockets_ = std::move(sockets);
+Result<Done> Ingest::watch_sockets() {
   events_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
   wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   bool watched = events_ && wake_ && watch(wake_.number());
   if (sockets_.datagram) watched = watched && watch(sockets_.datagram.number());
   if (sockets_.stream) watched = watched && watch(sockets_.stream.number());
-  if (!watched) return Error("jobs: epoll: " + std::generic_category().message(errno));
-  return Done{};
-}
-
-Result<Done> Ingest::start() try {
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-  return Done{};
-} catch (const std::system_error& problem) {
-  return Error("cannot start the thread jobs: " + problem.code().message());
-}
-
-bool Ingest::stop() {
-  for (const auto& log : logs_) log->request_stop();
-  {
-    const MutexLock lock(mutex_);
-    stop_ = true;
-  }
-  if (wake_) eventfd_write(wake_.number(), 1);
-  if (thread_.joinable()) thread_.join();
-  const Nanoseconds deadline = clock_.monotonic() + kStopLogs;
-  bool all_ended = true;
-  for (const auto& log : logs_) all_ended = log->join(deadline) && all_ended;
-  return all_ended;
-}
-
-void Ingest::configure(IngestSettings settings) {
-  {
-    const MutexLock lock(mutex_);
-    settings_ = std::move(settings);
-  }
-  if (wake_) eventfd_write(wake_.number(), 1);
+  if (watched) return Done{};
+  Error error("epoll: " + std::generic_category().message(errno));
+  events_ = {};
+  return error;
 }
 
 bool Ingest::watch(int number) {
@@ -104,28 +64,43 @@ bool Ingest::watch(int number) {
   return epoll_ctl(events_.number(), EPOLL_CTL_ADD, number, &event) == 0;
 }
 
-void Ingest::run() noexcept {
-  pthread_setname_np(pthread_self(), "jobs");
-  while (true) {
-    {
-      const MutexLock lock(mutex_);
-      if (stop_) return;
-    }
-    try {
-      turn();
-    } catch (...) {  // out of memory: what was being taken is lost, the next message may find some
-    }
+void Ingest::retry() {
+  if (is_running_ || !events_) return;
+  const Result<Done> started = worker_.start("jobs", [this] {
+    turn();
+    return Nanoseconds(0);
+  });
+  is_running_ = static_cast<bool>(started);
+  if (!started && !std::exchange(is_missed_, true)) {
+    parts_.say({"cannot listen for jobs yet; gpumeter tries again", "", started.error().message()});
   }
+}
+
+bool Ingest::stop() {
+  for (const auto& log : logs_) log->request_stop();
+  worker_.request_stop();
+  if (wake_) eventfd_write(wake_.number(), 1);
+  worker_.join();
+  const Nanoseconds deadline = parts_.clock.monotonic() + kStopLogs;
+  return std::ranges::count_if(logs_, [&](const auto& log) { return !log->join(deadline); }) == 0;
+}
+
+void Ingest::configure(LiveSettings settings) {
+  {
+    const MutexLock lock(mutex_);
+    next_ = std::move(settings);
+  }
+  if (wake_) eventfd_write(wake_.number(), 1);
 }
 
 void Ingest::turn() {
   constexpr Nanoseconds kMillisecond = std::chrono::milliseconds(1);
-  const Nanoseconds left = std::clamp(tick_at_ - clock_.monotonic(), Nanoseconds(0), kTick);
+  const Nanoseconds left = std::clamp(tick_at_ - parts_.clock.monotonic(), Nanoseconds(0), kTick);
   hear_all(static_cast<int>((left + kMillisecond - Nanoseconds(1)) / kMillisecond));
-  if (clock_.monotonic() >= tick_at_) tick();
+  if (parts_.clock.monotonic() >= tick_at_) tick();
 }
 
-/// Waits for so many milliseconds at the most.
+/// Waits for at most so many milliseconds.
 void Ingest::hear_all(int patience) {
   std::array<epoll_event, 64> ready{};
   const int count = epoll_wait(events_.number(), ready.data(), ready.size(), patience);
@@ -142,10 +117,10 @@ void Ingest::hear(int number) {
 void Ingest::take_settings() {
   eventfd_t ignored = 0;
   eventfd_read(wake_.number(), &ignored);
-  std::optional<IngestSettings> settings;
+  std::optional<LiveSettings> settings;
   {
     const MutexLock lock(mutex_);
-    settings = std::exchange(settings_, std::nullopt);
+    settings = std::exchange(next_, std::nullopt);
   }
   if (!settings) return;
   model_.set_limits(settings->limits);
@@ -173,12 +148,12 @@ void Ingest::accept_all() {
     const int number = accept4(sockets_.stream.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (number < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (number < 0) {
-      // Else the listener would be ready for as long as no descriptor is to be had.
-      deaf_ = errno != EAGAIN;
-      if (deaf_) epoll_ctl(events_.number(), EPOLL_CTL_DEL, sockets_.stream.number(), nullptr);
+      // Otherwise epoll would report the listener all the time until a descriptor is free.
+      is_full_ = errno != EAGAIN;
+      if (is_full_) epoll_ctl(events_.number(), EPOLL_CTL_DEL, sockets_.stream.number(), nullptr);
       return;
     }
-    const auto added = connections_.add(Descriptor(number), clock_.boottime());
+    const auto added = connections_.add(Descriptor(number), parts_.clock.boottime());
     if (const auto* refusal = std::get_if<Refusal>(&added)) {
       model_.drop(*refusal);
     } else {
@@ -192,48 +167,47 @@ void Ingest::read_connection(int number) {
   const auto each = [&](const Sender& sender, std::string_view payload) {
     model_.receive(sender, payload, at);
   };
-  const std::uint64_t overlong = connections_.read(number, at.elapsed, each);
-  if (overlong > 0) model_.drop(Refusal::too_long, overlong);
+  model_.drop(Refusal::too_long, connections_.read(number, at.elapsed, each));
 }
 
-void Ingest::take_log(MllogReader& log) {
-  std::string& said = troubles_[static_cast<std::size_t>(log.number() - 1)];
-  if (const Result<Done> started = log.start(); !started) {
-    return say_trouble(log, said, started.error().message());
+void Ingest::take_log(MllogReader& log, std::string& said) {
+  const Result<Done> started = log.start();
+  const std::string trouble = started ? log.trouble() : started.error().message();
+  if (said != trouble && !trouble.empty()) {
+    parts_.say({"a log of MLPerf cannot be read", log.log().path, trouble});
   }
-  say_trouble(log, said, log.trouble());
-  const std::optional<MllogReader::Batch> batch = log.take();
+  said = trouble;
+  const std::optional<MllogFile::Batch> batch = log.take();
   if (!batch) return;
   const Moment at = now();
   const std::string owner = gate_.name_of(batch->sender.uid);
   std::string_view rest = batch->lines;
   while (!rest.empty()) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(line.size() + 1);
-    model_.receive_mllog({batch->sender, owner}, log.run(), line, at);
+    model_.receive_mllog({batch->sender, owner}, log.log().run, take_until(rest, '\n'), at);
   }
-  if (batch->overlong > 0) model_.drop(Refusal::too_long, batch->overlong);
-}
-
-void Ingest::say_trouble(const MllogReader& log, std::string& said, std::string trouble) {
-  if (said == trouble) return;
-  said = std::move(trouble);
-  if (!said.empty()) say_({"a log of MLPerf is not read", log.path(), said});
+  model_.drop(Refusal::too_long, batch->overlong);
 }
 
 void Ingest::tick() {
-  for (const auto& log : logs_) take_log(*log);
+  for (std::size_t i = 0; i < logs_.size(); ++i) take_log(*logs_[i], troubles_[i]);
   const Moment at = now();
+  kin_.begin_pass(at.elapsed);
   gate_.tick(at.elapsed);
   connections_.tick(at.elapsed);
   model_.tick(at, [this] { hear_all(0); });
-  if (std::exchange(deaf_, false)) watch(sockets_.stream.number());
-  tick_at_ = clock_.monotonic() + kTick;
+  source_.commit(parts_.clock.monotonic());
+  if (parts_.device_uses) {
+    join_.update(model_.runs(), parts_.device_uses());
+    join_.write(joined_);
+    joined_.commit(parts_.clock.monotonic());
+  }
+  if (std::exchange(is_full_, false)) watch(sockets_.stream.number());
+  tick_at_ = parts_.clock.monotonic() + kTick;
 }
 
 bool Ingest::is_alive(const SenderId& id) const {
-  if (id.pid > 0) return gate_.identities().is_alive(id);
-  return std::any_of(logs_.begin(), logs_.end(), [&](const auto& log) { return log->sender() == id; });
+  if (id.pid > 0) return gate_.is_alive(id);
+  return std::ranges::any_of(logs_, [&](const auto& log) { return log->sender() == id; });
 }
 
 }  // namespace gpumeter::jobs

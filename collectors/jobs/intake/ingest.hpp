@@ -1,89 +1,93 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "base/worker.hpp"
 #include "collectors/jobs/intake/connections.hpp"
 #include "collectors/jobs/intake/datagrams.hpp"
-#include "collectors/jobs/intake/gate.hpp"
 #include "collectors/jobs/intake/mllog_reader.hpp"
-#include "collectors/jobs/intake/notice.hpp"
 #include "collectors/jobs/intake/sockets.hpp"
+#include "collectors/jobs/join/run_join.hpp"
 #include "collectors/jobs/model/run_model.hpp"
-#include "config/config.hpp"
+#include "exporter/store/store.hpp"
 
 namespace gpumeter::jobs {
 
-/// What a reload may change.
-struct IngestSettings {
-  Limits limits;
-  std::vector<std::string> users;
-};
-IngestSettings ingest_settings(const config::Config& config);
-
-/// Takes in what jobs say, on a thread of its own, "jobs". It shares no lock with a scrape, and nothing with
-/// anybody but the snapshot that it makes each second. Logs are read by threads of their own, since a file
-/// may hang. Public methods: any thread, but for start() and stop(), which are the owner's.
+/// Receives what jobs report, and commits its series to the store each second, all on its own thread, "jobs".
+/// Files may hang, so each log has a thread of its own. Failures are logged; none of them stops the daemon.
+/// configure(): any thread; everything else: the owner's.
 class Ingest {
  public:
-  Ingest(const Clock& clock, const config::Config& config, UserNames& names, Say say);
+  /// All must outlive this object.
+  struct Parts {
+    const Clock& clock;
+    Store& store;
+    UserNames& names;
+    Say say;
+    /// Who uses which device, for the join with runs. Thread "jobs"; must not block. Empty: no join.
+    std::function<DeviceUses()> device_uses = {};
+  };
+
+  Ingest(Parts parts, Settings settings);
   ~Ingest() { stop(); }
   Ingest(const Ingest&) = delete;
   Ingest& operator=(const Ingest&) = delete;
 
-  /// Once, before start(). An Error: nothing can be taken in.
-  Result<Done> prepare(JobSockets sockets);
-  /// Starts the thread if it does not run yet. An Error: the kernel gives none now.
-  Result<Done> start();
-  /// False: a log hangs in a read; its thread was left behind.
+  /// Opens the sockets and starts the thread. Once.
+  void start(std::vector<PassedSocket> passed);
+  /// Starts the thread if the kernel refused it so far (pids.max). Cheap otherwise.
+  void retry();
+  /// False: a read of a log hangs; its thread was left behind.
   bool stop();
-  void configure(IngestSettings settings);
-
-  /// Never nullptr.
-  std::shared_ptr<const JobSnapshot> snapshot() const { return model_.snapshot(); }
+  void configure(LiveSettings settings);
 
  private:
-  void run() noexcept;
+  Result<Done> watch_sockets();
+  bool watch(int number);
   void turn();
   void hear_all(int patience);
   void hear(int number);
+  void take_settings();
   void read_datagrams();
   void take(const Datagram& datagram);
   void accept_all();
   void read_connection(int number);
-  void take_log(MllogReader& log);
-  void say_trouble(const MllogReader& log, std::string& said, std::string trouble);
+  void take_log(MllogReader& log, std::string& said);
   void tick();
-  void take_settings();
   bool is_alive(const SenderId& id) const;
-  bool watch(int number);
-  Moment now() const noexcept { return {clock_.boottime(), clock_.realtime()}; }
+  Moment now() const noexcept { return {parts_.clock.boottime(), parts_.clock.realtime()}; }
 
-  const Clock& clock_;
-  const Say say_;
-  std::thread thread_;
-  Descriptor events_;
+  const Parts parts_;
+  const Settings settings_;
+  Worker worker_{parts_.clock};
+  bool is_running_ = false;
+  bool is_missed_ = false;  ///< the missing thread was logged
+  Descriptor events_;       ///< none: nothing can be received
   Descriptor wake_;
   JobSockets sockets_;
 
   // The thread's.
-  Gate gate_;
-  RunModel model_;  ///< but for snapshot()
+  ProcessKin kin_{settings_.procfs};
+  Gate gate_{settings_.procfs, parts_.names, kin_};
+  Source source_{parts_.store.attach()};
+  RunModel model_;
+  RunJoin join_{kin_};
+  SeriesList joined_{parts_.store.attach()};
   Datagrams datagrams_;
-  Connections connections_;
+  Connections connections_{gate_};
   std::vector<std::unique_ptr<MllogReader>> logs_;
-  std::vector<std::string> troubles_;  ///< of each log, as last said
+  std::vector<std::string> troubles_;  ///< of each log, as logged last
   Nanoseconds tick_at_{};
-  bool deaf_ = false;  ///< to new connections, until the next tick: there is no descriptor for one
+  bool is_full_ = false;  ///< no descriptor is left for a connection: accepts none until the next tick
 
   Mutex mutex_;
-  std::optional<IngestSettings> settings_ GPUMETER_GUARDED_BY(mutex_);
-  bool stop_ GPUMETER_GUARDED_BY(mutex_) = false;
+  std::optional<LiveSettings> next_ GPUMETER_GUARDED_BY(mutex_);
 };
 
 }  // namespace gpumeter::jobs

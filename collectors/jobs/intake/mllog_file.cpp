@@ -12,9 +12,9 @@ std::optional<SenderId> MllogFile::sender() const noexcept {
   return SenderId{status_.st_uid, -number_, status_.st_ino};
 }
 
-std::uint64_t MllogFile::read(const Take& take) {
+std::optional<MllogFile::Batch> MllogFile::read() {
   if (!descriptor_ || is_replaced()) open();
-  if (!descriptor_) return 0;
+  if (!descriptor_) return std::nullopt;
   struct stat now {};
   if (S_ISREG(status_.st_mode) && fstat(descriptor_.number(), &now) == 0 &&
       static_cast<std::size_t>(now.st_size) < offset_) {
@@ -22,10 +22,7 @@ std::uint64_t MllogFile::read(const Take& take) {
     offset_ = 0;
     lines_.emplace(StreamSplitter::Framing::lines);
   }
-  return read_some(take);
-}
-
-std::uint64_t MllogFile::read_some(const Take& take) {
+  Batch batch{*sender(), {}};
   const std::uint64_t overlong = lines_->overlong();
   for (std::size_t taken = 0; taken < kMostAtOnce;) {
     const std::span<char> room = lines_->room();
@@ -34,12 +31,13 @@ std::uint64_t MllogFile::read_some(const Take& take) {
     taken += static_cast<std::size_t>(got);
     offset_ += static_cast<std::size_t>(got);
     lines_->received(static_cast<std::size_t>(got));
-    while (const auto line = lines_->next()) take(*line);
+    while (const auto line = lines_->next()) batch.lines.append(*line).append(1, '\n');
   }
-  return lines_->overlong() - overlong;
+  batch.overlong = lines_->overlong() - overlong;
+  return batch.lines.empty() && batch.overlong == 0 ? std::nullopt : std::optional(std::move(batch));
 }
 
-/// Another file has the name, or none, and this one has been read to its end.
+/// The name belongs to another file, or to none, and this one has been read to its end.
 bool MllogFile::is_replaced() {
   struct stat held {};
   struct stat named {};
@@ -52,7 +50,7 @@ bool MllogFile::is_replaced() {
          static_cast<std::size_t>(held.st_size) <= offset_;
 }
 
-/// The end of the path, opened for nothing but to be looked at, through folders only.
+/// The end of the path, opened with O_PATH, through folders only.
 Descriptor MllogFile::find() {
   Descriptor place(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   trouble_ = {};
@@ -64,10 +62,10 @@ Descriptor MllogFile::find() {
     rest.remove_prefix(end);
     if (name.empty()) break;
     place = Descriptor(openat(place.number(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (!place && errno == EACCES) trouble_ = "a folder on its path is closed to the daemon";
+    if (!place && errno == EACCES) trouble_ = "the daemon may not search a folder on its path";
     struct stat status {};
     if (place && fstat(place.number(), &status) == 0 && S_ISLNK(status.st_mode)) {
-      trouble_ = "a link is on its path; name the file itself";
+      trouble_ = "its path contains a link; name the file itself";
       return {};
     }
   }
@@ -83,7 +81,7 @@ void MllogFile::open() {
     trouble_ = "it is neither a file nor a pipe";
     return;
   }
-  // The very file that was looked at: by its name it could be another one by now.
+  // Opens the file that was checked; its name could mean another one by now.
   const std::string same = "/proc/self/fd/" + std::to_string(found.number());
   descriptor_ = Descriptor(::open(same.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!descriptor_) trouble_ = "it cannot be read";

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,40 +15,41 @@
 
 namespace gpumeter::jobs {
 
-/// A file, or named pipe, into which an MLPerf job logs: followed from its start, also where it is cut, put
-/// aside for another or made only later. One thread.
+/// Follows a file or named pipe into which an MLPerf job logs, from its start, also if it is truncated,
+/// replaced or made only later. One thread.
 ///
-/// Its owner says what is in it, and could make it a link to what only the daemon may read or to a device
-/// that a read disturbs: no link is followed anywhere on the path, and nothing else is opened.
+/// The job controls the file, and could make it a link to a file that only the daemon may read, or to a
+/// device that a read disturbs. So no link is followed anywhere on the path, and only files and pipes are
+/// opened.
 class MllogFile {
  public:
-  /// What one read() takes at the most, and a buffer beyond, so that a large file holds up nobody: 1 MiB is
-  /// 7000 lines.
+  /// The most that one read() takes, plus a buffer, so that a large file holds up nobody: 1 MiB is 7000
+  /// lines.
   static constexpr std::size_t kMostAtOnce = std::size_t{1} << 20;
 
-  using Take = std::function<void(std::string_view line)>;
+  /// New lines, in order.
+  struct Batch {
+    SenderId sender;
+    std::string lines;           ///< each ends with a newline
+    std::uint64_t overlong = 0;  ///< lines over kMaxPayload, which are left out
+  };
 
   /// `number` counts from 1: it makes the senders of two files different.
-  MllogFile(std::string run, std::string path, std::int32_t number)
-      : run_(std::move(run)), path_(std::move(path)), number_(number) {}
+  MllogFile(std::string path, std::int32_t number) : path_(std::move(path)), number_(number) {}
 
-  /// Takes what has been added; how many lines were over kMaxPayload.
-  std::uint64_t read(const Take& take);
+  /// nullopt: no new lines.
+  std::optional<Batch> read();
 
-  const std::string& run() const noexcept { return run_; }
-  const std::string& path() const noexcept { return path_; }
-  /// The file's owner, with the number as negative pid and the inode for its start time; while it is open.
+  /// The file's owner, with -number as its pid and the inode as its start time; nullopt if it is not open.
   std::optional<SenderId> sender() const noexcept;
-  /// Why it is not read, where that is more than that it is not there. Empty: no trouble.
+  /// Why the file is not read, unless it merely does not exist. Empty: no trouble.
   std::string_view trouble() const noexcept { return trouble_; }
 
  private:
   Descriptor find();
   void open();
   bool is_replaced();
-  std::uint64_t read_some(const Take& take);
 
-  std::string run_;
   std::string path_;
   std::int32_t number_;
   Descriptor descriptor_;

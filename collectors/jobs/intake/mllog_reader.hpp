@@ -1,66 +1,47 @@
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "base/abandonable_thread.hpp"
 #include "base/mutex.hpp"
+#include "base/worker.hpp"
 #include "collectors/jobs/intake/mllog_file.hpp"
+#include "collectors/jobs/intake/settings.hpp"
 
 namespace gpumeter::jobs {
 
-/// Follows one log of MLPerf on a thread of its own, "mllog-N", since its file may lie where a read hangs (a
-/// network that is gone), and then costs nobody else anything. What was read waits here until it is taken;
-/// nothing more is read meanwhile, so one MllogFile::kMostAtOnce is the most that waits. Public methods: one
-/// thread.
+/// Follows one log of MLPerf on its own thread, "mllog-N". If the file lies where a read hangs (a network
+/// that is gone), only this log stops. Lines wait here until they are taken; the thread reads no more
+/// meanwhile, so at most one MllogFile::kMostAtOnce waits. Public methods: one thread.
 class MllogReader {
  public:
-  /// What the file had, in order.
-  struct Batch {
-    SenderId sender;
-    std::string lines;  ///< each with a newline at its end
-    std::uint64_t overlong = 0;
-  };
-
   /// `number`: see MllogFile.
-  MllogReader(const std::string& run, const std::string& path, std::int32_t number);
-  /// Leaves a thread that hangs behind.
-  ~MllogReader();
-  MllogReader(const MllogReader&) = delete;
-  MllogReader& operator=(const MllogReader&) = delete;
+  MllogReader(LogSettings log, std::int32_t number);
 
   /// Starts the thread if it does not run yet. An Error: the kernel gives none now.
   Result<Done> start();
-  void request_stop();
-  /// As Lane::join().
-  bool join(Nanoseconds deadline);
+  void request_stop() { worker_.request_stop(); }
+  /// See Worker::join().
+  bool join(Nanoseconds deadline) { return worker_.join(deadline); }
 
-  /// What was read since the last call; nullopt: nothing. For each line of it, `lines` has it whole.
-  std::optional<Batch> take();
-
-  /// The owner of the file, as of the last read; nullopt while it is not open.
+  /// The lines since the last call; nullopt: none.
+  std::optional<MllogFile::Batch> take();
+  /// The owner of the file at the last read; nullopt while it is not open.
   std::optional<SenderId> sender() const;
-  /// Why it is not read, or that it does not answer. Empty: no trouble.
+  /// Why the log is not read. Empty: no trouble.
   std::string trouble() const;
-  const std::string& run() const noexcept { return run_; }
-  const std::string& path() const noexcept { return path_; }
-  std::int32_t number() const noexcept { return number_; }
+  const LogSettings& log() const noexcept { return log_; }
 
  private:
   struct Shared;
-  static void follow(Shared& shared, MllogFile file) noexcept;
 
-  const std::string run_;
-  const std::string path_;
+  const LogSettings log_;
   const std::int32_t number_;
   const SystemClock clock_;
-  AbandonableThread thread_;
   bool is_started_ = false;
   const std::shared_ptr<Shared> shared_;  ///< the thread's too, which may outlive this object
+  Worker worker_{clock_};
 };
 
 }  // namespace gpumeter::jobs

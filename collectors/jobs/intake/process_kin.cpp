@@ -11,11 +11,11 @@
 namespace gpumeter::jobs {
 namespace {
 
-// A process moves between groups seldom (Slurm, once, after the fork); A4 of the reference has 5 s too.
+// A process seldom moves between groups (Slurm: once, after the fork); A4 of the reference has 5 s too.
 constexpr Nanoseconds kRemembered = std::chrono::seconds(5);
 
-// mpirun over a launcher over a shell over the trainer has five; a loop cannot be, but pids are read one by
-// one.
+// mpirun over a launcher over a shell over the trainer has five. The bound also ends a loop, which can appear
+// because pids are read one by one.
 constexpr std::size_t kMostGenerations = 16;
 
 constexpr int kParentField = 4;

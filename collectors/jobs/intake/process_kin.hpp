@@ -15,27 +15,26 @@ namespace gpumeter::jobs {
 /// thread.
 std::string workload_of_one_purpose(std::string_view group);
 
-/// What /proc tells of how processes belong together: who started whom, and who shares a cgroup. Remembered
+/// How processes belong together by /proc: who started whom, and who shares a cgroup. Remembers the answers
 /// for a few seconds. One thread.
 class ProcessKin {
  public:
   struct Facts {
-    int parent = 0;  ///< 0: unknown, or none
-    std::string
-        group;  ///< the path of its cgroup, as workloads::ProcessUse has it; empty where that is nobody's
+    int parent = 0;        ///< 0: unknown, or none
+    std::string group;     ///< path of its cgroup, as in workloads::ProcessUse; empty if it is nobody's
     std::string workload;  ///< workload_of_one_purpose() of the group
   };
 
   /// `procfs`: /proc, or a copy of it in tests.
   explicit ProcessKin(std::string procfs) : procfs_(std::move(procfs)) {}
 
-  /// Once a second or so: forgets what is old.
+  /// Forgets old answers. Once a second or so.
   void begin_pass(Nanoseconds now);
 
-  /// Valid until the next begin_pass(). Reads two small files where it is not remembered.
+  /// Valid until the next begin_pass(). Reads two small files unless it remembers the answer.
   const Facts& of(int pid);
 
-  /// Who started it, who started that one, and so on; init aside.
+  /// Its parent, the parent's parent and so on, without init.
   std::vector<int> ancestors_of(int pid);
 
  private:

@@ -34,35 +34,36 @@ int with_address(Call call, int descriptor, const std::string& path) {
   return call(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address);
 }
 
-/// Only a refused connection says that nobody has the socket any more; another type, a full queue and a
-/// lack of permission say that somebody may.
+/// Only a refused connection proves that nobody listens any more. Another type, a full queue or a lack of
+/// permission leave it open.
 bool is_left_over(const std::string& path, int type) {
   const Descriptor caller(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return with_address(connect, caller.number(), path) != 0 && errno == ECONNREFUSED;
 }
 
-/// Made where it is missing, as RuntimeDirectory= does under systemd: a daemon that is started by hand finds
-/// no /run/gpumeter. Whether it is there shows in bind(2).
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+/// As RuntimeDirectory= of systemd does: a daemon that is started by hand finds no /run/gpumeter. If this
+/// fails, bind(2) reports it.
 void make_folder(const std::string& path) {
   constexpr mode_t kEveryUsers = 0755;
-  const std::string folder = path.substr(0, path.rfind('/'));
+  const std::string folder = folder_of(path);
   if (mkdir(folder.c_str(), kEveryUsers) == 0) chmod(folder.c_str(), kEveryUsers);
 }
 
 Result<Done> make_way(const std::string& path, int type) {
   struct stat file {};
   if (lstat(path.c_str(), &file) != 0) return Done{};
-  if (!S_ISSOCK(file.st_mode)) return Error("a file that is no socket is in the way");
-  if (!is_left_over(path, type)) return Error("another process listens there");
-  if (unlink(path.c_str()) != 0) return last_error("a socket that nobody has any more cannot be removed");
+  if (!S_ISSOCK(file.st_mode)) return Error("the path names a file that is not a socket");
+  if (!is_left_over(path, type)) return Error("another process listens on this socket");
+  if (unlink(path.c_str()) != 0) return last_error("cannot remove the old socket");
   return Done{};
 }
 
-/// What the daemon can open in its folder, and a person can do where not.
+/// First what the daemon can open in its folder, then what the administrator can do.
 std::string advice(const std::string& path) {
-  const std::string folder = path.substr(0, path.rfind('/') + 1);
-  return "; enable gpumeter-jobs.socket, or give the daemon the folder " + folder +
-         ", or name another path in jobs.socket and jobs.stream_socket";
+  return "; enable gpumeter-jobs.socket, or give the daemon the folder " + folder_of(path) +
+         "/, or name another path in jobs.socket and jobs.stream_socket";
 }
 
 /// The kernel stamps and signs each message. The queue is bounded in messages, and by what their senders
@@ -78,19 +79,15 @@ Result<Done> prepare(int descriptor, int type) {
   return Done{};
 }
 
-void take_passed(const std::vector<systemd::PassedSocket>& passed, JobSockets& sockets, const Say& say) {
-  for (const systemd::PassedSocket& socket : passed) {
-    using Kind = systemd::PassedSocket::Kind;
-    BoundSocket taken = BoundSocket::adopt(socket.fd);
-    const bool is_stream = socket.kind == Kind::listening_stream;
-    BoundSocket& place = is_stream ? sockets.stream : sockets.datagram;
-    if (!socket.is_unix || socket.kind == Kind::other || place) {
-      say({"a socket of systemd is not used: jobs need one Unix datagram and one stream socket",
-           socket.name});
-    } else if (const auto done = prepare(socket.fd, is_stream ? SOCK_STREAM : SOCK_DGRAM); !done) {
-      say({"a socket of systemd cannot be used", socket.name, done.error().message()});
+void take_passed(std::vector<PassedSocket>& passed, JobSockets& sockets, const Say& say) {
+  for (auto& [socket, name, type] : passed) {
+    BoundSocket& place = type == SOCK_STREAM ? sockets.stream : sockets.datagram;
+    if (type == 0 || place) {
+      say({"a socket of systemd is not used: jobs need one Unix datagram and one Unix stream socket", name});
+    } else if (const auto done = prepare(socket.number(), type); !done) {
+      say({"a socket of systemd cannot be used", name, done.error().message()});
     } else {
-      place = std::move(taken);
+      place = BoundSocket(std::move(socket));
     }
   }
 }
@@ -99,10 +96,10 @@ BoundSocket open_one(const std::string& path, int type, mode_t mode, const Say& 
   if (path.empty()) return {};
   Result<BoundSocket> opened = BoundSocket::open(path, type, mode);
   if (!opened) {
-    say({"jobs are not listened to here", path, opened.error().message() + advice(path)});
+    say({"cannot listen for jobs here", path, opened.error().message() + advice(path)});
     return {};
   }
-  say({"jobs are listened to", path});
+  say({"listening for jobs", path});
   return *std::move(opened);
 }
 
@@ -111,7 +108,7 @@ BoundSocket open_one(const std::string& path, int type, mode_t mode, const Say& 
 Result<BoundSocket> BoundSocket::open(const std::string& path, int type, mode_t mode) {
   make_folder(path);
   if (const auto way = make_way(path, type); !way) return way.error();
-  BoundSocket made = adopt(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  BoundSocket made(Descriptor(socket(AF_UNIX, type | SOCK_CLOEXEC, 0)));
   if (!made) return last_error("socket");
   // bind(2) makes the file with the socket's own mode, less the umask; the owner's alone until it is right.
   if (fchmod(made.number(), S_IRUSR | S_IWUSR) != 0) return last_error("fchmod");
@@ -123,33 +120,21 @@ Result<BoundSocket> BoundSocket::open(const std::string& path, int type, mode_t 
   return made;
 }
 
-BoundSocket BoundSocket::adopt(int descriptor) {
-  BoundSocket taken;
-  taken.descriptor_ = Descriptor(descriptor);
-  return taken;
-}
-
 BoundSocket::~BoundSocket() {
   struct stat now {};
   if (path_.empty() || lstat(path_.c_str(), &now) != 0) return;
   if (now.st_dev == file_.st_dev && now.st_ino == file_.st_ino) unlink(path_.c_str());
 }
 
-JobSockets open_sockets(const config::Jobs& config, const std::vector<systemd::PassedSocket>& passed,
-                        const Say& say) {
+JobSockets open_sockets(const SocketSettings& settings, std::vector<PassedSocket> passed, const Say& say) {
   JobSockets sockets;
-  if (!config.enabled) {
-    for (const systemd::PassedSocket& socket : passed) close(socket.fd);
-    return sockets;
-  }
   take_passed(passed, sockets, say);
   if (sockets.datagram || sockets.stream) {
-    say({"jobs are listened to on the sockets of systemd"});
+    say({"listening for jobs on the sockets of systemd"});
     return sockets;
   }
-  const auto mode = static_cast<mode_t>(std::stoul(config.socket_mode, nullptr, 8));
-  sockets.datagram = open_one(config.socket, SOCK_DGRAM, mode, say);
-  sockets.stream = open_one(config.stream_socket, SOCK_STREAM, mode, say);
+  sockets.datagram = open_one(settings.datagram, SOCK_DGRAM, settings.mode, say);
+  sockets.stream = open_one(settings.stream, SOCK_STREAM, settings.mode, say);
   return sockets;
 }
 
@@ -158,8 +143,7 @@ void check_queue_length(const std::string& procfs, const Say& say) {
   const auto length = sysfs::read_integer(procfs + "/sys/net/unix/max_dgram_qlen");
   if (!length || *length >= kEnough) return;
   say(
-      {"bursts of jobs' messages will be lost: raise net.unix.max_dgram_qlen to 512, then restart gpumeter "
-       "and "
+      {"bursts of job messages will be lost: raise net.unix.max_dgram_qlen to 512, then restart gpumeter and "
        "gpumeter-jobs.socket",
        "", "net.unix.max_dgram_qlen is " + std::to_string(*length)});
 }

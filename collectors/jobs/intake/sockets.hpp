@@ -8,22 +8,20 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
-#include "collectors/jobs/intake/notice.hpp"
-#include "config/config.hpp"
-#include "systemd/listen_fds.hpp"
+#include "collectors/jobs/intake/settings.hpp"
 
 namespace gpumeter::jobs {
 
-/// A socket that the daemon made, and the file in which it is found.
+/// A socket, and its file if the daemon made it.
 class BoundSocket {
  public:
   BoundSocket() = default;
-  /// Binds, and listens where `type` is SOCK_STREAM. Makes the folder where only that is missing. A file that
-  /// is there is replaced only if it is a socket to which nobody listens. At no moment may more people write
-  /// to it than `mode` says.
+  /// Binds, and listens if `type` is SOCK_STREAM. Makes the last folder of the path if it is missing.
+  /// Replaces an existing file only if it is a socket without a listener. Nobody beyond `mode` can write to
+  /// the socket at any moment.
   static Result<BoundSocket> open(const std::string& path, int type, mode_t mode);
-  /// Takes over one that was passed; its file is somebody else's.
-  static BoundSocket adopt(int descriptor);
+  /// A socket whose file belongs to somebody else.
+  explicit BoundSocket(Descriptor passed) : descriptor_(std::move(passed)) {}
 
   BoundSocket(BoundSocket&&) noexcept = default;
   BoundSocket& operator=(BoundSocket&& other) noexcept {
@@ -32,7 +30,7 @@ class BoundSocket {
     std::swap(file_, other.file_);
     return *this;
   }
-  /// Takes its own file away, and no other that has its name by now.
+  /// Removes its own file, but not another one that has the same name by now.
   ~BoundSocket();
 
   explicit operator bool() const noexcept { return static_cast<bool>(descriptor_); }
@@ -40,23 +38,20 @@ class BoundSocket {
 
  private:
   Descriptor descriptor_;
-  std::string path_;  ///< empty: not ours
+  std::string path_;  ///< empty: the file is not ours
   struct stat file_ {};
 };
 
-/// What jobs send to; either may be missing.
+/// Either may be missing.
 struct JobSockets {
   BoundSocket datagram;
   BoundSocket stream;
 };
 
-/// Those that systemd passed, else those of the configuration. What cannot be had is said once, and the
-/// daemon goes on without. All of `passed` are taken or closed.
-JobSockets open_sockets(const config::Jobs& config, const std::vector<systemd::PassedSocket>& passed,
-                        const Say& say);
+/// The sockets that systemd passed, otherwise those of the configuration. Logs once which are missing.
+JobSockets open_sockets(const SocketSettings& settings, std::vector<PassedSocket> passed, const Say& say);
 
-/// Says so where the kernel holds so few datagrams of a socket that a burst is lost
-/// (net.unix.max_dgram_qlen).
+/// Logs if the kernel queues so few datagrams of a socket that bursts get lost (net.unix.max_dgram_qlen).
 void check_queue_length(const std::string& procfs, const Say& say);
 
 }  // namespace gpumeter::jobs

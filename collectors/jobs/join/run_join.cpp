@@ -12,8 +12,7 @@ constexpr double increase(double from, double to) noexcept { return std::max(0.0
 
 }  // namespace
 
-void RunJoin::update(const JobSnapshot& jobs, DeviceUses devices, Nanoseconds now) {
-  kin_.begin_pass(now);
+void RunJoin::update(const RunList& jobs, const DeviceUses& devices) {
   owners_.begin_pass(jobs);
   for (auto& [run, totals] : totals_) totals.gpus.clear();
   for (const auto& device : devices) account(*device);
@@ -22,9 +21,9 @@ void RunJoin::update(const JobSnapshot& jobs, DeviceUses devices, Nanoseconds no
   forget(jobs);
 }
 
-// The energy of who is still there goes on when the device is read again; of the time between nothing is
-// known.
-void RunJoin::note_gaps(DeviceUses devices) {
+// If a device is read again, the energy counters of its processes continue; their busy time in the gap is
+// unknown.
+void RunJoin::note_gaps(const DeviceUses& devices) {
   for (auto& [uuid, reading] : readings_) {
     const auto same = [&](const auto& device) { return device->uuid == uuid; };
     if (std::ranges::none_of(devices, same)) reading.listed_at.reset();
@@ -71,7 +70,7 @@ void RunJoin::take_energy(const workloads::DeviceUse& device, const std::vector<
   }
 }
 
-// Where the driver does not tell who is busy, the device's own figure does if nobody else is there.
+// If the driver reports no busy time of processes, the device's own counts for a run that has it to itself.
 void RunJoin::take_idle(const workloads::DeviceUse& device, const std::map<RunName, Part>& parts,
                         const DeviceReading& last) {
   const double elapsed = to_seconds(device.listed_at - *last.listed_at);
@@ -88,22 +87,22 @@ void RunJoin::take_idle(const workloads::DeviceUse& device, const std::map<RunNa
   }
 }
 
-void RunJoin::forget(const JobSnapshot& jobs) {
+void RunJoin::forget(const RunList& jobs) {
   const std::set<RunName> known(jobs.runs.begin(), jobs.runs.end());
   std::erase_if(totals_, [&](const auto& entry) { return !known.contains(entry.first); });
 }
 
-void RunJoin::write(SeriesSet& out) const {
+void RunJoin::write(SeriesList& out) const {
   for (const auto& [run, totals] : totals_) {
-    const std::vector<Label> names = {{"run", run.run}, {"user", run.user}};
-    const LabelBlock labels(names);
+    const Labels labels{{"run", run.run}, {"user", run.user}};
     if (totals.energy_joules) out.add(catalog::ml_energy, labels, *totals.energy_joules);
     if (totals.idle_seconds) out.add(catalog::ml_gpu_idle_allocated_seconds, labels, *totals.idle_seconds);
     for (const auto& [uuid, gpu] : totals.gpus) {
-      const std::vector<Label> which = {{"gpu", std::to_string(gpu.index)},
-                                        {"uuid", uuid},
-                                        {"source", gpu.is_guess ? "workload" : "process"}};
-      out.add(catalog::ml_run_gpu_info, labels.with(which), 1);
+      out.add(catalog::ml_run_gpu_info,
+              labels.with({{"gpu", std::to_string(gpu.index)},
+                           {"uuid", uuid},
+                           {"source", gpu.is_guess ? "workload" : "process"}}),
+              1);
     }
   }
 }

@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,31 +11,32 @@
 #include "collectors/attribution/device_use.hpp"
 #include "collectors/jobs/intake/process_kin.hpp"
 #include "collectors/jobs/join/run_owners.hpp"
-#include "collectors/jobs/model/job_series.hpp"
-#include "exporter/store/series_set.hpp"
+#include "collectors/jobs/model/run_list.hpp"
+#include "exporter/store/series_list.hpp"
 
 namespace gpumeter::jobs {
 
-/// What of the GPUs is the runs': their energy, the time that they hold a GPU without using it, and which
-/// GPUs they have. Joined by processes (RunOwners), so that nothing a job claims is needed. One thread.
+/// The use of each device, by its processes.
+using DeviceUses = std::vector<std::shared_ptr<const workloads::DeviceUse>>;
+
+/// Each run's part of the GPUs: its energy, the time that it holds a GPU without using it, and which GPUs it
+/// has. Joins by processes (RunOwners), so it needs no claim of the job. One thread.
 class RunJoin {
  public:
-  using DeviceUses = std::span<const std::shared_ptr<const workloads::DeviceUse>>;
+  /// The owner calls ProcessKin::begin_pass() before each update().
+  explicit RunJoin(ProcessKin& kin) : owners_(kin) {}
 
-  /// `procfs`: /proc, or a copy of it in tests.
-  explicit RunJoin(std::string procfs) : kin_(std::move(procfs)), owners_(kin_) {}
+  /// Accounts for the use since the last call. Once a second or so.
+  void update(const RunList& jobs, const DeviceUses& devices);
 
-  /// Accounts for what was used since the call before. Once a second or so.
-  void update(const JobSnapshot& jobs, DeviceUses devices, Nanoseconds now);
-
-  /// ml_energy_joules_total, ml_gpu_idle_allocated_seconds_total and ml_run_gpu_info of the runs that have or
-  /// had a GPU.
-  void write(SeriesSet& out) const;
+  /// Adds ml_energy_joules_total, ml_gpu_idle_allocated_seconds_total and ml_run_gpu_info of the runs that
+  /// have or had a GPU.
+  void write(SeriesList& out) const;
 
  private:
   struct Gpu {
     unsigned index = 0;
-    bool is_guess = true;  ///< all of the run's processes on it are guessed (rule 4 of RunOwners)
+    bool is_guess = true;  ///< rule 4 of RunOwners decided for all processes of the run on it
   };
   struct Totals {
     std::optional<double> energy_joules;
@@ -47,27 +47,26 @@ class RunJoin {
     double energy_joules = 0;
     double busy_seconds = 0;
   };
-  /// Busy times are those of the last list, which is made less often than energy is read.
+  /// Busy times are from the last list of processes; energy is read more often.
   struct DeviceReading {
-    std::optional<Nanoseconds> listed_at;  ///< nullopt: the device was not read since
+    std::optional<Nanoseconds> listed_at;  ///< nullopt: the device was not read at the last update
     double busy_seconds = 0;
     std::map<workloads::ProcessId, Reading> processes;
   };
   /// A run's processes on one device since the last reading.
   struct Part {
-    std::optional<double> busy_seconds = 0;  ///< nullopt: of one of them it is not known
+    std::optional<double> busy_seconds = 0;  ///< nullopt: unknown for one of them
     std::size_t present = 0;
   };
 
-  void note_gaps(DeviceUses devices);
+  void note_gaps(const DeviceUses& devices);
   void account(const workloads::DeviceUse& device);
   void note_gpu(const workloads::DeviceUse& device, const RunName& run, bool is_guess);
   void take_energy(const workloads::DeviceUse& device, const std::vector<RunName>& runs, double joules);
   void take_idle(const workloads::DeviceUse& device, const std::map<RunName, Part>& parts,
                  const DeviceReading& last);
-  void forget(const JobSnapshot& jobs);
+  void forget(const RunList& jobs);
 
-  ProcessKin kin_;
   RunOwners owners_;
   std::map<std::string, DeviceReading, std::less<>> readings_;  ///< by uuid
   std::map<RunName, Totals> totals_;

@@ -9,7 +9,7 @@
 
 #include "collectors/attribution/device_use.hpp"
 #include "collectors/jobs/intake/process_kin.hpp"
-#include "collectors/jobs/model/job_series.hpp"
+#include "collectors/jobs/model/run_list.hpp"
 
 namespace gpumeter::jobs {
 
@@ -32,40 +32,46 @@ namespace gpumeter::jobs {
 class RunOwners {
  public:
   struct Owners {
-    std::vector<RunName> runs;  ///< in order; several where the process itself tells of several
+    std::vector<RunName> runs;  ///< in order; several if the process reports several
     bool is_guess = false;      ///< by rule 4
   };
 
   explicit RunOwners(ProcessKin& kin) : kin_(kin) {}
 
-  /// Who tells of runs now. Once a second or so; `jobs` must stand until the next call.
-  void begin_pass(const JobSnapshot& jobs);
+  /// Takes the processes that report now. Once a second or so; `jobs` must stand until end_pass().
+  void begin_pass(const RunList& jobs);
 
-  /// Several runs have equal parts in the process; none: it is nobody's. `use` is of a device.
+  /// The owners of a process on a device; each of them has an equal part in it.
   const Owners& of(const workloads::ProcessUse& use);
 
-  /// Forgets the processes that were not asked for in this pass.
+  /// Forgets the processes that this pass did not ask for.
   void end_pass();
 
  private:
   struct Decision {
     Owners owners;
-    int ended = 0;  ///< passes since the last of the owners ended; in the first, energy is mostly of before
+    int ended = 0;  ///< passes since the last owner ended; the first still measures mostly its energy
     bool asked_for = false;
   };
   using Workload = std::pair<std::uint32_t, std::string>;  // of a user
 
-  std::vector<RunName> told_by(int pid, std::uint64_t start_ticks) const;
-  std::vector<RunName> of_group(const workloads::ProcessUse& use);
-  std::vector<RunName> of_kin(const workloads::ProcessUse& use);
-  const std::vector<RunName>& of_workload(const workloads::ProcessUse& use);
-  void find_workloads();
+  using Runs = std::vector<RunName>;
+  /// The runs that processes report, by the groups, ancestors and workloads of these processes.
+  struct Index {
+    std::map<std::string, std::map<std::uint32_t, Runs>, std::less<>> by_group;  ///< then by uid
+    std::map<int, Runs> by_ancestor;
+    std::map<Workload, Runs> by_workload;
+  };
+
+  Runs reported_by(int pid, std::uint64_t start_ticks) const;
+  Runs of_group(const workloads::ProcessUse& use);
+  Runs of_kin(const workloads::ProcessUse& use);
+  Runs of_workload(const workloads::ProcessUse& use);
+  const Index& index();
 
   ProcessKin& kin_;
-  std::multimap<int, const RunProcess*> tellers_;
-  // Which runs tell in each workload; nullopt until a process is asked for that the other rules know nothing
-  // of.
-  std::optional<std::map<Workload, std::vector<RunName>>> workloads_;
+  std::multimap<int, const RunProcess*> reporters_;
+  std::optional<Index> index_;  ///< nullopt until this pass needs it
   std::map<workloads::ProcessId, Decision> decisions_;
 };
 

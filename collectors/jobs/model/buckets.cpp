@@ -1,5 +1,7 @@
 #include "collectors/jobs/model/buckets.hpp"
 
+#include <array>
+#include <charconv>
 #include <iterator>
 
 namespace gpumeter::jobs {
@@ -26,38 +28,22 @@ constexpr int decade_of(int index) {
   return index >= 0 ? index / kPerDecade : -((kPerDecade - 1 - index) / kPerDecade);
 }
 
-constexpr int power_of_ten(int exponent) { return exponent == 0 ? 1 : 10 * power_of_ten(exponent - 1); }
-
-/// `mantissa` thousandths times 10^decade, with a digit at least on each side of the point.
-constexpr void write_digits(Bound& bound, int mantissa, int decade) {
-  const auto append = [&](char c) { bound.digits[bound.length++] = c; };
-  int rest = mantissa;
-  for (int place = decade > 0 ? decade : 0; place >= -1 || rest > 0; --place) {
-    const int unit = place <= decade && place >= decade - 3 ? power_of_ten(place - decade + 3) : 0;
-    append(static_cast<char>('0' + (unit > 0 ? rest / unit : 0)));
-    if (unit > 0) rest %= unit;
-    if (place == 0) append('.');
-  }
-}
-
-/// The double that is nearest to the text, which is why it is one division by an exact power of ten.
-constexpr Bound bound_at(int index) {
+/// The double nearest to its decimal text, because one division by an exact power of ten rounds once.
+constexpr double bound_at(int index) {
   const int decade = decade_of(index);
-  const int mantissa = kMantissas[index - decade * kPerDecade];
-  Bound bound;
+  double bound = kMantissas[index - decade * kPerDecade];
   double power = 1;
   for (int i = decade; i < 3; ++i) power *= 10;
-  bound.value = mantissa / power;
-  for (int i = 3; i < decade; ++i) bound.value *= 10;
-  write_digits(bound, mantissa, decade);
+  bound /= power;
+  for (int i = 3; i < decade; ++i) bound *= 10;
   return bound;
 }
 
 template <Range range>
-constexpr std::array<Bound, range.size()> bounds() {
-  std::array<Bound, range.size()> all;
+constexpr std::array<double, range.size()> bounds() {
+  std::array<double, range.size()> all{};
   int index = range.first;
-  for (Bound& bound : all) {
+  for (double& bound : all) {
     bound = bound_at(index);
     index += index < range.fine_end ? 1 : kCoarse;
   }
@@ -68,11 +54,19 @@ constexpr auto kSteps = bounds<Range{-83, 70, 90}>();
 constexpr auto kRequests = bounds<Range{-76, 70, 90}>();
 constexpr auto kFirstTokens = bounds<Range{-60, 55, 70}>();
 constexpr auto kInterTokens = bounds<Range{-83, 0, 25}>();
-static_assert(kSteps.front().text() == "0.0004786" && kSteps.back().text() == "3981.0");
-static_assert(kRequests.front().text() == "0.000912" && kInterTokens.back().text() == "10.0");
-static_assert(kFirstTokens[60].text() == "1.0" && kFirstTokens[61].text() == "1.096");
+static_assert(kSteps.front() == 0.0004786 && kSteps.back() == 3981);
+static_assert(kRequests.front() == 0.000912 && kInterTokens.back() == 10);
+static_assert(kFirstTokens[60] == 1 && kFirstTokens[61] == 1.096);
 
 }  // namespace
+
+std::string bound_text(double bound) {
+  std::array<char, 32> digits;
+  const auto [end, error] =
+      std::to_chars(digits.data(), digits.data() + digits.size(), bound, std::chars_format::fixed);
+  std::string text(digits.data(), end);
+  return text.find('.') == std::string::npos ? text + ".0" : text;
+}
 
 constinit const Bounds kStepBounds = kSteps;
 constinit const Bounds kRequestBounds = kRequests;

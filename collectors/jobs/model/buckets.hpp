@@ -1,9 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <span>
-#include <string_view>
+#include <string>
 
 /// Upper bounds of the histograms' buckets, in seconds; the last one, +Inf, is not among them. Constant
 /// tables, any thread.
@@ -19,16 +18,10 @@
 /// would be wrong for a window, and machines with different sets could not be added up by `le`.
 namespace gpumeter::jobs {
 
-struct Bound {
-  double value = 0;
-  std::array<char, 11> digits{};
-  std::size_t length = 0;
+using Bounds = std::span<const double>;
 
-  /// As the label `le` has it, in OpenMetrics' form: "0.001096", "10.0".
-  constexpr std::string_view text() const noexcept { return {digits.data(), length}; }
-};
-
-using Bounds = std::span<const Bound>;
+/// As the label `le` has it, in OpenMetrics' form: "0.001096", "10.0".
+std::string bound_text(double bound);
 
 /// 0.5 ms to 10 minutes, coarser to 66 minutes: a small model's step, and a step that generates its own data.
 extern const Bounds kStepBounds;

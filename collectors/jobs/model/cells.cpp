@@ -1,15 +1,27 @@
 #include "collectors/jobs/model/cells.hpp"
 
 #include <algorithm>
-#include <string>
-#include <utility>
 
 #include "collectors/api/catalog.hpp"
 
 namespace gpumeter::jobs {
 
-Cell::Cell(const Word& word, LabelChoice choice) : word_(&word), choice_(choice) {
-  if (word.bounds != nullptr) buckets_.resize(word.bounds->size() + 1);
+Cell::Cell(const Word& word, LabelChoice choice, const RunSeries& run) : word_(&word), choice_(choice) {
+  const Labels labels = run.labels().with(labels_of(word, choice));
+  slots_.reserve(series_of(word));
+  if (word.times != nullptr) slots_.push_back(run.add(*word.times, labels));
+  if (word.bounds == nullptr) {
+    slots_.push_back(run.add(*word.family, labels));
+    return;
+  }
+  buckets_.resize(word.bounds->size() + 1);
+  const auto add_bucket = [&](const std::string& bound) {
+    slots_.push_back(run.add(*word.family, labels.with({{"le", bound}}), Part::bucket));
+  };
+  for (const double bound : *word.bounds) add_bucket(bound_text(bound));
+  add_bucket("+Inf");
+  slots_.push_back(run.add(*word.family, labels, Part::sum));
+  slots_.push_back(run.add(*word.family, labels, Part::count));
 }
 
 void Cell::add(double value, double weight) noexcept {
@@ -21,34 +33,17 @@ void Cell::add(double value, double weight) noexcept {
   times_ += weight;
   if (buckets_.empty()) return;
   const Bounds& bounds = *word_->bounds;
-  const auto bucket = std::ranges::lower_bound(bounds, value, {}, &Bound::value) - bounds.begin();
+  const auto bucket = std::ranges::lower_bound(bounds, value) - bounds.begin();
   buckets_[static_cast<std::size_t>(bucket)] += weight;
 }
 
-void Cell::write(const std::vector<Label>& labels, std::vector<JobSeries>& out) const {
-  std::vector<Label> all = labels;
-  for (Label& label : labels_of(*word_, choice_)) all.push_back(std::move(label));
-  if (!buckets_.empty()) {
-    write_histogram(all, out);
-    return;
-  }
-  if (word_->times != nullptr) out.push_back({{word_->times, all}, "", times_});
-  out.push_back({{word_->family, std::move(all)}, "", value_});
-}
-
-void Cell::write_histogram(const std::vector<Label>& labels, std::vector<JobSeries>& out) const {
+void Cell::show() const noexcept {
+  auto slot = slots_.begin();
+  if (word_->times != nullptr) (slot++)->show(times_);
   double cumulative = 0;
-  for (std::size_t i = 0; i < buckets_.size(); ++i) {
-    cumulative += buckets_[i];
-    std::vector<Label> all;
-    all.reserve(labels.size() + 1);
-    all = labels;
-    const bool is_last = i + 1 == buckets_.size();
-    all.push_back({"le", std::string(is_last ? "+Inf" : (*word_->bounds)[i].text())});
-    out.push_back({{word_->family, std::move(all)}, "_bucket", cumulative});
-  }
-  out.push_back({{word_->family, labels}, "_sum", value_});
-  out.push_back({{word_->family, labels}, "_count", cumulative});
+  for (const double bucket : buckets_) (slot++)->show(cumulative += bucket);
+  (slot++)->show(value_);
+  if (!buckets_.empty()) slot->show(cumulative);
 }
 
 Cell* Cells::find(const Word& word, LabelChoice choice) noexcept {
@@ -61,13 +56,24 @@ CustomScalar* Cells::find_custom(std::string_view metric) noexcept {
   return found == customs_.end() ? nullptr : &*found;
 }
 
-void Cells::write(const std::vector<Label>& labels, std::vector<JobSeries>& out) const {
-  for (const Cell& cell : cells_) cell.write(labels, out);
-  for (const CustomScalar& custom : customs_) {
-    std::vector<Label> all = labels;
-    all.push_back({"metric", custom.metric});
-    out.push_back({{&catalog::ml_custom, std::move(all)}, "", custom.value});
-  }
+void Cells::add_custom(const std::string& metric, double value) {
+  customs_.push_back({metric, value, run_.add(catalog::ml_custom, run_.labels().with({{"metric", metric}}))});
+}
+
+void Cells::show() const noexcept {
+  for (const Cell& cell : cells_) cell.show();
+  for (const CustomScalar& custom : customs_) custom.slot.show(custom.value);
+}
+
+std::size_t Cells::series() const noexcept {
+  std::size_t series = customs_.size();
+  for (const Cell& cell : cells_) series += cell.series();
+  return series;
+}
+
+void Cells::clear() {
+  cells_.clear();
+  customs_.clear();
 }
 
 }  // namespace gpumeter::jobs

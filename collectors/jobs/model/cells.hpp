@@ -6,52 +6,58 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/jobs/model/job_series.hpp"
+#include "collectors/jobs/model/run_series.hpp"
 #include "collectors/jobs/wire/vocabulary.hpp"
 
 namespace gpumeter::jobs {
 
-/// The values of one word with one choice of labels.
+/// The values of one word with one choice of labels, and their series.
 class Cell {
  public:
-  Cell(const Word& word, LabelChoice choice);
+  Cell(const Word& word, LabelChoice choice, const RunSeries& run);
 
   bool is(const Word& word, LabelChoice choice) const noexcept { return word_ == &word && choice_ == choice; }
-  /// `value` as the client gave it, in seconds where it is a duration; `weight` is how many it stands for
-  /// (1 / sampling rate). A gauge has no weight.
+  /// `value` as the client gave it, in seconds if it is a duration. `weight` is the number of events that it
+  /// stands for (1 / sampling rate). A gauge has no weight.
   void add(double value, double weight) noexcept;
-  /// Appends its lines, with `labels` in front of its own.
-  void write(const std::vector<Label>& labels, std::vector<JobSeries>& out) const;
+  void show() const noexcept;
+  /// As taken off the quotas.
+  std::size_t series() const noexcept { return slots_.size(); }
 
  private:
-  void write_histogram(const std::vector<Label>& labels, std::vector<JobSeries>& out) const;
-
   const Word* word_;
   LabelChoice choice_;
-  double value_ = 0;             ///< count, last value, or sum of the durations
-  double times_ = 0;             ///< durations
-  std::vector<double> buckets_;  ///< not cumulative; only of a histogram
+  double value_ = 0;              ///< count, last value, or sum of the durations
+  double times_ = 0;              ///< durations
+  std::vector<double> buckets_;   ///< not cumulative; only of a histogram
+  std::vector<OwnedSlot> slots_;  ///< times and value, or buckets, sum and count
 };
 
 /// The last value of a metric that is in no vocabulary.
 struct CustomScalar {
   std::string metric;
   double value;
+  OwnedSlot slot;
 };
 
-/// The cells of a run. Few enough (the closed sets make at most 48) that a search from the front is best.
+/// The cells of a run. There are at most 48 by the closed sets, so a search from the front is fastest.
 class Cells {
  public:
+  explicit Cells(RunSeries run) : run_(std::move(run)) {}
+
   Cell* find(const Word& word, LabelChoice choice) noexcept;
-  Cell& add(const Word& word, LabelChoice choice) { return cells_.emplace_back(word, choice); }
-  void write(const std::vector<Label>& labels, std::vector<JobSeries>& out) const;
-  bool empty() const noexcept { return cells_.empty(); }
+  Cell& add(const Word& word, LabelChoice choice) { return cells_.emplace_back(word, choice, run_); }
+  void show() const noexcept;
+  /// As taken off the quotas.
+  std::size_t series() const noexcept;
+  void clear();
 
   CustomScalar* find_custom(std::string_view metric) noexcept;
-  void add_custom(CustomScalar scalar) { customs_.push_back(std::move(scalar)); }
+  void add_custom(const std::string& metric, double value);
   std::size_t customs() const noexcept { return customs_.size(); }
 
  private:
+  RunSeries run_;
   std::vector<Cell> cells_;
   std::vector<CustomScalar> customs_;
 };

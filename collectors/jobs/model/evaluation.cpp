@@ -26,63 +26,57 @@ bool lower_is_usual(std::string_view metric) {
   return last_word() == "error";
 }
 
-Evaluation::Evaluation(std::string metric)
-    : metric_(std::move(metric)), lower_is_better_(lower_is_usual(metric_)) {}
+Evaluation::Evaluation(std::string metric, const RunSeries& run)
+    : metric_(std::move(metric)), lower_is_better_(lower_is_usual(metric_)) {
+  const Labels labels = run.labels().with({{"metric", metric_}});
+  slots_ = {run.add(catalog::ml_eval_value, labels), run.add(catalog::ml_eval_best_value, labels),
+            run.add(catalog::ml_target_value, labels), run.add(catalog::ml_time_to_solution, labels)};
+}
 
 void Evaluation::set_direction(bool lower_is_better) noexcept {
   if (lower_is_better == lower_is_better_) return;
   lower_is_better_ = lower_is_better;
-  best_ = value_;  // the best by the other direction is of no use
-  solved_.reset();
+  seen_.best = seen_.value;  // the best by the other direction is of no use
+  seen_.solved.reset();
   judge();
 }
 
 void Evaluation::set_target(double target) noexcept {
-  if (target_ == target) return;
-  target_ = target;
-  solved_.reset();
+  if (seen_.target == target) return;
+  seen_.target = target;
+  seen_.solved.reset();
   judge();
 }
 
 void Evaluation::evaluated(double value, const Moment& now) noexcept {
-  value_ = value;
-  if (!first_) first_ = value;
-  if (best_ && reaches(*best_, value)) return;
-  best_ = value;
-  best_time_ = now;
+  seen_.value = value;
+  if (!seen_.first) seen_.first = value;
+  if (seen_.best && reaches(*seen_.best, value)) return;
+  seen_.best = value;
+  seen_.best_time = now;
   judge();
 }
 
-/// A target that comes after the evaluations is met by the best of them.
+/// The best evaluation decides about a target that comes after it.
 void Evaluation::judge() noexcept {
-  if (!solved_ && best_ && target_ && reaches(*best_, *target_)) solved_ = best_time_;
-}
-
-void Evaluation::forget() noexcept {
-  first_.reset();
-  value_.reset();
-  best_.reset();
-  target_.reset();
-  solved_.reset();
-}
-
-/// An evaluation before the start is of another run's, or the start was not heard: no time is known then
-/// either.
-bool Evaluation::is_time_known(const Moment& start, bool is_late) const noexcept {
-  if (!solved_ || solved_->elapsed < start.elapsed) return false;
-  return !is_late || !reaches(*first_, *target_);
-}
-
-void Evaluation::write(const std::vector<Label>& labels, const Moment& start, bool is_late,
-                       std::vector<JobSeries>& out) const {
-  std::vector<Label> all = labels;
-  all.push_back({"metric", metric_});
-  if (value_) out.push_back({{&catalog::ml_eval_value, all}, "", *value_});
-  if (best_) out.push_back({{&catalog::ml_eval_best_value, all}, "", *best_});
-  if (target_) out.push_back({{&catalog::ml_target_value, all}, "", *target_});
-  if (is_time_known(start, is_late)) {
-    out.push_back({{&catalog::ml_time_to_solution, all}, "", seconds_between(start, *solved_)});
+  if (!seen_.solved && seen_.best && seen_.target && reaches(*seen_.best, *seen_.target)) {
+    seen_.solved = seen_.best_time;
   }
+}
+
+/// An evaluation before the start belongs to another run, or the start was missed: then the time is unknown
+/// too.
+std::optional<double> Evaluation::time_to_solution(const Moment& start, bool is_late) const noexcept {
+  if (!seen_.solved || seen_.solved->elapsed < start.elapsed) return std::nullopt;
+  if (is_late && reaches(*seen_.first, *seen_.target)) return std::nullopt;
+  return seconds_between(start, *seen_.solved);
+}
+
+void Evaluation::show(const Moment& start, bool is_late) const noexcept {
+  slots_[0].show(seen_.value);
+  slots_[1].show(seen_.best);
+  slots_[2].show(seen_.target);
+  slots_[3].show(time_to_solution(start, is_late));
 }
 
 }  // namespace gpumeter::jobs

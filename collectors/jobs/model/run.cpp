@@ -12,9 +12,13 @@ namespace {
 
 constexpr const char* kStatuses[] = {"success", "lost", "aborted"};  // by End
 
+constexpr const MetricDescriptor* kFigures[] = {
+    &catalog::ml_run_start_timestamp, &catalog::ml_run_time,   &catalog::ml_last_update_timestamp,
+    &catalog::ml_run_restarts,        &catalog::ml_lost_steps, &catalog::ml_step};
+
 /// A start's time is cut to whole seconds.
 constexpr Nanoseconds kPrecision = std::chrono::seconds(1);
-/// A run that was heard of this long after its start may have had evaluations before.
+/// A run whose first message came this long after its start may have had evaluations before.
 constexpr Nanoseconds kLate = std::chrono::seconds(2);
 
 /// The time of a start as an instant that is not after now.
@@ -23,18 +27,35 @@ Moment moment_of(std::int64_t time, const Moment& now) noexcept {
   return now.at(kPrecision * std::max<std::int64_t>(time, 0));
 }
 
-/// Whether a process that says it started a run at `start` began after that, whatever was cut off.
+/// Whether a process that reports this start of the run began later, beyond the precision of the start.
 bool is_before(const Moment& start, std::optional<Nanoseconds> began) noexcept {
   return began && start.elapsed + kPrecision < *began;
 }
 
-}  // namespace
-
+/// The start of a run that a process reports as `time`: not after now, and not before the process began (the
+/// machine, if `began` is unknown).
 Moment bounded_start(std::int64_t time, std::optional<Nanoseconds> began, const Moment& now) noexcept {
   const Nanoseconds earliest = began.value_or(Nanoseconds(0));
   const Moment said = moment_of(time, now);
   if (!is_before(said, earliest)) return said;
   return {earliest, now.unix - (now.elapsed - earliest)};
+}
+
+}  // namespace
+
+Run::Run(std::string label, const RunSeries& made, const Moment& now)
+    : cells(made),
+      label_(std::move(label)),
+      series_(made),
+      start_(now),
+      heard_(now),
+      last_update_(now),
+      last_live_(now.elapsed) {
+  for (std::size_t i = 0; i < figures_.size(); ++i) figures_[i] = series_.add(*kFigures[i]);
+  for (std::size_t i = 0; i < stops_.size(); ++i) {
+    stops_[i] =
+        series_.add(catalog::ml_run_stop_timestamp, series_.labels().with({{"status", kStatuses[i]}}));
+  }
 }
 
 Member& Run::join(const SenderId& id, const SenderFacts& facts) {
@@ -63,18 +84,11 @@ void Run::heard(const Moment& now, const Moment& at) noexcept {
 }
 
 void Run::remove(const std::function<bool(const Member&)>& is_gone, const Moment& now, bool up_to_alive) {
-  std::vector<Member> gone;
-  const auto note = [&](const Member& member) {
-    if (!is_gone(member)) return false;
-    gone.push_back(member);
-    return true;
-  };
-  up_to_alive ? progress.remove_until_alive(note) : progress.remove(note);
-  for (const Member& member : gone) left(member, now);
+  for (const Member& member : progress.remove(is_gone, up_to_alive)) left(member, now);
   stop_if_over();
 }
 
-/// Who took part for it takes part for itself from now on, or not at all.
+/// The members that it led have no leader from now on, or have stopped with it.
 void Run::left(const Member& gone, const Moment& now) {
   if (gone.leader) return;
   bool is_followed = false;
@@ -116,9 +130,8 @@ bool Run::is_abandoned() const noexcept {
   return progress.members().empty() && !(stop_ && stop_->end == End::success);
 }
 
-/// The other ranks of a run that stopped well may start later than the one that stopped first: their start is
-/// from before that stop, or other ranks have not stopped yet. A process that has not stopped only repeats
-/// itself.
+/// Other ranks may start after the first of them has stopped well: their start is from before that stop, or
+/// some rank has not stopped yet. A process that has not stopped only repeats its start.
 bool Run::begins_anew(const Member& member, const RunStart& said) const noexcept {
   if (progress.is_live(&member)) return false;
   if (member.stopped && said.time && member.announced_at) return *said.time > *member.announced_at;
@@ -176,13 +189,16 @@ void Run::find_leader(Member& member) noexcept {
   }
 }
 
+/// Not every rank need report them.
 void Run::note_facts(const RunFacts& facts) {
-  std::vector<Label> said;
-  for (const auto& [name, value] : {std::pair("framework", facts.framework),
-                                    std::pair("version", facts.version), std::pair("model", facts.model)}) {
-    if (!value.empty()) said.push_back({name, label_text(value)});
-  }
-  if (!said.empty()) facts_ = std::move(said);  // not every rank need say it
+  if (facts.framework.empty() && facts.version.empty() && facts.model.empty()) return;
+  const Labels labels = series_.labels().with({{"framework", label_text(facts.framework)},
+                                               {"version", label_text(facts.version)},
+                                               {"model", label_text(facts.model)}});
+  if (labels == facts_) return;
+  facts_ = labels;
+  info_ = series_.add(catalog::ml_run_info, labels);
+  info_.show(1);
 }
 
 void Run::stopped(Member& member, bool success, const Moment& at) {
@@ -209,32 +225,18 @@ double Run::run_time(const Moment& now) const noexcept {
   return std::max(0.0, seconds_between(start_, end));
 }
 
-void Run::write_info(const std::vector<Label>& labels, std::vector<JobSeries>& out) const {
-  if (facts_.empty()) return;
-  std::vector<Label> all = labels;
-  all.insert(all.end(), facts_.begin(), facts_.end());
-  out.push_back({{&catalog::ml_run_info, std::move(all)}, "", 1});
-}
-
-void Run::write(const std::vector<Label>& labels, const Moment& now, std::vector<JobSeries>& out) const {
-  const auto add = [&](const MetricDescriptor& family, double value) {
-    out.push_back({{&family, labels}, "", value});
-  };
-  add(catalog::ml_run_start_timestamp, to_seconds(start_.unix));
-  if (stop_) {
-    std::vector<Label> all = labels;
-    all.push_back({"status", kStatuses[static_cast<std::size_t>(stop_->end)]});
-    out.push_back({{&catalog::ml_run_stop_timestamp, std::move(all)}, "", to_seconds(stop_->time.unix)});
+void Run::show(const Moment& now) const noexcept {
+  const std::optional<double> figures[] = {to_seconds(start_.unix),       run_time(now),
+                                           to_seconds(last_update_.unix), progress.restarts(),
+                                           progress.lost_steps(),         progress.step()};
+  for (std::size_t i = 0; i < figures_.size(); ++i) figures_[i].show(figures[i]);
+  for (std::size_t i = 0; i < stops_.size(); ++i) {
+    const bool is_so = stop_ && static_cast<std::size_t>(stop_->end) == i;
+    stops_[i].show(is_so ? std::optional(to_seconds(stop_->time.unix)) : std::nullopt);
   }
-  add(catalog::ml_run_time, run_time(now));
-  add(catalog::ml_last_update_timestamp, to_seconds(last_update_.unix));
-  add(catalog::ml_run_restarts, progress.restarts());
-  add(catalog::ml_lost_steps, progress.lost_steps());
-  if (progress.step()) add(catalog::ml_step, *progress.step());
-  write_info(labels, out);
   const bool is_late = heard_.elapsed - start_.elapsed > kLate;
-  for (const Evaluation& evaluation : evaluations_) evaluation.write(labels, start_, is_late, out);
-  cells.write(labels, out);
+  for (const Evaluation& evaluation : evaluations_) evaluation.show(start_, is_late);
+  cells.show();
 }
 
 }  // namespace gpumeter::jobs

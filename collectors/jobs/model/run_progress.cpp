@@ -27,13 +27,20 @@ void RunProgress::begin_generation(bool completed) noexcept {
   worked_ = false;
 }
 
-void RunProgress::remove(const std::function<bool(const Member&)>& is_gone) {
-  if (std::erase_if(members_, is_gone) > 0) update_step();
-}
-
-void RunProgress::remove_until_alive(const std::function<bool(const Member&)>& is_gone) {
-  while (!members_.empty() && is_gone(members_.back())) members_.pop_back();
-  update_step();
+std::vector<Member> RunProgress::remove(const std::function<bool(const Member&)>& is_gone, bool up_to_alive) {
+  std::vector<Member> gone;
+  const auto take = [&](const Member& member) {
+    if (!is_gone(member)) return false;
+    gone.push_back(member);
+    return true;
+  };
+  if (up_to_alive) {
+    while (!members_.empty() && take(members_.back())) members_.pop_back();
+  } else {
+    std::erase_if(members_, take);
+  }
+  if (!gone.empty()) update_step();
+  return gone;
 }
 
 bool RunProgress::is_live(const Member* besides) const noexcept {

@@ -20,10 +20,10 @@ struct Member {
   bool announced = false;                    ///< sent run_start
   std::optional<std::int64_t> announced_at;  ///< the time in its last run_start, Unix seconds
   bool inherits = false;                     ///< that time is from before the process began: a fork's
-  /// The process that it takes part for, as a data loader's worker does: a member whose descendant it is, or
-  /// whose run_start it repeats. It neither ends the run nor keeps it from its end. nullopt: for itself.
+  /// The process that it works for, as a data loader's worker does: a member whose descendant it is, or whose
+  /// run_start it repeats. Such a member has no part in the end of the run. nullopt: none.
   std::optional<SenderId> leader;
-  bool orphaned = false;        ///< its leader is gone without a run_stop; it takes part for itself since
+  bool orphaned = false;        ///< its leader is gone without a run_stop; it has none since
   std::optional<double> step;   ///< its last ml.step
   std::optional<double> start;  ///< lowest ml.step it reported, less the steps it had counted by then
   double counted_steps = 0;     ///< its ml.steps of split train
@@ -31,41 +31,38 @@ struct Member {
   std::size_t series = 0;       ///< made on its account
 };
 
-/// The processes of a run and the step they are at. A generation is a set of processes of which each came
-/// before the last of the others was gone: ranks that start and end at different times, or join late, are
-/// one. The next generation is a restart, and what it starts below is lost.
+/// The processes of a run and their step. A generation is a set of processes each of which came before the
+/// last of the others was gone: ranks that start and end at different times, or join late, are one
+/// generation. The next generation is a restart, and the steps that it repeats are lost.
 class RunProgress {
  public:
   Member* find(const SenderId& id) noexcept;
-  /// The process, as a member from now on. If all the others are dead, they should be out by then.
-  /// `completed`: the run reached its end before, so that a new generation is no restart of it.
+  /// Adds the process. Members that are gone should be removed first. `completed`: the run has ended, so that
+  /// a new generation is no restart.
   Member& join(const SenderId& id, bool completed);
-  /// Takes out the members of which `is_gone` is true.
-  void remove(const std::function<bool(const Member&)>& is_gone);
-  /// The same, up to the first that is there: whether all are gone costs one question where they are not,
-  /// however many they are.
-  void remove_until_alive(const std::function<bool(const Member&)>& is_gone);
+  /// Takes out the members of which `is_gone` is true. With `up_to_alive` it stops at the first that is
+  /// there, so that one question is enough for a run of which some process lives.
+  std::vector<Member> remove(const std::function<bool(const Member&)>& is_gone, bool up_to_alive = false);
   const std::vector<Member>& members() const noexcept { return members_; }
   std::vector<Member>& members() noexcept { return members_; }
-  /// Some member that takes part for itself has not sent run_stop; `besides` is left out.
+  /// Some member without a leader has not sent run_stop; `besides` does not count.
   bool is_live(const Member* besides = nullptr) const noexcept;
 
-  /// The processes that have not sent run_stop, nor has the one that they take part for.
+  /// The processes that have not sent run_stop and whose leader has not either.
   std::vector<SenderId> working() const;
 
-  /// The run ended well and begins once more: steps start from nothing.
+  /// The run ended well and begins again: its steps start from nothing.
   void begin_anew() noexcept;
-  /// A metric of any kind: only a generation that worked can be restarted. (A launcher that announces the
-  /// run and ends is none.)
+  /// A metric of any kind arrived. Only a generation that worked can be restarted; a launcher that announces
+  /// the run and ends is none.
   void worked() noexcept { worked_ = true; }
   void at_step(Member& member, double step) noexcept;
-  /// A new generation's start is not known yet.
+  /// The first step of a new generation is not known yet.
   bool is_unsettled() const noexcept { return resumes_.has_value(); }
-  /// Call after the last line of each datagram: by then the client's ml.step and ml.steps of one step are
-  /// both here, in whichever order it sends them.
+  /// Call after the last line of each datagram, see Message::finish().
   void settle(Member& member) noexcept;
-  /// A `restart` event. All ranks send theirs, so the member that sent most of them counts, and the first
-  /// of a new generation is the restart that is counted already.
+  /// A `restart` event. Every rank sends one, so the member with the most counts, and the first event of a
+  /// new generation is the restart that is counted already.
   void announced_restart(Member& member) noexcept;
 
   std::optional<double> step() const noexcept { return step_; }

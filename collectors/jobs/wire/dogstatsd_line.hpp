@@ -8,11 +8,11 @@
 
 #include "collectors/jobs/wire/refusal.hpp"
 
-/// One line of the DogStatsD protocol, taken apart into views of the text that was given. Nothing here
-/// allocates, throws or keeps state: any bytes, any thread.
+/// Parses one line of the DogStatsD protocol into views of the given text. Nothing here allocates, throws or
+/// keeps state: any bytes, any thread.
 namespace gpumeter::jobs {
 
-/// The largest tag list that is looked at; Datadog's own client sends three to ten.
+/// The longest tag list; Datadog's own client sends three to ten.
 inline constexpr std::size_t kMaxTags = 32;
 /// Beyond it a double counts no longer in ones (2^53 is 9e15), and sums of it stay finite.
 inline constexpr double kMaxValue = 1e18;
@@ -30,10 +30,10 @@ class Tags {
   constexpr Tags() = default;
   constexpr explicit Tags(std::string_view text) noexcept : text_(text) {}
 
-  /// Takes the next tag off the front; nullopt at the end. Empty ones are passed over.
+  /// Takes the next tag off the front; nullopt at the end. Skips empty ones.
   std::optional<Tag> next() noexcept;
   /// The value of the first tag of this key (datadogpy appends its constant tags, so the call's own come
-  /// first); empty where there is none.
+  /// first); empty: none.
   std::string_view find(std::string_view key) const noexcept;
   /// More than kMaxTags.
   bool too_many() const noexcept;
@@ -43,12 +43,12 @@ class Tags {
   std::string_view text_;
 };
 
-/// The values of a line, `1:2:3`, one by one. Empty ones are passed over, as by Datadog's agent (parse.go).
+/// The values of a line, `1:2:3`, one by one. Skips empty ones, as Datadog's agent does (parse.go).
 class PackedValues {
  public:
   constexpr PackedValues() = default;
   constexpr explicit PackedValues(std::string_view text) noexcept : text_(text) {}
-  /// nullopt at the end; a value is nullopt where it is no finite number within kMaxValue.
+  /// nullopt at the end; a value is nullopt unless it is a finite number within kMaxValue.
   std::optional<std::optional<double>> next() noexcept;
   std::string_view text() const noexcept { return text_; }
 
@@ -62,7 +62,7 @@ struct MetricLine {
   std::string_view name;
   PackedValues values;  ///< of a set: any text
   LineType type = LineType::count;
-  double rate = 1;  ///< kMinRate to 1: what share of its events the client sends
+  double rate = 1;  ///< the share of its events that the client sends: kMinRate to 1
   Tags tags;
   std::optional<std::int64_t> timestamp;  ///< Unix time in seconds
   std::string_view ignored;               ///< from the first field that is none of the above, to the end
@@ -76,8 +76,7 @@ struct EventLine {
   std::optional<std::int64_t> timestamp;  ///< `d:`, Unix time in seconds; nullopt: none, or no whole number
 };
 
-/// Good, and of no interest: service checks, and what a client tells of itself
-/// (`datadog.dogstatsd.client.*`).
+/// Valid, but not used: service checks, and a client's own metrics (`datadog.dogstatsd.client.*`).
 struct IgnoredLine {};
 
 using Line = std::variant<MetricLine, EventLine, IgnoredLine, Refusal>;

@@ -14,8 +14,8 @@ using Kind = MllogLine::Kind;
 
 constexpr std::string_view kToken = ":::MLLOG";
 
-/// The keys of mllog/constants.py that mean something here. target_accuracy is none of those: the rules fix
-/// the targets, and what submitters log of them goes by this name.
+/// The keys of mllog/constants.py that are used here, and target_accuracy: the rules fix the targets, and
+/// submitters log them by this name.
 constexpr std::pair<std::string_view, Kind> kKeys[] = {
     {"run_start", Kind::run_start},          {"run_stop", Kind::run_stop},
     {"eval_accuracy", Kind::evaluation},     {"target_accuracy", Kind::target},
@@ -33,7 +33,7 @@ Kind kind_of(std::string_view key) noexcept {
   return found == std::end(kKeys) ? Kind::other : found->second;
 }
 
-/// The member, or a null where `object` is no object or has none of this name.
+/// The member; a null if there is none.
 const Json& member(const Json& object, const char* name) {
   static const Json kNone;
   if (!object.is_object()) return kNone;
@@ -51,41 +51,35 @@ std::optional<double> number_of(const Json& value) {
   return is_acceptable(number) ? std::optional(number) : std::nullopt;
 }
 
-/// What the kind needs beside its time; the Refusal where it is not there.
-std::optional<Refusal> read_value(const Json& object, MllogLine& line) {
-  const Json& value = member(object, "value");
-  const Json& metadata = member(object, "metadata");
-  switch (line.kind) {
-    case Kind::run_stop: {
-      const std::string status = text_of(member(metadata, "status"));
-      line.success = status == "success";
-      if (!line.success && status != "aborted") return Refusal::bad_label;
-      break;
-    }
-    case Kind::evaluation:
-    case Kind::target:
-    case Kind::batch_size: {
-      const std::optional<double> number = number_of(value);
-      if (!number) return Refusal::bad_value;
-      line.value = *number;
-      line.metric = text_of(member(metadata, "metric"));
-      if (line.metric.empty()) line.metric = "eval_accuracy";
-      break;
-    }
-    case Kind::benchmark:
-      line.text = text_of(value);
-      break;
-    default:
-      break;
-  }
-  return std::nullopt;
+bool has_number(Kind kind) noexcept {
+  return kind == Kind::evaluation || kind == Kind::target || kind == Kind::batch_size;
 }
 
 /// Only lines of the run's course count the samples of training by it.
-std::optional<double> samples_of(const Json& object, Kind kind) {
-  if (kind != Kind::progress && kind != Kind::evaluation && kind != Kind::run_stop) return std::nullopt;
-  const std::optional<double> samples = number_of(member(member(object, "metadata"), "samples_count"));
-  return samples && *samples >= 0 ? samples : std::nullopt;
+bool may_count_samples(Kind kind) noexcept {
+  return kind == Kind::progress || kind == Kind::evaluation || kind == Kind::run_stop;
+}
+
+/// What the kind has in addition to its time; the Refusal if it is missing.
+std::optional<Refusal> read_value(const Json& object, MllogLine& line) {
+  const Json& value = member(object, "value");
+  const Json& metadata = member(object, "metadata");
+  if (line.kind == Kind::run_stop) {
+    const std::string status = text_of(member(metadata, "status"));
+    line.success = status == "success";
+    if (!line.success && status != "aborted") return Refusal::bad_label;
+  }
+  if (has_number(line.kind)) {
+    const std::optional<double> number = number_of(value);
+    if (!number) return Refusal::bad_value;
+    line.value = *number;
+    line.metric = text_of(member(metadata, "metric"));
+    if (line.metric.empty()) line.metric = "eval_accuracy";
+  }
+  if (line.kind == Kind::benchmark) line.text = text_of(value);
+  const std::optional<double> samples = number_of(member(metadata, "samples_count"));
+  if (may_count_samples(line.kind) && samples && *samples >= 0) line.samples = samples;
+  return std::nullopt;
 }
 
 std::variant<MllogLine, Refusal> parse_object(const Json& object) {
@@ -97,7 +91,6 @@ std::variant<MllogLine, Refusal> parse_object(const Json& object) {
   line.kind = kind_of(key.get_ref<const std::string&>());
   line.unix_time = std::chrono::milliseconds(static_cast<std::int64_t>(*milliseconds));
   if (const std::optional<Refusal> refusal = read_value(object, line)) return *refusal;
-  line.samples = samples_of(object, line.kind);
   return line;
 }
 

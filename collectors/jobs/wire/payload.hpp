@@ -10,10 +10,9 @@
 /// How lines come off a socket.
 namespace gpumeter::jobs {
 
-/// The longest datagram, frame or line. Datadog's agent reads 8 KiB; the length field of its stream
-/// protocol is held to this too.
+/// The longest datagram, frame or line. Datadog's agent reads 8 KiB.
 inline constexpr std::size_t kMaxPayload = 65536;
-/// Lines of one payload that are looked at: 8 KiB hold some 200 of the shortest sensible lines.
+/// Lines of one payload; the rest is dropped. 8 KiB hold some 200 of the shortest sensible lines.
 inline constexpr std::size_t kMaxLines = 512;
 
 /// The lines of one payload. Empty ones are passed over. No allocation, any thread.
@@ -27,26 +26,27 @@ class PayloadLines {
 };
 
 /// Cuts a stream into payloads: frames of a 32-bit little-endian length (Datadog), or plain lines
-/// (pystatsd). Which one it is shows in the fourth byte, which is 0 only in a length. Holds kMaxPayload
-/// and four bytes, from when it is made. One per connection; not thread-safe.
+/// (pystatsd). The fourth byte decides, which is 0 only in a length. Holds kMaxPayload and four bytes. One
+/// per connection; not thread-safe.
 ///
 ///     read(fd, splitter.room()); splitter.received(n); while (auto payload = splitter.next()) ...
 class StreamSplitter {
  public:
   enum class Framing : std::uint8_t { unknown, length, lines };
 
-  /// `framing` where it is known, as it is of a file.
+  /// `framing`: if it is known, as for a file.
   explicit StreamSplitter(Framing framing = Framing::unknown);
 
   /// Where to read to; never empty once next() gave nullopt, unless broken().
   std::span<char> room() noexcept;
   void received(std::size_t bytes) noexcept { end_ += bytes; }
-  /// The next whole payload, which stands until room() is called; nullopt: more bytes are needed. What is
-  /// left at the end of a connection is torn and not taken.
+  /// The next whole payload, valid until room() is called; nullopt: more bytes are needed. A torn payload at
+  /// the end of a connection is dropped.
   std::optional<std::string_view> next() noexcept;
-  /// A frame was announced that is over kMaxPayload: where the next begins cannot be known, so close.
+  /// The sender announced a frame over kMaxPayload, so the start of the next is unknown. Close the
+  /// connection.
   bool broken() const noexcept { return broken_; }
-  /// Lines over kMaxPayload, thrown away so far.
+  /// Lines over kMaxPayload, dropped so far.
   std::uint64_t overlong() const noexcept { return overlong_; }
 
  private:

@@ -13,9 +13,8 @@
 
 namespace gpumeter::jobs {
 
-/// A process by the kernel's word, never by what it says itself. The start time tells a process from
-/// another that has its number later (field 22 of /proc/PID/stat, in clock ticks; any number that is the
-/// same each time will do).
+/// A process as the kernel identifies it; its own claims do not count. The start time (field 22 of
+/// /proc/PID/stat) distinguishes it from a later process with the same number.
 struct SenderId {
   std::uint32_t uid = 0;
   std::int32_t pid = 0;  ///< 0: unknown, of another pid namespace; negative: a file of MLLOG lines
@@ -33,31 +32,31 @@ struct Workload {
   bool operator==(const Workload&) const = default;
 };
 
-/// What the kernel reports of a process besides its number, read when its first message came.
+/// What the kernel reports of a process in addition to its number, read at its first message.
 struct SenderFacts {
   std::optional<Nanoseconds> began;  ///< start of the process, CLOCK_BOOTTIME; nullopt: unknown
   Workload workload;
-  std::vector<std::int32_t> ancestors;  ///< parent, its parent and so on; init is left out
+  std::vector<std::int32_t> ancestors;  ///< parent, its parent and so on, without init
 };
 
-/// Where a message came from.
+/// The sender of a message.
 struct Sender {
   SenderId id;
-  std::string_view user;               ///< the uid's name, or its digits; no other uid's
+  std::string_view user;               ///< the name of the uid, or its digits
   const SenderFacts* facts = nullptr;  ///< nullptr: unknown, as of a file or of another pid namespace
 };
 
-/// Whether the process (or file) is still there. Asked on the model's writer thread; never of pid 0, which
-/// counts as gone when it has been silent for as long as runs are kept.
+/// Whether the process (or file) still exists. Called on the model's thread, never for pid 0, which counts as
+/// gone when it has been silent for as long as runs are kept.
 using IsAlive = std::function<bool(const SenderId&)>;
 
-/// An instant on both clocks, read together: durations are taken from the first and do not jump when the
-/// machine's time is set, timestamps show the second.
+/// An instant on both clocks, read together. Durations use the first, which does not jump when the machine's
+/// time is set; timestamps show the second.
 struct Moment {
   Nanoseconds elapsed{};  ///< CLOCK_BOOTTIME
   Nanoseconds unix{};     ///< CLOCK_REALTIME
 
-  /// The same instant, known by its Unix time only.
+  /// The instant of this Unix time.
   Moment at(Nanoseconds unix_time) const noexcept { return {elapsed + (unix_time - unix), unix_time}; }
 };
 

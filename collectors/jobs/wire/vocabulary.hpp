@@ -13,15 +13,15 @@
 #include "collectors/jobs/model/buckets.hpp"
 #include "collectors/jobs/wire/dogstatsd_line.hpp"
 
-/// What a job can tell: one row a name. Constant tables, any thread.
+/// The metrics that jobs may send, one row for each name. Constant tables, any thread.
 namespace gpumeter::jobs {
 
 /// A label whose values are a closed set, so that no job can make series without end.
 struct ClosedLabel {
   std::string_view name;  ///< of the client's tag and of the exported label
   std::span<const std::string_view> values;
-  std::string_view fallback;  ///< where the tag is missing; empty: then the label is missing too
-  std::string_view unknown;   ///< what any other value counts as; empty: the line is refused
+  std::string_view fallback;  ///< if the tag is missing; empty: no label then
+  std::string_view unknown;   ///< for any other value; empty: the line is refused
 };
 
 /// Place in ClosedLabel::values; kNoLabel: the series does not have the label.
@@ -37,7 +37,7 @@ enum class Shape : std::uint8_t {
   histogram,  ///< durations into buckets
   target,     ///< of an evaluation, with `metric` and `direction`
   eval,       ///< result of an evaluation, with the same
-  custom,     ///< the last value of whatever the job calls `metric`
+  custom,     ///< the last value of the job's own `metric`
 };
 
 struct Word {
@@ -45,29 +45,29 @@ struct Word {
   Shape shape;
   const MetricDescriptor* family;
   std::array<const ClosedLabel*, 2> labels{};
-  const MetricDescriptor* times = nullptr;  ///< of a phase: how often
-  const Bounds* bounds = nullptr;           ///< of a histogram
+  const MetricDescriptor* times = nullptr;  ///< a phase's number of times
+  const Bounds* bounds = nullptr;           ///< a histogram's
 };
 
 /// nullptr: the vocabulary does not have it.
 const Word* find_word(std::string_view name) noexcept;
 
-/// Whether a client may send it so: counters as `c`, gauges as `g`, durations as `d`, `h` or `ms`.
+/// Whether the word may have this type: counters `c`, gauges `g`, durations `d`, `h` or `ms`.
 bool takes(const Word& word, LineType type) noexcept;
-/// Whether the value can be one of this word's; is_acceptable() is taken for granted.
+/// Whether the word may have this value, which must be is_acceptable().
 bool takes(const Word& word, double value) noexcept;
-/// Series that it adds to a page, by the labels of one choice.
+/// Series for each choice of labels.
 std::size_t series_of(const Word& word) noexcept;
 
-/// Which series of the word a line's tags mean; tags that the word does not have are passed over, among
-/// them all that are the daemon's to say (pid, uid, gpu, uuid, container ..).
+/// The labels of a line by its tags. Ignores tags that the word does not have, among them all that only the
+/// daemon may report (pid, uid, gpu, uuid, container ..).
 std::variant<LabelChoice, Refusal> choose(const Word& word, const Tags& tags) noexcept;
 std::vector<Label> labels_of(const Word& word, LabelChoice choice);
 
-/// Counters and durations can be added up under `_other`, last values cannot.
+/// Counters and durations can be summed under `_other`, last values cannot.
 bool can_be_summed(const Word& word) noexcept;
 
-/// What `direction` says: true for min. nullopt inside: no such tag.
+/// The tag `direction`: true for min; nullopt inside: no such tag.
 std::variant<std::optional<bool>, Refusal> lower_is_better(const Tags& tags) noexcept;
 
 /// All rows.

@@ -3,10 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What NVML (libnvidia-ml.so.1, 64-bit Linux) takes and gives, declared from the facts of its ABI as of
-/// header version 13.5.37: sizes and offsets are asserted below each struct, and tests/gpu/abi_test.py
-/// compares them with a real nvml.h where $NVML_HEADER names one. Enumerations are 4 bytes. No driver, no SDK
-/// is needed to build.
+/// NVML's functions that are used (libnvidia-ml.so.1, 64-bit Linux) and what they take and give, declared
+/// from the facts of the ABI as of header version 13.5.37, so that no driver and no SDK is needed to build. A
+/// new call needs this file alone: its struct, whose `version` selects the layout, and its line
+/// X(name, arguments). Sizes and offsets are asserted below each struct, and tests/gpu/abi_test.py compares
+/// them with a real nvml.h if $NVML_HEADER names one. Enumerations are 4 bytes.
+///
+/// The exported name is exact: without its version suffix it is an older ABI in many cases
+/// (nvmlDeviceGetPciInfo). Each function returns a Return (constants.hpp).
 namespace gpumeter::nvidia::nvml {
 
 using Device = struct DeviceHandle*;        ///< nvmlDevice_t; of a GPU or of a MIG instance
@@ -19,36 +23,7 @@ constexpr unsigned version_of(unsigned version) noexcept {
   return static_cast<unsigned>(sizeof(Struct)) | (version << 24);
 }
 
-struct PciInfo {  // nvmlPciInfo_t, of nvmlDeviceGetPciInfo_v3
-  char bus_id_legacy[16];
-  unsigned domain, bus, device, device_id, subsystem_id;
-  char bus_id[32];  ///< "00000000:1B:00.0"
-};
-static_assert(sizeof(PciInfo) == 68 && offsetof(PciInfo, domain) == 16 && offsetof(PciInfo, bus_id) == 36);
-
-struct Utilization {  // nvmlUtilization_t, percent
-  unsigned gpu, memory;
-};
-static_assert(sizeof(Utilization) == 8);
-
-struct Memory {  // nvmlMemory_t, bytes
-  std::uint64_t total, free, used;
-};
-static_assert(sizeof(Memory) == 24);
-
-struct MemoryV2 {  // nvmlMemory_v2_t, bytes; `used` does not count what is reserved (seen in nvidia-smi's own
-                   // sums)
-  unsigned version;
-  std::uint64_t total, reserved, free, used;
-};
-static_assert(sizeof(MemoryV2) == 40 && offsetof(MemoryV2, total) == 8 && offsetof(MemoryV2, used) == 32);
-
-struct Bar1Memory {  // nvmlBAR1Memory_t, bytes
-  std::uint64_t total, free, used;
-};
-static_assert(sizeof(Bar1Memory) == 24);
-
-union Value {  // nvmlValue_t; a ValueType says which
+union Value {  // nvmlValue_t; a ValueType selects the member
   double as_double;
   int as_int;
   unsigned as_uint;
@@ -68,6 +43,138 @@ enum class ValueType : unsigned {
   ushort,
 };
 
+/// Without these nothing is read at all.
+#define GPUMETER_NVML_REQUIRED(X)                             \
+  X(nvmlInit_v2, (void))                                      \
+  X(nvmlShutdown, (void))                                     \
+  X(nvmlDeviceGetCount_v2, (unsigned*))                       \
+  X(nvmlDeviceGetHandleByIndex_v2, (unsigned, nvml::Device*)) \
+  X(nvmlDeviceGetUUID, (nvml::Device, char*, unsigned))
+
+// All others are null if the library lacks them.
+
+// Identity.
+
+struct PciInfo {  // nvmlPciInfo_t, of nvmlDeviceGetPciInfo_v3
+  char bus_id_legacy[16];
+  unsigned domain, bus, device, device_id, subsystem_id;
+  char bus_id[32];  ///< "00000000:1B:00.0"
+};
+static_assert(sizeof(PciInfo) == 68 && offsetof(PciInfo, domain) == 16 && offsetof(PciInfo, bus_id) == 36);
+
+struct ConfidentialState {  // nvmlConfComputeSystemState_t
+  unsigned environment, feature, devtools;
+};
+static_assert(sizeof(ConfidentialState) == 12);
+
+#define GPUMETER_NVML_IDENTITY(X)                                   \
+  X(nvmlSystemGetDriverVersion, (char*, unsigned))                  \
+  X(nvmlSystemGetConfComputeState, (nvml::ConfidentialState*))      \
+  X(nvmlDeviceGetHandleByUUID, (const char*, nvml::Device*))        \
+  X(nvmlDeviceGetName, (nvml::Device, char*, unsigned))             \
+  X(nvmlDeviceGetPciInfo_v3, (nvml::Device, nvml::PciInfo*))        \
+  X(nvmlDeviceGetSerial, (nvml::Device, char*, unsigned))           \
+  X(nvmlDeviceGetVbiosVersion, (nvml::Device, char*, unsigned))     \
+  X(nvmlDeviceGetGspFirmwareVersion, (nvml::Device, char*))         \
+  X(nvmlDeviceGetMinorNumber, (nvml::Device, unsigned*))            \
+  X(nvmlDeviceGetArchitecture, (nvml::Device, unsigned*))           \
+  X(nvmlDeviceGetCudaComputeCapability, (nvml::Device, int*, int*)) \
+  X(nvmlDeviceGetNumGpuCores, (nvml::Device, unsigned*))            \
+  X(nvmlDeviceGetMemoryBusWidth, (nvml::Device, unsigned*))         \
+  X(nvmlDeviceGetNumaNodeId, (nvml::Device, unsigned*))             \
+  X(nvmlDeviceGetPersistenceMode, (nvml::Device, unsigned*))        \
+  X(nvmlDeviceGetEccMode, (nvml::Device, unsigned*, unsigned*))     \
+  X(nvmlDeviceGetMigMode, (nvml::Device, unsigned*, unsigned*))     \
+  X(nvmlDeviceGetComputeMode, (nvml::Device, unsigned*))            \
+  X(nvmlDeviceGetDisplayActive, (nvml::Device, unsigned*))
+
+// Utilization and memory.
+
+struct Utilization {  // nvmlUtilization_t, percent
+  unsigned gpu, memory;
+};
+static_assert(sizeof(Utilization) == 8);
+
+struct BufferSample {       // nvmlSample_t
+  std::uint64_t timestamp;  ///< microseconds, the driver's clock
+  Value value;
+};
+static_assert(sizeof(BufferSample) == 16);
+
+struct Memory {  // nvmlMemory_t, bytes
+  std::uint64_t total, free, used;
+};
+static_assert(sizeof(Memory) == 24);
+
+/// `used` does not include `reserved` (seen in nvidia-smi's own sums).
+struct MemoryV2 {  // nvmlMemory_v2_t, bytes
+  unsigned version = version_of<MemoryV2>(2);
+  std::uint64_t total, reserved, free, used;
+};
+static_assert(sizeof(MemoryV2) == 40 && offsetof(MemoryV2, total) == 8 && offsetof(MemoryV2, used) == 32);
+
+struct Bar1Memory {  // nvmlBAR1Memory_t, bytes
+  std::uint64_t total, free, used;
+};
+static_assert(sizeof(Bar1Memory) == 24);
+
+#define GPUMETER_NVML_ACTIVITY(X)                                                              \
+  X(nvmlDeviceGetUtilizationRates, (nvml::Device, nvml::Utilization*))                         \
+  X(nvmlDeviceGetEncoderUtilization, (nvml::Device, unsigned*, unsigned*))                     \
+  X(nvmlDeviceGetDecoderUtilization, (nvml::Device, unsigned*, unsigned*))                     \
+  X(nvmlDeviceGetJpgUtilization, (nvml::Device, unsigned*, unsigned*))                         \
+  X(nvmlDeviceGetOfaUtilization, (nvml::Device, unsigned*, unsigned*))                         \
+  X(nvmlDeviceGetSamples,                                                                      \
+    (nvml::Device, unsigned, std::uint64_t, nvml::ValueType*, unsigned*, nvml::BufferSample*)) \
+  X(nvmlDeviceGetMemoryInfo_v2, (nvml::Device, nvml::MemoryV2*))                               \
+  X(nvmlDeviceGetMemoryInfo, (nvml::Device, nvml::Memory*))                                    \
+  X(nvmlDeviceGetBAR1MemoryInfo, (nvml::Device, nvml::Bar1Memory*))
+
+// Power, temperatures, clocks, fans.
+
+struct Temperature {  // nvmlTemperature_v1_t
+  unsigned version = version_of<Temperature>(1);
+  unsigned sensor;
+  int celsius;
+};
+static_assert(sizeof(Temperature) == 12);
+
+struct MarginTemperature {  // nvmlMarginTemperature_v1_t
+  unsigned version = version_of<MarginTemperature>(1);
+  int celsius;
+};
+static_assert(sizeof(MarginTemperature) == 8);
+
+struct FanSpeed {  // nvmlFanSpeedInfo_v1_t
+  unsigned version = version_of<FanSpeed>(1);
+  unsigned fan, rpm;
+};
+static_assert(sizeof(FanSpeed) == 12);
+
+#define GPUMETER_NVML_SENSORS(X)                                                        \
+  X(nvmlDeviceGetPowerUsage, (nvml::Device, unsigned*))                                 \
+  X(nvmlDeviceGetTotalEnergyConsumption, (nvml::Device, std::uint64_t*))                \
+  X(nvmlDeviceGetEnforcedPowerLimit, (nvml::Device, unsigned*))                         \
+  X(nvmlDeviceGetPowerManagementDefaultLimit, (nvml::Device, unsigned*))                \
+  X(nvmlDeviceGetPowerManagementLimitConstraints, (nvml::Device, unsigned*, unsigned*)) \
+  X(nvmlDeviceGetTemperatureV, (nvml::Device, nvml::Temperature*))                      \
+  X(nvmlDeviceGetTemperature, (nvml::Device, unsigned, unsigned*))                      \
+  X(nvmlDeviceGetTemperatureThreshold, (nvml::Device, unsigned, unsigned*))             \
+  X(nvmlDeviceGetMarginTemperature, (nvml::Device, nvml::MarginTemperature*))           \
+  X(nvmlDeviceGetClockInfo, (nvml::Device, unsigned, unsigned*))                        \
+  X(nvmlDeviceGetMaxClockInfo, (nvml::Device, unsigned, unsigned*))                     \
+  X(nvmlDeviceGetPerformanceState, (nvml::Device, unsigned*))                           \
+  X(nvmlDeviceGetCurrentClocksEventReasons, (nvml::Device, std::uint64_t*))             \
+  X(nvmlDeviceGetCurrentClocksThrottleReasons, (nvml::Device, std::uint64_t*))          \
+  X(nvmlDeviceGetSupportedClocksEventReasons, (nvml::Device, std::uint64_t*))           \
+  X(nvmlDeviceGetSupportedClocksThrottleReasons, (nvml::Device, std::uint64_t*))        \
+  X(nvmlDeviceGetNumFans, (nvml::Device, unsigned*))                                    \
+  X(nvmlDeviceGetFanSpeed, (nvml::Device, unsigned*))                                   \
+  X(nvmlDeviceGetFanSpeed_v2, (nvml::Device, unsigned, unsigned*))                      \
+  X(nvmlDeviceGetFanSpeedRPM, (nvml::Device, nvml::FanSpeed*))
+
+// Field values, memory errors, links, licence.
+
 struct FieldValue {  // nvmlFieldValue_t
   unsigned field, scope;
   std::int64_t timestamp;     ///< microseconds since 1970
@@ -80,22 +187,83 @@ static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, timestamp) == 8 &
               offsetof(FieldValue, type) == 24 && offsetof(FieldValue, result) == 28 &&
               offsetof(FieldValue, value) == 32);
 
-struct BufferSample {       // nvmlSample_t
-  std::uint64_t timestamp;  ///< microseconds, the driver's clock
-  Value value;
+struct RowRemapperHistogram {  // nvmlRowRemapperHistogramValues_t: banks by spare rows left
+  unsigned max, high, partial, low, none;
 };
-static_assert(sizeof(BufferSample) == 16);
+static_assert(sizeof(RowRemapperHistogram) == 20);
+
+struct FabricInfoV2 {  // nvmlGpuFabricInfo_v2_t
+  unsigned version = version_of<FabricInfoV2>(2);
+  unsigned char cluster_uuid[16];
+  unsigned status, clique;
+  unsigned char state;
+  unsigned health_mask;
+};
+static_assert(sizeof(FabricInfoV2) == 36 && offsetof(FabricInfoV2, state) == 28 &&
+              offsetof(FabricInfoV2, health_mask) == 32);
+
+/// Libraries before driver 580 reject this version. Theirs ends before the summary of the health.
+struct FabricInfoV3 {  // nvmlGpuFabricInfo_v3_t
+  static constexpr unsigned kFormerVersion = version_of<FabricInfoV2>(2);
+  unsigned version = version_of<FabricInfoV3>(3);
+  unsigned char cluster_uuid[16];
+  unsigned status, clique;
+  unsigned char state;
+  unsigned health_mask;
+  unsigned char health_summary;
+};
+static_assert(sizeof(FabricInfoV3) == 40 && offsetof(FabricInfoV3, health_summary) == 36);
+
+struct LicensableFeature {  // nvmlGridLicensableFeature_t
+  unsigned code, state;
+  char license_info[128], product[128];
+  unsigned enabled;
+  unsigned expiry_year;
+  std::uint16_t expiry_month, expiry_day, expiry_hour, expiry_minute, expiry_second;
+  std::uint8_t expiry_status;
+};
+static_assert(sizeof(LicensableFeature) == 284 && offsetof(LicensableFeature, enabled) == 264 &&
+              offsetof(LicensableFeature, expiry_status) == 282);
+
+struct LicensableFeatures {  // nvmlGridLicensableFeatures_t, of ..._v4
+  int is_supported;
+  unsigned count;
+  LicensableFeature features[3];
+};
+static_assert(sizeof(LicensableFeatures) == 860);
+
+#define GPUMETER_NVML_HEALTH(X)                                                                    \
+  X(nvmlDeviceGetFieldValues, (nvml::Device, int, nvml::FieldValue*))                              \
+  X(nvmlDeviceGetMemoryErrorCounter, (nvml::Device, unsigned, unsigned, unsigned, std::uint64_t*)) \
+  X(nvmlDeviceGetRowRemapperHistogram, (nvml::Device, nvml::RowRemapperHistogram*))                \
+  X(nvmlDeviceGetPcieReplayCounter, (nvml::Device, unsigned*))                                     \
+  X(nvmlDeviceGetCurrPcieLinkGeneration, (nvml::Device, unsigned*))                                \
+  X(nvmlDeviceGetCurrPcieLinkWidth, (nvml::Device, unsigned*))                                     \
+  X(nvmlDeviceGetMaxPcieLinkGeneration, (nvml::Device, unsigned*))                                 \
+  X(nvmlDeviceGetMaxPcieLinkWidth, (nvml::Device, unsigned*))                                      \
+  X(nvmlDeviceGetNvLinkState, (nvml::Device, unsigned, unsigned*))                                 \
+  X(nvmlDeviceGetNvLinkErrorCounter, (nvml::Device, unsigned, unsigned, std::uint64_t*))           \
+  X(nvmlDeviceGetGpuFabricInfoV, (nvml::Device, nvml::FabricInfoV3*))                              \
+  X(nvmlDeviceGetGridLicensableFeatures_v4, (nvml::Device, nvml::LicensableFeatures*))
+
+// MIG instances and processes.
+
+struct DeviceAttributes {  // nvmlDeviceAttributes_t, of a MIG instance
+  unsigned multiprocessors, copy_engines, decoders, encoders, jpegs, ofas, gpu_slices, compute_slices;
+  std::uint64_t memory_mib;
+};
+static_assert(sizeof(DeviceAttributes) == 40 && offsetof(DeviceAttributes, memory_mib) == 32);
 
 struct ProcessInfo {  // nvmlProcessInfo_v2_t, of the lists' ..._v3
   unsigned pid;
-  std::uint64_t used_memory;  ///< bytes; kValueNotAvailable: not told
+  std::uint64_t used_memory;  ///< bytes; kValueNotAvailable: unknown
   unsigned gpu_instance, compute_instance;
 };
 static_assert(sizeof(ProcessInfo) == 24 && offsetof(ProcessInfo, used_memory) == 8 &&
               offsetof(ProcessInfo, gpu_instance) == 16);
 
 /// What the lists' ..._v3 write in some drivers of the time of headers 12.2 and 12.3, under the same names:
-/// process_stride.hpp. Its layout has stayed as nvmlProcessDetail_v1_t.
+/// by_driver.hpp. Its layout has stayed as nvmlProcessDetail_v1_t.
 struct WideProcessInfo {
   unsigned pid;
   std::uint64_t used_memory;
@@ -120,12 +288,27 @@ static_assert(sizeof(ProcessUtilizationInfo) == 40 && offsetof(ProcessUtilizatio
               offsetof(ProcessUtilizationInfo, sm) == 12);
 
 struct ProcessesUtilization {  // nvmlProcessesUtilizationInfo_v1_t
-  unsigned version, count;
+  unsigned version = version_of<ProcessesUtilization>(1);
+  unsigned count;
   std::uint64_t last_seen;
   ProcessUtilizationInfo* samples;
 };
 static_assert(sizeof(ProcessesUtilization) == 24 && offsetof(ProcessesUtilization, last_seen) == 8 &&
               offsetof(ProcessesUtilization, samples) == 16);
+
+#define GPUMETER_NVML_PROCESSES(X)                                                      \
+  X(nvmlDeviceGetMaxMigDeviceCount, (nvml::Device, unsigned*))                          \
+  X(nvmlDeviceGetMigDeviceHandleByIndex, (nvml::Device, unsigned, nvml::Device*))       \
+  X(nvmlDeviceGetGpuInstanceId, (nvml::Device, unsigned*))                              \
+  X(nvmlDeviceGetComputeInstanceId, (nvml::Device, unsigned*))                          \
+  X(nvmlDeviceGetAttributes_v2, (nvml::Device, nvml::DeviceAttributes*))                \
+  X(nvmlDeviceGetComputeRunningProcesses_v3, (nvml::Device, unsigned*, void*))          \
+  X(nvmlDeviceGetGraphicsRunningProcesses_v3, (nvml::Device, unsigned*, void*))         \
+  X(nvmlDeviceGetMPSComputeRunningProcesses_v3, (nvml::Device, unsigned*, void*))       \
+  X(nvmlDeviceGetProcessesUtilizationInfo, (nvml::Device, nvml::ProcessesUtilization*)) \
+  X(nvmlDeviceGetProcessUtilization, (nvml::Device, nvml::ProcessUtilization*, unsigned*, std::uint64_t))
+
+// Events.
 
 struct EventData {  // nvmlEventData_t
   Device device;
@@ -133,6 +316,21 @@ struct EventData {  // nvmlEventData_t
   unsigned gpu_instance, compute_instance;
 };
 static_assert(sizeof(EventData) == 32 && offsetof(EventData, gpu_instance) == 24);
+
+#define GPUMETER_NVML_EVENTS(X)                                              \
+  X(nvmlEventSetCreate, (nvml::EventSet*))                                   \
+  X(nvmlDeviceGetSupportedEventTypes, (nvml::Device, std::uint64_t*))        \
+  X(nvmlDeviceRegisterEvents, (nvml::Device, std::uint64_t, nvml::EventSet)) \
+  X(nvmlEventSetWait_v2, (nvml::EventSet, nvml::EventData*, unsigned))       \
+  X(nvmlEventSetFree, (nvml::EventSet))
+
+// GPU performance metrics.
+
+struct GpmSupport {  // nvmlGpmSupport_t
+  unsigned version = 1;
+  unsigned is_supported;
+};
+static_assert(sizeof(GpmSupport) == 8);
 
 struct GpmMetric {  // nvmlGpmMetric_t
   unsigned id, result;
@@ -145,87 +343,40 @@ static_assert(sizeof(GpmMetric) == 40 && offsetof(GpmMetric, value) == 8);
 /// first `count`.
 struct GpmMetricsGet {
   static constexpr std::size_t kMost = 477;
-  unsigned version, count;
+  unsigned version = 1;
+  unsigned count;
   GpmSample first, second;
   GpmMetric metrics[kMost];
 };
 static_assert(sizeof(GpmMetricsGet) == 19104 && offsetof(GpmMetricsGet, first) == 8 &&
               offsetof(GpmMetricsGet, metrics) == 24);
 
-struct GpmSupport {  // nvmlGpmSupport_t
-  unsigned version, is_supported;
-};
-static_assert(sizeof(GpmSupport) == 8);
+#define GPUMETER_NVML_GPM(X)                                        \
+  X(nvmlGpmQueryDeviceSupport, (nvml::Device, nvml::GpmSupport*))   \
+  X(nvmlGpmSampleAlloc, (nvml::GpmSample*))                         \
+  X(nvmlGpmSampleFree, (nvml::GpmSample))                           \
+  X(nvmlGpmSampleGet, (nvml::Device, nvml::GpmSample))              \
+  X(nvmlGpmMigSampleGet, (nvml::Device, unsigned, nvml::GpmSample)) \
+  X(nvmlGpmMetricsGet, (nvml::GpmMetricsGet*))
 
-struct RowRemapperHistogram {  // nvmlRowRemapperHistogramValues_t: banks by spare rows left
-  unsigned max, high, partial, low, none;
-};
-static_assert(sizeof(RowRemapperHistogram) == 20);
-
-struct Temperature {  // nvmlTemperature_v1_t
-  unsigned version, sensor;
-  int celsius;
-};
-static_assert(sizeof(Temperature) == 12);
-
-struct MarginTemperature {  // nvmlMarginTemperature_v1_t
-  unsigned version;
-  int celsius;
-};
-static_assert(sizeof(MarginTemperature) == 8);
-
-struct FabricInfoV2 {  // nvmlGpuFabricInfo_v2_t
-  unsigned version;
-  unsigned char cluster_uuid[16];
-  unsigned status, clique;
-  unsigned char state;
-  unsigned health_mask;
-};
-static_assert(sizeof(FabricInfoV2) == 36 && offsetof(FabricInfoV2, state) == 28 &&
-              offsetof(FabricInfoV2, health_mask) == 32);
-
-struct FabricInfoV3 {  // nvmlGpuFabricInfo_v3_t
-  unsigned version;
-  unsigned char cluster_uuid[16];
-  unsigned status, clique;
-  unsigned char state;
-  unsigned health_mask;
-  unsigned char health_summary;
-};
-static_assert(sizeof(FabricInfoV3) == 40 && offsetof(FabricInfoV3, health_summary) == 36);
-
-struct DeviceAttributes {  // nvmlDeviceAttributes_t, of a MIG instance
-  unsigned multiprocessors, copy_engines, decoders, encoders, jpegs, ofas, gpu_slices, compute_slices;
-  std::uint64_t memory_mib;
-};
-static_assert(sizeof(DeviceAttributes) == 40 && offsetof(DeviceAttributes, memory_mib) == 32);
-
-struct FanSpeed {  // nvmlFanSpeedInfo_v1_t
-  unsigned version, fan, rpm;
-};
-static_assert(sizeof(FanSpeed) == 12);
-
-struct ConfidentialState {  // nvmlConfComputeSystemState_t
-  unsigned environment, feature, devtools;
-};
-static_assert(sizeof(ConfidentialState) == 12);
-
-struct LicensableFeature {  // nvmlGridLicensableFeature_t
-  unsigned code, state;
-  char license_info[128], product[128];
-  unsigned enabled;
-  unsigned expiry_year;
-  std::uint16_t expiry_month, expiry_day, expiry_hour, expiry_minute, expiry_second;
-  std::uint8_t expiry_status;
-};
-static_assert(sizeof(LicensableFeature) == 284 && offsetof(LicensableFeature, enabled) == 264 &&
-              offsetof(LicensableFeature, expiry_status) == 282);
-
-struct LicensableFeatures {  // nvmlGridLicensableFeatures_t, of ..._v4
-  int is_supported;
-  unsigned count;
-  LicensableFeature features[3];
-};
-static_assert(sizeof(LicensableFeatures) == 860);
+#define GPUMETER_NVML_OPTIONAL(X) \
+  GPUMETER_NVML_IDENTITY(X)       \
+  GPUMETER_NVML_ACTIVITY(X)       \
+  GPUMETER_NVML_SENSORS(X)        \
+  GPUMETER_NVML_HEALTH(X) GPUMETER_NVML_PROCESSES(X) GPUMETER_NVML_EVENTS(X) GPUMETER_NVML_GPM(X)
 
 }  // namespace gpumeter::nvidia::nvml
+
+namespace gpumeter::nvidia {
+
+/// The library's entry points.
+struct NvmlFunctions {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declarator and a parameter list take none
+#define GPUMETER_NVML_MEMBER(name, arguments) unsigned(*name) arguments = nullptr;
+  GPUMETER_NVML_REQUIRED(GPUMETER_NVML_MEMBER)
+  GPUMETER_NVML_OPTIONAL(GPUMETER_NVML_MEMBER)
+#undef GPUMETER_NVML_MEMBER
+};
+using F = NvmlFunctions;
+
+}  // namespace gpumeter::nvidia

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "collectors/nvidia/nvml/constants.hpp"
@@ -49,10 +52,10 @@ class NvmlCaller {
   bool is_lost() const noexcept {
     return lost_by_ != nvml::kSuccess || (session_ != nullptr && session_->is_dead());
   }
-  /// The answer to a call of this caller that said so; SUCCESS: there was none.
+  /// The error by which a call of this caller found that; SUCCESS: none did.
   unsigned lost_by() const noexcept { return lost_by_; }
 
-  /// A call of this caller failed in a way that says nothing of what the GPU has.
+  /// A call of this caller failed in a way that may pass, so what the GPU has is not known.
   bool was_troubled() const noexcept { return was_troubled_; }
   /// `part`: a caller for a part of this device.
   void share_trouble_of(const NvmlCaller& part) noexcept {
@@ -68,5 +71,30 @@ class NvmlCaller {
   unsigned lost_by_ = nvml::kSuccess;
   bool was_troubled_ = false;
 };
+
+/// The text that Function(device, buffer, size) writes; empty if the call fails. The buffer is larger than
+/// any that NVML asks for (NVML_DEVICE_NAME_V2_BUFFER_SIZE is 96).
+template <auto Function>
+std::string text_of(NvmlCaller& caller) {
+  std::array<char, 128> buffer{};
+  const auto size = static_cast<unsigned>(buffer.size() - 1);
+  return caller.call<Function>(buffer.data(), size) == nvml::kSuccess ? buffer.data() : "";
+}
+
+/// The unsigned that Function(device, &value) gives.
+template <auto Function>
+std::optional<unsigned> number_of(NvmlCaller& caller) {
+  unsigned value = 0;
+  if (caller.call<Function>(&value) != nvml::kSuccess) return std::nullopt;
+  return value;
+}
+
+/// "580.95.05"; empty if the call fails. NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE is 80.
+inline std::string driver_version(NvmlCaller& caller) {
+  std::array<char, 96> buffer{};
+  const auto size = static_cast<unsigned>(buffer.size() - 1);
+  const unsigned result = caller.call_plain<&F::nvmlSystemGetDriverVersion>(buffer.data(), size);
+  return result == nvml::kSuccess ? buffer.data() : "";
+}
 
 }  // namespace gpumeter::nvidia

@@ -7,7 +7,7 @@
 
 namespace gpumeter::nvidia {
 
-/// What an NVML error says about whom.
+/// What an NVML error concerns.
 enum class Blame : std::uint8_t {
   nobody,   ///< success
   call,     ///< this value only
@@ -29,7 +29,7 @@ constexpr bool is_lacking(ReadStatus status) noexcept {
   return status == ReadStatus::unsupported || status == ReadStatus::denied;
 }
 
-/// Why the library cannot be used, in words that say what would help.
+/// Why the library cannot be used, and what would help.
 std::string reason_of(unsigned result);
 /// The same of nvmlInit.
 std::string reason_of_init(unsigned result);

@@ -31,7 +31,7 @@ Sessions& sessions() {
 
 }  // namespace
 
-// NVML counts its inits, so a new session beside a dead one would find the library as it was. The lock is
+// NVML counts its inits, so a new session next to a dead one would find the library as it was. The lock is
 // held over nvmlInit on purpose: where that hangs, whoever else wants this library could only hang in it too.
 Result<std::shared_ptr<NvmlSession>> NvmlSession::shared(const std::string& path) {
   Sessions& all = sessions();

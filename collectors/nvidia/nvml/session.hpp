@@ -6,18 +6,18 @@
 
 #include "base/result.hpp"
 #include "collectors/nvidia/event_listener.hpp"
-#include "collectors/nvidia/nvml/functions.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 #include "collectors/sources/dynamic_library.hpp"
 
 namespace gpumeter::nvidia {
 
 /// NVML between nvmlInit and nvmlShutdown. Whoever calls it holds the session by shared_ptr for the time of
-/// the call, so that the last one to let go shuts NVML down and no call can be under way then; a call that
+/// the call, so that the last holder shuts NVML down and no call can be under way then; a call that
 /// hangs keeps it open for ever.
 class NvmlSession {
  public:
   /// The process's session with the library at `path` ("libnvidia-ml.so.1"): the one that is open, else a new
-  /// one. An Error says why there is none, and what would help. May block. Any thread.
+  /// one. An Error gives the reason and what would help. May block. Any thread.
   static Result<std::shared_ptr<NvmlSession>> shared(const std::string& path);
 
   ~NvmlSession();
@@ -26,8 +26,8 @@ class NvmlSession {
 
   const NvmlFunctions& functions() const noexcept { return functions_; }
 
-  /// The driver was unloaded or replaced under it: every handle is void. Nobody calls any more, everybody
-  /// lets go, and a new session can be opened. Any thread.
+  /// The driver was unloaded or replaced under it: every handle is void. Its users stop calling and
+  /// release it, and a new session can be opened. Any thread.
   void condemn() noexcept { *dead_ = true; }
   bool is_dead() const noexcept { return *dead_; }
 

@@ -1,96 +1,98 @@
 #pragma once
 
+#include <memory>
 #include <optional>
-#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "collectors/nvidia/nvml/caller.hpp"
 #include "collectors/nvidia/readers/gpm_sampler.hpp"
 
 namespace gpumeter::nvidia {
 
-/// What a call wants to find in its struct; versioned structs say their version.
+namespace detail {
 template <class Struct>
-Struct blank() noexcept {
-  return Struct{};
-}
-template <>
-inline nvml::MemoryV2 blank() noexcept {
-  return {.version = nvml::version_of<nvml::MemoryV2>(2)};
-}
-template <>
-inline nvml::Temperature blank() noexcept {
-  return {.version = nvml::version_of<nvml::Temperature>(1)};  // sensor 0 is the GPU
-}
-template <>
-inline nvml::MarginTemperature blank() noexcept {
-  return {.version = nvml::version_of<nvml::MarginTemperature>(1)};
-}
-template <>
-inline nvml::FabricInfoV3 blank() noexcept {
-  return {.version = nvml::version_of<nvml::FabricInfoV3>(3)};
-}
+Struct filled_by(unsigned (*)(nvml::Device, Struct*));
+}  // namespace detail
 
-/// The same as libraries before driver 580 know it: their struct ends before the summary of the health.
-struct FabricInfoOfOld : nvml::FabricInfoV3 {};
-template <>
-inline FabricInfoOfOld blank() noexcept {
-  FabricInfoOfOld info{};
-  info.version = nvml::version_of<nvml::FabricInfoV2>(2);
-  return info;
-}
+/// The struct that Function(device, &struct) fills.
+template <auto Function>
+using FilledBy = decltype(detail::filled_by(std::declval<NvmlFunctions&>().*Function));
 
-/// What Function(device, &Struct) said in this pass, for the rows that each want a part of it.
-template <auto Function, class Struct>
-class Answer {
+/// One function's answer in this pass, for all rows that need a part of it.
+class AnswerBase {
  public:
+  virtual ~AnswerBase() = default;
   void begin_pass() noexcept { is_fresh_ = false; }
 
-  /// Asks once a pass. The struct holds only where status_of(result()) is ok.
-  const Struct& ask(NvmlCaller& caller) noexcept {
-    if (is_fresh_) return value_;
-    value_ = blank<Struct>();
-    result_ = caller.call<Function>(&value_);
-    is_fresh_ = true;
+ protected:
+  bool is_fresh_ = false;
+};
+
+/// The struct that Function(device, &struct) fills.
+template <auto Function>
+class Answer final : public AnswerBase {
+ public:
+  using Struct = FilledBy<Function>;
+  explicit Answer(NvmlCaller& caller) : caller_(caller) {}
+
+  /// Calls once a pass. The struct holds only if status_of(result()) is ok.
+  const Struct& ask() noexcept {
+    if (std::exchange(is_fresh_, true)) return value_;
+    call();
+    if constexpr (requires { Struct::kFormerVersion; }) {
+      const bool is_too_new = !is_former_ && result_ == nvml::kArgumentVersionMismatch;
+      is_former_ = is_former_ || is_too_new;
+      if (is_too_new) call();
+    }
     return value_;
   }
   unsigned result() const noexcept { return result_; }
 
  private:
+  void call() noexcept {
+    value_ = Struct{};
+    if constexpr (requires { Struct::kFormerVersion; }) {
+      if (is_former_) value_.version = Struct::kFormerVersion;
+    }
+    result_ = caller_.call<Function>(&value_);
+  }
+
+  NvmlCaller& caller_;
   Struct value_{};
   unsigned result_ = nvml::kNotReady;
-  bool is_fresh_ = false;
+  bool is_former_ = false;  // the library rejects the present version
 };
 
-using F = NvmlFunctions;
+/// What NVML's calls are about: a GPU, or a MIG instance of one. Readers refer to it, so it stays in place
+/// while the GPU is open. Lane thread.
+class NvmlTarget {
+ public:
+  explicit NvmlTarget(NvmlCaller of, std::optional<unsigned> instance = std::nullopt)
+      : caller(std::move(of)), gpu_instance(instance) {}
+  NvmlTarget(const NvmlTarget&) = delete;
+  NvmlTarget& operator=(const NvmlTarget&) = delete;
 
-/// What NVML's calls are about: a GPU, or a MIG instance of one. Lane thread.
-struct NvmlTarget {
   NvmlCaller caller;
   GpmSampler gpm;
-  std::optional<unsigned> gpu_instance{};  ///< of a MIG instance
-  bool has_old_fabric = false;  ///< the library does not know the third layout of the fabric's info
-  std::tuple<Answer<&F::nvmlDeviceGetUtilizationRates, nvml::Utilization>,
-             Answer<&F::nvmlDeviceGetMemoryInfo_v2, nvml::MemoryV2>,
-             Answer<&F::nvmlDeviceGetMemoryInfo, nvml::Memory>,
-             Answer<&F::nvmlDeviceGetBAR1MemoryInfo, nvml::Bar1Memory>,
-             Answer<&F::nvmlDeviceGetTemperatureV, nvml::Temperature>,
-             Answer<&F::nvmlDeviceGetMarginTemperature, nvml::MarginTemperature>,
-             Answer<&F::nvmlDeviceGetCurrentClocksEventReasons, std::uint64_t>,
-             Answer<&F::nvmlDeviceGetCurrentClocksThrottleReasons, std::uint64_t>,
-             Answer<&F::nvmlDeviceGetRowRemapperHistogram, nvml::RowRemapperHistogram>,
-             Answer<&F::nvmlDeviceGetGpuFabricInfoV, nvml::FabricInfoV3>,
-             Answer<&F::nvmlDeviceGetGpuFabricInfoV, FabricInfoOfOld>,
-             Answer<&F::nvmlDeviceGetGridLicensableFeatures_v4, nvml::LicensableFeatures>>
-      answers;
+  std::optional<unsigned> gpu_instance;  ///< of a MIG instance
 
-  template <auto Function, class Struct>
-  Answer<Function, Struct>& answer() noexcept {
-    return std::get<Answer<Function, Struct>>(answers);
+  /// At attach: the one Answer of a function, made when it is first asked for.
+  template <auto Function>
+  Answer<Function>& answer() {
+    for (const std::unique_ptr<AnswerBase>& known : answers_) {
+      if (auto* const found = dynamic_cast<Answer<Function>*>(known.get())) return *found;
+    }
+    auto fresh = std::make_unique<Answer<Function>>(caller);
+    Answer<Function>& result = *fresh;
+    answers_.push_back(std::move(fresh));
+    return result;
   }
 
   void begin_pass() noexcept {
     gpm.begin_pass();
-    std::apply([](auto&... each) { (each.begin_pass(), ...); }, answers);
+    for (const std::unique_ptr<AnswerBase>& answer : answers_) answer->begin_pass();
   }
 
   bool is_lost() const noexcept { return caller.is_lost() || gpm.caller().is_lost(); }
@@ -98,6 +100,9 @@ struct NvmlTarget {
   unsigned lost_by() const noexcept {
     return caller.lost_by() != nvml::kSuccess ? caller.lost_by() : gpm.caller().lost_by();
   }
+
+ private:
+  std::vector<std::unique_ptr<AnswerBase>> answers_;
 };
 
 }  // namespace gpumeter::nvidia

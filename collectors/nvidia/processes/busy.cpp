@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
-#include "collectors/nvidia/nvml/functions.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 
 namespace gpumeter::nvidia {
 namespace {
-
-using F = NvmlFunctions;
 
 // Libraries ask for room for 100 (NVIDIA/go-nvml#11); one that claims more than the most is not believed.
 constexpr std::size_t kLeastRoom = 128;
@@ -47,7 +45,7 @@ ReadStatus ProcessBusy::read(NvmlCaller& caller, Nanoseconds elapsed) {
   return is_idle(result) ? ReadStatus::ok : status_of(result);
 }
 
-// Where the driver's clock stands is not told; its newest sample says it best. What there is of the time
+// The driver's clock cannot be read; its newest sample is the best estimate. What there is of the time
 // since the call before, which found nobody at work, is counted; but no sample that was seen before, which is
 // all there is where the driver has stopped sampling, as it does while the GPU idles.
 unsigned ProcessBusy::begin(NvmlCaller& caller) {
@@ -82,7 +80,6 @@ unsigned ProcessBusy::ask_present(NvmlCaller& caller, std::uint64_t since) {
   if (!caller.has<&F::nvmlDeviceGetProcessesUtilizationInfo>()) return nvml::kFunctionNotFound;
   nvml::ProcessesUtilization query{};
   const unsigned result = ask_with_room(present_, query.count, [&] {
-    query.version = nvml::version_of<nvml::ProcessesUtilization>(1);
     query.last_seen = since;
     query.samples = present_.data();
     return caller.call<&F::nvmlDeviceGetProcessesUtilizationInfo>(&query);
@@ -116,7 +113,7 @@ std::uint64_t ProcessBusy::newest_share() const noexcept {
   return newest;
 }
 
-// One that is told of twice is not twice at work.
+// A process that is listed twice is not twice at work.
 double ProcessBusy::seconds_of(int pid) const noexcept {
   double ratio = 0;
   for (const Share& share : shares_) {

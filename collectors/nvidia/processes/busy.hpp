@@ -12,15 +12,15 @@ namespace gpumeter::nvidia {
 /// For how long each process was at work on a GPU, by the driver's samples. It keeps the last 72, about six a
 /// second, each with the process that was on the engine at that moment and how busy the engine was
 /// (open-gpu-kernel-modules, ctrl2080perf.h, NV2080_CTRL_PERF_GPUMON_PERFMON_UTIL_SAMPLE), and NVML gives of
-/// each process the mean over all samples since a timestamp. The timestamp beside it is only that of the last
-/// sample the process was in (Syllo/nvtop#110, NVIDIA/go-nvml#51 show both), so a mean stands for the whole
-/// time since then. Lane thread; throws only what a vector does.
+/// each process the mean over all samples since a timestamp. The timestamp next to it is only that of the
+/// last sample the process was in (Syllo/nvtop#110, NVIDIA/go-nvml#51 show both), so a mean stands for the
+/// whole time since then. Lane thread; throws only what a vector does.
 class ProcessBusy {
  public:
   void open() noexcept { seen_until_ = newest_ = 0; }
 
-  /// Asks for what happened since the last time, `elapsed` ago; zero: counting begins here. `ok` where
-  /// seconds_of() tells of everybody.
+  /// Asks for what happened since the last time, `elapsed` ago; zero: counting begins here. `ok` if
+  /// seconds_of() covers every process.
   ReadStatus read(NvmlCaller& caller, Nanoseconds elapsed);
 
   /// Of the time before the last read(): at most its `elapsed`; 0 for who was not at work.

@@ -1,24 +1,9 @@
 #include "collectors/nvidia/processes/gpu_processes.hpp"
 
-#include <array>
 #include <exception>
 
-#include "collectors/nvidia/nvml/functions.hpp"
 
 namespace gpumeter::nvidia {
-namespace {
-
-/// Empty where it is not told.
-std::array<char, 96> driver_version(NvmlCaller& caller) noexcept {
-  std::array<char, 96> text{};  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE is 80
-  const auto size = static_cast<unsigned>(text.size() - 1);
-  if (caller.call_plain<&NvmlFunctions::nvmlSystemGetDriverVersion>(text.data(), size) != nvml::kSuccess)
-    text = {};
-  return text;
-}
-
-}  // namespace
-
 void GpuProcesses::open(const NvmlCaller& gpu, std::span<const MigInstance> instances) {
   gpu_ = gpu;
   instances_.clear();
@@ -26,7 +11,7 @@ void GpuProcesses::open(const NvmlCaller& gpu, std::span<const MigInstance> inst
     for (const nvml::Device handle : instance.compute_instances)
       instances_.push_back({NvmlCaller(gpu.session(), handle), instance.gpu_instance});
   }
-  lists_.open(driver_version(gpu_).data());
+  lists_.open(driver_version(gpu_));
   busy_.open();
 }
 

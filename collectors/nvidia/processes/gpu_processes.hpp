@@ -10,8 +10,8 @@
 
 namespace gpumeter::nvidia {
 
-/// Who uses a GPU, by NVML. Shared by the device, which is asked for it, and its context, which takes hold of
-/// the GPU and lets go of it. Lane thread.
+/// Who uses a GPU, by NVML. Shared by the device, which is asked for it, and its context, which opens and
+/// closes the GPU. Lane thread.
 class GpuProcesses {
  public:
   void open(const NvmlCaller& gpu, std::span<const MigInstance> instances);

@@ -5,20 +5,18 @@
 #include <cstring>
 #include <tuple>
 
-#include "collectors/nvidia/nvml/functions.hpp"
-#include "collectors/nvidia/processes/stride.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
+#include "collectors/nvidia/nvml/by_driver.hpp"
 
 namespace gpumeter::nvidia {
 namespace {
-
-using F = NvmlFunctions;
 
 // Entries. A library that claims more than the most is not believed.
 constexpr std::size_t kLeastRoom = 64;
 constexpr std::size_t kMostRoom = 4096;
 constexpr std::size_t kEntry = sizeof(nvml::WideProcessInfo);
 
-/// Calls back with each run of neighbours of which `key` says the same.
+/// Calls back with each run of neighbours that have the same `key`.
 template <class Key, class Each>
 void for_each_run(auto entries, Key key, Each each) {
   while (!entries.empty()) {
@@ -37,8 +35,8 @@ void ProcessLists::open(std::string_view driver_version) {
   room_.resize(std::max(room_.size(), kLeastRoom * kEntry));
 }
 
-// A list that this GPU or library does not have takes nothing away from the others; one that fails does,
-// since nobody can tell who is missing then.
+// A list that this GPU or library lacks leaves the others valid; one that fails does not,
+// since the missing processes are then unknown.
 ReadStatus ProcessLists::add(NvmlCaller& caller, unsigned gpu_instance) {
   static constexpr std::array kLists = {
       &ProcessLists::read<&F::nvmlDeviceGetComputeRunningProcesses_v3>,
@@ -65,7 +63,7 @@ ReadStatus ProcessLists::read(NvmlCaller& caller, std::size_t list, unsigned gpu
   return makes_sense ? ReadStatus::ok : ReadStatus::out_of_range;
 }
 
-// INSUFFICIENT_SIZE says how many there are; some more, as others may come until the next call.
+// INSUFFICIENT_SIZE sets the count; some more room, as processes may be added until the next call.
 template <auto Function>
 unsigned ProcessLists::ask(NvmlCaller& caller, unsigned& count) {
   for (;;) {

@@ -7,64 +7,53 @@ namespace gpumeter::nvidia {
 
 namespace readers {
 
-Handle bind_samples(NvidiaContext& context, const ReadSource& source);
-Sample read_sampled_total(NvidiaContext& context, int handle) noexcept;
-Sample read_sampled_max(NvidiaContext& context, int handle) noexcept;
-Sample read_sampled_min(NvidiaContext& context, int handle) noexcept;
-
-Handle bind_gpm(NvidiaContext& context, const ReadSource& source);
-Sample read_gpm(NvidiaContext& context, int handle) noexcept;
-Handle bind_gpm_total(NvidiaContext& context, const ReadSource& source);
-Sample read_gpm_total(NvidiaContext& context, int handle) noexcept;
-Handle bind_gpm_cycles(NvidiaContext& context, const ReadSource& source);
-Sample read_gpm_cycles(NvidiaContext& context, int handle) noexcept;
-
-Handle bind_reasons(NvidiaContext& context, const ReadSource& source);
-Sample read_reasons(NvidiaContext& context, int handle) noexcept;
-Handle bind_throttle_time(NvidiaContext& context, const ReadSource& source);
-Sample read_throttle_time(NvidiaContext& context, int handle) noexcept;
+Reader bind_sampled_total(NvidiaContext& context, const ReadSource& source);
+Reader bind_sampled_max(NvidiaContext& context, const ReadSource& source);
+Reader bind_sampled_min(NvidiaContext& context, const ReadSource& source);
+Reader bind_gpm(NvidiaContext& context, const ReadSource& source);
+Reader bind_gpm_total(NvidiaContext& context, const ReadSource& source);
+Reader bind_gpm_cycles(NvidiaContext& context, const ReadSource& source);
+Reader bind_reasons(NvidiaContext& context, const ReadSource& source);
+Reader bind_throttle_time(NvidiaContext& context, const ReadSource& source);
 
 }  // namespace readers
 
 /// The integral of a sample buffer, drained each pass, and its highest and lowest sample of the last minute.
-constexpr NvidiaReader sampled(std::string_view name, nvml::SamplingType type) noexcept {
-  return {readers::bind_samples, readers::read_sampled_total, {name, type}, true};
+constexpr NvidiaSource sampled(std::string_view name, nvml::SamplingType type) noexcept {
+  return {readers::bind_sampled_total, {name, type}};
 }
-constexpr NvidiaReader sampled_max(std::string_view name, nvml::SamplingType type) noexcept {
-  return {readers::bind_samples, readers::read_sampled_max, {name, type}};
+constexpr NvidiaSource sampled_max(std::string_view name, nvml::SamplingType type) noexcept {
+  return {readers::bind_sampled_max, {name, type}};
 }
-constexpr NvidiaReader sampled_min(std::string_view name, nvml::SamplingType type) noexcept {
-  return {readers::bind_samples, readers::read_sampled_min, {name, type}};
+constexpr NvidiaSource sampled_min(std::string_view name, nvml::SamplingType type) noexcept {
+  return {readers::bind_sampled_min, {name, type}};
 }
 
 /// A performance metric: a percentage or rate over the time since the pass before, or a count.
-constexpr NvidiaReader gpm(std::string_view name, unsigned metric) noexcept {
-  return {readers::bind_gpm, readers::read_gpm, {name, metric}};
+constexpr NvidiaSource gpm(std::string_view name, unsigned metric) noexcept {
+  return {readers::bind_gpm, {name, metric}};
 }
 
 /// A rate's integral over observed time.
-constexpr NvidiaReader gpm_total(std::string_view name, unsigned metric) noexcept {
-  return {readers::bind_gpm_total, readers::read_gpm_total, {name, metric}, true};
+constexpr NvidiaSource gpm_total(std::string_view name, unsigned metric) noexcept {
+  return {readers::bind_gpm_total, {name, metric}};
 }
 
 /// Seconds in which something was active, by its count of cycles against all cycles of the SMs (metric 248):
 /// both count on by themselves, so nothing between two passes is missed.
-constexpr NvidiaReader gpm_cycles(std::string_view name, unsigned active) noexcept {
-  return {readers::bind_gpm_cycles, readers::read_gpm_cycles, {name, active}, true};
+constexpr NvidiaSource gpm_cycles(std::string_view name, unsigned active) noexcept {
+  return {readers::bind_gpm_cycles, {name, active}};
 }
 
-/// 1 while any reason of the mask (nvml::EventReason) holds; nothing where the GPU knows none of them.
-constexpr NvidiaReader reasons(std::string_view name, std::uint64_t mask) noexcept {
-  return {readers::bind_reasons, readers::read_reasons, {name, mask}};
+/// 1 while any reason of the mask (nvml::EventReason) holds; not bound if the GPU has none of them.
+constexpr NvidiaSource reasons(std::string_view name, std::uint64_t mask) noexcept {
+  return {readers::bind_reasons, {name, mask}};
 }
 
 /// Seconds by the hardware's own counters of held-down time: of one field, or of two that one cause has,
 /// which together are never more than the time that has passed.
-constexpr NvidiaReader throttle_time(std::string_view name, unsigned field, unsigned second = 0) noexcept {
-  return {readers::bind_throttle_time,
-          readers::read_throttle_time,
-          {name, std::uint64_t{second} << 16 | field},
-          true};
+constexpr NvidiaSource throttle_time(std::string_view name, unsigned field, unsigned second = 0) noexcept {
+  return {readers::bind_throttle_time, {name, std::uint64_t{second} << 16 | field}};
 }
 
 }  // namespace gpumeter::nvidia

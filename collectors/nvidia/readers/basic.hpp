@@ -1,44 +1,41 @@
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "collectors/nvidia/context.hpp"
 #include "collectors/table/row.hpp"
 
-/// How the rows of nvidia_metrics.cpp get their values. A call that says at attach that the GPU, the driver
-/// or our rights lack the value does not bind, so that the next row of the series has its turn.
+/// How rows get the numbers of single calls, structs and field values. If a call reports at attach that the
+/// GPU, the driver or the daemon's rights lack the value, the row does not bind, so that the next row of the
+/// series has its turn.
 namespace gpumeter::nvidia {
 
-using NvidiaReader = Reader<NvidiaContext>;
-using Handle = std::optional<int>;
+using Row = MetricRow<NvidiaContext>;
+using NvidiaSource = RowSource<NvidiaContext>;
 
 namespace readers {
 
-/// `handle` unless the first reading, which ended with `first`, says that the value will never come. One that
-/// failed is asked again by `read`.
-inline Handle settled_by(NvidiaContext& context, int handle, const ReadSource& source, ReadStatus first,
-                         UnsettledSources::Read read) {
-  if (is_lacking(first)) return std::nullopt;
-  const bool is_bound = !may_pass(first) || context.unsettled().admit(context.key_of(source), read, handle);
-  return is_bound ? Handle(handle) : std::nullopt;
-}
-template <Sample (*Read)(NvidiaContext&, int) noexcept>
-Handle settled(NvidiaContext& context, int handle, const ReadSource& source) {
-  return settled_by(context, handle, source, Read(context, handle).status, Read);
-}
-template <Sample (*Read)(NvidiaContext&, int) noexcept>
-Handle bind_probed(NvidiaContext& context, const ReadSource& source) {
-  return settled<Read>(context, context.keep(source.argument), source);
+/// False if the first reading, which ended with `first`, means that the value will never come. A reading that
+/// failed is repeated by `probe`.
+template <class Probe>
+bool is_admitted(NvidiaContext& context, const ReadSource& source, ReadStatus first, Probe probe) {
+  if (is_lacking(first)) return false;
+  return !may_pass(first) || context.unsettled().admit(context.key_of(source), std::move(probe));
 }
 
-/// No handle, as the first reading ended with `first` and the row cannot do without one. Read is asked later,
-/// with the argument of `source`.
-template <Sample (*Read)(NvidiaContext&, int) noexcept>
-Handle absent_for_now(NvidiaContext& context, const ReadSource& source, ReadStatus first) {
-  if (may_pass(first)) context.unsettled().await(context.key_of(source), Read, context.keep(source.argument));
-  return std::nullopt;
+/// `read` as the row's reader, by its first reading.
+template <class Read>
+Reader probed(NvidiaContext& context, const ReadSource& source, Read read) {
+  return is_admitted(context, source, read().status, read) ? Reader(std::move(read)) : Reader();
+}
+
+/// No reader, as the first reading ended with `first` and the row cannot do without one. `probe` asks later.
+template <class Probe>
+Reader absent_for_now(NvidiaContext& context, const ReadSource& source, ReadStatus first, Probe probe) {
+  if (may_pass(first)) context.unsettled().await(context.key_of(source), std::move(probe));
+  return {};
 }
 
 inline Sample sample_of(unsigned result, double value) noexcept {
@@ -46,14 +43,20 @@ inline Sample sample_of(unsigned result, double value) noexcept {
   return status == ReadStatus::ok ? Sample::of(value) : Sample::miss(status);
 }
 
+/// 1 if the value passes the test, else 0.
+template <class Test>
+Sample flag_of(Sample value, Test test) noexcept {
+  return value.status == ReadStatus::ok ? Sample::of(test(value.value) ? 1 : 0) : value;
+}
+
 template <auto Function>
 using Pointer = std::remove_reference_t<decltype(std::declval<NvmlFunctions&>().*Function)>;
 template <auto Function, class... Arguments>
 inline constexpr bool takes = std::is_invocable_v<Pointer<Function>, nvml::Device, Arguments...>;
 
-/// The number that a call gives, whichever shape it has; `argument` is what it wants beside the device.
+/// The number that a call gives, whichever shape it has; `argument` is its parameter after the device.
 template <auto Function>
-Sample ask(NvmlCaller& caller, std::uint64_t argument) noexcept {
+Sample ask(NvmlCaller& caller, std::uint64_t argument = 0) noexcept {
   const auto which = static_cast<unsigned>(argument);
   if constexpr (takes<Function, std::uint64_t*>) {
     std::uint64_t value = 0;
@@ -62,7 +65,7 @@ Sample ask(NvmlCaller& caller, std::uint64_t argument) noexcept {
   } else if constexpr (takes<Function, unsigned*, unsigned*>) {
     unsigned values[2] = {};
     const unsigned result = caller.call<Function>(&values[0], &values[1]);
-    return sample_of(result, values[argument == 0 ? 0 : 1]);
+    return sample_of(result, values[which == 0 ? 0 : 1]);
   } else if constexpr (takes<Function, unsigned*>) {
     unsigned value = 0;
     const unsigned result = caller.call<Function>(&value);
@@ -75,34 +78,35 @@ Sample ask(NvmlCaller& caller, std::uint64_t argument) noexcept {
 }
 
 template <auto Function>
-Sample read_call(NvidiaContext& context, int handle) noexcept {
-  const NvidiaContext::Bound& bound = context.bound(handle);
-  return ask<Function>(context.target(bound).caller, bound.argument);
+Reader bind_call(NvidiaContext& context, const ReadSource& source) {
+  return probed(context, source, [&caller = context.target().caller, argument = source.argument] {
+    return ask<Function>(caller, argument);
+  });
 }
 
 /// The low half of the argument is the call's, the high half the value that holds.
 template <auto Function>
-Sample read_state(NvidiaContext& context, int handle) noexcept {
-  const NvidiaContext::Bound& bound = context.bound(handle);
-  const Sample state = ask<Function>(context.target(bound).caller, bound.argument & 0xFFFFFFFF);
-  if (state.status != ReadStatus::ok) return state;
-  return Sample::of(state.value == static_cast<double>(bound.argument >> 32) ? 1 : 0);
+Reader bind_state(NvidiaContext& context, const ReadSource& source) {
+  return probed(context, source, [&caller = context.target().caller, argument = source.argument] {
+    return flag_of(ask<Function>(caller, argument),
+                   [&](double state) { return state == static_cast<double>(argument >> 32); });
+  });
 }
 
-template <auto Function, class Struct, auto Member>
-Sample read_member(NvidiaContext& context, int handle) noexcept {
-  NvmlTarget& target = context.target(context.bound(handle));
-  Answer<Function, Struct>& answer = target.answer<Function, Struct>();
-  const Struct& value = answer.ask(target.caller);
-  return sample_of(answer.result(), static_cast<double>(value.*Member));
+template <auto Function, auto Member>
+Reader bind_part(NvidiaContext& context, const ReadSource& source) {
+  return probed(context, source, [&answer = context.target().template answer<Function>()] {
+    const auto& value = answer.ask();
+    return sample_of(answer.result(), static_cast<double>(value.*Member));
+  });
 }
 
-/// What read_field() wants, in one number.
+/// A field value as a row asks for it, in one number.
 struct FieldArgument {
   unsigned field;
   Tier tier;
   unsigned scope;
-  unsigned holds = 0;  // of read_field_state(): the value for which it is 1
+  unsigned holds = 0;  // of field_is() and field_beyond()
 };
 constexpr std::uint64_t packed(FieldArgument field) noexcept {
   return std::uint64_t{field.scope} << 32 | std::uint64_t{field.holds} << 24 |
@@ -112,75 +116,90 @@ constexpr FieldArgument unpacked(std::uint64_t argument) noexcept {
   return {static_cast<unsigned>(argument & 0xFFFF), static_cast<Tier>(argument >> 16 & 0xFF),
           static_cast<unsigned>(argument >> 32), static_cast<unsigned>(argument >> 24 & 0xFF)};
 }
-Handle bind_field(NvidiaContext& context, const ReadSource& source);
-Handle bind_wide_field(NvidiaContext& context, const ReadSource& source);
-Sample read_field(NvidiaContext& context, int handle) noexcept;
-/// Without the batch, whose answer may be of an earlier pass.
-Sample probe_field(NvidiaContext& context, int handle) noexcept;
-Sample read_wide_field(NvidiaContext& context, int handle) noexcept;
-Handle bind_field_state(NvidiaContext& context, const ReadSource& source);
-Sample read_field_state(NvidiaContext& context, int handle) noexcept;
-Sample read_field_beyond(NvidiaContext& context, int handle) noexcept;
+
+/// Asks for a field without the batch, whose answer may be of an earlier pass.
+inline auto field_probe(NvidiaContext& context, const FieldArgument& wanted) {
+  return [&gpu = context.gpu().caller, field = wanted.field, scope = wanted.scope] {
+    return read_field(gpu, field, scope).sample;
+  };
+}
+
+/// A field of a tier's batch.
+class BatchedField {
+ public:
+  BatchedField(NvidiaContext& context, const FieldArgument& wanted)
+      : batch_(context.fields(wanted.tier)),
+        gpu_(context.gpu().caller),
+        place_(batch_.add(wanted.field, wanted.scope)) {}
+  Sample operator()() const noexcept { return batch_.read(gpu_, place_); }
+
+ private:
+  FieldBatch& batch_;
+  NvmlCaller& gpu_;
+  int place_;
+};
+
+Reader bind_field(NvidiaContext& context, const ReadSource& source);
+Reader bind_wide_field(NvidiaContext& context, const ReadSource& source);
+Reader bind_field_is(NvidiaContext& context, const ReadSource& source);
+Reader bind_field_beyond(NvidiaContext& context, const ReadSource& source);
+Reader bind_all_link_fields(NvidiaContext& context, const ReadSource& source);
 
 }  // namespace readers
 
 /// The number that a call gives: call<&F::nvmlDeviceGetPowerUsage>("nvmlDeviceGetPowerUsage"). `argument`:
-/// what it wants beside the device, or for calls that give two numbers 0 or 1 for which.
+/// the call's parameter after the device, or for calls that give two numbers 0 or 1 for which.
 template <auto Function>
-constexpr NvidiaReader call(std::string_view name, std::uint64_t argument = 0) {
-  return {readers::bind_probed<readers::read_call<Function>>, readers::read_call<Function>, {name, argument}};
+constexpr NvidiaSource call(std::string_view name, std::uint64_t argument = 0) {
+  return {readers::bind_call<Function>, {name, argument}};
 }
 
 /// 1 while the call gives `holds`, else 0.
 template <auto Function>
-constexpr NvidiaReader is(std::string_view name, unsigned holds, unsigned argument = 0) {
-  return {readers::bind_probed<readers::read_state<Function>>,
-          readers::read_state<Function>,
-          {name, std::uint64_t{holds} << 32 | argument}};
+constexpr NvidiaSource is(std::string_view name, unsigned holds, unsigned argument = 0) {
+  return {readers::bind_state<Function>, {name, std::uint64_t{holds} << 32 | argument}};
 }
 
-template <class Struct, class Type>
-Struct struct_of(Type Struct::*);
-
-/// A part of the struct that a call fills, which is asked for once a pass.
+/// A part of the struct that a call fills, which is made once a pass.
 template <auto Function, auto Member>
-constexpr NvidiaReader part(std::string_view name) {
-  using Struct = decltype(struct_of(Member));
-  constexpr auto read = readers::read_member<Function, Struct, Member>;
-  return {readers::bind_probed<read>, read, {name}};
+constexpr NvidiaSource part(std::string_view name) {
+  return {readers::bind_part<Function, Member>, {name}};
 }
 
 /// A field value, asked for together with the tier's others.
-constexpr NvidiaReader field(std::string_view name, unsigned field, Tier tier, unsigned scope = 0) noexcept {
-  return {readers::bind_field, readers::read_field, {name, readers::packed({field, tier, scope})}};
+constexpr NvidiaSource field(std::string_view name, unsigned field, Tier tier, unsigned scope = 0) noexcept {
+  return {readers::bind_field, {name, readers::packed({field, tier, scope})}};
 }
 
 /// A field value that counts PCIe bytes: 0 until one of them was seen above 32 bits, since the driver calls
 /// it a number of 64 bits where it wraps at 32 (nvml.h: "Value can be wrapped"), which is within a pass.
-constexpr NvidiaReader wide_field(std::string_view name, unsigned field, Tier tier) noexcept {
-  return {readers::bind_wide_field, readers::read_wide_field, {name, readers::packed({field, tier, 0})}};
+constexpr NvidiaSource wide_field(std::string_view name, unsigned field, Tier tier) noexcept {
+  return {readers::bind_wide_field, {name, readers::packed({field, tier, 0})}};
 }
 
 /// 1 while the field value is `holds`, else 0.
-constexpr NvidiaReader field_is(std::string_view name, unsigned field, Tier tier, unsigned holds) noexcept {
-  return {
-      readers::bind_field_state, readers::read_field_state, {name, readers::packed({field, tier, 0, holds})}};
+constexpr NvidiaSource field_is(std::string_view name, unsigned field, Tier tier, unsigned holds) noexcept {
+  return {readers::bind_field_is, {name, readers::packed({field, tier, 0, holds})}};
 }
 
 /// 1 while the field value is none of those below `known`, else 0.
-constexpr NvidiaReader field_beyond(std::string_view name, unsigned field, Tier tier,
+constexpr NvidiaSource field_beyond(std::string_view name, unsigned field, Tier tier,
                                     unsigned known) noexcept {
-  return {readers::bind_field_state,
-          readers::read_field_beyond,
-          {name, readers::packed({field, tier, 0, known})}};
+  return {readers::bind_field_beyond, {name, readers::packed({field, tier, 0, known})}};
+}
+
+/// A field value of each NVLink, added up.
+constexpr NvidiaSource all_link_fields(std::string_view name, unsigned field, Tier tier) noexcept {
+  return {readers::bind_all_link_fields, {name, readers::packed({field, tier, 0})}};
 }
 
 /// For a static_assert: a field is asked for with the tier that its row is read in.
-constexpr bool in_its_tier(const MetricRow<NvidiaContext>& row) noexcept {
-  const bool is_field = row.reader.bind == readers::bind_field ||
-                        row.reader.bind == readers::bind_wide_field ||
-                        row.reader.bind == readers::bind_field_state;
-  return !is_field || readers::unpacked(row.reader.source.argument).tier == row.tier;
+constexpr bool in_its_tier(const Row& row) noexcept {
+  const auto bind = row.source.bind;
+  const bool is_field = bind == readers::bind_field || bind == readers::bind_wide_field ||
+                        bind == readers::bind_field_is || bind == readers::bind_field_beyond ||
+                        bind == readers::bind_all_link_fields;
+  return !is_field || readers::unpacked(row.source.read.argument).tier == row.tier;
 }
 
 }  // namespace gpumeter::nvidia

@@ -17,7 +17,7 @@ class FieldBatch {
   /// At attach: adds a field; its place is what read() wants. `scope`: a link, or what power it is of.
   int add(unsigned field, unsigned scope);
 
-  /// Forgets what was read, so that the next read() asks anew.
+  /// Drops the values, so that the next read() calls the driver.
   void begin_pass() noexcept { is_fresh_ = false; }
 
   Sample read(NvmlCaller& caller, int place) noexcept;
@@ -28,14 +28,14 @@ class FieldBatch {
   bool is_fresh_ = false;
 };
 
-/// One field asked for by itself, to know whether the device has it and how wide it is.
+/// One field read by itself, to find out whether the device has it and how wide it is.
 struct FieldReading {
   Sample sample;
   nvml::ValueType type;
 };
 FieldReading read_field(NvmlCaller& caller, unsigned field, unsigned scope) noexcept;
 
-/// A union's value by the type that stands beside it.
+/// A union's value by the type that comes with it.
 double number_of(const nvml::Value& value, nvml::ValueType type) noexcept;
 
 }  // namespace gpumeter::nvidia

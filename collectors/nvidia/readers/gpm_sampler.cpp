@@ -11,26 +11,9 @@ namespace {
 // "Samples must be > 100 ms apart" (nvml.h at nvmlGpmMetricsGet); a little more, as clocks differ.
 constexpr auto kApart = std::chrono::milliseconds(110);
 
-constexpr unsigned kVersion = 1;  // of GPM's structs, whose version is no size
-
 Nanoseconds now() noexcept { return std::chrono::steady_clock::now().time_since_epoch(); }
 
 }  // namespace
-
-GpmSampler& GpmSampler::operator=(GpmSampler&& other) noexcept {
-  if (this == &other) return *this;
-  close();
-  caller_ = std::move(other.caller_);
-  gpu_instance_ = other.gpu_instance_;
-  samples_ = std::exchange(other.samples_, {});
-  taken_ = other.taken_;
-  metrics_ = std::move(other.metrics_);
-  result_ = other.result_;
-  opened_ = other.opened_;
-  interval_ = other.interval_;
-  is_fresh_ = other.is_fresh_;
-  return *this;
-}
 
 void GpmSampler::open(const NvmlCaller& caller, std::optional<unsigned> gpu_instance) {
   close();
@@ -41,7 +24,7 @@ void GpmSampler::open(const NvmlCaller& caller, std::optional<unsigned> gpu_inst
 }
 
 ReadStatus GpmSampler::prepare() {
-  nvml::GpmSupport support{kVersion, 0};
+  nvml::GpmSupport support{};
   const unsigned asked = caller_.call<&NvmlFunctions::nvmlGpmQueryDeviceSupport>(&support);
   if (asked != nvml::kSuccess) return status_of(asked);
   if (support.is_supported == 0) return ReadStatus::unsupported;
@@ -50,7 +33,6 @@ ReadStatus GpmSampler::prepare() {
     if (allocated != nvml::kSuccess) return status_of(allocated);
   }
   metrics_ = std::make_unique<nvml::GpmMetricsGet>();
-  metrics_->version = kVersion;
   return status_of(take(samples_[1]));
 }
 

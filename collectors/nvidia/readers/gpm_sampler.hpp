@@ -19,14 +19,14 @@ class GpmSampler {
   void close() noexcept;
   GpmSampler() = default;
   ~GpmSampler() { close(); }
-  GpmSampler(GpmSampler&& other) noexcept { *this = std::move(other); }
-  GpmSampler& operator=(GpmSampler&& other) noexcept;
+  GpmSampler(const GpmSampler&) = delete;
+  GpmSampler& operator=(const GpmSampler&) = delete;
 
   /// How open() ended: `unsupported` where the device has no such metrics.
   ReadStatus opened() const noexcept { return opened_; }
 
   /// At attach: the place of a metric; nullopt where the device has none of it. May wait for a tenth of a
-  /// second, until there are two samples to tell by.
+  /// second, until there are two samples to compare.
   std::optional<int> add(unsigned metric);
 
   /// Takes a sample at most once a pass, and not before the last one is old enough.

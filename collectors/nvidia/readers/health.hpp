@@ -2,90 +2,97 @@
 
 #include "collectors/nvidia/readers/basic.hpp"
 
-/// How the GPU fares: temperatures against their limits, memory errors, links, licence, events.
+/// How the GPU fares: temperatures against their limits, fans, memory errors, licence, events; and what it
+/// could do at most.
 namespace gpumeter::nvidia {
 
 namespace readers {
 
-Handle bind_tlimit(NvidiaContext& context, const ReadSource& source);
-Sample read_tlimit(NvidiaContext& context, int handle) noexcept;
-Sample read_margin(NvidiaContext& context, int handle) noexcept;
-
-Handle bind_ecc(NvidiaContext& context, const ReadSource& source);
-Handle bind_ecc_part(NvidiaContext& context, const ReadSource& source);
-Sample read_ecc(NvidiaContext& context, int handle) noexcept;
-
-Handle bind_fan(NvidiaContext& context, const ReadSource& source);
-Sample read_fan(NvidiaContext& context, int handle) noexcept;
-Handle bind_fan_rpm(NvidiaContext& context, const ReadSource& source);
-Sample read_fan_rpm(NvidiaContext& context, int handle) noexcept;
-
-Sample read_license(NvidiaContext& context, int handle) noexcept;
-Handle bind_confidential(NvidiaContext& context, const ReadSource& source);
-Sample read_confidential(NvidiaContext& context, int handle) noexcept;
-
-Handle bind_xid(NvidiaContext& context, const ReadSource& source);
-Sample read_xid(NvidiaContext& context, int handle) noexcept;
-Sample read_xid_time(NvidiaContext& context, int handle) noexcept;
-Handle bind_instance_xid(NvidiaContext& context, const ReadSource& source);
-Sample read_instance_xid(NvidiaContext& context, int handle) noexcept;
-Handle bind_event(NvidiaContext& context, const ReadSource& source);
-Sample read_event(NvidiaContext& context, int handle) noexcept;
+Reader bind_tlimit(NvidiaContext& context, const ReadSource& source);
+Reader bind_margin(NvidiaContext& context, const ReadSource& source);
+Reader bind_ecc(NvidiaContext& context, const ReadSource& source);
+Reader bind_ecc_part(NvidiaContext& context, const ReadSource& source);
+Reader bind_fan(NvidiaContext& context, const ReadSource& source);
+Reader bind_fan_rpm(NvidiaContext& context, const ReadSource& source);
+Reader bind_license(NvidiaContext& context, const ReadSource& source);
+Reader bind_confidential(NvidiaContext& context, const ReadSource& source);
+Reader bind_xid(NvidiaContext& context, const ReadSource& source);
+Reader bind_xid_time(NvidiaContext& context, const ReadSource& source);
+Reader bind_instance_xid(NvidiaContext& context, const ReadSource& source);
+Reader bind_event(NvidiaContext& context, const ReadSource& source);
+Reader bind_peak(NvidiaContext& context, const ReadSource& source);
+Reader bind_peak_bandwidth(NvidiaContext& context, const ReadSource& source);
 
 }  // namespace readers
 
-/// The absolute limit behind a T.Limit: these fields say at which margin something happens, and the margin is
-/// that of the temperature now. Both are whole degrees and read one after the other, so a change of one
-/// degree is no change of the limit.
-constexpr NvidiaReader tlimit(std::string_view name, unsigned field) noexcept {
-  return {readers::bind_tlimit, readers::read_tlimit, {name, field}};
+/// The absolute limit behind a T.Limit: these fields give the margin at which something happens, and the
+/// margin is that of the temperature now. Both are whole degrees and read one after the other, so a change of
+/// one degree is no change of the limit.
+constexpr NvidiaSource tlimit(std::string_view name, unsigned field) noexcept {
+  return {readers::bind_tlimit, {name, field}};
 }
 
 /// The lower of slowdown and highest operating temperature, minus the temperature.
-constexpr NvidiaReader margin(std::string_view name) noexcept {
-  return {readers::bind_probed<readers::read_margin>, readers::read_margin, {name}};
+constexpr NvidiaSource margin(std::string_view name) noexcept { return {readers::bind_margin, {name}}; }
+
+/// The `place`th fan.
+constexpr NvidiaSource fan(std::size_t place) noexcept {
+  return {readers::bind_fan, {"nvmlDeviceGetFanSpeed_v2", place}};
+}
+constexpr NvidiaSource fan_rpm(std::size_t place) noexcept {
+  return {readers::bind_fan_rpm, {"nvmlDeviceGetFanSpeedRPM", place}};
 }
 
 /// ECC errors by type, kind of counter and nvmlMemoryLocation_t.
 constexpr std::uint64_t ecc_argument(unsigned type, unsigned counter, unsigned location) noexcept {
   return type | counter << 8 | location << 16;
 }
-constexpr NvidiaReader ecc(std::string_view name, unsigned type, unsigned counter,
+constexpr NvidiaSource ecc(std::string_view name, unsigned type, unsigned counter,
                            unsigned location) noexcept {
-  return {readers::bind_ecc, readers::read_ecc, {name, ecc_argument(type, counter, location)}};
+  return {readers::bind_ecc, {name, ecc_argument(type, counter, location)}};
 }
-/// The same of a part of what newer chips count as SRAM: nothing where the chip counts SRAM as a whole.
-constexpr NvidiaReader ecc_part(std::string_view name, unsigned type, unsigned counter,
+/// The same of a part of what newer chips count as SRAM: not bound if the chip counts SRAM as a whole.
+constexpr NvidiaSource ecc_part(std::string_view name, unsigned type, unsigned counter,
                                 unsigned location) noexcept {
-  return {readers::bind_ecc_part, readers::read_ecc, {name, ecc_argument(type, counter, location)}};
+  return {readers::bind_ecc_part, {name, ecc_argument(type, counter, location)}};
 }
 
-// What the event thread has counted: nothing where the driver does not tell of such events. `place`: of
-// kXidNames, kEventNames.
+// Counts of the event thread: not bound if the driver does not report such events. `place`: of kXidNames,
+// kEvents.
 
-constexpr NvidiaReader xid_count(std::size_t place) noexcept {
-  return {readers::bind_xid, readers::read_xid, {"nvmlEventSetWait_v2 XID", place}};
+constexpr NvidiaSource xid_count(std::size_t place) noexcept {
+  return {readers::bind_xid, {"nvmlEventSetWait_v2 XID", place}};
 }
 /// When it was counted last, in Unix time; 0: never.
-constexpr NvidiaReader xid_time(std::size_t place) noexcept {
-  return {readers::bind_xid, readers::read_xid_time, {"nvmlEventSetWait_v2 XID", place}};
+constexpr NvidiaSource xid_time(std::size_t place) noexcept {
+  return {readers::bind_xid_time, {"nvmlEventSetWait_v2 XID", place}};
 }
 /// Of a MIG instance; `place`: of kInstanceXidNames.
-constexpr NvidiaReader instance_xid_count(std::size_t place) noexcept {
-  return {readers::bind_instance_xid, readers::read_instance_xid, {"nvmlEventSetWait_v2 XID", place}};
+constexpr NvidiaSource instance_xid_count(std::size_t place) noexcept {
+  return {readers::bind_instance_xid, {"nvmlEventSetWait_v2 XID", place}};
 }
-constexpr NvidiaReader event_count(std::size_t place) noexcept {
-  return {readers::bind_event, readers::read_event, {"nvmlEventSetWait_v2", place}};
+constexpr NvidiaSource event_count(std::size_t place) noexcept {
+  return {readers::bind_event, {"nvmlEventSetWait_v2", place}};
 }
 
-/// 1 while that holds of the vGPU licence, or of the machine's confidential computing.
-constexpr NvidiaReader licensed(bool holds) noexcept {
-  return {readers::bind_probed<readers::read_license>,
-          readers::read_license,
-          {"nvmlDeviceGetGridLicensableFeatures_v4", holds}};
+/// 1 while the vGPU licence, or the machine's confidential computing, is in this state.
+constexpr NvidiaSource licensed(bool holds) noexcept {
+  return {readers::bind_license, {"nvmlDeviceGetGridLicensableFeatures_v4", holds}};
 }
-constexpr NvidiaReader confidential(bool holds) noexcept {
-  return {readers::bind_confidential, readers::read_confidential, {"nvmlSystemGetConfComputeState", holds}};
+constexpr NvidiaSource confidential(bool holds) noexcept {
+  return {readers::bind_confidential, {"nvmlSystemGetConfComputeState", holds}};
+}
+
+/// The data types of gpu_peak_flops.
+inline constexpr std::string_view kDtypes[] = {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"};
+
+/// The peak of kDtypes[dtype], if it is from the table (else the formula).
+constexpr NvidiaSource peak(unsigned dtype, bool from_table) noexcept {
+  return {readers::bind_peak,
+          {from_table ? "peaks: table" : "peaks: formula", dtype | std::uint64_t{from_table} << 32}};
+}
+constexpr NvidiaSource peak_bandwidth() noexcept {
+  return {readers::bind_peak_bandwidth, {"peaks: memory bandwidth"}};
 }
 
 }  // namespace gpumeter::nvidia

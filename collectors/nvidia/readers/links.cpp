@@ -1,42 +1,20 @@
 #include "collectors/nvidia/readers/links.hpp"
 
-#include <cstring>
-
 namespace gpumeter::nvidia {
 namespace readers {
 namespace {
 
-Sample link_is_up(NvidiaContext& context, unsigned link) noexcept {
-  return ask<&F::nvmlDeviceGetNvLinkState>(context.gpu().caller, link);
+Sample is_up(NvmlCaller& gpu, unsigned link) noexcept {
+  return flag_of(ask<&F::nvmlDeviceGetNvLinkState>(gpu, link), [](double state) { return state != 0; });
 }
 
-/// nvmlGpuFabricInfoV in its third layout, or in the second, which is the same without the last field.
-Sample ask_fabric(NvidiaContext& context, nvml::FabricInfoV3& info) noexcept {
-  NvmlTarget& gpu = context.gpu();
-  auto& present = gpu.answer<&F::nvmlDeviceGetGpuFabricInfoV, nvml::FabricInfoV3>();
-  auto& former = gpu.answer<&F::nvmlDeviceGetGpuFabricInfoV, FabricInfoOfOld>();
-  if (!gpu.has_old_fabric) info = present.ask(gpu.caller);
-  if (!gpu.has_old_fabric) gpu.has_old_fabric = present.result() == nvml::kArgumentVersionMismatch;
-  if (gpu.has_old_fabric) info = former.ask(gpu.caller);
-  const Sample asked = sample_of(gpu.has_old_fabric ? former.result() : present.result(), 0);
-  if (asked.status == ReadStatus::ok) context.note_fabric(info);
-  return asked;  // the answer is in `info`
-}
-
-/// nvmlGpuFabricState_t, with a state of its own for a registration that ended with an error: "status must be
-/// checked only if Probe state returns complete" (nvml.h).
-unsigned fabric_state_of(const nvml::FabricInfoV3& info) noexcept {
-  return info.state == nvml::kFabricCompleted && info.status != nvml::kSuccess ? kFabricFailed : info.state;
-}
-
-Sample errors_of(NvidiaContext& context, unsigned link, unsigned counter) noexcept {
+Sample errors_of(NvmlCaller& gpu, unsigned link, unsigned counter) noexcept {
   std::uint64_t count = 0;
-  const unsigned result =
-      context.gpu().caller.call<&F::nvmlDeviceGetNvLinkErrorCounter>(link, counter, &count);
+  const unsigned result = gpu.call<&F::nvmlDeviceGetNvLinkErrorCounter>(link, counter, &count);
   return sample_of(result, static_cast<double>(count));
 }
 
-/// Of one link after the other, up to the last that there is. None at all: what the first one said.
+/// Of one link after the other, up to the last that there is. None at all: the first one's answer.
 template <class Of>
 Sample summed(Of of) noexcept {
   Sample sum = of(0);
@@ -48,80 +26,73 @@ Sample summed(Of of) noexcept {
   return sum;
 }
 
-}  // namespace
-
-Sample read_links_up(NvidiaContext& context, int) noexcept {
-  return summed([&](unsigned link) {
-    const Sample state = link_is_up(context, link);
-    return state.status == ReadStatus::ok ? Sample::of(state.value != 0 ? 1 : 0) : state;
+/// Reads the fabric's info: 1 if `holds` returns true for it, 0 if false; nullopt: it is unsupported.
+template <class Holds>
+Reader bind_fabric(NvidiaContext& context, const ReadSource& source, Holds holds) {
+  auto& answer = context.gpu().answer<&F::nvmlDeviceGetGpuFabricInfoV>();
+  return probed(context, source, [&context, &answer, holds] {
+    const nvml::FabricInfoV3& info = answer.ask();
+    const ReadStatus status = status_of(answer.result());
+    if (status != ReadStatus::ok) return Sample::miss(status);
+    context.note_fabric(info);
+    constexpr unsigned kNone = 0;  // NVML_GPU_FABRIC_STATE_NOT_SUPPORTED
+    const std::optional<bool> state = info.state == kNone ? std::nullopt : holds(info);
+    return state ? Sample::of(*state ? 1 : 0) : Sample::miss(ReadStatus::unsupported);
   });
 }
 
-Sample read_all_link_errors(NvidiaContext& context, int handle) noexcept {
-  const auto counter = static_cast<unsigned>(context.bound(handle).argument);
-  return summed([&](unsigned link) { return errors_of(context, link, counter); });
+/// nvmlGpuFabricState_t, with a state of its own for a registration that ended with an error: "status must be
+/// checked only if Probe state returns complete" (nvml.h).
+unsigned fabric_state_of(const nvml::FabricInfoV3& info) noexcept {
+  return info.state == nvml::kFabricCompleted && info.status != nvml::kSuccess ? kFabricFailed : info.state;
 }
 
-// The fields of the links that have one stand behind one another in the batch; what is kept has their number
-// for a scope.
-Handle bind_all_link_fields(NvidiaContext& context, const ReadSource& source) {
-  FieldArgument wanted = unpacked(source.argument);
-  const auto has = [&](unsigned link) {
-    return !is_lacking(read_field(context.gpu().caller, wanted.field, link).sample.status);
-  };
-  const ReadStatus first_link = read_field(context.gpu().caller, wanted.field, 0).sample.status;
-  if (may_pass(first_link)) return absent_for_now<probe_field>(context, source, first_link);
-  if (is_lacking(first_link)) return std::nullopt;
-  FieldBatch& batch = context.fields(wanted.tier);
-  const int first = batch.add(wanted.field, 0);
-  wanted.scope = 1;
-  for (unsigned link = 1; link < nvml::kMostLinks; ++link) {
-    if (!has(link)) continue;
-    batch.add(wanted.field, link);
-    ++wanted.scope;
-  }
-  return context.keep(packed(wanted), first);
+std::optional<FabricHealth> fabric_health_of(const nvml::FabricInfoV3& info) noexcept {
+  if (info.health_summary == 0) return summed_up(info.health_mask);
+  return static_cast<FabricHealth>(info.health_summary);
 }
 
-Sample read_all_link_fields(NvidiaContext& context, int handle) noexcept {
-  const NvidiaContext::Bound& bound = context.bound(handle);
-  const FieldArgument kept = unpacked(bound.argument);
-  FieldBatch& batch = context.fields(kept.tier);
-  double sum = 0;
-  for (int link = 0; link < static_cast<int>(kept.scope); ++link) {
-    const Sample one = batch.read(context.gpu().caller, bound.place + link);
-    if (one.status != ReadStatus::ok) return one;
-    sum += one.value;
-  }
-  return Sample::of(sum);
+}  // namespace
+
+Reader bind_links_up(NvidiaContext& context, const ReadSource& source) {
+  return probed(context, source, [&gpu = context.gpu().caller] {
+    return summed([&](unsigned link) { return is_up(gpu, link); });
+  });
 }
 
-Sample read_link_state(NvidiaContext& context, int handle) noexcept {
-  const Sample state = link_is_up(context, static_cast<unsigned>(context.bound(handle).argument));
-  return state.status == ReadStatus::ok ? Sample::of(state.value != 0 ? 1 : 0) : state;
+Reader bind_all_link_errors(NvidiaContext& context, const ReadSource& source) {
+  return probed(context, source,
+                [&gpu = context.gpu().caller, counter = static_cast<unsigned>(source.argument)] {
+                  return summed([&](unsigned link) { return errors_of(gpu, link, counter); });
+                });
 }
 
-Sample read_link_errors(NvidiaContext& context, int handle) noexcept {
-  const std::uint64_t argument = context.bound(handle).argument;
-  return errors_of(context, static_cast<unsigned>(argument), static_cast<unsigned>(argument >> 32));
+Reader bind_link_state(NvidiaContext& context, const ReadSource& source) {
+  return probed(context, source,
+                [&gpu = context.gpu().caller, link = static_cast<unsigned>(source.argument)] {
+                  return is_up(gpu, link);
+                });
 }
 
-Sample read_fabric_state(NvidiaContext& context, int handle) noexcept {
-  nvml::FabricInfoV3 info{};
-  const Sample asked = ask_fabric(context, info);
-  if (asked.status != ReadStatus::ok) return asked;
-  if (info.state == 0) return Sample::miss(ReadStatus::unsupported);  // NVML_GPU_FABRIC_STATE_NOT_SUPPORTED
-  return Sample::of(fabric_state_of(info) == context.bound(handle).argument ? 1 : 0);
+Reader bind_link_errors(NvidiaContext& context, const ReadSource& source) {
+  return probed(context, source, [&gpu = context.gpu().caller, argument = source.argument] {
+    return errors_of(gpu, static_cast<unsigned>(argument), static_cast<unsigned>(argument >> 32));
+  });
 }
 
-Sample read_fabric_health(NvidiaContext& context, int handle) noexcept {
-  nvml::FabricInfoV3 info{};
-  const Sample asked = ask_fabric(context, info);
-  if (asked.status != ReadStatus::ok) return asked;
-  const std::optional<FabricHealth> health =
-      info.health_summary != 0 ? static_cast<FabricHealth>(info.health_summary) : summed_up(info.health_mask);
-  if (info.state == 0 || !health) return Sample::miss(ReadStatus::unsupported);
-  return Sample::of(static_cast<std::uint64_t>(*health) == context.bound(handle).argument ? 1 : 0);
+Reader bind_fabric_state(NvidiaContext& context, const ReadSource& source) {
+  return bind_fabric(context, source,
+                     [wanted = source.argument](const nvml::FabricInfoV3& info) -> std::optional<bool> {
+                       return fabric_state_of(info) == wanted;
+                     });
+}
+
+Reader bind_fabric_health(NvidiaContext& context, const ReadSource& source) {
+  const auto wanted = static_cast<FabricHealth>(source.argument);
+  return bind_fabric(context, source, [wanted](const nvml::FabricInfoV3& info) -> std::optional<bool> {
+    const std::optional<FabricHealth> health = fabric_health_of(info);
+    return health ? std::optional(*health == wanted) : std::nullopt;
+  });
 }
 
 }  // namespace readers

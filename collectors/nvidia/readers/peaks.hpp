@@ -7,7 +7,7 @@
 
 namespace gpumeter::nvidia {
 
-/// What NVML tells of a card, as far as its peaks depend on it; 0 and "" are unknown.
+/// A card's facts in NVML, as far as its peaks depend on them; 0 and "" are unknown.
 struct Facts {
   std::string name;        ///< nvmlDeviceGetName
   unsigned device_id = 0;  ///< 16 bit, of PCI: the upper half of nvmlPciInfo_t.pciDeviceId

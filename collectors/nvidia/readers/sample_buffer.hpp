@@ -7,12 +7,12 @@
 #include "base/clock.hpp"
 #include "collectors/api/sample.hpp"
 #include "collectors/nvidia/nvml/caller.hpp"
-#include "collectors/table/rolling_extremes.hpp"
+#include "collectors/table/derived.hpp"
 
 namespace gpumeter::nvidia {
 
 /// One of the driver's own sample buffers (nvmlDeviceGetSamples), drained once a pass: what happened within
-/// the second at the cost of one call. Samples are told apart by the driver's timestamps; each stands for the
+/// the second at the cost of one call. Samples are identified by the driver's timestamps; each stands for the
 /// time since the one before. The buffer runs dry while the GPU idles; then a plain reading stands in. Lane
 /// thread.
 class SampleBuffer {

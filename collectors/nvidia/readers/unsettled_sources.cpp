@@ -21,15 +21,15 @@ void UnsettledSources::open() noexcept {
   interval_ = kFirstLook;
 }
 
-bool UnsettledSources::admit(const Key& key, Read read, int handle) {
+bool UnsettledSources::admit(const Key& key, Reader probe) {
   const bool is_admitted = std::ranges::find(set_aside_, key) == set_aside_.end();
-  waiting_.push_back({key, read, handle, is_admitted});
+  waiting_.push_back({key, std::move(probe), is_admitted});
   return is_admitted;
 }
 
-void UnsettledSources::await(const Key& key, Read read, int handle) {
-  const auto is_same = [&](const Source& other) { return other.key == key && other.read == read; };
-  if (std::ranges::none_of(waiting_, is_same)) waiting_.push_back({key, read, handle, false});
+void UnsettledSources::await(const Key& key, Reader probe) {
+  if (std::ranges::find(waiting_, key, &Source::key) == waiting_.end())
+    waiting_.push_back({key, std::move(probe), false});
 }
 
 bool UnsettledSources::is_time(Nanoseconds now) noexcept {
@@ -40,16 +40,16 @@ bool UnsettledSources::is_time(Nanoseconds now) noexcept {
   return true;
 }
 
-bool UnsettledSources::look(NvidiaContext& context) {
+bool UnsettledSources::look() {
   bool changes = false;
-  std::erase_if(waiting_, [&](Source& source) { return is_settled(context, source, changes); });
+  std::erase_if(waiting_, [&](Source& source) { return is_settled(source, changes); });
   binds_again_ = binds_again_ || changes;
   return changes;
 }
 
 // A source that is not bound and fails in a new way stays unbound, so nothing changes.
-bool UnsettledSources::is_settled(NvidiaContext& context, Source& source, bool& changes) {
-  const ReadStatus status = source.read(context, source.handle).status;
+bool UnsettledSources::is_settled(Source& source, bool& changes) {
+  const ReadStatus status = source.probe().status;
   if (status == ReadStatus::gone) return false;
   if (may_pass(status)) {
     if (std::exchange(source.is_bound, false)) {

@@ -4,21 +4,17 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "collectors/api/sample.hpp"
+#include "collectors/table/reader.hpp"
 
 namespace gpumeter::nvidia {
 
-class NvidiaContext;
-
 /// Sources whose first reading at attach failed in a way that may pass (UNKNOWN, TIMEOUT). Their rows are
-/// bound all the same. If they still fail at the next look while the GPU is read, they are set aside: the GPU
-/// is bound again without them, so that the next row of their series has its turn, and they are asked again
-/// ever more rarely. Lane thread.
+/// bound all the same. If such a source still fails at the next look, it is set aside: the GPU is bound again
+/// without it, so that the next row of its series has its turn, and the source is asked ever more rarely. Lane
+/// thread.
 class UnsettledSources {
  public:
-  using Read = Sample (*)(NvidiaContext&, int handle) noexcept;
-
-  /// Which row it is: name and argument of its ReadSource, and the target that it is bound to. Without a
+  /// Identifies a row: name and argument of its ReadSource, and the target that it is bound to. Without a
   /// name: something that several rows need.
   struct Key {
     const char* name;
@@ -27,16 +23,16 @@ class UnsettledSources {
     bool operator==(const Key&) const = default;
   };
 
-  /// The GPU is opened. The same sources stay set aside if it is bound again because look() said so.
+  /// The GPU is opened. The same sources stay set aside if the GPU is bound again because of look().
   void open() noexcept;
 
-  /// At attach: the first reading failed. False: it is set aside, so its row is not to be bound. `read` and
-  /// `handle` are what look() asks it by.
-  bool admit(const Key& key, Read read, int handle);
+  /// At attach: the first reading failed. False: the source is set aside, so its row is not to be bound.
+  /// look() asks by `probe`.
+  bool admit(const Key& key, Reader probe);
 
-  /// At attach: a row cannot be bound without a first reading; look() asks whether there is one by now, once
-  /// for all rows that await the same.
-  void await(const Key& key, Read read, int handle);
+  /// At attach: a row cannot be bound without a first reading. look() asks whether there is one by now, once
+  /// for all rows with the same key.
+  void await(const Key& key, Reader probe);
 
   /// The GPU is going to be bound again for another reason than look()'s.
   void bind_again() noexcept { binds_again_ = true; }
@@ -47,21 +43,20 @@ class UnsettledSources {
   bool is_time(Nanoseconds now) noexcept;
 
   /// Asks each of them. True: to bind the GPU again would now give other rows.
-  bool look(NvidiaContext& context);
+  bool look();
 
  private:
   struct Source {
     Key key;
-    Read read;
-    int handle;
+    Reader probe;
     bool is_bound;
   };
-  bool is_settled(NvidiaContext& context, Source& source, bool& changes);
+  bool is_settled(Source& source, bool& changes);
 
   std::vector<Source> waiting_;
   std::vector<Key> set_aside_;
   Nanoseconds interval_{};
-  Nanoseconds next_look_{};  // zero: the first call of is_time() says when
+  Nanoseconds next_look_{};  // zero: the first call of is_time() sets it
   bool binds_again_ = false;
 };
 

@@ -2,12 +2,10 @@
 
 #include "collectors/api/catalog.hpp"
 #include "collectors/nvidia/readers/activity.hpp"
-#include "collectors/table/compose.hpp"
+#include "collectors/table/row.hpp"
 
 /// Rows of what a GPU does. Counters stand above the gauges that would integrate the same.
 namespace gpumeter::nvidia {
-
-using Row = MetricRow<NvidiaContext>;
 
 // clang-format off
 // Field ids: nvml.h, NVML_FI_DEV_*; metric ids: NVML_GPM_METRIC_*. Utilisation is never read of a divided GPU:
@@ -43,7 +41,7 @@ inline constexpr GpmFamilies kPartitionFamilies = {
 
 // Cycles count on by themselves from driver 595; before it the means between two passes are integrated. The kinds of
 // tensor work are NVML's classes of instructions, not data types: HMMA is fp16, bf16, tf32 and on some chips fp8, IMMA is
-// integer. Of fp64 there are two classes, DFMA and DMMA, which are not added up: no document says that they are disjoint.
+// integer. Of fp64 there are two classes, DFMA and DMMA, which are not added up: no document states that they are disjoint.
 constexpr auto gpm_rows(const GpmFamilies& of) {
   return std::to_array<Row>({
     {of.compute_seconds, {}, gpm_cycles("GPM SM cycles active / elapsed", 249), 1, Tier::fast},

@@ -125,8 +125,8 @@ inline constexpr auto kXidRows = each_place(kXidNames, [](std::size_t place, std
 inline constexpr auto kXidTimeRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
   return Row{&catalog::xid_last_timestamp, {"xid", xid}, xid_time(place), 1, Tier::fast, {}, kHeardTime};
 });
-inline constexpr auto kEventRows = each_place(kEventNames, [](std::size_t place, std::string_view event) {
-  return Row{&catalog::events, {"event", event}, event_count(place), 1, Tier::fast, {}, kHeard};
+inline constexpr auto kEventRows = each_place(kEvents, [](std::size_t place, const EventKind& event) {
+  return Row{&catalog::events, {"event", event.name}, event_count(place), 1, Tier::fast, {}, kHeard};
 });
 // clang-format on
 

@@ -3,13 +3,12 @@
 #include "collectors/api/catalog.hpp"
 #include "collectors/nvidia/readers/activity.hpp"
 #include "collectors/nvidia/readers/health.hpp"
-#include "collectors/nvidia/readers/peak.hpp"
-#include "collectors/table/compose.hpp"
+#include "collectors/table/row.hpp"
 
 /// Rows of memory, power, temperatures, clocks, fans and peaks.
 namespace gpumeter::nvidia {
 
-// Outside of these no card is, so what says so is broken.
+// No card is outside of these, so a reading that is must be wrong.
 inline constexpr Traits kCelsius{.min = -50, .max = 250};
 inline constexpr Traits kWatts{.min = 0, .max = 5000};
 inline constexpr Traits kHertz{.min = 0, .max = 20e9};
@@ -90,10 +89,10 @@ inline constexpr auto kStateRows = std::to_array<Row>({
 
 inline constexpr std::string_view kFans[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
 inline constexpr auto kFanRows = each_place(kFans, [](std::size_t place, std::string_view fan) {
-  return Row{&catalog::fan_speed, {"fan", fan}, {readers::bind_fan, readers::read_fan, {"nvmlDeviceGetFanSpeed_v2", place}}, kPercent, Tier::normal, {}, kFan};
+  return Row{&catalog::fan_speed, {"fan", fan}, nvidia::fan(place), kPercent, Tier::normal, {}, kFan};
 });
 inline constexpr auto kFanRpmRows = each_place(kFans, [](std::size_t place, std::string_view fan) {
-  return Row{&catalog::fan_rpm, {"fan", fan}, {readers::bind_fan_rpm, readers::read_fan_rpm, {"nvmlDeviceGetFanSpeedRPM", place}}, 1, Tier::normal, {}, kPositive};
+  return Row{&catalog::fan_rpm, {"fan", fan}, fan_rpm(place), 1, Tier::normal, {}, kPositive};
 });
 
 constexpr auto peak_rows(const MetricDescriptor& family, bool from_table) {

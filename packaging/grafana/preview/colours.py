@@ -1,4 +1,4 @@
-"""Grafana's colours by name, and the colour that a value has by a field's mappings and thresholds."""
+"""Grafana's colours by name, and the colour of a value by a field's mappings and thresholds."""
 COLOURS = {"green": "#56a64b", "yellow": "#f2cc0c", "orange": "#ff780a", "red": "#e02f44", "blue": "#3274d9",
            "light-blue": "#8ab8ff", "text": "#24292e"}
 PALETTE = ["#7eb26d", "#eab839", "#6ed0e0", "#ef843c", "#e24d42", "#1f78c1", "#ba43a9", "#705da0", "#508642", "#cca300",

@@ -1,4 +1,4 @@
-"""The generated dashboards as Python reads them, for the tests and for the pictures."""
+"""Loads the generated dashboards, for the tests and the pictures."""
 import json
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A dashboard as one picture: each panel at its place, drawn by its kind from what its queries gave."""
+"""Draws a dashboard as one picture: each panel at its place, by its kind, with the results of its queries."""
 from collections.abc import Callable
 
 import matplotlib

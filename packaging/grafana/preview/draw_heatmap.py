@@ -1,4 +1,4 @@
-"""A histogram over time: a column per point, a row per bucket, darker where more fell into it."""
+"""A histogram over time: one column per point, one row per bucket, darker with more observations."""
 from datetime import datetime
 
 from matplotlib.dates import DateFormatter, date2num

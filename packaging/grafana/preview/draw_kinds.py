@@ -1,4 +1,4 @@
-"""Where a panel lies in the picture, and the panels that show the last values: numbers and tables."""
+"""Positions of panels in the picture, and the panels that show last values: numbers and tables."""
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes simulated GPUs, and the queries of a panel as Grafana would send them to it."""
+"""A real Prometheus that scrapes simulated GPUs, and a panel's queries as Grafana would send them."""
 import json
 import subprocess
 import sys

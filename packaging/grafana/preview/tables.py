@@ -1,4 +1,4 @@
-"""The rows that Grafana makes of a table panel's queries: merged by their labels, then sorted and named."""
+"""The rows that Grafana builds from a table panel's queries: merged by labels, then sorted and named."""
 from dataclasses import dataclass
 
 from dashboards import Panel

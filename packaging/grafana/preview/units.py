@@ -1,4 +1,4 @@
-"""Values as Grafana writes them, for the units that the dashboards use."""
+"""Values as Grafana formats them, for the units of the dashboards."""
 import time
 from math import isnan
 

@@ -1,4 +1,4 @@
-#include "collectors/nvidia/nvml/functions.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 #include "tests/fakes/nvml/call.hpp"
 
 // Start, end and what needs no device.
@@ -61,21 +61,44 @@ FAKE_NVML_EXPORT unsigned nvmlDeviceGetCount_v2(unsigned* out) {
   return nvml::kSuccess;
 }
 
+/// A handle for the GPU at a place of the scenario, unless it is lost. The call has entered.
+static unsigned open_handle(Call& call, std::size_t number, unsigned generation, nvml::Device* out) {
+  if (const unsigned error = call.enter_device(number)) return error;
+  *out = encode({.generation = generation,
+                 .returns = static_cast<unsigned>(call.device().returns(call.now())),
+                 .device = static_cast<unsigned>(number)});
+  return nvml::kSuccess;
+}
+
 FAKE_NVML_EXPORT unsigned nvmlDeviceGetHandleByIndex_v2(unsigned index, nvml::Device* out) {
   Call call("nvmlDeviceGetHandleByIndex_v2");
   if (const unsigned error = call.enter()) return error;
   Library& library = Library::instance();
-  Handle handle;
-  {
-    const std::lock_guard lock(library.mutex);
-    if (out == nullptr || index >= library.visible.size()) return nvml::kInvalidArgument;
-    handle.device = static_cast<unsigned>(library.visible[index]);
-    handle.generation = library.generation;
+  std::unique_lock lock(library.mutex);
+  if (out == nullptr || index >= library.visible.size()) return nvml::kInvalidArgument;
+  const std::size_t number = library.visible[index];
+  const unsigned generation = library.generation;
+  lock.unlock();
+  return open_handle(call, number, generation, out);
+}
+
+/// A GPU that does not tell its UUID is not found by it.
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetHandleByUUID(const char* uuid, nvml::Device* out) {
+  Call call("nvmlDeviceGetHandleByUUID");
+  if (const unsigned error = call.enter()) return error;
+  if (uuid == nullptr || out == nullptr) return nvml::kInvalidArgument;
+  Library& library = Library::instance();
+  std::unique_lock lock(library.mutex);
+  const std::vector<std::size_t> visible = library.visible;
+  const unsigned generation = library.generation;
+  lock.unlock();
+  for (const std::size_t number : visible) {
+    const Facts& facts = call.scenario().devices.at(number).facts;
+    const bool is_told = facts.error("nvmlDeviceGetUUID", call.now()) == nvml::kSuccess;
+    if (is_told && facts.at("uuid", call.now()).text == uuid)
+      return open_handle(call, number, generation, out);
   }
-  if (const unsigned error = call.enter_device(handle.device)) return error;
-  handle.returns = static_cast<unsigned>(call.device().returns(call.now()));
-  *out = encode(handle);
-  return nvml::kSuccess;
+  return nvml::kNotFound;
 }
 
 }  // namespace gpumeter::fake_nvml

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns what `nvidia-smi -q` printed into a scenario of the fake NVML.
+"""Turns the output of `nvidia-smi -q` into a scenario of the fake NVML.
 
 usage: from_nvidia_smi.py CAPTURE [--section idle|load] > scenario.yaml
 
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from nvidia_smi_keys import ATTRIBUTES, HEALTH, PLAIN, POWER_SCOPES, REASONS, RECOVERY, WORDS  # noqa: E402
 from nvidia_smi_tree import Node, parse, section  # noqa: E402
 
-FUNCTIONS = Path(__file__).resolve().parents[3] / "collectors/nvidia/nvml/functions.hpp"
+FUNCTIONS = Path(__file__).resolve().parents[3] / "collectors/nvidia/nvml/abi.hpp"
 Scenario = dict[str, Any]
 
 
@@ -40,7 +40,7 @@ def memory(gpu: Node, *titles: str) -> Scenario:
 
 
 def of_scopes(whole: Any, parts: dict[int, Any]) -> Any:
-    """A field that is told of parts of the GPU too."""
+    """A field that nvidia-smi also prints for parts of the GPU."""
     told = {scope: value for scope, value in parts.items() if value is not None}
     return whole if not told else {"scopes": told} if whole is None else {"value": whole, "scopes": told}
 

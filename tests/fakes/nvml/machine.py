@@ -1,4 +1,4 @@
-"""A machine whose only GPUs are those of a scenario of the fake NVML: what makes the binary see it."""
+"""A machine whose only GPUs are those of a scenario of the fake NVML, as environment for the binary."""
 import os
 import subprocess
 import sys

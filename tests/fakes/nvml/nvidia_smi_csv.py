@@ -1,4 +1,4 @@
-"""What a capture's `nvidia-smi --query-gpu` says of its GPUs, as the series that a page must have.
+"""The GPUs of a capture's `nvidia-smi --query-gpu`, as the series that a page must have.
 
 The CSV is another rendering than `nvidia-smi -q`, of which scenarios are made, and some moments older or younger. What
 stands still is told by the CSV; what moves by `-q`, where the CSV says that it is there too.
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from nvidia_smi_tree import Node, parse, section
 
 MIB, MHZ, PERCENT = 1 << 20, 1e6, 0.01
-Series = tuple[str, frozenset]  # family, labels beside the device's
+Series = tuple[str, frozenset]  # family, labels in addition to the device's
 
 # Column -> family, labels, scale.
 STEADY = {
@@ -34,7 +34,7 @@ STEADY = {
     "remapped_rows.failure": ("gpu_row_remap_failed", {}, 1),
 } | {f"remapped_rows.histogram.{name}": ("gpu_row_remap_banks", {"availability": name}, 1)
      for name in ("max", "high", "partial", "low", "none")}
-# ... and the paths in `-q`, of which the first that has a value counts.
+# ... and the paths in `-q`; the first path with a value counts.
 POWER = "GPU Power Readings/"
 MOVING = {
     "utilization.gpu": ("gpu_utilization_ratio", {}, PERCENT, "Utilization/GPU"),
@@ -141,7 +141,7 @@ class Gpu:
                             number(node.deep(title).value) if self.column(column) is not None else None, 1)
 
     def margin(self) -> None:
-        """Without the driver's own margin the page has one where there are thresholds: nothing is told then."""
+        """Without the driver's own margin the page has one only if there are thresholds; then nothing is compared."""
         node = self.tree.at("Temperature").deep("GPU Current T.Limit Temp", "GPU T.Limit Temp")
         if self.column("temperature.gpu.tlimit") is not None and number(node.value) is not None:
             self.expect(series("gpu_temperature_margin_celsius", {"sensor": "core"}), number(node.value), 1)

@@ -1,4 +1,4 @@
-"""Which line of `nvidia-smi -q` says what key of a scenario says."""
+"""Maps lines of `nvidia-smi -q` to keys of a scenario."""
 
 # Key of the scenario <- path in the output; in WORDS as a word of the scenario.
 PLAIN = {

@@ -1,4 +1,4 @@
-"""What `nvidia-smi -q` prints, as a tree. Nothing here knows what a line means."""
+"""The output of `nvidia-smi -q` as a tree, without the meaning of its lines."""
 import re
 from dataclasses import dataclass, field
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every scenario of tests/fixtures/nvidia is taken by the fake, and every capture of nvidia-smi becomes a scenario that
-gives back through NVML's functions what nvidia-smi printed.
+"""The fake accepts every scenario of tests/fixtures/nvidia, and every capture of nvidia-smi becomes a scenario that
+returns the printed values through NVML's functions.
 
 $GPUMETER_FAKE_NVML is the fake, $GPUMETER_CAPTURES the folder that has nvidia/ in it (../shared/captures).
 """
@@ -19,7 +19,7 @@ LIBRARY = os.environ["GPUMETER_FAKE_NVML"]
 sys.path.insert(0, str(HERE))
 from nvidia_smi_tree import Node, parse, section  # noqa: E402
 
-# scenario: what nvmlInit_v2 says at 0 s, devices
+# scenario: result of nvmlInit_v2 at 0 s, devices
 SCENARIOS = {"h100_8": (0, 8), "h100_8_lost3": (0, 8), "h100_8_hung3": (0, 8), "h100_8_all_hung": (0, 8),
              "h100_8_xid_storm": (0, 8), "h100_wave": (0, 1), "h200_mig7": (0, 1), "a100": (0, 1), "l40s": (0, 1),
              "rtx_4080": (0, 1), "pre_volta": (0, 1), "blackwell": (0, 1), "no_driver": (9, 0), "driver_mismatch": (18, 0),

@@ -1,4 +1,4 @@
-"""One reading of nvidia-smi's held against the pages before and after it."""
+"""Compares one reading of nvidia-smi with the pages before and after it."""
 from __future__ import annotations
 
 import re

@@ -1,4 +1,4 @@
-"""gpumeter as a process: started, asked, weighed, stopped."""
+"""gpumeter as a process: started, queried, measured, stopped."""
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""Work for the GPU, in a process of its own: bf16 matrix products by torch."""
+"""Work for the GPU, in a separate process: bf16 matrix products by torch."""
 from __future__ import annotations
 
 import json
@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-# seconds, on, off: products for `on` seconds, then nothing for `off`, for so long. It says what it did.
+# seconds, on, off: products for `on` seconds, then nothing for `off`, for so long. It prints what it did.
 PROGRAM = """
 import json, sys, time, torch
 seconds, on, off = map(float, sys.argv[1:4])

@@ -1,4 +1,4 @@
-"""The counters against the truth: energy, busy time, throttled time and its unit, the tensor pipe."""
+"""Compares the counters with the truth: energy, busy time, throttled time and its unit, the tensor pipe."""
 from __future__ import annotations
 
 import time
@@ -76,7 +76,7 @@ def unit(gained: float, seconds: float, held: float) -> str:
 
 
 def throttle_units(polled: Polled) -> list[Finding]:
-    """Fields 74 to 81 and 269 to 271: nvml.h says nanoseconds, nvidia-smi prints microseconds."""
+    """Fields 74 to 81 and 269 to 271: nanoseconds in nvml.h, microseconds in nvidia-smi."""
     seconds = polled[-1][0] - polled[0][0]
     held = sum(1 for _, _, reasons in polled if reasons and reasons & ~1) / len(polled)  # bit 1: idle
     found = []
@@ -106,7 +106,7 @@ def reason_times(first: Told, last: Told, before: Page, after: Page, uuid: str) 
 
 
 def duty(page: Callable[[], Page], uuid: str, seconds: float, margin: float = 2) -> list[Finding]:
-    """Work for half of each 0.4 s: busy over observed time has to say so, whatever a gauge shows."""
+    """Works for half of each 0.4 s: busy over observed time must be 0.5, whatever a gauge shows."""
     with Load(uuid, seconds + 2 * margin, 0.2, 0.2) as load:
         time.sleep(margin)
         before = page()

@@ -1,4 +1,4 @@
-"""The driver's library, called directly: what each call costs, and values that no page has. By ctypes, without a header."""
+"""The driver's library, called directly by ctypes without a header: the cost of each call, and values that no page has."""
 from __future__ import annotations
 
 import ctypes

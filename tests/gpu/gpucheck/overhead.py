@@ -1,4 +1,4 @@
-"""What the daemon costs: its CPU time and memory, and what a running loop loses by it. Figures, no verdicts."""
+"""The cost of the daemon: its CPU time and memory, and the slowdown of a running loop. Figures, no verdicts."""
 from __future__ import annotations
 
 import time

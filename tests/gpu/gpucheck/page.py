@@ -1,4 +1,4 @@
-"""A page in Prometheus' text format, and where it comes from."""
+"""A page in Prometheus' text format, and its source."""
 from __future__ import annotations
 
 import re

@@ -1,4 +1,4 @@
-"""What is compared with nvidia-smi, and how far apart two readings of the same second may be."""
+"""The comparisons with nvidia-smi, and the tolerance between two readings of the same second."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -95,7 +95,7 @@ ERRORS = [
     *(stays(f"remapped_rows.histogram.{word}", "gpu_row_remap_banks", availability=word)
       for word in ("max", "high", "partial", "low", "none")),
 ]
-# Microseconds there, whatever NVML counts in; since the driver was loaded, and ours since the daemon knows the card.
+# nvidia-smi: microseconds since the driver was loaded, whatever unit NVML has. gpumeter: since the daemon knows the card.
 REASON_TIMES = {f"clocks_event_reasons_counters.{field}": word for field, word in (
     ("sw_power_cap", "sw_power_cap"), ("sync_boost", "sync_boost"), ("sw_thermal_slowdown", "sw_thermal"),
     ("hw_thermal_slowdown", "hw_thermal"), ("hw_power_brake_slowdown", "hw_power_brake"))}

@@ -1,11 +1,11 @@
-"""What nvidia-smi says, by GPU and field."""
+"""The output of nvidia-smi, by GPU and field."""
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
 
-Told = dict[str, "str | None"]  # by field; None: not told
+Told = dict[str, "str | None"]  # by field; None: not reported
 
 
 def run(*arguments: str) -> str:

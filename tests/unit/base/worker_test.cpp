@@ -121,6 +121,7 @@ TEST_F(WorkerTest, BusySinceIsThatOfTheTurnUnderWay) {
   EXPECT_FALSE(worker_.is_busy_for(1h));
   door_->closed = false;
   wait_until([&] { return !worker_.busy_since(); });
+  EXPECT_GT(worker_.last_turn(), before);
 }
 
 TEST_F(WorkerTest, ItsThreadBlocksAllSignals) {

@@ -57,7 +57,7 @@ export function series(panel: SeriesPanel): PanelBuilder {
     .spanNulls(false)
     .legend(panel.crowd ? legendBeside() : legendBelow())
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi));
-  // Where nothing happened, the axis is to say 1 and not 0.05.
+  // If nothing happened, the axis shows 1 instead of 0.05.
   if (panel.queries.some((query) => query.look === 'bars')) builder.axisSoftMax(1);
   if (panel.stacked) {
     builder.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A')).fillOpacity(60);

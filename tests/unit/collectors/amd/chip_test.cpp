@@ -4,8 +4,6 @@
 
 #include <set>
 
-#include "collectors/amd/readers/throttle.hpp"
-
 namespace gpumeter::amd {
 namespace {
 

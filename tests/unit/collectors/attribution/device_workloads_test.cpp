@@ -4,6 +4,7 @@
 
 #include "daemon/lane/device_session.hpp"
 #include "daemon/self/workload_info.hpp"
+#include "exporter/text/view.hpp"
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/fake_procfs.hpp"
 #include "tests/fakes/listing_device.hpp"
@@ -24,7 +25,7 @@ class DeviceWorkloadsTest : public testing::Test {
     identity.info.uuid = "A";
     identity.info.vendor = "fake";
     session_ = std::make_unique<DeviceSession>(std::make_unique<ListingDevice>(script_), identity,
-                                               DeviceLabels{}, registry_, clock_, settings_);
+                                               DeviceLabels{}, store_, clock_, settings_);
     ASSERT_TRUE(session_->attach(identity.info));
   }
   PassOutcome pass(Tier tier = Tier::fast) {
@@ -34,7 +35,7 @@ class DeviceWorkloadsTest : public testing::Test {
   /// The sample lines of gpu_energy, gpu_workload and gpu_process.
   std::string lines(const Filter& filter = {}) const {
     std::string kept;
-    std::istringstream page(registry_->render(Format::text, filter).text);
+    std::istringstream page(TextView(*store_).render(Format::text, filter).text);
     for (std::string line; std::getline(page, line);) {
       const bool ours = line.starts_with("gpu_energy") || line.starts_with("gpu_workload") ||
                         line.starts_with("gpu_process");
@@ -56,7 +57,7 @@ class DeviceWorkloadsTest : public testing::Test {
   FakeProcfs procfs_;
   ListingScript script_;
   WorkloadSettings settings_{std::make_shared<workloads::WorkloadBook>()};
-  std::shared_ptr<Registry> registry_ = std::make_shared<Registry>();
+  std::shared_ptr<Store> store_ = std::make_shared<Store>();
   std::unique_ptr<DeviceSession> session_;
 };
 
@@ -199,8 +200,8 @@ TEST_F(DeviceWorkloadsTest, TheInfoOfAllDevicesIsPublishedWhereItChanged) {
   script_.processes = {{7, 1, std::nullopt}};
   open();
   pass();
-  WorkloadInfo info(settings_);
-  info.tick(10s, *registry_);
+  WorkloadInfo info(settings_, *store_);
+  info.tick(10s);
   const auto shown = [&](const std::string& labels) {
     return lines({.collect = {}, .exclude = {"fake"}}).find("gpu_workload_info{" + labels + "} 1\n") !=
            std::string::npos;
@@ -210,17 +211,17 @@ TEST_F(DeviceWorkloadsTest, TheInfoOfAllDevicesIsPublishedWhereItChanged) {
   EXPECT_TRUE(shown(std::string(kNobody) + R"(,source="process")"));
   script_.processes.push_back({8, std::nullopt, std::nullopt});
   pass();
-  const std::uint64_t before = registry_->generation();
-  info.tick(10s + 900ms, *registry_);
-  EXPECT_EQ(registry_->generation(), before) << "too soon";
-  info.tick(11s, *registry_);
+  const std::uint64_t before = store_->generation();
+  info.tick(10s + 900ms);
+  EXPECT_EQ(store_->generation(), before) << "too soon";
+  info.tick(11s);
   EXPECT_TRUE(
       shown(R"(kind="systemd_unit",workload="b.service",unit="b.service",user="user0",source="equal")"));
-  const std::uint64_t after = registry_->generation();
-  info.tick(70s, *registry_);
-  EXPECT_EQ(registry_->generation(), after) << "nothing changed";
-  info.tick(71s, *registry_);
-  EXPECT_GT(registry_->generation(), after) << "a name may be known by now";
+  const std::uint64_t after = store_->generation();
+  info.tick(70s);
+  EXPECT_EQ(store_->generation(), after) << "nothing changed";
+  info.tick(71s);
+  EXPECT_GT(store_->generation(), after) << "a name may be known by now";
 }
 
 TEST_F(DeviceWorkloadsTest, IsNotThereWhereItIsNotWanted) {

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "collectors/nvidia/nvml/constants.hpp"
-#include "collectors/nvidia/nvml/functions.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 #include "tests/fakes/nvml/without_symbols.hpp"
 
 // The fake libnvidia-ml itself: what a scenario says at a given time is exactly what a call gives.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collectors/nvidia/metrics.hpp"
-#include "collectors/table/listing_device.hpp"
+#include "collectors/table/device.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
 
 namespace gpumeter::nvidia {

@@ -25,7 +25,7 @@ void expect_same(const Settings& got, const Settings& want) {
 TEST(SimulatedOptions, NothingGivenIsTheDefaults) { expect_same(*parse_settings({}), Settings{}); }
 
 TEST(SimulatedOptions, TheHelpKnowsTheMost) {
-  EXPECT_EQ(kOptions[0].help, "How many GPUs to simulate: 1 to " + std::to_string(kMostDevices) + ".");
+  EXPECT_EQ(kOptions[0].help, "Number of simulated GPUs, 1 to " + std::to_string(kMostDevices) + ".");
 }
 
 TEST(SimulatedOptions, EveryKeyIsTakenIn) {

@@ -1,6 +1,6 @@
-#include "collectors/simulated/process_option.hpp"
-
 #include <gtest/gtest.h>
+
+#include "collectors/simulated/options.hpp"
 
 namespace gpumeter::simulated {
 namespace {

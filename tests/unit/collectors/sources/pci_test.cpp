@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/sources/pci_scan.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::pci {
@@ -59,9 +60,11 @@ TEST(DisplayAdapters, AreInOrderOfAddressWhateverTheirDriver) {
       {"bus/pci/devices/0000:0c:00.1/uevent", "PCI_CLASS=40300\nPCI_ID=1002:AB28\n"},
       {"bus/pci/devices/0000:02:00.0/uevent", "DRIVER=ast\nPCI_CLASS=30000\nPCI_ID=1A03:2000\n"},
   });
-  EXPECT_EQ(addresses(display_adapters(tree.path())),
+  const SystemClock clock;
+  Scan scan("scan", clock);
+  EXPECT_EQ(addresses(scan.adapters(tree.path()).adapters),
             (std::vector<std::string>{"0000:02:00.0", "0000:0c:00.0", "0000:c1:00.0", "10000:01:00.0"}));
-  EXPECT_TRUE(display_adapters(tree / "nothing").empty());
+  EXPECT_TRUE(scan.adapters(tree / "nothing").adapters.empty());
 }
 
 TEST(VendorWord, IsTheVendorLabel) {

@@ -19,29 +19,22 @@ struct Bench {
 
 struct BenchContext {
   Bench* bench;
-  std::vector<std::string> names{};
 
-  Result<Done> open(const DeviceInfo&) {
-    names.clear();
-    return Done{};
-  }
-  void close() noexcept { names.clear(); }
+  Result<Done> open(const DeviceInfo&) { return Done{}; }
+  void close() noexcept {}
   Readiness begin_pass(const Pass&) noexcept { return bench->readiness; }
 };
 
-std::optional<int> bind_source(BenchContext& context, const ReadSource& source) {
+Reader bind_source(BenchContext& context, const ReadSource& source) {
   const std::string name(source.name);
-  if (!context.bench->sources.contains(name)) return std::nullopt;
-  context.names.push_back(name);
-  return static_cast<int>(context.names.size()) - 1;
+  if (!context.bench->sources.contains(name)) return {};
+  return [&bench = *context.bench, name] {
+    ++bench.reads;
+    return bench.sources.at(name);
+  };
 }
 
-Sample read_source(BenchContext& context, int handle) noexcept {
-  ++context.bench->reads;
-  return context.bench->sources.at(context.names[static_cast<std::size_t>(handle)]);
-}
-
-constexpr Reader<BenchContext> source(std::string_view name) { return {bind_source, read_source, {name}}; }
+constexpr RowSource<BenchContext> source(std::string_view name) { return {bind_source, {name}}; }
 
 constexpr LabelSet kCore("sensor", "core");
 // clang-format off

@@ -1,6 +1,6 @@
-#include "collectors/table/integral.hpp"
-
 #include <gtest/gtest.h>
+
+#include "collectors/table/derived.hpp"
 
 namespace gpumeter {
 namespace {

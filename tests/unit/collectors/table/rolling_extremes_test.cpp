@@ -1,10 +1,10 @@
-#include "collectors/table/rolling_extremes.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <random>
+
+#include "collectors/table/derived.hpp"
 
 namespace gpumeter {
 namespace {

@@ -112,7 +112,7 @@ TEST_F(DeviceDirectoryTest, EntriesThatCannotBeAreRefused) {
     const Result<Done> loaded = directory.load();
     ASSERT_FALSE(loaded) << entries;
     EXPECT_EQ(loaded.error().message(), folder_ + "/devices.json: " + complaint +
-                                            "; set aside as devices.json.bad, indexes start anew");
+                                            "; the file was renamed to devices.json.bad, indexes start from 0");
     EXPECT_TRUE(directory.devices().empty() && directory.is_readable());
   }
 }

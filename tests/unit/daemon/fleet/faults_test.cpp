@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "daemon/fleet/fleet.hpp"
+#include "exporter/text/view.hpp"
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/fake_collector.hpp"
 #include "tests/fakes/no_threads.hpp"
@@ -54,8 +55,7 @@ class FleetFaults : public testing::Test {
   void make(const Clock& clock, std::optional<std::vector<std::string>> bus = std::vector<std::string>()) {
     FleetSettings settings;
     settings.intervals = {20ms, 200ms, 200ms};
-    fleet_ =
-        std::make_shared<Fleet>(registry_, clock, log_, DeviceDirectory(folder_), std::move(bus), settings);
+    fleet_ = std::make_shared<Fleet>(store_, clock, log_, DeviceDirectory(folder_), std::move(bus), settings);
   }
   void add(const CollectorEntry& entry, const Clock& clock) {
     fleet_->add({{&entry, fake_context(machine_, clock)}});
@@ -69,7 +69,7 @@ class FleetFaults : public testing::Test {
     fleet_->tick();
   }
   bool shows(const std::string& line) const {
-    return registry_->render(Format::text).text.find(line) != std::string::npos;
+    return TextView(*store_).render(Format::text).text.find(line) != std::string::npos;
   }
   bool collector_is_up() const {
     SelfState self;
@@ -83,7 +83,7 @@ class FleetFaults : public testing::Test {
   Log log_{clock_, {config::LogLevel::error, config::LogFormat::logfmt}};
   std::string folder_;
   std::shared_ptr<FakeMachine> machine_ = std::make_shared<FakeMachine>();
-  std::shared_ptr<Registry> registry_ = std::make_shared<Registry>();
+  std::shared_ptr<Store> store_ = std::make_shared<Store>();
   std::shared_ptr<Fleet> fleet_;
 };
 

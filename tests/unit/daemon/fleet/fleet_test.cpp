@@ -7,6 +7,7 @@
 #include <functional>
 #include <thread>
 
+#include "exporter/text/view.hpp"
 #include "tests/fakes/fake_collector.hpp"
 
 namespace gpumeter {
@@ -69,7 +70,7 @@ class FleetTest : public testing::Test {
     FleetSettings settings;
     settings.forget = forget_;
     settings.intervals = {milliseconds(20), milliseconds(200), milliseconds(200)};
-    fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, std::move(directory), bus_, settings,
+    fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(directory), bus_, settings,
                                      WorkloadSettings{}, keeper_);
     fleet_->add({{&entry, fake_context(machine_, clock_)}});
     until([this] { return fleet_->first_pass_over(); });
@@ -92,7 +93,7 @@ class FleetTest : public testing::Test {
     fleet_->tick();
   }
   bool shows(const std::string& line) const {
-    return registry_->render(Format::text).text.find(line) != std::string::npos;
+    return TextView(*store_).render(Format::text).text.find(line) != std::string::npos;
   }
 
   bool says_released() const {
@@ -106,7 +107,7 @@ class FleetTest : public testing::Test {
   std::string folder_;
   std::vector<std::string> bus_ = {"0000:03:00.0", "0000:0a:00.0"};
   std::shared_ptr<FakeMachine> machine_ = std::make_shared<FakeMachine>();
-  std::shared_ptr<Registry> registry_ = std::make_shared<Registry>();
+  std::shared_ptr<Store> store_ = std::make_shared<Store>();
   Nanoseconds forget_ = std::chrono::hours(24);
   std::shared_ptr<StateKeeper> keeper_;
   std::shared_ptr<Fleet> fleet_;
@@ -115,7 +116,7 @@ class FleetTest : public testing::Test {
 // Else a device of the last one could have another index after the next start.
 TEST_F(FleetTest, TheFirstDevicesWaitForAllCollectors) {
   late_may_open = false;
-  fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, DeviceDirectory(folder_), bus_, FleetSettings());
+  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, DeviceDirectory(folder_), bus_, FleetSettings());
   fleet_->add({{&kFake, fake_context(machine_, clock_)}, {&kLate, fake_context(machine_, clock_)}});
   for (int i = 0; i < 50; ++i) {
     fleet_->tick();
@@ -237,7 +238,7 @@ TEST_F(FleetTest, WithoutPatienceDevicesThatAreThereStayAndLostOnesGoOnceDiscove
 TEST_F(FleetTest, ADeviceIsNotForgottenWhileItsFirstPassIsUnderWay) {
   machine_->hang("A", true);
   machine_->hang("B", true);
-  fleet_ = std::make_shared<Fleet>(registry_, clock_, log_, DeviceDirectory(folder_), bus_, FleetSettings{});
+  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, DeviceDirectory(folder_), bus_, FleetSettings{});
   fleet_->add({{&kFake, fake_context(machine_, clock_)}});
   until([&] { return machine_->calls("A") > 0 && machine_->calls("B") > 0; });
   EXPECT_EQ(fleet_->devices().size(), 2u);
@@ -305,7 +306,7 @@ TEST_F(FleetTest, StopLeavesAHungLaneBehind) {
 TEST_F(FleetTest, ACollectorThatIsRemovedTakesItsSeriesAlong) {
   start();
   fleet_->remove("fake", clock_.monotonic() + seconds(5));
-  EXPECT_EQ(registry_->render(Format::text).text, "");
+  EXPECT_EQ(TextView(*store_).render(Format::text).text, "");
 }
 
 TEST_F(FleetTest, ADeviceWithoutAGoodReadingIsDownUntilItHasOne) {

@@ -3,18 +3,20 @@
 #include <gtest/gtest.h>
 
 #include "collectors/api/self_catalog.hpp"
-#include "collectors/jobs/join/jobs_page.hpp"
-#include "exporter/store/registry.hpp"
+#include "collectors/jobs/model/run_model.hpp"
+#include "exporter/text/view.hpp"
 
 namespace gpumeter {
 namespace {
 
 /// The sample lines alone; headers are text_format's and the catalogue's.
 std::string lines_of(const SelfState& state) {
-  Registry registry;
-  registry.publish("self", self_series(state));
+  Store store;
+  SeriesList series(store.attach());
+  add_self_series(state, series);
+  series.commit({});
   std::string lines;
-  std::string page = registry.render(Format::text).text;
+  std::string page = TextView(store).render(Format::text).text;
   for (std::size_t begin = 0; begin < page.size();) {
     const std::size_t end = page.find('\n', begin) + 1;
     if (page[begin] != '#') lines += page.substr(begin, end - begin);
@@ -94,11 +96,14 @@ TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
       .http_requests = {{200, 1}},
       .process = ProcessStats{}};
   std::vector<std::string_view> exported;
-  for (const SeriesSet& set : {self_series(state), jobs::job_series({})}) {
-    for (const SeriesSet::Entry& entry : set.entries) {
-      if (exported.empty() || exported.back() != entry.family->name) exported.push_back(entry.family->name);
-    }
-  }
+  Store store;
+  SeriesList series(store.attach());
+  add_self_series(state, series);
+  series.commit({});
+  Source jobs = store.attach();
+  const jobs::RunModel model(jobs, {}, [](const jobs::SenderId&) { return true; });
+  jobs.commit({});
+  store.walk([&](const Family& family) { exported.push_back(family.descriptor().name); });
   std::vector<std::string_view> listed;
   for (const MetricDescriptor* family : self_catalog::all()) listed.push_back(family->name);
   std::ranges::sort(exported);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "exporter/store/series_list.hpp"
+
 namespace gpumeter {
 namespace {
 
@@ -11,9 +13,8 @@ constexpr std::string_view kUpPage = "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngp
 class RoutesTest : public testing::Test {
  protected:
   void SetUp() override {
-    SeriesSet set{.collector = "amd", .entries = {}};
-    set.add(kUp, {}, 1);
-    registry_.publish("up", set);
+    up_.add(kUp, {}, 1);
+    up_.commit({});
   }
 
   HttpResponse get(std::string_view path) { return routes_.answer({.method = "GET", .path = path}); }
@@ -21,9 +22,11 @@ class RoutesTest : public testing::Test {
     return routes_.answer({.method = "GET", .path = "/metrics", .query = std::move(arguments)});
   }
 
-  Registry registry_;
-  PageCache pages_{registry_};
+  Store store_;
+  SeriesList up_{store_.attach("amd")};
+  PageCache pages_{store_};
   Routes routes_{pages_,
+                 store_,
                  {.max_requests = 2,
                   .devices = [] { return std::vector<DeviceStatus>{{.uuid = "u", .state = "ok"}}; },
                   .collectors =
@@ -87,6 +90,18 @@ TEST_F(RoutesTest, TellsHealthAndReadiness) {
 TEST_F(RoutesTest, ServesDevicesForPeopleAndPrograms) {
   EXPECT_EQ(get("/").content_type, "text/html; charset=utf-8");
   EXPECT_EQ(get("/api/v1/devices").content_type, "application/json");
+}
+
+TEST_F(RoutesTest, ServesSeriesThatMatch) {
+  const auto series = [&](std::vector<std::pair<std::string_view, std::string_view>> arguments) {
+    return routes_.answer({.method = "GET", .path = "/api/v1/series", .query = std::move(arguments)});
+  };
+  EXPECT_EQ(series({}).content_type, "application/json");
+  EXPECT_NE(series({{"match", "gpu_down"}, {"match[]", "gpu_up"}}).body.find("\"gpu_up\""),
+            std::string::npos);
+  EXPECT_EQ(series({{"match", "gpu_down"}}).body, "{\"series\":[\n]}\n");
+  EXPECT_EQ(series({{"match", "gpu_up{"}}).status, 400U);
+  EXPECT_EQ(routes_.answer({.method = "GET", .path = "/api/v1/series", .in_flight = 3}).status, 503U);
 }
 
 TEST_F(RoutesTest, RefusesOtherPathsMethodsAndBodies) {

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "exporter/http/listen_address.hpp"
+#include "exporter/store/series_list.hpp"
 #include "exporter/text/gzip.hpp"
 
 namespace gpumeter {
@@ -116,9 +117,8 @@ class HttpServerTest : public testing::Test {
   }
 
   void publish(double value) {
-    SeriesSet set{.collector = "amd", .entries = {}};
-    set.add(kUp, {}, value);
-    registry_.publish("up", set);
+    up_.add(kUp, {}, value);
+    up_.commit({});
   }
   const Endpoint& endpoint() { return server_->endpoints()[0]; }
   /// One request on a connection of its own.
@@ -137,9 +137,11 @@ class HttpServerTest : public testing::Test {
 
   std::atomic<bool> hang_ = false;  // whoever asks for devices
   std::atomic<bool> hangs_ = false;
-  Registry registry_;
-  PageCache pages_{registry_};
+  Store store_;
+  SeriesList up_{store_.attach("amd")};
+  PageCache pages_{store_};
   Routes routes_{pages_,
+                 store_,
                  {.devices = [this]() -> std::vector<DeviceStatus> {
                     while (hang_) hangs_ = true;
                     throw std::runtime_error("no");

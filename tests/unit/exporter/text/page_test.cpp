@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "exporter/store/series_list.hpp"
 #include "exporter/text/gzip.hpp"
 
 namespace gpumeter {
@@ -13,33 +14,42 @@ namespace {
 
 constexpr MetricDescriptor kUp{"gpu_up", "Up.", "", MetricType::gauge};
 
-SeriesSet up(double value, std::string collector = "") {
-  SeriesSet set{.collector = std::move(collector), .entries = {}};
-  set.add(kUp, {}, value);
-  return set;
-}
+/// Shows gpu_up.
+class Up {
+ public:
+  explicit Up(Store& store, std::string_view collector = {}) : series_(store.attach(collector)) {}
+  void commit(double value) {
+    series_.add(kUp, {}, value);
+    series_.commit({});
+  }
+
+ private:
+  SeriesList series_;
+};
 
 constexpr std::string_view kUpPage = "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 1\n";
 
 TEST(PageCache, RendersOnceAfterACommitAndThenServesTheSamePage) {
-  Registry registry;
-  PageCache pages(registry);
-  registry.publish("up", up(1));
+  Store store;
+  PageCache pages(store);
+  Up up(store);
+  up.commit(1);
   const PagePtr first = pages.page(Format::text, Encoding::identity);
   EXPECT_EQ(first->bytes(), kUpPage);
-  EXPECT_EQ(first->generation(), registry.generation());
+  EXPECT_EQ(first->generation(), store.generation());
   EXPECT_EQ(pages.page(Format::text, Encoding::identity), first);
 
-  registry.publish("up", up(0));
+  up.commit(0);
   const PagePtr second = pages.page(Format::text, Encoding::identity);
   EXPECT_EQ(second->bytes(), "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 0\n");
   EXPECT_EQ(first->bytes(), kUpPage) << "who still sends the old page keeps it";
 }
 
 TEST(PageCache, KeepsFormatsAndEncodingsApart) {
-  Registry registry;
-  PageCache pages(registry);
-  registry.publish("up", up(1));
+  Store store;
+  PageCache pages(store);
+  Up up(store);
+  up.commit(1);
   EXPECT_EQ(pages.page(Format::openmetrics, Encoding::identity)->bytes(),
             "# TYPE gpu_up gauge\n# HELP gpu_up Up.\ngpu_up 1\n# EOF\n");
   const PagePtr compressed = pages.page(Format::text, Encoding::gzip);
@@ -49,9 +59,10 @@ TEST(PageCache, KeepsFormatsAndEncodingsApart) {
 }
 
 TEST(PageCache, RendersFilteredPagesForEachRequest) {
-  Registry registry;
-  PageCache pages(registry);
-  registry.publish("up", up(1, "amd"));
+  Store store;
+  PageCache pages(store);
+  Up up(store, "amd");
+  up.commit(1);
   const Filter none_of_amd{.collect = {}, .exclude = {"amd"}};
   EXPECT_EQ(pages.filtered(Format::text, Encoding::identity, none_of_amd)->bytes(), "");
   EXPECT_EQ(pages.filtered(Format::text, Encoding::gzip, {})->bytes(), *gzip(kUpPage));
@@ -59,11 +70,11 @@ TEST(PageCache, RendersFilteredPagesForEachRequest) {
 }
 
 TEST(PageCache, NeverGoesBackForAScraperWhileCommitsGoOn) {
-  Registry registry;
-  PageCache pages(registry);
+  Store store;
+  PageCache pages(store);
   std::atomic<bool> stop = false;
-  std::thread lane([&] {
-    for (int i = 0; !stop; ++i) registry.publish("up", up(i));
+  std::thread lane([&, up = Up(store)]() mutable {
+    for (int i = 0; !stop; ++i) up.commit(i);
   });
   std::vector<std::thread> scrapers;
   std::atomic<int> back{0};

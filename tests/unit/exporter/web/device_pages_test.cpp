@@ -66,6 +66,7 @@ constexpr BuildFacts kBuild{
     .version = "1.2.3", .revision = "abc", .branch = "main", .compiler = "GNU 12.2.0"};
 constexpr std::string_view kEnd =
     "<p><a href=\"/m\">Metrics</a> &middot; <a href=\"/api/v1/devices\">Devices as JSON</a> &middot; "
+    "<a href=\"/api/v1/series\">Series as JSON</a> &middot; "
     "<a href=\"/-/healthy\">Healthy</a> &middot; <a href=\"/-/ready\">Ready</a></p>\n"
     "<footer>gpumeter 1.2.3, revision abc, GNU 12.2.0</footer>\n</body>\n</html>\n";
 

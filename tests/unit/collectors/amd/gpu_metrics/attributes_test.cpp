@@ -1,10 +1,9 @@
-#include "collectors/amd/gpu_metrics/attributes.hpp"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "collectors/amd/gpu_metrics/blob.hpp"
+#include "collectors/amd/gpu_metrics/layout.hpp"
 #include "tests/fakes/amd_card.hpp"
 
 namespace gpumeter::amd {

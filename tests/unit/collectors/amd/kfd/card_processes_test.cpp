@@ -1,7 +1,6 @@
-#include "collectors/amd/kfd/card_processes.hpp"
-
 #include <gtest/gtest.h>
 
+#include "collectors/amd/kfd/processes.hpp"
 #include "tests/fakes/amd_card_test.hpp"
 #include "tests/fakes/real_clock.hpp"
 #include "tests/fakes/tree.hpp"

@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "collectors/amd/kfd/peaks.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::amd {

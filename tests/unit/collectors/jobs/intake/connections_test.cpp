@@ -47,7 +47,8 @@ class ConnectionsTest : public testing::Test {
   }
 
   UserNames names_{[](std::uint32_t) { return std::nullopt; }};
-  Gate gate_{"/proc", names_};
+  ProcessKin kin_{"/proc"};
+  Gate gate_{"/proc", names_, kin_};
   Connections connections_{gate_};
   int number_ = -1;
 };

@@ -38,15 +38,16 @@ class GateTest : public testing::Test {
   UserNames names_{[](std::uint32_t uid) -> std::optional<std::string> {
     return uid == 1000 ? std::optional<std::string>("alice") : std::nullopt;
   }};
-  Gate gate_{tree_.path(), names_};
+  ProcessKin kin_{tree_.path()};
+  Gate gate_{tree_.path(), names_, kin_};
 };
 
 TEST_F(GateTest, KnowsAProcessByItsStartTime) {
   run(50, 10'000, "1000\t1000\t1000\t1000");
   EXPECT_EQ(admitted({50, 1000}), "1000/50/10000 alice");
-  EXPECT_TRUE(gate_.identities().is_alive({1000, 50, 10'000}));
-  EXPECT_FALSE(gate_.identities().is_alive({1000, 50, 9'999}));
-  EXPECT_FALSE(gate_.identities().is_alive({1000, 51, 10'000}));
+  EXPECT_TRUE(gate_.is_alive({1000, 50, 10'000}));
+  EXPECT_FALSE(gate_.is_alive({1000, 50, 9'999}));
+  EXPECT_FALSE(gate_.is_alive({1000, 51, 10'000}));
 }
 
 TEST_F(GateTest, AcceptsEachOfTheFourUidsAndNoOther) {
@@ -69,6 +70,7 @@ TEST_F(GateTest, KnowsTheWorkloadAndTheAncestorsOfAProcess) {
   EXPECT_EQ(facts(60, seconds(1000))->ancestors, std::vector<std::int32_t>{50});
   EXPECT_FALSE(facts(60, seconds(1000))->workload.is_known());
   tree_.write("50/cgroup", "0::/system.slice/other.service\n");
+  kin_.begin_pass(seconds(1010));
   gate_.tick(seconds(1010));
   EXPECT_EQ(facts(50, seconds(1011))->workload.name, "4711");  // read once
   EXPECT_EQ(facts(70, seconds(1000)), nullptr);
@@ -76,10 +78,10 @@ TEST_F(GateTest, KnowsTheWorkloadAndTheAncestorsOfAProcess) {
 
 TEST_F(GateTest, DoesNotTakeAZombieForAlive) {
   tree_.write("50/stat", "50 (a) Z) Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 10000 1 1\n");
-  EXPECT_FALSE(gate_.identities().is_alive({1000, 50, 10'000}));
+  EXPECT_FALSE(gate_.is_alive({1000, 50, 10'000}));
   // Only its first thread has ended.
   tree_.write("50/stat", "50 (a) Z) Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 2 0 10000 1 1\n");
-  EXPECT_TRUE(gate_.identities().is_alive({1000, 50, 10'000}));
+  EXPECT_TRUE(gate_.is_alive({1000, 50, 10'000}));
 }
 
 TEST_F(GateTest, ReadsTheStartTimeOnceASecond) {

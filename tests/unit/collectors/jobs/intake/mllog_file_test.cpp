@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -17,9 +18,11 @@ class MllogFileTest : public testing::Test {
  protected:
   /// The lines that have come, each with a bar behind it.
   std::string read(MllogFile& file) {
-    std::string text;
-    overlong_ = file.read([&](std::string_view line) { text.append(line).append("|"); });
-    return text;
+    std::optional<MllogFile::Batch> batch = file.read();
+    overlong_ = batch ? batch->overlong : 0;
+    if (!batch) return {};
+    std::ranges::replace(batch->lines, '\n', '|');
+    return batch->lines;
   }
   std::string read() { return read(file_); }
   void append(const std::string& text) const {
@@ -27,7 +30,7 @@ class MllogFileTest : public testing::Test {
   }
 
   Tree tree_{{}};
-  MllogFile file_{"bert", tree_ / "log", 3};
+  MllogFile file_{tree_ / "log", 3};
   std::uint64_t overlong_ = 0;
 };
 
@@ -96,24 +99,24 @@ TEST_F(MllogFileTest, IsTakenForLinesWhateverBytesItHas) {
 TEST_F(MllogFileTest, IsNoLinkAndLiesBehindNone) {
   append("secret\n");
   tree_.write("link", "-> log");
-  MllogFile link("bert", tree_ / "link", 1);
+  MllogFile link(tree_ / "link", 1);
   EXPECT_EQ(read(link), "");
-  EXPECT_EQ(link.trouble(), "a link is on its path; name the file itself");
+  EXPECT_EQ(link.trouble(), "its path contains a link; name the file itself");
   std::filesystem::create_directory(tree_ / "real");
   std::filesystem::copy(tree_ / "log", tree_ / "real/log");
   tree_.write("folder", "-> real");
-  MllogFile behind("bert", tree_ / "folder/log", 1);
+  MllogFile behind(tree_ / "folder/log", 1);
   EXPECT_EQ(read(behind), "");
-  EXPECT_EQ(behind.trouble(), "a link is on its path; name the file itself");
-  MllogFile direct("bert", tree_ / "real/log", 1);
+  EXPECT_EQ(behind.trouble(), "its path contains a link; name the file itself");
+  MllogFile direct(tree_ / "real/log", 1);
   EXPECT_EQ(read(direct), "secret|");
 }
 
 TEST_F(MllogFileTest, IsNoDeviceAndNoFolder) {
-  MllogFile device("bert", "/dev/zero", 1);
+  MllogFile device("/dev/zero", 1);
   EXPECT_EQ(read(device), "");
   EXPECT_EQ(device.trouble(), "it is neither a file nor a pipe");
-  MllogFile folder("bert", tree_.path(), 1);
+  MllogFile folder(tree_.path(), 1);
   EXPECT_EQ(read(folder), "");
   EXPECT_EQ(folder.trouble(), "it is neither a file nor a pipe");
 }

@@ -19,7 +19,7 @@ class MllogReaderTest : public testing::Test {
     reader_.request_stop();
     EXPECT_TRUE(reader_.join(SystemClock().monotonic() + 5s));
   }
-  MllogReader::Batch next() {
+  MllogFile::Batch next() {
     while (true) {
       if (auto batch = reader_.take()) return *std::move(batch);
       std::this_thread::sleep_for(2ms);
@@ -27,13 +27,13 @@ class MllogReaderTest : public testing::Test {
   }
 
   Tree tree_{{}};
-  MllogReader reader_{"bert", tree_ / "log", 2};
+  MllogReader reader_{{"bert", tree_ / "log"}, 2};
 };
 
 TEST_F(MllogReaderTest, HandsOverWholeLinesWithTheirOwner) {
   tree_.write("log", "a\nb\nhalf");
   ASSERT_TRUE(reader_.start());
-  const MllogReader::Batch batch = next();
+  const MllogFile::Batch batch = next();
   EXPECT_EQ(batch.lines, "a\nb\n");
   EXPECT_EQ(batch.sender.uid, getuid());
   EXPECT_EQ(batch.sender.pid, -2);

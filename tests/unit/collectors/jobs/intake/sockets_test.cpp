@@ -1,6 +1,5 @@
 #include "collectors/jobs/intake/sockets.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -40,16 +39,16 @@ void leave_socket(const std::string& path) {
 
 class JobSocketsTest : public testing::Test {
  protected:
-  JobSockets opened(const std::vector<systemd::PassedSocket>& passed = {}) {
+  JobSockets opened(std::vector<PassedSocket> passed = {}) {
     said_.clear();
-    return open_sockets(config_, passed, [this](const Notice& notice) {
+    return open_sockets(settings_, std::move(passed), [this](const Notice& notice) {
       said_ += std::string(notice.message) + "|" + notice.path.substr(notice.path.rfind('/') + 1) + "|" +
                notice.error.substr(0, notice.error.find(';')) + "\n";
     });
   }
 
   Tree tree_{{}};
-  config::Jobs config_{true, tree_ / "d", tree_ / "s", "0620", {}, {}};
+  SocketSettings settings_{tree_ / "d", tree_ / "s", 0620};
   std::string said_;
 };
 
@@ -58,7 +57,7 @@ TEST_F(JobSocketsTest, HaveTheirModeWhateverTheUmaskAndAreGoneWithTheirOwner) {
     const mode_t before = umask(mask);
     {
       const JobSockets sockets = opened();
-      EXPECT_EQ(said_, "jobs are listened to|d|\njobs are listened to|s|\n");
+      EXPECT_EQ(said_, "listening for jobs|d|\nlistening for jobs|s|\n");
       EXPECT_EQ(mode_of(tree_ / "d") + " " + mode_of(tree_ / "s"), "0620 0620");
       EXPECT_EQ(called(tree_ / "d", SOCK_DGRAM), "answers");
       EXPECT_EQ(called(tree_ / "s", SOCK_STREAM), "answers");
@@ -72,7 +71,7 @@ TEST_F(JobSocketsTest, ReplaceOneThatNobodyListensTo) {
   leave_socket(tree_ / "d");
   EXPECT_EQ(called(tree_ / "d", SOCK_DGRAM), "Connection refused");
   const JobSockets sockets = opened();
-  EXPECT_EQ(said_, "jobs are listened to|d|\njobs are listened to|s|\n");
+  EXPECT_EQ(said_, "listening for jobs|d|\nlistening for jobs|s|\n");
   EXPECT_EQ(called(tree_ / "d", SOCK_DGRAM), "answers");
 }
 
@@ -82,8 +81,8 @@ TEST_F(JobSocketsTest, AreNotStolenFromAnotherDaemon) {
     const JobSockets second = opened();
     EXPECT_FALSE(second.datagram || second.stream);
     EXPECT_EQ(said_,
-              "jobs are not listened to here|d|another process listens there\n"
-              "jobs are not listened to here|s|another process listens there\n");
+              "cannot listen for jobs here|d|another process listens on this socket\n"
+              "cannot listen for jobs here|s|another process listens on this socket\n");
   }
   EXPECT_EQ(called(tree_ / "d", SOCK_DGRAM), "answers");
 }
@@ -93,25 +92,25 @@ TEST_F(JobSocketsTest, ReplaceNoFileThatIsNoSocket) {
   tree_.write("s", "-> d");
   const JobSockets sockets = opened();
   EXPECT_EQ(said_,
-            "jobs are not listened to here|d|a file that is no socket is in the way\n"
-            "jobs are not listened to here|s|a file that is no socket is in the way\n");
+            "cannot listen for jobs here|d|the path names a file that is not a socket\n"
+            "cannot listen for jobs here|s|the path names a file that is not a socket\n");
   EXPECT_EQ(std::filesystem::file_size(tree_ / "d"), 4U);
 }
 
 TEST_F(JobSocketsTest, SayWhatIsWrongWithTheFolder) {
-  config_.socket = tree_ / "nosuch/folder/d";
-  config_.stream_socket = "";
+  settings_.datagram = tree_ / "nosuch/folder/d";
+  settings_.stream = "";
   const JobSockets sockets = opened();
-  EXPECT_EQ(said_, "jobs are not listened to here|d|bind: No such file or directory\n");
+  EXPECT_EQ(said_, "cannot listen for jobs here|d|bind: No such file or directory\n");
 }
 
 TEST_F(JobSocketsTest, MakeTheirFolderOpenToAllWhereItIsMissing) {
-  config_.socket = tree_ / "gpumeter/d";
-  config_.stream_socket = "";
+  settings_.datagram = tree_ / "gpumeter/d";
+  settings_.stream = "";
   const mode_t before = umask(0077);
   const JobSockets sockets = opened();
   umask(before);
-  EXPECT_EQ(called(config_.socket, SOCK_DGRAM), "answers");
+  EXPECT_EQ(called(settings_.datagram, SOCK_DGRAM), "answers");
   EXPECT_EQ(mode_of(tree_ / "gpumeter"), "0755");
 }
 
@@ -126,30 +125,23 @@ TEST_F(JobSocketsTest, DoNotTakeAwayWhatAnotherPutInTheirPlace) {
 }
 
 TEST_F(JobSocketsTest, OfSystemdComeFirstAndKeepTheirFile) {
-  using Kind = systemd::PassedSocket::Kind;
   Result<BoundSocket> made = BoundSocket::open(tree_ / "passed", SOCK_DGRAM, 0600);
   ASSERT_TRUE(made);
   {
-    const JobSockets sockets = opened({{dup(made->number()), "jobs", Kind::datagram, true},
-                                       {dup(made->number()), "jobs", Kind::datagram, true},
-                                       {socket(AF_INET, SOCK_DGRAM, 0), "jobs", Kind::datagram, false}});
+    std::vector<PassedSocket> passed(3);
+    passed[0] = {Descriptor(dup(made->number())), "jobs", SOCK_DGRAM};
+    passed[1] = {Descriptor(dup(made->number())), "jobs", SOCK_DGRAM};
+    passed[2] = {Descriptor(socket(AF_INET, SOCK_DGRAM, 0)), "jobs", 0};
+    const JobSockets sockets = opened(std::move(passed));
     EXPECT_TRUE(sockets.datagram);
     EXPECT_FALSE(sockets.stream);
-    EXPECT_EQ(said_,
-              "a socket of systemd is not used: jobs need one Unix datagram and one stream socket|jobs|\n"
-              "a socket of systemd is not used: jobs need one Unix datagram and one stream socket|jobs|\n"
-              "jobs are listened to on the sockets of systemd||\n");
+    EXPECT_EQ(
+        said_,
+        "a socket of systemd is not used: jobs need one Unix datagram and one Unix stream socket|jobs|\n"
+        "a socket of systemd is not used: jobs need one Unix datagram and one Unix stream socket|jobs|\n"
+        "listening for jobs on the sockets of systemd||\n");
   }
   EXPECT_EQ(mode_of(tree_ / "passed"), "0600");
-}
-
-TEST_F(JobSocketsTest, AreClosedWhereJobsAreOff) {
-  config_.enabled = false;
-  const int passed = socket(AF_UNIX, SOCK_DGRAM, 0);
-  const JobSockets sockets = opened({{passed, "jobs", systemd::PassedSocket::Kind::datagram, true}});
-  EXPECT_FALSE(sockets.datagram || sockets.stream);
-  EXPECT_EQ(fcntl(passed, F_GETFD), -1);
-  EXPECT_EQ(said_, "");
 }
 
 TEST(QueueLength, IsSaidWhereItIsShort) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "exporter/store/store.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::jobs {
@@ -16,11 +17,6 @@ using workloads::ProcessUse;
 
 constexpr std::uint32_t kAlice = 1000;
 constexpr std::uint32_t kBob = 1001;
-
-std::string line(const SeriesSet::Entry& entry) {
-  return std::string(entry.family->name) + "{" + std::string(entry.labels.text()) + "} " +
-         std::to_string(entry.value).substr(0, 6);
-}
 
 /// A machine of which each second is told, and what the runs have of it in the end.
 class Machine {
@@ -59,29 +55,47 @@ class Machine {
   /// `listed`: the processes were read anew.
   void second(bool listed = true) {
     now_ += std::chrono::seconds(1);
-    std::vector<std::shared_ptr<const DeviceUse>> uses;
+    DeviceUses uses;
     for (DeviceUse& device : devices) {
       device.at = now_;
       if (listed) device.listed_at = now_;
       uses.push_back(std::make_shared<DeviceUse>(device));
     }
-    join_.update(jobs, uses, now_);
+    kin_.begin_pass(now_);
+    join_.update(jobs, uses);
   }
+  /// In the order of the runs.
   std::string text() const {
-    SeriesSet out;
-    join_.write(out);
+    Store store;
+    SeriesList list(store.attach());
+    join_.write(list);
+    list.commit(now_);
+    std::multimap<std::string, std::string> lines;  // by the labels `run` and `user`
+    store.walk([&](const Family& family) {
+      family.for_each([&](const Series& series) {
+        std::string labels;
+        for (const auto& [name, value] : series.labels.pairs()) {
+          labels += (labels.empty() ? "" : ",") + std::string(name) + "=\"" + std::string(value) + '"';
+        }
+        const auto pairs = series.labels.pairs();
+        lines.emplace(std::string(pairs[1].second) + ' ' + std::string(pairs[0].second),
+                      std::string(family.descriptor().name) + "{" + labels + "} " +
+                          std::to_string(series.value).substr(0, 6) + "\n");
+      });
+    });
     std::string text;
-    for (const SeriesSet::Entry& entry : out.entries) text += line(entry) + "\n";
+    for (const auto& [run, line] : lines) text += line;
     return text;
   }
 
-  JobSnapshot jobs;
+  RunList jobs;
   std::vector<DeviceUse> devices;
 
  private:
   Tree tree_ = make_tree({});
   std::map<int, std::string> groups_;
-  RunJoin join_{tree_.path()};
+  ProcessKin kin_{tree_.path()};
+  RunJoin join_{kin_};
   Nanoseconds now_{};
 };
 

@@ -1,23 +1,89 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <initializer_list>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "collectors/api/self_catalog.hpp"
 #include "collectors/jobs/model/run_model.hpp"
+#include "exporter/store/store.hpp"
 
 namespace gpumeter::jobs {
+
+/// A series of the store.
+struct PageLine {
+  std::string_view family;
+  std::string_view suffix;
+  std::vector<std::pair<std::string, std::string>> labels;  ///< the run's first: name, then user
+  double value;
+
+  const std::string& run() const { return labels.at(0).second; }
+  const std::string& user() const { return labels.at(1).second; }
+  std::string shown() const {
+    std::string text = std::string(family) + std::string(suffix) + '{';
+    for (const auto& [name, label] : labels) {
+      if (!text.ends_with('{')) text += ',';
+      text += name + "=\"" + label + '"';
+    }
+    char number[32];
+    std::snprintf(number, sizeof number, "} %.15g", value);
+    return text + number;
+  }
+};
+
+/// The series of all runs: run by run, with the start first.
+inline std::vector<PageLine> lines_of(const Store& store) {
+  constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count"};  // by Part
+  std::vector<PageLine> lines;
+  store.walk([&](const Family& family) {
+    if (!family.descriptor().name.starts_with("ml_")) return;
+    family.for_each([&](const Series& series) {
+      PageLine& line = lines.emplace_back();
+      line.family = family.descriptor().name;
+      line.suffix = kSuffixes[static_cast<std::size_t>(series.part)];
+      for (const auto& [name, value] : series.labels.pairs()) line.labels.emplace_back(name, value);
+      line.value = series.value;
+    });
+  });
+  const auto place = [](const PageLine& line) {
+    const std::string_view kFirst[] = {"ml_run_start_timestamp_seconds", "ml_run_stop_timestamp_seconds"};
+    return std::tuple(line.user() == "_other", line.user(), line.run() == "_other", line.run(),
+                      std::find(std::begin(kFirst), std::end(kFirst), line.family) - std::begin(kFirst));
+  };
+  std::ranges::stable_sort(lines, {}, place);
+  return lines;
+}
+
+/// Lines of a page; equal to a text that has the same lines in any order.
+struct PageText : std::string {
+  using std::string::string;
+  static std::vector<std::string> sorted(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    std::ranges::sort(lines);
+    return lines;
+  }
+  friend bool operator==(const PageText& page, const std::string& text) {
+    return sorted(page) == sorted(text);
+  }
+  friend bool operator==(const PageText& page, const char* text) { return page == std::string(text); }
+};
 
 /// A machine with jobs: they send, die, and time goes by; then what the page would show, as text.
 class JobsBench {
  public:
   explicit JobsBench(const Limits& limits = {})
-      : model(limits, [this](const SenderId& id) {
+      : model(source_, limits, [this](const SenderId& id) {
           ++questions;
           return !dead_.contains(id.pid);
         }) {}
@@ -40,27 +106,42 @@ class JobsBench {
     now = {now.elapsed + time, now.unix + time};
   }
 
-  /// The lines of the page, of these families only where some are named.
-  std::string page(const std::set<std::string_view>& families = {}) {
+  void tick() {
     model.tick(now);
-    std::string text;
-    for (const JobSeries& line : model.snapshot()->series) {
-      if (families.empty() || families.contains(line.series.family->name)) text += shown(line) + '\n';
+    source_.commit(now.elapsed);
+  }
+  std::vector<PageLine> lines() {
+    tick();
+    return lines_of(store);
+  }
+  /// The lines of the page, of these families only where some are named.
+  PageText page(const std::set<std::string_view>& families = {}) {
+    PageText text;
+    for (const PageLine& line : lines()) {
+      if (families.empty() || families.contains(line.family)) text += line.shown() + '\n';
     }
     return text;
   }
   /// "reason=count" of each reason that is not 0.
   std::string dropped() {
-    model.tick(now);
+    tick();
     std::string text;
-    for (std::size_t i = 0; i < kRefusalCount; ++i) {
-      const auto count = model.snapshot()->dropped[i];
-      if (count > 0)
-        text += std::string(to_string(static_cast<Refusal>(i))) + '=' + std::to_string(count) + ' ';
-    }
+    store.walk([&](const Family& family) {
+      if (family.descriptor().name != self_catalog::jobs_dropped.name) return;
+      family.for_each([&](const Series& series) {
+        const std::string reason(series.labels.pairs().at(0).second);
+        if (series.value > 0) text += reason + '=' + std::to_string(std::llround(series.value)) + ' ';
+      });
+    });
     return text;
   }
 
+  Store store;
+
+ private:
+  Source source_ = store.attach();
+
+ public:
   RunModel model;
   int questions = 0;  ///< whether a process is alive
   Moment now{std::chrono::seconds(5000), std::chrono::seconds(1'700'000'000)};
@@ -68,23 +149,11 @@ class JobsBench {
  private:
   Sender sender(int pid, std::uint32_t uid) const {
     const auto known = facts_.find(pid);
-    return {{uid, pid, 1},
-            uid == 1000   ? "alice"
-            : uid == 1001 ? "bob"
-                          : "other",
-            known == facts_.end() ? nullptr : &known->second};
-  }
-  static std::string shown(const JobSeries& line) {
-    std::string text = std::string(line.series.family->name) + std::string(line.suffix) + '{';
-    for (const Label& label : line.series.labels) {
-      if (!text.ends_with('{')) text += ',';
-      text += label.name + "=\"" + label.value + '"';
-    }
-    char number[32];
-    std::snprintf(number, sizeof number, "} %.15g", line.value);
-    return text + number;
+    const auto user = users_.try_emplace(uid, "user" + std::to_string(uid)).first;
+    return {{uid, pid, 1}, user->second, known == facts_.end() ? nullptr : &known->second};
   }
 
+  mutable std::map<std::uint32_t, std::string> users_{{1000, "alice"}, {1001, "bob"}};
   std::set<int> dead_;
   std::map<int, SenderFacts> facts_;
 };

@@ -22,19 +22,18 @@ class RunLife : public testing::Test {
 
   /// "start 0, time 10, success at 10", without what is not on the page.
   std::string life() {
-    jobs_.model.tick(jobs_.now);
     std::string text;
     const auto add = [&](const char* what, double value) {
       char number[64];
       std::snprintf(number, sizeof number, "%s%s %.15g", text.empty() ? "" : ", ", what, value);
       text += number;
     };
-    for (const JobSeries& line : jobs_.model.snapshot()->series) {
-      const std::string_view name = line.series.family->name;
+    for (const PageLine& line : jobs_.lines()) {
+      const std::string_view name = line.family;
       if (name == "ml_run_start_timestamp_seconds") add("start", line.value - kNow);
       if (name == "ml_run_time_seconds") add("time", line.value);
       if (name == "ml_run_stop_timestamp_seconds") {
-        add((line.series.labels.back().value + " at").c_str(), line.value - kNow);
+        add((line.labels.back().second + " at").c_str(), line.value - kNow);
       }
     }
     return text;

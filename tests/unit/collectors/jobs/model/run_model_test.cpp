@@ -107,7 +107,7 @@ TEST(RunModel, LastValuesStayTenMinutesAfterTheLastSender) {
   EXPECT_EQ(jobs.page({"ml_step", "ml_run_time_seconds"}),
             "ml_run_time_seconds{run=\"a\",user=\"alice\"} 0\nml_step{run=\"a\",user=\"alice\"} 5\n");
   EXPECT_EQ(jobs.model.usage().processes, 0U);
-  EXPECT_EQ(jobs.model.snapshot()->processes.size(), 0U);
+  EXPECT_EQ(jobs.model.runs().processes.size(), 0U);
   jobs.wait(1);
   EXPECT_EQ(jobs.page(), "");
   EXPECT_EQ(jobs.model.usage().series, 0U);
@@ -134,15 +134,15 @@ TEST(RunModel, ASenderWithoutAPidIsGoneAfterTenMinutesOfSilence) {
   EXPECT_EQ(jobs.model.usage().processes, 0U);
 }
 
-TEST(RunModel, TheSnapshotNamesTheProcessesOfARun) {
+TEST(RunModel, TheListNamesTheProcessesOfARun) {
   JobsBench jobs;
   jobs.send(10, "ml.steps:1|c|#run:a");
   jobs.send(11, "ml.steps:1|c|#run:a");
   jobs.page();
-  const auto snapshot = jobs.model.snapshot();
-  ASSERT_EQ(snapshot->processes.size(), 2U);
-  EXPECT_EQ(snapshot->processes[1].id.pid, 11);
-  EXPECT_EQ(snapshot->processes[1].run, (RunName{"alice", "a"}));
+  const RunList list = jobs.model.runs();
+  ASSERT_EQ(list.processes.size(), 2U);
+  EXPECT_EQ(list.processes[1].id.pid, 11);
+  EXPECT_EQ(list.processes[1].run, (RunName{"alice", "a"}));
 }
 
 TEST(RunModel, EachRefusalIsCounted) {
@@ -158,21 +158,22 @@ TEST(RunModel, EachRefusalIsCounted) {
             "ml_steps_total{run=\"unnamed\",user=\"alice\",split=\"train\"} 1\n");
 }
 
-TEST(RunModel, SnapshotsAreTakenWhileLinesComeIn) {
+TEST(RunModel, ViewsReadWhileLinesComeIn) {
   JobsBench jobs;
   std::atomic<bool> stop = false;
   std::atomic<int> backwards = 0;
   std::jthread reader([&] {
     for (double last = 0; !stop;) {
-      const auto snapshot = jobs.model.snapshot();
-      const double steps = snapshot->series.empty() ? 0 : snapshot->series.back().value;
-      if (steps < last) ++backwards;
-      last = steps;
+      for (const PageLine& line : lines_of(jobs.store)) {
+        if (line.family != "ml_steps_total") continue;
+        if (line.value < last) ++backwards;
+        last = line.value;
+      }
     }
   });
   for (int i = 0; i < 1000; ++i) {
     jobs.send(10, "ml.steps:1|c|#run:a");
-    jobs.model.tick(jobs.now);
+    jobs.tick();
   }
   stop = true;
   reader.join();

@@ -12,7 +12,7 @@ namespace {
 std::string processes(JobsBench& bench) {
   std::string text;
   bench.model.tick(bench.now);
-  for (const RunProcess& process : bench.model.snapshot()->processes) {
+  for (const RunProcess& process : bench.model.runs().processes) {
     text += std::to_string(process.id.pid) + " " + process.run.run + "\n";
   }
   return text;
@@ -46,10 +46,10 @@ TEST(RunProcesses, EndedRunsAreNamed) {
   bench.send(2, "_e{9,1}:run_start|b|#run:b");
   bench.send(1, "_e{8,7}:run_stop|success|#run:a");
   bench.model.tick(bench.now);
-  EXPECT_EQ(bench.model.snapshot()->ended, (std::vector<RunName>{{"alice", "a"}}));
+  EXPECT_EQ(bench.model.runs().ended, (std::vector<RunName>{{"alice", "a"}}));
   bench.send(1, "_e{9,1}:run_start|a|#run:a");
   bench.model.tick(bench.now);
-  EXPECT_EQ(bench.model.snapshot()->ended, std::vector<RunName>());
+  EXPECT_EQ(bench.model.runs().ended, std::vector<RunName>());
 }
 
 }  // namespace

@@ -16,10 +16,9 @@ void steps(JobsBench& jobs, int pid, int first, int last) {
 
 /// "steps total, step, restarts, lost"
 std::string progress(JobsBench& jobs) {
-  jobs.model.tick(jobs.now);
   double total = 0, at = -1, restarts = -1, lost = -1;
-  for (const JobSeries& line : jobs.model.snapshot()->series) {
-    const std::string_view name = line.series.family->name;
+  for (const PageLine& line : jobs.lines()) {
+    const std::string_view name = line.family;
     if (name == "ml_steps_total") total += line.value;
     if (name == "ml_step") at = line.value;
     if (name == "ml_run_restarts_total") restarts = line.value;

@@ -17,17 +17,15 @@ class RunWorkload : public testing::Test {
   }
   /// "label: start, restarts, status" of each.
   std::string runs() {
-    jobs_.model.tick(jobs_.now);
     std::string text, status;
-    for (const JobSeries& line : jobs_.model.snapshot()->series) {
-      const std::string_view name = line.series.family->name;
+    for (const PageLine& line : jobs_.lines()) {
+      const std::string_view name = line.family;
       const auto number = std::to_string(static_cast<long>(line.value));
       if (name == "ml_run_start_timestamp_seconds") {
-        text += line.series.labels[0].value + ": " +
-                std::to_string(static_cast<long>(line.value) - 1'700'000'000);
+        text += line.run() + ": " + std::to_string(static_cast<long>(line.value) - 1'700'000'000);
         status.clear();
       }
-      if (name == "ml_run_stop_timestamp_seconds") status = ' ' + line.series.labels.back().value;
+      if (name == "ml_run_stop_timestamp_seconds") status = ' ' + line.labels.back().second;
       if (name == "ml_run_restarts_total") text += ", " + number + " restarts" + status + '\n';
     }
     return text;
@@ -44,7 +42,7 @@ TEST_F(RunWorkload, TasksOfAnArrayAtTheSameTimeAreRunsOfTheirOwn) {
     jobs_.wait(5);
   }
   EXPECT_EQ(runs(), "a: 0, 0 restarts\na@102: 5, 0 restarts\na@103: 10, 0 restarts\n");
-  EXPECT_EQ(jobs_.model.snapshot()->processes.at(2).run, (RunName{"alice", "a@102"}));
+  EXPECT_EQ(jobs_.model.runs().processes.at(2).run, (RunName{"alice", "a@102"}));
   for (const int pid : {10, 11}) stop(pid);
   EXPECT_EQ(runs(), "a: 0, 0 restarts success\na@102: 5, 0 restarts\na@103: 10, 0 restarts\n");
   jobs_.wait(600);
@@ -52,7 +50,7 @@ TEST_F(RunWorkload, TasksOfAnArrayAtTheSameTimeAreRunsOfTheirOwn) {
   EXPECT_EQ(runs(), "a@102: 5, 0 restarts\na@103: 10, 0 restarts\n");  // labels stay
   jobs_.in_workload(40, Kind::slurm_job, "104");
   start(40);
-  EXPECT_EQ(runs(), "a@102: 5, 0 restarts\na@103: 10, 0 restarts\na: 615, 0 restarts\n");
+  EXPECT_EQ(runs(), "a: 615, 0 restarts\na@102: 5, 0 restarts\na@103: 10, 0 restarts\n");
 }
 
 TEST_F(RunWorkload, TasksOfAnArrayOneAfterTheOtherAreRunsOfTheirOwn) {
@@ -140,7 +138,7 @@ TEST_F(RunWorkload, LabelsAreNeverTheSame) {
   jobs_.in_workload(12, Kind::vm, "q");
   jobs_.send(10, "ml.step:1|g|#run:a@q");
   for (const int pid : {10, 11, 12}) start(pid);
-  EXPECT_EQ(runs(), "a: 0, 0 restarts\na@q#2: 0, 0 restarts\na@q#3: 0, 0 restarts\na@q: 0, 0 restarts\n");
+  EXPECT_EQ(runs(), "a: 0, 0 restarts\na@q: 0, 0 restarts\na@q#2: 0, 0 restarts\na@q#3: 0, 0 restarts\n");
   const std::string id(64, 'c');
   jobs_.in_workload(13, Kind::container, id);
   start(13);

@@ -40,11 +40,11 @@ TEST(FieldArgument, AFieldIsAskedForInTheTierOfItsRow) {
   EXPECT_TRUE(in_its_tier(row));
   row.tier = Tier::slow;
   EXPECT_FALSE(in_its_tier(row));
-  row.reader = field_is("b", 230, Tier::slow, 0);
+  row.source = field_is("b", 230, Tier::slow, 0);
   EXPECT_TRUE(in_its_tier(row));
-  row.reader = wide_field("c", 197, Tier::fast);
+  row.source = wide_field("c", 197, Tier::fast);
   EXPECT_FALSE(in_its_tier(row));
-  row.reader = call<&F::nvmlDeviceGetPowerUsage>("d");
+  row.source = call<&F::nvmlDeviceGetPowerUsage>("d");
   EXPECT_TRUE(in_its_tier(row));
 }
 

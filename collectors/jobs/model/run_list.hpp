@@ -1,0 +1,33 @@
+#pragma once
+
+#include <compare>
+#include <string>
+#include <vector>
+
+#include "collectors/jobs/wire/sender.hpp"
+
+namespace gpumeter::jobs {
+
+/// A run by its labels on the page.
+struct RunName {
+  std::string user;
+  std::string run;
+
+  auto operator<=>(const RunName&) const = default;
+};
+
+/// A live process of a run that has not sent run_stop. Runs are joined with GPUs by these. A process may
+/// continue with its next run, as in a notebook.
+struct RunProcess {
+  SenderId id;
+  RunName run;
+};
+
+/// The runs of a model at one moment, without `_other`.
+struct RunList {
+  std::vector<RunName> runs;
+  std::vector<RunName> ended;  ///< those of `runs` that have ml_run_stop_timestamp_seconds
+  std::vector<RunProcess> processes;
+};
+
+}  // namespace gpumeter::jobs

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "exporter/store/source.hpp"
+
+namespace gpumeter::jobs {
+
+/// One series of a source, which drops it when this object ends. The source must outlive it. One thread, the
+/// source's.
+class OwnedSlot {
+ public:
+  OwnedSlot() = default;
+  OwnedSlot(Source& source, const MetricDescriptor& family, Labels labels, Part part = Part::value)
+      : source_(&source), slot_(source.add(family, std::move(labels), part)) {}
+  ~OwnedSlot() {
+    if (source_ != nullptr) source_->drop(slot_);
+  }
+  OwnedSlot(OwnedSlot&& other) noexcept
+      : source_(std::exchange(other.source_, nullptr)), slot_(other.slot_) {}
+  OwnedSlot& operator=(OwnedSlot&& other) noexcept {
+    std::swap(source_, other.source_);
+    std::swap(slot_, other.slot_);
+    return *this;
+  }
+
+  /// From the next commit on; nullopt takes the series off the page.
+  void show(std::optional<double> value) const noexcept {
+    value ? source_->set(slot_, *value) : source_->miss(slot_, ReadStatus::unsupported);
+  }
+
+ private:
+  Source* source_ = nullptr;  ///< nullptr: none, as after a move
+  Source::Slot slot_ = 0;
+};
+
+/// Makes the series of one run: all have its name and its user as labels.
+class RunSeries {
+ public:
+  RunSeries(Source& source, std::string_view run, std::string_view user)
+      : source_(&source), labels_({{"run", std::string(run)}, {"user", std::string(user)}}) {}
+
+  const Labels& labels() const noexcept { return labels_; }
+  OwnedSlot add(const MetricDescriptor& family, Labels labels, Part part = Part::value) const {
+    return OwnedSlot(*source_, family, std::move(labels), part);
+  }
+  OwnedSlot add(const MetricDescriptor& family) const { return add(family, labels_); }
+
+ private:
+  Source* source_;
+  Labels labels_;
+};
+
+}  // namespace gpumeter::jobs

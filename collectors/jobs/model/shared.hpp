@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "collectors/jobs/model/cells.hpp"
+#include "collectors/jobs/wire/refusal.hpp"
+#include "collectors/jobs/wire/sender.hpp"
+
+namespace gpumeter::jobs {
+
+/// The label of sums that belong to no run, or to no user.
+inline constexpr std::string_view kOther = "_other";
+
+/// The bounds of what one user, and all users together, can take. The values are A9 of the reference unless a
+/// comment names another source. With them the model holds at most 5000 runs, 1024 users, 8192 senders and
+/// 40000 series, whatever jobs send.
+struct Limits {
+  double lines_per_second = 2000;    ///< of a uid
+  double burst_lines = 2000;         ///< at once, after a second of silence
+  std::size_t series_per_run = 640;  ///< room for every histogram of training, or of serving (buckets.hpp)
+  std::size_t series_per_sender = 1280;
+  std::size_t series_per_user = 8192;
+  std::size_t series = 40000;
+  std::size_t evaluations_per_run = 8;  ///< values of `metric`, which is not a closed set
+  std::size_t customs_per_run = 16;     ///< of ml_custom: a few scalars to look at, no log of every weight
+  std::size_t senders_per_user = 1024;  ///< more ranks and loaders than one machine runs
+  std::size_t senders = 8192;
+  std::size_t users = 1024;
+  Nanoseconds retention = std::chrono::minutes(10);  ///< of a run without senders; two scrapes at the least
+};
+
+/// Tokens arrive at a steady rate, and each line takes one; `capacity` of them can wait. One thread.
+class TokenBucket {
+ public:
+  TokenBucket(double rate, double capacity, Nanoseconds now) noexcept
+      : rate_(rate), capacity_(capacity), tokens_(capacity), filled_(now) {}
+
+  /// Changes the limits. Waiting tokens are kept up to the new capacity.
+  void set(double rate, double capacity) noexcept {
+    rate_ = rate;
+    capacity_ = capacity;
+    tokens_ = std::min(tokens_, capacity);
+  }
+
+  bool take(Nanoseconds now) noexcept {
+    tokens_ = std::min(capacity_, tokens_ + rate_ * std::max(0.0, to_seconds(now - filled_)));
+    filled_ = std::max(filled_, now);
+    if (tokens_ < 1) return false;
+    tokens_ -= 1;
+    return true;
+  }
+
+ private:
+  double rate_;
+  double capacity_;
+  double tokens_;
+  Nanoseconds filled_;
+};
+
+/// What the users of one model share: their place in the store, the limits, how much is taken, and what found
+/// no room.
+struct Shared {
+  Source& source;
+  Limits limits;
+  const IsAlive is_alive;
+  std::size_t series = 0;
+  std::size_t members = 0;  ///< processes of runs: a process of two runs counts twice
+  std::size_t processes = 0;
+  std::array<std::uint64_t, kRefusalCount> dropped{};
+  Cells other{RunSeries(source, kOther, kOther)};  ///< of user `_other`: sums for which no series was left
+  Nanoseconds other_updated{};
+
+  void drop(Refusal refusal, std::uint64_t count = 1) noexcept {
+    dropped[static_cast<std::size_t>(refusal)] += count;
+  }
+};
+
+}  // namespace gpumeter::jobs

@@ -1,0 +1,150 @@
+#include "collectors/jobs/model/user.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "collectors/jobs/wire/label_text.hpp"
+
+namespace gpumeter::jobs {
+namespace {
+
+/// For a client that names no run, as plain statsd has no tags, and has no workload.
+constexpr std::string_view kUnnamed = "unnamed";
+
+}  // namespace
+
+std::string User::run_name(const Origin& from, std::string_view said) const {
+  if (!said.empty()) return run_name_text(said);
+  const auto found = processes_.find(from.id);
+  const bool is_known = found != processes_.end();
+  if (is_known && !found->second.run.empty()) return found->second.run;
+  const Workload& workload = is_known ? found->second.workload : from.facts.workload;
+  return workload.is_known() ? run_name_text(workload.name) : std::string(kUnnamed);
+}
+
+/// nullptr: no room for it.
+Process* User::process_of(const Origin& from) {
+  const Limits& limits = shared_.limits;
+  auto found = processes_.find(from.id);
+  if (found == processes_.end()) {
+    if (processes_.size() >= limits.senders_per_user || shared_.processes >= limits.senders) return nullptr;
+    found = processes_.emplace(from.id, Process{.workload = from.facts.workload}).first;
+    ++shared_.processes;
+  }
+  found->second.last_seen = from.now.elapsed;
+  found->second.is_gone = false;  // the next tick asks again
+  return &found->second;
+}
+
+Place User::place(const Origin& from, std::string_view run_name) {
+  Process* const process = process_of(from);
+  if (process == nullptr || run_name == kOther) return {};
+  const Limits& limits = shared_.limits;
+  auto [run, member] = runs_.find(from.id, run_name);
+  if (member == nullptr) {
+    if (members_ >= limits.senders_per_user || shared_.members >= limits.senders) return {};
+    run = runs_.to_join(process->workload, run_name, from.now, [&](const Member& other) {
+      const auto known = processes_.find(other.id);
+      const bool gone =
+          known == processes_.end() || is_gone(other.id, known->second.last_seen, from.now.elapsed);
+      if (gone) --members_, --shared_.members;
+      return gone;
+    });
+    const bool is_new = run == nullptr;
+    if (is_new && !has_room(*process, kSeriesOfEveryRun)) return {};
+    if (is_new) run = &runs_.add(process->workload, run_name, from.at, shared_.source, label_);
+    member = &run->join(from.id, from.facts);
+    ++members_;
+    ++shared_.members;
+    if (is_new) charge({process, run, member}, kSeriesOfEveryRun);
+  }
+  run->heard(from.now, from.at);
+  return {process, run, member};
+}
+
+bool User::has_room(const Process& process, std::size_t series) const noexcept {
+  return process.series + series <= shared_.limits.series_per_sender &&
+         series_ + series <= shared_.limits.series_per_user &&
+         shared_.series + series <= shared_.limits.series;
+}
+
+bool User::has_room(const Place& place, std::size_t series) const noexcept {
+  return place.run != nullptr && place.run->series + series <= shared_.limits.series_per_run &&
+         has_room(*place.process, series);
+}
+
+void User::charge(const Place& place, std::size_t series) noexcept {
+  for (std::size_t* const total :
+       {&place.process->series, &place.member->series, &place.run->series, &series_, &shared_.series}) {
+    *total += series;
+  }
+}
+
+Cell* User::cell(const Place& place, const Word& word, LabelChoice choice, Nanoseconds now) {
+  if (place.run != nullptr) {
+    if (Cell* const cell = place.run->cells.find(word, choice)) return cell;
+  }
+  const std::size_t series = series_of(word);
+  if (has_room(place, series)) {
+    charge(place, series);
+    return &place.run->cells.add(word, choice);
+  }
+  shared_.drop(Refusal::series_limit);
+  return can_be_summed(word) ? &overflow_cell(word, choice, now) : nullptr;
+}
+
+/// The closed sets bound these to 901 series a user, and to the same once more for all.
+Cell& User::overflow_cell(const Word& word, LabelChoice choice, Nanoseconds now) {
+  if (Cell* const cell = other_.find(word, choice)) return *cell;
+  const std::size_t series = series_of(word);
+  if (shared_.series + series <= shared_.limits.series) {
+    series_ += series;
+    shared_.series += series;
+    return other_.add(word, choice);
+  }
+  shared_.other_updated = now;
+  Cell* const cell = shared_.other.find(word, choice);
+  return cell != nullptr ? *cell : shared_.other.add(word, choice);
+}
+
+bool User::is_gone(const SenderId& id, Nanoseconds last_seen, Nanoseconds now) const {
+  return id.pid != 0 ? !shared_.is_alive(id) : now - last_seen >= shared_.limits.retention;
+}
+
+void User::find_gone(const Moment& now) {
+  for (auto& [id, process] : processes_) process.is_gone = is_gone(id, process.last_seen, now.elapsed);
+}
+
+void User::remove_gone(const Moment& now) {
+  std::erase_if(processes_, [](const auto& entry) { return entry.second.is_gone; });
+  for (auto& [name, run] : runs_) {
+    run.remove([&](const Member& member) { return !processes_.contains(member.id); }, now);
+    run.tick(now);
+  }
+  runs_.expire(now, shared_.limits.retention);
+}
+
+bool User::is_over(Nanoseconds now) const noexcept {
+  return runs_.empty() && processes_.empty() && now - last_seen_ >= shared_.limits.retention;
+}
+
+void User::show(const Moment& now) const noexcept {
+  for (const auto& [name, run] : runs_) run.show(now);
+  other_.show();
+}
+
+void User::count() {
+  for (auto& [id, process] : processes_) process.series = 0;
+  series_ = other_.series();
+  members_ = 0;
+  for (const auto& [name, run] : runs_) {
+    series_ += run.series;
+    members_ += run.progress.members().size();
+    for (const Member& member : run.progress.members()) processes_.at(member.id).series += member.series;
+  }
+  shared_.series += series_;
+  shared_.members += members_;
+  shared_.processes += processes_.size();
+}
+
+}  // namespace gpumeter::jobs

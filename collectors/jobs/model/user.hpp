@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "collectors/jobs/model/shared.hpp"
+#include "collectors/jobs/model/user_runs.hpp"
+
+namespace gpumeter::jobs {
+
+/// The sender of the lines at hand, and the time.
+struct Origin {
+  SenderId id;
+  const SenderFacts& facts;
+  Moment now;
+  Moment at;  ///< an MLLOG line's own time, otherwise now
+};
+
+/// A process that sent lines.
+struct Process {
+  Workload workload;      ///< at its first message
+  std::string run;        ///< of its last run_start: lines without a tag belong to this run
+  std::string benchmark;  ///< MLLOG's submission_benchmark
+  std::size_t series = 0;
+  Nanoseconds last_seen{};
+  bool is_gone = false;  ///< found so by the current tick
+};
+
+/// A process in the run of a line. Without room for the run, `run` and `member` are nullptr; without room for
+/// the process, all are.
+struct Place {
+  Process* process = nullptr;
+  Run* run = nullptr;
+  Member* member = nullptr;
+};
+
+/// One uid: its processes, its runs, and its part of the quotas. Writer thread only.
+class User {
+ public:
+  User(std::string label, Shared& shared, Nanoseconds now)
+      : label_(std::move(label)),
+        shared_(shared),
+        other_(RunSeries(shared.source, kOther, label_)),
+        bucket_(shared.limits.lines_per_second, shared.limits.burst_lines, now) {}
+
+  const std::string& label() const noexcept { return label_; }
+  void heard(Nanoseconds now) noexcept { last_seen_ = now; }
+  void set_rate(const Limits& limits) noexcept { bucket_.set(limits.lines_per_second, limits.burst_lines); }
+  /// False: the user sent more lines than its rate allows.
+  bool take_line(Nanoseconds now) noexcept { return bucket_.take(now); }
+
+  /// The name of a line's run: its tag `said`, otherwise the process's last run, otherwise its workload.
+  std::string run_name(const Origin& from, std::string_view said) const;
+  /// Finds the run, or adds the process to one, or begins one, as far as the quotas allow.
+  Place place(const Origin& from, std::string_view run_name);
+
+  bool has_room(const Place& place, std::size_t series) const noexcept;
+  void charge(const Place& place, std::size_t series) noexcept;
+  /// The cell of a word. Without room it is one of `_other` if the word can be summed, otherwise nullptr;
+  /// both count as series_limit.
+  Cell* cell(const Place& place, const Word& word, LabelChoice choice, Nanoseconds now);
+
+  /// Asks for each process whether it is alive.
+  void find_gone(const Moment& now);
+  /// Removes those that find_gone() found and that have sent nothing since, and the runs that have expired.
+  void remove_gone(const Moment& now);
+  /// No run or process is left, and the user has been silent for as long as runs are kept.
+  bool is_over(Nanoseconds now) const noexcept;
+  /// Adds what is held to the totals of `shared`, which the caller has set to 0.
+  void count();
+
+  /// Writes all values into their slots.
+  void show(const Moment& now) const noexcept;
+  const UserRuns& runs() const noexcept { return runs_; }
+
+ private:
+  bool is_gone(const SenderId& id, Nanoseconds last_seen, Nanoseconds now) const;
+  Process* process_of(const Origin& from);
+  bool has_room(const Process& process, std::size_t series) const noexcept;
+  Cell& overflow_cell(const Word& word, LabelChoice choice, Nanoseconds now);
+
+  const std::string label_;
+  Shared& shared_;
+  Cells other_;  ///< of run `_other`
+  TokenBucket bucket_;
+  Nanoseconds last_seen_{};
+  UserRuns runs_;
+  std::map<SenderId, Process> processes_;
+  std::size_t series_ = 0;
+  std::size_t members_ = 0;
+};
+
+}  // namespace gpumeter::jobs

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collectors/api/device_status.hpp"
+#include "daemon/fleet/collector_host.hpp"
+#include "daemon/fleet/index_keeper.hpp"
+#include "daemon/fleet/left_behind.hpp"
+#include "daemon/fleet/member.hpp"
+#include "daemon/fleet/settings.hpp"
+#include "daemon/self/metrics.hpp"
+#include "exporter/store/series_list.hpp"
+
+namespace gpumeter {
+
+/// What the fleet reports about its devices, from its state at one moment; holds references only.
+struct StatusView {
+  const IndexKeeper& indexes;
+  const std::map<std::string, CollectorHost>& hosts;
+  const std::map<std::string, Member>& members;  ///< by uuid
+  const LeftBehind& left_behind;
+
+  /// All devices of running collectors that are known, by index.
+  std::vector<DeviceStatus> devices() const;
+
+  /// Adds the health of the collectors.
+  void describe(SelfState& self, bool is_released) const;
+
+  /// Adds gpu_up, by collector: of each device that is known, also of one of an earlier run that is missing
+  /// now, since an alert needs its series. Devices that are still starting have none.
+  void add_up(const FleetSettings& settings, std::map<std::string, SeriesList>& to) const;
+
+ private:
+  DeviceStatus status_of(const KnownDevice& known) const;
+  const Member* find(const std::string& uuid) const;
+};
+
+}  // namespace gpumeter

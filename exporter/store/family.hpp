@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "collectors/api/descriptor.hpp"
+#include "collectors/api/sample.hpp"
+#include "exporter/store/frame.hpp"
+#include "exporter/store/labels.hpp"
+
+namespace gpumeter {
+
+class Family;
+
+/// What a series is of its family: all of it, or a part of a histogram.
+enum class Part : std::uint8_t { value, bucket, sum, count };
+
+/// What follows the family's name in the name of such a series.
+constexpr std::string_view suffix_of(Part part) noexcept {
+  constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count"};
+  return kSuffixes[static_cast<std::size_t>(part)];
+}
+
+/// What the store holds of one source. Guarded by the store's mutex.
+struct StoredSource {
+  struct Slot {
+    Family* family = nullptr;  ///< null: the slot is free
+    Labels labels = {};
+    std::uint64_t rank = 0;  ///< grows with each slot that the source adds
+    Part part = Part::value;
+  };
+
+  std::string collector;
+  std::uint64_t age;  ///< grows with each source
+  std::vector<Slot> slots = {};
+  Frame frame = Frame(0);
+  Nanoseconds committed_at{};
+  bool is_shown = false;  ///< committed and not hidden since
+};
+
+/// A series as views see it. Valid during the walk.
+class Series {
+ public:
+  Series(const StoredSource& source, std::size_t slot, std::size_t position) noexcept
+      : source_(source), slot_(slot), position_(position) {}
+
+  /// In its family, counting the series that a walk leaves out: steady as long as Family::version().
+  std::size_t position() const noexcept { return position_; }
+  const Labels& labels() const noexcept { return source_.slots[slot_].labels; }
+  Part part() const noexcept { return source_.slots[slot_].part; }
+  double value() const noexcept { return source_.frame.values()[slot_]; }
+  /// When its source last committed, by the monotonic clock.
+  Nanoseconds committed_at() const noexcept { return source_.committed_at; }
+  /// Empty: its source belongs to none.
+  std::string_view collector() const noexcept { return source_.collector; }
+
+ private:
+  const StoredSource& source_;
+  const std::size_t slot_;
+  const std::size_t position_;
+};
+
+/// A family and its series, sorted by device index, then by the age of their source, then by the order in
+/// which the source added them. Given to views by Store::walk().
+class Family {
+ public:
+  Family(const MetricDescriptor& descriptor, std::size_t id) : descriptor_(descriptor), id_(id) {}
+
+  const MetricDescriptor& descriptor() const noexcept { return descriptor_; }
+  /// The families of a store are counted from 0, in the order in which they were first used.
+  std::size_t id() const noexcept { return id_; }
+  /// Changes when the list of series does; never 0. A view may keep what it made of it until then.
+  std::uint64_t version() const noexcept { return version_; }
+
+  /// All series of the list, in its order, also those that a walk leaves out now: visit(labels, part).
+  template <class Visit>
+  void for_each_listed(Visit&& visit) const {
+    for (const Line& line : lines_) visit(line.stored().labels, line.stored().part);
+  }
+
+  /// The series that have a value: visit(const Series&).
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (std::size_t position = 0; position < lines_.size(); ++position) {
+      const Line& line = lines_[position];
+      const StoredSource& source = *line.source;
+      if (!source.is_shown || line.is_shadowed) continue;
+      if (source.frame.statuses()[line.slot] == ReadStatus::ok) visit(Series(source, line.slot, position));
+    }
+  }
+
+ private:
+  friend class Store;
+  struct Line {
+    const StoredSource* source;
+    std::uint32_t slot;
+    bool is_shadowed;  ///< a younger source has the same series
+
+    const StoredSource::Slot& stored() const noexcept { return source->slots[slot]; }
+  };
+
+  void invalidate() noexcept;
+  void arrange(std::uint64_t version);
+  void shadow_duplicates();
+
+  const MetricDescriptor& descriptor_;
+  const std::size_t id_;
+  std::uint64_t version_ = 0;  ///< 0: the list is to be made again
+  std::vector<Line> lines_;
+};
+
+}  // namespace gpumeter

@@ -1,0 +1,169 @@
+#include "exporter/store/store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpumeter {
+namespace {
+
+// Far more than any program outside the process describes; names are never forgotten.
+constexpr std::size_t kMostDeclared = 1000;
+
+/// The names that a family takes in any text format: its own, OpenMetrics' name of a counter, and those of
+/// the lines of a histogram.
+std::vector<std::string> names_taken_by(const MetricDescriptor& family) {
+  std::vector<std::string> names = {std::string(family.name)};
+  if (family.type == MetricType::counter && family.name.ends_with("_total")) {
+    names.emplace_back(family.name.substr(0, family.name.size() - 6));
+  }
+  if (family.type == MetricType::histogram) {
+    for (const char* suffix : {"_bucket", "_sum", "_count"}) names.push_back(names.front() + suffix);
+  }
+  return names;
+}
+
+bool collide(const MetricDescriptor& a, const MetricDescriptor& b) {
+  const std::vector<std::string> of_a = names_taken_by(a);
+  const std::vector<std::string> of_b = names_taken_by(b);
+  return std::ranges::find_first_of(of_a, of_b) != of_a.end();
+}
+
+bool is_same(const MetricDescriptor& a, const MetricDescriptor& b) {
+  return a.name == b.name && a.type == b.type && a.unit == b.unit && a.help == b.help;
+}
+
+Error invalid_family(std::string_view name) {
+  return Error(
+      "family " + std::string(name) +
+      ": a name of a-z, 0-9 and _ is needed that begins with a letter and ends with the unit; _total closes "
+      "the name of a counter and of no other; the help text is a sentence with a full stop");
+}
+
+}  // namespace
+
+Source Store::attach(std::string_view collector) {
+  const MutexLock lock(mutex_);
+  const std::uint64_t age = ++ages_;
+  StoredSource source{std::string(collector), age};
+  return {*this, sources_.emplace(age, std::move(source)).first->second};
+}
+
+void Store::reserve(std::span<const MetricDescriptor* const> families) {
+  const MutexLock lock(mutex_);
+  for (const MetricDescriptor* descriptor : families) family(*descriptor);
+}
+
+Result<const MetricDescriptor*> Store::declare(const MetricDescriptor& wanted) {
+  const bool begins_well = !wanted.name.empty() && wanted.name.front() >= 'a' && wanted.name.front() <= 'z';
+  if (!begins_well || !is_valid(wanted)) return invalid_family(wanted.name);
+  const MutexLock lock(mutex_);
+  for (const auto& [name, known] : families_) {
+    if (is_same(known.descriptor(), wanted)) return &known.descriptor();
+    if (!collide(known.descriptor(), wanted)) continue;
+    return Error(
+        "family " + std::string(wanted.name) + ": " + std::string(name) +
+        " is known already with another type, unit or help text; use the same ones, or another name");
+  }
+  if (declared_.size() >= kMostDeclared) {
+    return Error("family " + std::string(wanted.name) + ": " + std::to_string(kMostDeclared) +
+                 " families were declared, which is the most");
+  }
+  Declared& own = declared_.emplace_back(std::string(wanted.name), std::string(wanted.help),
+                                         std::string(wanted.unit), MetricDescriptor{});
+  own.descriptor = {own.name, own.help, own.unit, wanted.type};
+  return &family(own.descriptor).descriptor();
+}
+
+std::uint64_t Store::walk(const std::function<void(const Family&)>& visit) const {
+  const MutexLock lock(mutex_);
+  arrange();
+  for (const auto& [name, family] : families_) visit(family);
+  return generation();
+}
+
+void Store::commit(StoredSource& source, const Frame& frame, Nanoseconds now) noexcept {
+  const MutexLock lock(mutex_);
+  show(source, frame, now);
+}
+
+void Store::commit(StoredSource& source, const Source& with, Nanoseconds now) {
+  const MutexLock lock(mutex_);
+  apply(source, with);
+  show(source, with.frame_, now);
+}
+
+void Store::hide(StoredSource& source) noexcept {
+  const MutexLock lock(mutex_);
+  if (std::exchange(source.is_shown, false)) changed();
+}
+
+void Store::detach(StoredSource& source) noexcept {
+  const MutexLock lock(mutex_);
+  clear(source);
+  sources_.erase(source.age);
+  changed();
+}
+
+void Store::show(StoredSource& source, const Frame& frame, Nanoseconds now) noexcept {
+  source.frame.copy_from(frame);
+  source.committed_at = now;
+  source.is_shown = true;
+  changed();
+}
+
+void Store::apply(StoredSource& source, const Source& with) {
+  if (with.is_cleared_) clear(source);
+  source.slots.resize(std::max(source.slots.size(), with.end_));
+  for (const Source::Change& change : with.changes_) {
+    StoredSource::Slot& slot = source.slots[change.slot];
+    switch (change.kind) {
+      case Source::Change::Kind::add:
+        slot = {&family(*change.family), change.labels, ++ranks_, change.part};
+        invalidate(*slot.family);
+        break;
+      case Source::Change::Kind::relabel:
+        slot.labels = change.labels;
+        invalidate(*slot.family);
+        break;
+      case Source::Change::Kind::drop:
+        free(slot);
+        break;
+    }
+  }
+  if (source.frame.size() != with.frame_.size()) source.frame.resize(with.frame_.size());
+}
+
+void Store::clear(StoredSource& source) noexcept {
+  for (StoredSource::Slot& slot : source.slots) free(slot);
+  source.slots.clear();
+}
+
+void Store::free(StoredSource::Slot& slot) noexcept {
+  if (slot.family != nullptr) invalidate(*slot.family);
+  slot = {};
+}
+
+void Store::invalidate(Family& family) noexcept {
+  family.invalidate();
+  is_disarranged_ = true;
+}
+
+Family& Store::family(const MetricDescriptor& descriptor) {
+  return families_.try_emplace(descriptor.name, descriptor, families_.size()).first->second;
+}
+
+void Store::arrange() const {
+  if (!is_disarranged_) return;
+  for (const auto& [age, source] : sources_) {
+    for (std::uint32_t i = 0; i < source.slots.size(); ++i) {
+      Family* const family = source.slots[i].family;
+      if (family != nullptr && family->version() == 0) family->lines_.push_back({&source, i, false});
+    }
+  }
+  for (auto& [name, family] : families_) {
+    if (family.version() == 0) family.arrange(++versions_);
+  }
+  is_disarranged_ = false;
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,70 @@
+#include "exporter/text/syntax.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "exporter/text/escaped_text.hpp"
+
+namespace gpumeter {
+namespace {
+
+char* write_word(char* to, std::string_view word) noexcept { return std::copy(word.begin(), word.end(), to); }
+
+char* write_non_finite(char* to, double value) noexcept {
+  if (std::isnan(value)) return write_word(to, "NaN");
+  return write_word(to, value > 0 ? "+Inf" : "-Inf");
+}
+
+std::string metadata(std::string_view keyword, std::string_view name, std::string_view text) {
+  std::string line("# ");
+  line.append(keyword).append(" ").append(name).append(" ").append(text).append("\n");
+  return line;
+}
+
+}  // namespace
+
+char* write_value(char* to, double value) noexcept {
+  // Most values are small whole numbers, and these have the same text as integers; from 1e6 on %g has an
+  // exponent. Minus zero is left to the general way, which keeps its sign.
+  constexpr double kExponentFrom = 1e6;
+  if (std::abs(value) < kExponentFrom) {
+    const auto whole = static_cast<std::int32_t>(value);
+    if (value == whole && (whole != 0 || !std::signbit(value))) {
+      return std::to_chars(to, to + kValueTextMax, whole).ptr;
+    }
+  }
+  if (!std::isfinite(value)) return write_non_finite(to, value);
+  return std::to_chars(to, to + kValueTextMax, value, std::chars_format::general).ptr;
+}
+
+std::string family_header(const MetricDescriptor& family, Format format) {
+  const EscapedText help = EscapedText::help(family.help, format);
+  const std::string_view type = to_string(family.type);
+  if (format == Format::text) {
+    return metadata("HELP", family.name, help.view()) + metadata("TYPE", family.name, type);
+  }
+  std::string_view name = family.name;
+  if (family.type == MetricType::counter && name.ends_with("_total")) name.remove_suffix(6);
+  std::string header = metadata("TYPE", name, type);
+  if (!family.unit.empty()) header += metadata("UNIT", name, family.unit);
+  return header + metadata("HELP", name, help.view());
+}
+
+void append_line_prefix(const MetricDescriptor& family, Part part, const Labels& labels, std::string& to) {
+  to.append(family.name).append(suffix_of(part));
+  char before = '{';
+  for (const auto& [name, value] : labels.pairs()) {
+    to.append(1, before)
+        .append(name)
+        .append("=\"")
+        .append(EscapedText::label_value(value).view())
+        .append("\"");
+    before = ',';
+  }
+  to.append(before == ',' ? "} " : " ");
+}
+
+}  // namespace gpumeter

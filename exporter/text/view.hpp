@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "exporter/store/store.hpp"
+#include "exporter/text/filter.hpp"
+#include "exporter/text/format.hpp"
+
+namespace gpumeter {
+
+/// A page's text and the generation of the store that it shows.
+struct Rendered {
+  std::string text;
+  std::uint64_t generation = 0;
+};
+
+/// The store as Prometheus text. Keeps what precedes the numbers of each line until the family's list of
+/// series changes. Any thread; one render at a time.
+class TextView {
+ public:
+  /// The store outlives the view.
+  explicit TextView(const Store& store) : store_(store) {}
+
+  /// The page as of now. A family without a series that has a value is left out. OpenMetrics includes its
+  /// `# EOF`.
+  Rendered render(Format format, const Filter& filter = {}) GPUMETER_EXCLUDES(mutex_);
+
+ private:
+  class Selection;
+  /// What of a family stays the same from page to page.
+  struct FamilyText {
+    std::array<std::string, kFormatCount> headers = {};
+    std::uint64_t version = 0;
+    std::string prefixes = {};             ///< of all lines, one behind the other
+    std::vector<std::uint32_t> ends = {};  ///< of each line's prefix
+
+    /// The lines of the series that are selected, below the family's header.
+    void append(const Family& family, Format format, Selection& selection, std::string& out);
+    void refresh(const Family& family);
+    std::string_view prefix(std::size_t line) const noexcept;
+  };
+
+  const Store& store_;
+  Mutex mutex_;                                                   // taken before the store's own
+  std::vector<FamilyText> families_ GPUMETER_GUARDED_BY(mutex_);  // by Family::id()
+  /// Length of the last page of each format: the next one is hardly longer, and is built in one allocation.
+  std::array<std::size_t, kFormatCount> last_size_ GPUMETER_GUARDED_BY(mutex_) = {};
+};
+
+}  // namespace gpumeter

@@ -1,0 +1,87 @@
+#include "exporter/text/syntax.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+namespace gpumeter {
+namespace {
+
+using Limits = std::numeric_limits<double>;
+
+std::string text_of(double value) {
+  char text[kValueTextMax];
+  return {text, write_value(text, value)};
+}
+
+// What Go's strconv.FormatFloat(value, 'g', -1, 64) gives, which is what every Prometheus client writes.
+TEST(TextFormat, WritesNumbersAsGoDoes) {
+  EXPECT_EQ(text_of(0), "0");
+  EXPECT_EQ(text_of(-0.0), "-0");
+  EXPECT_EQ(text_of(1), "1");
+  EXPECT_EQ(text_of(-17), "-17");
+  EXPECT_EQ(text_of(0.1), "0.1");
+  EXPECT_EQ(text_of(-0.5), "-0.5");
+  EXPECT_EQ(text_of(36.5), "36.5");
+  EXPECT_EQ(text_of(100000), "100000");
+  EXPECT_EQ(text_of(999999), "999999");
+  EXPECT_EQ(text_of(-999999), "-999999");
+  EXPECT_EQ(text_of(999999.5), "999999.5");
+  EXPECT_EQ(text_of(1e6), "1e+06");
+  EXPECT_EQ(text_of(-1e6), "-1e+06");
+  EXPECT_EQ(text_of(123456789), "1.23456789e+08");
+  EXPECT_EQ(text_of(17163091968), "1.7163091968e+10");
+  EXPECT_EQ(text_of(0.0001), "0.0001");
+  EXPECT_EQ(text_of(0.00001), "1e-05");
+  EXPECT_EQ(text_of(1e21), "1e+21");
+  EXPECT_EQ(text_of(1e100), "1e+100");
+  EXPECT_EQ(text_of(2.0 / 3), "0.6666666666666666");
+}
+
+TEST(TextFormat, HasRoomForTheLongestNumber) {
+  EXPECT_EQ(text_of(-2.2250738585072014e-308), "-2.2250738585072014e-308");
+  EXPECT_EQ(text_of(-Limits::denorm_min()), "-5e-324");
+  EXPECT_EQ(text_of(Limits::max()), "1.7976931348623157e+308");
+}
+
+TEST(TextFormat, SpellsWhatIsNoNumberAsBothFormatsDo) {
+  EXPECT_EQ(text_of(Limits::quiet_NaN()), "NaN");
+  EXPECT_EQ(text_of(-Limits::quiet_NaN()), "NaN");
+  EXPECT_EQ(text_of(Limits::infinity()), "+Inf");
+  EXPECT_EQ(text_of(-Limits::infinity()), "-Inf");
+}
+
+constexpr MetricDescriptor kPower{"gpu_power_watts", "Power \"draw\".", "watts", MetricType::gauge};
+constexpr MetricDescriptor kEnergy{"gpu_energy_joules_total", "Energy.", "joules", MetricType::counter};
+constexpr MetricDescriptor kUp{"gpu_up", "Up.", "", MetricType::gauge};
+
+TEST(TextFormat, HeadsAFamilyInText) {
+  EXPECT_EQ(family_header(kPower, Format::text),
+            "# HELP gpu_power_watts Power \"draw\".\n# TYPE gpu_power_watts gauge\n");
+  EXPECT_EQ(family_header(kEnergy, Format::text),
+            "# HELP gpu_energy_joules_total Energy.\n# TYPE gpu_energy_joules_total counter\n");
+}
+
+TEST(TextFormat, HeadsAFamilyInOpenMetrics) {
+  EXPECT_EQ(family_header(kPower, Format::openmetrics),
+            "# TYPE gpu_power_watts gauge\n# UNIT gpu_power_watts watts\n"
+            "# HELP gpu_power_watts Power \\\"draw\\\".\n");
+  EXPECT_EQ(family_header(kEnergy, Format::openmetrics),
+            "# TYPE gpu_energy_joules counter\n# UNIT gpu_energy_joules joules\n"
+            "# HELP gpu_energy_joules Energy.\n");
+  EXPECT_EQ(family_header(kUp, Format::openmetrics), "# TYPE gpu_up gauge\n# HELP gpu_up Up.\n");
+}
+
+TEST(TextFormat, PutsLabelsInBracesAndNoneWithoutLabels) {
+  const auto prefix = [](Part part, const Labels& labels) {
+    std::string text;
+    append_line_prefix(kUp, part, labels, text);
+    return text;
+  };
+  EXPECT_EQ(prefix(Part::value, {{"gpu", "0"}, {"name", "a\"b"}}), R"(gpu_up{gpu="0",name="a\"b"} )");
+  EXPECT_EQ(prefix(Part::sum, {}), "gpu_up_sum ");
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -1,0 +1,133 @@
+#include "exporter/text/view.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace gpumeter {
+namespace {
+
+constexpr MetricDescriptor kPower{"gpu_power_watts", "Power.", "watts", MetricType::gauge};
+constexpr MetricDescriptor kEnergy{"gpu_energy_joules_total", "Energy.", "joules", MetricType::counter};
+constexpr MetricDescriptor kStep{"ml_step_seconds", "Step.", "seconds", MetricType::histogram};
+constexpr Nanoseconds kNow{};
+
+Labels device(unsigned index) {
+  DeviceInfo info;
+  info.uuid = "u" + std::to_string(index);
+  return {info, index, ""};
+}
+
+class TextViewTest : public testing::Test {
+ protected:
+  std::string text(const Filter& filter = {}) { return view_.render(Format::text, filter).text; }
+  std::string openmetrics() { return view_.render(Format::openmetrics).text; }
+  static std::string power(const std::string& lines) {
+    return "# HELP gpu_power_watts Power.\n# TYPE gpu_power_watts gauge\n" + lines;
+  }
+
+  Store store_;
+  TextView view_{store_};
+};
+
+TEST_F(TextViewTest, IsAnEmptyPageWithoutSeries) {
+  const MetricDescriptor* const known[] = {&kPower};
+  store_.reserve(known);
+  EXPECT_EQ(text(), "");
+  EXPECT_EQ(openmetrics(), "# EOF\n");
+}
+
+TEST_F(TextViewTest, ShowsOneDeviceInBothFormats) {
+  Source source = store_.attach("amd");
+  source.set(source.add(kPower, device(0).with({{"sensor", "a\"\\\n\xff"}})), 36.5);
+  source.add(kPower, device(0));  // has no value
+  source.set(source.add(kEnergy, device(0)), 1234567);
+  source.commit(kNow);
+  const std::string power_line =
+      "gpu_power_watts{gpu=\"0\",uuid=\"u0\",sensor=\"a\\\"\\\\\\n\uFFFD\"} 36.5\n";
+  EXPECT_EQ(text(),
+            "# HELP gpu_energy_joules_total Energy.\n"
+            "# TYPE gpu_energy_joules_total counter\n"
+            "gpu_energy_joules_total{gpu=\"0\",uuid=\"u0\"} 1.234567e+06\n" +
+                power(power_line));
+  EXPECT_EQ(openmetrics(),
+            "# TYPE gpu_energy_joules counter\n"
+            "# UNIT gpu_energy_joules joules\n"
+            "# HELP gpu_energy_joules Energy.\n"
+            "gpu_energy_joules_total{gpu=\"0\",uuid=\"u0\"} 1.234567e+06\n"
+            "# TYPE gpu_power_watts gauge\n"
+            "# UNIT gpu_power_watts watts\n"
+            "# HELP gpu_power_watts Power.\n" +
+                power_line + "# EOF\n");
+}
+
+TEST_F(TextViewTest, MarksThePartsOfAHistogram) {
+  Source source = store_.attach();
+  const Labels run{{"run", "b"}};
+  source.set(source.add(kStep, run.with({{"le", "1.0"}}), Part::bucket), 1);
+  source.set(source.add(kStep, run, Part::sum), 3.5);
+  source.set(source.add(kStep, run, Part::count), 2);
+  source.commit(kNow);
+  EXPECT_EQ(text(),
+            "# HELP ml_step_seconds Step.\n"
+            "# TYPE ml_step_seconds histogram\n"
+            "ml_step_seconds_bucket{run=\"b\",le=\"1.0\"} 1\n"
+            "ml_step_seconds_sum{run=\"b\"} 3.5\n"
+            "ml_step_seconds_count{run=\"b\"} 2\n");
+}
+
+TEST_F(TextViewTest, FollowsSeriesThatComeAndGo) {
+  Source source = store_.attach("amd");
+  const Source::Slot first = source.add(kPower, device(0));
+  source.set(first, 1);
+  source.commit(kNow);
+  EXPECT_EQ(text(), power("gpu_power_watts{gpu=\"0\",uuid=\"u0\"} 1\n"));
+  source.set(source.add(kPower, {}), 2);
+  source.commit(kNow);
+  EXPECT_EQ(text(), power("gpu_power_watts{gpu=\"0\",uuid=\"u0\"} 1\ngpu_power_watts 2\n"));
+  source.relabel(first, device(1));
+  source.commit(kNow);
+  EXPECT_EQ(text(), power("gpu_power_watts{gpu=\"1\",uuid=\"u1\"} 1\ngpu_power_watts 2\n"));
+  source.hide();
+  EXPECT_EQ(text(), "");
+  source.drop(first);
+  source.commit(kNow);
+  EXPECT_EQ(text(), power("gpu_power_watts 2\n"));
+}
+
+TEST_F(TextViewTest, FiltersByCollectorAndKeepsWhatBelongsToNone) {
+  Source amd = store_.attach("amd");
+  Source nvidia = store_.attach("nvidia");
+  Source self = store_.attach();
+  amd.set(amd.add(kPower, device(0)), 1);
+  nvidia.set(nvidia.add(kPower, device(1)), 2);
+  self.set(self.add(kEnergy, {}), 5);
+  for (Source* source : {&amd, &nvidia, &self}) source->commit(kNow);
+  const std::string of_none =
+      "# HELP gpu_energy_joules_total Energy.\n# TYPE gpu_energy_joules_total counter\n"
+      "gpu_energy_joules_total 5\n";
+  const std::string of_nvidia = power("gpu_power_watts{gpu=\"1\",uuid=\"u1\"} 2\n");
+  EXPECT_EQ(text({.collect = {"nvidia"}, .exclude = {}}), of_none + of_nvidia);
+  EXPECT_EQ(text({.collect = {}, .exclude = {"amd"}}), of_none + of_nvidia);
+  EXPECT_EQ(text({.collect = {}, .exclude = {"amd", "nvidia"}}), of_none);
+}
+
+TEST_F(TextViewTest, HasTheGenerationThatItShows) {
+  Source source = store_.attach();
+  source.commit(kNow);
+  EXPECT_EQ(view_.render(Format::text).generation, store_.generation());
+}
+
+TEST_F(TextViewTest, ShowsAFamilyThatIsDeclaredAtRunTime) {
+  const auto rack = store_.declare({"site_rack_power_watts", "Power of a rack.", "watts", MetricType::gauge});
+  ASSERT_TRUE(rack);
+  Source source = store_.attach("site");
+  source.set(source.add(**rack, Labels{{"rack", "7"}}), 4000);
+  source.commit(kNow);
+  EXPECT_EQ(text(),
+            "# HELP site_rack_power_watts Power of a rack.\n# TYPE site_rack_power_watts gauge\n"
+            "site_rack_power_watts{rack=\"7\"} 4000\n");
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -49,7 +49,7 @@ TEST(GpumeterYaml, SpellsTheDefaultsOut) {
 
 TEST(GpumeterYaml, IsOpenedToTheNetworkAsItsCommentSays) {
   const std::string opened = "listen: [\":10478\"]";
-  ASSERT_NE(text().find("can with " + opened), std::string::npos);
+  ASSERT_NE(text().find("set " + opened), std::string::npos);
   Config expected = defaults(schemas_of(builtin_collectors()));
   expected.web.listen = {":10478"};
   EXPECT_EQ(loaded("web:\n  " + opened + "\n"), expected);

@@ -4,27 +4,30 @@
 
 #include <utility>
 
-namespace gpumeter::jobs {
+namespace gpumeter {
 
-/// A file descriptor and its end.
+/// Owns a file descriptor and closes it at the end.
 class Descriptor {
  public:
   Descriptor() = default;
   explicit Descriptor(int number) noexcept : number_(number) {}
   ~Descriptor() {
-    if (number_ >= 0) close(number_);
+    if (number_ >= 0) ::close(number_);
   }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     std::swap(number_, other.number_);
     return *this;
   }
 
+  /// False if opening it failed, and after release().
   explicit operator bool() const noexcept { return number_ >= 0; }
   int number() const noexcept { return number_; }
+  /// The caller closes it.
+  int release() noexcept { return std::exchange(number_, -1); }
 
  private:
   int number_ = -1;
 };
 
-}  // namespace gpumeter::jobs
+}  // namespace gpumeter

@@ -1,9 +1,10 @@
 #include "base/duration.hpp"
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
+
+#include "base/text.hpp"
 
 namespace gpumeter {
 namespace {
@@ -12,7 +13,7 @@ struct Unit {
   std::string_view suffix;
   std::int64_t milliseconds;
 };
-// "ms" stands before "m", of which it would else be taken for the start.
+// "ms" stands before "m", which would otherwise match its start.
 constexpr std::array<Unit, 4> kUnits = {{{"ms", 1}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}}};
 constexpr std::int64_t kMost = std::int64_t{100} * 365 * 24 * 3'600'000;  // 100 years
 
@@ -25,17 +26,13 @@ const Unit* leading_unit(std::string_view text) noexcept {
 
 /// Takes one "30m" or "7.3s" off the front of the text.
 std::optional<std::int64_t> take_part(std::string_view& text) noexcept {
-  // from_chars() would take "inf" and "-1" as well.
+  // take_number() would take "inf" and "-1" as well.
   if (text.front() < '0' || text.front() > '9') return std::nullopt;
-  double count = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), count, std::chars_format::fixed);
-  if (error != std::errc()) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  const auto count = take_number<double>(text, std::chars_format::fixed);
   const Unit* unit = leading_unit(text);
-  if (unit == nullptr) return std::nullopt;
+  if (!count || unit == nullptr) return std::nullopt;
   text.remove_prefix(unit->suffix.size());
-  const double milliseconds = count * static_cast<double>(unit->milliseconds);
+  const double milliseconds = *count * static_cast<double>(unit->milliseconds);
   constexpr double kRounding = 1e-6;  // 7.3 s is 7300.000000000001 ms
   if (milliseconds > kMost || std::abs(milliseconds - std::round(milliseconds)) > kRounding)
     return std::nullopt;

@@ -6,21 +6,21 @@
 
 namespace gpumeter {
 
-/// Why something could not be done, in words for a person, with the context it happened in.
+/// The reason of a failure, for a person, with its context.
 class Error {
  public:
   explicit Error(std::string message) : message_(std::move(message)) {}
 
   const std::string& message() const noexcept { return message_; }
-  /// The same error seen from one level up: "nvidia: libnvidia-ml.so.1: not found".
+  /// The error with one more level of context: "nvidia: libnvidia-ml.so.1: not found".
   Error with(const std::string& context) const { return Error(context + ": " + message_); }
 
  private:
   std::string message_;
 };
 
-/// A value or an Error. Errors are values here: exceptions stay inside the one function that calls a
-/// library which throws. (C++20 has no std::expected.)
+/// A value or an Error. Exceptions stay inside the one function that calls a library that throws. (C++20 has
+/// no std::expected.)
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -41,7 +41,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-/// What a Result holds when success has nothing to say.
+/// The value of a Result that has none to return.
 using Done = std::monostate;
 
 }  // namespace gpumeter

@@ -2,21 +2,18 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string_view>
 
+#include "base/text.hpp"
+
 namespace gpumeter::config {
 namespace {
 
-bool is_port(std::string_view text) noexcept {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc() && end == text.data() + text.size();
-}
+bool is_port(std::string_view text) noexcept { return parse_number<std::uint16_t>(text).has_value(); }
 
 /// "localhost", "192.0.2.1", "[::1]", or nothing for every address. Whether it exists is seen on binding.
 bool is_host(std::string_view text) noexcept {
@@ -35,10 +32,8 @@ bool is_address(std::string_view text) noexcept {
 
 /// As the kernel counts users; the highest number stands for none.
 bool is_uid(std::string_view digits) noexcept {
-  std::uint32_t uid = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), uid);
   const bool canonical = digits == "0" || !digits.starts_with('0');
-  return canonical && error == std::errc() && end == digits.data() + digits.size() && uid < UINT32_MAX;
+  return canonical && parse_number<std::uint32_t>(digits).value_or(UINT32_MAX) < UINT32_MAX;
 }
 
 /// The PCI address that a key means, in the spelling that devices have; empty for a uuid.

@@ -1,12 +1,12 @@
 #include "config/codec.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/duration.hpp"
+#include "base/text.hpp"
 #include "config/suggest.hpp"
 
 namespace gpumeter::config {
@@ -19,25 +19,20 @@ Complaint must_be(const std::string& what, const Node& node) {
 /// A scalar that is a number as it stands: quotes make it a text.
 template <class Number>
 std::optional<Number> number_of(const Node& node) {
-  Number number{};
-  const char* end = node.text.data() + node.text.size();
   if (node.kind != Node::Kind::scalar || node.quoted) return std::nullopt;
-  const auto [stop, error] = std::from_chars(node.text.data(), end, number);
-  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+  return parse_number<Number>(node.text);
 }
 
 template <class Word>
 std::vector<std::string> words_of() {
-  const auto names = names_of(Word{});
-  return {names.begin(), names.end()};
+  std::vector<std::string> words;
+  for (const auto& [value, name] : names_of(Word{})) words.emplace_back(name);
+  return words;
 }
 
 template <class Word>
 std::optional<Word> word_of(const Node& node) {
-  const auto names = names_of(Word{});
-  const auto name = std::find(names.begin(), names.end(), node.text);
-  if (node.kind != Node::Kind::scalar || name == names.end()) return std::nullopt;
-  return static_cast<Word>(name - names.begin());
+  return node.kind == Node::Kind::scalar ? names_of(Word{}).find(node.text) : std::nullopt;
 }
 
 template <class Word>
@@ -61,14 +56,8 @@ std::string listed(const std::vector<std::string>& texts) {
 
 std::string printable(std::string_view text) {
   constexpr std::size_t kLongest = 80;
-  std::string result(text.substr(0, kLongest));
-  // A cut inside of a UTF-8 sequence takes the whole character away.
-  if (text.size() > kLongest) {
-    while (!result.empty() && (static_cast<unsigned char>(text[result.size()]) & 0xc0U) == 0x80U) {
-      result.pop_back();
-    }
-    result += "...";
-  }
+  std::string result(first_bytes(text, kLongest));
+  if (text.size() > kLongest) result += "...";
   for (char& c : result) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   }
@@ -119,9 +108,7 @@ Complaint read(const Node& node, Duration& value) {
       value = *duration;
       return std::nullopt;
     }
-    double bare = 0;
-    const char* end = node.text.data() + node.text.size();
-    if (std::from_chars(node.text.data(), end, bare).ptr == end && !node.text.empty()) {
+    if (parse_number<double>(node.text)) {
       const std::string text = printable(node.text);
       return "must have a unit, such as " + text + "s or " + text + "ms, not be the bare number " + text;
     }

@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "base/duration.hpp"
+#include "base/enum_names.hpp"
 
 /// The configuration as the daemon uses it: plain structs whose member initialisers are the defaults. What
 /// each key means, what it accepts and whether a reload takes it on stands in the table of keys.cpp.
@@ -21,21 +21,30 @@ enum class LogLevel : std::uint8_t { debug, info, warn, error };
 enum class LogFormat : std::uint8_t { automatic, logfmt, json };
 enum class Enabled : std::uint8_t { automatic, on, off };
 
-inline constexpr std::string_view kDeviceLabelNames[] = {"vendor", "model", "pci_address", "serial", "name"};
-inline constexpr std::string_view kLogLevelNames[] = {"debug", "info", "warn", "error"};
-inline constexpr std::string_view kLogFormatNames[] = {"auto", "logfmt", "json"};
-inline constexpr std::string_view kEnabledNames[] = {"auto", "true", "false"};
+inline constexpr EnumNames<DeviceLabel, 5> kDeviceLabelNames = {{{DeviceLabel::vendor, "vendor"},
+                                                                 {DeviceLabel::model, "model"},
+                                                                 {DeviceLabel::pci_address, "pci_address"},
+                                                                 {DeviceLabel::serial, "serial"},
+                                                                 {DeviceLabel::name, "name"}}};
+inline constexpr EnumNames<LogLevel, 4> kLogLevelNames = {{{LogLevel::debug, "debug"},
+                                                           {LogLevel::info, "info"},
+                                                           {LogLevel::warn, "warn"},
+                                                           {LogLevel::error, "error"}}};
+inline constexpr EnumNames<LogFormat, 3> kLogFormatNames = {
+    {{LogFormat::automatic, "auto"}, {LogFormat::logfmt, "logfmt"}, {LogFormat::json, "json"}}};
+inline constexpr EnumNames<Enabled, 3> kEnabledNames = {
+    {{Enabled::automatic, "auto"}, {Enabled::on, "true"}, {Enabled::off, "false"}}};
 
-constexpr std::span<const std::string_view> names_of(DeviceLabel) noexcept { return kDeviceLabelNames; }
-constexpr std::span<const std::string_view> names_of(LogLevel) noexcept { return kLogLevelNames; }
-constexpr std::span<const std::string_view> names_of(LogFormat) noexcept { return kLogFormatNames; }
-constexpr std::span<const std::string_view> names_of(Enabled) noexcept { return kEnabledNames; }
+constexpr const auto& names_of(DeviceLabel) noexcept { return kDeviceLabelNames; }
+constexpr const auto& names_of(LogLevel) noexcept { return kLogLevelNames; }
+constexpr const auto& names_of(LogFormat) noexcept { return kLogFormatNames; }
+constexpr const auto& names_of(Enabled) noexcept { return kEnabledNames; }
 
 /// A word of one of the closed sets above, as the file spells it.
 template <class Word>
   requires std::is_enum_v<Word>
 constexpr std::string_view to_string(Word word) noexcept {
-  return names_of(word)[static_cast<std::size_t>(word)];
+  return names_of(word).of(word);
 }
 
 struct Web {

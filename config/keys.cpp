@@ -52,75 +52,78 @@ std::string show_device_labels(const Config& config) { return show(config.device
 constexpr Key kKeys[] = {
     row<&Config::web, &Web::listen, check_addresses>(
         "web.listen", kNeedsRestart,
-        "Addresses to serve on, host:port each; `:10478` is every address of the machine."),
+        "Listen addresses, each as host:port. `:10478` listens on all addresses."),
     row<&Config::web, &Web::config_file, check_no_web_config>(
         "web.config_file", kNeedsRestart,
-        "Refused in this version: TLS and users come with a reverse proxy in front. Must be empty."),
+        "Not supported in this version; must be empty. For TLS and users, use a reverse proxy."),
     row<&Config::web, &Web::telemetry_path, check_url_path>("web.telemetry_path", kNeedsRestart,
-                                                            "Path of the page with the metrics."),
+                                                            "Path of the metrics page."),
     row<&Config::web, &Web::max_requests>(
         "web.max_requests", kNeedsRestart,
-        "Scrapes served at the same time; one more ends the oldest, which is stuck. 0 is no limit."),
+        "Maximum number of concurrent scrapes. A further scrape ends the oldest one. 0: no limit."),
     row<&Config::sampling, &Sampling::fast, check_interval>(
         "sampling.fast", kReloads,
-        "How often utilisation, power, clocks, temperatures and throttling are read."),
+        "Sampling interval of utilisation, power, clocks, temperatures and throttling."),
     row<&Config::sampling, &Sampling::normal, check_interval>(
-        "sampling.normal", kReloads, "How often memory and fans are read; not more often than `fast`."),
+        "sampling.normal", kReloads, "Sampling interval of memory and fans; at least `fast`."),
     row<&Config::sampling, &Sampling::slow, check_interval>(
         "sampling.slow", kReloads,
-        "How often error counters, PCIe and limits are read; not more often than `normal`."),
+        "Sampling interval of error counters, PCIe and limits; at least `normal`."),
     row<&Config::sampling, &Sampling::floor, check_interval>(
         "sampling.floor", kReloads,
-        "No interval may be shorter: polling a driver faster can slow down the jobs on the device."),
+        "Minimum of the sampling intervals. Reading a driver more often can slow down the jobs on the "
+        "device."),
     Key{"device_labels", kNeedsRestart, kTypeWords<std::vector<DeviceLabel>>, true, read_device_labels,
-        show_device_labels, "Labels of every device series; gpu and uuid are always there."},
+        show_device_labels, "Labels of every device series, in addition to gpu and uuid."},
     row<&Config::devices, &Devices::forget>("devices.forget", kReloads,
-                                            "How long a missing device keeps its `gpu_up 0`; time in which "
+                                            "How long a missing device keeps its `gpu_up 0`. Time in which "
                                             "the daemon does not run does not count."),
     row<&Config::devices, &Devices::names, check_device_names>(
-        "devices.names", kReloads, "Names of devices by uuid or PCI address, for the label `name`."),
+        "devices.names", kReloads, "Names of devices, by uuid or PCI address, for the label `name`."),
     row<&Config::workloads, &Workloads::enabled>(
         "workloads.enabled", kNeedsRestart,
-        "Whether `gpu_workload_*` says who uses the devices whose drivers list their processes."),
+        "Export `gpu_workload_*`: who uses each device whose driver lists its processes."),
     row<&Config::workloads, &Workloads::processes>(
         "workloads.processes", kNeedsRestart,
-        "Whether each process has series of its own, `gpu_process_*`; they come and go with the processes."),
+        "Export `gpu_process_*`, series for each process. They come and go with the processes."),
     row<&Config::paths, &Paths::sysfs, check_absolute_path>("paths.sysfs", kNeedsRestart,
-                                                            "Where sysfs is mounted."),
+                                                            "Mount point of sysfs."),
     row<&Config::paths, &Paths::procfs, check_absolute_path>("paths.procfs", kNeedsRestart,
-                                                             "Where procfs is mounted."),
+                                                             "Mount point of procfs."),
     row<&Config::paths, &Paths::state, check_absolute_path>(
-        "paths.state", kNeedsRestart, "Folder of what outlives a restart: which device has which index."),
-    row<&Config::log, &Logging::level>("log.level", kReloads, "The least level that is logged."),
+        "paths.state", kNeedsRestart,
+        "Folder of the state that survives a restart: the index of each device."),
+    row<&Config::log, &Logging::level>("log.level", kReloads, "Lowest level that is logged."),
     row<&Config::log, &Logging::format>(
-        "log.format", kReloads, "auto: to the journal where systemd runs the daemon, else logfmt on stderr."),
+        "log.format", kReloads, "auto: the journal if systemd runs the daemon, otherwise logfmt on stderr."),
     row<&Config::jobs, &Jobs::enabled>("jobs.enabled", kNeedsRestart,
-                                       "Whether jobs are listened to at all (ml_* families)."),
+                                       "Accept messages from jobs (the ml_* families)."),
     row<&Config::jobs, &Jobs::socket, check_socket_path>(
         "jobs.socket", kNeedsRestart,
-        "Unix datagram socket for DogStatsD lines, where systemd passes none; `\"\"`: none."),
+        "Unix datagram socket for DogStatsD lines, unless systemd passes one; `\"\"`: none."),
     row<&Config::jobs, &Jobs::stream_socket, check_socket_path>(
         "jobs.stream_socket", kNeedsRestart,
-        "Unix stream socket for the same lines, where systemd passes none; `\"\"`: none."),
+        "Unix stream socket for the same lines, unless systemd passes one; `\"\"`: none."),
     row<&Config::jobs, &Jobs::socket_mode, check_socket_mode>(
         "jobs.socket_mode", kNeedsRestart,
-        "Permissions of both sockets, in octal; who may write to one may send. Not of those of systemd."),
+        "Permissions of both sockets, in octal; write permission allows sending. Not used for systemd's "
+        "sockets."),
     row<&Config::jobs, &Jobs::users, check_users>(
         "jobs.users", kReloads,
-        "Users who may send, by name or uid, also over sockets of systemd; empty: all. Names must exist."),
+        "Users who may send, by name or uid, also over systemd's sockets. Empty: all. Names must exist."),
     row<&Config::jobs, &Jobs::mllog, check_mllog_files>(
-        "jobs.mllog", kNeedsRestart, "Files or pipes with MLPerf's log lines, `RUN=/absolute/path` each."),
+        "jobs.mllog", kNeedsRestart, "Files or pipes with MLPerf log lines, each as `RUN=/absolute/path`."),
     row<&Config::job_limits, &JobLimits::lines_per_second, check_not_zero>(
-        "jobs.limits.lines_per_second", kReloads, "Lines that one user's jobs may send each second."),
-    row<&Config::job_limits, &JobLimits::series_per_run, check_not_zero>("jobs.limits.series_per_run",
-                                                                         kReloads, "Series of one run."),
+        "jobs.limits.lines_per_second", kReloads, "Maximum lines per second from the jobs of one user."),
+    row<&Config::job_limits, &JobLimits::series_per_run, check_not_zero>(
+        "jobs.limits.series_per_run", kReloads, "Maximum series of one run."),
     row<&Config::job_limits, &JobLimits::series_per_user, check_not_zero>(
         "jobs.limits.series_per_user", kReloads,
-        "Series of all runs of one user; what goes beyond is summed under the run `_other`."),
+        "Maximum series of all runs of one user. Values beyond it are summed under the run `_other`."),
     row<&Config::job_limits, &JobLimits::series, check_not_zero>("jobs.limits.series", kReloads,
-                                                                 "Series of all runs of all users."),
+                                                                 "Maximum series of all runs of all users."),
     row<&Config::job_limits, &JobLimits::retention, check_retention>(
-        "jobs.limits.retention", kReloads, "How long a run stays on the page after its last process."),
+        "jobs.limits.retention", kReloads, "How long a run stays on the page after its last process ended."),
 };
 
 }  // namespace

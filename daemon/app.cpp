@@ -8,6 +8,7 @@
 
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
+#include "daemon/cli/metrics_docs.hpp"
 #include "exporter/http/listen_address.hpp"
 #include "systemd/notify.hpp"
 
@@ -48,7 +49,9 @@ App::App(Options options, config::Config config, const Clock& clock)
              [this](const jobs::Notice& notice) {
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
              },
-             [this](const jobs::JobSnapshot& jobs, SeriesList& out) { join_runs(jobs, out); }}) {}
+             [this](const jobs::JobSnapshot& jobs, SeriesList& out) { join_runs(jobs, out); }}) {
+  store_->reserve(catalogue_families(builtin_collectors()));
+}
 
 int App::run() {
   const int code = serve_until_told();
@@ -82,8 +85,8 @@ Result<Done> App::start() {
   MutexLock lock(mutex_);
   log_.info("starting gpumeter", {{"version", build::kVersion}, {"revision", build::kRevision}});
   auto passed = systemd::take_passed_sockets();
-  if (const auto* problem = std::get_if<std::string>(&passed)) return Error(*problem);
-  passed_ = std::get<systemd::PassedSockets>(std::move(passed));
+  if (!passed) return passed.error();
+  passed_ = *std::move(passed);
   const WorkloadSettings workloads =
       workload_settings_of(config_, [this](std::uint32_t uid) { return user_names_.of(uid); });
   workload_book_ = workloads.book;
@@ -141,9 +144,7 @@ Result<std::vector<ListenSocket>> App::open_listeners() {
 }
 
 Result<std::vector<ListenSocket>> App::adopt_listeners() {
-  if (std::string complaint = systemd::http_complaint(passed_.http); !complaint.empty()) {
-    return Error(std::move(complaint));
-  }
+  if (Result<Done> usable = systemd::check_http(passed_.http); !usable) return usable.error();
   std::vector<ListenSocket> listeners;
   for (const systemd::PassedSocket& socket : passed_.http) {
     Result<ListenSocket> listener = ListenSocket::adopt(socket.fd);

@@ -15,6 +15,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/descriptor.hpp"
+
 namespace gpumeter {
 namespace {
 
@@ -43,14 +45,12 @@ std::string runtime_folder() {
 Result<Done> write_outcome(const std::string& folder, const ReloadOutcome& outcome) {
   const std::string path = path_in(folder);
   const std::string fresh = path + ".new";
-  const int file =
-      open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640);
-  if (file < 0) return failed(fresh);
+  const Descriptor file(
+      open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640));
+  if (!file) return failed(fresh);
   const std::string text = text_of(outcome);
-  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const Error unwritten = failed(fresh);
-  close(file);
-  if (!written) return unwritten;
+  if (write(file.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return failed(fresh);
   if (rename(fresh.c_str(), path.c_str()) != 0) return failed(path);
   return Done{};
 }

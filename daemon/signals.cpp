@@ -27,8 +27,8 @@ Result<Signals> Signals::block() {
   if (const int error = pthread_sigmask(SIG_BLOCK, &handled, &previous); error != 0) {
     return Error(std::string("signals cannot be blocked: ") + std::strerror(error));
   }
-  const int fd = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (fd < 0) {
+  Descriptor fd(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) {
     const int error = errno;
     pthread_sigmask(SIG_SETMASK, &previous, nullptr);
     return Error(std::string("signalfd: ") + std::strerror(error));
@@ -36,23 +36,19 @@ Result<Signals> Signals::block() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, nullptr);
-  return Signals(fd, previous);
+  return Signals(std::move(fd), previous);
 }
 
-Signals::Signals(Signals&& other) noexcept : fd_(std::exchange(other.fd_, -1)), previous_(other.previous_) {}
-
 Signals::~Signals() {
-  if (fd_ < 0) return;
-  close(fd_);
-  pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
+  if (fd_) pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
 }
 
 std::optional<int> Signals::wait(std::chrono::milliseconds at_most, int other) noexcept {
-  std::array<pollfd, 2> ready = {{{fd_, POLLIN, 0}, {other, POLLIN, 0}}};  // poll() ignores -1
+  std::array<pollfd, 2> ready = {{{fd_.number(), POLLIN, 0}, {other, POLLIN, 0}}};  // poll() ignores -1
   if (poll(ready.data(), ready.size(), static_cast<int>(at_most.count())) <= 0) return std::nullopt;
   if (ready[0].revents == 0) return std::nullopt;
   signalfd_siginfo info{};
-  if (read(fd_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
+  if (read(fd_.number(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
   return static_cast<int>(info.ssi_signo);
 }
 

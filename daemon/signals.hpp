@@ -3,7 +3,9 @@
 #include <chrono>
 #include <csignal>
 #include <optional>
+#include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/result.hpp"
 
 namespace gpumeter {
@@ -16,7 +18,7 @@ class Signals {
   /// that. The mask is restored at the end.
   static Result<Signals> block();
 
-  Signals(Signals&& other) noexcept;
+  Signals(Signals&& other) = default;
   Signals& operator=(Signals&&) = delete;
   ~Signals();
 
@@ -25,9 +27,9 @@ class Signals {
   std::optional<int> wait(std::chrono::milliseconds at_most, int other = -1) noexcept;
 
  private:
-  Signals(int fd, const sigset_t& previous) noexcept : fd_(fd), previous_(previous) {}
+  Signals(Descriptor fd, const sigset_t& previous) noexcept : fd_(std::move(fd)), previous_(previous) {}
 
-  int fd_;
+  Descriptor fd_;
   sigset_t previous_;
 };
 

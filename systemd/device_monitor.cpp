@@ -9,7 +9,7 @@
 
 namespace gpumeter::systemd {
 
-// On the heap, since the callback is given its address.
+// On the heap, since the callback has its address.
 struct DeviceMonitor::Impl {
   sd_event* event = nullptr;
   sd_device_monitor* monitor = nullptr;
@@ -42,10 +42,10 @@ struct DeviceMonitor::Impl {
   }
 };
 
-std::variant<DeviceMonitor, std::string> DeviceMonitor::open(std::span<const char* const> subsystems) {
+Result<DeviceMonitor> DeviceMonitor::open(std::span<const char* const> subsystems) {
   auto impl = std::make_unique<Impl>();
   if (const int result = impl->start(subsystems); result < 0) {
-    return std::string("sd_device_monitor: ") + std::strerror(-result);
+    return Error(std::string("sd_device_monitor: ") + std::strerror(-result));
   }
   return DeviceMonitor(std::move(impl));
 }

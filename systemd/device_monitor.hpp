@@ -2,27 +2,26 @@
 
 #include <memory>
 #include <span>
-#include <string>
-#include <variant>
+
+#include "base/result.hpp"
 
 namespace gpumeter::systemd {
 
-/// Hears from udev which devices come and go (sd-device(3)). Where no udev runs, as in most containers, it
-/// is silent. One thread at a time.
+/// Receives udev's events of devices that come and go (sd-device(3)). Without udev, as in most containers,
+/// there are none. One thread at a time.
 class DeviceMonitor {
  public:
-  /// Listens for devices of these subsystems ("pci", "drm"); or says in words why that cannot be.
-  static std::variant<DeviceMonitor, std::string> open(std::span<const char* const> subsystems);
+  /// Listens for devices of these subsystems ("pci", "drm").
+  static Result<DeviceMonitor> open(std::span<const char* const> subsystems);
 
   DeviceMonitor(DeviceMonitor&&) noexcept;
   DeviceMonitor& operator=(DeviceMonitor&&) noexcept;
   ~DeviceMonitor();
 
-  /// For poll(): readable when there is something to take.
+  /// For poll(): readable while events wait.
   int descriptor() const noexcept;
 
-  /// Takes what has come so far without waiting; true if any of it is a device that was added, removed, bound
-  /// or unbound, or changed.
+  /// Takes the waiting events. True if there was one: a device was added, removed, bound, unbound or changed.
   bool take() noexcept;
 
  private:

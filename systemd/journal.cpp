@@ -3,36 +3,32 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-// The macros would add the place of this file's call to every entry.
+// Without this, the macros add the place of this file's call to every entry.
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
-#include <charconv>
 #include <cstdint>
 #include <string_view>
 #include <vector>
+
+#include "base/text.hpp"
 
 namespace gpumeter::systemd {
 
 bool is_journal_stream(int fd, const char* journal_stream) noexcept {
   if (journal_stream == nullptr) return false;
-  const std::string_view text = journal_stream;
-  const char* end = text.data() + text.size();
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  const auto first = std::from_chars(text.data(), end, device);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ':') return false;
-  const auto second = std::from_chars(first.ptr + 1, end, inode);
+  std::string_view text = journal_stream;
+  const auto device = parse_number<std::uint64_t>(take_until(text, ':'));
+  const auto inode = parse_number<std::uint64_t>(text);
   struct stat status {};
-  return second.ec == std::errc() && second.ptr == end && fstat(fd, &status) == 0 &&
-         status.st_dev == device && status.st_ino == inode;
+  return device && inode && fstat(fd, &status) == 0 && status.st_dev == *device && status.st_ino == *inode;
 }
 
 int send_to_journal(std::span<const std::string> fields) {
   std::vector<iovec> parts;
   parts.reserve(fields.size());
   for (const std::string& field : fields) {
-    // sendmsg() only reads what iovec points to.
+    // sendmsg() only reads the memory of an iovec.
     parts.push_back({const_cast<char*>(field.data()), field.size()});
   }
   return sd_journal_sendv(parts.data(), static_cast<int>(parts.size()));

@@ -13,8 +13,8 @@ namespace {
 constexpr int kListening = 1;
 constexpr int kEither = -1;
 
-/// The names of the descriptors that were passed; sd_listen_fds_with_names() gives an array of C strings
-/// that is the caller's.
+/// The names of the passed descriptors. The caller of sd_listen_fds_with_names() frees its array of C
+/// strings.
 std::vector<std::string> take_names(int& count) {
   char** names = nullptr;
   constexpr int kUnsetEnvironment = 1;
@@ -36,10 +36,10 @@ PassedSocket::Kind kind_of(int fd) {
 
 }  // namespace
 
-std::variant<PassedSockets, std::string> take_passed_sockets() {
+Result<PassedSockets> take_passed_sockets() {
   int count = 0;
   const std::vector<std::string> names = take_names(count);
-  if (count < 0) return std::string("socket activation: ") + std::strerror(-count);
+  if (count < 0) return Error(std::string("socket activation: ") + std::strerror(-count));
   PassedSockets sockets;
   int fd = SD_LISTEN_FDS_START;
   for (const std::string& name : names) {
@@ -50,14 +50,14 @@ std::variant<PassedSockets, std::string> take_passed_sockets() {
   return sockets;
 }
 
-std::string http_complaint(const std::vector<PassedSocket>& sockets) {
-  if (sockets.empty()) return "no socket activation file descriptors found";
+Result<Done> check_http(const std::vector<PassedSocket>& sockets) {
+  if (sockets.empty()) return Error("no socket activation file descriptors found");
   for (const PassedSocket& socket : sockets) {
     if (socket.kind == PassedSocket::Kind::listening_stream) continue;
-    return "socket activation file descriptor " + std::to_string(socket.fd) + " (" + socket.name +
-           ") is not a listening stream socket";
+    return Error("socket activation file descriptor " + std::to_string(socket.fd) + " (" + socket.name +
+                 ") is not a listening stream socket");
   }
-  return {};
+  return Done{};
 }
 
 }  // namespace gpumeter::systemd

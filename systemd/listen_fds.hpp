@@ -2,12 +2,13 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
+
+#include "base/result.hpp"
 
 namespace gpumeter::systemd {
 
-/// A socket that systemd made and now belongs to the caller.
+/// A socket that systemd made and the caller owns.
 struct PassedSocket {
   enum class Kind : std::uint8_t { listening_stream, datagram, other };
 
@@ -22,17 +23,17 @@ struct PassedSocket {
 /// FileDescriptorName= and systemd-socket-activate(1) serve it.
 inline constexpr const char* kJobsName = "jobs";
 
-/// What socket activation (sd_listen_fds(3)) passed, by what it is for.
+/// The sockets that socket activation (sd_listen_fds(3)) passed, by their use.
 struct PassedSockets {
   std::vector<PassedSocket> http;
   std::vector<PassedSocket> jobs;
 };
 
-/// Takes them out of the environment: call it once, before there are threads. In words what is wrong where
-/// the environment makes no sense; none at all is fine.
-std::variant<PassedSockets, std::string> take_passed_sockets();
+/// Takes the sockets, if any, out of the environment: call it once, before other threads start.
+Result<PassedSockets> take_passed_sockets();
 
-/// Why HTTP cannot be served on these: there are none, or one is no listening stream socket. Empty: it can.
-std::string http_complaint(const std::vector<PassedSocket>& sockets);
+/// An Error if HTTP cannot be served on these sockets: there is none, or one is not a listening stream
+/// socket.
+Result<Done> check_http(const std::vector<PassedSocket>& sockets);
 
 }  // namespace gpumeter::systemd

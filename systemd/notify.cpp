@@ -10,12 +10,12 @@
 namespace gpumeter::systemd {
 namespace {
 
-// The process stays the one that later calls speak for, so the environment is left as it is.
+// Later calls need the environment too.
 constexpr int kKeepEnvironment = 0;
 
 bool send(const char* message) noexcept { return sd_notify(kKeepEnvironment, message) > 0; }
 
-/// A line break in the status would begin another assignment.
+/// Replaces line breaks in the status, which would begin another assignment.
 bool send(std::string message, std::string_view status) noexcept try {
   message += "STATUS=";
   message += status;

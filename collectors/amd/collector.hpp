@@ -10,7 +10,7 @@ namespace gpumeter::amd {
 
 inline constexpr CollectorOption kAmdOptions[] = {
     {"ids_file", CollectorOption::Kind::text, "/usr/share/libdrm/amdgpu.ids",
-     "libdrm's list of marketing names by PCI device and revision."},
+     "libdrm's list of marketing names, by PCI device and revision."},
 };
 
 Result<std::unique_ptr<Collector>> open_amd(const CollectorContext& context);

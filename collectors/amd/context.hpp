@@ -23,7 +23,6 @@
 #include "collectors/sources/runtime_power.hpp"
 #include "collectors/sources/sleep_policy.hpp"
 #include "collectors/sources/sysfs.hpp"
-#include "collectors/sources/text_cache.hpp"
 #include "collectors/table/device.hpp"
 #include "collectors/table/settled.hpp"
 

@@ -1,12 +1,12 @@
 #include "collectors/amd/identity.hpp"
 
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <set>
 #include <string_view>
 
+#include "base/text.hpp"
 #include "collectors/amd/partitions.hpp"
 #include "collectors/sources/sysfs.hpp"
 
@@ -20,21 +20,13 @@ struct IdLine {
   std::string_view name;
 };
 
-bool take_field(std::string_view& line, unsigned& value) {
-  const std::size_t comma = line.find(',');
-  if (comma == std::string_view::npos) return false;
-  const std::string_view text = sysfs::trimmed(line.substr(0, comma));
-  line.remove_prefix(comma + 1);
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  return error == std::errc{} && stop == text.data() + text.size();
-}
-
-// Comments and the version line have no two numbers and commas in front.
+// Comments and the version line have no two numbers in front.
 std::optional<IdLine> parse_id_line(std::string_view line) {
-  IdLine parsed;
-  if (!take_field(line, parsed.device) || !take_field(line, parsed.revision)) return std::nullopt;
-  parsed.name = sysfs::trimmed(line);
-  return parsed;
+  const auto device = parse_number<unsigned>(trimmed(take_until(line, ',')), 16);
+  const auto revision = parse_number<unsigned>(trimmed(take_until(line, ',')), 16);
+  const std::string_view name = trimmed(line);
+  if (!device || !revision || name.empty()) return std::nullopt;
+  return IdLine{*device, *revision, name};
 }
 
 std::string model_of(const pci::Function& function, const std::string& ids_file) {

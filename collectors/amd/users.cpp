@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/descriptor.hpp"
+
 namespace gpumeter::amd {
 namespace {
 
@@ -34,11 +36,10 @@ bool says_on(const sysfs::File& dpms) noexcept {
 
 /// True if the file has a number other than 0.
 bool is_positive(int folder, const char* name) noexcept {
-  const int file = ::openat(folder, name, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
+  const Descriptor file(::openat(folder, name, O_RDONLY | O_CLOEXEC));
+  if (!file) return false;
   std::array<char, 32> buffer{};
-  const ssize_t size = ::read(file, buffer.data(), buffer.size());
-  ::close(file);
+  const ssize_t size = ::read(file.number(), buffer.data(), buffer.size());
   const auto value =
       sysfs::parse_integer({buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))});
   return value && *value > 0;

@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/enum_names.hpp"
+
 namespace gpumeter {
 
 /// How a read ended. Absent is a status, never 0 or NaN.
@@ -21,11 +23,15 @@ enum class ReadStatus : std::uint8_t {
 inline constexpr std::size_t kReadStatusCount = 7;
 
 /// The label value of gpumeter_read_errors_total{status}.
-constexpr std::string_view to_string(ReadStatus status) noexcept {
-  constexpr std::string_view kNames[kReadStatusCount] = {"ok",     "unsupported", "gone",        "timeout",
-                                                         "denied", "failed",      "out_of_range"};
-  return kNames[static_cast<std::size_t>(status)];
-}
+inline constexpr EnumNames<ReadStatus, kReadStatusCount> kReadStatusNames = {
+    {{ReadStatus::ok, "ok"},
+     {ReadStatus::unsupported, "unsupported"},
+     {ReadStatus::gone, "gone"},
+     {ReadStatus::timeout, "timeout"},
+     {ReadStatus::denied, "denied"},
+     {ReadStatus::failed, "failed"},
+     {ReadStatus::out_of_range, "out_of_range"}}};
+constexpr std::string_view to_string(ReadStatus status) noexcept { return kReadStatusNames.of(status); }
 
 struct Sample {
   double value;

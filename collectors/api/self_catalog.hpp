@@ -4,29 +4,28 @@
 
 #include "collectors/api/catalog.hpp"
 
-/// The families in which the daemon tells of itself; those of devices are in collectors/api/catalog.hpp,
-/// whose rules hold here too.
+/// The families that describe the daemon itself. The naming rules of collectors/api/catalog.hpp apply.
 namespace gpumeter::self_catalog {
 
 using catalog::counter;
 using catalog::gauge;
 
 // clang-format off
-inline constexpr auto build_info = gauge("gpumeter_build_info", "", "What was built; always 1.");
-inline constexpr auto collector_up = gauge("gpumeter_collector_up", "", "1 if the collector as a whole works: its library loads and discovery succeeds. A device's trouble is gpu_up.");
-inline constexpr auto collector_released = gauge("gpumeter_collector_released", "", "1 while the collector's drivers are closed because somebody asked for it (SIGUSR1); its devices have gpu_up 0 and are not lost.");
-inline constexpr auto collector_devices = gauge("gpumeter_collector_devices", "", "Devices that the collector reads.");
-inline constexpr auto collector_last_success = gauge("gpumeter_collector_last_success_timestamp_seconds", "seconds", "When a device of the collector last completed a pass, in Unix time.");
-inline constexpr auto pci_devices = gauge("gpumeter_pci_devices", "", "GPUs that the PCI bus shows, to be held against the devices that are read.");
-inline constexpr auto sample_duration = gauge("gpumeter_sample_duration_seconds", "seconds", "Duration of the last pass over the rows of a tier. Passes run in the background, not at a scrape.");
-inline constexpr auto read_errors = counter("gpumeter_read_errors_total", "", "Failed reads of a GPU, by status. A source that never had a value is not counted.");
-inline constexpr auto simulated = gauge("gpumeter_simulated", "", "1 if simulated devices are on this page.");
-inline constexpr auto config_reload_successful = gauge("gpumeter_config_last_reload_successful", "", "1 if the configuration was loaded at the last attempt; if not, the one before is in force.");
-inline constexpr auto config_reload_timestamp = gauge("gpumeter_config_last_reload_success_timestamp_seconds", "seconds", "When the configuration in force was loaded, in Unix time.");
-inline constexpr auto http_requests = counter("gpumeter_http_requests_total", "", "HTTP requests answered, by status code; health probes aside.");
-inline constexpr auto log_dropped = counter("gpumeter_log_dropped_total", "", "Log records dropped because the reader of the log was too slow or a write failed.");
+inline constexpr auto build_info = gauge("gpumeter_build_info", "", "Version, revision, branch and compiler of the build, as labels; always 1.");
+inline constexpr auto collector_up = gauge("gpumeter_collector_up", "", "1 if the collector's library is loaded and device discovery succeeds. gpu_up reports the state of each device.");
+inline constexpr auto collector_released = gauge("gpumeter_collector_released", "", "1 while the collector's drivers are closed on request (SIGUSR1). Its devices have gpu_up 0 and are not lost.");
+inline constexpr auto collector_devices = gauge("gpumeter_collector_devices", "", "Number of devices that the collector reads.");
+inline constexpr auto collector_last_success = gauge("gpumeter_collector_last_success_timestamp_seconds", "seconds", "Unix time at which a device of the collector last completed a sampling pass.");
+inline constexpr auto pci_devices = gauge("gpumeter_pci_devices", "", "GPUs on the PCI bus, by vendor. Compare with gpumeter_collector_devices.");
+inline constexpr auto sample_duration = gauge("gpumeter_sample_duration_seconds", "seconds", "Duration of the last sampling pass in seconds, by tier. Passes run in the background, not during a scrape.");
+inline constexpr auto read_errors = counter("gpumeter_read_errors_total", "", "Failed reads of a GPU, by status. Sources that never returned a value are not counted.");
+inline constexpr auto simulated = gauge("gpumeter_simulated", "", "1 if the page contains simulated devices.");
+inline constexpr auto config_reload_successful = gauge("gpumeter_config_last_reload_successful", "", "1 if the last attempt to load the configuration succeeded. Otherwise the previous configuration stays in force.");
+inline constexpr auto config_reload_timestamp = gauge("gpumeter_config_last_reload_success_timestamp_seconds", "seconds", "Unix time at which the configuration in force was loaded.");
+inline constexpr auto http_requests = counter("gpumeter_http_requests_total", "", "HTTP requests, by status code, without health probes.");
+inline constexpr auto log_dropped = counter("gpumeter_log_dropped_total", "", "Log records dropped because the log's reader was too slow or a write failed.");
 
-inline constexpr auto jobs_dropped = counter("gpumeter_jobs_dropped_total", "", "Lines, values, datagrams and connections of jobs that were not taken, by why; what finds no room for a series of its own (series_limit) is summed under the run _other where it can be.");
+inline constexpr auto jobs_dropped = counter("gpumeter_jobs_dropped_total", "", "Rejected lines, values, datagrams and connections of jobs, by reason. reason=series_limit: where possible, values without a series of their own are summed under run=_other.");
 
 inline constexpr auto process_cpu_seconds = counter("process_cpu_seconds_total", "seconds", "Total user and system CPU time spent in seconds.");
 inline constexpr auto process_open_fds = gauge("process_open_fds", "", "Number of open file descriptors.");
@@ -37,7 +36,7 @@ inline constexpr auto process_start_time = gauge("process_start_time_seconds", "
 inline constexpr auto process_threads = gauge("process_threads", "", "Number of OS threads in the process.");
 // clang-format on
 
-/// All of them, for docs and checks.
+/// All families, for docs and checks.
 inline constexpr const MetricDescriptor* kAll[] = {
     &build_info,
     &collector_up,

@@ -9,7 +9,7 @@
 namespace gpumeter::workloads {
 namespace {
 
-/// What a driver says is not always a number that can be.
+/// nullopt if the driver's number is impossible.
 std::optional<double> sane(std::optional<double> amount) {
   return amount && std::isfinite(*amount) && *amount >= 0 ? amount : std::nullopt;
 }
@@ -82,7 +82,7 @@ void DeviceMeter::begin_look() {
 
 DeviceMeter::Claimant DeviceMeter::claimant_of(int pid) {
   const cgroup::Process& found = cgroups_->of(pid);
-  // One that ended after it was listed is who it was at the last look.
+  // A process that ended after it was listed keeps its attribution of the last look.
   Process* last = found.attribution.reason == cgroup::Reason::gone ? last_of(pid) : nullptr;
   if (last != nullptr) return {last->workload, last};
   WorkloadEntry& workload = workload_of(found.attribution);
@@ -125,7 +125,7 @@ Process* DeviceMeter::process_of(const ProcessId& id) {
   return &process;
 }
 
-// Those of the last look may still be found by this one.
+// The present look may still find the processes of the last one.
 void DeviceMeter::make_room() {
   if (full_look_ == look_) return;
   full_look_ = look_;

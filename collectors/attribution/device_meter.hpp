@@ -22,9 +22,8 @@ namespace gpumeter::workloads {
 /// A workload on one device. Counters grow from when it was first seen there.
 struct Workload {
   double energy_joules = 0;
-  std::optional<double> busy_seconds;  ///< nullopt: the driver has not told of any
-  std::optional<double>
-      memory_bytes;  ///< of its processes; nullopt: it has none, or the driver does not tell
+  std::optional<double> busy_seconds;  ///< nullopt: the driver has not reported any
+  std::optional<double> memory_bytes;  ///< nullopt: it has no process, or the driver does not report memory
   double share = 0;
   std::size_t processes = 0;
   double part = 0;  ///< of the energy to come
@@ -34,54 +33,52 @@ struct Workload {
 };
 using WorkloadEntry = std::pair<const WorkloadId, Workload>;
 
-/// A process on one device, or one that was there within the last minute.
+/// A process on one device, or one that left within the last minute.
 struct Process {
   ProcessUse use;
-  std::string name;                    ///< where the meter was told to read it
+  std::string name;                    ///< only if the meter reads names
   std::optional<double> memory_bytes;  ///< at the last look
   double part = 0;                     ///< of the energy to come
   Nanoseconds last_seen{};
-  std::uint64_t look = 0;  ///< the last one that found it
+  std::uint64_t look = 0;  ///< the last look that found it
   WorkloadEntry* workload = nullptr;
 };
 
-/// Who uses one device, and what of it. What is new in the device's energy goes at once to whoever had it by
-/// the last look, so that the workloads' energy is the device's at any time; a workload that is forgotten
-/// takes its past with it. One thread, the device's lane; add_energy() and what only tells make no system
-/// call.
+/// Measures who uses one device. New energy goes at once to the workloads of the last look, so that their sum
+/// is always the device's energy; a forgotten workload takes its past with it. One thread, the device's lane.
+/// Only update() makes system calls.
 class DeviceMeter {
  public:
-  /// Beside `unattributed` and `_other`; each has up to four series.
+  /// Besides `unattributed` and `_other`; each has up to four series.
   static constexpr std::size_t kMostWorkloads = 64;
-  /// A workload stays that long after its last process, so that a scraper sees what it used last.
+  /// A workload stays that long after its last process, so that a scraper reads its final figures.
   static constexpr Nanoseconds kWorkloadStays = std::chrono::minutes(10);
   static constexpr Nanoseconds kProcessStays = std::chrono::minutes(1);
-  /// Processes that are told apart, as many as cgroup::Cache remembers. Those beyond count with their
-  /// workloads; where it is full, those that left go before their minute is over.
+  /// Processes with figures of their own, as many as cgroup::Cache remembers. Further ones count for their
+  /// workloads only. When the table is full, processes that left go before their minute is over.
   static constexpr std::size_t kMostProcesses = cgroup::Cache::kMostProcesses;
 
-  /// `procfs`: /proc, or a copy of it in tests. `with_names`: of processes.
+  /// `procfs`: /proc, or a copy of it in tests. `with_names`: reads the names of processes.
   DeviceMeter(std::string procfs, bool with_names, std::shared_ptr<WorkloadBook> book);
   ~DeviceMeter();
   DeviceMeter(const DeviceMeter&) = delete;
   DeviceMeter& operator=(const DeviceMeter&) = delete;
 
-  /// The device's counter. The first reading is nobody's; a counter that falls back adds nothing.
+  /// The device's counter. The first reading is unattributed; a counter that falls adds nothing.
   void add_energy(double total_joules);
 
-  /// Those that are on the device now; reads three small files of each.
+  /// The processes on the device now; reads three small files of each.
   void update(Nanoseconds now, std::span<const DeviceProcess> listed);
 
-  /// The device is not read for a while: nobody is known to be there until the next update().
+  /// The device is not read for a while: its processes are unknown until the next update().
   void interrupt();
 
-  /// Whether there was an update() since the last interrupt().
+  /// True if there was an update() since the last interrupt().
   bool is_known() const noexcept { return is_known_; }
   /// `unattributed` is always one of them.
   const std::map<WorkloadId, Workload>& workloads() const noexcept { return workloads_; }
   const std::map<ProcessId, Process>& processes() const noexcept { return processes_; }
-  /// Grows when a workload or a process that is present comes or goes: until then the entries of both stay
-  /// where they are.
+  /// Grows when a workload or a present process comes or goes. Until then the entries of both stay in place.
   std::uint64_t generation() const noexcept { return generation_; }
 
   std::vector<ProcessUse> uses() const;
@@ -107,18 +104,17 @@ class DeviceMeter {
   const std::string procfs_;
   const bool with_names_;
   const std::shared_ptr<WorkloadBook> book_;
-  std::optional<cgroup::Cache>
-      cgroups_;  // from the first process on: most devices of a big machine have none
+  std::optional<cgroup::Cache> cgroups_;  // from the first process on: most devices have none
   std::map<WorkloadId, Workload> workloads_;
   Workload& unattributed_;
-  std::size_t named_ = 0;  // of workloads_, those that the bound is for
+  std::size_t named_ = 0;  // of workloads_, those under the bound
   std::map<ProcessId, Process> processes_;
   std::optional<double> last_energy_;
   bool is_known_ = false;
   std::uint64_t generation_ = 0;
   std::uint64_t look_ = 1;
-  std::uint64_t full_look_ = 0;  // the last one that could not make room
-  // Of the look that is under way, by place in the list; kept for their memory.
+  std::uint64_t full_look_ = 0;  // the last look that could not make room
+  // Of the present look, in the list's order; members so that their memory is reused.
   std::vector<Claim> claims_;
   std::vector<Claimant> claimants_;
   std::vector<double> parts_;

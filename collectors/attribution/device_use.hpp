@@ -9,8 +9,8 @@
 
 namespace gpumeter::workloads {
 
-/// A process by the kernel's word: the start time (field 22 of /proc/PID/stat) tells it from another that has
-/// its number later; 0 where it could not be read.
+/// A process as the kernel identifies it. The start time (field 22 of /proc/PID/stat) distinguishes it from a
+/// later process with the same number; 0 if it could not be read.
 struct ProcessId {
   int pid = 0;
   std::uint64_t start_ticks = 0;
@@ -21,14 +21,14 @@ struct ProcessId {
 /// What a process used of one device since it was first seen there.
 struct ProcessUse {
   ProcessId id;
-  std::optional<std::uint32_t> uid;  ///< its real user
-  std::string group;         ///< the path of its cgroup, as /proc/PID/cgroup has it in its most telling line
-  bool present = false;      ///< on the device at the last look; else its figures stand for a last reading
-  double energy_joules = 0;  ///< its part of the device's; grows
-  std::optional<double> busy_seconds;  ///< grows; nullopt: the driver does not tell
+  std::optional<std::uint32_t> uid;    ///< its real user
+  std::string group;                   ///< the path of its cgroup: the most specific line of /proc/PID/cgroup
+  bool present = false;                ///< on the device at the last look; otherwise its figures are final
+  double energy_joules = 0;            ///< its part of the device's energy; grows
+  std::optional<double> busy_seconds;  ///< grows; nullopt: the driver does not report it
 };
 
-/// Who used a device, as of one moment. Immutable once made: any thread.
+/// Who used a device, at one moment. Immutable once made: any thread.
 struct DeviceUse {
   std::string uuid;
   unsigned index = 0;
@@ -36,7 +36,7 @@ struct DeviceUse {
   Nanoseconds listed_at{};             ///< when the processes, and how busy they were, were last read
   bool has_energy = false;             ///< whether the device has an energy counter at all
   std::optional<double> busy_seconds;  ///< the device's own counter
-  std::vector<ProcessUse> processes;   ///< those present, and those that left within the last minute
+  std::vector<ProcessUse> processes;   ///< present, or gone for less than a minute
 };
 
 }  // namespace gpumeter::workloads

@@ -7,7 +7,7 @@
 
 namespace gpumeter::workloads {
 
-/// What was added within the last minute, to one second: a bucket a second, the oldest taken anew.
+/// The sum of the last minute, to one second: one bucket a second, the oldest reused.
 class LastMinute {
  public:
   /// `now` never goes back.

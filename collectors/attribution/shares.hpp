@@ -1,21 +1,37 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <span>
 #include <vector>
 
 namespace gpumeter::workloads {
 
-/// What somebody has of a device: a process, or a workload with all of its processes. 0 where it is nothing
-/// and where the driver does not tell.
+/// What a process, or a workload with all of its processes, uses of a device. 0 also if the driver does not
+/// report it.
 struct Claim {
   double busy_seconds = 0;
   double memory_bytes = 0;
   std::size_t processes = 0;
 };
 
-/// Parts of 1 in the order of the claims: by busy time; where nobody was busy, by memory; where nobody holds
-/// any that is known, by number of processes. They sum to 1. False: nobody is there, and all are 0.
-bool divide(std::span<const Claim> claims, std::vector<double>& parts);
+/// Parts of 1 in the order of the claims: by busy time; if nobody was busy, by memory; if nobody's memory is
+/// known, by number of processes. They sum to 1. False: there is no process, and all parts are 0.
+inline bool divide(std::span<const Claim> claims, std::vector<double>& parts) {
+  using Measure = double (*)(const Claim&);
+  constexpr Measure kMeasures[] = {[](const Claim& claim) { return claim.busy_seconds; },
+                                   [](const Claim& claim) { return claim.memory_bytes; },
+                                   [](const Claim& claim) { return static_cast<double>(claim.processes); }};
+  parts.assign(claims.size(), 0);
+  for (const Measure measure : kMeasures) {
+    std::transform(claims.begin(), claims.end(), parts.begin(), measure);
+    const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
+    if (sum <= 0) continue;
+    for (double& part : parts) part /= sum;
+    return true;
+  }
+  return false;
+}
 
 }  // namespace gpumeter::workloads

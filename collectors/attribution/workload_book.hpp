@@ -11,30 +11,29 @@
 #include "base/mutex.hpp"
 #include "collectors/attribution/device_use.hpp"
 #include "collectors/attribution/workload_facts.hpp"
-#include "collectors/attribution/workload_id.hpp"
 
 namespace gpumeter::workloads {
 
-/// What the meters of all devices share: which workloads there are, how many there may be, what they are,
-/// and who used each device last. Any thread; no call here waits for anything but its mutex.
+/// The state that the meters of all devices share: the workloads, their facts and bound, and the last use of
+/// each device. Any thread; calls wait for the mutex only.
 class WorkloadBook {
  public:
-  /// Over all devices, beside `unattributed` and `_other`: one series of gpu_workload_info each.
+  /// Over all devices, besides `unattributed` and `_other`: each has one series of gpu_workload_info.
   static constexpr std::size_t kMostWorkloads = 1024;
 
   explicit WorkloadBook(std::size_t most_workloads = kMostWorkloads) : most_workloads_(most_workloads) {}
 
-  /// One more device has this workload. False: there are as many as there may be.
+  /// One more device has this workload. False: the bound is reached.
   bool open(const WorkloadId& id) GPUMETER_EXCLUDES(mutex_);
 
-  /// One device fewer; the last one takes it away with all that is known of it.
+  /// One device fewer has it. The last one removes the workload and its facts.
   void close(const WorkloadId& id) GPUMETER_EXCLUDES(mutex_);
 
-  /// A process of an open workload, by its group and its real user.
+  /// Adds the facts of a process of an open workload.
   void note(const WorkloadId& id, const cgroup::Attribution& process, std::optional<std::uint32_t> real_uid)
       GPUMETER_EXCLUDES(mutex_);
 
-  /// A driver told of busy time or memory of an open workload.
+  /// A driver reported busy time or memory of an open workload.
   void note_measured(const WorkloadId& id) GPUMETER_EXCLUDES(mutex_);
 
   struct Workload {
@@ -43,16 +42,16 @@ class WorkloadBook {
   };
   /// None while no device is read.
   std::vector<Workload> workloads() const GPUMETER_EXCLUDES(mutex_);
-  /// Grows with every change of what workloads() gives.
+  /// Grows with every change of workloads().
   std::uint64_t generation() const GPUMETER_EXCLUDES(mutex_);
 
-  /// The last word on a device, in place of the one before.
+  /// Replaces the device's last use.
   void publish(std::shared_ptr<const DeviceUse> use) GPUMETER_EXCLUDES(mutex_);
-  /// The device is not read any more: takes `last` away, unless somebody else has published since.
+  /// The device is no longer read: removes `last`, unless a later use was published.
   void withdraw(const std::shared_ptr<const DeviceUse>& last) GPUMETER_EXCLUDES(mutex_);
-  /// The device's driver hangs: takes away whatever was published, until there is more.
+  /// The device's driver hangs: removes the published use until the next one.
   void hide(const std::string& uuid) GPUMETER_EXCLUDES(mutex_);
-  /// Of every device that is read and tells its users, by uuid.
+  /// The last use of every device that is read and whose driver lists processes, by uuid.
   std::vector<std::shared_ptr<const DeviceUse>> uses() const GPUMETER_EXCLUDES(mutex_);
 
  private:
@@ -64,7 +63,7 @@ class WorkloadBook {
   const std::size_t most_workloads_;
   mutable Mutex mutex_;
   std::map<WorkloadId, Entry> entries_ GPUMETER_GUARDED_BY(mutex_);
-  std::size_t counted_ GPUMETER_GUARDED_BY(mutex_) = 0;  // of entries_, those that the bound is for
+  std::size_t counted_ GPUMETER_GUARDED_BY(mutex_) = 0;  // of entries_, those under the bound
   std::uint64_t generation_ GPUMETER_GUARDED_BY(mutex_) = 0;
   std::map<std::string, std::shared_ptr<const DeviceUse>> uses_ GPUMETER_GUARDED_BY(mutex_);
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,12 +9,26 @@
 
 namespace gpumeter::workloads {
 
-/// What all processes of a workload have in common, or nothing once two of them differ: then it stays away,
-/// so that a label does not come and go with the processes.
+/// The labels `kind` and `workload`, which identify a workload on the machine.
+struct WorkloadId {
+  cgroup::Kind kind = cgroup::Kind::unattributed;
+  std::string name;
+
+  auto operator<=>(const WorkloadId&) const = default;
+};
+
+/// Processes without a group, and the use of a device without any process.
+inline WorkloadId unattributed() { return {cgroup::Kind::unattributed, "unattributed"}; }
+
+/// The workloads beyond the bound. A group's name is a path, a slice or a monitor's, never this.
+inline WorkloadId all_others() { return {cgroup::Kind::other, "_other"}; }
+
+/// A fact that all processes of a workload share. Once two of them differ it stays empty, so that a label
+/// does not come and go with the processes.
 template <class T>
 class Common {
  public:
-  /// Whether this changed it. What one process does not know says nothing against the others.
+  /// True if the fact changed. A process without the fact does not contradict the others.
   bool merge(const std::optional<T>& value) {
     if (!value || differ_ || value_ == value) return false;
     differ_ = value_.has_value();
@@ -27,19 +42,19 @@ class Common {
   bool differ_ = false;
 };
 
-/// What gpu_workload_info says of a workload beside its name.
+/// The labels of gpu_workload_info, besides the workload's name.
 struct WorkloadFacts {
-  Common<std::string> unit;          ///< none of what has a new name each time it is started
-  Common<std::string> container_id;  ///< where it is one container
+  Common<std::string> unit;          ///< not of units with a new name at each start
+  Common<std::string> container_id;  ///< if the workload is one container
   Common<std::string> container_runtime;
   Common<std::string> pod_uid;
   Common<std::string> slurm_job;
   Common<std::string> slurm_sluid;
   Common<std::uint32_t> uid;
-  /// Some driver tells what its processes do or hold; else its shares are equal parts.
+  /// Some driver reports what its processes do or hold; otherwise its shares are equal parts.
   bool is_measured = false;
 
-  /// Takes in one more process, whose real user is `real_uid`. Whether something changed.
+  /// Adds one more process, whose real user is `real_uid`. True if a fact changed.
   bool merge(const cgroup::Attribution& process, std::optional<std::uint32_t> real_uid);
 };
 

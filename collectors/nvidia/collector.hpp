@@ -9,9 +9,9 @@ namespace gpumeter::nvidia {
 
 inline constexpr CollectorOption kNvidiaOptions[] = {
     {"library", CollectorOption::Kind::text, "libnvidia-ml.so.1",
-     "NVML, which comes with the driver: a file name that the loader finds, or a path."},
+     "NVML, which is part of the driver: a file name for the loader, or a path."},
     {"links", CollectorOption::Kind::text, "sum",
-     "NVLink's series: sum, over all links of a GPU; each, one set a link as well."},
+     "NVLink series. sum: totals of all links of a GPU; each: also a set per link."},
 };
 
 std::optional<OptionProblem> check_nvidia(const CollectorContext& context);

@@ -1,9 +1,9 @@
 #include "collectors/simulated/collector.hpp"
 
-#include <charconv>
 #include <string>
 #include <utility>
 
+#include "base/text.hpp"
 #include "collectors/simulated/context.hpp"
 #include "collectors/simulated/metrics.hpp"
 #include "collectors/table/listing_device.hpp"
@@ -50,8 +50,7 @@ class SimulatedCollector final : public Collector {
 
   // `info` is one of discover()'s, so its source is a number of a device.
   std::unique_ptr<Device> device(const DeviceInfo& info) override {
-    std::size_t number = 0;
-    std::from_chars(info.source.data(), info.source.data() + info.source.size(), number);
+    const std::size_t number = parse_number<std::size_t>(info.source).value_or(0);
     return std::make_unique<ListingDevice<SimulatedContext>>(SimulatedContext(simulation_, number),
                                                              simulated_rows());
   }

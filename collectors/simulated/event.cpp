@@ -2,21 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 #include <string>
-#include <utility>
 
 #include "base/duration.hpp"
+#include "base/enum_names.hpp"
+#include "base/text.hpp"
 
 namespace gpumeter::simulated {
 namespace {
 
 using Kind = Event::Kind;
-constexpr std::pair<std::string_view, Kind> kVerbs[] = {
-    {"hang", Kind::hang}, {"lose", Kind::lose}, {"overheat", Kind::overheat}, {"throttle", Kind::throttle}};
-
-std::string quoted(std::string_view text) { return '"' + std::string(text) + '"'; }
+constexpr EnumNames<Kind, 4> kVerbs = {
+    {{Kind::hang, "hang"}, {Kind::lose, "lose"}, {Kind::overheat, "overheat"}, {Kind::throttle, "throttle"}}};
 
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
@@ -34,17 +32,13 @@ bool has_form(std::span<const std::string_view> words) {
 }
 
 Result<Kind> parse_verb(std::string_view word) {
-  for (const auto& [verb, kind] : kVerbs) {
-    if (verb == word) return kind;
-  }
+  if (const auto kind = kVerbs.find(word)) return *kind;
   return Error("unknown verb " + quoted(word) + "; want hang, lose, overheat or throttle");
 }
 
 Result<int> parse_device(std::string_view word, int device_count) {
-  int device = -1;
-  const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), device);
-  const bool whole = error == std::errc() && rest == word.data() + word.size();
-  if (whole && device >= 0 && device < device_count) return device;
+  const int device = parse_number<int>(word).value_or(-1);
+  if (device >= 0 && device < device_count) return device;
   const std::string range = device_count == 1 ? "0" : "0 to " + std::to_string(device_count - 1);
   return Error("no device " + quoted(word) + "; want " + range);
 }

@@ -1,25 +1,16 @@
 #include "collectors/simulated/options.hpp"
 
-#include <charconv>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "base/duration.hpp"
+#include "base/text.hpp"
 
 namespace gpumeter::simulated {
 namespace {
 
 using Options = std::map<std::string, std::vector<std::string>>;
-
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) noexcept {
-  Number number{};
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
-}
 
 std::string_view fallback_of(std::string_view key) {
   for (const CollectorOption& option : kOptions) {

@@ -18,18 +18,20 @@ inline constexpr unsigned kMostDevices = 1024;
 
 /// The keys of `collectors.simulated`. Their defaults are those of Settings below.
 inline constexpr CollectorOption kOptions[] = {
-    {"devices", CollectorOption::Kind::integer, "2", "How many GPUs to simulate: 1 to 1024."},
-    {"seed", CollectorOption::Kind::integer, "1", "Gives the uuids and the phases: same seed, same machine."},
-    {"period", CollectorOption::Kind::duration, "7s300ms", "Each device is busy once in a period."},
-    {"duty", CollectorOption::Kind::number, "0.37", "Share of the period that it is busy for: 0 to 1."},
-    {"idle_power", CollectorOption::Kind::number, "90", "Watts while idle."},
-    {"busy_power", CollectorOption::Kind::number, "420", "Watts while busy; not below idle_power."},
+    {"devices", CollectorOption::Kind::integer, "2", "Number of simulated GPUs, 1 to 1024."},
+    {"seed", CollectorOption::Kind::integer, "1",
+     "Seed of the uuids and phases. The same seed gives the same machine."},
+    {"period", CollectorOption::Kind::duration, "7s300ms",
+     "Length of the load cycle. Each device is busy once in a period."},
+    {"duty", CollectorOption::Kind::number, "0.37", "Busy share of the period, 0 to 1."},
+    {"idle_power", CollectorOption::Kind::number, "90", "Power while idle, in watts."},
+    {"busy_power", CollectorOption::Kind::number, "420", "Power while busy, in watts; at least idle_power."},
     {"events", CollectorOption::Kind::list, "",
-     "What is to go wrong: \"hang|lose|overheat|throttle DEVICE after TIME [for TIME]\"."},
+     "Simulated failures: \"hang|lose|overheat|throttle DEVICE after TIME [for TIME]\"."},
     {"processes", CollectorOption::Kind::list, "",
-     "Real processes that are to be on the devices: \"GPU=WHO[,busy=RATIO][,memory=BYTES]\"; GPU may be *, "
-     "WHO is "
-     "a pid or a file with pids, one a line."},
+     "Real processes shown on the devices: \"GPU=WHO[,busy=RATIO][,memory=BYTES]\". GPU may be *. WHO is a "
+     "pid "
+     "or a file with one pid per line."},
 };
 
 /// The keys as values.

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <system_error>
 
+#include "base/proc.hpp"
+#include "base/text.hpp"
 #include "collectors/simulated/context.hpp"
 #include "collectors/sources/sysfs.hpp"
 
@@ -20,21 +20,14 @@ std::vector<int> pids_in(const std::string& path) {
   std::string_view text(buffer.data(), bytes.size);
   std::vector<int> pids;
   while (!text.empty()) {
-    const std::string_view line = sysfs::trimmed(text.substr(0, text.find('\n')));
-    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-    int pid = 0;
-    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), pid);
-    if (error == std::errc() && end == line.data() + line.size() && pid > 0) pids.push_back(pid);
+    const int pid = parse_number<int>(trimmed(take_until(text, '\n'))).value_or(0);
+    if (pid > 0) pids.push_back(pid);
   }
   return pids;
 }
 
-/// The state behind the name, which is in brackets and may have any bytes: not a zombie, not dead (proc(5)).
 bool lives(const std::string& procfs, int pid) {
-  const std::string stat = sysfs::read_text(procfs + "/" + std::to_string(pid) + "/stat");
-  const std::size_t name_end = stat.rfind(") ");
-  if (name_end == std::string::npos || name_end + 2 >= stat.size()) return false;
-  return std::string_view("ZXx").find(stat[name_end + 2]) == std::string_view::npos;
+  return proc::is_alive(sysfs::read_text(proc::path(procfs, pid, "stat")));
 }
 
 }  // namespace

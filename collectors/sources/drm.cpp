@@ -2,10 +2,10 @@
 
 #include <xf86drm.h>
 
-#include <charconv>
 #include <string_view>
 #include <vector>
 
+#include "base/text.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::drm {
@@ -16,10 +16,7 @@ std::optional<int> number_of(std::string_view name, std::string_view prefix) {
   name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
-  int number = 0;
-  const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc{} || stop != name.data() + name.size()) return std::nullopt;
-  return number;
+  return parse_number<int>(name);
 }
 
 Nodes nodes_of(const drmDevice& device) {

@@ -8,7 +8,7 @@
 
 namespace gpumeter::drm {
 
-/// Numbers of a device's nodes: /dev/dri/card<card>, /dev/dri/renderD<render>. Neither survives a reboot.
+/// Numbers of a device's nodes: /dev/dri/card<card>, /dev/dri/renderD<render>. Both may change at a reboot.
 struct Nodes {
   std::optional<int> card;
   std::optional<int> render;
@@ -16,14 +16,15 @@ struct Nodes {
   bool operator==(const Nodes&) const = default;
 };
 
-/// The nodes below one PCI function, as its folder says.
+/// The nodes below a PCI function's folder.
 Nodes nodes_of(const std::string& function_path);
 
-/// What libdrm says of every PCI device that has nodes in /dev/dri. It opens none of them, so nothing wakes.
-/// Empty where /dev/dri is hidden, as systemd's PrivateDevices= does.
+/// Every PCI device with nodes in /dev/dri, by libdrm, which opens none of them and so wakes no device. Empty
+/// if /dev/dri is hidden (systemd's PrivateDevices=).
 std::map<pci::Address, Nodes> libdrm_nodes();
 
-/// By libdrm where `sysfs_root` is the machine's own, and by the folder for what it does not tell.
+/// Nodes by libdrm if `sysfs_root` is the machine's own; otherwise, and for nodes that libdrm omits, by the
+/// function's folder.
 class NodeMap {
  public:
   NodeMap() = default;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <dlfcn.h>
+
 #include <memory>
 #include <string>
 
@@ -10,21 +12,26 @@ namespace gpumeter {
 /// A vendor's library, opened at run time so that one binary serves every machine. Any thread.
 class DynamicLibrary {
  public:
-  /// `name` is a path, or a file name that the loader looks for. An Error carries the loader's words.
-  static Result<DynamicLibrary> open(const std::string& name);
+  /// `name` is a path, or a file name that the loader searches for. The Error is the loader's message.
+  static Result<DynamicLibrary> open(const std::string& name) {
+    // RTLD_NOW: a symbol that the library itself lacks is an error here, not in the middle of a pass.
+    void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle != nullptr) return DynamicLibrary(handle);
+    const char* const words = dlerror();
+    return Error(words != nullptr ? words : name + ": cannot be opened");
+  }
 
-  /// The function of exactly this exported name as a pointer of type `Function`; null if there is none.
+  /// The function with exactly this exported name as a pointer of type `Function`; null if there is none.
   template <class Function>
   Function symbol(const char* name) const noexcept {
-    return reinterpret_cast<Function>(find(name));
+    return reinterpret_cast<Function>(dlsym(handle_.get(), name));
   }
 
  private:
   struct Close {
-    void operator()(void* handle) const noexcept;
+    void operator()(void* handle) const noexcept { dlclose(handle); }
   };
   explicit DynamicLibrary(void* handle) : handle_(handle) {}
-  void* find(const char* name) const noexcept;
 
   std::unique_ptr<void, Close> handle_;
 };

@@ -1,55 +1,117 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter {
 
-/// The integer files that one device is read from, each opened once and read at most once a pass, however
-/// many rows ask. Lane thread.
-class FileCache {
+/// The files that one device is read from, each opened once. Rows name them by handle. Lane thread.
+template <class Kept>
+class OpenFiles {
  public:
-  /// For rows: the file's handle, the same for the same path; nullopt if there is no such file. A file that
-  /// may not be opened has a handle and says so in each pass.
-  std::optional<int> open(const std::string& path);
+  /// The file's handle, the same for the same path; nullopt if there is no such file. A file that may not be
+  /// opened has a handle, and each read of it reports that.
+  std::optional<int> open(const std::string& path) {
+    const auto known = std::ranges::find(entries_, path, &Entry::path);
+    if (known != entries_.end()) return static_cast<int>(known - entries_.begin());
+    sysfs::File file(path);
+    if (file.status() == ReadStatus::gone) return std::nullopt;
+    entries_.push_back({path, std::move(file), false, {}});
+    return static_cast<int>(entries_.size()) - 1;
+  }
 
-  /// The same for what does not change while its driver is loaded (a size, a limit): read until it answers
-  /// once, then kept.
+  /// After rows are bound: remembers the files whose last read gave nothing. False: there are none.
+  bool note_unanswered() {
+    unanswered_.clear();
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (entries_[i].is_unanswered) unanswered_.push_back(static_cast<int>(i));
+    }
+    return !unanswered_.empty();
+  }
+
+ protected:
+  struct Entry {
+    std::string path;
+    sysfs::File file;
+    bool is_unanswered = false;  // by its last read
+    Kept kept;
+  };
+
+  /// The entry, with its file opened again if it could not be opened.
+  Entry& entry(int handle) noexcept {
+    Entry& found = entries_[static_cast<std::size_t>(handle)];
+    if (found.file.status() != ReadStatus::ok) found.file.retry();
+    return found;
+  }
+
+  std::vector<Entry> entries_;
+  std::vector<int> unanswered_;
+};
+
+struct KeptInteger {
+  bool is_constant = false;
+  std::uint64_t read_in = 0;  // the pass that `sample` is of
+  Sample sample = Sample::miss(ReadStatus::unsupported);
+};
+
+/// Files of one integer each, read at most once a pass however many rows use them.
+class FileCache : public OpenFiles<KeptInteger> {
+ public:
+  /// For a value that does not change while its driver is loaded (a size, a limit): the file is read until it
+  /// answers once, and the value is then kept.
   std::optional<int> open_constant(const std::string& path);
 
-  /// Forgets what the pass before has read.
+  /// Forgets the readings of the last pass.
   void begin_pass() noexcept { ++pass_; }
 
   Sample read(int handle) noexcept;
 
-  /// After rows are bound: remembers the files that were read without giving a number. False: there are none.
-  bool note_unanswered();
-  /// True if one of them gives a number now. Part of the pass, as read() is.
+  /// True if a file of note_unanswered() gives a number now. Part of the pass, as read() is.
   bool answers_now() noexcept;
 
-  /// True if files have gone from under their readers: the device was removed, or its driver loaded anew.
-  /// To be asked between passes; costs nothing while no read said `gone`.
+  /// True if the files were removed under their readers: the device was removed, or its driver loaded again.
+  /// For the time between passes; costs nothing unless a read reported `gone`.
   bool lost() noexcept;
 
   void clear();
 
  private:
-  struct Entry {
-    std::string path;
-    sysfs::File file;
-    bool constant = false;
-    std::uint64_t read_in = 0;  // the pass that `sample` is of
-    Sample sample = Sample::miss(ReadStatus::unsupported);
-  };
-
-  std::vector<Entry> entries_;
   std::uint64_t pass_ = 1;
-  std::vector<int> unanswered_;
-  std::optional<std::size_t> suspect_;  // the last file that was gone
+  std::optional<int> suspect_;  // the last file that was gone
+};
+
+struct KeptNothing {};
+
+/// Files of several values each. The text of the last file read is kept through the pass, so that rows that
+/// stand together in their table and use one file cost one read.
+class TextCache : public OpenFiles<KeptNothing> {
+ public:
+  /// Forgets the kept text.
+  void begin_pass() noexcept { last_.reset(); }
+
+  struct Text {
+    std::string_view text;  ///< trimmed; valid until the next read
+    ReadStatus status;
+  };
+  Text read(int handle) noexcept;
+
+  /// As FileCache's, for a text that is not empty.
+  bool answers_now() noexcept;
+
+  void clear();
+
+ private:
+  std::optional<int> last_;
+  Text text_{{}, ReadStatus::unsupported};
+  std::array<char, 4096> buffer_{};  // a page: no text of sysfs is longer
 };
 
 }  // namespace gpumeter

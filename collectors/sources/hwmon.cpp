@@ -1,9 +1,9 @@
 #include "collectors/sources/hwmon.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
+#include "base/text.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter {
@@ -13,15 +13,11 @@ namespace {
 std::optional<int> sensor_index(std::string_view file, std::string_view kind, std::string_view what) {
   if (!file.starts_with(kind)) return std::nullopt;
   file.remove_prefix(kind.size());
-  int index = 0;
-  const auto [stop, error] = std::from_chars(file.data(), file.data() + file.size(), index);
-  if (error != std::errc{}) return std::nullopt;
-  file.remove_prefix(static_cast<std::size_t>(stop - file.data()));
-  if (!file.starts_with('_') || file.substr(1) != what) return std::nullopt;
-  return index;
+  const auto index = parse_number<int>(take_until(file, '_'));
+  return file == what ? index : std::nullopt;
 }
 
-/// The file's text. An empty one, or none, is noted.
+/// The file's text. Adds the path to `unreadable` if the text is empty.
 std::string read_or_note(const std::string& path, std::vector<std::string>& unreadable) {
   std::string text = sysfs::read_text(path);
   const bool is_known = std::find(unreadable.begin(), unreadable.end(), path) != unreadable.end();

@@ -7,19 +7,20 @@
 
 namespace gpumeter {
 
-/// The hwmon folder of a device (Documentation/hwmon/sysfs-interface.rst). Looked at while attaching: its
-/// number changes with each load of a driver, and sensors move with the chip, but labels stay.
+/// The hwmon folder of a device (Documentation/hwmon/sysfs-interface.rst). Read while attaching: its number
+/// changes with each load of a driver, and sensors are numbered differently from chip to chip, but labels
+/// stay.
 class Hwmon {
  public:
   /// The folder below `device` whose `name` is one of `names`; nullopt if there is none. Adds to `unreadable`
-  /// the files and folders that are there but could not be read.
+  /// the files and folders that exist but could not be read.
   static std::optional<Hwmon> find(const std::string& device, const std::vector<std::string_view>& names,
                                    std::vector<std::string>& unreadable);
 
   const std::string& path() const noexcept { return path_; }
 
-  /// N of the sensor `kind`N (temp, freq, in, power) that is labelled so. Where no sensor of the kind has a
-  /// label, `unlabelled` if there is a `kind``unlabelled`_input. Adds labels to `unreadable` as find() does.
+  /// N of the sensor `kind`N (temp, freq, in, power) with this label. If no sensor of the kind has a label:
+  /// `unlabelled`, provided that `kind``unlabelled`_input exists. Adds labels to `unreadable` as find() does.
   std::optional<int> index(std::string_view kind, std::string_view label, int unlabelled,
                            std::vector<std::string>& unreadable) const;
 

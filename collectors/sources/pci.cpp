@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
 #include <system_error>
 
+#include "base/text.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::pci {
@@ -17,37 +17,19 @@ constexpr std::uint32_t kBaseDisplay = 0x03;
 constexpr std::uint32_t kBaseAccelerator = 0x12;
 constexpr std::uint32_t kBridge = 0x0604;  // base class and sub-class of a PCI-to-PCI bridge
 
-/// Takes `digits` hexadecimal digits and the separator behind them off the front of `text`; `after` 0 stands
-/// for the end.
+/// The hexadecimal number, if the text has `least` to `most` digits.
 template <class T>
-bool take_hex(std::string_view& text, std::size_t digits, char after, T& value) noexcept {
-  unsigned parsed = 0;
-  const char* const end = text.data() + std::min(digits, text.size());
-  const auto [stop, error] = std::from_chars(text.data(), end, parsed, 16);
-  if (digits == 0 || error != std::errc{} || stop != end) return false;
-  text.remove_prefix(std::min(digits, text.size()));
-  value = static_cast<T>(parsed);
-  if (after == '\0') return text.empty();
-  if (!text.starts_with(after)) return false;
-  text.remove_prefix(1);
-  return true;
+std::optional<T> parse_hex(std::string_view text, std::size_t least, std::size_t most) noexcept {
+  return text.size() >= least && text.size() <= most ? parse_number<T>(text, 16) : std::nullopt;
 }
 
 /// The value of one KEY=value line; empty if there is none.
 std::string_view uevent_value(std::string_view uevent, std::string_view key) {
   while (!uevent.empty()) {
-    const std::string_view line = uevent.substr(0, uevent.find('\n'));
-    uevent.remove_prefix(std::min(line.size() + 1, uevent.size()));
-    if (line.starts_with(key) && line.substr(key.size()).starts_with('=')) return line.substr(key.size() + 1);
+    std::string_view line = take_until(uevent, '\n');
+    if (take_until(line, '=') == key) return line;
   }
   return {};
-}
-
-template <class T>
-void parse_hex(std::string_view text, T& value) noexcept {
-  unsigned parsed = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), parsed, 16);
-  if (error == std::errc{} && stop == text.data() + text.size()) value = static_cast<T>(parsed);
 }
 
 std::optional<Function> read_parent(const Function& function) {
@@ -57,14 +39,12 @@ std::optional<Function> read_parent(const Function& function) {
 }  // namespace
 
 std::optional<Address> parse_address(std::string_view text) noexcept {
-  Address address;
-  const std::size_t colon = text.find(':');
-  if (colon == std::string_view::npos || colon < 4 || colon > 8) return std::nullopt;
-  if (!take_hex(text, colon, ':', address.domain) || !take_hex(text, 2, ':', address.bus) ||
-      !take_hex(text, 2, '.', address.device) || !take_hex(text, 1, '\0', address.function)) {
-    return std::nullopt;
-  }
-  return address;
+  const auto domain = parse_hex<std::uint32_t>(take_until(text, ':'), 4, 8);
+  const auto bus = parse_hex<std::uint8_t>(take_until(text, ':'), 2, 2);
+  const auto device = parse_hex<std::uint8_t>(take_until(text, '.'), 2, 2);
+  const auto function = parse_hex<std::uint8_t>(text, 1, 1);
+  if (!domain || !bus || !device || !function) return std::nullopt;
+  return Address{*domain, *bus, *device, *function};
 }
 
 std::string to_string(const Address& address) {
@@ -74,8 +54,8 @@ std::string to_string(const Address& address) {
   return text.data();
 }
 
-// All but the revision is in `uevent`, in one read; the driver link outlives a uevent that was written before
-// the driver was bound.
+// `uevent` has all but the revision in one read. A copy of it may be older than the driver's binding, so the
+// link goes first.
 std::optional<Function> read_function(const std::string& folder) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::canonical(folder, error);
@@ -85,10 +65,10 @@ std::optional<Function> read_function(const std::string& folder) {
   function.address = *address;
   function.path = path.string();
   const std::string uevent = sysfs::read_text(function.path + "/uevent");
-  const std::string_view id = uevent_value(uevent, "PCI_ID");
-  parse_hex(id.substr(0, id.find(':')), function.vendor);
-  parse_hex(id.substr(std::min(id.find(':') + 1, id.size())), function.device);
-  parse_hex(uevent_value(uevent, "PCI_CLASS"), function.class_code);
+  std::string_view id = uevent_value(uevent, "PCI_ID");
+  function.vendor = parse_number<std::uint16_t>(take_until(id, ':'), 16).value_or(0);
+  function.device = parse_number<std::uint16_t>(id, 16).value_or(0);
+  function.class_code = parse_number<std::uint32_t>(uevent_value(uevent, "PCI_CLASS"), 16).value_or(0);
   function.driver = sysfs::link_name(function.path + "/driver");
   if (function.driver.empty()) function.driver = uevent_value(uevent, "DRIVER");
   if (const auto revision = sysfs::read_integer(function.path + "/revision")) {
@@ -116,7 +96,7 @@ std::vector<Function> display_adapters(const std::string& sysfs_root) {
 
 std::optional<int> numa_node(const Function& function) {
   const auto node = sysfs::read_integer(function.path + "/numa_node");
-  if (!node || *node < 0) return std::nullopt;  // -1: the machine has one node only, or does not say
+  if (!node || *node < 0) return std::nullopt;  // -1: one node only, or not reported
   return static_cast<int>(*node);
 }
 
@@ -171,9 +151,7 @@ std::string upstream_port(const Function& function) {
 
 std::optional<int> link_generation(std::string_view speed) noexcept {
   constexpr double kGigatransfers[] = {2.5, 5, 8, 16, 32, 64};  // PCI Express base specification, 1.0 to 6.0
-  double value = 0;
-  const auto parsed = std::from_chars(speed.data(), speed.data() + speed.size(), value);
-  if (parsed.ec != std::errc{}) return std::nullopt;
+  const double value = take_number<double>(speed).value_or(0);
   const auto* const found = std::find(std::begin(kGigatransfers), std::end(kGigatransfers), value);
   if (found == std::end(kGigatransfers)) return std::nullopt;
   return static_cast<int>(found - std::begin(kGigatransfers)) + 1;

@@ -9,7 +9,7 @@
 
 namespace gpumeter::pci {
 
-/// Where a function is on the bus. Ordered as the bus is walked, which is the order GPUs are counted in.
+/// A function's place on the bus. The order is that of a walk over the bus, in which GPUs are counted.
 struct Address {
   std::uint32_t domain = 0;
   std::uint8_t bus = 0;
@@ -25,7 +25,7 @@ std::optional<Address> parse_address(std::string_view text) noexcept;
 /// Lower case, at least four digits of domain.
 std::string to_string(const Address& address);
 
-/// What the bus says of a function; none of it wakes the device.
+/// A function as the bus describes it; reading the description does not wake the device.
 struct Function {
   Address address;
   std::string path;  ///< its folder, with all links resolved, so that its parents are the bridges above
@@ -39,36 +39,36 @@ struct Function {
 inline constexpr std::uint16_t kVendorNvidia = 0x10de;
 inline constexpr std::uint16_t kVendorAmd = 0x1002;  // ATI's, kept for GPUs; AMD's processors have 0x1022
 
-/// nullopt if the folder is no PCI function.
+/// nullopt if the folder is not a PCI function's.
 std::optional<Function> read_function(const std::string& folder);
 
 /// Display controllers (class 0x03) and processing accelerators (class 0x12).
 bool is_display(const Function& function) noexcept;
 
-/// Every display controller (class 0x03) and processing accelerator (class 0x12) of the machine, in order of
-/// address, whether it has a driver or not. `sysfs_root`: "/sys".
+/// Every display adapter (see is_display) of the machine, in order of address, with or without a driver.
+/// `sysfs_root`: "/sys".
 std::vector<Function> display_adapters(const std::string& sysfs_root);
 
-/// The NUMA node that the function is attached to; nullopt where there is only one, or the firmware does not
-/// say.
+/// The NUMA node that the function is attached to; nullopt if the machine has only one or the firmware does
+/// not report it.
 std::optional<int> numa_node(const Function& function);
 
-/// "nvidia", "amd", "intel", else "other".
+/// "nvidia", "amd", "intel" or "other".
 std::string_view vendor_word(std::uint16_t vendor) noexcept;
 
 /// False for no driver, for display drivers without a GPU behind them (server consoles, virtual and firmware
 /// framebuffers) and for functions lent to a virtual machine.
 bool is_gpu_driver(std::string_view driver) noexcept;
 
-/// The folder whose current_link_* and max_link_* files are the card's slot. AMD's cards have had a switch of
-/// their own in front of the GPU since Vega, whose inner link says nothing of the slot: the topmost bridge of
-/// the same vendor is it. Root ports are the machine's, not the card's.
+/// The folder whose current_link_* and max_link_* files describe the card's slot. Since Vega, AMD's cards
+/// have a switch of their own in front of the GPU, and the link within the card differs from the slot's. So
+/// this is the topmost bridge of the same vendor. Root ports belong to the machine, not to the card.
 std::string upstream_port(const Function& function);
 
-/// "16.0 GT/s PCIe" -> 4. nullopt where the link is down or in no known generation.
+/// "16.0 GT/s PCIe" -> 4. nullopt if the link is down or its generation unknown.
 std::optional<int> link_generation(std::string_view speed) noexcept;
 
-/// power/runtime_status: true while the device sleeps, or is about to, and a read could wake it.
+/// power/runtime_status: true while the device sleeps or is about to, so that a read could wake it.
 bool is_suspended(std::string_view runtime_status) noexcept;
 
 }  // namespace gpumeter::pci

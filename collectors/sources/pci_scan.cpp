@@ -13,7 +13,7 @@ struct Answer {
   bool is_readable = true;
 };
 
-// A driver that resets its device may refuse to say what it is, or say nothing.
+// While a driver resets its device, the device's `uevent` may be empty or refuse to be read.
 Answer ask(const std::string& folder, const Scan::Read& read) {
   Answer answer{read(folder)};
   if (!answer.function || answer.function->vendor != 0) return answer;

@@ -25,8 +25,8 @@ class Scan {
 
   struct Found {
     std::vector<Function> adapters;   ///< in order of address
-    std::vector<std::string> silent;  ///< addresses of functions that did not say what they are
-    bool is_whole = true;             ///< false: the kernel refused a thread, so that some were not asked
+    std::vector<std::string> silent;  ///< addresses of functions that could not be identified
+    bool is_whole = true;             ///< false: the kernel refused a thread, so that some were not read
   };
   Found adapters(const std::string& sysfs_root);
 

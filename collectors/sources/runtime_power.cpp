@@ -34,7 +34,7 @@ std::optional<PowerState> RuntimePower::read() noexcept {
   PowerState state;
   state.suspended = pci::is_suspended(status.text());
   if (state.suspended || !may_suspend()) return state;
-  // Drivers without a delay let their devices sleep at once; the file then answers with an error.
+  // A driver without a delay lets its device sleep at once; reading the file then fails.
   const Sample delay = delay_.read_integer();
   const double milliseconds = delay.status == ReadStatus::ok ? delay.value : 0;
   state.may_suspend = milliseconds >= 0;  // a negative delay keeps the device awake (runtime_pm.rst)

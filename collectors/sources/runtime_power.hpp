@@ -12,11 +12,11 @@ namespace gpumeter {
 class RuntimePower {
  public:
   RuntimePower() = default;
-  /// `device` is its folder in sysfs. A kernel without runtime power management has no such files, and its
-  /// devices never sleep.
+  /// `device` is its folder in sysfs. On a kernel without runtime power management the files do not exist,
+  /// and devices never sleep.
   explicit RuntimePower(const std::string& device);
 
-  /// nullopt: the device is not there any more.
+  /// nullopt: the device was removed.
   std::optional<PowerState> read() noexcept;
 
  private:

@@ -7,34 +7,34 @@
 
 namespace gpumeter {
 
-/// What the kernel's runtime power management says of a device (Documentation/power/runtime_pm.rst).
+/// A device's state in the kernel's runtime power management (Documentation/power/runtime_pm.rst).
 struct PowerState {
   bool suspended = false;    ///< asleep, or about to be: a read could wake it
-  bool may_suspend = false;  ///< it falls asleep by itself once nobody uses it
-  Nanoseconds delay{0};      ///< how long nobody must have used it for that
+  bool may_suspend = false;  ///< falls asleep by itself when unused
+  Nanoseconds delay{0};      ///< how long it must be unused for that
 };
 
-/// When a device that may fall asleep is read. Each read counts as a use for the kernel, so a device that is
-/// read every second never sleeps. Where nothing has run for kQuiet, it is therefore left alone for as long
-/// as it takes to fall asleep; what keeps it awake then (a screen, a program that holds it open) is not the
-/// meter, and it is looked at once a minute. Asleep, it is never read. Pure arithmetic; one thread.
+/// Decides when a device that may fall asleep is read. The kernel counts each read as a use, so a device that
+/// is read every second never sleeps. After kQuiet without work the device is therefore not read for as long
+/// as it needs to fall asleep. If it stays awake (a screen, a program that holds it open), one pass a minute
+/// reads it. A sleeping device is never read. Pure arithmetic; one thread.
 class SleepPolicy {
  public:
   static constexpr Nanoseconds kQuiet = std::chrono::seconds(10);
-  /// On top of the autosuspend delay: the kernel's timer is coarse, and going to sleep takes a while.
+  /// Added to the autosuspend delay: the kernel's timer is coarse, and suspending takes a while.
   static constexpr Nanoseconds kSlack = std::chrono::seconds(2);
   static constexpr Nanoseconds kLookEvery = std::chrono::minutes(1);
 
   enum class Verdict : std::uint8_t {
     read,  ///< as usual
-    look,  ///< one pass may read it, to see whether something runs
-    rest,  ///< only what does not wake it
+    look,  ///< one pass may read it, to find out whether something runs
+    rest,  ///< only files whose reading does not wake it
   };
 
   /// Whether a pass that begins may read the device. `now` is CLOCK_MONOTONIC.
   Verdict decide(Nanoseconds now, const PowerState& state) noexcept;
 
-  /// Something runs on the device, as far as can be told: it is read as usual from now on.
+  /// Something seems to run on the device: it is read as usual from now on.
   void stir(Nanoseconds now) noexcept;
 
   /// A `look` found nothing running.
@@ -42,7 +42,7 @@ class SleepPolicy {
 
  private:
   std::optional<Nanoseconds> stirred_at_;  // or first seen, or woken by others
-  std::optional<Nanoseconds> look_at_;     // while it is left alone
+  std::optional<Nanoseconds> look_at_;     // set while it is not read
   bool slept_ = false;
   Nanoseconds delay_{0};
 };

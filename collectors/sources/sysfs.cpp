@@ -6,35 +6,32 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace gpumeter::sysfs {
 namespace {
 
-constexpr std::size_t kPage = 4096;       // sysfs gives a text of a page at the most
-constexpr std::size_t kIntegerText = 64;  // 20 digits, a sign, a newline, and room to see that there is more
+constexpr std::size_t kPage = 4096;       // the longest text of sysfs
+constexpr std::size_t kIntegerText = 64;  // 20 digits, a sign, a newline, and room to detect more
 
-int open_read_only(const std::string& path) noexcept {
-  int descriptor = -1;
+Descriptor open_read_only(const std::string& path) noexcept {
+  int number = -1;
   do {
-    descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  } while (descriptor < 0 && errno == EINTR);
-  return descriptor;
+    number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  } while (number < 0 && errno == EINTR);
+  return Descriptor(number);
 }
-
-bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 /// Length of the run of digits at the start of `text`.
 std::size_t digits(std::string_view text) noexcept {
-  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
+  return std::min(text.find_first_not_of("0123456789"), text.size());
 }
 
-/// Names as people count them: runs of digits by their value.
+/// Orders names as people do: runs of digits by their value.
 bool by_number(std::string_view left, std::string_view right) noexcept {
   while (!left.empty() && !right.empty()) {
     const std::size_t left_digits = digits(left);
@@ -51,37 +48,21 @@ bool by_number(std::string_view left, std::string_view right) noexcept {
 }  // namespace
 
 File::File(const std::string& path) noexcept
-    : descriptor_(open_read_only(path)), status_(descriptor_ < 0 ? status_of(errno) : ReadStatus::ok) {
-  if (descriptor_ < 0 && status_ != ReadStatus::gone) path_ = path;
-}
-
-File::~File() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-File::File(File&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      status_(std::exchange(other.status_, ReadStatus::unsupported)),
-      path_(std::move(other.path_)) {}
-
-File& File::operator=(File&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  std::swap(status_, other.status_);
-  std::swap(path_, other.path_);
-  return *this;
+    : descriptor_(open_read_only(path)), status_(descriptor_ ? ReadStatus::ok : status_of(errno)) {
+  if (!descriptor_ && status_ != ReadStatus::gone) path_ = path;
 }
 
 void File::retry() noexcept {
-  if (path_.empty() || descriptor_ >= 0) return;
+  if (path_.empty() || descriptor_) return;
   descriptor_ = open_read_only(path_);
-  status_ = descriptor_ < 0 ? status_of(errno) : ReadStatus::ok;
+  status_ = descriptor_ ? ReadStatus::ok : status_of(errno);
 }
 
 Bytes File::read(std::span<char> buffer, std::size_t offset) const noexcept {
-  if (descriptor_ < 0) return {0, status_};
+  if (!descriptor_) return {0, status_};
   ssize_t size = -1;
   do {
-    size = ::pread(descriptor_, buffer.data(), buffer.size(), static_cast<off_t>(offset));
+    size = ::pread(descriptor_.number(), buffer.data(), buffer.size(), static_cast<off_t>(offset));
   } while (size < 0 && errno == EINTR);
   if (size < 0) return {0, status_of(errno)};
   return {static_cast<std::size_t>(size), ReadStatus::ok};
@@ -119,25 +100,20 @@ ReadStatus status_of(int error_number) noexcept {
   }
 }
 
-// Without trimmed(): this is the inside of every sampling cycle, and the number ends it early.
+// Every sampling cycle runs this, so it does not search for the text's end as trimmed() does.
 std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
   if (hexadecimal) text.remove_prefix(2);
   if (hexadecimal && text.starts_with('-')) return std::nullopt;
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, hexadecimal ? 16 : 10);
-  const char* const rest = std::find_if_not(stop, end, is_blank);
-  if (error != std::errc{} || (rest != end && *rest != '\0')) return std::nullopt;
-  return value;
+  const auto value = take_number<std::int64_t>(text, hexadecimal ? 16 : 10);
+  const auto rest = std::find_if_not(text.begin(), text.end(), is_blank);
+  return rest == text.end() || *rest == '\0' ? value : std::nullopt;
 }
 
 std::string_view trimmed(std::string_view text) noexcept {
-  text = text.substr(0, text.find('\0'));
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
+  return gpumeter::trimmed(text.substr(0, text.find('\0')));
 }
 
 std::string read_text(const std::string& path) {

@@ -18,8 +18,8 @@ constexpr auto kAtMost = std::chrono::seconds(3);
 
 Result<HotPlug> HotPlug::open() {
   auto monitor = systemd::DeviceMonitor::open(kSubsystems);
-  if (const auto* problem = std::get_if<std::string>(&monitor)) return Error(*problem);
-  return HotPlug(std::get<0>(std::move(monitor)));
+  if (!monitor) return monitor.error();
+  return HotPlug(*std::move(monitor));
 }
 
 HotPlug::HotPlug(systemd::DeviceMonitor monitor) noexcept

@@ -2,10 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <memory>
 
+#include "base/text.hpp"
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
 #include "config/codec.hpp"
@@ -25,12 +25,12 @@ struct KeyFlag {
 };
 constexpr KeyFlag kKeyFlags[] = {
     {"--web.listen-address", "web.listen", "HOST:PORT", false,
-     "Address to serve on; repeatable (default localhost:10478)"},
-    {"--web.config.file", "web.config_file", "FILE", true,
-     "Not there yet, refused: put a proxy with TLS in front"},
-    {"--web.telemetry-path", "web.telemetry_path", "PATH", false, "Path of the metrics (default /metrics)"},
-    {"--path.sysfs", "paths.sysfs", "DIR", true, "Where sysfs is mounted (default /sys)"},
-    {"--path.procfs", "paths.procfs", "DIR", true, "Where procfs is mounted (default /proc)"},
+     "Listen address; repeatable (default localhost:10478)"},
+    {"--web.config.file", "web.config_file", "FILE", true, "Not supported; for TLS, use a reverse proxy"},
+    {"--web.telemetry-path", "web.telemetry_path", "PATH", false,
+     "Path of the metrics page (default /metrics)"},
+    {"--path.sysfs", "paths.sysfs", "DIR", true, "Mount point of sysfs (default /sys)"},
+    {"--path.procfs", "paths.procfs", "DIR", true, "Mount point of procfs (default /proc)"},
     {"--path.state", "paths.state", "DIR", true, "State folder (default /var/lib/gpumeter)"},
     {"--log.level", "log.level", "LEVEL", false, "debug, info (default), warn or error"},
     {"--log.format", "log.format", "FORMAT", false, "auto (default), logfmt or json"},
@@ -66,10 +66,8 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
 
 CLI::Validator from_one_to(unsigned most) {
   const auto check = [most](const std::string& text) {
-    unsigned count = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    if (whole && count >= 1 && count <= most) return std::string();
+    const unsigned count = parse_number<unsigned>(text).value_or(0);
+    if (count >= 1 && count <= most) return std::string();
     return "must be a whole number from 1 to " + std::to_string(most) + ", not \"" + config::printable(text) +
            "\"";
   };
@@ -95,7 +93,7 @@ class HelpFormatter : public CLI::Formatter {
 void add_key_flags(CLI::App& app, Parsed& parsed) {
   for (const KeyFlag& flag : kKeyFlags) {
     auto* option = app.add_option(flag.name, parsed.keys[flag.path], flag.help);
-    option->type_name(flag.value)->expected(1)->group("Configuration (goes before the file)");
+    option->type_name(flag.value)->expected(1)->group("Configuration (overrides the file)");
     const bool repeatable = config::find_key(flag.path)->is_list;
     if (repeatable) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     // One value each time: what follows it is the next flag, or a mistake.
@@ -107,17 +105,17 @@ void add_collector_flags(CLI::App& app, Parsed& parsed, config::Schemas schemas)
   const std::string group = "Collectors";
   for (const auto& schema : schemas) {
     const std::string names = "--collector." + schema.name + ",!--no-collector." + schema.name;
-    app.add_flag(names, parsed.collectors[schema.name], "Switch the collector on or off")->group(group);
+    app.add_flag(names, parsed.collectors[schema.name], "Enable or disable the collector")->group(group);
   }
   app.add_flag("--collector.disable-defaults", parsed.options.disable_defaults,
-               "Only those that are switched on")
+               "Run only collectors that are enabled explicitly")
       ->group(group);
-  app.add_option("--simulate", parsed.simulate, "N simulated GPUs and no others")
+  app.add_option("--simulate", parsed.simulate, "Simulate N GPUs and read no real ones")
       ->type_name("N")
       ->check(from_one_to(most_simulated_devices()))
       ->group(group);
   app.add_option("--simulate-event", parsed.options.simulate_events,
-                 "What happens to one of them, such as \"hang 1 after 5s\"; repeatable")
+                 "Simulated failure, such as \"hang 1 after 5s\"; repeatable")
       ->type_name("TEXT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -129,20 +127,18 @@ void add_action_flags(CLI::App& app, Parsed& parsed) {
   const std::string group = "Instead of running";
   app.set_help_flag("-h,--help", "Print this help")->group(group);
   app.add_flag("--version", parsed.version, "Print the version")->group(group);
-  app.add_flag("--check-config", parsed.check_config, "Say everything that is wrong with the configuration")
-      ->group(group);
-  app.add_option("--reload", parsed.reload,
-                 "Make a daemon read its configuration again; exit 1 if it refuses")
+  app.add_flag("--check-config", parsed.check_config, "Print all errors in the configuration")->group(group);
+  app.add_option("--reload", parsed.reload, "Reload a daemon's configuration; exit 1 if it is rejected")
       ->type_name("PID")
       ->check(from_one_to(kMostProcesses))
       ->group(group);
-  app.add_option("--once", parsed.once, "Print one page: two passes a second apart, or one (0)")
+  app.add_option("--once", parsed.once, "Print one page, after two passes one second apart or one pass (0)")
       ->type_name("0|1")
       ->expected(0, 1)
       ->default_str("1")
       ->check(one_of({"0", "1"}))
       ->group(group);
-  app.add_flag("--list-devices", parsed.list_devices, "Print the devices that are found")->group(group);
+  app.add_flag("--list-devices", parsed.list_devices, "Print the devices found")->group(group);
   app.add_option("--print-metrics", parsed.print_metrics, "Print every metric (markdown, text)")
       ->type_name("FORMAT")
       ->check(one_of({"markdown", "text"}))
@@ -160,13 +156,13 @@ void add_flags(CLI::App& app, Parsed& parsed, config::Schemas schemas) {
   // The last one holds, so that a unit's drop-in can overrule the unit.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--config.file", parsed.options.config_file,
-                 "Configuration (default " + std::string(kDefaultConfigFile) + ", where it exists)")
+                 "Configuration file (default " + std::string(kDefaultConfigFile) + ", if it exists)")
       ->type_name("FILE")
-      ->group("Configuration (goes before the file)");
+      ->group("Configuration (overrides the file)");
   add_key_flags(app, parsed);
   app.add_flag("--web.systemd-socket", parsed.options.systemd_socket,
-               "Serve on the sockets of systemd only, and end without them")
-      ->group("Configuration (goes before the file)");
+               "Serve only on systemd's sockets; exit if there are none")
+      ->group("Configuration (overrides the file)");
   add_collector_flags(app, parsed, schemas);
   add_action_flags(app, parsed);
 }

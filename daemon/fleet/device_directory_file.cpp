@@ -28,8 +28,6 @@ constexpr std::size_t kMostBytes = std::size_t{4} << 20;
 // Nanoseconds hold 292 years.
 constexpr std::int64_t kMostSeconds = 9'000'000'000;
 
-using jobs::Descriptor;
-
 // A clock before 1970 or far ahead must not make a file that the next start refuses.
 std::int64_t seconds_of(Nanoseconds time) {
   return std::clamp<std::int64_t>(duration_cast<seconds>(time).count(), 0, kMostSeconds);

@@ -148,10 +148,10 @@ void DeviceSession::judge(PassOutcome outcome) {
 
 std::string DeviceSession::trouble() const {
   std::string text = "every read fails:";
-  for (std::size_t i = 0; i < fast_errors_.size(); ++i) {
-    if (fast_errors_[i] == 0) continue;
-    text += (text.ends_with(':') ? " " : ", ") + std::string(to_string(static_cast<ReadStatus>(i))) + " " +
-            std::to_string(fast_errors_[i]);
+  for (const auto& [status, name] : kReadStatusNames) {
+    const std::uint64_t errors = fast_errors_[static_cast<std::size_t>(status)];
+    if (errors == 0) continue;
+    text += (text.ends_with(':') ? " " : ", ") + std::string(name) + " " + std::to_string(errors);
   }
   return text;
 }

@@ -1,35 +1,11 @@
 #include "daemon/log/text.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
-#include <cstdint>
+
+#include "base/text.hpp"
 
 namespace gpumeter {
 namespace {
-
-struct Character {
-  char32_t code = 0;
-  std::size_t bytes = 0;  ///< 0: what stands there is no UTF-8
-};
-
-/// The first character of a text that is not empty. Overlong forms, surrogates and what is beyond Unicode
-/// are no UTF-8.
-Character decode(std::string_view text) noexcept {
-  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  const std::size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
-  char32_t code = lead & (0x7fU >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) return {};
-    code = code << 6U | (byte(i) & 0x3fU);
-  }
-  constexpr std::array<char32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
-  const bool valid = code >= kLeast[bytes] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-  return valid ? Character{code, bytes} : Character{};
-}
 
 /// Control characters, and those that reorder or break the text around them (Unicode's bidi controls, zero
 /// widths and line separators).
@@ -59,16 +35,14 @@ void append_escape(std::string& text, char32_t code) {
 std::string escape_invisible(std::string_view text) {
   std::string escaped;
   while (!text.empty()) {
-    const Character first = decode(text);
-    const std::size_t taken = std::max<std::size_t>(first.bytes, 1);
-    if (first.bytes == 0) {
-      append_hex(escaped, "\\x", static_cast<unsigned char>(text.front()), 2);
+    const Character first = take_character(text);
+    if (!first) {
+      append_hex(escaped, "\\x", static_cast<unsigned char>(first.bytes.front()), 2);
     } else if (is_invisible(first.code)) {
       append_escape(escaped, first.code);
     } else {
-      escaped += text.substr(0, taken);
+      escaped += first.bytes;
     }
-    text.remove_prefix(taken);
   }
   return escaped;
 }
@@ -93,18 +67,16 @@ std::string logfmt_value(std::string_view text) {
 std::string json_string(std::string_view text) {
   std::string quoted = "\"";
   while (!text.empty()) {
-    const Character first = decode(text);
-    const std::size_t taken = std::max<std::size_t>(first.bytes, 1);
-    if (first.bytes == 0) {
-      quoted += "\xef\xbf\xbd";
+    const Character first = take_character(text);
+    if (!first) {
+      quoted += kReplacement;
     } else if (first.code == '"' || first.code == '\\') {
-      (quoted += '\\') += text.front();
+      (quoted += '\\') += first.bytes;
     } else if (is_invisible(first.code)) {
       append_hex(quoted, "\\u", first.code, 4);
     } else {
-      quoted += text.substr(0, taken);
+      quoted += first.bytes;
     }
-    text.remove_prefix(taken);
   }
   return quoted + "\"";
 }

@@ -20,14 +20,11 @@ void add_build(SeriesList& to, const BuildFacts& build) {
 
 /// Every way a read can fail is there from the start, with 0: an alert on its rate needs the first one.
 void add_read_errors(SeriesList& to, const std::string& collector, unsigned gpu, const ReadErrors& errors) {
-  for (std::size_t i = 0; i < kReadStatusCount; ++i) {
-    const auto status = static_cast<ReadStatus>(i);
+  for (const auto& [status, name] : kReadStatusNames) {
     if (status == ReadStatus::ok) continue;
     to.add(self_catalog::read_errors,
-           Labels({{"collector", collector},
-                   {"gpu", std::to_string(gpu)},
-                   {"status", std::string(to_string(status))}}),
-           static_cast<double>(errors[i]));
+           Labels{{"collector", collector}, {"gpu", std::to_string(gpu)}, {"status", std::string(name)}},
+           static_cast<double>(errors[static_cast<std::size_t>(status)]));
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,20 +10,15 @@
 #include <sstream>
 #include <string_view>
 #include <system_error>
-#include <vector>
+
+#include "base/proc.hpp"
+#include "base/text.hpp"
 
 namespace gpumeter {
 namespace {
 
-/// Fields of /proc/self/stat behind the command's name, counted from 0; proc(5) counts from 3 there.
-enum StatField : std::size_t {
-  kUserTicks = 11,
-  kSystemTicks = 12,
-  kThreads = 17,
-  kStartTicks = 19,
-  kVirtual,
-  kResident
-};
+/// Fields of /proc/self/stat, by proc(5).
+enum StatField { kUserTicks = 14, kSystemTicks = 15, kThreads = 20, kStartTicks = 22, kVirtual, kResident };
 
 std::optional<std::string> read_file(const std::string& path) {
   std::ifstream file(path);
@@ -32,17 +26,9 @@ std::optional<std::string> read_file(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-/// The numbers behind the name, which stands in parentheses and may hold any byte, also `)`.
-std::vector<double> stat_fields(const std::string& text) {
-  const std::size_t name_end = text.rfind(')');
-  std::vector<double> fields;
-  if (name_end == std::string::npos) return fields;
-  std::istringstream rest(text.substr(name_end + 1));
-  std::string state;
-  rest >> state;
-  fields.push_back(0);
-  for (double field = 0; rest >> field;) fields.push_back(field);
-  return fields;
+/// 0 if the text has no such number, which a kernel never leaves out.
+double number_in(std::string_view stat, StatField field) noexcept {
+  return parse_number<double>(proc::stat_field(stat, field)).value_or(0);
 }
 
 /// The number behind `key` at the start of a line.
@@ -74,19 +60,18 @@ Result<ProcessStats> read_process_stats(const std::string& procfs) {
   const auto machine = read_file(procfs + "/stat");
   const auto open_fds = count_entries(procfs + "/self/fd");
   if (!stat || !limits || !machine || !open_fds) return Error("cannot read " + procfs + "/self");
-  const std::vector<double> fields = stat_fields(*stat);
   const auto boot_time = number_after(*machine, "btime ");
   const auto max_fds = number_after(*limits, "Max open files");
-  if (fields.size() <= kResident || !boot_time || !max_fds) {
+  if (proc::stat_field(*stat, kResident).empty() || !boot_time || !max_fds) {
     return Error(procfs + "/self: not in the form of proc(5)");
   }
   const auto ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
   return ProcessStats{
-      .cpu_seconds = (fields[kUserTicks] + fields[kSystemTicks]) / ticks_per_second,
-      .start_time_seconds = *boot_time + fields[kStartTicks] / ticks_per_second,
-      .virtual_bytes = fields[kVirtual],
-      .resident_bytes = fields[kResident] * static_cast<double>(sysconf(_SC_PAGESIZE)),
-      .threads = fields[kThreads],
+      .cpu_seconds = (number_in(*stat, kUserTicks) + number_in(*stat, kSystemTicks)) / ticks_per_second,
+      .start_time_seconds = *boot_time + number_in(*stat, kStartTicks) / ticks_per_second,
+      .virtual_bytes = number_in(*stat, kVirtual),
+      .resident_bytes = number_in(*stat, kResident) * static_cast<double>(sysconf(_SC_PAGESIZE)),
+      .threads = number_in(*stat, kThreads),
       .open_fds = *open_fds,
       .max_fds = *max_fds,
   };

@@ -5,12 +5,13 @@
 #include <netinet/in.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
+
+#include "base/text.hpp"
 
 namespace gpumeter {
 namespace {
@@ -25,13 +26,6 @@ Error bad_address(std::string_view address, std::string_view why) {
                "; write host:port, such as localhost:10478, :10478 or [::1]:10478");
 }
 
-std::optional<std::uint16_t> parse_port(std::string_view text) noexcept {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return port;
-}
-
 Result<HostPort> split(std::string_view address) {
   const std::size_t colon = address.rfind(':');
   if (colon == std::string_view::npos) return bad_address(address, "has no port");
@@ -42,7 +36,7 @@ Result<HostPort> split(std::string_view address) {
   } else if (host.find_first_of(":[]") != std::string_view::npos) {
     return bad_address(address, "an IPv6 address stands in brackets");
   }
-  const auto port = parse_port(address.substr(colon + 1));
+  const auto port = parse_number<std::uint16_t>(address.substr(colon + 1));
   if (!port) return bad_address(address, "the port is a number from 0 to 65535");
   return HostPort{std::string(host), *port};
 }

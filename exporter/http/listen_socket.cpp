@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstring>
@@ -77,12 +76,8 @@ bool Endpoint::is_local() const noexcept {
   return IN6_IS_ADDR_LOOPBACK(&ip.sin6_addr);
 }
 
-ListenSocket::~ListenSocket() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
 Result<ListenSocket> ListenSocket::adopt(int descriptor) {
-  ListenSocket listener(descriptor);
+  ListenSocket listener{Descriptor(descriptor)};
   Endpoint& endpoint = listener.endpoint_;
   endpoint.length = sizeof endpoint.address;
   if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&endpoint.address), &endpoint.length) != 0) {
@@ -92,11 +87,10 @@ Result<ListenSocket> ListenSocket::adopt(int descriptor) {
 }
 
 Result<ListenSocket> ListenSocket::open(const Endpoint& endpoint, bool& is_absent) {
-  const int descriptor = socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const int failure = descriptor < 0 ? errno : bind_and_listen(descriptor, endpoint);
-  ListenSocket guard(descriptor);
+  Descriptor descriptor(socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int failure = descriptor ? bind_and_listen(descriptor.number(), endpoint) : errno;
   is_absent = failure == EADDRNOTAVAIL || failure == EAFNOSUPPORT;
-  if (failure == 0) return adopt(guard.release());
+  if (failure == 0) return adopt(descriptor.release());
   return Error(std::generic_category().message(failure)).with("cannot listen on " + endpoint.text());
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/result.hpp"
 
 namespace gpumeter {
@@ -32,23 +33,14 @@ class ListenSocket {
   /// the error is that this machine lacks the address or its family.
   static Result<ListenSocket> open(const Endpoint& endpoint, bool& is_absent);
 
-  ListenSocket(ListenSocket&& other) noexcept
-      : descriptor_(std::exchange(other.descriptor_, -1)), endpoint_(other.endpoint_) {}
-  ListenSocket& operator=(ListenSocket&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    std::swap(endpoint_, other.endpoint_);
-    return *this;
-  }
-  ~ListenSocket();
-
   const Endpoint& endpoint() const noexcept { return endpoint_; }
-  int descriptor() const noexcept { return descriptor_; }
-  int release() noexcept { return std::exchange(descriptor_, -1); }
+  int descriptor() const noexcept { return descriptor_.number(); }
+  int release() noexcept { return descriptor_.release(); }
 
  private:
-  explicit ListenSocket(int descriptor) : descriptor_(descriptor) {}
+  explicit ListenSocket(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
 
-  int descriptor_;
+  Descriptor descriptor_;
   Endpoint endpoint_;
 };
 

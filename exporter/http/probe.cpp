@@ -30,12 +30,10 @@ bool is_readable(int descriptor, SteadyClock::time_point deadline) {
   return poll(&poller, 1, static_cast<int>(std::max(left.count(), decltype(left.count()){0}))) == 1;
 }
 
-/// The same socket under a number of that remainder; the given one is closed. -1: there is none left.
-int renumbered(int descriptor, unsigned remainder, unsigned divisor) {
-  while (descriptor >= 0 && static_cast<unsigned>(descriptor) % divisor != remainder) {
-    const int next = fcntl(descriptor, F_DUPFD_CLOEXEC, descriptor + 1);
-    close(descriptor);
-    descriptor = next;
+/// The same socket under a number of that remainder; none if no number is left.
+Descriptor renumbered(Descriptor descriptor, unsigned remainder, unsigned divisor) {
+  while (descriptor && static_cast<unsigned>(descriptor.number()) % divisor != remainder) {
+    descriptor = Descriptor(fcntl(descriptor.number(), F_DUPFD_CLOEXEC, descriptor.number() + 1));
   }
   return descriptor;
 }
@@ -45,26 +43,21 @@ int renumbered(int descriptor, unsigned remainder, unsigned divisor) {
 Result<HttpProbe> HttpProbe::ask(const Serve& serve, unsigned remainder, unsigned divisor) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return last_error();
-  HttpProbe probe(ends[0]);
-  const int served = renumbered(ends[1], remainder, divisor);
-  if (served < 0) return last_error();
-  const ssize_t sent = send(probe.descriptor_, kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
-  if (!serve(served) || sent != static_cast<ssize_t>(kRequest.size())) return Error("it takes no connection");
+  HttpProbe probe{Descriptor(ends[0])};
+  Descriptor served = renumbered(Descriptor(ends[1]), remainder, divisor);
+  if (!served) return last_error();
+  const ssize_t sent = send(probe.descriptor_.number(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
+  if (!serve(served.release()) || sent != static_cast<ssize_t>(kRequest.size()))
+    return Error("it takes no connection");
   return probe;
-}
-
-HttpProbe::HttpProbe(HttpProbe&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-HttpProbe::~HttpProbe() {
-  if (descriptor_ >= 0) close(descriptor_);
 }
 
 Result<Done> HttpProbe::answer(SteadyClock::time_point deadline) const {
   std::string text(kExpected.size(), '\0');
   std::size_t have = 0;
   while (have < text.size()) {
-    if (!is_readable(descriptor_, deadline)) return Error("no answer in time");
-    const ssize_t got = recv(descriptor_, text.data() + have, text.size() - have, 0);
+    if (!is_readable(descriptor_.number(), deadline)) return Error("no answer in time");
+    const ssize_t got = recv(descriptor_.number(), text.data() + have, text.size() - have, 0);
     if (got < 0) return last_error();
     if (got == 0) break;
     have += static_cast<std::size_t>(got);

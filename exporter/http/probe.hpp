@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <functional>
+#include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/result.hpp"
 
 namespace gpumeter {
@@ -17,17 +19,14 @@ class HttpProbe {
   /// Sends the request. The descriptor that `serve` gets is congruent to `remainder` modulo `divisor`: by its
   /// number libmicrohttpd chooses the thread.
   static Result<HttpProbe> ask(const Serve& serve, unsigned remainder, unsigned divisor);
-  HttpProbe(HttpProbe&& other) noexcept;
-  HttpProbe& operator=(HttpProbe&&) = delete;
-  ~HttpProbe();
 
   /// An Error if the answer by then is not 200. Blocks until `deadline` at the most.
   Result<Done> answer(std::chrono::steady_clock::time_point deadline) const;
 
  private:
-  explicit HttpProbe(int descriptor) : descriptor_(descriptor) {}
+  explicit HttpProbe(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
 
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 }  // namespace gpumeter

@@ -1,6 +1,6 @@
 # bash completion for gpumeter(8)                                          -*- shell-script -*-
 
-# The flags. What stands for a value follows a "=": a word of the case below, or nothing to complete.
+# The flags. A "=" marks a flag with a value; the case below completes some of the values.
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
 --path.sysfs= --path.procfs= --path.state= --log.level= --log.format=
 --collector.nvidia --no-collector.nvidia --collector.amd --no-collector.amd --collector.simulated --no-collector.simulated --collector.disable-defaults
@@ -19,7 +19,7 @@ _gpumeter_values() {
 }
 
 _gpumeter() {
-  # readline breaks words at "=", so a value stands two words after its flag, or one with the "=" still to come.
+  # readline breaks words at "=", so a value is two words after its flag, or one word if the "=" is still missing.
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
   [ "$word" = "=" ] && word="" && COMP_WORDS[COMP_CWORD]=
   if [ "$before" = "=" ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi

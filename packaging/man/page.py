@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Fills a man page's scdoc source: page.py SOURCE VERSION CONFIGURATION_MD, to stdout.
+"""Fills in a man page's scdoc source: page.py SOURCE VERSION CONFIGURATION_MD, to stdout.
 
-@VERSION@ is the version; @KEYS@ the keys of docs/configuration.md, which the binary generates and a test holds to it.
+@VERSION@ is the version, @KEYS@ the keys of docs/configuration.md. The binary generates that page; a test compares them.
 """
 import re
 import sys
@@ -14,7 +14,7 @@ def cells(row: str) -> list[str]:
 
 
 def literal(text: str) -> str:
-    """As scdoc prints it unchanged."""
+    """The text with scdoc's markup escaped."""
     return re.sub(r"([_*\\`#~<])", r"\\\1", text)
 
 

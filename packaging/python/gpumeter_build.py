@@ -1,4 +1,4 @@
-"""Builds the wheel and the source archive of the package beside it, for pip (PEP 517), with the standard library alone."""
+"""Builds the wheel and the source archive of the package in this folder, for pip (PEP 517), with the standard library only."""
 from __future__ import annotations
 
 import base64
@@ -18,7 +18,7 @@ INFO = f"{NAME}.dist-info"
 METADATA = f"""Metadata-Version: 2.1
 Name: gpumeter
 Version: {VERSION}
-Summary: Reports to the gpumeter daemon of the machine what a job gets done
+Summary: Reports a job's progress to the gpumeter daemon of the machine
 Requires-Python: >=3.8
 """
 WHEEL = "Wheel-Version: 1.0\nGenerator: gpumeter\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

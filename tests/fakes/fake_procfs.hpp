@@ -22,7 +22,7 @@ class FakeProcfs {
     const std::string folder = std::to_string(pid) + "/";
     const std::string name(facts.name);
     tree_.write(folder + "stat", std::to_string(pid) + " (" + name + ") " + facts.state +
-                                     " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " +
+                                     " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 1 18 " +
                                      std::to_string(facts.start) + " 20 21\n");
     tree_.write(folder + "cgroup", "0::" + std::string(group) + "\n");
     tree_.write(folder + "status", "Name:\t" + name + "\nUmask:\t0022\nUid:\t" + std::to_string(facts.uid) +

@@ -2,6 +2,7 @@
 // processes.
 #include <string>
 
+#include "base/proc.hpp"
 #include "collectors/attribution/cgroup/cache.hpp"
 #include "collectors/attribution/cgroup/text.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -63,9 +64,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // A path says by itself what it says in its line.
   const cgroup::Path alone = cgroup::read_path(path.text);
   fuzz::expect(path.deleted || (alone.kind == path.kind && alone.unit == path.unit && alone.pod == path.pod));
-  if (const auto ticks = cgroup::start_ticks(text)) {
-    fuzz::expect(cgroup::start_ticks(") S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 " +
-                                     std::to_string(*ticks)) == ticks);
+  if (const auto ticks = proc::start_ticks(text)) {
+    fuzz::expect(proc::start_ticks(") S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 " +
+                                   std::to_string(*ticks)) == ticks);
   }
   return 0;
 }

@@ -29,7 +29,7 @@ TOLD = {
     "remapped_rows.failure": "No", "fabric.state": "Completed",
     "ecc.errors.corrected.volatile.total": "3",
 }
-PAGE = """# HELP gpu_info What the device is; always 1.
+PAGE = """# HELP gpu_info Static facts of the device, as labels; always 1.
 gpu_info{gpu="0",uuid="GPU-1",vendor="nvidia",model="NVIDIA H200",driver_version="590.48.01",pci_address="0000:83:00.0"} 1
 gpu_mode{gpu="0",uuid="GPU-1",mode="compute",state="default"} 1
 gpu_mode{gpu="0",uuid="GPU-1",mode="compute",state="prohibited"} 0

@@ -89,8 +89,8 @@ class DcgmNames(unittest.TestCase):
             self.assertLessEqual(set(re.findall(r"gpu:[\w:]+", expr)), own, record)
 
     def test_the_rules_ask_for_words_of_the_collector(self):
-        """error="crc_flits" is a valid matcher that never finds anything."""
-        sources = "".join(path.read_text() for path in sorted((ROOT / "collectors/nvidia").glob("*.*pp")))
+        """error="crc_flits" is a valid matcher that matches nothing."""
+        sources = "".join(path.read_text() for path in sorted((ROOT / "collectors/nvidia").rglob("*.*pp")))
         words = {word for expr in records().values() for matchers in re.findall(r"\{([^}]*)\}", expr)
                  for word in re.findall(r'\w+="([^"]*)"', matchers)}
         self.assertGreater(len(words), 20)

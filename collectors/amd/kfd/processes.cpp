@@ -1,10 +1,10 @@
 #include "collectors/amd/kfd/processes.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
+#include "base/text.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::amd {
@@ -13,21 +13,12 @@ namespace {
 constexpr std::string_view kMemoryPrefix = "vram_";
 constexpr std::string_view kStatsPrefix = "stats_";
 
-/// The number that is all of `text`.
-template <class T>
-std::optional<T> number(std::string_view text) {
-  T value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || stop != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 using Gpus = std::span<const std::uint32_t>;
 
 /// N of "<prefix>N", where it is one of `gpus`.
 std::optional<std::uint32_t> gpu_of(std::string_view name, std::string_view prefix, Gpus gpus) {
   if (!name.starts_with(prefix)) return std::nullopt;
-  const std::optional<std::uint32_t> gpu = number<std::uint32_t>(name.substr(prefix.size()));
+  const std::optional<std::uint32_t> gpu = parse_number<std::uint32_t>(name.substr(prefix.size()));
   const bool is_asked = gpus.empty() || (gpu && std::find(gpus.begin(), gpus.end(), *gpu) != gpus.end());
   return is_asked ? gpu : std::nullopt;
 }
@@ -36,7 +27,7 @@ void read_memory(const std::string& folder, const std::string& name, Gpus gpus,
                  std::map<std::uint32_t, KfdUse>& uses) {
   const std::optional<std::uint32_t> gpu = gpu_of(name, kMemoryPrefix, gpus);
   if (!gpu) return;
-  const auto bytes = number<std::uint64_t>(sysfs::read_text(folder + "/" + name));
+  const auto bytes = parse_number<std::uint64_t>(sysfs::read_text(folder + "/" + name));
   if (bytes) uses[*gpu].vram_bytes = *bytes;
 }
 
@@ -44,7 +35,7 @@ void read_occupation(const std::string& folder, const std::string& name, Gpus gp
                      std::map<std::uint32_t, KfdUse>& uses) {
   const std::optional<std::uint32_t> gpu = gpu_of(name, kStatsPrefix, gpus);
   if (!gpu) return;
-  const auto units = number<int>(sysfs::read_text(folder + "/" + name + "/cu_occupancy"));
+  const auto units = parse_number<int>(sysfs::read_text(folder + "/" + name + "/cu_occupancy"));
   if (units && *units >= 0) uses[*gpu].compute_units = *units;
 }
 
@@ -68,7 +59,7 @@ std::map<int, std::vector<KfdUse>> kfd_processes(const std::string& sysfs_root, 
   const std::string folder = sysfs_root + "/class/kfd/kfd/proc";
   std::map<int, std::vector<KfdUse>> processes;
   for (const std::string& name : sysfs::list(folder)) {
-    const std::optional<int> pid = number<int>(name);
+    const std::optional<int> pid = parse_number<int>(name);
     if (!pid || *pid <= 0) continue;
     std::vector<KfdUse> uses = uses_of(folder + "/" + name, detail, gpus);
     if (!uses.empty()) processes.emplace(*pid, std::move(uses));

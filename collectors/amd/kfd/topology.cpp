@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <string_view>
 
+#include "base/text.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::amd {
@@ -15,13 +15,8 @@ namespace {
 /// writes for what it does not know.
 std::uint64_t property(std::string_view properties, std::string_view key) {
   while (!properties.empty()) {
-    std::string_view line = properties.substr(0, properties.find('\n'));
-    properties.remove_prefix(std::min(line.size() + 1, properties.size()));
-    if (!line.starts_with(key) || !line.substr(key.size()).starts_with(' ')) continue;
-    line = sysfs::trimmed(line.substr(key.size()));
-    std::uint64_t value = 0;
-    const auto [stop, error] = std::from_chars(line.data(), line.data() + line.size(), value);
-    return error == std::errc{} && stop == line.data() + line.size() ? value : 0;
+    std::string_view line = take_until(properties, '\n');
+    if (take_until(line, ' ') == key) return parse_number<std::uint64_t>(trimmed(line)).value_or(0);
   }
   return 0;
 }

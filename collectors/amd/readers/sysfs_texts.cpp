@@ -1,21 +1,13 @@
 #include "collectors/amd/readers/sysfs_texts.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <utility>
 
-#include "collectors/sources/sysfs.hpp"
+#include "base/text.hpp"
 
 namespace gpumeter::amd {
 namespace {
-
-/// Takes what is before the first `separator` off the front of `text`, or all of it.
-std::string_view take_until(std::string_view& text, char separator) noexcept {
-  const std::string_view front = text.substr(0, text.find(separator));
-  text.remove_prefix(std::min(front.size() + 1, text.size()));
-  return front;
-}
 
 struct Count {
   std::string_view key;
@@ -23,13 +15,13 @@ struct Count {
 };
 
 std::optional<Count> parse_count(std::string_view line) noexcept {
-  line = sysfs::trimmed(line);
+  line = trimmed(line);
   Count count;
   count.key = take_until(line, ' ');
   if (count.key.ends_with(':')) count.key.remove_suffix(1);
-  line = sysfs::trimmed(line);
-  const auto [stop, error] = std::from_chars(line.data(), line.data() + line.size(), count.value);
-  if (error != std::errc{} || stop != line.data() + line.size()) return std::nullopt;
+  const auto value = parse_number<std::uint64_t>(trimmed(line));
+  if (!value) return std::nullopt;
+  count.value = *value;
   return count;
 }
 
@@ -40,13 +32,10 @@ struct Level {
 
 std::optional<Level> parse_level(std::string_view line) noexcept {
   take_until(line, ':');
-  line = sysfs::trimmed(line);
-  std::uint32_t megahertz = 0;
-  const auto [stop, error] = std::from_chars(line.data(), line.data() + line.size(), megahertz);
-  if (error != std::errc{}) return std::nullopt;
-  line.remove_prefix(static_cast<std::size_t>(stop - line.data()));
-  if (!line.starts_with("Mhz")) return std::nullopt;
-  return Level{static_cast<double>(megahertz), line.ends_with('*')};
+  line = trimmed(line);
+  const auto megahertz = take_number<std::uint32_t>(line);
+  if (!megahertz || !line.starts_with("Mhz")) return std::nullopt;
+  return Level{static_cast<double>(*megahertz), line.ends_with('*')};
 }
 
 /// Calls `take` with what `parse` makes of each line that it understands, until that returns true.
@@ -94,14 +83,12 @@ std::optional<double> current_level(std::string_view text) noexcept {
 
 std::optional<double> sum_of_links(std::string_view text) noexcept {
   double sum = 0;
-  text = sysfs::trimmed(text);
+  text = trimmed(text);
   if (text.empty()) return std::nullopt;
   while (!text.empty()) {
-    const std::string_view word = take_until(text, ' ');
-    unsigned links = 0;
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), links, 16);
-    if (error != std::errc{} || stop != word.data() + word.size()) return std::nullopt;
-    sum += links;
+    const auto links = parse_number<unsigned>(take_until(text, ' '), 16);
+    if (!links) return std::nullopt;
+    sum += *links;
   }
   return sum;
 }

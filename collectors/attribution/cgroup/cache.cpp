@@ -1,38 +1,20 @@
 #include "collectors/attribution/cgroup/cache.hpp"
 
-#include <charconv>
 #include <span>
-#include <system_error>
 #include <utility>
 
+#include "base/proc.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::cgroup {
 namespace {
 
-// A path has less than PATH_MAX (4096) bytes, and 14 controllers (kernel 6.12), name=systemd and v2 may have
-// a line each.
+// A path has less than PATH_MAX (4096) bytes. 14 controllers (kernel 6.12), name=systemd and v2 may each have
+// a line.
 constexpr std::size_t kLongestText = 65536;
 constexpr std::size_t kLongestRemembered = 4096;
-constexpr int kStartField = 22;
-constexpr int kFieldAfterName = 3;
 
 }  // namespace
-
-std::optional<std::uint64_t> start_ticks(std::string_view stat) noexcept {
-  const std::size_t name_end = stat.rfind(") ");
-  if (name_end == std::string_view::npos) return std::nullopt;
-  stat.remove_prefix(name_end + 2);
-  for (int field = kFieldAfterName; field < kStartField; ++field) {
-    const std::size_t blank = stat.find(' ');
-    if (blank == std::string_view::npos) return std::nullopt;
-    stat.remove_prefix(blank + 1);
-  }
-  std::uint64_t ticks = 0;
-  const auto [end, error] = std::from_chars(stat.data(), stat.data() + stat.size(), ticks);
-  const bool whole = end == stat.data() + stat.size() || *end == ' ' || *end == '\n';
-  return error == std::errc{} && whole ? std::optional(ticks) : std::nullopt;
-}
 
 Cache::Cache(std::string procfs, std::size_t most_processes)
     : procfs_(std::move(procfs)), most_processes_(most_processes), buffer_(kLongestText) {}
@@ -43,12 +25,12 @@ void Cache::begin_pass() {
 }
 
 const Process& Cache::of(int pid) {
-  const std::string folder = procfs_ + "/" + std::to_string(pid);
+  const std::string stat = proc::path(procfs_, pid, "stat");
   ReadStatus status = ReadStatus::ok;
-  const std::optional<std::uint64_t> start = start_ticks(read(folder + "/stat", status));
+  const std::optional<std::uint64_t> start = proc::start_ticks(read(stat, status));
   if (status == ReadStatus::ok && !start) status = ReadStatus::failed;
-  const std::string_view text = start ? read(folder + "/cgroup", status) : std::string_view();
-  if (status != ReadStatus::ok) return nobodys(why_not(folder, status));
+  const std::string_view text = start ? read(proc::path(procfs_, pid, "cgroup"), status) : "";
+  if (status != ReadStatus::ok) return nobodys(why_not(stat, status));
   const bool room = entries_.contains(pid) || entries_.size() < most_processes_;
   Entry& entry = room && text.size() <= kLongestRemembered ? entries_[pid] : unremembered_;
   entry.seen = true;
@@ -67,17 +49,18 @@ const Process& Cache::nobodys(Reason reason) {
   return unremembered_.process;
 }
 
-// Reading what is open of a process that has just ended is ESRCH, which is no status of its own. /proc/1 is
-// always there; where it is not, /proc hides what is not the reader's (proc(5), hidepid=2).
-Reason Cache::why_not(const std::string& folder, ReadStatus status) const {
-  const bool gone = status == ReadStatus::gone || sysfs::File(folder + "/stat").status() == ReadStatus::gone;
-  if (gone) {
-    return sysfs::File(procfs_ + "/1/stat").status() == ReadStatus::gone ? Reason::hidden : Reason::gone;
+// If a process has just ended, reading its open file fails with ESRCH, which has no status of its own.
+// Process 1 always exists: if /proc does not show it, /proc hides the processes of others (proc(5),
+// hidepid=2).
+Reason Cache::why_not(const std::string& stat, ReadStatus status) const {
+  const auto is_gone = [](const std::string& path) { return sysfs::File(path).status() == ReadStatus::gone; };
+  if (status == ReadStatus::gone || is_gone(stat)) {
+    return is_gone(proc::path(procfs_, 1, "stat")) ? Reason::hidden : Reason::gone;
   }
   return status == ReadStatus::denied ? Reason::denied : Reason::failed;
 }
 
-// Valid until the next one. A text that does not fit ends with its last whole line.
+// Valid until the next read. A text that does not fit ends with its last whole line.
 std::string_view Cache::read(const std::string& path, ReadStatus& status) {
   const sysfs::File file(path);
   std::size_t size = 0;

@@ -13,34 +13,30 @@
 
 namespace gpumeter::cgroup {
 
-/// When a process began, in clock ticks since boot: field 22 of /proc/PID/stat. The name in field 2 is the
-/// process's own choice and may look like fields.
-std::optional<std::uint64_t> start_ticks(std::string_view stat) noexcept;
-
-/// A process of the device's users. Its pid and start time name it for as long as the machine runs.
+/// A process that uses a device. Its pid and start time identify it until the machine is rebooted.
 struct Process {
-  std::uint64_t start_ticks = 0;  ///< 0 where it cannot be read
-  std::string group;              ///< the path that `attribution` is of
+  std::uint64_t start_ticks = 0;  ///< 0 if it cannot be read
+  std::string group;              ///< the path from which `attribution` is derived
   Attribution attribution;
 };
 
-/// Whose the processes are that a pass finds on the devices. A process's group is read each time it is asked
-/// for, since processes are moved (Slurm does after the fork, systemd where it delegates); the labels are
-/// made anew only when the text is another. One thread.
+/// Attributes the processes that a pass finds on the devices. Each call of of() reads the process's group
+/// again, since processes are moved (by Slurm after the fork, by systemd if it delegates). The labels are
+/// made again only if the text has changed. One thread.
 class Cache {
  public:
-  /// Processes remembered, with texts of a page at the most: 9 MiB where all of them are that long, one in a
-  /// hundred of it in practice. NVML lists some hundred a device. Further ones are read anew each time.
+  /// Processes remembered, with texts of a page at most: 9 MiB if all texts are that long, a hundredth in
+  /// practice. NVML lists about a hundred a device. Further processes are read again each time.
   static constexpr std::size_t kMostProcesses = 2048;
 
   /// `procfs`: /proc, or a copy of it in tests.
   explicit Cache(std::string procfs, std::size_t most_processes = kMostProcesses);
 
-  /// Forgets the processes that were not asked for since the last call.
+  /// Forgets the processes for which of() was not called since the last begin_pass().
   void begin_pass();
 
-  /// Reads two small files. A process that is not there, or may not be seen, is `unattributed` and says why.
-  /// Valid until the next call of anything here.
+  /// Reads two small files. A process that is gone or hidden is `unattributed`, with a Reason. Valid until
+  /// the next call of this object.
   const Process& of(int pid);
 
   std::size_t size() const noexcept { return entries_.size(); }
@@ -54,7 +50,7 @@ class Cache {
 
   std::string_view read(const std::string& path, ReadStatus& status);
   const Process& nobodys(Reason reason);
-  Reason why_not(const std::string& folder, ReadStatus status) const;
+  Reason why_not(const std::string& stat, ReadStatus status) const;
 
   std::string procfs_;
   std::size_t most_processes_;

@@ -1,19 +1,17 @@
 #include "collectors/attribution/cgroup/path.hpp"
 
-#include <charconv>
-#include <system_error>
-
+#include "base/text.hpp"
 #include "collectors/attribution/cgroup/unit_names.hpp"
 
 namespace gpumeter::cgroup {
 namespace {
 
-/// Takes the names of a path one by one, from the root, and keeps what each says.
+/// Takes the names of a path one by one, from the root, and keeps what each means.
 class Reader {
  public:
   explicit Reader(Path& path) noexcept : path_(path) {}
 
-  /// False: what follows says no more.
+  /// False: the rest of the path means nothing more.
   bool take(std::string_view name) noexcept {
     if (name == "user.slice" && inside_a_container()) return false;  // its users, not the machine's
     enter_users_part(name);
@@ -27,11 +25,11 @@ class Reader {
     path_.kind = kind();
     const bool is_unit_itself = path_.kind == Kind::systemd_unit || path_.kind == Kind::user_unit ||
                                 path_.kind == Kind::session || path_.kind == Kind::other;
-    // Around a container a service is worth telling (Podman's quadlets), but not somebody's manager.
+    // A service around a container is kept (Podman's quadlets), but not a user's manager.
     if (!is_unit_itself && (path_.kind != Kind::container || below_manager_)) path_.unit = {};
     if (path_.kind != Kind::pod) return;
     path_.slice = {};
-    // A slice anywhere: then systemd makes the machine's groups, if not the pod's.
+    // A slice anywhere in the path: systemd makes the machine's groups, if not the pod's.
     path_.driver = path_.text.find(".slice") == std::string_view::npos ? "cgroupfs" : "systemd";
   }
 
@@ -52,7 +50,7 @@ class Reader {
 
   bool inside_a_container() const noexcept { return path_.owner.empty() && found_workload(); }
 
-  // Where a namespace hides the upper part, the path may begin with the user's slice or manager.
+  // If a namespace hides the upper part, the path may begin with the user's slice or manager.
   void enter_users_part(std::string_view name) noexcept {
     const std::optional<std::uint32_t> user = user_of(name);
     const bool enters = path_.owner.empty() && (name == "user.slice" || (depth_ == 0 && user));
@@ -74,7 +72,7 @@ class Reader {
       return true;
     }
     const bool pod = take_pod(name);
-    return take_container(name) || pod;  // both in one name where a runtime took systemd's for a path
+    return take_container(name) || pod;  // a runtime that takes systemd's name for a path puts both in one
   }
 
   bool take_pod(std::string_view name) noexcept {
@@ -86,7 +84,7 @@ class Reader {
     return true;
   }
 
-  /// kubepods/burstable/podUID, kubepods-burstable-podUID.slice; a pod that says nothing is guaranteed.
+  /// kubepods/burstable/podUID, kubepods-burstable-podUID.slice; neither word: guaranteed.
   std::string_view qos_of(std::string_view name) const noexcept {
     for (const std::string_view qos : {"burstable", "besteffort"}) {
       if (parent_ == qos || name.find(qos) != std::string_view::npos) return qos;
@@ -112,7 +110,7 @@ class Reader {
     return {lxc_container(parent_, name, depth_ <= 1), "lxc"};
   }
 
-  // Of a user's units the one below the manager, which is a unit itself.
+  // A user's manager is a unit itself; the unit below it replaces it.
   void take_unit(std::string_view name) noexcept {
     if (depth_ == 0) below_ecs_ = name == "ecs";
     if (!path_.unit.empty() && !below_manager_) return;
@@ -129,7 +127,7 @@ class Reader {
   bool below_manager_ = false;
 };
 
-/// Without the line's end, and without what the kernel appends to the path of a removed group (cgroups(7)).
+/// Without the line's end and the suffix of a removed group's path (cgroups(7)).
 std::string_view without_appendix(std::string_view text, bool& deleted) noexcept {
   constexpr std::string_view kDeleted = " (deleted)";
   while (!text.empty() && (text.back() == '\r' || text.back() == '\n')) text.remove_suffix(1);
@@ -138,7 +136,7 @@ std::string_view without_appendix(std::string_view text, bool& deleted) noexcept
   return text;
 }
 
-/// Without the leading "..", by which a path says that it is not below the reader's root.
+/// Without the leading ".." of a path that is not below the reader's root.
 std::string_view below_parents(std::string_view text) noexcept {
   while (text == "/.." || text.starts_with("/../")) text.remove_prefix(3);
   return text;
@@ -147,10 +145,7 @@ std::string_view below_parents(std::string_view text) noexcept {
 void take_slurm(const SlurmFolder& folder, Path& path) noexcept {
   path.kind = Kind::slurm_job;
   path.slurm = folder;
-  std::uint32_t uid = 0;
-  const std::string_view digits = folder.uid;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), uid);
-  if (!digits.empty() && error == std::errc{}) path.uid = uid;
+  if (const auto uid = parse_number<std::uint32_t>(folder.uid)) path.uid = uid;
 }
 
 }  // namespace

@@ -1,16 +1,16 @@
 #include "collectors/attribution/cgroup/unit_names.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <iterator>
-#include <system_error>
+
+#include "base/text.hpp"
 
 namespace gpumeter::cgroup {
 namespace {
 
-// x: a hexadecimal digit; -: a dash, or the underscore that systemd's cgroup driver makes of it (both have
-// been seen, and mixed).
+// x: a hexadecimal digit; -: a dash, or the underscore by which systemd's cgroup driver replaces it (one name
+// may have both).
 constexpr std::string_view kUuid = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 constexpr std::string_view kHash = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
 constexpr std::string_view kGardenHandle = "xxxxxxxx-xxxx-xxxx-xxxx-xxxx";  // Cloud Foundry's
@@ -43,7 +43,7 @@ ContainerName container(std::string_view prefix, std::string_view id) noexcept {
   return found == std::end(kRuntimes) ? ContainerName{} : ContainerName{id, found->name};
 }
 
-/// The UUID or hash that `text` starts with, if nothing but a name's end comes after it.
+/// The UUID or hash at the start of `text`, if only a name's end follows.
 std::string_view leading_uid(std::string_view text) noexcept {
   for (const std::string_view shape : {kUuid, kHash}) {
     if (!has_shape(text.substr(0, shape.size()), shape)) continue;
@@ -58,9 +58,7 @@ std::string_view leading_uid(std::string_view text) noexcept {
 
 std::string_view Names::next() noexcept {
   rest_.remove_prefix(std::min(rest_.find_first_not_of('/'), rest_.size()));
-  const std::string_view name = rest_.substr(0, rest_.find('/'));
-  rest_.remove_prefix(name.size());
-  return name;
+  return take_until(rest_, '/');
 }
 
 bool is_digits(std::string_view text) noexcept {
@@ -83,7 +81,7 @@ std::string_view between(std::string_view name, std::string_view prefix, std::st
   return name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
 }
 
-// With a colon it is the argument of a runtime that was told "systemd" and took it for a path.
+// A colon: a runtime was configured for systemd and used its argument as a path.
 ContainerName runtime_container(std::string_view name) noexcept {
   name = without(name, ".scope");
   const std::size_t split = name.find_last_of("-:");
@@ -140,10 +138,7 @@ std::string_view lxc_container(std::string_view parent, std::string_view name, b
 std::optional<std::uint32_t> user_of(std::string_view name) noexcept {
   std::string_view digits = between(name, "user-", ".slice");
   if (digits.empty()) digits = between(name, "user@", ".service");
-  std::uint32_t uid = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), uid);
-  const bool whole = error == std::errc{} && end == digits.data() + digits.size();
-  return whole ? std::optional(uid) : std::nullopt;
+  return parse_number<std::uint32_t>(digits);
 }
 
 }  // namespace gpumeter::cgroup

@@ -4,14 +4,15 @@
 #include <optional>
 #include <string_view>
 
-/// What the single names in a cgroup's path are. Any bytes, any thread, no allocation; empty: it is none.
+/// The single names in a cgroup's path. Any bytes, any thread, no allocation. An empty result: the name is
+/// not of that kind.
 namespace gpumeter::cgroup {
 
-/// The names of a path, one after the other.
+/// Splits a path into its names.
 class Names {
  public:
   explicit Names(std::string_view path) noexcept : rest_(path) {}
-  /// The next one; empty after the last.
+  /// The next name; empty after the last.
   std::string_view next() noexcept;
 
  private:
@@ -25,7 +26,7 @@ struct ContainerName {
 
 bool is_digits(std::string_view text) noexcept;
 
-/// 64 lower-case hexadecimal digits: what Docker, containerd, CRI-O and Podman name containers by.
+/// 64 lower-case hexadecimal digits, by which Docker, containerd, CRI-O and Podman name containers.
 bool is_container_id(std::string_view text) noexcept;
 
 bool is_slice(std::string_view name) noexcept;
@@ -45,7 +46,7 @@ ContainerName child_container(std::string_view parent, std::string_view name) no
 /// ECS names a container by its id or, on Fargate, by the task's 32 digits and a number.
 bool is_ecs_container(std::string_view name) noexcept;
 
-/// The uid in podUID, kubepods-burstable-podUID.slice and what is appended to that.
+/// The uid in podUID, kubepods-burstable-podUID.slice and names that continue the latter.
 std::string_view pod_uid(std::string_view name) noexcept;
 
 /// crio-conmon-ID, libpod-conmon-ID, libpod_parent/conmon, lxc.monitor.NAME
@@ -54,7 +55,7 @@ std::string_view monitor(std::string_view parent, std::string_view name) noexcep
 /// machine-qemu\x2d1\x2dNAME.scope, qemu-1-NAME.libvirt-qemu, qemu.slice/100.scope
 std::string_view virtual_machine(std::string_view parent, std::string_view name) noexcept;
 
-/// lxc/NAME and lxc.payload.NAME, which stand at the root, and libvirt's machine-lxc\x2d1\x2dNAME.scope
+/// lxc/NAME and lxc.payload.NAME at the root, and libvirt's machine-lxc\x2d1\x2dNAME.scope
 std::string_view lxc_container(std::string_view parent, std::string_view name, bool at_root) noexcept;
 
 /// user-1000.slice, user@1000.service

@@ -4,42 +4,38 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/text.hpp"
 #include "collectors/attribution/cgroup/text.hpp"
 #include "collectors/attribution/cgroup/unit_names.hpp"
 
 namespace gpumeter::cgroup {
 namespace {
 
-constexpr std::string_view kReasons[] = {"none", "root", "no_line", "gone", "hidden", "denied", "failed"};
-
 constexpr std::size_t kUuidLength = 36;
 
 struct Line {
   std::string_view controllers;  // empty: cgroup v2's
-  std::string_view path;         // empty: this is no line
+  std::string_view path;         // empty: the line is invalid
 };
 
 /// `number:controllers:path`; the path may have colons too.
 Line line_of(std::string_view text) noexcept {
-  const std::size_t first = text.find(':');
-  const std::size_t second = first == std::string_view::npos ? first : text.find(':', first + 1);
-  if (second == std::string_view::npos || !is_digits(text.substr(0, first))) return {};
-  if (!text.substr(second + 1).starts_with('/')) return {};
-  return {text.substr(first + 1, second - first - 1), text.substr(second + 1)};
+  const std::string_view number = take_until(text, ':');
+  const std::string_view controllers = take_until(text, ':');
+  return is_digits(number) && text.starts_with('/') ? Line{controllers, text} : Line{};
 }
 
-/// Whether `name` is one of the controllers of a line, which have commas between them.
+/// True if `name` is one of the comma-separated controllers.
 bool has(std::string_view controllers, std::string_view name) noexcept {
   while (!controllers.empty()) {
-    const std::string_view one = controllers.substr(0, controllers.find(','));
-    if (one == name) return true;
-    controllers.remove_prefix(std::min(one.size() + 1, controllers.size()));
+    if (take_until(controllers, ',') == name) return true;
   }
   return false;
 }
 
-/// Which hierarchy is believed where two tell as much: v2's has all processes of a unit or container, pids
-/// and memory are what their makers limit, and name=systemd may be the only one that is not left at the root.
+/// Preference between two equally specific hierarchies: v2's has all processes of a unit or container, pids
+/// and memory are the limits that its maker sets, and name=systemd may be the only one that is not left at
+/// the root.
 int precedence(std::string_view controllers) noexcept {
   if (controllers.empty()) return 5;
   if (has(controllers, "pids")) return 4;
@@ -48,7 +44,8 @@ int precedence(std::string_view controllers) noexcept {
   return has(controllers, "name=systemd") ? 1 : 0;
 }
 
-/// What has a new name each time: systemd-run's, logins, the *-spawn-UUID.scope of tmux and terminals.
+/// True for units with a new name at each start: systemd-run's, logins, the *-spawn-UUID.scope of tmux and
+/// terminals.
 bool is_transient(std::string_view unit) noexcept {
   const std::string_view stem = between(unit, "", ".scope");
   const std::size_t spawned = stem.rfind("-spawn-");
@@ -56,9 +53,8 @@ bool is_transient(std::string_view unit) noexcept {
   return stem.starts_with("run-") || stem.starts_with("session-") || has_uuid;
 }
 
-/// The lasting part of the name of a user's unit: of app-LAUNCHER-ID-RANDOM.scope and app-ID@RANDOM.service
-/// what is before the last part (systemd's "Desktop Environment Integration"). Dashes within an ID are
-/// escaped.
+/// The lasting part of the name of a user's unit: app-LAUNCHER-ID-RANDOM.scope and app-ID@RANDOM.service
+/// without the last part (systemd's "Desktop Environment Integration"). Dashes within an ID are escaped.
 std::string_view lasting(std::string_view unit) noexcept {
   const std::string_view scope = between(unit, "", ".scope");
   const std::string_view service = between(unit, "", ".service");
@@ -67,7 +63,7 @@ std::string_view lasting(std::string_view unit) noexcept {
   return service.find('@') == std::string_view::npos ? unit : service.substr(0, service.find('@'));
 }
 
-/// qemu-2-NAME: the number is libvirt's of this start of the machine.
+/// qemu-2-NAME: libvirt numbers the machine's starts.
 std::string without_run_number(const std::string& machine) {
   constexpr std::size_t kNumber = 5;
   if (!machine.starts_with("qemu-")) return machine;
@@ -76,7 +72,7 @@ std::string without_run_number(const std::string& machine) {
   return numbered && dash + 1 < machine.size() ? machine.substr(dash + 1) : machine;
 }
 
-/// A pod's uid as the API server has it: systemd's names cannot have the dashes.
+/// A pod's uid as the API server has it. systemd's names cannot contain its dashes.
 std::string with_dashes(std::string_view uid) {
   std::string text(uid);
   std::replace(text.begin(), text.end(), '_', '-');
@@ -92,7 +88,7 @@ bool is_unit_kind(Kind kind) noexcept {
   return kind == Kind::systemd_unit || kind == Kind::user_unit || kind == Kind::session;
 }
 
-/// The machine's own slices and a user's go by their names, any other group by its whole path.
+/// The name of a slice of the machine or of a user; otherwise the whole path of the group.
 std::string group_name(const Path& path) {
   if (!path.monitor.empty()) return std::string(path.monitor);
   const bool is_slice = !path.slice.empty() && path.text.ends_with(path.slice);
@@ -129,15 +125,11 @@ std::string workload_of(const Path& path) {
 
 }  // namespace
 
-std::string_view to_string(Reason reason) noexcept { return kReasons[static_cast<std::size_t>(reason)]; }
-
 Path most_telling_path(std::string_view text) noexcept {
   Path best;
   std::pair<int, int> best_order{-1, -1};
   while (!text.empty()) {
-    const std::string_view one = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(one.size() + 1, text.size()));
-    const Line line = line_of(one);
+    const Line line = line_of(take_until(text, '\n'));
     if (line.path.empty()) continue;
     const Path path = read_path(line.path);
     const std::pair order{rank(path), precedence(line.controllers)};

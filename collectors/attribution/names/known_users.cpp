@@ -2,69 +2,46 @@
 
 #include <errno.h>
 #include <pwd.h>
-#include <signal.h>
 
 #include <cstddef>
 #include <utility>
 
-#include "base/abandonable_thread.hpp"
-#include "base/mutex.hpp"
-
 namespace gpumeter::jobs {
-
 namespace {
 
-// At the start the daemon does not block its signals yet. A thread that hangs must not be the one to receive
-// them.
-void block_signals() noexcept {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
+struct Answers {
+  Mutex mutex;
+  std::map<std::string, KnownUsers::Entry> entries GPUMETER_GUARDED_BY(mutex);
+};
 
 }  // namespace
 
-struct KnownUsers::State {
-  mutable Mutex mutex;
-  std::map<std::string, Entry> entries GPUMETER_GUARDED_BY(mutex);
-  bool asking GPUMETER_GUARDED_BY(mutex) = false;
-};
-
-KnownUsers::KnownUsers(const Clock& clock, Lookup lookup)
-    : clock_(clock), lookup_(std::move(lookup)), state_(std::make_shared<State>()) {}
+KnownUsers::KnownUsers(const Clock& clock, Lookup lookup) : clock_(clock), lookup_(std::move(lookup)) {}
 
 std::map<std::string, KnownUsers::Entry> KnownUsers::of(const std::vector<std::string>& names) {
-  std::map<std::string, Entry> unanswered;
-  for (const std::string& name : names) unanswered[name] = {};
+  const auto answers = std::make_shared<Answers>();
   {
-    const MutexLock lock(state_->mutex);
-    if (names.empty() || state_->asking) return unanswered;
-    state_->asking = true;
-    state_->entries = std::move(unanswered);
+    const MutexLock lock(answers->mutex);
+    for (const std::string& name : names) answers->entries[name] = {};
   }
-  AbandonableThread thread;
-  const Result<Done> started = thread.start("known-users", [state = state_, lookup = lookup_, names] {
-    block_signals();
-    for (const std::string& name : names) {
-      const Entry entry = lookup(name);
-      const MutexLock lock(state->mutex);
-      state->entries[name] = entry;
-    }
-    const MutexLock lock(state->mutex);
-    state->asking = false;
-  });
-  if (started) thread.join(clock_, clock_.monotonic() + kPatience);
-  const MutexLock lock(state_->mutex);
-  state_->asking = state_->asking && started;
-  return state_->entries;
+  if (!names.empty() && !hangs()) {
+    worker_ = std::make_unique<Worker>(clock_);
+    const auto look_up = [answers, lookup = lookup_, names]() -> std::optional<Nanoseconds> {
+      for (const std::string& name : names) {
+        const Entry entry = lookup(name);
+        const MutexLock lock(answers->mutex);
+        answers->entries[name] = entry;
+      }
+      return std::nullopt;
+    };
+    if (worker_->start("known-users", look_up)) worker_->join(clock_.monotonic() + kPatience);
+  }
+  const MutexLock lock(answers->mutex);
+  return answers->entries;
 }
 
-bool KnownUsers::hangs() const {
-  const MutexLock lock(state_->mutex);
-  return state_->asking;
-}
-
-// 0 without an entry is the one answer that denies the user; a directory that is down gives an error number.
+// The call fails with 0 and no entry only if the name service denies the user. If a directory is down, it
+// returns an error number.
 KnownUsers::Entry KnownUsers::from_system(const std::string& name) {
   constexpr std::size_t kLongest = std::size_t{1} << 20;  // of an entry; directories have long ones
   std::vector<char> buffer(1024);

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "base/worker.hpp"
 
 namespace gpumeter::jobs {
 
-/// Whether users exist, and their uids, for `jobs.users`. The name service may hang, so it is asked on a
-/// thread of its own; the caller waits for kPatience at most. While one lookup hangs, later ones are not
-/// started. One thread.
+/// Whether users exist, and their uids, for `jobs.users`. The name service may hang, so a thread of its own
+/// asks it, and the caller waits for kPatience at most. While one lookup hangs, no other is started. One
+/// thread.
 class KnownUsers {
  public:
   enum class Status : std::uint8_t { known, unknown, no_answer };
@@ -26,23 +26,21 @@ class KnownUsers {
 
   static constexpr auto kPatience = std::chrono::seconds(2);
 
-  /// `lookup` may hang for good, and be called after this object's end.
+  /// `lookup` may hang for good, and may be called after this object's end.
   explicit KnownUsers(const Clock& clock, Lookup lookup = from_system);
 
   /// An entry for every name. `no_answer`: the name service failed or did not answer in time.
   std::map<std::string, Entry> of(const std::vector<std::string>& names);
-  /// A lookup hangs in the C library: the process must end by _exit().
-  bool hangs() const;
+  /// True while a lookup hangs in the C library: the process must then end by _exit().
+  bool hangs() const { return worker_ && worker_->busy_since(); }
 
   /// getpwnam_r(3).
   static Entry from_system(const std::string& name);
 
  private:
-  struct State;
-
   const Clock& clock_;
   const Lookup lookup_;
-  const std::shared_ptr<State> state_;  ///< the thread's too, which may outlive this object
+  std::unique_ptr<Worker> worker_;  ///< of the last lookup
 };
 
 }  // namespace gpumeter::jobs

@@ -4,10 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <sstream>
-#include <string_view>
+#include <algorithm>
 
-#include "collectors/attribution/cgroup/cache.hpp"
+#include "base/proc.hpp"
 #include "collectors/attribution/cgroup/workload_of.hpp"
 #include "collectors/sources/sysfs.hpp"
 
@@ -26,23 +25,6 @@ Nanoseconds time_of(std::uint64_t ticks) noexcept {
   static const auto per_second = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
   return std::chrono::seconds(ticks / per_second) +
          Nanoseconds(static_cast<std::int64_t>(ticks % per_second * 1'000'000'000 / per_second));
-}
-
-/// A process that has ended stays a zombie until its parent waits for it, which some never do (PID 1 of many
-/// containers). One whose first thread alone has ended looks the same but for field 20, its number of
-/// threads.
-bool is_zombie(std::string_view stat) {
-  const std::size_t name_end = stat.rfind(") ");
-  if (name_end == std::string_view::npos) return false;
-  const std::string_view state = stat.substr(name_end + 2, 1);
-  if (state != "Z" && state != "X") return false;
-  constexpr int kFieldsBefore = 17;  // from the state on
-  std::istringstream fields{std::string(stat.substr(name_end + 2))};
-  std::string skipped;
-  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
-  int threads = 0;
-  fields >> threads;
-  return threads <= 1;
 }
 
 }  // namespace
@@ -82,8 +64,8 @@ std::shared_ptr<const SenderFacts> ProcessIdentities::facts_of(std::int32_t pid,
 
 bool ProcessIdentities::is_alive(const SenderId& id) const {
   const std::string stat = stat_of(id.pid);
-  const auto start = cgroup::start_ticks(stat);
-  return start && *start == id.start_time && !is_zombie(stat);
+  const auto start = proc::start_ticks(stat);
+  return start && *start == id.start_time && proc::is_alive(stat);
 }
 
 void ProcessIdentities::tick(Nanoseconds now) {
@@ -92,24 +74,18 @@ void ProcessIdentities::tick(Nanoseconds now) {
 }
 
 std::optional<std::uint64_t> ProcessIdentities::start_time(std::int32_t pid) const {
-  return cgroup::start_ticks(stat_of(pid));
+  return proc::start_ticks(stat_of(pid));
 }
 
 std::string ProcessIdentities::stat_of(std::int32_t pid) const {
-  return sysfs::read_text(procfs_ + "/" + std::to_string(pid) + "/stat");
+  return sysfs::read_text(proc::path(procfs_, pid, "stat"));
 }
 
 /// One of the four: real (which SCM_CREDENTIALS has), effective (SO_PEERCRED), saved, of the file system.
 /// Where the file cannot be read the process has just ended, and the kernel's word stands.
 bool ProcessIdentities::has_uid(const Credentials& who) const {
-  const std::string text = sysfs::read_text(procfs_ + "/" + std::to_string(who.pid) + "/status");
-  const std::size_t line = text.find("\nUid:");
-  if (line == std::string::npos) return true;
-  std::istringstream uids(text.substr(line + 5, text.find('\n', line + 1) - line - 5));
-  for (std::uint32_t uid = 0; uids >> uid;) {
-    if (uid == who.uid) return true;
-  }
-  return false;
+  const auto uids = proc::uids(sysfs::read_text(proc::path(procfs_, who.pid, "status")));
+  return !uids || std::ranges::find(*uids, who.uid) != uids->end();
 }
 
 bool ProcessIdentities::exists_now(std::int32_t pid) { return kill(pid, 0) == 0 || errno == EPERM; }

@@ -1,9 +1,10 @@
 #include "collectors/jobs/intake/process_kin.hpp"
 
-#include <charconv>
 #include <cstddef>
 #include <string_view>
 
+#include "base/proc.hpp"
+#include "base/text.hpp"
 #include "collectors/attribution/cgroup/workload_of.hpp"
 #include "collectors/sources/sysfs.hpp"
 
@@ -17,16 +18,7 @@ constexpr Nanoseconds kRemembered = std::chrono::seconds(5);
 // one.
 constexpr std::size_t kMostGenerations = 16;
 
-// "PID (name) S PPID ...": the name is the process's own choice and may look like fields.
-int parent_in(std::string_view stat) noexcept {
-  constexpr std::string_view kBehindName = ") S ";
-  const std::size_t name_end = stat.rfind(") ");
-  if (name_end == std::string_view::npos || stat.size() < name_end + kBehindName.size()) return 0;
-  stat.remove_prefix(name_end + kBehindName.size());
-  int parent = 0;
-  std::from_chars(stat.data(), stat.data() + stat.size(), parent);
-  return parent;
-}
+constexpr int kParentField = 4;
 
 std::string group_in(const std::string& text) {
   const cgroup::Path path = cgroup::most_telling_path(text);
@@ -69,9 +61,9 @@ const ProcessKin::Facts& ProcessKin::of(int pid) {
   Entry& entry = found->second;
   if (!is_new) return entry.facts;
   entry.read_at = now_;
-  const std::string folder = procfs_ + "/" + std::to_string(pid);
-  entry.facts.parent = parent_in(sysfs::read_text(folder + "/stat"));
-  entry.facts.group = group_in(sysfs::read_text(folder + "/cgroup"));
+  const std::string stat = sysfs::read_text(proc::path(procfs_, pid, "stat"));
+  entry.facts.parent = parse_number<int>(proc::stat_field(stat, kParentField)).value_or(0);
+  entry.facts.group = group_in(sysfs::read_text(proc::path(procfs_, pid, "cgroup")));
   entry.facts.workload = workload_of_one_purpose(entry.facts.group);
   return entry.facts;
 }

@@ -17,9 +17,9 @@ constexpr auto kInterval = std::chrono::seconds(1);
 
 /// Each reason is there from the start: an alert on its rate needs the first one.
 void add_dropped(const JobSnapshot& snapshot, SeriesList& to) {
-  for (std::size_t i = 0; i < kRefusalCount; ++i) {
-    const Label reason{"reason", std::string(to_string(static_cast<Refusal>(i)))};
-    to.add(self_catalog::jobs_dropped, Labels{reason}, static_cast<double>(snapshot.dropped[i]));
+  for (const auto& [refusal, name] : kRefusalNames) {
+    to.add(self_catalog::jobs_dropped, Labels{{"reason", std::string(name)}},
+           static_cast<double>(snapshot.dropped[static_cast<std::size_t>(refusal)]));
   }
 }
 

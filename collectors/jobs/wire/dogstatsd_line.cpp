@@ -1,29 +1,14 @@
 #include "collectors/jobs/wire/dogstatsd_line.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
+#include "base/enum_names.hpp"
+#include "base/text.hpp"
+
 namespace gpumeter::jobs {
 namespace {
-
-/// Takes what stands before `separator`, and the separator, off the front of `text`.
-std::string_view take_until(char separator, std::string_view& text) noexcept {
-  const std::size_t at = std::min(text.find(separator), text.size());
-  const std::string_view taken = text.substr(0, at);
-  text.remove_prefix(std::min(at + 1, text.size()));
-  return taken;
-}
-
-template <class Number>
-std::optional<Number> parse_whole(std::string_view text) noexcept {
-  Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return number;
-}
 
 bool is_name(std::string_view name) noexcept {
   return !name.empty() && std::ranges::all_of(name, [](char c) {
@@ -32,17 +17,17 @@ bool is_name(std::string_view name) noexcept {
 }
 
 std::optional<LineType> parse_type(std::string_view word) noexcept {
-  constexpr std::pair<std::string_view, LineType> kTypes[] = {
-      {"c", LineType::count},     {"g", LineType::gauge},        {"ms", LineType::timer},
-      {"h", LineType::histogram}, {"d", LineType::distribution}, {"s", LineType::set}};
-  for (const auto& [name, type] : kTypes) {
-    if (name == word) return type;
-  }
-  return std::nullopt;
+  constexpr EnumNames<LineType, 6> kTypes = {{{LineType::count, "c"},
+                                              {LineType::gauge, "g"},
+                                              {LineType::timer, "ms"},
+                                              {LineType::histogram, "h"},
+                                              {LineType::distribution, "d"},
+                                              {LineType::set, "s"}}};
+  return kTypes.find(word);
 }
 
 std::optional<double> parse_rate(std::string_view text) noexcept {
-  const std::optional<double> rate = parse_number(text);
+  const std::optional<double> rate = parse_value(text);
   return rate && *rate >= kMinRate && *rate <= 1 ? rate : std::nullopt;
 }
 
@@ -53,7 +38,7 @@ bool parse_field(std::string_view field, MetricLine& line) noexcept {
     return !line.tags.too_many();
   }
   if (field.starts_with('T')) {
-    line.timestamp = parse_whole<std::int64_t>(field.substr(1));
+    line.timestamp = parse_number<std::int64_t>(field.substr(1));
     return line.timestamp.has_value();
   }
   if (line.ignored.empty()) line.ignored = field;
@@ -63,13 +48,13 @@ bool parse_field(std::string_view field, MetricLine& line) noexcept {
 Line parse_metric(std::string_view text) noexcept {
   const std::string_view whole = text;
   MetricLine line;
-  line.name = take_until(':', text);
-  line.values = PackedValues(take_until('|', text));
-  const std::optional<LineType> type = parse_type(take_until('|', text));
+  line.name = take_until(text, ':');
+  line.values = PackedValues(take_until(text, '|'));
+  const std::optional<LineType> type = parse_type(take_until(text, '|'));
   if (!is_name(line.name) || line.values.text().empty() || !type) return Refusal::malformed;
   line.type = *type;
   while (!text.empty()) {
-    const std::string_view field = take_until('|', text);
+    const std::string_view field = take_until(text, '|');
     if (field.starts_with('@')) {
       const std::optional<double> rate = parse_rate(field.substr(1));
       if (!rate) return Refusal::bad_value;
@@ -87,8 +72,8 @@ Line parse_metric(std::string_view text) noexcept {
 /// The lengths rule: title and text may contain `|`.
 Line parse_event(std::string_view text) noexcept {
   text.remove_prefix(3);  // "_e{"
-  const auto title_size = parse_whole<std::size_t>(take_until(',', text));
-  const auto text_size = parse_whole<std::size_t>(take_until('}', text));
+  const auto title_size = parse_number<std::size_t>(take_until(text, ','));
+  const auto text_size = parse_number<std::size_t>(take_until(text, '}'));
   if (!title_size || !text_size || !text.starts_with(':')) return Refusal::malformed;
   text.remove_prefix(1);
   if (*title_size >= text.size() || text[*title_size] != '|') return Refusal::malformed;
@@ -99,9 +84,9 @@ Line parse_event(std::string_view text) noexcept {
   text.remove_prefix(*text_size);
   if (!text.empty() && text.front() != '|') return Refusal::malformed;
   while (!text.empty()) {
-    const std::string_view field = take_until('|', text);
+    const std::string_view field = take_until(text, '|');
     if (field.starts_with('#')) event.tags = Tags(field.substr(1));
-    if (field.starts_with("d:")) event.timestamp = parse_whole<std::int64_t>(field.substr(2));
+    if (field.starts_with("d:")) event.timestamp = parse_number<std::int64_t>(field.substr(2));
   }
   return event.tags.too_many() ? Line(Refusal::malformed) : Line(event);
 }
@@ -110,9 +95,9 @@ Line parse_event(std::string_view text) noexcept {
 
 std::optional<Tag> Tags::next() noexcept {
   while (!text_.empty()) {
-    std::string_view value = take_until(',', text_);
+    std::string_view value = take_until(text_, ',');
     if (value.empty()) continue;
-    const std::string_view key = take_until(':', value);
+    const std::string_view key = take_until(value, ':');
     return Tag{key, value};
   }
   return std::nullopt;
@@ -132,17 +117,17 @@ bool Tags::too_many() const noexcept {
 
 std::optional<std::optional<double>> PackedValues::next() noexcept {
   while (!text_.empty()) {
-    const std::string_view value = take_until(':', text_);
-    if (!value.empty()) return parse_number(value);
+    const std::string_view value = take_until(text_, ':');
+    if (!value.empty()) return parse_value(value);
   }
   return std::nullopt;
 }
 
 bool is_acceptable(double value) noexcept { return std::isfinite(value) && std::abs(value) <= kMaxValue; }
 
-std::optional<double> parse_number(std::string_view text) noexcept {
+std::optional<double> parse_value(std::string_view text) noexcept {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  const std::optional<double> number = parse_whole<double>(text);
+  const std::optional<double> number = parse_number<double>(text);
   return number && is_acceptable(*number) ? number : std::nullopt;
 }
 

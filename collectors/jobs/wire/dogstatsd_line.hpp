@@ -87,7 +87,7 @@ using Line = std::variant<MetricLine, EventLine, IgnoredLine, Refusal>;
 Line parse_line(std::string_view line) noexcept;
 
 /// A finite number within kMaxValue, a leading `+` allowed. Also what MLLOG values are held to.
-std::optional<double> parse_number(std::string_view text) noexcept;
+std::optional<double> parse_value(std::string_view text) noexcept;
 /// Finite and within kMaxValue.
 bool is_acceptable(double value) noexcept;
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/enum_names.hpp"
+
 namespace gpumeter::jobs {
 
 /// Why something that a job sent was not taken: the label `reason` of gpumeter_jobs_dropped_total. Each
@@ -26,13 +28,22 @@ enum class Refusal : std::uint8_t {
 };
 inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::client) + 1;
 
-/// The label value. Any thread.
-constexpr std::string_view to_string(Refusal refusal) noexcept {
-  constexpr std::string_view kNames[kRefusalCount] = {
-      "too_long",       "too_many_lines", "malformed",   "bad_value",  "bad_timestamp",
-      "unknown_metric", "wrong_type",     "bad_label",   "rate_limit", "series_limit",
-      "user",           "identity",       "connections", "client"};
-  return kNames[static_cast<std::size_t>(refusal)];
-}
+/// The values of the label.
+inline constexpr EnumNames<Refusal, kRefusalCount> kRefusalNames = {
+    {{Refusal::too_long, "too_long"},
+     {Refusal::too_many_lines, "too_many_lines"},
+     {Refusal::malformed, "malformed"},
+     {Refusal::bad_value, "bad_value"},
+     {Refusal::bad_timestamp, "bad_timestamp"},
+     {Refusal::unknown_metric, "unknown_metric"},
+     {Refusal::wrong_type, "wrong_type"},
+     {Refusal::bad_label, "bad_label"},
+     {Refusal::rate_limit, "rate_limit"},
+     {Refusal::series_limit, "series_limit"},
+     {Refusal::user, "user"},
+     {Refusal::identity, "identity"},
+     {Refusal::connections, "connections"},
+     {Refusal::client, "client"}}};
+constexpr std::string_view to_string(Refusal refusal) noexcept { return kRefusalNames.of(refusal); }
 
 }  // namespace gpumeter::jobs

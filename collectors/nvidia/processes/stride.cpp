@@ -1,9 +1,9 @@
 #include "collectors/nvidia/processes/stride.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
+#include "base/text.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
 #include "collectors/nvidia/nvml/constants.hpp"
 
@@ -31,8 +31,7 @@ bool is_plausible(std::span<const std::byte> list, std::size_t count, std::size_
 }  // namespace
 
 bool may_be_wide(std::string_view driver_version) noexcept {
-  unsigned branch = 0;
-  std::from_chars(driver_version.data(), driver_version.data() + driver_version.size(), branch);
+  const unsigned branch = take_number<unsigned>(driver_version).value_or(0);
   return branch >= kFirstBranch && branch <= kLastBranch;
 }
 

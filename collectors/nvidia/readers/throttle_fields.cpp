@@ -1,7 +1,8 @@
 #include "collectors/nvidia/readers/throttle_fields.hpp"
 
-#include <charconv>
 #include <utility>
+
+#include "base/text.hpp"
 
 namespace gpumeter::nvidia {
 namespace {
@@ -19,11 +20,10 @@ constexpr unsigned kMovedBy = 18;
 
 /// "580.95.05" is {580, 95}.
 Version version_of(std::string_view text) noexcept {
-  Version version{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, trouble] = std::from_chars(text.data(), end, version.first);
-  if (trouble == std::errc() && rest != end) std::from_chars(rest + 1, end, version.second);
-  return version;
+  const auto first = take_number<unsigned>(text);
+  text.remove_prefix(std::min<std::size_t>(1, text.size()));
+  const auto second = take_number<unsigned>(text);
+  return {first.value_or(0), second.value_or(0)};
 }
 
 }  // namespace

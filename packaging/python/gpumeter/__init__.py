@@ -1,13 +1,13 @@
-"""Reports to the gpumeter daemon of this machine what a job gets done: steps, samples, phases, evaluations.
+"""Reports a job's progress to the gpumeter daemon of this machine: steps, samples, phases, evaluations.
 
     with gpumeter.run("resnet50") as run:
         for batch in loader:
             train(batch)
             run.step(samples=256)
 
-No call raises, waits or starts a thread; without a daemon all calls do nothing. Values are collected and sent as one Unix
-datagram a second, by whichever call finds that the second is over: a call costs some microseconds. Values that could not
-be sent are sent later, up to a bound; `run.dropped` counts what is lost.
+No call raises, waits or starts a thread; without a daemon all calls do nothing. The client collects values and sends one Unix
+datagram per second, in the first call after the second: a call costs some microseconds. Values that could not be sent are
+sent later, up to a limit; `run.dropped` counts the lost ones.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __version__ = "0.1.0"
 
 
 def run(name: str, *, framework: str = "", version: str = "", model: str = "", config: Any = None, sigterm: bool = True) -> Run:
-    """A run begins; best as `with gpumeter.run("resnet50") as run:`. `config` is a mapping or a namespace of hyperparameters.
-    It is kept as `run.config`, and the keys that the daemon understands are reported. `sigterm=False` leaves the handling of
-    SIGTERM alone."""
+    """Begins a run; best as `with gpumeter.run("resnet50") as run:`. `config` is a mapping or a namespace of hyperparameters.
+    The run keeps it as `run.config` and reports the keys that the daemon supports. `sigterm=False` leaves the handling of
+    SIGTERM unchanged."""
     return Run(name, framework=framework, version=version, model=model, config=config, sigterm=sigterm)

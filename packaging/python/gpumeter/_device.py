@@ -1,5 +1,5 @@
-"""Time that a GPU takes, by pairs of CUDA events. Only where the job has imported torch and uses CUDA (or ROCm) already; nothing
-here imports torch, initialises CUDA or waits for a GPU."""
+"""GPU time, measured by pairs of CUDA events. Used only if the job has already imported torch and uses CUDA (or ROCm). This
+module never imports torch, initialises CUDA or waits for a GPU."""
 from __future__ import annotations
 
 import sys
@@ -11,7 +11,7 @@ PENDING = 256  # pairs whose end the GPU has not reached
 
 
 class Stretch:
-    """Of the stream that is current at its begin and its end."""
+    """A stretch on the stream that is current at its begin and its end."""
 
     __slots__ = ("begin", "end", "inner", "seconds")
 
@@ -33,7 +33,7 @@ def ended(stretch: Stretch) -> bool:
 
 
 def _recorded() -> Any:
-    """None: no GPU is used, or its work is being recorded as a CUDA graph, to which an event would be added."""
+    """None if no GPU is used, or while a CUDA graph is being captured, which would include the event."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is None or not cuda.is_initialized() or cuda.is_current_stream_capturing():
         return None
@@ -43,7 +43,7 @@ def _recorded() -> Any:
 
 
 class Pending:
-    """What has ended for the host and not yet for the GPU, in order of the ends."""
+    """Stretches that have ended for the host but not yet for the GPU, in order of their ends."""
 
     def __init__(self) -> None:
         self._queue: "Deque[tuple[str, Stretch]]" = deque()
@@ -59,9 +59,9 @@ class Pending:
         return True
 
     def read(self, found: Callable[[str, float], None]) -> None:
-        """Those that are done, less what was measured inside of them."""
+        """Reports finished stretches, without the stretches measured inside them."""
         if not self._reading.acquire(blocking=False):
-            return  # another thread is at it
+            return  # another thread is reading
         try:
             while self._queue and self._is_done():
                 name, stretch = self._queue.popleft()
@@ -73,7 +73,7 @@ class Pending:
             self._reading.release()
 
     def _is_done(self) -> bool:
-        """The first. One that cannot be asked is not asked again."""
+        """Checks the first stretch. If its event cannot be queried, the stretch is removed."""
         try:
             return bool(self._queue[0][1].end.query())
         except Exception:

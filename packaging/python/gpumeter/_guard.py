@@ -1,4 +1,4 @@
-"""A job never sees an error of the client, except for one line in the log `gpumeter` for each method and value."""
+"""Hides the client's errors from the job, except for one line in the log `gpumeter` for each method and value."""
 from __future__ import annotations
 
 import functools
@@ -12,7 +12,7 @@ _said: Set[str] = set()
 
 
 def harmless(method: _Method) -> _Method:
-    """The owner's `_drop` counts what this method refuses."""
+    """The owner's `_drop` counts values that this method rejects."""
     @functools.wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> None:
         try:
@@ -29,5 +29,5 @@ def say_once(what: str, error: object) -> None:
     _said.add(what)
     try:
         _log.warning("not measured: %s: %s", what, error)
-    except Exception:  # a handler of the job's own
+    except Exception:  # a log handler of the job
         pass

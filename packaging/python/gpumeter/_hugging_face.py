@@ -8,11 +8,11 @@ from ._run import Run
 from ._wire import Number
 
 _PREFIX = "eval_"
-_TOTALS = ("total_flos", "num_input_tokens_seen", "num_tokens")  # sums so far, which count() reports as growth
+_TOTALS = ("total_flos", "num_input_tokens_seen", "num_tokens")  # totals; count() reports their growth
 
 
 class _HuggingFace:
-    """What our transformers.TrainerCallback does."""
+    """The methods of our transformers.TrainerCallback."""
 
     def __init__(self, run: Union[str, Run], targets: Mapping[str, Number], version: str) -> None:
         self._name, self._targets, self._version = run, targets, version
@@ -56,7 +56,7 @@ class _HuggingFace:
 
     @harmless
     def on_log(self, args: Any, state: Any, control: Any, logs: Optional[Mapping[str, Any]] = None, **_: Any) -> None:
-        """Evaluations are logged too, and the training's means at its end: on_evaluate has the ones, nothing needs the others."""
+        """Skips evaluations, which on_evaluate reports, and the means logged at the end of the training."""
         if self._run:
             dtype = "bf16" if args.bf16 else "fp16" if args.fp16 else "fp32"
             self._run.count(flops=self._share(state, "total_flos"), dtype=dtype)
@@ -84,11 +84,11 @@ class _HuggingFace:
 
     @staticmethod
     def _samples(args: Any) -> int:
-        """Of one step of this process."""
+        """Samples in one step of this process."""
         return int(args.train_batch_size * args.gradient_accumulation_steps)
 
     def _share(self, state: Any, name: str) -> Optional[Number]:
-        """This process's part in what a sum over all of them has grown by since the last time."""
+        """This process's part of the growth of a total over all processes since the last call."""
         total = getattr(state, name, None)
         if not isinstance(total, (int, float)):
             return None
@@ -102,12 +102,12 @@ class _HuggingFace:
 
 
 def _bare(metric: str) -> str:
-    """The trainer takes names with its prefix and without, and reports them with it."""
+    """The name without the trainer's prefix, which is optional in its arguments and always in its reports."""
     return metric[len(_PREFIX):] if metric.startswith(_PREFIX) else metric
 
 
 def _direction(args: Any, metric: str) -> Optional[str]:
-    """What the TrainingArguments say of this metric, if they do."""
+    """The direction in the TrainingArguments, if they set one for this metric."""
     chosen, rises = getattr(args, "metric_for_best_model", None), getattr(args, "greater_is_better", None)
     if chosen is None or rises is None or _bare(str(chosen)) != _bare(metric):
         return None
@@ -115,8 +115,8 @@ def _direction(args: Any, metric: str) -> Optional[str]:
 
 
 def hugging_face_callback(run: Union[str, Run], targets: Optional[Mapping[str, Number]] = None) -> Any:
-    """`Trainer(..., callbacks=[gpumeter.hugging_face_callback("bert", targets={"accuracy": 0.9})])`. A run that is given by
-    its name begins and ends with the training."""
+    """`Trainer(..., callbacks=[gpumeter.hugging_face_callback("bert", targets={"accuracy": 0.9})])`. A run given by
+    name begins and ends with the training."""
     import transformers  # type: ignore[import-not-found,unused-ignore]
     kind = type("GpumeterCallback", (_HuggingFace, transformers.TrainerCallback), {})
     return kind(run, targets or {}, transformers.__version__)

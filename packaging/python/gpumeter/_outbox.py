@@ -13,21 +13,21 @@ REMIND_SECONDS = 60.0  # a restarted daemon receives the run's start, targets an
 
 
 class Outbox:
-    """Sends once a second, in the call that finds the second over; what is urgent at once. Any thread may call."""
+    """Sends once a second, in the first call after the second; urgent lines at once. Any thread may call."""
 
     def __init__(self, path: str, tags: str, clock: Callable[[], float], at_first: Callable[[], None]) -> None:
         """`at_first` is called before the first datagram of a process."""
         self.path, self.tags, self.clock, self.at_first = path, tags, clock, at_first
-        self.lock = threading.RLock()  # of the same thread again: a signal handler may end a step
+        self.lock = threading.RLock()  # reentrant: a signal handler may end a step in the same thread
         self.lines: Lines = {}
-        self.standing: Lines = {}  # what the daemon is reminded of
+        self.standing: Lines = {}  # repeated to the daemon once a minute
         self.dropped: Dict[str, int] = {}
         self.due = self.remind_at = 0.0
         self.spoke = self.stuck = self.closed = False
         self.flusher = 0  # the thread that is sending
 
     def put(self, name: str, kind: str, value: Optional[Number], tags: str) -> None:
-        """Each value by itself: if one is refused, the others are still sent."""
+        """Handles each value separately: if one is rejected, the others are still sent."""
         if value is None:
             return
         try:
@@ -56,7 +56,7 @@ class Outbox:
                 self.standing[key] = values
 
     def drop(self, reason: str, values: int = 1) -> None:
-        """Counts values that are lost, and reports them to the daemon."""
+        """Counts lost values and reports them to the daemon."""
         self.lose(reason, values)
         if values:
             self._added(("ml.client.dropped", "c", f"{self.tags},reason:{reason}"), values)
@@ -67,18 +67,18 @@ class Outbox:
                 self.dropped[reason] = self.dropped.get(reason, 0) + values
 
     def flush_if_due(self, urgent: bool = False) -> None:
-        """What is urgent is sent now, unless the last attempt failed: that is not tried more than once a second."""
+        """Sends urgent lines now, unless the last attempt failed: retries are limited to one per second."""
         if (urgent and not self.stuck) or self.clock() >= self.due:
             self._flush()
 
     def leave(self) -> None:
-        """The process ends and the run goes on: sends what is collected."""
+        """For a process that ends while the run continues: sends the collected lines."""
         if self.spoke:
             self._flush()
 
     def close(self, event: Key) -> None:
         with self.lock:
-            silent = self.closed or not self.spoke  # not spoken: a process that only inherited the run
+            silent = self.closed or not self.spoke  # not spoke: a process that only inherited the run
             self.closed = True
             self.lines[event] = []
         if not silent:
@@ -86,7 +86,7 @@ class Outbox:
             self.lose("unsent", sum(max(1, len(values)) for values in self.lines.values()))
 
     def forked(self) -> None:
-        """In the child: the parent sends what the parent collected, and a thread that does not exist here may hold its lock."""
+        """In the child: the parent sends its own lines, and a thread that does not exist here may hold the lock."""
         self.lock = threading.RLock()
         self.lines, self.dropped = {}, {}
         self.spoke = self.stuck = False
@@ -106,7 +106,7 @@ class Outbox:
         try:
             lines = self._taken(last)
             send(self.path, lines)
-        finally:  # a signal handler of the job's may raise in between
+        finally:  # a signal handler of the job may raise in between
             self.stuck = bool(lines)
             if lines:
                 self._put_back(lines)

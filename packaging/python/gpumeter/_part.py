@@ -1,4 +1,4 @@
-"""What a process has of a run, and how the run gets into other processes."""
+"""A process's part of a run, and the transfer of a run to other processes."""
 from __future__ import annotations
 
 import os
@@ -16,8 +16,8 @@ from ._wire import SOCKET, clean, integer
 
 
 class Part:
-    """Copies within a process are the same object. Pickled, it arrives in another process as a part of the same run, which sends
-    by itself there and does not end the run when that process ends; so does a forked child's."""
+    """Copies within a process are the same object. Unpickled in another process, or in a forked child, it is a part of the same run,
+    which sends by itself and does not end the run when that process ends."""
 
     def __init__(self, name: str, sigterm: bool, path: Optional[str], environ: Mapping[str, str], clock: Callable[[], float],
                  wall: Callable[[], float]) -> None:
@@ -42,7 +42,7 @@ class Part:
 
     @property
     def dropped(self) -> Mapping[str, int]:
-        """Lost values by reason: refused, without room (full), still here at the end (unsent), after it (stopped)."""
+        """Lost values by reason: refused, full (no room), unsent (left at the end), stopped (after the end)."""
         return dict(self._out.dropped)
 
     def stop(self, status: str = "success") -> None:
@@ -59,8 +59,8 @@ class Part:
                           self._sigterm, self._packed_config())
 
     def _packed_config(self) -> bytes:
-        """By itself, so that a config that cannot be pickled or unpickled does not stop the run. Empty: it cannot be pickled, or
-        holds the run that is being pickled."""
+        """Packed separately, so that a config that cannot be pickled or unpickled does not stop the run. Empty if the config cannot be
+        pickled or contains the run that is being pickled."""
         before, self._packer = self._packer, threading.get_ident()
         try:
             return b"" if before == self._packer else pickle.dumps(self.config)
@@ -70,7 +70,7 @@ class Part:
             self._packer = before
 
     def _unpack_config(self, packed: bytes) -> None:
-        """It may be of a class that only the script's first process has, below `if __name__ == "__main__":`."""
+        """The config's class may exist only in the script's first process, below `if __name__ == "__main__":`."""
         try:
             self.config = pickle.loads(packed) if packed else {}
         except Exception as error:
@@ -85,7 +85,7 @@ class Part:
         return (self._ranks or self._find_ranks())[1]
 
     def _find_ranks(self) -> Tuple[bool, bool]:
-        """At the first call that asks: a process that was forked or spawned may be given its rank after it has the run."""
+        """Read at the first use, because a forked or spawned process may receive its rank after the run."""
         environ = self._environ
         self._ranks = (not integer(environ, "RANK", "SLURM_PROCID"), not integer(environ, "LOCAL_RANK", "SLURM_LOCALID"))
         return self._ranks
@@ -119,7 +119,7 @@ class Part:
 
 def _arrived(kind: Type[Part], token: bytes, name: str, path: Optional[str], standing: Dict[Any, Any], step: int, closed: bool,
              sigterm: bool, config: bytes) -> Part:
-    """A pickled part of a run: in a process that has one already, that one."""
+    """Unpickles a part of a run. If the process already has a part of this run, returns that part."""
     for run in list(_process.open_runs):
         if run._token == token:
             return run

@@ -1,4 +1,4 @@
-"""Phases: stretches of a thread's time, of which each moment is counted once."""
+"""Phases: stretches of a thread's time. Each moment counts once."""
 from __future__ import annotations
 
 import functools
@@ -12,12 +12,12 @@ from ._guard import say_once
 if TYPE_CHECKING:
     from ._run import Run
 
-DEPTH = 64  # phases that one thread may be in; more than that were left in another thread than they were entered in
+DEPTH = 64  # nested phases of one thread; more than that were left in a different thread
 
 
 class Phase:
-    """`with phase:` as often as wanted, also inside itself and in several threads; exceptions pass through. Or a decorator of a
-    function, of a coroutine function (its waiting counts), or of a generator function (the consumer's time does not count)."""
+    """A reusable context manager, also nested in itself and in several threads; exceptions pass through. Also a decorator of a
+    function, a coroutine function (waiting counts) or a generator function (the consumer's time does not count)."""
 
     __slots__ = ("owner", "name", "device")
 
@@ -60,7 +60,7 @@ class Phase:
         return measured
 
     def _resumed(self, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """As `yield from inner`, with one phase for each value that the generator makes."""
+        """Like `yield from inner`, with one phase for each value that the generator produces."""
         resume: Callable[[Any], Any] = inner.send
         given: Any = None
         while True:
@@ -85,14 +85,14 @@ class Entry:
 
     def __init__(self, phase: Phase) -> None:
         self.phase = phase
-        self.took = 0.0  # seconds in which no phase inside of it was open
-        self.step_so_far: Optional[float] = None  # of the step that it interrupts
-        self.stretch: Optional[Stretch] = None  # of the device's time
+        self.took = 0.0  # seconds in which no nested phase was open
+        self.step_so_far: Optional[float] = None  # time of the step that it interrupts
+        self.stretch: Optional[Stretch] = None  # device time
 
 
 class ThreadPhases(threading.local):
-    """The phases that this thread is in. All time since the last begin or end belongs to the innermost: nested phases share a
-    thread's time and never sum to more, in whichever order they end."""
+    """The open phases of this thread. All time since the last begin or end belongs to the innermost phase, so nested phases never sum
+    to more than the thread's time, in whatever order they end."""
 
     def __init__(self) -> None:
         self.entries: List[Entry] = []
@@ -107,7 +107,7 @@ class ThreadPhases(threading.local):
         return entry
 
     def end(self, phase: Phase, now: float) -> Optional[Entry]:
-        """None: it began in another thread, or before a fork."""
+        """None if the phase began in another thread or before a fork."""
         self._charge(now)
         entries = self.entries
         if entries and entries[-1].phase is phase:
@@ -118,7 +118,7 @@ class ThreadPhases(threading.local):
         return None
 
     def took(self, seconds: float) -> None:
-        """A phase of this thread was measured elsewhere: the time is not that of the phase around it."""
+        """Subtracts the time of a phase measured elsewhere from the phase around it."""
         if self.entries:
             self.entries[-1].took -= seconds
 

@@ -1,4 +1,4 @@
-"""How a process takes part in a run: forks, copies for other processes, ends and SIGTERM."""
+"""Processes of a run: forks, copies for other processes, exits and SIGTERM."""
 from __future__ import annotations
 
 import atexit
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ._part import Part
 
 open_runs: "Set[Part]" = set()
-all_runs: "weakref.WeakSet[Part]" = weakref.WeakSet()  # those that are over too: their calls count what comes late
+all_runs: "weakref.WeakSet[Part]" = weakref.WeakSet()  # including finished runs, whose calls count late values
 
 _finalized: Optional[int] = None  # the process whose multiprocessing end calls end_all()
 _deferred = False  # SIGTERM came while the main thread was sending
@@ -27,15 +27,15 @@ def end_all() -> None:
 
 
 def take_part(sigterm: bool) -> None:
-    """This process is about to send."""
+    """Called before the first datagram of this process."""
     _watch_multiprocessing()
     if sigterm:
         _watch_sigterm()
 
 
 def _watch_multiprocessing() -> None:
-    """Children of multiprocessing end by os._exit(), without atexit; they run its finalizers instead. These are emptied when a
-    child begins, after a run that it was given has been unpickled, so the first call is the place to add one."""
+    """Children of multiprocessing end by os._exit(), without atexit; they run its finalizers instead. A child clears these when it
+    begins, after its run has been unpickled, so the finalizer is added at the first call."""
     global _finalized
     process, util = sys.modules.get("multiprocessing.process"), sys.modules.get("multiprocessing.util")
     if process is None or util is None or _finalized == os.getpid() or process.parent_process() is None:
@@ -45,8 +45,8 @@ def _watch_multiprocessing() -> None:
 
 
 def _watch_sigterm() -> None:
-    """Only in place of the default, which ends the process without atexit. Python sets handlers in the main thread alone. For the
-    first process of a container the kernel's default is to ignore the signal, so that one gets no handler."""
+    """Replaces only the default handler, which ends the process without atexit. Python sets handlers in the main thread only. The
+    first process of a container gets no handler, because the kernel ignores the signal there by default."""
     if os.getpid() == 1:
         return
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
@@ -55,13 +55,13 @@ def _watch_sigterm() -> None:
 
 
 def leave_sigterm() -> None:
-    """No run of this process is open any more."""
+    """Called when this process has no open run any more."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is _on_sigterm:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _on_sigterm(number: int, frame: Any) -> None:
-    """Interrupts the main thread anywhere, also while it sends: then it waits for the end of that."""
+    """Interrupts the main thread anywhere. If that is sending, the handler waits until it has sent."""
     global _deferred
     _deferred = any(run._out.flusher == threading.get_ident() for run in list(open_runs))
     if not _deferred:
@@ -69,7 +69,7 @@ def _on_sigterm(number: int, frame: Any) -> None:
 
 
 def flushed() -> None:
-    """Some thread has sent. Only the main one can have been interrupted by the handler."""
+    """Called after a thread has sent. The handler can only interrupt the main thread."""
     global _deferred
     if _deferred and threading.current_thread() is threading.main_thread():
         _deferred = False
@@ -77,8 +77,8 @@ def flushed() -> None:
 
 
 def _terminate() -> None:
-    """The process ends by the signal, as it would have by default. If another handler has taken this one's place and calls it,
-    that one decides whether the process ends, and only what is collected is sent."""
+    """Ends the process by the signal, as by default. If another handler has replaced this one and calls it, that handler decides
+    whether the process ends, and this one only sends the collected lines."""
     ours = signal.getsignal(signal.SIGTERM) is _on_sigterm
     try:
         for run in list(open_runs):
@@ -90,7 +90,7 @@ def _terminate() -> None:
 
 
 def _after_fork() -> None:
-    """A child that only inherits runs has no handler of theirs."""
+    """A child that only inherits runs does not keep their handler."""
     global _deferred
     _deferred = False
     leave_sigterm()

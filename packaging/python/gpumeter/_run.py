@@ -1,4 +1,4 @@
-"""A run, as one process takes part in it."""
+"""A run, seen from one of its processes."""
 from __future__ import annotations
 
 import os
@@ -50,8 +50,8 @@ class Run(Part):
     def step(self, samples: Optional[Number] = None, *, tokens: Optional[Number] = None, flops: Optional[Number] = None,
              dtype: str = "bf16", loss: Optional[Number] = None, seconds: Optional[Number] = None,
              step: Optional[int] = None, split: str = "train") -> None:
-        """A step is done. Samples, tokens and model FLOPs are those of this process, its number (`step`) that of the whole
-        run. Its time in training is that since the last one, less evaluations, checkpoints and the like in between."""
+        """Reports a completed step. Samples, tokens and model FLOPs are those of this process; the number (`step`) is that of the whole
+        run. The time of a training step is the time since the last one, without evaluations, checkpoints and the like."""
         tags = self._split(split)
         first = split == "train" and not self._stepped
         if split == "train":
@@ -64,16 +64,16 @@ class Run(Part):
             self._out.put("ml.loss", "g", loss, tags)
         if self._pending:
             self._read_device()
-        self._out.flush_if_due(urgent=first)  # the daemon tells lost steps by the first number
+        self._out.flush_if_due(urgent=first)  # the daemon computes lost steps from the first number
 
     def begin_step(self) -> None:
-        """A training step begins now; needed only if it does not begin with the end of the one before."""
+        """Marks the begin of a training step; needed only if it does not begin at the end of the previous one."""
         self._step_began, self._stepper = self._clock(), threading.get_ident()
 
     @harmless
     def count(self, *, samples: Optional[Number] = None, tokens: Optional[Number] = None, kind: str = "train",
               flops: Optional[Number] = None, dtype: str = "bf16", split: str = "train") -> None:
-        """What this process got done, without the end of a step."""
+        """Reports work of this process without the end of a step."""
         self._count(split, samples, tokens, kind, flops, dtype)
         self._out.flush_if_due()
 
@@ -87,7 +87,7 @@ class Run(Part):
 
     @harmless
     def phase_took(self, name: str, seconds: Number) -> None:
-        """A phase that was measured elsewhere and has just ended."""
+        """Reports a phase that was measured elsewhere and has just ended."""
         phase, took = self.phase(name).name, number(seconds, "d")
         self._put_phase(phase, took)
         self._phases.took(took)
@@ -99,7 +99,7 @@ class Run(Part):
     def inference(self, seconds: Optional[Number] = None, *, ttft: Optional[Number] = None,
                   itl: Union[Number, Iterable[Number], None] = None, input_tokens: Optional[Number] = None,
                   output_tokens: Optional[Number] = None, samples: Optional[Number] = 1) -> None:
-        """A request is answered: its latency, the time to its first token, the latency or latencies between tokens."""
+        """Reports an answered request: its latency, the time to its first token, the latencies between tokens."""
         self._out.put("ml.infer.seconds", "d", seconds, self._tags)
         self._out.put("ml.ttft.seconds", "d", ttft, self._tags)
         for gap in itl if isinstance(itl, Iterable) else (itl,):
@@ -117,8 +117,8 @@ class Run(Part):
 
     @harmless
     def log(self, values: Mapping[str, Any], *, step: Optional[int] = None) -> None:
-        """Scalars by name, as loggers take them: the loss, evaluations (`eval_...`, `val/...`), and others under their own names,
-        14 at most. `step` is the number of the run's last step, for jobs that do not call step()."""
+        """Reports scalars by name, like other loggers: the loss, evaluations (`eval_...`, `val/...`), and up to 14 others under their
+        own names. `step` is the number of the run's last step, for jobs that do not call step()."""
         if not self._leads:
             return
         if step is not None and not self._stepped:
@@ -135,16 +135,16 @@ class Run(Part):
 
     @harmless
     def target(self, metric: str, value: Number, *, direction: Optional[str] = None) -> None:
-        """The value at which the run has its solution: the first evaluation that reaches it ends the time to solution. Without a
-        direction losses, errors and perplexities are to fall, and all other metrics to rise."""
+        """Sets the target of the run: the first evaluation that reaches it ends the time to solution. Without a direction, losses,
+        errors and perplexities should fall, and all other metrics should rise."""
         if self._leads:
             direction = chosen(direction or _scalars.better(str(metric)), DIRECTIONS, "direction")
             self._state("ml.target", value, f"{self._tags},metric:{clean(metric)},direction:{direction}")
 
     @harmless
     def eval(self, metric: str, value: Number, *, target: Optional[Number] = None, direction: Optional[str] = None) -> None:
-        """An evaluation is done; of several ranks the first one reports it. The direction, `min` or `max`, says which value is the
-        best one, and is the target's too."""
+        """Reports an evaluation; of several ranks only the first one reports it. The direction, `min` or `max`, determines the best value
+        and applies to the target too."""
         if target is not None:
             self.target(metric, target, direction=direction)
         elif direction is not None:
@@ -152,7 +152,7 @@ class Run(Part):
         told = f",direction:{direction}" if direction in DIRECTIONS else ""
         if self._leads:
             self._out.put("ml.eval", "g", value, f"{self._tags},metric:{clean(metric)}{told}")
-            self._out.flush_if_due(urgent=True)  # its time is that of the time to solution
+            self._out.flush_if_due(urgent=True)  # its arrival ends the time to solution
 
     @harmless
     def batch_size(self, samples: Number) -> None:
@@ -167,7 +167,7 @@ class Run(Part):
 
     @harmless
     def resume(self, step: int) -> None:
-        """The run goes on from a checkpoint of that step: what had been done beyond it is lost."""
+        """Continues the run from a checkpoint at that step: steps beyond it are lost."""
         with self._out.lock:
             self._step = int(number(step, "c"))
             self._stepped = True
@@ -177,7 +177,7 @@ class Run(Part):
 
     @harmless
     def stop(self, status: str = "success") -> None:
-        """The end of the run; leaving its `with` calls this, and the exit of a process that never did says "aborted"."""
+        """Ends the run. Leaving its `with` calls this; a process that exits without it reports "aborted"."""
         told = event("run_stop", chosen(status, STATUSES, "status"), f"|d:{int(self._wall())}{self._tags}")
         self._read_device()
         self._out.close(told)
@@ -187,7 +187,7 @@ class Run(Part):
             _process.leave_sigterm()
 
     def finish(self, exit_code: Optional[int] = None) -> None:
-        """The same, as other loggers name it: success, unless a code other than 0 is given."""
+        """Like stop(), named as in other loggers: success, unless the code is not 0."""
         self.stop("aborted" if exit_code else "success")
 
     def _split(self, split: str) -> str:
@@ -227,7 +227,7 @@ class Run(Part):
         if phase.name in OUTSIDE_STEPS:
             if self._step_began is not None and self._stepper == threading.get_ident():
                 entry.step_so_far = now - self._step_began
-            self._out.flush_if_due(urgent=True)  # these may be long, and nothing is sent in them
+            self._out.flush_if_due(urgent=True)  # these may be long, and nothing is sent during them
 
     @harmless
     def _end(self, phase: Phase) -> None:
@@ -244,7 +244,7 @@ class Run(Part):
         self._out.flush_if_due()
 
     def _end_on_device(self, name: str, stretch: Stretch) -> None:
-        """The GPU's time is known later."""
+        """Queues the stretch, because the GPU's time is available later."""
         if not self._pending.add(name, stretch):
             return self._drop("full")
         around = next((outer.stretch for outer in reversed(self._phases.entries) if outer.stretch), None)
@@ -253,7 +253,7 @@ class Run(Part):
         self._read_device()
 
     def _state(self, name: str, value: Number, tags: str) -> None:
-        """A gauge that the daemon is reminded of."""
+        """A gauge that is repeated to the daemon once a minute."""
         self._out.keep((name, "g", tags), [number(value, "g")])
         self._out.put(name, "g", value, tags)
         self._out.flush_if_due()

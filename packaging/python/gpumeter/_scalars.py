@@ -1,4 +1,4 @@
-"""What `run.log({...})` and `run(config={...})` mean to the daemon."""
+"""Maps `run.log({...})` and `run(config={...})` to the daemon's vocabulary."""
 from __future__ import annotations
 
 import re
@@ -23,8 +23,8 @@ _FACTS = {
 
 
 def words(values: Mapping[str, Any]) -> Iterator[Tuple[str, str, Any]]:
-    """(word, name, value) of each scalar: word is loss, eval_loss, eval or custom. Text, mappings, sequences and None, of
-    which loggers of this kind take some, are passed over."""
+    """(word, name, value) of each scalar: word is loss, eval_loss, eval or custom. Text, mappings, sequences and None,
+    some of which other loggers accept, are skipped."""
     for key, value in values.items():
         if value is None or isinstance(value, (str, bytes, Mapping, list, tuple)):
             continue
@@ -45,13 +45,13 @@ def _word(key: str) -> Tuple[str, str]:
 
 
 def better(metric: str) -> str:
-    """The direction of a metric of which none is given, by the last word of its name. The daemon has the same rule."""
+    """The default direction of a metric, from the last word of its name. The daemon has the same rule."""
     words_of = re.split(r"[-_./: ]", metric.lower())
     return "min" if words_of[-1] in _LOWER_IS_BETTER or words_of[-2:] == ["error", "rate"] else "max"
 
 
 def kept(config: Any) -> Dict[str, Any]:
-    """A mapping, a namespace (argparse), a dataclass."""
+    """The config, a mapping, a namespace (argparse) or a dataclass, as a dictionary."""
     if config is None:
         return {}
     return dict(config) if isinstance(config, Mapping) else dict(vars(config))

@@ -1,4 +1,4 @@
-"""The lines that the daemon reads, and the datagrams that carry them (see README.md)."""
+"""The lines for the daemon and their datagrams (see README.md)."""
 from __future__ import annotations
 
 import numbers
@@ -20,7 +20,7 @@ OUTSIDE_STEPS = frozenset({"checkpoint_save", "checkpoint_load", "eval", "compil
 NAME_BYTES = 64
 LARGEST = 1e18
 
-DATAGRAM_BYTES = 8192  # what DogStatsD clients keep to on Unix sockets, and its agent reads
+DATAGRAM_BYTES = 8192  # the limit of DogStatsD clients and agent on Unix sockets
 LINE_VALUES = 256  # of at most 13 bytes: a line fits into a datagram with any name and tags
 LINES = 120  # more than the kinds of lines that the daemon keeps of a run
 
@@ -30,8 +30,8 @@ Lines = Dict[Key, List[Number]]
 
 
 def clean(name: object) -> str:
-    """Printable UTF-8 of 1 to 64 bytes without DogStatsD's own "|" and ",". The end of a longer name is a hash of the whole, so
-    that long names which differ in their last characters stay apart. The daemon shortens other clients' run names alike."""
+    """Printable UTF-8 of 1 to 64 bytes without DogStatsD's "|" and ",". A longer name ends in a hash of the whole name, so that long
+    names with different ends stay distinct. The daemon shortens run names of other clients the same way."""
     kept = "".join(c if c.isprintable() and c not in "|," else "_" for c in str(name))
     whole = kept.encode()
     if len(whole) <= NAME_BYTES:
@@ -55,8 +55,8 @@ def chosen(value: str, choices: Iterable[str], what: str) -> str:
 
 
 def number(value: Any, kind: str) -> Number:
-    """A finite real number of at most 1e18, not negative unless of a gauge. Raises for everything else; also for a tensor,
-    because reading one would wait for its GPU."""
+    """Returns a finite real number of at most 1e18, negative only for a gauge. Raises for everything else, including tensors, because
+    reading a tensor would wait for its GPU."""
     if type(value) is not int and type(value) is not float:
         if not isinstance(value, numbers.Real):
             raise TypeError(f"{type(value).__name__} is not a number")
@@ -76,7 +76,7 @@ def event(title: str, text: str, tail: str) -> Key:
 
 
 def add(lines: Lines, key: Key, value: Number) -> bool:
-    """Counters are summed, of gauges the last is kept, of durations each. False: there is no room."""
+    """Adds up counters, keeps the last value of gauges and each duration. Returns False if there is no room."""
     kind = key[1]
     held = lines.get(key)
     if held is None:
@@ -96,8 +96,8 @@ def add(lines: Lines, key: Key, value: Number) -> bool:
 
 
 def send(path: str, lines: Lines) -> None:
-    """Takes out of `lines` what the daemon's queue took. The socket is used only for this: none is inherited by a fork, closed by
-    a job that becomes a daemon, or connected to a daemon that is gone."""
+    """Sends `lines` and removes those that the daemon's queue accepted. The socket lives only for this call, so that a fork does not
+    inherit it, a job that becomes a daemon does not close it, and it is not connected to a daemon that is gone."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
             out.setblocking(False)
@@ -105,12 +105,12 @@ def send(path: str, lines: Lines) -> None:
                 out.sendto(datagram, path)
                 for key in keys:
                     del lines[key]
-    except (OSError, ValueError, AttributeError):  # nobody there; its queue is full; no path; no Unix sockets here
+    except (OSError, ValueError, AttributeError):  # no daemon, a full queue, no path, or no Unix sockets
         pass
 
 
 def datagrams(lines: Lines) -> List[Tuple[List[Key], bytes]]:
-    """As few as hold these lines, each with the lines that it carries."""
+    """The fewest datagrams that hold these lines, each with the keys of its lines."""
     out: List[Tuple[List[Key], bytes]] = []
     for key, values in lines.items():
         text = _text(key, values)

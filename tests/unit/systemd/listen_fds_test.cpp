@@ -22,12 +22,11 @@ std::string shown(const std::vector<PassedSocket>& sockets) {
   return text;
 }
 
-std::string shown(const std::variant<PassedSockets, std::string>& taken) {
-  if (const auto* error = std::get_if<std::string>(&taken)) return *error;
-  const PassedSockets& sockets = std::get<PassedSockets>(taken);
-  const std::string complaint = http_complaint(sockets.http);
-  return "http: " + shown(sockets.http) + (complaint.empty() ? "fine" : complaint) +
-         "; jobs: " + shown(sockets.jobs);
+std::string shown(const Result<PassedSockets>& taken) {
+  if (!taken) return taken.error().message();
+  const Result<Done> checked = check_http(taken->http);
+  return "http: " + shown(taken->http) + (checked ? "fine" : checked.error().message()) +
+         "; jobs: " + shown(taken->jobs);
 }
 
 /// What take_passed_sockets() says in a process that was started with `count` sockets from 3 on. Leaves the

@@ -77,7 +77,7 @@ export function buildBoard(board: Board): Dashboard {
   return numbered(builder.build());
 }
 
-/** Ids in the order of the panels, so that a link to one panel stays good. */
+/** Numbers the panels in their order, so that links to a panel stay valid. */
 function numbered(dashboard: Dashboard): Dashboard {
   dashboard.panels?.forEach((panel, index) => (panel.id = index + 1));
   return dashboard;

@@ -1,4 +1,4 @@
-// What the four builders have in common: words, place, scale and queries of a panel.
+// Shared by the builders: texts, position, scale and queries of a panel.
 import type { Builder, Dataquery } from '@grafana/grafana-foundation-sdk/cog';
 import type { DataSourceRef, VizLegendOptions } from '@grafana/grafana-foundation-sdk/common';
 import { LegendDisplayMode, LegendPlacement, VizLegendOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
@@ -20,7 +20,7 @@ import type { Query, Scale } from './panel';
 
 export const DATASOURCE: DataSourceRef = { type: 'prometheus', uid: '${datasource}' };
 
-/** What the generated builders of all panel types can do; they share no type of their own. */
+/** Methods of the generated builders of all panel types, which share no type. */
 interface AnyPanelBuilder {
   title(title: string): this;
   description(description: string): this;

@@ -1,4 +1,4 @@
-// The fleet: one row per GPU, a few totals, and the course of what matters most.
+// The fleet: totals, one row per GPU, and the most important values over time.
 import { deviceChoices } from './choices';
 import { daemons } from './fleet_daemons';
 import { devices } from './fleet_devices';
@@ -16,14 +16,14 @@ const totals: Row = {
     {
       kind: 'stat',
       title: 'GPUs',
-      description: 'Devices that are known, read or not.',
+      description: 'Known devices, read or lost.',
       ...COUNT,
       queries: [{ expr: `count(${ofGpu('gpu_up')})`, legend: 'GPUs' }],
     },
     {
       kind: 'stat',
       title: 'Not read',
-      description: 'Devices that are lost, or whose driver hangs.',
+      description: 'Devices that are lost or whose driver hangs.',
       ...NONE_IS_GOOD,
       queries: [{ expr: `sum(1 - ${ofGpu('gpu_up')})`, legend: 'not read' }],
     },
@@ -31,7 +31,7 @@ const totals: Row = {
       kind: 'stat',
       title: 'On the bus, not read',
       description:
-        'GPUs that the PCI bus shows and no collector reads: no driver, no permission, or no collector for their vendor. Simulated ones are on no bus.',
+        'GPUs on the PCI bus that no collector reads: no driver, no permission, or no collector for their vendor. Simulated GPUs are on no bus.',
       ...NONE_IS_GOOD,
       queries: [
         {
@@ -43,7 +43,7 @@ const totals: Row = {
     {
       kind: 'stat',
       title: 'Throttled',
-      description: 'Devices whose clocks were held down lately, for whatever cause. Idle is not throttling.',
+      description: 'Devices whose clocks were recently limited, by any cause. Idle is not throttling.',
       ...NONE_IS_GOOD,
       queries: [{ expr: `sum(${THROTTLED} > bool 0)`, legend: 'throttled' }],
     },
@@ -51,7 +51,7 @@ const totals: Row = {
       kind: 'stat',
       title: 'Lowest margin',
       description:
-        'Degrees that the hottest sensor is below its lowest limit. Limits differ between models, the margin does not.',
+        'Degrees between the hottest sensor and its lowest limit. Unlike limits, margins are comparable between models.',
       ...MARGIN_LEFT,
       queries: [{ expr: `min(${ofGpu('gpu_temperature_margin_celsius')})`, legend: 'margin' }],
     },
@@ -59,7 +59,7 @@ const totals: Row = {
       kind: 'stat',
       title: 'Mean utilisation',
       description:
-        'Busy seconds of all devices against their observed seconds: the true mean, not that of single readings.',
+        'Busy seconds of all devices divided by their observed seconds: the true mean.',
       ...SHARE,
       decimals: 0,
       queries: [{ expr: `sum(${rate(ofGpu('gpu_busy_seconds_total'))}) / sum(${OBSERVED})`, legend: 'utilisation' }],
@@ -67,14 +67,14 @@ const totals: Row = {
     {
       kind: 'stat',
       title: 'Power',
-      description: 'Mean power of all boards together, from their energy counters.',
+      description: 'Mean power of all boards, from their energy counters.',
       ...WATTS,
       queries: [{ expr: `sum(${POWER})`, legend: 'power' }],
     },
     {
       kind: 'stat',
       title: 'Video memory',
-      description: 'Of all video memory together.',
+      description: 'Used share of the video memory of all devices.',
       ...FILLED,
       decimals: 0,
       queries: [
@@ -90,7 +90,7 @@ const totals: Row = {
 export const fleet: Board = {
   uid: 'gpumeter-fleet',
   title: 'GPU fleet',
-  description: 'Every GPU of every machine that gpumeter measures.',
+  description: 'All GPUs of all machines that gpumeter measures.',
   rows: [totals, devices, daemons],
   choices: deviceChoices(true),
   single: false,

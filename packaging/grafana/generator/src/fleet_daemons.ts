@@ -1,4 +1,4 @@
-// The daemons themselves: do their collectors work, what do they miss, what do they cost.
+// The daemons themselves: their collectors, failed reads and cost.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Row } from './panel';
 import { increase, ofDaemon, rate } from './promql';
@@ -11,7 +11,7 @@ export const daemons: Row = {
       kind: 'timeline',
       title: 'Collectors',
       description:
-        'Whether a collector as a whole works: its library loads and it finds devices. The trouble of one device is its health.',
+        'A collector works if its library is loaded and device discovery succeeds. For single devices, see Health.',
       ...UP_WORDS,
       queries: [{ expr: ofDaemon('gpumeter_collector_up'), legend: '{{instance}} {{collector}}' }],
     },
@@ -20,7 +20,7 @@ export const daemons: Row = {
       title: 'Failed reads',
       crowd: true,
       description:
-        'Reads that gave no value, by how they ended, in each step. A device that sleeps or resets denies some: that is normal.',
+        'Failed reads in each step, by status. A sleeping or resetting device denies some reads, which is normal.',
       ...COUNT,
       queries: [
         {
@@ -35,7 +35,7 @@ export const daemons: Row = {
       title: 'Duration of a pass',
       crowd: true,
       description:
-        'The slowest device of each collector. Passes run in the background; a scrape does not wait for one.',
+        'The slowest device of each collector. Passes run in the background; scrapes do not wait for them.',
       unit: units.Seconds,
       min: 0,
       queries: [
@@ -47,7 +47,7 @@ export const daemons: Row = {
     },
     {
       kind: 'series',
-      title: 'What the daemons use',
+      title: 'Resources of the daemons',
       description: 'CPU time per second on the left, resident memory on the right.',
       ...OPEN_SHARE,
       queries: [

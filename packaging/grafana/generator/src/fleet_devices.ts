@@ -1,4 +1,4 @@
-// The GPUs of a fleet: a row each, and the course of what matters most.
+// The GPUs of a fleet: one row each, and the most important values over time.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Column, Row } from './panel';
 import { HEALTH, MARGIN, MEMORY_USED, POWER, POWER_OF_LIMIT, THROTTLED, meanShare, perGpu } from './promql';
@@ -30,7 +30,7 @@ export const devices: Row = {
       kind: 'table',
       title: 'Every GPU',
       description:
-        'The worst first. Utilisation, power and throttling are means over the last rate interval; the margin is that of the hottest sensor. An empty cell is a value that the card does not give, or that cannot be read now.',
+        'The worst first. Utilisation, power and throttling are means over the last rate interval; the margin is that of the hottest sensor. Cells are empty if the card does not report the value or if it cannot be read now.',
       unit: units.Short,
       columns,
       sortBy: ['Health', 'Margin'],
@@ -39,14 +39,14 @@ export const devices: Row = {
       kind: 'timeline',
       title: 'Health',
       description:
-        'Not read: lost, or its driver hangs. Wants attention: the driver asks for a recovery action, or a memory row could not be replaced.',
+        'Not read: lost, or its driver hangs. Needs attention: the driver requests a recovery action, or a memory row could not be remapped.',
       ...HEALTH_WORDS,
       queries: [{ expr: HEALTH, legend: DEVICE }],
     },
     {
       kind: 'series',
       title: 'Throttled share of time',
-      description: 'Of the cause that held longest. Which one it was shows on the GPU board.',
+      description: 'Share of the longest cause. The GPU dashboard shows the cause.',
       ...SHARE,
       queries: [{ expr: THROTTLED, legend: DEVICE }],
     },
@@ -54,7 +54,7 @@ export const devices: Row = {
       kind: 'series',
       title: 'Utilisation',
       description:
-        'Share of time in which at least one kernel or engine job was resident: the true mean over each step.',
+        'Share of time in which at least one kernel or engine job was resident; true mean of each step.',
       ...SHARE,
       queries: [{ expr: UTILIZATION, legend: DEVICE }],
     },
@@ -62,14 +62,14 @@ export const devices: Row = {
       kind: 'series',
       title: 'Power against limit',
       description:
-        'Mean power of the board against the limit that is enforced: comparable between models, as watts are not.',
+        'Mean power of the board as a share of the enforced limit. Unlike watts, it is comparable between models.',
       ...SHARE,
       queries: [{ expr: POWER_OF_LIMIT, legend: DEVICE }],
     },
     {
       kind: 'series',
       title: 'Least temperature margin',
-      description: 'Degrees that the hottest sensor of a device is below its lowest limit; below 0 it is over it.',
+      description: 'Degrees between the hottest sensor of a device and its lowest limit; negative above the limit.',
       ...MARGIN_LEFT,
       marks: true,
       queries: [{ expr: MARGIN, legend: DEVICE }],
@@ -77,7 +77,7 @@ export const devices: Row = {
     {
       kind: 'series',
       title: 'Video memory used',
-      description: 'Share of the video memory in use.',
+      description: 'Used share of the video memory.',
       ...SHARE,
       queries: [{ expr: MEMORY_USED, legend: DEVICE }],
     },

@@ -1,4 +1,4 @@
-// One device in depth, from top to bottom: is it well, what does it do, what holds it back, what went wrong.
+// One device in depth, from top to bottom: health, activity, limits, errors.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { deviceChoices } from './choices';
 import { activity } from './gpu_activity';
@@ -33,7 +33,7 @@ const device: Row = {
       height: 3,
       unit: units.Short,
       facts: ofGpu('gpu_info'),
-      description: 'What the device is. A cell is empty where the card or its driver does not say.',
+      description: 'Static facts of the device. Cells are empty if the card or its driver does not report the value.',
       columns: [
         { name: 'GPU', label: 'gpu', width: 60 },
         { name: 'Health', expr: HEALTH, cell: 'colour', ...HEALTH_WORDS, width: 130 },
@@ -44,7 +44,7 @@ const device: Row = {
       kind: 'stat',
       title: 'Health now',
       description:
-        'Not read: lost, or its driver hangs. Wants attention: the driver asks for a recovery action, or a memory row could not be replaced.',
+        'Not read: lost, or its driver hangs. Needs attention: the driver requests a recovery action, or a memory row could not be remapped.',
       ...HEALTH_WORDS,
       queries: [{ expr: HEALTH, legend: 'health' }],
     },
@@ -67,7 +67,7 @@ const device: Row = {
     {
       kind: 'stat',
       title: 'Power of limit now',
-      description: 'That power against the limit that is enforced.',
+      description: 'This power as a share of the enforced limit.',
       ...OF_LIMIT,
       decimals: 0,
       queries: [{ expr: POWER_OF_LIMIT, legend: 'of limit' }],
@@ -75,7 +75,7 @@ const device: Row = {
     {
       kind: 'stat',
       title: 'Margin now',
-      description: 'Degrees that the hottest sensor is below its lowest limit; below 0 it is over it.',
+      description: 'Degrees between the hottest sensor and its lowest limit; negative above the limit.',
       ...MARGIN_LEFT,
       queries: [{ expr: MARGIN, legend: 'margin' }],
     },
@@ -83,7 +83,7 @@ const device: Row = {
       kind: 'stat',
       title: 'Throttled now',
       description:
-        'Share of the last rate interval in which the clocks were held down, by the cause that held longest.',
+        'Share of the last rate interval in which the longest cause limited the clocks.',
       ...THROTTLED_SHARE,
       decimals: 0,
       queries: [{ expr: THROTTLED, legend: 'throttled' }],
@@ -91,7 +91,7 @@ const device: Row = {
     {
       kind: 'stat',
       title: 'Memory used now',
-      description: 'Share of the video memory in use.',
+      description: 'Used share of the video memory.',
       ...FILLED,
       decimals: 0,
       queries: [{ expr: MEMORY_USED, legend: 'used' }],
@@ -100,7 +100,7 @@ const device: Row = {
       kind: 'stat',
       title: 'Observed now',
       description:
-        'Share of the time over which the counters are complete. The rest is in no counter: the device was lost, its driver hung, or the machine slept.',
+        'Share of the time covered by the counters. In the rest the device was lost, its driver hung, or the machine slept.',
       ...SHARE,
       decimals: 0,
       queries: [{ expr: OBSERVED, legend: 'observed' }],
@@ -111,7 +111,7 @@ const device: Row = {
 export const gpu: Board = {
   uid: 'gpumeter-gpu',
   title: 'GPU',
-  description: 'One GPU in depth. Choose several instances, and the rows are repeated for each.',
+  description: 'One GPU in depth. If you choose several instances, the rows repeat for each.',
   rows: [device, activity, power, memory, links, errors],
   choices: deviceChoices(false),
   single: true,

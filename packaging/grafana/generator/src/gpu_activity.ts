@@ -1,4 +1,4 @@
-// What the device does.
+// Activity of the device.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { band } from './band';
 import type { Row } from './panel';
@@ -12,7 +12,7 @@ export const activity: Row = {
       kind: 'series',
       title: 'Utilisation',
       description:
-        'Share of time in which at least one kernel or engine job was resident: the true mean of each step, and the band between the lowest and the highest reading.',
+        'Share of time in which at least one kernel or engine job was resident: the true mean of each step, and the band between the lowest and highest readings.',
       ...SHARE,
       queries: [
         ...band('gpu_utilization_min_ratio', 'gpu_utilization_max_ratio'),
@@ -32,7 +32,7 @@ export const activity: Row = {
       title: 'Compute units and pipes',
       crowd: true,
       description:
-        'How much of the chip works while it is busy: compute units with work, slots that are occupied, and cycles in which each kind of pipe was active.',
+        'How much of the chip is active while it is busy: compute units with work, occupied slots, and cycles in which each kind of pipe was active.',
       ...SHARE,
       queries: [
         { expr: meanShare('gpu_compute_active_seconds_total'), legend: 'compute units' },
@@ -43,7 +43,7 @@ export const activity: Row = {
     {
       kind: 'series',
       title: 'Clocks',
-      description: 'Frequency of each clock; dashed, the highest that it can reach.',
+      description: 'Frequency of each clock; its maximum is dashed.',
       unit: units.Hertz,
       min: 0,
       queries: [

@@ -1,4 +1,4 @@
-// What went wrong with the device.
+// Errors of the device.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Row } from './panel';
 import { HEALTH, increase, ofGpu, perGpu } from './promql';
@@ -11,7 +11,7 @@ export const errors: Row = {
       kind: 'timeline',
       title: 'Health',
       description:
-        'Not read: lost, or its driver hangs. Wants attention: the driver asks for a recovery action, or a memory row could not be replaced.',
+        'Not read: lost, or its driver hangs. Needs attention: the driver requests a recovery action, or a memory row could not be remapped.',
       width: 24,
       height: 4,
       ...HEALTH_WORDS,
@@ -21,7 +21,7 @@ export const errors: Row = {
       kind: 'series',
       title: 'New memory and hardware errors',
       crowd: true,
-      description: 'Errors of memory, by severity and place, and of the other blocks (AMD), by severity and block, in each step.',
+      description: 'Errors in each step: of memory, by severity and location, and of other blocks (AMD), by severity and block.',
       ...COUNT,
       queries: [
         {
@@ -40,7 +40,7 @@ export const errors: Row = {
       kind: 'series',
       title: 'New link errors',
       crowd: true,
-      description: 'Errors of PCIe and of the links between GPUs, and packets that were sent again, in each step.',
+      description: 'Errors of PCIe and of the links between GPUs, and retransmitted packets, in each step.',
       ...COUNT,
       queries: [
         {
@@ -57,7 +57,7 @@ export const errors: Row = {
       title: 'Events and driver errors',
       crowd: true,
       description:
-        "What happened to the device in each step: resets, losses and returns, and the driver's error codes (XID). What is counted while a device is away for longer than a step does not show here; its health does.",
+        "Device events in each step: resets, losses and returns, and the driver's error codes (XID). Events counted while a device is away for longer than a step do not show here; see Health.",
       ...COUNT,
       queries: [
         { expr: increase(ofGpu('gpu_events_total')), legend: '{{event}}', look: 'bars' },
@@ -67,7 +67,7 @@ export const errors: Row = {
     {
       kind: 'table',
       title: 'Driver errors, last seen',
-      description: 'When each error code of the driver (XID) was last seen. Empty where none was.',
+      description: 'Time of the last event of each driver error code (XID). Empty if there was none.',
       width: 6,
       height: 8,
       unit: units.Short,
@@ -83,14 +83,14 @@ export const errors: Row = {
     },
     {
       kind: 'stat',
-      title: 'Memory taken out of use',
+      title: 'Retired and remapped memory',
       description:
-        'Rows replaced by spare ones, pages taken out of use, a replacement that waits for the next reset, and one that failed: such a card wants replacing.',
+        'Rows remapped to spare rows, retired pages, a remapping that waits for the next reset, and one that failed. If one failed, replace the card.',
       width: 6,
       height: 8,
       ...NONE_IS_GOOD,
       queries: [
-        { expr: perGpu('sum', ofGpu('gpu_remapped_rows')), legend: 'rows replaced' },
+        { expr: perGpu('sum', ofGpu('gpu_remapped_rows')), legend: 'rows remapped' },
         { expr: perGpu('sum', ofGpu('gpu_retired_pages')), legend: 'pages retired' },
         { expr: ofGpu('gpu_row_remap_pending'), legend: 'waits for a reset' },
         { expr: ofGpu('gpu_row_remap_failed'), legend: 'failed' },

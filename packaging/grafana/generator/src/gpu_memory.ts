@@ -11,7 +11,7 @@ export const memory: Row = {
     {
       kind: 'series',
       title: 'Video memory',
-      description: 'In use, kept by the driver or the firmware for itself, and (dashed) all there is.',
+      description: 'Used, reserved by the driver or the firmware, and total (dashed).',
       ...BYTES,
       queries: [
         { expr: ofGpu('gpu_memory_used_bytes', VIDEO_MEMORY), legend: 'used' },
@@ -21,9 +21,9 @@ export const memory: Row = {
     },
     {
       kind: 'series',
-      title: 'Every memory, share used',
+      title: 'Used share of each memory',
       description:
-        'Video memory (vram), system memory mapped for the GPU (gtt), and the window through which the CPU reaches it (bar1).',
+        'Video memory (vram), system memory mapped for the GPU (gtt), and the window through which the CPU accesses it (bar1).',
       ...SHARE,
       queries: [
         { expr: `${ofGpu('gpu_memory_used_bytes')} / ${ofGpu('gpu_memory_size_bytes')}`, legend: '{{memory}}' },
@@ -32,7 +32,7 @@ export const memory: Row = {
     {
       kind: 'series',
       title: 'Memory traffic',
-      description: 'Bytes read from the video memory and written to it.',
+      description: 'Bytes read from and written to the video memory.',
       ...BYTES_PER_SECOND,
       queries: [
         { expr: rate(ofGpu('gpu_memory_read_bytes_total')), legend: 'read' },
@@ -43,7 +43,7 @@ export const memory: Row = {
       kind: 'series',
       title: 'Memory bandwidth',
       description:
-        'Traffic against the most that the memory can do, and share of time in which its controller moved data.',
+        'Traffic as a share of the peak bandwidth, and share of time in which the controller transferred data.',
       ...SHARE,
       queries: [
         { expr: ofGpu('gpu_memory_bandwidth_utilization_ratio'), legend: 'bandwidth' },
@@ -59,7 +59,7 @@ export const links: Row = {
     {
       kind: 'series',
       title: 'PCIe traffic',
-      description: 'Bytes per second as the device counts them.',
+      description: 'Bytes per second, counted by the device.',
       ...BYTES_PER_SECOND,
       queries: [
         { expr: rate(ofGpu('gpu_pcie_received_bytes_total')), legend: 'received' },
@@ -70,7 +70,7 @@ export const links: Row = {
       kind: 'series',
       title: 'PCIe link',
       description:
-        'Generation and lanes that the upstream link runs with now; dashed, the most that it can. The generation falls while idle; lanes that stay away do not.',
+        'Current generation and lanes of the upstream link; the maxima are dashed. The generation falls while idle; the lanes do not.',
       ...COUNT,
       queries: [
         { expr: ofGpu('gpu_pcie_link_generation'), legend: 'generation', look: 'step' },
@@ -82,7 +82,7 @@ export const links: Row = {
     {
       kind: 'series',
       title: 'Traffic between GPUs',
-      description: 'Over NVLink, XGMI or Xe Link, all links together.',
+      description: 'Sum over all NVLink, XGMI or Xe Link links.',
       ...BYTES_PER_SECOND,
       queries: [
         { expr: rate(ofGpu('gpu_interconnect_received_bytes_total')), legend: '{{kind}} received' },
@@ -92,11 +92,11 @@ export const links: Row = {
     {
       kind: 'series',
       title: 'Links between GPUs',
-      description: 'Those that are up; dashed, those that the device has.',
+      description: 'Links that are up; the total is dashed.',
       ...COUNT,
       queries: [
         { expr: ofGpu('gpu_interconnect_links_up'), legend: '{{kind}} up', look: 'step' },
-        { expr: ofGpu('gpu_interconnect_links'), legend: '{{kind}} there', look: 'most' },
+        { expr: ofGpu('gpu_interconnect_links'), legend: '{{kind}} total', look: 'most' },
       ],
     },
   ],

@@ -1,4 +1,4 @@
-// What the device's work costs and what holds it back: power, heat, throttling.
+// Power, heat and throttling.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { band } from './band';
 import type { Row } from './panel';
@@ -14,7 +14,7 @@ export const power: Row = {
       kind: 'series',
       title: 'Power',
       description:
-        'Mean power of each step from the energy counter, the band between the lowest and the highest reading, and the limit that is enforced.',
+        'Mean power of each step from the energy counter, the band between the lowest and highest readings, and the enforced limit.',
       ...WATTS,
       queries: [
         ...band('gpu_power_min_watts', 'gpu_power_max_watts'),
@@ -26,14 +26,14 @@ export const power: Row = {
       kind: 'series',
       title: 'Power by rail',
       description:
-        'Mean power of each rail or part of the board that is metered. They are views of the board, not parts that add up to it.',
+        'Mean power of each metered rail or part of the board. The rails overlap; do not add them.',
       ...WATTS,
       queries: [{ expr: rate(ofGpu('gpu_rail_energy_joules_total')), legend: '{{rail}}' }],
     },
     {
       kind: 'series',
       title: 'Temperatures',
-      description: 'Each sensor; dashed, the lowest of its limits.',
+      description: 'Temperature of each sensor; its lowest limit is dashed.',
       unit: units.Celsius,
       queries: [
         { expr: ofGpu('gpu_temperature_celsius'), legend: '{{sensor}}' },
@@ -43,7 +43,7 @@ export const power: Row = {
     {
       kind: 'series',
       title: 'Temperature margin',
-      description: 'Degrees that the hottest sensor is below its lowest limit; below 0 it is over it.',
+      description: 'Degrees between the hottest sensor and its lowest limit; negative above the limit.',
       ...MARGIN_LEFT,
       marks: true,
       queries: [{ expr: MARGIN, legend: 'margin' }],
@@ -52,7 +52,7 @@ export const power: Row = {
       kind: 'timeline',
       title: 'Throttle causes',
       description:
-        'A cause is marked where it held the clocks down at any time of the step, also between two scrapes. Idle is not throttling.',
+        'A cause is marked if it limited the clocks at any time of the step, also between two scrapes. Idle is not throttling.',
       ...THROTTLE_WORDS,
       queries: [
         {
@@ -65,7 +65,7 @@ export const power: Row = {
       kind: 'series',
       title: 'Throttled share of time by reason',
       crowd: true,
-      description: 'For how much of each step each reason held, in the words of its vendor. Reasons overlap.',
+      description: 'Share of each step in which each reason, by its vendor\'s name, was active. Reasons overlap.',
       ...SHARE,
       queries: [
         { expr: meanShare('gpu_throttle_reason_seconds_total', 'cause', 'reason'), legend: '{{cause}}: {{reason}}' },
@@ -74,7 +74,7 @@ export const power: Row = {
     {
       kind: 'series',
       title: 'Fans',
-      description: 'Drive against its maximum on the left, speed on the right.',
+      description: 'Drive as a share of its maximum on the left, speed on the right.',
       ...OPEN_SHARE,
       queries: [
         { expr: ofGpu('gpu_fan_speed_ratio'), legend: 'fan {{fan}}' },
@@ -89,7 +89,7 @@ export const power: Row = {
     {
       kind: 'series',
       title: 'Voltage',
-      description: 'Of each rail that is metered.',
+      description: 'Voltage of each metered rail.',
       unit: units.Volt,
       queries: [{ expr: ofGpu('gpu_voltage_volts'), legend: '{{rail}}' }],
     },

@@ -1,4 +1,4 @@
-// Runs and workloads: who gets what done with which GPU, and what it costs.
+// Runs and workloads: their progress, their GPUs and their cost.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { jobChoices } from './choices';
 import { energy, waste } from './jobs_cost';
@@ -36,7 +36,7 @@ const runs: Row = {
       kind: 'table',
       title: 'Every run',
       description:
-        'A run is what one user calls so on one machine. Rates are means over the last rate interval. MFU: model FLOPs against the bf16 peak of the GPUs that the run holds. An empty cell was not told, or is not reached yet.',
+        'A run belongs to one user on one machine. Rates are means over the last rate interval. MFU: model FLOPs as a share of the bf16 peak of the GPUs that the run holds. Cells are empty if the job does not report the value or has not reached it yet.',
       unit: units.Short,
       columns,
       sortBy: ['Instance', 'User', 'Run'],
@@ -47,7 +47,7 @@ const runs: Row = {
 export const jobs: Board = {
   uid: 'gpumeter-jobs',
   title: 'GPU jobs',
-  description: 'What runs and workloads do with the GPUs, and what it costs.',
+  description: 'Progress and cost of runs and workloads on the GPUs.',
   rows: [runs, throughput, steps, evaluations, energy, waste, inference, workloads],
   choices: jobChoices,
   single: false,

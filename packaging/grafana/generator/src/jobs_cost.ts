@@ -1,4 +1,4 @@
-// What the runs cost, and what of it is wasted.
+// Cost of the runs, and waste.
 import type { Row } from './panel';
 import { increase, rate } from './promql';
 import { ENERGY, GOODPUT, IDLE, INPUT_BOUND, JOULES_PER_SAMPLE, RUN, ofMachine, ofRun } from './promql_jobs';
@@ -24,7 +24,7 @@ export const energy: Row = {
     {
       kind: 'series',
       title: 'Energy per sample',
-      description: 'Joules that a sample costs, the evaluations and checkpoints of the run included.',
+      description: 'Joules per sample, including the evaluations and checkpoints of the run.',
       ...JOULES,
       queries: [{ expr: JOULES_PER_SAMPLE, legend: RUN }],
     },
@@ -32,7 +32,7 @@ export const energy: Row = {
       kind: 'series',
       title: 'Power of each workload',
       stacked: true,
-      description: 'Mean power of all GPUs of the machines, by whose it is; grey is what nobody used.',
+      description: 'Mean power of all GPUs of the machines, by workload; unattributed power is grey.',
       ...WATTS,
       queries: [
         { expr: watts(NOBODY), legend: 'unattributed ({{instance}})', look: 'rest' },
@@ -43,7 +43,7 @@ export const energy: Row = {
       kind: 'series',
       title: 'Share of the energy',
       stacked: true,
-      description: 'Of the energy of all GPUs of the machines; grey is what nobody used.',
+      description: 'Share of the energy of all GPUs of the machines; unattributed energy is grey.',
       ...SHARE,
       queries: [
         { expr: `${watts(NOBODY)} ${OF_ALL}`, legend: 'unattributed ({{instance}})', look: 'rest' },
@@ -59,7 +59,7 @@ export const waste: Row = {
     {
       kind: 'series',
       title: 'Idle while allocated',
-      description: 'Share of the time in which the GPUs that a run holds had nothing to do.',
+      description: 'Share of the time in which the GPUs that a run holds were idle.',
       ...SHARE,
       queries: [{ expr: IDLE, legend: RUN }],
     },
@@ -67,21 +67,21 @@ export const waste: Row = {
       kind: 'series',
       title: 'Goodput',
       description:
-        'Steps that the run got on by, times their mean duration: the share of the time that was spent on steps which were not lost again.',
+        'Steps of progress times their mean duration: the share of the time spent on steps that were not lost.',
       ...SHARE,
       queries: [{ expr: GOODPUT, legend: RUN }],
     },
     {
       kind: 'series',
       title: 'Waiting for data',
-      description: "Share of the training steps' time that went by in the phase data_loading.",
+      description: "Share of the training steps' time spent in the phase data_loading.",
       ...SHARE,
       queries: [{ expr: INPUT_BOUND, legend: RUN }],
     },
     {
       kind: 'series',
       title: 'Restarts and lost steps',
-      description: 'In each step of the graph: how often a run began again, and how many of its steps had to be done again.',
+      description: 'Restarts of each run and steps repeated after them, in each step of the graph.',
       ...COUNT,
       queries: [
         { expr: increase(ofRun('ml_run_restarts_total')), legend: `restarts: ${RUN}`, look: 'bars' },

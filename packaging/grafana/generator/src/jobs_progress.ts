@@ -1,4 +1,4 @@
-// How far the runs get: work, steps, evaluations, answers.
+// Progress of the runs: throughput, steps, evaluations, inference.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Panel, Row } from './panel';
 import { rate } from './promql';
@@ -11,21 +11,21 @@ export const throughput: Row = {
     {
       kind: 'series',
       title: 'Samples per second',
-      description: 'Over all processes of the run on the machine, without those of evaluations.',
+      description: 'Sum over all processes of the run on the machine, without evaluations.',
       ...PER_SECOND,
       queries: [{ expr: SAMPLES, legend: RUN }],
     },
     {
       kind: 'series',
       title: 'Samples per second and GPU',
-      description: 'The same for each GPU that the run holds.',
+      description: 'Samples per second divided by the number of GPUs that the run holds.',
       ...PER_SECOND,
       queries: [{ expr: SAMPLES_PER_GPU, legend: RUN }],
     },
     {
       kind: 'series',
       title: 'Tokens per second',
-      description: 'By kind: read, written, trained on. Without those of evaluations.',
+      description: 'By kind (input, output, train), without evaluations.',
       ...PER_SECOND,
       queries: [{ expr: TOKENS, legend: `{{kind}}: ${RUN}` }],
     },
@@ -33,14 +33,14 @@ export const throughput: Row = {
       kind: 'series',
       title: 'Model FLOPs utilisation',
       description:
-        'Model FLOPs, of whatever dtype, against the bf16 peak of the GPUs that the run holds, each of them whole, also where it is shared.',
+        'Model FLOPs of any dtype as a share of the bf16 peak of the GPUs that the run holds. A shared GPU counts as a whole.',
       ...SHARE,
       queries: [{ expr: MFU, legend: RUN }],
     },
   ],
 };
 
-/** Half, nearly all, all but the worst. */
+/** The median, 95 % and 99 %. */
 const quantiles = (title: string, description: string, histogram: string, ...matchers: string[]): Panel => ({
   kind: 'series',
   title,
@@ -57,11 +57,11 @@ const PHASE_SECONDS = rate(ofRun('ml_phase_seconds_total'));
 export const steps: Row = {
   title: 'Steps',
   panels: [
-    quantiles('Duration of a step', 'Of training steps.', 'ml_step_duration_seconds', 'split="train"'),
+    quantiles('Duration of a step', 'Duration of training steps.', 'ml_step_duration_seconds', 'split="train"'),
     {
       kind: 'heatmap',
       title: 'Durations of steps',
-      description: 'Training steps of all chosen runs per second, by how long they took.',
+      description: 'Training steps of all chosen runs per second, by duration.',
       unit: units.Seconds,
       buckets: `sum by (le) (${rate(ofRun('ml_step_duration_seconds_bucket', 'split="train"'))})`,
     },
@@ -69,7 +69,7 @@ export const steps: Row = {
       kind: 'series',
       title: 'Phases',
       stacked: true,
-      description: 'Shares of all the time that the processes of the chosen runs told of.',
+      description: 'Shares of the total phase time reported by the processes of the chosen runs.',
       ...SHARE,
       queries: [
         {
@@ -81,7 +81,7 @@ export const steps: Row = {
     {
       kind: 'series',
       title: 'Step',
-      description: 'Number of the step that the run is at; it falls back where a restart lost some.',
+      description: 'Current step number of the run. It falls if a restart lost steps.',
       ...COUNT,
       queries: [{ expr: ofRun('ml_step'), legend: RUN, look: 'step' }],
     },
@@ -94,7 +94,7 @@ export const evaluations: Row = {
     {
       kind: 'series',
       title: 'Evaluation against target',
-      description: 'The last and the best result; dashed, the one to be reached.',
+      description: 'Last and best results; the target is dashed.',
       unit: units.Short,
       queries: [
         { expr: ofRun('ml_eval_value'), legend: `{{metric}}: ${RUN}`, look: 'step' },
@@ -105,7 +105,7 @@ export const evaluations: Row = {
     {
       kind: 'series',
       title: 'Loss',
-      description: 'As last reported.',
+      description: 'Last reported loss.',
       unit: units.Short,
       queries: [{ expr: ofRun('ml_loss'), legend: `{{split}}: ${RUN}` }],
     },
@@ -115,13 +115,13 @@ export const evaluations: Row = {
 export const inference: Row = {
   title: 'Inference',
   panels: [
-    { ...quantiles('Duration of a request', 'From a request to its end.', 'ml_inference_duration_seconds'), width: 8 },
+    { ...quantiles('Duration of a request', 'Time from a request to its end.', 'ml_inference_duration_seconds'), width: 8 },
     {
-      ...quantiles('Time to the first token', 'From a request to its first token.', 'ml_time_to_first_token_seconds'),
+      ...quantiles('Time to the first token', 'Time from a request to its first token.', 'ml_time_to_first_token_seconds'),
       width: 8,
     },
     {
-      ...quantiles('From token to token', 'From one token of an answer to the next.', 'ml_inter_token_latency_seconds'),
+      ...quantiles('Time between tokens', 'Time between consecutive tokens of an answer.', 'ml_inter_token_latency_seconds'),
       width: 8,
     },
   ],

@@ -1,4 +1,4 @@
-// Which GPU is used by whom.
+// The users of each GPU.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Column, Row } from './panel';
 import { rate } from './promql';
@@ -9,7 +9,7 @@ const WORKLOAD = 'GPU {{gpu}} of {{instance}}: {{kind}} {{workload}}';
 const perWorkload = (expression: string) =>
   `sum by (job, instance, gpu, uuid, kind, workload) (${expression})`;
 
-/** The GPU board chooses by index, which the daemon keeps for a uuid. */
+/** The GPU dashboard selects by index, which the daemon keeps for each uuid. */
 const ONE_GPU =
   '/d/gpumeter-gpu?${datasource:queryparam}&var-job=${__data.fields.job}&var-instance=${__data.fields.Instance}&var-gpu=${__data.fields.GPU}&${__url_time_range}';
 const device: Column[] = [
@@ -30,7 +30,7 @@ export const workloads: Row = {
     {
       kind: 'table',
       title: 'GPUs of the runs',
-      description: 'The GPUs that processes of the chosen runs use now.',
+      description: 'GPUs that processes of the chosen runs use now.',
       unit: units.Short,
       width: 8,
       columns: [
@@ -50,7 +50,7 @@ export const workloads: Row = {
       kind: 'table',
       title: 'Workloads of the GPUs',
       description:
-        'Units, containers, pods and Slurm jobs on every GPU of the chosen machines, whichever run is chosen; what cannot be told is unattributed.',
+        'Units, containers, pods and Slurm jobs on all GPUs of the chosen machines, regardless of the chosen run. Unknown use is unattributed.',
       unit: units.Short,
       width: 16,
       columns: [
@@ -66,7 +66,7 @@ export const workloads: Row = {
     {
       kind: 'series',
       title: 'Memory by workload',
-      description: 'Device memory that the processes of each workload hold.',
+      description: 'Device memory held by the processes of each workload.',
       crowd: true,
       ...BYTES,
       queries: [{ expr: MEMORY, legend: WORKLOAD }],

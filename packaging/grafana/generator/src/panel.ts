@@ -1,7 +1,7 @@
-// What a panel is, as the tables of fleet.ts, gpu.ts and jobs.ts write it: data, which the builders turn into Grafana's model.
+// A panel as data, written in the tables of fleet.ts, gpu.ts and jobs.ts. The builders turn it into Grafana's model.
 import type { Threshold, ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
 
-/** How the series of a query are drawn: `limit` must not be passed, `most` cannot be; `low` and `high` are the edges of one band; `rest` is what is nobody's. */
+/** How the series of a query are drawn. `limit`: must not be exceeded; `most`: cannot be exceeded; `low`, `high`: the edges of a band; `rest`: unattributed. */
 export type Look = 'line' | 'limit' | 'most' | 'low' | 'high' | 'bars' | 'step' | 'right' | 'rest';
 
 export interface Query {
@@ -11,7 +11,7 @@ export interface Query {
   unit?: string;
 }
 
-/** How a value reads and is coloured. */
+/** Unit, number format and colours of a value. */
 export interface Scale {
   unit: string;
   decimals?: number;
@@ -24,7 +24,7 @@ export interface Scale {
 interface Common extends Scale {
   title: string;
   description: string;
-  /** Of 24 columns; 12 where not said, 3 for a stat. */
+  /** Of 24 columns; by default 12, 3 for a stat. */
   width?: number;
   height?: number;
 }
@@ -34,7 +34,7 @@ export interface SeriesPanel extends Common {
   queries: Query[];
   /** A line is drawn at each threshold. */
   marks?: boolean;
-  /** Many series: the legend stands beside them, the highest first. */
+  /** Many series: the legend is at the side, the highest value first. */
   crowd?: boolean;
   /** Parts of a whole, one on top of the other. */
   stacked?: boolean;
@@ -45,7 +45,7 @@ export interface StatPanel extends Common {
   queries: Query[];
 }
 
-/** How often each duration came, over time: its one query gives the buckets of a histogram. */
+/** Frequency of each duration over time. Its only query returns the buckets of a histogram. */
 export interface HeatmapPanel extends Common {
   kind: 'heatmap';
   buckets: string;
@@ -65,7 +65,7 @@ export type Column = { name: string; width?: number } & (
 export interface TablePanel extends Common {
   kind: 'table';
   columns: Column[];
-  /** An expression for its labels alone. */
+  /** An expression used for its labels only. */
   facts?: string;
   /** Names of columns; ascending. */
   sortBy?: string[];

@@ -1,20 +1,20 @@
-// PromQL of runs and workloads. A run is what one user calls so on one machine.
+// PromQL of runs and workloads. A run belongs to one user on one machine.
 import { HOST, ofDaemon, rate } from './promql';
 
 const OF_RUN = [...HOST, 'user=~"$user"', 'run=~"$run"'];
 
 /** Series of the selected runs. */
 export const ofRun = (metric: string, ...matchers: string[]) => `${metric}{${[...OF_RUN, ...matchers].join(', ')}}`;
-/** Series of the selected machines' workloads and of their devices: no run is chosen in them. */
+/** Series of the selected machines' workloads and devices, regardless of the chosen run. */
 export const ofMachine = ofDaemon;
 
 export const RUN = '{{run}} ({{user}}, {{instance}})';
 
-/** One series per run: what tables are merged by, and what two families of a run are matched by. */
+/** One series per run: the labels by which tables are merged and families are matched. */
 export const perRun = (aggregation: 'max' | 'min' | 'sum' | 'count', expression: string) =>
   `${aggregation} by (job, instance, run, user) (${expression})`;
 
-/** Evaluations are not what a run is there for. */
+/** Evaluations do not count as work of a run. */
 const WORK = 'split!="eval"';
 export const SAMPLES = perRun('sum', rate(ofRun('ml_samples_total', WORK)));
 export const TOKENS = `sum by (job, instance, run, user, kind) (${rate(ofRun('ml_tokens_total', WORK))})`;
@@ -24,7 +24,7 @@ export const GPUS = perRun('count', HELD);
 export const SAMPLES_PER_GPU = `${SAMPLES} / ${GPUS}`;
 
 const PEAK = `max by (job, instance, uuid) (${ofMachine('gpu_peak_flops', 'dtype="bf16"')})`;
-/** Model FLOPs, of whatever dtype, against the bf16 peak of the GPUs that the run holds. */
+/** Model FLOPs of any dtype as a share of the bf16 peak of the GPUs that the run holds. */
 export const MFU = `(${perRun('sum', rate(ofRun('ml_model_flops_total')))} > 0) / ${perRun('sum', `${HELD} * on (job, instance, uuid) group_left () ${PEAK}`)}`;
 
 export const ENERGY = perRun('sum', rate(ofRun('ml_energy_joules_total')));
@@ -32,13 +32,13 @@ export const JOULES_PER_SAMPLE = `(${ENERGY} > 0) / (${SAMPLES} > 0)`;
 
 const STEP_SECONDS = perRun('sum', rate(ofRun('ml_step_duration_seconds_sum', 'split="train"')));
 const STEP_COUNT = perRun('sum', rate(ofRun('ml_step_duration_seconds_count', 'split="train"')));
-/** The processes of a run step together, so that their number cancels out; the rule of jobs.yml looks back further. */
+/** The processes of a run step together, so their number cancels out. The rule in jobs.yml has a longer window. */
 export const GOODPUT = `clamp_min(${perRun('max', `deriv(${ofRun('ml_step')}[$__rate_interval])`)}, 0) * (${STEP_SECONDS} > 0) / (${STEP_COUNT} > 0)`;
 export const INPUT_BOUND = `${perRun('sum', rate(ofRun('ml_phase_seconds_total', 'phase="data_loading"')))} / (${STEP_SECONDS} > 0)`;
 
-/** The same share of the time for each GPU held; the daemon counts it over all of the run's GPUs. */
+/** Idle share of the time for each GPU held. The daemon counts the time over all of the run's GPUs. */
 export const IDLE = `${perRun('sum', rate(ofRun('ml_gpu_idle_allocated_seconds_total')))} / ${GPUS}`;
 
-/** `share` of all that a histogram counted in the step took no longer. */
+/** The quantile `share` of the durations in the step. */
 export const quantile = (share: number, histogram: string, ...matchers: string[]) =>
   `histogram_quantile(${share}, sum by (job, instance, run, user, le) (${rate(ofRun(`${histogram}_bucket`, ...matchers))}))`;

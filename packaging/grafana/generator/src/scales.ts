@@ -1,4 +1,4 @@
-// Scales that several panels share: where a colour begins stands here and nowhere else.
+// Scales shared by several panels. All colour thresholds are in this file.
 import { MappingType, type Threshold, type ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Scale } from './panel';
@@ -16,7 +16,7 @@ const words = (...states: [value: number, text: string, color: string][]): Value
 ];
 
 export const SHARE: Scale = { unit: units.PercentUnit, min: 0, max: 1 };
-/** Beyond 1 too: seconds of several cores; or where another unit stands on the right, which would inherit the 1. */
+/** May exceed 1: seconds of several cores. Also for panels with another unit on the right axis, which would inherit the 1. */
 export const OPEN_SHARE: Scale = { unit: units.PercentUnit, min: 0 };
 export const COUNT: Scale = { unit: units.Short, decimals: 0, min: 0 };
 export const NONE_IS_GOOD: Scale = { ...COUNT, thresholds: steps('green', [1, 'red']) };
@@ -27,15 +27,15 @@ export const PER_SECOND: Scale = { unit: units.Short, min: 0 };
 export const BYTES: Scale = { unit: units.BytesIEC, min: 0 };
 export const BYTES_PER_SECOND: Scale = { unit: units.BytesPerSecondSI, min: 0 };
 
-/** A card throttles at 0; 5 and 10 degrees above it there is still time to look. */
+/** A card throttles at 0; at 5 and 10 degrees there is still time to act. */
 export const MARGIN_LEFT: Scale = {
   unit: units.Celsius,
   decimals: 0,
   thresholds: steps('red', [5, 'orange'], [10, 'green']),
 };
-/** Any throttling is worth a colour; held down for half of the time, a GPU is another, slower GPU. */
+/** Any throttling has a colour. A GPU throttled for half of the time is much slower than its model. */
 export const THROTTLED_SHARE: Scale = { ...SHARE, thresholds: steps('green', [0.001, 'yellow'], [0.5, 'red']) };
-/** Allocations begin to fail where little is left. */
+/** Allocations begin to fail when little memory is left. */
 export const FILLED: Scale = { ...SHARE, thresholds: steps('green', [0.9, 'orange'], [0.98, 'red']) };
 export const LOAD: Scale = { ...SHARE, thresholds: steps('blue') };
 export const OF_LIMIT: Scale = { ...SHARE, thresholds: steps('blue', [0.98, 'orange']) };
@@ -44,7 +44,7 @@ export const HEALTH_WORDS: Scale = {
   unit: units.Short,
   mappings: words(
     [0, 'not read', 'red'],
-    [1, 'wants attention', 'orange'],
+    [1, 'needs attention', 'orange'],
     [2, 'asleep', 'blue'],
     [3, 'fine', 'green'],
   ),

@@ -1,4 +1,4 @@
-// Lines over time; limits are dashed in red, what is the most possible in the text's colour, and a lowest and a highest value make one band.
+// Lines over time. Limits are dashed in red, maxima in the text's colour; a lowest and a highest value make one band.
 import {
   GraphDrawStyle,
   GraphThresholdsStyleConfigBuilder,
@@ -36,7 +36,7 @@ const LOOKS: Record<Look, DynamicConfigValue[]> = {
   rest: [fixed('#8e8e8e')],
 };
 
-/** A band is filled from its upper edge down to the series that its `low` query is called. */
+/** A band is filled from its upper edge down to the series named by its `low` query. */
 function looks(query: Query, panel: SeriesPanel): DynamicConfigValue[] {
   const overrides = [...LOOKS[query.look ?? 'line']];
   const low = panel.queries.find((other) => other.look === 'low');

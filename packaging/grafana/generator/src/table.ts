@@ -1,4 +1,4 @@
-// A row per device. Each value column is a query of its own; rows with equal labels are merged into one.
+// One row per device. Each value column has its own query; rows with equal labels are merged.
 import { TableSortByFieldStateBuilder } from '@grafana/grafana-foundation-sdk/common';
 import type { DataTransformerConfig, DynamicConfigValue } from '@grafana/grafana-foundation-sdk/dashboard';
 import { PanelBuilder } from '@grafana/grafana-foundation-sdk/table';
@@ -24,7 +24,7 @@ function arrange(panel: TablePanel, values: ValueColumn[]): DataTransformerConfi
   const order = names.map((name, index) => [name, index]);
   return [
     { id: 'merge', options: {} },
-    // Labels that are no column are not shown: filterFieldsByName keeps what is listed, in no order.
+    // filterFieldsByName keeps the listed names, in no order, and hides all other labels.
     { id: 'filterFieldsByName', options: { include: { names } } },
     {
       id: 'organize',

@@ -1,4 +1,4 @@
-// States over time, a line for each series.
+// States over time, one line per series.
 import { VisibilityMode } from '@grafana/grafana-foundation-sdk/common';
 import { PanelBuilder } from '@grafana/grafana-foundation-sdk/statetimeline';
 import { FieldColorModeId, colours, dress, legendBelow, overTime } from './common';

@@ -8,16 +8,6 @@
 namespace gpumeter::workloads {
 namespace {
 
-TEST(ProcessFacts, TheRealUserIsTheFirstOfFour) {
-  EXPECT_EQ(real_uid("Name:\tx\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\t5\t5\n"), 1000U);
-  EXPECT_EQ(real_uid("Name:\tx\nUid:\t4294967295\t0\t0\t0\n"), 4294967295U);
-  for (const char* bad :
-       {"", "Uid:\t5\t", "Name:\tx\nUid:\t", "Name:\tx\nUid:\t5", "Name:\tx\nUid:\t-1\t0\t0\t0\n",
-        "Name:\tx\nUid:\t4294967296\t0\t0\t0\n", "Name:\tx\\nUid:\t5\t0\t0\t0\n"}) {
-    EXPECT_EQ(real_uid(bad), std::nullopt) << bad;
-  }
-}
-
 TEST(ProcessFacts, AreTheKernelsWord) {
   EXPECT_EQ(real_uid_of("/proc", getpid()), getuid());
   EXPECT_FALSE(name_of("/proc", getpid()).empty());

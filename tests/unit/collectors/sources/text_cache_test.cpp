@@ -1,7 +1,6 @@
-#include "collectors/sources/text_cache.hpp"
-
 #include <gtest/gtest.h>
 
+#include "collectors/sources/file_cache.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter {

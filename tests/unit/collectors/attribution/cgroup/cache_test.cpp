@@ -32,16 +32,6 @@ class Procfs {
   Tree tree_ = make_tree({});
 };
 
-TEST(StartTicks, IsField22WhateverTheNameIs) {
-  EXPECT_EQ(start_ticks(stat(7, "train", 4711)), 4711U);
-  EXPECT_EQ(start_ticks(stat(7, ") S 1 2 (", 4711)), 4711U);
-  EXPECT_EQ(start_ticks(stat(7, "a b\n) c", 4711)), 4711U);
-  EXPECT_EQ(start_ticks(""), std::nullopt);
-  EXPECT_EQ(start_ticks("7 (train) S 1 2"), std::nullopt);
-  EXPECT_EQ(start_ticks("7 (train) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 x"), std::nullopt);
-  EXPECT_EQ(start_ticks("7 (train) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 -1 2"), std::nullopt);
-}
-
 TEST(CgroupCache, AttributesAProcess) {
   Procfs procfs;
   procfs.add(7, 100, "0::/system.slice/train.service\n");

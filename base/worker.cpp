@@ -1,0 +1,162 @@
+#include "base/worker.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <system_error>
+
+namespace gpumeter {
+namespace {
+
+constexpr Nanoseconds kAfterFailure = std::chrono::seconds(1);
+
+// A wait is split, since the standard library adds it to the time of day.
+constexpr Nanoseconds kLongestWait = std::chrono::hours(1);
+
+// The main thread takes signals from a signalfd, which requires that every other thread blocks them.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+struct Worker::State {
+  explicit State(const Clock& its_clock) : clock(its_clock) {}
+
+  // The first turn is made in any case, so that a thread may be started and left alone.
+  void start(Nanoseconds now) GPUMETER_EXCLUDES(mutex) {
+    MutexLock lock(mutex);
+    is_running = true;
+    busy_since = now;
+  }
+
+  // True: the next turn begins. False: stop; the clock may be gone then.
+  bool wait(Nanoseconds pause) GPUMETER_EXCLUDES(mutex) {
+    MutexLock lock(mutex);
+    busy_since.reset();
+    const Nanoseconds begun = stop ? Nanoseconds{0} : clock.monotonic();
+    while (!stop && !is_woken) {
+      const Nanoseconds left = pause - (clock.monotonic() - begun);
+      if (left <= Nanoseconds{0}) break;
+      changed.wait_for(mutex, std::min(left, kLongestWait));
+    }
+    if (stop) return false;
+    is_woken = false;
+    busy_since = clock.monotonic();
+    return true;
+  }
+
+  void ended() GPUMETER_EXCLUDES(mutex) {
+    MutexLock lock(mutex);
+    busy_since.reset();
+    is_running = false;
+    changed.notify_all();
+  }
+
+  const Clock& clock;
+  mutable Mutex mutex;
+  Condition changed;
+  bool is_running GPUMETER_GUARDED_BY(mutex) = false;
+  bool is_woken GPUMETER_GUARDED_BY(mutex) = false;
+  bool stop GPUMETER_GUARDED_BY(mutex) = false;
+  std::optional<Nanoseconds> busy_since GPUMETER_GUARDED_BY(mutex);
+};
+
+Worker::Worker(const Clock& clock) : clock_(clock), state_(std::make_shared<State>(clock)) {}
+
+Worker::~Worker() {
+  request_stop();
+  if (thread_.joinable()) thread_.detach();
+}
+
+Result<Done> Worker::start(const std::string& name, Turn turn, std::function<void()> end) try {
+  const AllSignalsBlocked blocked;
+  const std::string short_name = name.substr(0, 15);
+  state_->start(clock_.monotonic());
+  thread_ = std::thread([state = state_, short_name, turn = std::move(turn), end = std::move(end)]() mutable {
+    pthread_setname_np(pthread_self(), short_name.c_str());
+    run(*state, turn, end);
+    turn = nullptr;  // what the functions own is gone before anybody learns of the end
+    end = nullptr;
+    state->ended();
+  });
+  return Done{};
+} catch (const std::system_error& problem) {
+  state_->ended();
+  return Error("cannot start the thread " + name + ": " + problem.code().message());
+}
+
+void Worker::run(State& state, const Turn& turn, const std::function<void()>& end) {
+  std::optional<Nanoseconds> pause;
+  do {
+    try {
+      pause = turn();
+    } catch (...) {
+      pause = kAfterFailure;
+    }
+  } while (pause && state.wait(*pause));
+  try {
+    if (end) end();
+  } catch (...) {  // out of memory: the thread ends all the same
+  }
+}
+
+void Worker::wake() {
+  MutexLock lock(state_->mutex);
+  state_->is_woken = true;
+  state_->changed.notify_all();
+}
+
+void Worker::request_stop() {
+  MutexLock lock(state_->mutex);
+  state_->stop = true;
+  state_->changed.notify_all();
+}
+
+bool Worker::is_stopping() const {
+  MutexLock lock(state_->mutex);
+  return state_->stop;
+}
+
+bool Worker::join(Nanoseconds deadline) {
+  if (!thread_.joinable()) return true;
+  bool hangs = false;
+  {
+    MutexLock lock(state_->mutex);
+    while (state_->is_running && clock_.monotonic() < deadline) {
+      state_->changed.wait_for(state_->mutex, std::min(deadline - clock_.monotonic(), kLongestWait));
+    }
+    hangs = state_->is_running;
+  }
+  hangs ? thread_.detach() : thread_.join();
+  return !hangs;
+}
+
+bool Worker::is_idle() const {
+  MutexLock lock(state_->mutex);
+  return !state_->is_running || (!state_->is_woken && !state_->busy_since);
+}
+
+std::optional<Nanoseconds> Worker::busy_since() const {
+  MutexLock lock(state_->mutex);
+  return state_->busy_since;
+}
+
+bool Worker::is_busy_for(Nanoseconds time) const {
+  const std::optional<Nanoseconds> since = busy_since();
+  return since && clock_.monotonic() > *since + time;
+}
+
+}  // namespace gpumeter

@@ -3,7 +3,6 @@
 #include "collectors/amd/collector.hpp"
 #include "collectors/nvidia/collector.hpp"
 #include "collectors/simulated/collector.hpp"
-#include "collectors/simulated/options.hpp"
 
 namespace gpumeter {
 namespace {
@@ -13,7 +12,5 @@ constexpr CollectorEntry kBuiltin[] = {nvidia::kNvidia, amd::kAmd, simulated::kS
 }  // namespace
 
 std::span<const CollectorEntry> builtin_collectors() noexcept { return kBuiltin; }
-
-unsigned most_simulated_devices() noexcept { return simulated::kMostDevices; }
 
 }  // namespace gpumeter

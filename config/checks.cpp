@@ -15,7 +15,7 @@ namespace {
 
 bool is_port(std::string_view text) noexcept { return parse_number<std::uint16_t>(text).has_value(); }
 
-/// "localhost", "192.0.2.1", "[::1]", or nothing for every address. Whether it exists is seen on binding.
+/// "localhost", "192.0.2.1", "[::1]", or nothing for every address. bind() finds out whether it exists.
 bool is_host(std::string_view text) noexcept {
   const bool bracketed = text.starts_with('[') && text.ends_with(']') && text.size() > 2;
   if (bracketed) text = text.substr(1, text.size() - 2);
@@ -88,11 +88,11 @@ Complaint check_url_path(const std::string& path) {
 
 Complaint check_no_web_config(const std::string& file) {
   if (file.empty()) return std::nullopt;
-  return "TLS and users are not in this version; put a reverse proxy with TLS in front and leave this out";
+  return "TLS and users are not supported in this version; use a reverse proxy with TLS and omit this key";
 }
 
 Complaint check_interval(const Duration& interval) {
-  // Below 10 ms a daemon would do nothing but sample; above 1 h its integrals mean nothing.
+  // Below 10 ms the daemon would only sample; above 1 h its integrals mean nothing.
   if (interval < std::chrono::milliseconds(10) || interval > std::chrono::hours(1)) {
     return "must be from 10ms to 1h";
   }
@@ -160,11 +160,11 @@ Complaint check_users(const std::vector<std::string>& users) {
 
 Complaint check_not_zero(const unsigned& number) {
   if (number > 0) return std::nullopt;
-  return "must be at least 1; jobs.enabled: false takes nothing from jobs";
+  return "must be at least 1; set jobs.enabled to false to ignore all jobs";
 }
 
 Complaint check_retention(const Duration& retention) {
-  // Two scrapes have to see a run's last values; a day of ended runs is what a page should hold at the most.
+  // Two scrapes must see a run's last values; a page should hold the ended runs of a day at most.
   if (retention >= std::chrono::seconds(10) && retention <= std::chrono::hours(24)) return std::nullopt;
   return "must be from 10s to 24h";
 }

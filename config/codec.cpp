@@ -1,20 +1,15 @@
 #include "config/codec.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "base/duration.hpp"
 #include "base/text.hpp"
-#include "config/suggest.hpp"
 
 namespace gpumeter::config {
 namespace {
-
-Complaint must_be(const std::string& what, const Node& node) {
-  return "must be " + what + ", not " + found(node);
-}
 
 /// A scalar that is a number as it stands: quotes make it a text.
 template <class Number>
@@ -23,36 +18,36 @@ std::optional<Number> number_of(const Node& node) {
   return parse_number<Number>(node.text);
 }
 
-template <class Word>
-std::vector<std::string> words_of() {
-  std::vector<std::string> words;
-  for (const auto& [value, name] : names_of(Word{})) words.emplace_back(name);
-  return words;
-}
-
-template <class Word>
-std::optional<Word> word_of(const Node& node) {
-  return node.kind == Node::Kind::scalar ? names_of(Word{}).find(node.text) : std::nullopt;
-}
-
-template <class Word>
-Complaint read_word(const Node& node, Word& value) {
-  const auto word = word_of<Word>(node);
-  if (!word) return must_be(enumerate(words_of<Word>(), "or"), node);
-  value = *word;
-  return std::nullopt;
-}
-
-std::string listed(const std::vector<std::string>& texts) {
-  std::string text = "[";
-  for (const std::string& item : texts) {
-    if (text.size() > 1) text += ", ";
-    text += "\"" + item + "\"";
+/// The items between brackets, with commas.
+template <class Items, class Text>
+std::string listed(char open, const Items& items, Text text_of, char close) {
+  std::string text(1, open);
+  for (const auto& item : items) {
+    const std::string shown = text_of(item);
+    if (text.size() > 1 && !shown.empty()) text += ", ";
+    text += shown;
   }
-  return text + "]";
+  return text + close;
+}
+
+bool DeviceLabels::*label_of(const Node& node) {
+  for (const DeviceLabelName& label : kDeviceLabelNames) {
+    if (node.kind == Node::Kind::scalar && label.name == node.text) return label.member;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> label_names() {
+  std::vector<std::string> names;
+  for (const DeviceLabelName& label : kDeviceLabelNames) names.emplace_back(label.name);
+  return names;
 }
 
 }  // namespace
+
+Complaint must_be(const std::string& what, const Node& node) {
+  return "must be " + what + ", not " + found(node);
+}
 
 std::string printable(std::string_view text) {
   constexpr std::size_t kLongest = 80;
@@ -103,15 +98,14 @@ Complaint read(const Node& node, bool& value) {
 }
 
 Complaint read(const Node& node, Duration& value) {
-  if (node.kind == Node::Kind::scalar) {
-    if (const auto duration = parse_duration(node.text)) {
-      value = *duration;
-      return std::nullopt;
-    }
-    if (parse_number<double>(node.text)) {
-      const std::string text = printable(node.text);
-      return "must have a unit, such as " + text + "s or " + text + "ms, not be the bare number " + text;
-    }
+  const bool is_scalar = node.kind == Node::Kind::scalar;
+  if (const auto duration = is_scalar ? parse_duration(node.text) : std::nullopt) {
+    value = *duration;
+    return std::nullopt;
+  }
+  if (is_scalar && parse_number<double>(node.text)) {
+    const std::string text = printable(node.text);
+    return "must have a unit, such as " + text + "s or " + text + "ms, not be the bare number " + text;
   }
   return must_be("a duration such as 500ms, 10s or 1h30m", node);
 }
@@ -140,59 +134,67 @@ Complaint read(const Node& node, std::map<std::string, std::string>& value) {
   return std::nullopt;
 }
 
-Complaint read(const Node& node, LogLevel& value) { return read_word(node, value); }
-Complaint read(const Node& node, LogFormat& value) { return read_word(node, value); }
-Complaint read(const Node& node, Enabled& value) { return read_word(node, value); }
-
-Complaint read(const Node& node, std::vector<DeviceLabel>& value) {
-  const std::string words = enumerate(words_of<DeviceLabel>(), "or");
-  if (node.kind != Node::Kind::sequence) return must_be("a list of " + words, node);
-  std::vector<DeviceLabel> labels;
+Complaint read(const Node& node, DeviceLabels& value) {
+  const std::string words = "a list of " + enumerate(label_names(), "or");
+  if (node.kind != Node::Kind::sequence) return must_be(words, node);
+  DeviceLabels labels{.vendor = false, .model = false};
   for (const Node& item : node.children) {
-    const auto label = word_of<DeviceLabel>(item);
-    if (!label) return "must be a list of " + words + "; gpu and uuid are always there; not " + found(item);
-    if (std::find(labels.begin(), labels.end(), *label) != labels.end()) {
-      return "must have every label once, not " + found(item) + " twice";
-    }
-    labels.push_back(*label);
+    bool DeviceLabels::*const label = label_of(item);
+    if (label == nullptr) return "must be " + words + "; gpu and uuid are always there; not " + found(item);
+    if (labels.*label) return "must have every label once, not " + found(item) + " twice";
+    labels.*label = true;
   }
-  value = std::move(labels);
+  value = labels;
   return std::nullopt;
 }
 
-Complaint check_integer(const Node& node) {
-  return number_of<std::int64_t>(node) ? std::nullopt : must_be("a whole number", node);
-}
-
-Complaint check_number(const Node& node) {
-  const auto number = number_of<double>(node);
-  return number && std::isfinite(*number) ? std::nullopt : must_be("a number", node);
+Complaint read(const Node& node, OptionSchema::Kind kind, std::vector<std::string>& values) {
+  using Kind = OptionSchema::Kind;
+  if (kind == Kind::list) return read(node, values);
+  std::string text;
+  Duration duration;
+  Complaint complaint;
+  if (kind == Kind::integer && !number_of<std::int64_t>(node)) complaint = must_be("a whole number", node);
+  if (kind == Kind::number && !std::isfinite(number_of<double>(node).value_or(INFINITY))) {
+    complaint = must_be("a number", node);
+  }
+  if (kind == Kind::duration) complaint = read(node, duration);
+  if (kind == Kind::text) complaint = read(node, text);
+  if (!complaint) values = {node.text};
+  return complaint;
 }
 
 std::string show(const std::string& value) { return value.empty() ? "\"\"" : value; }
 std::string show(unsigned value) { return std::to_string(value); }
 std::string show(bool value) { return value ? "true" : "false"; }
 std::string show(Duration value) { return duration_text(value); }
-std::string show(const std::vector<std::string>& value) { return listed(value); }
-std::string show(LogLevel value) { return std::string(to_string(value)); }
-std::string show(LogFormat value) { return std::string(to_string(value)); }
+
+std::string show(const std::vector<std::string>& value) { return listed('[', value, gpumeter::quoted, ']'); }
 
 std::string show(const std::map<std::string, std::string>& value) {
-  std::string text = "{";
-  for (const auto& [key, item] : value) {
-    if (text.size() > 1) text += ", ";
-    text.append("\"").append(key).append("\": \"").append(item).append("\"");
-  }
-  return text + "}";
+  return listed(
+      '{', value,
+      [](const auto& item) { return gpumeter::quoted(item.first) + ": " + gpumeter::quoted(item.second); },
+      '}');
 }
 
-std::string show(const std::vector<DeviceLabel>& value) {
-  std::string text = "[";
-  for (const DeviceLabel label : value) {
-    if (text.size() > 1) text += ", ";
-    text += to_string(label);
+std::string show(const DeviceLabels& value) {
+  return listed(
+      '[', kDeviceLabelNames,
+      [&value](const auto& label) { return std::string(value.*label.member ? label.name : ""); }, ']');
+}
+
+std::string type_words(const DeviceLabels&) {
+  std::string words = "list of ";
+  for (const DeviceLabelName& label : kDeviceLabelNames) {
+    words.append(&label == kDeviceLabelNames ? "" : ", ").append(label.name);
   }
-  return text + "]";
+  return words;
+}
+
+std::string_view type_words(OptionSchema::Kind kind) noexcept {
+  constexpr std::string_view kWords[] = {"text", "whole number", "number", "duration", "list of texts"};
+  return kWords[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace gpumeter::config

@@ -4,17 +4,23 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "base/option_schema.hpp"
 #include "config/config.hpp"
+#include "config/suggest.hpp"
 #include "config/yaml_tree.hpp"
 
 /// How each type of a key is read from the file, shown again and named in words. A further type of key is
 /// one more overload of the three.
 namespace gpumeter::config {
 
-/// What would be right, where a value is not: `must be ..., not "..."`. nullopt: the value is fine.
+/// What would be right, if a value is wrong: `must be ..., not "..."`. nullopt: the value is fine.
 using Complaint = std::optional<std::string>;
+
+/// "must be `what`, not ..." with the value.
+Complaint must_be(const std::string& what, const Node& node);
 
 Complaint read(const Node& node, std::string& value);
 Complaint read(const Node& node, unsigned& value);
@@ -22,10 +28,7 @@ Complaint read(const Node& node, bool& value);
 Complaint read(const Node& node, Duration& value);
 Complaint read(const Node& node, std::vector<std::string>& value);
 Complaint read(const Node& node, std::map<std::string, std::string>& value);
-Complaint read(const Node& node, LogLevel& value);
-Complaint read(const Node& node, LogFormat& value);
-Complaint read(const Node& node, Enabled& value);
-Complaint read(const Node& node, std::vector<DeviceLabel>& value);
+Complaint read(const Node& node, DeviceLabels& value);
 
 std::string show(const std::string& value);
 std::string show(unsigned value);
@@ -33,38 +36,46 @@ std::string show(bool value);
 std::string show(Duration value);
 std::string show(const std::vector<std::string>& value);
 std::string show(const std::map<std::string, std::string>& value);
-std::string show(LogLevel value);
-std::string show(LogFormat value);
-std::string show(const std::vector<DeviceLabel>& value);
+std::string show(const DeviceLabels& value);
 
-template <class T>
-inline constexpr std::string_view kTypeWords = "text";
-template <>
-inline constexpr std::string_view kTypeWords<unsigned> = "whole number";
-template <>
-inline constexpr std::string_view kTypeWords<bool> = "true or false";
-template <>
-inline constexpr std::string_view kTypeWords<Duration> = "duration";
-template <>
-inline constexpr std::string_view kTypeWords<std::vector<std::string>> = "list of texts";
-template <>
-inline constexpr std::string_view kTypeWords<std::map<std::string, std::string>> = "map of texts";
-template <>
-inline constexpr std::string_view kTypeWords<LogLevel> = "debug, info, warn or error";
-template <>
-inline constexpr std::string_view kTypeWords<LogFormat> = "auto, logfmt or json";
-template <>
-inline constexpr std::string_view kTypeWords<std::vector<DeviceLabel>> =
-    "list of vendor, model, pci_address, serial, name";
+inline std::string type_words(const std::string&) { return "text"; }
+inline std::string type_words(unsigned) { return "whole number"; }
+inline std::string type_words(bool) { return "true or false"; }
+inline std::string type_words(Duration) { return "duration"; }
+inline std::string type_words(const std::vector<std::string>&) { return "list of texts"; }
+inline std::string type_words(const std::map<std::string, std::string>&) { return "map of texts"; }
+std::string type_words(const DeviceLabels&);
+
+/// A word of a closed set.
+template <class Word>
+  requires std::is_enum_v<Word>
+std::string type_words(Word) {
+  std::vector<std::string> words;
+  for (const auto& [value, name] : names_of(Word{})) words.emplace_back(name);
+  return enumerate(words, "or");
+}
+template <class Word>
+  requires std::is_enum_v<Word>
+Complaint read(const Node& node, Word& value) {
+  const auto word = node.kind == Node::Kind::scalar ? names_of(Word{}).find(node.text) : std::nullopt;
+  if (!word) return must_be(type_words(value), node);
+  value = *word;
+  return std::nullopt;
+}
+template <class Word>
+  requires std::is_enum_v<Word>
+std::string show(Word value) {
+  return std::string(to_string(value));
+}
+
+/// The option of a collector, whose values stay texts: a plain value is a list of one.
+Complaint read(const Node& node, OptionSchema::Kind kind, std::vector<std::string>& values);
+std::string_view type_words(OptionSchema::Kind kind) noexcept;
 
 /// What a value is, for the end of a complaint: `"40x"`, `the text "40"`, `a list`.
 std::string found(const Node& node);
 
 /// Text of the file that is safe and short enough to stand in a message.
 std::string printable(std::string_view text);
-
-/// Whole numbers and decimals as the file may spell them.
-Complaint check_integer(const Node& node);
-Complaint check_number(const Node& node);
 
 }  // namespace gpumeter::config

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/device_labels.hpp"
 #include "base/duration.hpp"
 #include "base/enum_names.hpp"
 
@@ -16,16 +17,10 @@
 /// each key means, what it accepts and whether a reload takes it on stands in the table of keys.cpp.
 namespace gpumeter::config {
 
-enum class DeviceLabel : std::uint8_t { vendor, model, pci_address, serial, name };
 enum class LogLevel : std::uint8_t { debug, info, warn, error };
 enum class LogFormat : std::uint8_t { automatic, logfmt, json };
 enum class Enabled : std::uint8_t { automatic, on, off };
 
-inline constexpr EnumNames<DeviceLabel, 5> kDeviceLabelNames = {{{DeviceLabel::vendor, "vendor"},
-                                                                 {DeviceLabel::model, "model"},
-                                                                 {DeviceLabel::pci_address, "pci_address"},
-                                                                 {DeviceLabel::serial, "serial"},
-                                                                 {DeviceLabel::name, "name"}}};
 inline constexpr EnumNames<LogLevel, 4> kLogLevelNames = {{{LogLevel::debug, "debug"},
                                                            {LogLevel::info, "info"},
                                                            {LogLevel::warn, "warn"},
@@ -35,7 +30,6 @@ inline constexpr EnumNames<LogFormat, 3> kLogFormatNames = {
 inline constexpr EnumNames<Enabled, 3> kEnabledNames = {
     {{Enabled::automatic, "auto"}, {Enabled::on, "true"}, {Enabled::off, "false"}}};
 
-constexpr const auto& names_of(DeviceLabel) noexcept { return kDeviceLabelNames; }
 constexpr const auto& names_of(LogLevel) noexcept { return kLogLevelNames; }
 constexpr const auto& names_of(LogFormat) noexcept { return kLogFormatNames; }
 constexpr const auto& names_of(Enabled) noexcept { return kEnabledNames; }
@@ -123,7 +117,7 @@ struct CollectorConfig {
 struct Config {
   Web web;
   Sampling sampling;
-  std::vector<DeviceLabel> device_labels = {DeviceLabel::vendor, DeviceLabel::model};
+  DeviceLabels device_labels;
   Devices devices;
   Workloads workloads;
   Paths paths;

@@ -12,150 +12,199 @@ namespace {
 constexpr bool kReloads = true;
 constexpr bool kNeedsRestart = false;
 
-template <auto Member>
-struct MemberTraits;
-template <class Section, class T, T Section::*kMember>
-struct MemberTraits<kMember> {
-  using Type = T;
-};
+/// The type of a member of the configuration, or of one of its sections.
+template <auto... kMembers>
+using MemberType = std::remove_cvref_t<decltype((std::declval<Config&>().*....*kMembers))>;
 
-/// Reads into a copy, so that a value that is refused changes nothing.
-template <class T, auto kCheck>
-Complaint read_checked(const Node& node, T& target) {
-  T value = target;
-  Complaint complaint = read(node, value);
-  if constexpr (kCheck != nullptr) {
-    if (!complaint) complaint = kCheck(value);
-  }
-  if (!complaint) target = std::move(value);
-  return complaint;
+/// `check` judges the value beyond its type.
+template <auto... kMembers>
+Key row(std::string_view path, bool reloadable, std::string_view help,
+        Complaint (*check)(const MemberType<kMembers...>&) = nullptr) {
+  using T = MemberType<kMembers...>;
+  const auto read_checked = [check](const Node& node, Config& config) {
+    T value{};
+    Complaint complaint = read(node, value);
+    if (!complaint && check != nullptr) complaint = check(value);
+    if (!complaint) (config.*....*kMembers) = std::move(value);
+    return complaint;
+  };
+  constexpr bool kIsList = std::is_same_v<T, std::vector<std::string>> || std::is_same_v<T, DeviceLabels>;
+  return {
+      std::string(path), reloadable, type_words(T{}), kIsList, help, read_checked, [](const Config& config) {
+        return show((config.*....*kMembers));
+      }};
 }
 
-/// The row of a key that is a member of a section; kCheck says what it must be beyond its type.
-template <auto kSection, auto kMember, auto kCheck = nullptr>
-constexpr Key row(std::string_view path, bool reloadable, std::string_view help) {
-  using T = typename MemberTraits<kMember>::Type;
-  return {path,
-          reloadable,
-          kTypeWords<T>,
-          std::is_same_v<T, std::vector<std::string>>,
-          [](const Node& node, Config& config) {
-            return read_checked<T, kCheck>(node, config.*kSection.*kMember);
+Key enabled_key(const std::string& collector) {
+  return {"collectors." + collector + ".enabled",
+          kReloads,
+          type_words(Enabled{}),
+          false,
+          "auto: enabled if the collector is enabled by default.",
+          [collector](const Node& node, Config& config) {
+            return read(node, config.collectors[collector].enabled);
           },
-          [](const Config& config) { return show(config.*kSection.*kMember); },
-          help};
+          [collector](const Config& config) { return show(config.collectors.at(collector).enabled); }};
 }
 
-Complaint read_device_labels(const Node& node, Config& config) { return read(node, config.device_labels); }
-std::string show_device_labels(const Config& config) { return show(config.device_labels); }
+Key option_key(const std::string& collector, const OptionSchema& option) {
+  const bool is_list = option.kind == OptionSchema::Kind::list;
+  const auto values = [collector, name = std::string(option.name)](auto& config) -> auto& {
+    return config.collectors.at(collector).options.at(name);
+  };
+  return {"collectors." + collector + "." + std::string(option.name),
+          kReloads,
+          std::string(type_words(option.kind)),
+          is_list,
+          option.help,
+          [kind = option.kind, values](const Node& node, Config& config) {
+            return read(node, kind, values(config));
+          },
+          [is_list, values](const Config& config) {
+            return is_list ? show(values(config)) : show(values(config).front());
+          }};
+}
 
-constexpr Key kKeys[] = {
-    row<&Config::web, &Web::listen, check_addresses>(
-        "web.listen", kNeedsRestart,
-        "Listen addresses, each as host:port. `:10478` listens on all addresses."),
-    row<&Config::web, &Web::config_file, check_no_web_config>(
-        "web.config_file", kNeedsRestart,
-        "Not supported in this version; must be empty. For TLS and users, use a reverse proxy."),
-    row<&Config::web, &Web::telemetry_path, check_url_path>("web.telemetry_path", kNeedsRestart,
-                                                            "Path of the metrics page."),
-    row<&Config::web, &Web::max_requests>(
-        "web.max_requests", kNeedsRestart,
-        "Maximum number of concurrent scrapes. A further scrape ends the oldest one. 0: no limit."),
-    row<&Config::sampling, &Sampling::fast, check_interval>(
-        "sampling.fast", kReloads,
-        "Sampling interval of utilisation, power, clocks, temperatures and throttling."),
-    row<&Config::sampling, &Sampling::normal, check_interval>(
-        "sampling.normal", kReloads, "Sampling interval of memory and fans; at least `fast`."),
-    row<&Config::sampling, &Sampling::slow, check_interval>(
-        "sampling.slow", kReloads,
-        "Sampling interval of error counters, PCIe and limits; at least `normal`."),
-    row<&Config::sampling, &Sampling::floor, check_interval>(
-        "sampling.floor", kReloads,
-        "Minimum of the sampling intervals. Reading a driver more often can slow down the jobs on the "
-        "device."),
-    Key{"device_labels", kNeedsRestart, kTypeWords<std::vector<DeviceLabel>>, true, read_device_labels,
-        show_device_labels, "Labels of every device series, in addition to gpu and uuid."},
-    row<&Config::devices, &Devices::forget>("devices.forget", kReloads,
-                                            "How long a missing device keeps its `gpu_up 0`. Time in which "
-                                            "the daemon does not run does not count."),
-    row<&Config::devices, &Devices::names, check_device_names>(
-        "devices.names", kReloads, "Names of devices, by uuid or PCI address, for the label `name`."),
-    row<&Config::workloads, &Workloads::enabled>(
-        "workloads.enabled", kNeedsRestart,
-        "Export `gpu_workload_*`: who uses each device whose driver lists its processes."),
-    row<&Config::workloads, &Workloads::processes>(
-        "workloads.processes", kNeedsRestart,
-        "Export `gpu_process_*`, series for each process. They come and go with the processes."),
-    row<&Config::paths, &Paths::sysfs, check_absolute_path>("paths.sysfs", kNeedsRestart,
-                                                            "Mount point of sysfs."),
-    row<&Config::paths, &Paths::procfs, check_absolute_path>("paths.procfs", kNeedsRestart,
-                                                             "Mount point of procfs."),
-    row<&Config::paths, &Paths::state, check_absolute_path>(
-        "paths.state", kNeedsRestart,
-        "Folder of the state that survives a restart: the index of each device."),
-    row<&Config::log, &Logging::level>("log.level", kReloads, "Lowest level that is logged."),
-    row<&Config::log, &Logging::format>(
-        "log.format", kReloads, "auto: the journal if systemd runs the daemon, otherwise logfmt on stderr."),
-    row<&Config::jobs, &Jobs::enabled>("jobs.enabled", kNeedsRestart,
-                                       "Accept messages from jobs (the ml_* families)."),
-    row<&Config::jobs, &Jobs::socket, check_socket_path>(
-        "jobs.socket", kNeedsRestart,
-        "Unix datagram socket for DogStatsD lines, unless systemd passes one; `\"\"`: none."),
-    row<&Config::jobs, &Jobs::stream_socket, check_socket_path>(
-        "jobs.stream_socket", kNeedsRestart,
-        "Unix stream socket for the same lines, unless systemd passes one; `\"\"`: none."),
-    row<&Config::jobs, &Jobs::socket_mode, check_socket_mode>(
-        "jobs.socket_mode", kNeedsRestart,
-        "Permissions of both sockets, in octal; write permission allows sending. Not used for systemd's "
-        "sockets."),
-    row<&Config::jobs, &Jobs::users, check_users>(
-        "jobs.users", kReloads,
-        "Users who may send, by name or uid, also over systemd's sockets. Empty: all. Names must exist."),
-    row<&Config::jobs, &Jobs::mllog, check_mllog_files>(
-        "jobs.mllog", kNeedsRestart, "Files or pipes with MLPerf log lines, each as `RUN=/absolute/path`."),
-    row<&Config::job_limits, &JobLimits::lines_per_second, check_not_zero>(
-        "jobs.limits.lines_per_second", kReloads, "Maximum lines per second from the jobs of one user."),
-    row<&Config::job_limits, &JobLimits::series_per_run, check_not_zero>(
-        "jobs.limits.series_per_run", kReloads, "Maximum series of one run."),
-    row<&Config::job_limits, &JobLimits::series_per_user, check_not_zero>(
-        "jobs.limits.series_per_user", kReloads,
-        "Maximum series of all runs of one user. Values beyond it are summed under the run `_other`."),
-    row<&Config::job_limits, &JobLimits::series, check_not_zero>("jobs.limits.series", kReloads,
-                                                                 "Maximum series of all runs of all users."),
-    row<&Config::job_limits, &JobLimits::retention, check_retention>(
-        "jobs.limits.retention", kReloads, "How long a run stays on the page after its last process ended."),
-};
+std::vector<Key> fixed_keys() {
+  return {
+      row<&Config::web, &Web::listen>(
+          "web.listen", kNeedsRestart,
+          "Listen addresses, each as host:port. `:10478` listens on all addresses.", check_addresses),
+      row<&Config::web, &Web::config_file>(
+          "web.config_file", kNeedsRestart,
+          "Not supported in this version; must be empty. For TLS and users, use a reverse proxy.",
+          check_no_web_config),
+      row<&Config::web, &Web::telemetry_path>("web.telemetry_path", kNeedsRestart,
+                                              "Path of the metrics page.", check_url_path),
+      row<&Config::web, &Web::max_requests>(
+          "web.max_requests", kNeedsRestart,
+          "Maximum number of concurrent scrapes. A further scrape ends the oldest one. 0: no limit."),
+      row<&Config::sampling, &Sampling::fast>(
+          "sampling.fast", kReloads,
+          "Sampling interval of utilisation, power, clocks, temperatures and throttling.", check_interval),
+      row<&Config::sampling, &Sampling::normal>("sampling.normal", kReloads,
+                                                "Sampling interval of memory and fans; at least `fast`.",
+                                                check_interval),
+      row<&Config::sampling, &Sampling::slow>(
+          "sampling.slow", kReloads,
+          "Sampling interval of error counters, PCIe and limits; at least `normal`.", check_interval),
+      row<&Config::sampling, &Sampling::floor>(
+          "sampling.floor", kReloads,
+          "Minimum of the sampling intervals. Reading a driver more often can slow down the jobs on the "
+          "device.",
+          check_interval),
+      row<&Config::device_labels>("device_labels", kNeedsRestart,
+                                  "Labels of every device series, in addition to gpu and uuid."),
+      row<&Config::devices, &Devices::forget>("devices.forget", kReloads,
+                                              "How long a missing device keeps its `gpu_up 0`. Time in which "
+                                              "the daemon does not run does not count."),
+      row<&Config::devices, &Devices::names>(
+          "devices.names", kReloads, "Names of devices, by uuid or PCI address, for the label `name`.",
+          check_device_names),
+      row<&Config::workloads, &Workloads::enabled>(
+          "workloads.enabled", kNeedsRestart,
+          "Export `gpu_workload_*`: who uses each device whose driver lists its processes."),
+      row<&Config::workloads, &Workloads::processes>(
+          "workloads.processes", kNeedsRestart,
+          "Export `gpu_process_*`, series for each process. They come and go with the processes."),
+      row<&Config::paths, &Paths::sysfs>("paths.sysfs", kNeedsRestart, "Mount point of sysfs.",
+                                         check_absolute_path),
+      row<&Config::paths, &Paths::procfs>("paths.procfs", kNeedsRestart, "Mount point of procfs.",
+                                          check_absolute_path),
+      row<&Config::paths, &Paths::state>(
+          "paths.state", kNeedsRestart,
+          "Folder of the state that survives a restart: the index of each device.", check_absolute_path),
+      row<&Config::log, &Logging::level>("log.level", kReloads, "Lowest level that is logged."),
+      row<&Config::log, &Logging::format>(
+          "log.format", kReloads,
+          "auto: the journal if systemd runs the daemon, otherwise logfmt on stderr."),
+      row<&Config::jobs, &Jobs::enabled>("jobs.enabled", kNeedsRestart,
+                                         "Accept messages from jobs (the ml_* families)."),
+      row<&Config::jobs, &Jobs::socket>(
+          "jobs.socket", kNeedsRestart,
+          "Unix datagram socket for DogStatsD lines, unless systemd passes one; `\"\"`: none.",
+          check_socket_path),
+      row<&Config::jobs, &Jobs::stream_socket>(
+          "jobs.stream_socket", kNeedsRestart,
+          "Unix stream socket for the same lines, unless systemd passes one; `\"\"`: none.",
+          check_socket_path),
+      row<&Config::jobs, &Jobs::socket_mode>(
+          "jobs.socket_mode", kNeedsRestart,
+          "Permissions of both sockets, in octal; write permission allows sending. Not used for systemd's "
+          "sockets.",
+          check_socket_mode),
+      row<&Config::jobs, &Jobs::users>(
+          "jobs.users", kReloads,
+          "Users who may send, by name or uid, also over systemd's sockets. Empty: all. Names must exist.",
+          check_users),
+      row<&Config::jobs, &Jobs::mllog>("jobs.mllog", kNeedsRestart,
+                                       "Files or pipes with MLPerf log lines, each as `RUN=/absolute/path`.",
+                                       check_mllog_files),
+      row<&Config::job_limits, &JobLimits::lines_per_second>(
+          "jobs.limits.lines_per_second", kReloads, "Maximum lines per second from the jobs of one user.",
+          check_not_zero),
+      row<&Config::job_limits, &JobLimits::series_per_run>("jobs.limits.series_per_run", kReloads,
+                                                           "Maximum series of one run.", check_not_zero),
+      row<&Config::job_limits, &JobLimits::series_per_user>(
+          "jobs.limits.series_per_user", kReloads,
+          "Maximum series of all runs of one user. Values beyond it are summed under the run `_other`.",
+          check_not_zero),
+      row<&Config::job_limits, &JobLimits::series>(
+          "jobs.limits.series", kReloads, "Maximum series of all runs of all users.", check_not_zero),
+      row<&Config::job_limits, &JobLimits::retention>(
+          "jobs.limits.retention", kReloads, "How long a run stays on the page after its last process ended.",
+          check_retention),
+  };
+}
 
 }  // namespace
 
-std::span<const Key> keys() noexcept { return kKeys; }
-
-const Key* find_key(std::string_view path) noexcept {
-  const auto* key =
-      std::find_if(std::begin(kKeys), std::end(kKeys), [path](const Key& k) { return k.path == path; });
-  return key == std::end(kKeys) ? nullptr : key;
+std::vector<Key> keys(Schemas schemas) {
+  std::vector<Key> all = fixed_keys();
+  for (const CollectorSchema& schema : schemas) {
+    all.push_back(enabled_key(schema.name));
+    for (const OptionSchema& option : schema.options) all.push_back(option_key(schema.name, option));
+  }
+  return all;
 }
 
-Complaint set(Config& config, std::string_view path, std::span<const std::string> values) {
-  const Key* key = find_key(path);
+Config defaults(Schemas schemas) {
+  Config config;
+  for (const CollectorSchema& schema : schemas) {
+    auto& options = config.collectors[schema.name].options;
+    for (const OptionSchema& option : schema.options) {
+      const bool is_empty_list = option.kind == OptionSchema::Kind::list && option.fallback.empty();
+      auto& values = options[std::string(option.name)];
+      if (!is_empty_list) values.emplace_back(option.fallback);
+    }
+  }
+  return config;
+}
+
+const Key* find_key(std::span<const Key> keys, std::string_view path) noexcept {
+  const auto key = std::find_if(keys.begin(), keys.end(), [path](const Key& k) { return k.path == path; });
+  return key == keys.end() ? nullptr : &*key;
+}
+
+Complaint set(std::span<const Key> keys, Config& config, std::string_view path,
+              std::span<const std::string> values) {
+  const Key* key = find_key(keys, path);
   if (key == nullptr) return "is not a key of the configuration";
-  std::vector<Node> nodes;
+  Node list;
+  list.kind = Node::Kind::sequence;
   for (const std::string& value : values) {
-    Node& node = nodes.emplace_back();
+    Node& node = list.children.emplace_back();
     node.kind = Node::Kind::scalar;
     node.text = value;
   }
-  if (!key->is_list) return nodes.size() == 1 ? key->read(nodes.front(), config) : "must be one value";
-  Node list;
-  list.kind = Node::Kind::sequence;
-  list.children = std::move(nodes);
-  return key->read(list, config);
+  if (key->is_list) return key->read(list, config);
+  return values.size() == 1 ? key->read(list.children.front(), config) : "must be one value";
 }
 
 std::vector<std::string> restart_needed(const Config& running, const Config& wanted) {
   std::vector<std::string> paths;
-  for (const Key& key : kKeys) {
-    if (!key.reloadable && key.show(running) != key.show(wanted)) paths.emplace_back(key.path);
+  for (const Key& key : fixed_keys()) {
+    if (!key.reloadable && key.show(running) != key.show(wanted)) paths.push_back(key.path);
   }
   return paths;
 }

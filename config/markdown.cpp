@@ -1,6 +1,5 @@
 #include "config/markdown.hpp"
 
-#include "config/collector_keys.hpp"
 #include "config/keys.hpp"
 
 namespace gpumeter::config {
@@ -34,40 +33,25 @@ std::string cell(std::string_view text) {
 
 std::string code(std::string_view text) { return "`" + cell(text) + "`"; }
 
-std::string line(std::string_view path, std::string_view type, const std::string& fallback, bool reloadable,
-                 std::string_view help) {
-  return "| " + code(path) + " | " + cell(type) + " | " + code(fallback) + " | " +
-         (reloadable ? "yes" : "no") + " | " + cell(help) + " |\n";
-}
-
-std::string shown(const OptionSchema& option) {
-  if (option.kind != OptionSchema::Kind::list) return option.fallback.empty() ? "\"\"" : option.fallback;
-  return option.fallback.empty() ? "[]" : "[\"" + option.fallback + "\"]";
-}
-
-std::string collector_lines(const CollectorSchema& schema) {
-  const std::string path = "collectors." + schema.name + ".";
-  std::string text = line(path + "enabled", "auto, true or false", "auto", true,
-                          "auto: enabled if the collector is enabled by default.");
-  for (const OptionSchema& option : schema.options) {
-    text += line(path + option.name, type_words(option.kind), shown(option), true, option.help);
-  }
-  return text;
+/// A heading has all keys of a section, or of one collector: "web", "collectors.amd".
+std::string heading_of(const std::string& path) {
+  const std::size_t dot = path.find('.');
+  return path.starts_with("collectors.") ? path.substr(0, path.find('.', dot + 1)) : path.substr(0, dot);
 }
 
 }  // namespace
 
 std::string configuration_markdown(Schemas schemas) {
+  const Config config = defaults(schemas);
   std::string text(kIntroduction);
-  std::string_view section;
-  for (const Key& key : keys()) {
-    const std::string_view its = key.path.substr(0, key.path.find('.'));
-    if (its != section) text += "\n## " + std::string(its) + "\n" + std::string(kTableHead);
-    section = its;
-    text += line(key.path, key.type, key.show(Config{}), key.reloadable, key.help);
-  }
-  for (const CollectorSchema& schema : schemas) {
-    text += "\n## collectors." + schema.name + "\n" + std::string(kTableHead) + collector_lines(schema);
+  std::string heading;
+  for (const Key& key : keys(schemas)) {
+    if (heading_of(key.path) != heading) {
+      heading = heading_of(key.path);
+      text += "\n## " + heading + "\n" + std::string(kTableHead);
+    }
+    text += "| " + code(key.path) + " | " + cell(key.type) + " | " + code(key.show(config)) + " | " +
+            (key.reloadable ? "yes" : "no") + " | " + cell(key.help) + " |\n";
   }
   return text;
 }

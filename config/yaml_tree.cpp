@@ -11,7 +11,7 @@
 namespace gpumeter::config {
 namespace {
 
-/// YAML that yaml-cpp takes and a configuration does not; parse_yaml() catches it.
+/// YAML that yaml-cpp accepts and a configuration does not; parse_yaml() catches it.
 class Refused final : public YAML::ParserException {
   using YAML::ParserException::ParserException;
 };
@@ -113,13 +113,13 @@ class TreeBuilder final : public YAML::EventHandler {
   std::size_t count_ = 0;
 };
 
-/// Control characters are not, nor what starts a file in UTF-16.
+/// False for control characters and for the bytes that start a file in UTF-16.
 bool is_text(char c) noexcept {
   const auto byte = static_cast<unsigned char>(c);
   return c == '\n' || c == '\r' || c == '\t' || (byte >= 0x20 && byte < 0xfe);
 }
 
-/// yaml-cpp takes byte 4 for the end of the file and says of a tab only that it found no value.
+/// yaml-cpp reads byte 4 as the end of the file, and reports a tab only as a missing value.
 std::optional<SyntaxError> refused_bytes(std::string_view text) {
   int line = 1;
   bool indentation = true;
@@ -127,7 +127,7 @@ std::optional<SyntaxError> refused_bytes(std::string_view text) {
   for (const char c : text) {
     if (!is_text(c)) return SyntaxError{line, "a byte that is not text; the file must be UTF-8"};
     if (indentation && tab && c != '\t' && c != ' ' && c != '\n' && c != '\r' && c != '#') {
-      return SyntaxError{line, "a tab in the indentation; YAML wants spaces"};
+      return SyntaxError{line, "a tab in the indentation; YAML requires spaces"};
     }
     tab = (tab && indentation) || c == '\t';
     indentation = c == '\n' || (indentation && (c == ' ' || c == '\t'));

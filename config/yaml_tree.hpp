@@ -9,8 +9,8 @@
 
 namespace gpumeter::config {
 
-/// A YAML value with the line it stands on. Own type because yaml-cpp's drops the second of two equal keys
-/// and whether a value was quoted; and no other file needs yaml-cpp's headers then.
+/// A YAML value with its line. yaml-cpp's own type loses the second of two equal keys and whether a value was
+/// quoted; with this type, no other file needs yaml-cpp's headers.
 struct Node {
   enum class Kind : std::uint8_t { null, scalar, sequence, map };
   Kind kind = Kind::null;
@@ -26,7 +26,7 @@ struct SyntaxError {
   std::string text;
 };
 
-// What a configuration may be at the most, so that a hostile or mistaken file costs a message, not memory.
+// The limits of a configuration: a hostile or mistaken file costs a message, not memory.
 inline constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxNodes = 20'000;
 inline constexpr std::size_t kMaxDepth = 16;

@@ -2,15 +2,18 @@
 
 #include <malloc.h>
 
-#include <csignal>
 #include <thread>
 #include <utility>
 
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
+#include "daemon/cli/metrics_docs.hpp"
 #include "daemon/job_settings.hpp"
-#include "exporter/http/listen_address.hpp"
-#include "systemd/notify.hpp"
+#include "daemon/listeners.hpp"
+#include "daemon/main_loop.hpp"
+#include "daemon/reload.hpp"
+#include "daemon/setup.hpp"
+#include "systemd/listen_fds.hpp"
 
 namespace gpumeter {
 namespace {
@@ -28,11 +31,6 @@ constexpr auto kLastRecords = std::chrono::seconds(1);
 // How long the start waits for the state folder.
 constexpr auto kLoadState = std::chrono::seconds(3);
 
-constexpr auto kReleased = std::chrono::minutes(10);
-constexpr auto kProbe = std::chrono::milliseconds(1000);
-constexpr auto kNextProbe = std::chrono::seconds(1);  // after one without an answer
-constexpr auto kStuckWatchdog = std::chrono::seconds(5);
-
 constexpr BuildFacts kBuild = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
 
 }  // namespace
@@ -40,8 +38,8 @@ constexpr BuildFacts kBuild = {build::kVersion, build::kRevision, build::kBranch
 App::App(Options options, config::Config config, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
-      log_(clock, config.log),
       config_(std::move(config)),
+      log_(clock, config_.get()->log),
       store_(std::make_shared<Store>()),
       pages_(*store_),
       jobs_({clock_, *store_, user_names_,
@@ -49,73 +47,76 @@ App::App(Options options, config::Config config, const Clock& clock)
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
              },
              [this] { return workload_book_ ? workload_book_->uses() : jobs::DeviceUses(); }},
-            job_settings_of(config_)) {}
-
-int App::run() {
-  const int code = serve_until_told();
-  // stderr's or the journal's reader may stall; its thread is then left behind.
-  left_behind_ = !log_.flush(kLastRecords) || left_behind_;
-  return code;
+            job_settings_of(*config_.get())) {
+  store_->reserve(catalogue_families(builtin_collectors()));
 }
 
-int App::serve_until_told() {
-  Result<Signals> signals = Signals::block();
-  if (!signals) {
-    log_.error("cannot take signals", {{"error", signals.error().message()}});
-    return 1;
-  }
-  if (const Result<Done> started = start(); !started) {
+int App::run(Signals& signals) {
+  const Result<Done> started = start();
+  if (started) {
+    wait_for_first_pass();
+    malloc_trim(0);  // frees what reading flags and configuration took
+    serve(signals);
+  } else {
     log_.error("cannot start", {{"error", started.error().message()}});
-    stop();
-    return 1;
   }
-  wait_for_first_pass();
-  malloc_trim(0);  // what reading flags and configuration took
-  systemd::notify_ready(status_line());
-  serve(*signals);
-  systemd::notify_stopping();
   stop();
-  log_.info("stopped");
-  return 0;
+  if (started) log_.info("stopped");
+  // The reader of stderr or the journal may stall; the log's thread is then left behind.
+  left_behind_ = !log_.flush(kLastRecords) || left_behind_;
+  return started ? 0 : 1;
 }
 
 Result<Done> App::start() {
-  MutexLock lock(mutex_);
+  const auto running = config_.get();
+  const config::Config& config = *running;
   log_.info("starting gpumeter", {{"version", build::kVersion}, {"revision", build::kRevision}});
   auto passed = systemd::take_passed_sockets();
   if (!passed) return passed.error();
-  passed_ = *std::move(passed);
-  const WorkloadSettings workloads =
-      workload_settings_of(config_, [this](std::uint32_t uid) { return user_names_.of(uid); });
-  workload_book_ = workloads.book;
-  workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
-  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, open_directory(), std::nullopt, settings_of(config_),
-                                   workloads, state_keeper_);
-  bus_watcher_ = make_bus_watcher();
-  bus_watcher_->want(has_bus(config_));
-  if (Result<Done> listening = start_http(); !listening) return listening;
+  make_fleet(config);
+  bus_watcher_ = make_bus_watcher(config);
+  if (Result<Done> listening = start_http(config.web, passed->http); !listening) return listening;
   if (Result<Done> started = start_threads(); !started) return started;
-  std::vector<jobs::PassedSocket> job_sockets = job_sockets_of(passed_.jobs);
-  if (config_.jobs.enabled) jobs_.start(std::move(job_sockets));
+  std::vector<jobs::PassedSocket> job_sockets = job_sockets_of(passed->jobs);
+  if (config.jobs.enabled) jobs_.start(std::move(job_sockets));
   std::vector<Fleet::Addition> collectors;
-  for (const CollectorEntry* entry : enabled_collectors(config_)) {
-    collectors.push_back({entry, context_of(config_, *entry, clock_)});
+  for (const CollectorEntry& entry : builtin_collectors()) {
+    if (is_enabled(entry, config)) collectors.push_back({&entry, context_of(config, entry, clock_)});
   }
   fleet_->add(std::move(collectors));
   return Done{};
 }
 
-DeviceDirectory App::open_directory() {
-  state_keeper_ = std::make_shared<StateKeeper>(config_.paths.state, clock_, log_);
-  return state_keeper_->load(clock_.monotonic() + kLoadState);
+void App::make_fleet(const config::Config& config) {
+  const WorkloadSettings workloads =
+      workload_settings_of(config, [this](std::uint32_t uid) { return user_names_.of(uid); });
+  workload_book_ = workloads.book;
+  workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
+  state_keeper_ = std::make_shared<StateKeeper>(config.paths.state, clock_, log_);
+  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, state_keeper_->load(clock_.monotonic() + kLoadState),
+                                   std::nullopt, settings_of(config), workloads, state_keeper_);
 }
 
-Result<Done> App::start_http() {
-  Result<std::vector<ListenSocket>> listeners = open_listeners();
+std::shared_ptr<BusWatcher> App::make_bus_watcher(const config::Config& config) {
+  BusWatcher::Reports reports;
+  reports.seen = [fleet = std::weak_ptr<Fleet>(fleet_)](const Bus& bus) {
+    if (const auto alive = fleet.lock()) alive->order_by(bus.addresses);
+  };
+  reports.function = [this](const std::string& address, bool answers) {
+    if (answers) return log_.info("a PCI function answers again", {{"pci_address", address}});
+    log_.warn("a PCI function does not answer; it counts as it was seen last", {{"pci_address", address}});
+  };
+  auto watcher = std::make_shared<BusWatcher>(config.paths.sysfs, clock_, std::move(reports));
+  watcher->want(has_bus(config));
+  return watcher;
+}
+
+Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::PassedSocket>& passed) {
+  auto listeners = open_listeners(web, passed, options_.systemd_socket, log_);
   if (!listeners) return listeners.error();
   RouteContext context;
-  context.telemetry_path = config_.web.telemetry_path;
-  context.max_requests = config_.web.max_requests;
+  context.telemetry_path = web.telemetry_path;
+  context.max_requests = web.max_requests;
   context.build = kBuild;
   context.devices = [this] { return fleet_->devices(); };
   context.collectors = [this] { return collector_states(); };
@@ -128,42 +129,31 @@ Result<Done> App::start_http() {
   return Done{};
 }
 
-Result<std::vector<ListenSocket>> App::open_listeners() {
-  std::vector<ListenSocket> listeners;
-  // Sockets that are there count without the flag, so that gpumeter.socket is switched on and off alone; its
-  // addresses cannot be had a second time anyway.
-  if (options_.systemd_socket || !passed_.http.empty()) return adopt_listeners();
-  for (const std::string& address : config_.web.listen) {
-    Result<Listening> listening = listen_on(address);
-    if (!listening) return listening.error();
-    for (const std::string& note : listening->notes) log_.warn(note);
-    for (ListenSocket& socket : listening->sockets) listeners.push_back(std::move(socket));
-  }
-  return listeners;
+// Before the lanes: if the kernel gives few threads, devices wait for theirs, and the daemon has its own.
+Result<Done> App::start_threads() {
+  self_report_ = std::make_unique<SelfReport>(SelfReport::Sources{
+      clock_, log_, *store_, *fleet_, *bus_watcher_, *server_, [this] { return simulates(*config_.get()); }});
+  if (Result<Done> started = start_watchdog(); !started) return started;
+  if (Result<Done> started = start_upkeep(); !started) return started;
+  return bus_watcher_->start();
 }
 
-Result<std::vector<ListenSocket>> App::adopt_listeners() {
-  if (Result<Done> usable = systemd::check_http(passed_.http); !usable) return usable.error();
-  std::vector<ListenSocket> listeners;
-  for (const systemd::PassedSocket& socket : passed_.http) {
-    Result<ListenSocket> listener = ListenSocket::adopt(socket.fd);
-    if (!listener) return listener.error();
-    listeners.push_back(*std::move(listener));
-  }
-  warn_of_unused_addresses(listeners);
-  return listeners;
+// The watchdog only reads clocks and memory, so that it goes on whatever hangs: it makes no log write, no
+// fsync, no name lookup, no file access and no driver call.
+Result<Done> App::start_watchdog() {
+  constexpr auto kEvery = std::chrono::milliseconds(100);
+  return watchdog_.start("watchdog", [this] {
+    fleet_->tick();
+    return kEvery;
+  });
 }
 
-void App::warn_of_unused_addresses(std::span<const ListenSocket> sockets) {
-  if (config_.web.listen == config::Web{}.listen) return;
-  for (const std::string& address : config_.web.listen) {
-    if (is_served(address, sockets)) continue;
-    log_.warn("web.listen is not used: gpumeter.socket holds the port, for its own addresses",
-              {{"address", address},
-               {"hint",
-                "set the addresses by systemctl edit gpumeter.socket, or switch it off: systemctl disable "
-                "--now gpumeter.socket && systemctl restart gpumeter"}});
-  }
+// Work of each second that may wait for the system: the daemon's own figures, names of users.
+Result<Done> App::start_upkeep() {
+  return upkeep_.start("upkeep", [this] {
+    keep_up();
+    return std::chrono::seconds(1);
+  });
 }
 
 void App::wait_for_first_pass() {
@@ -176,68 +166,9 @@ void App::wait_for_first_pass() {
 }
 
 void App::serve(Signals& signals) {
-  using std::chrono::milliseconds;
-  const auto interval = systemd::watchdog_interval();
-  const auto nap = interval ? std::chrono::duration_cast<milliseconds>(*interval / 2) : milliseconds(10000);
-  hear_of_hot_plug();
-  while (true) {
-    const bool is_well = pet_systemd();
-    jobs_.retry();
-    if (hot_plug_ && hot_plug_->look_again(clock_.monotonic())) look_for_devices();
-    const milliseconds at_most = is_well ? std::min(nap, milliseconds(10000)) : milliseconds(kNextProbe);
-    const milliseconds patience = hot_plug_ ? hot_plug_->patience(clock_.monotonic(), at_most) : at_most;
-    const std::optional<int> signal = signals.wait(patience, hot_plug_ ? hot_plug_->descriptor() : -1);
-    if (signal == SIGTERM || signal == SIGINT) return;
-    if (signal) obey(*signal);
-  }
-}
-
-void App::obey(int signal) {
-  if (signal == SIGHUP) reload();
-  if (signal == SIGUSR1) release_drivers();
-  if (signal == SIGUSR2) fleet_->restore();
-}
-
-void App::hear_of_hot_plug() {
-  Result<HotPlug> opened = HotPlug::open();
-  if (opened) {
-    hot_plug_.emplace(*std::move(opened));
-  } else {
-    log_.info("udev is not heard, devices are looked for once a minute",
-              {{"error", opened.error().message()}});
-  }
-}
-
-void App::release_drivers() {
-  const bool released = fleet_->release(kReleased);
-  if (released) return log_.info("drivers are closed until SIGUSR2, or for 10 minutes");
-  log_.error("drivers are not closed: a call is still under way");
-}
-
-// A card that falls off the bus, or comes to it, shows in gpumeter_pci_devices.
-void App::look_for_devices() {
-  fleet_->rediscover();
-  bus_watcher_->request();
-}
-
-// systemd restarts a daemon that does not answer; a hung driver call is no reason for that. False: not well.
-bool App::pet_systemd() {
-  systemd::notify_status(status_line());
-  if (!systemd::watchdog_interval()) return true;
-  if (clock_.monotonic() - watchdog_.last_turn() > kStuckWatchdog) return false;
-  if (const Result<Done> answer = server_->probe(kProbe); !answer) {
-    log_.error("a listener does not answer", {{"error", answer.error().message()}});
-    return false;
-  }
-  systemd::notify_watchdog();
-  return true;
-}
-
-std::string App::status_line() const {
-  std::size_t up = 0;
-  const std::vector<DeviceStatus> devices = fleet_->devices();
-  for (const DeviceStatus& device : devices) up += device.up ? 1 : 0;
-  return std::to_string(up) + " of " + std::to_string(devices.size()) + " GPUs are read";
+  Reload reload(
+      {options_, clock_, log_, config_, known_users_, jobs_, *fleet_, *bus_watcher_, *self_report_});
+  MainLoop({clock_, log_, signals, *fleet_, *bus_watcher_, jobs_, *server_, watchdog_, reload}).run();
 }
 
 void App::stop() {
@@ -252,6 +183,26 @@ void App::stop() {
   if (!upkeep_.join(deadline)) left_behind_ = true;
   if (state_keeper_ && !state_keeper_->stop(clock_.monotonic() + kLastState)) left_behind_ = true;
   left_behind_ = left_behind_ || user_names_.hangs() || known_users_.hangs();
+}
+
+// The daemon is ready once the page has all of the first pass; maybe late, since a device that hangs has its
+// deadline.
+void App::keep_up() {
+  const bool is_first_pass_over = fleet_->first_pass_over();
+  workload_info_->tick(clock_.monotonic());
+  self_report_->publish();
+  if (!is_first_pass_over) return;
+  routes_->set_ready();
+  is_ready_ = true;
+}
+
+std::vector<CollectorState> App::collector_states() const {
+  const auto config = config_.get();
+  std::vector<CollectorState> states;
+  for (const CollectorEntry& entry : builtin_collectors()) {
+    states.push_back({std::string(entry.name), is_enabled(entry, *config)});
+  }
+  return states;
 }
 
 }  // namespace gpumeter

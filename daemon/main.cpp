@@ -8,15 +8,13 @@
 #include "daemon/cli/actions.hpp"
 #include "daemon/cli/options.hpp"
 #include "daemon/cli/standard_streams.hpp"
-#include "daemon/setup.hpp"
 
 int main(int argc, char** argv) {
   using namespace gpumeter;
   open_closed_streams();
   mallopt(M_ARENA_MAX, 1);  // a dozen threads that hardly allocate; glibc would give each an arena of its own
   try {
-    const auto schemas = schemas_of(builtin_collectors());
-    const auto parsed = parse_options(argc, argv, schemas);
+    const auto parsed = parse_options(argc, argv, builtin_collectors());
     if (const auto* exit = std::get_if<Exit>(&parsed)) {
       if (exit->code == 0) return print(exit->text);
       std::fputs(exit->text.c_str(), stderr);

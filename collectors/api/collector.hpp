@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/hanging_calls.hpp"
+#include "base/option_schema.hpp"
 #include "base/result.hpp"
 #include "collectors/api/device.hpp"
 #include "collectors/api/sample.hpp"
@@ -126,13 +127,7 @@ struct CollectorContext {
 };
 
 /// A key of `collectors.<name>` beside `enabled`.
-struct CollectorOption {
-  enum class Kind : std::uint8_t { text, integer, number, duration, list };
-  std::string_view name;
-  Kind kind;
-  std::string_view fallback;  ///< default, as it would be written in the file
-  std::string_view help;
-};
+using CollectorOption = OptionSchema;
 
 /// What is wrong with a key of a collector beyond its kind.
 struct OptionProblem {
@@ -159,6 +154,9 @@ struct CollectorEntry {
   /// What is wrong with its own keys beyond their kinds; touches nothing. nullopt: they are fine.
   std::optional<OptionProblem> (*check)(const CollectorContext&);
   Result<std::unique_ptr<Collector>> (*open)(const CollectorContext&);
+  /// More than 0: its devices are made up, this many at most. --simulate and --simulate-event set its keys
+  /// `devices` and `events`, and gpumeter_simulated is 1 while it is enabled.
+  unsigned most_made_up = 0;
 };
 
 }  // namespace gpumeter

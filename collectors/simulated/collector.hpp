@@ -23,6 +23,7 @@ inline constexpr CollectorEntry kSimulated = {
     .metrics = simulated_row_docs,
     .check = check_simulated,
     .open = open_simulated,
+    .most_made_up = kMostDevices,
 };
 
 }  // namespace gpumeter::simulated

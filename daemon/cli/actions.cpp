@@ -12,19 +12,29 @@
 #include "config/markdown.hpp"
 #include "daemon/app.hpp"
 #include "daemon/cli/list_devices.hpp"
+#include "daemon/cli/load_config.hpp"
 #include "daemon/cli/metrics_docs.hpp"
 #include "daemon/cli/once.hpp"
 #include "daemon/cli/standard_streams.hpp"
 #include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
+#include "daemon/signals.hpp"
 
 namespace gpumeter {
 namespace {
 
-// A thread that hangs still uses the clock and the app, so neither ends before the process.
+void print_error(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
+
+// Signals are blocked before the first thread starts. A thread that hangs still uses the clock and the app,
+// so neither ends before the process.
 int run_daemon(const Options& options, const config::Config& config, const Clock& clock) {
+  Result<Signals> signals = Signals::block();
+  if (!signals) {
+    print_error("gpumeter: " + signals.error().message());
+    return 1;
+  }
   App app(options, config, clock);
-  const int code = app.run();
+  const int code = app.run(*signals);
   std::fflush(nullptr);
   if (app.left_behind()) _exit(code);
   return code;
@@ -35,9 +45,9 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
     case Action::check_config:
       return print("the configuration is valid\n");
     case Action::once: {
-      Result<std::string> page = page_once(config, options.passes);
+      Result<std::string> page = page_once(config, options.argument == "0" ? 1 : 2);
       if (page) return print(*page);
-      std::fprintf(stderr, "gpumeter: %s\n", page.error().message().c_str());
+      print_error("gpumeter: " + page.error().message());
       return 1;
     }
     case Action::list_devices:
@@ -46,8 +56,6 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
       return run_daemon(options, config, clock);
   }
 }
-
-void print_error(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
 
 int reload(pid_t daemon, const Clock& clock) {
   // A collector whose driver hangs takes 3 s to be left behind, a name service that hangs 2 s.
@@ -77,13 +85,13 @@ int load_and_act(const Options& options, const Clock& clock, jobs::KnownUsers& u
 int act(const Options& options) {
   const SystemClock clock;
   if (options.action == Action::print_metrics) {
-    const bool markdown = options.print_format == "markdown";
-    return print(markdown ? metrics_markdown(builtin_collectors()) : metrics_text(builtin_collectors()));
+    const bool is_markdown = options.argument == "markdown";
+    return print(is_markdown ? metrics_markdown(builtin_collectors()) : metrics_text(builtin_collectors()));
   }
   if (options.action == Action::print_config) {
     return print(config::configuration_markdown(schemas_of(builtin_collectors())));
   }
-  if (options.action == Action::reload) return reload(options.daemon, clock);
+  if (options.action == Action::reload) return reload(std::stoi(options.argument), clock);
   jobs::KnownUsers users(clock);
   const int code = load_and_act(options, clock, users);
   std::fflush(nullptr);

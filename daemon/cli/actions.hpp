@@ -1,6 +1,5 @@
 #pragma once
 
-#include "config/load.hpp"
 #include "daemon/cli/options.hpp"
 
 namespace gpumeter {

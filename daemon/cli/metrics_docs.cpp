@@ -83,11 +83,6 @@ Families all_families(std::span<const CollectorEntry> collectors) {
   return families;
 }
 
-std::string_view word(MetricType type) {
-  constexpr std::string_view kWords[] = {"gauge", "counter", "histogram"};
-  return kWords[static_cast<std::size_t>(type)];
-}
-
 constexpr std::size_t kNoPair = 3;
 
 /// The only label in which two rows differ that are alike in all else; kNoPair where there is not just one.
@@ -158,7 +153,7 @@ void append_uses(std::string& text, Uses uses) {
 
 void append_family(std::string& text, const Family& family) {
   const MetricDescriptor& metric = *family.descriptor;
-  text.append("\n### ").append(metric.name).append("\n\n").append(word(metric.type));
+  text.append("\n### ").append(metric.name).append("\n\n").append(to_string(metric.type));
   if (!metric.unit.empty()) text.append(", ").append(metric.unit);
   text.append(". ").append(metric.help).append("\n");
   if (family.uses.empty()) return;
@@ -191,10 +186,16 @@ std::string metrics_text(std::span<const CollectorEntry> collectors) {
   std::string text;
   for (const auto& [name, family] : all_families(collectors)) {
     const MetricDescriptor& metric = *family.descriptor;
-    text.append(name).append("\t").append(word(metric.type)).append("\t").append(metric.unit);
+    text.append(name).append("\t").append(to_string(metric.type)).append("\t").append(metric.unit);
     text.append("\t").append(metric.help).append("\n");
   }
   return text;
+}
+
+std::vector<const MetricDescriptor*> catalogue_families(std::span<const CollectorEntry> collectors) {
+  std::vector<const MetricDescriptor*> families;
+  for (const auto& [name, family] : all_families(collectors)) families.push_back(family.descriptor);
+  return families;
 }
 
 }  // namespace gpumeter

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "collectors/api/collector.hpp"
 
@@ -13,5 +14,8 @@ std::string metrics_markdown(std::span<const CollectorEntry> collectors);
 
 /// One line a family: name, type, unit, help, separated by tabs.
 std::string metrics_text(std::span<const CollectorEntry> collectors);
+
+/// The families alone, for Store::reserve().
+std::vector<const MetricDescriptor*> catalogue_families(std::span<const CollectorEntry> collectors);
 
 }  // namespace gpumeter

@@ -51,7 +51,8 @@ void add_up(const std::vector<Reading>& readings, const FleetSettings& settings,
   }
 }
 
-void add_self(const Survey& survey, const Bus& bus, const std::vector<Reading>& readings, SeriesList& to) {
+void add_self(const config::Config& config, const Survey& survey, const std::vector<Reading>& readings,
+              SeriesList& to) {
   SelfState self;
   self.build = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
   self.config_reload_timestamp_seconds = to_seconds(SystemClock().realtime());
@@ -62,10 +63,10 @@ void add_self(const Survey& survey, const Bus& bus, const std::vector<Reading>& 
       ++health.devices;
       add_errors(health.read_errors[reading.device->known.index], reading.session->errors());
     }
-    self.simulated = self.simulated || name == "simulated";
     self.collectors.push_back(std::move(health));
   }
-  for (const auto& vendor : bus.by_vendor) self.pci_devices.emplace_back(vendor);
+  self.simulated = simulates(config);
+  for (const auto& vendor : bus_of(config).by_vendor) self.pci_devices.emplace_back(vendor);
   if (const Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
   add_self_series(self, to);
 }
@@ -97,7 +98,7 @@ Result<std::string> page_once(const config::Config& config, int passes) {
   }
   SeriesList own(store->attach());
   add_up(readings, settings, own);
-  add_self(found, bus_of(config), readings, own);
+  add_self(config, found, readings, own);
   own.commit(clock.monotonic());
   WorkloadInfo workload_info(workloads, *store);
   workload_info.tick(clock.monotonic());

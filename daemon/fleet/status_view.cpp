@@ -54,7 +54,6 @@ void StatusView::describe(SelfState& self, bool is_released) const {
   std::map<const CollectorHost*, CollectorHealth> healths;
   for (const auto& [name, host] : hosts) {
     healths[&host] = {name, host.is_up(), is_released, 0, {}, host.past_errors};
-    self.simulated = self.simulated || name == "simulated";
   }
   for (const auto& [uuid, member] : members) {
     CollectorHealth& health = healths[&member.host()];

@@ -1,36 +1,33 @@
 #include "daemon/log/format.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <ctime>
 
-#include "daemon/log/text.hpp"
+#include "base/text.hpp"
+#include "exporter/json/quoted.hpp"
 
 namespace gpumeter {
 namespace {
 
-/// RFC 3339 in UTC, to the millisecond.
-std::string timestamp(Nanoseconds time) {
-  const auto milliseconds = std::chrono::floor<std::chrono::milliseconds>(time).count();
-  const std::time_t seconds = static_cast<std::time_t>(milliseconds / 1000);
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  std::array<char, 32> date{};
-  const std::size_t size = std::strftime(date.data(), date.size(), "%Y-%m-%dT%H:%M:%S", &utc);
-  const std::string fraction = std::to_string(1000 + milliseconds % 1000);
-  return std::string(date.data(), size) + "." + fraction.substr(1) + "Z";
+/// Control characters, and those that reorder or break the text around them (Unicode's bidi controls, zero
+/// widths and line separators).
+bool is_invisible(char32_t code) noexcept {
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xad || (code >= 0x200b && code <= 0x200f) ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) || code == 0xfeff;
 }
 
-void append_fields(std::string& line, std::span<const LogField> fields) {
-  for (const LogField& field : fields) {
-    if (field.value.empty()) continue;
-    line += ' ';
-    line += field.name;
-    line += '=';
-    line += logfmt_value(field.value);
+void append_hex(std::string& text, std::string_view prefix, unsigned number, unsigned digits) {
+  text += prefix;
+  while (digits-- > 0) text += "0123456789abcdef"[number >> (4 * digits) & 0xfU];
+}
+
+void append_escape(std::string& text, char32_t code) {
+  constexpr std::string_view kLetters = "abtnvfr";  // from \a, 7, on
+  if (code >= 7 && code <= 13) {
+    (text += '\\') += kLetters[code - 7];
+  } else if (code < 0x80) {
+    append_hex(text, "\\x", code, 2);
+  } else {
+    append_hex(text, "\\u", code, 4);
   }
 }
 
@@ -51,36 +48,78 @@ char priority(config::LogLevel level) noexcept {
   return kDebugInfoWarningError[static_cast<std::size_t>(level)];
 }
 
+/// Calls `add` for each field that is known.
+template <class Add>
+void each_known(const LogRecord& record, Add add) {
+  for (const LogField& field : record.fields) {
+    if (!field.value.empty()) add(field);
+  }
+}
+
+std::string fields_in_logfmt(const LogRecord& record) {
+  std::string text;
+  each_known(record, [&](const LogField& field) {
+    text.append(" ").append(field.name).append("=").append(logfmt_value(field.value));
+  });
+  return text;
+}
+
 }  // namespace
 
 std::string to_logfmt(const LogRecord& record) {
-  std::string line = "ts=" + timestamp(record.time);
-  line.append(" level=").append(to_string(record.level)).append(" msg=").append(logfmt_value(record.message));
-  append_fields(line, record.fields);
-  return line;
+  return "level=" + std::string(to_string(record.level)) + " msg=" + logfmt_value(record.message) +
+         fields_in_logfmt(record);
 }
 
 std::string to_json(const LogRecord& record) {
-  std::string line = "{\"ts\":" + json_string(timestamp(record.time));
-  line.append(",\"level\":").append(json_string(to_string(record.level)));
-  line.append(",\"msg\":").append(json_string(record.message));
-  for (const LogField& field : record.fields) {
-    if (field.value.empty()) continue;
-    line.append(",").append(json_string(field.name)).append(":").append(json_string(field.value));
-  }
-  return line + "}";
+  std::string text =
+      "\"level\":" + json_quoted(to_string(record.level)) + ",\"msg\":" + json_quoted(record.message);
+  each_known(record, [&](const LogField& field) {
+    text.append(",").append(json_quoted(field.name)).append(":").append(json_quoted(field.value));
+  });
+  return text + "}";
 }
 
-std::vector<std::string> to_journal(const LogRecord& record) {
-  std::string message = "MESSAGE=" + escape_invisible(record.message);
-  append_fields(message, record.fields);
-  std::vector<std::string> entry = {std::move(message), std::string("PRIORITY=") + priority(record.level),
-                                    "SYSLOG_IDENTIFIER=gpumeter"};
-  for (const LogField& field : record.fields) {
-    if (field.value.empty()) continue;
-    entry.push_back(journal_name(field.name) + "=" + escape_invisible(field.value));
-  }
+std::string to_journal(const LogRecord& record) {
+  std::string entry = "MESSAGE=" + escape_invisible(record.message) + fields_in_logfmt(record) + '\0';
+  entry.append("PRIORITY=") += priority(record.level);
+  entry.append(1, '\0').append("SYSLOG_IDENTIFIER=gpumeter").append(1, '\0');
+  each_known(record, [&](const LogField& field) {
+    entry.append(journal_name(field.name)).append("=").append(escape_invisible(field.value)).append(1, '\0');
+  });
   return entry;
+}
+
+std::string escape_invisible(std::string_view text) {
+  std::string escaped;
+  while (!text.empty()) {
+    const Character first = take_character(text);
+    if (!first) {
+      append_hex(escaped, "\\x", static_cast<unsigned char>(first.bytes.front()), 2);
+    } else if (is_invisible(first.code)) {
+      append_escape(escaped, first.code);
+    } else {
+      escaped += first.bytes;
+    }
+  }
+  return escaped;
+}
+
+std::string logfmt_value(std::string_view text) {
+  std::string escaped = escape_invisible(text);
+  const bool plain = !text.empty() && escaped == text && text.find_first_of(" =\"") == std::string_view::npos;
+  if (plain) return escaped;
+  // The backslashes of the text itself must be told from those of the escapes.
+  std::string quoted = "\"";
+  std::string_view rest = text;
+  for (std::size_t special = 0; special != std::string_view::npos;) {
+    special = rest.find_first_of("\"\\");
+    quoted += escape_invisible(rest.substr(0, special));
+    if (special == std::string_view::npos) break;
+    (quoted += '\\') += rest[special];
+    rest.remove_prefix(special + 1);
+  }
+  return quoted + "\"";
 }
 
 }  // namespace gpumeter

@@ -1,70 +1,50 @@
 #include "daemon/log/output.hpp"
 
-#include <spdlog/logger.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
-#include "daemon/log/sinks.hpp"
 #include "systemd/journal.hpp"
 
 namespace gpumeter {
 namespace {
 
-enum class Encoding { logfmt, json, journal };
-
-Encoding encoding_of(config::LogFormat format) {
-  if (format == config::LogFormat::json) return Encoding::json;
-  const bool journal = format == config::LogFormat::automatic &&
-                       systemd::is_journal_stream(STDERR_FILENO, std::getenv("JOURNAL_STREAM"));
-  return journal ? Encoding::journal : Encoding::logfmt;
+// A pipe may be shared with a process that made it non-blocking; EAGAIN then means that the reader is slow.
+bool may_write_again(int error) {
+  if (error == EINTR) return true;
+  pollfd room{STDERR_FILENO, POLLOUT, 0};
+  return error == EAGAIN && (poll(&room, 1, -1) > 0 || errno == EINTR);
 }
 
-spdlog::level::level_enum level_of(config::LogLevel level) noexcept {
-  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
-                                                   spdlog::level::warn, spdlog::level::err};
-  return kLevels[static_cast<std::size_t>(level)];
+std::vector<std::string> unpack(std::string_view entry) {
+  std::vector<std::string> fields;
+  while (!entry.empty()) {
+    fields.emplace_back(entry.substr(0, entry.find('\0')));
+    entry.remove_prefix(fields.back().size() + 1);
+  }
+  return fields;
 }
 
 }  // namespace
 
-/// spdlog has no fields, so it gets whole lines.
-struct LogOutput::Logger {
-  explicit Logger(const config::Logging& settings)
-      : encoding(encoding_of(settings.format)),
-        spd("gpumeter", encoding == Encoding::journal ? make_journal_sink() : make_stderr_sink()) {
-    spd.set_level(level_of(settings.level));
-    // spdlog's own handler would write a line of another format to stderr.
-    spd.set_error_handler([this](const std::string&) { failed = true; });
+bool stderr_is_journal() { return systemd::is_journal_stream(STDERR_FILENO, std::getenv("JOURNAL_STREAM")); }
+
+bool write_to_stderr(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written < 0 && !may_write_again(errno)) return false;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
   }
-
-  const Encoding encoding;
-  spdlog::logger spd;
-  bool failed = false;  // of who writes
-};
-
-LogOutput::LogOutput(const config::Logging& settings) : logger_(std::make_unique<Logger>(settings)) {}
-
-LogOutput::~LogOutput() = default;
-
-bool LogOutput::takes(config::LogLevel level) const { return logger_->spd.should_log(level_of(level)); }
-
-std::string LogOutput::encoded(const LogRecord& record) const {
-  switch (logger_->encoding) {
-    case Encoding::json:
-      return to_json(record);
-    case Encoding::journal:
-      return pack_journal_entry(to_journal(record));
-    case Encoding::logfmt:
-      break;
-  }
-  return to_logfmt(record);
+  return true;
 }
 
-bool LogOutput::write(config::LogLevel level, const std::string& text) const {
-  logger_->failed = false;
-  logger_->spd.log(level_of(level), spdlog::string_view_t(text));
-  return !logger_->failed;
+bool write_to_journal(std::string_view entry) {
+  const std::vector<std::string> fields = unpack(entry);
+  return systemd::send_to_journal(fields) >= 0 || write_to_stderr(fields.front() + "\n");
 }
 
 }  // namespace gpumeter

@@ -1,35 +1,18 @@
 #pragma once
 
-#include <memory>
-#include <string>
-
-#include "config/config.hpp"
-#include "daemon/log/format.hpp"
+#include <string_view>
 
 namespace gpumeter {
 
-/// Where log records go and in which format: stderr as logfmt or JSON, or the journal.
-class LogOutput {
- public:
-  /// The journal is used if the settings say auto and stderr is its stream. Does not block.
-  explicit LogOutput(const config::Logging& settings);
-  ~LogOutput();
-  LogOutput(const LogOutput&) = delete;
-  LogOutput& operator=(const LogOutput&) = delete;
+/// Whether stderr is the stream that systemd connected to the journal.
+bool stderr_is_journal();
 
-  /// Whether the settings' level lets records of `level` through. Any thread.
-  bool takes(config::LogLevel level) const;
+/// Writes all of the text to stderr, by the descriptor alone: a stalled reader must hold no lock of stdio.
+/// Blocks for as long as the reader does not read. False: stderr takes no more.
+bool write_to_stderr(std::string_view text);
 
-  /// The record as text for write(). Any thread.
-  std::string encoded(const LogRecord& record) const;
-
-  /// Writes an encoded record; blocks for as long as its reader does not read. False: the record is lost.
-  /// One thread at a time.
-  bool write(config::LogLevel level, const std::string& text) const;
-
- private:
-  struct Logger;
-  const std::unique_ptr<Logger> logger_;
-};
+/// Sends an entry as to_journal() encodes it. May block. An entry that the journal rejects goes to stderr.
+/// False: lost.
+bool write_to_journal(std::string_view entry);
 
 }  // namespace gpumeter

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <utility>
+
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "daemon/bus/watcher.hpp"
@@ -22,10 +25,13 @@ class SelfReport {
     const Fleet& fleet;
     const BusWatcher& bus;
     const HttpServer& server;
+    std::function<bool()> simulates;  ///< whether devices on the page are made up
   };
 
   explicit SelfReport(Sources sources)
-      : sources_(sources), series_(sources.store.attach()), reloaded_at_(sources.clock.realtime()) {}
+      : sources_(std::move(sources)),
+        series_(sources_.store.attach()),
+        reloaded_at_(sources_.clock.realtime()) {}
 
   /// How the last attempt to load the configuration ended. Any thread.
   void reloaded(bool successfully) GPUMETER_EXCLUDES(mutex_);

@@ -38,26 +38,6 @@ void read(std::string_view stored, std::vector<Labels::Pair>& pairs) {
 
 }  // namespace
 
-std::optional<DeviceLabels> DeviceLabels::of(std::span<const std::string> names) {
-  DeviceLabels chosen{.vendor = false, .model = false};
-  for (const std::string& name : names) {
-    if (name == "vendor") {
-      chosen.vendor = true;
-    } else if (name == "model") {
-      chosen.model = true;
-    } else if (name == "pci_address") {
-      chosen.pci_address = true;
-    } else if (name == "serial") {
-      chosen.serial = true;
-    } else if (name == "name") {
-      chosen.name = true;
-    } else {
-      return std::nullopt;
-    }
-  }
-  return chosen;
-}
-
 /// The shared copy. The pairs of a device are stored once, as the `base` of all sets that begin with them.
 struct Labels::Set {
   Set(Labels its_base, unsigned its_order, std::string its_own)

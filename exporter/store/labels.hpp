@@ -2,29 +2,17 @@
 
 #include <initializer_list>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/device_labels.hpp"
 #include "collectors/api/device.hpp"
 #include "collectors/api/series.hpp"
 
 namespace gpumeter {
-
-/// Which device labels every device series carries in addition to `gpu` and `uuid` (config: `device_labels`).
-struct DeviceLabels {
-  bool vendor = true;
-  bool model = true;
-  bool pci_address = false;
-  bool serial = false;
-  bool name = false;
-
-  /// Exactly those of `names`; nullopt if one is no device label.
-  static std::optional<DeviceLabels> of(std::span<const std::string> names);
-};
 
 /// The label pairs of a series, in the order in which they were given. Interned: equal sets share one copy,
 /// so that a comparison compares two addresses and a copy copies one. The values are raw bytes; each view

@@ -76,7 +76,8 @@ Rendered TextView::render(Format format, const Filter& filter) {
   const MutexLock lock(mutex_);
   std::size_t& last_size = last_size_[static_cast<std::size_t>(format)];
   if (filter.empty()) page.text.reserve(last_size + kSlack);
-  page.generation = store_.walk([&, &texts = families_](const Family& family) {
+  std::vector<FamilyText>& texts = families_;
+  page.generation = store_.walk([&](const Family& family) {
     if (family.id() >= texts.size()) texts.resize(family.id() + 1);
     texts[family.id()].append(family, format, selection, page.text);
   });

@@ -4,7 +4,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gpumeter;
-  using Kind = config::OptionSchema::Kind;
+  using Kind = OptionSchema::Kind;
   static const config::CollectorSchema kSchemas[] = {
       {"amd", {{"ids_file", Kind::text, "/usr/share/libdrm/amdgpu.ids", "Names."}}},
       {"simulated",

@@ -82,7 +82,7 @@ collectors:
   Config expected = defaults(schemas());
   expected.web = {{":10478", "[::1]:1"}, "", "/", 0};
   expected.sampling = {Duration(500), Duration(5'000), Duration(60'000), Duration(100)};
-  expected.device_labels = {DeviceLabel::serial, DeviceLabel::name};
+  expected.device_labels = {.vendor = false, .model = false, .serial = true, .name = true};
   expected.devices = {std::chrono::minutes(10), {{"0000:0c:00.0", "left"}, {"GPU-1", "2"}}};
   expected.paths = {"/a", "/b", "/c"};
   expected.log = {LogLevel::debug, LogFormat::json};
@@ -167,10 +167,10 @@ TEST(Load, NamesBadValues) {
             "g.yaml:1: web.telemetry_path: must be a path such as /metrics, not \"metrics\"\n");
   EXPECT_EQ(problems("web: {telemetry_path: /-/healthy}"),
             "g.yaml:1: web.telemetry_path: must not begin with /-/ or /api/, where other pages are\n");
-  EXPECT_EQ(
-      problems("web:\n  config_file: web.yml\n"),
-      "g.yaml:2: web.config_file: TLS and users are not in this version; put a reverse proxy with TLS in "
-      "front and leave this out\n");
+  EXPECT_EQ(problems("web:\n  config_file: web.yml\n"),
+            "g.yaml:2: web.config_file: TLS and users are not supported in this version; use a reverse proxy "
+            "with TLS "
+            "and omit this key\n");
   EXPECT_EQ(problems("web: {max_requests: -1}"),
             "g.yaml:1: web.max_requests: must be a whole number from 0 to 1000000, not \"-1\"\n");
   EXPECT_EQ(problems("paths: {state: gpumeter}"),
@@ -240,7 +240,7 @@ TEST(Load, NamesEverythingThatIsWrongInTheOrderOfTheLines) {
 }
 
 TEST(Load, NamesTheLineOfWhatIsNotYaml) {
-  EXPECT_EQ(problems("log:\n\tlevel: info\n"), "g.yaml:2: a tab in the indentation; YAML wants spaces\n");
+  EXPECT_EQ(problems("log:\n\tlevel: info\n"), "g.yaml:2: a tab in the indentation; YAML requires spaces\n");
   EXPECT_EQ(problems(std::string((1 << 20) + 1, ' ')), "g.yaml: larger than 1 MiB\n");
 }
 
@@ -325,7 +325,7 @@ TEST(Load, RefusesWhatJobsCannotHave) {
             "g.yaml:2: jobs.users: must be names or numbers of users; one of them is empty\n");
   EXPECT_EQ(
       problems("jobs:\n  limits:\n    series: 0\n"),
-      "g.yaml:3: jobs.limits.series: must be at least 1; jobs.enabled: false takes nothing from jobs\n");
+      "g.yaml:3: jobs.limits.series: must be at least 1; set jobs.enabled to false to ignore all jobs\n");
   EXPECT_EQ(problems("jobs:\n  limits:\n    retention: 5s\n"),
             "g.yaml:3: jobs.limits.retention: must be from 10s to 24h\n");
 }

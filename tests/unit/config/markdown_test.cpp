@@ -33,9 +33,9 @@ TEST(ConfigurationMarkdown, EndsWithTheCollectors) {
             "\n"
             "| key | type | default | reload | meaning |\n"
             "|---|---|---|---|---|\n"
-            "| `collectors.toy.enabled` | auto, true or false | `auto` | yes | auto: on where the collector "
-            "is on by "
-            "default. |\n"
+            "| `collectors.toy.enabled` | auto, true or false | `auto` | yes | auto: enabled if the "
+            "collector is enabled "
+            "by default. |\n"
             "| `collectors.toy.size` | whole number | `3` | yes | a\\|b. |\n"
             "| `collectors.toy.name` | text | `\"\"` | yes | Its name. |\n"
             "| `collectors.toy.events` | list of texts | `[]` | yes | What happens. |\n");

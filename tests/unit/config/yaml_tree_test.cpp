@@ -49,7 +49,7 @@ TEST(YamlTree, RefusesWhatAConfigurationDoesNotNeed) {
 TEST(YamlTree, SaysWhereItIsNotYaml) {
   EXPECT_EQ(tree("a: 1\n  b: 2"),
             "2: not valid YAML: illegal map value; check the indentation, colons and quotes");
-  EXPECT_EQ(tree("a:\n\tb: 1"), "2: a tab in the indentation; YAML wants spaces");
+  EXPECT_EQ(tree("a:\n\tb: 1"), "2: a tab in the indentation; YAML requires spaces");
   EXPECT_EQ(tree("a: \"x"),
             "1: not valid YAML: illegal EOF in scalar; check the indentation, colons and quotes");
 }

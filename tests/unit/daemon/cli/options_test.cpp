@@ -7,23 +7,26 @@
 #include <fstream>
 
 #include "build_info.hpp"
+#include "daemon/cli/load_config.hpp"
+#include "daemon/setup.hpp"
 
 namespace gpumeter {
 namespace {
 
-using config::CollectorSchema;
 using config::Enabled;
-using Kind = config::OptionSchema::Kind;
+using Kind = CollectorOption::Kind;
 
-const std::vector<CollectorSchema>& schemas() {
-  static const std::vector<CollectorSchema> kSchemas = {
-      {"amd", {}},
-      {"simulated",
-       {{"devices", Kind::integer, "2", "How many."}, {"events", Kind::list, "", "What happens."}}}};
-  return kSchemas;
-}
+constexpr CollectorOption kOptions[] = {{"devices", Kind::integer, "2", "How many."},
+                                        {"events", Kind::list, "", "What happens."}};
+constexpr CollectorEntry kCollectors[] = {
+    {"amd", true, 0, {}, nullptr, nullptr, nullptr},
+    {"simulated", false, 0, kOptions, nullptr, nullptr, nullptr, 1024},
+};
 
-std::variant<Options, Exit> parsed(std::vector<const char*> arguments, config::Schemas known = schemas()) {
+std::vector<config::CollectorSchema> schemas() { return schemas_of(kCollectors); }
+
+std::variant<Options, Exit> parsed(std::vector<const char*> arguments,
+                                   std::span<const CollectorEntry> known = kCollectors) {
   arguments.insert(arguments.begin(), "gpumeter");
   return parse_options(static_cast<int>(arguments.size()), arguments.data(), known);
 }
@@ -38,7 +41,8 @@ Options options(const std::vector<const char*>& arguments) {
 }
 
 /// "code: text" of an end before the start.
-std::string end_of(const std::vector<const char*>& arguments, config::Schemas known = schemas()) {
+std::string end_of(const std::vector<const char*>& arguments,
+                   std::span<const CollectorEntry> known = kCollectors) {
   const auto result = parsed(arguments, known);
   const auto* exit = std::get_if<Exit>(&result);
   return exit == nullptr ? "runs" : std::to_string(exit->code) + ": " + exit->text;
@@ -50,7 +54,7 @@ std::string refusal(const std::string& sentence) {
 
 config::Config applied(const std::vector<const char*>& arguments) {
   config::Config config = config::defaults(schemas());
-  apply(options(arguments), config);
+  apply(options(arguments), schemas(), config);
   return config;
 }
 
@@ -76,9 +80,10 @@ TEST(Options, GoBeforeTheFile) {
 
 TEST(Options, TakeTheLastOfWhatCanBeThereOnce) {
   EXPECT_EQ(applied({"--log.level=warn", "--log.level=debug"}).log.level, config::LogLevel::debug);
-  EXPECT_EQ(options({"--simulate=2", "--simulate=3"}).simulate, 3U);
-  EXPECT_EQ(options({"--collector.amd", "--no-collector.amd"}).collectors.at("amd"), false);
-  EXPECT_EQ(options({"--no-collector.amd", "--collector.amd"}).collectors.at("amd"), true);
+  EXPECT_EQ(applied({"--simulate=2", "--simulate=3"}).collectors["simulated"].options["devices"],
+            std::vector<std::string>{"3"});
+  EXPECT_EQ(applied({"--collector.amd", "--no-collector.amd"}).collectors["amd"].enabled, Enabled::off);
+  EXPECT_EQ(applied({"--no-collector.amd", "--collector.amd"}).collectors["amd"].enabled, Enabled::on);
 }
 
 TEST(Options, TakeRelativePathsFromWhereTheyAreGiven) {
@@ -97,7 +102,7 @@ TEST(Options, SwitchCollectors) {
 TEST(Options, LeaveACollectorOnThatTheFileSwitchedOn) {
   config::Config config = config::defaults(schemas());
   config.collectors["simulated"].enabled = Enabled::on;
-  apply(options({"--collector.disable-defaults"}), config);
+  apply(options({"--collector.disable-defaults"}), schemas(), config);
   EXPECT_EQ(config.collectors["amd"].enabled, Enabled::off);
   EXPECT_EQ(config.collectors["simulated"].enabled, Enabled::on);
 }
@@ -115,12 +120,12 @@ TEST(Options, SimulateDevicesAndNoOthers) {
 TEST(Options, SayWhatTheProcessIsFor) {
   EXPECT_EQ(options({"--check-config"}).action, Action::check_config);
   EXPECT_EQ(options({"--reload=4711"}).action, Action::reload);
-  EXPECT_EQ(options({"--reload", "4711"}).daemon, 4711);
+  EXPECT_EQ(options({"--reload", "4711"}).argument, "4711");
   EXPECT_EQ(options({"--list-devices"}).action, Action::list_devices);
   EXPECT_EQ(options({"--print-metrics=text"}).action, Action::print_metrics);
-  EXPECT_EQ(options({"--print-metrics=text"}).print_format, "text");
+  EXPECT_EQ(options({"--print-metrics=text"}).argument, "text");
   EXPECT_EQ(options({"--print-config=markdown"}).action, Action::print_config);
-  EXPECT_EQ(options({"--print-config=markdown"}).print_format, "markdown");
+  EXPECT_EQ(options({"--print-config=markdown"}).argument, "markdown");
   EXPECT_TRUE(options({"--web.systemd-socket"}).systemd_socket);
 }
 
@@ -128,9 +133,9 @@ TEST(Options, TakeOnePassOrTwoOnce) {
   for (const char* argument : {"--once", "--once=1"}) {
     const Options once = options({argument, "--log.level=error"});
     EXPECT_EQ(once.action, Action::once);
-    EXPECT_EQ(once.passes, 2) << argument;
+    EXPECT_NE(once.argument, "0") << argument;
   }
-  EXPECT_EQ(options({"--once=0"}).passes, 1);
+  EXPECT_EQ(options({"--once=0"}).argument, "0");
   EXPECT_EQ(options({"--once=0"}).action, Action::once);
 }
 
@@ -156,16 +161,17 @@ TEST(Options, NameBadValues) {
               "\"10478\""));
   EXPECT_EQ(
       end_of({"--web.config.file=web.yml"}),
-      refusal("--web.config.file: TLS and users are not in this version; put a reverse proxy with TLS in "
-              "front and leave this out"));
+      refusal(
+          "--web.config.file: TLS and users are not supported in this version; use a reverse proxy with TLS "
+          "and omit this key"));
   EXPECT_EQ(end_of({"--once", "--list-devices"}), refusal("--once and --list-devices exclude each other"));
-  EXPECT_EQ(end_of({"--simulate=2"}, std::span(schemas()).first(1)),
+  EXPECT_EQ(end_of({"--simulate=2"}, std::span(kCollectors).first(1)),
             refusal("--simulate needs the simulated collector, which this gpumeter was built without"));
   EXPECT_EQ(end_of({"--simulate=0"}),
             refusal("--simulate: must be a whole number from 1 to 1024, not \"0\""));
   EXPECT_EQ(end_of({"--simulate=2x"}),
             refusal("--simulate: must be a whole number from 1 to 1024, not \"2x\""));
-  EXPECT_EQ(options({"--simulate=1024"}).simulate, 1024U);
+  EXPECT_EQ(end_of({"--simulate=1024"}), "runs");
   EXPECT_EQ(end_of({"--simulate=1025"}),
             refusal("--simulate: must be a whole number from 1 to 1024, not \"1025\""));
   EXPECT_EQ(end_of({"--simulate"}), refusal("--simulate needs a value"));

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace gpumeter {
+
+/// A key of the configuration that a collector has of its own, beside `enabled`.
+struct OptionSchema {
+  enum class Kind : std::uint8_t { text, integer, number, duration, list };
+  std::string_view name;
+  Kind kind = Kind::text;
+  std::string_view fallback;  ///< the default as the file would spell it; an empty list is ""
+  std::string_view help;
+};
+
+}  // namespace gpumeter

@@ -1,0 +1,91 @@
+#include "daemon/cli/load_config.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+
+#include "base/text.hpp"
+#include "collectors/builtin.hpp"
+#include "config/checks.hpp"
+#include "config/keys.hpp"
+#include "daemon/setup.hpp"
+
+namespace gpumeter {
+namespace {
+
+/// An element that the file does not have comes from a flag.
+config::Problem placed(const OptionProblem& problem, const CollectorEntry& entry,
+                       const config::Places& places) {
+  const std::string key = "collectors." + std::string(entry.name) + "." + problem.key;
+  config::Problem found = places.problem(key, problem.element, problem.text);
+  if (found.line > 0) return found;
+  const bool is_event = entry.most_made_up > 0 && problem.key == "events";
+  return {"gpumeter", 0, is_event ? "--simulate-event" : key, problem.text};
+}
+
+void check_users(config::Config& config, const config::Places& places, jobs::KnownUsers& known,
+                 std::vector<config::Problem>& problems, std::vector<std::string>& notes) {
+  const std::vector<std::string> users = config.jobs.users;
+  std::vector<std::string> names;
+  std::copy_if(users.begin(), users.end(), std::back_inserter(names),
+               [](const std::string& user) { return !config::is_number(user); });
+  const auto entries = known.of(names);
+  for (std::size_t i = 0; i < users.size(); ++i) {
+    const auto entry = entries.find(users[i]);
+    if (entry == entries.end()) continue;
+    using Status = jobs::KnownUsers::Status;
+    const std::string user = gpumeter::quoted(config::printable(users[i]));
+    if (entry->second.status == Status::known) {
+      config.jobs.users.push_back(std::to_string(entry->second.uid));
+    } else if (entry->second.status == Status::unknown) {
+      problems.push_back(places.problem(
+          "jobs.users", i, "must be users of this machine, by name or uid; it has no user " + user));
+    } else {
+      notes.push_back("jobs.users: the name service does not answer; whether user " + user +
+                      " exists is not checked");
+    }
+  }
+}
+
+}  // namespace
+
+void apply(const Options& options, config::Schemas schemas, config::Config& config) {
+  for (auto& [name, collector] : config.collectors) {
+    using config::Enabled;
+    if (options.disable_defaults && collector.enabled == Enabled::automatic) collector.enabled = Enabled::off;
+  }
+  // Checked by parse_options(), so that set() does not complain.
+  const std::vector<config::Key> keys = config::keys(schemas);
+  for (const auto& [path, values] : options.overrides) config::set(keys, config, path, values);
+  if (options.simulate_events.empty()) return;
+  auto& events = config.collectors.at(options.simulator).options["events"];
+  events.insert(events.end(), options.simulate_events.begin(), options.simulate_events.end());
+}
+
+config::Loaded load_config(const Options& options, config::Schemas schemas, config::Places* places) {
+  std::string file = options.config_file;
+  std::error_code error;
+  if (file.empty() && std::filesystem::exists(kDefaultConfigFile, error)) file = kDefaultConfigFile;
+  config::Loaded loaded =
+      file.empty() ? config::Loaded(config::defaults(schemas)) : config::load_file(file, schemas, places);
+  if (auto* config = std::get_if<config::Config>(&loaded)) apply(options, schemas, *config);
+  return loaded;
+}
+
+config::Loaded load_checked(const Options& options, const Clock& clock, jobs::KnownUsers& users,
+                            std::vector<std::string>& notes) {
+  config::Places places;
+  config::Loaded loaded = load_config(options, schemas_of(builtin_collectors()), &places);
+  auto* config = std::get_if<config::Config>(&loaded);
+  if (config == nullptr) return loaded;
+  std::vector<config::Problem> problems;
+  for (const CollectorEntry* entry : enabled_collectors(*config)) {
+    const auto problem = entry->check(context_of(*config, *entry, clock));
+    if (problem) problems.push_back(placed(*problem, *entry, places));
+  }
+  check_users(*config, places, users, problems, notes);
+  if (!problems.empty()) return problems;
+  return loaded;
+}
+
+}  // namespace gpumeter

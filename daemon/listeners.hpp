@@ -1,0 +1,20 @@
+#pragma once
+
+#include <vector>
+
+#include "base/result.hpp"
+#include "config/config.hpp"
+#include "daemon/log/log.hpp"
+#include "exporter/http/listen_socket.hpp"
+#include "systemd/listen_fds.hpp"
+
+namespace gpumeter {
+
+/// The sockets that HTTP is served on: those that systemd passed, otherwise the addresses of `web.listen`.
+/// `only_passed` (--web.systemd-socket): an Error if systemd passed none. The log warns of every address of
+/// the configuration that is not served. Blocks for the name service.
+Result<std::vector<ListenSocket>> open_listeners(const config::Web& web,
+                                                 const std::vector<systemd::PassedSocket>& passed,
+                                                 bool only_passed, Log& log);
+
+}  // namespace gpumeter

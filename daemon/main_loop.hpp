@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/worker.hpp"
+#include "collectors/jobs/intake/ingest.hpp"
+#include "daemon/bus/hot_plug.hpp"
+#include "daemon/bus/watcher.hpp"
+#include "daemon/fleet/fleet.hpp"
+#include "daemon/log/log.hpp"
+#include "daemon/reload.hpp"
+#include "daemon/signals.hpp"
+#include "exporter/http/server.hpp"
+
+namespace gpumeter {
+
+/// The main thread's work once all parts run: signals, hot plug, and what systemd is told. It makes no call
+/// that may hang in a driver.
+class MainLoop {
+ public:
+  /// All outlive this object.
+  struct Parts {
+    const Clock& clock;
+    Log& log;
+    Signals& signals;
+    Fleet& fleet;
+    BusWatcher& bus;
+    jobs::Ingest& jobs;
+    HttpServer& server;
+    const Worker& watchdog;
+    Reload& reload;
+  };
+
+  explicit MainLoop(Parts parts) : parts_(parts) {}
+
+  /// Reports to systemd that the daemon is ready, and serves until SIGTERM or SIGINT.
+  void run();
+
+ private:
+  void open_hot_plug();
+  std::optional<int> next_signal(std::chrono::milliseconds at_most);
+  void obey(int signal);
+  void reload();
+  void release_drivers();
+  void look_for_devices();
+  bool ping_systemd();
+  std::string status_line() const;
+
+  const Parts parts_;
+  std::optional<HotPlug> hot_plug_;
+};
+
+}  // namespace gpumeter

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collectors/attribution/names/known_users.hpp"
+#include "collectors/jobs/intake/ingest.hpp"
+#include "daemon/bus/watcher.hpp"
+#include "daemon/cli/options.hpp"
+#include "daemon/fleet/fleet.hpp"
+#include "daemon/log/log.hpp"
+#include "daemon/running_config.hpp"
+#include "daemon/self/report.hpp"
+
+namespace gpumeter {
+
+/// Takes on a changed configuration while the daemon runs. Main thread.
+class Reload {
+ public:
+  /// All outlive this object.
+  struct Parts {
+    const Options& options;
+    const Clock& clock;
+    Log& log;
+    RunningConfig& config;
+    jobs::KnownUsers& users;
+    jobs::Ingest& jobs;
+    Fleet& fleet;
+    BusWatcher& bus;
+    SelfReport& report;
+  };
+
+  explicit Reload(Parts parts) : parts_(parts) {}
+
+  /// Reads the configuration again and puts it in force. If it is wrong or needs a restart, the old one
+  /// stays; the problems are returned, a line each. Waits for the name service and for collectors that end, a
+  /// few seconds at most.
+  std::vector<std::string> run();
+
+ private:
+  std::vector<std::string> reload();
+  void apply(const config::Config& wanted);
+
+  const Parts parts_;
+};
+
+}  // namespace gpumeter

@@ -36,10 +36,10 @@ void check(const Store& store) {
     const std::string_view name = family.descriptor().name;
     const bool may_be_negative = family.descriptor().type == MetricType::gauge && !name.ends_with("_seconds");
     family.for_each([&](const Series& series) {
-      fuzz::expect(is_acceptable(series.value / 1e9));
-      fuzz::expect(may_be_negative || series.value >= 0);
-      std::string key = std::string(name) + std::to_string(static_cast<int>(series.part));
-      for (const auto& [label, value] : series.labels.pairs()) {
+      fuzz::expect(is_acceptable(series.value() / 1e9));
+      fuzz::expect(may_be_negative || series.value() >= 0);
+      std::string key = std::string(name) + std::to_string(static_cast<int>(series.part()));
+      for (const auto& [label, value] : series.labels().pairs()) {
         fuzz::expect(!value.empty() && value.size() <= 64);
         key += '\n' + std::string(label) + '=' + std::string(value);
       }

@@ -24,8 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   source.commit(now.elapsed);
   store.walk([](const Family& family) {
     family.for_each([](const Series& series) {
-      fuzz::expect(jobs::is_acceptable(series.value / 1e9));
-      for (const auto& [name, value] : series.labels.pairs()) fuzz::expect(value.size() <= 64);
+      fuzz::expect(jobs::is_acceptable(series.value() / 1e9));
+      for (const auto& [name, value] : series.labels().pairs()) fuzz::expect(value.size() <= 64);
     });
   });
   return 0;

@@ -41,7 +41,7 @@ class IngestTest : public testing::Test {
     store_.walk([&](const Family& each) {
       if (each.descriptor().name != family) return;
       each.for_each([&](const Series& series) {
-        if (series.labels.pairs().at(0).second == label) value = series.value;
+        if (series.labels().pairs().at(0).second == label) value = series.value();
       });
     });
     return value;

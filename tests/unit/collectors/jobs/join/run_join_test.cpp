@@ -74,13 +74,13 @@ class Machine {
     store.walk([&](const Family& family) {
       family.for_each([&](const Series& series) {
         std::string labels;
-        for (const auto& [name, value] : series.labels.pairs()) {
+        for (const auto& [name, value] : series.labels().pairs()) {
           labels += (labels.empty() ? "" : ",") + std::string(name) + "=\"" + std::string(value) + '"';
         }
-        const auto pairs = series.labels.pairs();
+        const auto pairs = series.labels().pairs();
         lines.emplace(std::string(pairs[1].second) + ' ' + std::string(pairs[0].second),
                       std::string(family.descriptor().name) + "{" + labels + "} " +
-                          std::to_string(series.value).substr(0, 6) + "\n");
+                          std::to_string(series.value()).substr(0, 6) + "\n");
       });
     });
     std::string text;

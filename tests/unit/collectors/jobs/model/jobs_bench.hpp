@@ -49,9 +49,9 @@ inline std::vector<PageLine> lines_of(const Store& store) {
     family.for_each([&](const Series& series) {
       PageLine& line = lines.emplace_back();
       line.family = family.descriptor().name;
-      line.suffix = kSuffixes[static_cast<std::size_t>(series.part)];
-      for (const auto& [name, value] : series.labels.pairs()) line.labels.emplace_back(name, value);
-      line.value = series.value;
+      line.suffix = kSuffixes[static_cast<std::size_t>(series.part())];
+      for (const auto& [name, value] : series.labels().pairs()) line.labels.emplace_back(name, value);
+      line.value = series.value();
     });
   });
   const auto place = [](const PageLine& line) {
@@ -129,8 +129,8 @@ class JobsBench {
     store.walk([&](const Family& family) {
       if (family.descriptor().name != self_catalog::jobs_dropped.name) return;
       family.for_each([&](const Series& series) {
-        const std::string reason(series.labels.pairs().at(0).second);
-        if (series.value > 0) text += reason + '=' + std::to_string(std::llround(series.value)) + ' ';
+        const std::string reason(series.labels().pairs().at(0).second);
+        if (series.value() > 0) text += reason + '=' + std::to_string(std::llround(series.value())) + ' ';
       });
     });
     return text;

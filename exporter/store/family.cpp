@@ -1,9 +1,7 @@
 #include "exporter/store/family.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <tuple>
-#include <unordered_map>
 
 namespace gpumeter {
 
@@ -23,21 +21,19 @@ void Family::arrange(std::uint64_t version) {
 /// Prometheus rejects a whole page with two lines of the same series. The youngest source shows it, and
 /// within a source its first slot.
 void Family::shadow_duplicates() {
-  struct Hash {
-    std::size_t operator()(const std::pair<const void*, Part>& key) const noexcept {
-      return std::hash<const void*>()(key.first) + static_cast<std::size_t>(key.second);
-    }
-  };
-  std::unordered_map<std::pair<const void*, Part>, Line*, Hash> shown;
-  shown.reserve(lines_.size());
-  for (Line& line : lines_) {
-    line.is_shadowed = false;
-    const auto [found, is_first] = shown.try_emplace({line.stored().labels.id(), line.stored().part}, &line);
-    if (is_first) continue;
-    Line*& winner = found->second;
-    Line* loser = &line;
-    if (line.source->age > winner->source->age) std::swap(winner, loser);
-    loser->is_shadowed = true;
+  std::vector<Line*> youngest_first;
+  youngest_first.reserve(lines_.size());
+  for (Line& line : lines_) youngest_first.push_back(&line);
+  std::ranges::sort(youngest_first, {}, [](const Line* line) {
+    const StoredSource::Slot& slot = line->stored();
+    return std::tuple(slot.labels.id(), slot.part, ~line->source->age, slot.rank);
+  });
+  const Line* last = nullptr;
+  for (Line* line : youngest_first) {
+    const StoredSource::Slot& slot = line->stored();
+    line->is_shadowed =
+        last != nullptr && last->stored().labels == slot.labels && last->stored().part == slot.part;
+    last = line;
   }
 }
 

@@ -27,11 +27,13 @@ constexpr std::string_view suffix_of(Part part) noexcept {
 
 /// What the store holds of one source. Guarded by the store's mutex.
 struct StoredSource {
+  static constexpr std::uint64_t kRanks = ~std::uint64_t{0} >> 8;  ///< the largest one
+
   struct Slot {
     Family* family = nullptr;  ///< null: the slot is free
     Labels labels = {};
-    std::uint64_t rank = 0;  ///< grows with each slot that the source adds
-    Part part = Part::value;
+    std::uint64_t rank : 56 = 0;  ///< grows with each slot that is added
+    Part part : 8 = Part::value;
   };
 
   std::string collector;

@@ -6,7 +6,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
+#include <new>
 #include <unordered_set>
 
 #include "base/mutex.hpp"
@@ -38,21 +39,32 @@ void read(std::string_view stored, std::vector<Labels::Pair>& pairs) {
 
 }  // namespace
 
-/// The shared copy. The pairs of a device are stored once, as the `base` of all sets that begin with them.
+/// The shared copy: a header and, behind it, the pairs that `base` does not have. So the pairs of a device
+/// are stored once for all its series.
 struct Labels::Set {
-  Set(Labels its_base, unsigned its_order, std::string its_own)
-      : base(std::move(its_base)),
-        order(its_order),
-        own(std::move(its_own)),
-        hash(std::hash<std::string>()(flat())) {}
-
   const Labels base;
-  const unsigned order;
-  const std::string own;
   const std::size_t hash;
+  const unsigned order;
+  const Length length;
   mutable std::atomic<std::uint32_t> owners{1};
 
-  std::string flat() const { return base.set_ == nullptr ? own : base.set_->flat() + own; }
+  static Set* make(const Labels& base, unsigned order, std::string_view own) {
+    const std::size_t hash = std::hash<std::string>()(flat(base.set_).append(own));
+    auto* const memory = static_cast<char*>(::operator new(sizeof(Set) + own.size()));
+    std::ranges::copy(own, memory + sizeof(Set));
+    return new (memory) Set{base, hash, order, static_cast<Length>(own.size())};
+  }
+  static void destroy(const Set* set) noexcept {
+    set->~Set();
+    ::operator delete(const_cast<Set*>(set));
+  }
+
+  std::string_view own() const noexcept {
+    return {reinterpret_cast<const char*>(this) + sizeof(Set), length};
+  }
+  static std::string flat(const Set* set) {
+    return set == nullptr ? std::string() : flat(set->base.set_).append(set->own());
+  }
 };
 
 /// All sets that have an owner. It is never destroyed, so that Labels may live as long as they like.
@@ -63,12 +75,11 @@ class Labels::Table {
     return table;
   }
 
-  const Set* intern(std::unique_ptr<Set> candidate) {
-    const MutexLock lock(mutex_);
-    const auto [found, is_new] = sets_.insert(candidate.get());
-    if (is_new) return candidate.release();
-    (*found)->owners.fetch_add(1, std::memory_order_relaxed);
-    return *found;
+  /// Takes over the candidate, or returns its equal.
+  const Set* intern(const Set* candidate) {
+    const Set* equal = insert(candidate);
+    if (equal != candidate) Set::destroy(candidate);  // without the mutex, since it may release its base
+    return equal;
   }
 
   /// Gives up an ownership that may be the last: a set without owners is never found in the table.
@@ -78,16 +89,24 @@ class Labels::Table {
       if (set->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
       sets_.erase(set);
     }
-    delete set;  // without the mutex, since it may release its base
+    Set::destroy(set);  // likewise
   }
 
  private:
+  const Set* insert(const Set* candidate) {
+    const MutexLock lock(mutex_);
+    const auto [found, is_new] = sets_.insert(candidate);
+    if (!is_new) (*found)->owners.fetch_add(1, std::memory_order_relaxed);
+    return *found;
+  }
+
   struct Hash {
     std::size_t operator()(const Set* set) const noexcept { return set->hash; }
   };
   struct Equal {
     bool operator()(const Set* a, const Set* b) const {
-      return a->order == b->order && (a->base == b->base ? a->own == b->own : a->flat() == b->flat());
+      return a->order == b->order &&
+             (a->base == b->base ? a->own() == b->own() : Set::flat(a) == Set::flat(b));
     }
   };
 
@@ -104,7 +123,7 @@ Labels::Labels(const DeviceInfo& device, unsigned index, std::string_view name, 
   if (which.pci_address) append(own, "pci_address", device.pci_address);
   if (which.serial) append(own, "serial", device.serial);
   if (which.name) append(own, "name", name);
-  *this = interned({}, index, std::move(own));
+  *this = interned({}, index, own);
 }
 
 Labels::Labels(const Labels& other) noexcept : set_(other.set_) {
@@ -120,9 +139,8 @@ Labels::~Labels() {
   Table::instance().release(set_);
 }
 
-Labels Labels::interned(const Labels& base, unsigned order, std::string own) {
-  own.shrink_to_fit();
-  return Labels(Table::instance().intern(std::make_unique<Set>(base, order, std::move(own))));
+Labels Labels::interned(const Labels& base, unsigned order, std::string_view own) {
+  return Labels(Table::instance().intern(Set::make(base, order, own)));
 }
 
 Labels Labels::with(std::span<const Label> added) const {
@@ -134,13 +152,13 @@ Labels Labels::with(std::span<const Label> added) const {
     append(own, label.name, label.value);
     known.emplace_back(label.name, label.value);
   }
-  return own.empty() ? *this : interned(*this, order(), std::move(own));
+  return own.empty() ? *this : interned(*this, order(), own);
 }
 
 std::vector<Labels::Pair> Labels::pairs() const {
   if (set_ == nullptr) return {};
   std::vector<Pair> pairs = set_->base.pairs();
-  read(set_->own, pairs);
+  read(set_->own(), pairs);
   return pairs;
 }
 

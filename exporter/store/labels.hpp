@@ -58,7 +58,7 @@ class Labels {
   struct Set;
   class Table;
   explicit Labels(const Set* set) noexcept : set_(set) {}
-  static Labels interned(const Labels& base, unsigned order, std::string own);
+  static Labels interned(const Labels& base, unsigned order, std::string_view own);
 
   const Set* set_ = nullptr;
 };

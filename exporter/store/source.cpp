@@ -34,8 +34,9 @@ Source::~Source() {
 Source::Slot Source::add(const MetricDescriptor& family, Labels labels, Part part) {
   Slot slot = end_;
   if (free_.empty()) {
-    constexpr std::size_t kFewest = 8;
-    if (end_ == frame_.size()) reserve(std::max(kFewest, 2 * end_));
+    constexpr std::size_t kFewest =
+        8;  // and no more than an eighth: a GPU's processes are few beside its series
+    if (end_ == frame_.size()) reserve(end_ + std::max(kFewest, end_ / 8));
     ++end_;
   } else {
     slot = free_.back();
@@ -70,7 +71,7 @@ void Source::clear() {
 void Source::commit(Nanoseconds now) {
   if (!is_cleared_ && changes_.empty()) return store_->commit(*stored_, frame_, now);
   store_->commit(*stored_, *this, now);
-  changes_ = {};
+  std::vector<Change>().swap(changes_);  // a device has hundreds at its start, and then none
   is_cleared_ = false;
 }
 

@@ -118,7 +118,10 @@ void Store::apply(StoredSource& source, const Source& with) {
     StoredSource::Slot& slot = source.slots[change.slot];
     switch (change.kind) {
       case Source::Change::Kind::add:
-        slot = {&family(*change.family), change.labels, ++ranks_, change.part};
+        slot.family = &family(*change.family);
+        slot.labels = change.labels;
+        slot.rank = ++ranks_ & StoredSource::kRanks;
+        slot.part = change.part;
         invalidate(*slot.family);
         break;
       case Source::Change::Kind::relabel:

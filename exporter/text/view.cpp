@@ -1,5 +1,7 @@
 #include "exporter/text/view.hpp"
 
+#include <utility>
+
 #include "exporter/text/syntax.hpp"
 
 namespace gpumeter {
@@ -37,19 +39,16 @@ class TextView::Selection {
 };
 
 void TextView::FamilyText::refresh(const Family& family) {
-  if (headers.front().empty()) {
-    headers = {family_header(family.descriptor(), Format::text),
-               family_header(family.descriptor(), Format::openmetrics)};
-  }
   if (version == family.version()) return;
   version = family.version();
-  prefixes.clear();
+  std::string made;
   ends.clear();
   family.for_each_listed([&](const Labels& labels, Part part) {
-    append_line_prefix(family.descriptor(), part, labels, prefixes);
-    ends.push_back(static_cast<std::uint32_t>(prefixes.size()));
+    append_line_prefix(family.descriptor(), part, labels, made);
+    ends.push_back(static_cast<std::uint32_t>(made.size()));
   });
-  prefixes.shrink_to_fit();
+  ends.shrink_to_fit();
+  prefixes = std::string(made);  // without the room that it grew into
 }
 
 void TextView::FamilyText::append(const Family& family, Format format, Selection& selection,
@@ -58,10 +57,15 @@ void TextView::FamilyText::append(const Family& family, Format format, Selection
   bool is_mentioned = false;
   family.for_each([&](const Series& series) {
     if (!selection.wants(series)) return;
-    if (!is_mentioned) out += headers[static_cast<std::size_t>(format)];
-    is_mentioned = true;
+    if (!std::exchange(is_mentioned, true)) out += header(family.descriptor(), format);
     append_line(prefix(series.position()), series.value(), out);
   });
+}
+
+const std::string& TextView::FamilyText::header(const MetricDescriptor& family, Format format) {
+  std::string& header = headers[static_cast<std::size_t>(format)];
+  if (header.empty()) header = family_header(family, format);
+  return header;
 }
 
 std::string_view TextView::FamilyText::prefix(std::size_t line) const noexcept {

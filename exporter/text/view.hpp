@@ -42,6 +42,7 @@ class TextView {
     /// The lines of the series that are selected, below the family's header.
     void append(const Family& family, Format format, Selection& selection, std::string& out);
     void refresh(const Family& family);
+    const std::string& header(const MetricDescriptor& family, Format format);
     std::string_view prefix(std::size_t line) const noexcept;
   };
 

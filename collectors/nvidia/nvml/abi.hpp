@@ -3,13 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 
-/// NVML's functions that are used (libnvidia-ml.so.1, 64-bit Linux) and what they take and give, declared
-/// from the facts of the ABI as of header version 13.5.37, so that no driver and no SDK is needed to build. A
-/// new call needs this file alone: its struct, whose `version` selects the layout, and its line
-/// X(name, arguments). Sizes and offsets are asserted below each struct, and tests/gpu/abi_test.py compares
-/// them with a real nvml.h if $NVML_HEADER names one. Enumerations are 4 bytes.
+/// The functions of NVML that gpumeter calls (libnvidia-ml.so.1, 64-bit Linux), with their parameters and
+/// structs. They are declared from the facts of the ABI as of header version 13.5.37, so the build needs no
+/// driver and no SDK. A new call is added in this file alone: its struct, whose `version` selects the layout,
+/// and its line X(name, arguments). Sizes and offsets are asserted below each struct. tests/gpu/abi_test.py
+/// compares them with a real nvml.h if $NVML_HEADER names one. Enumerations are 4 bytes.
 ///
-/// The exported name is exact: without its version suffix it is an older ABI in many cases
+/// The exported name is exact: in many cases the name without its version suffix is an older ABI
 /// (nvmlDeviceGetPciInfo). Each function returns a Return (constants.hpp).
 namespace gpumeter::nvidia::nvml {
 
@@ -17,7 +17,7 @@ using Device = struct DeviceHandle*;        ///< nvmlDevice_t; of a GPU or of a 
 using EventSet = struct EventSetHandle*;    ///< nvmlEventSet_t
 using GpmSample = struct GpmSampleHandle*;  ///< nvmlGpmSample_t
 
-/// The `version` of a versioned struct. GPM's have a plain 1.
+/// The `version` of a versioned struct. Structs of GPM use a plain 1.
 template <class Struct>
 constexpr unsigned version_of(unsigned version) noexcept {
   return static_cast<unsigned>(sizeof(Struct)) | (version << 24);
@@ -43,7 +43,7 @@ enum class ValueType : unsigned {
   ushort,
 };
 
-/// Without these nothing is read at all.
+/// Without these functions nothing is read.
 #define GPUMETER_NVML_REQUIRED(X)                             \
   X(nvmlInit_v2, (void))                                      \
   X(nvmlShutdown, (void))                                     \
@@ -51,7 +51,7 @@ enum class ValueType : unsigned {
   X(nvmlDeviceGetHandleByIndex_v2, (unsigned, nvml::Device*)) \
   X(nvmlDeviceGetUUID, (nvml::Device, char*, unsigned))
 
-// All others are null if the library lacks them.
+// The remaining functions are null if the library lacks them.
 
 // Identity.
 
@@ -106,7 +106,7 @@ struct Memory {  // nvmlMemory_t, bytes
 };
 static_assert(sizeof(Memory) == 24);
 
-/// `used` does not include `reserved` (seen in nvidia-smi's own sums).
+/// `used` does not include `reserved` (as the sums of nvidia-smi show).
 struct MemoryV2 {  // nvmlMemory_v2_t, bytes
   unsigned version = version_of<MemoryV2>(2);
   std::uint64_t total, reserved, free, used;
@@ -178,7 +178,7 @@ static_assert(sizeof(FanSpeed) == 12);
 struct FieldValue {  // nvmlFieldValue_t
   unsigned field, scope;
   std::int64_t timestamp;     ///< microseconds since 1970
-  std::int64_t latency_usec;  ///< what the driver took for it
+  std::int64_t latency_usec;  ///< time that the driver spent on the field
   ValueType type;
   unsigned result;  ///< an error code of its own
   Value value;
@@ -202,7 +202,7 @@ struct FabricInfoV2 {  // nvmlGpuFabricInfo_v2_t
 static_assert(sizeof(FabricInfoV2) == 36 && offsetof(FabricInfoV2, state) == 28 &&
               offsetof(FabricInfoV2, health_mask) == 32);
 
-/// Libraries before driver 580 reject this version. Theirs ends before the summary of the health.
+/// Libraries before driver 580 reject this version. Their struct ends before the health summary.
 struct FabricInfoV3 {  // nvmlGpuFabricInfo_v3_t
   static constexpr unsigned kFormerVersion = version_of<FabricInfoV2>(2);
   unsigned version = version_of<FabricInfoV3>(3);
@@ -262,8 +262,8 @@ struct ProcessInfo {  // nvmlProcessInfo_v2_t, of the lists' ..._v3
 static_assert(sizeof(ProcessInfo) == 24 && offsetof(ProcessInfo, used_memory) == 8 &&
               offsetof(ProcessInfo, gpu_instance) == 16);
 
-/// What the lists' ..._v3 write in some drivers of the time of headers 12.2 and 12.3, under the same names:
-/// by_driver.hpp. Its layout has stayed as nvmlProcessDetail_v1_t.
+/// The entry that the lists' ..._v3 functions write in some drivers of the period of headers 12.2 and 12.3,
+/// under the same names: see by_driver.hpp. The layout lives on as nvmlProcessDetail_v1_t.
 struct WideProcessInfo {
   unsigned pid;
   std::uint64_t used_memory;
@@ -339,7 +339,7 @@ struct GpmMetric {  // nvmlGpmMetric_t
 };
 static_assert(sizeof(GpmMetric) == 40 && offsetof(GpmMetric, value) == 8);
 
-/// nvmlGpmMetricsGet_t. The array grew from 98 to 477 elements with the version still 1: libraries read the
+/// nvmlGpmMetricsGet_t. The array grew from 98 to 477 elements while the version stayed 1; libraries read the
 /// first `count`.
 struct GpmMetricsGet {
   static constexpr std::size_t kMost = 477;

@@ -13,8 +13,8 @@ namespace {
 
 using Version = std::pair<unsigned, unsigned>;
 
-// nvml.h 12.9 and 13.0.39 have the earlier ids, 12.8 has neither, 13.0.87 and later have the new ones; so
-// have nvidia-ml-py 12.575.51 and 13.580.65 the earlier and 13.580.82 the new ones.
+// nvml.h 12.9 and 13.0.39 have the earlier ids, 12.8 has neither, and 13.0.87 and later have the new ones.
+// nvidia-ml-py 12.575.51 and 13.580.65 have the earlier ids, and 13.580.82 has the new ones.
 constexpr Version kFirstEarlier = {575, 0};
 constexpr Version kLastEarlier = {580, 65};
 constexpr Version kFirstNew = {580, 82};
@@ -34,7 +34,7 @@ constexpr unsigned kFirstBranch = 535;  // of header 12.2
 constexpr unsigned kLastBranch = 545;   // of header 12.3
 
 constexpr unsigned kMostPid = 4'194'304;  // PID_MAX_LIMIT (Linux, include/linux/threads.h)
-constexpr unsigned kMostInstance = 64;    // ids of MIG instances are below 16 on what there is
+constexpr unsigned kMostInstance = 64;    // ids of MIG instances are below 16 on known devices
 
 bool is_instance(unsigned id) noexcept { return id == nvml::kNoInstance || id < kMostInstance; }
 
@@ -62,8 +62,8 @@ bool may_be_wide(std::string_view driver_version) noexcept {
   return branch >= kFirstBranch && branch <= kLastBranch;
 }
 
-// One entry reads the same either way. Of more the longer ones end behind the shorter ones, where nothing
-// else writes; that alone decides it unless a library scribbles there.
+// A single entry reads the same in both layouts. With several entries, the wide ones end behind the short
+// ones, in bytes that nothing else writes. Those bytes decide the layout, unless a library overwrites them.
 std::size_t stride_of(std::span<const std::byte> list, std::size_t count) noexcept {
   constexpr std::size_t kShort = sizeof(nvml::ProcessInfo);
   constexpr std::size_t kWide = sizeof(nvml::WideProcessInfo);

@@ -12,8 +12,8 @@
 
 namespace gpumeter::nvidia {
 
-/// Calls NVML for one GPU or MIG instance, and stops once it answers that the GPU is lost: no call is made on
-/// a lost GPU until it is found again. Lane thread; copies share nothing.
+/// Calls NVML for one GPU or MIG instance. When a call reports that the GPU is lost, the caller makes no
+/// further calls until the GPU is found again. Lane thread; copies share nothing.
 class NvmlCaller {
  public:
   NvmlCaller() = default;
@@ -25,13 +25,13 @@ class NvmlCaller {
     return session_ != nullptr && session_->functions().*Function != nullptr;
   }
 
-  /// Function(device, arguments...). FUNCTION_NOT_FOUND where the library lacks it.
+  /// Calls Function(device, arguments...). Returns FUNCTION_NOT_FOUND if the library lacks it.
   template <auto Function, class... Arguments>
   unsigned call(Arguments... arguments) noexcept {
     return call_plain<Function>(device_, arguments...);
   }
 
-  /// Function(arguments...), without the device.
+  /// Calls Function(arguments...), without the device.
   template <auto Function, class... Arguments>
   unsigned call_plain(Arguments... arguments) noexcept {
     if (lost_by_ != nvml::kSuccess) return lost_by_;
@@ -39,7 +39,7 @@ class NvmlCaller {
     return blame((session_->functions().*Function)(arguments...));
   }
 
-  /// Takes in a return code that came by another way.
+  /// Evaluates a return code that was obtained by another route.
   unsigned blame(unsigned result) noexcept {
     const Blame who = blame_of(result);
     if (who == Blame::library) session_->condemn();
@@ -48,14 +48,14 @@ class NvmlCaller {
     return result;
   }
 
-  /// The GPU, or the whole driver, is not there any more.
+  /// Whether the GPU or the whole driver is gone.
   bool is_lost() const noexcept {
     return lost_by_ != nvml::kSuccess || (session_ != nullptr && session_->is_dead());
   }
-  /// The error by which a call of this caller found that; SUCCESS: none did.
+  /// The error by which a call of this caller found the loss; SUCCESS if none did.
   unsigned lost_by() const noexcept { return lost_by_; }
 
-  /// A call of this caller failed in a way that may pass, so what the GPU has is not known.
+  /// Whether a call of this caller failed in a way that may pass, so that the GPU's state is not fully known.
   bool was_troubled() const noexcept { return was_troubled_; }
   /// `part`: a caller for a part of this device.
   void share_trouble_of(const NvmlCaller& part) noexcept {
@@ -72,8 +72,8 @@ class NvmlCaller {
   bool was_troubled_ = false;
 };
 
-/// The text that Function(device, buffer, size) writes; empty if the call fails. The buffer is larger than
-/// any that NVML asks for (NVML_DEVICE_NAME_V2_BUFFER_SIZE is 96).
+/// Returns the text that Function(device, buffer, size) writes; empty if the call fails. The buffer is larger
+/// than any that NVML requires (NVML_DEVICE_NAME_V2_BUFFER_SIZE is 96).
 template <auto Function>
 std::string text_of(NvmlCaller& caller) {
   std::array<char, 128> buffer{};
@@ -81,7 +81,7 @@ std::string text_of(NvmlCaller& caller) {
   return caller.call<Function>(buffer.data(), size) == nvml::kSuccess ? buffer.data() : "";
 }
 
-/// The unsigned that Function(device, &value) gives.
+/// Returns the unsigned that Function(device, &value) writes.
 template <auto Function>
 std::optional<unsigned> number_of(NvmlCaller& caller) {
   unsigned value = 0;
@@ -89,7 +89,8 @@ std::optional<unsigned> number_of(NvmlCaller& caller) {
   return value;
 }
 
-/// "580.95.05"; empty if the call fails. NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE is 80.
+/// The driver's version, such as "580.95.05"; empty if the call fails. NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
+/// is 80.
 inline std::string driver_version(NvmlCaller& caller) {
   std::array<char, 96> buffer{};
   const auto size = static_cast<unsigned>(buffer.size() - 1);

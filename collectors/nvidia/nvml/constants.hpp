@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-/// NVML's numbers as of header version 13.5.37, by the names that NVML has for them.
+/// NVML's constants as of header version 13.5.37, under NVML's names.
 namespace gpumeter::nvidia::nvml {
 
 enum Return : unsigned {
@@ -76,7 +76,7 @@ enum EventReason : std::uint64_t {
   kReasonDisplayClocks = 0x100,
 };
 
-/// nvmlGpuFabricInfo_t.state once registration has ended, well or not.
+/// nvmlGpuFabricInfo_t.state when registration has ended, with or without success.
 inline constexpr unsigned kFabricCompleted = 3;
 
 /// Bits of nvmlDeviceRegisterEvents.
@@ -96,7 +96,7 @@ enum EventType : std::uint64_t {
 /// No instance: nvmlEventData_t.gpuInstanceId of an event of the whole GPU.
 inline constexpr unsigned kNoInstance = 0xFFFFFFFF;
 
-/// A number that the driver does not have: NVML_VALUE_NOT_AVAILABLE, as 64 bits.
+/// Marks a value that the driver does not have: NVML_VALUE_NOT_AVAILABLE, as 64 bits.
 inline constexpr std::uint64_t kValueNotAvailable = ~std::uint64_t{0};
 
 /// scopeId of NVLink fields: all links together.

@@ -21,8 +21,8 @@ Blame blame_of(unsigned result) noexcept {
   }
 }
 
-// NOT_FOUND and NO_DATA are "nothing at this time": the next pass asks again. A wrong version of a struct is
-// the library's lack, as is a function that is there but empty.
+// NOT_FOUND and NO_DATA mean "nothing at this time": the next pass reads again. A wrong struct version counts
+// as unsupported by the library, as does a function that exists but is empty.
 ReadStatus status_of(unsigned result) noexcept {
   switch (result) {
     case nvml::kSuccess:
@@ -54,7 +54,7 @@ bool is_passing_trouble(unsigned result) noexcept {
          result == nvml::kInvalidState || result == nvml::kMemory;
 }
 
-// Containers lose their devices when systemd reloads its units, and then see this error.
+// Containers lose their devices when systemd reloads its units, and then get this error.
 std::string reason_of_init(unsigned result) {
   if (result != nvml::kUnknown) return reason_of(result);
   return "the driver gives no reason (NVML error 999). In a container: its access to /dev/nvidia* was lost, "

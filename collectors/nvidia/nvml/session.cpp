@@ -10,10 +10,11 @@
 namespace gpumeter::nvidia {
 namespace {
 
-// The loader's words for ENOENT (glibc, elf/dl-load.c).
+// The loader's text for ENOENT (glibc, elf/dl-load.c).
 constexpr std::string_view kNoSuchFile = "No such file or directory";
 
-/// A session of a path. Weak: it ends with its last user, and while it ends only `dead` is still there.
+/// / A session of a path. It is weak: the session ends with its last user, and only `dead` remains until its
+/// end is complete.
 struct Known {
   std::weak_ptr<NvmlSession> session;
   std::weak_ptr<const std::atomic<bool>> dead;
@@ -31,8 +32,8 @@ Sessions& sessions() {
 
 }  // namespace
 
-// NVML counts its inits, so a new session next to a dead one would find the library as it was. The lock is
-// held over nvmlInit on purpose: where that hangs, whoever else wants this library could only hang in it too.
+// NVML counts its inits, so a new session opened next to a dead one would find the library unchanged. The
+// lock is held over nvmlInit on purpose: if that call hangs, any other user of this library would hang too.
 Result<std::shared_ptr<NvmlSession>> NvmlSession::shared(const std::string& path) {
   Sessions& all = sessions();
   MutexLock lock(all.mutex);
@@ -74,7 +75,7 @@ Result<Done> NvmlSession::resolve() {
 }
 
 NvmlSession::~NvmlSession() {
-  listener_.reset();  // its event set is of this init
+  listener_.reset();  // its event set belongs to this init
   if (initialized_) functions_.nvmlShutdown();
 }
 

@@ -11,13 +11,13 @@
 
 namespace gpumeter::nvidia {
 
-/// NVML between nvmlInit and nvmlShutdown. Whoever calls it holds the session by shared_ptr for the time of
-/// the call, so that the last holder shuts NVML down and no call can be under way then; a call that
-/// hangs keeps it open for ever.
+/// NVML between nvmlInit and nvmlShutdown. Each caller holds the session by shared_ptr for the duration of a
+/// call. The last holder shuts NVML down, so no call is under way at that time. A call that hangs keeps the
+/// session open forever.
 class NvmlSession {
  public:
-  /// The process's session with the library at `path` ("libnvidia-ml.so.1"): the one that is open, else a new
-  /// one. An Error gives the reason and what would help. May block. Any thread.
+  /// Returns the process's session with the library at `path` ("libnvidia-ml.so.1"), and opens one if there
+  /// is none. An Error gives the reason and a remedy. May block. Any thread.
   static Result<std::shared_ptr<NvmlSession>> shared(const std::string& path);
 
   ~NvmlSession();
@@ -26,15 +26,15 @@ class NvmlSession {
 
   const NvmlFunctions& functions() const noexcept { return functions_; }
 
-  /// The driver was unloaded or replaced under it: every handle is void. Its users stop calling and
-  /// release it, and a new session can be opened. Any thread.
+  /// Marks the session dead: the driver was unloaded or replaced, so every handle is void. The users stop
+  /// calling and release the session, and a new one can be opened. Any thread.
   void condemn() noexcept { *dead_ = true; }
   bool is_dead() const noexcept { return *dead_; }
 
-  /// Events of the GPUs, for as long as the session lasts.
+  /// Events of the GPUs, for the life of the session.
   EventListener& listener() noexcept { return *listener_; }
 
-  /// Names of functions that are used where they exist, and do not exist in this library.
+  /// Names of the optional functions that this library lacks.
   std::string missing() const;
 
  private:
@@ -42,7 +42,7 @@ class NvmlSession {
   static Result<std::shared_ptr<NvmlSession>> open(const std::string& path);
   Result<Done> resolve();
 
-  // First, so that it is there until the session has ended.
+  // Declared first, so that it outlives the end of the session.
   const std::shared_ptr<std::atomic<bool>> dead_ = std::make_shared<std::atomic<bool>>(false);
   DynamicLibrary library_;
   NvmlFunctions functions_;
@@ -50,7 +50,7 @@ class NvmlSession {
   bool initialized_ = false;
 };
 
-/// Whether there is no library of that name at all, as on a machine without NVIDIA's driver.
+/// Whether no library of that name exists, as on a machine without NVIDIA's driver.
 bool is_absent(const Error& error);
 
 }  // namespace gpumeter::nvidia

@@ -20,7 +20,7 @@ Struct filled_by(unsigned (*)(nvml::Device, Struct*));
 template <auto Function>
 using FilledBy = decltype(detail::filled_by(std::declval<NvmlFunctions&>().*Function));
 
-/// One function's answer in this pass, for all rows that need a part of it.
+/// One function's answer in this pass, shared by all rows that need a part of it.
 class AnswerBase {
  public:
   virtual ~AnswerBase() = default;
@@ -65,8 +65,8 @@ class Answer final : public AnswerBase {
   bool is_former_ = false;  // the library rejects the present version
 };
 
-/// What NVML's calls are about: a GPU, or a MIG instance of one. Readers refer to it, so it stays in place
-/// while the GPU is open. Lane thread.
+/// The object of NVML's calls: a GPU, or a MIG instance of one. Readers hold references to it, so it does not
+/// move while the GPU is open. Lane thread.
 class NvmlTarget {
  public:
   explicit NvmlTarget(NvmlCaller of, std::optional<unsigned> instance = std::nullopt)
@@ -76,9 +76,9 @@ class NvmlTarget {
 
   NvmlCaller caller;
   GpmSampler gpm;
-  std::optional<unsigned> gpu_instance;  ///< of a MIG instance
+  std::optional<unsigned> gpu_instance;  ///< set for a MIG instance
 
-  /// At attach: the one Answer of a function, made when it is first asked for.
+  /// At attach: returns the one Answer of a function, created by the first call.
   template <auto Function>
   Answer<Function>& answer() {
     for (const std::unique_ptr<AnswerBase>& known : answers_) {

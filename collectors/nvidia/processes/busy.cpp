@@ -7,23 +7,23 @@
 namespace gpumeter::nvidia {
 namespace {
 
-// Libraries ask for room for 100 (NVIDIA/go-nvml#11); one that claims more than the most is not believed.
+// Libraries request room for 100 (NVIDIA/go-nvml#11). A request above the maximum is rejected.
 constexpr std::size_t kLeastRoom = 128;
 constexpr std::size_t kMostRoom = 4096;
 
-// Microseconds; 72 samples of a second each, the slowest there is, and some.
+// Microseconds: 72 samples at the slowest rate of one a second, and a margin.
 constexpr std::uint64_t kLongestMemory = 120'000'000;
 
-constexpr unsigned kMostPercent = 100;  // more are remains of dead processes (Syllo/nvtop#110)
+constexpr unsigned kMostPercent = 100;  // larger values are leftovers of dead processes (Syllo/nvtop#110)
 
 std::uint64_t microseconds(Nanoseconds time) noexcept {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
 }
 
-/// Nobody was at work.
+/// No process was at work.
 bool is_idle(unsigned result) noexcept { return result == nvml::kNotFound || result == nvml::kNoData; }
 
-/// Call(count) until it has room enough; the last answer.
+/// Repeats call(count) until the room suffices, and returns the last result.
 template <class Sample_, class Call>
 unsigned ask_with_room(std::vector<Sample_>& room, unsigned& count, Call call) {
   if (room.empty()) room.resize(kLeastRoom);
@@ -45,9 +45,9 @@ ReadStatus ProcessBusy::read(NvmlCaller& caller, Nanoseconds elapsed) {
   return is_idle(result) ? ReadStatus::ok : status_of(result);
 }
 
-// The driver's clock cannot be read; its newest sample is the best estimate. What there is of the time
-// since the call before, which found nobody at work, is counted; but no sample that was seen before, which is
-// all there is where the driver has stopped sampling, as it does while the GPU idles.
+// The driver's clock cannot be read, so its newest sample is the best estimate. The call before found no
+// process at work; time since then is counted as far as samples cover it. A sample that was seen before is
+// not counted again. The driver stops sampling while the GPU idles, and then returns only such samples.
 unsigned ProcessBusy::begin(NvmlCaller& caller) {
   const unsigned result = ask(caller, 0);
   if (result != nvml::kSuccess || shares_.empty()) return result;
@@ -58,8 +58,9 @@ unsigned ProcessBusy::begin(NvmlCaller& caller) {
   return go_on(caller);
 }
 
-// The next call asks from now on, not from the newest timestamp: a time in which nobody was at work must not
-// be averaged in twice. After an idle time it begins again, since the driver's clock may be set back.
+// The next call starts at the present time, not at the newest timestamp. Otherwise a time without work would
+// be averaged in twice. After an idle time counting begins again, since the driver's clock may have been set
+// back.
 unsigned ProcessBusy::go_on(NvmlCaller& caller) {
   const unsigned result = ask(caller, seen_until_);
   if (is_idle(result)) seen_until_ = 0;
@@ -69,7 +70,8 @@ unsigned ProcessBusy::go_on(NvmlCaller& caller) {
   return result;
 }
 
-// From Blackwell on the former call gives nothing (Project-HAMi/HAMi-core#218), so the present one first.
+// From Blackwell on the former call returns nothing (Project-HAMi/HAMi-core#218), so the present one comes
+// first.
 unsigned ProcessBusy::ask(NvmlCaller& caller, std::uint64_t since) {
   shares_.clear();
   const unsigned result = ask_present(caller, since);
@@ -113,7 +115,7 @@ std::uint64_t ProcessBusy::newest_share() const noexcept {
   return newest;
 }
 
-// A process that is listed twice is not twice at work.
+// A process that is listed twice counts only once.
 double ProcessBusy::seconds_of(int pid) const noexcept {
   double ratio = 0;
   for (const Share& share : shares_) {

@@ -9,21 +9,23 @@
 
 namespace gpumeter::nvidia {
 
-/// For how long each process was at work on a GPU, by the driver's samples. It keeps the last 72, about six a
-/// second, each with the process that was on the engine at that moment and how busy the engine was
-/// (open-gpu-kernel-modules, ctrl2080perf.h, NV2080_CTRL_PERF_GPUMON_PERFMON_UTIL_SAMPLE), and NVML gives of
-/// each process the mean over all samples since a timestamp. The timestamp next to it is only that of the
-/// last sample the process was in (Syllo/nvtop#110, NVIDIA/go-nvml#51 show both), so a mean stands for the
-/// whole time since then. Lane thread; throws only what a vector does.
+/// The time that each process was at work on a GPU, from the driver's samples. The driver keeps the last 72
+/// samples, about six a second. Each holds the process that was on the engine at that moment and the engine's
+/// load (open-gpu-kernel-modules, ctrl2080perf.h, NV2080_CTRL_PERF_GPUMON_PERFMON_UTIL_SAMPLE). For each
+/// process NVML returns the mean over all samples since a timestamp. The timestamp next to the mean is only
+/// that of the last sample with the process (shown in Syllo/nvtop#110 and NVIDIA/go-nvml#51). A mean
+/// therefore covers the whole time since the requested timestamp. Lane thread; throws only what a vector
+/// does.
 class ProcessBusy {
  public:
   void open() noexcept { seen_until_ = newest_ = 0; }
 
-  /// Asks for what happened since the last time, `elapsed` ago; zero: counting begins here. `ok` if
+  /// Reads the samples since the last call, `elapsed` ago; zero: counting begins here. Returns `ok` if
   /// seconds_of() covers every process.
   ReadStatus read(NvmlCaller& caller, Nanoseconds elapsed);
 
-  /// Of the time before the last read(): at most its `elapsed`; 0 for who was not at work.
+  /// Busy seconds of a process up to the last read(): at most its `elapsed`; 0 for a process that was not at
+  /// work.
   double seconds_of(int pid) const noexcept;
 
  private:
@@ -47,8 +49,8 @@ class ProcessBusy {
   std::vector<Share> shares_;
   Nanoseconds elapsed_{};
   // Microseconds, the driver's clock; 0: not known.
-  std::uint64_t seen_until_ = 0;  // where the next question begins
-  std::uint64_t newest_ = 0;      // the last sample that was seen
+  std::uint64_t seen_until_ = 0;  // the next read starts here
+  std::uint64_t newest_ = 0;      // the newest sample so far
 };
 
 }  // namespace gpumeter::nvidia

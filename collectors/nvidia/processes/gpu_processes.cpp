@@ -2,7 +2,6 @@
 
 #include <exception>
 
-
 namespace gpumeter::nvidia {
 void GpuProcesses::open(const NvmlCaller& gpu, std::span<const MigInstance> instances) {
   gpu_ = gpu;
@@ -48,8 +47,9 @@ ReadStatus GpuProcesses::list(const Pass& pass, std::vector<DeviceProcess>& out)
   return ReadStatus::ok;
 }
 
-// Of a divided GPU its own lists have everybody, or nobody where the caller may not see that (nvml.h at
-// nvmlDeviceGetComputeRunningProcesses_v3); then each instance is asked, which takes as many calls.
+// The lists of a divided GPU name all processes. If the caller lacks the right to see them, the lists are
+// empty (nvml.h at nvmlDeviceGetComputeRunningProcesses_v3). Each instance is then read by itself, at the
+// cost of one set of calls per instance.
 ReadStatus GpuProcesses::ask_for_lists() {
   lists_.begin();
   const ReadStatus status = lists_.add(gpu_);

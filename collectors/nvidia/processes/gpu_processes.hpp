@@ -10,17 +10,17 @@
 
 namespace gpumeter::nvidia {
 
-/// Who uses a GPU, by NVML. Shared by the device, which is asked for it, and its context, which opens and
-/// closes the GPU. Lane thread.
+/// The processes that use a GPU, from NVML. Shared by the device, which reads them, and its context, which
+/// opens and closes the GPU. Lane thread.
 class GpuProcesses {
  public:
   void open(const NvmlCaller& gpu, std::span<const MigInstance> instances);
   void close() noexcept;
 
-  /// As ListsProcesses::processes().
+  /// Same contract as ListsProcesses::processes().
   ReadStatus read(const Pass& pass, std::vector<DeviceProcess>& out) noexcept;
 
-  /// Its own callers, which find out by themselves that the GPU is lost.
+  /// The callers of this class are separate, so they detect a lost GPU independently.
   bool is_lost() const noexcept { return lost_by() != nvml::kSuccess; }
   unsigned lost_by() const noexcept;
 
@@ -35,7 +35,7 @@ class GpuProcesses {
   ReadStatus ask_instances(ReadStatus otherwise);
 
   NvmlCaller gpu_;
-  std::vector<Instance> instances_;  // of MIG, each compute instance
+  std::vector<Instance> instances_;  // with MIG: each compute instance
   ProcessLists lists_;
   ProcessBusy busy_;
 };

@@ -11,12 +11,12 @@
 namespace gpumeter::nvidia {
 namespace {
 
-// Entries. A library that claims more than the most is not believed.
+// Numbers of entries. A count above the maximum is rejected.
 constexpr std::size_t kLeastRoom = 64;
 constexpr std::size_t kMostRoom = 4096;
 constexpr std::size_t kEntry = sizeof(nvml::WideProcessInfo);
 
-/// Calls back with each run of neighbours that have the same `key`.
+/// Calls `each` for every run of adjacent entries with the same `key`.
 template <class Key, class Each>
 void for_each_run(auto entries, Key key, Each each) {
   while (!entries.empty()) {
@@ -35,8 +35,8 @@ void ProcessLists::open(std::string_view driver_version) {
   room_.resize(std::max(room_.size(), kLeastRoom * kEntry));
 }
 
-// A list that this GPU or library lacks leaves the others valid; one that fails does not,
-// since the missing processes are then unknown.
+// A list that this GPU or library lacks leaves the others valid. A list that fails invalidates all, since the
+// missing processes are then unknown.
 ReadStatus ProcessLists::add(NvmlCaller& caller, unsigned gpu_instance) {
   static constexpr std::array kLists = {
       &ProcessLists::read<&F::nvmlDeviceGetComputeRunningProcesses_v3>,
@@ -63,7 +63,7 @@ ReadStatus ProcessLists::read(NvmlCaller& caller, std::size_t list, unsigned gpu
   return makes_sense ? ReadStatus::ok : ReadStatus::out_of_range;
 }
 
-// INSUFFICIENT_SIZE sets the count; some more room, as processes may be added until the next call.
+// INSUFFICIENT_SIZE sets the count. The room gets a margin, as processes may start before the next call.
 template <auto Function>
 unsigned ProcessLists::ask(NvmlCaller& caller, unsigned& count) {
   for (;;) {
@@ -74,14 +74,14 @@ unsigned ProcessLists::ask(NvmlCaller& caller, unsigned& count) {
   }
 }
 
-/// False: it has so much already, or it would be more than the most.
+/// Returns false if the room is already that large, or if the count is above the maximum.
 bool ProcessLists::make_room(std::size_t count) {
   if (count * kEntry <= room_.size() || count > kMostRoom) return false;
   room_.resize(std::min(count + kLeastRoom, kMostRoom) * kEntry);
   return true;
 }
 
-// A pid of 0 is one that the driver cannot name in the daemon's pid namespace.
+// A pid of 0 marks a process that has no pid in the daemon's pid namespace.
 bool ProcessLists::take_in(std::size_t count, std::size_t list, unsigned gpu_instance) {
   const std::size_t stride = may_be_wide_ ? stride_of(room_, count) : sizeof(nvml::ProcessInfo);
   for (std::size_t i = 0; stride != 0 && i < count; ++i) {
@@ -106,7 +106,7 @@ void ProcessLists::tell(std::vector<DeviceProcess>& out) {
   });
 }
 
-// Instances have memory of their own, so a process in several has the sum.
+// Instances have separate memory, so the values of a process in several instances are added up.
 std::optional<double> ProcessLists::memory_of(Entries process) {
   const auto instance = [](const Entry& entry) {
     return std::tie(entry.gpu_instance, entry.compute_instance);
@@ -119,9 +119,9 @@ std::optional<double> ProcessLists::memory_of(Entries process) {
   return total;
 }
 
-// Each list gives all the memory that the process has there, whatever for: nvidia-smi shows a process that is
-// in two as one line, "C+G" or "M+C", with one number. They are read one after the other, so the numbers may
-// differ by what it took between: the larger one, never the sum.
+// Each list reports all the memory of the process in that instance: nvidia-smi shows a process that is in two
+// lists as one line, "C+G" or "M+C", with one number. The lists are read one after the other, so their
+// numbers may differ slightly. The result is the larger one, never the sum.
 std::optional<double> ProcessLists::memory_in_instance(Entries process) {
   std::optional<double> most;
   for_each_run(

@@ -12,21 +12,21 @@
 
 namespace gpumeter::nvidia {
 
-/// Who has a context on a GPU, put together from the driver's lists: those that compute, those that draw, and
-/// the clients of MPS. Lane thread; throws only what a vector does.
+/// The processes with a context on a GPU, merged from the driver's lists of compute processes, graphics
+/// processes and MPS clients. Lane thread; throws only what a vector does.
 class ProcessLists {
  public:
   void open(std::string_view driver_version);
 
   void begin() noexcept { entries_.clear(); }
 
-  /// Takes in the lists of a GPU, or of a MIG instance by its GPU instance's number. `unsupported`: there are
-  /// none of any kind.
+  /// Adds the lists of a GPU, or of a MIG instance by the number of its GPU instance. `unsupported`: none of
+  /// the lists exists.
   ReadStatus add(NvmlCaller& caller, unsigned gpu_instance = nvml::kNoInstance);
 
   bool empty() const noexcept { return entries_.empty(); }
 
-  /// What add() took in since begin(): each pid once, in their order.
+  /// Appends all entries added since begin(): each pid once, in ascending order.
   void tell(std::vector<DeviceProcess>& out);
 
  private:
@@ -49,7 +49,7 @@ class ProcessLists {
   static std::optional<double> memory_in_instance(Entries process);
 
   bool may_be_wide_ = false;
-  std::vector<std::byte> room_;  // for the driver, of whichever layout
+  std::vector<std::byte> room_;  // buffer for the driver, in either layout
   std::vector<Entry> entries_;
 };
 

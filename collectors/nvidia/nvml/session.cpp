@@ -13,7 +13,7 @@ namespace {
 // The loader's text for ENOENT (glibc, elf/dl-load.c).
 constexpr std::string_view kNoSuchFile = "No such file or directory";
 
-/// / A session of a path. It is weak: the session ends with its last user, and only `dead` remains until its
+/// A session of a path. It is weak: the session ends with its last user, and only `dead` remains until its
 /// end is complete.
 struct Known {
   std::weak_ptr<NvmlSession> session;

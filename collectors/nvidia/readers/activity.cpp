@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kSmCyclesElapsed = 248;  // NVML_GPM_METRIC_SM_CYCLES_ELAPSED, driver 595
 
-/// One figure of a buffer, which the rows of one quantity share. Whichever is read first in a pass drains it.
+/// One figure of a buffer that the rows of a quantity share. The first reader in a pass drains the buffer.
 class BufferReader {
  public:
   using Figure = Sample (SampleBuffer::*)() const noexcept;
@@ -32,7 +32,7 @@ class BufferReader {
   void settle(bool is_observed) noexcept { buffer_->settle(is_observed); }
 
  private:
-  // The same quantity in the buffer's unit, for a buffer that is dry.
+  // Reads the same quantity in the buffer's unit, for a dry buffer.
   Sample plain_reading() noexcept {
     const nvml::SamplingType type = buffer_->type();
     if (type == nvml::kPowerSamples) return ask<&F::nvmlDeviceGetPowerUsage>(context_.gpu().caller);
@@ -57,7 +57,7 @@ Reader bind_buffer(NvidiaContext& context, const ReadSource& source, BufferReade
   });
 }
 
-/// A metric that has no place. If the sampler could not be opened, all of them await that.
+/// Handles a metric without a place. If the sampler could not be opened, all metrics wait for it.
 Reader without_gpm(NvidiaContext& context) {
   const auto probe = [&gpu = context.gpu().caller, instance = context.target().gpu_instance] {
     GpmSampler fresh;
@@ -67,12 +67,12 @@ Reader without_gpm(NvidiaContext& context) {
   return absent_for_now(context, {}, context.target().gpm.opened(), probe);
 }
 
-/// The fields of throttle_time()'s argument. 0: none.
+/// The fields of throttle_time()'s argument; 0: none.
 struct ThrottleFields {
   unsigned first, second;
 };
 
-/// With the ids that this driver has for its fields.
+/// The fields under the ids of this driver.
 ThrottleFields numbered_by_driver(NvmlCaller& gpu, std::uint64_t argument) {
   const std::string version = driver_version(gpu);
   return {throttle_field(static_cast<unsigned>(argument & 0xFFFF), version),
@@ -85,9 +85,9 @@ Sample probe_throttle(NvmlCaller& gpu, ThrottleFields fields) noexcept {
   return read_field(gpu, fields.second, 0).sample;
 }
 
-// Of every field (nvml.h 13.3: "All counters are in nanoseconds"). nvidia-smi prints microseconds, but a
-// counter's growth cannot tell the units apart: 1000000 a second is a reason that held all the time, or for a
-// thousandth of it.
+// The unit of every field (nvml.h 13.3: "All counters are in nanoseconds"). nvidia-smi prints microseconds,
+// but a counter's growth does not reveal its unit. A growth of 1000000 a second could be a reason active all
+// the time, or a thousandth of it.
 constexpr double kThrottleUnit = 1e-9;
 
 }  // namespace
@@ -122,7 +122,7 @@ Reader bind_gpm_total(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-// Two metrics behind one another: the active cycles, and all cycles right after.
+// The two metrics have adjacent places: the active cycles, then all cycles.
 Reader bind_gpm_cycles(NvidiaContext& context, const ReadSource& source) {
   GpmSampler& gpm = context.target().gpm;
   const std::optional<int> active = gpm.add(static_cast<unsigned>(source.argument));
@@ -141,10 +141,10 @@ Reader bind_gpm_cycles(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-// HW_SLOWDOWN holds together with what it comes from; alone it is a cause of its own.
+// HW_SLOWDOWN is set together with the bits of its causes. If it is set alone, it is a cause of its own.
 Reader bind_reasons(NvidiaContext& context, const ReadSource& source) {
   constexpr std::uint64_t kOfHwSlowdown = nvml::kReasonHwThermal | nvml::kReasonHwPowerBrake;
-  if (source.argument == 0) return {};  // it is only in the counters
+  if (source.argument == 0) return {};  // available only as a counter
   NvmlTarget& gpu = context.gpu();
   Sample supported = ask<&F::nvmlDeviceGetSupportedClocksEventReasons>(gpu.caller);
   if (supported.status != ReadStatus::ok)
@@ -168,7 +168,7 @@ Reader bind_reasons(NvidiaContext& context, const ReadSource& source) {
 Reader bind_throttle_time(NvidiaContext& context, const ReadSource& source) {
   NvmlCaller& gpu = context.gpu().caller;
   const ThrottleFields fields = numbered_by_driver(gpu, source.argument);
-  if (fields.first == 0) return {};  // it is only in the reasons
+  if (fields.first == 0) return {};  // available only as a reason
   const auto probe = [&gpu, fields] { return probe_throttle(gpu, fields); };
   const ReadStatus status = probe().status;
   if (status != ReadStatus::ok) {

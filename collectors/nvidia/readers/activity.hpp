@@ -2,7 +2,7 @@
 
 #include "collectors/nvidia/readers/basic.hpp"
 
-/// What the GPU does: the driver's sample buffers, its performance metrics, and why it is held down.
+/// The GPU's activity: the driver's sample buffers, its performance metrics, and the reasons for throttling.
 namespace gpumeter::nvidia {
 
 namespace readers {
@@ -29,7 +29,7 @@ constexpr NvidiaSource sampled_min(std::string_view name, nvml::SamplingType typ
   return {readers::bind_sampled_min, {name, type}};
 }
 
-/// A performance metric: a percentage or rate over the time since the pass before, or a count.
+/// A performance metric: a percentage or rate since the previous pass, or a count.
 constexpr NvidiaSource gpm(std::string_view name, unsigned metric) noexcept {
   return {readers::bind_gpm, {name, metric}};
 }
@@ -39,19 +39,19 @@ constexpr NvidiaSource gpm_total(std::string_view name, unsigned metric) noexcep
   return {readers::bind_gpm_total, {name, metric}};
 }
 
-/// Seconds in which something was active, by its count of cycles against all cycles of the SMs (metric 248):
-/// both count on by themselves, so nothing between two passes is missed.
+/// Seconds of activity: active cycles divided by all cycles of the SMs (metric 248). Both counters run on in
+/// hardware, so nothing between two passes is missed.
 constexpr NvidiaSource gpm_cycles(std::string_view name, unsigned active) noexcept {
   return {readers::bind_gpm_cycles, {name, active}};
 }
 
-/// 1 while any reason of the mask (nvml::EventReason) holds; not bound if the GPU has none of them.
+/// 1 while any reason of the mask (nvml::EventReason) is active; not bound if the GPU has none of them.
 constexpr NvidiaSource reasons(std::string_view name, std::uint64_t mask) noexcept {
   return {readers::bind_reasons, {name, mask}};
 }
 
-/// Seconds by the hardware's own counters of held-down time: of one field, or of two that one cause has,
-/// which together are never more than the time that has passed.
+/// Seconds of throttling from the hardware's counters: one field, or two fields with the same cause. The sum
+/// of two fields never exceeds the elapsed time.
 constexpr NvidiaSource throttle_time(std::string_view name, unsigned field, unsigned second = 0) noexcept {
   return {readers::bind_throttle_time, {name, std::uint64_t{second} << 16 | field}};
 }

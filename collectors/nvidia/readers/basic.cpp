@@ -9,7 +9,7 @@ ReadStatus first_reading(NvidiaContext& context, const FieldArgument& wanted) {
   return read_field(context.gpu().caller, wanted.field, wanted.scope).sample.status;
 }
 
-/// A field's reader: `of` makes it from the BatchedField, which joins the batch only if the row is bound.
+/// A field's reader: `of` makes it from the BatchedField. The field joins the batch only if the row is bound.
 template <class Of>
 Reader bound_field(NvidiaContext& context, const ReadSource& source, Of of) {
   const FieldArgument wanted = unpacked(source.argument);
@@ -24,7 +24,7 @@ Reader bind_field(NvidiaContext& context, const ReadSource& source) {
   return bound_field(context, source, [](BatchedField field) { return field; });
 }
 
-// Both directions are of one driver, so one that is wide shows that the other is.
+// One driver counts both directions, so both are wide if one is.
 Reader bind_wide_field(NvidiaContext& context, const ReadSource& source) {
   constexpr double kMostOf32 = 4294967295;
   const FieldArgument wanted = unpacked(source.argument);

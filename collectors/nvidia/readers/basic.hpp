@@ -7,9 +7,9 @@
 #include "collectors/nvidia/context.hpp"
 #include "collectors/table/row.hpp"
 
-/// How rows get the numbers of single calls, structs and field values. If a call reports at attach that the
-/// GPU, the driver or the daemon's rights lack the value, the row does not bind, so that the next row of the
-/// series has its turn.
+/// Readers of single calls, structs and field values. A call at attach may report that the GPU, the driver or
+/// the daemon's rights lack the value. The row then does not bind, so that the next row of the series is
+/// used.
 namespace gpumeter::nvidia {
 
 using Row = MetricRow<NvidiaContext>;
@@ -17,21 +17,22 @@ using NvidiaSource = RowSource<NvidiaContext>;
 
 namespace readers {
 
-/// False if the first reading, which ended with `first`, means that the value will never come. A reading that
-/// failed is repeated by `probe`.
+/// Returns false if `first`, the status of the first reading, means that the value will never be available. A
+/// failed reading is repeated through `probe`.
 template <class Probe>
 bool is_admitted(NvidiaContext& context, const ReadSource& source, ReadStatus first, Probe probe) {
   if (is_lacking(first)) return false;
   return !may_pass(first) || context.unsettled().admit(context.key_of(source), std::move(probe));
 }
 
-/// `read` as the row's reader, by its first reading.
+/// Returns `read` as the row's reader, if its first reading is admitted.
 template <class Read>
 Reader probed(NvidiaContext& context, const ReadSource& source, Read read) {
   return is_admitted(context, source, read().status, read) ? Reader(std::move(read)) : Reader();
 }
 
-/// No reader, as the first reading ended with `first` and the row cannot do without one. `probe` asks later.
+/// Returns no reader: the first reading ended with `first`, and the row requires it. `probe` reads again
+/// later.
 template <class Probe>
 Reader absent_for_now(NvidiaContext& context, const ReadSource& source, ReadStatus first, Probe probe) {
   if (may_pass(first)) context.unsettled().await(context.key_of(source), std::move(probe));
@@ -43,7 +44,7 @@ inline Sample sample_of(unsigned result, double value) noexcept {
   return status == ReadStatus::ok ? Sample::of(value) : Sample::miss(status);
 }
 
-/// 1 if the value passes the test, else 0.
+/// 1 if the value passes the test, 0 otherwise.
 template <class Test>
 Sample flag_of(Sample value, Test test) noexcept {
   return value.status == ReadStatus::ok ? Sample::of(test(value.value) ? 1 : 0) : value;
@@ -54,7 +55,7 @@ using Pointer = std::remove_reference_t<decltype(std::declval<NvmlFunctions&>().
 template <auto Function, class... Arguments>
 inline constexpr bool takes = std::is_invocable_v<Pointer<Function>, nvml::Device, Arguments...>;
 
-/// The number that a call gives, whichever shape it has; `argument` is its parameter after the device.
+/// Returns the number from a call of any shape; `argument` is the call's parameter after the device.
 template <auto Function>
 Sample ask(NvmlCaller& caller, std::uint64_t argument = 0) noexcept {
   const auto which = static_cast<unsigned>(argument);
@@ -84,7 +85,7 @@ Reader bind_call(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-/// The low half of the argument is the call's, the high half the value that holds.
+/// The low half of the argument is the call's parameter, the high half the value to compare with.
 template <auto Function>
 Reader bind_state(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source, [&caller = context.target().caller, argument = source.argument] {
@@ -101,12 +102,12 @@ Reader bind_part(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-/// A field value as a row asks for it, in one number.
+/// The parameters of a field value, packed into one number.
 struct FieldArgument {
   unsigned field;
   Tier tier;
   unsigned scope;
-  unsigned holds = 0;  // of field_is() and field_beyond()
+  unsigned holds = 0;  // for field_is() and field_beyond()
 };
 constexpr std::uint64_t packed(FieldArgument field) noexcept {
   return std::uint64_t{field.scope} << 32 | std::uint64_t{field.holds} << 24 |
@@ -117,7 +118,7 @@ constexpr FieldArgument unpacked(std::uint64_t argument) noexcept {
           static_cast<unsigned>(argument >> 32), static_cast<unsigned>(argument >> 24 & 0xFF)};
 }
 
-/// Asks for a field without the batch, whose answer may be of an earlier pass.
+/// Reads a field outside the batch, whose values may be from an earlier pass.
 inline auto field_probe(NvidiaContext& context, const FieldArgument& wanted) {
   return [&gpu = context.gpu().caller, field = wanted.field, scope = wanted.scope] {
     return read_field(gpu, field, scope).sample;
@@ -147,53 +148,54 @@ Reader bind_all_link_fields(NvidiaContext& context, const ReadSource& source);
 
 }  // namespace readers
 
-/// The number that a call gives: call<&F::nvmlDeviceGetPowerUsage>("nvmlDeviceGetPowerUsage"). `argument`:
-/// the call's parameter after the device, or for calls that give two numbers 0 or 1 for which.
+/// The number that a call returns: call<&F::nvmlDeviceGetPowerUsage>("nvmlDeviceGetPowerUsage"). `argument`
+/// is the call's parameter after the device. For calls that return two numbers it selects one: 0 or 1.
 template <auto Function>
 constexpr NvidiaSource call(std::string_view name, std::uint64_t argument = 0) {
   return {readers::bind_call<Function>, {name, argument}};
 }
 
-/// 1 while the call gives `holds`, else 0.
+/// 1 while the call returns `holds`, 0 otherwise.
 template <auto Function>
 constexpr NvidiaSource is(std::string_view name, unsigned holds, unsigned argument = 0) {
   return {readers::bind_state<Function>, {name, std::uint64_t{holds} << 32 | argument}};
 }
 
-/// A part of the struct that a call fills, which is made once a pass.
+/// A member of the struct that a call fills; the call is made once a pass.
 template <auto Function, auto Member>
 constexpr NvidiaSource part(std::string_view name) {
   return {readers::bind_part<Function, Member>, {name}};
 }
 
-/// A field value, asked for together with the tier's others.
+/// A field value, read together with the tier's others.
 constexpr NvidiaSource field(std::string_view name, unsigned field, Tier tier, unsigned scope = 0) noexcept {
   return {readers::bind_field, {name, readers::packed({field, tier, scope})}};
 }
 
-/// A field value that counts PCIe bytes: 0 until one of them was seen above 32 bits, since the driver calls
-/// it a number of 64 bits where it wraps at 32 (nvml.h: "Value can be wrapped"), which is within a pass.
+/// A field value that counts PCIe bytes. It is 0 until one of the counts was above 32 bits. The driver
+/// declares it as 64 bits but may wrap it at 32 (nvml.h: "Value can be wrapped"), which happens within one
+/// pass.
 constexpr NvidiaSource wide_field(std::string_view name, unsigned field, Tier tier) noexcept {
   return {readers::bind_wide_field, {name, readers::packed({field, tier, 0})}};
 }
 
-/// 1 while the field value is `holds`, else 0.
+/// 1 while the field value is `holds`, 0 otherwise.
 constexpr NvidiaSource field_is(std::string_view name, unsigned field, Tier tier, unsigned holds) noexcept {
   return {readers::bind_field_is, {name, readers::packed({field, tier, 0, holds})}};
 }
 
-/// 1 while the field value is none of those below `known`, else 0.
+/// 1 while the field value is `known` or above, 0 otherwise.
 constexpr NvidiaSource field_beyond(std::string_view name, unsigned field, Tier tier,
                                     unsigned known) noexcept {
   return {readers::bind_field_beyond, {name, readers::packed({field, tier, 0, known})}};
 }
 
-/// A field value of each NVLink, added up.
+/// The sum of a field value over all NVLinks.
 constexpr NvidiaSource all_link_fields(std::string_view name, unsigned field, Tier tier) noexcept {
   return {readers::bind_all_link_fields, {name, readers::packed({field, tier, 0})}};
 }
 
-/// For a static_assert: a field is asked for with the tier that its row is read in.
+/// For a static_assert: a field belongs to the same tier as its row.
 constexpr bool in_its_tier(const Row& row) noexcept {
   const auto bind = row.source.bind;
   const bool is_field = bind == readers::bind_field || bind == readers::bind_wide_field ||

@@ -10,11 +10,12 @@ namespace gpumeter::nvidia {
 
 class NvmlCaller;
 
-/// The field values that one tier reads of a GPU, asked for in one call a pass: the driver serves fields that
-/// come from the same source together. Lane thread.
+/// The field values that one tier reads from a GPU, in one call per pass: the driver serves fields of the
+/// same source together. Lane thread.
 class FieldBatch {
  public:
-  /// At attach: adds a field; its place is what read() wants. `scope`: a link, or what power it is of.
+  /// At attach: adds a field and returns its place for read(). `scope`: a link, or the scope of a power
+  /// reading.
   int add(unsigned field, unsigned scope);
 
   /// Drops the values, so that the next read() calls the driver.
@@ -24,18 +25,18 @@ class FieldBatch {
 
  private:
   std::vector<nvml::FieldValue> values_;
-  unsigned result_ = 0;  // of the call as a whole
+  unsigned result_ = 0;  // result of the whole call
   bool is_fresh_ = false;
 };
 
-/// One field read by itself, to find out whether the device has it and how wide it is.
+/// One field read by itself, to determine whether the device has it and how wide it is.
 struct FieldReading {
   Sample sample;
   nvml::ValueType type;
 };
 FieldReading read_field(NvmlCaller& caller, unsigned field, unsigned scope) noexcept;
 
-/// A union's value by the type that comes with it.
+/// A union's value, by the type that the driver returns with it.
 double number_of(const nvml::Value& value, nvml::ValueType type) noexcept;
 
 }  // namespace gpumeter::nvidia

@@ -8,7 +8,7 @@
 namespace gpumeter::nvidia {
 namespace {
 
-// "Samples must be > 100 ms apart" (nvml.h at nvmlGpmMetricsGet); a little more, as clocks differ.
+// "Samples must be > 100 ms apart" (nvml.h at nvmlGpmMetricsGet); the margin allows for clock differences.
 constexpr auto kApart = std::chrono::milliseconds(110);
 
 Nanoseconds now() noexcept { return std::chrono::steady_clock::now().time_since_epoch(); }
@@ -36,7 +36,7 @@ ReadStatus GpmSampler::prepare() {
   return status_of(take(samples_[1]));
 }
 
-// A sample is the library's memory, and that outlives its driver.
+// A sample is memory of the library, which stays valid after its driver is gone.
 void GpmSampler::close() noexcept {
   const std::shared_ptr<NvmlSession> session = caller_.session();
   for (nvml::GpmSample& sample : samples_) {
@@ -74,7 +74,7 @@ unsigned GpmSampler::take(nvml::GpmSample sample) noexcept {
   return result;
 }
 
-// The older sample's memory takes the new one, and the two change places.
+// The new sample overwrites the older one's memory; the two then change places.
 void GpmSampler::advance() noexcept {
   if (is_fresh_ || now() < taken_[1] + kApart) return;
   is_fresh_ = true;

@@ -10,11 +10,11 @@
 
 namespace gpumeter::nvidia {
 
-/// GPU performance metrics (Hopper and newer): what happened between two samples of the hardware's counters.
-/// Needs no root, no profiler's lock. Lane thread.
+/// GPU performance metrics (Hopper and newer): the difference between two samples of the hardware's counters.
+/// They require neither root nor the profiler's lock. Lane thread.
 class GpmSampler {
  public:
-  /// Of a GPU, or of a GPU instance of it. Reads nothing where the device has no such metrics.
+  /// Opens a GPU, or a GPU instance of it. Reads nothing if the device lacks these metrics.
   void open(const NvmlCaller& caller, std::optional<unsigned> gpu_instance);
   void close() noexcept;
   GpmSampler() = default;
@@ -22,24 +22,24 @@ class GpmSampler {
   GpmSampler(const GpmSampler&) = delete;
   GpmSampler& operator=(const GpmSampler&) = delete;
 
-  /// How open() ended: `unsupported` where the device has no such metrics.
+  /// The result of open(): `unsupported` if the device lacks these metrics.
   ReadStatus opened() const noexcept { return opened_; }
 
-  /// At attach: the place of a metric; nullopt where the device has none of it. May wait for a tenth of a
-  /// second, until there are two samples to compare.
+  /// At attach: returns the place of a metric; nullopt if the device lacks it. May wait a tenth of a second
+  /// for the two samples that a comparison requires.
   std::optional<int> add(unsigned metric);
 
-  /// Takes a sample at most once a pass, and not before the last one is old enough.
+  /// Allows one sample per pass, if the last one is old enough.
   void begin_pass() noexcept { is_fresh_ = false; }
 
-  /// The mean, or the count, of a metric over the time since the pass before. No metric is negative, infinite
-  /// or no number; the driver gives such values at times, and they are out of range.
+  /// The mean, or the count, of a metric since the previous pass. Metrics are never negative, infinite or
+  /// NaN. The driver sometimes returns such values; they are out of range.
   Sample read(int place) noexcept;
 
-  /// Seconds between the two samples that read() speaks of, by this clock; they end at the same moments.
+  /// Seconds between the two samples behind read(), by the steady clock; the samples end at the same moments.
   double interval() const noexcept { return interval_; }
 
-  /// Its own caller, which finds out by itself that the GPU is lost.
+  /// The caller of this class is separate, so it detects a lost GPU independently.
   const NvmlCaller& caller() const noexcept { return caller_; }
 
  private:

@@ -10,7 +10,7 @@ constexpr unsigned kLocationSram = 7;  // NVML_MEMORY_LOCATION_SRAM
 constexpr unsigned kLicensed = 5;      // NVML_GRID_LICENSE_STATE_LICENSED
 constexpr unsigned kMostFeatures = std::size(nvml::LicensableFeatures{}.features);
 
-/// The core's temperature, by whichever call the library has.
+/// The core's temperature, by the call that the library has.
 class CoreTemperature {
  public:
   explicit CoreTemperature(NvmlTarget& gpu)
@@ -33,7 +33,7 @@ Sample first_trouble(std::initializer_list<Sample> samples, Sample otherwise) no
   return otherwise;
 }
 
-/// Reads a count of `events`, or nothing while the driver does not report events.
+/// Reads a count of `events`; unsupported while the driver does not report events.
 template <class Count>
 Reader heard(const DeviceEvents& events, Count count) {
   return [&events, count] {
@@ -48,7 +48,7 @@ bool has_xids(const NvidiaContext& context) noexcept {
 
 }  // namespace
 
-// The offsets are constants of the board, so the limit found at attach stays.
+// The offsets are constants of the board, so the limit found at attach stays valid.
 Reader bind_tlimit(NvidiaContext& context, const ReadSource& source) {
   NvmlTarget& gpu = context.gpu();
   const auto probe = [&gpu, &margin = gpu.answer<&F::nvmlDeviceGetMarginTemperature>(),
@@ -98,7 +98,8 @@ Reader bind_fan(NvidiaContext& context, const ReadSource& source) {
   if (may_pass(fans.status)) return absent_for_now(context, source, fans.status, count);
   const auto only = [&gpu] { return ask<&F::nvmlDeviceGetFanSpeed>(gpu); };
   if (static_cast<double>(source.argument) >= fans.value) {
-    const bool is_only = fans.value == 0 && source.argument == 0;  // a driver that does not count its fans
+    const bool is_only =
+        fans.value == 0 && source.argument == 0;  // a driver that does not report the number of fans
     return is_only ? probed(context, source, only) : Reader();
   }
   return probed(context, source, [&gpu, only, place = source.argument] {

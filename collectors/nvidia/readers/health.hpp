@@ -2,8 +2,7 @@
 
 #include "collectors/nvidia/readers/basic.hpp"
 
-/// How the GPU fares: temperatures against their limits, fans, memory errors, licence, events; and what it
-/// could do at most.
+/// The GPU's health: temperatures and their limits, fans, memory errors, licence, events; and its peak rates.
 namespace gpumeter::nvidia {
 
 namespace readers {
@@ -25,14 +24,14 @@ Reader bind_peak_bandwidth(NvidiaContext& context, const ReadSource& source);
 
 }  // namespace readers
 
-/// The absolute limit behind a T.Limit: these fields give the margin at which something happens, and the
-/// margin is that of the temperature now. Both are whole degrees and read one after the other, so a change of
-/// one degree is no change of the limit.
+/// The absolute limit behind a T.Limit: the field holds the margin at which an action starts, and the call
+/// returns the present margin. Both are whole degrees and are read one after the other, so a change of one
+/// degree does not change the limit.
 constexpr NvidiaSource tlimit(std::string_view name, unsigned field) noexcept {
   return {readers::bind_tlimit, {name, field}};
 }
 
-/// The lower of slowdown and highest operating temperature, minus the temperature.
+/// The lower of the slowdown and maximum operating temperatures, minus the present temperature.
 constexpr NvidiaSource margin(std::string_view name) noexcept { return {readers::bind_margin, {name}}; }
 
 /// The `place`th fan.
@@ -51,23 +50,24 @@ constexpr NvidiaSource ecc(std::string_view name, unsigned type, unsigned counte
                            unsigned location) noexcept {
   return {readers::bind_ecc, {name, ecc_argument(type, counter, location)}};
 }
-/// The same of a part of what newer chips count as SRAM: not bound if the chip counts SRAM as a whole.
+/// The same for a part of the memory that newer chips count as SRAM: not bound if the chip counts SRAM as a
+/// whole.
 constexpr NvidiaSource ecc_part(std::string_view name, unsigned type, unsigned counter,
                                 unsigned location) noexcept {
   return {readers::bind_ecc_part, {name, ecc_argument(type, counter, location)}};
 }
 
-// Counts of the event thread: not bound if the driver does not report such events. `place`: of kXidNames,
-// kEvents.
+// Counts of the event thread: not bound if the driver does not report such events. `place` is an index into
+// kXidNames or kEvents.
 
 constexpr NvidiaSource xid_count(std::size_t place) noexcept {
   return {readers::bind_xid, {"nvmlEventSetWait_v2 XID", place}};
 }
-/// When it was counted last, in Unix time; 0: never.
+/// Time of the last count, in Unix time; 0: never.
 constexpr NvidiaSource xid_time(std::size_t place) noexcept {
   return {readers::bind_xid_time, {"nvmlEventSetWait_v2 XID", place}};
 }
-/// Of a MIG instance; `place`: of kInstanceXidNames.
+/// Counts of a MIG instance; `place` is an index into kInstanceXidNames.
 constexpr NvidiaSource instance_xid_count(std::size_t place) noexcept {
   return {readers::bind_instance_xid, {"nvmlEventSetWait_v2 XID", place}};
 }
@@ -86,7 +86,7 @@ constexpr NvidiaSource confidential(bool holds) noexcept {
 /// The data types of gpu_peak_flops.
 inline constexpr std::string_view kDtypes[] = {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"};
 
-/// The peak of kDtypes[dtype], if it is from the table (else the formula).
+/// The peak of kDtypes[dtype], from the table or from the formula.
 constexpr NvidiaSource peak(unsigned dtype, bool from_table) noexcept {
   return {readers::bind_peak,
           {from_table ? "peaks: table" : "peaks: formula", dtype | std::uint64_t{from_table} << 32}};

@@ -14,7 +14,7 @@ Sample errors_of(NvmlCaller& gpu, unsigned link, unsigned counter) noexcept {
   return sample_of(result, static_cast<double>(count));
 }
 
-/// Of one link after the other, up to the last that there is. None at all: the first one's answer.
+/// Sums over the links up to the last one. Without any link, the result is that of the first.
 template <class Of>
 Sample summed(Of of) noexcept {
   Sample sum = of(0);
@@ -26,7 +26,7 @@ Sample summed(Of of) noexcept {
   return sum;
 }
 
-/// Reads the fabric's info: 1 if `holds` returns true for it, 0 if false; nullopt: it is unsupported.
+/// Reads the fabric's info: 1 if `holds` returns true for it, 0 if false; nullopt means unsupported.
 template <class Holds>
 Reader bind_fabric(NvidiaContext& context, const ReadSource& source, Holds holds) {
   auto& answer = context.gpu().answer<&F::nvmlDeviceGetGpuFabricInfoV>();
@@ -41,7 +41,7 @@ Reader bind_fabric(NvidiaContext& context, const ReadSource& source, Holds holds
   });
 }
 
-/// nvmlGpuFabricState_t, with a state of its own for a registration that ended with an error: "status must be
+/// nvmlGpuFabricState_t, with a separate state for a registration that ended with an error: "status must be
 /// checked only if Probe state returns complete" (nvml.h).
 unsigned fabric_state_of(const nvml::FabricInfoV3& info) noexcept {
   return info.state == nvml::kFabricCompleted && info.status != nvml::kSuccess ? kFabricFailed : info.state;
@@ -97,9 +97,8 @@ Reader bind_fabric_health(NvidiaContext& context, const ReadSource& source) {
 
 }  // namespace readers
 
-// NVML_GPU_FABRIC_HEALTH_MASK_*: shift and bits of each matter; 1 is "true", 2 "false", 0 "not supported".
-// The masks of two bits are printed with a width of 3, which is the mask itself, as is 15 for the
-// configuration.
+// NVML_GPU_FABRIC_HEALTH_MASK_*: shift and bits of each condition; 1 is "true", 2 "false", 0 "not supported".
+// The header gives the two-bit masks a width of 3, which is the mask itself, as is 15 for the configuration.
 std::optional<FabricHealth> summed_up(unsigned mask) noexcept {
   constexpr unsigned kTwoBits = 3;
   constexpr unsigned kTrue = 1;

@@ -2,7 +2,7 @@
 
 #include "collectors/nvidia/readers/basic.hpp"
 
-/// NVLink: the sums over all links, each link by itself where the config asks for it, and the fabric.
+/// NVLink: the sums over all links, each link by itself if the configuration enables it, and the fabric.
 namespace gpumeter::nvidia {
 
 namespace readers {
@@ -16,25 +16,25 @@ Reader bind_fabric_health(NvidiaContext& context, const ReadSource& source);
 
 }  // namespace readers
 
-/// The fabric's health as nvmlGpuFabricInfo reports it; newer drivers sum it up themselves.
+/// The fabric's health as nvmlGpuFabricInfo reports it; newer drivers compute the summary themselves.
 enum class FabricHealth : std::uint8_t { healthy = 1, unhealthy, limited_capacity };
 
-/// The sum that a driver before 580 leaves to its reader, of the two bits and more in `mask` of each matter:
-/// any trouble is unhealthy, and lower bandwidth by itself is limited capacity. nullopt: the mask is empty.
+/// Computes the summary for drivers before 580, from the bits of each condition in `mask`. Any trouble is
+/// unhealthy, and lower bandwidth by itself is limited capacity. nullopt: the mask is empty.
 std::optional<FabricHealth> summed_up(unsigned mask) noexcept;
 
-// Link by link, as there are no sums of these. Link 0 answers NOT_SUPPORTED if there is no NVLink; one that is
-// beyond the last, INVALID_ARGUMENT.
+// Read link by link, since the driver has no sums. Link 0 returns NOT_SUPPORTED if there is no NVLink; a link
+// beyond the last returns INVALID_ARGUMENT.
 
-/// How many links are up.
+/// Number of links that are up.
 constexpr NvidiaSource links_up(std::string_view name) noexcept { return {readers::bind_links_up, {name}}; }
 
-/// Errors of all links together; `counter` is of nvmlNvLinkErrorCounter_t.
+/// Errors of all links together; `counter` is a value of nvmlNvLinkErrorCounter_t.
 constexpr NvidiaSource all_link_errors(std::string_view name, unsigned counter) noexcept {
   return {readers::bind_all_link_errors, {name, counter}};
 }
 
-// Of one link, where `links: each` is configured.
+// Sources of one link, with `links: each`.
 
 constexpr NvidiaSource link_state(std::string_view name, unsigned link) noexcept {
   return {readers::bind_link_state, {name, link}};
@@ -46,10 +46,10 @@ constexpr NvidiaSource link_field(std::string_view name, unsigned link, unsigned
   return field(name, id, tier, link);
 }
 
-/// State of a fabric registration that is completed without success; beyond those of nvmlGpuFabricState_t.
+/// State of a fabric registration that completed without success; outside the values of nvmlGpuFabricState_t.
 inline constexpr unsigned kFabricFailed = 0x100;
 
-/// 1 while the state, or the sum of the health, is `holds`.
+/// 1 while the state, or the health summary, equals `holds`.
 constexpr NvidiaSource fabric_state(std::string_view name, unsigned holds) noexcept {
   return {readers::bind_fabric_state, {name, holds}};
 }

@@ -15,9 +15,9 @@ constexpr std::array<std::string_view, kTypeCount> kTypes = {"fp64", "fp32", "tf
                                                              "bf16", "fp8",  "int8", "fp4"};
 using Rates = std::array<double, kTypeCount>;
 
-/// One model by its data sheet: tera-operations per second as in kTypes, then GB/s; 0: the card has no such
-/// unit, or no sheet names it. Device ids are those of NVIDIA's list of supported GPUs (README.md of
-/// open-gpu-kernel-modules) and of pci.ids.
+/// One model from its data sheet: tera-operations per second as in kTypes, then GB/s. 0: the card has no such
+/// unit, or no data sheet states the rate. Device ids come from NVIDIA's list of supported GPUs (README.md of
+/// open-gpu-kernel-modules) and from pci.ids.
 struct Sheet {
   std::string_view name;
   std::array<unsigned, 3> device_ids;
@@ -25,8 +25,8 @@ struct Sheet {
   double giga_bytes;
 };
 
-// Sheets that print Tensor Core rates with sparsity (all of Ada, Hopper, Blackwell) are halved here. fp64 is
-// that of the tensor cores from A100 on, which have it in full precision.
+// Data sheets that print Tensor Core rates with sparsity (all of Ada, Hopper, Blackwell) are halved here.
+// From A100 on, fp64 is the rate of the tensor cores, which have it in full precision.
 // clang-format off
 constexpr Sheet kSheets[] = {
     // Tesla V100 data sheet, January 2020 (SXM2, PCIe, V100S)
@@ -55,17 +55,17 @@ constexpr Sheet kSheets[] = {
     {"NVIDIA H100 80GB HBM3", {0x2330}, {66.9, 66.9, 494.7, 989.4, 989.4, 1978.9, 1978.9, 0}, 3350},
     {"NVIDIA H100 PCIe", {0x2331}, {51.2, 51.2, 378, 756, 756, 1513, 1513, 0}, 2039},
     {"NVIDIA H100 NVL", {0x2321}, {60, 60, 417.5, 835.5, 835.5, 1670.5, 1670.5, 0}, 3900},
-    // H200 data sheet, November 2024: the chip of H100, with other memory
+    // H200 data sheet, November 2024: the chip of H100 with different memory
     {"NVIDIA H200", {0x2335}, {66.9, 66.9, 494.7, 989.4, 989.4, 1978.9, 1978.9, 0}, 4800},
     {"NVIDIA H200 NVL", {0x233b}, {60, 60, 417.5, 835.5, 835.5, 1670.5, 1670.5, 0}, 4800},
-    // H20: torchtitan's get_peak_flops, which is all that is published of it
+    // H20: torchtitan's get_peak_flops, the only published rate
     {"NVIDIA H20", {0x2329}, {0, 0, 0, 148, 148, 0, 0, 0}, 0},
     // Blackwell data sheet, "Individual Blackwell GPU Specifications" of GB200 NVL72 and HGX B200, 2025
     {"NVIDIA B200", {0x2901, 0x2909}, {37, 75, 1100, 2250, 2250, 4500, 4500, 9000}, 7700},
     {"NVIDIA GB200", {0x2941}, {40, 80, 1250, 2500, 2500, 5000, 5000, 10000}, 8000},
     // HGX B300 specifications, 2025, by GPU; their int8 and fp4 differ between editions. Its device id is not needed.
     {"NVIDIA B300 SXM6 AC", {}, {1.25, 75, 1125, 2250, 2250, 4500, 0, 0}, 0},
-    // White papers of GA102, AD102 and GB202, appendix; their fp16 with fp32 accumulate
+    // White papers of GA102, AD102 and GB202, appendix; fp16 is the rate with fp32 accumulate
     {"NVIDIA GeForce RTX 3090", {0x2204}, {0, 35.6, 35.6, 71, 71, 0, 284, 0}, 936},
     {"NVIDIA GeForce RTX 4090", {0x2684}, {0, 82.6, 82.6, 165.2, 165.2, 330.3, 660.6, 0}, 1008},
     {"NVIDIA GeForce RTX 5090", {0x2b85}, {0, 104.8, 104.8, 209.5, 209.5, 419, 838, 1676}, 1792},
@@ -91,8 +91,8 @@ constexpr Chip kChips[] = {
     {120, 128, 1024, true, true, true, true},    // RTX 5090: 170 x 512 x 2.407 = 209.5, see halved()
 };
 // clang-format on
-// Of 11.0 and 12.1 (Thor, GB10) NVIDIA publishes one rate, of fp4 with sparsity, which does not give the
-// others.
+// For 11.0 and 12.1 (Thor, GB10) NVIDIA publishes only the fp4 rate with sparsity, which does not determine
+// the others.
 
 const Sheet* sheet_of(const Facts& card) noexcept {
   const auto is_of = [&card](const Sheet& sheet) {
@@ -103,8 +103,8 @@ const Sheet* sheet_of(const Facts& card) noexcept {
   return found == std::end(kSheets) ? nullptr : found;
 }
 
-/// GeForce cards from Turing on run their tensor cores at half the rate where they accumulate in fp32 (the
-/// white papers' tables); int8 and fp4 are at the full one.
+/// GeForce cards from Turing on run their tensor cores at half the rate when they accumulate in fp32 (the
+/// white papers' tables). int8 and fp4 run at the full rate.
 bool halved(const Facts& card) noexcept { return card.name.find("GeForce") != std::string::npos; }
 
 Rates by_formula(const Facts& card) noexcept {
@@ -127,7 +127,8 @@ Rates by_formula(const Facts& card) noexcept {
   return rates;
 }
 
-/// 66.9 is 6.69e13, not 6.690000000000001e+13 as the product is: sheets have four decimals at the most.
+/// The product 66.9 * 1e12 is 6.690000000000001e+13; rounding returns 6.69e13. Data sheets have at most four
+/// decimals.
 double from_tera(double tera) noexcept { return std::round(tera * 1e4) * 1e8; }
 
 }  // namespace
@@ -147,8 +148,8 @@ std::vector<Peak> peaks_of(const Facts& card) {
 std::optional<double> memory_bandwidth_of(const Facts& card) noexcept {
   const Sheet* const sheet = sheet_of(card);
   if (sheet != nullptr && sheet->giga_bytes > 0) return sheet->giga_bytes * kGiga;
-  // Two transfers per clock as NVML counts it, whatever the memory. RTX 4090: 384 bit x 10501 MHz = 1008
-  // GB/s.
+  // NVML's memory clock has two transfers per clock for every type of memory. RTX 4090: 384 bit x 10501 MHz =
+  // 1008 GB/s.
   const double bytes = 2 * card.max_memory_clock_hertz * card.bus_width_bits / 8;
   return bytes > 0 ? std::optional(bytes) : std::nullopt;
 }

@@ -10,11 +10,11 @@ namespace {
 
 constexpr double kMicroseconds = 1e6;  // in a second
 
-// A sample stands for the time since the one before, but for no more than this: the slowest buffer that is
-// known has six samples a second. A longer gap is one in the buffer.
+// A sample covers the time since the one before, but at most this long: the slowest known buffer has six
+// samples a second. A longer interval is a gap in the buffer.
 constexpr std::uint64_t kLongest = 1'500'000;
 
-// Buffers of about 120 entries are known; a library that claims more than the most is not believed.
+// Known buffers have about 120 entries. A count above the maximum is rejected.
 constexpr unsigned kLeastRoom = 128;
 constexpr unsigned kMostRoom = 4096;
 
@@ -67,7 +67,7 @@ bool SampleBuffer::drain(NvmlCaller& caller, const Moment& moment) noexcept {
   return has_new;
 }
 
-// The buffer remembers more than was observed: counting starts at its end.
+// The buffer reaches back beyond the observed time, so counting starts at its end.
 void SampleBuffer::begin_with(std::span<const nvml::BufferSample> samples, nvml::ValueType type) noexcept {
   const nvml::BufferSample& last = newest(samples);
   counted_.until = last.timestamp;
@@ -75,7 +75,7 @@ void SampleBuffer::begin_with(std::span<const nvml::BufferSample> samples, nvml:
   if (is_sane(number_of(last.value, type))) extremes_.add(moment_.now, number_of(last.value, type));
 }
 
-// It was dry since it was opened, or could not be read: this pass's time is all that it may count.
+// The buffer was dry since it was opened, or could not be read. Only the time of this pass may be counted.
 void SampleBuffer::begin_before(std::span<const nvml::BufferSample> samples) noexcept {
   counted_.until = std::max(counted_.until, newest(samples).timestamp - microseconds(moment_.elapsed));
   counted_.restarts = false;
@@ -89,14 +89,14 @@ void SampleBuffer::stand_in(Sample plain) noexcept {
   if (counted_.until != 0) counted_.until += microseconds(moment_.elapsed);
 }
 
-// A pass that was observed without it is a gap of this count alone.
+// A pass observed without this buffer is a gap in this count only.
 void SampleBuffer::settle(bool is_observed) noexcept {
   if (is_observed) settled_ = counted_;
   if (is_observed && status_ != ReadStatus::ok) settled_.restarts = true;
 }
 
-// False: it is of a time that was counted already, or no number that can be. The time of the latter is the
-// next one's.
+// Returns false if the sample's time was counted already, or if its value is not valid. The time of an
+// invalid sample goes to the next one.
 bool SampleBuffer::count(const nvml::BufferSample& sample, nvml::ValueType type) noexcept {
   const double value = number_of(sample.value, type);
   if (sample.timestamp <= counted_.until || !is_sane(value)) return false;

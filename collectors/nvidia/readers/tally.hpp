@@ -10,7 +10,7 @@ namespace gpumeter::nvidia {
 /// One counter's growth from pass to pass.
 class Growth {
  public:
-  /// Zero for the first reading and after a reset.
+  /// Returns zero for the first reading and after a reset.
   double of(double raw) noexcept {
     const double last = std::exchange(last_, raw);
     return std::exchange(has_last_, true) && raw > last ? raw - last : 0;
@@ -22,10 +22,10 @@ class Growth {
   bool has_last_ = false;
 };
 
-/// A counter that a reader makes up itself, from what it sees in each pass.
+/// A counter that a reader computes from its own readings in each pass.
 struct Tally {
   double total = 0;
-  std::array<Growth, 2> growth{};  ///< of the counters that it is made from
+  std::array<Growth, 2> growth{};  ///< of the counters behind this one
 
   Sample add(double amount) noexcept { return Sample::of(total += amount); }
   void restart() noexcept {

@@ -47,7 +47,7 @@ bool UnsettledSources::look() {
   return changes;
 }
 
-// A source that is not bound and fails in a new way stays unbound, so nothing changes.
+// A source that is not bound and fails in a different way stays unbound, so nothing changes.
 bool UnsettledSources::is_settled(Source& source, bool& changes) {
   const ReadStatus status = source.probe().status;
   if (status == ReadStatus::gone) return false;

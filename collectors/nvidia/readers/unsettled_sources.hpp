@@ -9,13 +9,13 @@
 namespace gpumeter::nvidia {
 
 /// Sources whose first reading at attach failed in a way that may pass (UNKNOWN, TIMEOUT). Their rows are
-/// bound all the same. If such a source still fails at the next look, it is set aside: the GPU is bound again
-/// without it, so that the next row of its series has its turn, and the source is asked ever more rarely. Lane
+/// bound nevertheless. If such a source still fails at the next look, it is set aside: the GPU is bound again
+/// without it, so that the next row of the series is used. The source is then read at growing intervals. Lane
 /// thread.
 class UnsettledSources {
  public:
-  /// Identifies a row: name and argument of its ReadSource, and the target that it is bound to. Without a
-  /// name: something that several rows need.
+  /// Identifies a row: name and argument of its ReadSource, and the target of the binding. A key without a
+  /// name stands for a source that several rows share.
   struct Key {
     const char* name;
     std::uint64_t argument;
@@ -23,26 +23,26 @@ class UnsettledSources {
     bool operator==(const Key&) const = default;
   };
 
-  /// The GPU is opened. The same sources stay set aside if the GPU is bound again because of look().
+  /// Called when the GPU is opened. Sources stay set aside if look() caused the new binding.
   void open() noexcept;
 
-  /// At attach: the first reading failed. False: the source is set aside, so its row is not to be bound.
-  /// look() asks by `probe`.
+  /// At attach: the first reading failed. Returns false if the source is set aside, and the row must not be
+  /// bound. look() reads through `probe`.
   bool admit(const Key& key, Reader probe);
 
-  /// At attach: a row cannot be bound without a first reading. look() asks whether there is one by now, once
-  /// for all rows with the same key.
+  /// At attach: a row cannot be bound without a first reading. look() reads again, once for all rows with the
+  /// same key.
   void await(const Key& key, Reader probe);
 
-  /// The GPU is going to be bound again for another reason than look()'s.
+  /// The GPU will be bound again for a reason other than look().
   void bind_again() noexcept { binds_again_ = true; }
 
   bool empty() const noexcept { return waiting_.empty(); }
 
-  /// True at the moments at which look() is worth its calls.
+  /// True when the next look() is due.
   bool is_time(Nanoseconds now) noexcept;
 
-  /// Asks each of them. True: to bind the GPU again would now give other rows.
+  /// Reads each source. Returns true if binding the GPU again would now bind other rows.
   bool look();
 
  private:
@@ -60,7 +60,7 @@ class UnsettledSources {
   bool binds_again_ = false;
 };
 
-/// Whether a first reading that ended so may do better later.
+/// Whether a first reading with this status may succeed later.
 constexpr bool may_pass(ReadStatus status) noexcept {
   return status == ReadStatus::failed || status == ReadStatus::timeout;
 }

@@ -4,12 +4,12 @@
 #include "collectors/nvidia/readers/activity.hpp"
 #include "collectors/table/row.hpp"
 
-/// Rows of what a GPU does. Counters stand above the gauges that would integrate the same.
+/// Rows of the GPU's activity. Counters precede the gauges whose integral would be the same series.
 namespace gpumeter::nvidia {
 
 // clang-format off
-// Field ids: nvml.h, NVML_FI_DEV_*; metric ids: NVML_GPM_METRIC_*. Utilisation is never read of a divided GPU:
-// there the driver has none.
+// Field ids: nvml.h, NVML_FI_DEV_*; metric ids: NVML_GPM_METRIC_*. The driver has no utilisation of a divided
+// GPU.
 inline constexpr auto kUtilizationRows = std::to_array<Row>({
     {&catalog::busy_seconds, {}, sampled("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, {.counted_by = "samples"}},
     {&catalog::utilization_max, {"window", "1m"}, sampled_max("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, kRatio},
@@ -24,7 +24,7 @@ inline constexpr auto kUtilizationRows = std::to_array<Row>({
     {&catalog::engine_utilization, {"engine", "graphics"}, gpm("GPM graphics", 1), kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
 });
 
-/// What a GPU and a MIG instance have alike, under the families of the one or the other.
+/// The families that a GPU and a MIG instance have in common: one set for each.
 struct GpmFamilies {
   const MetricDescriptor *compute, *compute_seconds, *occupancy, *occupancy_seconds, *pipe, *pipe_seconds, *tensor,
       *tensor_seconds, *bandwidth, *bandwidth_seconds;
@@ -39,9 +39,10 @@ inline constexpr GpmFamilies kPartitionFamilies = {
     &catalog::partition_tensor_active, &catalog::partition_tensor_active_seconds,
     &catalog::partition_memory_bandwidth_utilization, &catalog::partition_memory_bandwidth_utilization_seconds};
 
-// Cycles count on by themselves from driver 595; before it the means between two passes are integrated. The kinds of
-// tensor work are NVML's classes of instructions, not data types: HMMA is fp16, bf16, tf32 and on some chips fp8, IMMA is
-// integer. Of fp64 there are two classes, DFMA and DMMA, which are not added up: no document states that they are disjoint.
+// The driver counts cycles from 595 on; before it the means between two passes are integrated. The kinds of
+// tensor work are NVML's classes of instructions, not data types: HMMA is fp16, bf16, tf32 and on some chips
+// fp8, IMMA is integer. fp64 has two classes, DFMA and DMMA. They are not added up: no document states that
+// they are disjoint.
 constexpr auto gpm_rows(const GpmFamilies& of) {
   return std::to_array<Row>({
     {of.compute_seconds, {}, gpm_cycles("GPM SM cycles active / elapsed", 249), 1, Tier::fast},
@@ -69,10 +70,11 @@ constexpr auto gpm_rows(const GpmFamilies& of) {
 }
 inline constexpr auto kGpmRows = gpm_rows(kGpuFamilies);
 
-// Throttling. The seconds of the hardware's counters where it has them; of two counters of one cause, their sum.
+// Throttling. The seconds come from the hardware's counters if it has them; two counters of one cause are
+// added.
 struct Throttle {
   std::string_view cause, reason;
-  std::uint64_t mask;  // of nvml::EventReason
+  std::uint64_t mask; // bits of nvml::EventReason
   unsigned field = 0, second = 0;  // NVML_FI_DEV_PERF_POLICY_*, ..._CLOCKS_EVENT_REASON_*
 };
 inline constexpr Throttle kCauses[] = {

@@ -2,11 +2,11 @@
 
 #include "collectors/nvidia/rows/sensors.hpp"
 
-/// Rows of modes, memory errors, PCIe, events and what the driver asks for.
+/// Rows of modes, memory errors, PCIe, events and the driver's recovery requests.
 namespace gpumeter::nvidia {
 
 // clang-format off
-// nvmlEnableState_t, and nvmlComputeMode_t.
+// Values of nvmlEnableState_t and nvmlComputeMode_t.
 template <auto Function>
 constexpr auto mode_rows(std::string_view mode, std::string_view call_name, unsigned which = 0) {
   return std::to_array<Row>({
@@ -29,7 +29,7 @@ inline constexpr auto kOtherModeRows = std::to_array<Row>({
     {&catalog::mode, {"mode", "confidential", "state", "disabled"}, confidential(false), 1, Tier::slow},
 });
 
-// nvmlMemoryLocation_t. From Ampere on the driver counts SRAM as a whole; before it, part by part.
+// nvmlMemoryLocation_t. From Ampere on the driver counts SRAM as a whole; earlier ones count each part.
 struct Location {
   std::string_view name;
   unsigned id;
@@ -71,9 +71,8 @@ inline constexpr auto kMemoryHealthRows = std::to_array<Row>({
     {&catalog::row_remap_banks, {"availability", "none"}, part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::none>("nvmlDeviceGetRowRemapperHistogram"), 1, Tier::slow},
 });
 
-// Bytes by GPM's counters from driver 595, else by its rates (MiB/s), else by the fields once they have shown that they
-// are wide.
-// nvmlDeviceGetPcieThroughput is never called: it blocks for 20 ms.
+// Bytes come from GPM's counters (driver 595 and later), otherwise from its rates (MiB/s), otherwise from the
+// fields after they have proved to be wide. nvmlDeviceGetPcieThroughput is never called: it blocks for 20 ms.
 inline constexpr Traits kWideBytes{.min = 0, .zero_is_unknown = true};
 inline constexpr auto kPcieRows = std::to_array<Row>({
     {&catalog::pcie_transmitted_bytes, {}, gpm("GPM PCIe TX bytes", 255), 1, Tier::fast, {}, kPositive},
@@ -106,7 +105,7 @@ inline constexpr std::string_view kRecoveryActions[] = {"none", "reset", "reboot
 inline constexpr auto kRecoveryRows = each_place(kRecoveryActions, [](std::size_t place, std::string_view action) {
   return Row{&catalog::recovery_action, {"action", action}, field_is("NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", 230, Tier::slow, static_cast<unsigned>(place)), 1, Tier::slow};
 });
-// Newer drivers have more of them.
+// Newer drivers have further actions.
 inline constexpr auto kOtherRecoveryRows = std::to_array<Row>({
     {&catalog::recovery_action, {"action", "other"}, field_beyond("NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", 230, Tier::slow, std::size(kRecoveryActions)), 1, Tier::slow},
 });
@@ -115,8 +114,8 @@ inline constexpr auto kLicenseRows = std::to_array<Row>({
     {&catalog::license_state, {"state", "unlicensed"}, licensed(false), 1, Tier::slow},
 });
 
-// The event thread counts these, so reading them needs no call to the GPU. While the driver refuses to register
-// for events, none is counted.
+// The event thread counts these, so reading them requires no call to the GPU. Nothing is counted while the
+// driver refuses to register for events.
 inline constexpr Traits kHeard{.wakes = false, .forgets = true};
 inline constexpr Traits kHeardTime{.zero_is_unknown = true, .wakes = false, .forgets = true};
 inline constexpr auto kXidRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {

@@ -7,8 +7,8 @@
 namespace gpumeter::nvidia {
 
 // clang-format off
-// Fields 138 and 139 are sums of KiB over all links (scope: all ones); errors of all links are fields of their own, and
-// from NVLink 5 on fields of each link, for which a driver may or may not have a sum.
+// Fields 138 and 139 are sums of KiB over all links (scope: all ones). Errors of all links are separate
+// fields. From NVLink 5 on they are fields of each link, and not every driver has a sum.
 inline constexpr auto kInterconnectRows = std::to_array<Row>({
     {&catalog::interconnect_transmitted_bytes, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", 138, Tier::fast, nvml::kAllLinks), kKibi, Tier::fast, {}, kPositive},
     {&catalog::interconnect_received_bytes, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", 139, Tier::fast, nvml::kAllLinks), kKibi, Tier::fast, {}, kPositive},
@@ -38,7 +38,7 @@ inline constexpr auto kInterconnectRows = std::to_array<Row>({
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery_failed"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", 214, Tier::slow), 1, Tier::slow},
 });
 
-// What each link has by itself, where `links: each` is configured.
+// Rows of each link, with `links: each`.
 template <unsigned Field>
 constexpr Row link_bytes(const MetricDescriptor& family, std::string_view name, double scale, unsigned link, std::string_view label) {
   return {&family, {"kind", "nvlink", "link", label}, link_field(name, link, Field, Tier::normal), scale, Tier::normal, {}, kPositive};

@@ -8,7 +8,7 @@
 /// Rows of memory, power, temperatures, clocks, fans and peaks.
 namespace gpumeter::nvidia {
 
-// No card is outside of these, so a reading that is must be wrong.
+// No card exceeds these ranges, so a reading outside must be wrong.
 inline constexpr Traits kCelsius{.min = -50, .max = 250};
 inline constexpr Traits kWatts{.min = 0, .max = 5000};
 inline constexpr Traits kHertz{.min = 0, .max = 20e9};
@@ -16,7 +16,7 @@ inline constexpr Traits kPositive{.min = 0};
 inline constexpr Traits kFan{.min = 0, .max = 2};  // "may exceed 100 %" (nvml.h at nvmlDeviceGetFanSpeed)
 
 // clang-format off
-// What a GPU and a MIG instance have alike, under the families of the one or the other.
+// The families that a GPU and a MIG instance have in common: one set for each.
 struct MemoryFamilies {
   const MetricDescriptor *size, *used, *free, *reserved;
 };
@@ -36,8 +36,8 @@ constexpr auto memory_rows(const MemoryFamilies& of) {
 }
 inline constexpr auto kMemoryRows = memory_rows({&catalog::memory_size, &catalog::memory_used, &catalog::memory_free, &catalog::memory_reserved});
 
-// Field 185 is a mean over a second; nvmlDeviceGetPowerUsage is that too on the same chips, and a value of the
-// moment on those that lack the field (GA100 and older; nvml.h).
+// Field 185 is a mean over a second. On the same chips nvmlDeviceGetPowerUsage is a mean too; on chips
+// without the field it is an instantaneous value (GA100 and older; nvml.h).
 inline constexpr auto kPowerRows = std::to_array<Row>({
     {&catalog::energy_joules, {}, field("NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 83, Tier::fast), kMilli, Tier::fast, {}, kPositive},
     {&catalog::energy_joules, {}, call<&F::nvmlDeviceGetTotalEnergyConsumption>("nvmlDeviceGetTotalEnergyConsumption"), kMilli, Tier::fast, {}, kPositive},

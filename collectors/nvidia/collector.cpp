@@ -17,10 +17,10 @@
 namespace gpumeter::nvidia {
 namespace {
 
-/// What the bus shows of NVIDIA's GPUs, none of which has to be asked for it.
+/// NVIDIA's GPUs as the bus shows them, without a call to any of them.
 struct Bus {
-  std::vector<std::string> notes;  ///< of those that NVML will not see: why
-  int awake = 0;                   ///< those that it should see
+  std::vector<std::string> notes;  ///< why a GPU is not visible to NVML
+  int awake = 0;                   ///< GPUs that NVML should see
   int asleep = 0;
   std::map<std::string, int> numa_nodes;  ///< by PCI address
 };
@@ -53,7 +53,8 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
         clock_(*context.clock),
         scan_("find-nvidia-pci", *context.clock, pci::read_function, context.hanging) {}
 
-  // Taking hold of a GPU wakes it, and NVML asks all of them for one: where all sleep, all are left alone.
+  // Opening a GPU wakes it, and NVML opens all of them to find one. If all GPUs sleep, discovery therefore
+  // opens none.
   Result<Discovery> discover() override {
     Bus bus = look_at_bus(sysfs_root_, scan_);
     Discovery found;
@@ -63,7 +64,7 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
       return found;
     }
     const Result<std::shared_ptr<NvmlSession>> session = present_session();
-    const bool is_elsewhere = bus.asleep + bus.awake == 0;  // no card of NVIDIA's, so no library either
+    const bool is_elsewhere = bus.asleep + bus.awake == 0;  // no NVIDIA card, so no library either
     if (!session && is_absent(session.error()) && is_elsewhere) return found;
     if (!session) return session.error();
     const unsigned result = find_gpus(*session, found);
@@ -97,8 +98,8 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
   }
 
  private:
-  // A dead session is released here, by the lanes at their next pass, and by the event thread: the last one
-  // ends it.
+  // A dead session is released here, by the lanes at their next pass, and by the event thread. The last
+  // release ends it.
   Result<std::shared_ptr<NvmlSession>> present_session() {
     {
       MutexLock lock(mutex_);
@@ -121,7 +122,7 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
     return session_ && !session_->is_dead() ? session_ : nullptr;
   }
 
-  // NVML's answer as a whole; those of single GPUs are in the notes.
+  // The return value is NVML's overall result; the results of single GPUs are in the notes.
   static unsigned find_gpus(const std::shared_ptr<NvmlSession>& session, Discovery& found) {
     NvmlCaller system(session, nullptr);
     unsigned count = 0;
@@ -144,7 +145,7 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
   const std::string sysfs_root_;
   const NvidiaOptions options_;
   const Clock& clock_;
-  pci::Scan scan_;  // of discover()
+  pci::Scan scan_;  // used by discover()
   Mutex mutex_;
   std::shared_ptr<NvmlSession> session_ GPUMETER_GUARDED_BY(mutex_);
 };

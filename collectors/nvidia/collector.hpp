@@ -17,8 +17,8 @@ inline constexpr CollectorOption kNvidiaOptions[] = {
 std::optional<OptionProblem> check_nvidia(const CollectorContext& context);
 Result<std::unique_ptr<Collector>> open_nvidia(const CollectorContext& context);
 
-/// GeForce to Hopper and later, through NVML. Its calls take a lock that the driver has once for all GPUs, so
-/// more than two lanes in it at a time only wait; two, so that one GPU that hangs leaves the others a way.
+/// GeForce to Hopper and later, through NVML. The driver has one lock for the calls to all GPUs, so more than
+/// two parallel lanes would only wait. With two, the other GPUs can still be read when one hangs.
 inline constexpr CollectorEntry kNvidia = {
     .name = "nvidia",
     .enabled_by_default = true,

@@ -9,7 +9,7 @@
 namespace gpumeter::nvidia {
 namespace {
 
-// nullopt: unknown now. A driver without this call is asked for all events.
+// nullopt: unknown at present. If the driver lacks this call, gpumeter registers for all events.
 std::optional<std::uint64_t> types_told(NvmlCaller& gpu) {
   std::uint64_t types = 0;
   const unsigned result = gpu.call<&F::nvmlDeviceGetSupportedEventTypes>(&types);
@@ -17,7 +17,7 @@ std::optional<std::uint64_t> types_told(NvmlCaller& gpu) {
   return result == nvml::kFunctionNotFound ? heard_types() : types;
 }
 
-// A driver that was unloaded is no trouble of the GPU's.
+// An unloaded driver is not a fault of the GPU.
 std::optional<Event> event_of_loss(unsigned result) noexcept {
   if (result == nvml::kResetRequired) return Event::reset_required;
   return blame_of(result) == Blame::device ? std::optional(Event::bus_lost) : std::nullopt;
@@ -36,8 +36,8 @@ std::string uuid_text(const std::array<unsigned char, 16>& uuid) {
 
 }  // namespace
 
-// A GPU that is bound again keeps its session, and is listened to all the time: as before, if the driver
-// cannot list its events now.
+// A GPU that is bound again keeps its session and its event registration. If the driver cannot list its
+// events at that time, the previous types stay in force.
 Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   if (is_lost()) close();
   Result<std::shared_ptr<NvmlSession>> session = NvmlSession::shared(options_.library);
@@ -82,7 +82,7 @@ void NvidiaContext::stop_listening() noexcept {
   listened_session_.reset();
 }
 
-// GPM samples go before the session, which may end here.
+// GPM samples are released before the session, which may end here.
 void NvidiaContext::close_sources() noexcept {
   buffers_.clear();
   fields_ = {};
@@ -106,7 +106,7 @@ bool NvidiaContext::has_more(Nanoseconds now) noexcept try {
   return false;
 }
 
-// What open() asks of the GPU, and no row does.
+// Makes the calls of open() that no row makes.
 bool NvidiaContext::opens_well() {
   NvmlCaller probe(gpu().caller.session(), gpu().caller.device());
   mig_instances(probe);
@@ -122,7 +122,7 @@ void NvidiaContext::note_fabric(const nvml::FabricInfoV3& info) noexcept {
   std::memcpy(fabric.cluster.data(), info.cluster_uuid, fabric.cluster.size());
 }
 
-// A node whose GPUs are on NVSwitches of its own is in no cluster: its UUID is zero.
+// A node whose GPUs have their own NVSwitches belongs to no cluster: its UUID is zero.
 std::vector<SeriesSpec> NvidiaContext::info_series() {
   shown_fabric_ = fabric_;
   if (!fabric_) return {};
@@ -174,8 +174,9 @@ Readiness NvidiaContext::begin_pass(const Pass& pass) noexcept {
   return Readiness::awake;
 }
 
-// New instances get the ids of old ones, whose handles are void: the GPU is attached again. An answer that
-// lacks something because a call failed is no such change, unless it was so at attach.
+// New instances reuse the ids of old ones, whose handles are void, so the GPU is attached again. A list that
+// is incomplete because a call failed does not count as a change, unless the list at attach was incomplete
+// too.
 bool NvidiaContext::has_new_partitions() noexcept {
   if (mig_fingerprint_.empty()) return false;
   try {
@@ -183,7 +184,7 @@ bool NvidiaContext::has_new_partitions() noexcept {
     const bool is_other = fingerprint(mig_instances(probe)) != mig_fingerprint_;
     gpu().caller.blame(probe.lost_by());
     return is_other && !probe.is_lost() && (is_open_troubled_ || !probe.was_troubled());
-  } catch (const std::exception&) {  // out of memory: seen at the next pass
+  } catch (const std::exception&) {  // out of memory: retried at the next pass
     return false;
   }
 }

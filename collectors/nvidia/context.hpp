@@ -25,20 +25,20 @@ namespace gpumeter::nvidia {
 /// The collector's configuration.
 struct NvidiaOptions {
   std::string library;     ///< path or file name of NVML
-  bool each_link = false;  ///< NVLink's links one by one, in addition to their sums
+  bool each_link = false;  ///< each NVLink by itself, in addition to the sums
 };
 
-/// One GPU that is open: NVML's handles, and what this pass has asked already. Readers (readers/) refer to it
-/// and turn it into values. Lane thread.
+/// One open GPU: NVML's handles, and the results of this pass. Readers (readers/) hold references to it and
+/// compute values from it. Lane thread.
 class NvidiaContext {
  public:
   explicit NvidiaContext(NvidiaOptions options) : options_(std::move(options)) {}
 
-  /// Opens the GPU with the uuid of `info`. An Error: there is no such GPU, or no NVML.
+  /// Opens the GPU with the uuid of `info`. Returns an Error if the GPU or NVML is missing.
   Result<Done> open(const DeviceInfo& info);
   void close() noexcept;
 
-  /// Closes everything if the GPU is lost, so that the driver can be unloaded, and returns `gone`.
+  /// If the GPU is lost, closes everything, so that the driver can be unloaded, and returns `gone`.
   Readiness begin_pass(const Pass& pass) noexcept;
 
   // For Divisible: MIG instances.
@@ -46,7 +46,7 @@ class NvidiaContext {
   std::span<const Partition> partitions() const noexcept { return partitions_; }
   void turn_to(std::size_t partition) noexcept { turned_to_ = partition + 1; }
 
-  // For BindsAgain: sources that could not be read at attach, and a fabric that has registered since.
+  // For BindsAgain: sources that could not be read at attach, and a fabric that has registered since then.
 
   void end_binding() noexcept {}
   bool has_more(Nanoseconds now) noexcept;
@@ -57,7 +57,7 @@ class NvidiaContext {
 
   // For KnowsProcesses.
 
-  /// A list took up to 4.5 ms on some cards, too long for each second.
+  /// On some cards the process list took up to 4.5 ms, too long for every second.
   static constexpr Tier kProcessesTier = Tier::normal;
   ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept {
     return processes_.read(pass, out);
@@ -65,7 +65,7 @@ class NvidiaContext {
 
   // For readers, at attach.
 
-  /// The target of rows that are bound now: the GPU, or the instance that was turned to.
+  /// The target of the rows that are bound now: the GPU, or the instance selected by turn_to().
   NvmlTarget& target() noexcept { return targets_[turned_to_]; }
   NvmlTarget& gpu() noexcept { return targets_.front(); }
   FieldBatch& fields(Tier tier) noexcept { return fields_[static_cast<std::size_t>(tier)]; }
@@ -92,13 +92,13 @@ class NvidiaContext {
   /// Observed time of this pass; zero after a gap.
   Nanoseconds elapsed() const noexcept { return elapsed_; }
   std::uint64_t pass() const noexcept { return pass_; }
-  /// A count of PCIe bytes was seen that 32 bits cannot hold.
+  /// Records that a count of PCIe bytes exceeded 32 bits.
   void note_wide_bytes() noexcept { has_wide_bytes_ = true; }
   bool has_wide_bytes() const noexcept { return has_wide_bytes_; }
   void note_fabric(const nvml::FabricInfoV3& info) noexcept;
 
  private:
-  /// The fabric that the GPU is registered with.
+  /// The fabric in which the GPU is registered.
   struct Fabric {
     unsigned clique;
     std::array<unsigned char, 16> cluster;  ///< UUID; zero: none
@@ -119,14 +119,15 @@ class NvidiaContext {
   std::shared_ptr<DeviceEvents> events_ = std::make_shared<DeviceEvents>();
   GpuProcesses processes_;
   std::uint64_t event_types_ = 0;
-  std::weak_ptr<NvmlSession> listened_session_;  // where event_types_ of listened_device_ are listened to
+  std::weak_ptr<NvmlSession>
+      listened_session_;  // the session that listens to event_types_ of listened_device_
   nvml::Device listened_device_ = nullptr;
   std::uint64_t listened_types_ = 0;
   UnsettledSources unsettled_;
   bool is_open_troubled_ = false;  // a call of open() failed in a way that may pass
   bool has_wide_bytes_ = false;
   std::optional<Fabric> fabric_;        // as of the last reading
-  std::optional<Fabric> shown_fabric_;  // as info_series() had it
+  std::optional<Fabric> shown_fabric_;  // as returned by info_series()
   bool was_lost_ = false;
   bool was_divided_anew_ = false;
   std::deque<NvmlTarget> targets_;  // the GPU, then its MIG instances

@@ -10,11 +10,11 @@
 #include "base/clock.hpp"
 #include "collectors/nvidia/nvml/constants.hpp"
 
-/// Events that a GPU's driver reports by itself: counted by the event thread, read by the GPU's lane.
+/// Events that a GPU's driver reports asynchronously: counted by the event thread, read by the GPU's lane.
 namespace gpumeter::nvidia {
 
-/// XIDs that have a series from the start: NVIDIA's "XID Errors" document, those that name a fault of
-/// hardware, driver or application; all other codes count as `other`.
+/// XIDs with a series from the start: those in NVIDIA's "XID Errors" document that name a fault of hardware,
+/// driver or application. All other codes count as `other`.
 inline constexpr std::string_view kXidNames[] = {
     "8",   "13",  "31",  "32",  "38",  "43",  "44",  "45",  "46",  "48",  "56",   "57",  "61",
     "62",  "63",  "64",  "68",  "69",  "74",  "79",  "92",  "93",  "94",  "95",   "109", "110",
@@ -22,8 +22,8 @@ inline constexpr std::string_view kXidNames[] = {
     "147", "148", "149", "150", "151", "154", "155", "156", "158", "160", "other"};
 inline constexpr std::size_t kXidPlaces = std::size(kXidNames);
 
-/// Those of them that a program can cause, so that a MIG instance has them: each has a series of each
-/// instance from the start, all others count as `other` there.
+/// The XIDs that a program can cause, and which therefore occur on a MIG instance. Each instance has a series
+/// of each from the start; all others count as `other`.
 inline constexpr std::string_view kInstanceXidNames[] = {"13", "31", "43", "45",   "68",
                                                          "69", "94", "95", "other"};
 inline constexpr std::size_t kInstanceXidPlaces = std::size(kInstanceXidNames);
@@ -47,8 +47,9 @@ enum class Event : std::uint8_t {
 };
 inline constexpr std::uint64_t kOwnEvent = 0;
 struct EventKind {
-  std::string_view name;           ///< as the label `event` has it
-  std::uint64_t type = kOwnEvent;  ///< the bit of nvml::EventType; kOwnEvent: the collector notices it itself
+  std::string_view name;  ///< value of the label `event`
+  std::uint64_t type =
+      kOwnEvent;  ///< the bit of nvml::EventType; kOwnEvent: detected by the collector itself
 };
 inline constexpr EventKind kEvents[] = {
     {"single_bit_ecc", nvml::kEventSingleBitEcc},
@@ -66,32 +67,32 @@ inline constexpr EventKind kEvents[] = {
 };
 static_assert(std::size(kEvents) == static_cast<std::size_t>(Event::returned) + 1);
 
-/// nullopt: an XID, or nothing that is counted.
+/// Returns nullopt for an XID or an event that is not counted.
 std::optional<Event> event_of(std::uint64_t type) noexcept;
-/// The types of all events that are listened to.
+/// The types of all events for which gpumeter registers.
 std::uint64_t heard_types() noexcept;
 
-/// The counts of one GPU. They outlive sessions and losses. Any thread.
+/// The counts of one GPU. They survive sessions and losses of the GPU. Any thread.
 class DeviceEvents {
  public:
-  /// `instance`: the GPU instance that the driver attributes it to, or nvml::kNoInstance.
+  /// `instance`: the GPU instance to which the driver attributes the XID, or nvml::kNoInstance.
   void count_xid(std::uint64_t xid, unsigned instance, Nanoseconds realtime) noexcept;
   void count(Event event) noexcept { events_[static_cast<std::size_t>(event)].fetch_add(1); }
 
-  /// Whether the driver reports events of the GPU now. If it does not, what happens is not counted.
+  /// Whether the driver reports events of the GPU now. Otherwise its events are not counted.
   enum class Hearing : std::uint8_t {
     not_yet,  ///< the event thread has not registered for them
     heard,
-    refused,  ///< the driver does not let anybody register
+    refused,  ///< the driver refuses every registration
   };
   void set_hearing(Hearing hearing) noexcept { hearing_ = hearing; }
   Hearing hearing() const noexcept { return hearing_; }
 
-  /// The GPU was divided again: NVML gives the ids of old instances to new ones.
+  /// Called after the GPU was divided again: NVML gives the ids of old instances to new ones.
   void forget_instances() noexcept;
 
   std::uint64_t xids(std::size_t place) const noexcept { return xids_[place]; }
-  /// `place`: of kInstanceXidNames.
+  /// `place` is an index into kInstanceXidNames.
   std::uint64_t xids_of(unsigned instance, std::size_t place) const noexcept;
   std::uint64_t events(std::size_t place) const noexcept { return events_[place]; }
   /// Unix time in seconds; 0: never.
@@ -101,7 +102,7 @@ class DeviceEvents {
   std::array<std::atomic<std::uint64_t>, kXidPlaces> xids_{};
   std::array<std::atomic<double>, kXidPlaces> last_{};
   std::array<std::atomic<std::uint64_t>, std::size(kEvents)> events_{};
-  static constexpr std::size_t kInstances = 16;  // ids are 0 to 14 where there are seven
+  static constexpr std::size_t kInstances = 16;  // ids are 0 to 14 on cards with seven instances
   std::array<std::array<std::atomic<std::uint64_t>, kInstanceXidPlaces>, kInstances> instance_xids_{};
   std::atomic<Hearing> hearing_{Hearing::not_yet};
 };

@@ -9,14 +9,15 @@
 namespace gpumeter::nvidia {
 namespace {
 
-// A storm is drained in bites, so that whoever stops the event thread need not wait for its end.
+// Events are read in batches, so that a thread that stops the event thread need not wait for the end of a
+// storm.
 constexpr int kBite = 1000;
 
 unsigned milliseconds(Nanoseconds time) noexcept {
   return static_cast<unsigned>(std::chrono::ceil<std::chrono::milliseconds>(time).count());
 }
 
-/// " of GPU instance 3, compute instance 0", as far as the driver attributes an event.
+/// Returns " of GPU instance 3, compute instance 0", as far as the driver attributes the event.
 std::string whereabouts(const nvml::EventData& data) {
   if (data.gpu_instance == nvml::kNoInstance) return "";
   const std::string instance = " of GPU instance " + std::to_string(data.gpu_instance);
@@ -50,7 +51,7 @@ void EventListener::forget(nvml::Device device) {
   });
 }
 
-// What was refused stays so, for the log.
+// A refusal stays recorded, so that it is logged only once.
 void EventListener::stop(Listened& one) {
   one.is_registered = false;
   if (one.events->hearing() == DeviceEvents::Hearing::heard)
@@ -74,7 +75,7 @@ EventListener::Heard EventListener::wait(Nanoseconds at_most, const Clock& clock
   return heard;
 }
 
-// False: there is nothing to wait for. A driver that refuses is asked again after a while.
+// Returns false if there is nothing to wait for. A driver that refuses is tried again after an interval.
 bool EventListener::register_new(const Clock& clock, std::vector<DeviceEvent>& events) {
   constexpr auto kTryAgain = std::chrono::seconds(5);
   if (!has_events(nvml_)) return false;
@@ -113,7 +114,7 @@ void EventListener::note(const Listened& one, unsigned result, std::vector<Devic
   }
 }
 
-// "On UNKNOWN the set must be freed" (nvml.h at nvmlEventSetWait_v2); a lost GPU spoils it too.
+// "On UNKNOWN the set must be freed" (nvml.h at nvmlEventSetWait_v2). A lost GPU makes the set unusable too.
 void EventListener::start_anew() {
   nvml_.nvmlEventSetFree(std::exchange(set_, nullptr));
   MutexLock lock(mutex_);

@@ -13,34 +13,34 @@
 
 namespace gpumeter::nvidia {
 
-/// Whether the library has the functions to listen with.
+/// Whether the library has the functions for events.
 bool has_events(const NvmlFunctions& nvml) noexcept;
 
-/// The event set of a session. Lanes add the GPUs to listen to; only the event thread touches the set, so
-/// that it is never freed while somebody waits on it.
+/// The event set of a session. Lanes add the GPUs to listen to. Only the event thread touches the set, so the
+/// set is never freed during a wait.
 class EventListener {
  public:
   explicit EventListener(const NvmlFunctions& functions) : nvml_(functions) {}
-  /// With the last user of the session, so nobody waits.
+  /// Runs with the last user of the session, so no thread is waiting.
   ~EventListener();
   EventListener(const EventListener&) = delete;
   EventListener& operator=(const EventListener&) = delete;
 
   struct Source {
     nvml::Device device;
-    std::uint64_t types;  ///< of nvml::EventType
+    std::uint64_t types;  ///< bits of nvml::EventType
     std::string uuid;
     std::shared_ptr<DeviceEvents> events;
   };
-  /// From the next wait on, events of the GPU are counted. Any thread.
+  /// Events of the GPU are counted from the next wait on. Any thread.
   void listen(Source source) GPUMETER_EXCLUDES(mutex_);
 
-  /// The GPU is lost or closed: it is left out when the set is made again. Any thread.
+  /// Called when the GPU is lost or closed: the next set does not contain it. Any thread.
   void forget(nvml::Device device) GPUMETER_EXCLUDES(mutex_);
 
   struct Heard {
-    unsigned result;                  ///< of the wait: TIMEOUT where nothing happened
-    std::vector<DeviceEvent> events;  ///< also a GPU's first failure to be listened to, for the log
+    unsigned result;                  ///< return code of the wait: TIMEOUT if no event occurred
+    std::vector<DeviceEvent> events;  ///< includes a GPU's first failed registration, for the log
   };
   /// Event thread. Blocks in the driver for `at_most`.
   Heard wait(Nanoseconds at_most, const Clock& clock) GPUMETER_EXCLUDES(mutex_);

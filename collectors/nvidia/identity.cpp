@@ -52,16 +52,15 @@ std::string pci_address(NvmlCaller& gpu) {
       {bus.domain, static_cast<std::uint8_t>(bus.bus), static_cast<std::uint8_t>(bus.device), 0});
 }
 
-// Only where the GPU's memory is a NUMA node of the host's (Grace). The header's own word for "none" is all
-// ones.
+// Only if the GPU's memory is a NUMA node of the host (Grace). The header defines all ones as "none".
 std::optional<int> memory_numa_node(NvmlCaller& gpu) {
   const std::optional<unsigned> node = number_of<&F::nvmlDeviceGetNumaNodeId>(gpu);
   if (!node || *node > 0xFFFF) return std::nullopt;
   return static_cast<int>(*node);
 }
 
-/// Streaming multiprocessors: cores by how many of them one has in this compute capability (CUDA C++
-/// programming guide, "Compute Capabilities"). nullopt where that is not known.
+/// Streaming multiprocessors: the cores divided by the cores of one multiprocessor of this compute capability
+/// (CUDA C++ programming guide, "Compute Capabilities"). nullopt if that number is unknown.
 std::optional<int> multiprocessors(const Facts& facts) {
   const int capability = facts.cc_major * 10 + facts.cc_minor;
   const unsigned per = capability >= 86   ? 128
@@ -103,7 +102,7 @@ ReadStatus events(NvmlCaller& gpu) {
 struct Source {
   std::string_view what, where;
   ReadStatus (*probe)(NvmlCaller&);
-  std::string_view missing;  ///< why it may not be there
+  std::string_view missing;  ///< why the source may be missing
 };
 constexpr Source kSources[] = {
     {"utilization", "nvmlDeviceGetUtilizationRates", utilization,
@@ -156,9 +155,9 @@ std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index) {
   return gpu.is_lost() ? std::nullopt : std::optional(info);
 }
 
-// NVML initializes other GPUs while it searches for the UUID (nvml.h at nvmlDeviceGetHandleByUUID), so that
-// one of them that is lost can fail the call; the GPUs are then asked one by one, as with a library without
-// it.
+// NVML initializes other GPUs while it searches for the UUID (nvml.h at nvmlDeviceGetHandleByUUID), so a lost
+// GPU among them can fail the call. The GPUs are then tried one by one, as with a library that lacks the
+// call.
 std::optional<NvmlCaller> find_gpu(const std::shared_ptr<NvmlSession>& session, const std::string& uuid) {
   NvmlCaller system(session, nullptr);
   nvml::Device handle = nullptr;

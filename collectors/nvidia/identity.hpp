@@ -10,20 +10,20 @@
 #include "collectors/nvidia/nvml/caller.hpp"
 #include "collectors/nvidia/readers/peaks.hpp"
 
-/// The identity of a GPU by NVML, at discovery and at attach. May block.
+/// The identity of a GPU from NVML, at discovery and at attach. May block.
 namespace gpumeter::nvidia {
 
-/// All but `numa_node`, which comes from the bus. nullopt if NVML returns no UUID: the driver holds it back
-/// while the GPU is lost or being reset.
+/// Fills all fields but `numa_node`, which comes from the bus. Returns nullopt if NVML returns no UUID: the
+/// driver withholds it while the GPU is lost or being reset.
 std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index);
 
-/// The GPU of that UUID among those of the session.
+/// Finds the GPU with that UUID in the session.
 std::optional<NvmlCaller> find_gpu(const std::shared_ptr<NvmlSession>& session, const std::string& uuid);
 
 /// The facts from which peaks are computed or looked up.
 Facts peak_facts(NvmlCaller& gpu);
 
-/// The GPU's sources in NVML, group by group, for a person who asks why a value is missing.
+/// The GPU's sources in NVML, by group, to explain why a value is missing.
 std::vector<SourceReport> sources_of_gpu(const std::string& library, const DeviceInfo& info);
 
 }  // namespace gpumeter::nvidia

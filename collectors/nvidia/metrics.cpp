@@ -17,8 +17,8 @@ constexpr auto kTable = joined(
     kEccModeRows, kEccPendingRows, kMigModeRows, kMigPendingRows, kDisplayRows, kOtherModeRows, kEccRows,
     kMemoryHealthRows, kPcieRows, kInterconnectRows, kFabricRows, kRecoveryRows, kOtherRecoveryRows,
     kLicenseRows, kXidRows, kXidTimeRows, kEventRows, kPeakTableRows, kPeakFormulaRows, kPeakBandwidthRows);
-// Rows of a MIG instance. Power, temperatures and clocks are the GPU's alone; processes are not attributed to
-// instances here.
+// Rows of a MIG instance. Power, temperatures and clocks exist only for the whole GPU; processes are not
+// attributed to instances here.
 // clang-format off
 constexpr auto kInstanceRows = std::to_array<Row>({
     {&catalog::partition_utilization, {}, gpm("GPM graphics", 1), kPercent, Tier::fast, averaged(catalog::partition_busy_seconds), kRatio},
@@ -35,7 +35,7 @@ static_assert(valid_table(kTable));
 static_assert(valid_table(kPartitionTable));
 static_assert(std::all_of(kTable.begin(), kTable.end(), in_its_tier));
 
-// Some hundred rows that few want: made when somebody does.
+// Several hundred rows that few users enable: they are created on demand.
 std::vector<Row> rows_with_links() {
   std::vector<Row> rows(kTable.begin(), kTable.end());
   for (const LinkRow make_row : kLinkRows) {

@@ -8,7 +8,8 @@
 
 namespace gpumeter::nvidia {
 
-/// The one table of what is read of a GPU, and of each MIG instance of it. `each_link`: also of each NVLink.
+/// The table of all values of a GPU, and of each of its MIG instances. `each_link` adds the rows of each
+/// NVLink.
 std::span<const MetricRow<NvidiaContext>> nvidia_rows(bool each_link);
 std::span<const MetricRow<NvidiaContext>> nvidia_partition_rows() noexcept;
 

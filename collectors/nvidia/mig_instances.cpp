@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kMark = " MIG ";  // in "NVIDIA H100 80GB HBM3 MIG 3g.40gb"
 
-/// "3g.40gb" of a name; a part of an instance is "1c.3g.40gb" there.
+/// The "3g.40gb" in a name; the name of a part of an instance has "1c.3g.40gb".
 std::string profile_in(const std::string& name) {
   const std::size_t mark = name.rfind(kMark);
   if (mark == std::string::npos) return "";
@@ -19,13 +19,13 @@ std::string profile_in(const std::string& name) {
   return part == std::string::npos ? profile : profile.substr(part + 2);
 }
 
-/// As NVIDIA names them: slices, and the memory in whole GiB.
+/// NVIDIA's form of the name: slices, then the memory in whole GiB.
 std::string profile_of(const nvml::DeviceAttributes& instance) {
   const double gib = static_cast<double>(instance.memory_mib) / 1024;
   return std::to_string(instance.gpu_slices) + "g." + std::to_string(static_cast<int>(std::ceil(gib))) + "gb";
 }
 
-/// A compute instance, which is what a handle is of.
+/// A compute instance: the object behind a MIG handle.
 struct ComputeInstance {
   nvml::Device handle;
   std::optional<unsigned> id;
@@ -45,7 +45,7 @@ ComputeInstance compute_instance(NvmlCaller& caller) {
   return found;
 }
 
-/// The labels in which the compute instances of one GPU instance differ.
+/// The labels that distinguish the compute instances of one GPU instance.
 std::vector<Label> part_of(const ComputeInstance& compute) {
   std::vector<Label> labels;
   if (compute.id) labels.push_back({"compute_instance", std::to_string(*compute.id)});
@@ -62,7 +62,7 @@ std::vector<ComputeInstance>& parts_of(unsigned gpu_instance, PartsByInstance& a
   return found->second;
 }
 
-/// nullopt if one of them is unknown.
+/// nullopt if the number of any part is unknown.
 std::optional<unsigned> multiprocessors_of(const std::vector<ComputeInstance>& parts) {
   unsigned sum = 0;
   for (const ComputeInstance& part : parts) {
@@ -94,7 +94,7 @@ MigInstance describe(unsigned gpu_instance, const std::vector<ComputeInstance>& 
 
 }  // namespace
 
-// Indexes have holes: NOT_FOUND is no end.
+// Indexes have gaps, so NOT_FOUND does not end the list.
 std::vector<MigInstance> mig_instances(NvmlCaller& gpu) {
   unsigned mode = 0;
   unsigned pending = 0;

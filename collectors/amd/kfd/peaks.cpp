@@ -8,8 +8,8 @@ namespace {
 
 constexpr double kMegahertz = 1e6;
 
-/// Floating-point operations per compute unit and clock, 0 where none is published. Each row is checked
-/// against the peak of a data sheet of AMD's, in Tflop/s: units x rate x clock.
+/// Floating-point operations per compute unit and clock, 0 if no rate is published. Each row is checked
+/// against a peak in one of AMD's data sheets, in Tflop/s: units x rate x clock.
 struct ComputeRate {
   int first, last;  // gfx_target_version
   double fp32, fp16, bf16;
@@ -25,24 +25,24 @@ constexpr ComputeRate kComputeRates[] = {
      0},  // RX 7900 XTX: 96 x 256 x 2.5 = 61.4 fp32 (dual issue), x 512 = 122.9 fp16
 };
 
-/// Transfers per clock of the memory that all cards of an architecture have, checked against the bandwidth of
-/// a data sheet: bus width / 8 x clock x rate. APUs are not here: the driver does not report which memory
-/// they have.
+/// Transfers per clock of the memory on all cards of an architecture. Each row is checked against the
+/// bandwidth of a data sheet: bus width / 8 x clock x rate. APUs are omitted: the driver does not report
+/// their type of memory.
 struct MemoryRate {
   int first, last;  // gfx_target_version
   double transfers;
 };
 constexpr MemoryRate kMemoryRates[] = {
     {90000, 90000, 2},     // HBM2. RX Vega 64: 2048 bit x 945 MHz x 2 = 484 GB/s
-    {90004, 90004, 2},     // HBM2, as the former
+    {90004, 90004, 2},     // HBM2, as above
     {90006, 90006, 2},     // HBM2. Radeon VII: 4096 bit x 1000 MHz x 2 = 1024 GB/s
     {90008, 90008, 2},     // HBM2. MI100: 4096 bit x 1200 MHz x 2 = 1229 GB/s
     {90010, 90010, 2},     // HBM2e. MI210: 4096 bit x 1600 MHz x 2 = 1638 GB/s
     {90402, 90402, 4},     // HBM3. MI300X: 8192 bit x 1300 MHz x 4 = 5325 GB/s
     {100100, 100100, 16},  // GDDR6. RX 5700 XT: 256 bit x 875 MHz x 16 = 448 GB/s
-    {100102, 100102, 16},  // GDDR6, as the former
+    {100102, 100102, 16},  // GDDR6, as above
     {100300, 100302, 16},  // GDDR6. RX 6900 XT: 256 bit x 1000 MHz x 16 = 512 GB/s
-    {100304, 100304, 16},  // GDDR6, as the former
+    {100304, 100304, 16},  // GDDR6, as above
     {110000, 110002, 16},  // GDDR6. RX 7900 XTX: 384 bit x 1250 MHz x 16 = 960 GB/s
     {120000, 120001, 16},  // GDDR6. RX 9070 XT: 256 bit x 1258 MHz x 16 = 644 GB/s
 };

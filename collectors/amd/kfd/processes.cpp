@@ -19,7 +19,7 @@ constexpr std::string_view kStatsPrefix = "stats_";
 
 using Gpus = std::span<const std::uint32_t>;
 
-/// N of "<prefix>N", where it is one of `gpus`.
+/// The N of "<prefix>N" if `gpus` contains it.
 std::optional<std::uint32_t> gpu_of(std::string_view name, std::string_view prefix, Gpus gpus) {
   if (!name.starts_with(prefix)) return std::nullopt;
   const std::optional<std::uint32_t> gpu = parse_number<std::uint32_t>(name.substr(prefix.size()));
@@ -57,7 +57,7 @@ std::vector<KfdUse> uses_of(const std::string& folder, KfdDetail detail, Gpus gp
   return result;
 }
 
-// The driver makes a file of each process for every GPU of the machine, used or not (kernel 6.12,
+// The driver creates a file of each process for every GPU of the machine, used or not (kernel 6.12,
 // kfd_process.c, kfd_procfs_add_sysfs_files).
 bool is_in_use(const KfdUse& use) {
   return use.vram_bytes.value_or(0) > 0 || use.compute_units.value_or(0) > 0;

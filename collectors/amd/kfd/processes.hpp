@@ -10,48 +10,49 @@
 #include "collectors/amd/kfd/topology.hpp"
 #include "collectors/api/process_list.hpp"
 
-/// Processes that compute on AMD cards, in class/kfd/kfd/proc of sysfs (kernel 6.12, kfd_process.c). The
+/// Processes that compute on AMD cards, from class/kfd/kfd/proc of sysfs (kernel 6.12, kfd_process.c). The
 /// compute driver's queues bypass the DRM scheduler, so /proc/<pid>/fdinfo does not show their work.
 namespace gpumeter::amd {
 
-/// What one process uses of one GPU node. `gpu` is the driver's number of the node: its `gpu_id` file.
+/// One process's use of one GPU node. `gpu` is the driver's number of the node: its `gpu_id` file.
 struct KfdUse {
   std::uint32_t gpu = 0;
   std::optional<std::uint64_t> vram_bytes;
-  /// Compute units with waves of the process at this moment. RDNA chips do not report it. The driver asks the
-  /// hardware for it, which wakes a sleeping card.
+  /// Compute units with waves of the process at this moment. RDNA chips do not report it. The driver reads it
+  /// from the hardware, which wakes a sleeping card.
   std::optional<int> compute_units;
 
   bool operator==(const KfdUse&) const = default;
 };
 
-/// How much to ask for.
+/// The values to read.
 enum class KfdDetail : std::uint8_t {
-  memory,      ///< from the driver's books: wakes nothing
-  occupation,  ///< compute_units too
+  memory,      ///< from the driver's memory: does not wake the card
+  occupation,  ///< compute_units in addition
 };
 
-/// What each process, by its pid on the host, uses now, by GPU in the order of their numbers; of `gpus`
-/// alone, so that no other one is asked for anything, or of all where there are none. A process that ends
-/// while it is read is left out, or in with what was read of it. sdma_* is never read: each read of it stops
-/// for work on the process's own queues. May block in the driver.
+/// Returns the present use of each process, by its pid on the host. The uses are ordered by GPU number. Only
+/// the GPUs in `gpus` are read, or all if it is empty. A process that ends during the read is omitted or
+/// partial. sdma_* is never read: each read of it waits for work on the process's own queues. May block in
+/// the driver.
 std::map<int, std::vector<KfdUse>> kfd_processes(const std::string& sysfs_root, KfdDetail detail,
                                                  std::span<const std::uint32_t> gpus = {});
 
-/// Who computes on a card, by the compute driver; who only draws is not there. Shared by the device, which is
-/// asked for it, and its context, which decides whether the card may be read. Lane thread.
+/// The processes that compute on a card, from the compute driver; processes that only draw are not included.
+/// Shared by the device, which reads it, and its context, which decides whether the card may be read. Lane
+/// thread.
 class CardProcesses {
  public:
-  /// `nodes`: the card's; a divided one has several, which are taken together.
+  /// `nodes`: the card's nodes; those of a divided card are combined.
   void open(std::string sysfs_root, const std::vector<KfdNode>& nodes);
   void close() noexcept { gpu_ids_.clear(); }
 
-  /// Whether the card may be asked for values that power it up, by SleepPolicy at the start of each pass.
+  /// Whether values that power the card up may be read; set by SleepPolicy at the start of each pass.
   void allow_hardware(bool allowed) noexcept { may_ask_hardware_ = allowed; }
 
-  /// As ListsProcesses::processes(). Busy is how much of the card a process occupies at this moment, as if it
-  /// had done so since the pass before: of a steady job it is right, of one that comes and goes it is a
-  /// sample every few seconds. Told by gfx9 chips (Vega to MI350) alone.
+  /// Same contract as ListsProcesses::processes(). Busy is the share of the card that a process occupies at
+  /// this moment, applied to the time since the previous pass. It is exact for a steady job, and a sample
+  /// every few seconds for an intermittent one. Only gfx9 chips (Vega to MI350) report it.
   ReadStatus read(const Pass& pass, std::vector<DeviceProcess>& out) noexcept;
 
  private:

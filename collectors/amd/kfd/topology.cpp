@@ -11,8 +11,8 @@
 namespace gpumeter::amd {
 namespace {
 
-/// The number of one "key value" line of a properties file; 0 where there is none, as the driver itself
-/// writes for a value that is unknown.
+/// The number in one "key value" line of a properties file. 0 if there is no such line; the driver also
+/// writes 0 for an unknown value.
 std::uint64_t property(std::string_view properties, std::string_view key) {
   while (!properties.empty()) {
     std::string_view line = take_until(properties, '\n');
@@ -22,7 +22,7 @@ std::uint64_t property(std::string_view properties, std::string_view key) {
 }
 
 int small_property(std::string_view properties, std::string_view key) {
-  constexpr std::uint64_t kMost = 1'000'000'000;  // beyond all of them: what is larger is none
+  constexpr std::uint64_t kMost = 1'000'000'000;  // above every real value: a larger one is invalid
   const std::uint64_t value = property(properties, key);
   return value <= kMost ? static_cast<int>(value) : 0;
 }
@@ -35,8 +35,8 @@ pci::Address address_of(std::string_view properties) {
           static_cast<std::uint8_t>(location & 0x7)};
 }
 
-/// A divided card's nodes carry their number in the highest bits of location_id; up to kernel 6.8 in the
-/// function, which such a card's address has 0 of (kernel 6.12, kfd_topology.c, kfd_topology_add_device).
+/// A divided card's nodes have their number in the highest bits of location_id. Up to kernel 6.8 it is in the
+/// function, which is 0 in the address of such a card (kernel 6.12, kfd_topology.c, kfd_topology_add_device).
 unsigned partition_of(std::string_view properties) {
   const std::uint64_t location = property(properties, "location_id");
   return static_cast<unsigned>((location >> 28 & 0xf) | (location & 0x7));
@@ -65,8 +65,8 @@ std::optional<KfdNode> read_node(const std::string& folder) {
   return node;
 }
 
-// The render node is a weaker key: the numbers of a topology and of a machine differ where one of the two is
-// seen from within a container, so the chip must be the same too.
+// The render node is a weaker key. Its numbers in the topology and on the machine differ if one of them is
+// seen from within a container. The chip must therefore match too.
 const KfdNode* find(const std::vector<KfdNode>& nodes, const KfdKey& key) {
   const auto here = [&](const KfdNode& node) { return node.address == key.address; };
   const auto rendered = [&](const KfdNode& node) {

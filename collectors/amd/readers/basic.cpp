@@ -9,19 +9,19 @@
 namespace gpumeter::amd::readers {
 namespace {
 
-// amdgpu passes on what its firmware reports, which at full load can be a little over 100 (kernels of 2026
-// clamp it themselves). A value that is far over is no percentage and left to the row's range.
+// amdgpu passes on the firmware's value, which at full load can be slightly above 100 (kernels of 2026 clamp
+// it themselves). A value far above 100 is not a percentage; the row's range rejects it.
 constexpr double kFull = 100;
 constexpr double kOvershoot = 2 * kFull;
 
-using Handle = std::optional<int>;  // of AmdContext::file()
+using Handle = std::optional<int>;  // from AmdContext::file()
 
-/// An integer file of the context.
+/// Reads an integer file of the context.
 auto reading(AmdContext& context, int file) {
   return [&context, file] { return context.integer(file); };
 }
 
-/// Both values by `combine`, or why one of them is missing.
+/// Combines both values by `combine`, or returns the reason why one is missing.
 template <class Combine>
 Reader combined(AmdContext& context, Handle left, Handle right, Combine combine) {
   if (!left || !right) return {};
@@ -38,14 +38,14 @@ Reader subtracted(AmdContext& context, Handle left, Handle right) {
   return combined(context, left, right, [](double a, double b) { return a - b; });
 }
 
-/// The two names of "a - b".
+/// Splits "a - b" into its two names.
 std::pair<std::string_view, std::string_view> split(std::string_view names, std::string_view separator) {
   const std::size_t at = names.find(separator);
   return {names.substr(0, at), names.substr(at + separator.size())};
 }
 
-/// The lower one of a sensor's limits. Drivers keep them in memory, so asking does not wake. One of 0 is not
-/// set.
+/// Returns the lower one of a sensor's limits. Drivers keep them in memory, so reading them does not wake the
+/// card. A limit of 0 is not set.
 Handle lowest_limit(AmdContext& context, const std::string& sensor) {
   Handle lowest;
   double value = 0;
@@ -104,7 +104,7 @@ Reader bind_margin(AmdContext& context, const ReadSource& source) {
   return subtracted(context, limit, context.file(sensor + "_input"));
 }
 
-// A divisor of 0 gives an infinity or NaN, which is in no row's range.
+// A divisor of 0 gives an infinity or NaN, which every row's range rejects.
 Reader bind_quotient(AmdContext& context, const ReadSource& source) {
   const auto [left, right] = split(source.name, " / ");
   const Handle dividend = context.file(left);
@@ -123,7 +123,7 @@ Reader bind_generation(AmdContext& context, const ReadSource& source) {
   });
 }
 
-// Of the same reading that this pass goes by.
+// Uses the same reading as the rest of this pass.
 Reader bind_asleep(AmdContext& context, const ReadSource& source) {
   const std::shared_ptr<sysfs::File> file = context.text_file(source.name);
   if (!file) return {};

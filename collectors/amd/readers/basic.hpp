@@ -9,9 +9,9 @@
 #include "collectors/amd/kfd/topology.hpp"
 #include "collectors/table/row.hpp"
 
-/// How rows get the integers of files, and the compute driver's facts of the card; file names are as in
-/// AmdPaths. If a file shows at attach that the card lacks the value, the row does not bind, so that the next
-/// row of the series has its turn.
+/// Readers of integers from files, and of the compute driver's facts of the card; file names are as in
+/// AmdPaths. A file may show at attach that the card lacks the value. The row then does not bind, so that the
+/// next row of the series is used.
 namespace gpumeter::amd {
 
 using Row = MetricRow<AmdContext>;
@@ -19,8 +19,8 @@ using AmdSource = RowSource<AmdContext>;
 
 namespace readers {
 
-/// `read` as the row's reader unless the card lacks the value. A sleeping card is not asked, as that would
-/// wake it.
+/// Returns `read` as the row's reader unless the card lacks the value. A sleeping card is not read, since the
+/// read would wake it.
 template <class Read>
 Reader probed(AmdContext& context, Read read) {
   if (context.awake() && read().status == ReadStatus::unsupported) return {};
@@ -49,13 +49,13 @@ Reader bind_part_memory(AmdContext& context, const ReadSource& source);
 /// The integer of a file.
 constexpr AmdSource file(std::string_view name) noexcept { return {readers::bind_file, {name}}; }
 
-/// A power, but not the 0 of MI200's second die: the first one measures both (kernel 6.12, aldebaran_ppt.c).
+/// A power, except the 0 of MI200's second die: the first die measures both (kernel 6.12, aldebaran_ppt.c).
 constexpr AmdSource power(std::string_view name) noexcept { return {readers::bind_power, {name}}; }
 
-/// The integer of a file that stays as it is while the driver is loaded: read once.
+/// The integer of a file that is constant while the driver is loaded: read once.
 constexpr AmdSource constant(std::string_view name) noexcept { return {readers::bind_constant, {name}}; }
 
-/// A percentage that the firmware now and then overshoots at full load.
+/// A percentage that the firmware sometimes overshoots at full load.
 constexpr AmdSource busy(std::string_view name) noexcept { return {readers::bind_busy, {name}}; }
 
 /// "a - b"; a is a constant.
@@ -69,18 +69,18 @@ constexpr AmdSource quotient(std::string_view names) noexcept { return {readers:
 /// Lowest limit (_crit, _emergency) of a sensor minus its _input. `sensor`: "hwmon/temp{edge}".
 constexpr AmdSource margin(std::string_view sensor) noexcept { return {readers::bind_margin, {sensor}}; }
 
-/// PCIe generation of a link speed in words.
+/// PCIe generation of a link speed given as text.
 constexpr AmdSource generation(std::string_view name) noexcept { return {readers::bind_generation, {name}}; }
 
 /// 1 while the card sleeps. Not bound if the kernel does not manage the card's power.
 constexpr AmdSource asleep(std::string_view name) noexcept { return {readers::bind_asleep, {name}}; }
 
-/// The highest rate of the card, by the compute driver's topology.
+/// A peak rate of the card, from the compute driver's topology.
 constexpr AmdSource peak(Peak which) noexcept {
   return {readers::bind_peak, {"kfd/topology", static_cast<std::uint64_t>(which)}};
 }
 
-/// The same of a partition, and its memory.
+/// The peak rate of a partition, and its memory.
 constexpr AmdSource part_peak(Peak which) noexcept {
   return {readers::bind_part_peak, {"kfd/topology", static_cast<std::uint64_t>(which)}};
 }

@@ -16,7 +16,7 @@ constexpr std::size_t kMemoryActivity = known_blob_field("average_umc_activity")
 constexpr std::size_t kLinkStatus = known_blob_field("xgmi_link_status");
 constexpr std::size_t kPowerSince1_4 = known_blob_field("curr_socket_power");
 
-/// The fields of "gpu_metrics.a | gpu_metrics.b"; the table's names are known ones.
+/// The fields of "gpu_metrics.a | gpu_metrics.b"; all names in the table are known.
 ThrottleResidency::Fields fields_of(std::string_view names) {
   constexpr std::string_view kBar = " | ";
   ThrottleResidency::Fields fields;
@@ -87,8 +87,8 @@ Reader bind_dram(AmdContext& context, const ReadSource&) {
   return [&context] { return context.blob().value(kMemoryActivity); };
 }
 
-// 0 is what a chip without an accumulator has, and the second die of an MI250. A sleeping card cannot be
-// asked.
+// A chip without an accumulator has 0 here, as has the second die of an MI250. A sleeping card cannot be
+// read.
 Reader bind_energy(AmdContext& context, const ReadSource&) {
   if (!context.awake() || !context.blob().holds(kEnergy)) return {};
   const bool is_unit_known = context.has_blob_field(kEnergy) || energy_unit_is_known(context.chip());

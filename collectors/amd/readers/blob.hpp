@@ -7,8 +7,8 @@
 #include "collectors/amd/gpu_metrics/fields.hpp"
 #include "collectors/amd/readers/basic.hpp"
 
-/// How rows get their values from gpu_metrics. A field binds by its version alone, since firmware was seen to
-/// give 0 at first and values later.
+/// Readers of values from gpu_metrics. A field binds by its version alone, since some firmware returns 0 at
+/// first and values later.
 namespace gpumeter::amd {
 
 namespace readers {
@@ -26,7 +26,8 @@ Reader bind_residency(AmdContext& context, const ReadSource& source);
 
 inline constexpr std::string_view kBlobPrefix = "gpu_metrics.";
 
-/// A field, and an element of it in the bits above: 0 for the first that is there, else its index + 1.
+/// A field, and an element of it in the bits above: 0 for the first available element, otherwise its index +
+/// 1.
 struct BlobElement {
   static constexpr int kFieldBits = 16;
   static constexpr int kFieldMask = (1 << kFieldBits) - 1;
@@ -64,56 +65,57 @@ consteval std::uint64_t either_of(std::string_view names) {
 
 }  // namespace readers
 
-/// A field in base units: "gpu_metrics.voltage_soc". Of an array, the element that is named
-/// ("gpu_metrics.temperature_hbm[3]"), or the first that is there: the first die's clock stands for all.
+/// A field in base units: "gpu_metrics.voltage_soc". For an array, the named element
+/// ("gpu_metrics.temperature_hbm[3]") or the first available one: the first die's clock stands for all.
 consteval AmdSource blob(std::string_view name) {
   return {readers::bind_blob, {name, readers::element_of(name)}};
 }
 
-/// "a | b": b where a is not filled.
+/// "a | b": b if a is not filled.
 consteval AmdSource blob_either(std::string_view names) {
   return {readers::bind_either, {names, readers::either_of(names)}};
 }
 
-/// A counter of the hardware; of an array, all elements together. Binds while the card is awake only, since
-/// a sleeping card cannot be asked whether it counts.
+/// A counter of the hardware; for an array, the sum of all elements. Binds only while the card is awake,
+/// since a sleeping card does not show whether it counts.
 consteval AmdSource blob_counter(std::string_view name) {
   return {readers::bind_counter, {name, readers::field_of(name)}};
 }
 
-/// The busiest one of an array, in all partitions.
+/// The highest element of an array, over all partitions.
 consteval AmdSource blob_highest(std::string_view name) {
   return {readers::bind_highest, {name, readers::field_of(name)}};
 }
 
-/// The busiest one of the elements that are the partition's.
+/// The highest of the partition's elements.
 consteval AmdSource part_highest(std::string_view name) {
   return {readers::bind_part_highest, {name, readers::field_of(name)}};
 }
 
-/// How many links are in one of the states whose bits are set: 0b10 for up (1).
+/// Number of links in one of the states whose bits are set: 0b10 for up (1).
 constexpr AmdSource xgmi_links(std::uint64_t states) noexcept {
   return {readers::bind_link_states, {"gpu_metrics.xgmi_link_status", states}};
 }
 
-/// Memory traffic against the most there can be. From 1.4 on that is what average_umc_activity is: the
-/// firmware's DramBandwidthUtilization (kernel 6.12, smu_v13_0_6_ppt.c). Before, it is busy time.
+/// Memory traffic relative to its maximum. From 1.4 on average_umc_activity has this meaning: the firmware's
+/// DramBandwidthUtilization (kernel 6.12, smu_v13_0_6_ppt.c). In earlier versions it is busy time.
 constexpr AmdSource dram_bandwidth() noexcept {
   return {readers::bind_dram, {"gpu_metrics.average_umc_activity"}};
 }
 
-/// The accumulator in joules, where its unit is known and it counts at all.
+/// The accumulator in joules, if its unit is known and it is not stuck at 0.
 constexpr AmdSource blob_energy() noexcept {
   return {readers::bind_energy, {"gpu_metrics.energy_accumulator"}};
 }
 
-/// 1 while any of the chip-independent throttler bits of `mask` is set. Of versions without those bits, the
-/// chip's own are asked, if it is one whose bits are known.
+/// 1 while any of the chip-independent throttler bits of `mask` is set. Versions without those bits are read
+/// through the chip's own bits, if these are known.
 constexpr AmdSource throttle(std::uint64_t mask) noexcept {
   return {readers::bind_throttle, {"gpu_metrics.indep_throttle_status", mask}};
 }
 
-/// Seconds in which the residency held; see ThrottleResidency. Up to three: "gpu_metrics.a | gpu_metrics.b".
+/// Seconds during which the residency was active; see ThrottleResidency. Up to three: "gpu_metrics.a |
+/// gpu_metrics.b".
 constexpr AmdSource residency(std::string_view names) noexcept { return {readers::bind_residency, {names}}; }
 
 }  // namespace gpumeter::amd

@@ -38,7 +38,7 @@ std::optional<Level> parse_level(std::string_view line) noexcept {
   return Level{static_cast<double>(*megahertz), line.ends_with('*')};
 }
 
-/// Calls `take` with what `parse` makes of each line that it understands, until that returns true.
+/// Calls `take` with the result of `parse` for each line that parses, until `take` returns true.
 template <class Parse, class Take>
 bool any_line(std::string_view text, Parse parse, Take take) noexcept {
   while (!text.empty()) {

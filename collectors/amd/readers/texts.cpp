@@ -8,7 +8,7 @@
 namespace gpumeter::amd::readers {
 namespace {
 
-/// What `parse` makes of a file's text.
+/// The result of `parse` for a file's text.
 template <class Parse>
 Sample parsed(AmdContext& context, int lines_file, Parse parse) noexcept {
   const TextCache::Text lines = context.lines(lines_file);
@@ -27,8 +27,7 @@ Reader bind_count(AmdContext& context, const ReadSource& source, std::string_vie
   const std::optional<int> file = context.lines_file(source.name);
   if (!file) return {};
   return probed(context, [&context, file = *file, key] {
-    const Sample sample =
-        parsed(context, file, [&](std::string_view text) { return count_of(text, key); });
+    const Sample sample = parsed(context, file, [&](std::string_view text) { return count_of(text, key); });
     if (sample.status != ReadStatus::unsupported) return sample;
     const std::string_view text = context.lines(file).text;
     return Sample::miss(text.empty() || has_counts(text) ? ReadStatus::unsupported : ReadStatus::failed);
@@ -58,7 +57,7 @@ Reader bind_links(AmdContext& context, const ReadSource& source) {
 }
 
 // Lines are "0x000a1b2c : 0x00001000 : R" (kernel 6.12, amdgpu_ras_sysfs_badpages_read), so a capital R is a
-// flag; the file has no bound but the kernel gives a page of it at a time.
+// flag. The file has no size limit, but the kernel returns one page of it per read.
 Reader bind_bad_pages(AmdContext& context, const ReadSource& source) {
   const std::shared_ptr<sysfs::File> file = context.text_file(source.name);
   if (!file) return {};

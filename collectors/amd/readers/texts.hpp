@@ -5,7 +5,7 @@
 
 #include "collectors/amd/readers/basic.hpp"
 
-/// How rows get their values from files of several values or words (sysfs_texts.hpp); file names are as in
+/// Readers of values from files with several values or words (sysfs_texts.hpp); file names are as in
 /// AmdPaths.
 namespace gpumeter::amd {
 
@@ -21,7 +21,7 @@ Reader bind_mode(AmdContext& context, const ReadSource& source);
 
 }  // namespace readers
 
-/// What a ras/<block>_err_count counts, in the driver's word and in ours.
+/// A severity counted in ras/<block>_err_count: the driver's name and gpumeter's.
 struct RasSeverity {
   std::string_view key;
   std::string_view severity;
@@ -29,8 +29,8 @@ struct RasSeverity {
 inline constexpr RasSeverity kRasSeverities[] = {
     {"ce", "corrected"}, {"ue", "uncorrected"}, {"de", "deferred"}};
 
-/// An error of the PCI Express base specification, in the kernel's word (drivers/pci/pcie/aer.c,
-/// aer_correctable_error_string and aer_uncorrectable_error_string, up to 6.18) and in ours.
+/// An error of the PCI Express base specification: the kernel's name (drivers/pci/pcie/aer.c,
+/// aer_correctable_error_string and aer_uncorrectable_error_string, up to 6.18) and gpumeter's.
 struct AerKind {
   std::string_view key;
   std::string_view kind;
@@ -68,7 +68,7 @@ inline constexpr AerKind kAerKinds[] = {
     {"PCRC_CHECK", "pcrc_check_failed"},
     {"TLPXlatBlocked", "tlp_translation_egress_blocked"},
 };
-inline constexpr std::size_t kAerCorrectable = 8;  // as many from the front are correctable
+inline constexpr std::size_t kAerCorrectable = 8;  // the first 8 kinds are correctable
 
 /// Errors of one severity, by index into kRasSeverities, of "ras/<block>_err_count".
 constexpr AmdSource ras_count(std::string_view name, std::size_t severity) noexcept {
@@ -80,7 +80,7 @@ constexpr AmdSource aer_count(std::string_view name, std::size_t kind) noexcept 
   return {readers::bind_aer, {name, kind}};
 }
 
-/// In MHz, of a pp_dpm_* file.
+/// The clock in MHz, from a pp_dpm_* file.
 constexpr AmdSource clock_limit(std::string_view name) noexcept {
   return {readers::bind_highest_level, {name}};
 }
@@ -88,16 +88,12 @@ constexpr AmdSource clock_level(std::string_view name) noexcept {
   return {readers::bind_current_level, {name}};
 }
 
-/// Of xgmi_num_links: the card's links to all the others.
-constexpr AmdSource links(std::string_view name) noexcept {
-  return {readers::bind_links, {name}};
-}
+/// The card's links to all others, from xgmi_num_links.
+constexpr AmdSource links(std::string_view name) noexcept { return {readers::bind_links, {name}}; }
 
-/// Of ras/gpu_vram_bad_pages: how many pages the driver has taken out of use (flag R). Those that wait to be
-/// (P) and those that could not be since they are in use (F) do not count.
-constexpr AmdSource bad_pages(std::string_view name) noexcept {
-  return {readers::bind_bad_pages, {name}};
-}
+/// The number of pages that the driver has retired (flag R), from ras/gpu_vram_bad_pages. Pages that wait for
+/// retirement (P), and pages that could not be retired because they are in use (F), do not count.
+constexpr AmdSource bad_pages(std::string_view name) noexcept { return {readers::bind_bad_pages, {name}}; }
 
 /// A state of a mode, and the word for it in the mode's file. `wakes`: reading the file wakes a sleeping
 /// card.
@@ -117,7 +113,8 @@ inline constexpr Mode kModes[] = {
     {"memory_partition", "current_memory_partition", "NPS2", "nps2", false},
     {"memory_partition", "current_memory_partition", "NPS4", "nps4", false},
     {"memory_partition", "current_memory_partition", "NPS8", "nps8", false},
-    // AMD has no numbered performance state; what holds a card slow for good is a level that somebody has set.
+    // AMD has no numbered performance state. A card stays slow permanently only if an administrator has set a
+    // level.
     {"performance_level", "power_dpm_force_performance_level", "auto", "auto", true},
     {"performance_level", "power_dpm_force_performance_level", "low", "low", true},
     {"performance_level", "power_dpm_force_performance_level", "high", "high", true},
@@ -130,7 +127,7 @@ inline constexpr Mode kModes[] = {
 };
 // clang-format on
 
-/// 1 while the mode of that index in kModes holds.
+/// 1 while the mode at that index in kModes is active.
 constexpr AmdSource mode(std::size_t index) noexcept {
   return {readers::bind_mode, {kModes[index].file, index}};
 }

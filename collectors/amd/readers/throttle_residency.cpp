@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kCycles = known_blob_field("accumulation_counter");
 constexpr std::size_t kClock = known_blob_field("firmware_timestamp");
 
-/// Growth of a counter of so many bits, over its wrap.
+/// Growth of a counter of `bits` bits, including a wrap.
 std::uint64_t growth(std::uint64_t last, std::uint64_t now, int bits) noexcept {
   return (now - last) & (~std::uint64_t{0} >> (64 - bits));
 }
@@ -38,7 +38,7 @@ std::optional<ThrottleResidency::Reading> ThrottleResidency::read(const GpuMetri
   return reading;
 }
 
-// A clock that went back, or a residency that outgrew the cycles: the firmware was restarted.
+// The firmware was restarted if its clock went back, or if a residency grew more than the cycles.
 double ThrottleResidency::throttled(const GpuMetricsBlob& blob, const Reading& now) const noexcept {
   if (!last_ || now.seconds <= last_->seconds) return 0;
   const std::uint64_t cycles = growth(last_->cycles, now.cycles, blob.bits(kCycles));

@@ -10,13 +10,13 @@
 namespace gpumeter::amd {
 
 /// Time under throttling as MI300 and later count it (gpu_metrics 1.6 on). In each of its cycles the firmware
-/// adds 1 to accumulation_counter, and 1 to each residency that holds in it. So of the time between two
-/// reads, by the firmware's own clock, the share
+/// adds 1 to accumulation_counter, and 1 to each residency that is active in it. The throttled share of the
+/// time between two reads, by the firmware's clock, is
 ///
 ///   growth of the residency / growth of accumulation_counter
 ///
-/// was throttled; AMD's tools show the same as "violation". Of several residencies the one that grew most
-/// counts: how far they overlapped is not known, so that is what any of them held at least. One thread.
+/// AMD's tools show the same share as "violation". With several residencies, the one with the largest growth
+/// counts. Their overlap is unknown, so this is the minimum during which any of them was active. One thread.
 class ThrottleResidency {
  public:
   static constexpr std::size_t kMaxFields = 3;
@@ -25,10 +25,10 @@ class ThrottleResidency {
   ThrottleResidency() = default;
   explicit ThrottleResidency(const Fields& fields) : fields_(fields) {}
 
-  /// Seconds since the first call. `unsupported` where the table has not all of it.
+  /// Seconds since the first call. `unsupported` if the table lacks a part of it.
   Sample advance(const GpuMetricsBlob& blob) noexcept;
 
-  /// What was before the next reading is not counted.
+  /// Discards the last reading, so that the time before the next one is not counted.
   void restart() noexcept { last_.reset(); }
 
  private:

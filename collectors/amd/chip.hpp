@@ -4,12 +4,12 @@
 #include <span>
 #include <string_view>
 
-/// Chips of which gpu_metrics cannot be understood without knowing which one it is.
+/// Chips whose gpu_metrics cannot be interpreted without knowing the model.
 namespace gpumeter::amd {
 
 enum class Chip : std::uint8_t { other, mi200, navi2x, van_gogh };
 
-/// By PCI device, as amdgpu's own table has them (kernel 6.12, drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c).
+/// By PCI device, from amdgpu's own table (kernel 6.12, drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c).
 constexpr Chip chip_of(std::uint16_t device) noexcept {
   switch (device) {
     case 0x7408:
@@ -27,8 +27,8 @@ constexpr Chip chip_of(std::uint16_t device) noexcept {
   return navi_21_to_23 || navi_24 ? Chip::navi2x : Chip::other;
 }
 
-/// A bit of `throttle_status`, whose order is the chip's own, and the chip-independent one that means the
-/// same (kThrottleReasons).
+/// A bit of `throttle_status`, whose order is specific to the chip, and the chip-independent bit with the
+/// same meaning (kThrottleReasons).
 struct ChipThrottleBit {
   std::uint8_t chip;
   std::uint8_t independent;
@@ -57,7 +57,7 @@ constexpr std::span<const ChipThrottleBit> throttle_bits(Chip chip) noexcept {
   return {};
 }
 
-/// The bits of the chip's `throttle_status` for chip-independent ones; 0 if it has none of them.
+/// The bits of the chip's `throttle_status` that match chip-independent ones; 0 if there is none.
 constexpr std::uint64_t chip_throttle_mask(Chip chip, std::uint64_t independent) noexcept {
   std::uint64_t mask = 0;
   for (const ChipThrottleBit& bit : throttle_bits(chip)) {
@@ -71,17 +71,17 @@ constexpr bool is_never_filled(Chip chip, std::string_view field) noexcept {
   return chip == Chip::mi200 && field == "average_mm_activity";
 }
 
-/// MI200's accumulator has the unit that all have from 1.4 on, 2^-16 J (smu13_driver_if_aldebaran.h). Navi2x
-/// counts what looks like mJ in 32 bits, MI100 was seen stuck (ROCm/amdsmi issue 38), others have 0.
+/// MI200's accumulator has the unit of all versions from 1.4 on, 2^-16 J (smu13_driver_if_aldebaran.h).
+/// Navi2x appears to count mJ in 32 bits, MI100 was found stuck (ROCm/amdsmi issue 38), others have 0.
 constexpr bool energy_unit_is_known(Chip chip) noexcept { return chip == Chip::mi200; }
 
 // The chip-independent throttler bits, `indep_throttle_status` (gpu_metrics 1.3, 2.2 and later; kernel 6.12
-// drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h, SMU_THROTTLER_*_BIT), with the cause that each stands for.
+// drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h, SMU_THROTTLER_*_BIT), with the cause of each.
 
 struct ThrottleReason {
   std::uint8_t bit;
   std::string_view cause;
-  std::string_view reason;  ///< the kernel's word, in lower case
+  std::string_view reason;  ///< the kernel's name, in lower case
 };
 
 inline constexpr ThrottleReason kThrottleReasons[] = {
@@ -128,7 +128,7 @@ constexpr std::uint64_t mask_of(const ThrottleReason& reason) noexcept {
   return std::uint64_t{1} << reason.bit;
 }
 
-/// All bits of a cause. Bits without a name are reserved and belong to none.
+/// All bits of a cause. Bits without a name are reserved and belong to no cause.
 constexpr std::uint64_t mask_of_cause(std::string_view cause) noexcept {
   std::uint64_t mask = 0;
   for (const ThrottleReason& reason : kThrottleReasons) {

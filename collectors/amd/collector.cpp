@@ -20,7 +20,7 @@ namespace {
 struct Source {
   std::string_view what;
   std::string_view name;     ///< as in AmdPaths
-  std::string_view missing;  ///< why it may not be there
+  std::string_view missing;  ///< why the source may be missing
 };
 constexpr Source kSources[] = {
     {"utilization", "gpu_busy_percent",
@@ -44,7 +44,7 @@ SourceReport report_of(const std::string& path, const Source& source) {
   return {std::string(source.what), path, status, std::string(remedy)};
 }
 
-/// The card's sources, each by a file that stands for it.
+/// The card's sources, each represented by one file.
 std::vector<SourceReport> sources_of_card(const std::string& sysfs_root, const DeviceInfo& info) {
   AmdPaths paths(info.source);
   std::vector<SourceReport> reports;

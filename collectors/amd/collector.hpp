@@ -15,8 +15,8 @@ inline constexpr CollectorOption kAmdOptions[] = {
 
 Result<std::unique_ptr<Collector>> open_amd(const CollectorContext& context);
 
-/// Radeon, APU and Instinct, by what amdgpu (and of old cards radeon) shows in sysfs; no library of AMD's.
-/// A card's files are served by its own firmware, so any number of cards is read at the same time.
+/// Radeon, APU and Instinct, from the sysfs files of amdgpu (and of radeon for old cards); no library of
+/// AMD's. Each card's own firmware serves its files, so any number of cards is read in parallel.
 inline constexpr CollectorEntry kAmd = {
     .name = "amd",
     .enabled_by_default = true,

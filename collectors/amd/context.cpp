@@ -44,8 +44,7 @@ Result<Done> AmdContext::open(const DeviceInfo& info) {
 
 void AmdContext::close() noexcept { *this = AmdContext(std::move(sysfs_root_)); }
 
-// After the rest: how many partitions there are may be for gpu_metrics to tell, which a sleeping card is not
-// asked.
+// Runs last: the number of partitions may come from gpu_metrics, which is not read from a sleeping card.
 void AmdContext::find_topology(const DeviceInfo& info) {
   static constexpr std::size_t kCount = known_blob_field("num_partition");
   kfd_.reset();
@@ -94,7 +93,8 @@ void AmdContext::end_binding() {
   look_again_at_ = {};
 }
 
-// Many cards have a file that never answers, so the look must be cheap: it reads what was missing, no more.
+// Many cards have a file that never returns a value, so the look must be cheap: it reads only what was
+// missing.
 bool AmdContext::has_more(Nanoseconds now) noexcept try {
   constexpr auto kLookEvery = std::chrono::seconds(4);
   if (!is_provisional_ || !awake_) return false;
@@ -113,7 +113,7 @@ bool AmdContext::has_more(Nanoseconds now) noexcept try {
   return false;
 }
 
-// The fast tier alone looks whether something runs; the others go by what it found.
+// Only the fast tier checks whether the card is in use; the other tiers use its result.
 bool AmdContext::may_read(const Pass& pass, const PowerState& state) noexcept {
   const bool looks = pass.tier == Tier::fast && state.may_suspend;
   if (looks && (memory_has_changed() || users_.any())) sleep_.stir(pass.now);
@@ -128,8 +128,8 @@ bool AmdContext::may_read(const Pass& pass, const PowerState& state) noexcept {
   return true;
 }
 
-// The rows of this pass read the same, so it costs no further call. A card that has neither is judged
-// by its memory alone.
+// The rows of this pass read the same value, so the check costs no further call. A card that has neither
+// source is judged by its memory alone.
 bool AmdContext::is_busy() noexcept {
   static constexpr std::size_t kActivity = blob_field("average_gfx_activity");
   const Sample busy = busy_ ? files_.read(*busy_) : blob().value(kActivity);

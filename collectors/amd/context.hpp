@@ -26,38 +26,37 @@
 
 namespace gpumeter::amd {
 
-/// Reads a text, and opens its file again if it could not be opened.
+/// Reads a text, and opens its file again if an earlier open failed.
 inline sysfs::Bytes read_again(sysfs::File& file, std::span<char> buffer, std::size_t offset = 0) noexcept {
   if (file.status() != ReadStatus::ok) file.retry();
   return file.read(buffer, offset);
 }
 
-/// One card that is open: its files, and what this pass has read of them already. Readers (readers/) refer to
-/// it and turn it into values. Lane thread.
+/// One open card: its files, and the values that this pass has read from them. Readers (readers/) hold
+/// references to it and compute values from it. Lane thread.
 class AmdContext {
  public:
   AmdContext() = default;
-  /// `sysfs_root`: where the compute driver's topology is.
+  /// `sysfs_root`: the root of sysfs, with the compute driver's topology.
   explicit AmdContext(std::string sysfs_root) : sysfs_root_(std::move(sysfs_root)) {}
 
-  /// Opens the card whose PCI function is the folder `info.source`. An Error: it is not there.
+  /// Opens the card whose PCI function is the folder `info.source`. Returns an Error if it does not exist.
   Result<Done> open(const DeviceInfo& info);
 
   void close() noexcept;
 
-  /// Returns `asleep` also while the card is left alone so that it can fall asleep (SleepPolicy). Something
-  /// runs on the card if somebody keeps it awake anyway (AmdUsers), if it is busy at all, or if its video
-  /// memory in use has changed. The latter can be seen without a read that wakes, so that a job is noticed at
-  /// once.
+  /// Returns `asleep` also while the card is not read so that it can fall asleep (SleepPolicy). The card is
+  /// in use if a user keeps it awake anyway (AmdUsers), if it is busy at all, or if its video memory in use
+  /// has changed. The change is visible without a read that wakes the card, so a job is noticed at once.
   Readiness begin_pass(const Pass& pass) noexcept;
 
-  /// As the kernel reports: false while it sleeps or is about to, whether it is read in this pass or not.
+  /// The kernel's power state: false while the card sleeps or is about to, whether this pass reads it or not.
   bool awake() const noexcept { return awake_; }
 
-  /// The card's node in the compute driver, all its partitions together.
+  /// The card's node in the compute driver, with all its partitions combined.
   const std::optional<KfdNode>& kfd() const noexcept { return kfd_; }
 
-  // For BindsAgain. A card that sleeps is not asked, so it binds again once it is awake.
+  // For BindsAgain. A sleeping card is not read, so it binds again when it is awake.
   void end_binding();
   bool has_more(Nanoseconds now) noexcept;
 
@@ -68,25 +67,25 @@ class AmdContext {
     return processes_.read(pass, out);
   }
 
-  // For Divisible: the parts of a divided card, and whose rows are bound next.
+  // For Divisible: the parts of a divided card, and the part whose rows are bound next.
 
   std::span<const Partition> partitions() const noexcept { return partitions_; }
   void turn_to(std::size_t partition) noexcept { partition_ = partition; }
   std::size_t partition() const noexcept { return partition_; }
   const std::optional<KfdNode>& partition_node() const { return partition_nodes_[partition_]; }
 
-  // For readers, at attach: handles for names as in AmdPaths; nullopt if there is no such file.
+  // For readers, at attach: handles for names as in AmdPaths; nullopt if the file does not exist.
 
   std::optional<int> file(std::string_view name);
   std::optional<int> constant_file(std::string_view name);  ///< read once, see FileCache
   std::optional<int> lines_file(std::string_view name);     ///< for several rows each, see TextCache
-  /// For one row, which owns it; null if there is no such file.
+  /// A file for one row, which owns it; null if it does not exist.
   std::shared_ptr<sysfs::File> text_file(std::string_view name);
 
   Chip chip() const noexcept { return chip_; }
 
   /// True unless the card has no gpu_metrics, or a version that is known to lack the field (or that element
-  /// of it, or its unit). Of a card that sleeps only the former is known.
+  /// of it, or its unit). For a sleeping card only the former is known.
   bool has_blob_field(std::size_t field, std::size_t element = 0) noexcept;
 
   // For readers, each pass.
@@ -95,7 +94,7 @@ class AmdContext {
   TextCache::Text lines(int lines_file) noexcept { return lines_.read(lines_file); }
   /// True if nothing was observed before this pass.
   bool is_after_gap() const noexcept { return is_after_gap_; }
-  /// gpu_metrics, read at the first call of a pass.
+  /// gpu_metrics, read by the first call in a pass.
   const GpuMetricsBlob& blob() noexcept;
 
  private:
@@ -126,7 +125,7 @@ class AmdContext {
   bool blob_is_fresh_ = false;
   bool awake_ = true;
   bool is_after_gap_ = true;
-  // Sources that exist but could not be read while rows were bound are tried again: `texts_` has only those.
+  // Sources that exist but could not be read during binding are tried again; `texts_` holds only those.
   bool is_bound_asleep_ = false;
   bool is_blob_unread_ = false;
   bool is_provisional_ = false;

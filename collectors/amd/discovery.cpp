@@ -15,7 +15,7 @@ bool is_ours(const pci::Function& function) {
   return function.driver == "amdgpu" || function.driver == "radeon";
 }
 
-/// Why a card without our drivers is not read, and what would help.
+/// The reason why a card without a supported driver is not read, and the remedy.
 std::string note_of(const pci::Function& function) {
   const std::string card = pci::to_string(function.address) + ": AMD GPU ";
   if (function.driver.empty()) return card + "without a driver: load amdgpu (modprobe amdgpu)";
@@ -58,7 +58,7 @@ Discovery AmdDiscovery::find() {
 }
 
 void AmdDiscovery::identify_all(const std::vector<pci::Function>& cards, Discovery& found) {
-  using Identity = std::optional<DeviceInfo>;  // nullopt: the card hides its uuid
+  using Identity = std::optional<DeviceInfo>;  // nullopt: the driver refuses to return the uuid
   std::vector<std::string> addresses;
   std::map<std::string, pci::Function> functions;
   for (const pci::Function& card : cards) {
@@ -83,7 +83,7 @@ void AmdDiscovery::identify_all(const std::vector<pci::Function>& cards, Discove
   }
 }
 
-// What is known of a slot holds for the card that is in it, and for its driver.
+// The stored facts of a slot are valid only while the same card and driver are in it.
 void AmdDiscovery::forget_missing(const pci::Scan::Found& bus) {
   std::set<std::string> present(bus.silent.begin(), bus.silent.end());
   for (const pci::Function& function : bus.adapters) {
@@ -92,14 +92,14 @@ void AmdDiscovery::forget_missing(const pci::Scan::Found& bus) {
   std::erase_if(known_, [&](const auto& card) { return !present.contains(card.first); });
 }
 
-// A chip without a unique_id has an empty one, and a driver that is busy may leave it empty too.
+// A chip without a unique_id has an empty one, and a busy driver may leave it empty too.
 bool AmdDiscovery::has_lost_uuid(const DeviceInfo& info) const {
   const auto known = known_.find(info.pci_address);
   return known != known_.end() && info.uuid == info.pci_address && known->second.uuid != info.uuid;
 }
 
-// What all cards are identified by. The compute driver's topology is one tree for all of them, so a look that
-// hangs leaves that of the last time.
+// The sources that identify all cards. The compute driver's topology is one tree for all of them. If its read
+// hangs, the previous tree stays in force.
 AmdDiscovery::Sources AmdDiscovery::present_sources() {
   auto answers =
       topology_.ask<Sources>({"topology"}, [root = sysfs_root_, ids = ids_file_](const std::string&) {
@@ -118,7 +118,7 @@ void AmdDiscovery::keep_silent(const std::string& address, const std::string& wh
   if (known != known_.end()) found.devices.push_back(known->second);
 }
 
-// A text that cannot be read for a moment does not make it another card.
+// A text that cannot be read for a moment does not change the card's identity.
 DeviceInfo AmdDiscovery::completed(DeviceInfo info) {
   DeviceInfo& known = known_[info.pci_address];
   if (known.uuid == info.uuid) {

@@ -12,9 +12,9 @@
 
 namespace gpumeter::amd {
 
-/// Finds AMD's cards. Each is identified by itself and for a bounded time, so that a card whose driver hangs
-/// costs the others nothing. A card that was identified before keeps its identity while it does not answer:
-/// whether it can be read is for its lane to find out. One thread.
+/// Finds AMD's cards. Each card is identified by itself and within a time limit, so a hanging driver does not
+/// delay the other cards. A card that was identified before keeps its identity while its driver hangs; its
+/// lane determines whether it can be read. One thread.
 class AmdDiscovery {
  public:
   /// `hanging`: see CollectorContext.
@@ -38,7 +38,7 @@ class AmdDiscovery {
   BoundedCalls topology_;
   BoundedCalls cards_;
   Sources sources_;
-  std::map<std::string, DeviceInfo> known_;  // by PCI address, as it answered last
+  std::map<std::string, DeviceInfo> known_;  // by PCI address, as last read
 };
 
 }  // namespace gpumeter::amd

@@ -13,14 +13,14 @@
 namespace gpumeter::amd {
 namespace {
 
-/// One "73BF,\tC0,\tAMD Radeon RX 6900 XT" of amdgpu.ids.
+/// One line "73BF,\tC0,\tAMD Radeon RX 6900 XT" of amdgpu.ids.
 struct IdLine {
   unsigned device = 0;
   unsigned revision = 0;
   std::string_view name;
 };
 
-// Comments and the version line have no two numbers in front.
+// Comments and the version line do not start with two numbers.
 std::optional<IdLine> parse_id_line(std::string_view line) {
   const auto device = parse_number<unsigned>(trimmed(take_until(line, ',')), 16);
   const auto revision = parse_number<unsigned>(trimmed(take_until(line, ',')), 16);
@@ -31,7 +31,7 @@ std::optional<IdLine> parse_id_line(std::string_view line) {
 
 std::string model_of(const pci::Function& function, const std::string& ids_file) {
   std::string name = marketing_name(ids_file, function.device, function.revision);
-  if (name.empty()) name = sysfs::read_text(function.path + "/product_name");  // of the board's EEPROM
+  if (name.empty()) name = sysfs::read_text(function.path + "/product_name");  // from the board's EEPROM
   if (!name.empty()) return name;
   std::array<char, 16> text{};
   std::snprintf(text.data(), text.size(), "AMD %04x", function.device);
@@ -69,7 +69,7 @@ bool hides_uuid(const pci::Function& function) {
 std::string smc_version(std::string_view text) {
   const std::optional<std::int64_t> version = sysfs::parse_integer(text);
   if (!version || *version <= 0 || *version > 0xffffffff) return "";
-  std::array<char, 16> dotted{};  // the highest byte is a program number, which the log leaves out too
+  std::array<char, 16> dotted{};  // the highest byte is a program number, which the driver's log omits too
   std::snprintf(dotted.data(), dotted.size(), "%d.%d.%d", static_cast<int>(*version >> 16 & 0xff),
                 static_cast<int>(*version >> 8 & 0xff), static_cast<int>(*version & 0xff));
   return dotted.data();

@@ -18,8 +18,8 @@ namespace {
 
 using enum Tier;
 
-// No card is outside of these, so a reading that is must be wrong. The lowest hwmon value, -273150 m°C, is
-// "not set".
+// No card exceeds these ranges, so a reading outside must be wrong. The lowest hwmon value, -273150 m°C,
+// means "not set".
 constexpr Traits kCelsius{.min = -50, .max = 250};
 constexpr Traits kLimit{.min = 1, .max = 250, .zero_is_unknown = true};
 constexpr Traits kWatts{.min = 0, .max = 5000};
@@ -40,13 +40,14 @@ constexpr Derived kMemoryBusy = averaged(catalog::memory_controller_busy_seconds
 constexpr auto kRows = std::to_array<Row>({
     {&catalog::suspended, {}, asleep("power/runtime_status"), 1, fast, {}, kNeverWakes},
 
-    // The driver averages all of these: over about a second on most chips, less on some.
+    // The driver averages all of these: over about a second on most chips, over less on some.
     {&catalog::utilization, {}, busy("gpu_busy_percent"), kPercent, fast, kBusy.with_extremes(catalog::utilization_max, catalog::utilization_min), kRatio},
     {&catalog::utilization, {}, blob("gpu_metrics.average_gfx_activity"), 1, fast, kBusy.with_extremes(catalog::utilization_max, catalog::utilization_min), kRatio},
     {&catalog::memory_controller_utilization, {}, busy("mem_busy_percent"), kPercent, fast, kMemoryBusy, kRatio},
     {&catalog::memory_controller_utilization, {}, blob("gpu_metrics.average_umc_activity"), 1, fast, kMemoryBusy, kRatio},
 
-    // Memory. The driver answers from its own books (amdgpu_vram_mgr.c, amdgpu_gtt_mgr.c), so nothing wakes.
+    // Memory. The driver reads these from its own accounting (amdgpu_vram_mgr.c, amdgpu_gtt_mgr.c), so the
+    // card does not wake.
     {&catalog::memory_size, {"memory", "vram"}, constant("mem_info_vram_total"), 1, normal, {}, kSize},
     {&catalog::memory_used, {"memory", "vram"}, file("mem_info_vram_used"), 1, normal, {}, kMemory},
     {&catalog::memory_free, {"memory", "vram"}, difference("mem_info_vram_total - mem_info_vram_used"), 1, normal, {}, kMemory},
@@ -56,7 +57,7 @@ constexpr auto kRows = std::to_array<Row>({
     {&catalog::visible_memory_size, {}, constant("mem_info_vis_vram_total"), 1, normal, {}, kSize},
     {&catalog::visible_memory_used, {}, file("mem_info_vis_vram_used"), 1, normal, {}, kMemory},
 
-    // Power. power1_average where the chip averages; APUs count their processor cores in.
+    // Power. power1_average if the chip averages; the values of APUs include their processor cores.
     {&catalog::energy_joules, {}, blob_energy(), 1, fast, {}, kPositive},
     {&catalog::power, {}, power("hwmon/power1_average"), kMicro, fast, kEnergy.with_extremes(catalog::power_max, catalog::power_min), kWatts},
     {&catalog::power, {}, power("hwmon/power1_input"), kMicro, fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
@@ -71,12 +72,12 @@ constexpr auto kRows = std::to_array<Row>({
     {&catalog::voltage, {"rail", "gfx"}, file("hwmon/in{vddgfx}_input"), kMilli, fast, {}, kVolts},
     {&catalog::voltage, {"rail", "gfx"}, blob("gpu_metrics.voltage_gfx"), 1, fast, {}, kVolts},
     {&catalog::voltage, {"rail", "gfx"}, blob("gpu_metrics.average_gfx_voltage"), 1, fast, {}, kVolts},
-    {&catalog::voltage, {"rail", "soc"}, file("hwmon/in{vddnb}_input"), kMilli, fast, {}, kVolts},  // amdgpu's word for VDDSOC of APUs
+    {&catalog::voltage, {"rail", "soc"}, file("hwmon/in{vddnb}_input"), kMilli, fast, {}, kVolts}, // amdgpu's name for VDDSOC of APUs
     {&catalog::voltage, {"rail", "soc"}, blob("gpu_metrics.voltage_soc"), 1, fast, {}, kVolts},
     {&catalog::voltage, {"rail", "soc"}, blob("gpu_metrics.average_soc_voltage"), 1, fast, {}, kVolts},
     {&catalog::voltage, {"rail", "memory"}, blob("gpu_metrics.voltage_mem"), 1, fast, {}, kVolts},
 
-    // Temperatures, by label: which sensors there are differs by chip.
+    // Temperatures, by label: the available sensors differ by chip.
     {&catalog::temperature, {"sensor", "core"}, file("hwmon/temp{edge}_input"), kMilli, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "core"}, blob("gpu_metrics.temperature_edge"), 1, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "core"}, blob("gpu_metrics.temperature_gfx"), 1, fast, {}, kCelsius},
@@ -122,7 +123,7 @@ constexpr auto kReasonRows = each(kThrottleReasons, [](const ThrottleReason& rea
              state(catalog::throttle_reason_seconds)};
 });
 
-// Fallbacks below what they stand in for.
+// Fallbacks follow the rows that they replace.
 constexpr auto kTable =
     joined(kRows, firmware::kRows, kCauseRows, kReasonRows, error_rows(), kSysfsRows, kKfdRows, kModeRows);
 static_assert(valid_table(kTable));

@@ -7,13 +7,13 @@
 
 namespace gpumeter::amd {
 
-/// Every series of an AMD card: one row each, fallbacks behind their preferred source.
+/// Every series of an AMD card: one row each, with fallbacks after their preferred source.
 std::span<const MetricRow<AmdContext>> amd_rows() noexcept;
 
-/// The same of each partition of a divided card.
+/// The same for each partition of a divided card.
 std::span<const MetricRow<AmdContext>> amd_partition_rows() noexcept;
 
-/// Both, for the docs.
+/// Both tables, for the docs.
 std::span<const RowDoc> amd_row_docs();
 
 }  // namespace gpumeter::amd

@@ -7,7 +7,7 @@
 namespace gpumeter::amd {
 namespace {
 
-// MI300X and MI350X as CPX have eight; gpu_metrics has room for eight as well.
+// MI300X and MI350X in CPX mode have eight; gpu_metrics has room for eight as well.
 constexpr std::size_t kMost = 8;
 
 // The driver writes "UNKNOWN" while the mode is not known.

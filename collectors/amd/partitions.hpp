@@ -8,10 +8,10 @@
 #include "collectors/amd/kfd/topology.hpp"
 #include "collectors/api/series.hpp"
 
-/// How Instincts from MI300 on are divided: SPX is the card as one, DPX, TPX and QPX two, three and four
-/// parts, CPX one for each compute die; NPS1 to NPS8 is into how many parts its memory is interleaved
-/// (kernel 6.12, amdgpu_gfx.c and amdgpu_gmc.c). Files and topology come out of the driver's memory; nothing
-/// wakes.
+/// Partitions of Instincts from MI300 on. SPX is the whole card; DPX, TPX and QPX are two, three and four
+/// parts; CPX is one part for each compute die. NPS1 to NPS8 give the number of parts into which the memory
+/// is interleaved (kernel 6.12, amdgpu_gfx.c and amdgpu_gmc.c). The files and the topology come from the
+/// driver's memory, so reading them does not wake the card.
 namespace gpumeter::amd {
 
 /// The modes in force, in lower case: "cpx", "nps4". Empty: the card cannot be divided.
@@ -20,7 +20,7 @@ struct PartitionModes {
 };
 PartitionModes partition_modes(const std::string& card_folder);
 
-/// "cpx/nps4", or what there is of it.
+/// "cpx/nps4", or the part of it that is known.
 std::string to_string(const PartitionModes& modes);
 
 /// One part of a card and its node in the compute driver.
@@ -29,9 +29,9 @@ struct AmdPartition {
   std::optional<KfdNode> node;
 };
 
-/// The parts of a divided card by their number; none of a card that is whole. As many as its topology has
-/// nodes, or `told` by its firmware (gpu_metrics' num_partition), whichever is more: a process may not see
-/// all nodes.
+/// The parts of a divided card, by number; empty for a card that is not divided. Their count is the larger of
+/// the topology's nodes and `told`, the firmware's number (gpu_metrics' num_partition). The topology may be
+/// incomplete, since a process may lack access to some nodes.
 std::vector<AmdPartition> partitions_of(const PartitionModes& modes,
                                         const std::vector<KfdNode>& nodes_of_card, std::size_t told);
 

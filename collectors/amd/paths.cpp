@@ -5,8 +5,8 @@
 namespace gpumeter::amd {
 namespace {
 
-// Where amdgpu puts a sensor (kernel 6.12, amdgpu_pm.c). Its older sibling radeon has the same order but
-// gives no labels.
+// The positions of amdgpu's sensors (kernel 6.12, amdgpu_pm.c). The older radeon driver has the same order
+// but no labels.
 struct Position {
   std::string_view label;
   int index;

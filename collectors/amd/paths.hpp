@@ -9,7 +9,7 @@
 
 namespace gpumeter::amd {
 
-/// Turns the file names that stand in the table into paths of one card, as it is while attached:
+/// Resolves the file names of the table to paths of one attached card:
 ///
 ///   gpu_busy_percent              in the folder of the PCI function
 ///   hwmon/power1_average          in the card's hwmon folder
@@ -24,7 +24,7 @@ class AmdPaths {
   /// nullopt if the card has no hwmon or no such sensor; the file itself need not exist.
   std::optional<std::string> resolve(std::string_view name);
 
-  /// Files and folders that are there but could not be read, so that names may have been resolved in vain.
+  /// Files and folders that exist but could not be read, so that names may have failed to resolve.
   const std::vector<std::string>& unreadable() const noexcept { return unreadable_; }
 
  private:

@@ -34,7 +34,7 @@ bool says_on(const sysfs::File& dpms) noexcept {
   return got.status == ReadStatus::ok && sysfs::trimmed({buffer.data(), got.size}) == "On";
 }
 
-/// True if the file has a number other than 0.
+/// True if the file holds a number other than 0.
 bool is_positive(int folder, const char* name) noexcept {
   const Descriptor file(::openat(folder, name, O_RDONLY | O_CLOEXEC));
   if (!file) return false;

@@ -11,11 +11,11 @@
 
 namespace gpumeter::amd {
 
-/// Who keeps a card awake that could fall asleep: a screen that is on (kernel 6.12, amdgpu_drv.c,
-/// amdgpu_runtime_idle_check_display), or a process that holds its memory through the compute driver (it
-/// holds a reference for each card it uses: kfd_process.c, kfd_bind_process_to_device). Told by files that
-/// wake nothing. Such a card is read as usual however idle it is: to leave it alone would lose its values and
-/// save nothing. Lane thread.
+/// Users that keep a card awake which could otherwise fall asleep. One is a screen that is on (kernel 6.12,
+/// amdgpu_drv.c, amdgpu_runtime_idle_check_display). Another is a process that holds the card's memory
+/// through the compute driver, which holds a reference for each card in use (kfd_process.c,
+/// kfd_bind_process_to_device). The files behind both do not wake the card. Such a card is read as usual
+/// however idle it is: skipping it would lose its values and save no power. Lane thread.
 class AmdUsers {
  public:
   AmdUsers() = default;
@@ -32,7 +32,7 @@ class AmdUsers {
   bool process_computes() const noexcept;
   bool holds_memory(const char* pid) const noexcept;
 
-  std::vector<sysfs::File> screens_;  // of each connector, what DPMS state it is in
+  std::vector<sysfs::File> screens_;  // the DPMS state of each connector
   std::unique_ptr<DIR, CloseFolder> processes_;
   std::vector<std::uint32_t> gpu_ids_;
 };

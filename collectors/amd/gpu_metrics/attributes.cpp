@@ -29,7 +29,7 @@ consteval auto fields_of_ids() {
 }
 constexpr auto kFieldOfId = fields_of_ids();
 
-constexpr std::size_t kCountOffset = 4;  // behind the header
+constexpr std::size_t kCountOffset = 4;  // after the header
 constexpr std::uint64_t kLastUnit = 10;  // 0 none, 1 MHz, ... 10 %
 constexpr std::uint64_t kLastType = 7;   // 0 u8, 1 s8, 2 u16, ... 7 s64
 
@@ -42,7 +42,7 @@ Encoding decoded(std::uint64_t bits) noexcept {
   return {bits >> 24 & 0xff, bits >> 20 & 0xf, bits >> 10 & 0x3ff, bits & 0x3ff};
 }
 
-/// Reads one value after the other, never behind the end.
+/// Reads values in sequence, never beyond the end.
 class Cursor {
  public:
   explicit Cursor(std::span<const char> bytes, std::size_t at) noexcept : bytes_(bytes), at_(at) {}
@@ -50,7 +50,7 @@ class Cursor {
   template <class T>
   bool take(T& value) noexcept {
     if (!has(sizeof value)) return false;
-    std::memcpy(&value, &bytes_[at_], sizeof value);  // entries lie at odd addresses
+    std::memcpy(&value, &bytes_[at_], sizeof value);  // entries may lie at odd addresses
     at_ += sizeof value;
     return true;
   }
@@ -70,7 +70,7 @@ class Cursor {
   std::size_t at_;
 };
 
-// A unit of later times is left alone: better no value than a wrong one.
+// A unit newer than this table is skipped: no value is better than a wrong one.
 void place(const Encoding& encoding, std::size_t offset, BlobPlaces& places) noexcept {
   if (encoding.id >= std::size(kFieldOfId) || encoding.unit > kLastUnit) return;
   const std::size_t field = kFieldOfId[encoding.id];

@@ -20,7 +20,7 @@ std::uint64_t load(const char* bytes) noexcept {
   return value;
 }
 
-/// The driver copies its own struct out, so the bytes are in the machine's order.
+/// The driver copies its own struct, so the bytes are in the machine's order.
 std::uint64_t load(const char* bytes, std::size_t width) noexcept {
   switch (width) {
     case 1:
@@ -48,7 +48,7 @@ Sample sample(std::uint64_t bits, const BlobPlace& place) noexcept {
 
 }  // namespace
 
-// A kernel gives a page less one byte at a time.
+// A kernel returns at most a page less one byte per read.
 ReadStatus GpuMetricsBlob::read(const sysfs::File& file) noexcept {
   std::size_t size = 0;
   std::size_t wanted = kHeaderSize;

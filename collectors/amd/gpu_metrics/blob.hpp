@@ -12,58 +12,59 @@
 
 namespace gpumeter::amd {
 
-/// What one read of `gpu_metrics` gave: one mailbox call to the firmware, many values. Keeps its bytes. One
-/// thread, allocates nothing.
+/// The result of one read of `gpu_metrics`: many values for one mailbox call to the firmware. Keeps the
+/// bytes. One thread, allocates nothing.
 class GpuMetricsBlob {
  public:
-  /// Four times the largest that is known, 1.8 with 3872 bytes.
+  /// Four times the largest known version, 1.8 with 3872 bytes.
   static constexpr std::size_t kMaxSize = 16384;
 
-  /// Reads the file and dispatches on the header, which a driver loaded meanwhile may have changed.
-  /// `unsupported` for a version that is not known, `failed` for bytes that are no gpu_metrics.
+  /// Reads the file and dispatches on the header, which may differ if another driver was loaded.
+  /// `unsupported` for an unknown version, `failed` for bytes that are not gpu_metrics.
   ReadStatus read(const sysfs::File& file) noexcept;
 
-  /// The same for bytes from elsewhere.
+  /// The same for bytes from another source.
   ReadStatus parse(std::span<const char> bytes) noexcept;
 
   ReadStatus status() const noexcept { return status_; }
 
-  /// True if the version has the field, or that element of it, in a known unit, whatever its value.
+  /// True if the version has the field, or that element of it, in a known unit, regardless of its value.
   bool has(std::size_t field, std::size_t element = 0) const noexcept;
 
-  /// The same in whatever unit.
+  /// The same, in any unit.
   bool holds(std::size_t field, std::size_t element = 0) const noexcept {
     return element < places()[field].count;
   }
 
-  /// The value in base units (celsius, watts, ratio, hertz, volts, seconds, bytes, joules). All-ones, with
-  /// which the driver fills what the chip lacks, is `unsupported`, and so is a temperature or voltage of 0,
-  /// with which newer firmware does the same. `instance`: of the partition, for what each of them has.
+  /// The value in base units (celsius, watts, ratio, hertz, volts, seconds, bytes, joules). The driver marks
+  /// values that the chip lacks with all-ones, which is `unsupported`. Newer firmware uses 0 for temperatures
+  /// and voltages, which is `unsupported` too. `instance`: the partition, for fields that each partition has.
   Sample value(std::size_t field, std::size_t element, std::size_t instance = 0) const noexcept;
 
-  /// The first element that is there: of an array with one element for each die or engine, the first one's.
+  /// The first available element: in an array by die or engine, that of the first one.
   Sample value(std::size_t field) const noexcept;
 
-  /// All elements that are there, added up.
+  /// The sum of all available elements.
   Sample sum(std::size_t field) const noexcept;
 
-  /// The highest of all elements that are there, in all partitions.
+  /// The highest of all available elements, in all partitions.
   Sample highest(std::size_t field) const noexcept;
 
-  /// The highest of one of `parts` partitions: in the struct of its own where each has one, else in its share
-  /// of the one array, which holds their dies in order.
+  /// The highest element of one of `parts` partitions. If each partition has its own struct, it is read from
+  /// there. Otherwise it is read from the partition's share of the one array, which holds their dies in
+  /// order.
   Sample highest(std::size_t field, std::size_t part, std::size_t parts) const noexcept;
 
-  /// How many elements are one of the numbers whose bits `mask` has: 0b110 for 1 and 2.
+  /// Number of elements whose value is set as a bit in `mask`: 0b110 for 1 and 2.
   Sample count_of(std::size_t field, std::uint64_t mask) const noexcept;
 
-  /// Of a field that is a set of flags: 1 if any flag of `mask` is set, else 0.
+  /// For a field that is a set of flags: 1 if any flag of `mask` is set, 0 otherwise.
   Sample any_of(std::size_t field, std::uint64_t mask) const noexcept;
 
-  /// An element as it stands there, in whatever unit; nullopt where it is all-ones or not there.
+  /// The raw element, in any unit; nullopt if it is all-ones or missing.
   std::optional<std::uint64_t> raw(std::size_t field, std::size_t element = 0) const noexcept;
 
-  /// Bits of an element, at which a counter wraps.
+  /// Width of an element in bits, at which a counter wraps.
   int bits(std::size_t field) const noexcept { return 8 * places()[field].width; }
 
  private:
@@ -75,7 +76,8 @@ class GpuMetricsBlob {
   std::uint64_t bits_of(const BlobPlace& place, std::size_t element, std::size_t instance) const noexcept;
 
   std::array<char, kMaxSize> bytes_{};
-  const BlobLayout* layout_ = nullptr;  // null: own_places_, of a version that describes itself, or empty
+  const BlobLayout* layout_ =
+      nullptr;  // null: own_places_ is used, for a version that describes itself, or it is empty
   BlobPlaces own_places_{};
   ReadStatus status_ = ReadStatus::unsupported;
 };

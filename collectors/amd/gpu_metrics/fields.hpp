@@ -7,14 +7,14 @@
 #include <iterator>
 #include <string_view>
 
-/// The fields of amdgpu's `gpu_metrics` in the kernel's words
+/// The fields of amdgpu's `gpu_metrics`, under the kernel's names
 /// (drivers/gpu/drm/amd/include/kgd_pp_interface.h).
 namespace gpumeter::amd {
 
-/// Unit of a field in one version: versions differ, so readers get base units and never see it.
+/// Unit of a field in one version. Units differ between versions, so readers receive base units only.
 enum class BlobUnit : std::uint8_t {
   none,
-  uncertain,  ///< depends on the chip or its firmware, which the table does not name: not to be read
+  uncertain,  ///< depends on the chip or its firmware, which the table does not name: never read
   celsius,
   centicelsius,
   watts,
@@ -26,7 +26,7 @@ enum class BlobUnit : std::uint8_t {
   decigigatransfers,  ///< 0.1 GT/s
   gigabytes_per_second,
   kibibytes,
-  energy_units,  ///< 2^-16 J, the "15.259 uJ" of the kernel's comments
+  energy_units,  ///< 2^-16 J, the "15.259 uJ" in the kernel's comments
   nanoseconds,
   ticks_of_10_nanoseconds,
 };
@@ -37,7 +37,7 @@ struct BlobField {
   BlobUnit apu_unit = BlobUnit::none;  ///< in formats 2 and 3, of APUs
 };
 
-/// The next word of a text, which loses it; empty at the end.
+/// Removes the next word from the text and returns it; empty at the end.
 constexpr std::string_view next_word(std::string_view& text) noexcept {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   const std::string_view word = text.substr(0, text.find(' '));
@@ -54,23 +54,23 @@ struct Group {
 };
 
 // clang-format off
-/// Every field that any version has and that means anything outside of the firmware.
+/// Every field of any version that has a meaning outside the firmware.
 inline constexpr Group kGroups[] = {
-    // Temperatures. The firmware of APUs reports hundredths, and the driver passes them on.
+    // Temperatures. The firmware of APUs reports hundredths, which the driver passes on.
     {celsius, none, "temperature_edge temperature_hotspot temperature_mem temperature_vrgfx temperature_vrsoc "
      "temperature_vrmem temperature_hbm temperature_mid temperature_aid temperature_xcd"},
     {none, centicelsius, "temperature_gfx temperature_soc temperature_core temperature_l3 temperature_skin "
      "average_temperature_gfx average_temperature_soc average_temperature_core average_temperature_l3"},
 
-    // Activity. Van Gogh's newer firmware reports percent, all other APUs hundredths of it.
+    // Activity. Van Gogh's newer firmware reports percent, all other APUs hundredths of a percent.
     {percent, uncertain, "average_gfx_activity average_mm_activity"},
     {percent, none, "average_umc_activity vcn_activity jpeg_activity gfx_busy_inst vcn_busy jpeg_busy"},
     {none, uncertain, "average_vcn_activity average_ipu_activity average_core_c0_activity"},
     {none, none, "gfx_activity_acc mem_activity_acc gfx_busy_acc gfx_below_host_limit_acc gfx_below_host_limit_ppt_acc "
      "gfx_below_host_limit_thm_acc gfx_low_utilization_acc gfx_below_host_limit_total_acc"},
 
-    // Power. The socket's power of an APU is in W or mW by firmware (renoir_ppt.c); its rails are in mW. The unit of
-    // energy_accumulator depends on the chip before 1.4.
+    // Power. The socket power of an APU is in W or mW, depending on the firmware (renoir_ppt.c); its rails
+    // are in mW. Before 1.4 the unit of energy_accumulator depends on the chip.
     {watts, uncertain, "average_socket_power"},
     {watts, none, "curr_socket_power"},
     {energy_units, none, "energy_accumulator"},
@@ -91,15 +91,15 @@ inline constexpr Group kGroups[] = {
      "current_vclk0 current_dclk0 current_vclk1 current_dclk1"},
     {none, none, "gfxclk_lock_status"},
 
-    // Throttling. The bits of throttle_status depend on the chip. accumulation_counter counts cycles of the firmware, in
-    // which the five *_residency_acc count.
+    // Throttling. The bits of throttle_status depend on the chip. accumulation_counter counts cycles of the
+    // firmware, the unit of the five *_residency_acc.
     {none, none, "throttle_status indep_throttle_status accumulation_counter prochot_residency_acc ppt_residency_acc "
      "socket_thm_residency_acc vr_thm_residency_acc hbm_thm_residency_acc throttle_residency_prochot "
      "throttle_residency_spl throttle_residency_fppt throttle_residency_sppt throttle_residency_thm_core "
      "throttle_residency_thm_gfx throttle_residency_thm_soc time_filter_alphavalue"},
 
-    // Links and memory. The header calls pcie_bandwidth_* GB/s, AMD's own tools Mb/s. xgmi_link_status of each link: 0
-    // down, 1 up, 2 not there.
+    // Links and memory. The header documents pcie_bandwidth_* as GB/s, AMD's own tools as Mb/s.
+    // xgmi_link_status of each link: 0 down, 1 up, 2 not present.
     {none, none, "pcie_link_width pcie_l0_to_recov_count_acc pcie_replay_count_acc pcie_replay_rover_count_acc "
      "pcie_nak_sent_count_acc pcie_nak_rcvd_count_acc pcie_lc_perf_other_end_recovery xgmi_link_width "
      "xgmi_link_speed xgmi_link_status average_dram_reads average_dram_writes average_ipu_reads "
@@ -139,14 +139,14 @@ inline constexpr auto kAll = expanded();
 
 inline constexpr std::size_t kBlobFieldCount = std::size(fields::kAll);
 
-/// Position of a field in fields::kAll; kBlobFieldCount if there is none of that name.
+/// Position of a field in fields::kAll; kBlobFieldCount if the name is unknown.
 constexpr std::size_t blob_field(std::string_view name) noexcept {
   const auto found = std::find_if(std::begin(fields::kAll), std::end(fields::kAll),
                                   [&](const BlobField& field) { return field.name == name; });
   return static_cast<std::size_t>(found - std::begin(fields::kAll));
 }
 
-/// The same for a name that must exist: another one does not compile.
+/// The same for a name that must exist: an unknown name does not compile.
 consteval std::size_t known_blob_field(std::string_view name) {
   return blob_field(name) < kBlobFieldCount ? blob_field(name) : throw name;
 }

@@ -9,11 +9,11 @@
 namespace gpumeter::amd {
 namespace {
 
-/// Lays a C struct of integers out as a compiler for 64-bit machines does, while compiling.
+/// Computes at compile time the layout that a compiler for 64-bit machines gives a C struct of integers.
 ///
-/// Members as words: "u16 temperature_edge pad u64 xgmi_read_data_acc[8]". A type holds for what follows it,
-/// also in the next text; `pad` is a member that nobody reads; "repeat[8] { ... }" is an array of structs.
-/// The header of four bytes is there already. What is no field of fields.hpp does not compile.
+/// Members are words: "u16 temperature_edge pad u64 xgmi_read_data_acc[8]". A type holds for the names after
+/// it, also in the next text. `pad` is a member that is not read; "repeat[8] { ... }" is an array of structs.
+/// The header of four bytes is included already. A name that is not in fields.hpp does not compile.
 class StructText {
  public:
   consteval StructText(int format, int content) : format_(format), content_(content) {}
@@ -22,7 +22,7 @@ class StructText {
     for (auto next = next_word(text); !next.empty(); next = next_word(text)) word(next);
   }
 
-  /// With the tail that makes arrays of it aligned.
+  /// Includes the tail padding that aligns arrays of the struct.
   consteval std::uint16_t size() const { return static_cast<std::uint16_t>(rounded(offset_, align_)); }
 
   consteval const BlobPlaces& places() const { return places_; }
@@ -73,7 +73,7 @@ class StructText {
     offset_ += count * width_;
   }
 
-  // The array starts at the alignment of its struct, which has an u64 in all versions.
+  // The array starts at the alignment of its struct, which contains a u64 in all versions.
   consteval void open() {
     offset_ = rounded(offset_, sizeof(std::uint64_t));
     start_ = offset_;
@@ -90,8 +90,8 @@ class StructText {
   }
 
   int format_, content_;
-  std::size_t offset_ = 4;  // behind the header
-  std::size_t align_ = 2;   // the header's
+  std::size_t offset_ = 4;  // after the header
+  std::size_t align_ = 2;   // alignment of the header
   std::size_t width_ = 0;
   std::size_t instances_ = 1;
   std::size_t start_ = 0;
@@ -106,7 +106,7 @@ consteval BlobLayout laid_out(std::string_view name, int format, int content,
           text.places()};
 }
 
-// Runs of members that versions have in common.
+// Runs of members that several versions share.
 constexpr std::string_view kCardTemperatures =
     "u16 temperature_edge temperature_hotspot temperature_mem temperature_vrgfx temperature_vrsoc "
     "temperature_vrmem";

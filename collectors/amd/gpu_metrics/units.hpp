@@ -4,20 +4,20 @@
 
 namespace gpumeter::amd {
 
-/// Drivers fill a temperature or a voltage that the chip lacks with 0 as well as with all-ones.
+/// Drivers mark a temperature or a voltage that the chip lacks with 0 as well as with all-ones.
 constexpr bool zero_is_absent(BlobUnit unit) noexcept {
   return unit == BlobUnit::celsius || unit == BlobUnit::centicelsius || unit == BlobUnit::millivolts;
 }
 
-/// Firmware now and then overshoots 100 % a little at full load (kernels of 2026 clamp it themselves); what
-/// is far over is no percentage and left to the row's range.
+/// Firmware sometimes slightly overshoots 100 % at full load (kernels of 2026 clamp it themselves). A value
+/// far above 100 is not a percentage; the row's range rejects it.
 constexpr double ratio_of_percent(double percent) noexcept {
   constexpr double kFull = 100;
   constexpr double kOvershoot = 2 * kFull;
   return percent > kFull && percent <= kOvershoot ? 1 : percent / kFull;
 }
 
-/// By division where the factor is below 1: 1e-3 has no exact double, 1e3 has.
+/// Divides if the factor is below 1: 1e-3 has no exact double, 1e3 has.
 constexpr double to_base(double value, BlobUnit unit) noexcept {
   switch (unit) {
     case BlobUnit::percent:

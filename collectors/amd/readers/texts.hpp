@@ -113,8 +113,8 @@ inline constexpr Mode kModes[] = {
     {"memory_partition", "current_memory_partition", "NPS2", "nps2", false},
     {"memory_partition", "current_memory_partition", "NPS4", "nps4", false},
     {"memory_partition", "current_memory_partition", "NPS8", "nps8", false},
-    // AMD has no numbered performance state. A card stays slow permanently only if an administrator has set a
-    // level.
+    // AMD has no numbered performance state. A card stays slow permanently only through a level that was
+    // set by hand.
     {"performance_level", "power_dpm_force_performance_level", "auto", "auto", true},
     {"performance_level", "power_dpm_force_performance_level", "low", "low", true},
     {"performance_level", "power_dpm_force_performance_level", "high", "high", true},

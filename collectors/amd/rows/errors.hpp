@@ -9,12 +9,12 @@
 #include "collectors/amd/readers/texts.hpp"
 #include "collectors/api/catalog.hpp"
 
-/// Rows that count errors: of the card's blocks (RAS, since the driver was loaded) and of
-/// its PCI Express port (AER, since the machine started).
+/// Rows of error counts: of the card's blocks (RAS, since the driver was loaded) and of its PCI Express port
+/// (AER, since the machine started).
 namespace gpumeter::amd {
 
-/// Blocks of kernel 6.12 amdgpu_ras.c, ras_block_string and ras_mca_block_string. A card has those that its
-/// firmware watches.
+/// Blocks of kernel 6.12 amdgpu_ras.c, ras_block_string and ras_mca_block_string. A card has the blocks that
+/// its firmware monitors.
 inline constexpr std::string_view kRasFiles[] = {
     "ras/umc_err_count",     "ras/sdma_err_count",     "ras/gfx_err_count",      "ras/mmhub_err_count",
     "ras/athub_err_count",   "ras/pcie_bif_err_count", "ras/hdp_err_count",      "ras/xgmi_wafl_err_count",
@@ -30,11 +30,12 @@ constexpr std::string_view block_of(std::string_view ras_file) noexcept {
   return ras_file.substr(kBefore.size(), ras_file.size() - kBefore.size() - kBehind.size());
 }
 
-/// The memory controller counts errors of the memory behind it, HBM or GDDR. The other blocks count those of
+/// The memory controller counts errors of the attached memory, HBM or GDDR. The other blocks count those of
 /// their own SRAM, buses and logic.
 constexpr bool is_memory(std::string_view block) noexcept { return block == "umc"; }
 
-// The kernel counts AER messages itself, so reading them wakes nothing (Documentation/PCI/pcieaer-howto).
+// The kernel counts AER messages itself, so reading them does not wake the card
+// (Documentation/PCI/pcieaer-howto).
 inline constexpr Traits kAerCount{.min = 0, .wakes = false};
 inline constexpr Traits kRasCount{.min = 0};
 
@@ -56,7 +57,7 @@ constexpr Row aer_row(std::string_view file, std::string_view severity, std::siz
 inline constexpr std::size_t kRasRowCount = std::size(kRasFiles) * std::size(kRasSeverities);
 inline constexpr std::size_t kAerRowCount = kAerCorrectable + 2 * (std::size(kAerKinds) - kAerCorrectable);
 
-/// Rows of one file stand together, so that it is read once (TextCache).
+/// Rows of one file are adjacent, so that the file is read once (TextCache).
 consteval std::array<Row, kRasRowCount + kAerRowCount> error_rows() {
   std::array<Row, kRasRowCount + kAerRowCount> rows{};
   auto* end = rows.data();

@@ -5,8 +5,8 @@
 #include "collectors/amd/readers/blob.hpp"
 #include "collectors/api/catalog.hpp"
 
-/// Rows that only gpu_metrics has. A row for which a file stands in has its place next to that, in
-/// metrics.cpp.
+/// Rows whose only source is gpu_metrics. A row that has a file as an alternative is next to that file's row,
+/// in metrics.cpp.
 namespace gpumeter::amd {
 namespace firmware {
 
@@ -34,7 +34,7 @@ inline constexpr auto kRows = std::to_array<Row>({
     {&catalog::temperature, {"sensor", "hbm5"}, blob("gpu_metrics.temperature_hbm[5]"), 1, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "hbm6"}, blob("gpu_metrics.temperature_hbm[6]"), 1, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "hbm7"}, blob("gpu_metrics.temperature_hbm[7]"), 1, fast, {}, kCelsius},
-    // The dies of MI350: those for memory and links, those for compute.
+    // The dies of MI350: aid for memory and links, xcd for compute.
     {&catalog::temperature, {"sensor", "aid0"}, blob("gpu_metrics.temperature_aid[0]"), 1, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "aid1"}, blob("gpu_metrics.temperature_aid[1]"), 1, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "aid2"}, blob("gpu_metrics.temperature_aid[2]"), 1, fast, {}, kCelsius},
@@ -48,7 +48,7 @@ inline constexpr auto kRows = std::to_array<Row>({
     {&catalog::temperature, {"sensor", "xcd6"}, blob("gpu_metrics.temperature_xcd[6]"), 1, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "xcd7"}, blob("gpu_metrics.temperature_xcd[7]"), 1, fast, {}, kCelsius},
 
-    // APUs. Their cores are no part of the GPU and left out.
+    // APUs. Their processor cores are not part of the GPU and are omitted.
     {&catalog::power_rail, {"rail", "package"}, blob("gpu_metrics.average_apu_power"), 1, fast, averaged(catalog::rail_energy_joules), kWatts},
     {&catalog::power_rail, {"rail", "gpu"}, blob("gpu_metrics.average_gfx_power"), 1, fast, averaged(catalog::rail_energy_joules), kWatts},
     {&catalog::power_rail, {"rail", "soc"}, blob("gpu_metrics.average_soc_power"), 1, fast, averaged(catalog::rail_energy_joules), kWatts},
@@ -58,7 +58,8 @@ inline constexpr auto kRows = std::to_array<Row>({
     {&catalog::clock, {"clock", "video"}, blob_either("gpu_metrics.current_vclk | gpu_metrics.average_vclk_frequency"), 1, fast, {}, kHertz},
     {&catalog::clock, {"clock", "fabric"}, blob_either("gpu_metrics.current_fclk | gpu_metrics.average_fclk_frequency"), 1, fast, {}, kHertz},
 
-    // The busiest of the engines: VCN encodes and decodes. 1.0 to 1.3 have one value for all of them.
+    // The busiest of the engines: VCN encodes and decodes. Versions 1.0 to 1.3 have one value for all
+    // engines.
     {&catalog::engine_utilization, {"engine", "decode"}, blob("gpu_metrics.average_mm_activity"), 1, fast, kEngineBusy, kRatio},
     {&catalog::engine_utilization, {"engine", "decode"}, blob_highest("gpu_metrics.vcn_activity"), 1, fast, kEngineBusy, kRatio},
     {&catalog::engine_utilization, {"engine", "decode"}, blob_highest("gpu_metrics.vcn_busy"), 1, fast, kEngineBusy, kRatio},
@@ -73,7 +74,8 @@ inline constexpr auto kRows = std::to_array<Row>({
     {&catalog::interconnect_links, {"kind", "xgmi"}, xgmi_links(0b11), 1, slow, {}, kPositive},
     {&catalog::interconnect_links_up, {"kind", "xgmi"}, xgmi_links(0b10), 1, slow, {}, kPositive},
 
-    // Of MI300 and later, in place of bits; see ThrottleResidency. Above the bits' rows, which would integrate the same.
+    // Residencies of MI300 and later, which replace the bits; see ThrottleResidency. They precede the rows of
+    // the bits, whose integral would be the same series.
     {&catalog::throttle_seconds, {"cause", "power"}, residency("gpu_metrics.ppt_residency_acc"), 1, fast, {}, kPositive},
     {&catalog::throttle_seconds, {"cause", "thermal"}, residency("gpu_metrics.socket_thm_residency_acc | gpu_metrics.vr_thm_residency_acc | gpu_metrics.hbm_thm_residency_acc"), 1, fast, {}, kPositive},
     {&catalog::throttle_seconds, {"cause", "hardware"}, residency("gpu_metrics.prochot_residency_acc"), 1, fast, {}, kPositive},

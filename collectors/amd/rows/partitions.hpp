@@ -5,8 +5,8 @@
 #include "collectors/amd/readers/blob.hpp"
 #include "collectors/api/catalog.hpp"
 
-/// Rows of what the card can do at most, and the rows that each partition of a divided card has. Sensors are
-/// the card's alone: a partition has none of its own.
+/// Rows of the card's peak rates, and the rows of each partition of a divided card. Sensors exist only for
+/// the whole card.
 namespace gpumeter::amd {
 
 // clang-format off
@@ -17,7 +17,7 @@ inline constexpr auto kKfdRows = std::to_array<Row>({
     {&catalog::peak_memory_bandwidth, {}, peak(Peak::memory), 1, Tier::once, {}, kNeverWakes},
 });
 
-// Memory bandwidth is not here: for each partition the topology has the width of the whole card.
+// Memory bandwidth is omitted: for each partition the topology has the width of the whole card.
 inline constexpr auto kPartitionRows = std::to_array<Row>({
     {&catalog::partition_utilization, {}, part_highest("gpu_metrics.gfx_busy_inst"), 1, Tier::fast, instantaneous(catalog::partition_busy_seconds), kRatio},
     {&catalog::partition_engine_utilization, {"engine", "decode"}, part_highest("gpu_metrics.vcn_busy"), 1, Tier::fast, averaged(catalog::partition_engine_busy_seconds), kRatio},

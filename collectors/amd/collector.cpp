@@ -24,17 +24,17 @@ struct Source {
 };
 constexpr Source kSources[] = {
     {"utilization", "gpu_busy_percent",
-     "amdgpu has it of chips with dynamic power management, radeon of none"},
-    {"memory", "mem_info_vram_total", "amdgpu has it of every chip, radeon of none"},
+     "amdgpu provides it for chips with dynamic power management, radeon never"},
+    {"memory", "mem_info_vram_total", "amdgpu provides it for every chip, radeon never"},
     {"sensors", "hwmon/name", "needs a kernel with CONFIG_HWMON"},
     {"gpu_metrics", "gpu_metrics", "chips before Vega have none"},
-    {"clock limits", "pp_dpm_sclk", "not of chips whose power management is off, nor in a virtual machine"},
-    {"memory errors", "ras/features", "only of chips and boards with ECC memory"},
+    {"clock limits", "pp_dpm_sclk", "not available if power management is off, or in a virtual machine"},
+    {"memory errors", "ras/features", "only on chips and boards with ECC memory"},
     {"pcie errors", "aer_dev_fatal",
      "needs a kernel with CONFIG_PCIEAER and a root port that reports errors"},
 };
 
-constexpr std::string_view kDenied = "let the user that gpumeter runs as read it";
+constexpr std::string_view kDenied = "allow gpumeter's user to read it";
 
 SourceReport report_of(const std::string& path, const Source& source) {
   const ReadStatus opened = sysfs::File(path).status();
@@ -66,7 +66,7 @@ class AmdCollector final : public Collector, public ReportsSources {
   Result<Discovery> discover() override {
     std::error_code error;
     if (!std::filesystem::is_directory(sysfs_root_, error))
-      return Error(sysfs_root_ + ": not there; is sysfs mounted?");
+      return Error(sysfs_root_ + ": does not exist; is sysfs mounted?");
     return discovery_.find();
   }
 

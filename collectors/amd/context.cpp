@@ -23,7 +23,7 @@ bool has_text(sysfs::File& file) noexcept {
 
 Result<Done> AmdContext::open(const DeviceInfo& info) {
   std::error_code error;
-  if (!std::filesystem::is_directory(info.source, error)) return Error(info.source + ": not there");
+  if (!std::filesystem::is_directory(info.source, error)) return Error(info.source + ": does not exist");
   paths_ = AmdPaths(info.source);
   files_.clear();
   texts_.clear();

@@ -51,7 +51,7 @@ Discovery AmdDiscovery::find() {
   }
   identify_all(cards, found);
   for (const std::string& address : bus.silent) {
-    keep_silent(address, "does not say what it is; tried again", found);
+    keep_silent(address, "its PCI files cannot be read; retried", found);
   }
   separate_twins(found.devices, found.notes);
   return found;
@@ -73,10 +73,9 @@ void AmdDiscovery::identify_all(const std::vector<pci::Function>& cards, Discove
   for (const std::string& address : addresses) {
     const auto answer = answers.values.find(address);
     if (answer == answers.values.end()) {
-      keep_silent(address, "its identity does not answer; tried again", found);
+      keep_silent(address, "its identity files do not respond; retried", found);
     } else if (!answer->second || has_lost_uuid(*answer->second)) {
-      keep_silent(address, "its unique_id cannot be read, as while the GPU is being reset; tried again",
-                  found);
+      keep_silent(address, "its unique_id cannot be read, as during a GPU reset; retried", found);
     } else {
       found.devices.push_back(completed(*std::move(answer->second)));
     }

@@ -105,7 +105,7 @@ void separate_twins(std::vector<DeviceInfo>& devices, std::vector<std::string>& 
   for (DeviceInfo& device : devices) {
     if (seen.insert(device.uuid).second) continue;
     notes.push_back(device.pci_address + ": another card has the unique_id of " + device.uuid +
-                    ", so this one goes by its PCI address");
+                    ", so this one is identified by its PCI address");
     device.uuid = device.pci_address;
   }
 }

@@ -27,7 +27,8 @@ struct Bus {
 
 std::string note_of(const pci::Function& function) {
   const std::string card = pci::to_string(function.address) + ": NVIDIA GPU bound to " + function.driver;
-  if (function.driver.starts_with("vfio")) return card + ", so it is a virtual machine's and not read";
+  if (function.driver.starts_with("vfio"))
+    return card + ", so it belongs to a virtual machine and is not read";
   return card + ", so it is not read; NVIDIA's driver would make it readable";
 }
 
@@ -60,7 +61,7 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
     Discovery found;
     found.notes = std::move(bus.notes);
     if (bus.asleep > 0 && bus.awake == 0 && !has_session()) {
-      found.notes.emplace_back("every NVIDIA GPU sleeps, so none is read until something else wakes one");
+      found.notes.emplace_back("every NVIDIA GPU sleeps, so none is read until another program wakes one");
       return found;
     }
     const Result<std::shared_ptr<NvmlSession>> session = present_session();
@@ -68,7 +69,7 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
     if (!session && is_absent(session.error()) && is_elsewhere) return found;
     if (!session) return session.error();
     const unsigned result = find_gpus(*session, found);
-    if ((*session)->is_dead()) return Error(options_.library + ": the driver went away meanwhile");
+    if ((*session)->is_dead()) return Error(options_.library + ": the driver was unloaded during discovery");
     if (result != nvml::kSuccess) return Error(options_.library + ": " + reason_of(result));
     for (DeviceInfo& info : found.devices) {
       const auto node = bus.numa_nodes.find(info.pci_address);

@@ -104,7 +104,9 @@ void EventListener::note(const Listened& one, unsigned result, std::vector<Devic
   using Hearing = DeviceEvents::Hearing;
   const bool is_heard = result == nvml::kSuccess;
   const bool is_news = !is_heard && one.events->hearing() != Hearing::refused;
-  if (is_news) events.push_back({one.uuid, "no XIDs and no other events, tried again: " + reason_of(result)});
+  if (is_news)
+    events.push_back(
+        {one.uuid, "XIDs and other events are not counted, registration is retried: " + reason_of(result)});
   if (!is_heard) one.events->set_hearing(Hearing::refused);
   MutexLock lock(mutex_);
   for (Listened& known : listened_) {

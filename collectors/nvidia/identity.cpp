@@ -106,23 +106,22 @@ struct Source {
 };
 constexpr Source kSources[] = {
     {"utilization", "nvmlDeviceGetUtilizationRates", utilization,
-     "not of a divided GPU (MIG): see gpu_partition_*"},
+     "not available for a divided GPU (MIG): see gpu_partition_*"},
     {"energy counter", "NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION", energy,
-     "Volta and newer; else power is integrated"},
+     "Volta and newer; otherwise power is integrated"},
     {"throttle counters", "NVML_FI_DEV_PERF_POLICY_POWER", throttle_counters,
-     "else the reasons are integrated"},
+     "otherwise the reasons are integrated"},
     {"performance metrics", "nvmlGpmQueryDeviceSupport", performance_metrics,
      "Hopper and newer, from driver 520"},
-    {"memory errors", "nvmlDeviceGetEccMode", ecc, "of boards with ECC memory where it is switched on"},
+    {"memory errors", "nvmlDeviceGetEccMode", ecc, "only on boards with ECC memory, if ECC is enabled"},
     {"events", "nvmlDeviceGetSupportedEventTypes", events, "without them no XID is counted"},
 };
 
 SourceReport report_of(NvmlCaller& gpu, const Source& source) {
   const ReadStatus status = source.probe(gpu);
-  const std::string_view remedy = status == ReadStatus::ok ? ""
-                                  : status == ReadStatus::denied
-                                      ? "let the user that gpumeter runs as ask for it"
-                                      : source.missing;
+  const std::string_view remedy = status == ReadStatus::ok       ? ""
+                                  : status == ReadStatus::denied ? "allow gpumeter's user to read it"
+                                                                 : source.missing;
   return {std::string(source.what), std::string(source.where), status, std::string(remedy)};
 }
 

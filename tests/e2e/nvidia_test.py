@@ -271,7 +271,7 @@ class NvidiaTest(unittest.TestCase):
                           "events               read   nvmlDeviceGetSupportedEventTypes"])
         divided = self.listed("h200_mig7").splitlines()
         self.assertIn("0    utilization          absent  nvmlDeviceGetUtilizationRates "
-                      "(not of a divided GPU (MIG): see gpu_partition_*)", divided)
+                      "(not available for a divided GPU (MIG): see gpu_partition_*)", divided)
         self.assertRegex(self.listed("driver_mismatch"), "^no GPU found\nnvidia: .*: reboot needed: ")
 
     def listed(self, scenario: str) -> str:

@@ -57,8 +57,8 @@ bool is_passing_trouble(unsigned result) noexcept {
 // Containers lose their devices when systemd reloads its units, and then get this error.
 std::string reason_of_init(unsigned result) {
   if (result != nvml::kUnknown) return reason_of(result);
-  return "the driver gives no reason (NVML error 999). In a container: its access to /dev/nvidia* was lost, "
-         "start the container again; otherwise NVRM lines of the kernel's log say more";
+  return "the driver gives no reason (NVML error 999). In a container: access to /dev/nvidia* was lost, "
+         "restart the container; otherwise see the NVRM lines in the kernel log";
 }
 
 std::string reason_of(unsigned result) {
@@ -66,19 +66,19 @@ std::string reason_of(unsigned result) {
     case nvml::kDriverNotLoaded:
       return "the kernel module is not loaded: modprobe nvidia";
     case nvml::kLibRmVersionMismatch:
-      return "reboot needed: the driver's library and its kernel module are of different versions, as after "
+      return "reboot needed: the driver's library and its kernel module have different versions, as after "
              "an "
-             "upgrade; unloading and loading the module does it too";
+             "upgrade; unloading and loading the module also works";
     case nvml::kNoPermission:
     case nvml::kOperatingSystem:
       return "/dev/nvidiactl or /dev/nvidia* may not be opened: see their permissions and the service's "
              "DeviceAllow=";
     case nvml::kUninitialized:
-      return "it was shut down while in use";
+      return "NVML was shut down while in use";
     case nvml::kGpuIsLost:
       return "a GPU has fallen off the bus: reset it (nvidia-smi --gpu-reset) or reboot";
     case nvml::kResetRequired:
-      return "a GPU wants a reset: nvidia-smi --gpu-reset";
+      return "a GPU requires a reset: nvidia-smi --gpu-reset";
     default:
       return "NVML error " + std::to_string(result);
   }

@@ -42,7 +42,7 @@ Result<std::shared_ptr<NvmlSession>> NvmlSession::shared(const std::string& path
   if (live && !live->is_dead()) return live;
   if (const auto dead = known.dead.lock(); dead && *dead) {
     return Error(path +
-                 ": the driver was unloaded while calls into it were under way; waiting for their end");
+                 ": the driver was unloaded while calls were running in it; waiting for them to return");
   }
   Result<std::shared_ptr<NvmlSession>> opened = open(path);
   if (opened) known = {*opened, (*opened)->dead_};

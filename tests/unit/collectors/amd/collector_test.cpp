@@ -270,7 +270,7 @@ TEST_F(CardTest, ThatIsNotThereCannotBeAttached) {
   attach();
   remove("");
   const std::unique_ptr<Device> device = collector_->device(info_);
-  EXPECT_EQ(device->attach(info_).error().message(), info_.source + ": not there");
+  EXPECT_EQ(device->attach(info_).error().message(), info_.source + ": does not exist");
 }
 
 TEST_F(CardTest, AnOldOneOnRadeonGoesByPosition) {
@@ -313,9 +313,9 @@ TEST(AmdDiscovery, ACardThatRefusesItsIdentityIsNotReadUnderAnotherName) {
        {"bus/pci/devices/0000:0c:00.0/unique_id/is", "a folder: reading it is an error, for root too"}});
   const Discovery found = *(*open_amd({tree.path(), "/proc", &kRealClock, {}}))->discover();
   EXPECT_TRUE(found.devices.empty());
-  EXPECT_THAT(found.notes, testing::ElementsAre(
-                               "0000:0c:00.0: its unique_id cannot be read, as while the GPU is being reset; "
-                               "tried again"));
+  EXPECT_THAT(found.notes,
+              testing::ElementsAre("0000:0c:00.0: its unique_id cannot be read, as during a GPU reset; "
+                                   "retried"));
 }
 
 // Whatever hides it, the card is the one that was there: under its address it would be another GPU.
@@ -349,7 +349,7 @@ TEST(AmdDiscovery, ACardKeepsItsIdentityWhileItDoesNotSayIt) {
 TEST(AmdDiscovery, AMachineWithoutAGpuIsNoErrorButOneWithoutSysfsIs) {
   const Tree tree = make_tree({});
   EXPECT_TRUE(discovered(tree.path())->devices.empty());
-  EXPECT_EQ(discovered(tree / "sys").error().message(), tree / "sys" + ": not there; is sysfs mounted?");
+  EXPECT_EQ(discovered(tree / "sys").error().message(), tree / "sys" + ": does not exist; is sysfs mounted?");
 }
 
 }  // namespace

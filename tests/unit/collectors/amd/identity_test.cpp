@@ -118,10 +118,8 @@ TEST(SeparateTwins, TheFirstKeepsTheUuid) {
   EXPECT_EQ(devices[0].uuid, "GPU-1");
   EXPECT_EQ(devices[1].uuid, "0000:04:00.0");
   EXPECT_EQ(devices[2].uuid, "0000:05:00.0");
-  EXPECT_EQ(
-      notes,
-      (std::vector<std::string>{
-          "0000:04:00.0: another card has the unique_id of GPU-1, so this one goes by its PCI address"}));
+  EXPECT_EQ(notes, (std::vector<std::string>{"0000:04:00.0: another card has the unique_id of GPU-1, so this "
+                                             "one is identified by its PCI address"}));
 }
 
 }  // namespace

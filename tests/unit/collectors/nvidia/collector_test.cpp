@@ -56,9 +56,10 @@ TEST_F(Discovering, AGpuOfAVirtualMachineIsNotedAndNoTrouble) {
   EXPECT_THAT(found->devices, IsEmpty());
   EXPECT_THAT(
       found->notes,
-      ElementsAre("0000:1b:00.0: NVIDIA GPU bound to vfio-pci, so it is a virtual machine's and not read",
-                  "0000:43:00.0: NVIDIA GPU bound to nouveau, so it is not read; NVIDIA's driver would "
-                  "make it readable"));
+      ElementsAre(
+          "0000:1b:00.0: NVIDIA GPU bound to vfio-pci, so it belongs to a virtual machine and is not read",
+          "0000:43:00.0: NVIDIA GPU bound to nouveau, so it is not read; NVIDIA's driver would "
+          "make it readable"));
 }
 
 TEST_F(Discovering, AnotherVendorsGpuIsNotItsBusiness) {
@@ -80,8 +81,8 @@ TEST_F(Discovering, ADriverOfAnotherVersionIsSaidInWords) {
   driver.set_time(0);
   EXPECT_EQ(trouble_of(driver.library()), driver.library() +
                                               ": reboot needed: the driver's library and its kernel module "
-                                              "are of different versions, as after an "
-                                              "upgrade; unloading and loading the module does it too");
+                                              "have different versions, as after an "
+                                              "upgrade; unloading and loading the module also works");
 }
 
 TEST_F(Discovering, ADriverThatComesLaterIsFound) {
@@ -149,11 +150,10 @@ devices:
 TEST_F(Discovering, AnInitThatGivesNoReasonIsSaidInWords) {
   const FakeDriver driver("errors: {nvmlInit_v2: {error: unknown}}\ndevices: []");
   driver.set_time(0);
-  EXPECT_EQ(
-      trouble_of(driver.library()),
-      driver.library() +
-          ": the driver gives no reason (NVML error 999). In a container: its access to /dev/nvidia* was "
-          "lost, start the container again; otherwise NVRM lines of the kernel's log say more");
+  EXPECT_EQ(trouble_of(driver.library()),
+            driver.library() +
+                ": the driver gives no reason (NVML error 999). In a container: access to /dev/nvidia* was "
+                "lost, restart the container; otherwise see the NVRM lines in the kernel log");
 }
 
 TEST_F(Discovering, AMachineWithoutPciIsReadAllTheSame) {
@@ -190,7 +190,7 @@ devices: [{uuid: GPU-0}]
   driver.set_time(5);
   const Result<Discovery> gone = collector->discover();
   ASSERT_FALSE(gone);
-  EXPECT_EQ(gone.error().message(), driver.library() + ": the driver went away meanwhile");
+  EXPECT_EQ(gone.error().message(), driver.library() + ": the driver was unloaded during discovery");
   driver.set_time(8);
   const Result<Discovery> back = collector->discover();
   ASSERT_TRUE(back);

@@ -120,7 +120,9 @@ events: [{at: 22, device: 0, type: xid, data: 79}]
 )");
     gpu_.emplace(*driver_);
     gpu_->attach(0);
-    EXPECT_THAT(heard(1), ElementsAre("GPU-0 no XIDs and no other events, tried again: NVML error 999"));
+    EXPECT_THAT(
+        heard(1),
+        ElementsAre("GPU-0 XIDs and other events are not counted, registration is retried: NVML error 999"));
     gpu_->pass(Tier::fast, 1);
     EXPECT_EQ(gpu_->lines({"gpu_xid", "gpu_events_total{event=\"poison"}), "") << function;
     EXPECT_NE(gpu_->lines({"gpu_events_total{event=\"bus_lost\"} 0"}), "");

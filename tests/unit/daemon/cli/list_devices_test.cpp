@@ -56,7 +56,7 @@ TEST(ListDevicesTest, WhatACardIsReadFromAndWhyTheRestIsNot) {
                 "/pp_dpm_sclk\n"
                 "0    memory errors  absent  " +
                 at +
-                "/ras/features (only of chips and boards with ECC memory)\n"
+                "/ras/features (only on chips and boards with ECC memory)\n"
                 "0    pcie errors    absent  " +
                 at +
                 "/aer_dev_fatal (needs a kernel with CONFIG_PCIEAER and a root port that reports errors)\n"

@@ -51,10 +51,9 @@ TEST(NvmlReturn, OnlyWhatWillNeverComeIsLacking) {
 
 TEST(NvmlReturn, ReasonsSayWhatWouldHelp) {
   EXPECT_EQ(reason_of(nvml::kDriverNotLoaded), "the kernel module is not loaded: modprobe nvidia");
-  EXPECT_EQ(
-      reason_of(nvml::kLibRmVersionMismatch),
-      "reboot needed: the driver's library and its kernel module are of different versions, as after an "
-      "upgrade; unloading and loading the module does it too");
+  EXPECT_EQ(reason_of(nvml::kLibRmVersionMismatch),
+            "reboot needed: the driver's library and its kernel module have different versions, as after an "
+            "upgrade; unloading and loading the module also works");
   EXPECT_EQ(reason_of(nvml::kGpuIsLost),
             "a GPU has fallen off the bus: reset it (nvidia-smi --gpu-reset) or reboot");
   EXPECT_EQ(reason_of(nvml::kUnknown), "NVML error 999");

@@ -13,7 +13,7 @@ namespace {
 
 std::string waiting(const FakeDriver& driver) {
   return driver.library() +
-         ": the driver was unloaded while calls into it were under way; waiting for their end";
+         ": the driver was unloaded while calls were running in it; waiting for them to return";
 }
 
 std::string trouble_of(const FakeDriver& driver) {

@@ -7,7 +7,6 @@
 
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
-#include "daemon/cli/metrics_docs.hpp"
 #include "daemon/job_settings.hpp"
 #include "daemon/listeners.hpp"
 #include "daemon/main_loop.hpp"
@@ -47,9 +46,7 @@ App::App(Options options, config::Config config, const Clock& clock)
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
              },
              [this] { return workload_book_ ? workload_book_->uses() : jobs::DeviceUses(); }},
-            job_settings_of(*config_.get())) {
-  store_->reserve(catalogue_families(builtin_collectors()));
-}
+            job_settings_of(*config_.get())) {}
 
 int App::run(Signals& signals) {
   const Result<Done> started = start();

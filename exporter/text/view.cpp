@@ -80,10 +80,9 @@ Rendered TextView::render(Format format, const Filter& filter) {
   const MutexLock lock(mutex_);
   std::size_t& last_size = last_size_[static_cast<std::size_t>(format)];
   if (filter.empty()) page.text.reserve(last_size + kSlack);
-  std::vector<FamilyText>& texts = families_;
-  page.generation = store_.walk([&](const Family& family) {
-    if (family.id() >= texts.size()) texts.resize(family.id() + 1);
-    texts[family.id()].append(family, format, selection, page.text);
+  page.generation = store_.walk([&](const Family& family) GPUMETER_REQUIRES(mutex_) {
+    if (family.id() >= families_.size()) families_.resize(family.id() + 1);
+    families_[family.id()].append(family, format, selection, page.text);
   });
   if (format == Format::openmetrics) page.text += kOpenMetricsEnd;
   if (filter.empty()) last_size = page.text.size();

@@ -96,7 +96,8 @@ struct Jobs {
   bool operator==(const Jobs&) const = default;
 };
 
-/// What one user's jobs may take. The defaults are those of collectors/jobs/model/shared.hpp, which gives the reasons.
+/// What one user's jobs may take. The defaults are those of collectors/jobs/model/shared.hpp, which gives the
+/// reasons.
 struct JobLimits {
   unsigned lines_per_second = 2000;
   unsigned series_per_run = 640;

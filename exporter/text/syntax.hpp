@@ -5,8 +5,8 @@
 
 #include "collectors/api/descriptor.hpp"
 #include "exporter/store/family.hpp"
-#include "exporter/text/format.hpp"
 #include "exporter/store/labels.hpp"
+#include "exporter/text/format.hpp"
 
 namespace gpumeter {
 

@@ -27,8 +27,7 @@ Reader bind_count(AmdContext& context, const ReadSource& source, std::string_vie
   const std::optional<int> file = context.lines_file(source.name);
   if (!file) return {};
   return probed(context, [&context, file = *file, key] {
-    const Sample sample =
-        parsed(context, file, [&](std::string_view text) { return count_of(text, key); });
+    const Sample sample = parsed(context, file, [&](std::string_view text) { return count_of(text, key); });
     if (sample.status != ReadStatus::unsupported) return sample;
     const std::string_view text = context.lines(file).text;
     return Sample::miss(text.empty() || has_counts(text) ? ReadStatus::unsupported : ReadStatus::failed);

@@ -89,15 +89,11 @@ constexpr AmdSource clock_level(std::string_view name) noexcept {
 }
 
 /// Of xgmi_num_links: the card's links to all the others.
-constexpr AmdSource links(std::string_view name) noexcept {
-  return {readers::bind_links, {name}};
-}
+constexpr AmdSource links(std::string_view name) noexcept { return {readers::bind_links, {name}}; }
 
 /// Of ras/gpu_vram_bad_pages: how many pages the driver has taken out of use (flag R). Those that wait to be
 /// (P) and those that could not be since they are in use (F) do not count.
-constexpr AmdSource bad_pages(std::string_view name) noexcept {
-  return {readers::bind_bad_pages, {name}};
-}
+constexpr AmdSource bad_pages(std::string_view name) noexcept { return {readers::bind_bad_pages, {name}}; }
 
 /// A state of a mode, and the word for it in the mode's file. `wakes`: reading the file wakes a sleeping
 /// card.

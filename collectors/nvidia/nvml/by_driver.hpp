@@ -10,7 +10,7 @@ namespace gpumeter::nvidia {
 /// The id that a driver of this version has for a field of nvml.h 13.1. Drivers from 575 to 580.65 have the
 /// clock event counters 269 to 271 at 251 to 253, and read a setting of power smoothing under the new ids. 0
 /// for those between 580.65 and 580.82: no header of theirs is known, and a wrong id would show a setting as
-/// a counter. 
+/// a counter.
 unsigned throttle_field(unsigned field, std::string_view driver_version) noexcept;
 
 // How far apart the entries of a process list lie. The headers of CUDA 12.2 and 12.3 have a longer struct

@@ -2,7 +2,6 @@
 
 #include <exception>
 
-
 namespace gpumeter::nvidia {
 void GpuProcesses::open(const NvmlCaller& gpu, std::span<const MigInstance> instances) {
   gpu_ = gpu;

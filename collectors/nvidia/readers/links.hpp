@@ -23,8 +23,8 @@ enum class FabricHealth : std::uint8_t { healthy = 1, unhealthy, limited_capacit
 /// any trouble is unhealthy, and lower bandwidth by itself is limited capacity. nullopt: the mask is empty.
 std::optional<FabricHealth> summed_up(unsigned mask) noexcept;
 
-// Link by link, as there are no sums of these. Link 0 answers NOT_SUPPORTED if there is no NVLink; one that is
-// beyond the last, INVALID_ARGUMENT.
+// Link by link, as there are no sums of these. Link 0 answers NOT_SUPPORTED if there is no NVLink; one that
+// is beyond the last, INVALID_ARGUMENT.
 
 /// How many links are up.
 constexpr NvidiaSource links_up(std::string_view name) noexcept { return {readers::bind_links_up, {name}}; }

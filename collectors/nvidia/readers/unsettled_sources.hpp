@@ -10,8 +10,8 @@ namespace gpumeter::nvidia {
 
 /// Sources whose first reading at attach failed in a way that may pass (UNKNOWN, TIMEOUT). Their rows are
 /// bound all the same. If such a source still fails at the next look, it is set aside: the GPU is bound again
-/// without it, so that the next row of its series has its turn, and the source is asked ever more rarely. Lane
-/// thread.
+/// without it, so that the next row of its series has its turn, and the source is asked ever more rarely.
+/// Lane thread.
 class UnsettledSources {
  public:
   /// Identifies a row: name and argument of its ReadSource, and the target that it is bound to. Without a

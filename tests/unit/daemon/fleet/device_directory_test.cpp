@@ -111,8 +111,9 @@ TEST_F(DeviceDirectoryTest, EntriesThatCannotBeAreRefused) {
     DeviceDirectory directory(folder_);
     const Result<Done> loaded = directory.load();
     ASSERT_FALSE(loaded) << entries;
-    EXPECT_EQ(loaded.error().message(), folder_ + "/devices.json: " + complaint +
-                                            "; the file was renamed to devices.json.bad, indexes start from 0");
+    EXPECT_EQ(loaded.error().message(),
+              folder_ + "/devices.json: " + complaint +
+                  "; the file was renamed to devices.json.bad, indexes start from 0");
     EXPECT_TRUE(directory.devices().empty() && directory.is_readable());
   }
 }

@@ -30,7 +30,7 @@ bool is_readable(int descriptor, SteadyClock::time_point deadline) {
   return poll(&poller, 1, static_cast<int>(std::max(left.count(), decltype(left.count()){0}))) == 1;
 }
 
-/// The same socket under a number of that remainder; none if no number is left.
+/// The same socket under a number with that remainder; empty if no number is left.
 Descriptor renumbered(Descriptor descriptor, unsigned remainder, unsigned divisor) {
   while (descriptor && static_cast<unsigned>(descriptor.number()) % divisor != remainder) {
     descriptor = Descriptor(fcntl(descriptor.number(), F_DUPFD_CLOEXEC, descriptor.number() + 1));

@@ -6,11 +6,11 @@
 namespace gpumeter {
 namespace {
 
-// Far more than any program outside the process describes; names are never forgotten.
+// Far more families than any external program describes. A declared name is never removed.
 constexpr std::size_t kMostDeclared = 1000;
 
-/// The names that a family takes in any text format: its own, OpenMetrics' name of a counter, and those of
-/// the lines of a histogram.
+/// The names that a family occupies in any text format: its own, a counter's name in OpenMetrics, and the
+/// names of a histogram's lines.
 std::vector<std::string> names_taken_by(const MetricDescriptor& family) {
   std::vector<std::string> names = {std::string(family.name)};
   if (family.type == MetricType::counter && family.name.ends_with("_total")) {

@@ -9,7 +9,7 @@ namespace gpumeter {
 namespace {
 
 constexpr int kLevel = 1;
-constexpr int kGzipWindowBits = 15 + 16;  // deflateInit2: the largest window, and 16 more for a gzip header
+constexpr int kGzipWindowBits = 15 + 16;  // deflateInit2: 15 is the largest window, 16 adds a gzip header
 constexpr int kMemoryLevel = 8;           // zlib's default
 
 }  // namespace
@@ -28,7 +28,7 @@ Result<std::string> gzip(std::string_view bytes) {
   stream.avail_out = static_cast<uInt>(out.size());
   if (deflate(&stream, Z_FINISH) != Z_STREAM_END) return Error("gzip: zlib failed");
   out.resize(stream.total_out);
-  out.shrink_to_fit();  // pages are kept; the bound is that of bytes that cannot be compressed
+  out.shrink_to_fit();  // pages are kept, and deflateBound() assumes incompressible data
   return out;
 }
 

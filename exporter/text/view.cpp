@@ -16,7 +16,7 @@ void append_line(std::string_view prefix, double value, std::string& out) {
 
 }  // namespace
 
-/// Whether a series is wanted, with one comparison of names for many series of the same source.
+/// Whether a series is selected. Compares names once for consecutive series of the same source.
 class TextView::Selection {
  public:
   explicit Selection(const Filter& filter) : filter_(filter), all_(filter.empty()) {}
@@ -48,7 +48,7 @@ void TextView::FamilyText::refresh(const Family& family) {
     ends.push_back(static_cast<std::uint32_t>(made.size()));
   });
   ends.shrink_to_fit();
-  prefixes = std::string(made);  // without the room that it grew into
+  prefixes = std::string(made);  // copied, to drop the excess capacity
 }
 
 void TextView::FamilyText::append(const Family& family, Format format, Selection& selection,
@@ -74,7 +74,7 @@ std::string_view TextView::FamilyText::prefix(std::size_t line) const noexcept {
 }
 
 Rendered TextView::render(Format format, const Filter& filter) {
-  constexpr std::size_t kSlack = 4096;  // numbers that grew a digit
+  constexpr std::size_t kSlack = 4096;  // for numbers that gain a digit
   Rendered page;
   Selection selection(filter);
   const MutexLock lock(mutex_);

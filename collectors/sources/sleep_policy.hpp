@@ -37,7 +37,7 @@ class SleepPolicy {
   /// Reports a sign of work on the device: from now on it is read as usual.
   void stir(Nanoseconds now) noexcept;
 
-  /// A `look` found nothing running.
+  /// Reports that a `look` found nothing running.
   void looked(Nanoseconds now) noexcept;
 
  private:

@@ -54,8 +54,8 @@ class DeviceMeter {
   /// How long a workload stays after its last process, so that a scraper reads its final values.
   static constexpr Nanoseconds kWorkloadStays = std::chrono::minutes(10);
   static constexpr Nanoseconds kProcessStays = std::chrono::minutes(1);
-  /// Processes with figures of their own, as many as cgroup::Cache remembers. Further ones count for their
-  /// workloads only. When the table is full, processes that left go before their minute is over.
+  /// Limit of processes with their own values, as many as cgroup::Cache caches. Further processes count only
+  /// for their workloads. If the table is full, processes that left are removed before their minute is over.
   static constexpr std::size_t kMostProcesses = cgroup::Cache::kMostProcesses;
 
   /// `procfs`: /proc, or a copy in tests. `with_names`: reads the names of processes.

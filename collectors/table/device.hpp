@@ -112,7 +112,7 @@ class TableDevice : public Device {
   Context& context() noexcept { return context_; }
 
  private:
-  // By first row of a series. They outlive a loss, so counters go on when a device comes back.
+  // By first row of a series. They outlive a loss, so counters continue when a device returns.
   using States = std::vector<RowState>;
   struct PartitionStates {
     std::string identity;

@@ -28,8 +28,8 @@ inline constexpr double kKibi = 1024;
 inline constexpr double kMebi = 1024 * 1024;
 inline constexpr double kMega = 1e6;
 
-/// A source: a file, a call or a field by name (shown in the docs), and a number for sources that need one (a
-/// bit mask, an index).
+/// A source: a file, a call or a field by name (shown in the docs). Some sources also need a number (a bit
+/// mask, an index).
 struct ReadSource {
   std::string_view name;
   std::uint64_t argument = 0;

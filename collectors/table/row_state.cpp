@@ -9,7 +9,7 @@ namespace {
 // A counter survives a short failure; an old gauge would be wrong (metrics.md, rule 9).
 constexpr int kCounterFailures = 3;
 
-// Nothing is given up for good: a first poll that returned "not supported" was wrong later (ROCm
+// An unsupported source is always retried: a first poll that returned "not supported" was wrong later (ROCm
 // device-metrics-exporter 1.5.0, MI350X). The interval never applies to a source that once had a value,
 // because a card under reset returns the same status.
 constexpr auto kRetryUnsupported = std::chrono::minutes(5);

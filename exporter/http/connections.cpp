@@ -85,8 +85,8 @@ void HttpConnections::closed(HttpConnection* connection) noexcept {
 }
 
 // The oldest connection is ended whatever its state, so a client that reads or sends slowly keeps its slot no
-// longer than a silent one. A scrape that takes milliseconds is the oldest only in a flood: at 13 000
-// connections a second all slots change hands in about 20 ms (measured on two cores).
+// longer than a silent one. A scrape that takes milliseconds is the oldest only in a flood. At 13 000
+// connections a second all slots are replaced in about 20 ms (measured on two cores).
 template <class Belongs>
 void HttpConnections::make_room(std::size_t limit, Belongs belongs) {
   std::size_t count = 0;

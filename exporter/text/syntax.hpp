@@ -20,8 +20,8 @@ inline constexpr std::size_t kValueTextMax = 32;
 /// parses to the same double, like Go's %g. Both formats spell NaN, +Inf and -Inf the same.
 char* write_value(char* to, double value) noexcept;
 
-/// The metadata lines of a family: HELP and TYPE; in OpenMetrics TYPE, UNIT and HELP. OpenMetrics omits
-/// `_total` from a counter's name there.
+/// The metadata lines of a family: HELP and TYPE; in OpenMetrics TYPE, UNIT and HELP. In OpenMetrics these
+/// lines omit `_total` from a counter's name.
 std::string family_header(const MetricDescriptor& family, Format format);
 
 /// Appends the start of a sample line, including the space before the value: `name_suffix{labels} `.

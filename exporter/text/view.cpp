@@ -16,7 +16,7 @@ void append_line(std::string_view prefix, double value, std::string& out) {
 
 }  // namespace
 
-/// Whether a series is selected. Compares names once for consecutive series of the same source.
+/// Selects series by their collector. Compares names once for consecutive series of the same source.
 class TextView::Selection {
  public:
   explicit Selection(const Filter& filter) : filter_(filter), all_(filter.empty()) {}

@@ -13,7 +13,7 @@
 
 namespace gpumeter::cgroup {
 
-/// A process that uses a device. Its pid and start time identify it until the machine is rebooted.
+/// A process that uses a device. Its pid and start time identify it until the next reboot.
 struct Process {
   std::uint64_t start_ticks = 0;  ///< 0 if unreadable
   std::string group;              ///< the path from which `attribution` is derived

@@ -22,8 +22,8 @@ struct SlurmFolder {
   std::string_view id() const noexcept { return job.empty() ? sluid : job; }
 };
 
-/// Parses a path from its root: /slurm[_NODE]/uid_N/job_N (v1), or [NODE_]slurmstepd.scope/{job_N, SLUID}
-/// below slices that are not a user's (v2). id() is empty if the folder is not a job's.
+/// Parses a path from its root. v1: /slurm[_NODE]/uid_N/job_N. v2: [NODE_]slurmstepd.scope/{job_N, SLUID}
+/// below slices that are not a user's. id() is empty if the folder is not a job's.
 SlurmFolder slurm_folder(std::string_view path) noexcept;
 
 /// The parts of a SLUID (Slurm, src/common/sluid.h).

@@ -34,8 +34,8 @@ bool has(std::string_view controllers, std::string_view name) noexcept {
 }
 
 /// Preference between two equally specific hierarchies. v2 contains all processes of a unit or container. The
-/// owner of a group sets limits by pids and memory. name=systemd may be the only hierarchy in which a process
-/// is not in the root.
+/// owner of a group sets limits by pids and memory. Sometimes a process is in the root of every hierarchy but
+/// name=systemd.
 int precedence(std::string_view controllers) noexcept {
   if (controllers.empty()) return 5;
   if (has(controllers, "pids")) return 4;

@@ -7,7 +7,7 @@
 
 namespace gpumeter::workloads {
 
-/// The sum over the last minute, exact to one second. One bucket per second; the oldest is reused.
+/// The sum over the last minute, accurate to one second. One bucket per second; the oldest is reused.
 class LastMinute {
  public:
   /// `now` must not decrease.

@@ -67,7 +67,7 @@ class HardwareCounter {
 };
 
 /// Lowest and highest reading of the last minute, independent of scrapes. One bucket per second, so the
-/// window is 60 s with an error below 1 s. One thread.
+/// window is 60 s, accurate to 1 s. One thread.
 class RollingExtremes {
  public:
   static constexpr std::int64_t kWindowSeconds = 60;

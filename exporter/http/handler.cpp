@@ -12,8 +12,8 @@
 namespace gpumeter {
 namespace {
 
-/// Both limits are far above a scraper's needs. The library reserves half of the 16 KiB that a request may
-/// use for reading. Each argument takes about 60 bytes in addition to its text.
+/// Both limits are far above a scraper's needs. The library uses half of a request's 16 KiB as its read
+/// buffer. Each argument takes about 60 bytes in addition to its text.
 constexpr std::ptrdiff_t kMostArguments = 64;
 constexpr std::size_t kLongestUri = 4096;
 

@@ -24,8 +24,8 @@ constexpr unsigned kMaxConnectionsOfOneThread = 128;
 /// memory after each request, which is most of the cost of a small answer.
 constexpr std::size_t kMaxRequestBytes = std::size_t{16} * 1024;
 
-/// How long stop() waits for the answers under way. Idle connections that are kept open also count until
-/// then.
+/// How long stop() waits for the answers under way. Idle connections count too, so stop() waits this long if
+/// any stay open.
 constexpr auto kLastAnswers = std::chrono::milliseconds(200);
 constexpr auto kLook = std::chrono::milliseconds(5);
 

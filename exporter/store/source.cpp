@@ -34,7 +34,7 @@ Source::~Source() {
 Source::Slot Source::add(const MetricDescriptor& family, Labels labels, Part part) {
   Slot slot = end_;
   if (free_.empty()) {
-    // Grows by an eighth otherwise: a GPU's processes are few compared with its series.
+    // Grows by an eighth, but by at least kFewest slots: a GPU's processes are few compared with its series.
     constexpr std::size_t kFewest = 8;
     if (end_ == frame_.size()) reserve(end_ + std::max(kFewest, end_ / 8));
     ++end_;

@@ -34,8 +34,8 @@ bool has(std::string_view controllers, std::string_view name) noexcept {
 }
 
 /// Preference between two equally specific hierarchies. v2 contains all processes of a unit or container. The
-/// owner of a group sets limits by pids and memory. Sometimes a process is in the root of every hierarchy but
-/// name=systemd.
+/// creator of a unit or container sets limits in pids and memory. Sometimes a process is in the root of every
+/// hierarchy but name=systemd.
 int precedence(std::string_view controllers) noexcept {
   if (controllers.empty()) return 5;
   if (has(controllers, "pids")) return 4;

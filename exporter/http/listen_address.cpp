@@ -28,16 +28,16 @@ Error bad_address(std::string_view address, std::string_view why) {
 
 Result<HostPort> split(std::string_view address) {
   const std::size_t colon = address.rfind(':');
-  if (colon == std::string_view::npos) return bad_address(address, "has no port");
+  if (colon == std::string_view::npos) return bad_address(address, "the port is missing");
   std::string_view host = address.substr(0, colon);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) {
     host = host.substr(1, host.size() - 2);
   } else if (host.find_first_of(":[]") != std::string_view::npos) {
-    return bad_address(address, "an IPv6 address stands in brackets");
+    return bad_address(address, "an IPv6 address must be in brackets");
   }
   const auto port = parse_number<std::uint16_t>(address.substr(colon + 1));
-  if (!port) return bad_address(address, "the port is a number from 0 to 65535");
+  if (!port) return bad_address(address, "the port must be a number from 0 to 65535");
   return HostPort{std::string(host), *port};
 }
 

@@ -81,7 +81,7 @@ Result<ListenSocket> ListenSocket::adopt(int descriptor) {
   Endpoint& endpoint = listener.endpoint_;
   endpoint.length = sizeof endpoint.address;
   if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&endpoint.address), &endpoint.length) != 0) {
-    return Error("descriptor " + std::to_string(descriptor) + " is no socket: " + last_error());
+    return Error("descriptor " + std::to_string(descriptor) + " is not a socket: " + last_error());
   }
   return listener;
 }

@@ -48,7 +48,7 @@ Result<HttpProbe> HttpProbe::ask(const Serve& serve, unsigned remainder, unsigne
   if (!served) return last_error();
   const ssize_t sent = send(probe.descriptor_.number(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
   if (!serve(served.release()) || sent != static_cast<ssize_t>(kRequest.size()))
-    return Error("it takes no connection");
+    return Error("the server did not accept the connection");
   return probe;
 }
 
@@ -56,7 +56,7 @@ Result<Done> HttpProbe::answer(SteadyClock::time_point deadline) const {
   std::string text(kExpected.size(), '\0');
   std::size_t have = 0;
   while (have < text.size()) {
-    if (!is_readable(descriptor_.number(), deadline)) return Error("no answer in time");
+    if (!is_readable(descriptor_.number(), deadline)) return Error("no answer before the deadline");
     const ssize_t got = recv(descriptor_.number(), text.data() + have, text.size() - have, 0);
     if (got < 0) return last_error();
     if (got == 0) break;

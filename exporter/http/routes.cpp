@@ -126,8 +126,9 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
 
 HttpResponse Routes::ready() const {
   if (ready_) return {.body = "OK\n", .counted = false};
-  return {
-      .status = 503, .body = "Not ready: the first pass over the devices is not over.\n", .counted = false};
+  return {.status = 503,
+          .body = "Not ready: the first pass over the devices has not finished.\n",
+          .counted = false};
 }
 
 }  // namespace gpumeter

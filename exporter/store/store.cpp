@@ -35,8 +35,8 @@ bool is_same(const MetricDescriptor& a, const MetricDescriptor& b) {
 Error invalid_family(std::string_view name) {
   return Error(
       "family " + std::string(name) +
-      ": a name of a-z, 0-9 and _ is needed that begins with a letter and ends with the unit; _total closes "
-      "the name of a counter and of no other; the help text is a sentence with a full stop");
+      ": the name must consist of a-z, 0-9 and _, begin with a letter and end with the unit; _total must end "
+      "the names of counters, and only these; the help text must end with a full stop");
 }
 
 }  // namespace
@@ -60,13 +60,12 @@ Result<const MetricDescriptor*> Store::declare(const MetricDescriptor& wanted) {
   for (const auto& [name, known] : families_) {
     if (is_same(known.descriptor(), wanted)) return &known.descriptor();
     if (!collide(known.descriptor(), wanted)) continue;
-    return Error(
-        "family " + std::string(wanted.name) + ": " + std::string(name) +
-        " is known already with another type, unit or help text; use the same ones, or another name");
+    return Error("family " + std::string(wanted.name) + ": " + std::string(name) +
+                 " already exists with another type, unit or help text; use the same ones, or another name");
   }
   if (declared_.size() >= kMostDeclared) {
     return Error("family " + std::string(wanted.name) + ": " + std::to_string(kMostDeclared) +
-                 " families were declared, which is the most");
+                 " families are declared already, which is the limit");
   }
   Declared& own = declared_.emplace_back(std::string(wanted.name), std::string(wanted.help),
                                          std::string(wanted.unit), MetricDescriptor{});

@@ -26,7 +26,7 @@ std::string path_in(const std::string& folder) { return folder + "/reload"; }
 
 Error failed(const std::string& what) { return Error(what + ": " + std::strerror(errno)); }
 
-/// One number and one number, then a line for each problem.
+/// The first line has the process id and the start time. One line for each problem follows.
 std::string text_of(const ReloadOutcome& outcome) {
   std::string text = std::to_string(outcome.daemon) + " " + std::to_string(outcome.begun.count()) + "\n";
   for (const std::string& problem : outcome.problems) text += problem + "\n";
@@ -41,7 +41,7 @@ std::string runtime_folder() {
   return folders.empty() ? "/run/gpumeter" : std::string(folders.substr(0, folders.find(':')));
 }
 
-// O_NONBLOCK: a FIFO of that name is an error, not a wait.
+// O_NONBLOCK: opening a FIFO of that name fails instead of waiting.
 Result<Done> write_outcome(const std::string& folder, const ReloadOutcome& outcome) {
   const std::string path = path_in(folder);
   const std::string fresh = path + ".new";

@@ -134,7 +134,7 @@ struct CloseFile {
   void operator()(std::FILE* file) const noexcept { std::fclose(file); }
 };
 
-/// Rejects a terminal, a pipe and most devices: reading them may block a start or a reload for ever, and a
+/// Rejects a terminal, a pipe and most devices. Reading them may block a start or a reload for ever, and a
 /// reload could not read them a second time. /dev/null is the usual name of an empty file.
 bool is_readable_again(const struct stat& status) {
   return S_ISREG(status.st_mode) || (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3));

@@ -15,8 +15,7 @@ struct SurveyedDevice {
   Collector* collector;
 };
 
-/// One discovery and reading of the machine without threads, for commands that print and exit. Blocks in
-/// drivers.
+/// One discovery without threads, for commands that print and exit. Blocks in drivers.
 struct Survey {
   std::vector<std::unique_ptr<Collector>> collectors;
   std::vector<SurveyedDevice> devices;  ///< by index

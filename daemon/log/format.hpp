@@ -40,7 +40,7 @@ std::string to_journal(const LogRecord& record);
 /// become \xff. Logged text can therefore neither begin a line of its own nor control a terminal.
 std::string escape_invisible(std::string_view text);
 
-/// Returns a value in logfmt: unchanged, or in quotes if it is empty or contains a space, '=', '"' or a
+/// Returns a value in logfmt, unchanged or in quotes if it is empty or contains a space, '=', '"' or a
 /// character that needs an escape.
 std::string logfmt_value(std::string_view text);
 

@@ -69,7 +69,7 @@ Complaint check_addresses(const std::vector<std::string>& addresses) {
       return "must be host:port, such as localhost:10478, [::1]:10478 or :10478, not \"" +
              printable(address) + "\"";
     }
-    if (!seen.insert(address).second) return "must have every address once, not \"" + address + "\" twice";
+    if (!seen.insert(address).second) return "must list each address once, not \"" + address + "\" twice";
   }
   return std::nullopt;
 }
@@ -82,7 +82,7 @@ Complaint check_url_path(const std::string& path) {
     return "must be a path such as /metrics, not \"" + printable(path) + "\"";
   }
   if (path.starts_with("/-/") || path.starts_with("/api/")) {
-    return "must not begin with /-/ or /api/, where other pages are";
+    return "must not begin with /-/ or /api/, which are reserved for other pages";
   }
   return std::nullopt;
 }
@@ -138,11 +138,11 @@ Complaint check_mllog_files(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     const std::size_t end = file.find("=/");
     if (end == std::string::npos || end == 0) {
-      return "must be RUN=/absolute/path each, such as \"bert=/var/log/bert/result_0.txt\", not \"" +
+      return "must be RUN=/absolute/path, such as \"bert=/var/log/bert/result_0.txt\", not \"" +
              printable(file) + "\"";
     }
     if (!seen.insert(file.substr(end + 1)).second) {
-      return "must have every file once, not \"" + printable(file.substr(end + 1)) + "\" twice";
+      return "must list each file once, not \"" + printable(file.substr(end + 1)) + "\" twice";
     }
   }
   return std::nullopt;
@@ -155,7 +155,7 @@ Complaint check_users(const std::vector<std::string>& users) {
   const auto wrong = std::find_if(users.begin(), users.end(), is_wrong);
   if (wrong == users.end()) return std::nullopt;
   if (wrong->empty()) return "must be names or numbers of users; one of them is empty";
-  return "must be names or numbers from 0 to 4294967294, without zeros in front, not \"" + printable(*wrong) +
+  return "must be names or numbers from 0 to 4294967294, without leading zeros, not \"" + printable(*wrong) +
          "\"";
 }
 

@@ -140,8 +140,8 @@ Complaint read(const Node& node, DeviceLabels& value) {
   DeviceLabels labels{.vendor = false, .model = false};
   for (const Node& item : node.children) {
     bool DeviceLabels::*const label = label_of(item);
-    if (label == nullptr) return "must be " + words + "; gpu and uuid are always there; not " + found(item);
-    if (labels.*label) return "must have every label once, not " + found(item) + " twice";
+    if (label == nullptr) return "must be " + words + "; gpu and uuid are always present; not " + found(item);
+    if (labels.*label) return "must list each label once, not " + found(item) + " twice";
     labels.*label = true;
   }
   value = labels;

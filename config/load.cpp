@@ -103,7 +103,7 @@ class Loader {
       const auto [first, is_new] = seen.emplace(child.key, child.line);
       if (!is_new) {
         report(child.line, child_path,
-               "is there twice, first on line " + std::to_string(first->second) + "; keep one of them");
+               "is set twice, first on line " + std::to_string(first->second) + "; keep one of them");
       }
       find_duplicates(child, child_path);
     }

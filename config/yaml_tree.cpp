@@ -149,7 +149,7 @@ std::variant<Node, SyntaxError> parse_document(std::string_view text) {
   TreeBuilder second;
   if (parser.HandleNextDocument(second)) {
     return SyntaxError{second.take_root().line,
-                       "something after the end of the document; the file must have one"};
+                       "content after the end of the document; the file must have one document"};
   }
   return root;
 }

@@ -105,7 +105,7 @@ std::shared_ptr<BusWatcher> App::make_bus_watcher(const config::Config& config) 
   };
   reports.function = [this](const std::string& address, bool answers) {
     if (answers) return log_.info("a PCI function answers again", {{"pci_address", address}});
-    log_.warn("a PCI function does not answer; it counts as it was seen last", {{"pci_address", address}});
+    log_.warn("a PCI function does not answer; its last result stays in force", {{"pci_address", address}});
   };
   auto watcher = std::make_shared<BusWatcher>(config.paths.sysfs, clock_, std::move(reports));
   watcher->want(has_bus(config));

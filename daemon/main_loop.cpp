@@ -71,15 +71,15 @@ void MainLoop::reload() {
   // is in memory, so this write cannot hang.
   const Result<Done> written = write_outcome(runtime_folder(), {getpid(), begun, problems});
   if (!written) {
-    parts_.log.debug("the outcome of the reload is not written for --reload",
+    parts_.log.debug("the outcome of the reload cannot be written; gpumeter --reload reports no outcome",
                      {{"error", written.error().message()}});
   }
 }
 
 void MainLoop::release_drivers() {
   const bool released = parts_.fleet.release(kReleased);
-  if (released) return parts_.log.info("drivers are closed until SIGUSR2, or for 10 minutes");
-  parts_.log.error("drivers are not closed: a call is still under way");
+  if (released) return parts_.log.info("drivers are closed until SIGUSR2, for at most 10 minutes");
+  parts_.log.error("drivers are not closed: a call is still under way; devices are read again");
 }
 
 // Also requests a bus scan, because gpumeter_pci_devices counts cards that leave or join the bus.

@@ -71,14 +71,14 @@ Result<ReloadOutcome> request_reload(pid_t daemon, const std::string& folder, co
                                      Nanoseconds patience) {
   const Nanoseconds asked = clock.monotonic();
   const std::string name = "process " + std::to_string(daemon);
-  if (kill(daemon, SIGHUP) != 0) return failed(name + " cannot be asked to reload");
+  if (kill(daemon, SIGHUP) != 0) return failed(name + " cannot receive SIGHUP");
   while (clock.monotonic() < asked + patience) {
     std::optional<ReloadOutcome> outcome = read_outcome(folder);
     if (outcome && outcome->daemon == daemon && outcome->begun >= asked) return *std::move(outcome);
-    if (kill(daemon, 0) != 0) return failed(name + " ended while it was to reload");
+    if (kill(daemon, 0) != 0) return failed(name + " ended before the reload was complete");
     std::this_thread::sleep_for(kBetweenLooks);
   }
-  return Error(name + " was asked to reload, but left no outcome in " + path_in(folder) + "; see its log");
+  return Error(name + " received SIGHUP, but left no outcome in " + path_in(folder) + "; see its log");
 }
 
 }  // namespace gpumeter

@@ -67,7 +67,7 @@ int reload(pid_t daemon, const Clock& clock) {
   }
   for (const std::string& problem : outcome->problems) print_error(problem);
   if (!outcome->problems.empty())
-    print_error("gpumeter: not reloaded; the configuration before stays in force");
+    print_error("gpumeter: not reloaded; the previous configuration stays in force");
   return outcome->problems.empty() ? 0 : 1;
 }
 

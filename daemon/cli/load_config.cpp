@@ -38,8 +38,8 @@ void check_users(config::Config& config, const config::Places& places, jobs::Kno
     if (entry->second.status == Status::known) {
       config.jobs.users.push_back(std::to_string(entry->second.uid));
     } else if (entry->second.status == Status::unknown) {
-      problems.push_back(places.problem(
-          "jobs.users", i, "must be users of this machine, by name or uid; it has no user " + user));
+      problems.push_back(
+          places.problem("jobs.users", i, "must be uids or existing user names; there is no user " + user));
     } else {
       notes.push_back("jobs.users: the name service does not answer; whether user " + user +
                       " exists is not checked");

@@ -143,7 +143,7 @@ class CommandLine {
     return Exit{0, app_.help()};
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string text = error.what();  // "--flag: 1 required ... missing"
-    return usage_error(text.substr(0, text.find(':')) + " needs a value");
+    return usage_error(text.substr(0, text.find(':')) + " requires a value");
   } catch (const CLI::ParseError& error) {
     return usage_error(error.what());
   }
@@ -240,7 +240,8 @@ class CommandLine {
     options_.simulate_events = values_of("--simulate-event");
     const std::vector<std::string> devices = values_of("--simulate");
     if (options_.simulator.empty() && !(devices.empty() && options_.simulate_events.empty())) {
-      return usage_error("--simulate needs the simulated collector, which this gpumeter was built without");
+      return usage_error(
+          "--simulate requires the simulated collector, which this gpumeter was built without");
     }
     for (const config::CollectorSchema& schema : schemas_) {
       const std::string flag = "--collector." + schema.name;
@@ -258,7 +259,7 @@ class CommandLine {
     for (const ActionFlag& flag : action_flags()) {
       if (!is_there(flag.name)) continue;
       if (chosen != nullptr)
-        return usage_error(std::string(chosen) + " and " + flag.name + " exclude each other");
+        return usage_error(std::string(chosen) + " and " + flag.name + " cannot be combined");
       chosen = flag.name;
       options_.action = flag.action;
       options_.argument = value_of(flag.name);
@@ -269,7 +270,7 @@ class CommandLine {
   std::string unknown_flag(const std::string& argument) const {
     const std::string name = argument.substr(0, argument.find('='));
     if (!name.starts_with('-'))
-      return "unexpected argument " + gpumeter::quoted(argument) + "; there are only flags";
+      return "unexpected argument " + gpumeter::quoted(argument) + "; gpumeter accepts only flags";
     std::vector<std::string> names;
     for (const auto* option : app_.get_options()) {
       for (const std::string& known : option->get_lnames()) names.push_back("--" + known);

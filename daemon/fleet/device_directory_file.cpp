@@ -79,10 +79,10 @@ using Owners = std::map<unsigned, std::string>;  // index -> uuid
 void add(const json& entry, Devices& devices, Owners& owners) {
   KnownDevice device = from_json(entry);
   const std::string uuid = device.info.uuid;
-  if (devices.contains(uuid)) throw std::runtime_error("uuid " + uuid + " is there twice");
+  if (devices.contains(uuid)) throw std::runtime_error("uuid " + uuid + " is listed twice");
   const auto [owner, is_free] = owners.try_emplace(device.index, uuid);
   if (!is_free) {
-    throw std::runtime_error("index " + std::to_string(device.index) + " is also that of " + owner->second);
+    throw std::runtime_error("index " + std::to_string(device.index) + " is also used by " + owner->second);
   }
   devices.emplace(uuid, std::move(device));
 }
@@ -93,7 +93,7 @@ Devices parse(const std::string& text) {
   Owners owners;
   const json document = json::parse(text);
   const json& list = document.at("devices");
-  if (!list.is_array()) throw std::runtime_error("devices is no list");
+  if (!list.is_array()) throw std::runtime_error("devices must be a list");
   for (std::size_t i = 0; i < list.size(); ++i) {
     try {
       add(list[i], devices, owners);

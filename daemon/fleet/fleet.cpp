@@ -79,7 +79,7 @@ void Fleet::take_found(const CollectorHost& host, const Discovery& found) {
   for (auto& [uuid, member] : members_) {
     if (&member.host() != &host) continue;
     member.is_listed = listed.contains(uuid);
-    if (!member.is_listed) member.lane().lose("discovery does not find it");
+    if (!member.is_listed) member.lane().lose("discovery no longer finds it");
   }
 }
 
@@ -119,7 +119,7 @@ void Fleet::enroll(const IndexKeeper::Find& find) {
 void Fleet::make_lane(CollectorHost& host, const KnownDevice& device) {
   const std::string& uuid = device.info.uuid;
   if (left_behind_.has(device.collector, uuid)) {
-    return host.say_once(uuid + " is not read until the call that hung returns");
+    return host.say_once(uuid + " is not read until its hung call returns");
   }
   const DeviceIdentity identity{device.collector, device.index, device.info,
                                 name_of(settings_.names, device.info)};
@@ -259,7 +259,7 @@ void Fleet::restore_if_overdue() {
     MutexLock lock(mutex_);
     if (!released_until_ || clock_.monotonic() < *released_until_) return;
   }
-  log_.warn("the drivers are opened again: SIGUSR2 did not come in time");
+  log_.warn("SIGUSR2 did not come in time; the drivers are opened again");
   restore();
 }
 

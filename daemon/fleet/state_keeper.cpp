@@ -100,7 +100,7 @@ void StateKeeper::Folder::write() {
   if (!unwritten_) return;
   const Result<Done> saved = unwritten_->save();
   if (!saved && !std::exchange(write_failed_, true)) {
-    log_.warn("indexes are not kept over a restart", {{"error", saved.error().message()}});
+    log_.warn("indexes cannot be saved; the daemon retries every 5 s", {{"error", saved.error().message()}});
   }
   if (saved) {
     write_failed_ = false;
@@ -111,7 +111,7 @@ void StateKeeper::Folder::write() {
 
 void StateKeeper::Folder::report_late(bool is_late) {
   if (late_reported_.exchange(is_late) || !is_late) return;
-  log_.error("the state folder does not answer", {{"path", path_}});
+  log_.error("the state folder does not answer; changes are not saved until it does", {{"path", path_}});
 }
 
 StateKeeper::StateKeeper(std::string folder, const Clock& clock, Log& log)
@@ -126,7 +126,8 @@ DeviceDirectory StateKeeper::load(Nanoseconds deadline) {
   const Result<Done> started = worker_.start(
       "state", [folder = folder_] { return folder->turn(); }, [folder = folder_] { folder->write(); });
   if (started) return folder_->wait_for_load(deadline);
-  log_.error("indexes are not kept over a restart", {{"error", started.error().message()}});
+  log_.error("indexes cannot be saved and are not kept over a restart",
+             {{"error", started.error().message()}});
   return DeviceDirectory(folder_->path());
 }
 

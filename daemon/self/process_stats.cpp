@@ -63,7 +63,7 @@ Result<ProcessStats> read_process_stats(const std::string& procfs) {
   const auto boot_time = number_after(*machine, "btime ");
   const auto max_fds = number_after(*limits, "Max open files");
   if (proc::stat_field(*stat, kResident).empty() || !boot_time || !max_fds) {
-    return Error(procfs + "/self: not in the form of proc(5)");
+    return Error(procfs + "/self: does not match proc(5)");
   }
   const auto ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
   return ProcessStats{

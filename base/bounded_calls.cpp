@@ -6,7 +6,7 @@
 
 namespace gpumeter {
 
-// False: a thread was refused.
+// Returns false if the kernel refused a thread.
 bool BoundedCalls::run(const std::vector<std::string>& keys, const Call& call) {
   std::vector<std::string> free;
   for (const std::string& key : keys) {
@@ -22,7 +22,7 @@ bool BoundedCalls::run(const std::vector<std::string>& keys, const Call& call) {
   return true;
 }
 
-// The thread is not joined: once it has made its last call, it touches nothing but the shared progress.
+// The thread is not joined. After its last call, it touches only the shared progress.
 bool BoundedCalls::start_walk(const Keys& keys, std::size_t from, const Call& call) {
   std::uint64_t number = 0;
   {
@@ -55,7 +55,8 @@ void BoundedCalls::walk(Progress& progress, std::uint64_t number, const std::vec
   }
 }
 
-// Until the walk is through (nullopt), or one call has had its time: the walk is then left behind.
+// Returns nullopt when the walk has ended, or the index of a call that exceeded its limit. The walk is then
+// left behind.
 std::optional<std::size_t> BoundedCalls::wait_for_silence(const std::vector<std::string>& keys) {
   MutexLock lock(progress_->mutex);
   std::size_t seen = progress_->at;

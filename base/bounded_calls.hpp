@@ -16,17 +16,17 @@
 
 namespace gpumeter {
 
-/// Calls that may hang, one for each of several keys (a card, a PCI function), on a thread of their own. A
-/// call that takes longer than its time is left behind with its thread, and another thread makes the calls of
-/// the remaining keys. A key whose call still hangs is not called again until that call has returned, so that
-/// a key holds one thread at most, also for the next object with the same `hanging` and `scope`. A thread
-/// that is left behind touches only what its call owns.
+/// Makes calls that may hang, one for each of several keys (a card, a PCI function), on a separate thread. A
+/// call that exceeds `at_most` is left behind with its thread, and another thread makes the calls of the
+/// remaining keys. A key is not called again until its hanging call has returned. A key therefore holds one
+/// thread at most, also for the next object with the same `hanging` and `scope`. A thread that is left behind
+/// touches only data that its call owns.
 ///
-/// One thread, which waits for at most `at_most` a key.
+/// Used by one thread, which waits for at most `at_most` a key.
 class BoundedCalls {
  public:
-  /// `thread` is the name of the threads. `clock` outlives this object. `scope` sets its keys apart from
-  /// those of others in `hanging`; null: it has a ledger of its own.
+  /// `thread` is the name of the threads. `clock` must outlive this object. `scope` separates this object's
+  /// keys from other keys in `hanging`. If `hanging` is null, the object has its own ledger.
   BoundedCalls(std::string thread, Nanoseconds at_most, const Clock& clock,
                std::shared_ptr<HangingCalls> hanging = nullptr, const std::string& scope = "")
       : thread_(std::move(thread)),
@@ -38,12 +38,12 @@ class BoundedCalls {
   template <class Value>
   struct Answers {
     std::map<std::string, Value> values;
-    std::vector<std::string> silent;  ///< keys without an answer, in the order in which they were asked
-    bool has_asked = true;            ///< false: the kernel refused a thread, so that some key was not called
+    std::vector<std::string> silent;  ///< keys without an answer, in the order of the calls
+    bool has_asked = true;  ///< false: the kernel refused a thread, and at least one key was not called
   };
 
-  /// The answer for each key. `call` is copied, must own all it touches (by value or shared_ptr), and is made
-  /// on another thread. A call that throws has no answer.
+  /// Returns the answer for each key. `call` is copied and runs on another thread. It must own all it touches
+  /// (by value or shared_ptr). A call that throws has no answer.
   template <class Value>
   Answers<Value> ask(const std::vector<std::string>& keys, std::function<Value(const std::string&)> call) {
     const auto answered = std::make_shared<Answered<Value>>();
@@ -71,7 +71,7 @@ class BoundedCalls {
     Mutex mutex;
     std::map<std::string, Value> values GPUMETER_GUARDED_BY(mutex);
   };
-  /// Shared with the threads. A walk is one thread's way through the keys; only the last one counts.
+  /// Shared with the threads. A walk is one thread's pass over the keys; only the latest walk counts.
   struct Progress {
     Progress(std::shared_ptr<HangingCalls> calls, std::string before)
         : hanging(std::move(calls)), scope(std::move(before)) {}
@@ -81,7 +81,7 @@ class BoundedCalls {
     Mutex mutex;
     Condition changed;
     std::uint64_t walk GPUMETER_GUARDED_BY(mutex) = 0;
-    std::size_t at GPUMETER_GUARDED_BY(mutex) = 0;  ///< the key that is called now
+    std::size_t at GPUMETER_GUARDED_BY(mutex) = 0;  ///< index of the key being called
   };
 
   bool run(const std::vector<std::string>& keys, const Call& call);

@@ -8,20 +8,19 @@ namespace gpumeter {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-/// Time is a parameter, so that tests can supply their own. While the machine sleeps, boottime runs ahead of
-/// monotonic. Any thread.
+/// An interface, so that tests can supply their own time. While the machine sleeps, boottime advances and
+/// monotonic does not. Any thread.
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// CLOCK_MONOTONIC, for cadence and integrals; stands still while the machine sleeps.
+  /// CLOCK_MONOTONIC, for cadence and integrals; stops while the machine sleeps.
   virtual Nanoseconds monotonic() const noexcept = 0;
-  /// CLOCK_BOOTTIME: as monotonic, but continues while the machine sleeps.
+  /// CLOCK_BOOTTIME: like monotonic, but continues while the machine sleeps.
   virtual Nanoseconds boottime() const noexcept = 0;
   /// CLOCK_REALTIME since 1970, only for *_timestamp_seconds.
   virtual Nanoseconds realtime() const noexcept = 0;
 };
 
-/// The machine's clocks.
 class SystemClock final : public Clock {
  public:
   Nanoseconds monotonic() const noexcept override { return read(CLOCK_MONOTONIC); }

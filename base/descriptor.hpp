@@ -6,7 +6,7 @@
 
 namespace gpumeter {
 
-/// Owns a file descriptor and closes it at the end.
+/// Owns a file descriptor and closes it on destruction.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -20,10 +20,10 @@ class Descriptor {
     return *this;
   }
 
-  /// False if opening it failed, and after release().
+  /// False if open() failed, and after release().
   explicit operator bool() const noexcept { return number_ >= 0; }
   int number() const noexcept { return number_; }
-  /// The caller closes it.
+  /// The caller must close the returned descriptor.
   int release() noexcept { return std::exchange(number_, -1); }
 
  private:

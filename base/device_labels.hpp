@@ -4,7 +4,7 @@
 
 namespace gpumeter {
 
-/// Which labels every device series carries besides `gpu` and `uuid` (config: `device_labels`).
+/// The labels of every device series in addition to `gpu` and `uuid` (config: `device_labels`).
 struct DeviceLabels {
   bool vendor = true;
   bool model = true;

@@ -13,7 +13,7 @@ struct Unit {
   std::string_view suffix;
   std::int64_t milliseconds;
 };
-// "ms" stands before "m", which would otherwise match its start.
+// "ms" precedes "m", which would otherwise match its start.
 constexpr std::array<Unit, 4> kUnits = {{{"ms", 1}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}}};
 constexpr std::int64_t kMost = std::int64_t{100} * 365 * 24 * 3'600'000;  // 100 years
 
@@ -24,9 +24,9 @@ const Unit* leading_unit(std::string_view text) noexcept {
   return nullptr;
 }
 
-/// Takes one "30m" or "7.3s" off the front of the text.
+/// Removes one part such as "30m" or "7.3s" from the front of the text.
 std::optional<std::int64_t> take_part(std::string_view& text) noexcept {
-  // take_number() would take "inf" and "-1" as well.
+  // take_number() would also accept "inf" and "-1".
   if (text.front() < '0' || text.front() > '9') return std::nullopt;
   const auto count = take_number<double>(text, std::chars_format::fixed);
   const Unit* unit = leading_unit(text);

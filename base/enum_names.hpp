@@ -6,7 +6,7 @@
 
 namespace gpumeter {
 
-/// The words of an enum's `N` values, each beside its value.
+/// The names of an enum's `N` values.
 template <class Enum, std::size_t N>
 struct EnumNames {
   struct Row {
@@ -18,7 +18,7 @@ struct EnumNames {
   constexpr const Row* begin() const noexcept { return rows; }
   constexpr const Row* end() const noexcept { return rows + N; }
 
-  /// Empty for a value without a name.
+  /// Returns an empty name for a value without one.
   constexpr std::string_view of(Enum value) const noexcept {
     for (const Row& row : rows) {
       if (row.value == value) return row.name;

@@ -7,8 +7,9 @@
 
 namespace gpumeter {
 
-/// The calls that were left behind because they hang, by key. The daemon owns one for all its collectors, so
-/// that a collector that is opened again makes no second call where an earlier one still hangs. Any thread.
+/// The calls that were left behind because they hang, by key. The daemon owns one ledger for all its
+/// collectors. A collector that is opened again therefore makes no second call where an earlier one still
+/// hangs. Any thread.
 class HangingCalls {
  public:
   void add(const std::string& key) GPUMETER_EXCLUDES(mutex_) {

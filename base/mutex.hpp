@@ -4,8 +4,8 @@
 #include <condition_variable>
 #include <mutex>
 
-/// clang's -Wthread-safety checks these annotations. libstdc++'s std::mutex has none, hence the types below.
-/// Other compilers see plain std::mutex.
+/// clang's -Wthread-safety checks these annotations. The types below carry them because libstdc++'s
+/// std::mutex does not. For other compilers the annotations are empty.
 #if defined(__clang__)
 #define GPUMETER_THREAD_ANNOTATION(x) __attribute__((x))
 #else
@@ -39,7 +39,7 @@ class GPUMETER_THREAD_ANNOTATION(scoped_lockable) MutexLock {
   Mutex& mutex_;
 };
 
-/// Waits with the annotated mutex held. Every wait has an end, so that no thread outlives a stop.
+/// A condition variable for the annotated mutex. Every wait has a limit, so that no thread outlives a stop.
 class Condition {
  public:
   template <class Rep, class Period>

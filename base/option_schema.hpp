@@ -5,12 +5,12 @@
 
 namespace gpumeter {
 
-/// A key of the configuration that a collector has of its own, beside `enabled`.
+/// A key of one collector's own configuration, in addition to `enabled`.
 struct OptionSchema {
   enum class Kind : std::uint8_t { text, integer, number, duration, list };
   std::string_view name;
   Kind kind = Kind::text;
-  std::string_view fallback;  ///< the default as the file would spell it; an empty list is ""
+  std::string_view fallback;  ///< the default as spelled in the file; an empty list is ""
   std::string_view help;
 };
 

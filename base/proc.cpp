@@ -7,7 +7,7 @@ namespace {
 
 enum Field { kState = 3, kThreads = 20, kStart = 22 };
 
-// The kernel escapes newlines in the name, the line before (proc(5)), so that no process can forge the line.
+// The kernel escapes newlines in the name on the line before (proc(5)), so a process cannot forge this line.
 constexpr std::string_view kUid = "\nUid:\t";
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace gpumeter {
 
-/// The reason of a failure, for a person, with its context.
+/// The reason of a failure with its context, for log lines and messages.
 class Error {
  public:
   explicit Error(std::string message) : message_(std::move(message)) {}
@@ -19,8 +19,8 @@ class Error {
   std::string message_;
 };
 
-/// A value or an Error. Exceptions stay inside the one function that calls a library that throws. (C++20 has
-/// no std::expected.)
+/// A value or an Error. Functions that call a throwing library convert its exceptions to an Error. C++20 has
+/// no std::expected.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -41,7 +41,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-/// The value of a Result that has none to return.
+/// The value type of a Result that reports only success.
 using Done = std::monostate;
 
 }  // namespace gpumeter

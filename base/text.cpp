@@ -14,7 +14,7 @@ char32_t byte_at(std::string_view text, std::size_t at) noexcept {
 
 bool is_continuation(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
-/// The character of a text that begins with `length` bytes of one.
+/// Decodes one character from the first `length` bytes of the text.
 char32_t code_of(std::string_view text, std::size_t length) noexcept {
   constexpr std::array<char32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
   char32_t code = byte_at(text, 0) & (0x7FU >> length);

@@ -11,10 +11,10 @@ namespace {
 
 constexpr Nanoseconds kAfterFailure = std::chrono::seconds(1);
 
-// A wait is split, since the standard library adds it to the time of day.
+// Long waits are split, because the standard library adds the wait to the time of day.
 constexpr Nanoseconds kLongestWait = std::chrono::hours(1);
 
-// The main thread takes signals from a signalfd, which requires that every other thread blocks them.
+// The main thread reads signals from a signalfd, which requires that all other threads block them.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {
@@ -35,7 +35,7 @@ class AllSignalsBlocked {
 struct Worker::State {
   explicit State(const Clock& its_clock) : clock(its_clock) {}
 
-  // The first turn is made in any case, so that a thread may be started and left alone.
+  // The first turn runs in any case, so that an owner may start a thread and abandon it.
   void start(Nanoseconds now) GPUMETER_EXCLUDES(mutex) {
     MutexLock lock(mutex);
     is_running = true;
@@ -47,7 +47,7 @@ struct Worker::State {
     if (!stop) last_turn = clock.monotonic();
   }
 
-  // True: the next turn begins. False: stop; the clock may be gone then.
+  // Returns true when the next turn begins, and false on stop; the clock may be gone then.
   bool wait(Nanoseconds pause) GPUMETER_EXCLUDES(mutex) {
     MutexLock lock(mutex);
     busy_since.reset();
@@ -94,7 +94,7 @@ Result<Done> Worker::start(const std::string& name, Turn turn, std::function<voi
   thread_ = std::thread([state = state_, short_name, turn = std::move(turn), end = std::move(end)]() mutable {
     pthread_setname_np(pthread_self(), short_name.c_str());
     run(*state, turn, end);
-    turn = nullptr;  // what the functions own is gone before anybody learns of the end
+    turn = nullptr;  // destroys what the functions own before the worker reports its end
     end = nullptr;
     state->ended();
   });
@@ -116,7 +116,7 @@ void Worker::run(State& state, const Turn& turn, const std::function<void()>& en
   } while (pause && state.wait(*pause));
   try {
     if (end) end();
-  } catch (...) {  // out of memory: the thread ends all the same
+  } catch (...) {  // out of memory: the thread ends regardless
   }
 }
 

@@ -6,7 +6,7 @@
 
 namespace gpumeter {
 
-/// Every collector there is: one explicit table, no registration before main.
+/// All collectors in one explicit table; nothing registers itself before main.
 std::span<const CollectorEntry> builtin_collectors() noexcept;
 
 }  // namespace gpumeter

@@ -15,7 +15,8 @@ namespace {
 
 bool is_port(std::string_view text) noexcept { return parse_number<std::uint16_t>(text).has_value(); }
 
-/// "localhost", "192.0.2.1", "[::1]", or nothing for every address. bind() finds out whether it exists.
+/// Accepts "localhost", "192.0.2.1", "[::1]", or an empty text for all addresses. bind() detects hosts that
+/// do not exist.
 bool is_host(std::string_view text) noexcept {
   const bool bracketed = text.starts_with('[') && text.ends_with(']') && text.size() > 2;
   if (bracketed) text = text.substr(1, text.size() - 2);
@@ -30,13 +31,13 @@ bool is_address(std::string_view text) noexcept {
   return colon != std::string_view::npos && is_port(text.substr(colon + 1)) && is_host(text.substr(0, colon));
 }
 
-/// As the kernel counts users; the highest number stands for none.
+/// Accepts the kernel's user numbers; the highest number means no user.
 bool is_uid(std::string_view digits) noexcept {
   const bool canonical = digits == "0" || !digits.starts_with('0');
   return canonical && parse_number<std::uint32_t>(digits).value_or(UINT32_MAX) < UINT32_MAX;
 }
 
-/// The PCI address that a key means, in the spelling that devices have; empty for a uuid.
+/// Returns the PCI address of a key in the spelling of the devices; empty for a uuid.
 std::string pci_address_of(std::string_view key) {
   constexpr std::string_view kShape = "hh:hh.h";
   if (key.size() < kShape.size()) return {};
@@ -47,7 +48,7 @@ std::string pci_address_of(std::string_view key) {
   if (!fits) return {};
   std::string address = "0000:" + std::string(tail);
   const std::string_view domain = key.substr(0, key.size() - kShape.size());
-  // nvidia-smi writes the domain with eight digits.
+  // nvidia-smi prints the domain with eight digits.
   if (domain.size() >= 5) address.replace(0, 5, domain.substr(domain.size() - 5));
   std::transform(address.begin(), address.end(), address.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -68,7 +69,7 @@ Complaint check_addresses(const std::vector<std::string>& addresses) {
       return "must be host:port, such as localhost:10478, [::1]:10478 or :10478, not \"" +
              printable(address) + "\"";
     }
-    if (!seen.insert(address).second) return "must have every address once, not \"" + address + "\" twice";
+    if (!seen.insert(address).second) return "must list each address once, not \"" + address + "\" twice";
   }
   return std::nullopt;
 }
@@ -81,7 +82,7 @@ Complaint check_url_path(const std::string& path) {
     return "must be a path such as /metrics, not \"" + printable(path) + "\"";
   }
   if (path.starts_with("/-/") || path.starts_with("/api/")) {
-    return "must not begin with /-/ or /api/, where other pages are";
+    return "must not begin with /-/ or /api/, which are reserved for other pages";
   }
   return std::nullopt;
 }
@@ -92,7 +93,7 @@ Complaint check_no_web_config(const std::string& file) {
 }
 
 Complaint check_interval(const Duration& interval) {
-  // Below 10 ms the daemon would only sample; above 1 h its integrals mean nothing.
+  // Below 10 ms the daemon would do nothing but sample; above 1 h its integrals are meaningless.
   if (interval < std::chrono::milliseconds(10) || interval > std::chrono::hours(1)) {
     return "must be from 10ms to 1h";
   }
@@ -118,7 +119,7 @@ Complaint check_device_names(const std::map<std::string, std::string>& names) {
 }
 
 Complaint check_socket_path(const std::string& path) {
-  constexpr std::size_t kLongest = 107;  // sockaddr_un(7): 108 with the NUL
+  constexpr std::size_t kLongest = 107;  // sockaddr_un(7): 108 bytes with the NUL
   if (path.empty()) return std::nullopt;
   if (path.size() > kLongest) return "must have at most 107 bytes, as the address of a socket";
   return check_absolute_path(path);
@@ -137,11 +138,11 @@ Complaint check_mllog_files(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     const std::size_t end = file.find("=/");
     if (end == std::string::npos || end == 0) {
-      return "must be RUN=/absolute/path each, such as \"bert=/var/log/bert/result_0.txt\", not \"" +
+      return "must be RUN=/absolute/path, such as \"bert=/var/log/bert/result_0.txt\", not \"" +
              printable(file) + "\"";
     }
     if (!seen.insert(file.substr(end + 1)).second) {
-      return "must have every file once, not \"" + printable(file.substr(end + 1)) + "\" twice";
+      return "must list each file once, not \"" + printable(file.substr(end + 1)) + "\" twice";
     }
   }
   return std::nullopt;
@@ -154,7 +155,7 @@ Complaint check_users(const std::vector<std::string>& users) {
   const auto wrong = std::find_if(users.begin(), users.end(), is_wrong);
   if (wrong == users.end()) return std::nullopt;
   if (wrong->empty()) return "must be names or numbers of users; one of them is empty";
-  return "must be names or numbers from 0 to 4294967294, without zeros in front, not \"" + printable(*wrong) +
+  return "must be names or numbers from 0 to 4294967294, without leading zeros, not \"" + printable(*wrong) +
          "\"";
 }
 
@@ -164,7 +165,8 @@ Complaint check_not_zero(const unsigned& number) {
 }
 
 Complaint check_retention(const Duration& retention) {
-  // Two scrapes must see a run's last values; a page should hold the ended runs of a day at most.
+  // Two scrapes must see a run's last values. The upper limit keeps at most one day of ended runs on the
+  // page.
   if (retention >= std::chrono::seconds(10) && retention <= std::chrono::hours(24)) return std::nullopt;
   return "must be from 10s to 24h";
 }

@@ -8,25 +8,25 @@
 #include "config/codec.hpp"
 #include "config/config.hpp"
 
-/// What a value must be beyond its type; each row of keys.cpp may name one of these.
+/// Checks of values beyond their types. A row of keys.cpp may name one of them.
 namespace gpumeter::config {
 
-/// Digits only, as a uid in a list of users.
+/// True for digits only, such as a uid in a list of users.
 bool is_number(std::string_view text) noexcept;
 
-/// Other exporters have this key; the complaint explains more than "unknown key" would.
+/// Rejects a key that other exporters have, with more explanation than "unknown key".
 Complaint check_no_web_config(const std::string& file);
 Complaint check_addresses(const std::vector<std::string>& addresses);
 Complaint check_url_path(const std::string& path);
 Complaint check_interval(const Duration& interval);
 Complaint check_absolute_path(const std::string& path);
-/// Absolute and short enough for a socket's address; empty: no socket.
+/// Requires an absolute path that is short enough for a socket's address. Empty: no socket.
 Complaint check_socket_path(const std::string& path);
-/// Octal permissions without set-id and sticky bits.
+/// Requires octal permissions without set-id and sticky bits.
 Complaint check_socket_mode(const std::string& mode);
-/// Each `RUN=/absolute/path`, no file twice.
+/// Requires each item as `RUN=/absolute/path`, and no file twice.
 Complaint check_mllog_files(const std::vector<std::string>& files);
-/// Numbers of users are uids. The daemon checks whether users with names exist.
+/// Requires that numbers are uids. The daemon checks whether named users exist.
 Complaint check_users(const std::vector<std::string>& users);
 Complaint check_not_zero(const unsigned& number);
 Complaint check_retention(const Duration& retention);

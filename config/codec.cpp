@@ -11,14 +11,14 @@
 namespace gpumeter::config {
 namespace {
 
-/// A scalar that is a number as it stands: quotes make it a text.
+/// Parses an unquoted scalar as a number. A quoted scalar is a text.
 template <class Number>
 std::optional<Number> number_of(const Node& node) {
   if (node.kind != Node::Kind::scalar || node.quoted) return std::nullopt;
   return parse_number<Number>(node.text);
 }
 
-/// The items between brackets, with commas.
+/// Returns the items between brackets, separated by commas.
 template <class Items, class Text>
 std::string listed(char open, const Items& items, Text text_of, char close) {
   std::string text(1, open);
@@ -140,8 +140,8 @@ Complaint read(const Node& node, DeviceLabels& value) {
   DeviceLabels labels{.vendor = false, .model = false};
   for (const Node& item : node.children) {
     bool DeviceLabels::*const label = label_of(item);
-    if (label == nullptr) return "must be " + words + "; gpu and uuid are always there; not " + found(item);
-    if (labels.*label) return "must have every label once, not " + found(item) + " twice";
+    if (label == nullptr) return "must be " + words + "; gpu and uuid are always present; not " + found(item);
+    if (labels.*label) return "must list each label once, not " + found(item) + " twice";
     labels.*label = true;
   }
   value = labels;

@@ -12,14 +12,14 @@
 #include "config/suggest.hpp"
 #include "config/yaml_tree.hpp"
 
-/// How each type of a key is read from the file, shown again and named in words. A further type of key is
-/// one more overload of the three.
+/// Reads each type of a key from the file, shows its value and names the type in words. A new type of key
+/// needs one more overload of the three functions.
 namespace gpumeter::config {
 
-/// What would be right, if a value is wrong: `must be ..., not "..."`. nullopt: the value is fine.
+/// The correction of a wrong value: `must be ..., not "..."`. nullopt: the value is valid.
 using Complaint = std::optional<std::string>;
 
-/// "must be `what`, not ..." with the value.
+/// Returns "must be `what`, not ..." with the value.
 Complaint must_be(const std::string& what, const Node& node);
 
 Complaint read(const Node& node, std::string& value);
@@ -46,7 +46,7 @@ inline std::string type_words(const std::vector<std::string>&) { return "list of
 inline std::string type_words(const std::map<std::string, std::string>&) { return "map of texts"; }
 std::string type_words(const DeviceLabels&);
 
-/// A word of a closed set.
+/// For the words of a closed set.
 template <class Word>
   requires std::is_enum_v<Word>
 std::string type_words(Word) {
@@ -68,14 +68,14 @@ std::string show(Word value) {
   return std::string(to_string(value));
 }
 
-/// The option of a collector, whose values stay texts: a plain value is a list of one.
+/// Reads the option of a collector, whose values remain texts. A plain value is a list of one.
 Complaint read(const Node& node, OptionSchema::Kind kind, std::vector<std::string>& values);
 std::string_view type_words(OptionSchema::Kind kind) noexcept;
 
-/// What a value is, for the end of a complaint: `"40x"`, `the text "40"`, `a list`.
+/// Describes a value for the end of a complaint: `"40x"`, `the text "40"`, `a list`.
 std::string found(const Node& node);
 
-/// Text of the file that is safe and short enough to stand in a message.
+/// Returns text of the file made safe and short enough for a message.
 std::string printable(std::string_view text);
 
 }  // namespace gpumeter::config

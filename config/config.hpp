@@ -13,8 +13,8 @@
 #include "base/duration.hpp"
 #include "base/enum_names.hpp"
 
-/// The configuration as the daemon uses it: plain structs whose member initialisers are the defaults. What
-/// each key means, what it accepts and whether a reload takes it on stands in the table of keys.cpp.
+/// The configuration as the daemon uses it: plain structs whose member initialisers are the defaults. The
+/// table of keys.cpp holds each key's meaning, accepted values and whether a reload applies it.
 namespace gpumeter::config {
 
 enum class LogLevel : std::uint8_t { debug, info, warn, error };
@@ -34,7 +34,7 @@ constexpr const auto& names_of(LogLevel) noexcept { return kLogLevelNames; }
 constexpr const auto& names_of(LogFormat) noexcept { return kLogFormatNames; }
 constexpr const auto& names_of(Enabled) noexcept { return kEnabledNames; }
 
-/// A word of one of the closed sets above, as the file spells it.
+/// Returns a word of one of the closed sets above in the file's spelling.
 template <class Word>
   requires std::is_enum_v<Word>
 constexpr std::string_view to_string(Word word) noexcept {
@@ -42,15 +42,15 @@ constexpr std::string_view to_string(Word word) noexcept {
 }
 
 struct Web {
-  std::vector<std::string> listen = {"localhost:10478"};  ///< "host:port"; ":port" is every address
-  std::string config_file;  ///< always empty: TLS and users are not in this version
+  std::vector<std::string> listen = {"localhost:10478"};  ///< "host:port"; ":port" means all addresses
+  std::string config_file;  ///< always empty: TLS and users are not supported in this version
   std::string telemetry_path = "/metrics";
-  unsigned max_requests = 40;  ///< scrapes served at the same time; 0: no limit
+  unsigned max_requests = 40;  ///< maximum of concurrent scrapes; 0: no limit
   bool operator==(const Web&) const = default;
 };
 
-/// How often a row of each tier is read. 1 s is the floor because polling a driver faster was seen to cost
-/// its jobs up to 2 % of their speed.
+/// The sampling interval of each tier. The floor is 1 s because polling a driver faster was measured to slow
+/// its jobs by up to 2 %.
 struct Sampling {
   Duration fast = std::chrono::seconds(1);
   Duration normal = std::chrono::seconds(10);
@@ -65,10 +65,10 @@ struct Devices {
   bool operator==(const Devices&) const = default;
 };
 
-/// Who uses a device, where its driver tells.
+/// Attribution of devices to their users, for drivers that report it.
 struct Workloads {
   bool enabled = true;
-  bool processes = false;  ///< series for each process too
+  bool processes = false;  ///< also export series for each process
   bool operator==(const Workloads&) const = default;
 };
 
@@ -81,22 +81,23 @@ struct Paths {
 
 struct Logging {
   LogLevel level = LogLevel::info;
-  LogFormat format = LogFormat::automatic;  ///< journal where systemd runs the daemon, else logfmt
+  LogFormat format = LogFormat::automatic;  ///< the journal if systemd runs the daemon, otherwise logfmt
   bool operator==(const Logging&) const = default;
 };
 
-/// What jobs tell of their runs, and where.
+/// The sources of the jobs' messages about their runs.
 struct Jobs {
   bool enabled = true;
   std::string socket = "/run/gpumeter/jobs.sock";                ///< datagrams; empty: none
   std::string stream_socket = "/run/gpumeter/jobs-stream.sock";  ///< connections; empty: none
-  std::string socket_mode = "0666";                              ///< octal, of both
-  std::vector<std::string> users;                                ///< names or uids; empty: everybody
+  std::string socket_mode = "0666";                              ///< octal, of both sockets
+  std::vector<std::string> users;                                ///< names or uids; empty: all users
   std::vector<std::string> mllog;                                ///< "RUN=/absolute/path"
   bool operator==(const Jobs&) const = default;
 };
 
-/// What one user's jobs may take. The defaults are those of collectors/jobs/model/shared.hpp, which gives the reasons.
+/// Limits for the jobs of one user. The defaults are those of collectors/jobs/model/shared.hpp, which gives
+/// the reasons.
 struct JobLimits {
   unsigned lines_per_second = 2000;
   unsigned series_per_run = 640;
@@ -108,7 +109,7 @@ struct JobLimits {
 
 struct CollectorConfig {
   Enabled enabled = Enabled::automatic;
-  /// Every key of the collector's schema, checked against its kind; a plain value is a list of one, an
+  /// Holds every key of the collector's schema, checked against its kind. A plain value is a list of one; an
   /// empty list has no values.
   std::map<std::string, std::vector<std::string>> options;
   bool operator==(const CollectorConfig&) const = default;
@@ -124,7 +125,7 @@ struct Config {
   Logging log;
   Jobs jobs;
   JobLimits job_limits;                               ///< `jobs.limits` in the file
-  std::map<std::string, CollectorConfig> collectors;  ///< one for every known collector
+  std::map<std::string, CollectorConfig> collectors;  ///< one entry for every known collector
   bool operator==(const Config&) const = default;
 };
 

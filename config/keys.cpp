@@ -12,11 +12,11 @@ namespace {
 constexpr bool kReloads = true;
 constexpr bool kNeedsRestart = false;
 
-/// The type of a member of the configuration, or of one of its sections.
+/// The type of a member of the configuration, or of a member of one of its sections.
 template <auto... kMembers>
 using MemberType = std::remove_cvref_t<decltype((std::declval<Config&>().*....*kMembers))>;
 
-/// `check` judges the value beyond its type.
+/// `check` validates the value beyond its type.
 template <auto... kMembers>
 Key row(std::string_view path, bool reloadable, std::string_view help,
         Complaint (*check)(const MemberType<kMembers...>&) = nullptr) {

@@ -26,7 +26,7 @@ std::string joined(const std::string& path, const std::string& key) {
   return path.empty() ? printable(key) : path + "." + printable(key);
 }
 
-/// Goes through the tree once, collecting values and problems.
+/// Walks the tree once and collects values and problems.
 class Loader {
  public:
   Loader(const std::string& file, Schemas schemas)
@@ -55,7 +55,7 @@ class Loader {
     for (Problem& problem : check_relations(config_, places_)) problems_.push_back(std::move(problem));
   }
 
-  /// A key, or a section, which may hold further sections such as jobs.limits.
+  /// Reads a key or a section. A section may hold further sections such as jobs.limits.
   void read(const Node& node, const std::string& section) {
     const std::string path = joined(section, node.key);
     if (const Key* key = find_key(keys_, path)) return read_key(node, *key);
@@ -73,7 +73,7 @@ class Loader {
     if (const auto complaint = key.read(node, config_)) report(node.line, key.path, *complaint);
   }
 
-  /// The sections and keys right below a section, or those of the file itself for "".
+  /// Returns the sections and keys directly below a section, or those of the file itself for "".
   std::vector<std::string> names_below(const std::string& section) const {
     const std::string start = section.empty() ? "" : section + ".";
     std::set<std::string> names;
@@ -85,7 +85,7 @@ class Loader {
     return {names.begin(), names.end()};
   }
 
-  /// Reports a value that should be a map and is not; an empty one has nothing to read.
+  /// Reports a value that should be a map and is not. An empty value is not reported.
   bool is_map(const Node& node, const std::string& path) {
     if (node.kind == Node::Kind::map) return true;
     if (node.kind != Node::Kind::null) report(node.line, path, *must_be("a map of keys", node));
@@ -103,7 +103,7 @@ class Loader {
       const auto [first, is_new] = seen.emplace(child.key, child.line);
       if (!is_new) {
         report(child.line, child_path,
-               "is there twice, first on line " + std::to_string(first->second) + "; keep one of them");
+               "is set twice, first on line " + std::to_string(first->second) + "; keep one of them");
       }
       find_duplicates(child, child_path);
     }
@@ -134,16 +134,16 @@ struct CloseFile {
   void operator()(std::FILE* file) const noexcept { std::fclose(file); }
 };
 
-/// A terminal, a pipe and a device may make a start or a reload wait for ever, and a reload could not read
-/// them a second time. /dev/null is the usual name of an empty file.
+/// Rejects a terminal, a pipe and most devices. Reading them may block a start or a reload for ever, and a
+/// reload could not read them a second time. /dev/null is the usual name of an empty file.
 bool is_readable_again(const struct stat& status) {
   return S_ISREG(status.st_mode) || (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3));
 }
 
 Error unreadable(int error) { return Error("cannot be read: " + std::generic_category().message(error)); }
 
-/// One byte more than a file may have is enough to reject it. O_NONBLOCK: a FIFO without a writer must not
-/// hang the open().
+/// Reads one byte more than the limit, which is enough to reject a larger file. O_NONBLOCK: a FIFO without a
+/// writer must not block the open().
 Result<std::string> read_whole(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   const std::unique_ptr<std::FILE, CloseFile> file(fd < 0 ? nullptr : fdopen(fd, "r"));

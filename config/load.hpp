@@ -11,15 +11,15 @@
 
 namespace gpumeter::config {
 
-/// A whole configuration, or everything that is wrong with the file in the order of its lines.
+/// A whole configuration, or all problems of the file in the order of its lines.
 using Loaded = std::variant<Config, std::vector<Problem>>;
 
-/// Reads a configuration: keys that the text lacks keep their defaults, as do empty sections and keys.
-/// Unknown and duplicate keys, wrong types and bad values are problems. `file` is the name that problems give
-/// it. `places`, unless null, is filled in.
+/// Reads a configuration. Missing and empty keys and sections keep their defaults. Unknown and duplicate
+/// keys, wrong types and bad values are problems. `file` is the file name in the problems. `places`, unless
+/// null, is filled in.
 Loaded load_text(std::string_view text, const std::string& file, Schemas schemas, Places* places = nullptr);
 
-/// The same from a file of at most 1 MiB.
+/// Reads a file of at most 1 MiB in the same way.
 Loaded load_file(const std::string& file, Schemas schemas, Places* places = nullptr);
 
 }  // namespace gpumeter::config

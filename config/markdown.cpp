@@ -33,7 +33,7 @@ std::string cell(std::string_view text) {
 
 std::string code(std::string_view text) { return "`" + cell(text) + "`"; }
 
-/// A heading has all keys of a section, or of one collector: "web", "collectors.amd".
+/// Returns the heading of a key: its section, or its collector. Examples: "web", "collectors.amd".
 std::string heading_of(const std::string& path) {
   const std::size_t dot = path.find('.');
   return path.starts_with("collectors.") ? path.substr(0, path.find('.', dot + 1)) : path.substr(0, dot);

@@ -6,7 +6,7 @@
 
 namespace gpumeter::config {
 
-/// docs/configuration.md: every key with its type, default and whether a reload takes it on.
+/// Returns docs/configuration.md: every key with its type, default and whether a reload applies it.
 std::string configuration_markdown(Schemas schemas);
 
 }  // namespace gpumeter::config

@@ -27,7 +27,7 @@ void check_floor(const Interval& tier, const Interval& floor, const Places& plac
   problems.push_back(std::move(problem));
 }
 
-// A slower tier that is read more often than a faster one is a mistake in units or in the keys' names.
+// A slower tier with a shorter interval than a faster one is a mistake in units or in the keys' names.
 void check_order(const Interval& faster, const Interval& slower, const Places& places,
                  std::vector<Problem>& problems) {
   if (faster.value <= slower.value) return;

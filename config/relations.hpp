@@ -7,7 +7,7 @@
 
 namespace gpumeter::config {
 
-/// What is wrong with values that are right each by itself. A problem is placed at a key that the file has;
+/// Returns the conflicts between values that are each valid alone. A problem names a key that the file has;
 /// the other key may be a default.
 std::vector<Problem> check_relations(const Config& config, const Places& places);
 

@@ -9,8 +9,8 @@
 
 namespace gpumeter::config {
 
-/// What may stand under `collectors.<name>` besides `enabled`. The daemon hands these in, since this folder
-/// includes no collector.
+/// The keys allowed under `collectors.<name>` in addition to `enabled`. The daemon passes the schemas in,
+/// because this folder includes no collector.
 struct CollectorSchema {
   std::string name;
   std::vector<OptionSchema> options;
@@ -18,7 +18,7 @@ struct CollectorSchema {
 
 using Schemas = std::span<const CollectorSchema>;
 
-/// The meaning of an empty file: the defaults, and every collector with its own.
+/// Returns the configuration of an empty file: the defaults, including those of every collector.
 Config defaults(Schemas schemas);
 
 }  // namespace gpumeter::config

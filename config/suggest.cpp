@@ -23,7 +23,7 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
   return row.back();
 }
 
-// Nobody misspells a long key by this much, and the distance costs length times length.
+// The limit bounds the cost, which grows with the square of the length. A longer word is no misspelled key.
 constexpr std::size_t kLongestWord = 64;
 
 }  // namespace

@@ -6,10 +6,10 @@
 
 namespace gpumeter::config {
 
-/// The candidate that `word` was most likely meant to be, by edit distance; empty where none is near.
+/// Returns the candidate nearest to `word` by edit distance; empty if none is near.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
-/// "a, b and c", for messages; `last` stands before the last word.
+/// Returns "a, b and c", for messages; `last` precedes the last word.
 std::string enumerate(std::span<const std::string> words, std::string_view last);
 
 }  // namespace gpumeter::config

@@ -11,12 +11,12 @@
 namespace gpumeter::config {
 namespace {
 
-/// YAML that yaml-cpp accepts and a configuration does not; parse_yaml() catches it.
+/// Thrown for YAML that yaml-cpp accepts and a configuration does not; parse_yaml() catches it.
 class Refused final : public YAML::ParserException {
   using YAML::ParserException::ParserException;
 };
 
-/// Builds the tree out of yaml-cpp's events.
+/// Builds the tree from yaml-cpp's events.
 class TreeBuilder final : public YAML::EventHandler {
  public:
   Node take_root() { return std::move(root_); }
@@ -50,10 +50,10 @@ class TreeBuilder final : public YAML::EventHandler {
  private:
   struct Open {
     Node node;
-    std::optional<Node> key;  ///< read, and waiting for its value
+    std::optional<Node> key;  ///< a key that was read and has no value yet
   };
 
-  /// yaml-cpp's tag is "?" or empty for a plain value, "!" for a quoted one; any other was written out.
+  /// yaml-cpp's tag is "?" or empty for a plain value and "!" for a quoted one. Any other tag is in the file.
   Node checked(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind) {
     if (anchor != YAML::NullAnchor) {
       throw Refused(mark, "an anchor (&name) is not accepted; write the value out");
@@ -113,13 +113,14 @@ class TreeBuilder final : public YAML::EventHandler {
   std::size_t count_ = 0;
 };
 
-/// False for control characters and for the bytes that start a file in UTF-16.
+/// Rejects control characters and the bytes that start a UTF-16 file.
 bool is_text(char c) noexcept {
   const auto byte = static_cast<unsigned char>(c);
   return c == '\n' || c == '\r' || c == '\t' || (byte >= 0x20 && byte < 0xfe);
 }
 
-/// yaml-cpp reads byte 4 as the end of the file, and reports a tab only as a missing value.
+/// Checks what yaml-cpp does not: it takes byte 4 as the end of the file, and reports a tab only as a missing
+/// value.
 std::optional<SyntaxError> refused_bytes(std::string_view text) {
   int line = 1;
   bool indentation = true;
@@ -148,7 +149,7 @@ std::variant<Node, SyntaxError> parse_document(std::string_view text) {
   TreeBuilder second;
   if (parser.HandleNextDocument(second)) {
     return SyntaxError{second.take_root().line,
-                       "something after the end of the document; the file must have one"};
+                       "content after the end of the document; the file must have one document"};
   }
   return root;
 }

@@ -7,7 +7,6 @@
 
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
-#include "daemon/cli/metrics_docs.hpp"
 #include "daemon/job_settings.hpp"
 #include "daemon/listeners.hpp"
 #include "daemon/main_loop.hpp"
@@ -18,17 +17,18 @@
 namespace gpumeter {
 namespace {
 
-// READY tells systemd that the service works; a driver that hangs must not keep it from that.
+// The limit for READY, which reports to systemd that the service works: a driver that hangs must not delay
+// it.
 constexpr auto kFirstPass = std::chrono::seconds(5);
 
-// TimeoutStopSec is 10 s; hung lanes are left behind well before that.
+// TimeoutStopSec is 10 s; lanes that hang are left behind well before that.
 constexpr auto kStop = std::chrono::seconds(3);
 
-// Of the stop, for what waits to be written at its end.
+// The parts of the stop for data that waits to be written at its end.
 constexpr auto kLastState = std::chrono::milliseconds(500);
 constexpr auto kLastRecords = std::chrono::seconds(1);
 
-// How long the start waits for the state folder.
+// The limit of the start's wait for the state folder.
 constexpr auto kLoadState = std::chrono::seconds(3);
 
 constexpr BuildFacts kBuild = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
@@ -47,15 +47,13 @@ App::App(Options options, config::Config config, const Clock& clock)
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
              },
              [this] { return workload_book_ ? workload_book_->uses() : jobs::DeviceUses(); }},
-            job_settings_of(*config_.get())) {
-  store_->reserve(catalogue_families(builtin_collectors()));
-}
+            job_settings_of(*config_.get())) {}
 
 int App::run(Signals& signals) {
   const Result<Done> started = start();
   if (started) {
     wait_for_first_pass();
-    malloc_trim(0);  // frees what reading flags and configuration took
+    malloc_trim(0);  // returns memory of flags and configuration to the system
     serve(signals);
   } else {
     log_.error("cannot start", {{"error", started.error().message()}});
@@ -104,7 +102,7 @@ std::shared_ptr<BusWatcher> App::make_bus_watcher(const config::Config& config) 
   };
   reports.function = [this](const std::string& address, bool answers) {
     if (answers) return log_.info("a PCI function answers again", {{"pci_address", address}});
-    log_.warn("a PCI function does not answer; it counts as it was seen last", {{"pci_address", address}});
+    log_.warn("a PCI function does not answer; its last result stays in force", {{"pci_address", address}});
   };
   auto watcher = std::make_shared<BusWatcher>(config.paths.sysfs, clock_, std::move(reports));
   watcher->want(has_bus(config));
@@ -129,7 +127,8 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
   return Done{};
 }
 
-// Before the lanes: if the kernel gives few threads, devices wait for theirs, and the daemon has its own.
+// Starts the daemon's own threads before the lanes. If the kernel allows only few threads, only devices wait
+// for theirs.
 Result<Done> App::start_threads() {
   self_report_ = std::make_unique<SelfReport>(SelfReport::Sources{
       clock_, log_, *store_, *fleet_, *bus_watcher_, *server_, [this] { return simulates(*config_.get()); }});
@@ -138,8 +137,8 @@ Result<Done> App::start_threads() {
   return bus_watcher_->start();
 }
 
-// The watchdog only reads clocks and memory, so that it goes on whatever hangs: it makes no log write, no
-// fsync, no name lookup, no file access and no driver call.
+// The watchdog only reads clocks and memory, so that it runs whatever hangs. It makes no log write, fsync,
+// name lookup, file access or driver call.
 Result<Done> App::start_watchdog() {
   constexpr auto kEvery = std::chrono::milliseconds(100);
   return watchdog_.start("watchdog", [this] {
@@ -148,7 +147,7 @@ Result<Done> App::start_watchdog() {
   });
 }
 
-// Work of each second that may wait for the system: the daemon's own figures, names of users.
+// Runs once a second the work that may wait for the system: the daemon's own figures, names of users.
 Result<Done> App::start_upkeep() {
   return upkeep_.start("upkeep", [this] {
     keep_up();
@@ -185,8 +184,8 @@ void App::stop() {
   left_behind_ = left_behind_ || user_names_.hangs() || known_users_.hangs();
 }
 
-// The daemon is ready once the page has all of the first pass; maybe late, since a device that hangs has its
-// deadline.
+// The daemon is ready when the page has all of the first pass. This may be late, because a device that hangs
+// has its own deadline.
 void App::keep_up() {
   const bool is_first_pass_over = fleet_->first_pass_over();
   workload_info_->tick(clock_.monotonic());

@@ -22,18 +22,18 @@
 
 namespace gpumeter {
 
-/// The daemon: builds its parts in order, serves until a signal ends it, and takes them down in reverse. The
-/// main thread runs all of it, except where a comment names another; it makes no call that may hang in a
-/// driver.
+/// The daemon: builds its parts in order, serves until a signal ends it, and stops the parts in reverse
+/// order. The main thread runs everything except where a comment names another thread. The main thread makes
+/// no call that may hang in a driver.
 class App {
  public:
   App(Options options, config::Config config, const Clock& clock);
 
-  /// The process's exit code. See left_behind().
+  /// Returns the process's exit code. See left_behind().
   int run(Signals& signals);
 
-  /// Some thread is stuck in a driver, the state folder or the log, and still uses what this object owns: the
-  /// process must leave by _exit().
+  /// True if a thread hangs in a driver, the state folder or the log and still uses data that this object
+  /// owns. The process must then end by _exit().
   bool left_behind() const noexcept { return left_behind_; }
 
  private:
@@ -48,8 +48,8 @@ class App {
   void serve(Signals& signals);
   void stop();
 
-  std::vector<CollectorState> collector_states() const;  ///< threads of HTTP
-  void keep_up();                                        ///< thread "upkeep"
+  std::vector<CollectorState> collector_states() const;  ///< on HTTP's threads
+  void keep_up();                                        ///< on the thread "upkeep"
 
   const Options options_;
   const Clock& clock_;
@@ -59,17 +59,17 @@ class App {
   PageCache pages_;
   jobs::UserNames user_names_;
   jobs::KnownUsers known_users_{clock_};
-  std::shared_ptr<workloads::WorkloadBook> workload_book_;  // null where workloads are switched off
+  std::shared_ptr<workloads::WorkloadBook> workload_book_;  // null if workloads are disabled
   std::shared_ptr<StateKeeper> state_keeper_;
   std::shared_ptr<Fleet> fleet_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> server_;
   Worker watchdog_{clock_};
   std::shared_ptr<BusWatcher> bus_watcher_;
-  std::unique_ptr<WorkloadInfo> workload_info_;  // of upkeep
+  std::unique_ptr<WorkloadInfo> workload_info_;  // used by upkeep
   std::unique_ptr<SelfReport> self_report_;
   Worker upkeep_{clock_};
-  std::atomic<bool> is_ready_ = false;  // the first pass is over, and the page has it
+  std::atomic<bool> is_ready_ = false;  // the first pass is over and on the page
   jobs::Ingest jobs_;
   bool left_behind_ = false;
 };

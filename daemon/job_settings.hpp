@@ -6,12 +6,12 @@
 #include "config/config.hpp"
 #include "systemd/listen_fds.hpp"
 
-/// Translates the configuration and systemd's sockets into what collectors/jobs takes.
+/// Converts the configuration and systemd's sockets to the types of collectors/jobs.
 namespace gpumeter {
 
 jobs::Settings job_settings_of(const config::Config& config);
 
-/// Takes over the descriptors: a socket that nobody uses is closed.
+/// Takes ownership of the descriptors: a socket that is not used is closed.
 std::vector<jobs::PassedSocket> job_sockets_of(const std::vector<systemd::PassedSocket>& passed);
 
 }  // namespace gpumeter

@@ -45,8 +45,8 @@ Result<std::vector<ListenSocket>> bind(const std::vector<std::string>& addresses
 
 }  // namespace
 
-// Passed sockets count without the flag, so that gpumeter.socket is switched on and off alone; its addresses
-// cannot be bound a second time anyway.
+// Passed sockets are used without the flag, so that gpumeter.socket alone enables and disables them. Its
+// addresses cannot be bound a second time.
 Result<std::vector<ListenSocket>> open_listeners(const config::Web& web,
                                                  const std::vector<systemd::PassedSocket>& passed,
                                                  bool only_passed, Log& log) {

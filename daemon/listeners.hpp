@@ -10,9 +10,9 @@
 
 namespace gpumeter {
 
-/// The sockets that HTTP is served on: those that systemd passed, otherwise the addresses of `web.listen`.
-/// `only_passed` (--web.systemd-socket): an Error if systemd passed none. The log warns of every address of
-/// the configuration that is not served. Blocks for the name service.
+/// Returns the sockets of HTTP: those that systemd passed, otherwise the addresses of `web.listen`.
+/// `only_passed` (--web.systemd-socket): returns an Error if systemd passed none. The log warns about every
+/// configured address that is not served. Blocks for the name service.
 Result<std::vector<ListenSocket>> open_listeners(const config::Web& web,
                                                  const std::vector<systemd::PassedSocket>& passed,
                                                  bool only_passed, Log& log);

@@ -12,7 +12,7 @@
 int main(int argc, char** argv) {
   using namespace gpumeter;
   open_closed_streams();
-  mallopt(M_ARENA_MAX, 1);  // a dozen threads that hardly allocate; glibc would give each an arena of its own
+  mallopt(M_ARENA_MAX, 1);  // the dozen threads rarely allocate; otherwise glibc creates an arena for each
   try {
     const auto parsed = parse_options(argc, argv, builtin_collectors());
     if (const auto* exit = std::get_if<Exit>(&parsed)) {

@@ -17,7 +17,7 @@ constexpr auto kReleased = std::chrono::minutes(10);
 constexpr auto kProbe = std::chrono::milliseconds(1000);
 constexpr auto kStuckWatchdog = std::chrono::seconds(5);
 
-// Between two looks at everything, and after a probe that got no answer.
+// The interval between two checks of all parts, and the pause after a probe without an answer.
 constexpr auto kNap = std::chrono::milliseconds(10'000);
 constexpr auto kNextProbe = std::chrono::milliseconds(1000);
 
@@ -68,28 +68,28 @@ void MainLoop::reload() {
   const std::vector<std::string> problems = parts_.reload.run();
   systemd::notify_ready(status_line());
   // After READY=1, so that the service is running again when `systemctl reload` returns. The runtime folder
-  // is in memory, so that this write cannot hang.
+  // is in memory, so this write cannot hang.
   const Result<Done> written = write_outcome(runtime_folder(), {getpid(), begun, problems});
   if (!written) {
-    parts_.log.debug("the outcome of the reload is not written for --reload",
+    parts_.log.debug("the outcome of the reload cannot be written; gpumeter --reload reports no outcome",
                      {{"error", written.error().message()}});
   }
 }
 
 void MainLoop::release_drivers() {
   const bool released = parts_.fleet.release(kReleased);
-  if (released) return parts_.log.info("drivers are closed until SIGUSR2, or for 10 minutes");
-  parts_.log.error("drivers are not closed: a call is still under way");
+  if (released) return parts_.log.info("drivers are closed until SIGUSR2, for at most 10 minutes");
+  parts_.log.error("drivers are not closed: a call is still under way; devices are read again");
 }
 
-// A card that falls off the bus, or comes to it, shows in gpumeter_pci_devices.
+// Also requests a bus scan, because gpumeter_pci_devices counts cards that leave or join the bus.
 void MainLoop::look_for_devices() {
   parts_.fleet.rediscover();
   parts_.bus.request();
 }
 
-// systemd restarts a daemon that does not answer; a hung driver call is no reason for a restart. False: the
-// watchdog's thread or a listener does not answer.
+// systemd restarts a daemon that sends no ping; a hung driver call is no reason for a restart. Returns false
+// if the watchdog's thread or a listener does not answer.
 bool MainLoop::ping_systemd() {
   systemd::notify_status(status_line());
   if (!systemd::watchdog_interval()) return true;

@@ -16,11 +16,11 @@
 
 namespace gpumeter {
 
-/// The main thread's work once all parts run: signals, hot plug, and what systemd is told. It makes no call
-/// that may hang in a driver.
+/// The main thread's work after the start of all parts: signals, hot plug, and messages to systemd. The loop
+/// makes no call that may hang in a driver.
 class MainLoop {
  public:
-  /// All outlive this object.
+  /// All must outlive this object.
   struct Parts {
     const Clock& clock;
     Log& log;

@@ -13,7 +13,7 @@
 namespace gpumeter {
 namespace {
 
-// A collector whose driver hangs is left behind after this.
+// The limit for stopping a collector. A collector whose driver hangs is then left behind.
 constexpr auto kStopCollector = std::chrono::seconds(3);
 
 }  // namespace

@@ -14,10 +14,10 @@
 
 namespace gpumeter {
 
-/// Takes on a changed configuration while the daemon runs. Main thread.
+/// Applies a changed configuration while the daemon runs. Main thread.
 class Reload {
  public:
-  /// All outlive this object.
+  /// All must outlive this object.
   struct Parts {
     const Options& options;
     const Clock& clock;
@@ -32,9 +32,9 @@ class Reload {
 
   explicit Reload(Parts parts) : parts_(parts) {}
 
-  /// Reads the configuration again and puts it in force. If it is wrong or needs a restart, the old one
-  /// stays; the problems are returned, a line each. Waits for the name service and for collectors that end, a
-  /// few seconds at most.
+  /// Reads the configuration again and puts it in force. If the configuration is wrong or needs a restart,
+  /// the old one stays in force. Returns the problems, one line each. Waits for the name service and for
+  /// collectors that stop, a few seconds at most.
   std::vector<std::string> run();
 
  private:

@@ -26,7 +26,7 @@ std::string path_in(const std::string& folder) { return folder + "/reload"; }
 
 Error failed(const std::string& what) { return Error(what + ": " + std::strerror(errno)); }
 
-/// One number and one number, then a line for each problem.
+/// The first line has the process id and the start time. One line for each problem follows.
 std::string text_of(const ReloadOutcome& outcome) {
   std::string text = std::to_string(outcome.daemon) + " " + std::to_string(outcome.begun.count()) + "\n";
   for (const std::string& problem : outcome.problems) text += problem + "\n";
@@ -41,7 +41,7 @@ std::string runtime_folder() {
   return folders.empty() ? "/run/gpumeter" : std::string(folders.substr(0, folders.find(':')));
 }
 
-// O_NONBLOCK: a FIFO of that name is an error, not a wait.
+// O_NONBLOCK: opening a FIFO of that name fails instead of waiting.
 Result<Done> write_outcome(const std::string& folder, const ReloadOutcome& outcome) {
   const std::string path = path_in(folder);
   const std::string fresh = path + ".new";
@@ -71,14 +71,14 @@ Result<ReloadOutcome> request_reload(pid_t daemon, const std::string& folder, co
                                      Nanoseconds patience) {
   const Nanoseconds asked = clock.monotonic();
   const std::string name = "process " + std::to_string(daemon);
-  if (kill(daemon, SIGHUP) != 0) return failed(name + " cannot be asked to reload");
+  if (kill(daemon, SIGHUP) != 0) return failed(name + " cannot receive SIGHUP");
   while (clock.monotonic() < asked + patience) {
     std::optional<ReloadOutcome> outcome = read_outcome(folder);
     if (outcome && outcome->daemon == daemon && outcome->begun >= asked) return *std::move(outcome);
-    if (kill(daemon, 0) != 0) return failed(name + " ended while it was to reload");
+    if (kill(daemon, 0) != 0) return failed(name + " ended before the reload was complete");
     std::this_thread::sleep_for(kBetweenLooks);
   }
-  return Error(name + " was asked to reload, but left no outcome in " + path_in(folder) + "; see its log");
+  return Error(name + " received SIGHUP, but left no outcome in " + path_in(folder) + "; see its log");
 }
 
 }  // namespace gpumeter

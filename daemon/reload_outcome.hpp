@@ -10,28 +10,29 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 
-/// How a reload ended, for the command that asked for it. A signal has no answer, so the daemon leaves one in
-/// a file of its runtime folder.
+/// The result of a reload, for the command that requested it. A signal has no reply, so the daemon writes the
+/// result to a file in its runtime folder.
 namespace gpumeter {
 
 struct ReloadOutcome {
   pid_t daemon = 0;
   Nanoseconds begun{};                ///< CLOCK_MONOTONIC, before the configuration was read
-  std::vector<std::string> problems;  ///< a line each; empty: the configuration is in force
+  std::vector<std::string> problems;  ///< one line each; empty: the configuration is in force
 };
 
-/// systemd's $RUNTIME_DIRECTORY, the first if there are several; without it /run/gpumeter.
+/// Returns systemd's $RUNTIME_DIRECTORY, the first of several folders, or /run/gpumeter if the variable is
+/// not set.
 std::string runtime_folder();
 
-/// Replaces the outcome before it at once, by a rename. Does not sync: it is to be read while this machine
-/// runs.
+/// Replaces the previous outcome atomically, by a rename. Does not sync, because the file need not survive a
+/// restart of the machine.
 Result<Done> write_outcome(const std::string& folder, const ReloadOutcome& outcome);
 
-/// nullopt: there is none, or it cannot be read.
+/// Returns nullopt if no outcome exists or the file cannot be read.
 std::optional<ReloadOutcome> read_outcome(const std::string& folder);
 
-/// Sends SIGHUP to a daemon and waits for the outcome of a reload that began after that. An Error: the signal
-/// was not sent, the daemon ended, or there was no outcome within `patience`.
+/// Sends SIGHUP to a daemon and waits for the outcome of a reload that began after the signal. Returns an
+/// Error if the signal was not sent, the daemon ended, or no outcome appeared within `patience`.
 Result<ReloadOutcome> request_reload(pid_t daemon, const std::string& folder, const Clock& clock,
                                      Nanoseconds patience);
 

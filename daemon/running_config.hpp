@@ -18,7 +18,7 @@ class RunningConfig {
     return config_;
   }
 
-  /// Returns the one before.
+  /// Returns the previous configuration.
   std::shared_ptr<const config::Config> replace(config::Config wanted) GPUMETER_EXCLUDES(mutex_) {
     auto config = std::make_shared<const config::Config>(std::move(wanted));
     const MutexLock lock(mutex_);

@@ -10,20 +10,20 @@
 
 namespace gpumeter {
 
-/// The process's signals, taken one by one by the main thread instead of by handlers: SIGTERM, SIGINT,
-/// SIGHUP, SIGUSR1 and SIGUSR2. SIGPIPE is ignored: a client that went away is an error of its write.
+/// The process's signals, read by the main thread instead of handlers: SIGTERM, SIGINT, SIGHUP, SIGUSR1 and
+/// SIGUSR2. SIGPIPE is ignored: the write to a closed connection returns an error.
 class Signals {
  public:
-  /// Blocks the signals in the calling thread. Call it before any other thread exists, which then inherit
-  /// that. The mask is restored at the end.
+  /// Blocks the signals in the calling thread. Call it before any other thread starts: new threads inherit
+  /// the mask. The destructor restores the mask.
   static Result<Signals> block();
 
   Signals(Signals&& other) = default;
   Signals& operator=(Signals&&) = delete;
   ~Signals();
 
-  /// The next signal; nullopt when none came in time, or `other`, a descriptor, became readable before. -1:
-  /// there is no other. Blocks for that time at the most.
+  /// Waits for at most `at_most` and returns the next signal. Returns nullopt if no signal came in time, or
+  /// if the descriptor `other` became readable first. -1: there is no other descriptor.
   std::optional<int> wait(std::chrono::milliseconds at_most, int other = -1) noexcept;
 
  private:

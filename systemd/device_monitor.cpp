@@ -9,7 +9,7 @@
 
 namespace gpumeter::systemd {
 
-// On the heap, since the callback has its address.
+// Allocated on the heap, because the callback keeps its address.
 struct DeviceMonitor::Impl {
   sd_event* event = nullptr;
   sd_device_monitor* monitor = nullptr;
@@ -23,7 +23,7 @@ struct DeviceMonitor::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  // 0, or a negative errno.
+  // Returns 0 or a negative errno.
   int start(std::span<const char* const> subsystems) noexcept {
     int result = sd_event_new(&event);
     if (result >= 0) result = sd_device_monitor_new(&monitor);

@@ -7,11 +7,11 @@
 
 namespace gpumeter::systemd {
 
-/// Receives udev's events of devices that come and go (sd-device(3)). Without udev, as in most containers,
-/// there are none. One thread at a time.
+/// Receives udev's events about added and removed devices (sd-device(3)). Without udev, as in most
+/// containers, there are no events. One thread at a time.
 class DeviceMonitor {
  public:
-  /// Listens for devices of these subsystems ("pci", "drm").
+  /// Subscribes to devices of these subsystems ("pci", "drm").
   static Result<DeviceMonitor> open(std::span<const char* const> subsystems);
 
   DeviceMonitor(DeviceMonitor&&) noexcept;
@@ -21,7 +21,7 @@ class DeviceMonitor {
   /// For poll(): readable while events wait.
   int descriptor() const noexcept;
 
-  /// Takes the waiting events. True if there was one: a device was added, removed, bound, unbound or changed.
+  /// Reads the waiting events. Returns true if a device was added, removed, bound, unbound or changed.
   bool take() noexcept;
 
  private:

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-// Without this, the macros add the place of this file's call to every entry.
+// Otherwise the macros add the source location of this call to every entry.
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 

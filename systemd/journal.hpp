@@ -5,12 +5,13 @@
 
 namespace gpumeter::systemd {
 
-/// True if the descriptor is the stream that systemd connected to the journal and named in $JOURNAL_STREAM
-/// ("device:inode"; null or empty: not under systemd). False if the descriptor was redirected later.
+/// Returns true if the descriptor is the stream that systemd connected to the journal and named in
+/// $JOURNAL_STREAM ("device:inode"; null or empty: not under systemd). Returns false if the descriptor was
+/// redirected later.
 bool is_journal_stream(int fd, const char* journal_stream) noexcept;
 
 /// Sends one entry of "NAME=value" fields to the journal by its native protocol. Returns 0 or a negative
-/// errno. On a machine without a journal it sends nothing and returns 0. Any thread.
+/// errno. On a machine without a journal, the function sends nothing and returns 0. Any thread.
 int send_to_journal(std::span<const std::string> fields);
 
 }  // namespace gpumeter::systemd

@@ -13,8 +13,8 @@ namespace {
 constexpr int kListening = 1;
 constexpr int kEither = -1;
 
-/// The names of the passed descriptors. The caller of sd_listen_fds_with_names() frees its array of C
-/// strings.
+/// Returns the names of the passed descriptors. The caller of sd_listen_fds_with_names() must free its array
+/// of C strings.
 std::vector<std::string> take_names(int& count) {
   char** names = nullptr;
   constexpr int kUnsetEnvironment = 1;

@@ -8,7 +8,7 @@
 
 namespace gpumeter::systemd {
 
-/// A socket that systemd made and the caller owns.
+/// A socket that systemd created and the caller owns.
 struct PassedSocket {
   enum class Kind : std::uint8_t { listening_stream, datagram, other };
 
@@ -19,20 +19,20 @@ struct PassedSocket {
   bool operator==(const PassedSocket&) const = default;
 };
 
-/// FileDescriptorName= of gpumeter-jobs.socket. Sockets of any other name are HTTP's, so that a unit without
-/// FileDescriptorName= and systemd-socket-activate(1) serve it.
+/// FileDescriptorName= of gpumeter-jobs.socket. Sockets of any other name serve HTTP, including those of a
+/// unit without FileDescriptorName= and of systemd-socket-activate(1).
 inline constexpr const char* kJobsName = "jobs";
 
-/// The sockets that socket activation (sd_listen_fds(3)) passed, by their use.
+/// The sockets that socket activation (sd_listen_fds(3)) passed, by use.
 struct PassedSockets {
   std::vector<PassedSocket> http;
   std::vector<PassedSocket> jobs;
 };
 
-/// Takes the sockets, if any, out of the environment: call it once, before other threads start.
+/// Removes the sockets, if any, from the environment. Call it once, before other threads start.
 Result<PassedSockets> take_passed_sockets();
 
-/// An Error if HTTP cannot be served on these sockets: there is none, or one is not a listening stream
+/// Returns an Error if these sockets cannot serve HTTP: there is none, or one is not a listening stream
 /// socket.
 Result<Done> check_http(const std::vector<PassedSocket>& sockets);
 

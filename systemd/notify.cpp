@@ -10,12 +10,12 @@
 namespace gpumeter::systemd {
 namespace {
 
-// Later calls need the environment too.
+// Later calls read the environment again.
 constexpr int kKeepEnvironment = 0;
 
 bool send(const char* message) noexcept { return sd_notify(kKeepEnvironment, message) > 0; }
 
-/// Replaces line breaks in the status, which would begin another assignment.
+/// Replaces line breaks in the status, because a line break would start another assignment.
 bool send(std::string message, std::string_view status) noexcept try {
   message += "STATUS=";
   message += status;

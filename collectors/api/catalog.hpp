@@ -106,7 +106,7 @@ inline constexpr auto interconnect_errors = counter("gpu_interconnect_errors_tot
 inline constexpr auto interconnect_links = gauge("gpu_interconnect_links", "", "Number of the device's links to other GPUs.");
 inline constexpr auto interconnect_links_up = gauge("gpu_interconnect_links_up", "", "Number of the device's links to other GPUs that are up.");
 
-// Each link by itself, on request; the sums are in the interconnect families
+// Each link separately, on request; the sums are in the interconnect families
 inline constexpr auto link_up = gauge("gpu_link_up", "", "1 while the link is up.");
 inline constexpr auto link_received_bytes = counter("gpu_link_received_bytes_total", "bytes", "Bytes received over one link.");
 inline constexpr auto link_transmitted_bytes = counter("gpu_link_transmitted_bytes_total", "bytes", "Bytes transmitted over one link.");

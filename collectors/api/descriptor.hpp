@@ -8,22 +8,22 @@ namespace gpumeter {
 
 enum class MetricType : std::uint8_t { gauge, counter, histogram };
 
-/// As Prometheus spells it.
+/// Prometheus' name of the type.
 constexpr std::string_view to_string(MetricType type) noexcept {
   constexpr std::string_view kNames[] = {"gauge", "counter", "histogram"};
   return kNames[static_cast<std::size_t>(type)];
 }
 
-/// One metric family. constexpr with static storage; its address is its identity, so page, docs,
-/// dashboards and alert checks all read the one list in catalog.hpp.
+/// One metric family. constexpr with static storage; its address is its identity. The page, docs, dashboards
+/// and alert checks all read the one list in catalog.hpp.
 struct MetricDescriptor {
   std::string_view name;  ///< as exported; counters with their `_total`
-  std::string_view help;  ///< one sentence or more, closed by a full stop
-  std::string_view unit;  ///< base unit and suffix of the name ("seconds"), empty where there is none
+  std::string_view help;  ///< one or more sentences, ending with a full stop
+  std::string_view unit;  ///< base unit and suffix of the name ("seconds"); empty if there is none
   MetricType type;
 };
 
-/// The naming rules that promtool and OpenMetrics parsers hold a family to.
+/// The naming rules that promtool and OpenMetrics parsers enforce.
 constexpr bool is_valid(const MetricDescriptor& metric) noexcept {
   std::string_view stem = metric.name;
   const bool total = stem.ends_with("_total");

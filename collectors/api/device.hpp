@@ -5,14 +5,15 @@
 
 namespace gpumeter {
 
-/// A device, immutable after discovery. Empty and nullopt mean not known; such a fact has no label. `uuid` is
-/// the key of a device everywhere: the hardware's own, or the PCI address if it has none. Unlike card numbers
-/// it survives reboots.
+/// A device, immutable after discovery. Empty and nullopt mean unknown; an unknown fact has no label. `uuid`
+/// is the key of a device everywhere: the hardware's own, or the PCI address if it has none. Unlike card
+/// numbers, the key survives reboots.
 struct DeviceInfo {
   std::string uuid;
   std::string vendor;       ///< "nvidia", "amd", "intel", "simulated"
   std::string model;        ///< marketing name, such as "Radeon RX 6900 XT"
-  std::string pci_address;  ///< lower case, four-digit domain: "0000:0c:00.0"; empty off the bus
+  std::string pci_address;  ///< lower case, four-digit domain: "0000:0c:00.0"; empty if the device is not on
+                            ///< the bus
   std::string serial;
   std::string driver;          ///< kernel module: "amdgpu"
   std::string driver_version;  ///< of drivers outside the kernel's tree

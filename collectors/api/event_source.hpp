@@ -7,14 +7,14 @@
 
 namespace gpumeter {
 
-/// An event that a driver reported by itself, for the log. A row of its device counts it.
+/// An event reported by a driver, for the log. A row of its device counts it.
 struct DeviceEvent {
   std::string uuid;
   std::string kind;  ///< "xid 79", in the vendor's words; the log limits events of one kind and device
 };
 
 /// A collector whose driver reports events; implemented in addition to Collector. The daemon calls it on a
-/// thread of its own.
+/// separate thread.
 class WatchesEvents {
  public:
   virtual ~WatchesEvents() = default;

@@ -13,8 +13,8 @@ namespace gpumeter {
 struct DeviceProcess {
   int pid = 0;  ///< in the daemon's pid namespace
   std::optional<double> memory_bytes;
-  /// Time in which the process's work was on the device since the last call: at most the time between the
-  /// two. The sum may exceed that time if two processes work at once.
+  /// Time for which the process's work ran on the device since the last call, at most the time between the
+  /// two calls. The sum may exceed that time if two processes run at once.
   std::optional<double> busy_seconds;
 
   bool operator==(const DeviceProcess&) const = default;

@@ -10,7 +10,7 @@
 
 namespace gpumeter {
 
-/// How a read ended. Absent is a status, never 0 or NaN.
+/// How a read ended. An absent value is a status, never 0 or NaN.
 enum class ReadStatus : std::uint8_t {
   ok,
   unsupported,   ///< the source has no value; retried rarely until it has one
@@ -47,7 +47,7 @@ constexpr void add_errors(ReadErrors& sum, const ReadErrors& errors) noexcept {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += errors[i];
 }
 
-/// One device's slots: a view on its frame. One writer, the device's lane. Never allocates.
+/// One device's slots: a view of its frame. One writer, the device's lane. Never allocates.
 class SampleSink {
  public:
   SampleSink(std::span<double> values, std::span<ReadStatus> statuses) noexcept
@@ -59,7 +59,7 @@ class SampleSink {
   }
   void miss(std::size_t slot, ReadStatus why) noexcept { statuses_[slot] = why; }
 
-  /// Counts one failed read, which may have cost several slots or, for a counter, none yet.
+  /// Counts one failed read, which may affect several slots or, for a counter, none yet.
   void count_error(ReadStatus why) noexcept { ++errors_[static_cast<std::size_t>(why)]; }
   const ReadErrors& errors() const noexcept { return errors_; }
 

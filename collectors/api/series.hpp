@@ -26,11 +26,11 @@ struct SeriesSpec {
 
 /// A slice of a device (AMD compute partition, MIG instance); its series are gpu_partition_*.
 struct Partition {
-  std::string name;          ///< its label `partition`: "<profile>:<id>", such as "cpx:3"
+  std::string name;          ///< value of its label `partition`: "<profile>:<id>", such as "cpx:3"
   std::vector<Label> facts;  ///< for gpu_partition_info
   std::string identity;      ///< differs if another partition had this name before
-  /// Parts that share its series (MIG compute instances): each has one gpu_partition_info, with `facts` and
-  /// these.
+  /// Parts that share the partition's series (MIG compute instances). Each part has its own
+  /// gpu_partition_info, with `facts` and its labels here.
   std::vector<std::vector<Label>> parts{};
 
   bool operator==(const Partition&) const = default;

@@ -8,21 +8,21 @@
 
 namespace gpumeter {
 
-/// One of the places that a device is read from, as a person who asks why a value is missing wants it.
+/// One of the sources of a device, reported to a person who looks for a missing value.
 struct SourceReport {
-  std::string what;   ///< what it gives, in a word or two: "sensors"
-  std::string where;  ///< a path, a library
-  /// ok: it is read; unsupported: it is not there; denied: it may not be opened; all else as of a read.
+  std::string what;   ///< the kind of data, in a word or two: "sensors"
+  std::string where;  ///< a path or a library
+  /// ok: readable; unsupported: absent; denied: no permission to open it; otherwise as for a read.
   ReadStatus status;
-  std::string
-      remedy;  ///< what would make it readable, or why that is as it should be; empty where it is read
+  std::string remedy;  ///< how to make it readable, or why its state is expected; empty if it is readable
 };
 
-/// A collector that can say what it reads a device from. Beside Collector, for commands that print and end.
+/// A collector that can report its sources for a device; implemented in addition to Collector. For commands
+/// that print and end.
 class ReportsSources {
  public:
   virtual ~ReportsSources() = default;
-  /// Opens and closes; wakes nothing.
+  /// Opens and closes the sources; wakes no device.
   virtual std::vector<SourceReport> sources_of(const DeviceInfo& info) const = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace gpumeter::workloads {
 namespace {
 
-/// nullopt if the driver's number is impossible.
+/// nullopt if the driver's value is impossible.
 std::optional<double> sane(std::optional<double> amount) {
   return amount && std::isfinite(*amount) && *amount >= 0 ? amount : std::nullopt;
 }
@@ -82,7 +82,7 @@ void DeviceMeter::begin_look() {
 
 DeviceMeter::Claimant DeviceMeter::claimant_of(int pid) {
   const cgroup::Process& found = cgroups_->of(pid);
-  // A process that ended after it was listed keeps its attribution of the last look.
+  // A process that ended after it was listed keeps the attribution of the previous look.
   Process* last = found.attribution.reason == cgroup::Reason::gone ? last_of(pid) : nullptr;
   if (last != nullptr) return {last->workload, last};
   WorkloadEntry& workload = workload_of(found.attribution);
@@ -125,7 +125,7 @@ Process* DeviceMeter::process_of(const ProcessId& id) {
   return &process;
 }
 
-// The present look may still find the processes of the last one.
+// Processes of the previous look are kept, because the present look may still find them.
 void DeviceMeter::make_room() {
   if (full_look_ == look_) return;
   full_look_ = look_;
@@ -188,7 +188,7 @@ void DeviceMeter::divide_shares(Nanoseconds now) {
 
 void DeviceMeter::forget(Nanoseconds now) {
   std::erase_if(processes_, [&](const auto& entry) {
-    if (entry.second.look + 1 == look_) ++generation_;  // it has just left
+    if (entry.second.look + 1 == look_) ++generation_;  // it left since the previous look
     return entry.second.look != look_ && now - entry.second.last_seen >= kProcessStays;
   });
   std::erase_if(workloads_, [&](const auto& entry) {

@@ -19,14 +19,14 @@
 
 namespace gpumeter::workloads {
 
-/// A workload on one device. Counters grow from when it was first seen there.
+/// A workload on one device. Its counters start when it was first seen there.
 struct Workload {
   double energy_joules = 0;
-  std::optional<double> busy_seconds;  ///< nullopt: the driver has not reported any
+  std::optional<double> busy_seconds;  ///< nullopt: never reported by the driver
   std::optional<double> memory_bytes;  ///< nullopt: it has no process, or the driver does not report memory
   double share = 0;
   std::size_t processes = 0;
-  double part = 0;  ///< of the energy to come
+  double part = 0;  ///< its part of future energy
   Nanoseconds last_seen{};
   LastMinute recent;  ///< busy time
   bool is_measured = false;
@@ -38,47 +38,48 @@ struct Process {
   ProcessUse use;
   std::string name;                    ///< only if the meter reads names
   std::optional<double> memory_bytes;  ///< at the last look
-  double part = 0;                     ///< of the energy to come
+  double part = 0;                     ///< its part of future energy
   Nanoseconds last_seen{};
-  std::uint64_t look = 0;  ///< the last look that found it
+  std::uint64_t look = 0;  ///< the last look in which it was found
   WorkloadEntry* workload = nullptr;
 };
 
-/// Measures who uses one device. New energy goes at once to the workloads of the last look, so that their sum
-/// is always the device's energy; a forgotten workload takes its past with it. One thread, the device's lane.
-/// Only update() makes system calls.
+/// Measures the workloads on one device. New energy is assigned at once to the workloads of the last look, so
+/// their sum always equals the device's energy. Removing a workload also removes its past energy. One thread,
+/// the device's lane. Only update() makes system calls.
 class DeviceMeter {
  public:
-  /// Besides `unattributed` and `_other`; each has up to four series.
+  /// Limit in addition to `unattributed` and `_other`; each workload has up to four series.
   static constexpr std::size_t kMostWorkloads = 64;
-  /// A workload stays that long after its last process, so that a scraper reads its final figures.
+  /// How long a workload stays after its last process, so that a scraper reads its final values.
   static constexpr Nanoseconds kWorkloadStays = std::chrono::minutes(10);
   static constexpr Nanoseconds kProcessStays = std::chrono::minutes(1);
-  /// Processes with figures of their own, as many as cgroup::Cache remembers. Further ones count for their
-  /// workloads only. When the table is full, processes that left go before their minute is over.
+  /// Limit of processes with their own values, as many as cgroup::Cache caches. Further processes count only
+  /// for their workloads. If the table is full, processes that left are removed before their minute is over.
   static constexpr std::size_t kMostProcesses = cgroup::Cache::kMostProcesses;
 
-  /// `procfs`: /proc, or a copy of it in tests. `with_names`: reads the names of processes.
+  /// `procfs`: /proc, or a copy in tests. `with_names`: reads the names of processes.
   DeviceMeter(std::string procfs, bool with_names, std::shared_ptr<WorkloadBook> book);
   ~DeviceMeter();
   DeviceMeter(const DeviceMeter&) = delete;
   DeviceMeter& operator=(const DeviceMeter&) = delete;
 
-  /// The device's counter. The first reading is unattributed; a counter that falls adds nothing.
+  /// Adds a reading of the device's counter. The first reading is unattributed; a decrease adds nothing.
   void add_energy(double total_joules);
 
-  /// The processes on the device now; reads three small files of each.
+  /// Takes the processes now on the device; reads three small files per process.
   void update(Nanoseconds now, std::span<const DeviceProcess> listed);
 
-  /// The device is not read for a while: its processes are unknown until the next update().
+  /// The device will not be read for a while: its processes are unknown until the next update().
   void interrupt();
 
   /// True if there was an update() since the last interrupt().
   bool is_known() const noexcept { return is_known_; }
-  /// `unattributed` is always one of them.
+  /// Always contains `unattributed`.
   const std::map<WorkloadId, Workload>& workloads() const noexcept { return workloads_; }
   const std::map<ProcessId, Process>& processes() const noexcept { return processes_; }
-  /// Grows when a workload or a present process comes or goes. Until then the entries of both stay in place.
+  /// Grows when a workload or a present process is added or removed. References to both kinds of entries stay
+  /// valid while it is unchanged.
   std::uint64_t generation() const noexcept { return generation_; }
 
   std::vector<ProcessUse> uses() const;
@@ -86,7 +87,7 @@ class DeviceMeter {
  private:
   struct Claimant {
     WorkloadEntry* workload;
-    Process* process;  // null: beyond the bound
+    Process* process;  // null: beyond the limit
   };
 
   void begin_look();
@@ -104,17 +105,17 @@ class DeviceMeter {
   const std::string procfs_;
   const bool with_names_;
   const std::shared_ptr<WorkloadBook> book_;
-  std::optional<cgroup::Cache> cgroups_;  // from the first process on: most devices have none
+  std::optional<cgroup::Cache> cgroups_;  // created with the first process, because most devices have none
   std::map<WorkloadId, Workload> workloads_;
   Workload& unattributed_;
-  std::size_t named_ = 0;  // of workloads_, those under the bound
+  std::size_t named_ = 0;  // number of workloads_ that count towards the limit
   std::map<ProcessId, Process> processes_;
   std::optional<double> last_energy_;
   bool is_known_ = false;
   std::uint64_t generation_ = 0;
   std::uint64_t look_ = 1;
   std::uint64_t full_look_ = 0;  // the last look that could not make room
-  // Of the present look, in the list's order; members so that their memory is reused.
+  // State of the present look, in the list's order; members, to reuse their memory.
   std::vector<Claim> claims_;
   std::vector<Claimant> claimants_;
   std::vector<double> parts_;

@@ -18,23 +18,23 @@ struct ProcessId {
   auto operator<=>(const ProcessId&) const = default;
 };
 
-/// What a process used of one device since it was first seen there.
+/// A process's use of one device since it was first seen there.
 struct ProcessUse {
   ProcessId id;
   std::optional<std::uint32_t> uid;    ///< its real user
   std::string group;                   ///< the path of its cgroup: the most specific line of /proc/PID/cgroup
-  bool present = false;                ///< on the device at the last look; otherwise its figures are final
+  bool present = false;                ///< on the device at the last look; otherwise its values are final
   double energy_joules = 0;            ///< its part of the device's energy; grows
   std::optional<double> busy_seconds;  ///< grows; nullopt: the driver does not report it
 };
 
-/// Who used a device, at one moment. Immutable once made: any thread.
+/// The use of a device at one moment. Immutable once created: any thread.
 struct DeviceUse {
   std::string uuid;
   unsigned index = 0;
   Nanoseconds at{};                    ///< CLOCK_MONOTONIC
-  Nanoseconds listed_at{};             ///< when the processes, and how busy they were, were last read
-  bool has_energy = false;             ///< whether the device has an energy counter at all
+  Nanoseconds listed_at{};             ///< time of the last reading of the processes and their busy time
+  bool has_energy = false;             ///< whether the device has an energy counter
   std::optional<double> busy_seconds;  ///< the device's own counter
   std::vector<ProcessUse> processes;   ///< present, or gone for less than a minute
 };

@@ -44,7 +44,7 @@ void DeviceWorkloads::take(const Pass& pass, PassOutcome outcome, Source& source
   write_series(source);
 }
 
-// A device that sleeps is not asked, which could wake it: nothing runs on it.
+// The processes of a sleeping device are not read, because that could wake it; nothing runs on it.
 void DeviceWorkloads::look(const Pass& pass, PassOutcome outcome) {
   const bool is_awake = outcome == PassOutcome::complete || outcome == PassOutcome::partial;
   if (!is_awake && outcome != PassOutcome::asleep) return;
@@ -106,7 +106,7 @@ void DeviceWorkloads::add_points(const workloads::Process& process) {
   add(catalog::process_busy_seconds, process.use.busy_seconds);
 }
 
-// Labels are made only when the series are others; until then the points are where they were.
+// Labels are built only if the set of series changes; otherwise each point keeps its slot.
 void DeviceWorkloads::write_series(Source& source) {
   const bool same = series_generation_ == meter_.generation() &&
                     std::equal(points_.begin(), points_.end(), last_points_.begin(), last_points_.end(),

@@ -16,28 +16,30 @@
 
 namespace gpumeter {
 
-/// Who uses one device, from its driver's list to the series and to what jobs are held against. Lane thread.
+/// Attributes the use of one device: from its driver's process list to series and to the use published for
+/// jobs. Lane thread.
 class DeviceWorkloads {
  public:
-  /// `device` outlives it. `settings` has a book.
+  /// `device` must outlive this object. `settings` must have a book.
   DeviceWorkloads(ListsProcesses& device, WorkloadSettings settings);
   ~DeviceWorkloads();
   DeviceWorkloads(const DeviceWorkloads&) = delete;
   DeviceWorkloads& operator=(const DeviceWorkloads&) = delete;
 
-  /// The device was opened, with these series by slot; its source has no others yet.
+  /// The device was opened with these series, by slot; its source has no other series yet.
   void attach(const DeviceIdentity& identity, std::span<const SeriesSpec> series);
 
-  /// After a pass: reads the device's energy from the source's frame, asks the driver for its processes if
-  /// the pass was of their tier, and writes the series as of now into slots of the source, for its owner to
-  /// commit. There are none until the driver has listed the processes once.
+  /// Called after a pass. Reads the device's energy from the source's frame. If the pass was of the
+  /// processes' tier, lists the processes from the driver. Then writes the current series into slots of the
+  /// source; the owner of the source commits them. There are no series until the driver has listed the
+  /// processes once.
   void take(const Pass& pass, PassOutcome outcome, Source& source);
 
-  /// The device is not read until it is attached again.
+  /// The device will not be read until it is attached again.
   void lose();
 
  private:
-  struct Point {  // one of `workload` and `process` is there
+  struct Point {  // exactly one of `workload` and `process` is set
     const MetricDescriptor* family;
     const workloads::WorkloadId* workload;
     const workloads::Process* process;
@@ -66,9 +68,9 @@ class DeviceWorkloads {
   std::optional<std::size_t> busy_slot_;
   std::shared_ptr<const workloads::DeviceUse> use_;
   Nanoseconds listed_at_{};
-  std::vector<Source::Slot> slots_;  ///< one for each of last_points_
+  std::vector<Source::Slot> slots_;  ///< one per element of last_points_
   std::uint64_t series_generation_ = 0;
-  // Kept for their memory.
+  // Members, to reuse their memory.
   std::vector<DeviceProcess> listed_;
   std::vector<Point> points_;
   std::vector<Point> last_points_;

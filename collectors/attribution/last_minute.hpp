@@ -7,10 +7,10 @@
 
 namespace gpumeter::workloads {
 
-/// The sum of the last minute, to one second: one bucket a second, the oldest reused.
+/// The sum over the last minute, accurate to one second. One bucket per second; the oldest is reused.
 class LastMinute {
  public:
-  /// `now` never goes back.
+  /// `now` must not decrease.
   void add(Nanoseconds now, double amount) noexcept {
     turn(now);
     buckets_[place(second_)] += amount;

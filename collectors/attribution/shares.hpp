@@ -8,16 +8,17 @@
 
 namespace gpumeter::workloads {
 
-/// What a process, or a workload with all of its processes, uses of a device. 0 also if the driver does not
-/// report it.
+/// The use of a device by a process, or by a workload with all of its processes. A value that the driver does
+/// not report is 0.
 struct Claim {
   double busy_seconds = 0;
   double memory_bytes = 0;
   std::size_t processes = 0;
 };
 
-/// Parts of 1 in the order of the claims: by busy time; if nobody was busy, by memory; if nobody's memory is
-/// known, by number of processes. They sum to 1. False: there is no process, and all parts are 0.
+/// Writes parts of 1 in the order of the claims. They are divided by busy time; if none was busy, by memory;
+/// if no memory is known, by number of processes. They sum to 1. If there is no process, returns false and
+/// all parts are 0.
 inline bool divide(std::span<const Claim> claims, std::vector<double>& parts) {
   using Measure = double (*)(const Claim&);
   constexpr Measure kMeasures[] = {[](const Claim& claim) { return claim.busy_seconds; },

@@ -32,7 +32,7 @@ void WorkloadBook::close(const WorkloadId& id) {
   ++generation_;
 }
 
-// The processes of `_other` and `unattributed` have nothing in common.
+// `_other` and `unattributed` take no facts: their processes have nothing in common.
 void WorkloadBook::note(const WorkloadId& id, const cgroup::Attribution& process,
                         std::optional<std::uint32_t> real_uid) {
   if (!is_counted(id)) return;

@@ -14,19 +14,20 @@
 
 namespace gpumeter::workloads {
 
-/// The state that the meters of all devices share: the workloads, their facts and bound, and the last use of
-/// each device. Any thread; calls wait for the mutex only.
+/// The state shared by the meters of all devices: the workloads, their facts and limit, and the last use of
+/// each device. Any thread; calls wait only for the mutex.
 class WorkloadBook {
  public:
-  /// Over all devices, besides `unattributed` and `_other`: each has one series of gpu_workload_info.
+  /// Limit over all devices, in addition to `unattributed` and `_other`. Each workload has one series of
+  /// gpu_workload_info.
   static constexpr std::size_t kMostWorkloads = 1024;
 
   explicit WorkloadBook(std::size_t most_workloads = kMostWorkloads) : most_workloads_(most_workloads) {}
 
-  /// One more device has this workload. False: the bound is reached.
+  /// One more device has this workload. False: the limit is reached.
   bool open(const WorkloadId& id) GPUMETER_EXCLUDES(mutex_);
 
-  /// One device fewer has it. The last one removes the workload and its facts.
+  /// One device fewer has this workload. The last call removes the workload and its facts.
   void close(const WorkloadId& id) GPUMETER_EXCLUDES(mutex_);
 
   /// Adds the facts of a process of an open workload.
@@ -40,7 +41,7 @@ class WorkloadBook {
     WorkloadId id;
     WorkloadFacts facts;
   };
-  /// None while no device is read.
+  /// Returns an empty list while no device is read.
   std::vector<Workload> workloads() const GPUMETER_EXCLUDES(mutex_);
   /// Grows with every change of workloads().
   std::uint64_t generation() const GPUMETER_EXCLUDES(mutex_);
@@ -63,7 +64,7 @@ class WorkloadBook {
   const std::size_t most_workloads_;
   mutable Mutex mutex_;
   std::map<WorkloadId, Entry> entries_ GPUMETER_GUARDED_BY(mutex_);
-  std::size_t counted_ GPUMETER_GUARDED_BY(mutex_) = 0;  // of entries_, those under the bound
+  std::size_t counted_ GPUMETER_GUARDED_BY(mutex_) = 0;  // number of entries_ that count towards the limit
   std::uint64_t generation_ GPUMETER_GUARDED_BY(mutex_) = 0;
   std::map<std::string, std::shared_ptr<const DeviceUse>> uses_ GPUMETER_GUARDED_BY(mutex_);
 };

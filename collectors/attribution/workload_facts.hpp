@@ -17,18 +17,18 @@ struct WorkloadId {
   auto operator<=>(const WorkloadId&) const = default;
 };
 
-/// Processes without a group, and the use of a device without any process.
+/// Processes without a group, and the use of a device while it has no process.
 inline WorkloadId unattributed() { return {cgroup::Kind::unattributed, "unattributed"}; }
 
-/// The workloads beyond the bound. A group's name is a path, a slice or a monitor's, never this.
+/// The workloads beyond the limit. A group's name is a path, a slice or a monitor's, never this.
 inline WorkloadId all_others() { return {cgroup::Kind::other, "_other"}; }
 
-/// A fact that all processes of a workload share. Once two of them differ it stays empty, so that a label
+/// A fact shared by all processes of a workload. Once two processes differ it stays empty, so that a label
 /// does not come and go with the processes.
 template <class T>
 class Common {
  public:
-  /// True if the fact changed. A process without the fact does not contradict the others.
+  /// Returns true if the fact changed. A process without the fact does not contradict the others.
   bool merge(const std::optional<T>& value) {
     if (!value || differ_ || value_ == value) return false;
     differ_ = value_.has_value();
@@ -42,19 +42,19 @@ class Common {
   bool differ_ = false;
 };
 
-/// The labels of gpu_workload_info, besides the workload's name.
+/// The labels of gpu_workload_info, in addition to the workload's name.
 struct WorkloadFacts {
-  Common<std::string> unit;          ///< not of units with a new name at each start
-  Common<std::string> container_id;  ///< if the workload is one container
+  Common<std::string> unit;          ///< empty for units with a new name at each start
+  Common<std::string> container_id;  ///< set if the workload is one container
   Common<std::string> container_runtime;
   Common<std::string> pod_uid;
   Common<std::string> slurm_job;
   Common<std::string> slurm_sluid;
   Common<std::uint32_t> uid;
-  /// Some driver reports what its processes do or hold; otherwise its shares are equal parts.
+  /// True if a driver reports busy time or memory of its processes; otherwise its shares are equal parts.
   bool is_measured = false;
 
-  /// Adds one more process, whose real user is `real_uid`. True if a fact changed.
+  /// Adds one more process, whose real user is `real_uid`. Returns true if a fact changed.
   bool merge(const cgroup::Attribution& process, std::optional<std::uint32_t> real_uid);
 };
 

@@ -9,14 +9,14 @@
 
 namespace gpumeter {
 
-/// A user's name for a label, or the digits. Any thread.
+/// Returns a user's name for a label, or the uid in digits. Any thread.
 using UserName = std::function<std::string(std::uint32_t uid)>;
 
-/// Settings of attribution, the same for all devices; fixed while the daemon runs.
+/// Settings of attribution, the same for all devices and fixed while the daemon runs.
 struct WorkloadSettings {
   std::shared_ptr<workloads::WorkloadBook> book;  ///< null: config `workloads.enabled` is false
   std::string procfs = "/proc";
-  bool processes = false;  ///< each process has series of its own
+  bool processes = false;  ///< each process has its own series
   UserName user_name = [](std::uint32_t uid) { return std::to_string(uid); };
 };
 

@@ -14,7 +14,7 @@ class DynamicLibrary {
  public:
   /// `name` is a path, or a file name that the loader searches for. The Error is the loader's message.
   static Result<DynamicLibrary> open(const std::string& name) {
-    // RTLD_NOW: a symbol that the library itself lacks is an error here, not in the middle of a pass.
+    // RTLD_NOW: if a symbol that the library needs is missing, open() fails instead of a later pass.
     void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle != nullptr) return DynamicLibrary(handle);
     const char* const words = dlerror();

@@ -32,7 +32,7 @@ bool FileCache::answers_now() noexcept {
 
 bool FileCache::lost() noexcept {
   if (!suspect_) return false;
-  // A driver may always answer ENODEV for some sensor. Its path, opened again, then gives the same answer.
+  // A driver may always return ENODEV for some sensor; its path, opened again, then returns the same error.
   const int suspect = *std::exchange(suspect_, std::nullopt);
   const sysfs::File again(entries_[static_cast<std::size_t>(suspect)].path);
   return again.status() != ReadStatus::ok || again.read_integer().status != ReadStatus::gone;

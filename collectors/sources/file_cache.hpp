@@ -13,12 +13,12 @@
 
 namespace gpumeter {
 
-/// The files that one device is read from, each opened once. Rows name them by handle. Lane thread.
+/// A device's files, each opened once. Rows refer to them by handle. Lane thread.
 template <class Kept>
 class OpenFiles {
  public:
-  /// The file's handle, the same for the same path; nullopt if there is no such file. A file that may not be
-  /// opened has a handle, and each read of it reports that.
+  /// Returns the file's handle, the same for the same path; nullopt if the file does not exist. A file that
+  /// may not be opened has a handle; each read of it returns the reason.
   std::optional<int> open(const std::string& path) {
     const auto known = std::ranges::find(entries_, path, &Entry::path);
     if (known != entries_.end()) return static_cast<int>(known - entries_.begin());
@@ -28,7 +28,8 @@ class OpenFiles {
     return static_cast<int>(entries_.size()) - 1;
   }
 
-  /// After rows are bound: remembers the files whose last read gave nothing. False: there are none.
+  /// Called after rows are bound: records the files whose last read returned no value. False if there are
+  /// none.
   bool note_unanswered() {
     unanswered_.clear();
     for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -41,11 +42,11 @@ class OpenFiles {
   struct Entry {
     std::string path;
     sysfs::File file;
-    bool is_unanswered = false;  // by its last read
+    bool is_unanswered = false;  // in its last read
     Kept kept;
   };
 
-  /// The entry, with its file opened again if it could not be opened.
+  /// Returns the entry. Tries to open its file again if that failed before.
   Entry& entry(int handle) noexcept {
     Entry& found = entries_[static_cast<std::size_t>(handle)];
     if (found.file.status() != ReadStatus::ok) found.file.retry();
@@ -58,27 +59,27 @@ class OpenFiles {
 
 struct KeptInteger {
   bool is_constant = false;
-  std::uint64_t read_in = 0;  // the pass that `sample` is of
+  std::uint64_t read_in = 0;  // the pass in which `sample` was read
   Sample sample = Sample::miss(ReadStatus::unsupported);
 };
 
-/// Files of one integer each, read at most once a pass however many rows use them.
+/// Files of one integer each. A file is read at most once per pass, regardless of the number of rows.
 class FileCache : public OpenFiles<KeptInteger> {
  public:
-  /// For a value that does not change while its driver is loaded (a size, a limit): the file is read until it
-  /// answers once, and the value is then kept.
+  /// For a value that does not change while its driver is loaded (a size, a limit). The file is read until
+  /// one read succeeds; that value is kept.
   std::optional<int> open_constant(const std::string& path);
 
-  /// Forgets the readings of the last pass.
+  /// Discards the readings of the last pass.
   void begin_pass() noexcept { ++pass_; }
 
   Sample read(int handle) noexcept;
 
-  /// True if a file of note_unanswered() gives a number now. Part of the pass, as read() is.
+  /// True if a file of note_unanswered() now contains a number. Counts as part of the pass, like read().
   bool answers_now() noexcept;
 
-  /// True if the files were removed under their readers: the device was removed, or its driver loaded again.
-  /// For the time between passes; costs nothing unless a read reported `gone`.
+  /// True if the files were removed while open: the device was removed, or its driver loaded again. Call it
+  /// between passes. It costs nothing unless a read returned `gone`.
   bool lost() noexcept;
 
   void clear();
@@ -90,11 +91,11 @@ class FileCache : public OpenFiles<KeptInteger> {
 
 struct KeptNothing {};
 
-/// Files of several values each. The text of the last file read is kept through the pass, so that rows that
-/// stand together in their table and use one file cost one read.
+/// Files of several values each. The text of the last file read is kept during the pass. Adjacent rows that
+/// use one file therefore cost one read.
 class TextCache : public OpenFiles<KeptNothing> {
  public:
-  /// Forgets the kept text.
+  /// Discards the kept text.
   void begin_pass() noexcept { last_.reset(); }
 
   struct Text {
@@ -103,7 +104,7 @@ class TextCache : public OpenFiles<KeptNothing> {
   };
   Text read(int handle) noexcept;
 
-  /// As FileCache's, for a text that is not empty.
+  /// As in FileCache, for a text that is not empty.
   bool answers_now() noexcept;
 
   void clear();

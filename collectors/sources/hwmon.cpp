@@ -9,7 +9,7 @@
 namespace gpumeter {
 namespace {
 
-/// N of "<kind>N_<what>".
+/// Parses N from "<kind>N_<what>".
 std::optional<int> sensor_index(std::string_view file, std::string_view kind, std::string_view what) {
   if (!file.starts_with(kind)) return std::nullopt;
   file.remove_prefix(kind.size());
@@ -17,7 +17,7 @@ std::optional<int> sensor_index(std::string_view file, std::string_view kind, st
   return file == what ? index : std::nullopt;
 }
 
-/// The file's text. Adds the path to `unreadable` if the text is empty.
+/// Returns the file's text. Adds the path to `unreadable` if the text is empty.
 std::string read_or_note(const std::string& path, std::vector<std::string>& unreadable) {
   std::string text = sysfs::read_text(path);
   const bool is_known = std::find(unreadable.begin(), unreadable.end(), path) != unreadable.end();

@@ -7,20 +7,21 @@
 
 namespace gpumeter {
 
-/// The hwmon folder of a device (Documentation/hwmon/sysfs-interface.rst). Read while attaching: its number
-/// changes with each load of a driver, and sensors are numbered differently from chip to chip, but labels
-/// stay.
+/// The hwmon folder of a device (Documentation/hwmon/sysfs-interface.rst). It is looked up at each attach,
+/// because its number changes with each load of a driver. Sensors are found by label: their numbers differ
+/// from chip to chip, labels do not.
 class Hwmon {
  public:
-  /// The folder below `device` whose `name` is one of `names`; nullopt if there is none. Adds to `unreadable`
-  /// the files and folders that exist but could not be read.
+  /// Finds the folder below `device` whose `name` is one of `names`; nullopt if there is none. Adds to
+  /// `unreadable` the files and folders that exist but could not be read.
   static std::optional<Hwmon> find(const std::string& device, const std::vector<std::string_view>& names,
                                    std::vector<std::string>& unreadable);
 
   const std::string& path() const noexcept { return path_; }
 
-  /// N of the sensor `kind`N (temp, freq, in, power) with this label. If no sensor of the kind has a label:
-  /// `unlabelled`, provided that `kind``unlabelled`_input exists. Adds labels to `unreadable` as find() does.
+  /// Returns N of the sensor `kind`N (temp, freq, in, power) with this label. If no sensor of the kind has a
+  /// label, returns `unlabelled`, provided that `kind``unlabelled`_input exists. Adds labels to `unreadable`
+  /// as find() does.
   std::optional<int> index(std::string_view kind, std::string_view label, int unlabelled,
                            std::vector<std::string>& unreadable) const;
 

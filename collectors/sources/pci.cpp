@@ -17,13 +17,13 @@ constexpr std::uint32_t kBaseDisplay = 0x03;
 constexpr std::uint32_t kBaseAccelerator = 0x12;
 constexpr std::uint32_t kBridge = 0x0604;  // base class and sub-class of a PCI-to-PCI bridge
 
-/// The hexadecimal number, if the text has `least` to `most` digits.
+/// Parses a hexadecimal number of `least` to `most` digits.
 template <class T>
 std::optional<T> parse_hex(std::string_view text, std::size_t least, std::size_t most) noexcept {
   return text.size() >= least && text.size() <= most ? parse_number<T>(text, 16) : std::nullopt;
 }
 
-/// The value of one KEY=value line; empty if there is none.
+/// Returns the value of one KEY=value line; empty if there is none.
 std::string_view uevent_value(std::string_view uevent, std::string_view key) {
   while (!uevent.empty()) {
     std::string_view line = take_until(uevent, '\n');
@@ -54,8 +54,8 @@ std::string to_string(const Address& address) {
   return text.data();
 }
 
-// `uevent` has all but the revision in one read. A copy of it may be older than the driver's binding, so the
-// link goes first.
+// One read of `uevent` returns everything but the revision. A copied `uevent` may predate the driver's
+// binding, so the `driver` link takes precedence.
 std::optional<Function> read_function(const std::string& folder) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::canonical(folder, error);

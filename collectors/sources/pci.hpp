@@ -8,7 +8,8 @@
 
 namespace gpumeter::pci {
 
-/// A function's place on the bus. The order is that of a walk over the bus, in which GPUs are counted.
+/// The address of a function on the bus. Addresses sort in the order of a bus walk, which is the order of GPU
+/// indices.
 struct Address {
   std::uint32_t domain = 0;
   std::uint8_t bus = 0;
@@ -21,7 +22,7 @@ struct Address {
 /// "0000:0c:00.0", also in capitals and with the longer domains of hosts behind a bridge ("10000:01:00.0").
 std::optional<Address> parse_address(std::string_view text) noexcept;
 
-/// Lower case, at least four digits of domain.
+/// Formats in lower case, with at least four digits of domain.
 std::string to_string(const Address& address);
 
 /// A function as the bus describes it; reading the description does not wake the device.
@@ -36,7 +37,8 @@ struct Function {
 };
 
 inline constexpr std::uint16_t kVendorNvidia = 0x10de;
-inline constexpr std::uint16_t kVendorAmd = 0x1002;  // ATI's, kept for GPUs; AMD's processors have 0x1022
+inline constexpr std::uint16_t kVendorAmd = 0x1002;  // ATI's ID, which GPUs kept; AMD's processors have
+                                                     // 0x1022
 
 /// nullopt if the folder is not a PCI function's.
 std::optional<Function> read_function(const std::string& folder);
@@ -51,19 +53,20 @@ std::optional<int> numa_node(const Function& function);
 /// "nvidia", "amd", "intel" or "other".
 std::string_view vendor_word(std::uint16_t vendor) noexcept;
 
-/// False for no driver, for display drivers without a GPU behind them (server consoles, virtual and firmware
-/// framebuffers) and for functions lent to a virtual machine.
+/// True for drivers of GPUs. False for no driver, for display drivers without a GPU (server consoles, virtual
+/// and firmware framebuffers), and for functions passed to a virtual machine.
 bool is_gpu_driver(std::string_view driver) noexcept;
 
 /// The folder whose current_link_* and max_link_* files describe the card's slot. Since Vega, AMD's cards
-/// have a switch of their own in front of the GPU, and the link within the card differs from the slot's. So
-/// this is the topmost bridge of the same vendor. Root ports belong to the machine, not to the card.
+/// have their own switch in front of the GPU, so the link within the card differs from the slot's. The result
+/// is therefore the topmost bridge of the same vendor. Root ports belong to the machine, not to the card.
 std::string upstream_port(const Function& function);
 
 /// "16.0 GT/s PCIe" -> 4. nullopt if the link is down or its generation unknown.
 std::optional<int> link_generation(std::string_view speed) noexcept;
 
-/// power/runtime_status: true while the device sleeps or is about to, so that a read could wake it.
+/// Parses power/runtime_status: true while the device sleeps or is about to sleep, so that a read could wake
+/// it.
 bool is_suspended(std::string_view runtime_status) noexcept;
 
 }  // namespace gpumeter::pci

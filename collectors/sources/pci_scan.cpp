@@ -13,7 +13,7 @@ struct Answer {
   bool is_readable = true;
 };
 
-// While a driver resets its device, the device's `uevent` may be empty or refuse to be read.
+// While a driver resets its device, the device's `uevent` may be empty or unreadable.
 Answer ask(const std::string& folder, const Scan::Read& read) {
   Answer answer{read(folder)};
   if (!answer.function || answer.function->vendor != 0) return answer;

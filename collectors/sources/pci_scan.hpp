@@ -26,7 +26,7 @@ class Scan {
   struct Found {
     std::vector<Function> adapters;   ///< in order of address
     std::vector<std::string> silent;  ///< addresses of functions that could not be identified
-    bool is_whole = true;             ///< false: the kernel refused a thread, so that some were not read
+    bool is_whole = true;             ///< false: the kernel refused to create a thread, so some were not read
   };
   /// `sysfs_root`: "/sys".
   Found adapters(const std::string& sysfs_root);

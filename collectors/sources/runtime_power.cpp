@@ -8,7 +8,7 @@
 namespace gpumeter {
 namespace {
 
-constexpr std::size_t kWord = 32;  // the longest of these words is "unsupported"
+constexpr std::size_t kWord = 32;  // the longest word is "unsupported"
 
 struct Word {
   std::array<char, kWord> buffer{};
@@ -34,7 +34,7 @@ std::optional<PowerState> RuntimePower::read() noexcept {
   PowerState state;
   state.suspended = pci::is_suspended(status.text());
   if (state.suspended || !may_suspend()) return state;
-  // A driver without a delay lets its device sleep at once; reading the file then fails.
+  // Without a delay file the driver lets its device sleep at once; reading the file then fails.
   const Sample delay = delay_.read_integer();
   const double milliseconds = delay.status == ReadStatus::ok ? delay.value : 0;
   state.may_suspend = milliseconds >= 0;  // a negative delay keeps the device awake (runtime_pm.rst)

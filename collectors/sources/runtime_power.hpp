@@ -8,12 +8,12 @@
 
 namespace gpumeter {
 
-/// The `power` folder of a device, kept open. Reading it wakes nothing. Lane thread.
+/// The `power` folder of a device, kept open. Reading it does not wake the device. Lane thread.
 class RuntimePower {
  public:
   RuntimePower() = default;
-  /// `device` is its folder in sysfs. On a kernel without runtime power management the files do not exist,
-  /// and devices never sleep.
+  /// `device` is its folder in sysfs. On a kernel without runtime power management the files do not exist;
+  /// devices then never sleep.
   explicit RuntimePower(const std::string& device);
 
   /// nullopt: the device was removed.

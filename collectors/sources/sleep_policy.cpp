@@ -10,7 +10,7 @@ SleepPolicy::Verdict SleepPolicy::decide(Nanoseconds now, const PowerState& stat
     slept_ = true;
     return Verdict::rest;
   }
-  const bool woken = std::exchange(slept_, false);  // by others, so something runs
+  const bool woken = std::exchange(slept_, false);  // woken by another program, so something runs
   if (woken || !state.may_suspend || !stirred_at_) stir(now);
   if (!look_at_) {
     if (now - *stirred_at_ < kQuiet) return Verdict::read;
@@ -25,7 +25,7 @@ void SleepPolicy::stir(Nanoseconds now) noexcept {
   look_at_.reset();
 }
 
-// The kernel counts a look as a use: if the delay is long, one look a minute would keep the device awake.
+// The kernel counts a look as a use: with a long delay, one look a minute would keep the device awake.
 void SleepPolicy::looked(Nanoseconds now) noexcept { look_at_ = now + std::max(kLookEvery, delay_ + kSlack); }
 
 }  // namespace gpumeter

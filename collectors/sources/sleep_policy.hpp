@@ -10,8 +10,8 @@ namespace gpumeter {
 /// A device's state in the kernel's runtime power management (Documentation/power/runtime_pm.rst).
 struct PowerState {
   bool suspended = false;    ///< asleep, or about to be: a read could wake it
-  bool may_suspend = false;  ///< falls asleep by itself when unused
-  Nanoseconds delay{0};      ///< how long it must be unused for that
+  bool may_suspend = false;  ///< the kernel suspends it when unused
+  Nanoseconds delay{0};      ///< how long it must be unused before that
 };
 
 /// Decides when a device that may fall asleep is read. The kernel counts each read as a use, so a device that
@@ -31,17 +31,17 @@ class SleepPolicy {
     rest,  ///< only files whose reading does not wake it
   };
 
-  /// Whether a pass that begins may read the device. `now` is CLOCK_MONOTONIC.
+  /// Decides whether the pass that begins may read the device. `now` is CLOCK_MONOTONIC.
   Verdict decide(Nanoseconds now, const PowerState& state) noexcept;
 
-  /// Something seems to run on the device: it is read as usual from now on.
+  /// Reports a sign of work on the device: from now on it is read as usual.
   void stir(Nanoseconds now) noexcept;
 
-  /// A `look` found nothing running.
+  /// Reports that a `look` found nothing running.
   void looked(Nanoseconds now) noexcept;
 
  private:
-  std::optional<Nanoseconds> stirred_at_;  // or first seen, or woken by others
+  std::optional<Nanoseconds> stirred_at_;  // or first seen, or woken by another program
   std::optional<Nanoseconds> look_at_;     // set while it is not read
   bool slept_ = false;
   Nanoseconds delay_{0};

@@ -31,7 +31,7 @@ std::size_t digits(std::string_view text) noexcept {
   return std::min(text.find_first_not_of("0123456789"), text.size());
 }
 
-/// Orders names as people do: runs of digits by their value.
+/// Compares runs of digits by value, as in a natural sort.
 bool by_number(std::string_view left, std::string_view right) noexcept {
   while (!left.empty() && !right.empty()) {
     const std::size_t left_digits = digits(left);

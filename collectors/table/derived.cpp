@@ -20,8 +20,8 @@ double area(Integration how, double last, bool has_last, double value, double el
 constexpr double kTwoTo31 = 2147483648.0;
 constexpr double kTwoTo32 = 4294967296.0;
 
-// AMD's energy accumulator was seen to step back a little between two reads (ROCm/amdsmi issue 115);
-// a reset falls to about zero. Anything between the two does not happen.
+// AMD's energy accumulator was seen to step back slightly between two reads (ROCm/amdsmi issue 115). A reset
+// drops it to about zero. Steps between these two sizes do not occur.
 constexpr double kBackstep = 0.01;
 
 double growth(double last, double raw, int bits) noexcept {

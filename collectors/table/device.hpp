@@ -19,8 +19,8 @@ namespace gpumeter {
 /// The device's state at the start of a pass.
 enum class Readiness : std::uint8_t { awake, asleep, gone };
 
-/// A vendor's context: it opens what the device is read from, closes it again, and prepares a pass (drops the
-/// caches of the last one, looks whether the device sleeps or is gone).
+/// A vendor's context: it opens the device's sources, closes them again, and prepares a pass. Preparing drops
+/// the caches of the last pass and checks whether the device sleeps or is gone.
 template <class Context>
 concept TableContext = requires(Context context, const DeviceInfo& info, const Pass& pass) {
   { context.open(info) } -> std::same_as<Result<Done>>;
@@ -28,24 +28,24 @@ concept TableContext = requires(Context context, const DeviceInfo& info, const P
   { context.begin_pass(pass) } noexcept -> std::same_as<Readiness>;
 };
 
-/// A context whose device may be divided: the partitions as they were when it was opened, and turn_to() the
-/// one to which the rows that are bound next belong.
+/// A context whose device may be divided. partitions() returns the partitions as of open(); turn_to() selects
+/// the one to which the rows bound next belong.
 template <class Context>
 concept Divisible = requires(Context context, std::size_t partition) {
   { context.partitions() } -> std::same_as<std::span<const Partition>>;
   { context.turn_to(partition) } noexcept;
 };
 
-/// A context that could not read every source that exists while it was opened, or while rows were bound:
-/// end_binding() is called after the last bind, has_more() after each fast pass (see Device::has_more).
+/// A context that may find sources unreadable while it is opened or while rows are bound, although they
+/// exist. end_binding() is called after the last bind, has_more() after each fast pass (see
+/// Device::has_more).
 template <class Context>
 concept BindsAgain = requires(Context context, Nanoseconds now) {
   { context.end_binding() };
   { context.has_more(now) } noexcept -> std::same_as<bool>;
 };
 
-/// A context that has info series in addition to its rows, with labels that are known once its rows are
-/// bound.
+/// A context that has info series in addition to its rows. Their labels are known once its rows are bound.
 template <class Context>
 concept DescribesItself = requires(Context context) {
   { context.info_series() } -> std::same_as<std::vector<SeriesSpec>>;
@@ -112,7 +112,7 @@ class TableDevice : public Device {
   Context& context() noexcept { return context_; }
 
  private:
-  // By first row of a series. They outlive a loss, so counters go on when a device comes back.
+  // By first row of a series. They outlive a loss, so counters continue when a device returns.
   using States = std::vector<RowState>;
   struct PartitionStates {
     std::string identity;
@@ -161,7 +161,7 @@ class TableDevice : public Device {
     }
   }
 
-  // A new partition that gets the name of an old one starts from nothing.
+  // A new partition with the name of an old one starts with empty states.
   States& states_of(const Partition& partition) {
     PartitionStates& known = partition_states_[partition.name];
     const bool is_new = known.states.empty() || known.identity != partition.identity;
@@ -180,7 +180,7 @@ class TableDevice : public Device {
     for (const std::size_t slot : constants_) sink.set(slot, 1);
   }
 
-  // False: the pass stepped aside and goes on at `cursor`.
+  // False: the pass yielded and continues at `cursor`.
   bool sample_rows(const Pass& pass, SampleSink& sink, std::size_t& cursor) noexcept {
     std::vector<Bound>& rows = bound_[static_cast<std::size_t>(pass.tier)];
     for (; cursor < rows.size(); ++cursor) {
@@ -237,7 +237,7 @@ class TableDevice : public Device {
   Readiness readiness_ = Readiness::awake;
 };
 
-/// A context that lists the processes on its device, in the way and at the time of ListsProcesses.
+/// A context that lists the processes on its device, with the contract of ListsProcesses.
 template <class Context>
 concept KnowsProcesses = requires(Context context, const Pass& pass, std::vector<DeviceProcess>& out) {
   { Context::kProcessesTier } -> std::convertible_to<Tier>;

@@ -8,14 +8,14 @@
 
 namespace gpumeter {
 
-/// Reads one value of one device. A row's source returns it at attach; it owns what it reads with, or refers
-/// to the device's context, which outlives it. Lane thread.
+/// Reads one value of one device. A row's source returns it at attach. It owns its sources or refers to the
+/// device's context, which outlives it. Lane thread.
 class Reader {
  public:
   /// The device has no such source.
   Reader() = default;
 
-  /// `read` returns the value in the source's unit. If it also has settle(bool), it counts by itself over
+  /// `read` returns the value in the source's unit. If `read` also has settle(bool), it counts by itself over
   /// observed time: see settle().
   template <class Read>
     requires std::same_as<std::invoke_result_t<Read&>, Sample>
@@ -30,8 +30,8 @@ class Reader {
   /// True if settle() must be called at the end of each pass, whether the value was read or not.
   bool settles() const noexcept { return body_->settles(); }
 
-  /// The pass has ended. What was counted in it holds if it was observed. Otherwise it is dropped, and
-  /// Pass::elapsed of the next pass includes this one's time, or is zero.
+  /// The pass has ended. The count of the pass is kept if the pass was observed. Otherwise the count is
+  /// dropped, and Pass::elapsed of the next pass includes this pass's time or is zero.
   void settle(bool is_observed) noexcept { body_->settle(is_observed); }
 
  private:
@@ -59,26 +59,26 @@ class Reader {
   std::unique_ptr<Base> body_;
 };
 
-/// Reads the same value each time: a fact that was found at attach.
+/// Returns the same value each time: a fact found at attach.
 inline Reader constant(double value) {
   return [value] { return Sample::of(value); };
 }
 
-/// What a reader counts by itself over observed time, as of the last pass that was observed and as of the
-/// pass under way. T is copyable and has restart(): its next reading is where counting begins.
+/// A reader's own count over observed time, as of the last observed pass and as of the pass under way. T is
+/// copyable and has restart(), after which the next reading starts the counting.
 template <class T>
 class Settled {
  public:
   Settled() = default;
   explicit Settled(T initial) : settled_(std::move(initial)) {}
 
-  /// For this pass. A change holds only if the pass is observed.
+  /// The count for this pass. A change is kept only if the pass is observed.
   T& current() noexcept {
     if (!std::exchange(is_current_, true)) current_ = settled_;
     return current_;
   }
 
-  /// A pass that was observed without current() is a gap of this count alone.
+  /// An observed pass without current() is a gap of this count alone.
   void settle(bool is_observed) noexcept {
     const bool was_read = std::exchange(is_current_, false);
     if (!is_observed) return;

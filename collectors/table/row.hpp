@@ -28,17 +28,17 @@ inline constexpr double kKibi = 1024;
 inline constexpr double kMebi = 1024 * 1024;
 inline constexpr double kMega = 1e6;
 
-/// What a source reads: a file, a call or a field by name (shown in the docs), and a number for sources that
-/// need one (a bit mask, an index).
+/// A source: a file, a call or a field by name (shown in the docs). Some sources also need a number (a bit
+/// mask, an index).
 struct ReadSource {
   std::string_view name;
   std::uint64_t argument = 0;
 };
 
-/// Where a row's value comes from on a device with that Context.
+/// The source of a row's value on a device with that Context.
 template <class Context>
 struct RowSource {
-  /// At attach: the reader, or none if this device has no such source.
+  /// Called at attach: returns the reader, or none if this device has no such source.
   Reader (*bind)(Context&, const ReadSource&);
   ReadSource read;
 };
@@ -61,22 +61,21 @@ constexpr Derived instantaneous(const MetricDescriptor& counter) {
 }
 constexpr Derived state(const MetricDescriptor& counter) { return {Integration::state, &counter}; }
 
-/// What real hardware taught. A value outside [min, max], in base units, is a failed read.
+/// Properties observed on real hardware. A value outside [min, max], in base units, is a failed read.
 struct Traits {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
-  bool zero_is_unknown = false;  ///< the driver writes 0 if it does not know the value
-  bool wakes = true;             ///< reading it wakes a sleeping device, so it is then left alone
+  bool zero_is_unknown = false;  ///< the driver reports 0 if it does not know the value
+  bool wakes = true;             ///< reading it wakes a sleeping device, so the row is skipped during sleep
   int counter_bits = 64;         ///< width at which a hardware counter wraps: 32 or 64
-  bool forgets = false;  ///< the source misses what happens while it cannot be read: a counter leaves the
-                         ///< page at its first failed read; `unsupported` is no error, and may end soon
-  std::string_view counted_by =
-      "hardware";  ///< who counted a row that is a counter, for gpu_meter_source_info
+  bool forgets = false;  ///< the source misses events while it cannot be read: a counter is omitted from its
+                         ///< first failed read on; `unsupported` is not an error and may end soon
+  std::string_view counted_by = "hardware";  ///< origin of a row that is a counter, for gpu_meter_source_info
 };
 inline constexpr Traits kRatio{.min = 0, .max = 1};
 inline constexpr Traits kNeverWakes{.wakes = false};
 
-/// One metric, apart from where a vendor reads it.
+/// One metric, independent of a vendor's source.
 struct RowFacts {
   const MetricDescriptor* family = nullptr;
   LabelSet labels{};
@@ -91,7 +90,7 @@ struct RowFacts {
 };
 
 /// One metric of one vendor. If several rows have the same family and labels, the first whose source binds on
-/// a device is read. A fallback is therefore a row below the one that it stands in for.
+/// a device is read. A fallback is therefore a row below its preferred one.
 template <class Context>
 struct MetricRow : RowFacts {
   RowSource<Context> source{};
@@ -129,9 +128,9 @@ constexpr RowDoc doc_of(const MetricRow<Context>& row) noexcept {
           row.derived.counter, row.derived.max, row.derived.min};
 }
 
-// Tables are built of rows while compiling.
+// Tables are built from rows at compile time.
 
-/// One row a value, for families that have the same shape many times.
+/// Makes one row per value, for families that repeat the same shape.
 template <class Value, std::size_t N, class MakeRow>
 constexpr auto each(const Value (&values)[N], MakeRow make_row) {
   std::array<std::invoke_result_t<MakeRow, const Value&>, N> rows{};
@@ -139,7 +138,7 @@ constexpr auto each(const Value (&values)[N], MakeRow make_row) {
   return rows;
 }
 
-/// The same for rows that also need the value's place in the list.
+/// Like each(), for rows that also need the value's place in the list.
 template <class Value, std::size_t N, class MakeRow>
 constexpr auto each_place(const Value (&values)[N], MakeRow make_row) {
   std::array<std::invoke_result_t<MakeRow, std::size_t, const Value&>, N> rows{};
@@ -147,7 +146,7 @@ constexpr auto each_place(const Value (&values)[N], MakeRow make_row) {
   return rows;
 }
 
-/// Tables one after the other, as one.
+/// Concatenates tables.
 template <class First, class... Others>
 constexpr auto joined(const First& first, const Others&... others) {
   constexpr auto kSize = (std::tuple_size_v<First> + ... + std::tuple_size_v<Others>);
@@ -157,7 +156,8 @@ constexpr auto joined(const First& first, const Others&... others) {
   return all;
 }
 
-/// Tables as the docs show them. Built on request, since they are as large as the tables and only printed.
+/// Tables in the form used by the docs. Built on request, because the docs are as large as the tables and
+/// only printed.
 template <class Context>
 std::vector<RowDoc> row_docs(std::initializer_list<std::span<const MetricRow<Context>>> tables) {
   std::vector<RowDoc> docs;

@@ -6,16 +6,16 @@
 namespace gpumeter {
 namespace {
 
-// A counter survives short trouble; a gauge would lie (metrics.md, rule 9).
+// A counter survives a short failure; an old gauge would be wrong (metrics.md, rule 9).
 constexpr int kCounterFailures = 3;
 
-// A first poll that answers "not supported" was seen to be wrong later (ROCm device-metrics-exporter 1.5.0,
-// MI350X), so nothing is given up for good. A source that had a value once is never left alone for so long: a
-// card that is being reset gives the same answer.
+// An unsupported source is always retried: a first poll that returned "not supported" was wrong later (ROCm
+// device-metrics-exporter 1.5.0, MI350X). The interval never applies to a source that once had a value,
+// because a card under reset returns the same status.
 constexpr auto kRetryUnsupported = std::chrono::minutes(5);
 
-// How long a counter's source may fail before the other counters go on without it. Its own counter has left
-// the page by then.
+// How long a counter's source may fail before the other counters continue without it. Its own counter is
+// omitted from the page by then.
 constexpr auto kGiveUp = std::chrono::seconds(60);
 
 // gpu_energy_joules_total -> energy
@@ -163,7 +163,7 @@ RowState::Outcome RowState::refuse(Nanoseconds now, ReadStatus why, SampleSink& 
   return miss(now, why, sink) ? Outcome::gap : Outcome::failed;
 }
 
-// True: a counter lacks this reading.
+// True if a counter lacks this reading.
 bool RowState::miss(Nanoseconds now, ReadStatus why, SampleSink& sink) noexcept {
   miss_gauges(why, sink);
   if (failures_++ == 0) failing_since_ = now;

@@ -16,21 +16,21 @@ namespace gpumeter {
 /// Collects the series of a device while its rows are bound.
 class SeriesPlan {
  public:
-  /// What is planned from here on belongs to this slice of the device; adds its gpu_partition_info.
+  /// Later additions belong to this slice of the device. Adds its gpu_partition_info.
   void begin_partition(const Partition& partition);
 
-  /// True where the series is planned already.
+  /// True if the series is already planned.
   bool has(const MetricDescriptor& family, const LabelSet& labels) const;
 
-  /// The slot of the new series; nullopt where it is planned already: the first source of a quantity is
-  /// its source, so a hardware counter stands above the row that would integrate the same one.
+  /// Returns the slot of the new series, or nullopt if the series is already planned. The first source of a
+  /// quantity is used, so a hardware counter stands above the row that would integrate the same quantity.
   std::optional<std::size_t> add(const MetricDescriptor& family, const LabelSet& labels);
 
   /// A series that is 1 while the device is attached.
   void add_constant(SeriesSpec series);
 
-  /// The slot of the counter's gpu_meter_source_info, one for each quantity; source is "hardware",
-  /// "integrated" or in the row's own word.
+  /// The slot of the counter's gpu_meter_source_info, one per quantity. `source` is "hardware", "integrated"
+  /// or the row's own word.
   std::size_t add_source(const MetricDescriptor& counter, std::string_view source);
 
   /// Ends the plan.
@@ -43,7 +43,7 @@ class SeriesPlan {
   struct Key {
     const MetricDescriptor* family;
     LabelSet labels;
-    std::string partition;  // empty: of the whole device
+    std::string partition;  // empty: the whole device
   };
   std::vector<SeriesSpec> series_;
   std::vector<Key> keys_;
@@ -52,40 +52,40 @@ class SeriesPlan {
   std::string partition_;
 };
 
-/// What the rows of one series remember about one device: its slots, its integral, its failures. Outlives a
-/// loss of the device, so that counters go on. Lane thread.
+/// State of the rows of one series on one device: slots, integral and failures. It outlives a loss of the
+/// device, so that counters continue. Lane thread.
 class RowState {
  public:
-  /// How take() ended.
+  /// The result of take().
   enum class Outcome : std::uint8_t {
     good,
     idle,    ///< no value, as expected: the source never had one, or has none now
     failed,  ///< the read failed
-    gap,     ///< the read failed, and a counter is made of it: the pass cannot be observed
+    gap,     ///< the read failed, and the value feeds a counter: the pass cannot be observed
   };
 
   /// Reserves the slots of `row`, which must have static storage. Rows of one series share a state; if a
-  /// device came back with another source, its counter goes on without a jump. `settles`: the row's reader
-  /// counts by itself (Reader::settles). False: the series is already planned.
+  /// device returns with another source, its counter continues without a jump. `settles`: the row's reader
+  /// counts by itself (Reader::settles). Returns false if the series is already planned.
   bool plan(const RowFacts& row, bool settles, SeriesPlan& plan);
 
-  /// The device was opened: its sources have not been read yet.
+  /// The device was opened; its sources have not been read yet.
   void attach() noexcept;
 
   /// False while a row whose source never had a value waits for its next try.
   bool due(Nanoseconds now) const noexcept { return has_worked_ || now >= next_try_; }
 
-  /// A read has ended; `raw` is in the source's unit. A reading that feeds a counter over observed time is
-  /// kept until settle().
+  /// Handles a finished read; `raw` is in the source's unit. A reading that feeds a counter over observed
+  /// time is kept until settle().
   Outcome take(const Pass& pass, Sample raw, SampleSink& sink) noexcept;
 
   /// True if settle() must be called at the end of each pass.
   bool integrates() const noexcept { return is_integrating_; }
 
-  /// The pass has ended. The reading that take() kept counts if the pass was observed, and is dropped if not.
+  /// The pass has ended. The reading kept by take() counts if the pass was observed, otherwise it is dropped.
   void settle(const Pass& pass, bool is_observed, SampleSink& sink) noexcept;
 
-  /// The device sleeps: gauges leave, counters stay where they are.
+  /// The device sleeps: gauges are omitted, counters keep their value.
   void rest(SampleSink& sink) noexcept;
 
  private:
@@ -102,14 +102,14 @@ class RowState {
   } slots_;
   const RowFacts* row_ = nullptr;
   bool is_counter_ = false;      // the row's own family
-  bool is_integrating_ = false;  // a counter is made of its readings, over observed time
+  bool is_integrating_ = false;  // its readings feed a counter, over observed time
   bool has_worked_ = false;      // this row, at any time
   bool has_succeeded_ = false;   // since the device was opened
   Integral integral_;
   HardwareCounter hardware_;
   std::unique_ptr<RollingExtremes> extremes_;
   std::optional<double> kept_;  // the reading of the pass that is under way, in the source's unit
-  int failures_ = 0;            // passes in a row
+  int failures_ = 0;            // consecutive failed passes
   Nanoseconds failing_since_{0};
   Nanoseconds next_try_{0};  // of a source that never had a value
 };

@@ -7,8 +7,8 @@
 
 namespace gpumeter {
 
-/// One answer to a burst of events: due once they have paused for `quiet`, and `at_most` after the first of
-/// them however many come. Pure arithmetic; one thread.
+/// Merges a burst of events into one answer. The answer is due when no event has come for `quiet`, and at the
+/// latest `at_most` after the first event. Pure arithmetic; one thread.
 class Debounce {
  public:
   Debounce(Nanoseconds quiet, Nanoseconds at_most) noexcept : quiet_(quiet), at_most_(at_most) {}
@@ -18,10 +18,10 @@ class Debounce {
     due_ = std::min(now + quiet_, latest_);
   }
 
-  /// When the answer is due; nullopt while there is nothing to answer.
+  /// Returns the time of the answer; nullopt if no event is waiting.
   std::optional<Nanoseconds> due() const noexcept { return due_; }
 
-  /// True once, when the answer is due.
+  /// Returns true once, when the answer is due.
   bool take(Nanoseconds now) noexcept {
     if (!due_ || now < *due_) return false;
     due_.reset();

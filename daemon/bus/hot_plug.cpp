@@ -8,8 +8,8 @@
 namespace gpumeter {
 namespace {
 
-// Where GPUs and NPUs come from: the card on its bus, and the nodes and sensors of its driver, which follow
-// one by one within about a second when a driver is loaded.
+// The subsystems of GPUs and NPUs: the card on its bus, and the nodes and sensors of its driver. When a
+// driver is loaded, the nodes and sensors appear one by one within about a second.
 constexpr const char* kSubsystems[] = {"pci", "drm", "hwmon", "accel"};
 constexpr auto kQuiet = std::chrono::milliseconds(300);
 constexpr auto kAtMost = std::chrono::seconds(3);

@@ -9,19 +9,20 @@
 
 namespace gpumeter {
 
-/// Tells when devices should be looked for anew, by what udev says. Main thread.
+/// Reports when devices should be discovered again, based on udev's events. Main thread.
 class HotPlug {
  public:
-  /// An Error: udev cannot be heard, so that only the regular discovery finds what comes and goes.
+  /// Returns an Error if udev is not available. Only the regular discovery then finds added and removed
+  /// devices.
   static Result<HotPlug> open();
 
-  /// For poll(), beside what else the thread waits for.
+  /// For poll(), in addition to the thread's other descriptors.
   int descriptor() const noexcept { return monitor_.descriptor(); }
 
-  /// How long to wait at the most before the next call of look_again(), of `at_most`.
+  /// Returns the longest wait until the next call of look_again(), limited to `at_most`.
   std::chrono::milliseconds patience(Nanoseconds now, std::chrono::milliseconds at_most) const noexcept;
 
-  /// True once for a burst of events, when it is over.
+  /// Returns true once for each burst of events, when the burst is over.
   bool look_again(Nanoseconds now) noexcept;
 
  private:

@@ -52,7 +52,7 @@ bool BusWatcher::look() {
   return true;
 }
 
-// nullopt: the kernel refused a thread.
+// Returns nullopt if the kernel refused a thread.
 std::optional<Bus> BusWatcher::scan() {
   const pci::Scan::Found found = scan_.adapters(sysfs_root_);
   if (!found.is_whole) return std::nullopt;

@@ -16,34 +16,36 @@
 
 namespace gpumeter {
 
-/// Scans the PCI bus at the start, every 30 s and on request, on a thread of its own ("bus"), since reading
-/// the files of a function may hang in its driver. A function that does not answer hides no other, and counts
-/// as it was last seen while the bus lists it. Public methods: any thread; start() and join(): the owner's.
+/// Scans the PCI bus at the start, every 30 s and on request. The scan has its own thread ("bus"), because
+/// reading the files of a function may hang in its driver. A function that does not answer hides no other
+/// function. It keeps its last result while the bus lists it. Public methods: any thread; start() and join():
+/// the owner's thread.
 class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
  public:
   /// Called on the bus thread.
   struct Reports {
-    std::function<void(const Bus&)> seen;                                    ///< after each look
-    std::function<void(const std::string& address, bool answers)> function;  ///< one hangs, or answers again
+    std::function<void(const Bus&)> seen;                                    ///< after each scan
+    std::function<void(const std::string& address, bool answers)> function;  ///< a function hangs, or answers
+                                                                             ///< again
   };
 
-  /// `sysfs_root`: "/sys". `clock` outlives this object.
+  /// `sysfs_root`: "/sys". `clock` must outlive this object.
   BusWatcher(std::string sysfs_root, const Clock& clock, Reports reports,
              pci::Scan::Read read = pci::read_function);
 
-  /// Starts the thread. Once; again after an Error.
+  /// Starts the thread. Call it once, and again only after an Error.
   Result<Done> start();
-  /// Scans soon.
+  /// Requests a scan as soon as possible.
   void request() { worker_.wake(); }
-  /// While not wanted the bus counts as empty and is not read.
+  /// If `wanted` is false, the bus counts as empty and is not read.
   void want(bool wanted);
 
-  /// As in Worker.
+  /// See Worker.
   void request_stop() { worker_.request_stop(); }
   bool join(Nanoseconds deadline) { return worker_.join(deadline); }
 
-  /// The result of the last scan; nullopt before the first, and if none has ended for a minute: the scan
-  /// hangs, and its previous result is no reading.
+  /// Returns the result of the last scan; nullopt before the first scan. Also returns nullopt if no scan has
+  /// ended for 60 s: the scan hangs, and its previous result is out of date.
   std::optional<Bus> bus() const GPUMETER_EXCLUDES(mutex_);
   bool is_late() const GPUMETER_EXCLUDES(mutex_);
 
@@ -57,9 +59,9 @@ class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
   const Clock& clock_;
   const Reports reports_;
 
-  // The thread's.
+  // Used only by the thread.
   pci::Scan scan_;
-  std::map<pci::Address, pci::Function> known_;  ///< the display adapters, as they answered last
+  std::map<pci::Address, pci::Function> known_;  ///< the display adapters, as of their last answers
   std::set<std::string> silent_;
 
   Worker worker_;

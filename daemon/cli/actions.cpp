@@ -25,8 +25,8 @@ namespace {
 
 void print_error(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
 
-// Signals are blocked before the first thread starts. A thread that hangs still uses the clock and the app,
-// so neither ends before the process.
+// Signals are blocked before the first thread starts. A hanging thread still uses the clock and the app, so
+// both live until the process ends.
 int run_daemon(const Options& options, const config::Config& config, const Clock& clock) {
   Result<Signals> signals = Signals::block();
   if (!signals) {
@@ -58,7 +58,7 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
 }
 
 int reload(pid_t daemon, const Clock& clock) {
-  // A collector whose driver hangs takes 3 s to be left behind, a name service that hangs 2 s.
+  // The reload may wait 3 s for a collector whose driver hangs and 2 s for a name service that hangs.
   constexpr auto kPatience = std::chrono::seconds(15);
   const Result<ReloadOutcome> outcome = request_reload(daemon, runtime_folder(), clock, kPatience);
   if (!outcome) {
@@ -67,7 +67,7 @@ int reload(pid_t daemon, const Clock& clock) {
   }
   for (const std::string& problem : outcome->problems) print_error(problem);
   if (!outcome->problems.empty())
-    print_error("gpumeter: not reloaded; the configuration before stays in force");
+    print_error("gpumeter: not reloaded; the previous configuration stays in force");
   return outcome->problems.empty() ? 0 : 1;
 }
 

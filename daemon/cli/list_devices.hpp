@@ -6,8 +6,8 @@
 
 namespace gpumeter {
 
-/// What --list-devices prints: one line a device, one for each source that it is or could be read from, and
-/// below what cannot be read at all and why.
+/// Returns the output of --list-devices: one line for each device and one for each of its sources, readable
+/// or not. Below them, notes explain each failure.
 std::string device_list(const config::Config& config);
 
 }  // namespace gpumeter

@@ -13,7 +13,7 @@
 namespace gpumeter {
 namespace {
 
-/// An element that the file does not have comes from a flag.
+/// If the file does not have the element, the element comes from a flag.
 config::Problem placed(const OptionProblem& problem, const CollectorEntry& entry,
                        const config::Places& places) {
   const std::string key = "collectors." + std::string(entry.name) + "." + problem.key;
@@ -38,8 +38,8 @@ void check_users(config::Config& config, const config::Places& places, jobs::Kno
     if (entry->second.status == Status::known) {
       config.jobs.users.push_back(std::to_string(entry->second.uid));
     } else if (entry->second.status == Status::unknown) {
-      problems.push_back(places.problem(
-          "jobs.users", i, "must be users of this machine, by name or uid; it has no user " + user));
+      problems.push_back(
+          places.problem("jobs.users", i, "must be uids or existing user names; there is no user " + user));
     } else {
       notes.push_back("jobs.users: the name service does not answer; whether user " + user +
                       " exists is not checked");
@@ -54,7 +54,7 @@ void apply(const Options& options, config::Schemas schemas, config::Config& conf
     using config::Enabled;
     if (options.disable_defaults && collector.enabled == Enabled::automatic) collector.enabled = Enabled::off;
   }
-  // Checked by parse_options(), so that set() does not complain.
+  // parse_options() has checked the values, so set() returns no complaint.
   const std::vector<config::Key> keys = config::keys(schemas);
   for (const auto& [path, values] : options.overrides) config::set(keys, config, path, values);
   if (options.simulate_events.empty()) return;

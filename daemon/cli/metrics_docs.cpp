@@ -28,14 +28,14 @@ constexpr const MetricDescriptor* kOfTheDaemon[] = {
     &catalog::info,           &catalog::up,         &catalog::observed_seconds, &catalog::meter_source_info,
     &catalog::partition_info, &catalog::fabric_info};
 
-/// Of devices whose drivers list their processes, whatever the collector.
+/// Families of devices whose drivers list their processes, for every collector.
 constexpr const MetricDescriptor* kOfWorkloads[] = {
     &catalog::workload_memory_used, &catalog::workload_busy_seconds, &catalog::workload_energy,
     &catalog::workload_share,       &catalog::workload_info,         &catalog::process_memory_used,
     &catalog::process_busy_seconds,
 };
 
-/// What each run has beside the words of the vocabulary.
+/// Families of each run in addition to the words of the vocabulary.
 constexpr const MetricDescriptor* kOfRuns[] = {
     &catalog::ml_run_start_timestamp,
     &catalog::ml_run_stop_timestamp,
@@ -85,7 +85,7 @@ Families all_families(std::span<const CollectorEntry> collectors) {
 
 constexpr std::size_t kNoPair = 3;
 
-/// The only label in which two rows differ that are alike in all else; kNoPair where there is not just one.
+/// Returns the only label in which two otherwise equal rows differ; kNoPair unless there is exactly one.
 std::size_t only_difference(const Use& one, const Use& other) {
   const bool is_alike = one.collector == other.collector && one.integrated == other.integrated &&
                         one.row->source == other.row->source && one.row->tier == other.row->tier;
@@ -99,10 +99,10 @@ std::size_t only_difference(const Use& one, const Use& other) {
   return is_alike ? found : kNoPair;
 }
 
-/// Several rows that differ in one label have one line: link="0", "1", "2".
+/// Rows that differ in one label share one line: link="0", "1", "2".
 using Uses = std::span<const Use>;
 
-/// "0" to "35" for numbers that follow one another, else one after the other.
+/// Returns "0" to "35" for consecutive numbers, otherwise the list of values.
 std::string values_text(Uses uses, std::size_t pair) {
   const auto value = [&](std::size_t i) { return uses[i].row->labels.pairs[pair].value; };
   bool is_run = uses.size() > 3;
@@ -125,14 +125,14 @@ std::string labels_text(Uses uses) {
   return text.empty() ? "" : "`" + text + "`";
 }
 
-// A bar would end the table's cell.
+// A bar would end the cell of the table.
 std::string cell(std::string_view source) {
   std::string text;
   for (const char c : source) text.append(c == '|' ? "\\|" : std::string(1, c));
   return text;
 }
 
-/// The rows from the first on that have one line with it.
+/// Returns the first rows that share one line.
 Uses alike(Uses uses) {
   std::size_t count = 1;
   const std::size_t varied = uses.size() > 1 ? only_difference(uses[0], uses[1]) : kNoPair;

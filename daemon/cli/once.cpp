@@ -83,7 +83,7 @@ Result<std::string> page_once(const config::Config& config, int passes) {
   const Survey found = survey(config, clock);
   for (const std::string& note : found.notes) std::fprintf(stderr, "gpumeter: %s\n", note.c_str());
   std::vector<Reading> readings;
-  const auto listen = [&] {  // a driver that nobody listens to counts no events
+  const auto listen = [&] {  // a driver counts events only while a collector waits for them
     for (const std::unique_ptr<Collector>& collector : found.collectors) {
       auto* const watcher = dynamic_cast<WatchesEvents*>(collector.get());
       if (watcher != nullptr) watcher->wait_for_events(Nanoseconds{0});

@@ -7,8 +7,8 @@
 
 namespace gpumeter {
 
-/// What --once prints: all tiers of every device read `passes` times, one second apart, as one page of text
-/// 0.0.4. Without threads, so a driver that hangs makes it hang.
+/// Returns the output of --once: all tiers of every device read `passes` times, 1 s apart, as one page of
+/// text 0.0.4. Uses no threads; if a driver hangs, the command hangs.
 Result<std::string> page_once(const config::Config& config, int passes);
 
 }  // namespace gpumeter

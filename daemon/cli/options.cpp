@@ -17,12 +17,12 @@
 namespace gpumeter {
 namespace {
 
-/// A flag that stands for a key: the key's own check judges its value.
+/// A flag for a key of the configuration. The key's own check validates the value.
 struct KeyFlag {
   const char* name;
   const char* path;
-  const char* value;  ///< as --help calls it
-  bool is_file;       ///< relative to where the command was given
+  const char* value;  ///< name of the value in --help
+  bool is_file;       ///< relative to the current directory
   const char* help;
 };
 constexpr KeyFlag kKeyFlags[] = {
@@ -41,8 +41,8 @@ constexpr KeyFlag kKeyFlags[] = {
 struct ActionFlag {
   const char* name;
   Action action;
-  const char* value;               ///< as --help calls it; empty: the flag has none
-  std::vector<std::string> words;  ///< the values that it may have; empty: a process id
+  const char* value;               ///< name of the value in --help; empty: the flag has none
+  std::vector<std::string> words;  ///< the allowed values; empty: a process id
   const char* help;
 };
 const std::vector<ActionFlag>& action_flags() {
@@ -73,14 +73,14 @@ constexpr const char* kKeyGroup = "Configuration (overrides the file)";
 constexpr const char* kCollectorGroup = "Collectors";
 constexpr const char* kActionGroup = "Instead of running";
 
-/// PID_MAX_LIMIT of the kernel: no process has a higher number.
+/// PID_MAX_LIMIT of the kernel, the upper bound of process ids.
 constexpr unsigned kMostProcesses = 1U << 22U;
 
 Exit usage_error(const std::string& sentence) {
   return {2, "gpumeter: " + sentence + "\nTry 'gpumeter --help'.\n"};
 }
 
-/// A value of a closed set, rejected in the same words as a key of the file.
+/// Accepts the values of a closed set. The error message has the form of those for keys of the file.
 CLI::Validator one_of(const std::vector<std::string>& words) {
   const auto check = [words](const std::string& text) {
     if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
@@ -104,7 +104,7 @@ std::string version_text() {
          ", revision: " + build::kRevision + ")\n  compiler:         " + build::kCompiler + "\n";
 }
 
-/// CLI11 writes the value that a negated flag stands for behind its name: "--no-collector.amd{false}".
+/// Removes the value that CLI11 prints after the name of a negated flag: "--no-collector.amd{false}".
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
@@ -115,7 +115,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-/// The flags of gpumeter, and the options that CLI11 reads from them.
+/// Defines the flags of gpumeter and converts them to Options.
 class CommandLine {
  public:
   explicit CommandLine(std::span<const CollectorEntry> collectors)
@@ -123,7 +123,7 @@ class CommandLine {
     app_.formatter(std::make_shared<HelpFormatter>());
     app_.get_formatter()->column_width(36);
     app_.allow_extras();
-    // The last one holds, so that a unit's drop-in can override the unit.
+    // The last value wins, so that a unit's drop-in can override the unit.
     app_.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     add_key_flags();
     add_collector_flags(collectors);
@@ -143,13 +143,13 @@ class CommandLine {
     return Exit{0, app_.help()};
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string text = error.what();  // "--flag: 1 required ... missing"
-    return usage_error(text.substr(0, text.find(':')) + " needs a value");
+    return usage_error(text.substr(0, text.find(':')) + " requires a value");
   } catch (const CLI::ParseError& error) {
     return usage_error(error.what());
   }
 
  private:
-  /// One value each time: what follows it is the next flag, or a mistake.
+  /// Each option takes one value. The next argument must be a flag; anything else is an error.
   CLI::Option* add(const std::string& name, const std::string& value, const std::string& help,
                    const char* group) {
     return app_.add_option(name, help)->type_name(value)->expected(1)->allow_extra_args(false)->group(group);
@@ -204,10 +204,10 @@ class CommandLine {
 
   bool is_there(const std::string& flag) const { return app_.count(flag) > 0; }
 
-  /// Whether a flag without a value is there, and not as "--flag=false".
+  /// True if a flag without a value is present, and not as "--flag=false".
   bool is_on(const std::string& flag) const { return is_there(flag) && app_.get_option(flag)->as<bool>(); }
 
-  /// Empty without the flag.
+  /// Returns an empty list if the flag is absent.
   std::vector<std::string> values_of(const std::string& flag) const {
     return is_there(flag) ? app_.get_option(flag)->reduced_results() : std::vector<std::string>();
   }
@@ -216,7 +216,7 @@ class CommandLine {
     return values.empty() ? "" : values.back();
   }
 
-  /// Each value is judged by its key's check.
+  /// The check of each key validates the values.
   std::optional<Exit> take_keys() {
     options_.config_file = value_of("--config.file");
     options_.systemd_socket = is_on("--web.systemd-socket");
@@ -240,7 +240,8 @@ class CommandLine {
     options_.simulate_events = values_of("--simulate-event");
     const std::vector<std::string> devices = values_of("--simulate");
     if (options_.simulator.empty() && !(devices.empty() && options_.simulate_events.empty())) {
-      return usage_error("--simulate needs the simulated collector, which this gpumeter was built without");
+      return usage_error(
+          "--simulate requires the simulated collector, which this gpumeter was built without");
     }
     for (const config::CollectorSchema& schema : schemas_) {
       const std::string flag = "--collector." + schema.name;
@@ -258,7 +259,7 @@ class CommandLine {
     for (const ActionFlag& flag : action_flags()) {
       if (!is_there(flag.name)) continue;
       if (chosen != nullptr)
-        return usage_error(std::string(chosen) + " and " + flag.name + " exclude each other");
+        return usage_error(std::string(chosen) + " and " + flag.name + " cannot be combined");
       chosen = flag.name;
       options_.action = flag.action;
       options_.argument = value_of(flag.name);
@@ -269,7 +270,7 @@ class CommandLine {
   std::string unknown_flag(const std::string& argument) const {
     const std::string name = argument.substr(0, argument.find('='));
     if (!name.starts_with('-'))
-      return "unexpected argument " + gpumeter::quoted(argument) + "; there are only flags";
+      return "unexpected argument " + gpumeter::quoted(argument) + "; gpumeter accepts only flags";
     std::vector<std::string> names;
     for (const auto* option : app_.get_options()) {
       for (const std::string& known : option->get_lnames()) names.push_back("--" + known);

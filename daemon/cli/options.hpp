@@ -13,7 +13,7 @@ namespace gpumeter {
 
 inline constexpr std::string_view kDefaultConfigFile = "/etc/gpumeter/gpumeter.yaml";
 
-/// What the process is started for. All but `run` end by themselves.
+/// The purpose of the process. All actions except `run` end by themselves.
 enum class Action : std::uint8_t {
   run,
   once,
@@ -24,31 +24,31 @@ enum class Action : std::uint8_t {
   print_config
 };
 
-/// A flag that stands for a key of the configuration.
+/// The values of a flag for a key of the configuration.
 struct KeyOverride {
   std::string path;
   std::vector<std::string> values;
 };
 
-/// The command line, checked.
+/// The validated command line.
 struct Options {
   Action action = Action::run;
   std::string argument;     ///< of the action: "0" (--once), a process id (--reload), a format (--print-...)
   std::string config_file;  ///< empty: the default file, which need not exist
   bool systemd_socket = false;               ///< serve on systemd's sockets instead of web.listen
-  bool disable_defaults = false;             ///< collectors are off unless switched on
-  std::vector<KeyOverride> overrides;        ///< of the file's values
-  std::string simulator;                     ///< the collector behind --simulate; empty: there is none
+  bool disable_defaults = false;             ///< run only collectors that are enabled explicitly
+  std::vector<KeyOverride> overrides;        ///< override the file's values
+  std::string simulator;                     ///< the collector for --simulate; empty: there is none
   std::vector<std::string> simulate_events;  ///< in addition to the file's
 };
 
-/// An end before the start: the text belongs on stdout if the code is 0 (help, version), otherwise on stderr.
+/// An exit before the start. The text goes to stdout if the code is 0 (help, version), otherwise to stderr.
 struct Exit {
   int code;
   std::string text;
 };
 
-/// Reads the command line. Each of `collectors` has its flags.
+/// Parses the command line. Each of `collectors` has its own flags.
 std::variant<Options, Exit> parse_options(int argc, const char* const* argv,
                                           std::span<const CollectorEntry> collectors);
 

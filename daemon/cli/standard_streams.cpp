@@ -9,7 +9,7 @@
 
 namespace gpumeter {
 
-// open() gives the lowest free number, so they fill up in this order.
+// open() returns the lowest free number, so the streams are filled in this order.
 void open_closed_streams() noexcept {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     const bool is_closed = fcntl(stream, F_GETFD) < 0 && errno == EBADF;

@@ -9,18 +9,19 @@
 
 namespace gpumeter {
 
-/// A device as one look at the machine finds it, with the index that the daemon would give it.
+/// A device of one survey, with the index that the daemon would assign.
 struct SurveyedDevice {
   KnownDevice known;
   Collector* collector;
 };
 
-/// One look at the machine without threads, for commands that print and end. Blocks in drivers.
+/// One discovery without threads, for commands that print and exit. Blocks in drivers.
 struct Survey {
   std::vector<std::unique_ptr<Collector>> collectors;
   std::vector<SurveyedDevice> devices;  ///< by index
-  std::vector<std::string> notes;       ///< what cannot be read, why, and what would help
-  std::map<std::string, bool> working;  ///< collectors that were asked, by name
+  std::vector<std::string> notes;       ///< sources that cannot be read, with reason and remedy
+  std::map<std::string, bool> working;  ///< by name, for all enabled collectors: false if opening or
+                                        ///< discovery failed
 };
 
 Survey survey(const config::Config& config, const Clock& clock);

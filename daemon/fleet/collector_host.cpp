@@ -50,7 +50,7 @@ void CollectorHost::start_events(const LeftBehind& left_behind) {
              {{"collector", name_}, {"error", started.error().message()}});
 }
 
-// A discovery that was under way when the drivers were released has opened its own again.
+// A discovery that was under way during the release of the drivers has opened its own collector again.
 void CollectorHost::report(std::shared_ptr<Collector> opened, const Result<Discovery>& found) {
   has_reported_ = true;
   is_up_ = static_cast<bool>(found);
@@ -79,7 +79,7 @@ void CollectorHost::look(bool has_lost_device) {
   rediscovery_.failed(now);
 }
 
-// The discovery thread holds the collector last, and closes the driver.
+// The discovery thread releases the collector last, and closes the driver.
 void CollectorHost::release() {
   is_paused_ = true;
   collector_.reset();

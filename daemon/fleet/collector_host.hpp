@@ -16,54 +16,56 @@
 
 namespace gpumeter {
 
-/// A thread that the kernel refused is requested again after this time at the latest: a limit that is lifted
-/// shows within 10 s.
+/// The longest wait before the daemon requests a refused thread again: after a limit is lifted, the thread
+/// starts within 10 s.
 inline constexpr Nanoseconds kLongestThreadWait = std::chrono::seconds(8);
 
-/// One running collector: its discovery thread, its event thread, the gate to its driver, and its health.
-/// Guarded by the fleet that owns it; the two callbacks come from its threads.
+/// One running collector: its discovery thread, its event thread, the gate to its driver, and its health. The
+/// fleet that owns the host guards it; the host's threads call the two callbacks.
 class CollectorHost {
  public:
-  /// `clock` and `log` outlive this object.
+  /// `clock` and `log` must outlive this object.
   CollectorHost(const CollectorEntry& entry, CollectorContext context, Discoverer::Report report,
                 EventWatcher::Tell tell, const Clock& clock, Log& log);
 
   const std::string& name() const noexcept { return name_; }
   const std::shared_ptr<DriverGate>& gate() const noexcept { return gate_; }
-  /// Of the last report; null while it cannot be opened, and while drivers are released.
+  /// Returns the collector of the last report; null while it cannot be opened, and while drivers are
+  /// released.
   Collector* collector() const noexcept { return collector_.get(); }
 
-  /// Starts the threads that do not run yet, unless one with the same purpose hangs in `left_behind`, or the
-  /// kernel refused one a short time ago.
+  /// Starts the threads that do not run yet. A thread is not started if one with the same purpose hangs in
+  /// `left_behind`, or if the kernel refused it a short time ago.
   void start_threads(const LeftBehind& left_behind);
 
-  /// Takes over the result of a discovery.
+  /// Stores the result of a discovery.
   void report(std::shared_ptr<Collector> opened, const Result<Discovery>& found);
   void say_once(const std::string& note);
 
-  /// Logs when discovery hangs and when it answers again. Looks for lost devices: soon at first, then rarely.
+  /// Logs when discovery hangs and when it answers again. Requests discovery while a device is lost: soon at
+  /// first, then rarely.
   void look(bool has_lost_device);
   void request() { discoverer_->request(); }
 
-  /// Closes the driver, as soon as no thread is in it, until restore().
+  /// Closes the driver until restore(), as soon as no thread is in the driver.
   void release();
   void restore();
   bool is_released() const;
 
   void request_stop();
-  /// Waits until `deadline` (monotonic) for both threads, and adds those that hang.
+  /// Waits until `deadline` (monotonic) for both threads, and adds hanging threads to `hanging`.
   void join(Nanoseconds deadline, LeftBehind& hanging);
 
-  /// Its first discovery is over.
+  /// True after the first discovery.
   bool has_reported() const noexcept { return has_reported_; }
-  /// Its last discovery succeeded, and the next can come.
+  /// True if the last discovery succeeded and the next one can run.
   bool is_up() const noexcept { return is_up_ && is_looking_ && !is_late_; }
 
-  /// Fraction of its interval by which the next lane of this driver is shifted: multiples of the golden ratio
-  /// spread evenly however many lanes there will be.
+  /// Returns the fraction of its interval by which this driver's next lane is shifted. Multiples of the
+  /// golden ratio spread evenly for any number of lanes.
   double next_stagger() noexcept;
 
-  std::map<unsigned, ReadErrors> past_errors;  ///< of lanes that are gone, by the GPU's index
+  std::map<unsigned, ReadErrors> past_errors;  ///< of lanes that have ended, by the GPU's index
 
  private:
   void start_discovery(const LeftBehind& left_behind);
@@ -76,12 +78,12 @@ class CollectorHost {
   const std::shared_ptr<Discoverer> discoverer_;
   const std::shared_ptr<EventWatcher> watcher_;
   std::shared_ptr<Collector> collector_;
-  std::set<std::string> said_;  ///< notes and errors that are in the log already
+  std::set<std::string> said_;  ///< notes and errors that are already in the log
   bool has_reported_ = false;
   bool is_up_ = false;
-  bool is_looking_ = false;   ///< its discovery thread runs
-  bool is_watching_ = false;  ///< its event thread runs
-  bool is_late_ = false;      ///< its discovery hangs
+  bool is_looking_ = false;   ///< the discovery thread runs
+  bool is_watching_ = false;  ///< the event thread runs
+  bool is_late_ = false;      ///< the discovery hangs
   bool is_paused_ = false;    ///< between release() and restore()
   unsigned lanes_ = 0;
   Backoff rediscovery_{std::chrono::seconds(60)};

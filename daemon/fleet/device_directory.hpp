@@ -12,46 +12,46 @@
 
 namespace gpumeter {
 
-/// A device that was seen once, in this process or before.
+/// A device that was seen at least once, in this process or an earlier one.
 struct KnownDevice {
-  unsigned index = 0;  ///< label `gpu`; given to no other device while this one is known
+  unsigned index = 0;  ///< label `gpu`; reserved while the device is known
   std::string collector;
   DeviceInfo info;
-  Nanoseconds last_seen{};  ///< CLOCK_REALTIME; only for people
-  Nanoseconds
-      missing{};  ///< time in which discovery looked for it in vain since it was there last, over restarts
+  Nanoseconds last_seen{};  ///< CLOCK_REALTIME; for information only
+  Nanoseconds missing{};  ///< time of unsuccessful discovery since the device was last there, across restarts
 };
 
-/// Whether the last discovery of its collector found a known device.
+/// The result for a known device of its collector's last discovery.
 enum class Presence { there, unknown, missing };
 
-/// uuid -> index, kept in `<state>/devices.json`, so that a dead GPU does not shift the others after a
-/// restart. One thread at a time.
+/// Maps uuids to indexes in `<state>/devices.json`, so that a dead GPU does not shift the other indexes after
+/// a restart. One thread at a time.
 class DeviceDirectory {
  public:
-  /// Above any number of GPUs in a machine; a file with more is damaged.
+  /// Higher than the number of GPUs in any machine; a file with a higher index is damaged.
   static constexpr unsigned kHighestIndex = 4095;
 
   /// `folder` is paths.state. A missing file is an empty directory.
   explicit DeviceDirectory(std::string folder) : folder_(std::move(folder)) {}
 
-  /// Blocks for as long as the folder does. An Error names the file and what is wrong with it, and the
-  /// directory starts empty. A file with wrong content is set aside as devices.json.bad; one that cannot be
-  /// read stays, and is_readable() is false.
+  /// Loads the file. Blocks for as long as the folder does. On failure, the Error names the file and the
+  /// problem, and the directory starts empty. A file with wrong content is renamed to devices.json.bad. An
+  /// unreadable file stays, and is_readable() is false.
   Result<Done> load();
   bool is_readable() const noexcept { return readable_; }
 
-  /// Replaces the file in one step: it is the old one or the new one, also after a crash. Blocks for as long
-  /// as the folder does.
+  /// Replaces the file atomically: after a crash it is the old one or the new one. Blocks for as long as the
+  /// folder does.
   Result<Done> save() const;
 
-  /// The entry of a device that was seen `now`: its old index, or `preferred` where that is free, else the
-  /// next above all, or the lowest free one where that is above kHighestIndex.
+  /// Returns the entry of a device that was seen `now`. A known device keeps its index. A new device gets
+  /// `preferred` if that is free, otherwise the next above all. If that exceeds kHighestIndex, the device
+  /// gets the lowest free index.
   KnownDevice& admit(const std::string& collector, const DeviceInfo& info, unsigned preferred,
                      Nanoseconds now);
 
-  /// Adds `step` to the missing time of devices that are missing, and ends that of those that are there.
-  /// Drops devices that are missing and were so for `at_most`. Returns their uuids.
+  /// Adds `step` to the missing time of missing devices, and resets that of present devices. Drops devices
+  /// that have been missing for `at_most` and returns their uuids.
   using PresenceOf = std::function<Presence(const KnownDevice&)>;
   std::vector<std::string> forget(const PresenceOf& presence, Nanoseconds step, Nanoseconds at_most);
 

@@ -1,4 +1,4 @@
-/// The part of DeviceDirectory that is on the disk.
+/// DeviceDirectory's functions for the file.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,13 +22,13 @@ using nlohmann::json;
 using std::chrono::duration_cast;
 using std::chrono::seconds;
 
-// 4096 devices have less.
+// The entries of 4096 devices need less.
 constexpr std::size_t kMostBytes = std::size_t{4} << 20;
 
-// Nanoseconds hold 292 years.
+// Nanoseconds have a range of 292 years.
 constexpr std::int64_t kMostSeconds = 9'000'000'000;
 
-// A clock before 1970 or far ahead must not make a file that the next start refuses.
+// Clamps the time: a clock before 1970 or far ahead must not create a file that the next start rejects.
 std::int64_t seconds_of(Nanoseconds time) {
   return std::clamp<std::int64_t>(duration_cast<seconds>(time).count(), 0, kMostSeconds);
 }
@@ -44,7 +44,7 @@ json to_json(const KnownDevice& device) {
           {"missing_seconds", seconds_of(device.missing)}};
 }
 
-// 1.0, -1 and 4e9 are numbers for nlohmann, and none of them is an index.
+// nlohmann accepts 1.0, -1 and 4e9 as numbers; none of them is an index.
 std::int64_t whole_number(const json& entry, const char* key, std::int64_t most) {
   const json& value = entry.at(key);
   const bool in_range = value.is_number_unsigned() && value.get<std::uint64_t>() <= std::uint64_t(most);
@@ -65,7 +65,7 @@ KnownDevice from_json(const json& entry) {
   device.info.model = entry.at("model").get<std::string>();
   device.info.pci_address = entry.at("pci_address").get<std::string>();
   device.last_seen = seconds(whole_number(entry, "last_seen", kMostSeconds));
-  // Files of older versions have none.
+  // Files of older versions lack this key.
   if (entry.contains("missing_seconds")) {
     device.missing = seconds(whole_number(entry, "missing_seconds", kMostSeconds));
   }
@@ -79,21 +79,21 @@ using Owners = std::map<unsigned, std::string>;  // index -> uuid
 void add(const json& entry, Devices& devices, Owners& owners) {
   KnownDevice device = from_json(entry);
   const std::string uuid = device.info.uuid;
-  if (devices.contains(uuid)) throw std::runtime_error("uuid " + uuid + " is there twice");
+  if (devices.contains(uuid)) throw std::runtime_error("uuid " + uuid + " is listed twice");
   const auto [owner, is_free] = owners.try_emplace(device.index, uuid);
   if (!is_free) {
-    throw std::runtime_error("index " + std::to_string(device.index) + " is also that of " + owner->second);
+    throw std::runtime_error("index " + std::to_string(device.index) + " is also used by " + owner->second);
   }
   devices.emplace(uuid, std::move(device));
 }
 
-/// Throws what is wrong with the text, as nlohmann does.
+/// Throws on wrong content, like nlohmann.
 Devices parse(const std::string& text) {
   Devices devices;
   Owners owners;
   const json document = json::parse(text);
   const json& list = document.at("devices");
-  if (!list.is_array()) throw std::runtime_error("devices is no list");
+  if (!list.is_array()) throw std::runtime_error("devices must be a list");
   for (std::size_t i = 0; i < list.size(); ++i) {
     try {
       add(list[i], devices, owners);

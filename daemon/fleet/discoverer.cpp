@@ -10,9 +10,9 @@ namespace {
 // Uevents report hot plug at once. This interval finds changes without an event, such as a driver loaded
 // late.
 constexpr auto kEvery = std::chrono::seconds(60);
-// While a device does not report what it is.
+// The interval while a device does not report its identity.
 constexpr auto kEveryIncomplete = std::chrono::seconds(5);
-// As long as an attach may take: nvmlInit on a machine of 16 GPUs takes some seconds.
+// The limit of an attach: nvmlInit on a machine with 16 GPUs takes some seconds.
 constexpr auto kDeadline = std::chrono::seconds(10);
 
 }  // namespace
@@ -20,7 +20,7 @@ constexpr auto kDeadline = std::chrono::seconds(10);
 Discoverer::Discoverer(const CollectorEntry& entry, CollectorContext context, Report report)
     : entry_(entry), context_(std::move(context)), report_(std::move(report)), worker_(*context_.clock) {}
 
-// The collector is closed on the thread, since closing a driver may hang too.
+// The thread closes the collector, because closing a driver may hang too.
 Result<Done> Discoverer::start() {
   const std::shared_ptr<Discoverer> self = shared_from_this();
   return worker_.start(
@@ -39,13 +39,14 @@ Nanoseconds Discoverer::turn() noexcept {
   for (const bool paused : pauses_.take()) is_paused_ = paused;
   try {
     return discover() ? kEvery : kEveryIncomplete;
-  } catch (const std::exception& problem) {  // a collector must not throw; one that does affects only itself
+  } catch (const std::exception& problem) {  // collectors must not throw; an exception affects only its own
+                                             // collector
     report_(nullptr, Error(problem.what()));
   }
   return kEvery;
 }
 
-// False: some device is incomplete.
+// Returns false if a device is incomplete.
 bool Discoverer::discover() {
   if (is_paused_) {
     collector_.reset();

@@ -8,8 +8,9 @@
 
 namespace gpumeter {
 
-/// Finds one collector's devices on a thread of its own ("find-NAME"), since opening a driver may hang and
-/// must not delay other collectors. Runs at the start, every minute and on request.
+/// Finds one collector's devices on a separate thread ("find-NAME"), because opening a driver may hang and
+/// must not delay other collectors. Runs at the start, every 60 s (5 s while a device is incomplete) and on
+/// request.
 class Discoverer : public std::enable_shared_from_this<Discoverer> {
  public:
   /// Called on the discovery thread after each run. The collector is null if it cannot be opened; the next
@@ -18,21 +19,22 @@ class Discoverer : public std::enable_shared_from_this<Discoverer> {
 
   Discoverer(const CollectorEntry& entry, CollectorContext context, Report report);
 
-  /// Starts the thread. Once; again after an Error.
+  /// Starts the thread. Call it once, and again only after an Error.
   Result<Done> start();
 
-  /// Runs a discovery soon.
+  /// Requests a discovery as soon as possible.
   void request() { worker_.wake(); }
 
-  /// While paused the thread looks for nothing, and closes the collector as soon as nobody else holds it.
+  /// While paused, the thread runs no discovery, and closes the collector when it is the collector's last
+  /// owner.
   void pause(bool paused);
 
-  /// As in Worker.
+  /// See Worker.
   void request_stop() { worker_.request_stop(); }
   bool join(Nanoseconds deadline) { return worker_.join(deadline); }
   bool is_idle() const { return worker_.is_idle(); }
 
-  /// True while a run takes longer than any discovery should: the driver hangs.
+  /// True if the discovery under way exceeds its limit: the driver hangs.
   bool is_late() const;
 
  private:

@@ -5,11 +5,11 @@
 namespace gpumeter {
 namespace {
 
-// How long one wait in the driver lasts: release() and a stop wait that long for its end.
+// The length of one wait in the driver; release() and a stop wait up to that long.
 constexpr auto kWait = std::chrono::milliseconds(500);
 constexpr auto kUntilToldAgain = std::chrono::minutes(1);
 
-// Kinds are few, but a driver may have numbers of its own in them.
+// Drivers have few kinds of events, but may include numbers in them.
 constexpr std::size_t kMostTold = 1000;
 
 }  // namespace

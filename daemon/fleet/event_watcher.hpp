@@ -11,27 +11,27 @@
 
 namespace gpumeter {
 
-/// Waits for the events of one collector's driver on a thread of its own ("events-NAME"), since it waits in
-/// the driver.
+/// Waits for the events of one collector's driver on a separate thread ("events-NAME"), because the wait
+/// blocks in the driver.
 class EventWatcher : public std::enable_shared_from_this<EventWatcher> {
  public:
-  /// Called on the event thread, at most once a minute for each device and kind of event: the collector
-  /// counts a storm, the log does not repeat it.
+  /// Called on the event thread, at most once a minute for each device and kind of event. The collector
+  /// counts every event; the limit keeps a storm out of the log.
   using Tell = std::function<void(const DeviceEvent&)>;
 
   EventWatcher(const Clock& clock, Tell tell) : clock_(clock), tell_(std::move(tell)), worker_(clock) {}
 
-  /// Starts the thread. Once; again after an Error.
+  /// Starts the thread. Call it once, and again only after an Error.
   Result<Done> start(const std::string& collector);
 
-  /// From now on waits for events of this collector, which must be a WatchesEvents. Null: of none; the thread
-  /// frees the one before as soon as the wait under way ends.
+  /// Waits for events of this collector from now on; it must be a WatchesEvents. Null: waits for none. The
+  /// thread frees the previous collector when the wait under way ends.
   void watch(std::shared_ptr<Collector> collector);
 
-  /// After watch(nullptr): true once the thread holds no collector and is in no driver.
+  /// After watch(nullptr): true when the thread holds no collector and is in no driver.
   bool is_idle() const { return worker_.is_idle(); }
 
-  /// As in Worker.
+  /// See Worker.
   void request_stop() { worker_.request_stop(); }
   bool join(Nanoseconds deadline) { return worker_.join(deadline); }
 
@@ -44,7 +44,7 @@ class EventWatcher : public std::enable_shared_from_this<EventWatcher> {
 
   // Event thread only.
   std::shared_ptr<Collector> watched_;
-  std::map<std::string, Nanoseconds> told_;  ///< by device and kind: when
+  std::map<std::string, Nanoseconds> told_;  ///< time of the last report, by device and kind
 
   Worker worker_;
   Mailbox<std::shared_ptr<Collector>> wanted_;

@@ -8,7 +8,7 @@
 namespace gpumeter {
 namespace {
 
-// How long the first indexes wait for the bus, and for a collector whose driver does not answer.
+// The limit of the first indexes' wait for the bus, and for a collector whose driver does not answer.
 constexpr auto kFirstRound = std::chrono::seconds(3);
 
 constexpr auto kCallsUnderWay = std::chrono::seconds(2);
@@ -37,7 +37,7 @@ void Fleet::add(std::vector<Addition> additions) {
   for (auto& [name, host] : hosts_) host.start_threads(left_behind_);
 }
 
-// A hung discovery may outlive the fleet.
+// A hung discovery may outlive the fleet, so the callbacks hold it weakly.
 void Fleet::add(Addition addition) {
   const std::string name(addition.entry->name);
   const std::weak_ptr<Fleet> fleet = weak_from_this();
@@ -61,15 +61,15 @@ void Fleet::report(const std::string& collector, std::shared_ptr<Collector> open
                    const Result<Discovery>& found) {
   MutexLock lock(mutex_);
   const auto host = hosts_.find(collector);
-  if (host == hosts_.end()) return;  // removed meanwhile
+  if (host == hosts_.end()) return;  // removed in the meantime
   host->second.report(std::move(opened), found);
   host->second.start_threads(left_behind_);
   if (found) take_found(host->second, *found);
   settle_if_ready();
 }
 
-// Most drivers report at the next read that their device is gone. Some leave files or handles that still
-// answer; such a device is lost if discovery no longer finds it.
+// Most drivers report at the next read that their device is gone. Other drivers leave files or handles that
+// still answer; such a device is lost if discovery no longer finds it.
 void Fleet::take_found(const CollectorHost& host, const Discovery& found) {
   std::set<std::string_view> listed;
   for (const DeviceInfo& info : found.devices) {
@@ -79,7 +79,7 @@ void Fleet::take_found(const CollectorHost& host, const Discovery& found) {
   for (auto& [uuid, member] : members_) {
     if (&member.host() != &host) continue;
     member.is_listed = listed.contains(uuid);
-    if (!member.is_listed) member.lane().lose("discovery does not find it");
+    if (!member.is_listed) member.lane().lose("discovery no longer finds it");
   }
 }
 
@@ -93,7 +93,7 @@ void Fleet::tell(const DeviceEvent& event) {
                                                  {"collector", device->collector}});
 }
 
-// Indexes follow the PCI order of all vendors together, so the first devices wait for all collectors.
+// Indexes follow the PCI order over all vendors, so the first devices wait for all collectors.
 void Fleet::settle_if_ready() {
   const auto has_reported = [](const auto& host) { return host.second.has_reported(); };
   const bool have_all = indexes_.is_ordered() && std::ranges::all_of(hosts_, has_reported);
@@ -119,7 +119,7 @@ void Fleet::enroll(const IndexKeeper::Find& find) {
 void Fleet::make_lane(CollectorHost& host, const KnownDevice& device) {
   const std::string& uuid = device.info.uuid;
   if (left_behind_.has(device.collector, uuid)) {
-    return host.say_once(uuid + " is not read until the call that hung returns");
+    return host.say_once(uuid + " is not read until its hung call returns");
   }
   const DeviceIdentity identity{device.collector, device.index, device.info,
                                 name_of(settings_.names, device.info)};
@@ -164,7 +164,7 @@ void Fleet::look_at_members() {
   for (auto& [name, host] : hosts_) host.look(have_lost.contains(&host));
 }
 
-// A device whose call hung over a reload can be read again once the call has returned.
+// Requests discovery: a device whose call hung during a reload can be read again after the call has returned.
 void Fleet::look_for_returned() {
   for (const std::string& collector : left_behind_.take_ended()) {
     const auto host = hosts_.find(collector);
@@ -191,9 +191,9 @@ void Fleet::drop(Members::iterator member) {
   members_.erase(member);
 }
 
-// Nobody looks for the devices of a collector that is switched off; they are missing, so that they do not
-// keep their indexes for good. A collector whose first discovery hangs may yet find its devices, and a device
-// without a lane because an old call on it hangs is not missing.
+// Devices of a disabled collector count as missing, so that they do not keep their indexes for ever. A
+// collector whose first discovery hangs may still find its devices. A device without a lane because an old
+// call on it hangs is not missing.
 Presence Fleet::presence_of(const KnownDevice& device) const {
   const auto host = hosts_.find(device.collector);
   if (host == hosts_.end()) return Presence::missing;
@@ -247,7 +247,7 @@ bool Fleet::release(Nanoseconds at_most) {
   return false;
 }
 
-// A thread that was left behind holds its driver open.
+// A thread that was left behind keeps its driver open.
 bool Fleet::all_released() const {
   const auto is_released = [](const auto& entry) { return entry.second.is_released(); };
   return !left_behind_.has_any() && std::ranges::all_of(members_, is_released) &&
@@ -259,7 +259,7 @@ void Fleet::restore_if_overdue() {
     MutexLock lock(mutex_);
     if (!released_until_ || clock_.monotonic() < *released_until_) return;
   }
-  log_.warn("the drivers are opened again: SIGUSR2 did not come in time");
+  log_.warn("SIGUSR2 did not come in time; the drivers are opened again");
   restore();
 }
 
@@ -320,7 +320,8 @@ bool Fleet::stop(Nanoseconds deadline) {
   return !left_behind_.has_any();
 }
 
-// The thread that holds a collector last closes its driver, which may hang: only discovery threads may do so.
+// The thread that releases a collector last closes its driver, which may hang: only discovery threads may do
+// so.
 void Fleet::end(Hosts& hosts, Members& members, Nanoseconds deadline) {
   LeftBehind hanging;
   for (auto& [name, host] : hosts) host.request_stop();

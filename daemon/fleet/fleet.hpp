@@ -22,14 +22,14 @@
 
 namespace gpumeter {
 
-/// Supervises all collectors of the machine and the lanes that read their devices: starts and ends their
-/// threads, notices those that hang, loses devices and opens them again. `IndexKeeper` decides which device
-/// has which index, `StatusView` reports. Discovery threads report to the fleet, and the watchdog ticks it;
-/// no call here waits for a driver. If the kernel refuses a thread (pids.max), the fleet requests it again.
+/// Supervises all collectors of the machine and the lanes that read their devices. The fleet starts and ends
+/// their threads, detects hanging threads, and closes and reopens devices. `IndexKeeper` assigns the indexes;
+/// `StatusView` reports. Discovery threads report to the fleet, and the watchdog calls tick(); no call here
+/// waits for a driver. If the kernel refuses a thread (pids.max), the fleet requests it again.
 class Fleet : public std::enable_shared_from_this<Fleet> {
  public:
-  /// `bus`: see order_by(); nullopt: order_by() sets it later. `keeper` saves the directory; null: it is not
-  /// saved.
+  /// `bus`: see order_by(); nullopt: order_by() sets it later. `keeper` saves the directory; if it is null,
+  /// the directory is not saved.
   Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, DeviceDirectory directory,
         const std::optional<std::vector<std::string>>& bus, FleetSettings settings,
         WorkloadSettings workloads = {}, std::shared_ptr<StateKeeper> keeper = nullptr);
@@ -38,39 +38,41 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
     const CollectorEntry* entry;  ///< static storage
     CollectorContext context;
   };
-  /// Starts the discovery of these collectors. At the start they come in one call: the first devices wait for
-  /// all collectors of that call.
+  /// Starts the discovery of these collectors. At the start, pass all collectors in one call: the first
+  /// devices wait for all of them.
   void add(std::vector<Addition> additions) GPUMETER_EXCLUDES(mutex_);
 
-  /// The machine's display adapters in PCI order: the place in it is a new device's index. The first devices
-  /// wait for it for a short time. Only the first call counts.
+  /// Sets the machine's display adapters in PCI order; a new device's index is its place in this order. The
+  /// first devices wait a short time for this call. Only the first call has an effect.
   void order_by(const std::vector<std::string>& bus) GPUMETER_EXCLUDES(mutex_);
 
-  /// Ends a collector and its lanes; waits until `deadline` (monotonic) for those that hang.
+  /// Ends a collector and its lanes; waits until `deadline` (monotonic) for threads that hang.
   void remove(const std::string& collector, Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
 
-  /// Looks for devices now (hot plug, a driver loaded again).
+  /// Starts a discovery now (hot plug, a driver loaded again).
   void rediscover() GPUMETER_EXCLUDES(mutex_);
 
-  /// New settings (reload): lanes follow at their next turn.
+  /// Applies new settings (reload): lanes follow at their next turn.
   void configure(const FleetSettings& settings) GPUMETER_EXCLUDES(mutex_);
 
-  /// Closes every driver until restore(), or for `at_most`, so that it can be reloaded or reconfigured.
-  /// Waits up to 2 s for calls under way. False: one did not end, and all goes on as before.
+  /// Closes every driver until restore(), or for `at_most`, so that an operator can reload or reconfigure it.
+  /// Waits up to 2 s for calls under way. Returns false if a call did not end; the drivers are then opened
+  /// again.
   bool release(Nanoseconds at_most) GPUMETER_EXCLUDES(mutex_);
   void restore() GPUMETER_EXCLUDES(mutex_);
 
-  /// Looks at every lane and discovery, starts threads that are missing, publishes gpu_up, hands changes to
-  /// the keeper. Every 100 ms or so, by one thread; does not block.
+  /// Checks every lane and discovery, starts missing threads, publishes gpu_up and passes changes to the
+  /// keeper. Called about every 100 ms by one thread; does not block.
   void tick() GPUMETER_EXCLUDES(mutex_);
 
-  /// True once every collector has reported and every device was read once, or does not answer.
+  /// True when every collector has reported and every device was read once or does not answer.
   bool first_pass_over() const GPUMETER_EXCLUDES(mutex_);
 
   std::vector<DeviceStatus> devices() const GPUMETER_EXCLUDES(mutex_);
   void describe(SelfState& self) const GPUMETER_EXCLUDES(mutex_);
 
-  /// Ends everything and hands the directory to its keeper. False: some thread hangs and was left behind.
+  /// Ends everything and passes the directory to its keeper. Returns false if a thread hangs and was left
+  /// behind.
   bool stop(Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
 
  private:
@@ -111,8 +113,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   LeftBehind left_behind_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, SeriesList> up_series_ GPUMETER_GUARDED_BY(mutex_);  // gpu_up, by collector
   std::optional<Nanoseconds> released_until_ GPUMETER_GUARDED_BY(mutex_);    // while drivers are closed
-  bool has_collectors_ GPUMETER_GUARDED_BY(mutex_) = false;                  // those of the start were added
-  bool is_settled_ GPUMETER_GUARDED_BY(mutex_) = false;  // the first devices have their indexes
+  bool has_collectors_ GPUMETER_GUARDED_BY(mutex_) = false;  // the start's collectors were added
+  bool is_settled_ GPUMETER_GUARDED_BY(mutex_) = false;      // the first devices have their indexes
   bool up_changed_ GPUMETER_GUARDED_BY(mutex_) = true;
 };
 

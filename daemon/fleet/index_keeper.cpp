@@ -7,10 +7,10 @@
 namespace gpumeter {
 namespace {
 
-// For last_seen and the missing time: after a crash as much of both is unknown.
+// The interval for last_seen and the missing time: a crash loses at most this much of both.
 constexpr auto kSaveEvery = std::chrono::minutes(1);
 
-// Ticks are a tenth of a second apart. After a longer gap the process was stopped, and nobody looked.
+// Ticks are 0.1 s apart. A longer gap means that the process was stopped and no discovery ran.
 constexpr auto kLongestStep = std::chrono::seconds(10);
 
 bool comes_first(const IndexKeeper::Find& a, const IndexKeeper::Find& b) {

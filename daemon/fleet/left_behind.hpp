@@ -7,13 +7,14 @@
 
 namespace gpumeter {
 
-/// Threads that hung in a driver when they should have ended. Each owns what it runs on, and frees it at its
-/// end; until then no second thread is started for the same purpose, so that however often a collector is
-/// removed and added, or a device forgotten and found, a device and a collector hold one hung thread at most.
-/// One thread at a time.
+/// Threads that hung in a driver when they should have ended. Each thread owns its data and frees it at its
+/// end. Until then no second thread is started for the same purpose. A device or a collector therefore holds
+/// one hung thread at most. That limit holds however often a collector is removed and added, or a device
+/// forgotten and found. One thread at a time.
 class LeftBehind {
  public:
-  /// `purpose`: a device's uuid, or one of those below. `owner`: what the thread owns; held weakly.
+  /// `purpose`: a device's uuid, or one of the constants below. `owner`: the data that the thread owns; held
+  /// weakly.
   void add(const std::string& collector, const std::string& purpose, std::weak_ptr<const void> owner) {
     entries_.push_back({collector, purpose, std::move(owner)});
   }
@@ -27,7 +28,7 @@ class LeftBehind {
   bool has(const std::string& collector, const std::string& purpose) const;
   bool has_any() const;
 
-  /// Drops the threads that have ended; returns their collectors.
+  /// Drops the threads that have ended and returns their collectors.
   std::vector<std::string> take_ended();
 
  private:

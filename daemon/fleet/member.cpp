@@ -28,9 +28,10 @@ void Member::log_change(const KnownDevice& device, Log& log) const {
   if (is_up_) return log.info("device is read", fields);
   if (status_.state == Lane::State::released) return log.info("device released", fields);
   if (is_overdue_ && status_.at_gate) {
-    return log.error("device is not read: its driver is full of calls that do not return", fields);
+    return log.error("device is not read: calls of other devices hang in its driver", fields);
   }
-  if (is_overdue_) return log.error("device does not answer, its driver call is left alone", fields);
+  if (is_overdue_)
+    return log.error("device does not answer; it is not read until its driver call returns", fields);
   log.error(was_up_ ? "device lost" : "device cannot be read", fields);
 }
 

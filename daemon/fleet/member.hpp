@@ -11,13 +11,13 @@
 
 namespace gpumeter {
 
-/// State of a device whose call hangs, in the list of devices.
+/// The state of a device whose call hangs, in the list of devices.
 inline constexpr const char* kHangs = "does not answer";
 
-/// One enrolled device: its lane, and what the last look found. Guarded by the fleet that owns it.
+/// One enrolled device: its lane and the result of the last look(). Guarded by the fleet that owns it.
 class Member {
  public:
-  /// `host` and `clock` outlive this object.
+  /// `host` and `clock` must outlive this object.
   Member(const KnownDevice& device, CollectorHost& host, std::shared_ptr<Lane> lane, const Clock& clock)
       : index_(device.index), uuid_(device.info.uuid), host_(host), lane_(std::move(lane)), clock_(clock) {}
 
@@ -27,27 +27,27 @@ class Member {
   Lane& lane() const noexcept { return *lane_; }
   const std::shared_ptr<Lane>& shared_lane() const noexcept { return lane_; }
 
-  /// Starts the lane's thread if it does not run and its next try is due. A device without a thread has
-  /// gpu_up 0, and the reason is in the log and in the list of devices.
+  /// Starts the lane's thread if it does not run and its next attempt is due. A device without a thread has
+  /// gpu_up 0. The log and the list of devices give the reason.
   void start_if_due();
 
-  /// Asks the lane how it is. True: is_up() or is_known() changed.
+  /// Reads the lane's status. Returns true if is_up() or is_known() changed.
   bool look();
   void log_change(const KnownDevice& device, Log& log) const;
 
   const Lane::Status& status() const noexcept { return status_; }
-  /// Its values are on the page.
+  /// True if the page has the device's values.
   bool is_up() const noexcept { return is_up_; }
-  /// Its call hangs, or it waits for a driver that is full of calls that hang.
+  /// True if the device's call hangs, or if it waits for a driver that is full of hanging calls.
   bool is_overdue() const noexcept { return is_overdue_; }
-  /// It was read once, or does not answer.
+  /// True if the device was read once or does not answer.
   bool is_known() const noexcept { return status_.first_pass_over || is_overdue_; }
-  /// For the list of devices: "ok", "starting", or why it is not read.
+  /// Returns the state for the list of devices: "ok", "starting", or the reason why the device is not read.
   std::string state_text() const;
-  /// A lane without a thread holds nothing open.
+  /// True if the lane is released. A lane without a thread holds nothing open.
   bool is_released() const;
 
-  bool is_listed = true;  ///< by its collector's last discovery that succeeded
+  bool is_listed = true;  ///< in its collector's last successful discovery
 
  private:
   const unsigned index_;

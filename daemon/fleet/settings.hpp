@@ -9,7 +9,8 @@
 
 namespace gpumeter {
 
-/// What the config says of devices; may change at a reload, labels only at a restart.
+/// The settings of devices in the configuration. A reload may change them, except labels, which need a
+/// restart.
 struct FleetSettings {
   SamplingIntervals intervals;
   DeviceLabels labels;
@@ -17,7 +18,7 @@ struct FleetSettings {
   Nanoseconds forget = std::chrono::hours(24);
 };
 
-/// The operator's name for a device, or nothing.
+/// Returns the operator's name for a device, or an empty text.
 inline std::string name_of(const std::map<std::string, std::string>& names, const DeviceInfo& info) {
   for (const std::string& key : {info.uuid, info.pci_address}) {
     if (const auto name = names.find(key); name != names.end()) return name->second;

@@ -7,12 +7,13 @@
 namespace gpumeter {
 namespace {
 
-// Devices that come and go by the hundred cause one write a second.
+// Limits writes to one a second, also if hundreds of devices come and go.
 constexpr auto kBetweenWrites = std::chrono::seconds(1);
-// After a disk was full or away for a moment, the indexes must not stay unwritten until something changes.
+// Retries a failed write, for example after a full disk. Otherwise the indexes would stay unsaved until the
+// next change.
 constexpr auto kAfterFailure = std::chrono::seconds(5);
 constexpr auto kEnd = std::chrono::seconds(1);
-// The keeper reports a write that takes longer.
+// The keeper reports writes that take longer.
 constexpr auto kLate = std::chrono::seconds(10);
 
 }  // namespace
@@ -40,7 +41,7 @@ class StateKeeper::Folder {
   const Clock& clock_;
   Log& log_;
 
-  // The thread's.
+  // Used only by the thread.
   bool is_loaded_ = false;
   std::optional<DeviceDirectory> unwritten_;
   std::optional<Nanoseconds> next_write_;  // CLOCK_MONOTONIC
@@ -52,10 +53,10 @@ class StateKeeper::Folder {
   Mutex mutex_;
   Condition changed_;
   std::optional<DeviceDirectory> loaded_ GPUMETER_GUARDED_BY(mutex_);
-  bool given_up_ GPUMETER_GUARDED_BY(mutex_) = false;  // nobody waits for the load any more
+  bool given_up_ GPUMETER_GUARDED_BY(mutex_) = false;  // the wait for the load has ended
 };
 
-// The pause until the next turn.
+// Returns the pause until the next turn.
 Nanoseconds StateKeeper::Folder::turn() {
   if (!std::exchange(is_loaded_, true)) load();
   const Nanoseconds now = clock_.monotonic();
@@ -64,7 +65,7 @@ Nanoseconds StateKeeper::Folder::turn() {
   return next_write_ ? *next_write_ - now : Worker::kForever;
 }
 
-// The load may end after everybody stopped waiting for it; the file is then not overwritten either.
+// The load may end after the wait for it; the file is then not overwritten either.
 void StateKeeper::Folder::load() {
   DeviceDirectory directory(path_);
   const Result<Done> done = directory.load();
@@ -92,14 +93,14 @@ DeviceDirectory StateKeeper::Folder::wait_for_load(Nanoseconds deadline) {
   return DeviceDirectory(path_);
 }
 
-// A directory that cannot be written waits for the next try, unless a newer one comes.
+// If a write fails, the directory is kept for the retry, unless a newer one replaces it.
 void StateKeeper::Folder::write() {
   for (DeviceDirectory& wanted : wanted_.take()) unwritten_ = std::move(wanted);
   next_write_.reset();
   if (!unwritten_) return;
   const Result<Done> saved = unwritten_->save();
   if (!saved && !std::exchange(write_failed_, true)) {
-    log_.warn("indexes are not kept over a restart", {{"error", saved.error().message()}});
+    log_.warn("indexes cannot be saved; the daemon retries every 5 s", {{"error", saved.error().message()}});
   }
   if (saved) {
     write_failed_ = false;
@@ -110,7 +111,7 @@ void StateKeeper::Folder::write() {
 
 void StateKeeper::Folder::report_late(bool is_late) {
   if (late_reported_.exchange(is_late) || !is_late) return;
-  log_.error("the state folder does not answer", {{"path", path_}});
+  log_.error("the state folder does not answer; changes are not saved until it does", {{"path", path_}});
 }
 
 StateKeeper::StateKeeper(std::string folder, const Clock& clock, Log& log)
@@ -125,7 +126,8 @@ DeviceDirectory StateKeeper::load(Nanoseconds deadline) {
   const Result<Done> started = worker_.start(
       "state", [folder = folder_] { return folder->turn(); }, [folder = folder_] { folder->write(); });
   if (started) return folder_->wait_for_load(deadline);
-  log_.error("indexes are not kept over a restart", {{"error", started.error().message()}});
+  log_.error("indexes cannot be saved and are not kept over a restart",
+             {{"error", started.error().message()}});
   return DeviceDirectory(folder_->path());
 }
 

@@ -9,28 +9,28 @@
 
 namespace gpumeter {
 
-/// Reads and writes the state folder on a thread of its own ("state"): if the disk or mount hangs, only that
+/// Reads and writes the state folder on a separate thread ("state"). If the disk or mount hangs, only that
 /// thread hangs, and is left behind.
 class StateKeeper {
  public:
-  /// `folder` is paths.state. `clock` and `log` must outlive the keeper, and the process if stop() returns
-  /// false.
+  /// `folder` is paths.state. `clock` and `log` must outlive the keeper. If stop() returns false, they must
+  /// live until the process ends.
   StateKeeper(std::string folder, const Clock& clock, Log& log);
   ~StateKeeper();
   StateKeeper(const StateKeeper&) = delete;
   StateKeeper& operator=(const StateKeeper&) = delete;
 
-  /// Starts the thread and waits until `deadline` (monotonic) for the directory on the disk. If it cannot be
-  /// read in time, the keeper logs an error, the directory starts empty, and the file stays as it is until
-  /// the next start.
+  /// Starts the thread and waits until `deadline` (monotonic) for the directory on the disk. If the directory
+  /// cannot be read in time, the keeper logs an error and returns an empty one. The file then stays unchanged
+  /// until the next start.
   DeviceDirectory load(Nanoseconds deadline);
 
-  /// Writes the directory soon: at once, or a second after the last write. Only the latest one counts. If a
-  /// write fails, the thread retries after 5 s. Does not block. Any thread.
+  /// Schedules a write of the directory: at once, or 1 s after the last write. Only the latest directory
+  /// counts. If a write fails, the thread retries after 5 s. Does not block. Any thread.
   void save(const DeviceDirectory& directory);
 
-  /// Writes the directory that is still waiting and ends the thread; blocks until `deadline` (monotonic).
-  /// False: the folder does not answer, and the thread was left behind.
+  /// Writes the pending directory and ends the thread; blocks until `deadline` (monotonic). Returns false if
+  /// the folder does not answer and the thread was left behind.
   bool stop(Nanoseconds deadline);
 
  private:
@@ -38,7 +38,7 @@ class StateKeeper {
 
   const Clock& clock_;
   Log& log_;
-  const std::shared_ptr<Folder> folder_;  ///< the thread's too, which may outlive this object
+  const std::shared_ptr<Folder> folder_;  ///< shared with the thread, which may outlive this object
   Worker worker_;
 };
 

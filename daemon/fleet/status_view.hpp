@@ -15,21 +15,21 @@
 
 namespace gpumeter {
 
-/// What the fleet reports about its devices, from its state at one moment; holds references only.
+/// The fleet's report about its devices, from its state at one moment; holds references only.
 struct StatusView {
   const IndexKeeper& indexes;
   const std::map<std::string, CollectorHost>& hosts;
   const std::map<std::string, Member>& members;  ///< by uuid
   const LeftBehind& left_behind;
 
-  /// All devices of running collectors that are known, by index.
+  /// Returns all known devices of running collectors, by index.
   std::vector<DeviceStatus> devices() const;
 
   /// Adds the health of the collectors.
   void describe(SelfState& self, bool is_released) const;
 
-  /// Adds gpu_up, by collector: of each device that is known, also of one of an earlier run that is missing
-  /// now, since an alert needs its series. Devices that are still starting have none.
+  /// Adds gpu_up of each known device, by collector. This includes missing devices of an earlier run, because
+  /// alerts need their series. Devices that are still starting have none.
   void add_up(const FleetSettings& settings, std::map<std::string, SeriesList>& to) const;
 
  private:

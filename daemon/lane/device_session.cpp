@@ -64,7 +64,7 @@ Result<Done> DeviceSession::attach(const DeviceInfo& info) {
   return Done{};
 }
 
-// New slots at each attach: what has no reading yet has no series.
+// Creates new slots at each attach: a series without a reading must not appear.
 void DeviceSession::renew_slots() {
   const std::vector<SeriesSpec> series = all_series();
   const Labels of_device = labels();
@@ -130,12 +130,13 @@ PassOutcome DeviceSession::run(Tier tier, const SamplingIntervals& intervals, co
     judge(outcome);
   }
   export_observed(tier);
-  // What the frame has of the other tiers is from before a silence: its owner attaches first.
+  // After a silence, the frame still holds old values of the other tiers. The session's owner must call
+  // attach() first.
   if (is_judged_ && !was_silent && !is_silent_ && !is_rebinding_) commit(made, outcome);
   return outcome;
 }
 
-// A device that was never read needs no second chance: it is tried again in any case.
+// A device that was never read counts as silent after one unread pass, because it is retried in any case.
 void DeviceSession::judge(PassOutcome outcome) {
   constexpr int kUnreadPasses = 3;
   is_judged_ = true;
@@ -158,7 +159,7 @@ std::string DeviceSession::trouble() const {
 
 bool DeviceSession::has_more() noexcept { return device_->has_more(clock_.monotonic()); }
 
-// The old slots stay in the store until the new ones are committed.
+// The old slots stay in the store until the new slots are committed.
 PassOutcome DeviceSession::rebind(const SamplingIntervals& intervals) {
   unfinished_ = {};
   if (!device_->attach(identity_.info)) return PassOutcome::gone;

@@ -16,14 +16,14 @@
 
 namespace gpumeter {
 
-/// How long a pass may take before its device counts as stuck (design: a hung driver call costs that
-/// device its numbers, and nobody else anything).
+/// The limit of a pass. After it, the driver counts as hung: only this device stops reporting.
 constexpr Nanoseconds pass_deadline(Tier tier) noexcept {
   return tier == Tier::slow || tier == Tier::once ? std::chrono::seconds(10) : std::chrono::seconds(3);
 }
 
-/// One device from its driver to the store: attach, read a tier, commit. Adds gpu_info, the observed time
-/// and, if the driver lists processes, who uses the device. No thread of its own; calls block in the driver.
+/// Moves one device's data from its driver to the store: attach, read a tier, commit. Adds gpu_info and the
+/// observed time. If the driver lists processes, the session also adds the device's attribution. The session
+/// has no thread of its own; calls block in the driver.
 class DeviceSession {
  public:
   DeviceSession(std::unique_ptr<Device> device, DeviceIdentity identity, DeviceLabels labels,
@@ -31,40 +31,40 @@ class DeviceSession {
   DeviceSession(const DeviceSession&) = delete;
   DeviceSession& operator=(const DeviceSession&) = delete;
 
-  /// (Re)opens the device; its series show up with the first commit.
+  /// Opens or reopens the device. Its series appear with the first commit.
   Result<Done> attach(const DeviceInfo& info);
 
-  /// Reads one tier, or goes on with it where it stepped aside, and commits what was read. Nothing is
-  /// committed before the first fast pass after attach(), nor while the device is silent or by the pass that
-  /// ends its silence: attach() is due then.
+  /// Reads one tier, or continues it where it yielded, and commits the readings. Nothing is committed before
+  /// the first fast pass after attach(), or while the device is silent. The pass that ends a silence commits
+  /// nothing either; call attach() then.
   PassOutcome run(Tier tier, const SamplingIntervals& intervals, const YieldCheck* yield);
 
-  /// True while no read of the device succeeds: three fast passes in a row had no good reading, or the first
-  /// one after attach() had none. Its series are off the page.
+  /// True while no read of the device succeeds: three fast passes in a row, or the first one after attach(),
+  /// had no good reading. The page then omits its series.
   bool is_silent() const noexcept { return is_silent_; }
-  /// How the reads of the last fast pass failed: "every read fails: denied 41, timeout 2".
+  /// Returns the failures of the last fast pass: "every read fails: denied 41, timeout 2".
   std::string trouble() const;
 
-  /// Reads of the tier's last pass that failed.
+  /// Returns the number of failed reads in the tier's last pass.
   std::uint64_t failed_reads(Tier tier) const noexcept { return failed_[static_cast<std::size_t>(tier)]; }
 
-  /// True if a source that could not be read during attach() can be read now: rebind() finds more series.
+  /// True if a source that was unreadable during attach() can be read now: rebind() then finds more series.
   bool has_more() noexcept;
 
-  /// Opens the device again and reads all tiers. The old series stay on the page until the new ones take
-  /// their place, and counters go on. `gone`: the device could not be opened.
+  /// Opens the device again and reads all tiers. The old series stay on the page until the new ones replace
+  /// them, and counters continue. Returns `gone` if the device could not be opened.
   PassOutcome rebind(const SamplingIntervals& intervals);
 
-  /// The device is lost: nothing is observed until it is attached again.
+  /// Marks the device as lost: nothing is observed until the next attach().
   void lose();
 
-  /// Closes the device until it is attached again.
+  /// Closes the device until the next attach().
   void release();
 
-  /// Takes the series off the page until the next commit. Any thread, also while run() hangs.
+  /// Removes the series from the page until the next commit. Any thread, also while run() hangs.
   void hide() noexcept { source_.hide(); }
 
-  /// Gives the series other labels with the next commit (config reload); values stay.
+  /// Changes the labels of the series with the next commit (config reload); the values stay.
   void relabel(const std::string& name, const DeviceLabels& labels);
 
   const DeviceIdentity& identity() const noexcept { return identity_; }
@@ -91,13 +91,13 @@ class DeviceSession {
   bool is_judged_ = false;  // a fast pass has ended since attach(): the series may be shown
   bool was_read_ = false;   // a fast pass had a good reading since attach()
   bool is_silent_ = false;
-  bool is_rebinding_ = false;  // what is read is not shown yet
+  bool is_rebinding_ = false;  // true while readings are not yet shown
   int unread_passes_ = 0;      // fast ones, in a row
   std::array<std::uint64_t, kTiers.size()> failed_{};
   ReadErrors fast_errors_{};                    // of the last fast pass
   ReadErrors errors_{};                         // of all passes
   Source::Slot own_slot_ = 0;                   // of the first series of own_series()
-  std::unique_ptr<DeviceWorkloads> workloads_;  // null: not wanted, or the device does not list processes
+  std::unique_ptr<DeviceWorkloads> workloads_;  // null: disabled, or the device does not list processes
 };
 
 }  // namespace gpumeter

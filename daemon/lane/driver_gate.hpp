@@ -9,21 +9,21 @@
 
 namespace gpumeter {
 
-/// How many lanes may be inside one driver at a time. If every place is held by a call past its deadline, the
-/// library counts as stuck: no other lane enters, so no new call is made. Any thread.
+/// Limits the number of lanes inside one driver. If calls past their deadlines hold all places, the library
+/// counts as stuck: no other lane enters, and no new call is made. Any thread.
 class DriverGate {
  public:
-  /// `max_parallel` 0: no limit. `clock` outlives the gate.
+  /// `max_parallel` 0: no limit. `clock` must outlive the gate.
   DriverGate(int max_parallel, const Clock& clock)
       : clock_(clock), places_(static_cast<std::size_t>(max_parallel)) {}
 
-  /// A place inside the driver, for one call. The gate outlives it.
+  /// A place inside the driver, for one call. The gate must outlive the place.
   class Place {
    public:
     ~Place() { gate_.leave(deadline_); }
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
-    /// When the call is late (CLOCK_MONOTONIC).
+    /// Returns the time after which the call is late (CLOCK_MONOTONIC).
     Nanoseconds deadline() const noexcept { return deadline_; }
 
    private:
@@ -33,14 +33,14 @@ class DriverGate {
     const Nanoseconds deadline_;
   };
 
-  /// Waits for a place. The deadline is `allowed` from the moment of entry: the wait does not count. Null:
-  /// close() came first.
+  /// Waits for a place. The deadline is `allowed` after the moment of entry: the wait does not count. Returns
+  /// null if close() came first.
   std::unique_ptr<Place> enter(Nanoseconds allowed) GPUMETER_EXCLUDES(mutex_);
 
-  /// True while every place is held by a call past its deadline.
+  /// True while calls past their deadlines hold all places.
   bool is_stuck() const GPUMETER_EXCLUDES(mutex_);
 
-  /// Turns away all that wait and come: the collector stops.
+  /// Rejects all waiting and later callers: the collector stops.
   void close() GPUMETER_EXCLUDES(mutex_);
 
  private:

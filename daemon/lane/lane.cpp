@@ -5,7 +5,7 @@
 
 namespace gpumeter {
 
-// A slow pass yields when the fast tier is due: cadence first.
+// A slow pass yields when the fast tier is due, because the sampling intervals have priority.
 class Lane::FastFirst final : public YieldCheck {
  public:
   FastFirst(const TierSchedule& schedule, const Clock& clock) : schedule_(schedule), clock_(clock) {}
@@ -28,7 +28,7 @@ Lane::Lane(std::unique_ptr<DeviceSession> session, std::shared_ptr<DriverGate> g
   orders_.post(Open{session_->identity().info});
 }
 
-// The device is closed on the thread, since closing it may hang too.
+// The thread closes the device, because closing may hang too.
 Result<Done> Lane::start() {
   const std::string name = "lane-" + std::to_string(session_->identity().index);
   const std::shared_ptr<Lane> self = shared_from_this();
@@ -49,7 +49,7 @@ void Lane::revive(const DeviceInfo& info) {
   post(Open{info}, [](const Order& old) { return std::holds_alternative<Open>(old); });
 }
 
-// A release that is still queued stays: the device then ends as released, not as lost.
+// Keeps a queued release: the device then ends as released, not as lost.
 void Lane::lose(std::string why) {
   post(Close{State::lost, std::move(why)}, [](const Order& old) {
     const auto* close = std::get_if<Close>(&old);
@@ -72,11 +72,11 @@ Lane::Status Lane::status() const {
   return status_;
 }
 
-// The pause until the next turn.
+// Returns the pause until the next turn.
 Nanoseconds Lane::turn() noexcept {
   try {
     if (!worker_.is_stopping()) work();
-  } catch (const std::exception& problem) {  // out of memory while attaching, at the most
+  } catch (const std::exception& problem) {  // only possible when attaching: out of memory
     attached_ = false;
     session_->hide();
     set_state(State::lost, problem.what());
@@ -120,7 +120,7 @@ void Lane::attach(const DeviceInfo& info) {
   if (attached_) first_passes();
 }
 
-// All tiers are read at once, so that the first page is complete. Later passes follow the grid.
+// Reads all tiers at once, so that the first page is complete. Later passes follow the grid.
 void Lane::first_passes() {
   for (const Tier tier : {Tier::once, Tier::fast, Tier::normal, Tier::slow}) {
     if (!attached_ || worker_.is_stopping()) return;
@@ -142,7 +142,7 @@ void Lane::take_turn(Tier tier) {
   if (attached_ && tier == Tier::fast) follow_session();
 }
 
-// A device that answers again is opened again: some of its sources may have been unreadable the last time.
+// Opens a device again when it answers again: some of its sources may have been unreadable the last time.
 void Lane::follow_session() {
   const bool was_silent = std::exchange(was_silent_, session_->is_silent());
   if (was_silent_) return set_state(State::silent, session_->trouble());
@@ -150,8 +150,7 @@ void Lane::follow_session() {
   if (has_more()) rebind();
 }
 
-// The check reads sources that were in trouble. It may hang, so it takes a place in the driver as a pass
-// does.
+// The check reads sources that failed before. It may hang, so it takes a place in the driver like a pass.
 bool Lane::has_more() {
   const std::unique_ptr<DriverGate::Place> place = enter(pass_deadline(Tier::fast));
   if (!place) return false;  // stopping
@@ -203,7 +202,7 @@ void Lane::account(Tier tier, PassOutcome outcome, Nanoseconds took) {
   if (place < status_.duration.size()) status_.duration[place] = to_seconds(took);
 }
 
-// Waiting for a place is not hanging: the deadline counts from the entry.
+// A wait for a place does not count as hanging: the deadline starts at the entry.
 std::unique_ptr<DriverGate::Place> Lane::enter(Nanoseconds allowed) {
   {
     MutexLock lock(mutex_);

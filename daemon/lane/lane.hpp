@@ -13,9 +13,9 @@
 
 namespace gpumeter {
 
-/// One device's sampling thread. A driver call may hang in it forever, so nobody waits for the thread: it
-/// owns the lane together with the fleet, and a lane that does not stop in time is left behind. Orders are
-/// queued; the thread obeys them between two driver calls.
+/// One device's sampling thread. A driver call may hang in it for ever, so no thread waits for it without a
+/// deadline. The thread and the fleet share the lane; a lane that does not stop in time is left behind.
+/// Orders are queued; the thread executes them between two driver calls.
 class Lane : public std::enable_shared_from_this<Lane> {
  public:
   enum class State : std::uint8_t {
@@ -23,15 +23,15 @@ class Lane : public std::enable_shared_from_this<Lane> {
     reading,
     lost,
     released,
-    silent,  ///< attached, but no read succeeds: tried again with each pass
+    silent,  ///< attached, but no read succeeds; retried with each pass
   };
 
-  /// Read without waiting for the driver.
+  /// Can be read without waiting for the driver.
   struct Status {
     State state = State::starting;
-    std::optional<Nanoseconds> overdue_at;  ///< while a call is under way: when it is late (CLOCK_MONOTONIC)
-    bool at_gate = false;                   ///< waits for a place in the driver
-    std::string trouble;                    ///< why it is not read; empty when all is well
+    std::optional<Nanoseconds> overdue_at;  ///< deadline of the call under way (CLOCK_MONOTONIC)
+    bool at_gate = false;                   ///< waiting for a place in the driver
+    std::string trouble;                    ///< why the device is not read; empty if the device is read
     bool first_pass_over = false;
     std::array<double, 3> duration{};  ///< seconds of the last fast, normal and slow pass; 0: none yet
     Nanoseconds last_success{};        ///< CLOCK_REALTIME of the last pass with a good reading; 0: none yet
@@ -42,17 +42,19 @@ class Lane : public std::enable_shared_from_this<Lane> {
   Lane(std::unique_ptr<DeviceSession> session, std::shared_ptr<DriverGate> gate, const Clock& clock,
        const SamplingIntervals& intervals, double stagger);
 
-  /// Starts the thread. Once; again after an Error, which status() returns as `trouble` until then.
+  /// Starts the thread. Call it once, and again only after an Error. Until then status() returns the Error as
+  /// `trouble`.
   Result<Done> start() GPUMETER_EXCLUDES(mutex_);
 
-  /// As in Worker.
+  /// See Worker.
   void request_stop() { worker_.request_stop(); }
   bool join(Nanoseconds deadline) { return worker_.join(deadline); }
 
-  /// Discovery found the device again, or found it changed: opens it as it is now.
+  /// Opens the device in its current form. Called when discovery found the device again or found it changed.
   void revive(const DeviceInfo& info);
 
-  /// Discovery no longer finds the device: closes it until revive(). Does nothing if it is closed already.
+  /// Closes the device until revive(), because discovery no longer finds it. Does nothing if the device is
+  /// closed already.
   void lose(std::string why);
 
   /// Closes the device until revive().
@@ -63,7 +65,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
 
   Status status() const GPUMETER_EXCLUDES(mutex_);
 
-  /// Takes the device's series off the page until its next commit: its call is late. Any thread.
+  /// Removes the device's series from the page until its next commit, because its call is late. Any thread.
   void hide() { session_->hide(); }
 
  private:

@@ -3,7 +3,8 @@
 namespace gpumeter {
 namespace {
 
-// The two clocks are read one after the other: a smaller difference is scheduling, not a suspend.
+// The two clocks are read one after the other, so a smaller difference comes from scheduling, not from a
+// suspend.
 constexpr auto kSuspendNoise = std::chrono::milliseconds(50);
 
 }  // namespace

@@ -7,22 +7,22 @@
 
 namespace gpumeter {
 
-/// The time over which a device's integrals are complete, by tier. A pass that is not complete is made up for
-/// by the next one that is. A longer gap (a pass that came later than its deadline, a suspend, a loss) is not
-/// bridged: it is simply not observed. One thread.
+/// The time over which a device's integrals are complete, by tier. The next complete pass covers an
+/// incomplete one. A longer gap is not bridged and counts as not observed: a pass later than its deadline, a
+/// suspend, or a loss. One thread.
 class ObservedTime {
  public:
-  /// A pass starts: the time since the tier's last complete one, or zero where that is not to be bridged.
-  /// `longest` is what a gap must exceed: the tier's interval and its deadline.
+  /// Starts a pass. Returns the time since the tier's last complete pass, or zero if the gap cannot be
+  /// bridged. A gap longer than `longest` (the tier's interval plus its deadline) is not bridged.
   Nanoseconds begin(Tier tier, const Clock& clock, Nanoseconds longest) noexcept;
 
-  /// The pass that began is complete, and its integrals have taken in `elapsed`.
+  /// Ends the pass that began as complete; its integrals include `elapsed`.
   void complete(Tier tier, Nanoseconds elapsed) noexcept {
     last_[index(tier)] = begun_[index(tier)];
     total_[index(tier)] += elapsed;
   }
 
-  /// Nothing was observed up to the next pass: the device is lost or sleeps.
+  /// Discards the time up to the next pass: the device is lost or sleeps.
   void interrupt(Tier tier) noexcept { last_[index(tier)].reset(); }
   void interrupt_all() noexcept { last_ = {}; }
 

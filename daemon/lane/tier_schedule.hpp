@@ -8,36 +8,36 @@
 
 namespace gpumeter {
 
-/// How often each tier is read (config `sampling`).
+/// The sampling interval of each tier (config `sampling`).
 struct SamplingIntervals {
   Nanoseconds fast = std::chrono::seconds(1);
   Nanoseconds normal = std::chrono::seconds(10);
   Nanoseconds slow = std::chrono::seconds(60);
 
-  /// `once` is looked at again every hour: what a driver did not know at first it may know later.
+  /// `once` is read again every hour, because a driver may report more values later.
   Nanoseconds of(Tier tier) const noexcept;
 };
 
-/// When a lane reads which tier: each on a fixed grid, so that cadence does not drift and a late pass is
-/// followed by the next grid point, not by a burst. Pure arithmetic; one thread.
+/// The times at which a lane reads each tier. Each tier has a fixed grid, so that the times do not drift.
+/// After a late pass the next grid point follows, not a burst. Pure arithmetic; one thread.
 class TierSchedule {
  public:
-  /// `stagger` in [0, 1) shifts the grid by that part of the interval: lanes of one driver do not start
-  /// together.
+  /// `stagger` in [0, 1) shifts the grid by that fraction of the interval, so that the lanes of one driver do
+  /// not start together.
   TierSchedule(const SamplingIntervals& intervals, Nanoseconds start, double stagger);
 
   struct Turn {
     Tier tier;
     Nanoseconds at;
   };
-  /// What is read next, and when; of several that are due the fastest goes first.
+  /// Returns the next tier and its time. If several tiers are due, the fastest comes first.
   Turn next(Nanoseconds now) const noexcept;
 
   bool is_due(Tier tier, Nanoseconds now) const noexcept { return due(tier) <= now; }
 
-  /// The tier was read: its next turn is the first grid point after `now`. If reads failed, it is kRetryEvery
-  /// later if that comes first: a value that fails once must not be missing for a whole minute. After
-  /// kRetries such turns the failure is taken for lasting, until more reads fail.
+  /// Records that the tier was read: its next turn is the first grid point after `now`. If reads failed, the
+  /// next turn is kRetryEvery later if that is earlier, so that one failure does not hide a value for a whole
+  /// minute. After kRetries such turns the failure counts as lasting, until more reads fail.
   void done(Tier tier, Nanoseconds now, std::uint64_t failed_reads = 0) noexcept;
 
   static constexpr Nanoseconds kRetryEvery = std::chrono::seconds(5);

@@ -8,8 +8,8 @@
 namespace gpumeter {
 namespace {
 
-/// Control characters, and those that reorder or break the text around them (Unicode's bidi controls, zero
-/// widths and line separators).
+/// True for control characters and for characters that reorder or break the surrounding text: Unicode's bidi
+/// controls, zero widths and line separators.
 bool is_invisible(char32_t code) noexcept {
   return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xad || (code >= 0x200b && code <= 0x200f) ||
          (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) || code == 0xfeff;
@@ -21,7 +21,7 @@ void append_hex(std::string& text, std::string_view prefix, unsigned number, uns
 }
 
 void append_escape(std::string& text, char32_t code) {
-  constexpr std::string_view kLetters = "abtnvfr";  // from \a, 7, on
+  constexpr std::string_view kLetters = "abtnvfr";  // from \a (7)
   if (code >= 7 && code <= 13) {
     (text += '\\') += kLetters[code - 7];
   } else if (code < 0x80) {
@@ -42,13 +42,13 @@ std::string journal_name(std::string_view name) {
   return upper;
 }
 
-/// syslog(3)'s numbers.
+/// Returns the priority number of syslog(3).
 char priority(config::LogLevel level) noexcept {
   constexpr std::string_view kDebugInfoWarningError = "7643";
   return kDebugInfoWarningError[static_cast<std::size_t>(level)];
 }
 
-/// Calls `add` for each field that is known.
+/// Calls `add` for each field that has a value.
 template <class Add>
 void each_known(const LogRecord& record, Add add) {
   for (const LogField& field : record.fields) {
@@ -109,7 +109,7 @@ std::string logfmt_value(std::string_view text) {
   std::string escaped = escape_invisible(text);
   const bool plain = !text.empty() && escaped == text && text.find_first_of(" =\"") == std::string_view::npos;
   if (plain) return escaped;
-  // The backslashes of the text itself must be told from those of the escapes.
+  // Backslashes of the text itself are escaped, to distinguish them from those of the escapes.
   std::string quoted = "\"";
   std::string_view rest = text;
   for (std::size_t special = 0; special != std::string_view::npos;) {

@@ -8,38 +8,40 @@
 
 namespace gpumeter {
 
-/// One thing that a log line reports beside its message. Names are ours: lower case letters and '_'.
+/// One field of a log line in addition to its message. The code chooses the names: lower case letters and
+/// '_'.
 struct LogField {
   std::string_view name;
-  std::string value;  ///< any bytes, escaped by the formats; empty: not known, and the line has no such field
+  std::string value;  ///< any bytes, escaped by the formats; empty: unknown, and the line omits the field
 };
 
-/// What is logged, without its time, which spdlog's pattern adds.
+/// A log record without its time, which spdlog's pattern adds.
 struct LogRecord {
   config::LogLevel level;
   std::string_view message;
   std::span<const LogField> fields;
 };
 
-/// `level=info msg="device lost" gpu=0`, quoted and escaped as Go's slog does; characters that cannot be seen
-/// are escaped too.
+/// Returns `level=info msg="device lost" gpu=0`, quoted and escaped as in Go's slog. Invisible characters are
+/// escaped too.
 std::string to_logfmt(const LogRecord& record);
 
-/// The same as the rest of a JSON object, without its opening brace, in ASCII; bytes that are not UTF-8
-/// become U+FFFD.
+/// Returns the record as the rest of a JSON object, without its opening brace, in ASCII. Bytes that are not
+/// UTF-8 become U+FFFD.
 std::string to_json(const LogRecord& record);
 
-/// A journal entry: fields "NAME=value", each with a NUL at its end. MESSAGE (with the fields in logfmt after
-/// it, since journalctl shows nothing else), PRIORITY (syslog's), SYSLOG_IDENTIFIER and every field in upper
-/// case; uuid and vendor, which would mean nothing among other services' fields, as GPU_UUID and GPU_VENDOR.
+/// Returns a journal entry: fields "NAME=value", each with a NUL at its end. The fields are MESSAGE, PRIORITY
+/// (syslog's), SYSLOG_IDENTIFIER and every field of the record in upper case. MESSAGE ends with the fields in
+/// logfmt, because journalctl shows only MESSAGE. The names uuid and vendor become GPU_UUID and GPU_VENDOR,
+/// because they are ambiguous among other services' fields.
 std::string to_journal(const LogRecord& record);
 
-/// The text with escapes for what cannot be seen: \n, \t, \x1b, \u202e; bytes that are not UTF-8 as \xff. No
-/// logged text can then begin a line of its own or control a terminal.
+/// Returns the text with escapes for invisible characters: \n, \t, \x1b, \u202e; bytes that are not UTF-8
+/// become \xff. Logged text can therefore neither begin a line of its own nor control a terminal.
 std::string escape_invisible(std::string_view text);
 
-/// A value in logfmt: as it is, or in quotes if it is empty or has a space, '=', '"' or anything that needs
-/// an escape.
+/// Returns a value in logfmt, unchanged or in quotes if it is empty or contains a space, '=', '"' or a
+/// character that needs an escape.
 std::string logfmt_value(std::string_view text);
 
 }  // namespace gpumeter

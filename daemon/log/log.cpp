@@ -17,12 +17,12 @@
 namespace gpumeter {
 namespace {
 
-// The start of 500 devices, two lines each. spdlog keeps 400 bytes for each place.
+// Room for the start of 500 devices with two lines each. spdlog allocates 400 bytes for each record.
 constexpr std::size_t kMostRecords = 1024;
 
 constexpr auto kEnd = std::chrono::seconds(1);
 
-/// How records look and where they go. spdlog's pattern adds the time to what `encode` returns.
+/// The encoding and the output of records. spdlog's pattern adds the time to the result of `encode`.
 struct Format {
   const char* pattern;
   std::string (*encode)(const LogRecord&);
@@ -39,7 +39,7 @@ std::size_t format_of(config::LogFormat wanted) {
   return wanted == config::LogFormat::automatic && stderr_is_journal() ? 2 : 0;
 }
 
-/// spdlog numbers its levels in the same order, from trace.
+/// spdlog numbers its levels in the same order, starting with trace.
 spdlog::level::level_enum level_of(config::LogLevel level) noexcept {
   static_assert(spdlog::level::err - spdlog::level::debug ==
                 static_cast<int>(config::LogLevel::error) - static_cast<int>(config::LogLevel::debug));
@@ -62,11 +62,12 @@ struct Log::Progress {
   std::uint64_t dropped() const { return failed + (pool == nullptr ? 0 : pool->overrun_counter()); }
 
   std::atomic<std::uint64_t> logged{0};
-  std::atomic<std::uint64_t> finished{0};  ///< written or failed
+  std::atomic<std::uint64_t> finished{0};  ///< records that were written or have failed
   std::atomic<std::uint64_t> failed{0};
-  std::atomic<std::uint64_t> reported{0};        ///< of dropped(), in the log
-  spdlog::details::thread_pool* pool = nullptr;  ///< outlives its thread and with it every use of this
-  bool stalls = false;                           ///< at the end
+  std::atomic<std::uint64_t> reported{0};        ///< the part of dropped() that the log has reported
+  spdlog::details::thread_pool* pool = nullptr;  ///< outlives its thread and therefore every use of this
+                                                 ///< pointer
+  bool stalls = false;                           ///< true if the queue did not empty at the end
 };
 
 class Log::Sink final : public spdlog::sinks::base_sink<std::mutex> {
@@ -93,7 +94,7 @@ class Log::Sink final : public spdlog::sinks::base_sink<std::mutex> {
     return written;
   }
 
-  // Only once the queue is empty: a slow reader gets records, not reports.
+  // Reports only when the queue is empty, so that a slow reader receives records first.
   void report_gap(spdlog::log_clock::time_point now) {
     const std::uint64_t dropped = progress_->dropped();
     if (dropped == progress_->reported || (progress_->pool != nullptr && progress_->pool->queue_size() > 0))
@@ -112,7 +113,7 @@ Log::Log(const Clock& clock, const config::Logging& settings)
     : clock_(clock),
       progress_(std::make_shared<Progress>()),
       pool_(start_thread([progress = progress_](spdlog::details::thread_pool* pool) {
-        if (!progress->stalls) delete pool;  // joins the thread, which owns nothing else by then
+        if (!progress->stalls) delete pool;  // joins the thread, which then owns nothing else
       })) {
   static_assert(std::size(kFormatTable) == kFormats);
   progress_->pool = pool_.get();
@@ -124,7 +125,7 @@ Log::Log(const Clock& clock, const config::Logging& settings)
     } else {
       loggers_[i] = std::make_shared<spdlog::logger>("", sink);
     }
-    // spdlog's own handler would write a line of another format to stderr.
+    // spdlog's own handler would write a line in another format to stderr.
     loggers_[i]->set_error_handler([progress = progress_](const std::string&) {
       ++progress->failed;
       ++progress->finished;

@@ -21,19 +21,19 @@ class thread_pool;
 
 namespace gpumeter {
 
-/// The daemon's log: one line an event, a message of fixed words and fields for what varies,
+/// The daemon's log: one line for each event, with a message of fixed words and fields for variable data,
 ///   log.warn("device lost", {{"gpu", "0"}, {"uuid", info.uuid}});
-/// Any thread, also under a lock: a call queues the record and waits for nothing, since a thread of the log's
-/// own ("log") writes. The queue is bounded and drops its oldest records. A record that is dropped or cannot
-/// be written is counted, and a line reports the gap when the queue is empty again. No call throws.
+/// Any thread, also while holding a lock: a call queues the record without waiting, and the log's own thread
+/// ("log") writes it. The queue is bounded and drops its oldest records. Records that are dropped or cannot
+/// be written are counted. A line reports the gap when the queue is empty again. No call throws.
 class Log {
  public:
   using Fields = std::initializer_list<LogField>;
 
-  /// `clock` must outlive the log. The log goes to the journal if the settings say auto and stderr is the
-  /// journal's stream. If the kernel gives no thread, each call writes by itself.
+  /// `clock` must outlive the log. The log goes to the journal if the settings request auto and stderr is the
+  /// journal's stream. If the kernel refuses a thread, each call writes by itself.
   Log(const Clock& clock, const config::Logging& settings);
-  /// Waits up to a second for the queue to empty. A thread that still hangs then is left behind.
+  /// Waits up to 1 s for the queue to empty. A thread that still hangs then is left behind.
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
@@ -43,14 +43,14 @@ class Log {
   void warn(std::string_view message, Fields fields = {}) noexcept;
   void error(std::string_view message, Fields fields = {}) noexcept;
 
-  /// Takes on other settings, as a reload brings them. Queued records keep their format.
+  /// Applies new settings, such as those of a reload. Queued records keep their format.
   void configure(const config::Logging& settings);
 
-  /// Waits up to `at_most` until the records so far are written or dropped. False: the reader of stderr or
-  /// the journal stalls, and the process must end by _exit().
+  /// Waits up to `at_most` until all records so far are written or dropped. Returns false if the reader of
+  /// stderr or the journal stalls; the process must then end by _exit().
   bool flush(Nanoseconds at_most);
 
-  /// Records that were dropped or could not be written.
+  /// Returns the number of records that were dropped or could not be written.
   std::uint64_t dropped() const;
 
  private:
@@ -61,10 +61,10 @@ class Log {
   void write(config::LogLevel level, std::string_view message, Fields fields) noexcept;
 
   const Clock& clock_;
-  const std::shared_ptr<Progress> progress_;  ///< the thread's too, which may outlive the log
-  std::array<std::shared_ptr<spdlog::logger>, kFormats> loggers_;  ///< constant after the construction
-  std::atomic<std::size_t> chosen_{0};                             ///< of loggers_
-  std::shared_ptr<spdlog::details::thread_pool> pool_;             ///< null: the kernel gave no thread
+  const std::shared_ptr<Progress> progress_;  ///< shared with the thread, which may outlive the log
+  std::array<std::shared_ptr<spdlog::logger>, kFormats> loggers_;  ///< constant after construction
+  std::atomic<std::size_t> chosen_{0};                             ///< index into loggers_
+  std::shared_ptr<spdlog::details::thread_pool> pool_;             ///< null: the kernel refused a thread
 };
 
 }  // namespace gpumeter

@@ -13,7 +13,7 @@
 namespace gpumeter {
 namespace {
 
-// A pipe may be shared with a process that made it non-blocking; EAGAIN then means that the reader is slow.
+// Another process that shares the pipe may make it non-blocking; EAGAIN then means that the reader is slow.
 bool may_write_again(int error) {
   if (error == EINTR) return true;
   pollfd room{STDERR_FILENO, POLLOUT, 0};

@@ -18,7 +18,8 @@ void add_build(SeriesList& to, const BuildFacts& build) {
          1);
 }
 
-/// Every way a read can fail is there from the start, with 0: an alert on its rate needs the first one.
+/// Exports every kind of read error from the start, with 0: an alert on the rate needs a sample before the
+/// first error.
 void add_read_errors(SeriesList& to, const std::string& collector, unsigned gpu, const ReadErrors& errors) {
   for (const auto& [status, name] : kReadStatusNames) {
     if (status == ReadStatus::ok) continue;

@@ -14,18 +14,18 @@
 
 namespace gpumeter {
 
-/// How one collector is.
+/// The health of one collector.
 struct CollectorHealth {
   std::string name;
   bool up = false;
   bool released = false;  ///< its drivers are closed on purpose
   unsigned devices = 0;
-  std::optional<double> last_success_timestamp_seconds = {};  ///< nullopt before the first
-  /// By the GPU's index, also of GPUs that are gone. ReadStatus::ok is no error and not exported.
+  std::optional<double> last_success_timestamp_seconds = {};  ///< nullopt before the first success
+  /// By the GPU's index, also for GPUs that are gone. ReadStatus::ok is not an error and not exported.
   std::map<unsigned, ReadErrors> read_errors = {};
 };
 
-/// The last pass of one tier over one device.
+/// Duration of the last pass of one tier over one device.
 struct PassDuration {
   std::string collector;
   unsigned gpu;
@@ -33,7 +33,7 @@ struct PassDuration {
   double seconds;
 };
 
-/// The daemon's own figures, made about once a second.
+/// The daemon's own figures, collected about once a second.
 struct SelfState {
   BuildFacts build = {};
   bool simulated = false;

@@ -26,12 +26,12 @@ std::optional<std::string> read_file(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-/// 0 if the text has no such number, which a kernel never leaves out.
+/// Returns 0 if the text has no such number; the kernel always prints it.
 double number_in(std::string_view stat, StatField field) noexcept {
   return parse_number<double>(proc::stat_field(stat, field)).value_or(0);
 }
 
-/// The number behind `key` at the start of a line.
+/// Returns the number that follows `key` at the start of a line.
 std::optional<double> number_after(const std::string& text, std::string_view key) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -63,7 +63,7 @@ Result<ProcessStats> read_process_stats(const std::string& procfs) {
   const auto boot_time = number_after(*machine, "btime ");
   const auto max_fds = number_after(*limits, "Max open files");
   if (proc::stat_field(*stat, kResident).empty() || !boot_time || !max_fds) {
-    return Error(procfs + "/self: not in the form of proc(5)");
+    return Error(procfs + "/self: does not match proc(5)");
   }
   const auto ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
   return ProcessStats{

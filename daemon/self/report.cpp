@@ -41,7 +41,7 @@ void SelfReport::add_bus(SelfState& self) {
   const bool is_late = sources_.bus.is_late();
   if (std::exchange(bus_was_late_, is_late) == is_late) return;
   if (!is_late) return sources_.log.info("the PCI bus answers again");
-  sources_.log.error("the PCI bus does not answer; gpumeter_pci_devices is off the page until it does");
+  sources_.log.error("the PCI bus does not answer; gpumeter_pci_devices is omitted until it answers");
 }
 
 }  // namespace gpumeter

@@ -14,10 +14,10 @@
 
 namespace gpumeter {
 
-/// Puts the daemon's own figures (gpumeter_*, process_*) on the page.
+/// Publishes the daemon's own figures (gpumeter_*, process_*).
 class SelfReport {
  public:
-  /// All outlive this object.
+  /// All must outlive this object.
   struct Sources {
     const Clock& clock;
     Log& log;
@@ -25,7 +25,7 @@ class SelfReport {
     const Fleet& fleet;
     const BusWatcher& bus;
     const HttpServer& server;
-    std::function<bool()> simulates;  ///< whether devices on the page are made up
+    std::function<bool()> simulates;  ///< true if devices on the page are simulated
   };
 
   explicit SelfReport(Sources sources)
@@ -33,18 +33,18 @@ class SelfReport {
         series_(sources_.store.attach()),
         reloaded_at_(sources_.clock.realtime()) {}
 
-  /// How the last attempt to load the configuration ended. Any thread.
+  /// Records the result of the last attempt to load the configuration. Any thread.
   void reloaded(bool successfully) GPUMETER_EXCLUDES(mutex_);
 
-  /// Publishes all of it as it is now. Reads /proc/self, so it may take its time; one thread.
+  /// Publishes all current figures. Reads /proc/self, which may take time; one thread.
   void publish() GPUMETER_EXCLUDES(mutex_);
 
  private:
   void add_bus(SelfState& self);
 
   const Sources sources_;
-  SeriesList series_;          // of the thread that publishes
-  bool bus_was_late_ = false;  // likewise
+  SeriesList series_;          // of the publishing thread
+  bool bus_was_late_ = false;  // of the publishing thread
   mutable Mutex mutex_;
   bool reload_ok_ GPUMETER_GUARDED_BY(mutex_) = true;
   Nanoseconds reloaded_at_ GPUMETER_GUARDED_BY(mutex_);  // CLOCK_REALTIME

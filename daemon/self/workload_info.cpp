@@ -16,7 +16,8 @@ void add(std::vector<Label>& labels, const char* name, const Common<std::string>
   if (fact.value()) labels.push_back({name, *fact.value()});
 }
 
-// A driver that does not list anybody has told that nobody is there.
+// An unattributed workload is measured: a driver that lists no process reports that no process uses the
+// device.
 std::string source_of(const workloads::WorkloadBook::Workload& workload) {
   const bool is_told = workload.facts.is_measured || workload.id == workloads::unattributed();
   return is_told ? "process" : "equal";

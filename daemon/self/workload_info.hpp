@@ -11,14 +11,14 @@
 
 namespace gpumeter {
 
-/// Keeps gpu_workload_info in the store, one series for each workload of any device. One thread at a time.
+/// Keeps gpu_workload_info in the store: one series for each workload of any device. One thread at a time.
 class WorkloadInfo {
  public:
   WorkloadInfo(WorkloadSettings settings, Store& store)
       : settings_(std::move(settings)), series_(store.attach()) {}
 
-  /// Commits the workloads if they changed, once a second at the most; once a minute in any case, since the
-  /// lookup of a user's name may take long. Otherwise compares a number.
+  /// Commits the workloads if they have changed, at most once a second. Commits them once a minute in any
+  /// case, because the lookup of a user's name may take long. Otherwise only compares a number.
   void tick(Nanoseconds now);
 
  private:

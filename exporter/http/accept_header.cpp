@@ -13,7 +13,7 @@ std::string_view unquoted(std::string_view text) noexcept {
   return quoted ? text.substr(1, text.size() - 2) : text;
 }
 
-/// The next part, without the blanks around it.
+/// Takes the next part and removes the blanks around it.
 std::string_view take_part(std::string_view& rest, char separator) noexcept {
   return trimmed(take_until(rest, separator));
 }

@@ -9,7 +9,8 @@
 namespace gpumeter {
 namespace {
 
-/// What the library answers itself begins so in its log, with the status as the first argument.
+/// Start of the log message for each answer that the library sends by itself; the status is its first
+/// argument.
 constexpr std::string_view kRefused = "Error processing request (HTTP response code is %u";
 
 HttpConnection* book_entry(MHD_Connection* connection) noexcept {
@@ -23,8 +24,8 @@ HttpConnection* opened(HttpConnections& connections, MHD_Connection* connection)
   return connections.opened(socket->connect_fd, remote_peer(peer == nullptr ? nullptr : peer->client_addr));
 }
 
-/// 0.9.75 keeps a connection without an answer if the arguments need more memory than it has, so it gets none
-/// to parse. The text lies in its own buffer.
+/// libmicrohttpd 0.9.75 leaves a connection unanswered if its arguments need more memory than it has. Cutting
+/// the query leaves it nothing to parse. The text is in the connection's own buffer.
 void cut_arguments(const char* uri) noexcept {
 #if MHD_VERSION < 0x01000000
   if (const char* query = std::strchr(uri, '?'); query != nullptr && query[1] != '\0') {
@@ -39,7 +40,7 @@ void cut_arguments(const char* uri) noexcept {
 
 void HttpServer::Callbacks::on_connection(void* handler, MHD_Connection* connection, void** context,
                                           MHD_ConnectionNotificationCode code) noexcept {
-  // The library makes its threads itself; each gets its name with its first connection.
+  // The library creates its threads; each one is named at its first connection.
   thread_local const int named = pthread_setname_np(pthread_self(), "http");
   static_cast<void>(named);
   HttpConnections& connections = static_cast<Handler*>(handler)->connections();
@@ -49,15 +50,15 @@ void HttpServer::Callbacks::on_connection(void* handler, MHD_Connection* connect
   }
   try {
     *context = opened(connections, connection);
-  } catch (...) {  // out of memory: the connection is served, without a deadline
+  } catch (...) {  // out of memory: the connection is served without a deadline
     *context = nullptr;
   }
 }
 
 void* HttpServer::Callbacks::on_request_line(void*, const char* uri, MHD_Connection* connection) noexcept {
   const Refusal* refusal = uri == nullptr ? nullptr : Handler::refusal_of(uri);
-  // 0.9.75 sends the status line twice for a Content-Length that is no number. It reads the first one only,
-  // which is this; those of the client are the handler's.
+  // libmicrohttpd 0.9.75 sends the status line twice if a Content-Length is not a number. The library reads
+  // only the first such header, which is this one; the handler reads the client's.
   const MHD_Result added = MHD_set_connection_value(connection, MHD_HEADER_KIND, "Content-Length", kNoBody);
   if (added != MHD_YES) refusal = &Handler::kTooLong;
   if (refusal != nullptr && uri != nullptr) cut_arguments(uri);

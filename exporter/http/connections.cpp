@@ -84,9 +84,9 @@ void HttpConnections::closed(HttpConnection* connection) noexcept {
   connections_.pop_back();
 }
 
-// The oldest gives way in whatever state it is: a client that reads slowly or sends slowly holds its slot no
-// longer than one that is silent. A scrape that takes milliseconds is the oldest only in a flood: at 13 000
-// connections a second all slots change hands in about 20 ms (measured on two cores).
+// The oldest connection is ended whatever its state, so a client that reads or sends slowly keeps its slot no
+// longer than a silent one. A scrape that takes milliseconds is the oldest only in a flood. At 13 000
+// connections a second all slots are replaced in about 20 ms (measured on two cores).
 template <class Belongs>
 void HttpConnections::make_room(std::size_t limit, Belongs belongs) {
   std::size_t count = 0;
@@ -116,8 +116,8 @@ void HttpConnections::look() {
   end_half_closed();
 }
 
-// libmicrohttpd 0.9.75 waits for edges, and misses a FIN that comes together with the request before it. The
-// second look spares a request that has just come and was not read yet.
+// libmicrohttpd 0.9.75 uses edge-triggered polling and misses a FIN that arrives together with the request
+// before it. Waiting for the second look spares a request that has just arrived and was not read yet.
 void HttpConnections::end_half_closed() {
   std::vector<pollfd> descriptors;
   for (const auto& connection : connections_) descriptors.push_back({connection->descriptor_, POLLRDHUP, 0});
@@ -131,8 +131,8 @@ void HttpConnections::end_half_closed() {
   }
 }
 
-// Under the book's mutex, although it is a system call: it does not block, and closed() waits for it, so that
-// the number cannot be another socket's meanwhile.
+// Called with the book's mutex held although it makes a system call: the call does not block. closed() waits
+// for the mutex, so another socket cannot get the descriptor's number meanwhile.
 void HttpConnections::end(HttpConnection& connection) noexcept {
   connection.ended_ = true;
   shutdown(connection.descriptor_, SHUT_RDWR);

@@ -17,26 +17,26 @@
 namespace gpumeter {
 
 struct HttpLimits {
-  std::size_t of_one_worker = 112;           ///< connections that one thread of a listener serves
-  std::size_t of_one_peer = 32;              ///< connections of one remote address, all threads together
+  std::size_t of_one_worker = 112;           ///< connections served by one thread of a listener
+  std::size_t of_one_peer = 32;              ///< connections of one remote address, summed over all threads
   Nanoseconds request{10'000'000'000};       ///< from the connection to the end of its first request
   Nanoseconds next_request{30'000'000'000};  ///< from an answer to the end of the next request
   Nanoseconds answer{60'000'000'000};        ///< from a request to the last byte of its answer
 };
 
-/// Who counts as one remote peer: an IPv4 address or the first 64 bits of an IPv6 address, which is what one
-/// subscriber has. Empty for peers on this machine, which all have the same address.
+/// Key of a remote peer: an IPv4 address, or the first 64 bits of an IPv6 address, which one subscriber
+/// usually has. Empty for peers on this machine, because all of them have the same address.
 std::string remote_peer(const sockaddr* address);
 
 class HttpConnections;
 
-/// One connection. Its worker's thread reports the requests on it; bytes that complete no request do not
+/// One connection. Its worker's thread reports the requests on it. Bytes that complete no request do not
 /// count as activity.
 class HttpConnection {
  public:
-  /// A request is complete and is being answered.
+  /// A request is complete; its answer starts.
   void asked() noexcept;
-  /// The answer was sent, or could not be.
+  /// The answer was sent, or sending it failed.
   void answered() noexcept;
 
  private:
@@ -48,29 +48,31 @@ class HttpConnection {
   const int descriptor_;
   const std::string peer_;
   const std::thread::id worker_ = std::this_thread::get_id();
-  std::atomic<std::int64_t> active_at_;  ///< accepted, the last complete request, or the end of its answer
+  std::atomic<std::int64_t> active_at_;  ///< time of the accept, the last complete request, or the end of its
+                                         ///< answer
   std::atomic<std::int64_t> deadline_;
   std::atomic<bool> is_answered_{false};  ///< an answer is under way
-  bool half_closed_ = false;  ///< as the last look found it; the book's mutex guards this and the next
+  bool half_closed_ = false;  ///< as found by the last look; the book's mutex guards half_closed_ and ended_
   bool ended_ = false;
 };
 
-/// The book of a server's connections: ends those past their deadline, and the oldest one when a new one
-/// exceeds a limit. A connection is ended by shutdown() of its socket, upon which the library closes it.
-/// Any thread.
+/// The book of a server's connections. It ends connections past their deadline, and the oldest one if a new
+/// one exceeds a limit. It ends a connection by shutdown() of its socket; the library then closes it. Any
+/// thread.
 class HttpConnections {
  public:
   explicit HttpConnections(const Clock& clock, HttpLimits limits = {}) : clock_(clock), limits_(limits) {}
 
-  /// On the thread that will serve the connection. The descriptor stays open until closed() has returned.
+  /// Called on the thread that will serve the connection. The descriptor stays open until closed() returns.
   HttpConnection* opened(int descriptor, std::string peer) GPUMETER_EXCLUDES(mutex_);
   void closed(HttpConnection* connection) noexcept GPUMETER_EXCLUDES(mutex_);
 
-  /// How many answers are under way. Above `limit` the oldest is ended, so that clients that take theirs
-  /// slowly keep nobody from one.
+  /// Number of answers under way. If it exceeds `limit`, the oldest is ended, so that slow clients cannot
+  /// block others.
   std::size_t answers(std::size_t limit) GPUMETER_EXCLUDES(mutex_);
 
-  /// Ends connections past their deadline, and idle ones whose client has sent its FIN by two looks in a row.
+  /// Ends connections past their deadline. Also ends idle ones whose client's FIN was seen in two looks in a
+  /// row.
   void look() GPUMETER_EXCLUDES(mutex_);
 
  private:

@@ -12,12 +12,13 @@
 namespace gpumeter {
 namespace {
 
-/// Both are far above what a scraper asks for. Of the 16 KiB that a request may use, the library keeps half
-/// to read into, and each argument takes about 60 bytes beside its text.
+/// Both limits are far above a scraper's needs. The library uses half of a request's 16 KiB as its read
+/// buffer. Each argument takes about 60 bytes in addition to its text.
 constexpr std::ptrdiff_t kMostArguments = 64;
 constexpr std::size_t kLongestUri = 4096;
 
-/// A request being taken out of the library's hands. Lists that came in several headers are joined here.
+/// A request while it is copied from the library. Values of a list that came in several headers are joined
+/// here.
 struct Intake {
   HttpRequest request;
   std::string accept;
@@ -48,7 +49,7 @@ void take_header(Intake& intake, std::string_view name, std::string_view value) 
   }
 }
 
-/// Called by the library for each header and query argument; it must not see an exception.
+/// The library calls this for each header and query argument; no exception may escape.
 MHD_Result take_value(void* to, MHD_ValueKind kind, const char* key, const char* text) noexcept {
   try {
     auto& intake = *static_cast<Intake*>(to);
@@ -64,7 +65,7 @@ MHD_Result take_value(void* to, MHD_ValueKind kind, const char* key, const char*
   }
 }
 
-/// Called for each header; stops at one that announces a body.
+/// The library calls this for each header; the search stops at one that announces a body.
 MHD_Result find_body(void* found, MHD_ValueKind, const char* key, const char* text) noexcept {
   const bool announces = equals_ignoring_case(key, "Content-Length")
                              ? text != kNoBody
@@ -101,7 +102,8 @@ bool HttpServer::Handler::answer(MHD_Connection* connection, const char* path, c
   return response != nullptr && MHD_queue_response(connection, status, response.get()) == MHD_YES;
 }
 
-// The book is asked only where there may be too many: a scrape does not wait for its mutex.
+// The book's mutex is locked only if there may be too many answers, so a scrape normally does not wait for
+// it.
 unsigned HttpServer::Handler::begin() {
   const unsigned in_flight = ++in_flight_;
   const unsigned limit = routes_.max_requests();

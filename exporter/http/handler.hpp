@@ -16,17 +16,17 @@ struct MHD_Connection;
 
 namespace gpumeter {
 
-/// The Content-Length that each request is given before those of its client; known by its address.
+/// The Content-Length added to each request before its client's headers; recognised by its address.
 inline constexpr char kNoBody[] = "0";
 
-/// Why a request is refused whose arguments were not parsed.
+/// The answer to a request that is rejected before its arguments are parsed.
 struct Refusal {
   unsigned status;
   const char* text;
 };
 
-/// What all listeners of a server share: from libmicrohttpd's view of a request to the routes and back.
-/// Any HTTP thread.
+/// Shared by all listeners of a server: converts libmicrohttpd's requests for the routes, and their responses
+/// back. Any HTTP thread.
 class HttpServer::Handler {
  public:
   static constexpr Refusal kTooLong{414, "The request line is too long.\n"};
@@ -34,25 +34,26 @@ class HttpServer::Handler {
 
   Handler(Routes& routes, const Clock& clock) : routes_(routes), connections_(clock) {}
 
-  /// Whether the library may not have the memory to parse this; null if it has.
+  /// Returns the refusal if the library may lack the memory to parse `uri`, otherwise null.
   static const Refusal* refusal_of(std::string_view uri) noexcept;
-  /// Whether the routes may refuse this request for its method or because it has a body.
+  /// True if the routes may reject this request because of its method or its body.
   static bool must_answer_unread(MHD_Connection* connection, std::string_view method) noexcept;
-  /// Queues the answer, which is the refusal if there is one; false ends the connection without one.
+  /// Queues the answer, or the refusal if there is one. If it returns false, the connection ends without an
+  /// answer.
   bool answer(MHD_Connection* connection, const char* path, const char* method, const Refusal* refusal);
   /// The answer was sent, or the connection broke.
   void completed() noexcept { --in_flight_; }
 
-  /// An answer, ours or the library's own.
+  /// Counts an answer, whether from the routes or from the library.
   void count(unsigned status) noexcept;
   HttpCounts counts() const;
   HttpConnections& connections() noexcept { return connections_; }
 
  private:
-  /// Every code that the routes and the library answer with.
+  /// Every status code that the routes and the library use.
   static constexpr std::array kCodes = {200U, 400U, 404U, 405U, 413U, 414U, 431U, 500U, 503U, 505U};
 
-  /// Counts a request as under way, and says how many are.
+  /// Counts a request as under way and returns how many are.
   unsigned begin();
   HttpResponse ask_routes(const HttpRequest& request) noexcept;
 

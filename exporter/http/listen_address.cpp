@@ -28,16 +28,16 @@ Error bad_address(std::string_view address, std::string_view why) {
 
 Result<HostPort> split(std::string_view address) {
   const std::size_t colon = address.rfind(':');
-  if (colon == std::string_view::npos) return bad_address(address, "has no port");
+  if (colon == std::string_view::npos) return bad_address(address, "the port is missing");
   std::string_view host = address.substr(0, colon);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) {
     host = host.substr(1, host.size() - 2);
   } else if (host.find_first_of(":[]") != std::string_view::npos) {
-    return bad_address(address, "an IPv6 address stands in brackets");
+    return bad_address(address, "an IPv6 address must be in brackets");
   }
   const auto port = parse_number<std::uint16_t>(address.substr(colon + 1));
-  if (!port) return bad_address(address, "the port is a number from 0 to 65535");
+  if (!port) return bad_address(address, "the port must be a number from 0 to 65535");
   return HostPort{std::string(host), *port};
 }
 
@@ -88,15 +88,15 @@ Result<std::vector<Endpoint>> resolve(const std::string& host, int flags = AI_PA
   return endpoints;
 }
 
-/// localhost is known without asking: its two addresses are fixed (RFC 6761), and the daemon listens
-/// there by default, also where no resolver works.
+/// Returns localhost's two fixed addresses (RFC 6761) without a resolver. The daemon listens there by default
+/// and must work without one.
 Result<std::vector<Endpoint>> endpoints_of(const std::string& host) {
   if (host == "localhost") return std::vector{ipv4(INADDR_LOOPBACK), ipv6(in6addr_loopback)};
   return resolve(host);
 }
 
-/// Listens on `endpoint`. If this machine lacks its address or family, that is a note; every other failure is
-/// an error. Above all a port in use: whoever holds it would be asked in our place.
+/// Listens on `endpoint`. If this machine lacks its address or family, adds a note. Every other failure is an
+/// error, in particular a port in use: the process that holds it would receive our scrapes.
 Result<Done> add_to(Listening& listening, const Endpoint& endpoint) {
   bool is_absent = false;
   auto socket = ListenSocket::open(endpoint, is_absent);
@@ -110,7 +110,8 @@ Result<Done> add_to(Listening& listening, const Endpoint& endpoint) {
   return Done{};
 }
 
-/// Every address of the machine: one socket for both families, or IPv4 alone if the kernel has no IPv6.
+/// Listens on every address of the machine: one socket for both families, or IPv4 alone if the kernel has no
+/// IPv6.
 Result<Listening> listen_everywhere(std::uint16_t port) {
   Listening listening;
   if (const auto both = add_to(listening, with_port(ipv6(in6addr_any), port)); !both) return both.error();
@@ -132,7 +133,7 @@ Result<Listening> listen_on_all(const std::vector<Endpoint>& endpoints, std::uin
   return Error(why);
 }
 
-/// The port that the kernel chose for the first address may be in use on the next.
+/// Tries again, because the port that the kernel chose for the first address may be in use on the next.
 Result<Listening> listen_on_any_port(const std::vector<Endpoint>& endpoints) {
   constexpr int kAttempts = 8;
   Result<Listening> listening = listen_on_all(endpoints, 0);
@@ -140,7 +141,7 @@ Result<Listening> listen_on_any_port(const std::vector<Endpoint>& endpoints) {
   return listening;
 }
 
-/// [::] takes both families, 0.0.0.0 its own.
+/// [::] accepts both families, 0.0.0.0 only IPv4.
 bool takes(const Endpoint& socket, const Endpoint& wanted) {
   if (socket.port() != wanted.port()) return false;
   const std::string host = socket.text().substr(0, socket.text().rfind(':'));

@@ -12,13 +12,13 @@
 namespace gpumeter {
 namespace {
 
-/// Connections the kernel holds until they are accepted. A client that comes while the queue is full waits a
-/// second before it tries again, so that a burst of others must not fill it.
+/// Number of connections that the kernel queues until they are accepted. A client that finds the queue full
+/// retries only after a second, so a burst of other clients must not fill it.
 constexpr int kBacklog = 1024;
 
 std::string last_error() { return std::generic_category().message(errno); }
 
-/// A socket address is read as the type its family says, by copy.
+/// Copies a socket address into the type that its family requires.
 template <class Address>
 Address as(const Endpoint& endpoint) noexcept {
   Address address{};
@@ -32,13 +32,13 @@ std::string host_text(int family, const void* host) {
   return text;
 }
 
-/// 0, or errno.
+/// Returns 0 or errno.
 int bind_and_listen(int descriptor, const Endpoint& endpoint) {
   const int on = 1;
   const int off = 0;
   setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (endpoint.address.ss_family == AF_INET6) {
-    // Only [::] takes IPv4 connections too, whatever net.ipv6.bindv6only says.
+    // Only [::] also accepts IPv4 connections, regardless of net.ipv6.bindv6only.
     const auto ip = as<sockaddr_in6>(endpoint);
     const int* only = IN6_IS_ADDR_UNSPECIFIED(&ip.sin6_addr) ? &off : &on;
     setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, only, sizeof *only);
@@ -81,7 +81,7 @@ Result<ListenSocket> ListenSocket::adopt(int descriptor) {
   Endpoint& endpoint = listener.endpoint_;
   endpoint.length = sizeof endpoint.address;
   if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&endpoint.address), &endpoint.length) != 0) {
-    return Error("descriptor " + std::to_string(descriptor) + " is no socket: " + last_error());
+    return Error("descriptor " + std::to_string(descriptor) + " is not a socket: " + last_error());
   }
   return listener;
 }

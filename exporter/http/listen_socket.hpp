@@ -11,7 +11,7 @@
 
 namespace gpumeter {
 
-/// Where a listener can be reached.
+/// The address of a listener.
 struct Endpoint {
   sockaddr_storage address{};
   socklen_t length = 0;
@@ -20,17 +20,17 @@ struct Endpoint {
   std::string text() const;
   /// 0 for a unix socket.
   std::uint16_t port() const noexcept;
-  /// Only this machine can connect.
+  /// True if only this machine can connect.
   bool is_local() const noexcept;
 };
 
-/// A bound and listening socket, closed at the end unless released.
+/// A bound and listening socket; the destructor closes it unless it was released.
 class ListenSocket {
  public:
-  /// Takes over a socket that listens already, as systemd passes one.
+  /// Takes ownership of a socket that already listens, such as one passed by systemd.
   static Result<ListenSocket> adopt(int descriptor);
-  /// Binds, with the address in the error. Port 0: the kernel chooses, endpoint() tells. `is_absent`: whether
-  /// the error is that this machine lacks the address or its family.
+  /// Binds and listens; the Error names the address. With port 0 the kernel chooses the port, see endpoint().
+  /// Sets `is_absent` to whether the call failed because this machine lacks the address or its family.
   static Result<ListenSocket> open(const Endpoint& endpoint, bool& is_absent);
 
   const Endpoint& endpoint() const noexcept { return endpoint_; }

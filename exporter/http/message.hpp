@@ -10,7 +10,7 @@
 
 namespace gpumeter {
 
-/// A request as the routes see it; all views live as long as the call.
+/// A request as passed to the routes; all views are valid during the call.
 struct HttpRequest {
   std::string_view method;
   std::string_view path;  ///< decoded, without the query
@@ -18,7 +18,7 @@ struct HttpRequest {
   std::string_view accept;  ///< all headers of that name, joined by commas
   std::string_view accept_encoding;
   bool has_body = false;        ///< Content-Length above 0
-  bool has_bad_length = false;  ///< a Content-Length that is no number
+  bool has_bad_length = false;  ///< a Content-Length that is not a number
   bool is_chunked = false;      ///< any Transfer-Encoding
   unsigned in_flight = 1;       ///< requests under way, this one included
 };
@@ -28,13 +28,13 @@ struct HttpHeader {
   const char* value;  ///< a literal
 };
 
-/// What is sent back: a shared page, or a body of its own.
+/// The response: a shared page, or its own body.
 struct HttpResponse {
   unsigned status = 200;
   std::string_view content_type = "text/plain; charset=utf-8";  ///< a literal
   PagePtr page = nullptr;
-  bool is_current = false;                   ///< the page is the one that others get too
-  std::string body = {};                     ///< where there is no page
+  bool is_current = false;                   ///< the page is the shared one that other scrapes also get
+  std::string body = {};                     ///< used if there is no page
   std::span<const HttpHeader> headers = {};  ///< a static table
   bool close = false;                        ///< the connection ends with this response
   bool counted = true;                       ///< in gpumeter_http_requests_total

@@ -16,11 +16,11 @@ struct ServerFormat {
   Format format;
   std::string_view type;
   std::string_view version;
-  bool is_default_version;  ///< meant where the range names no version
+  bool is_default_version;  ///< used if the range names no version
   std::array<std::string_view, 3> content_types;
 };
 
-/// In order of preference: a browser or curl, which accept everything, get the text format.
+/// In order of preference: browsers and curl, which accept everything, get the text format.
 constexpr ServerFormat kFormats[] = {
     {Format::text,
      "text/plain",
@@ -83,7 +83,7 @@ NegotiatedFormat negotiate_format(std::string_view accept) {
 Encoding negotiate_encoding(std::string_view accept_encoding) {
   std::optional<double> gzip;
   std::optional<double> any;
-  double identity = 0;  // unnamed it is always allowed, and never preferred
+  double identity = 0;  // if unnamed, identity is always allowed and never preferred
   for (const AcceptRange& coding : parse_accept(accept_encoding)) {
     if (equals_ignoring_case(coding.value, "gzip") || equals_ignoring_case(coding.value, "x-gzip")) {
       gzip = coding.quality;

@@ -6,19 +6,20 @@
 
 namespace gpumeter {
 
-/// The format a scraper gets, and the Content-Type that says so, `escaping` included.
+/// The format of an answer and its Content-Type, including `escaping`.
 struct NegotiatedFormat {
   Format format;
   std::string_view content_type;  ///< a literal
 };
 
-/// Chooses by the Accept header (several of them joined by commas) as prometheus/common's NegotiateAccept
-/// does: by q, each media range matched with its `version`; nothing fits: text 0.0.4, never 406.
-/// `escaping` is the last known one named up to the chosen range, `underscores` where none is; our names
-/// are the same under all of them but `dots`, which therefore is answered with `underscores`.
+/// Chooses the format by the Accept header (several headers joined by commas) as prometheus/common's
+/// NegotiateAccept does. It tries the media ranges by q, each matched with its `version`. If none matches,
+/// the format is text 0.0.4; the answer is never 406. `escaping` is the last known one named up to the chosen
+/// range, or `underscores` if none is named. Our names are the same under all schemes except `dots`, which is
+/// therefore answered with `underscores`.
 NegotiatedFormat negotiate_format(std::string_view accept);
 
-/// gzip where Accept-Encoding allows it and does not like identity better. A coding with q=0 is refused.
+/// Chooses gzip if Accept-Encoding allows it and does not prefer identity. A coding with q=0 is not used.
 Encoding negotiate_encoding(std::string_view accept_encoding);
 
 }  // namespace gpumeter

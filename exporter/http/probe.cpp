@@ -30,7 +30,7 @@ bool is_readable(int descriptor, SteadyClock::time_point deadline) {
   return poll(&poller, 1, static_cast<int>(std::max(left.count(), decltype(left.count()){0}))) == 1;
 }
 
-/// The same socket under a number of that remainder; none if no number is left.
+/// The same socket under a number with that remainder; empty if no number is left.
 Descriptor renumbered(Descriptor descriptor, unsigned remainder, unsigned divisor) {
   while (descriptor && static_cast<unsigned>(descriptor.number()) % divisor != remainder) {
     descriptor = Descriptor(fcntl(descriptor.number(), F_DUPFD_CLOEXEC, descriptor.number() + 1));
@@ -48,7 +48,7 @@ Result<HttpProbe> HttpProbe::ask(const Serve& serve, unsigned remainder, unsigne
   if (!served) return last_error();
   const ssize_t sent = send(probe.descriptor_.number(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
   if (!serve(served.release()) || sent != static_cast<ssize_t>(kRequest.size()))
-    return Error("it takes no connection");
+    return Error("the server did not accept the connection");
   return probe;
 }
 
@@ -56,7 +56,7 @@ Result<Done> HttpProbe::answer(SteadyClock::time_point deadline) const {
   std::string text(kExpected.size(), '\0');
   std::size_t have = 0;
   while (have < text.size()) {
-    if (!is_readable(descriptor_.number(), deadline)) return Error("no answer in time");
+    if (!is_readable(descriptor_.number(), deadline)) return Error("no answer before the deadline");
     const ssize_t got = recv(descriptor_.number(), text.data() + have, text.size() - have, 0);
     if (got < 0) return last_error();
     if (got == 0) break;

@@ -9,18 +9,18 @@
 
 namespace gpumeter {
 
-/// One of an HTTP server's threads is asked for /-/healthy through a socket pair. Neither the listening
-/// socket's queue nor the connections of clients are in between, so that clients cannot keep the answer away.
+/// Requests /-/healthy from one of an HTTP server's threads through a socket pair. The probe bypasses the
+/// listening socket's queue and the clients' connections, so clients cannot delay the answer.
 class HttpProbe {
  public:
-  /// Takes over a descriptor and serves it as an accepted connection; false if it cannot.
+  /// Takes ownership of a descriptor and serves it as an accepted connection; returns false on failure.
   using Serve = std::function<bool(int descriptor)>;
 
-  /// Sends the request. The descriptor that `serve` gets is congruent to `remainder` modulo `divisor`: by its
-  /// number libmicrohttpd chooses the thread.
+  /// Sends the request. The descriptor passed to `serve` is congruent to `remainder` modulo `divisor`:
+  /// libmicrohttpd chooses the thread by the descriptor's number.
   static Result<HttpProbe> ask(const Serve& serve, unsigned remainder, unsigned divisor);
 
-  /// An Error if the answer by then is not 200. Blocks until `deadline` at the most.
+  /// Returns an Error if no answer with status 200 arrives by `deadline`. Blocks until `deadline` at most.
   Result<Done> answer(std::chrono::steady_clock::time_point deadline) const;
 
  private:

@@ -8,7 +8,7 @@
 namespace gpumeter {
 namespace {
 
-/// A response whose bytes live as long as `owner`, which the library drops after the last connection.
+/// A response whose bytes live as long as `owner`. The library destroys `owner` after the last connection.
 template <class Owner>
 MHD_Response* share(std::string_view bytes, Owner owner) {
   void* data = const_cast<char*>(bytes.data());  // the library only reads it
@@ -26,7 +26,8 @@ MHD_Response* share(std::string_view bytes, Owner owner) {
 
 MHD_Response* create(HttpResponse& message) {
   if (message.page != nullptr) return share(message.page->bytes(), message.page);
-  // The text moves to where it stays before a view on it is taken: a short one lies inside its string.
+  // The text moves to its final place before a view of it is taken, because a short text lies inside its
+  // string object.
   auto body = std::make_shared<const std::string>(std::move(message.body));
   const std::string_view bytes = *body;
   return share(bytes, std::move(body));

@@ -11,16 +11,16 @@ struct MHD_Response;
 
 namespace gpumeter {
 
-/// libmicrohttpd's form of a response. It may be queued on many connections at the same time, also after
-/// this pointer is gone: the library counts its own references.
+/// libmicrohttpd's form of a response. It may be queued on many connections at once and may outlive this
+/// pointer there: the library counts its own references.
 using MhdResponsePtr = std::shared_ptr<MHD_Response>;
 
-/// Null where memory is short. The bytes of a page are sent from where they lie, never copied.
+/// Returns null if memory is short. The bytes of a page are sent in place, without a copy.
 MhdResponsePtr make_response(HttpResponse message);
 
-/// The responses of the current pages, so that a ready page costs a scrape nothing but its sending. One
-/// for each Content-Type and encoding that was asked for; the first with a new page replaces those of the
-/// old one. Any thread.
+/// The responses of the current pages, so that a scrape of a cached page costs only its sending. The cache
+/// holds one response per requested Content-Type and encoding. The first response with a new page replaces
+/// those of the old page. Any thread.
 class ResponseCache {
  public:
   MhdResponsePtr response(HttpResponse message);

@@ -14,12 +14,12 @@ namespace {
 
 constexpr HttpHeader kNoSniff{"X-Content-Type-Options", "nosniff"};
 constexpr HttpHeader kNoStore{"Cache-Control", "no-store"};
-/// The page needs no script, no image and nothing from elsewhere, and may not be framed.
+/// The page uses no script, no image and no external resource, and may not be framed.
 constexpr HttpHeader kContentSecurity{"Content-Security-Policy",
                                       "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
                                       "form-action 'none'; frame-ancestors 'none'"};
 
-/// Caches between us and a scraper must tell the formats apart.
+/// Caches between gpumeter and a scraper must distinguish the formats.
 constexpr HttpHeader kMetricsHeaders[] = {{"Vary", "Accept, Accept-Encoding"}};
 constexpr HttpHeader kPlainHeaders[] = {kNoSniff};
 constexpr HttpHeader kMethodHeaders[] = {kNoSniff, {"Allow", "GET, HEAD"}};
@@ -34,7 +34,7 @@ HttpResponse json(std::string text) {
   return {.content_type = "application/json", .body = std::move(text), .headers = kJsonHeaders};
 }
 
-/// A body is refused before it is read, and the connection with it: then no proxy in front of us can
+/// A request with a body is rejected before the body is read, and its connection closes. A proxy then cannot
 /// disagree about where the next request starts.
 HttpResponse closing(unsigned status, std::string text) {
   HttpResponse response = plain(status, std::move(text));
@@ -51,8 +51,8 @@ Filter filter_of(const HttpRequest& request) {
   return filter;
 }
 
-/// What node_exporter says to a filter that cannot be; empty for one that can. Unknown names in exclude[]
-/// are no error there either.
+/// The message with which node_exporter rejects an invalid filter; empty if the filter is valid. Unknown
+/// names in exclude[] are no error in node_exporter either.
 std::string complaint_about(const Filter& filter, const std::vector<CollectorState>& collectors) {
   if (!filter.collect.empty() && !filter.exclude.empty()) {
     return "Combined collect and exclude queries are not allowed.";
@@ -126,8 +126,9 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
 
 HttpResponse Routes::ready() const {
   if (ready_) return {.body = "OK\n", .counted = false};
-  return {
-      .status = 503, .body = "Not ready: the first pass over the devices is not over.\n", .counted = false};
+  return {.status = 503,
+          .body = "Not ready: the first pass over the devices has not finished.\n",
+          .counted = false};
 }
 
 }  // namespace gpumeter

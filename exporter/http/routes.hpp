@@ -11,8 +11,8 @@
 
 namespace gpumeter {
 
-/// What the answers are made of. The functions are called from HTTP threads, several at a time, and
-/// return at once: they read the daemon's memory, never a driver.
+/// The sources of the answers. HTTP threads call the functions, several at a time. The functions return at
+/// once: they read the daemon's memory, never a driver.
 struct RouteContext {
   std::string telemetry_path = "/metrics";
   unsigned max_requests = 40;  ///< pages under way at the same time; 0: no limit. As node_exporter's flag.
@@ -21,7 +21,7 @@ struct RouteContext {
   std::function<std::vector<CollectorState>()> collectors = {};
 };
 
-/// One request in, one response out; knows nothing of sockets. Any thread.
+/// Maps one request to one response; independent of sockets. Any thread.
 class Routes {
  public:
   Routes(PageCache& pages, const Store& store, RouteContext context)
@@ -31,7 +31,7 @@ class Routes {
 
   unsigned max_requests() const noexcept { return context_.max_requests; }
 
-  /// The first pass is over: /-/ready says so from now on, and 503 until then.
+  /// Called once the first pass is over: /-/ready then returns 200 instead of 503.
   void set_ready() noexcept { ready_ = true; }
 
  private:

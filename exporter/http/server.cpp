@@ -16,15 +16,16 @@
 namespace gpumeter {
 namespace {
 
-/// A thread that serves as many takes no more. The book's own limit is lower (HttpLimits), so that there is
-/// always room for the next client, and for the probe: the library takes ten at a time, and one that gives
-/// way is closed a turn later.
+/// A thread with this many connections accepts no more. The book's own limit is lower (HttpLimits), which
+/// leaves room for the next client and for the probe. The gap is needed because the library accepts ten at a
+/// time and closes an ended connection one turn later.
 constexpr unsigned kMaxConnectionsOfOneThread = 128;
-/// Request line and headers; more is answered 431. The library clears this much after each request, which
-/// is the larger part of what a small answer costs it.
+/// Limit for the request line and headers; a longer request is answered 431. The library clears this much
+/// memory after each request, which is most of the cost of a small answer.
 constexpr std::size_t kMaxRequestBytes = std::size_t{16} * 1024;
 
-/// How long stop() waits for the answers under way; connections that are kept open idle are there all along.
+/// How long stop() waits for the answers under way. Idle connections count too, so stop() waits this long if
+/// any stay open.
 constexpr auto kLastAnswers = std::chrono::milliseconds(200);
 constexpr auto kLook = std::chrono::milliseconds(5);
 
@@ -49,11 +50,11 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> 
 }
 
 HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler, unsigned threads) {
-  // A pool of one is no pool to the library, and refused.
+  // The library rejects a pool of one thread.
   const unsigned pool = threads > 1 ? threads : 0;
   DaemonPtr daemon(MHD_start_daemon(
-      // Without MHD_USE_ITC the library wakes its threads by shutdown() of the listening socket, which is
-      // also systemd's where systemd passed it, and could not be listened on again.
+      // Without MHD_USE_ITC the library wakes its threads by shutdown() of the listening socket. A socket
+      // from systemd would then be unusable for the next process.
       MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, nullptr, nullptr,
       Callbacks::on_request, &handler, MHD_OPTION_EXTERNAL_LOGGER, Callbacks::on_message, &handler,
       MHD_OPTION_LISTEN_SOCKET, listener.descriptor(), MHD_OPTION_THREAD_POOL_SIZE, pool,
@@ -61,7 +62,7 @@ HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler
       kMaxRequestBytes, MHD_OPTION_URI_LOG_CALLBACK, Callbacks::on_request_line, &handler,
       MHD_OPTION_NOTIFY_COMPLETED, Callbacks::on_completed, &handler, MHD_OPTION_NOTIFY_CONNECTION,
       Callbacks::on_connection, &handler, MHD_OPTION_END));
-  if (daemon != nullptr) listener.release();  // closed by the library when it stops
+  if (daemon != nullptr) listener.release();  // the library closes it when it stops
   return daemon;
 }
 
@@ -77,8 +78,8 @@ Result<Done> HttpServer::start_reaper() {
   });
 }
 
-// A socket that systemd passed outlives this: what is not taken from it is the next process's to answer, what
-// is taken has to be answered here.
+// A socket from systemd outlives this process. The next process serves its queued connections; this one must
+// answer the connections it has accepted.
 void HttpServer::stop() {
   std::vector<Result<ListenSocket>> listeners;
   for (const DaemonPtr& daemon : daemons_) {
@@ -92,7 +93,7 @@ void HttpServer::stop() {
   reaper_.stop();
 }
 
-// All threads are asked before the first answer is waited for.
+// All probes are sent before the first answer is awaited.
 Result<Done> HttpServer::probe(std::chrono::milliseconds timeout) const {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   if (daemons_.empty()) return Error("HTTP is not served");
@@ -114,7 +115,7 @@ Result<Done> HttpServer::probe(std::chrono::milliseconds timeout) const {
   return Done{};
 }
 
-// The library gives a connection to the thread whose number is the descriptor's remainder.
+// The library assigns a connection to the thread whose number is the descriptor's remainder.
 Result<HttpProbe> HttpServer::ask(MHD_Daemon& daemon, unsigned thread) const {
   const auto serve = [&](int descriptor) {
     const sockaddr unnamed{.sa_family = AF_UNIX, .sa_data = {}};

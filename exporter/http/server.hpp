@@ -19,29 +19,31 @@ namespace gpumeter {
 
 class HttpProbe;
 
-/// Requests answered so far, by status code; health probes aside, which would drown the scrapes.
+/// Requests answered so far, by status code. Health probes are omitted, because they would outnumber the
+/// scrapes.
 using HttpCounts = std::vector<std::pair<unsigned, std::uint64_t>>;
 
-/// Serves the routes on every listener, by libmicrohttpd with threads of its own ("http"). Slow readers
-/// hold a connection, never a thread.
+/// Serves the routes on every listener, with libmicrohttpd's own threads ("http"). A slow reader occupies a
+/// connection, never a thread.
 class HttpServer {
  public:
-  /// Serves from when it returns. `threads` is for each listener. The routes outlive the server.
+  /// The server accepts requests from when start() returns. `threads` is the number per listener. The routes
+  /// must outlive the server.
   static Result<std::unique_ptr<HttpServer>> start(std::vector<ListenSocket> listeners, Routes& routes,
                                                    unsigned threads = 2);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
   ~HttpServer();
 
-  /// Takes no more connections, answers what is under way, and closes. A listening socket that another
-  /// process has as well stays good there.
+  /// Accepts no more connections, finishes the answers under way, and closes. A listening socket that another
+  /// process also holds stays usable there.
   void stop();
 
-  /// Whether each thread of each listener answers /-/healthy in time, whatever clients do: an Error names the
-  /// listener. Blocks for `timeout` at the most. On the thread that calls stop().
+  /// Checks that each thread of each listener answers /-/healthy in time, whatever clients do. The Error
+  /// names the listener. Blocks for `timeout` at most. Call it on the thread that calls stop().
   Result<Done> probe(std::chrono::milliseconds timeout) const;
 
-  /// Where it can be reached, with the ports that came out.
+  /// The addresses on which the server listens, with their actual ports.
   std::span<const Endpoint> endpoints() const noexcept { return endpoints_; }
   HttpCounts counts() const;
 
@@ -64,7 +66,7 @@ class HttpServer {
   std::vector<Endpoint> endpoints_;
   std::unique_ptr<Handler> handler_;
   std::vector<DaemonPtr> daemons_;
-  Worker reaper_{clock_};  ///< "http-reaper" looks through the connections four times a second
+  Worker reaper_{clock_};  ///< "http-reaper" checks the connections four times a second
 };
 
 }  // namespace gpumeter

@@ -29,7 +29,7 @@ Json as_json(const DeviceStatus& device) {
 
 }  // namespace
 
-// Here because few files may include nlohmann's header.
+// Defined here because few files may include nlohmann's header.
 std::string json_quoted(std::string_view text) {
   return Json(text).dump(-1, ' ', true, Json::error_handler_t::replace);
 }
@@ -39,7 +39,7 @@ std::string devices_json(std::span<const DeviceStatus> devices) {
   for (const DeviceStatus& device : devices) list.push_back(as_json(device));
   Json root;
   root["devices"] = std::move(list);
-  // Strings from drivers need not be UTF-8: what is not becomes U+FFFD instead of an exception.
+  // Strings from drivers may contain invalid UTF-8: the dump replaces it by U+FFFD instead of throwing.
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

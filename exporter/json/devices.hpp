@@ -14,7 +14,7 @@ namespace gpumeter {
 ///       "0000:17:00.0", "collector": "nvidia", "driver": "nvidia", "up": true, "state": "ok",
 ///       "last_success_timestamp_seconds": 1700000000.25}]}
 ///
-/// What is not known is null; `uuid`, `collector` and `state` always are strings.
+/// Unknown values are null; `uuid`, `collector` and `state` are always strings.
 std::string devices_json(std::span<const DeviceStatus> devices);
 
 }  // namespace gpumeter

@@ -5,8 +5,7 @@
 
 namespace gpumeter {
 
-/// The text as a JSON string with its quotes, in ASCII: every other character is escaped. Bytes that are not
-/// UTF-8 become U+FFFD.
+/// The text as a quoted JSON string in ASCII: every other character is escaped. Invalid UTF-8 becomes U+FFFD.
 std::string json_quoted(std::string_view text);
 
 }  // namespace gpumeter

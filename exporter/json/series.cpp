@@ -10,7 +10,7 @@
 namespace gpumeter {
 namespace {
 
-/// A series as copied out of the store, so that its text is made without the store's mutex.
+/// A series copied from the store, so that its text is rendered without holding the store's mutex.
 struct Copy {
   const MetricDescriptor* family;
   Part part;

@@ -18,8 +18,8 @@ void Family::arrange(std::uint64_t version) {
   shadow_duplicates();
 }
 
-/// Prometheus rejects a whole page with two lines of the same series. The youngest source shows it, and
-/// within a source its first slot.
+/// Prometheus rejects a whole page that contains the same series twice. The youngest source shows the series;
+/// within a source, its first slot does.
 void Family::shadow_duplicates() {
   std::vector<Line*> youngest_first;
   youngest_first.reserve(lines_.size());

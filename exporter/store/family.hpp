@@ -16,16 +16,16 @@ namespace gpumeter {
 
 class Family;
 
-/// What a series is of its family: all of it, or a part of a histogram.
+/// The part of its family that a series is: the whole value, or a part of a histogram.
 enum class Part : std::uint8_t { value, bucket, sum, count };
 
-/// What follows the family's name in the name of such a series.
+/// The suffix that follows the family's name in the name of such a series.
 constexpr std::string_view suffix_of(Part part) noexcept {
   constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count"};
   return kSuffixes[static_cast<std::size_t>(part)];
 }
 
-/// What the store holds of one source. Guarded by the store's mutex.
+/// The store's record of one source. Guarded by the store's mutex.
 struct StoredSource {
   static constexpr std::uint64_t kRanks = ~std::uint64_t{0} >> 8;  ///< the largest one
 
@@ -44,20 +44,21 @@ struct StoredSource {
   bool is_shown = false;  ///< committed and not hidden since
 };
 
-/// A series as views see it. Valid during the walk.
+/// A series as passed to views. Valid during the walk.
 class Series {
  public:
   Series(const StoredSource& source, std::size_t slot, std::size_t position) noexcept
       : source_(source), slot_(slot), position_(position) {}
 
-  /// In its family, counting the series that a walk leaves out: steady as long as Family::version().
+  /// Position in the family's list, counting the series that a walk leaves out. Stable while
+  /// Family::version() is unchanged.
   std::size_t position() const noexcept { return position_; }
   const Labels& labels() const noexcept { return source_.slots[slot_].labels; }
   Part part() const noexcept { return source_.slots[slot_].part; }
   double value() const noexcept { return source_.frame.values()[slot_]; }
-  /// When its source last committed, by the monotonic clock.
+  /// Time of the source's last commit, by the monotonic clock.
   Nanoseconds committed_at() const noexcept { return source_.committed_at; }
-  /// Empty: its source belongs to none.
+  /// Empty if the source belongs to no collector.
   std::string_view collector() const noexcept { return source_.collector; }
 
  private:
@@ -66,25 +67,27 @@ class Series {
   const std::size_t position_;
 };
 
-/// A family and its series, sorted by device index, then by the age of their source, then by the order in
-/// which the source added them. Given to views by Store::walk().
+/// A family and its series. They are sorted by device index, then by the age of their source, then in the
+/// order in which the source added them. Store::walk() passes families to views.
 class Family {
  public:
   Family(const MetricDescriptor& descriptor, std::size_t id) : descriptor_(descriptor), id_(id) {}
 
   const MetricDescriptor& descriptor() const noexcept { return descriptor_; }
-  /// The families of a store are counted from 0, in the order in which they were first used.
+  /// Index of the family in its store: 0, 1, 2, ... in order of first use.
   std::size_t id() const noexcept { return id_; }
-  /// Changes when the list of series does; never 0. A view may keep what it made of it until then.
+  /// Changes whenever the list of series changes; never 0. A view may cache what it derives from the list
+  /// until then.
   std::uint64_t version() const noexcept { return version_; }
 
-  /// All series of the list, in its order, also those that a walk leaves out now: visit(labels, part).
+  /// Calls visit(labels, part) for every series of the list, in its order, including series that a walk
+  /// leaves out now.
   template <class Visit>
   void for_each_listed(Visit&& visit) const {
     for (const Line& line : lines_) visit(line.stored().labels, line.stored().part);
   }
 
-  /// The series that have a value: visit(const Series&).
+  /// Calls visit(const Series&) for each series that has a value.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (std::size_t position = 0; position < lines_.size(); ++position) {
@@ -111,7 +114,7 @@ class Family {
 
   const MetricDescriptor& descriptor_;
   const std::size_t id_;
-  std::uint64_t version_ = 0;  ///< 0: the list is to be made again
+  std::uint64_t version_ = 0;  ///< 0: the list must be rebuilt
   std::vector<Line> lines_;
 };
 

@@ -6,8 +6,8 @@
 
 namespace gpumeter {
 
-// A new array of std::byte is aligned for doubles and starts the life of what is stored in it (C++20,
-// implicit object creation), so the casts below are what they look like.
+// A new array of std::byte is aligned for doubles, and C++20 creates the objects stored in it implicitly. The
+// casts below are therefore valid.
 Frame::Frame(std::size_t slots)
     : memory_(new std::byte[slots * (sizeof(double) + sizeof(ReadStatus))]),
       values_(reinterpret_cast<double*>(memory_.get()), slots),

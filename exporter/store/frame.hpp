@@ -8,9 +8,10 @@
 
 namespace gpumeter {
 
-/// The values of a source's slots: plain doubles and then status bytes, in one allocation, so that a frame is
-/// copied by one memcpy and could live in shared memory. A slot that was never written is `unsupported`.
-/// One writer, no lock: a source fills its own frame and Source::commit() copies it into the store.
+/// The values of a source's slots: an array of doubles followed by status bytes, in one allocation. One
+/// memcpy therefore copies a frame, and a frame could live in shared memory. A slot that was never written is
+/// `unsupported`. One writer, no lock: a source fills its own frame and Source::commit() copies it into the
+/// store.
 class Frame {
  public:
   explicit Frame(std::size_t slots = 0);
@@ -20,14 +21,14 @@ class Frame {
   std::span<const double> values() const noexcept { return values_; }
   std::span<const ReadStatus> statuses() const noexcept { return statuses_; }
 
-  /// Keeps the slots that still fit; new ones were never written.
+  /// Keeps the slots that still fit; new slots are marked as never written.
   void resize(std::size_t slots);
-  /// Takes over all slots of a frame of the same size. Never allocates.
+  /// Copies all slots from a frame of the same size. Never allocates.
   void copy_from(const Frame& other) noexcept;
 
  private:
   std::unique_ptr<std::byte[]> memory_;
-  std::span<double> values_;  ///< both lie in memory_
+  std::span<double> values_;  ///< both spans point into memory_
   std::span<ReadStatus> statuses_;
 };
 

@@ -39,8 +39,8 @@ void read(std::string_view stored, std::vector<Labels::Pair>& pairs) {
 
 }  // namespace
 
-/// The shared copy: a header and, behind it, the pairs that `base` does not have. So the pairs of a device
-/// are stored once for all its series.
+/// The shared copy: a header followed by the pairs that `base` lacks. The pairs of a device are thus stored
+/// once for all its series.
 struct Labels::Set {
   const Labels base;
   const std::size_t hash;
@@ -67,7 +67,7 @@ struct Labels::Set {
   }
 };
 
-/// All sets that have an owner. It is never destroyed, so that Labels may live as long as they like.
+/// All sets that have an owner. Never destroyed, because Labels of static lifetime may outlive it.
 class Labels::Table {
  public:
   static Table& instance() {
@@ -75,21 +75,21 @@ class Labels::Table {
     return table;
   }
 
-  /// Takes over the candidate, or returns its equal.
+  /// Takes ownership of the candidate, or destroys it and returns the equal set.
   const Set* intern(const Set* candidate) {
     const Set* equal = insert(candidate);
-    if (equal != candidate) Set::destroy(candidate);  // without the mutex, since it may release its base
+    if (equal != candidate) Set::destroy(candidate);  // without the mutex, since this may release its base
     return equal;
   }
 
-  /// Gives up an ownership that may be the last: a set without owners is never found in the table.
+  /// Gives up one ownership, which may be the last. The table never contains a set without owners.
   void release(const Set* set) noexcept {
     {
       const MutexLock lock(mutex_);
       if (set->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
       sets_.erase(set);
     }
-    Set::destroy(set);  // likewise
+    Set::destroy(set);  // without the mutex, as above
   }
 
  private:

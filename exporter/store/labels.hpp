@@ -14,22 +14,22 @@
 
 namespace gpumeter {
 
-/// The label pairs of a series, in the order in which they were given. Interned: equal sets share one copy,
-/// so that a comparison compares two addresses and a copy copies one. The values are raw bytes; each view
-/// escapes them its own way. Immutable. Any thread.
+/// The label pairs of a series, in the order given. Interned: equal sets share one copy, so a comparison and
+/// a copy handle one address only. The values are raw bytes; each view does its own escaping. Immutable. Any
+/// thread.
 class Labels {
  public:
   using Pair = std::pair<std::string_view, std::string_view>;  ///< name, value
 
-  /// Order of series that belong to no device: after all devices.
+  /// Order of series that belong to no device: they follow all devices.
   static constexpr unsigned kNoDevice = std::numeric_limits<unsigned>::max();
 
   Labels() noexcept = default;
-  /// Leaves out pairs with an empty value: to Prometheus these labels do not exist. If a name occurs twice,
-  /// its first value counts.
+  /// Omits pairs with an empty value, because Prometheus treats such labels as absent. If a name occurs
+  /// twice, its first value counts.
   explicit Labels(std::span<const Label> pairs) : Labels(Labels().with(pairs)) {}
   Labels(std::initializer_list<Label> pairs) : Labels(std::span<const Label>(pairs)) {}
-  /// The labels of one device. `name` is the operator's name for it.
+  /// The labels of one device. `name` is the name that the operator gave it.
   Labels(const DeviceInfo& device, unsigned index, std::string_view name, const DeviceLabels& which = {});
 
   Labels(const Labels& other) noexcept;
@@ -40,14 +40,14 @@ class Labels {
   }
   ~Labels();
 
-  /// These and then `pairs`. A name that these have already keeps its value: gpu_info has a `serial` of its
-  /// own, and the config may have made `serial` a device label.
+  /// These labels followed by `pairs`. A name that is already present keeps its value. For example, gpu_info
+  /// has its own `serial`, and the config may have made `serial` a device label.
   Labels with(std::span<const Label> pairs) const;
   Labels with(std::initializer_list<Label> pairs) const { return with(std::span<const Label>(pairs)); }
 
-  /// The views are valid as long as these Labels.
+  /// The views are valid as long as this object.
   std::vector<Pair> pairs() const;
-  /// The device's index, by which the series of a family are sorted; kNoDevice without a device.
+  /// The device's index, which sorts the series of a family; kNoDevice if there is no device.
   unsigned order() const noexcept;
   /// The address of the shared copy.
   const void* id() const noexcept { return set_; }

@@ -2,7 +2,7 @@
 
 namespace gpumeter {
 
-// From the first difference on all slots are new, so that the series stay in the order of the list.
+// From the first difference on, all slots are new, which keeps the series in the order of the list.
 void SeriesList::add(const MetricDescriptor& family, const Labels& labels, double value, Part part) {
   if (next_ == entries_.size() || !entries_[next_].is(family, labels, part)) {
     shorten(next_);

@@ -8,15 +8,15 @@
 
 namespace gpumeter {
 
-/// For a producer that makes the whole list of its series each time, such as the daemon's own metrics. As
-/// long as the list has the same series in the same order, only their values are written. One thread.
+/// For a producer that rebuilds the whole list of its series each time, such as the daemon's own metrics. If
+/// the list has the same series in the same order, only values are written. One thread.
 class SeriesList {
  public:
   explicit SeriesList(Source source) : source_(std::move(source)) {}
 
-  /// The next series of the list.
+  /// Adds the next series of the list.
   void add(const MetricDescriptor& family, const Labels& labels, double value, Part part = Part::value);
-  /// Ends the list and shows it as of `now`; the next add() begins another.
+  /// Ends the list and commits it as of `now`; the next add() begins another.
   void commit(Nanoseconds now);
 
  private:

@@ -34,8 +34,8 @@ Source::~Source() {
 Source::Slot Source::add(const MetricDescriptor& family, Labels labels, Part part) {
   Slot slot = end_;
   if (free_.empty()) {
-    constexpr std::size_t kFewest =
-        8;  // and no more than an eighth: a GPU's processes are few beside its series
+    // Grows by an eighth, but by at least kFewest slots: a GPU's processes are few compared with its series.
+    constexpr std::size_t kFewest = 8;
     if (end_ == frame_.size()) reserve(end_ + std::max(kFewest, end_ / 8));
     ++end_;
   } else {
@@ -71,7 +71,7 @@ void Source::clear() {
 void Source::commit(Nanoseconds now) {
   if (!is_cleared_ && changes_.empty()) return store_->commit(*stored_, frame_, now);
   store_->commit(*stored_, *this, now);
-  std::vector<Change>().swap(changes_);  // a device has hundreds at its start, and then none
+  std::vector<Change>().swap(changes_);  // a device has hundreds of changes at its start and none afterwards
   is_cleared_ = false;
 }
 

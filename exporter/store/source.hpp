@@ -14,9 +14,9 @@ namespace gpumeter {
 
 class Store;
 
-/// A producer's place in the store: a device, the jobs, the daemon itself. The producer adds slots, one for
-/// each series, writes values into them and commits; views see all of a commit or nothing. Made by
-/// Store::attach(); its series leave the store with it. One thread, but for hide().
+/// A producer's place in the store: a device, the jobs, or the daemon itself. The producer adds one slot per
+/// series, writes values into the slots and commits. Views see all of a commit or nothing. Store::attach()
+/// creates a source; its destruction removes its series from the store. One thread, except hide().
 class Source {
  public:
   using Slot = std::size_t;
@@ -25,27 +25,28 @@ class Source {
   Source& operator=(Source&& other) noexcept;
   ~Source();
 
-  /// A slot for this series, which has no value until one is written. The first slots of a source are 0, 1,
-  /// 2, ...; dropped ones are used again. Slots and labels change in the store with the next commit.
+  /// Adds a slot for this series; the slot has no value until one is written. The first slots of a source are
+  /// 0, 1, 2, ...; dropped slots are reused. Slots and labels change in the store with the next commit.
   Slot add(const MetricDescriptor& family, Labels labels, Part part = Part::value);
-  /// Makes room for this many slots at once.
+  /// Allocates room for this many slots in total.
   void reserve(std::size_t slots);
-  /// Gives the slot's series other labels; its value stays.
+  /// Gives the slot's series other labels; its value is kept.
   void relabel(Slot slot, Labels labels);
   void drop(Slot slot);
-  /// Drops all slots; the next one is 0.
+  /// Drops all slots; the next slot is 0.
   void clear();
 
   void set(Slot slot, double value) noexcept { sink().set(slot, value); }
   void miss(Slot slot, ReadStatus why) noexcept { sink().miss(slot, why); }
-  /// Writes to the slots, for a device to fill. Valid until slots are added or cleared.
+  /// For a device that fills the slots itself. Valid until slots are added or cleared.
   SampleSink sink() noexcept { return frame_.sink(); }
-  /// What was written, committed or not.
+  /// All written values, committed or not.
   const Frame& frame() const noexcept { return frame_; }
 
-  /// Shows the slots and their values as of `now`, by the monotonic clock. Allocates only if slots changed.
+  /// Shows the slots and their values as of `now`, by the monotonic clock. Allocates only if the slots
+  /// changed.
   void commit(Nanoseconds now);
-  /// Takes the series off all views until the next commit. Any thread.
+  /// Removes the series from all views until the next commit. Any thread.
   void hide() noexcept;
 
  private:
@@ -65,9 +66,9 @@ class Source {
   StoredSource* stored_;
   Frame frame_;
   Slot end_ = 0;                 ///< the first slot that was never used
-  std::vector<Slot> free_;       ///< those below it that were dropped
+  std::vector<Slot> free_;       ///< dropped slots below end_
   std::vector<Change> changes_;  ///< since the last commit
-  bool is_cleared_ = false;      ///< before `changes_`
+  bool is_cleared_ = false;      ///< whether clear() was called before `changes_`
 };
 
 }  // namespace gpumeter

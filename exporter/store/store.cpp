@@ -6,11 +6,11 @@
 namespace gpumeter {
 namespace {
 
-// Far more than any program outside the process describes; names are never forgotten.
+// Far more families than any external program describes. A declared name is never removed.
 constexpr std::size_t kMostDeclared = 1000;
 
-/// The names that a family takes in any text format: its own, OpenMetrics' name of a counter, and those of
-/// the lines of a histogram.
+/// The names that a family occupies in any text format: its own, a counter's name in OpenMetrics, and the
+/// names of a histogram's lines.
 std::vector<std::string> names_taken_by(const MetricDescriptor& family) {
   std::vector<std::string> names = {std::string(family.name)};
   if (family.type == MetricType::counter && family.name.ends_with("_total")) {
@@ -35,8 +35,8 @@ bool is_same(const MetricDescriptor& a, const MetricDescriptor& b) {
 Error invalid_family(std::string_view name) {
   return Error(
       "family " + std::string(name) +
-      ": a name of a-z, 0-9 and _ is needed that begins with a letter and ends with the unit; _total closes "
-      "the name of a counter and of no other; the help text is a sentence with a full stop");
+      ": the name must consist of a-z, 0-9 and _, begin with a letter and end with the unit; _total must end "
+      "the names of counters, and only these; the help text must end with a full stop");
 }
 
 }  // namespace
@@ -60,13 +60,12 @@ Result<const MetricDescriptor*> Store::declare(const MetricDescriptor& wanted) {
   for (const auto& [name, known] : families_) {
     if (is_same(known.descriptor(), wanted)) return &known.descriptor();
     if (!collide(known.descriptor(), wanted)) continue;
-    return Error(
-        "family " + std::string(wanted.name) + ": " + std::string(name) +
-        " is known already with another type, unit or help text; use the same ones, or another name");
+    return Error("family " + std::string(wanted.name) + ": " + std::string(name) +
+                 " already exists with another type, unit or help text; use the same ones, or another name");
   }
   if (declared_.size() >= kMostDeclared) {
     return Error("family " + std::string(wanted.name) + ": " + std::to_string(kMostDeclared) +
-                 " families were declared, which is the most");
+                 " families are declared already, which is the limit");
   }
   Declared& own = declared_.emplace_back(std::string(wanted.name), std::string(wanted.help),
                                          std::string(wanted.unit), MetricDescriptor{});

@@ -20,30 +20,32 @@
 namespace gpumeter {
 
 /// All series of all sources, for every view. Any thread, at any time. The mutex is held to copy a frame or
-/// for one walk over the series, never for a driver call or a system call. Outlives its sources.
+/// for one walk over the series, never during a driver call or a system call. The store outlives its sources.
 class Store {
  public:
   Store() = default;
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  /// A source of this collector; empty: of none, and on every page. Its series show up with its first commit.
-  /// If several sources have the same series, the youngest one shows it.
+  /// Returns a source of this collector; if `collector` is empty, it belongs to none and is on every page.
+  /// Its series appear with its first commit. If several sources have the same series, the youngest one shows
+  /// it.
   Source attach(std::string_view collector = {});
 
-  /// Makes the names of these families known before one of their series is, so that nobody declares them
-  /// otherwise. They outlive the store.
+  /// Registers these families before any of their series exist, so that no declare() can take their names.
+  /// The descriptors must outlive the store.
   void reserve(std::span<const MetricDescriptor* const> families);
-  /// A family for sources that are described at run time only; the strings are copied. Returns the family
-  /// that has this name if it is the same one. An Error if it is another, if its name breaks the rules of the
-  /// catalogue or collides with a line of another family, or if there are too many.
+  /// Declares a family for sources that are described only at run time; copies the strings. Returns the
+  /// existing family of this name if it is identical. Returns an Error if it differs, or if there are too
+  /// many. The name must also follow the catalogue's rules and must not collide with a line of another
+  /// family.
   Result<const MetricDescriptor*> declare(const MetricDescriptor& family);
 
-  /// Grows with every change of what a view would show.
+  /// Grows with every change that a view would show.
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
 
   /// Calls visit(const Family&) for each family, sorted by name, and returns the generation that was walked.
-  /// The mutex is held: commits wait, and `visit` must not call the store.
+  /// The mutex is held during the walk: commits wait, and `visit` must not call the store.
   std::uint64_t walk(const std::function<void(const Family&)>& visit) const;
 
  private:
@@ -73,8 +75,8 @@ class Store {
   std::uint64_t ages_ GPUMETER_GUARDED_BY(mutex_) = 0;
   std::uint64_t ranks_ GPUMETER_GUARDED_BY(mutex_) = 0;
   mutable std::uint64_t versions_ GPUMETER_GUARDED_BY(mutex_) = 0;
-  /// The lists of some families are to be made again. Sources come by the hundred at start, so this is left
-  /// to the next walk.
+  /// Some families' lists must be rebuilt. Hundreds of sources attach at start, so the next walk rebuilds the
+  /// lists once.
   mutable bool is_disarranged_ GPUMETER_GUARDED_BY(mutex_) = false;
   std::map<std::uint64_t, StoredSource> sources_ GPUMETER_GUARDED_BY(mutex_);        ///< by age
   mutable std::map<std::string_view, Family> families_ GPUMETER_GUARDED_BY(mutex_);  ///< by name

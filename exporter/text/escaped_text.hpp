@@ -8,15 +8,15 @@
 
 namespace gpumeter {
 
-/// Text that may stand in a page as it is. Only the functions below make one, so the type proves that the
-/// escaping happened, and happened once. Bytes that are no UTF-8 (drivers and process names have them)
-/// become U+FFFD, one for each byte, as in Go.
+/// Text that a page can contain as it is. Only the functions below create one, so the type proves that the
+/// text was escaped exactly once. Drivers and process names contain invalid UTF-8: each such byte becomes
+/// U+FFFD, as in Go.
 class EscapedText {
  public:
   EscapedText() = default;
-  /// Between the quotes of a label: `\`, `"` and LF are escaped.
+  /// A label value, without its quotes: `\`, `"` and LF are escaped.
   static EscapedText label_value(std::string_view raw);
-  /// After `# HELP name `: `\` and LF are escaped, in OpenMetrics `"` too.
+  /// Text that follows `# HELP name `: `\` and LF are escaped, and in OpenMetrics also `"`.
   static EscapedText help(std::string_view raw, Format format);
 
   std::string_view view() const noexcept { return text_; }

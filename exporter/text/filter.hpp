@@ -7,8 +7,8 @@
 
 namespace gpumeter {
 
-/// The collectors a scrape wants: `collect[]` or `exclude[]`, never both. An empty one wants all. What
-/// belongs to no collector is on every page.
+/// The collectors that a scrape selects: `collect[]` or `exclude[]`, never both. An empty filter selects all.
+/// Series that belong to no collector are on every page.
 struct Filter {
   std::vector<std::string> collect;
   std::vector<std::string> exclude;

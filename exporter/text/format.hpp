@@ -5,11 +5,11 @@
 
 namespace gpumeter {
 
-/// The text formats of a page: Prometheus text 0.0.4, and OpenMetrics 1.0.0 (whose body serves 0.0.1 too).
+/// The text formats of a page: Prometheus text 0.0.4 and OpenMetrics 1.0.0, whose body is also valid 0.0.1.
 enum class Format : std::uint8_t { text, openmetrics };
 inline constexpr std::size_t kFormatCount = 2;
 
-/// How the bytes of a page travel.
+/// The content coding of a page.
 enum class Encoding : std::uint8_t { identity, gzip };
 inline constexpr std::size_t kEncodingCount = 2;
 

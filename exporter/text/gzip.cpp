@@ -9,16 +9,17 @@ namespace gpumeter {
 namespace {
 
 constexpr int kLevel = 1;
-constexpr int kGzipWindowBits = 15 + 16;  // deflateInit2: the largest window, and 16 more for a gzip header
+constexpr int kGzipWindowBits = 15 + 16;  // deflateInit2: 15 is the largest window, 16 adds a gzip header
 constexpr int kMemoryLevel = 8;           // zlib's default
 
 }  // namespace
 
 Result<std::string> gzip(std::string_view bytes) {
   z_stream stream{};
-  if (bytes.size() > std::numeric_limits<uInt>::max() / 2) return Error("gzip: too long for one call");
+  if (bytes.size() > std::numeric_limits<uInt>::max() / 2)
+    return Error("gzip: the page is too long for one call of zlib");
   if (deflateInit2(&stream, kLevel, Z_DEFLATED, kGzipWindowBits, kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK) {
-    return Error("gzip: no memory");
+    return Error("gzip: zlib is out of memory");
   }
   const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, deflateEnd);
   std::string out(deflateBound(&stream, static_cast<uLong>(bytes.size())), '\0');
@@ -26,9 +27,9 @@ Result<std::string> gzip(std::string_view bytes) {
   stream.avail_in = static_cast<uInt>(bytes.size());
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
   stream.avail_out = static_cast<uInt>(out.size());
-  if (deflate(&stream, Z_FINISH) != Z_STREAM_END) return Error("gzip: zlib failed");
+  if (deflate(&stream, Z_FINISH) != Z_STREAM_END) return Error("gzip: zlib could not compress the page");
   out.resize(stream.total_out);
-  out.shrink_to_fit();  // pages are kept; the bound is that of bytes that cannot be compressed
+  out.shrink_to_fit();  // pages are kept, and deflateBound() assumes incompressible data
   return out;
 }
 

@@ -7,8 +7,8 @@
 
 namespace gpumeter {
 
-/// `bytes` as a gzip file (RFC 1952). zlib's level 1: on a page of 215 kB it takes 0.6 ms and saves 87 %,
-/// where level 6 takes 1.6 ms and saves 90 %.
+/// `bytes` as a gzip file (RFC 1952). Uses zlib's level 1: for a page of 215 kB it takes 0.6 ms and saves 87
+/// %; level 6 takes 1.6 ms and saves 90 %.
 Result<std::string> gzip(std::string_view bytes);
 
 }  // namespace gpumeter

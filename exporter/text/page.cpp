@@ -19,8 +19,8 @@ PagePtr PageCache::page(Format format, Encoding encoding) {
   if (before != nullptr && before->generation() == store_.generation()) return before;
   MutexLock alone(slot.rendering());
   PagePtr page = slot.load();
-  if (page != before) return page;        // another scrape rendered it while this one waited
-  page = filtered(format, encoding, {});  // of gzip only the compressed bytes are kept
+  if (page != before) return page;        // another scrape rendered it in the meantime
+  page = filtered(format, encoding, {});  // the cache keeps only the compressed bytes for gzip
   slot.store(page);
   return page;
 }
@@ -39,7 +39,7 @@ PagePtr PageCache::Slot::load() const {
 
 void PageCache::Slot::store(PagePtr page) {
   MutexLock lock(mutex_);
-  page_.swap(page);  // the old page is freed by `page`, after the lock
+  page_.swap(page);  // `page` frees the old page after the lock is released
 }
 
 }  // namespace gpumeter

@@ -15,7 +15,8 @@
 
 namespace gpumeter {
 
-/// The bytes one scrape receives, and what they are. Immutable; a connection that sends it shares it.
+/// The bytes that one scrape receives, with their format and encoding. Immutable; connections share the page
+/// while they send it.
 class Page {
  public:
   Page(std::string bytes, Format format, Encoding encoding, std::uint64_t generation)
@@ -24,7 +25,7 @@ class Page {
   std::string_view bytes() const noexcept { return bytes_; }
   Format format() const noexcept { return format_; }
   Encoding encoding() const noexcept { return encoding_; }
-  /// The store's generation that it shows.
+  /// The store's generation that the page shows.
   std::uint64_t generation() const noexcept { return generation_; }
 
  private:
@@ -35,16 +36,16 @@ class Page {
 };
 using PagePtr = std::shared_ptr<const Page>;
 
-/// The current page in each format and encoding: rendered by the first scrape after a commit, then served
-/// as it is. Any thread. A scrape waits for one render at the most: who finds one under way takes its
-/// page, though a commit may have followed its start.
+/// The current page in each format and encoding: the first scrape after a commit renders it, later scrapes
+/// reuse it. Any thread. A scrape waits for one render at most. If a render is under way, the scrape takes
+/// that page, even if a commit followed the start of the render.
 class PageCache {
  public:
   explicit PageCache(const Store& store) : store_(store), view_(store) {}
 
-  /// Of the encoding asked for, or identity where compressing failed: the page says which.
+  /// The page in the requested encoding, or in identity if compression fails. Page::encoding() reports which.
   PagePtr page(Format format, Encoding encoding);
-  /// Rendered for this one request and not kept.
+  /// Renders a page for this one request; the page is not cached.
   PagePtr filtered(Format format, Encoding encoding, const Filter& filter);
 
  private:
@@ -55,7 +56,7 @@ class PageCache {
     Mutex& rendering() noexcept { return rendering_; }
 
    private:
-    Mutex rendering_;  ///< held by the one thread that renders
+    Mutex rendering_;  ///< held by the thread that renders
     mutable Mutex mutex_;
     PagePtr page_ GPUMETER_GUARDED_BY(mutex_);
   };

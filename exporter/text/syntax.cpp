@@ -27,8 +27,8 @@ std::string metadata(std::string_view keyword, std::string_view name, std::strin
 }  // namespace
 
 char* write_value(char* to, double value) noexcept {
-  // Most values are small whole numbers, and these have the same text as integers; from 1e6 on %g has an
-  // exponent. Minus zero is left to the general way, which keeps its sign.
+  // Most values are small whole numbers, whose text equals that of integers; from 1e6 on, %g uses an
+  // exponent. Minus zero takes the general path, which keeps its sign.
   constexpr double kExponentFrom = 1e6;
   if (std::abs(value) < kExponentFrom) {
     const auto whole = static_cast<std::int32_t>(value);

@@ -16,7 +16,7 @@ void append_line(std::string_view prefix, double value, std::string& out) {
 
 }  // namespace
 
-/// Whether a series is wanted, with one comparison of names for many series of the same source.
+/// Selects series by their collector. Compares names once for consecutive series of the same source.
 class TextView::Selection {
  public:
   explicit Selection(const Filter& filter) : filter_(filter), all_(filter.empty()) {}
@@ -48,7 +48,7 @@ void TextView::FamilyText::refresh(const Family& family) {
     ends.push_back(static_cast<std::uint32_t>(made.size()));
   });
   ends.shrink_to_fit();
-  prefixes = std::string(made);  // without the room that it grew into
+  prefixes = std::string(made);  // copied, to drop the excess capacity
 }
 
 void TextView::FamilyText::append(const Family& family, Format format, Selection& selection,
@@ -74,16 +74,15 @@ std::string_view TextView::FamilyText::prefix(std::size_t line) const noexcept {
 }
 
 Rendered TextView::render(Format format, const Filter& filter) {
-  constexpr std::size_t kSlack = 4096;  // numbers that grew a digit
+  constexpr std::size_t kSlack = 4096;  // for numbers that gain a digit
   Rendered page;
   Selection selection(filter);
   const MutexLock lock(mutex_);
   std::size_t& last_size = last_size_[static_cast<std::size_t>(format)];
   if (filter.empty()) page.text.reserve(last_size + kSlack);
-  std::vector<FamilyText>& texts = families_;
-  page.generation = store_.walk([&](const Family& family) {
-    if (family.id() >= texts.size()) texts.resize(family.id() + 1);
-    texts[family.id()].append(family, format, selection, page.text);
+  page.generation = store_.walk([&](const Family& family) GPUMETER_REQUIRES(mutex_) {
+    if (family.id() >= families_.size()) families_.resize(family.id() + 1);
+    families_[family.id()].append(family, format, selection, page.text);
   });
   if (format == Format::openmetrics) page.text += kOpenMetricsEnd;
   if (filter.empty()) last_size = page.text.size();

@@ -19,27 +19,27 @@ struct Rendered {
   std::uint64_t generation = 0;
 };
 
-/// The store as Prometheus text. Keeps what precedes the numbers of each line until the family's list of
+/// Renders the store as Prometheus text. Caches the text before each line's number until the family's list of
 /// series changes. Any thread; one render at a time.
 class TextView {
  public:
-  /// The store outlives the view.
+  /// The store must outlive the view.
   explicit TextView(const Store& store) : store_(store) {}
 
-  /// The page as of now. A family without a series that has a value is left out. OpenMetrics includes its
-  /// `# EOF`.
+  /// The current page. A family is omitted if none of its series has a value. An OpenMetrics page includes
+  /// its `# EOF`.
   Rendered render(Format format, const Filter& filter = {}) GPUMETER_EXCLUDES(mutex_);
 
  private:
   class Selection;
-  /// What of a family stays the same from page to page.
+  /// The text of a family that stays the same from page to page.
   struct FamilyText {
     std::array<std::string, kFormatCount> headers = {};
     std::uint64_t version = 0;
-    std::string prefixes = {};             ///< of all lines, one behind the other
-    std::vector<std::uint32_t> ends = {};  ///< of each line's prefix
+    std::string prefixes = {};             ///< of all lines, concatenated
+    std::vector<std::uint32_t> ends = {};  ///< end of each line's prefix
 
-    /// The lines of the series that are selected, below the family's header.
+    /// Appends the selected series below the family's header.
     void append(const Family& family, Format format, Selection& selection, std::string& out);
     void refresh(const Family& family);
     const std::string& header(const MetricDescriptor& family, Format format);
@@ -47,9 +47,9 @@ class TextView {
   };
 
   const Store& store_;
-  Mutex mutex_;                                                   // taken before the store's own
+  Mutex mutex_;                                                   // locked before the store's mutex
   std::vector<FamilyText> families_ GPUMETER_GUARDED_BY(mutex_);  // by Family::id()
-  /// Length of the last page of each format: the next one is hardly longer, and is built in one allocation.
+  /// Length of the last page of each format. The next page is hardly longer, so one allocation suffices.
   std::array<std::size_t, kFormatCount> last_size_ GPUMETER_GUARDED_BY(mutex_) = {};
 };
 

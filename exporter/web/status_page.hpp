@@ -8,7 +8,7 @@
 
 namespace gpumeter {
 
-/// The page at `/`: the devices, links, and what runs here. Plain HTML that works without network.
+/// The page at `/`: the devices, links and build information. Plain HTML that loads nothing from the network.
 std::string status_page(std::span<const DeviceStatus> devices, std::string_view telemetry_path,
                         const BuildFacts& build);
 

@@ -77,7 +77,7 @@ class ReloadTest(Folder):
         started = time.monotonic()
         said = self.reload(pid)
         self.assertEqual((said.returncode, time.monotonic() - started < 5), (1, True))
-        self.assertIn(f"process {pid} cannot be asked to reload: No such process", said.stderr)
+        self.assertIn(f"process {pid} cannot receive SIGHUP: No such process", said.stderr)
 
     def test_a_daemon_that_stands_still_leaves_no_outcome(self) -> None:
         """An outcome of before does not count."""
@@ -123,7 +123,7 @@ class RefusedTest(Folder):
 
     def test_users_that_do_not_exist(self) -> None:
         self.assertEqual(self.check("jobs:\n  users:\n    - root\n    - nosuchuser\n"),
-                         'FILE:4: jobs.users: must be users of this machine, by name or uid; it has no user "nosuchuser"\n')
+                         'FILE:4: jobs.users: must be uids or existing user names; there is no user "nosuchuser"\n')
         self.assertIn("FILE:1: jobs.users: must be names or numbers from 0", self.check("jobs: {users: ['99999999999']}\n"))
 
     def test_one_path_for_both_sockets(self) -> None:

@@ -107,7 +107,7 @@ class NoFileTest(TemporaryFolder):
         devices = {"devices": [entry, {**entry, "uuid": "GPU-2"}]}
         Path(self.folder, "devices.json").write_text(json.dumps(devices))
         with Daemon("--simulate=1", state=self.folder) as daemon:
-            self.assertIn("devices[1]: index 0 is also that of GPU-1; the file was renamed to devices.json.bad", daemon.log)
+            self.assertIn("devices[1]: index 0 is also used by GPU-1; the file was renamed to devices.json.bad", daemon.log)
             self.assertEqual(json.loads(Path(self.folder, "devices.json.bad").read_text()), devices)
             self.assertEqual(daemon.page().one("gpu_up", gpu="0"), 1)
             self.assertEqual(len(daemon.page().of("gpu_up")), 1)

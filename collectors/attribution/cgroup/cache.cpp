@@ -9,8 +9,8 @@
 namespace gpumeter::cgroup {
 namespace {
 
-// A path has less than PATH_MAX (4096) bytes. 14 controllers (kernel 6.12), name=systemd and v2 may each have
-// a line.
+// A path has less than PATH_MAX (4096) bytes. The file may have one line each for 14 controllers (kernel
+// 6.12), name=systemd and v2.
 constexpr std::size_t kLongestText = 65536;
 constexpr std::size_t kLongestRemembered = 4096;
 
@@ -49,9 +49,8 @@ const Process& Cache::nobodys(Reason reason) {
   return unremembered_.process;
 }
 
-// If a process has just ended, reading its open file fails with ESRCH, which has no status of its own.
-// Process 1 always exists: if /proc does not show it, /proc hides the processes of others (proc(5),
-// hidepid=2).
+// If a process has just ended, reading its open file fails with ESRCH, which maps to no specific status.
+// Process 1 always exists: if /proc omits it, /proc hides other users' processes (proc(5), hidepid=2).
 Reason Cache::why_not(const std::string& stat, ReadStatus status) const {
   const auto is_gone = [](const std::string& path) { return sysfs::File(path).status() == ReadStatus::gone; };
   if (status == ReadStatus::gone || is_gone(stat)) {
@@ -60,7 +59,7 @@ Reason Cache::why_not(const std::string& stat, ReadStatus status) const {
   return status == ReadStatus::denied ? Reason::denied : Reason::failed;
 }
 
-// Valid until the next read. A text that does not fit ends with its last whole line.
+// The view is valid until the next read. A text that does not fit is cut after its last whole line.
 std::string_view Cache::read(const std::string& path, ReadStatus& status) {
   const sysfs::File file(path);
   std::size_t size = 0;

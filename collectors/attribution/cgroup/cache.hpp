@@ -13,30 +13,31 @@
 
 namespace gpumeter::cgroup {
 
-/// A process that uses a device. Its pid and start time identify it until the machine is rebooted.
+/// A process that uses a device. Its pid and start time identify it until the next reboot.
 struct Process {
-  std::uint64_t start_ticks = 0;  ///< 0 if it cannot be read
+  std::uint64_t start_ticks = 0;  ///< 0 if unreadable
   std::string group;              ///< the path from which `attribution` is derived
   Attribution attribution;
 };
 
 /// Attributes the processes that a pass finds on the devices. Each call of of() reads the process's group
-/// again, since processes are moved (by Slurm after the fork, by systemd if it delegates). The labels are
-/// made again only if the text has changed. One thread.
+/// again, because processes are moved (by Slurm after the fork, by systemd if it delegates). The labels are
+/// rebuilt only if the text has changed. One thread.
 class Cache {
  public:
-  /// Processes remembered, with texts of a page at most: 9 MiB if all texts are that long, a hundredth in
-  /// practice. NVML lists about a hundred a device. Further processes are read again each time.
+  /// Limit of cached processes, each with a text of one page at most: 9 MiB if all texts are that long, a
+  /// hundredth in practice. NVML lists about a hundred per device. Further processes are read again each
+  /// time.
   static constexpr std::size_t kMostProcesses = 2048;
 
   /// `procfs`: /proc, or a copy of it in tests.
   explicit Cache(std::string procfs, std::size_t most_processes = kMostProcesses);
 
-  /// Forgets the processes for which of() was not called since the last begin_pass().
+  /// Removes the processes for which of() was not called since the last begin_pass().
   void begin_pass();
 
-  /// Reads two small files. A process that is gone or hidden is `unattributed`, with a Reason. Valid until
-  /// the next call of this object.
+  /// Reads two small files. A process that is gone or hidden is `unattributed`, with a Reason. The reference
+  /// is valid until the next call on this object.
   const Process& of(int pid);
 
   std::size_t size() const noexcept { return entries_.size(); }

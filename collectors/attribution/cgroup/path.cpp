@@ -6,14 +6,16 @@
 namespace gpumeter::cgroup {
 namespace {
 
-/// Takes the names of a path one by one, from the root, and keeps what each means.
+/// Reads the names of a path one by one, from the root, and records the meaning of each.
 class Reader {
  public:
   explicit Reader(Path& path) noexcept : path_(path) {}
 
-  /// False: the rest of the path means nothing more.
+  /// False: the rest of the path has no meaning for attribution.
   bool take(std::string_view name) noexcept {
-    if (name == "user.slice" && inside_a_container()) return false;  // its users, not the machine's
+    if (name == "user.slice" && inside_a_container())
+      return false;  // the container's users, not the
+                     // machine's
     enter_users_part(name);
     if (!take_workload(name) && !found_workload()) take_unit(name);
     parent_ = name;
@@ -25,11 +27,12 @@ class Reader {
     path_.kind = kind();
     const bool is_unit_itself = path_.kind == Kind::systemd_unit || path_.kind == Kind::user_unit ||
                                 path_.kind == Kind::session || path_.kind == Kind::other;
-    // A service around a container is kept (Podman's quadlets), but not a user's manager.
+    // A service around a container is kept (Podman's quadlets), but a user's manager is not.
     if (!is_unit_itself && (path_.kind != Kind::container || below_manager_)) path_.unit = {};
     if (path_.kind != Kind::pod) return;
     path_.slice = {};
-    // A slice anywhere in the path: systemd makes the machine's groups, if not the pod's.
+    // A slice anywhere in the path means that systemd creates the machine's groups, though not necessarily
+    // the pod's.
     path_.driver = path_.text.find(".slice") == std::string_view::npos ? "cgroupfs" : "systemd";
   }
 
@@ -60,7 +63,8 @@ class Reader {
     path_.uid = user;
   }
 
-  /// The innermost container and the last pod win: they run in one another (kind, docker in LXC).
+  /// The innermost container and the last pod take precedence, because containers and pods can be nested
+  /// (kind, Docker in LXC).
   bool take_workload(std::string_view name) noexcept {
     if (const std::string_view watcher = monitor(parent_, name); !watcher.empty()) {
       path_.pod = path_.qos = path_.container = path_.runtime = {};
@@ -72,7 +76,7 @@ class Reader {
       return true;
     }
     const bool pod = take_pod(name);
-    return take_container(name) || pod;  // a runtime that takes systemd's name for a path puts both in one
+    return take_container(name) || pod;  // a runtime that uses systemd's name as a path has both in one
   }
 
   bool take_pod(std::string_view name) noexcept {
@@ -84,7 +88,8 @@ class Reader {
     return true;
   }
 
-  /// kubepods/burstable/podUID, kubepods-burstable-podUID.slice; neither word: guaranteed.
+  /// Finds the class in kubepods/burstable/podUID or kubepods-burstable-podUID.slice; with neither word it is
+  /// guaranteed.
   std::string_view qos_of(std::string_view name) const noexcept {
     for (const std::string_view qos : {"burstable", "besteffort"}) {
       if (parent_ == qos || name.find(qos) != std::string_view::npos) return qos;
@@ -110,7 +115,7 @@ class Reader {
     return {lxc_container(parent_, name, depth_ <= 1), "lxc"};
   }
 
-  // A user's manager is a unit itself; the unit below it replaces it.
+  // A user's manager is itself a unit; the unit below the manager replaces it.
   void take_unit(std::string_view name) noexcept {
     if (depth_ == 0) below_ecs_ = name == "ecs";
     if (!path_.unit.empty() && !below_manager_) return;
@@ -127,7 +132,7 @@ class Reader {
   bool below_manager_ = false;
 };
 
-/// Without the line's end and the suffix of a removed group's path (cgroups(7)).
+/// Removes the line's end and the suffix of a removed group's path (cgroups(7)).
 std::string_view without_appendix(std::string_view text, bool& deleted) noexcept {
   constexpr std::string_view kDeleted = " (deleted)";
   while (!text.empty() && (text.back() == '\r' || text.back() == '\n')) text.remove_suffix(1);
@@ -136,7 +141,7 @@ std::string_view without_appendix(std::string_view text, bool& deleted) noexcept
   return text;
 }
 
-/// Without the leading ".." of a path that is not below the reader's root.
+/// Removes the leading ".." of a path that is not below the reader's root.
 std::string_view below_parents(std::string_view text) noexcept {
   while (text == "/.." || text.starts_with("/../")) text.remove_prefix(3);
   return text;

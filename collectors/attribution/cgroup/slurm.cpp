@@ -7,7 +7,7 @@
 namespace gpumeter::cgroup {
 namespace {
 
-// Crockford's base 32: no I, L, O, U. sluid2str() writes only these.
+// Crockford's base 32: no I, L, O, U. sluid2str() writes only these digits.
 constexpr std::string_view kDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 constexpr std::size_t kSluid = 14;
 
@@ -28,7 +28,7 @@ bool take_job(std::string_view name, SlurmFolder& folder) noexcept {
   return !folder.id().empty();
 }
 
-/// The folders below: step_N/user/task_N, step_N/slurm, in v1 step_N/task_N.
+/// Reads the folders below the job's: step_N/user/task_N or step_N/slurm, and in v1 step_N/task_N.
 void take_steps(Names names, SlurmFolder& folder) noexcept {
   folder.step = between(names.next(), "step_", "");
   if (folder.step.empty()) return;
@@ -51,7 +51,9 @@ SlurmFolder folder_v1(Names names) noexcept {
 
 SlurmFolder folder_v2(Names names) noexcept {
   std::string_view name = names.next();
-  if (!is_slice(name) || name == "user.slice" || user_of(name)) return {};  // CgroupSlice= may name any other
+  if (!is_slice(name) || name == "user.slice" || user_of(name))
+    return {};  // CgroupSlice= may set any other
+                // slice
   while (is_slice(name)) name = names.next();
   SlurmFolder folder;
   folder.node = between(name, "", "_slurmstepd.scope");

@@ -7,8 +7,8 @@
 /// Names of the kernel's tree as label values. Any bytes, any thread.
 namespace gpumeter::cgroup {
 
-/// A container's id has 64 bytes, below a user's slice about 80. A name that a person chooses may have 255
-/// (NAME_MAX), a path 4095, and every series of the workload repeats them.
+/// A container's id has 64 bytes, below a user's slice about 80. A name chosen by a person may have 255 bytes
+/// (NAME_MAX), a path 4095. Every series of the workload repeats it.
 inline constexpr std::size_t kLongestLabel = 128;
 
 /// Undoes systemd's escapes: `\x2d` is `-` (systemd.unit(5)).

@@ -9,8 +9,8 @@
 namespace gpumeter::cgroup {
 namespace {
 
-// x: a hexadecimal digit; -: a dash, or the underscore by which systemd's cgroup driver replaces it (one name
-// may have both).
+// x: a hexadecimal digit; -: a dash, or the underscore with which systemd's cgroup driver replaces it (one
+// name may have both).
 constexpr std::string_view kUuid = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 constexpr std::string_view kHash = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
 constexpr std::string_view kGardenHandle = "xxxxxxxx-xxxx-xxxx-xxxx-xxxx";  // Cloud Foundry's
@@ -43,7 +43,7 @@ ContainerName container(std::string_view prefix, std::string_view id) noexcept {
   return found == std::end(kRuntimes) ? ContainerName{} : ContainerName{id, found->name};
 }
 
-/// The UUID or hash at the start of `text`, if only a name's end follows.
+/// Returns the UUID or hash at the start of `text`, if the rest only ends the name.
 std::string_view leading_uid(std::string_view text) noexcept {
   for (const std::string_view shape : {kUuid, kHash}) {
     if (!has_shape(text.substr(0, shape.size()), shape)) continue;
@@ -81,7 +81,7 @@ std::string_view between(std::string_view name, std::string_view prefix, std::st
   return name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
 }
 
-// A colon: a runtime was configured for systemd and used its argument as a path.
+// A colon occurs if a runtime is configured for systemd but uses its argument as a path.
 ContainerName runtime_container(std::string_view name) noexcept {
   name = without(name, ".scope");
   const std::size_t split = name.find_last_of("-:");

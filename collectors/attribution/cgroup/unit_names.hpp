@@ -4,8 +4,8 @@
 #include <optional>
 #include <string_view>
 
-/// The single names in a cgroup's path. Any bytes, any thread, no allocation. An empty result: the name is
-/// not of that kind.
+/// Single names in a cgroup's path. Any bytes, any thread, no allocation. An empty result means that the name
+/// is of another kind.
 namespace gpumeter::cgroup {
 
 /// Splits a path into its names.
@@ -26,7 +26,7 @@ struct ContainerName {
 
 bool is_digits(std::string_view text) noexcept;
 
-/// 64 lower-case hexadecimal digits, by which Docker, containerd, CRI-O and Podman name containers.
+/// 64 lower-case hexadecimal digits: the ids of Docker, containerd, CRI-O and Podman.
 bool is_container_id(std::string_view text) noexcept;
 
 bool is_slice(std::string_view name) noexcept;
@@ -43,10 +43,10 @@ ContainerName runtime_container(std::string_view name) noexcept;
 /// ID below docker, default (nerdctl's first namespace) or garden.
 ContainerName child_container(std::string_view parent, std::string_view name) noexcept;
 
-/// ECS names a container by its id or, on Fargate, by the task's 32 digits and a number.
+/// ECS names a container by its id, or on Fargate by the task's 32 digits and a number.
 bool is_ecs_container(std::string_view name) noexcept;
 
-/// The uid in podUID, kubepods-burstable-podUID.slice and names that continue the latter.
+/// The uid in podUID, in kubepods-burstable-podUID.slice, and in names that extend the latter.
 std::string_view pod_uid(std::string_view name) noexcept;
 
 /// crio-conmon-ID, libpod-conmon-ID, libpod_parent/conmon, lxc.monitor.NAME

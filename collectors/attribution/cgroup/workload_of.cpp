@@ -33,9 +33,9 @@ bool has(std::string_view controllers, std::string_view name) noexcept {
   return false;
 }
 
-/// Preference between two equally specific hierarchies: v2's has all processes of a unit or container, pids
-/// and memory are the limits that its maker sets, and name=systemd may be the only one that is not left at
-/// the root.
+/// Preference between two equally specific hierarchies. v2 contains all processes of a unit or container. The
+/// creator of a unit or container sets limits in pids and memory. Sometimes a process is in the root of every
+/// hierarchy but name=systemd.
 int precedence(std::string_view controllers) noexcept {
   if (controllers.empty()) return 5;
   if (has(controllers, "pids")) return 4;
@@ -44,8 +44,8 @@ int precedence(std::string_view controllers) noexcept {
   return has(controllers, "name=systemd") ? 1 : 0;
 }
 
-/// True for units with a new name at each start: systemd-run's, logins, the *-spawn-UUID.scope of tmux and
-/// terminals.
+/// True for units with a new name at each start: units of systemd-run, logins, and the *-spawn-UUID.scope of
+/// tmux and terminals.
 bool is_transient(std::string_view unit) noexcept {
   const std::string_view stem = between(unit, "", ".scope");
   const std::size_t spawned = stem.rfind("-spawn-");
@@ -53,8 +53,8 @@ bool is_transient(std::string_view unit) noexcept {
   return stem.starts_with("run-") || stem.starts_with("session-") || has_uuid;
 }
 
-/// The lasting part of the name of a user's unit: app-LAUNCHER-ID-RANDOM.scope and app-ID@RANDOM.service
-/// without the last part (systemd's "Desktop Environment Integration"). Dashes within an ID are escaped.
+/// The stable part of the name of a user's unit. For app-LAUNCHER-ID-RANDOM.scope and app-ID@RANDOM.service
+/// it omits the last part (systemd's "Desktop Environment Integration"). Dashes within an ID are escaped.
 std::string_view lasting(std::string_view unit) noexcept {
   const std::string_view scope = between(unit, "", ".scope");
   const std::string_view service = between(unit, "", ".service");
@@ -63,7 +63,7 @@ std::string_view lasting(std::string_view unit) noexcept {
   return service.find('@') == std::string_view::npos ? unit : service.substr(0, service.find('@'));
 }
 
-/// qemu-2-NAME: libvirt numbers the machine's starts.
+/// Removes N from qemu-N-NAME, because libvirt numbers the machine's starts.
 std::string without_run_number(const std::string& machine) {
   constexpr std::size_t kNumber = 5;
   if (!machine.starts_with("qemu-")) return machine;
@@ -72,7 +72,7 @@ std::string without_run_number(const std::string& machine) {
   return numbered && dash + 1 < machine.size() ? machine.substr(dash + 1) : machine;
 }
 
-/// A pod's uid as the API server has it. systemd's names cannot contain its dashes.
+/// A pod's uid as the API server spells it. systemd's names cannot contain its dashes.
 std::string with_dashes(std::string_view uid) {
   std::string text(uid);
   std::replace(text.begin(), text.end(), '_', '-');
@@ -88,7 +88,7 @@ bool is_unit_kind(Kind kind) noexcept {
   return kind == Kind::systemd_unit || kind == Kind::user_unit || kind == Kind::session;
 }
 
-/// The name of a slice of the machine or of a user; otherwise the whole path of the group.
+/// The name of a slice of the machine or of a user; for any other group its whole path.
 std::string group_name(const Path& path) {
   if (!path.monitor.empty()) return std::string(path.monitor);
   const bool is_slice = !path.slice.empty() && path.text.ends_with(path.slice);

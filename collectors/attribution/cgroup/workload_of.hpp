@@ -7,17 +7,18 @@
 
 #include "collectors/attribution/cgroup/path.hpp"
 
-/// The workload of a process: /proc/PID/cgroup as the labels of gpu_workload_info. Any bytes, any thread.
+/// The workload of a process: converts /proc/PID/cgroup to the labels of gpu_workload_info. Any bytes, any
+/// thread.
 namespace gpumeter::cgroup {
 
-/// Why a process is not attributed.
+/// The reason why a process is not attributed.
 enum class Reason : std::uint8_t {
-  none,     ///< it is attributed
+  none,     ///< the process is attributed
   root,     ///< in the root of the tree: a kernel thread, no manager of groups, or the reader's own namespace
   no_line,  ///< its file has no valid line
   gone,     ///< no such process
   hidden,   ///< no such process, but /proc hides the processes of others (mount option hidepid)
-  denied,   ///< its file may not be read (hidepid=1)
+  denied,   ///< its file is unreadable (hidepid=1)
   failed,   ///< any other error
 };
 inline constexpr EnumNames<Reason, 7> kReasonNames = {{{Reason::none, "none"},
@@ -29,13 +30,13 @@ inline constexpr EnumNames<Reason, 7> kReasonNames = {{{Reason::none, "none"},
                                                        {Reason::failed, "failed"}}};
 constexpr std::string_view to_string(Reason reason) noexcept { return kReasonNames.of(reason); }
 
-/// The owner of a process, in label values: UTF-8 without control characters, of kLongestLabel bytes at most.
+/// The owner of a process, as label values: UTF-8 without control characters, kLongestLabel bytes at most.
 struct Attribution {
   Kind kind = Kind::unattributed;
   Reason reason = Reason::no_line;
-  /// The workload's name, the same for all its processes as long as the workload exists, and unique on the
-  /// machine together with `kind`: a unit's name, a container's id, a pod's uid, a job's number or SLUID, a
-  /// VM's name. Below a user's slice it begins with the slice. Units with a new name at each start are
+  /// The workload's name, the same for all its processes during its lifetime. Together with `kind` it is
+  /// unique on the machine: a unit's name, a container's id, a pod's uid, a job's number or SLUID, a VM's
+  /// name. Below a user's slice the name begins with the slice. Units with a new name at each start are
   /// grouped by their slice (see `transient`). Empty: unattributed.
   std::string workload;
   std::string unit;  ///< also the unit around a container
@@ -53,9 +54,10 @@ struct Attribution {
   bool namespaced = false;
 };
 
-/// The most specific line: the highest rank(); of equal ones 0::, pids, memory, cpuacct or cpu, name=systemd,
-/// any other, then the first. Invalid lines are skipped. The views are into `text`. (The kernel's
-/// cgroup_mkdir() rejects newlines in names, so no name can forge a line.)
+/// Returns the most specific line, that is the highest rank(). Ties are resolved in the order 0::, pids,
+/// memory, cpuacct or cpu, name=systemd, any other, then by the first line. Invalid lines are skipped. The
+/// views point into `text`. (The kernel's cgroup_mkdir() rejects newlines in names, so no name can forge a
+/// line.)
 Path most_telling_path(std::string_view text) noexcept;
 
 /// The labels of a path.

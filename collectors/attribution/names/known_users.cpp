@@ -40,10 +40,10 @@ std::map<std::string, KnownUsers::Entry> KnownUsers::of(const std::vector<std::s
   return answers->entries;
 }
 
-// The call fails with 0 and no entry only if the name service denies the user. If a directory is down, it
-// returns an error number.
+// The call returns 0 without an entry only if the name service reports that the user does not exist. If a
+// directory is down, it returns an error number.
 KnownUsers::Entry KnownUsers::from_system(const std::string& name) {
-  constexpr std::size_t kLongest = std::size_t{1} << 20;  // of an entry; directories have long ones
+  constexpr std::size_t kLongest = std::size_t{1} << 20;  // limit for an entry; directories have long ones
   std::vector<char> buffer(1024);
   passwd entry{};
   passwd* found = nullptr;

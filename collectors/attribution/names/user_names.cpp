@@ -11,9 +11,10 @@
 namespace gpumeter::jobs {
 namespace {
 
-/// A user may be renamed, or be made after its first process was seen.
+/// Names are looked up again after this time: a user may be renamed, or created after its first process was
+/// seen.
 constexpr auto kFresh = std::chrono::minutes(10);
-/// More users than send on one machine. The bound holds if a process can take any uid.
+/// More users than send on one machine. The limit matters if a process can take any uid.
 constexpr std::size_t kMostNames = 4096;
 
 }  // namespace
@@ -23,7 +24,7 @@ struct UserNames::State {
     std::optional<std::string> name;
     Nanoseconds known_at{};
     bool answered = false;
-    bool asked = false;  ///< waits for the thread, or is being looked up
+    bool asked = false;  ///< queued for the thread, or being looked up
   };
 
   explicit State(Lookup how) : lookup(std::move(how)) {}
@@ -54,7 +55,7 @@ struct UserNames::State {
     return uid;
   }
 
-  /// A turn of the thread: one lookup, so that the worker measures how long each takes.
+  /// One turn of the thread: a single lookup, so that the worker measures each lookup's duration.
   Nanoseconds look_up_one() GPUMETER_EXCLUDES(mutex) {
     const std::optional<std::uint32_t> uid = take_wanted();
     if (!uid) return Worker::kForever;
@@ -85,7 +86,7 @@ std::string UserNames::of(std::uint32_t uid) {
     state.started =
         static_cast<bool>(worker_.start("user-names", [own = state_] { return own->look_up_one(); }));
   }
-  if (!state.started) return std::to_string(uid);  // pids.max; the next call tries again
+  if (!state.started) return std::to_string(uid);  // pids.max is reached; the next call tries again
   State::Entry* entry = &state.entry_of(uid);
   const bool is_fresh = entry->answered && begun - entry->known_at < kFresh;
   if (!is_fresh && !std::exchange(entry->asked, true)) {
@@ -94,14 +95,14 @@ std::string UserNames::of(std::uint32_t uid) {
   }
   while (!entry->answered && !worker_.is_busy_for(kPatience) && state.clock.monotonic() < begun + kPatience) {
     state.changed.wait_for(state.mutex, std::chrono::milliseconds(10));
-    entry = &state.entry_of(uid);  // another's question may have emptied the table
+    entry = &state.entry_of(uid);  // another thread's call may have cleared the table
   }
   return entry->name.value_or(std::to_string(uid));
 }
 
 std::optional<std::string> UserNames::from_system(std::uint32_t uid) {
   std::vector<char> buffer(1024);
-  constexpr std::size_t kLongest = std::size_t{1} << 20;  // of an entry; directories have long ones
+  constexpr std::size_t kLongest = std::size_t{1} << 20;  // limit for an entry; directories have long ones
   passwd entry{};
   passwd* found = nullptr;
   while (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == ERANGE &&

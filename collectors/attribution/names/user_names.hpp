@@ -11,22 +11,22 @@
 
 namespace gpumeter::jobs {
 
-/// Names of users. A directory on the network may supply them and may not answer, so a thread of its own
-/// looks each name up. A caller waits for kPatience at most and gets the digits if that is not enough. While
-/// one lookup hangs, nobody waits for another. Any thread.
+/// Names of users. A network directory may supply them and may not answer, so a separate thread looks up each
+/// name. A caller waits for kPatience at most and then gets the digits. While one lookup hangs, no caller
+/// waits for another. Any thread.
 class UserNames {
  public:
   using Lookup = std::function<std::optional<std::string>(std::uint32_t uid)>;
 
   static constexpr auto kPatience = std::chrono::milliseconds(200);
 
-  /// `lookup` may hang for good, and may be called after this object's end.
+  /// `lookup` may hang for ever and may be called after this object's destruction.
   explicit UserNames(Lookup lookup = from_system);
   ~UserNames();
   UserNames(const UserNames&) = delete;
   UserNames& operator=(const UserNames&) = delete;
 
-  /// The name, or the uid in digits if the user has no name or none is known yet.
+  /// Returns the name, or the uid in digits if the user has no name or it is not known yet.
   std::string of(std::uint32_t uid);
   /// True while a lookup hangs in the C library: the process must then end by _exit().
   bool hangs() const;
@@ -37,7 +37,7 @@ class UserNames {
  private:
   struct State;
 
-  const std::shared_ptr<State> state_;  ///< the thread's too, which may outlive this object
+  const std::shared_ptr<State> state_;  ///< shared with the thread, which may outlive this object
   Worker worker_;
 };
 

@@ -122,11 +122,11 @@ TEST(Load, NamesUnknownKeysAndWhatWasMeant) {
 
 TEST(Load, NamesDuplicateKeysWithBothLines) {
   EXPECT_EQ(problems("log:\n  level: info\n  level: debug\n"),
-            "g.yaml:3: log.level: is there twice, first on line 2; keep one of them\n");
+            "g.yaml:3: log.level: is set twice, first on line 2; keep one of them\n");
   EXPECT_EQ(problems("log: {}\nweb: {}\nlog: {}\n"),
-            "g.yaml:3: log: is there twice, first on line 1; keep one of them\n");
+            "g.yaml:3: log: is set twice, first on line 1; keep one of them\n");
   EXPECT_EQ(problems("devices: {names: {a: x,\n a: y}}"),
-            "g.yaml:2: devices.names.a: is there twice, first on line 1; keep one of them\n");
+            "g.yaml:2: devices.names.a: is set twice, first on line 1; keep one of them\n");
 }
 
 TEST(Load, NamesWrongTypes) {
@@ -162,11 +162,12 @@ TEST(Load, NamesBadValues) {
   EXPECT_EQ(problems("web: {listen: []}"),
             "g.yaml:1: web.listen: must have at least one address, such as \"localhost:10478\"\n");
   EXPECT_EQ(problems("web: {listen: [\":1\", \":1\"]}"),
-            "g.yaml:1: web.listen: must have every address once, not \":1\" twice\n");
+            "g.yaml:1: web.listen: must list each address once, not \":1\" twice\n");
   EXPECT_EQ(problems("web: {telemetry_path: metrics}"),
             "g.yaml:1: web.telemetry_path: must be a path such as /metrics, not \"metrics\"\n");
-  EXPECT_EQ(problems("web: {telemetry_path: /-/healthy}"),
-            "g.yaml:1: web.telemetry_path: must not begin with /-/ or /api/, where other pages are\n");
+  EXPECT_EQ(
+      problems("web: {telemetry_path: /-/healthy}"),
+      "g.yaml:1: web.telemetry_path: must not begin with /-/ or /api/, which are reserved for other pages\n");
   EXPECT_EQ(problems("web:\n  config_file: web.yml\n"),
             "g.yaml:2: web.config_file: TLS and users are not supported in this version; use a reverse proxy "
             "with TLS "
@@ -180,9 +181,9 @@ TEST(Load, NamesBadValues) {
   EXPECT_EQ(problems("device_labels: [vendor, uuid]"),
             "g.yaml:1: device_labels: must be a list of vendor, model, pci_address, serial or name; gpu and "
             "uuid are "
-            "always there; not \"uuid\"\n");
+            "always present; not \"uuid\"\n");
   EXPECT_EQ(problems("device_labels: [name, name]"),
-            "g.yaml:1: device_labels: must have every label once, not \"name\" twice\n");
+            "g.yaml:1: device_labels: must list each label once, not \"name\" twice\n");
   EXPECT_EQ(problems("devices: {names: {\"\": x}}"),
             "g.yaml:1: devices.names: must map a uuid or PCI address to a name; one of them is empty\n");
 }
@@ -236,7 +237,7 @@ TEST(Load, NamesEverythingThatIsWrongInTheOrderOfTheLines) {
             "g.yaml:1: log.level: must be debug, info, warn or error, not \"loud\"\n"
             "g.yaml:2: webb: unknown key; did you mean web?\n"
             "g.yaml:3: sampling.fast: must not be below sampling.floor, which is 1s; it is 100ms\n"
-            "g.yaml:4: log: is there twice, first on line 1; keep one of them\n");
+            "g.yaml:4: log: is set twice, first on line 1; keep one of them\n");
 }
 
 TEST(Load, NamesTheLineOfWhatIsNotYaml) {
@@ -317,10 +318,10 @@ TEST(Load, RefusesWhatJobsCannotHave) {
             mode + "\"\n");
   }
   EXPECT_EQ(problems("jobs:\n  mllog: [/var/log/x]\n"),
-            "g.yaml:2: jobs.mllog: must be RUN=/absolute/path each, such as "
+            "g.yaml:2: jobs.mllog: must be RUN=/absolute/path, such as "
             "\"bert=/var/log/bert/result_0.txt\", not \"/var/log/x\"\n");
   EXPECT_EQ(problems("jobs:\n  mllog: [a=/x, b=/x]\n"),
-            "g.yaml:2: jobs.mllog: must have every file once, not \"/x\" twice\n");
+            "g.yaml:2: jobs.mllog: must list each file once, not \"/x\" twice\n");
   EXPECT_EQ(problems("jobs:\n  users: [\"\"]\n"),
             "g.yaml:2: jobs.users: must be names or numbers of users; one of them is empty\n");
   EXPECT_EQ(

@@ -41,7 +41,8 @@ TEST(YamlTree, LeavesAMergeKeyAnOrdinaryKey) { EXPECT_EQ(tree("<<: {a: 1}"), "{<
 TEST(YamlTree, RefusesWhatAConfigurationDoesNotNeed) {
   EXPECT_EQ(tree("a: &x 1\nb: 2"), "1: an anchor (&name) is not accepted; write the value out");
   EXPECT_EQ(tree("a: 1\nb: !!str 2"), "2: a tag (tag:yaml.org,2002:str) is not accepted");
-  EXPECT_EQ(tree("a: 1\n---\nb: 2"), "3: something after the end of the document; the file must have one");
+  EXPECT_EQ(tree("a: 1\n---\nb: 2"),
+            "3: content after the end of the document; the file must have one document");
   EXPECT_EQ(tree("[a, b]: 1"), "1: a key must be plain text");
   EXPECT_EQ(tree("a: 1\n~: 1"), "2: a key must be plain text");
 }

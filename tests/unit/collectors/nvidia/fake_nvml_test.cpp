@@ -13,8 +13,8 @@
 #include <future>
 #include <string>
 
-#include "collectors/nvidia/nvml/constants.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 #include "tests/fakes/nvml/without_symbols.hpp"
 
 // The fake libnvidia-ml itself: what a scenario says at a given time is exactly what a call gives.

@@ -147,9 +147,9 @@ TEST(Options, NameUnknownFlags) {
             refusal("unknown flag --no-collector.amb; did you mean --no-collector.amd?"));
   EXPECT_EQ(end_of({"-web.listen-address=:1"}),
             refusal("unknown flag -web.listen-address; did you mean --web.listen-address?"));
-  EXPECT_EQ(end_of({"start"}), refusal("unexpected argument \"start\"; there are only flags"));
+  EXPECT_EQ(end_of({"start"}), refusal("unexpected argument \"start\"; gpumeter accepts only flags"));
   EXPECT_EQ(end_of({"--web.listen-address", ":1", ":2"}),
-            refusal("unexpected argument \":2\"; there are only flags"));
+            refusal("unexpected argument \":2\"; gpumeter accepts only flags"));
 }
 
 TEST(Options, NameBadValues) {
@@ -164,9 +164,9 @@ TEST(Options, NameBadValues) {
       refusal(
           "--web.config.file: TLS and users are not supported in this version; use a reverse proxy with TLS "
           "and omit this key"));
-  EXPECT_EQ(end_of({"--once", "--list-devices"}), refusal("--once and --list-devices exclude each other"));
+  EXPECT_EQ(end_of({"--once", "--list-devices"}), refusal("--once and --list-devices cannot be combined"));
   EXPECT_EQ(end_of({"--simulate=2"}, std::span(kCollectors).first(1)),
-            refusal("--simulate needs the simulated collector, which this gpumeter was built without"));
+            refusal("--simulate requires the simulated collector, which this gpumeter was built without"));
   EXPECT_EQ(end_of({"--simulate=0"}),
             refusal("--simulate: must be a whole number from 1 to 1024, not \"0\""));
   EXPECT_EQ(end_of({"--simulate=2x"}),
@@ -174,8 +174,8 @@ TEST(Options, NameBadValues) {
   EXPECT_EQ(end_of({"--simulate=1024"}), "runs");
   EXPECT_EQ(end_of({"--simulate=1025"}),
             refusal("--simulate: must be a whole number from 1 to 1024, not \"1025\""));
-  EXPECT_EQ(end_of({"--simulate"}), refusal("--simulate needs a value"));
-  EXPECT_EQ(end_of({"--log.level"}), refusal("--log.level needs a value"));
+  EXPECT_EQ(end_of({"--simulate"}), refusal("--simulate requires a value"));
+  EXPECT_EQ(end_of({"--log.level"}), refusal("--log.level requires a value"));
   EXPECT_EQ(end_of({"--once=2"}), refusal("--once: must be 0 or 1, not \"2\""));
   EXPECT_EQ(end_of({"--print-metrics=html"}),
             refusal("--print-metrics: must be markdown or text, not \"html\""));

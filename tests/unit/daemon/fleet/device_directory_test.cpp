@@ -95,8 +95,8 @@ std::string entry(const std::string& uuid, const std::string& index, const std::
 
 TEST_F(DeviceDirectoryTest, EntriesThatCannotBeAreRefused) {
   const std::pair<std::string, std::string> cases[] = {
-      {entry("a", "0") + "," + entry("b", "0"), "devices[1]: index 0 is also that of a"},
-      {entry("a", "0") + "," + entry("a", "1"), "devices[1]: uuid a is there twice"},
+      {entry("a", "0") + "," + entry("b", "0"), "devices[1]: index 0 is also used by a"},
+      {entry("a", "0") + "," + entry("a", "1"), "devices[1]: uuid a is listed twice"},
       {entry("", "0"), "devices[0]: uuid is empty"},
       {entry("a", "4096"), "devices[0]: index must be a whole number from 0 to 4095, not 4096"},
       {entry("a", "4294967296"), "devices[0]: index must be a whole number from 0 to 4095, not 4294967296"},
@@ -111,8 +111,9 @@ TEST_F(DeviceDirectoryTest, EntriesThatCannotBeAreRefused) {
     DeviceDirectory directory(folder_);
     const Result<Done> loaded = directory.load();
     ASSERT_FALSE(loaded) << entries;
-    EXPECT_EQ(loaded.error().message(), folder_ + "/devices.json: " + complaint +
-                                            "; the file was renamed to devices.json.bad, indexes start from 0");
+    EXPECT_EQ(loaded.error().message(),
+              folder_ + "/devices.json: " + complaint +
+                  "; the file was renamed to devices.json.bad, indexes start from 0");
     EXPECT_TRUE(directory.devices().empty() && directory.is_readable());
   }
 }

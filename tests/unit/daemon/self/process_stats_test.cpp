@@ -52,7 +52,7 @@ TEST_F(ProcessStatsTest, KnowsNoLimitAsInfinity) {
 
 TEST_F(ProcessStatsTest, SaysWhatItCannotRead) {
   write("self/stat", "7 (cut off) S 1 7");
-  EXPECT_EQ(read_process_stats(root_).error().message(), root_ + "/self: not in the form of proc(5)");
+  EXPECT_EQ(read_process_stats(root_).error().message(), root_ + "/self: does not match proc(5)");
   EXPECT_EQ(read_process_stats("/nowhere").error().message(), "cannot read /nowhere/self");
 }
 

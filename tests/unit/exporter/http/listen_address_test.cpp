@@ -89,17 +89,17 @@ TEST(ListenAddress, KnowsWhichAddressesSocketsServe) {
 
 TEST(ListenAddress, SaysWhatIsWrongWithAnAddress) {
   const std::string hint = "; write host:port, such as localhost:10478, :10478 or [::1]:10478";
-  EXPECT_EQ(error_of("localhost"), "listen address \"localhost\": has no port" + hint);
+  EXPECT_EQ(error_of("localhost"), "listen address \"localhost\": the port is missing" + hint);
   EXPECT_EQ(error_of("127.0.0.1:http"),
-            "listen address \"127.0.0.1:http\": the port is a number from 0 to 65535" + hint);
+            "listen address \"127.0.0.1:http\": the port must be a number from 0 to 65535" + hint);
   EXPECT_EQ(error_of("127.0.0.1:65536"),
-            "listen address \"127.0.0.1:65536\": the port is a number from 0 to 65535" + hint);
-  EXPECT_EQ(error_of("::1:80"), "listen address \"::1:80\": an IPv6 address stands in brackets" + hint);
+            "listen address \"127.0.0.1:65536\": the port must be a number from 0 to 65535" + hint);
+  EXPECT_EQ(error_of("::1:80"), "listen address \"::1:80\": an IPv6 address must be in brackets" + hint);
   EXPECT_EQ(error_of("192.0.2.1:0"), "cannot listen on 192.0.2.1:0: Cannot assign requested address");
 }
 
 TEST(ListenSocket, RefusesWhatIsNoSocket) {
-  EXPECT_EQ(ListenSocket::adopt(-1).error().message(), "descriptor -1 is no socket: Bad file descriptor");
+  EXPECT_EQ(ListenSocket::adopt(-1).error().message(), "descriptor -1 is not a socket: Bad file descriptor");
 }
 
 }  // namespace

@@ -277,7 +277,7 @@ TEST_F(HttpServerTest, IsNotFoundWellByItsProbeWhileOneThreadHangs) {
   while (!hangs_) std::this_thread::yield();
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(server_->probe(std::chrono::milliseconds(50)).error().message(),
-              "HTTP listener " + endpoint().text() + ": no answer in time");
+              "HTTP listener " + endpoint().text() + ": no answer before the deadline");
   }
   hang_ = false;
   const auto well = server_->probe(kPatience);

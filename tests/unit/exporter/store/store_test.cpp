@@ -263,7 +263,7 @@ TEST(Store, RefusesFamiliesThatBreakTheRulesOrCollide) {
   EXPECT_EQ(*store.declare({"gpu_power_watts", "Power.", "watts", MetricType::gauge}), &kPower);
   EXPECT_EQ(
       complaint({"gpu_power_watts", "Another.", "watts", MetricType::gauge}),
-      "family gpu_power_watts: gpu_power_watts is known already with another type, unit or help text; use "
+      "family gpu_power_watts: gpu_power_watts already exists with another type, unit or help text; use "
       "the same ones, or another name");
   EXPECT_NE(complaint({"gpu_energy_joules", "Energy.", "joules", MetricType::gauge}), "");
   EXPECT_NE(complaint({"ml_step_seconds_bucket", "Bucket.", "", MetricType::gauge}), "");
@@ -275,7 +275,7 @@ TEST(Store, RefusesFamiliesThatBreakTheRulesOrCollide) {
   for (int i = 0; i <= 1000; ++i) {
     last = complaint({"rack_" + std::to_string(i) + "_power", "One.", "", MetricType::gauge});
   }
-  EXPECT_EQ(last, "family rack_1000_power: 1000 families were declared, which is the most");
+  EXPECT_EQ(last, "family rack_1000_power: 1000 families are declared already, which is the limit");
 }
 
 TEST(SeriesList, IsReplacedAsAWhole) {

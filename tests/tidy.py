@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "build" / "tidy-cache"
-FOLDERS = ("collectors", "config", "daemon", "exporter", "systemd")
+FOLDERS = ("base", "collectors", "config", "daemon", "exporter", "systemd")
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-16")
 
 

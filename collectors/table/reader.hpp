@@ -44,16 +44,16 @@ class Reader {
 
   template <class Read>
   struct Body final : Base {
-    explicit Body(Read given) : read_(std::move(given)) {}
+    explicit Body(Read given) : call(std::move(given)) {}
     static constexpr bool kSettles = requires(Read& read) { read.settle(true); };
 
-    Sample read() noexcept override { return read_(); }
+    Sample read() noexcept override { return call(); }
     bool settles() const noexcept override { return kSettles; }
     void settle([[maybe_unused]] bool is_observed) noexcept override {
-      if constexpr (kSettles) read_.settle(is_observed);
+      if constexpr (kSettles) call.settle(is_observed);
     }
 
-    Read read_;
+    Read call;
   };
 
   std::unique_ptr<Base> body_;

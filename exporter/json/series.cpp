@@ -68,7 +68,7 @@ Result<Selector> parse(std::string_view text) {
   Selector selector;
   if (std::string name = take_name(rest); !name.empty()) selector.emplace_back("__name__", std::move(name));
   const bool is_right = !take(rest, '{') || take_matchers(rest, selector);
-  if (is_right && rest.find_first_not_of(' ') == rest.npos && !selector.empty()) return selector;
+  if (is_right && rest.find_first_not_of(' ') == std::string_view::npos && !selector.empty()) return selector;
   return Error("match=" + std::string(text) +
                ": use a name, label matchers with = or !=, or both, such as "
                "gpu_power_watts{gpu=\"0\",sensor!=\"board\"}; repeat match for alternatives");
@@ -91,28 +91,44 @@ std::string as_json(const Copy& series, Nanoseconds now) {
          ",\"age_seconds\":" + json_number(std::max(0.0, to_seconds(now - series.committed_at))) + "}";
 }
 
-}  // namespace
-
-Result<std::string> series_json(const Store& store, std::span<const std::string_view> match,
-                                Nanoseconds now) {
+Result<std::vector<Selector>> parse(std::span<const std::string_view> match) {
   std::vector<Selector> selectors;
   for (const std::string_view text : match) {
     Result<Selector> selector = parse(text);
     if (!selector) return selector.error();
     selectors.push_back(*std::move(selector));
   }
+  return selectors;
+}
+
+bool selects(const std::vector<Selector>& selectors, const Copy& series) {
+  return selectors.empty() || std::ranges::any_of(selectors, [&](const Selector& selector) {
+           return std::ranges::all_of(selector, [&](const Matcher& each) { return each.matches(series); });
+         });
+}
+
+// The text is made from the copies after the walk, so that no commit waits for it.
+std::vector<Copy> copied(const Store& store, const std::vector<Selector>& selectors) {
   std::vector<Copy> selected;
   store.walk([&](const Family& family) {
     family.for_each([&](const Series& it) {
       Copy series{&family.descriptor(), it.part(), it.labels(), it.value(), it.committed_at()};
-      const auto selects = [&](const Selector& selector) {
-        return std::ranges::all_of(selector, [&](const Matcher& matcher) { return matcher.matches(series); });
-      };
-      if (match.empty() || std::ranges::any_of(selectors, selects)) selected.push_back(std::move(series));
+      if (selects(selectors, series)) selected.push_back(std::move(series));
     });
   });
+  return selected;
+}
+
+}  // namespace
+
+Result<std::string> series_json(const Store& store, std::span<const std::string_view> match,
+                                Nanoseconds now) {
+  const Result<std::vector<Selector>> selectors = parse(match);
+  if (!selectors) return selectors.error();
   std::string body = "{\"series\":[";
-  for (const Copy& series : selected) body += (body.ends_with('[') ? "\n" : ",\n") + as_json(series, now);
+  for (const Copy& series : copied(store, *selectors)) {
+    body += (body.ends_with('[') ? "\n" : ",\n") + as_json(series, now);
+  }
   return body + "\n]}\n";
 }
 

@@ -65,97 +65,41 @@ Key option_key(const std::string& collector, const OptionSchema& option) {
           }};
 }
 
+// clang-format off: one row a key
 std::vector<Key> fixed_keys() {
   return {
-      row<&Config::web, &Web::listen>(
-          "web.listen", kNeedsRestart,
-          "Listen addresses, each as host:port. `:10478` listens on all addresses.", check_addresses),
-      row<&Config::web, &Web::config_file>(
-          "web.config_file", kNeedsRestart,
-          "Not supported in this version; must be empty. For TLS and users, use a reverse proxy.",
-          check_no_web_config),
-      row<&Config::web, &Web::telemetry_path>("web.telemetry_path", kNeedsRestart,
-                                              "Path of the metrics page.", check_url_path),
-      row<&Config::web, &Web::max_requests>(
-          "web.max_requests", kNeedsRestart,
-          "Maximum number of concurrent scrapes. A further scrape ends the oldest one. 0: no limit."),
-      row<&Config::sampling, &Sampling::fast>(
-          "sampling.fast", kReloads,
-          "Sampling interval of utilisation, power, clocks, temperatures and throttling.", check_interval),
-      row<&Config::sampling, &Sampling::normal>("sampling.normal", kReloads,
-                                                "Sampling interval of memory and fans; at least `fast`.",
-                                                check_interval),
-      row<&Config::sampling, &Sampling::slow>(
-          "sampling.slow", kReloads,
-          "Sampling interval of error counters, PCIe and limits; at least `normal`.", check_interval),
-      row<&Config::sampling, &Sampling::floor>(
-          "sampling.floor", kReloads,
-          "Minimum of the sampling intervals. Reading a driver more often can slow down the jobs on the "
-          "device.",
-          check_interval),
-      row<&Config::device_labels>("device_labels", kNeedsRestart,
-                                  "Labels of every device series, in addition to gpu and uuid."),
-      row<&Config::devices, &Devices::forget>("devices.forget", kReloads,
-                                              "How long a missing device keeps its `gpu_up 0`. Time in which "
-                                              "the daemon does not run does not count."),
-      row<&Config::devices, &Devices::names>(
-          "devices.names", kReloads, "Names of devices, by uuid or PCI address, for the label `name`.",
-          check_device_names),
-      row<&Config::workloads, &Workloads::enabled>(
-          "workloads.enabled", kNeedsRestart,
-          "Export `gpu_workload_*`: who uses each device whose driver lists its processes."),
-      row<&Config::workloads, &Workloads::processes>(
-          "workloads.processes", kNeedsRestart,
-          "Export `gpu_process_*`, series for each process. They come and go with the processes."),
-      row<&Config::paths, &Paths::sysfs>("paths.sysfs", kNeedsRestart, "Mount point of sysfs.",
-                                         check_absolute_path),
-      row<&Config::paths, &Paths::procfs>("paths.procfs", kNeedsRestart, "Mount point of procfs.",
-                                          check_absolute_path),
-      row<&Config::paths, &Paths::state>(
-          "paths.state", kNeedsRestart,
-          "Folder of the state that survives a restart: the index of each device.", check_absolute_path),
+      row<&Config::web, &Web::listen>("web.listen", kNeedsRestart, "Listen addresses, each as host:port. `:10478` listens on all addresses.", check_addresses),
+      row<&Config::web, &Web::config_file>("web.config_file", kNeedsRestart, "Not supported in this version; must be empty. For TLS and users, use a reverse proxy.", check_no_web_config),
+      row<&Config::web, &Web::telemetry_path>("web.telemetry_path", kNeedsRestart, "Path of the metrics page.", check_url_path),
+      row<&Config::web, &Web::max_requests>("web.max_requests", kNeedsRestart, "Maximum number of concurrent scrapes. A further scrape ends the oldest one. 0: no limit."),
+      row<&Config::sampling, &Sampling::fast>("sampling.fast", kReloads, "Sampling interval of utilisation, power, clocks, temperatures and throttling.", check_interval),
+      row<&Config::sampling, &Sampling::normal>("sampling.normal", kReloads, "Sampling interval of memory and fans; at least `fast`.", check_interval),
+      row<&Config::sampling, &Sampling::slow>("sampling.slow", kReloads, "Sampling interval of error counters, PCIe and limits; at least `normal`.", check_interval),
+      row<&Config::sampling, &Sampling::floor>("sampling.floor", kReloads, "Minimum of the sampling intervals. Reading a driver more often can slow down the jobs on the device.", check_interval),
+      row<&Config::device_labels>("device_labels", kNeedsRestart, "Labels of every device series, in addition to gpu and uuid."),
+      row<&Config::devices, &Devices::forget>("devices.forget", kReloads, "How long a missing device keeps its `gpu_up 0`. Time in which the daemon does not run does not count."),
+      row<&Config::devices, &Devices::names>("devices.names", kReloads, "Names of devices, by uuid or PCI address, for the label `name`.", check_device_names),
+      row<&Config::workloads, &Workloads::enabled>("workloads.enabled", kNeedsRestart, "Export `gpu_workload_*`: who uses each device whose driver lists its processes."),
+      row<&Config::workloads, &Workloads::processes>("workloads.processes", kNeedsRestart, "Export `gpu_process_*`, series for each process. They come and go with the processes."),
+      row<&Config::paths, &Paths::sysfs>("paths.sysfs", kNeedsRestart, "Mount point of sysfs.", check_absolute_path),
+      row<&Config::paths, &Paths::procfs>("paths.procfs", kNeedsRestart, "Mount point of procfs.", check_absolute_path),
+      row<&Config::paths, &Paths::state>("paths.state", kNeedsRestart, "Folder of the state that survives a restart: the index of each device.", check_absolute_path),
       row<&Config::log, &Logging::level>("log.level", kReloads, "Lowest level that is logged."),
-      row<&Config::log, &Logging::format>(
-          "log.format", kReloads,
-          "auto: the journal if systemd runs the daemon, otherwise logfmt on stderr."),
-      row<&Config::jobs, &Jobs::enabled>("jobs.enabled", kNeedsRestart,
-                                         "Accept messages from jobs (the ml_* families)."),
-      row<&Config::jobs, &Jobs::socket>(
-          "jobs.socket", kNeedsRestart,
-          "Unix datagram socket for DogStatsD lines, unless systemd passes one; `\"\"`: none.",
-          check_socket_path),
-      row<&Config::jobs, &Jobs::stream_socket>(
-          "jobs.stream_socket", kNeedsRestart,
-          "Unix stream socket for the same lines, unless systemd passes one; `\"\"`: none.",
-          check_socket_path),
-      row<&Config::jobs, &Jobs::socket_mode>(
-          "jobs.socket_mode", kNeedsRestart,
-          "Permissions of both sockets, in octal; write permission allows sending. Not used for systemd's "
-          "sockets.",
-          check_socket_mode),
-      row<&Config::jobs, &Jobs::users>(
-          "jobs.users", kReloads,
-          "Users who may send, by name or uid, also over systemd's sockets. Empty: all. Names must exist.",
-          check_users),
-      row<&Config::jobs, &Jobs::mllog>("jobs.mllog", kNeedsRestart,
-                                       "Files or pipes with MLPerf log lines, each as `RUN=/absolute/path`.",
-                                       check_mllog_files),
-      row<&Config::job_limits, &JobLimits::lines_per_second>(
-          "jobs.limits.lines_per_second", kReloads, "Maximum lines per second from the jobs of one user.",
-          check_not_zero),
-      row<&Config::job_limits, &JobLimits::series_per_run>("jobs.limits.series_per_run", kReloads,
-                                                           "Maximum series of one run.", check_not_zero),
-      row<&Config::job_limits, &JobLimits::series_per_user>(
-          "jobs.limits.series_per_user", kReloads,
-          "Maximum series of all runs of one user. Values beyond it are summed under the run `_other`.",
-          check_not_zero),
-      row<&Config::job_limits, &JobLimits::series>(
-          "jobs.limits.series", kReloads, "Maximum series of all runs of all users.", check_not_zero),
-      row<&Config::job_limits, &JobLimits::retention>(
-          "jobs.limits.retention", kReloads, "How long a run stays on the page after its last process ended.",
-          check_retention),
+      row<&Config::log, &Logging::format>("log.format", kReloads, "auto: the journal if systemd runs the daemon, otherwise logfmt on stderr."),
+      row<&Config::jobs, &Jobs::enabled>("jobs.enabled", kNeedsRestart, "Accept messages from jobs (the ml_* families)."),
+      row<&Config::jobs, &Jobs::socket>("jobs.socket", kNeedsRestart, "Unix datagram socket for DogStatsD lines, unless systemd passes one; `\"\"`: none.", check_socket_path),
+      row<&Config::jobs, &Jobs::stream_socket>("jobs.stream_socket", kNeedsRestart, "Unix stream socket for the same lines, unless systemd passes one; `\"\"`: none.", check_socket_path),
+      row<&Config::jobs, &Jobs::socket_mode>("jobs.socket_mode", kNeedsRestart, "Permissions of both sockets, in octal; write permission allows sending. Not used for systemd's sockets.", check_socket_mode),
+      row<&Config::jobs, &Jobs::users>("jobs.users", kReloads, "Users who may send, by name or uid, also over systemd's sockets. Empty: all. Names must exist.", check_users),
+      row<&Config::jobs, &Jobs::mllog>("jobs.mllog", kNeedsRestart, "Files or pipes with MLPerf log lines, each as `RUN=/absolute/path`.", check_mllog_files),
+      row<&Config::job_limits, &JobLimits::lines_per_second>("jobs.limits.lines_per_second", kReloads, "Maximum lines per second from the jobs of one user.", check_not_zero),
+      row<&Config::job_limits, &JobLimits::series_per_run>("jobs.limits.series_per_run", kReloads, "Maximum series of one run.", check_not_zero),
+      row<&Config::job_limits, &JobLimits::series_per_user>("jobs.limits.series_per_user", kReloads, "Maximum series of all runs of one user. Values beyond it are summed under the run `_other`.", check_not_zero),
+      row<&Config::job_limits, &JobLimits::series>("jobs.limits.series", kReloads, "Maximum series of all runs of all users.", check_not_zero),
+      row<&Config::job_limits, &JobLimits::retention>("jobs.limits.retention", kReloads, "How long a run stays on the page after its last process ended.", check_retention),
   };
 }
+// clang-format on
 
 }  // namespace
 

@@ -140,7 +140,7 @@ Result<Done> App::start_threads() {
 // The watchdog only reads clocks and memory, so that it runs whatever hangs. It makes no log write, fsync,
 // name lookup, file access or driver call.
 Result<Done> App::start_watchdog() {
-  constexpr auto kEvery = std::chrono::milliseconds(100);
+  static constexpr auto kEvery = std::chrono::milliseconds(100);
   return watchdog_.start("watchdog", [this] {
     fleet_->tick();
     return kEvery;

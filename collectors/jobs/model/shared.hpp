@@ -26,8 +26,7 @@ struct Limits {
   std::size_t series_per_user = 8192;
   std::size_t series = 40000;
   std::size_t evaluations_per_run = 8;  ///< values of `metric`, which is not a closed set
-  std::size_t customs_per_run =
-      16;  ///< of ml_custom, which is for a few scalars and not for a log of every weight
+  std::size_t customs_per_run = 16;     ///< of ml_custom: a few scalars, not a log of every weight
   std::size_t senders_per_user = 1024;  ///< more ranks and loaders than one machine runs
   std::size_t senders = 8192;
   std::size_t users = 1024;

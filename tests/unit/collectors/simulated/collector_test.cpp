@@ -68,7 +68,7 @@ TEST(SimulatedCollector, ThrottledTimeIsCountedByCauseAndReason) {
   bench.run(100s);
   EXPECT_EQ(bench.value("gpu_throttle_seconds_total cause=power"), 20);
   EXPECT_EQ(bench.value("gpu_throttle_reason_seconds_total cause=power reason=sw_power_cap"), 20);
-  EXPECT_EQ(bench.value("gpu_throttle_seconds_total cause=thermal"), 11);  // still hot when the event is over
+  EXPECT_EQ(bench.value("gpu_throttle_seconds_total cause=thermal"), 11);  // still hot when the event ends
   EXPECT_EQ(bench.value("gpu_throttle_reason_seconds_total cause=thermal reason=sw_thermal"), 10);
   EXPECT_EQ(bench.value("gpu_throttle_reason_seconds_total cause=thermal reason=hw_thermal"), 8);
   EXPECT_EQ(bench.value("gpu_throttle_seconds_total cause=hardware"), 0);

@@ -20,7 +20,7 @@ std::string mode_of(const std::string& path) {
   return text;
 }
 
-/// What connecting to it ends with.
+/// Returns the result of connecting to the socket.
 std::string called(const std::string& path, int type) {
   const Descriptor caller(socket(AF_UNIX, type, 0));
   sockaddr_un address{};
@@ -30,7 +30,7 @@ std::string called(const std::string& path, int type) {
   return result == 0 ? "answers" : std::generic_category().message(errno);
 }
 
-/// A socket that somebody bound and left, as a daemon that was killed leaves it.
+/// Leaves a bound socket without a listener, as a killed daemon does.
 void leave_socket(const std::string& path) {
   Result<BoundSocket> made = BoundSocket::open(path + ".made", SOCK_DGRAM, 0600);
   ASSERT_TRUE(made) << made.error().message();

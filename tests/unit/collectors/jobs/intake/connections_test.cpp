@@ -42,8 +42,7 @@ class ConnectionsTest : public testing::Test {
       bytes.remove_prefix(part.size());
       overlong += connections_.read(number_, now, take);
     } while (!bytes.empty());
-    overlong +=
-        connections_.read(number_, now, take);  // the rest, which did not fit into a nearly full buffer
+    overlong += connections_.read(number_, now, take);  // the rest, for which the full buffer had no room
     return text + std::to_string(overlong);
   }
 

@@ -18,9 +18,9 @@ namespace gpumeter::jobs {
 /// Follows a file or named pipe into which an MLPerf job logs, from its start. The file may be truncated,
 /// replaced or created later. One thread.
 ///
-/// The job controls the file, and could replace it with a link to a file that only the daemon may read, or to
-/// a device that a read disturbs. The class therefore follows no link anywhere on the path, and opens only
-/// files and pipes.
+/// The job controls the file, and could replace it with a link. The link could lead to a file that only the
+/// daemon may read, or to a device that a read disturbs. The class therefore follows no link anywhere on the
+/// path, and opens only files and pipes.
 class MllogFile {
  public:
   /// The limit of one read(), in addition to one buffer, so that a large file delays no other log: 1 MiB is

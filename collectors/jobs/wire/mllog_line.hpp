@@ -34,8 +34,10 @@ struct MllogLine {
 
 /// Returns nullopt if the line is no MLLOG line, as most of a job's output is not.
 ///
-/// Refusals are malformed (no JSON object, or one without key or time), bad_value (a number is missing,
-/// invalid or over kMaxValue) and bad_label (a run_stop that is neither success nor aborted).
+/// Refusals:
+/// - malformed: no JSON object, or one without key or time;
+/// - bad_value: a number is missing, invalid or over kMaxValue;
+/// - bad_label: a run_stop that is neither success nor aborted.
 ///
 /// Accepts any bytes. Allocates in proportion to the line's size. Any thread.
 std::optional<std::variant<MllogLine, Refusal>> parse_mllog(std::string_view line);

@@ -25,7 +25,7 @@ SimulatedContext::SimulatedContext(std::shared_ptr<const Simulation> simulation,
 
 Result<Done> SimulatedContext::open(const DeviceInfo& info) {
   if (!model_->timeline().holds(Event::Kind::lose, simulation_->now())) return Done{};
-  return Error(info.uuid + ": lost, as its event has it");
+  return Error(info.uuid + ": lost by a simulated event");
 }
 
 Readiness SimulatedContext::begin_pass(const Pass& pass) noexcept {

@@ -94,7 +94,7 @@ Workload workload_of(Reader& reader) {
 }
 
 constexpr std::string_view kForm =
-    R"(want "GPU=WHO[,busy=RATIO][,memory=BYTES]", such as "0=/run/pids,busy=0.5,memory=2GiB")";
+    R"(must be "GPU=WHO[,busy=RATIO][,memory=BYTES]", such as "0=/run/pids,busy=0.5,memory=2GiB")";
 constexpr std::pair<std::string_view, double> kUnits[] = {
     {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"", 1}};
 
@@ -102,7 +102,7 @@ std::optional<Error> read_device(std::string_view text, int device_count, Proces
   if (text == "*") return std::nullopt;
   option.device = parse_number<int>(text);
   if (option.device && *option.device >= 0 && *option.device < device_count) return std::nullopt;
-  return Error("no device " + quoted(text) + "; want * or a number below " + std::to_string(device_count));
+  return Error("no device " + quoted(text) + "; must be * or a number below " + std::to_string(device_count));
 }
 
 std::optional<Error> read_who(std::string_view text, ProcessOption& option) {

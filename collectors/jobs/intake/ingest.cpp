@@ -72,7 +72,7 @@ void Ingest::retry() {
   });
   is_running_ = static_cast<bool>(started);
   if (!started && !std::exchange(is_missed_, true)) {
-    parts_.say({"cannot listen for jobs yet; gpumeter tries again", "", started.error().message()});
+    parts_.say({"cannot listen for jobs yet; gpumeter retries", "", started.error().message()});
   }
 }
 
@@ -174,7 +174,7 @@ void Ingest::take_log(MllogReader& log, std::string& said) {
   const Result<Done> started = log.start();
   const std::string trouble = started ? log.trouble() : started.error().message();
   if (said != trouble && !trouble.empty()) {
-    parts_.say({"a log of MLPerf cannot be read", log.log().path, trouble});
+    parts_.say({"cannot read an MLPerf log", log.log().path, trouble});
   }
   said = trouble;
   const std::optional<MllogFile::Batch> batch = log.take();

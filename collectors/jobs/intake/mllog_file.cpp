@@ -62,7 +62,7 @@ Descriptor MllogFile::find() {
     rest.remove_prefix(end);
     if (name.empty()) break;
     place = Descriptor(openat(place.number(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (!place && errno == EACCES) trouble_ = "the daemon may not search a folder on its path";
+    if (!place && errno == EACCES) trouble_ = "the daemon has no permission to search a folder on its path";
     struct stat status {};
     if (place && fstat(place.number(), &status) == 0 && S_ISLNK(status.st_mode)) {
       trouble_ = "its path contains a link; name the file itself";

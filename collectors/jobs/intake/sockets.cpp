@@ -83,9 +83,10 @@ void take_passed(std::vector<PassedSocket>& passed, JobSockets& sockets, const S
   for (auto& [socket, name, type] : passed) {
     BoundSocket& place = type == SOCK_STREAM ? sockets.stream : sockets.datagram;
     if (type == 0 || place) {
-      say({"a socket of systemd is not used: jobs need one Unix datagram and one Unix stream socket", name});
+      say({"ignoring a socket of systemd: jobs need one Unix datagram socket and one Unix stream socket",
+           name});
     } else if (const auto done = prepare(socket.number(), type); !done) {
-      say({"a socket of systemd cannot be used", name, done.error().message()});
+      say({"cannot use a socket of systemd", name, done.error().message()});
     } else {
       place = BoundSocket(std::move(socket));
     }

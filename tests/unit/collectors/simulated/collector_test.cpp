@@ -111,7 +111,7 @@ TEST(SimulatedCollector, ALostDeviceIsGoneAndItsCountersGoOnWhenItReturns) {
   bench.clock.advance(1s);
   EXPECT_EQ(bench.pass(Tier::fast, 1s), PassOutcome::gone);
   EXPECT_EQ(bench.listed(), std::vector<std::string>{"SIM-1-1"});
-  EXPECT_EQ(bench.device->attach(bench.info).error().message(), "SIM-1-0: lost, as its event has it");
+  EXPECT_EQ(bench.device->attach(bench.info).error().message(), "SIM-1-0: lost by a simulated event");
 
   bench.clock.advance(10s);
   EXPECT_EQ(bench.listed(), (std::vector<std::string>{"SIM-1-0", "SIM-1-1"}));

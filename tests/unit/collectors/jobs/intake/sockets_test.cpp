@@ -137,8 +137,8 @@ TEST_F(JobSocketsTest, OfSystemdComeFirstAndKeepTheirFile) {
     EXPECT_FALSE(sockets.stream);
     EXPECT_EQ(
         said_,
-        "a socket of systemd is not used: jobs need one Unix datagram and one Unix stream socket|jobs|\n"
-        "a socket of systemd is not used: jobs need one Unix datagram and one Unix stream socket|jobs|\n"
+        "ignoring a socket of systemd: jobs need one Unix datagram socket and one Unix stream socket|jobs|\n"
+        "ignoring a socket of systemd: jobs need one Unix datagram socket and one Unix stream socket|jobs|\n"
         "listening for jobs on the sockets of systemd||\n");
   }
   EXPECT_EQ(mode_of(tree_ / "passed"), "0600");

@@ -2,14 +2,14 @@
 
 #include "collectors/simulated/rows.hpp"
 
-/// What a device does: work, memory, power, heat, clocks, traffic.
+/// Activity rows of a simulated device: work, memory, power, temperature, clocks, traffic.
 namespace gpumeter::simulated {
 
 inline constexpr double kGibi = kMebi * 1024;
 inline constexpr double kGiga = 1e9;
 inline constexpr double kTera = 1e12;
 
-/// A part of the device, and how much of the whole it has.
+/// A part of the device, and its share of the whole.
 struct Part {
   std::string_view name;
   double amount;
@@ -26,7 +26,7 @@ inline double performance_state(const Model& model, Nanoseconds time) { return m
 inline double voltage(const Model& model, Nanoseconds time) { return model.busy(time) ? 880 : 710; }
 inline double link_generation(const Model& model, Nanoseconds time) { return model.busy(time) ? 5 : 1; }
 
-// Shares of the utilisation, and bytes per busy second, are scales of these.
+// Rows of shares, and of bytes per busy second, scale these quantities.
 inline constexpr auto kUtilization = reads<&Model::utilization>("utilization");
 inline constexpr auto kPower = reads<&Model::power_watts>("power_watts");
 inline constexpr auto kBusySeconds = reads<&Model::busy_seconds>("busy_seconds");
@@ -53,7 +53,7 @@ inline constexpr auto kPipeRows = each(kPipes, [](const Part& pipe) {
   return Row{&catalog::pipe_active, {"pipe", pipe.name}, kUtilization, pipe.amount, Tier::fast, averaged(catalog::pipe_active_seconds), kRatio};
 });
 
-// Together what the tensor pipe does.
+// The shares add up to the tensor pipe's.
 inline constexpr Part kTensorKinds[] = {{"fp16", 0.38}, {"int", 0.05}, {"fp64", 0.02}};
 inline constexpr auto kTensorRows = each(kTensorKinds, [](const Part& kind) {
   return Row{&catalog::tensor_active, {"kind", kind.name}, kUtilization, kind.amount, Tier::fast, averaged(catalog::tensor_active_seconds), kRatio};
@@ -87,7 +87,7 @@ inline constexpr auto kRailRows = each(kRails, [](const Part& rail) {
   return Row{&catalog::power_rail, {"rail", rail.name}, kPower, rail.amount, Tier::fast, averaged(catalog::rail_energy_joules), {.min = 0}};
 });
 
-// Readers take a sensor by its place in the model's list.
+// Index of a sensor in Model::kSensors, which the readers take as their argument.
 inline constexpr int kSensorPlaces[] = {0, 1, 2};
 constexpr LabelSet sensor_label(int place) { return {"sensor", Model::kSensors[place].name}; }
 constexpr LabelSet limit_label(int place, std::string_view limit) { return {"sensor", Model::kSensors[place].name, "limit", limit}; }

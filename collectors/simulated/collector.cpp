@@ -11,7 +11,7 @@
 namespace gpumeter::simulated {
 namespace {
 
-// Words that nobody takes for those of a real card.
+// No value may be mistaken for that of a real card.
 DeviceInfo info_of(std::uint64_t seed, std::size_t device) {
   const std::string number = std::to_string(device);
   const std::string uuid = "SIM-" + std::to_string(seed) + "-" + number;
@@ -48,7 +48,7 @@ class SimulatedCollector final : public Collector {
     return found;
   }
 
-  // `info` is one of discover()'s, so its source is a number of a device.
+  // `info` comes from discover(), so its source is the number of a device.
   std::unique_ptr<Device> device(const DeviceInfo& info) override {
     const std::size_t number = parse_number<std::size_t>(info.source).value_or(0);
     return std::make_unique<ListingDevice<SimulatedContext>>(SimulatedContext(simulation_, number),

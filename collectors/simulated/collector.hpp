@@ -8,13 +8,13 @@
 
 namespace gpumeter::simulated {
 
-/// GPUs that are made up, for trying the exporter without hardware and for tests that know the truth (see
-/// Model). Deterministic: the same options give the same numbers at the same time since the opening, which
-/// is when the clock is read first. An Error names the option.
+/// Opens simulated GPUs, for trials without hardware and for tests that compare with the truth (see Model).
+/// Deterministic: the same options give the same numbers at the same time since the opening, at which the
+/// clock is first read. An Error names the option.
 Result<std::unique_ptr<Collector>> open_simulated(const CollectorContext& context);
 std::optional<OptionProblem> check_simulated(const CollectorContext& context);
 
-/// Off by default: nobody gets made-up numbers without having asked.
+/// Off by default, so that simulated numbers appear only on request.
 inline constexpr CollectorEntry kSimulated = {
     .name = "simulated",
     .enabled_by_default = false,

@@ -6,7 +6,7 @@
 namespace gpumeter::simulated {
 namespace {
 
-// How often a hung call looks at the clock, which may be a test's and jump.
+// How often a hung call reads the clock. The clock may be a test's and jump.
 constexpr auto kHangStep = std::chrono::milliseconds(20);
 
 }  // namespace
@@ -25,7 +25,7 @@ SimulatedContext::SimulatedContext(std::shared_ptr<const Simulation> simulation,
 
 Result<Done> SimulatedContext::open(const DeviceInfo& info) {
   if (!model_->timeline().holds(Event::Kind::lose, simulation_->now())) return Done{};
-  return Error(info.uuid + ": lost, as its event has it");
+  return Error(info.uuid + ": lost by a simulated event");
 }
 
 Readiness SimulatedContext::begin_pass(const Pass& pass) noexcept {
@@ -39,7 +39,7 @@ ReadStatus SimulatedContext::processes(const Pass& pass, std::vector<DeviceProce
   return ReadStatus::ok;
 }
 
-// Nothing can wake it, as nothing wakes a thread in a stuck driver: only the end of the event ends it.
+// As with a stuck driver, nothing interrupts the wait except the end of the event.
 void SimulatedContext::sit_out_hang() noexcept {
   while (model_->timeline().holds(Event::Kind::hang, time_)) {
     std::this_thread::sleep_for(kHangStep);

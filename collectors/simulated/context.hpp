@@ -12,15 +12,16 @@
 
 namespace gpumeter::simulated {
 
-/// The machine that is made up: immutable, shared by the collector and its devices. Any thread.
+/// The simulated machine: immutable, shared by the collector and its devices. Any thread.
 class Simulation {
  public:
-  /// Time starts now. `clock` outlives it. `procfs`: where the processes are looked for.
+  /// Time starts now. `clock` must outlive the object. `procfs`: the folder in which the processes are looked
+  /// up.
   Simulation(const Settings& settings, const Clock& clock, std::string procfs = "/proc");
 
   Nanoseconds now() const noexcept { return clock_.monotonic() - start_; }
   Nanoseconds since_start(Nanoseconds monotonic) const noexcept { return monotonic - start_; }
-  /// Unix time of a moment since the start.
+  /// Converts a time since the start to Unix time.
   Nanoseconds realtime_of(Nanoseconds time) const noexcept { return clock_.realtime() - now() + time; }
 
   const std::vector<Model>& devices() const noexcept { return devices_; }
@@ -44,10 +45,10 @@ class SimulatedContext {
 
   void close() noexcept {}  // holds nothing open
 
-  /// Does not return while a hang holds, as a stuck driver does not.
+  /// Like a call into a stuck driver, does not return during a hang.
   Readiness begin_pass(const Pass& pass) noexcept;
 
-  // For KnowsProcesses.
+  // Required by KnowsProcesses.
 
   static constexpr Tier kProcessesTier = Tier::fast;
   ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept;

@@ -33,24 +33,24 @@ bool has_form(std::span<const std::string_view> words) {
 
 Result<Kind> parse_verb(std::string_view word) {
   if (const auto kind = kVerbs.find(word)) return *kind;
-  return Error("unknown verb " + quoted(word) + "; want hang, lose, overheat or throttle");
+  return Error("unknown verb " + quoted(word) + "; must be hang, lose, overheat or throttle");
 }
 
 Result<int> parse_device(std::string_view word, int device_count) {
   const int device = parse_number<int>(word).value_or(-1);
   if (device >= 0 && device < device_count) return device;
   const std::string range = device_count == 1 ? "0" : "0 to " + std::to_string(device_count - 1);
-  return Error("no device " + quoted(word) + "; want " + range);
+  return Error("no device " + quoted(word) + "; must be " + range);
 }
 
 Result<Nanoseconds> parse_time(std::string_view word) {
   if (const auto time = parse_duration(word)) return Nanoseconds(*time);
-  return Error(quoted(word) + " is no duration; want " + std::string(kDurationForm));
+  return Error(quoted(word) + " is not a duration; must be " + std::string(kDurationForm));
 }
 
 Result<Event> parse_words(std::span<const std::string_view> words, int device_count) {
   if (!has_form(words)) {
-    return Error("want \"VERB DEVICE after TIME [for TIME]\", such as \"lose 0 after 30s for 10s\"");
+    return Error("must be \"VERB DEVICE after TIME [for TIME]\", such as \"lose 0 after 30s for 10s\"");
   }
   const Result<Kind> kind = parse_verb(words[0]);
   if (!kind) return kind.error();

@@ -12,37 +12,37 @@
 
 namespace gpumeter::simulated {
 
-/// Something that happens to one simulated device, in time since the collector was opened.
+/// An event of one simulated device. Times are relative to the opening of the collector.
 struct Event {
   enum class Kind : std::uint8_t {
     hang,      ///< calls to the driver do not return
     lose,      ///< the device falls off the bus
-    overheat,  ///< its temperatures rise over their limits, and it throttles
-    throttle,  ///< its power cap holds its clocks down
+    overheat,  ///< temperatures rise over their limits, and the device throttles
+    throttle,  ///< the power cap lowers the clocks
   };
   Kind kind;
   int device;
   Nanoseconds begin;
-  Nanoseconds end;  ///< Nanoseconds::max(): never
+  Nanoseconds end;  ///< Nanoseconds::max(): the event never ends
 };
 
-/// Reads `VERB DEVICE after TIME [for TIME]`: "lose 0 after 30s for 10s". Without `for` it never ends. The
-/// verbs are the names of the kinds; devices count from 0 and are `device_count`. The Error names the text
-/// and what would be right.
+/// Parses `VERB DEVICE after TIME [for TIME]`: "lose 0 after 30s for 10s". Without `for` the event never
+/// ends. The verbs are the names of the kinds. Devices count from 0 to `device_count` - 1. The Error names
+/// the text and the correct form.
 Result<Event> parse_event(std::string_view text, int device_count);
 
-/// The events of one device. Immutable: any thread. Times are since the collector was opened.
+/// The events of one device. Immutable, any thread. Times are relative to the opening of the collector.
 class Timeline {
  public:
   Timeline(std::span<const Event> events, int device);
 
   bool holds(Event::Kind kind, Nanoseconds time) const noexcept;
 
-  /// How many of the kind have begun, and how many are over.
+  /// How many events of the kind have begun (begun()) or ended (over()).
   std::size_t begun(Event::Kind kind, Nanoseconds time) const noexcept;
   std::size_t over(Event::Kind kind, Nanoseconds time) const noexcept;
 
-  /// When the last one of the kind began; nullopt: none yet.
+  /// The time at which the last event of the kind began; nullopt if none has begun.
   std::optional<Nanoseconds> last_begin(Event::Kind kind, Nanoseconds time) const noexcept;
 
   std::span<const Event> events() const noexcept { return events_; }

@@ -4,17 +4,17 @@
 
 #include "collectors/simulated/rows.hpp"
 
-/// How a device fares: modes, throttling, errors, events.
+/// Health rows of a simulated device: modes, throttling, errors, events.
 namespace gpumeter::simulated {
 
 inline double holds_any(const Model& model, Nanoseconds time, int reasons) {
   return (model.throttle_reasons(time) & static_cast<unsigned>(reasons)) != 0 ? 1 : 0;
 }
-/// Something that happens once in so many busy seconds.
+/// Counts an event that occurs once in `busy_seconds` of busy time.
 inline double once_in(const Model& model, Nanoseconds time, int busy_seconds) {
   return std::floor(model.busy_seconds(time) / busy_seconds);
 }
-/// The same since the card was made: twelve times before the opening.
+/// The same count since the card was made; 12 of the events are from before the opening.
 inline double once_in_lifetime(const Model& model, Nanoseconds time, int busy_seconds) {
   return 12 + once_in(model, time, busy_seconds);
 }
@@ -31,7 +31,7 @@ inline constexpr auto kLosses = reads<&begun>("events: lose", number(Event::Kind
 inline constexpr auto kReturns = reads<&over>("events: lose, over", number(Event::Kind::lose));
 inline constexpr auto kNever = fixed(0);
 
-/// When the device was lost last, in Unix time. Until then there is no such time.
+/// Unix time of the last loss; 0 if the device was never lost.
 inline Reader bind_last_loss(SimulatedContext& context, const ReadSource&) {
   return [&context] {
     const auto begin = context.model().timeline().last_begin(Event::Kind::lose, context.time());
@@ -67,7 +67,7 @@ inline constexpr auto kFabricRows = one_of(catalog::fabric_state, "state", kFabr
 inline constexpr auto kFabricHealthRows = one_of(catalog::fabric_health, "state", kFabricHealths, "healthy");
 inline constexpr auto kLicenseRows = one_of(catalog::license_state, "state", kLicenseStates, "licensed");
 
-// A mask of 0 is a reason that the driver knows and that never holds here.
+// A mask of 0: the driver knows the reason, but it never holds here.
 struct Throttle {
   std::string_view cause, reason;
   unsigned mask;
@@ -90,8 +90,8 @@ inline constexpr auto kReasonRows = each(kReasons, [](const Throttle& row) {
   return Row{&catalog::throttle_reason_active, {"cause", row.cause, "reason", row.reason}, reads<&holds_any>("throttle_reasons", row.mask), 1, Tier::fast, state(catalog::throttle_reason_seconds)};
 });
 
-// The documented fatal and common codes. A loss shows as 79 (fell off the bus), a hang as 119 (the card's
-// own processor does not answer).
+// The documented fatal and common codes. A loss counts as 79 (the GPU fell off the bus), a hang as 119 (the
+// card's own processor does not answer).
 inline constexpr std::string_view kXids[] = {
     "13", "31", "43", "45", "48", "62", "63", "64", "68", "74", "79", "92", "94", "95", "109", "110",
     "119", "120", "136", "140", "142", "143", "151", "154", "155", "156", "158"};

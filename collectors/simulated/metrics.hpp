@@ -6,10 +6,10 @@
 
 namespace gpumeter::simulated {
 
-/// All rows of a simulated device: static storage.
+/// All rows of a simulated device, in static storage.
 std::span<const Row> simulated_rows() noexcept;
 
-/// The same as the docs show them.
+/// The same rows as the docs list them.
 std::span<const RowDoc> simulated_row_docs();
 
 }  // namespace gpumeter::simulated

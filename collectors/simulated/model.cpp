@@ -8,16 +8,16 @@ namespace {
 
 constexpr Nanoseconds kDriverWindow = std::chrono::seconds(1);
 
-// Core at rest and under load that never ends, and how fast it goes from one to the other.
+// Core temperature at rest and under endless load, and the time constant between them.
 constexpr double kRestCelsius = 38;
 constexpr double kLoadCelsius = 72;
 constexpr double kHeatLag = 4;  // s
 
-// An overheating device settles this far over its slowdown limits, below its shutdown limits.
+// An overheating device settles this far over its slowdown limits, but below its shutdown limits.
 constexpr double kOverSlowdown = 4;
 constexpr double kOverheatLag = 1;  // s
 
-// Fans turn at the least up to here, and in full from there on.
+// Fans turn at kFanLeast percent up to kFanLeastCelsius, and at full speed from kFanFullCelsius.
 constexpr double kFanLeast = 30;
 constexpr double kFanLeastCelsius = 40;
 constexpr double kFanFullCelsius = 90;
@@ -25,7 +25,8 @@ constexpr double kFanFullCelsius = 90;
 constexpr double kIdleMegahertz = 345;
 constexpr double kThrottledMegahertz = 1200;
 
-// splitmix64 (Sebastiano Vigna, public domain): the same phase for the same seed and device everywhere.
+// splitmix64 (Sebastiano Vigna, public domain): the same seed and device give the same phase on every
+// machine.
 double scatter(std::uint64_t seed, std::uint64_t device) noexcept {
   std::uint64_t z = seed + (device + 1) * 0x9E3779B97F4A7C15U;
   z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
@@ -35,7 +36,7 @@ double scatter(std::uint64_t seed, std::uint64_t device) noexcept {
 
 double fraction(double x) noexcept { return x - std::floor(x); }
 
-// First-order step from 1 to 0 after `seconds`.
+// First-order step response from 1 to 0 after `seconds`.
 double decay(double seconds, double lag) noexcept { return std::exp(-seconds / lag); }
 
 }  // namespace
@@ -64,7 +65,7 @@ double Model::energy_joules(Nanoseconds time) const noexcept {
 }
 
 double Model::utilization(Nanoseconds time) const noexcept {
-  // The work has gone on since ever, so the first window looks back before the opening.
+  // The model assumes the same load before the opening, so the first window may reach back before it.
   const double busy_time = busy_seconds(time) - busy_seconds(time - kDriverWindow);
   return std::clamp(busy_time / to_seconds(kDriverWindow), 0.0, 1.0);
 }
@@ -89,7 +90,8 @@ double Model::clock_megahertz(Nanoseconds time) const noexcept {
   return throttle_reasons(time) == 0 ? kClockMaxMegahertz : kThrottledMegahertz;
 }
 
-// The lagged square wave in its steady state, 0 to 1: it starts each period where it ended the last one.
+// The lagged square wave in its steady state, 0 to 1: each period starts at the value where the last one
+// ended.
 double Model::heat(Nanoseconds time) const noexcept {
   const double period = to_seconds(workload_.period);
   const double busy_end = period * workload_.duty;
@@ -100,7 +102,7 @@ double Model::heat(Nanoseconds time) const noexcept {
   return after_busy * decay(std::max(into_period - busy_end, 0.0), kHeatLag);
 }
 
-// 0: as the load has it; towards 1 while an overheat event holds, and back after it.
+// 0: normal temperature. Rises towards 1 during an overheat event, and falls back after it.
 double Model::overheating(Nanoseconds time) const noexcept {
   double most = 0;
   for (const Event& event : timeline_.events()) {

@@ -9,7 +9,7 @@
 
 namespace gpumeter::simulated {
 
-/// What the devices do: busy for `duty` of each `period`, idle for the rest.
+/// The load of the devices: busy for `duty` of each `period`, idle otherwise.
 struct Workload {
   Nanoseconds period{7'300'000'000};
   double duty = 0.37;  ///< 0 to 1
@@ -19,20 +19,20 @@ struct Workload {
 
 /// The physics of one device: pure functions of the time since the collector was opened. Any thread.
 ///
-/// The truth that counters are held against, exact over whole periods and whatever events there are:
+/// The truth for counters is exact over whole periods, whatever events there are:
 ///   mean utilisation = duty
 ///   mean power       = idle_watts + (busy_watts - idle_watts) * duty
 /// Events change temperatures, clocks and throttling, never the utilisation or the power.
 class Model {
  public:
-  /// The seed and the device's number give its phase, so that devices do not step together.
+  /// The seed and the device's number determine the phase, so that devices do not change load together.
   Model(const Workload& workload, std::uint64_t seed, int device, std::span<const Event> events);
 
-  /// The truth in closed form: from the opening until `time`.
+  /// The exact integral from the opening until `time`.
   double busy_seconds(Nanoseconds time) const noexcept;
   double energy_joules(Nanoseconds time) const noexcept;
 
-  /// What a driver would show of it: means over the second before `time`, exact.
+  /// The values that a driver would report: exact means over the second before `time`.
   double utilization(Nanoseconds time) const noexcept;
   double power_watts(Nanoseconds time) const noexcept;
 
@@ -41,7 +41,7 @@ class Model {
   /// The power cap: the busy power, rounded up to 50 W.
   double power_limit_watts() const noexcept;
 
-  /// Vram taken by the work: it grows with each period and starts anew after eight.
+  /// VRAM used by the load. It grows with each period and starts again after eight.
   double memory_used_gibibytes(Nanoseconds time) const noexcept;
   static constexpr int kMemoryGibibytes = 80;
   static constexpr int kReservedGibibytes = 1;
@@ -49,7 +49,7 @@ class Model {
   double clock_megahertz(Nanoseconds time) const noexcept;
   static constexpr int kClockMaxMegahertz = 1980;
 
-  /// Whole degrees, as sensors give them. The load's heat comes with a first-order lag.
+  /// Temperatures are whole degrees, as sensors report them. They follow the load with a first-order lag.
   struct Sensor {
     std::string_view name;
     int above_core;  ///< K, at rest
@@ -63,7 +63,7 @@ class Model {
   /// In whole percent; follows the core's temperature.
   double fan_percent(Nanoseconds time) const noexcept;
 
-  /// Bits of the throttle reasons that hold.
+  /// Bits of the active throttle reasons.
   enum Reason : unsigned { kPowerCap = 1, kSoftwareThermal = 2, kHardwareThermal = 4 };
   unsigned throttle_reasons(Nanoseconds time) const noexcept;
 

@@ -25,14 +25,14 @@ std::string_view text_of(const Options& options, const std::string& key) {
   return found == options.end() || found->second.empty() ? fallback_of(key) : found->second.front();
 }
 
-/// Reads the keys one by one and keeps the first problem; what is refused reads as zero or as nothing.
+/// Reads the keys one by one and keeps the first problem. An invalid value reads as zero or empty.
 class Reader {
  public:
   explicit Reader(const Options& options) : options_(options) {}
 
   const std::optional<OptionProblem>& problem() const noexcept { return problem_; }
 
-  // NaN is in no range.
+  // The comparisons reject NaN.
   template <class Number>
   Number number_in(const std::string& key, Number least, Number most, const std::string& want) {
     const std::string_view text = text_of(options_, key);
@@ -43,7 +43,7 @@ class Reader {
   }
 
   Nanoseconds period() {
-    // Below a millisecond a wave is nothing that a meter of whole seconds could be tried with.
+    // A meter that samples in whole seconds cannot resolve a shorter wave.
     constexpr Nanoseconds kShortest = std::chrono::milliseconds(1);
     const std::string_view text = text_of(options_, "period");
     const std::optional<Nanoseconds> period = parse_duration(text);
@@ -52,7 +52,7 @@ class Reader {
     return {};
   }
 
-  /// The elements of a list, each by `parse`, with the number of devices.
+  /// Parses the elements of a list; `parse` also receives the number of devices.
   template <class T>
   std::vector<T> list(const std::string& key, int device_count,
                       Result<T> (*parse)(std::string_view text, int device_count)) {
@@ -94,7 +94,7 @@ Workload workload_of(Reader& reader) {
 }
 
 constexpr std::string_view kForm =
-    R"(want "GPU=WHO[,busy=RATIO][,memory=BYTES]", such as "0=/run/pids,busy=0.5,memory=2GiB")";
+    R"(must be "GPU=WHO[,busy=RATIO][,memory=BYTES]", such as "0=/run/pids,busy=0.5,memory=2GiB")";
 constexpr std::pair<std::string_view, double> kUnits[] = {
     {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"", 1}};
 
@@ -102,7 +102,7 @@ std::optional<Error> read_device(std::string_view text, int device_count, Proces
   if (text == "*") return std::nullopt;
   option.device = parse_number<int>(text);
   if (option.device && *option.device >= 0 && *option.device < device_count) return std::nullopt;
-  return Error("no device " + quoted(text) + "; want * or a number below " + std::to_string(device_count));
+  return Error("no device " + quoted(text) + "; must be * or a number below " + std::to_string(device_count));
 }
 
 std::optional<Error> read_who(std::string_view text, ProcessOption& option) {
@@ -122,7 +122,7 @@ std::optional<Error> read_busy(std::string_view text, ProcessOption& option) {
 }
 
 std::optional<Error> read_memory(std::string_view text, ProcessOption& option) {
-  constexpr double kMost = 0x1p50;  // a petabyte; doubles count bytes exactly up to there
+  constexpr double kMost = 0x1p50;  // a pebibyte; up to there, doubles count bytes exactly
   for (const auto& [unit, bytes] : kUnits) {
     if (!text.ends_with(unit)) continue;
     const auto number = parse_number<double>(text.substr(0, text.size() - unit.size()));

@@ -15,22 +15,22 @@
 
 namespace gpumeter::simulated {
 
-/// Real processes that are to be on simulated devices.
+/// Real processes to show on simulated devices.
 struct ProcessOption {
-  std::optional<int> device;  ///< nullopt: each
-  int pid = 0;                ///< 0: those of `file`
-  std::string file;           ///< with pids, one a line
-  /// Of each of them, in seconds a second. nullopt: an equal part of what the device does.
+  std::optional<int> device;  ///< nullopt: all devices
+  int pid = 0;                ///< 0: the pids in `file`
+  std::string file;           ///< contains one pid per line
+  /// Busy seconds per second of each process. nullopt: an equal share of the device's busy time.
   std::optional<double> busy;
-  std::optional<double> memory_bytes;  ///< of each of them; nullopt: not known
+  std::optional<double> memory_bytes;  ///< of each process; nullopt: unknown
 };
 
-/// Reads `GPU=WHO[,busy=RATIO][,memory=BYTES]`: "0=4711,busy=0.5,memory=2GiB", "*=/run/pids". GPU counts from
-/// 0 or is `*`, WHO is a pid or an absolute path without commas. The Error names the text and what would be
-/// right.
+/// Parses `GPU=WHO[,busy=RATIO][,memory=BYTES]`: "0=4711,busy=0.5,memory=2GiB", "*=/run/pids". GPU counts
+/// from 0 or is `*`. WHO is a pid or an absolute path without commas. The Error names the text and the
+/// correct form.
 Result<ProcessOption> parse_process_option(std::string_view text, int device_count);
 
-/// A fleet's worth: enough to see how Prometheus and the dashboards take it.
+/// As many as a fleet has, to test Prometheus and the dashboards under load.
 inline constexpr unsigned kMostDevices = 1024;
 
 /// The keys of `collectors.simulated`. Their defaults are those of Settings below.
@@ -51,7 +51,7 @@ inline constexpr CollectorOption kOptions[] = {
      "or a file with one pid per line."},
 };
 
-/// The keys as values.
+/// The values of the keys.
 struct Settings {
   int devices = 2;
   std::uint64_t seed = 1;
@@ -60,11 +60,11 @@ struct Settings {
   std::vector<ProcessOption> processes;
 };
 
-/// The first key that is wrong, and what would be right.
+/// Returns the settings, or the first invalid key with the correct form.
 std::variant<Settings, OptionProblem> read_settings(
     const std::map<std::string, std::vector<std::string>>& options);
 
-/// The same with the problem as an Error, which names the key.
+/// The same, with the problem as an Error that names the key.
 Result<Settings> parse_settings(const std::map<std::string, std::vector<std::string>>& options);
 
 }  // namespace gpumeter::simulated

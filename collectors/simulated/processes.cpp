@@ -11,7 +11,7 @@
 namespace gpumeter::simulated {
 namespace {
 
-/// More than a thousand pids; what is beyond is not read.
+/// Enough for more than a thousand pids; the rest of the file is not read.
 constexpr std::size_t kMostText = 8192;
 
 std::vector<int> pids_in(const std::string& path) {

@@ -12,12 +12,13 @@ namespace gpumeter::simulated {
 class Model;
 class Simulation;
 
-/// Who is on one simulated device: real processes, by the option `processes`. Lane thread.
+/// The real processes that the option `processes` shows on one simulated device. Lane thread.
 class Processes {
  public:
   Processes(std::shared_ptr<const Simulation> simulation, std::size_t device);
 
-  /// Those that live, in the order of the option and its files; what they did since the last call.
+  /// Lists the live processes in the order of the option and its files, with their activity since the last
+  /// call.
   void list(Nanoseconds now, std::vector<DeviceProcess>& out);
 
  private:
@@ -25,7 +26,7 @@ class Processes {
 
   const std::shared_ptr<const Simulation> simulation_;
   const Model& model_;
-  std::vector<ProcessOption> options_;  // of this device
+  std::vector<ProcessOption> options_;  // options for this device
   Nanoseconds listed_at_;
 };
 

@@ -10,7 +10,7 @@
 #include "collectors/simulated/context.hpp"
 #include "collectors/table/row.hpp"
 
-/// The vocabulary of the tables in activity_rows.hpp and health_rows.hpp.
+/// Helpers for the tables in activity_rows.hpp and health_rows.hpp.
 namespace gpumeter::simulated {
 
 using Row = MetricRow<SimulatedContext>;
@@ -27,7 +27,8 @@ Reader bind_quantity(SimulatedContext& context, const ReadSource& source) {
   }
 }
 
-/// Reads a quantity of the model: `Quantity` is a function of the model, the time and perhaps the argument.
+/// Reads a quantity of the model. `Quantity` is a function of the model, the time and optionally the
+/// argument.
 template <auto Quantity>
 constexpr SimulatedSource reads(std::string_view name, std::uint64_t argument = 0) {
   return {bind_quantity<Quantity>, {name, argument}};
@@ -37,12 +38,12 @@ inline Reader bind_fixed(SimulatedContext&, const ReadSource& source) {
   return constant(static_cast<int>(source.argument));
 }
 
-/// A fact of the device: a small number that the row's scale brings to size.
+/// A constant of the device: a small number that the row's scale multiplies.
 constexpr SimulatedSource fixed(int value) {
   return {bind_fixed, {"fixed", static_cast<std::uint64_t>(value)}};
 }
 
-/// A family that is 1 for the state that holds and 0 for the others.
+/// A family whose value is 1 for the active state and 0 for the others.
 template <std::size_t N>
 constexpr std::array<Row, N> one_of(const MetricDescriptor& family, std::string_view label,
                                     const std::string_view (&states)[N], std::string_view holds) {

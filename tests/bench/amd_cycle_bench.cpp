@@ -1,5 +1,5 @@
-// A sampling cycle of 8 AMD cards against a bare loop of the same preads, on a sysfs tree in memory. There
-// the system calls cost little, so that the ratio is the worst there is: real files ask a driver.
+// Compares a sampling cycle of 8 AMD cards with a bare loop of the same preads, on a sysfs tree in memory.
+// System calls are cheap there, so the ratio is the worst case: real files call a driver.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kCards = 8;
 
-// What the rows of a tier read of one card, once attached; constants are not read again.
+// The files that the rows of a tier read of one card after attach(). Constants are not read again.
 constexpr std::string_view kFastFiles[] = {"power/runtime_status",
                                            "gpu_busy_percent",
                                            "mem_busy_percent",
@@ -37,7 +37,8 @@ constexpr std::string_view kNormalFiles[] = {"power/runtime_status", "mem_info_v
                                              "mem_info_gtt_used",    "mem_info_vis_vram_used",
                                              "hwmon/hwmon1/pwm1",    "hwmon/hwmon1/fan1_input"};
 
-/// Read system calls of this process so far, as the kernel counts them; this costs a few itself.
+/// Returns the read system calls of this process so far, as the kernel counts them. The call itself adds a
+/// few.
 std::uint64_t reads_so_far() {
   std::ifstream file("/proc/self/io");
   std::string key;
@@ -48,7 +49,7 @@ std::uint64_t reads_so_far() {
   return 0;
 }
 
-/// Shows how many reads an iteration makes, so that it can be seen that both sides make the same.
+/// Shows the number of reads in each iteration, as proof that both sides make the same number.
 class ReadCounter {
  public:
   explicit ReadCounter(benchmark::State& state) : state_(state), before_(reads_so_far()) {}
@@ -135,7 +136,7 @@ BENCHMARK(bare_normal)->Unit(benchmark::kMicrosecond);
 }  // namespace gpumeter::amd
 
 int main(int argc, char** argv) {
-  // The tree in memory; elsewhere it is measured on disk.
+  // Puts the tree in memory; otherwise the benchmark measures a disk.
   ::setenv("TMPDIR", "/dev/shm", 0);  // NOLINT(concurrency-mt-unsafe): no thread yet
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

@@ -28,7 +28,7 @@ void commit(benchmark::State& state) {
   for (auto _ : state) sources[0].commit({});
 }
 
-/// As many devices as asked for, with 90 series each, from nothing to their first page.
+/// Attaches the given number of devices, with 90 series each, and renders their first page.
 void attach(benchmark::State& state) {
   const SampleSeries series(90 * kDevices);
   for (auto _ : state) {

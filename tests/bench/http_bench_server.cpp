@@ -12,9 +12,10 @@
 #include "exporter/text/gzip.hpp"
 #include "tests/bench/sample_series.hpp"
 
-// Two servers in one process for http_bench.py, on ports the kernel chooses: the exporter with 8 lanes that
-// commit each second, and libmicrohttpd with the bytes of the same page as a static body (and gzipped on
-// /gzip), both with the same threads. Prints both ports and serves until its input closes.
+// Runs two servers in one process for http_bench.py, on ports that the kernel chooses. The first is the
+// exporter with 8 lanes that commit each second. The second is libmicrohttpd, with the bytes of the same page
+// as a static body (and gzipped on /gzip). Both use the same number of threads. Prints both ports and serves
+// until its input closes.
 // usage: bench_http_server SERIES FORMAT(text|openmetrics)
 namespace gpumeter::bench {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "collectors/nvidia/nvml/session.hpp"
 
-/// What a fast pass over an H100 asks the driver, and nothing around it.
+/// The driver calls of a fast pass over an H100, and nothing else.
 namespace gpumeter::nvidia {
 
 class BareCalls {
@@ -62,7 +62,7 @@ class BareCalls {
   }
 
  private:
-  // As the rows name them: activity_rows.hpp, sensor_rows.hpp, link_rows.hpp.
+  // The same buffers as in activity_rows.hpp, sensor_rows.hpp and link_rows.hpp.
   static constexpr unsigned kBuffers[] = {nvml::kGpuSamples, nvml::kMemorySamples, nvml::kPowerSamples};
   static constexpr unsigned kFields[] = {74,  271, 269, 270, 76, 77,  79,  74, 271, 269,
                                          270, 76,  77,  79,  83, 185, 186, 82, 138, 139};

@@ -1,6 +1,6 @@
-// A fast pass over 8 GPUs against the bare same calls into the fake NVML (tests/fixtures/nvidia/h100_8.yaml),
-// in CPU time. Both let 120 ms pass between two rounds, since GPM's samples must be apart, and the fake's
-// time goes on by a second in each. Prints how many calls each tier makes, too.
+// Compares a fast pass over 8 GPUs with the same bare calls into the fake NVML, in CPU time
+// (tests/fixtures/nvidia/h100_8.yaml). Both wait 120 ms between two rounds, because GPM samples must be
+// apart. The fake's time advances by a second each round. Also prints the number of calls of each tier.
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr auto kApart = std::chrono::milliseconds(120);
 
-/// The fake's own functions, of the library that the collector loads.
+/// The fake's own functions, from the library that the collector loads.
 struct Fake {
   void* library = ::dlopen(GPUMETER_FAKE_NVML, RTLD_NOW);
   decltype(&fake_nvml_set_time) set_time = symbol<decltype(&fake_nvml_set_time)>("fake_nvml_set_time");
@@ -42,8 +42,8 @@ double cpu_seconds() {
   return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) * 1e-9;
 }
 
-/// Runs `pass` as often as the benchmark wants, a second of the fake's time and kApart of ours after one
-/// another.
+/// Runs `pass` for each iteration of the benchmark. Between two runs the fake's time advances by a second and
+/// real time by kApart.
 template <class Pass>
 void measure(benchmark::State& state, double first, Pass pass) {
   double now = first;
@@ -81,7 +81,7 @@ std::vector<Sampled> attach_all(Collector& collector) {
   return gpus;
 }
 
-double start_of_time = 10;  // each benchmark begins where no other has been: a buffer's past is not counted
+double start_of_time = 10;  // each benchmark starts after all others, so that no buffer holds older samples
 
 void BM_cycle(benchmark::State& state, Tier tier) {
   fake().set_time(start_of_time += 1000);

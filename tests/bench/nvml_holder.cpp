@@ -1,5 +1,5 @@
-// A process that holds what any NVML client must: the library, and the handles of all GPUs. Its memory, less
-// that of the same program without a library, is the fake's own. Runs until its input ends.
+// A process that holds the minimum of any NVML client: the library, and the handles of all GPUs. Its memory,
+// minus that of the same program without a library, is the fake's own. Runs until its input ends.
 #include <dlfcn.h>
 
 #include <cstdio>

@@ -8,7 +8,7 @@
 namespace gpumeter::bench {
 namespace {
 
-/// The same series and labels in prometheus-cpp: what its exposer does for each scrape before compressing.
+/// The same series and labels in prometheus-cpp: the work of its exposer for each scrape before compression.
 void prometheus_cpp(benchmark::State& state) {
   const SampleSeries series(static_cast<std::size_t>(state.range(0)));
   prometheus::Registry registry;

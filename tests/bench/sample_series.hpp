@@ -13,8 +13,8 @@ namespace gpumeter::bench {
 inline constexpr std::size_t kDevices = 8;
 inline constexpr std::size_t kFamilies = 60;
 
-/// As many series as asked for, spread over 8 devices and 60 families, with values as GPUs have them: one
-/// in three a small whole number, one a ratio, one a large counter with a fraction.
+/// The given number of series, spread over 8 devices and 60 families, with values typical of GPUs. A third
+/// are small whole numbers, a third ratios, and a third large counters with a fraction.
 struct SampleSeries {
   std::deque<std::string> names;
   std::deque<MetricDescriptor> families;
@@ -41,7 +41,7 @@ struct SampleSeries {
     return info;
   }
 
-  /// One source for each device, with all values committed.
+  /// Returns one source for each device, with all values committed.
   std::vector<Source> attach_to(Store& store) const {
     std::vector<Source> sources;
     for (std::size_t i = 0; i < kDevices; ++i) sources.push_back(attach_to(store, i));

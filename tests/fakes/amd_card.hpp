@@ -17,12 +17,13 @@ inline const BlobLayout& blob_layout(int format, int content) {
   throw std::out_of_range("no such gpu_metrics");
 }
 
-/// The bytes of `value`, lowest first, at `offset`; zeros where `width` is more than the value has.
+/// Writes the bytes of `value` at `offset`, lowest first. Pads with zeros if `width` is larger than the
+/// value.
 inline void put_number(std::string& bytes, std::size_t offset, std::size_t width, std::uint64_t value) {
   for (std::size_t i = 0; i < width; ++i, value >>= 8) bytes.at(offset + i) = static_cast<char>(value);
 }
 
-/// A gpu_metrics of the given version as a driver starts it: header, all else all-ones.
+/// A gpu_metrics of the given version as a driver initialises it: the header, and ones everywhere else.
 class FakeBlob {
  public:
   explicit FakeBlob(const BlobLayout& layout = blob_layout(1, 3))
@@ -62,7 +63,7 @@ class FakeAttributes {
     return announce(count_ + 1);
   }
 
-  /// Says that there are so many, whatever there is.
+  /// Writes this count of attributes, whatever their real number is.
   FakeAttributes& announce(std::uint64_t count) {
     count_ = count;
     put_number(bytes_, 4, 4, count);

@@ -15,7 +15,7 @@
 
 namespace gpumeter::amd {
 
-/// One machine with a card at 0000:0c:00.0, for tests of what its files become.
+/// A machine with one card at 0000:0c:00.0, for tests of the series that its files give.
 class OneCard : public testing::Test {
  protected:
   OneCard() { write("uevent", "DRIVER=amdgpu\nPCI_CLASS=30000\nPCI_ID=1002:73BF\n"); }
@@ -24,7 +24,7 @@ class OneCard : public testing::Test {
     tree_.write("bus/pci/devices/0000:0c:00.0/" + name, content);
   }
 
-  /// Discovers the card anew and attaches to it.
+  /// Discovers the card again and attaches to it.
   void attach() {
     collector_ = *open_amd({tree_.path(), "/proc", &kRealClock, {{"ids_file", {tree_ / "amdgpu.ids"}}}});
     const Discovery found = *collector_->discover();

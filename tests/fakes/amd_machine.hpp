@@ -78,8 +78,8 @@ inline std::string radeon_folder(int i) {
   return "bus/pci/devices/" + pci::to_string(address) + "/";
 }
 
-/// A machine with `count` Radeon cards, from 0000:03:00.0 upwards, each with all the files that such a card
-/// is read from.
+/// A machine with `count` Radeon cards, from 0000:03:00.0 upwards. Each has all the files that the collector
+/// reads.
 inline std::unique_ptr<Tree> make_radeon_machine(int count) {
   auto tree = std::make_unique<Tree>(Tree::Files{});
   for (int i = 0; i < count; ++i) {

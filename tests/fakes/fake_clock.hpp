@@ -14,10 +14,10 @@ class FakeClock final : public Clock {
   Nanoseconds realtime() const noexcept override { return kEpoch + boottime(); }
 
   void advance(Nanoseconds time) noexcept { monotonic_ += time.count(); }
-  /// The machine sleeps: boottime goes on, monotonic does not.
+  /// The machine sleeps: boottime advances, monotonic does not.
   void suspend(Nanoseconds time) noexcept { suspended_ += time.count(); }
 
-  /// CLOCK_REALTIME when the fake one starts: 2026-01-01T00:00:00Z.
+  /// CLOCK_REALTIME at the start of the fake clock: 2026-01-01T00:00:00Z.
   static constexpr Nanoseconds kEpoch = std::chrono::seconds(1767225600);
 
  private:

@@ -14,8 +14,8 @@
 
 namespace gpumeter {
 
-/// A machine of made-up devices that a test hangs, pulls out and plugs in while they are being read. Each
-/// has one series, gpu_power_watts. Any thread.
+/// A machine of fake devices that a test hangs, removes and adds while they are read. Each device has one
+/// series, gpu_power_watts. Any thread.
 class FakeMachine {
  public:
   void plug(const DeviceInfo& info) {
@@ -28,7 +28,7 @@ class FakeMachine {
     MutexLock lock(mutex_);
     plugged_.erase(uuid);
   }
-  /// Its calls answer, but none of them with a value.
+  /// The device's calls return, but none with a value.
   void fail(const std::string& uuid, bool fails) {
     MutexLock lock(mutex_);
     failing_[uuid] = fails;
@@ -37,7 +37,7 @@ class FakeMachine {
     MutexLock lock(mutex_);
     return failing_[uuid];
   }
-  /// Off the list, but its calls go on answering, as open files of a folder that was removed do.
+  /// Removes the device from the list while its calls still answer, as open files of a removed folder do.
   void unlist(const std::string& uuid) {
     MutexLock lock(mutex_);
     unlisted_.insert(uuid);
@@ -48,7 +48,7 @@ class FakeMachine {
     changed_.notify_all();
   }
 
-  /// Its passes answer, but the look for more sources after them does not.
+  /// The device's passes return, but the look for more sources after them does not.
   void hang_look(const std::string& uuid, bool hangs) {
     MutexLock lock(mutex_);
     look_hanging_[uuid] = hangs;
@@ -64,7 +64,7 @@ class FakeMachine {
     return devices;
   }
 
-  /// One driver call: false if the device is gone; does not return while the device hangs.
+  /// One driver call. Returns false if the device is gone; does not return while the device hangs.
   bool call(const std::string& uuid) {
     MutexLock lock(mutex_);
     ++calls_[uuid];
@@ -81,7 +81,7 @@ class FakeMachine {
     if (look_hanging_[uuid]) ++looks_;
     while (look_hanging_[uuid]) changed_.wait_for(mutex_, std::chrono::milliseconds(100));
   }
-  /// How many looks have hung.
+  /// Returns how many looks have hung.
   int looks() const {
     MutexLock lock(mutex_);
     return looks_;
@@ -98,7 +98,7 @@ class FakeMachine {
     MutexLock lock(mutex_);
     return calls_[uuid];
   }
-  /// Calls take a moment, so that several may be inside at once.
+  /// Calls take a moment, so that several can be in progress at once.
   void linger() {
     MutexLock lock(mutex_);
     lingers_ = true;
@@ -169,14 +169,14 @@ class FakeCollector final : public Collector {
   const std::shared_ptr<FakeMachine> machine_;
 };
 
-/// An entry has a plain function to open with, so the machine travels in the options, by its address.
+/// An entry opens its collector through a plain function, so the options carry the machine's address.
 inline Result<std::unique_ptr<Collector>> open_fake(const CollectorContext& context) {
   const std::string& address = context.options.at("machine").front();
   const auto* machine = reinterpret_cast<const std::shared_ptr<FakeMachine>*>(std::stoull(address));
   return std::unique_ptr<Collector>(std::make_unique<FakeCollector>(*machine));
 }
 
-/// `machine` must stay where it is while the collector lives.
+/// `machine` must stay at its address while the collector lives.
 inline CollectorContext fake_context(const std::shared_ptr<FakeMachine>& machine, const Clock& clock) {
   const std::string address = std::to_string(reinterpret_cast<std::uintptr_t>(&machine));
   return {"/sys", "/proc", &clock, {{"machine", {address}}}};

@@ -13,8 +13,8 @@
 
 namespace gpumeter {
 
-/// A fake NVML of a test's own, which plays a scenario written in the test. It is a copy of the library, so
-/// that no other test's time or calls are in it. A scenario may `include: fixtures/h100_8.yaml`.
+/// A fake NVML for one test, which plays a scenario written in the test. It is a copy of the library, so that
+/// it shares no time and no calls with other tests. A scenario may `include: fixtures/h100_8.yaml`.
 class FakeDriver {
  public:
   /// `lacking`: functions that this library does not have.
@@ -26,14 +26,14 @@ class FakeDriver {
     tree_.write("scenario.yaml", scenario);
     ::setenv("FAKE_NVML_SCENARIO", (tree_ / "scenario.yaml").c_str(), 1);
   }
-  // It stays loaded: what it never frees would count as leaked once its own memory is gone.
+  // The library stays loaded: memory that it never frees would count as leaked after an unload.
   ~FakeDriver() = default;
   FakeDriver(const FakeDriver&) = delete;
   FakeDriver& operator=(const FakeDriver&) = delete;
 
   std::string library() const { return tree_ / "libnvidia-ml.so.1"; }
 
-  /// From the first call on the time stands still where it is set; without it, it is the real one.
+  /// From the first call on, the time stands still at the set second. Without a call, the time is real.
   void set_time(double seconds) const {
     function<decltype(fake_nvml_set_time)>("fake_nvml_set_time")(seconds);
   }

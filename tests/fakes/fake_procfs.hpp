@@ -7,7 +7,7 @@
 
 namespace gpumeter {
 
-/// A /proc with init and the processes that a test adds. Whole files are put in place at once.
+/// A /proc with init and the processes that a test adds. Files are replaced atomically.
 class FakeProcfs {
  public:
   FakeProcfs() { add(1, "/init.scope"); }

@@ -7,17 +7,18 @@
 
 namespace gpumeter {
 
-/// What a ListingDevice answers next; a test changes it between passes.
+/// The next answers of a ListingDevice; a test changes them between passes.
 struct ListingScript {
   double energy = 0;
   bool has_energy = true;
   std::vector<DeviceProcess> processes;
   ReadStatus status = ReadStatus::ok;
   PassOutcome outcome = PassOutcome::complete;
-  int lists = 0;  ///< how often it was asked
+  int lists = 0;  ///< number of calls to processes()
 };
 
-/// A device with an energy counter and a list of processes, both by the script. Its list is on the fast tier.
+/// A device with an energy counter and a list of processes, both from the script. Its list is on the fast
+/// tier.
 class ListingDevice final : public Device, public ListsProcesses {
  public:
   explicit ListingDevice(ListingScript& script) : script_(script) {}

@@ -6,8 +6,8 @@
 
 namespace gpumeter {
 
-/// While it lives the kernel gives this process no thread, as at pids.max: each would need a stack larger
-/// than the address space. One at a time.
+/// While an object exists, the kernel creates no thread for this process, as at pids.max: each thread would
+/// need a stack larger than the address space. One at a time.
 class NoThreads {
  public:
   NoThreads() {

@@ -15,7 +15,7 @@
 
 namespace gpumeter::nvidia {
 
-/// The lines that start with one of these.
+/// Returns the lines that start with one of `starts`.
 inline std::string lines_of(const std::string& text, const std::vector<std::string_view>& starts) {
   std::istringstream in(text);
   std::string kept;
@@ -38,27 +38,27 @@ inline DeviceInfo gpu_of(const std::string& uuid) {
   return info;
 }
 
-/// A GPU of a fake driver, as its lane samples it; the driver's time is set with each pass.
+/// A GPU of a fake driver, sampled as by its lane. Each pass sets the driver's time.
 class NvidiaGpu {
  public:
   explicit NvidiaGpu(FakeDriver& driver, std::string uuid = "GPU-0", bool each_link = false)
       : driver_(driver), uuid_(std::move(uuid)), page_(table_device({driver.library(), each_link})) {}
 
-  /// Throws what attach() says.
+  /// Throws the error of attach().
   NvidiaGpu& attach(double at = 0) {
     driver_.set_time(at);
     page_.attach(gpu_of(uuid_));
     return *this;
   }
 
-  /// A pass at this second; `elapsed` of observed time since the one before.
+  /// Runs a pass at second `at`. `elapsed_seconds`: observed time since the previous pass.
   PassOutcome pass(Tier tier, double at, int elapsed_seconds = 0) {
     driver_.set_time(at);
     return page_.pass(tier, std::chrono::seconds(elapsed_seconds));
   }
 
-  /// Fast passes, one a second; after each it is bound again if it has more, as its lane does. How often it
-  /// was.
+  /// Runs fast passes, one a second. Attaches again after a pass if the GPU has more series, as its lane
+  /// does. Returns how often it did.
   int run_and_bind(int from, int until) {
     int bound = 0;
     for (int at = from; at <= until; ++at) {
@@ -71,12 +71,12 @@ class NvidiaGpu {
     return bound;
   }
 
-  /// Fast passes, one a second, up to `until`; the first has nothing before it.
+  /// Runs fast passes, one a second, up to `until`. The first has no predecessor.
   void run(int from, int until) {
     for (int at = from; at <= until; ++at) pass(Tier::fast, at, at == from ? 0 : 1);
   }
 
-  /// One pass of each tier, at this second: all that is there, but the events which every GPU has.
+  /// Runs one pass of each tier at this second. Returns all series except the events, which every GPU has.
   std::string sampled(double at = 0) {
     for (const Tier tier : kTiers) pass(tier, at);
     return page_.text({"gpu_events_total"});

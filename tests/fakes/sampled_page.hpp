@@ -14,7 +14,7 @@
 
 namespace gpumeter {
 
-/// A device on its own: attached, sampled as a lane would, and its series as the lines of a page without the
+/// A single device, attached and sampled as by a lane. Shows its series as the lines of a page, without the
 /// device's labels.
 class SampledPage {
  public:
@@ -36,12 +36,13 @@ class SampledPage {
     return outcome;
   }
 
-  /// Lets go of the driver; attach() takes it again.
+  /// Closes the driver; attach() opens it again.
   void release() { device_->release(); }
 
   Nanoseconds now() const { return now_; }
 
-  /// True: the lane would attach again after this fast pass, and find more series, or others.
+  /// Returns true if the lane would attach again after this fast pass, because there are more or other
+  /// series.
   bool has_more(Nanoseconds now) { return device_->has_more(now); }
 
   void pass_all() {
@@ -50,7 +51,7 @@ class SampledPage {
 
   std::uint64_t errors(ReadStatus status) const { return errors_[static_cast<std::size_t>(status)]; }
 
-  /// Sorted lines, all but gpu_meter_source_info and what starts with one of `without`.
+  /// Returns the sorted lines, except gpu_meter_source_info and lines that start with one of `without`.
   std::string text(const std::vector<std::string_view>& without = {}) const {
     std::vector<std::string> lines;
     for (std::size_t i = 0; i < values_.size(); ++i) {

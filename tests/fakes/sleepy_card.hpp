@@ -15,13 +15,13 @@
 
 namespace gpumeter {
 
-/// The runtime power management of a card in a tree: the kernel tells which of its files were read, a read
-/// that the driver answers by powering the card up puts off its sleep, and one of a sleeping card wakes it.
+/// The runtime power management of a card in a tree. inotify reports which of its files were read. A read for
+/// which the driver must power up the card postpones its sleep. If the card sleeps, such a read wakes it.
 class SleepyCard {
  public:
   static constexpr Nanoseconds kDelay = std::chrono::seconds(5);
 
-  /// Makes `folder` of `tree` such a card; all other files of it are there already.
+  /// Makes `folder` of `tree` such a card; all its other files must exist already.
   SleepyCard(const Tree& tree, std::string folder)
       : tree_(tree), folder_(std::move(folder)), inotify_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
     if (inotify_ < 0) throw std::runtime_error("inotify_init1");
@@ -37,10 +37,10 @@ class SleepyCard {
   SleepyCard(const SleepyCard&) = delete;
   SleepyCard& operator=(const SleepyCard&) = delete;
 
-  /// Something else keeps it awake: a screen, a program that holds it open.
+  /// Keeps the card awake, as a screen or a program that holds it open does.
   void hold(bool held) { held_ = held; }
 
-  /// Takes note of the reads since the last call; it is `now`.
+  /// Applies the reads since the last call. `now`: the current time.
   void tick(Nanoseconds now) {
     if (take_waking_reads() > 0 || held_) {
       used_at_ = now;
@@ -53,7 +53,7 @@ class SleepyCard {
 
   bool asleep() const { return asleep_; }
   int wake_ups() const { return wake_ups_; }
-  /// Ticks that saw reads which would wake it.
+  /// Number of ticks with reads that would wake the card.
   int waking_passes() const { return waking_passes_; }
 
  private:
@@ -62,8 +62,8 @@ class SleepyCard {
     tree_.write(folder_ + "/power/runtime_status", status);
   }
 
-  // amdgpu answers these from its own books (kernel 6.12: amdgpu_vram_mgr.c, amdgpu_pm.c), and hwmon's
-  // labels and the bus's own files need no card at all.
+  // amdgpu answers these from cached data (kernel 6.12: amdgpu_vram_mgr.c, amdgpu_pm.c). hwmon's labels and
+  // the bus's own files need no access to the card at all.
   static bool wakes(std::string_view file) {
     for (const std::string_view end :
          {"_label", "_crit", "_emergency", "name", "uevent", "revision", "pwm1_max"}) {

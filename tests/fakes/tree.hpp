@@ -13,7 +13,7 @@
 
 namespace gpumeter {
 
-/// A folder of its own for a test, removed with it.
+/// A temporary folder for a test, removed with this object.
 class Tree {
  public:
   using Files = std::initializer_list<std::pair<std::string_view, std::string_view>>;
@@ -34,8 +34,8 @@ class Tree {
   std::string path() const { return path_.string(); }
   std::string operator/(std::string_view name) const { return (path_ / name).string(); }
 
-  /// Makes the file, or writes it anew in place, so that whoever has it open reads the new content. Content
-  /// "-> target" makes a link.
+  /// Creates the file, or overwrites it in place, so that a reader with an open descriptor sees the new
+  /// content. Content "-> target" creates a link.
   void write(std::string_view name, std::string_view content) const {
     const std::filesystem::path file = path_ / name;
     std::filesystem::create_directories(file.parent_path());

@@ -15,8 +15,8 @@ inline std::string text_of(const Labels& labels) {
   return text;
 }
 
-/// A view for tests: each series as a line `name{labels} value`, with `/bucket`, `/sum`, `/count` behind the
-/// name of a part of a histogram.
+/// A view for tests: each series as a line `name{labels} value`. Parts of a histogram have `/bucket`, `/sum`
+/// or `/count` after the name.
 inline std::string walked(const Store& store) {
   constexpr const char* kParts[] = {"", "/bucket", "/sum", "/count"};
   std::string lines;

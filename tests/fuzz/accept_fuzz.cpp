@@ -1,4 +1,4 @@
-// The two headers that a scraper negotiates by.
+// The two headers with which a scraper negotiates the format.
 #include "exporter/http/accept_header.hpp"
 #include "exporter/http/negotiate.hpp"
 #include "tests/fuzz/fuzz.hpp"

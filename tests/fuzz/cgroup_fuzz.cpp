@@ -1,4 +1,4 @@
-// The text of /proc/PID/cgroup, in which users name groups, and that of /proc/PID/stat, in which they name
+// The text of /proc/PID/cgroup, in which users name groups, and of /proc/PID/stat, in which users name
 // processes.
 #include <string>
 
@@ -10,7 +10,7 @@
 namespace gpumeter::cgroup {
 namespace {
 
-/// Short and readable: what is a label's text once stays it.
+/// A label's text is short and printable, and stays the same if it is converted again.
 void expect_label(const std::string& text) {
   fuzz::expect(text.size() <= kLongestLabel);
   fuzz::expect(label_text(text) == text);
@@ -30,7 +30,7 @@ void expect_pieces(std::string_view text, const Path& path) {
   }
 }
 
-/// What a user may make is never somebody else's.
+/// No group that a user can create is attributed to another owner.
 void expect_no_forgery(const Path& path) {
   if (!path.text.starts_with("/user.slice/")) return;
   fuzz::expect(path.kind != Kind::slurm_job && path.kind != Kind::pod && path.kind != Kind::systemd_unit);
@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   cgroup::expect_pieces(text, path);
   cgroup::expect_no_forgery(path);
   cgroup::expect_attribution(path);
-  // A path says by itself what it says in its line.
+  // A path alone gives the same result as in its line.
   const cgroup::Path alone = cgroup::read_path(path.text);
   fuzz::expect(path.deleted || (alone.kind == path.kind && alone.unit == path.unit && alone.pod == path.pod));
   if (const auto ticks = proc::start_ticks(text)) {

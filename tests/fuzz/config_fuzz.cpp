@@ -1,4 +1,4 @@
-// A configuration file: either a configuration or problems, each of which names its file.
+// A configuration file gives either a configuration or problems, and each problem names its file.
 #include "config/load.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -1,4 +1,4 @@
-// What may happen to a simulated device, as the configuration says it.
+// Events of simulated devices, in the syntax of the configuration.
 #include "collectors/simulated/event.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

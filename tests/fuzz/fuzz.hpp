@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <string_view>
 
-/// The one function of a fuzz target, called by libFuzzer or by replay.cpp. Returns 0.
+/// The only function of a fuzz target, called by libFuzzer or by replay.cpp. Returns 0.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace gpumeter::fuzz {
 
-/// Ends the process, which is a finding, unless the parser's promise holds.
+/// Aborts the process, which counts as a finding, if the parser breaks its contract.
 inline void expect(bool holds) {
   if (!holds) std::abort();
 }

@@ -1,5 +1,4 @@
-// amdgpu's gpu_metrics: whatever the bytes, no field is read from outside of them, and what is given is a
-// number.
+// amdgpu's gpu_metrics: for any bytes, no field is read out of bounds, and each returned value is a number.
 #include <cmath>
 #include <limits>
 
@@ -9,10 +8,10 @@
 namespace gpumeter::amd {
 namespace {
 
-// Tables have arrays of up to 8 x 8 elements, and a place counts them in a byte.
+// Tables have arrays of up to 8 x 8 elements, and a place counts elements in a byte.
 constexpr std::size_t kElements[] = {0, 1, 2, 3, 7, 8, 31, 32, 63, 64, 127, 254, 255, 256, 100000};
 
-// Below 0 too: an attribute of the table that describes itself may be signed, as a temperature is.
+// Values may be below 0: an attribute of the self-describing table may be signed, as a temperature is.
 void expect_number(const Sample& sample) {
   if (sample.status == ReadStatus::ok) fuzz::expect(std::isfinite(sample.value));
 }
@@ -36,7 +35,7 @@ void read_all(const GpuMetricsBlob& blob) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gpumeter;
-  static amd::GpuMetricsBlob blob;  // as a card's: it keeps what it read before
+  static amd::GpuMetricsBlob blob;  // Static like a card's: it keeps the data that it read before.
   const std::string_view bytes = fuzz::text_of(data, size);
   const ReadStatus status = blob.parse(bytes);
   fuzz::expect(status == blob.status());

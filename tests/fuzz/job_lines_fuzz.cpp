@@ -1,5 +1,5 @@
-// What any process may send to the jobs' socket: as a stream, cut at a place that the first byte says, and
-// what comes out of it into a run model.
+// Data that any process may send to the jobs' socket: a stream, cut at the place given by the first byte. The
+// payloads go into a run model.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -29,7 +29,7 @@ std::vector<std::string> payloads_of(std::string_view bytes, std::size_t at_a_ti
   return payloads;
 }
 
-/// Every series is one that a page can hold, and no two are the same.
+/// Each series is valid on a page, and no two are the same.
 void check(const Store& store) {
   std::set<std::string> seen;
   store.walk([&](const Family& family) {
@@ -58,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto payloads = jobs::payloads_of(bytes, data[0] + 1U);
   fuzz::expect(payloads == jobs::payloads_of(bytes, bytes.size()));
 
-  // A rank, its fork, one of another workload, and one of whom nothing is known.
+  // A rank, its fork, a process of another workload, and one without known facts.
   const jobs::SenderFacts facts[] = {
       {std::chrono::seconds(4000), {cgroup::Kind::pod, "p"}, {}},
       {std::chrono::seconds(5000), {cgroup::Kind::pod, "p"}, {0, 3}},

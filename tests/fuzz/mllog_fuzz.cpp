@@ -1,4 +1,4 @@
-// The lines of an MLPerf job's log, each into the parser and into a run model.
+// The lines of an MLPerf job's log, each through the parser and into a run model.
 #include "collectors/jobs/model/run_model.hpp"
 #include "collectors/jobs/wire/payload.hpp"
 #include "exporter/store/store.hpp"

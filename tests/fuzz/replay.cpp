@@ -1,4 +1,4 @@
-// Feeds a fuzz target every file of the folder it is given, without libFuzzer.
+// Runs a fuzz target on every file of a given folder, without libFuzzer.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(argv[1])) {
     std::printf("%s\n", entry.path().filename().c_str());
-    std::fflush(stdout);  // the one that does not return is the last one shown
+    std::fflush(stdout);  // if the target hangs, its file is the last one printed
     std::ifstream file(entry.path(), std::ios::binary);
     const std::string bytes(std::istreambuf_iterator<char>(file), {});
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());

@@ -1,4 +1,4 @@
-// The same bytes as each of the files that discovery reads: uevent, revision, unique_id, amdgpu.ids.
+// The same bytes in each of the files that discovery reads: uevent, revision, unique_id, amdgpu.ids.
 #include <stdlib.h>
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 namespace gpumeter {
 namespace {
 
-/// The folder of one PCI function, removed at the end.
+/// The folder of one PCI function, removed by the destructor.
 class Folder {
  public:
   Folder() {

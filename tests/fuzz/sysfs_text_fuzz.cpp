@@ -1,5 +1,4 @@
-// What is made of the text of a sysfs file: integers, PCI addresses, link speeds, words; levels, counts,
-// links.
+// Parsers of sysfs texts: integers, PCI addresses, link speeds, words; levels, counts, links.
 #include <cmath>
 #include <optional>
 #include <string>
@@ -11,7 +10,7 @@
 
 namespace {
 
-// Files of several values: clock levels, error counts, links.
+// Files with several values: clock levels, error counts, links.
 void expect_lists(std::string_view text) {
   using namespace gpumeter;
   const std::optional<double> highest = amd::highest_level(text);

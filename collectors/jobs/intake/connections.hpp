@@ -15,23 +15,23 @@ namespace gpumeter::jobs {
 /// Connections to the stream socket. Each belongs to the process that connected (SO_PEERCRED). One thread.
 class Connections {
  public:
-  /// Each holds 64 KiB, and a descriptor.
+  /// Each connection holds 64 KiB and a descriptor.
   static constexpr std::size_t kMost = 256;
   static constexpr std::size_t kMostOfUser = 64;
-  /// python3-statsd raises in the job when its connection is closed, and a job may be silent for a whole
-  /// epoch, so only a connection that is silent for hours is closed.
+  /// When its connection is closed, python3-statsd raises an exception in the job. A job may be silent for a
+  /// whole epoch, so only connections that are silent for hours are closed.
   static constexpr Nanoseconds kIdle = std::chrono::hours(6);
 
   using Take = std::function<void(const Sender&, std::string_view payload)>;
 
   explicit Connections(Gate& gate) : gate_(gate) {}
 
-  /// Returns the number of the connection, or why it was closed at once.
+  /// Returns the number of the connection, or the reason for which it was closed at once.
   std::variant<int, Refusal> add(Descriptor connection, Nanoseconds now);
-  /// Reads what fits into one buffer, and closes a connection that has ended or is broken. Returns the number
-  /// of lines and frames that were too long.
+  /// Reads one buffer, and closes a connection that has ended or is broken. Returns the number of lines and
+  /// frames that were too long.
   std::uint64_t read(int number, Nanoseconds now, const Take& take);
-  /// Closes idle connections. Once a second or so.
+  /// Closes idle connections. Call about once a second.
   void tick(Nanoseconds now);
   std::size_t size() const noexcept { return open_.size(); }
 

@@ -12,14 +12,14 @@
 namespace gpumeter::jobs {
 namespace {
 
-/// Measured: more in one call costs no less a message (reference: recvmmsg(64) keeps up with 800k/s).
+/// A larger batch is not cheaper per message (measured; reference: recvmmsg(64) keeps up with 800k/s).
 constexpr std::size_t kBatch = 64;
 
-/// Exactly the time and the credentials, which the kernel puts first: it then has no room for descriptors
-/// that a client sends along, and closes them itself.
+/// Room for exactly the time and the credentials, which the kernel puts first. Descriptors that a client
+/// sends along then do not fit, and the kernel closes them.
 constexpr std::size_t kControl = CMSG_SPACE(sizeof(timespec)) + CMSG_SPACE(sizeof(ucred));
 
-/// Where a kernel finds room for them nevertheless.
+/// Closes sent descriptors if a kernel delivers them nevertheless.
 void close_all(const cmsghdr& part) {
   const std::size_t count = (part.cmsg_len - CMSG_LEN(0)) / sizeof(int);
   for (std::size_t i = 0; i < count; ++i) {

@@ -10,16 +10,16 @@
 
 namespace gpumeter::jobs {
 
-/// One message off the queue, with the sender and time that the kernel attached.
+/// One message from the queue, with the sender and time that the kernel attached.
 struct Datagram {
   std::string_view payload;
   Credentials from;
   Nanoseconds sent{};  ///< CLOCK_REALTIME
-  bool cut = false;    ///< longer than the buffer: `payload` is not all of it
+  bool cut = false;    ///< longer than the buffer: `payload` is incomplete
 };
 
-/// Reads a datagram socket with SO_PASSCRED and SO_TIMESTAMPNS in batches. Reserves 4 MiB of address space;
-/// memory is used only as far as messages fill it. One thread.
+/// Reads a datagram socket with SO_PASSCRED and SO_TIMESTAMPNS in batches. Reserves 4 MiB of address space,
+/// but uses memory only as far as messages fill it. One thread.
 class Datagrams {
  public:
   Datagrams();

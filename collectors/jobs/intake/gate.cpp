@@ -14,9 +14,9 @@ namespace gpumeter::jobs {
 namespace {
 
 constexpr Nanoseconds kFresh = std::chrono::seconds(1);
-/// A process that is gone is kept for its last messages: longer than a restart of the daemon takes.
+/// Keeps a process that is gone for its last messages, longer than a restart of the daemon takes.
 constexpr Nanoseconds kKept = std::chrono::minutes(1);
-/// Bounds the table against a user that starts processes without end.
+/// Limits the table against a user that starts processes without end.
 constexpr std::size_t kMostSeen = 16'384;
 /// The start time is cut to ticks, and the time of sending comes from another clock.
 constexpr Nanoseconds kTolerance = std::chrono::milliseconds(20);
@@ -74,8 +74,9 @@ void Gate::look(const Credentials& who, Seen& seen) {
   }
 }
 
-/// One of the four: real (which SCM_CREDENTIALS has), effective (SO_PEERCRED), saved, of the file system. If
-/// the file cannot be read, the process has just ended, and the kernel's report stands.
+/// The uid may be any of four: real (used by SCM_CREDENTIALS), effective (used by SO_PEERCRED), saved, or
+/// that of the file system. If the file cannot be read, the process has just ended, and the kernel's report
+/// stands.
 bool Gate::has_uid(const Credentials& who) const {
   const auto uids = proc::uids(sysfs::read_text(proc::path(procfs_, who.pid, "status")));
   return !uids || std::ranges::find(*uids, who.uid) != uids->end();

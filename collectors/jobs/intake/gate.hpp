@@ -15,9 +15,9 @@
 
 namespace gpumeter::jobs {
 
-/// The kernel's report of a sender: SCM_CREDENTIALS or SO_PEERCRED.
+/// The sender as the kernel reports it: SCM_CREDENTIALS or SO_PEERCRED.
 struct Credentials {
-  std::int32_t pid = 0;  ///< in the daemon's namespace; 0 if it is not visible from there
+  std::int32_t pid = 0;  ///< in the daemon's pid namespace; 0 if not visible there
   std::uint32_t uid = 0;
 
   auto operator<=>(const Credentials&) const = default;
@@ -27,7 +27,7 @@ struct Credentials {
 struct Guest {
   SenderId id;
   std::string user;
-  std::shared_ptr<const SenderFacts> facts;  ///< nullptr: nothing is known of the process
+  std::shared_ptr<const SenderFacts> facts;  ///< nullptr: nothing is known about the process
 
   /// Valid as long as this object.
   Sender sender() const noexcept { return {id, user, facts.get()}; }
@@ -35,25 +35,26 @@ struct Guest {
 
 /// Admits the users that the configuration names, and identifies their processes. One thread.
 ///
-/// The kernel vouches for the uid, except that a sender with CAP_SETUID may name any; so the gate compares it
-/// with /proc/PID/status. It reads start times at most once a second a process, and the facts once.
+/// The kernel guarantees the uid, except that a sender with CAP_SETUID may name any. The gate therefore
+/// compares it with /proc/PID/status. It reads the start time of a process at most once a second, and the
+/// facts once.
 class Gate {
  public:
   Gate(std::string procfs, UserNames& names, ProcessKin& kin)
       : procfs_(std::move(procfs)), names_(names), kin_(kin) {}
 
-  /// Names or uids; empty: everybody.
+  /// `users`: names or uids; empty admits everybody.
   void let_in(std::vector<std::string> users) { users_ = std::move(users); }
 
-  /// `sent`: when the kernel took the message, as `now` on CLOCK_BOOTTIME. The guest's pid is 0 if the
-  /// process cannot be identified: it is in another namespace or hidden (hidepid=), or began after the
-  /// message. The start time is 0 if the process had ended before it was first seen.
+  /// `sent`: when the kernel received the message, on CLOCK_BOOTTIME like `now`. The guest's pid is 0 if the
+  /// process cannot be identified. Such a process is in another namespace, is hidden (hidepid=), or began
+  /// after the message. The start time is 0 if the process had ended before the gate first read it.
   std::variant<Guest, Refusal> admit(const Credentials& who, Nanoseconds sent, Nanoseconds now);
 
   std::string name_of(std::uint32_t uid) { return names_.of(uid); }
-  /// Whether it is still the same process, and not a zombie.
+  /// Returns whether the process still exists with the same start time, and is no zombie.
   bool is_alive(const SenderId& id) const;
-  /// Forgets processes that have been silent. Once a second or so.
+  /// Removes processes that have been silent. Call about once a second.
   void tick(Nanoseconds now);
 
  private:

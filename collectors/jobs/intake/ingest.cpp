@@ -16,10 +16,10 @@ namespace gpumeter::jobs {
 namespace {
 
 constexpr Nanoseconds kTick = std::chrono::seconds(1);
-/// Batches of datagrams before connections and the tick have their turn.
+/// Batches of datagrams that are read before connections and the tick have their turn.
 constexpr int kBatchesAtOnce = 16;
 
-/// How long a stop waits for the threads that read logs.
+/// How long stop() waits for the threads that read logs.
 constexpr Nanoseconds kStopLogs = std::chrono::milliseconds(300);
 
 }  // namespace
@@ -72,7 +72,7 @@ void Ingest::retry() {
   });
   is_running_ = static_cast<bool>(started);
   if (!started && !std::exchange(is_missed_, true)) {
-    parts_.say({"cannot listen for jobs yet; gpumeter tries again", "", started.error().message()});
+    parts_.say({"cannot listen for jobs yet; gpumeter retries", "", started.error().message()});
   }
 }
 
@@ -100,7 +100,7 @@ void Ingest::turn() {
   if (parts_.clock.monotonic() >= tick_at_) tick();
 }
 
-/// Waits for at most so many milliseconds.
+/// `patience`: the longest wait, in milliseconds.
 void Ingest::hear_all(int patience) {
   std::array<epoll_event, 64> ready{};
   const int count = epoll_wait(events_.number(), ready.data(), ready.size(), patience);
@@ -148,7 +148,7 @@ void Ingest::accept_all() {
     const int number = accept4(sockets_.stream.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (number < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (number < 0) {
-      // Otherwise epoll would report the listener all the time until a descriptor is free.
+      // Otherwise epoll would report the listener continuously until a descriptor is free.
       is_full_ = errno != EAGAIN;
       if (is_full_) epoll_ctl(events_.number(), EPOLL_CTL_DEL, sockets_.stream.number(), nullptr);
       return;
@@ -174,7 +174,7 @@ void Ingest::take_log(MllogReader& log, std::string& said) {
   const Result<Done> started = log.start();
   const std::string trouble = started ? log.trouble() : started.error().message();
   if (said != trouble && !trouble.empty()) {
-    parts_.say({"a log of MLPerf cannot be read", log.log().path, trouble});
+    parts_.say({"cannot read an MLPerf log", log.log().path, trouble});
   }
   said = trouble;
   const std::optional<MllogFile::Batch> batch = log.take();

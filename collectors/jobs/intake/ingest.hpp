@@ -19,9 +19,9 @@
 
 namespace gpumeter::jobs {
 
-/// Receives what jobs report, and commits its series to the store each second, all on its own thread, "jobs".
-/// Files may hang, so each log has a thread of its own. Failures are logged; none of them stops the daemon.
-/// configure(): any thread; everything else: the owner's.
+/// Receives the messages of jobs and commits their series to the store each second, all on its own thread,
+/// "jobs". Each log has a thread of its own, because reading a file may hang. Failures are logged; none of
+/// them stops the daemon. configure(): any thread; everything else: the owner's.
 class Ingest {
  public:
   /// All must outlive this object.
@@ -30,7 +30,8 @@ class Ingest {
     Store& store;
     UserNames& names;
     Say say;
-    /// Who uses which device, for the join with runs. Thread "jobs"; must not block. Empty: no join.
+    /// The processes on each device, for the join with runs. Called on thread "jobs"; must not block. Empty:
+    /// no join.
     std::function<DeviceUses()> device_uses = {};
   };
 
@@ -39,11 +40,11 @@ class Ingest {
   Ingest(const Ingest&) = delete;
   Ingest& operator=(const Ingest&) = delete;
 
-  /// Opens the sockets and starts the thread. Once.
+  /// Opens the sockets and starts the thread. Call once.
   void start(std::vector<PassedSocket> passed);
-  /// Starts the thread if the kernel refused it so far (pids.max). Cheap otherwise.
+  /// Starts the thread if the kernel has refused it so far (pids.max). Cheap otherwise.
   void retry();
-  /// False: a read of a log hangs; its thread was left behind.
+  /// Returns false if a read of a log hangs; the thread of that log is then left behind.
   bool stop();
   void configure(LiveSettings settings);
 
@@ -68,11 +69,11 @@ class Ingest {
   Worker worker_{parts_.clock};
   bool is_running_ = false;
   bool is_missed_ = false;  ///< the missing thread was logged
-  Descriptor events_;       ///< none: nothing can be received
+  Descriptor events_;       ///< invalid if nothing can be received
   Descriptor wake_;
   JobSockets sockets_;
 
-  // The thread's.
+  // Used by the thread only.
   ProcessKin kin_{settings_.procfs};
   Gate gate_{settings_.procfs, parts_.names, kin_};
   Source source_{parts_.store.attach()};
@@ -82,7 +83,7 @@ class Ingest {
   Datagrams datagrams_;
   Connections connections_{gate_};
   std::vector<std::unique_ptr<MllogReader>> logs_;
-  std::vector<std::string> troubles_;  ///< of each log, as logged last
+  std::vector<std::string> troubles_;  ///< last logged trouble of each log
   Nanoseconds tick_at_{};
   bool is_full_ = false;  ///< no descriptor is left for a connection: accepts none until the next tick
 

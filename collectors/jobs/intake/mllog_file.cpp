@@ -37,7 +37,7 @@ std::optional<MllogFile::Batch> MllogFile::read() {
   return batch.lines.empty() && batch.overlong == 0 ? std::nullopt : std::optional(std::move(batch));
 }
 
-/// The name belongs to another file, or to none, and this one has been read to its end.
+/// The path names another file or none, and the open file has been read to its end.
 bool MllogFile::is_replaced() {
   struct stat held {};
   struct stat named {};
@@ -50,7 +50,7 @@ bool MllogFile::is_replaced() {
          static_cast<std::size_t>(held.st_size) <= offset_;
 }
 
-/// The end of the path, opened with O_PATH, through folders only.
+/// Opens the end of the path with O_PATH, without following links.
 Descriptor MllogFile::find() {
   Descriptor place(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   trouble_ = {};
@@ -62,7 +62,7 @@ Descriptor MllogFile::find() {
     rest.remove_prefix(end);
     if (name.empty()) break;
     place = Descriptor(openat(place.number(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (!place && errno == EACCES) trouble_ = "the daemon may not search a folder on its path";
+    if (!place && errno == EACCES) trouble_ = "the daemon has no permission to search a folder on its path";
     struct stat status {};
     if (place && fstat(place.number(), &status) == 0 && S_ISLNK(status.st_mode)) {
       trouble_ = "its path contains a link; name the file itself";
@@ -81,7 +81,7 @@ void MllogFile::open() {
     trouble_ = "it is neither a file nor a pipe";
     return;
   }
-  // Opens the file that was checked; its name could mean another one by now.
+  // Opens the file that was checked; its path may lead to another file by now.
   const std::string same = "/proc/self/fd/" + std::to_string(found.number());
   descriptor_ = Descriptor(::open(same.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!descriptor_) trouble_ = "it cannot be read";

@@ -12,7 +12,7 @@ constexpr Nanoseconds kDeadline = std::chrono::seconds(10);
 }  // namespace
 
 struct MllogReader::Shared {
-  MllogFile file;  ///< the thread's
+  MllogFile file;  ///< used by the thread only
   mutable Mutex mutex;
   std::optional<MllogFile::Batch> batch GPUMETER_GUARDED_BY(mutex) = {};
   std::optional<SenderId> sender GPUMETER_GUARDED_BY(mutex) = {};

@@ -11,23 +11,23 @@
 
 namespace gpumeter::jobs {
 
-/// Follows one log of MLPerf on its own thread, "mllog-N". If the file lies where a read hangs (a network
-/// that is gone), only this log stops. Lines wait here until they are taken; the thread reads no more
-/// meanwhile, so at most one MllogFile::kMostAtOnce waits. Public methods: one thread.
+/// Follows one MLPerf log on its own thread, "mllog-N". If a read of the file hangs (a network that is gone),
+/// only this log stops. Lines wait here until take(). The thread reads nothing more meanwhile, so at most one
+/// MllogFile::kMostAtOnce waits. Public methods: one thread.
 class MllogReader {
  public:
   /// `number`: see MllogFile.
   MllogReader(LogSettings log, std::int32_t number);
 
-  /// Starts the thread if it does not run yet. An Error: the kernel gives none now.
+  /// Starts the thread if it is not running. An Error: the kernel provides no thread now.
   Result<Done> start();
   void request_stop() { worker_.request_stop(); }
   /// See Worker::join().
   bool join(Nanoseconds deadline) { return worker_.join(deadline); }
 
-  /// The lines since the last call; nullopt: none.
+  /// The lines since the last call; nullopt if there are none.
   std::optional<MllogFile::Batch> take();
-  /// The owner of the file at the last read; nullopt while it is not open.
+  /// The owner of the file at the last read; nullopt while the file is not open.
   std::optional<SenderId> sender() const;
   /// Why the log is not read. Empty: no trouble.
   std::string trouble() const;
@@ -40,7 +40,7 @@ class MllogReader {
   const std::int32_t number_;
   const SystemClock clock_;
   bool is_started_ = false;
-  const std::shared_ptr<Shared> shared_;  ///< the thread's too, which may outlive this object
+  const std::shared_ptr<Shared> shared_;  ///< shared with the thread, which may outlive this object
   Worker worker_{clock_};
 };
 

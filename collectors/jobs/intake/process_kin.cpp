@@ -11,11 +11,11 @@
 namespace gpumeter::jobs {
 namespace {
 
-// A process seldom moves between groups (Slurm: once, after the fork); A4 of the reference has 5 s too.
+// A process rarely moves between groups (Slurm: once, after the fork). A4 of the reference has 5 s too.
 constexpr Nanoseconds kRemembered = std::chrono::seconds(5);
 
-// mpirun over a launcher over a shell over the trainer has five. The bound also ends a loop, which can appear
-// because pids are read one by one.
+// mpirun over a launcher over a shell over the trainer has five generations. The bound also ends a loop,
+// which can appear because pids are read one by one.
 constexpr std::size_t kMostGenerations = 16;
 
 constexpr int kParentField = 4;
@@ -47,7 +47,7 @@ std::string workload_of_one_purpose(std::string_view group) {
   if (!has_one_purpose(path)) return {};
   const cgroup::Attribution found = cgroup::attribution_of(path);
   if (found.transient) return {};
-  // Several scopes of a desktop application are one workload, but each is a start of its own: hence the unit.
+  // The unit is part of the name: the scopes of a desktop application are one workload, but separate starts.
   return std::string(cgroup::to_string(found.kind)) + " " + found.workload + " " + found.unit;
 }
 

@@ -12,23 +12,23 @@
 
 namespace gpumeter::jobs {
 
-/// Where jobs send to.
+/// The sockets that jobs send to.
 struct SocketSettings {
   std::string datagram;  ///< a path; empty: none
   std::string stream;    ///< a path; empty: none
   mode_t mode = 0666;
 };
 
-/// A log of MLPerf.
+/// An MLPerf log.
 struct LogSettings {
   std::string run;
   std::string path;
 };
 
-/// What a reload may change.
+/// Settings that a reload may change.
 struct LiveSettings {
   Limits limits;
-  std::vector<std::string> users;  ///< names or uids of those who may send; empty: everybody
+  std::vector<std::string> users;  ///< names or uids of admitted users; empty: everybody
 };
 
 struct Settings {
@@ -38,14 +38,14 @@ struct Settings {
   LiveSettings live;
 };
 
-/// A socket that the service manager made.
+/// A socket that the service manager created.
 struct PassedSocket {
   Descriptor socket;
   std::string name;
-  int type = 0;  ///< SOCK_DGRAM, or SOCK_STREAM if it listens; 0: no Unix socket, or of another type
+  int type = 0;  ///< SOCK_DGRAM, or SOCK_STREAM if it listens; 0: not a Unix socket, or of another type
 };
 
-/// A record for the log: a message of fixed words, its subject, and the cause.
+/// A log record: a constant message, its subject, and the cause.
 struct Notice {
   std::string_view message;
   std::string path = {};

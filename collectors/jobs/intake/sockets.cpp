@@ -14,7 +14,7 @@
 namespace gpumeter::jobs {
 namespace {
 
-/// Connections that wait to be accepted: every process of a large job at the same moment.
+/// Connections that wait to be accepted: enough for all processes of a large job at the same moment.
 constexpr int kBacklog = 128;
 
 Error last_error(const std::string& what) {
@@ -34,8 +34,8 @@ int with_address(Call call, int descriptor, const std::string& path) {
   return call(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address);
 }
 
-/// Only a refused connection proves that nobody listens any more. Another type, a full queue or a lack of
-/// permission leave it open.
+/// Only a refused connection proves that no process listens any more. Another socket type, a full queue or
+/// missing permission prove nothing.
 bool is_left_over(const std::string& path, int type) {
   const Descriptor caller(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return with_address(connect, caller.number(), path) != 0 && errno == ECONNREFUSED;
@@ -43,8 +43,8 @@ bool is_left_over(const std::string& path, int type) {
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-/// As RuntimeDirectory= of systemd does: a daemon that is started by hand finds no /run/gpumeter. If this
-/// fails, bind(2) reports it.
+/// Creates the folder as RuntimeDirectory= of systemd does, because a daemon started by hand finds no
+/// /run/gpumeter. If this fails, bind(2) reports it.
 void make_folder(const std::string& path) {
   constexpr mode_t kEveryUsers = 0755;
   const std::string folder = folder_of(path);
@@ -60,14 +60,14 @@ Result<Done> make_way(const std::string& path, int type) {
   return Done{};
 }
 
-/// First what the daemon can open in its folder, then what the administrator can do.
+/// Names first the folder that the daemon needs, then what the administrator can do.
 std::string advice(const std::string& path) {
   return "; enable gpumeter-jobs.socket, or give the daemon the folder " + folder_of(path) +
          "/, or name another path in jobs.socket and jobs.stream_socket";
 }
 
-/// The kernel stamps and signs each message. The queue is bounded in messages, and by what their senders
-/// may have under way: SO_RCVBUF does not count for Unix sockets.
+/// Makes the kernel add the time and the credentials to each message. The queue is limited in messages, and
+/// by the send buffers of the senders: SO_RCVBUF has no effect on Unix sockets.
 Result<Done> prepare(int descriptor, int type) {
   constexpr int kOn = 1;
   if (fcntl(descriptor, F_SETFL, O_NONBLOCK) != 0) return last_error("O_NONBLOCK");
@@ -83,9 +83,10 @@ void take_passed(std::vector<PassedSocket>& passed, JobSockets& sockets, const S
   for (auto& [socket, name, type] : passed) {
     BoundSocket& place = type == SOCK_STREAM ? sockets.stream : sockets.datagram;
     if (type == 0 || place) {
-      say({"a socket of systemd is not used: jobs need one Unix datagram and one Unix stream socket", name});
+      say({"ignoring a socket of systemd: jobs need one Unix datagram socket and one Unix stream socket",
+           name});
     } else if (const auto done = prepare(socket.number(), type); !done) {
-      say({"a socket of systemd cannot be used", name, done.error().message()});
+      say({"cannot use a socket of systemd", name, done.error().message()});
     } else {
       place = BoundSocket(std::move(socket));
     }
@@ -110,7 +111,8 @@ Result<BoundSocket> BoundSocket::open(const std::string& path, int type, mode_t 
   if (const auto way = make_way(path, type); !way) return way.error();
   BoundSocket made(Descriptor(socket(AF_UNIX, type | SOCK_CLOEXEC, 0)));
   if (!made) return last_error("socket");
-  // bind(2) makes the file with the socket's own mode, less the umask; the owner's alone until it is right.
+  // bind(2) creates the file with the socket's own mode, less the umask. Only the owner has access until
+  // chmod().
   if (fchmod(made.number(), S_IRUSR | S_IWUSR) != 0) return last_error("fchmod");
   if (with_address(bind, made.number(), path) != 0) return last_error("bind");
   made.path_ = path;
@@ -139,7 +141,7 @@ JobSockets open_sockets(const SocketSettings& settings, std::vector<PassedSocket
 }
 
 void check_queue_length(const std::string& procfs, const Say& say) {
-  constexpr std::int64_t kEnough = 64;  // what one job of 64 processes sends at the end of a step
+  constexpr std::int64_t kEnough = 64;  // messages that one job of 64 processes sends at the end of a step
   const auto length = sysfs::read_integer(procfs + "/sys/net/unix/max_dgram_qlen");
   if (!length || *length >= kEnough) return;
   say(

@@ -12,15 +12,15 @@
 
 namespace gpumeter::jobs {
 
-/// A socket, and its file if the daemon made it.
+/// A socket, and its file if the daemon created it.
 class BoundSocket {
  public:
   BoundSocket() = default;
-  /// Binds, and listens if `type` is SOCK_STREAM. Makes the last folder of the path if it is missing.
-  /// Replaces an existing file only if it is a socket without a listener. Nobody beyond `mode` can write to
-  /// the socket at any moment.
+  /// Binds, and listens if `type` is SOCK_STREAM. Creates the last folder of the path if it is missing.
+  /// Replaces an existing file only if it is a socket without a listener. At no moment does the socket file
+  /// grant more access than `mode`.
   static Result<BoundSocket> open(const std::string& path, int type, mode_t mode);
-  /// A socket whose file belongs to somebody else.
+  /// A socket whose file is managed by another program.
   explicit BoundSocket(Descriptor passed) : descriptor_(std::move(passed)) {}
 
   BoundSocket(BoundSocket&&) noexcept = default;
@@ -30,7 +30,7 @@ class BoundSocket {
     std::swap(file_, other.file_);
     return *this;
   }
-  /// Removes its own file, but not another one that has the same name by now.
+  /// Removes the socket's own file, but not another one that has the same name by now.
   ~BoundSocket();
 
   explicit operator bool() const noexcept { return static_cast<bool>(descriptor_); }
@@ -38,20 +38,21 @@ class BoundSocket {
 
  private:
   Descriptor descriptor_;
-  std::string path_;  ///< empty: the file is not ours
+  std::string path_;  ///< empty: the daemon did not create the file
   struct stat file_ {};
 };
 
-/// Either may be missing.
+/// Either socket may be missing.
 struct JobSockets {
   BoundSocket datagram;
   BoundSocket stream;
 };
 
-/// The sockets that systemd passed, otherwise those of the configuration. Logs once which are missing.
+/// Returns the sockets that systemd passed, otherwise opens those of the configuration. Logs each missing
+/// socket once.
 JobSockets open_sockets(const SocketSettings& settings, std::vector<PassedSocket> passed, const Say& say);
 
-/// Logs if the kernel queues so few datagrams of a socket that bursts get lost (net.unix.max_dgram_qlen).
+/// Logs if the kernel queues too few datagrams per socket, so that bursts are lost (net.unix.max_dgram_qlen).
 void check_queue_length(const std::string& procfs, const Say& say);
 
 }  // namespace gpumeter::jobs

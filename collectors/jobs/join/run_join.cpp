@@ -21,7 +21,7 @@ void RunJoin::update(const RunList& jobs, const DeviceUses& devices) {
   forget(jobs);
 }
 
-// If a device is read again, the energy counters of its processes continue; their busy time in the gap is
+// When a device returns, the energy counters of its processes continue. Their busy time in the gap is
 // unknown.
 void RunJoin::note_gaps(const DeviceUses& devices) {
   for (auto& [uuid, reading] : readings_) {
@@ -70,7 +70,8 @@ void RunJoin::take_energy(const workloads::DeviceUse& device, const std::vector<
   }
 }
 
-// If the driver reports no busy time of processes, the device's own counts for a run that has it to itself.
+// If the driver reports no busy time of processes, the device's own counts for a run that uses the device
+// alone.
 void RunJoin::take_idle(const workloads::DeviceUse& device, const std::map<RunName, Part>& parts,
                         const DeviceReading& last) {
   const double elapsed = to_seconds(device.listed_at - *last.listed_at);

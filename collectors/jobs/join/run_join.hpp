@@ -16,32 +16,32 @@
 
 namespace gpumeter::jobs {
 
-/// The use of each device, by its processes.
+/// The processes on each device and their use of it.
 using DeviceUses = std::vector<std::shared_ptr<const workloads::DeviceUse>>;
 
-/// Each run's part of the GPUs: its energy, the time that it holds a GPU without using it, and which GPUs it
-/// has. Joins by processes (RunOwners), so it needs no claim of the job. One thread.
+/// Computes each run's share of the GPUs: its energy, the time that it holds a GPU without using it, and the
+/// list of its GPUs. Joins by processes (RunOwners), so the job need not report its GPUs. One thread.
 class RunJoin {
  public:
   /// The owner calls ProcessKin::begin_pass() before each update().
   explicit RunJoin(ProcessKin& kin) : owners_(kin) {}
 
-  /// Accounts for the use since the last call. Once a second or so.
+  /// Accounts for the use since the last call. Call about once a second.
   void update(const RunList& jobs, const DeviceUses& devices);
 
-  /// Adds ml_energy_joules_total, ml_gpu_idle_allocated_seconds_total and ml_run_gpu_info of the runs that
+  /// Adds ml_energy_joules_total, ml_gpu_idle_allocated_seconds_total and ml_run_gpu_info for the runs that
   /// have or had a GPU.
   void write(SeriesList& out) const;
 
  private:
   struct Gpu {
     unsigned index = 0;
-    bool is_guess = true;  ///< rule 4 of RunOwners decided for all processes of the run on it
+    bool is_guess = true;  ///< rule 4 of RunOwners decided for all processes of the run on this GPU
   };
   struct Totals {
     std::optional<double> energy_joules;
     std::optional<double> idle_seconds;
-    std::map<std::string, Gpu> gpus;  ///< now; by uuid
+    std::map<std::string, Gpu> gpus;  ///< current GPUs, by uuid
   };
   struct Reading {
     double energy_joules = 0;
@@ -55,7 +55,7 @@ class RunJoin {
   };
   /// A run's processes on one device since the last reading.
   struct Part {
-    std::optional<double> busy_seconds = 0;  ///< nullopt: unknown for one of them
+    std::optional<double> busy_seconds = 0;  ///< nullopt: unknown for one of the processes
     std::size_t present = 0;
   };
 

@@ -12,7 +12,7 @@ void add(std::vector<RunName>& runs, const RunName& run) {
   if (std::ranges::find(runs, run) == runs.end()) runs.push_back(run);
 }
 
-// 0: the start time could not be read when the message arrived, or when the device was read.
+// 0: the start time could not be read when the message arrived or when the device was read.
 bool same_start(std::uint64_t one, std::uint64_t other) noexcept {
   return one == other || one == 0 || other == 0;
 }

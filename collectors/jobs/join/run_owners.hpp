@@ -13,38 +13,38 @@
 
 namespace gpumeter::jobs {
 
-/// Which runs a process on a GPU works for. The process need not report the run itself: a server reports
-/// while its engine computes, a launcher reports while its workers train. The first rule that applies
-/// decides:
+/// Decides which runs a process on a GPU works for. The process need not report the run itself: a server
+/// reports while its engine computes, and a launcher reports while its workers train. The first rule that
+/// applies decides:
 ///
 /// 1. the process reports the run itself;
 /// 2. processes of its user and in its cgroup report one run, and no other;
-/// 3. the nearest of its ancestors that report, or else its descendants that do;
+/// 3. the nearest of its ancestors that report, or otherwise its descendants that report;
 /// 4. processes of its user and in its workload (Slurm job, pod, unit) report one run, and no other.
 ///
 /// (Rules A4 of the reference. If a cgroup has several runs, as a login session may, rule 2 does not apply.)
-/// The first three use what the kernel reports. The fourth is a guess, for the ranks of a run of which only
-/// rank 0 reports: Slurm and Kubernetes put each task or container into a cgroup of its own.
+/// The first three rules use data from the kernel. Rule 4 is a guess for the ranks of a run if only rank 0
+/// reports it: Slurm and Kubernetes put each task or container into a cgroup of its own.
 ///
-/// A decision holds until another rule decides otherwise, so that the last figures of a process that has
-/// ended are counted for its run. It also ends in the second pass after the end of the run if the process
-/// still runs, as a notebook does. A guess also ends when a second run reports in the workload. One thread.
+/// A decision holds until another rule decides otherwise, so that the last figures of an ended process count
+/// for its run. If the process still runs, as a notebook does, the decision ends in the second pass after the
+/// end of the run. A guess also ends when a second run reports in the workload. One thread.
 class RunOwners {
  public:
   struct Owners {
-    std::vector<RunName> runs;  ///< in order; several if the process reports several
-    bool is_guess = false;      ///< by rule 4
+    std::vector<RunName> runs;  ///< sorted; several if the process reports several runs
+    bool is_guess = false;      ///< decided by rule 4
   };
 
   explicit RunOwners(ProcessKin& kin) : kin_(kin) {}
 
-  /// Takes the processes that report now. Once a second or so; `jobs` must stand until end_pass().
+  /// Takes the processes that report now. Call about once a second; `jobs` must stay valid until end_pass().
   void begin_pass(const RunList& jobs);
 
-  /// The owners of a process on a device; each of them has an equal part in it.
+  /// Returns the owners of a process on a device. Each of them has an equal share of it.
   const Owners& of(const workloads::ProcessUse& use);
 
-  /// Forgets the processes that this pass did not ask for.
+  /// Removes the processes that this pass did not ask for.
   void end_pass();
 
  private:

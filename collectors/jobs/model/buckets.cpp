@@ -7,14 +7,13 @@
 namespace gpumeter::jobs {
 namespace {
 
-/// 10^(i/25) in thousandths. Decimal texts of four digits keep the page short; rounding adds 0.05 % at the
-/// most.
+/// 10^(i/25) in thousandths. Decimal texts of four digits keep the page short; rounding adds at most 0.05 %.
 constexpr int kMantissas[] = {1000, 1096, 1202, 1318, 1445, 1585, 1738, 1905, 2089, 2291, 2512, 2754, 3020,
                               3311, 3631, 3981, 4365, 4786, 5248, 5754, 6310, 6918, 7586, 8318, 9120};
 constexpr int kPerDecade = std::size(kMantissas);
-constexpr int kCoarse = 5;  ///< a bound in so many, where the set is coarser
+constexpr int kCoarse = 5;  ///< in the coarse range, only every fifth bound is used
 
-/// A set from 10^(first/25) to 10^(last/25) seconds; from `fine_end` on it is coarser.
+/// A set of bounds from 10^(first/25) to 10^(last/25) seconds; from `fine_end` on it is coarser.
 struct Range {
   int first, fine_end, last;
 
@@ -28,7 +27,7 @@ constexpr int decade_of(int index) {
   return index >= 0 ? index / kPerDecade : -((kPerDecade - 1 - index) / kPerDecade);
 }
 
-/// The double nearest to its decimal text, because one division by an exact power of ten rounds once.
+/// Returns the double nearest to the decimal text, because one division by an exact power of ten rounds once.
 constexpr double bound_at(int index) {
   const int decade = decade_of(index);
   double bound = kMantissas[index - decade * kPerDecade];

@@ -17,11 +17,11 @@ class Cell {
   Cell(const Word& word, LabelChoice choice, const RunSeries& run);
 
   bool is(const Word& word, LabelChoice choice) const noexcept { return word_ == &word && choice_ == choice; }
-  /// `value` as the client gave it, in seconds if it is a duration. `weight` is the number of events that it
-  /// stands for (1 / sampling rate). A gauge has no weight.
+  /// `value`: as the client sent it, in seconds if it is a duration. `weight`: the number of events that the
+  /// value represents (1 / sampling rate). A gauge has no weight.
   void add(double value, double weight) noexcept;
   void show() const noexcept;
-  /// As taken off the quotas.
+  /// The number of series that the quotas charge.
   std::size_t series() const noexcept { return slots_.size(); }
 
  private:
@@ -33,14 +33,14 @@ class Cell {
   std::vector<OwnedSlot> slots_;  ///< times and value, or buckets, sum and count
 };
 
-/// The last value of a metric that is in no vocabulary.
+/// The last value of a metric outside the vocabulary.
 struct CustomScalar {
   std::string metric;
   double value;
   OwnedSlot slot;
 };
 
-/// The cells of a run. There are at most 48 by the closed sets, so a search from the front is fastest.
+/// The cells of a run. The closed sets limit them to 48, so a linear search is fastest.
 class Cells {
  public:
   explicit Cells(RunSeries run) : run_(std::move(run)) {}
@@ -48,7 +48,7 @@ class Cells {
   Cell* find(const Word& word, LabelChoice choice) noexcept;
   Cell& add(const Word& word, LabelChoice choice) { return cells_.emplace_back(word, choice, run_); }
   void show() const noexcept;
-  /// As taken off the quotas.
+  /// The number of series that the quotas charge.
   std::size_t series() const noexcept;
   void clear();
 

@@ -36,7 +36,7 @@ Evaluation::Evaluation(std::string metric, const RunSeries& run)
 void Evaluation::set_direction(bool lower_is_better) noexcept {
   if (lower_is_better == lower_is_better_) return;
   lower_is_better_ = lower_is_better;
-  seen_.best = seen_.value;  // the best by the other direction is of no use
+  seen_.best = seen_.value;  // the old best value was chosen by the other direction
   seen_.solved.reset();
   judge();
 }
@@ -57,15 +57,15 @@ void Evaluation::evaluated(double value, const Moment& now) noexcept {
   judge();
 }
 
-/// The best evaluation decides about a target that comes after it.
+/// A target that arrives after the evaluations is compared with the best of them.
 void Evaluation::judge() noexcept {
   if (!seen_.solved && seen_.best && seen_.target && reaches(*seen_.best, *seen_.target)) {
     seen_.solved = seen_.best_time;
   }
 }
 
-/// An evaluation before the start belongs to another run, or the start was missed: then the time is unknown
-/// too.
+/// If the evaluation is older than the start, it belongs to another run or the start was missed. The time is
+/// then unknown too.
 std::optional<double> Evaluation::time_to_solution(const Moment& start, bool is_late) const noexcept {
   if (!seen_.solved || seen_.solved->elapsed < start.elapsed) return std::nullopt;
   if (is_late && reaches(*seen_.first, *seen_.target)) return std::nullopt;

@@ -10,20 +10,21 @@
 
 namespace gpumeter::jobs {
 
-/// One evaluated metric of a run: its last and best value, its target, and when that was first met.
+/// One evaluated metric of a run: its last and best value, its target, and the time at which it first met the
+/// target.
 class Evaluation {
  public:
   Evaluation(std::string metric, const RunSeries& run);
 
   const std::string& metric() const noexcept { return metric_; }
-  /// Holds from now on; before, lower_is_usual() of the name does.
+  /// Overrides the direction that lower_is_usual() derives from the name.
   void set_direction(bool lower_is_better) noexcept;
   void set_target(double target) noexcept;
   void evaluated(double value, const Moment& now) noexcept;
-  /// The run began again under the same name.
+  /// The run started again under the same name.
   void forget() noexcept { seen_ = {}; }
-  /// `is_late`: the run was first heard of long after its start. If its first evaluation meets the target, an
-  /// earlier one may have met it before, so the time to solution is unknown and absent.
+  /// `is_late`: the run's first message arrived long after its start. If the first evaluation then meets the
+  /// target, an earlier one may have met it too. The time to solution is unknown in that case and omitted.
   void show(const Moment& start, bool is_late) const noexcept;
 
  private:
@@ -45,12 +46,12 @@ class Evaluation {
   std::array<OwnedSlot, 4> slots_;  ///< value, best, target, time to solution
 };
 
-/// Series of each evaluation.
+/// The number of series of each evaluation.
 inline constexpr std::size_t kSeriesOfEvaluation = 4;
 
-/// Whether lower values of a metric of this name are better, unless the job reports otherwise: its last word
-/// is one of loss, perplexity, error, wer, cer, rmse, mse and mae, or its last two are error_rate. Any
-/// thread.
+/// Returns whether lower values of the metric are better, unless the job reports otherwise. They are if the
+/// last word of the name is loss, perplexity, error, wer, cer, rmse, mse or mae, or if the last two are
+/// error_rate. Any thread.
 bool lower_is_usual(std::string_view metric);
 
 }  // namespace gpumeter::jobs

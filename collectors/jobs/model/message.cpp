@@ -11,7 +11,8 @@
 namespace gpumeter::jobs {
 namespace {
 
-/// Our own client reports with it what it could not send (packaging/python/README.md).
+/// gpumeter's own client reports with this metric the values that it could not send
+/// (packaging/python/README.md).
 constexpr std::string_view kClientDropped = "ml.client.dropped";
 constexpr std::string_view kEvents[] = {"run_start", "run_stop", "restart", "epoch_start", "epoch_stop"};
 
@@ -46,7 +47,7 @@ void Message::take_metric(const MetricLine& line) {
                      std::get<std::optional<bool>>(direction)});
 }
 
-/// A claim. The bound on what one client can lose between two lines keeps the sum meaningful.
+/// The job reports this loss itself. A limit on the loss between two lines keeps the sum meaningful.
 void Message::take_client_loss(const MetricLine& line) {
   constexpr double kMostAtOnce = 1e6;
   if (line.type != LineType::count) return drop(Refusal::wrong_type);

@@ -10,11 +10,11 @@
 
 namespace gpumeter::jobs {
 
-/// How far a line's own time may differ from the machine's. The time is not shown; the check rejects lines of
-/// another day.
+/// The largest accepted difference between a line's own time and the machine's. The time is not exported; the
+/// check rejects lines of another day.
 inline constexpr Nanoseconds kTimestampTolerance = std::chrono::hours(1);
 
-/// The effect of one message's lines on the runs of its user. Exists while the message is read.
+/// Applies the lines of one message to the runs of its user. Lives as long as the message is read.
 class Message {
  public:
   Message(Shared& shared, User& user, const Origin& origin) noexcept
@@ -23,11 +23,11 @@ class Message {
   void take(const Line& line);
   /// `run`: the name that the configuration gives to the log.
   void take(std::string_view run, const MllogLine& line);
-  /// Call after the last line: by then the ml.step and ml.steps of one step are both here, in either order.
+  /// Call after the last line: by then both ml.step and ml.steps of a step have arrived, in either order.
   void finish() noexcept;
 
  private:
-  /// One value of a line, for the word and labels that it counts under.
+  /// One value of a line, with the word and the labels that it counts under.
   struct Measure {
     const Word& word;
     LabelChoice choice;

@@ -16,24 +16,24 @@ constexpr const MetricDescriptor* kFigures[] = {
     &catalog::ml_run_start_timestamp, &catalog::ml_run_time,   &catalog::ml_last_update_timestamp,
     &catalog::ml_run_restarts,        &catalog::ml_lost_steps, &catalog::ml_step};
 
-/// A start's time is cut to whole seconds.
+/// The time of a run_start has whole seconds.
 constexpr Nanoseconds kPrecision = std::chrono::seconds(1);
-/// A run whose first message came this long after its start may have had evaluations before.
+/// If a run's first message arrives this long after its start, the run may have had evaluations before.
 constexpr Nanoseconds kLate = std::chrono::seconds(2);
 
-/// The time of a start as an instant that is not after now.
+/// Converts the time of a start to an instant that is not after `now`.
 Moment moment_of(std::int64_t time, const Moment& now) noexcept {
   if (time > now.unix / kPrecision) return now;
   return now.at(kPrecision * std::max<std::int64_t>(time, 0));
 }
 
-/// Whether a process that reports this start of the run began later, beyond the precision of the start.
+/// Returns whether the process began after the start that it reports, beyond the precision of the start.
 bool is_before(const Moment& start, std::optional<Nanoseconds> began) noexcept {
   return began && start.elapsed + kPrecision < *began;
 }
 
-/// The start of a run that a process reports as `time`: not after now, and not before the process began (the
-/// machine, if `began` is unknown).
+/// The start of a run that a process reports as `time`. It is not after `now` and not before the process
+/// began (the machine, if `began` is unknown).
 Moment bounded_start(std::int64_t time, std::optional<Nanoseconds> began, const Moment& now) noexcept {
   const Nanoseconds earliest = began.value_or(Nanoseconds(0));
   const Moment said = moment_of(time, now);
@@ -69,7 +69,7 @@ Member& Run::join(const SenderId& id, const SenderFacts& facts) {
   } else if (std::ranges::all_of(progress.members(), &Member::orphaned)) {
     progress.remove([](const Member&) { return true; });
   }
-  if (is_abandoned()) {  // it goes on
+  if (is_abandoned()) {  // the run continues
     stop_.reset();
     worst_.reset();
   }
@@ -88,7 +88,7 @@ void Run::remove(const std::function<bool(const Member&)>& is_gone, const Moment
   stop_if_over();
 }
 
-/// The members that it led have no leader from now on, or have stopped with it.
+/// The members that `gone` led lose their leader, or count as stopped if it stopped.
 void Run::left(const Member& gone, const Moment& now) {
   if (gone.leader) return;
   bool is_followed = false;
@@ -130,8 +130,8 @@ bool Run::is_abandoned() const noexcept {
   return progress.members().empty() && !(stop_ && stop_->end == End::success);
 }
 
-/// Other ranks may start after the first of them has stopped well: their start is from before that stop, or
-/// some rank has not stopped yet. A process that has not stopped only repeats its start.
+/// Other ranks may start after the first rank has stopped with success. Their start is then older than that
+/// stop, or some rank has not stopped yet. A process that has not stopped only repeats its start.
 bool Run::begins_anew(const Member& member, const RunStart& said) const noexcept {
   if (progress.is_live(&member)) return false;
   if (member.stopped && said.time && member.announced_at) return *said.time > *member.announced_at;
@@ -172,8 +172,8 @@ void Run::started(Member& member, const RunStart& said, const SenderFacts& facts
   stop_.reset();
 }
 
-/// A fork repeats the run_start of its parent, with a time from before the fork began. A fork within the same
-/// second is known as a descendant only (see join()).
+/// A fork repeats the run_start of its parent, with a time from before the fork began. If the fork began
+/// within the same second, only its ancestry identifies it (see join()).
 void Run::find_leader(Member& member) noexcept {
   const auto same_start = [&](const Member& other) {
     return &other != &member && other.announced && other.announced_at &&
@@ -189,7 +189,7 @@ void Run::find_leader(Member& member) noexcept {
   }
 }
 
-/// Not every rank need report them.
+/// Some ranks may report no facts; the known facts stay.
 void Run::note_facts(const RunFacts& facts) {
   if (facts.framework.empty() && facts.version.empty() && facts.model.empty()) return;
   const Labels labels = series_.labels().with({{"framework", label_text(facts.framework)},

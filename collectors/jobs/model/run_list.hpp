@@ -16,7 +16,7 @@ struct RunName {
   auto operator<=>(const RunName&) const = default;
 };
 
-/// A live process of a run that has not sent run_stop. Runs are joined with GPUs by these. A process may
+/// A live process of a run that has not sent run_stop. The join of runs with GPUs uses these. A process may
 /// continue with its next run, as in a notebook.
 struct RunProcess {
   SenderId id;

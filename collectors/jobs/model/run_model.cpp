@@ -18,7 +18,7 @@ Origin origin_of(const Sender& sender, const Moment& now, const Moment& at) noex
 
 }  // namespace
 
-/// Each reason is there from the start: an alert on its rate needs the first increase.
+/// Creates the series of each reason at the start, because an alert on its rate needs the first increase.
 RunModel::RunModel(Source& source, const Limits& limits, IsAlive is_alive)
     : shared_{.source = source, .limits = limits, .is_alive = std::move(is_alive)} {
   for (std::size_t i = 0; i < kRefusalCount; ++i) {
@@ -63,7 +63,7 @@ void RunModel::receive_mllog(const Sender& sender, std::string_view run, std::st
   Message(shared_, *user, origin_of(sender, now, now.at(mllog.unix_time))).take(run, mllog);
 }
 
-/// nullptr: there are too many.
+/// Returns nullptr if there are too many users.
 User* RunModel::user_of(const Sender& sender, const Moment& now) {
   auto found = users_.find(sender.id.uid);
   if (found == users_.end()) {

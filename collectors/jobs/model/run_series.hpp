@@ -9,8 +9,8 @@
 
 namespace gpumeter::jobs {
 
-/// One series of a source, which drops it when this object ends. The source must outlive it. One thread, the
-/// source's.
+/// One series of a source. The destructor drops the series from the source, which must outlive this object.
+/// Use from the source's thread only.
 class OwnedSlot {
  public:
   OwnedSlot() = default;
@@ -27,17 +27,17 @@ class OwnedSlot {
     return *this;
   }
 
-  /// From the next commit on; nullopt takes the series off the page.
+  /// Takes effect at the next commit; nullopt removes the series from the page.
   void show(std::optional<double> value) const noexcept {
     value ? source_->set(slot_, *value) : source_->miss(slot_, ReadStatus::unsupported);
   }
 
  private:
-  Source* source_ = nullptr;  ///< nullptr: none, as after a move
+  Source* source_ = nullptr;  ///< nullptr: no series, as after a move
   Source::Slot slot_ = 0;
 };
 
-/// Makes the series of one run: all have its name and its user as labels.
+/// Creates the series of one run; all have the labels `run` and `user`.
 class RunSeries {
  public:
   RunSeries(Source& source, std::string_view run, std::string_view user)

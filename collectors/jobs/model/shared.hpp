@@ -12,34 +12,35 @@
 
 namespace gpumeter::jobs {
 
-/// The label of sums that belong to no run, or to no user.
+/// The label of sums that belong to no single run or user.
 inline constexpr std::string_view kOther = "_other";
 
-/// The bounds of what one user, and all users together, can take. The values are A9 of the reference unless a
-/// comment names another source. With them the model holds at most 5000 runs, 1024 users, 8192 senders and
-/// 40000 series, whatever jobs send.
+/// The quotas of one user, and of all users together. The values are A9 of the reference unless a comment
+/// names another source. They bound the model to 5000 runs, 1024 users, 8192 senders and 40000 series,
+/// whatever jobs send.
 struct Limits {
-  double lines_per_second = 2000;    ///< of a uid
+  double lines_per_second = 2000;    ///< of one uid
   double burst_lines = 2000;         ///< at once, after a second of silence
   std::size_t series_per_run = 640;  ///< room for every histogram of training, or of serving (buckets.hpp)
   std::size_t series_per_sender = 1280;
   std::size_t series_per_user = 8192;
   std::size_t series = 40000;
   std::size_t evaluations_per_run = 8;  ///< values of `metric`, which is not a closed set
-  std::size_t customs_per_run = 16;     ///< of ml_custom: a few scalars to look at, no log of every weight
+  std::size_t customs_per_run = 16;     ///< of ml_custom: a few scalars, not a log of every weight
   std::size_t senders_per_user = 1024;  ///< more ranks and loaders than one machine runs
   std::size_t senders = 8192;
   std::size_t users = 1024;
-  Nanoseconds retention = std::chrono::minutes(10);  ///< of a run without senders; two scrapes at the least
+  Nanoseconds retention = std::chrono::minutes(10);  ///< of a run without senders; at least two scrapes
 };
 
-/// Tokens arrive at a steady rate, and each line takes one; `capacity` of them can wait. One thread.
+/// Tokens arrive at a steady rate, and each line takes one. Up to `capacity` unused tokens are kept. One
+/// thread.
 class TokenBucket {
  public:
   TokenBucket(double rate, double capacity, Nanoseconds now) noexcept
       : rate_(rate), capacity_(capacity), tokens_(capacity), filled_(now) {}
 
-  /// Changes the limits. Waiting tokens are kept up to the new capacity.
+  /// Changes the limits. Unused tokens are kept up to the new capacity.
   void set(double rate, double capacity) noexcept {
     rate_ = rate;
     capacity_ = capacity;
@@ -61,8 +62,8 @@ class TokenBucket {
   Nanoseconds filled_;
 };
 
-/// What the users of one model share: their place in the store, the limits, how much is taken, and what found
-/// no room.
+/// State that the users of one model share: their source in the store, the limits, the current usage, and the
+/// counts of dropped data.
 struct Shared {
   Source& source;
   Limits limits;

@@ -8,7 +8,7 @@
 namespace gpumeter::jobs {
 namespace {
 
-/// For a client that names no run, as plain statsd has no tags, and has no workload.
+/// The run name of a client without a workload that names no run, such as plain statsd without tags.
 constexpr std::string_view kUnnamed = "unnamed";
 
 }  // namespace
@@ -22,7 +22,7 @@ std::string User::run_name(const Origin& from, std::string_view said) const {
   return workload.is_known() ? run_name_text(workload.name) : std::string(kUnnamed);
 }
 
-/// nullptr: no room for it.
+/// Returns nullptr if there is no room for the process.
 Process* User::process_of(const Origin& from) {
   const Limits& limits = shared_.limits;
   auto found = processes_.find(from.id);
@@ -32,7 +32,7 @@ Process* User::process_of(const Origin& from) {
     ++shared_.processes;
   }
   found->second.last_seen = from.now.elapsed;
-  found->second.is_gone = false;  // the next tick asks again
+  found->second.is_gone = false;  // the next tick checks again
   return &found->second;
 }
 
@@ -93,7 +93,7 @@ Cell* User::cell(const Place& place, const Word& word, LabelChoice choice, Nanos
   return can_be_summed(word) ? &overflow_cell(word, choice, now) : nullptr;
 }
 
-/// The closed sets bound these to 901 series a user, and to the same once more for all.
+/// The closed sets bound these cells to 901 series for each user, and to 901 more for all users together.
 Cell& User::overflow_cell(const Word& word, LabelChoice choice, Nanoseconds now) {
   if (Cell* const cell = other_.find(word, choice)) return *cell;
   const std::size_t series = series_of(word);

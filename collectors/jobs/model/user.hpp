@@ -10,26 +10,26 @@
 
 namespace gpumeter::jobs {
 
-/// The sender of the lines at hand, and the time.
+/// The sender of the current lines, and the time.
 struct Origin {
   SenderId id;
   const SenderFacts& facts;
   Moment now;
-  Moment at;  ///< an MLLOG line's own time, otherwise now
+  Moment at;  ///< an MLLOG line's own time, otherwise `now`
 };
 
 /// A process that sent lines.
 struct Process {
   Workload workload;      ///< at its first message
-  std::string run;        ///< of its last run_start: lines without a tag belong to this run
+  std::string run;        ///< name in its last run_start: lines without a tag belong to this run
   std::string benchmark;  ///< MLLOG's submission_benchmark
   std::size_t series = 0;
   Nanoseconds last_seen{};
-  bool is_gone = false;  ///< found so by the current tick
+  bool is_gone = false;  ///< set by the current tick
 };
 
-/// A process in the run of a line. Without room for the run, `run` and `member` are nullptr; without room for
-/// the process, all are.
+/// A process in the run of a line. If there is no room for the run, `run` and `member` are nullptr. If there
+/// is no room for the process, all three are.
 struct Place {
   Process* process = nullptr;
   Run* run = nullptr;
@@ -48,27 +48,28 @@ class User {
   const std::string& label() const noexcept { return label_; }
   void heard(Nanoseconds now) noexcept { last_seen_ = now; }
   void set_rate(const Limits& limits) noexcept { bucket_.set(limits.lines_per_second, limits.burst_lines); }
-  /// False: the user sent more lines than its rate allows.
+  /// Returns false if the user sent more lines than its rate allows.
   bool take_line(Nanoseconds now) noexcept { return bucket_.take(now); }
 
-  /// The name of a line's run: its tag `said`, otherwise the process's last run, otherwise its workload.
+  /// Returns the name of a line's run: its tag `said`, otherwise the process's last run, otherwise its
+  /// workload.
   std::string run_name(const Origin& from, std::string_view said) const;
-  /// Finds the run, or adds the process to one, or begins one, as far as the quotas allow.
+  /// Finds the run, adds the process to an existing one, or creates one, as far as the quotas allow.
   Place place(const Origin& from, std::string_view run_name);
 
   bool has_room(const Place& place, std::size_t series) const noexcept;
   void charge(const Place& place, std::size_t series) noexcept;
-  /// The cell of a word. Without room it is one of `_other` if the word can be summed, otherwise nullptr;
-  /// both count as series_limit.
+  /// Returns the cell of a word. If there is no room, returns a cell of `_other` for a word that can be
+  /// summed, otherwise nullptr. Both cases count as series_limit.
   Cell* cell(const Place& place, const Word& word, LabelChoice choice, Nanoseconds now);
 
-  /// Asks for each process whether it is alive.
+  /// Checks for each process whether it is alive.
   void find_gone(const Moment& now);
-  /// Removes those that find_gone() found and that have sent nothing since, and the runs that have expired.
+  /// Removes the processes that find_gone() marked and that have sent nothing since, and the expired runs.
   void remove_gone(const Moment& now);
   /// No run or process is left, and the user has been silent for as long as runs are kept.
   bool is_over(Nanoseconds now) const noexcept;
-  /// Adds what is held to the totals of `shared`, which the caller has set to 0.
+  /// Adds the usage of this user to the totals in `shared`, which the caller has set to 0.
   void count();
 
   /// Writes all values into their slots.

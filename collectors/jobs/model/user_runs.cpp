@@ -31,9 +31,9 @@ Run* UserRuns::to_join(const Workload& workload, std::string_view name, const Mo
   return run;
 }
 
-/// A Slurm job that is queued again keeps its number, so a job of another number is another task of the
-/// array. Otherwise only the next tick finds the end of a process. A line that finds no room comes here each
-/// time, so the number of questions is bounded.
+/// A requeued Slurm job keeps its number, so a job with another number is another task of the array. This
+/// call removes ended processes itself, because otherwise only the next tick would. Each line that finds no
+/// room repeats the call, so the number of checks is limited.
 Run* UserRuns::abandoned(const Workload& workload, std::string_view name, const Moment& now,
                          const IsGone& is_gone) {
   constexpr int kMostAsked = 16;

@@ -10,23 +10,24 @@
 
 namespace gpumeter::jobs {
 
-/// The runs of one user by the names that their processes give them, and the rule that says to which of them
-/// a process belongs. Two jobs that give their runs one name stay apart by their workloads. Writer thread
-/// only.
+/// The runs of one user by the names that their processes report, and the rule that assigns a process to a
+/// run. Two jobs with the same run name stay apart by their workloads. Writer thread only.
 ///
-/// A process that is new to a run joins the one of its workload, or otherwise one whose workload is not known
-/// (or any, if its own is not). Otherwise it continues a run that all processes have left and that did not
-/// end well, as one in a new container does, but not from one Slurm job to another. Otherwise it begins a
-/// further run, labelled NAME@WORKLOAD as long as the name itself is taken. A run keeps its label.
+/// A new process joins the run of its workload. Otherwise it joins a run whose workload is unknown, or any
+/// run if its own workload is unknown. Otherwise it continues a run that all processes have left and that did
+/// not end with success. A process in a new container does so, but no run continues from one Slurm job to
+/// another. Otherwise it starts another run, labelled NAME@WORKLOAD if the name itself is taken. A run keeps
+/// its label.
 class UserRuns {
  public:
   using IsGone = std::function<bool(const Member&)>;
 
-  /// The run of this name that the process is a member of; both nullptr if there is none.
+  /// Returns the run of this name that the process is a member of; both nullptr if there is none.
   std::pair<Run*, Member*> find(const SenderId& id, std::string_view name) noexcept;
-  /// The run that the process joins, without the members that are gone; nullptr if it begins one.
+  /// Returns the run that the process joins, after removing members that are gone. Returns nullptr if the
+  /// process starts a new run.
   Run* to_join(const Workload& workload, std::string_view name, const Moment& now, const IsGone& is_gone);
-  /// Its series are in `source`, with the label `user`.
+  /// The run's series are in `source`, with the label `user`.
   Run& add(const Workload& workload, std::string_view name, const Moment& at, Source& source,
            std::string_view user);
   /// Removes the runs that have expired.

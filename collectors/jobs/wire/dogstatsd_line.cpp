@@ -31,7 +31,7 @@ std::optional<double> parse_rate(std::string_view text) noexcept {
   return rate && *rate >= kMinRate && *rate <= 1 ? rate : std::nullopt;
 }
 
-/// One of the fields after the type; false where it is wrong.
+/// Parses one of the fields after the type; returns false if it is invalid.
 bool parse_field(std::string_view field, MetricLine& line) noexcept {
   if (field.starts_with('#')) {
     line.tags = Tags(field.substr(1));
@@ -69,7 +69,7 @@ Line parse_metric(std::string_view text) noexcept {
   return line;
 }
 
-/// The lengths rule: title and text may contain `|`.
+/// Splits by the announced lengths, because title and text may contain `|`.
 Line parse_event(std::string_view text) noexcept {
   text.remove_prefix(3);  // "_e{"
   const auto title_size = parse_number<std::size_t>(take_until(text, ','));

@@ -8,15 +8,15 @@
 
 #include "collectors/jobs/wire/refusal.hpp"
 
-/// Parses one line of the DogStatsD protocol into views of the given text. Nothing here allocates, throws or
-/// keeps state: any bytes, any thread.
+/// Parses one line of the DogStatsD protocol into views of the given text. Accepts any bytes. No allocation,
+/// no exceptions, no state; any thread.
 namespace gpumeter::jobs {
 
 /// The longest tag list; Datadog's own client sends three to ten.
 inline constexpr std::size_t kMaxTags = 32;
-/// Beyond it a double counts no longer in ones (2^53 is 9e15), and sums of it stay finite.
+/// Above this a double cannot count in ones (2^53 is 9e15); up to this, sums stay finite.
 inline constexpr double kMaxValue = 1e18;
-/// One event in a million: no job samples thinner, and a line cannot stand for more.
+/// One event in a million. No job samples more sparsely, and a line cannot represent more events.
 inline constexpr double kMinRate = 1e-6;
 
 struct Tag {
@@ -24,18 +24,18 @@ struct Tag {
   std::string_view value;  ///< empty for a bare tag
 };
 
-/// The part behind `#`: "run:a,split:train".
+/// The part after `#`: "run:a,split:train".
 class Tags {
  public:
   constexpr Tags() = default;
   constexpr explicit Tags(std::string_view text) noexcept : text_(text) {}
 
-  /// Takes the next tag off the front; nullopt at the end. Skips empty ones.
+  /// Removes and returns the next tag, skipping empty ones; nullopt at the end.
   std::optional<Tag> next() noexcept;
-  /// The value of the first tag of this key (datadogpy appends its constant tags, so the call's own come
-  /// first); empty: none.
+  /// Returns the value of the first tag with this key, or empty if there is none. datadogpy appends its
+  /// constant tags, so the call's own tags come first.
   std::string_view find(std::string_view key) const noexcept;
-  /// More than kMaxTags.
+  /// The text contains more than kMaxTags tags.
   bool too_many() const noexcept;
   std::string_view text() const noexcept { return text_; }
 
@@ -43,12 +43,12 @@ class Tags {
   std::string_view text_;
 };
 
-/// The values of a line, `1:2:3`, one by one. Skips empty ones, as Datadog's agent does (parse.go).
+/// The values of a line, `1:2:3`, one by one. Skips empty values, as Datadog's agent does (parse.go).
 class PackedValues {
  public:
   constexpr PackedValues() = default;
   constexpr explicit PackedValues(std::string_view text) noexcept : text_(text) {}
-  /// nullopt at the end; a value is nullopt unless it is a finite number within kMaxValue.
+  /// Returns nullopt at the end. The inner value is nullopt unless it is a finite number within kMaxValue.
   std::optional<std::optional<double>> next() noexcept;
   std::string_view text() const noexcept { return text_; }
 
@@ -60,12 +60,12 @@ enum class LineType : std::uint8_t { count, gauge, timer, histogram, distributio
 
 struct MetricLine {
   std::string_view name;
-  PackedValues values;  ///< of a set: any text
+  PackedValues values;  ///< any text if the type is set
   LineType type = LineType::count;
   double rate = 1;  ///< the share of its events that the client sends: kMinRate to 1
   Tags tags;
   std::optional<std::int64_t> timestamp;  ///< Unix time in seconds
-  std::string_view ignored;               ///< from the first field that is none of the above, to the end
+  std::string_view ignored;               ///< the first field that is none of the above, and all after it
 };
 
 /// `_e{title bytes,text bytes}:title|text|...`
@@ -73,21 +73,21 @@ struct EventLine {
   std::string_view title;
   std::string_view text;
   Tags tags;
-  std::optional<std::int64_t> timestamp;  ///< `d:`, Unix time in seconds; nullopt: none, or no whole number
+  std::optional<std::int64_t> timestamp;  ///< `d:`, Unix time in seconds; nullopt: missing or no integer
 };
 
-/// Valid, but not used: service checks, and a client's own metrics (`datadog.dogstatsd.client.*`).
+/// A valid line that is not used: a service check, or a client's own metric (`datadog.dogstatsd.client.*`).
 struct IgnoredLine {};
 
 using Line = std::variant<MetricLine, EventLine, IgnoredLine, Refusal>;
 
-/// `line` without its end of line. Refuses as malformed or bad_value, the latter for a rate as well; the
-/// values themselves are read by PackedValues.
+/// `line`: without its end of line. Rejects a line as malformed, or as bad_value if its rate is invalid.
+/// PackedValues parses the values themselves.
 Line parse_line(std::string_view line) noexcept;
 
-/// A finite number within kMaxValue, a leading `+` allowed. Also what MLLOG values are held to.
+/// Parses a finite number within kMaxValue; a leading `+` is allowed. The same bounds apply to MLLOG values.
 std::optional<double> parse_value(std::string_view text) noexcept;
-/// Finite and within kMaxValue.
+/// The value is finite and within kMaxValue.
 bool is_acceptable(double value) noexcept;
 
 }  // namespace gpumeter::jobs

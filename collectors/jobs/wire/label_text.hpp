@@ -8,8 +8,8 @@ namespace gpumeter::jobs {
 
 inline constexpr std::size_t kMaxLabelBytes = 64;
 
-/// Printable UTF-8, cut to kMaxLabelBytes between two characters. U+FFFD replaces each byte that is not UTF-8
-/// and each character that does not print (controls, line separators, direction marks). Any thread.
+/// Returns printable UTF-8, cut to kMaxLabelBytes between two characters. U+FFFD replaces each byte that is
+/// not UTF-8 and each unprintable character (controls, line separators, direction marks). Any thread.
 std::string label_text(std::string_view raw);
 
 /// The same for the name of a run, but shortened() instead of cut, so that names that differ only at their

@@ -14,7 +14,7 @@ using Kind = MllogLine::Kind;
 
 constexpr std::string_view kToken = ":::MLLOG";
 
-/// The keys of mllog/constants.py that are used here, and target_accuracy: the rules fix the targets, and
+/// The keys of mllog/constants.py that the model uses, and target_accuracy. The rules fix the targets, and
 /// submitters log them by this name.
 constexpr std::pair<std::string_view, Kind> kKeys[] = {
     {"run_start", Kind::run_start},          {"run_stop", Kind::run_stop},
@@ -25,7 +25,7 @@ constexpr std::pair<std::string_view, Kind> kKeys[] = {
     {"eval_start", Kind::progress},          {"eval_stop", Kind::progress},
 };
 
-/// time_ms of the year 2096, so that its nanoseconds fit into 63 bits with room for differences.
+/// time_ms in the year 2096, so that the nanoseconds fit into 63 bits with room for differences.
 constexpr double kLatest = 4e12;
 
 Kind kind_of(std::string_view key) noexcept {
@@ -33,7 +33,7 @@ Kind kind_of(std::string_view key) noexcept {
   return found == std::end(kKeys) ? Kind::other : found->second;
 }
 
-/// The member; a null if there is none.
+/// Returns the member, or a null if there is none.
 const Json& member(const Json& object, const char* name) {
   static const Json kNone;
   if (!object.is_object()) return kNone;
@@ -55,12 +55,12 @@ bool has_number(Kind kind) noexcept {
   return kind == Kind::evaluation || kind == Kind::target || kind == Kind::batch_size;
 }
 
-/// Only lines of the run's course count the samples of training by it.
+/// Only lines of these kinds report the samples of training in samples_count.
 bool may_count_samples(Kind kind) noexcept {
   return kind == Kind::progress || kind == Kind::evaluation || kind == Kind::run_stop;
 }
 
-/// What the kind has in addition to its time; the Refusal if it is missing.
+/// Reads the kind's own values. Returns a Refusal if they are missing or invalid.
 std::optional<Refusal> read_value(const Json& object, MllogLine& line) {
   const Json& value = member(object, "value");
   const Json& metadata = member(object, "metadata");

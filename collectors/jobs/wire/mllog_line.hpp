@@ -19,9 +19,9 @@ struct MllogLine {
     evaluation,  ///< `metric`, `value`
     target,      ///< `metric`, `value`
     batch_size,  ///< `value`
-    benchmark,   ///< `text`: which of MLPerf's it is
+    benchmark,   ///< `text`: the name of the MLPerf benchmark
     progress,    ///< any other key of the run's course: epochs, blocks, evaluations, initialisation
-    other,       ///< hyperparameters and the like: says that the run lives
+    other,       ///< hyperparameters and the like: only a sign of life
   };
   Kind kind = Kind::other;
   Nanoseconds unix_time{};
@@ -29,16 +29,21 @@ struct MllogLine {
   bool success = false;
   std::string text;
   std::string metric;
-  std::optional<double> samples;  ///< gone through in training so far (metadata.samples_count)
+  std::optional<double> samples;  ///< processed in training so far (metadata.samples_count)
 };
 
-/// nullopt: no MLLOG line, as most of what a job prints. malformed: the object is none, or lacks its key or
-/// time; bad_value: what must be a number is none, or none within kMaxValue; bad_label: a run_stop that is
-/// neither success nor aborted. Allocates, in the order of the line's size. Any bytes, any thread.
+/// Returns nullopt if the line is no MLLOG line, as most of a job's output is not.
+///
+/// Refusals:
+/// - malformed: no JSON object, or one without key or time;
+/// - bad_value: a number is missing, invalid or over kMaxValue;
+/// - bad_label: a run_stop that is neither success nor aborted.
+///
+/// Accepts any bytes. Allocates in proportion to the line's size. Any thread.
 std::optional<std::variant<MllogLine, Refusal>> parse_mllog(std::string_view line);
 
-/// Whether this benchmark's eval_accuracy is the better the lower, as the compliance checker of
-/// mlcommons/logging holds it to its target.
+/// Returns whether a lower eval_accuracy of this benchmark is better. The compliance checker of
+/// mlcommons/logging compares it with its target in the same direction.
 bool mllog_lower_is_better(std::string_view benchmark) noexcept;
 
 }  // namespace gpumeter::jobs

@@ -7,15 +7,16 @@
 #include <span>
 #include <string_view>
 
-/// How lines come off a socket.
+/// Splits the data of a socket into lines.
 namespace gpumeter::jobs {
 
 /// The longest datagram, frame or line. Datadog's agent reads 8 KiB.
 inline constexpr std::size_t kMaxPayload = 65536;
-/// Lines of one payload; the rest is dropped. 8 KiB hold some 200 of the shortest sensible lines.
+/// The maximum number of lines in one payload; the rest is dropped. 8 KiB hold some 200 of the shortest
+/// sensible lines.
 inline constexpr std::size_t kMaxLines = 512;
 
-/// The lines of one payload. Empty ones are passed over. No allocation, any thread.
+/// The lines of one payload, without empty ones. No allocation, any thread.
 class PayloadLines {
  public:
   constexpr explicit PayloadLines(std::string_view payload) noexcept : rest_(payload) {}
@@ -25,28 +26,28 @@ class PayloadLines {
   std::string_view rest_;
 };
 
-/// Cuts a stream into payloads: frames of a 32-bit little-endian length (Datadog), or plain lines
-/// (pystatsd). The fourth byte decides, which is 0 only in a length. Holds kMaxPayload and four bytes. One
-/// per connection; not thread-safe.
+/// Splits a stream into payloads: frames with a 32-bit little-endian length (Datadog), or plain lines
+/// (pystatsd). The fourth byte identifies the framing, because it is 0 only in a length. Holds kMaxPayload
+/// and four bytes. One per connection; not thread-safe.
 ///
 ///     read(fd, splitter.room()); splitter.received(n); while (auto payload = splitter.next()) ...
 class StreamSplitter {
  public:
   enum class Framing : std::uint8_t { unknown, length, lines };
 
-  /// `framing`: if it is known, as for a file.
+  /// `framing`: if it is known in advance, as for a file.
   explicit StreamSplitter(Framing framing = Framing::unknown);
 
-  /// Where to read to; never empty once next() gave nullopt, unless broken().
+  /// The buffer to read into. Never empty after next() has returned nullopt, unless broken().
   std::span<char> room() noexcept;
   void received(std::size_t bytes) noexcept { end_ += bytes; }
-  /// The next whole payload, valid until room() is called; nullopt: more bytes are needed. A torn payload at
-  /// the end of a connection is dropped.
+  /// Returns the next whole payload, valid until room() is called; nullopt if more bytes are needed. An
+  /// incomplete payload at the end of a connection is dropped.
   std::optional<std::string_view> next() noexcept;
-  /// The sender announced a frame over kMaxPayload, so the start of the next is unknown. Close the
-  /// connection.
+  /// The sender announced a frame over kMaxPayload, so the start of the next frame is unknown. The caller
+  /// must close the connection.
   bool broken() const noexcept { return broken_; }
-  /// Lines over kMaxPayload, dropped so far.
+  /// The number of lines over kMaxPayload dropped so far.
   std::uint64_t overlong() const noexcept { return overlong_; }
 
  private:
@@ -57,9 +58,9 @@ class StreamSplitter {
   std::unique_ptr<char[]> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  std::size_t searched_ = 0;  ///< of the unread bytes, those known to hold no newline
+  std::size_t searched_ = 0;  ///< number of unread bytes known to contain no newline
   Framing framing_;
-  bool skipping_ = false;  ///< inside a line that is too long
+  bool skipping_ = false;  ///< inside a line over kMaxPayload
   bool broken_ = false;
   std::uint64_t overlong_ = 0;
 };

@@ -8,23 +8,24 @@
 
 namespace gpumeter::jobs {
 
-/// Why something that a job sent was not taken: the label `reason` of gpumeter_jobs_dropped_total. Each
-/// refused line, or value of a packed line, counts once.
+/// The reason why a job's data was rejected: the label `reason` of gpumeter_jobs_dropped_total. Each rejected
+/// line, or value of a packed line, counts once.
 enum class Refusal : std::uint8_t {
   too_long,        ///< a datagram, frame or line over kMaxPayload
   too_many_lines,  ///< the lines of a datagram after kMaxLines
-  malformed,       ///< no DogStatsD or MLLOG line
-  bad_value,       ///< not a number, not finite, over kMaxValue, or negative where that cannot be
+  malformed,       ///< neither a DogStatsD nor an MLLOG line
+  bad_value,  ///< not a number, not finite, over kMaxValue, or negative for a metric that cannot be negative
   bad_timestamp,   ///< more than an hour from now
-  unknown_metric,  ///< a name or an event that the vocabulary does not have
-  wrong_type,      ///< a name of the vocabulary with a type that it does not take
+  unknown_metric,  ///< a metric or event outside the vocabulary
+  wrong_type,      ///< a known metric with a type that it does not accept
   bad_label,       ///< a value outside the label's closed set
-  rate_limit,      ///< the user sent more lines than its share
-  series_limit,    ///< no room for one more series: counted under `_other`, or lost where it is a gauge
-  user,            ///< a datagram or connection of a user that the config does not let in
+  rate_limit,      ///< the user sent more lines than its rate allows
+  series_limit,    ///< no room for another series: counted under `_other`, or lost if it is a gauge
+  user,            ///< a datagram or connection of a user that the configuration does not admit
   identity,        ///< a datagram or connection under a uid that its process does not have
-  connections,     ///< a connection beyond those that a user, or all users, may hold
-  client,          ///< values that a client says it lost itself: refused, or found no room while nobody read
+  connections,     ///< a connection beyond the limit of one user or of all users
+  client,  ///< values that the client reports as lost on its side: rejected, or without room while nobody
+           ///< read
 };
 inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::client) + 1;
 

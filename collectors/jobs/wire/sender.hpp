@@ -13,11 +13,11 @@
 
 namespace gpumeter::jobs {
 
-/// A process as the kernel identifies it; its own claims do not count. The start time (field 22 of
-/// /proc/PID/stat) distinguishes it from a later process with the same number.
+/// A process as the kernel identifies it. Identity reported by the process itself is ignored. The start time
+/// (field 22 of /proc/PID/stat) distinguishes the process from a later one with the same number.
 struct SenderId {
   std::uint32_t uid = 0;
-  std::int32_t pid = 0;  ///< 0: unknown, of another pid namespace; negative: a file of MLLOG lines
+  std::int32_t pid = 0;  ///< 0: unknown, in another pid namespace; negative: a file of MLLOG lines
   std::uint64_t start_time = 0;
 
   auto operator<=>(const SenderId&) const = default;
@@ -32,7 +32,7 @@ struct Workload {
   bool operator==(const Workload&) const = default;
 };
 
-/// What the kernel reports of a process in addition to its number, read at its first message.
+/// Facts about a process from the kernel in addition to its number, read at its first message.
 struct SenderFacts {
   std::optional<Nanoseconds> began;  ///< start of the process, CLOCK_BOOTTIME; nullopt: unknown
   Workload workload;
@@ -42,21 +42,22 @@ struct SenderFacts {
 /// The sender of a message.
 struct Sender {
   SenderId id;
-  std::string_view user;               ///< the name of the uid, or its digits
-  const SenderFacts* facts = nullptr;  ///< nullptr: unknown, as of a file or of another pid namespace
+  std::string_view user;  ///< the name of the uid, or its digits
+  const SenderFacts* facts =
+      nullptr;  ///< nullptr: unknown, as for a file or a process in another pid namespace
 };
 
-/// Whether the process (or file) still exists. Called on the model's thread, never for pid 0, which counts as
-/// gone when it has been silent for as long as runs are kept.
+/// Returns whether the process (or file) still exists. The model's thread calls it, and never for pid 0. A
+/// sender with pid 0 counts as gone when it has been silent for as long as runs are kept.
 using IsAlive = std::function<bool(const SenderId&)>;
 
-/// An instant on both clocks, read together. Durations use the first, which does not jump when the machine's
-/// time is set; timestamps show the second.
+/// An instant on both clocks, read together. Durations use CLOCK_BOOTTIME, which does not jump when the
+/// machine's time is set. Timestamps use CLOCK_REALTIME.
 struct Moment {
   Nanoseconds elapsed{};  ///< CLOCK_BOOTTIME
   Nanoseconds unix{};     ///< CLOCK_REALTIME
 
-  /// The instant of this Unix time.
+  /// Converts a Unix time to an instant.
   Moment at(Nanoseconds unix_time) const noexcept { return {elapsed + (unix_time - unix), unix_time}; }
 };
 

@@ -13,7 +13,7 @@ constexpr std::string_view kKinds[] = {"train", "input", "output"};
 constexpr std::string_view kPhases[] = {
     "data_loading",    "h2d",  "forward", "backward", "optimizer", "communication", "checkpoint_save",
     "checkpoint_load", "eval", "compile", "init",     "idle",      "other"};
-// Those of gpu_peak_flops.
+// The same as for gpu_peak_flops.
 constexpr std::string_view kDtypes[] = {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"};
 
 constexpr ClosedLabel kSplit{"split", kSplits, "train", ""};

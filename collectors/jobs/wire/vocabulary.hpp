@@ -16,15 +16,15 @@
 /// The metrics that jobs may send, one row for each name. Constant tables, any thread.
 namespace gpumeter::jobs {
 
-/// A label whose values are a closed set, so that no job can make series without end.
+/// A label with a closed set of values, so that no job can create an unlimited number of series.
 struct ClosedLabel {
   std::string_view name;  ///< of the client's tag and of the exported label
   std::span<const std::string_view> values;
-  std::string_view fallback;  ///< if the tag is missing; empty: no label then
-  std::string_view unknown;   ///< for any other value; empty: the line is refused
+  std::string_view fallback;  ///< value if the tag is missing; empty: the label is omitted
+  std::string_view unknown;   ///< value for any other tag value; empty: the line is rejected
 };
 
-/// Place in ClosedLabel::values; kNoLabel: the series does not have the label.
+/// Index into ClosedLabel::values; kNoLabel: the series does not have the label.
 using LabelChoice = std::array<std::uint8_t, 2>;
 inline constexpr std::uint8_t kNoLabel = 0xFF;
 
@@ -32,42 +32,42 @@ enum class Shape : std::uint8_t {
   counter,    ///< increments of 0 or more
   gauge,      ///< the last value
   size,       ///< the last value, 0 or more
-  step,       ///< a gauge of each process of its own
+  step,       ///< a gauge of each process
   phase,      ///< durations into a counter of seconds and one of times
   histogram,  ///< durations into buckets
   target,     ///< of an evaluation, with `metric` and `direction`
-  eval,       ///< result of an evaluation, with the same
+  eval,       ///< result of an evaluation, with `metric` and `direction`
   custom,     ///< the last value of the job's own `metric`
 };
 
 struct Word {
-  std::string_view name;  ///< the client's
+  std::string_view name;  ///< as the client sends it
   Shape shape;
   const MetricDescriptor* family;
   std::array<const ClosedLabel*, 2> labels{};
-  const MetricDescriptor* times = nullptr;  ///< a phase's number of times
-  const Bounds* bounds = nullptr;           ///< a histogram's
+  const MetricDescriptor* times = nullptr;  ///< counts the durations of a phase
+  const Bounds* bounds = nullptr;           ///< of a histogram
 };
 
-/// nullptr: the vocabulary does not have it.
+/// Returns nullptr if the vocabulary does not contain the name.
 const Word* find_word(std::string_view name) noexcept;
 
-/// Whether the word may have this type: counters `c`, gauges `g`, durations `d`, `h` or `ms`.
+/// Returns whether the word accepts this type: counters `c`, gauges `g`, durations `d`, `h` or `ms`.
 bool takes(const Word& word, LineType type) noexcept;
-/// Whether the word may have this value, which must be is_acceptable().
+/// Returns whether the word accepts this value, which must be is_acceptable().
 bool takes(const Word& word, double value) noexcept;
-/// Series for each choice of labels.
+/// The number of series for each choice of labels.
 std::size_t series_of(const Word& word) noexcept;
 
-/// The labels of a line by its tags. Ignores tags that the word does not have, among them all that only the
-/// daemon may report (pid, uid, gpu, uuid, container ..).
+/// Chooses the labels of a line by its tags. Ignores tags that the word does not have. These include all that
+/// only the daemon may report (pid, uid, gpu, uuid, container ..).
 std::variant<LabelChoice, Refusal> choose(const Word& word, const Tags& tags) noexcept;
 std::vector<Label> labels_of(const Word& word, LabelChoice choice);
 
-/// Counters and durations can be summed under `_other`, last values cannot.
+/// Counters and durations can be summed under `_other`; last values cannot.
 bool can_be_summed(const Word& word) noexcept;
 
-/// The tag `direction`: true for min; nullopt inside: no such tag.
+/// Reads the tag `direction`: true for min; the inner value is nullopt if the tag is missing.
 std::variant<std::optional<bool>, Refusal> lower_is_better(const Tags& tags) noexcept;
 
 /// All rows.

@@ -7,7 +7,7 @@
 namespace gpumeter::fake_nvml {
 namespace {
 
-constexpr std::uint64_t kTag = 0x4E56;  // in the upper 16 bits: no address of a program
+constexpr std::uint64_t kTag = 0x4E56;  // in the upper 16 bits: no program has such an address
 
 }  // namespace
 

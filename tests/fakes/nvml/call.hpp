@@ -14,15 +14,15 @@
 
 namespace gpumeter::fake_nvml {
 
-/// A device's or an instance's handle: never a pointer to anything, so that one that is used too late does no
-/// harm and is found out.
+/// The handle of a device or an instance. It is never a pointer, so a stale handle does no harm and is
+/// detected.
 struct Handle {
-  unsigned generation = 0, returns = 0, device = 0, instance = 0;  ///< instance: 0 none, else its number + 1
+  unsigned generation = 0, returns = 0, device = 0, instance = 0;  ///< instance: 0 none, or its number + 1
 };
 nvml::Device encode(const Handle& handle);
 std::optional<Handle> decode(nvml::Device device);
 
-/// NVML's integers: to the nearest, so that an exact integral stays exact.
+/// Converts to NVML's integers, rounding to the nearest so that an exact integral stays exact.
 template <class Number_>
 Number_ to(const Value& value) {
   if constexpr (std::is_floating_point_v<Number_>) return static_cast<Number_>(value.number);
@@ -31,7 +31,7 @@ Number_ to(const Value& value) {
                      : static_cast<Number_>(static_cast<std::uint64_t>(rounded));
 }
 
-/// One call that a program makes, from its beginning to its end. No lock is held between the two.
+/// One call of a program, from its beginning to its end. No lock is held between the two.
 class Call {
  public:
   explicit Call(const char* function);
@@ -39,18 +39,18 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  /// What every call does first: UNINITIALIZED, then what the scenario says of latency, hangs and errors.
+  /// First step of every call: returns UNINITIALIZED, then applies the scenario's latency, hangs and errors.
   unsigned enter();
-  /// As enter(), of a device: its handle, its loss, its own latency, hangs and errors.
+  /// As enter(), for a device: also applies its handle, its loss, and its own latency, hangs and errors.
   unsigned enter(nvml::Device handle);
-  /// As enter(), of the device that has this number in the scenario.
+  /// As enter(), for the device with this number in the scenario.
   unsigned enter_device(std::size_t number);
 
-  /// Of the device, or of the instance whose handle this is.
+  /// The value for the device, or for the instance that the handle belongs to.
   Value at(std::string_view path) const { return facts().at(full(path), now()); }
   std::size_t count(std::string_view path) const { return facts().count(full(path)); }
   bool says(std::string_view path) const { return facts().find(full(path)) != nullptr; }
-  /// Whether the path is a group that has keys.
+  /// Returns whether the path is a group with keys.
   bool says_below(std::string_view path) const {
     const std::string group = full(path) + ".";
     const auto first = facts().values.lower_bound(group);
@@ -106,14 +106,14 @@ unsigned one_number(const char* function, nvml::Device device, std::string_view 
   return on_device(function, device, [&](const Call& call) { return call.read(path, out); });
 }
 
-/// What the path says, or another value where it says nothing.
+/// Returns the value of the path, or `otherwise` if the scenario has none.
 template <class Number_>
 Number_ or_else(const Call& call, const std::string& path, Number_ otherwise) {
   Number_ number{};
   return call.read(path, &number) == nvml::kSuccess ? number : otherwise;
 }
 
-/// The first error, else success.
+/// Returns the first error, otherwise success.
 template <class... Results>
 unsigned first_error(Results... results) {
   unsigned error = nvml::kSuccess;

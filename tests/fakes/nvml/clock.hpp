@@ -5,10 +5,10 @@
 
 namespace gpumeter::fake_nvml {
 
-/// Seconds since the first nvmlInit_v2, or what a test sets.
+/// Seconds since the first nvmlInit_v2, or the time that a test sets.
 class Clock {
  public:
-  /// Zero is now, where it is not yet. FAKE_NVML_TIME in the environment makes the time stand still at that
+  /// Sets zero to now, unless it is set already. FAKE_NVML_TIME in the environment stops the clock at that
   /// second.
   void start() noexcept;
   void restart() noexcept;
@@ -16,7 +16,7 @@ class Clock {
   double now() const noexcept;
   bool is_virtual() const noexcept { return virtual_.load(); }
 
-  /// Microseconds since 1970 at zero: the time stamps of NVML count from there.
+  /// Microseconds since 1970 at zero, the base of NVML's time stamps.
   std::int64_t epoch_usec() const noexcept { return epoch_usec_.load(); }
 
  private:

@@ -7,7 +7,7 @@ namespace {
 
 using Out = unsigned*;
 
-constexpr unsigned kEnginePeriod = 167000;  // microseconds: what is not said of `engines.period_us`
+constexpr unsigned kEnginePeriod = 167000;  // microseconds; the default of `engines.period_us`
 
 unsigned engine(const char* function, nvml::Device device, const char* path, Out percent, Out period) {
   return on_device(function, device, [&](const Call& call) -> unsigned {
@@ -17,7 +17,7 @@ unsigned engine(const char* function, nvml::Device device, const char* path, Out
   });
 }
 
-/// Of one of some things that NVML numbers: PREFIX.NAME.
+/// Reads one item of a list that NVML numbers: PREFIX.NAME.
 template <std::size_t Count>
 unsigned by_number(const char* function, nvml::Device device, const char* prefix,
                    const char* const (&names)[Count], unsigned number, Out out) {
@@ -70,7 +70,7 @@ FAKE_NVML_EXPORT unsigned nvmlDeviceGetMemoryInfo(nvml::Device device, nvml::Mem
   return on_device("nvmlDeviceGetMemoryInfo", device, [&](const Call& call) -> unsigned {
     if (out == nullptr) return nvml::kInvalidArgument;
     std::uint64_t reserved = 0;
-    call.read("memory.reserved", &reserved);  // which version 1 counts as used
+    call.read("memory.reserved", &reserved);  // version 1 counts it as used
     const unsigned error =
         first_error(call.read("memory.total", &out->total), call.read("memory.free", &out->free),
                     call.read("memory.used", &out->used));

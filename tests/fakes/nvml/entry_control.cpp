@@ -36,7 +36,7 @@ FakeNvmlOpen fake_nvml_open() {
 }
 
 const char* fake_nvml_violations() {
-  // Not thread_local: LeakSanitizer stumbles over such memory of a library that was loaded late.
+  // Not thread_local: LeakSanitizer cannot handle such memory in a library that was loaded late.
   Library& library = Library::instance();
   const std::lock_guard lock(library.mutex);
   library.told = library.violations;

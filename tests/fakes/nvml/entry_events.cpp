@@ -13,7 +13,8 @@ using Steady = std::chrono::steady_clock;
 nvml::EventSet handle_of(std::uint64_t id) { return reinterpret_cast<nvml::EventSet>(id << 4); }
 std::uint64_t id_of(nvml::EventSet set) { return reinterpret_cast<std::uint64_t>(set) >> 4; }
 
-/// Null, and a violation, for a set that is none (any more). With the library's mutex held.
+/// Returns null, and records a violation, if the set does not exist (any more). Call with the library's mutex
+/// held.
 std::shared_ptr<EventSetState> find_set(Library& library, nvml::EventSet set, const char* function) {
   const auto found = library.event_sets.find(id_of(set));
   if (found != library.event_sets.end()) return found->second;
@@ -23,7 +24,7 @@ std::shared_ptr<EventSetState> find_set(Library& library, nvml::EventSet set, co
   return nullptr;
 }
 
-/// Where each source stands at the registration: what came before it is lost.
+/// The next event of each source at the registration; earlier events are lost.
 std::vector<std::size_t> next_events(const Scenario& scenario, double now) {
   std::vector<std::size_t> next;
   for (const auto& source : scenario.events) {
@@ -61,7 +62,7 @@ void deliver(const Due& due, const Scenario& scenario, nvml::EventData& out) {
   out = {due.registration->handle, source.type, source.data, source.gpu_instance, source.compute_instance};
 }
 
-/// With the mutex held, which it gives up while it waits.
+/// Call with the mutex held. Releases it while waiting.
 unsigned wait(std::unique_lock<std::mutex>& lock, EventSetState& set, const Scenario& scenario,
               nvml::EventData& out, Steady::time_point deadline) {
   Library& library = Library::instance();

@@ -6,12 +6,12 @@ namespace {
 
 using nvml::ValueType;
 
-constexpr unsigned kFieldsKnown = 303;  // NVML_FI_MAX of header 13.3.29: what `layouts: {fields: N}` lowers
+constexpr unsigned kFieldsKnown = 303;  // NVML_FI_MAX of header 13.3.29; `layouts: {fields: N}` lowers it
 
 constexpr std::string_view kTypes[] = {"double", "uint", "ulong", "ulonglong", "longlong", "int", "ushort"};
 
-/// `scopes`: the scope's own, `all` for all links, `each` for one link of those there are. A plain value, or
-/// `value`, is of the whole GPU: scope 0 and all links.
+/// `scopes`: a scope's own value, `all` for all links, `each` for any existing link. A plain value, or
+/// `value`, applies to the whole GPU: scope 0 and all links.
 const ValueOverTime* value_of(const Call& call, const std::string& path, unsigned scope) {
   const bool is_whole = scope == 0 || scope == nvml::kAllLinks;
   if (const auto* plain = call.find(path)) return is_whole ? plain : nullptr;

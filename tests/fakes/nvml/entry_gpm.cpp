@@ -4,15 +4,16 @@
 namespace gpumeter::fake_nvml {
 namespace {
 
-constexpr double kClosest = 0.1;         // seconds between two samples: the header's note
-constexpr unsigned kFirstCounter = 248;  // NVML_GPM_METRIC_SM_CYCLES_ELAPSED: from here on "since reboot"
+constexpr double kClosest = 0.1;         // smallest distance of two samples in seconds, by the header's note
+constexpr unsigned kFirstCounter = 248;  // NVML_GPM_METRIC_SM_CYCLES_ELAPSED: the first "since reboot"
 constexpr unsigned kContextSwitchFirst = 170;  // NVML_GPM_METRIC_GR0_CTXSW_CYCLES_ELAPSED
-constexpr unsigned kMetricsKnown = 333;        // NVML_GPM_METRIC_MAX: what `layouts: {gpm_metrics: N}` lowers
+constexpr unsigned kMetricsKnown = 333;        // NVML_GPM_METRIC_MAX; `layouts: {gpm_metrics: N}` lowers it
 
 nvml::GpmSample handle_of(std::uint64_t id) { return reinterpret_cast<nvml::GpmSample>(id << 4); }
 std::uint64_t id_of(nvml::GpmSample sample) { return reinterpret_cast<std::uint64_t>(sample) >> 4; }
 
-/// Null, and a violation, for a sample that is none (any more). With the library's mutex held.
+/// Returns null, and records a violation, if the sample does not exist (any more). Call with the library's
+/// mutex held.
 std::shared_ptr<GpmSampleState> find_sample(Library& library, nvml::GpmSample sample, const char* function) {
   const auto found = library.samples.find(id_of(sample));
   if (found != library.samples.end()) return found->second;
@@ -27,7 +28,7 @@ bool supports_gpm(const Call& call) {
   return call.read("gpm.supported", &supported) == nvml::kSuccess && supported != 0;
 }
 
-/// `prefix` is the instance's, empty for the device's own.
+/// `prefix`: that of the instance; empty for the device.
 unsigned take(const Call& call, const char* function, nvml::GpmSample sample, const std::string& prefix) {
   Library& library = Library::instance();
   const std::lock_guard lock(library.mutex);
@@ -37,8 +38,8 @@ unsigned take(const Call& call, const char* function, nvml::GpmSample sample, co
   return nvml::kSuccess;
 }
 
-/// Between the two samples: the mean of a ratio or rate, the state of a counter at the second; nan and inf as
-/// they are.
+/// Between two samples, a ratio or rate gives its mean, and a counter its state at the second. nan and inf
+/// pass through.
 void answer(const GpmSampleState& first, const GpmSampleState& second, unsigned most, nvml::GpmMetric& out) {
   out.value = 0;
   out.short_name = out.long_name = out.unit = "";

@@ -12,7 +12,7 @@ constexpr const char* kLocations[] = {"l1", "l2", "dram", "register", "texture",
 // NVML_PAGE_RETIREMENT_CAUSE_*
 constexpr const char* kCauses[] = {"single_bit", "double_bit"};
 
-constexpr std::uint64_t kPage = 65536;  // bytes between the addresses that are made up
+constexpr std::uint64_t kPage = 65536;  // bytes between the simulated addresses
 
 unsigned ecc(const Call& call, unsigned severity, unsigned period, const char* location, std::uint64_t* out) {
   if (severity >= std::size(kSeverities) || period >= std::size(kPeriods)) return nvml::kInvalidArgument;
@@ -20,7 +20,7 @@ unsigned ecc(const Call& call, unsigned severity, unsigned period, const char* l
                    out);
 }
 
-/// `out` is of `version`; a driver that knows less refuses it.
+/// `out` has this `version`; a driver that does not know the version rejects it.
 template <class Struct>
 bool has_version(const Struct* out, unsigned version) {
   return out->version == nvml::version_of<Struct>(version);

@@ -2,7 +2,7 @@
 
 #include "tests/fakes/nvml/call.hpp"
 
-// What a device is, and its modes.
+// The identity of a device, and its modes.
 
 namespace gpumeter::fake_nvml {
 

@@ -10,7 +10,7 @@ namespace {
 // NVML_NVLINK_ERROR_DL_*
 constexpr const char* kLinkErrors[] = {"replay", "recovery", "crc_flit", "crc_data", "ecc_data"};
 
-/// `nvlink.links.3.KEY` where it is said of the link itself, else `nvlink.link.KEY`, which is of every one.
+/// Reads `nvlink.links.3.KEY` of the link itself, otherwise `nvlink.link.KEY` of all links.
 template <class Number_>
 unsigned of_link(const Call& call, unsigned link, const std::string& key, Number_* out) {
   unsigned count = 0;
@@ -20,7 +20,7 @@ unsigned of_link(const Call& call, unsigned link, const std::string& key, Number
   return call.read(call.says(own) ? own : "nvlink.link." + key, out);
 }
 
-/// "0a1b2c3d-..." to its 16 bytes.
+/// Converts "0a1b2c3d-..." to its 16 bytes.
 void read_uuid(const Call& call, unsigned char (&out)[16]) {
   const Value text = call.at("fabric.cluster_uuid");
   std::string digits;
@@ -72,7 +72,7 @@ FAKE_NVML_EXPORT unsigned nvmlDeviceGetNvLinkErrorCounter(nvml::Device device, u
   });
 }
 
-/// Writes no more than the version that the caller names has bytes.
+/// Writes only as many bytes as the version that the caller names has.
 FAKE_NVML_EXPORT unsigned nvmlDeviceGetGpuFabricInfoV(nvml::Device device, nvml::FabricInfoV3* out) {
   return on_device("nvmlDeviceGetGpuFabricInfoV", device, [&](const Call& call) -> unsigned {
     if (out == nullptr) return nvml::kInvalidArgument;

@@ -7,7 +7,8 @@
 namespace gpumeter::fake_nvml {
 namespace {
 
-/// The instance whose `index` is this: its number in the list unless it says another. Indices have gaps.
+/// Finds the instance with this `index`: its number in the list unless the scenario overrides it. Indices
+/// have gaps.
 std::optional<unsigned> instance_at(const Call& call, unsigned index) {
   for (unsigned i = 0; i < call.count("mig.instances"); ++i) {
     const std::string of = "mig.instances." + std::to_string(i) + ".";

@@ -2,7 +2,7 @@
 
 #include "tests/fakes/nvml/call.hpp"
 
-// Who uses a GPU: the lists, and the driver's samples of who was at work.
+// The processes on a GPU: the lists, and the driver's utilization samples.
 
 namespace gpumeter::fake_nvml {
 namespace {
@@ -13,7 +13,7 @@ std::string entry(const char* list, std::size_t i) {
   return std::string(list) + "." + std::to_string(i) + ".";
 }
 
-/// The paths of those who are there now.
+/// The paths of the processes that exist now.
 std::vector<std::string> present(const Call& call, const char* list) {
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < call.count(list); ++i) {
@@ -22,7 +22,7 @@ std::vector<std::string> present(const Call& call, const char* list) {
   return paths;
 }
 
-/// With a stride of 32 the last 8 bytes are written too, as the driver did.
+/// With a stride of 32, also writes the last 8 bytes, as the driver did.
 void write(const Call& call, const std::string& of, std::size_t stride, char* out) {
   const nvml::WideProcessInfo info{
       or_else(call, of + "pid", 0U), or_else(call, of + "memory", nvml::kValueNotAvailable),
@@ -60,7 +60,8 @@ std::uint64_t stamp(double time) {
   return static_cast<std::uint64_t>(Library::instance().clock.epoch_usec() + std::llround(time * 1e6));
 }
 
-/// The ends of the periods that the driver remembers and that are newer than `last_seen`, oldest first.
+/// The ends of the sampling periods that the driver remembers and that are newer than `last_seen`, oldest
+/// first.
 std::vector<double> remembered(const Call& call, double period, std::uint64_t last_seen) {
   const auto capacity = or_else(call, "processes.samples.capacity", std::size_t{72});
   std::vector<double> ends;
@@ -78,7 +79,7 @@ struct Utilization {
   std::uint64_t timestamp;
 };
 
-/// Of one who was at work: the mean over all samples, and the time of the last that has it.
+/// The utilization of one active process: the mean over all samples, and the time of its last sample.
 std::optional<Utilization> utilization(const Call& call, const std::string& of, double period,
                                        const std::vector<double>& ends) {
   const ValueOverTime* sm = call.find(of + "sm");
@@ -94,7 +95,8 @@ std::optional<Utilization> utilization(const Call& call, const std::string& of, 
   return Utilization{or_else(call, of + "pid", 0U), mean, stamp(last)};
 }
 
-/// Put(place, utilization) of each, or why not; `count` is the room, then how many there are.
+/// Calls put(place, utilization) for each process, or returns the error. `count`: first the room, then the
+/// number of processes.
 template <class Put>
 unsigned samples(const Call& call, unsigned& count, std::uint64_t last_seen, Put put) {
   const Value period = call.at("processes.samples.period_ms");

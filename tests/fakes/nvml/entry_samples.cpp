@@ -25,8 +25,8 @@ bool is_dry(const Call& call, const std::string& buffer, double time) {
   return false;
 }
 
-/// The newest samples that the buffer has room for, oldest first. Each is the mean of the period that ends
-/// with it.
+/// The newest samples that fit into the buffer, oldest first. Each is the mean of the period that ends with
+/// it.
 std::vector<BufferSample> filled(const Call& call, const std::string& buffer, std::uint64_t last_seen) {
   const double period = static_cast<double>(call.at(buffer + ".period_ms").number) / 1e3;
   const auto capacity = to<std::int64_t>(call.at(buffer + ".capacity"));

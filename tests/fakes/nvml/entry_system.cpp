@@ -1,7 +1,7 @@
 #include "collectors/nvidia/nvml/abi.hpp"
 #include "tests/fakes/nvml/call.hpp"
 
-// Start, end and what needs no device.
+// Start, end, and calls that need no device.
 
 namespace gpumeter::fake_nvml {
 namespace {
@@ -20,7 +20,7 @@ FAKE_NVML_EXPORT unsigned nvmlInit_v2() {
   return library.init();
 }
 
-// What nvidia-ml-py calls. Its flags (no GPUs needed, no attach) change nothing of what a scenario plays.
+// Called by nvidia-ml-py. Its flags (no GPUs needed, no attach) do not affect a scenario.
 FAKE_NVML_EXPORT unsigned nvmlInitWithFlags(unsigned) { return nvmlInit_v2(); }
 
 FAKE_NVML_EXPORT unsigned nvmlShutdown() {
@@ -61,7 +61,7 @@ FAKE_NVML_EXPORT unsigned nvmlDeviceGetCount_v2(unsigned* out) {
   return nvml::kSuccess;
 }
 
-/// A handle for the GPU at a place of the scenario, unless it is lost. The call has entered.
+/// Returns a handle for the GPU at this place in the scenario, unless it is lost. enter() has been called.
 static unsigned open_handle(Call& call, std::size_t number, unsigned generation, nvml::Device* out) {
   if (const unsigned error = call.enter_device(number)) return error;
   *out = encode({.generation = generation,
@@ -82,7 +82,7 @@ FAKE_NVML_EXPORT unsigned nvmlDeviceGetHandleByIndex_v2(unsigned index, nvml::De
   return open_handle(call, number, generation, out);
 }
 
-/// A GPU that does not tell its UUID is not found by it.
+/// A GPU that does not report its UUID is not found.
 FAKE_NVML_EXPORT unsigned nvmlDeviceGetHandleByUUID(const char* uuid, nvml::Device* out) {
   Call call("nvmlDeviceGetHandleByUUID");
   if (const unsigned error = call.enter()) return error;

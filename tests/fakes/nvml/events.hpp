@@ -14,7 +14,7 @@ struct EventSetState {
     std::size_t device;  ///< its number in the scenario
     nvidia::nvml::Device handle;
     std::uint64_t types;
-    std::vector<std::size_t> next;  ///< per source of the scenario: the event that is not yet delivered
+    std::vector<std::size_t> next;  ///< per source of the scenario: index of the next event to deliver
   };
   std::vector<Registration> registrations;
   unsigned waiting = 0;

@@ -7,10 +7,10 @@
 
 namespace gpumeter::fake_nvml {
 
-/// What nvmlGpmSampleGet saw. Guarded by the library's mutex.
+/// The data of one nvmlGpmSampleGet. Guarded by the library's mutex.
 struct GpmSampleState {
   std::shared_ptr<const Scenario> scenario;
-  const Device* device = nullptr;  ///< null: nothing was sampled into it yet
+  const Device* device = nullptr;  ///< null: not sampled yet
   std::string prefix;              ///< "gpm." of the device or of an instance
   double taken = 0;
 };

@@ -110,7 +110,7 @@ bool is_known(std::span<const Group> groups, std::string_view path) {
   });
 }
 
-/// Without "mig.instances.3.": an instance has the keys of a device.
+/// Removes a prefix such as "mig.instances.3.", because an instance has the keys of a device.
 std::string_view of_instance(std::string_view path) {
   constexpr std::string_view kInstances = "mig.instances.";
   if (!path.starts_with(kInstances)) return path;

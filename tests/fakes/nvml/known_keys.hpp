@@ -4,7 +4,7 @@
 
 namespace gpumeter::fake_nvml {
 
-/// Throws std::runtime_error for a key that nothing reads: a slip of the pen would else be NOT_SUPPORTED.
+/// Throws std::runtime_error for an unknown key: a typo would otherwise appear as NOT_SUPPORTED.
 void check_system_keys(const Facts& system);
 void check_device_keys(const Facts& device);
 

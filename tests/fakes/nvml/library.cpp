@@ -65,7 +65,7 @@ unsigned Library::shutdown() {
   const std::lock_guard lock(mutex);
   if (inits == 0) return nvml::kUninitialized;
   if (--inits > 0) return nvml::kSuccess;
-  if (under_way > 1) violations += "nvmlShutdown with a call under way\n";  // 1: itself
+  if (under_way > 1) violations += "nvmlShutdown with a call under way\n";  // 1: this call itself
   if (!samples.empty()) violations += "nvmlShutdown before nvmlGpmSampleFree\n";
   if (!event_sets.empty()) violations += "nvmlShutdown before nvmlEventSetFree\n";
   report();
@@ -77,7 +77,7 @@ unsigned Library::shutdown() {
   return nvml::kSuccess;
 }
 
-// For a test that sees the library from outside of the process only. With the mutex held.
+// Serves tests that see the library only from outside the process. Call with the mutex held.
 void Library::report() const {
   const char* path = std::getenv("FAKE_NVML_REPORT");
   if (path == nullptr) return;

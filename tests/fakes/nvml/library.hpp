@@ -21,7 +21,7 @@ namespace gpumeter::fake_nvml {
 struct EventSetState;
 struct GpmSampleState;
 
-/// What the library holds between calls. It is never destroyed: a call that hangs may outlive main().
+/// The state of the library between calls. It is never destroyed, because a hanging call may outlive main().
 class Library {
  public:
   static Library& instance();
@@ -32,7 +32,7 @@ class Library {
 
   void violation(const std::string& what);
 
-  /// Waits until the window's end, by the clock or by the seconds of real time it lasts, or until a reload.
+  /// Waits until the end of the window, by the fake clock or by its length in real time, or until a reload.
   void hang(const Window& window);
 
   // Constant after construction, or synchronised by itself.
@@ -40,13 +40,13 @@ class Library {
 
   // Guarded by `mutex`.
   std::mutex mutex;
-  std::condition_variable changed;  ///< a new time, a reload, an event set freed
+  std::condition_variable changed;  ///< notified by a new time, a reload, or a freed event set
   std::shared_ptr<const Scenario> scenario;
-  std::vector<std::size_t> visible;  ///< the devices that were present at init, by index
+  std::vector<std::size_t> visible;  ///< devices present at init, by index
   unsigned inits = 0, generation = 0, reloads = 0, under_way = 0;
   std::map<std::string, std::uint64_t, std::less<>> calls;
-  std::string violations, told;  ///< told: what was asked for last
-  std::uint64_t next_id = 1;     ///< of event sets and samples
+  std::string violations, told;  ///< told: the text last returned to the caller
+  std::uint64_t next_id = 1;     ///< next id of an event set or a sample
   std::map<std::uint64_t, std::shared_ptr<EventSetState>> event_sets;
   std::map<std::uint64_t, std::shared_ptr<GpmSampleState>> samples;
   std::set<std::uint64_t> freed;

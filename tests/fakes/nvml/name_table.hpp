@@ -6,7 +6,7 @@
 
 namespace gpumeter::fake_nvml {
 
-/// Names of NVML's constants without their prefix: PATTERN's "#" stands for `first` to `last`.
+/// Names of NVML's constants without their prefix. A "#" in the pattern represents `first` to `last`.
 struct NumberedName {
   std::string_view pattern;
   unsigned first, last, id, step;

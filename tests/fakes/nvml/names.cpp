@@ -64,7 +64,7 @@ unsigned gpm_id(const std::string& name) {
 }
 
 ValueType type_of_field(unsigned id) {
-  if (id >= 193 && id <= 196) return ValueType::sint;  // offsets of the T.Limit, below 0
+  if (id >= 193 && id <= 196) return ValueType::sint;  // offsets of T.Limit, below 0
   if (id == 230) return ValueType::uint;               // the recovery action, among the counters
   const bool is_long = std::any_of(
       kLong.begin(), kLong.end(), [&](const auto& range) { return id >= range.first && id <= range.second; });

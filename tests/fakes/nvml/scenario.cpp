@@ -6,7 +6,7 @@
 namespace gpumeter::fake_nvml {
 namespace {
 
-/// `PREFIX.NAME`, else `PREFIX.all`.
+/// Returns `PREFIX.NAME`, otherwise `PREFIX.all`.
 const ValueOverTime* by_function(const Facts& facts, std::string_view prefix, std::string_view function) {
   const ValueOverTime* named = facts.find(std::string(prefix).append(function));
   return named != nullptr ? named : facts.find(std::string(prefix).append("all"));

@@ -20,21 +20,21 @@ struct Window {
   bool holds(double now) const { return now >= from && now < until; }
 };
 
-/// Calls of this name (or "all") that begin in the window come back at its end.
+/// Calls of this function (or "all") that begin in the window return at its end.
 struct Hang {
   std::string function = "all";
   Window when;
 };
 
-/// What the scenario says of one part of the machine, by the path of its keys: "power.draw",
-/// "fans.0.percent". A list's length is in `counts`. Field and GPM names are ids here: "fields.82".
+/// The values of one part of the machine, by the path of their keys: "power.draw", "fans.0.percent". A list's
+/// length is in `counts`. Field and GPM names are ids here: "fields.82".
 struct Facts {
   std::map<std::string, ValueOverTime, std::less<>> values;
   std::map<std::string, std::size_t, std::less<>> counts;
   std::vector<Hang> hangs;
 
   const ValueOverTime* find(std::string_view path) const;
-  /// NOT_SUPPORTED where nothing is said.
+  /// Returns NOT_SUPPORTED if the scenario has no value.
   Value at(std::string_view path, double now) const;
   std::size_t count(std::string_view path) const;
   /// The scripted error of a call now: `errors: {NAME or all: ...}`.
@@ -48,11 +48,11 @@ struct Device {
   std::vector<Window> lost, reset_required;
 
   bool is_lost(double now) const;
-  /// How often it came back: a handle from before a loss stays dead.
+  /// Number of returns so far. A handle from before a loss stays invalid.
   std::size_t returns(double now) const;
 };
 
-/// One event, or with a rate one each 1/rate seconds.
+/// One event, or with `rate` one event every 1/rate seconds.
 struct EventSource {
   Window when;
   double rate = 0;
@@ -71,7 +71,7 @@ struct Scenario {
   unsigned layout(std::string_view name, unsigned otherwise) const;
 };
 
-/// Throws std::exception with words that name the key at fault.
+/// Throws std::exception with a text that names the wrong key.
 Scenario load_scenario(const std::string& path);
 
 }  // namespace gpumeter::fake_nvml

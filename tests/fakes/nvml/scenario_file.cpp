@@ -7,11 +7,11 @@
 namespace gpumeter::fake_nvml {
 namespace {
 
-constexpr int kDeepest = 10;  // of include and like: more is a circle
+constexpr int kDeepest = 10;  // levels of include and like; more means a circle
 
 constexpr std::array kForms = {"rate", "steps", "square", "integral_of", "error", "same_as"};
 
-/// `over` laid upon `base`: maps key by key, anything else replaces. Null takes a key away.
+/// Merges `over` into `base`: maps key by key, anything else replaces. Null removes a key.
 YAML::Node merged(const YAML::Node& base, const YAML::Node& over) {
   if (!base.IsMap() || !over.IsMap() || is_value_form(base) || is_value_form(over)) return YAML::Clone(over);
   YAML::Node result = YAML::Clone(base);
@@ -23,7 +23,7 @@ YAML::Node merged(const YAML::Node& base, const YAML::Node& over) {
   return result;
 }
 
-/// `change: {3: {...}}`: laid upon device 3.
+/// `change: {3: {...}}`: merged into device 3.
 void carry_out_changes(YAML::Node& file) {
   for (const auto& entry : file["change"]) {
     const auto index = entry.first.as<std::size_t>();

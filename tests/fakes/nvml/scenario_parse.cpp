@@ -11,13 +11,13 @@
 namespace gpumeter::fake_nvml {
 namespace {
 
-/// Seconds; "forever" too.
+/// Parses seconds, or "forever".
 double seconds_of(const YAML::Node& node, double otherwise) {
   if (!node) return otherwise;
   return node.Scalar() == "forever" ? kForever : node.as<double>();
 }
 
-/// Lays a tree of keys flat: path -> value.
+/// Flattens a tree of keys: path -> value.
 class Flattener {
  public:
   Flattener(const YAML::Node& root, Facts& facts) : reader_(root), facts_(facts) {}
@@ -58,13 +58,13 @@ class Flattener {
   Facts& facts_;
 };
 
-/// One map or a list of them.
+/// Accepts one map or a list of maps.
 std::vector<YAML::Node> each(const YAML::Node& node) {
   if (!node || node.IsNull()) return {};
   return node.IsSequence() ? std::vector<YAML::Node>(node.begin(), node.end()) : std::vector{node};
 }
 
-/// {from, until}, and with `every` and `times` again and again.
+/// {from, until}, repeated if `every` and `times` are given.
 std::vector<Window> windows_of(const YAML::Node& node) {
   std::vector<Window> result;
   for (const auto& window : each(node)) {

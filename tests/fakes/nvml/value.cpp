@@ -13,7 +13,7 @@ namespace {
 
 struct Unit {
   std::string_view name;
-  Number scale;  ///< to what NVML counts in: mW, mJ, bytes, ns, MHz, degrees, percent
+  Number scale;  ///< to NVML's unit: mW, mJ, bytes, ns, MHz, degrees, percent
 };
 constexpr Unit kUnits[] = {
     {"W", 1e3L},

@@ -13,7 +13,7 @@ class ValueOverTime {
  public:
   struct Rate {
     Number from, per_second;
-    unsigned bits = 0;  ///< at which it wraps; 0: never
+    unsigned bits = 0;  ///< the counter wraps at this many bits; 0: never
   };
   struct Step;
   struct Square {
@@ -29,7 +29,7 @@ class ValueOverTime {
 
   Value at(double seconds) const;
 
-  /// Of the value from 0 to `seconds`, exact for each form; errors, text, nan and inf count as 0. Throws for
+  /// The integral from 0 to `seconds`, exact for each form. Errors, text, nan and inf count as 0. Throws for
   /// an integral of an integral, or of a counter that wraps.
   Number integral(double seconds) const;
 
@@ -37,7 +37,7 @@ class ValueOverTime {
   Form form_;
 };
 
-/// Steps are in order of time; before the first one the value is the first one's.
+/// Steps are in order of time. Before the first step, the value is that of the first step.
 struct ValueOverTime::Step {
   double since;
   ValueOverTime value;

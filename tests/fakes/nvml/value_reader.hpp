@@ -9,10 +9,11 @@
 
 namespace gpumeter::fake_nvml {
 
-/// [sw_power_cap, gpu_idle]: the sum of the bits.
+/// A list such as [sw_power_cap, gpu_idle], whose value is the sum of the bits.
 bool is_word_list(const YAML::Node& node);
 
-/// Reads the values of one device, whose keys a value may refer to by `same_as`. Throws std::exception.
+/// Reads the values of one device. A value may refer to another key of the device by `same_as`. Throws
+/// std::exception.
 class ValueReader {
  public:
   explicit ValueReader(const YAML::Node& root) : root_(root) {}

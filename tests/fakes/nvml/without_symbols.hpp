@@ -12,7 +12,7 @@
 
 namespace gpumeter::fake_nvml {
 
-/// As without_symbols.py: a copy of the library in which dlsym does not find these names.
+/// Like without_symbols.py, makes a copy of the library in which dlsym does not find these names.
 inline void copy_without_symbols(const std::filesystem::path& library, const std::filesystem::path& copy,
                                  const std::vector<std::string>& names) {
   std::ifstream in(library, std::ios::binary);

@@ -6,7 +6,7 @@
 
 namespace gpumeter::fake_nvml {
 
-/// "hopper" -> 9, as NVML counts.
+/// Returns NVML's number of the word: "hopper" -> 9.
 std::optional<std::uint64_t> number_of_word(std::string_view text);
 
 }  // namespace gpumeter::fake_nvml

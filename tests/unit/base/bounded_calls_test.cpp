@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using Keys = std::vector<std::string>;
 
-/// Calls of this key hang while it is closed.
+/// Calls of this key hang while the door is closed.
 struct Door {
   std::string key;
   std::atomic<bool> closed{true};
@@ -30,7 +30,7 @@ struct Door {
   void open_and_wait() {
     closed = false;
     while (inside > 0) std::this_thread::sleep_for(1ms);
-    std::this_thread::sleep_for(20ms);  // for the thread to say so
+    std::this_thread::sleep_for(20ms);  // until the thread has reported
   }
 };
 

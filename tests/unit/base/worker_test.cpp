@@ -15,7 +15,7 @@ void wait_until(const auto& is_so) {
   while (!is_so()) std::this_thread::sleep_for(1ms);
 }
 
-/// What a turn shares with its test: it hangs while the door is closed.
+/// State shared by a turn and its test: the turn hangs while the door is closed.
 struct Door {
   std::atomic<int> turns{0};
   std::atomic<bool> closed{false};

@@ -8,7 +8,7 @@
 #include "config/load.hpp"
 #include "daemon/setup.hpp"
 
-/// The file that is installed. tests/package/config_file_test.py holds its keys to those of the binary.
+/// The file that is installed. tests/package/config_file_test.py compares its keys with those of the binary.
 namespace gpumeter::config {
 namespace {
 
@@ -19,7 +19,7 @@ std::string text() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Without the # of the lines that are keys: a line of prose has exactly one space after it.
+/// Removes the # of lines that are keys. A line of prose has exactly one space after it.
 std::string uncommented() {
   std::istringstream lines(text());
   std::string result;

@@ -34,7 +34,7 @@ Config good(const std::string& yaml) {
   return std::get<Config>(std::move(loaded));
 }
 
-/// All problems, a line each; empty where the text is a good configuration.
+/// All problems, one a line; empty if the text is a valid configuration.
 std::string problems(const Loaded& loaded) {
   std::string text;
   if (const auto* found = std::get_if<std::vector<Problem>>(&loaded)) {
@@ -278,7 +278,7 @@ TEST_F(LoadFile, SaysWhyItCannotBeRead) {
   EXPECT_EQ(problems(load_file(large, schemas())), large + ": larger than 1 MiB\n");
 }
 
-// A test that hangs here fails by ctest's time-out.
+// If this hangs, ctest's timeout fails the test.
 TEST_F(LoadFile, RefusesWhatIsNoFileAndTakesTheEmptyDevice) {
   const std::string fifo = folder_ + "/fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);

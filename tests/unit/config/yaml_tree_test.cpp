@@ -5,7 +5,7 @@
 namespace gpumeter::config {
 namespace {
 
-/// The tree in one line: `key@line=value`, texts that were quoted in quotes.
+/// The tree in one line: `key@line=value`. Texts that were quoted have quotes.
 std::string shown(const Node& node) {
   std::string text = node.key.empty() ? "" : node.key + "@" + std::to_string(node.line) + "=";
   const bool map = node.kind == Node::Kind::map;
@@ -75,7 +75,7 @@ TEST(YamlTree, HasBounds) {
   EXPECT_EQ(tree(std::string((1 << 20) + 1, ' ')), "0: larger than 1 MiB");
 }
 
-// The classic: nine lists of nine aliases each, ten deep.
+// The classic alias bomb: nine lists of nine aliases each, ten deep.
 TEST(YamlTree, IsNoPlaceForAnAliasBomb) {
   EXPECT_EQ(tree("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"),
             "1: an anchor (&name) is not accepted; write the value out");

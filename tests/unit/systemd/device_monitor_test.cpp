@@ -7,7 +7,7 @@
 namespace gpumeter::systemd {
 namespace {
 
-// What it hears is tested with udev's own messages by tests/e2e/hot_plug_test.py.
+// tests/e2e/hot_plug_test.py tests the events with udev's own messages.
 TEST(DeviceMonitor, IsSilentWhereNothingComesOrGoes) {
   constexpr const char* kNoSuchSubsystem[] = {"gpumeter-test"};
   auto opened = DeviceMonitor::open(kNoSuchSubsystem);

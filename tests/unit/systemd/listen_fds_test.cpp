@@ -29,8 +29,8 @@ std::string shown(const Result<PassedSockets>& taken) {
          "; jobs: " + shown(taken->jobs);
 }
 
-/// What take_passed_sockets() says in a process that was started with `count` sockets from 3 on. Leaves the
-/// process, since descriptor 3 is the test program's own: the text is its last words on stderr.
+/// Prints the result of take_passed_sockets() for `count` passed sockets from descriptor 3 on. Descriptor 3
+/// belongs to the test program, so this runs in a child process, which prints the result to stderr and exits.
 [[noreturn]] void started_with(int count, const char* names, const std::function<void()>& make_sockets) {
   make_sockets();
   setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
@@ -44,8 +44,7 @@ std::string shown(const Result<PassedSockets>& taken) {
 
 void put_socket(int fd, int type, bool listening, int family = AF_INET) {
   const int made = socket(family, type, 0);
-  const sockaddr autobind{.sa_family = AF_UNIX,
-                          .sa_data = {}};  // of a Unix socket: it has to have an address
+  const sockaddr autobind{.sa_family = AF_UNIX, .sa_data = {}};  // a Unix socket must have an address
   if (family == AF_UNIX) bind(made, &autobind, sizeof(sa_family_t));
   if (listening) listen(made, 1);
   if (made != fd) dup2(made, fd);
@@ -53,7 +52,7 @@ void put_socket(int fd, int type, bool listening, int family = AF_INET) {
 
 class ListenFds : public testing::Test {
  protected:
-  // Forking is all that the tests need: no thread runs here, and none is made in the child.
+  // The fast style only forks, which is sufficient: no other thread runs here, and the child creates none.
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "fast"); }
 };
 

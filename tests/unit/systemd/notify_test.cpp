@@ -13,7 +13,7 @@
 namespace gpumeter::systemd {
 namespace {
 
-/// The end of $NOTIFY_SOCKET that is systemd's: a unix datagram socket.
+/// systemd's end of $NOTIFY_SOCKET: a Unix datagram socket.
 class Notify : public testing::Test {
  protected:
   void SetUp() override {

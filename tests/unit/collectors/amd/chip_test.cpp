@@ -17,7 +17,7 @@ TEST(Chip, IsToldByItsDevice) {
 }
 
 TEST(Chip, BitsAreAskedInItsOwnOrder) {
-  EXPECT_EQ(chip_throttle_mask(Chip::van_gogh, 0x60), 0x6U);  // FPPT and SPPT, as a capture has both words
+  EXPECT_EQ(chip_throttle_mask(Chip::van_gogh, 0x60), 0x6U);  // FPPT and SPPT; a capture has both words
   EXPECT_EQ(chip_throttle_mask(Chip::navi2x, std::uint64_t{1} << 36), 0x4U);
   EXPECT_EQ(chip_throttle_mask(Chip::mi200, mask_of_cause("power")), 0x3U);
   EXPECT_EQ(chip_throttle_mask(Chip::mi200, mask_of_cause("reliability")), 0U);

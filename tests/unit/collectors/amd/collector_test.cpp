@@ -102,14 +102,14 @@ TEST_F(CardTest, PowerIsTheAverageWhereThereIsOneAndCapsOfZeroAreCaps) {
 
 TEST_F(CardTest, PowerWithoutAnAverageIsTheInput) {
   write("hwmon/hwmon5/name", "amdgpu\n");
-  write("hwmon/hwmon5/power1_average", "");  // how a file of a chip without it was captured
+  write("hwmon/hwmon5/power1_average", "");  // as captured from a chip without an average
   write("hwmon/hwmon5/power1_input", "100000000\n");
   attach();
   page_->pass(Tier::fast);
   write("hwmon/hwmon5/power1_input", "300000000\n");
   page_->pass(Tier::fast, seconds(2));
   EXPECT_EQ(page_->text(),
-            "gpu_energy_joules_total 400\n"  // between two moments: the trapezoid
+            "gpu_energy_joules_total 400\n"  // between two readings: the trapezoid
             "gpu_power_instant_watts 300\n"
             "gpu_power_max_watts{window=\"1m\"} 300\n"
             "gpu_power_min_watts{window=\"1m\"} 100\n"
@@ -231,7 +231,7 @@ TEST_F(CardTest, OfASleepingCardOnlyWhatDoesNotWakeIsRead) {
             "gpu_utilization_ratio 0.03\n");
 }
 
-// The firmware's table, or a file of each where that has none.
+// Engines and clocks come from the firmware's table, or from one file each if the table lacks them.
 TEST_F(CardTest, OneThatSleepsAtTheStartHasItsEnginesAndClocksOnceItWakes) {
   const std::string woken =
       "gpu_clock_hertz{clock=\"fabric\"} 1.9e+09\n"
@@ -247,12 +247,12 @@ TEST_F(CardTest, OneThatSleepsAtTheStartHasItsEnginesAndClocksOnceItWakes) {
     write("power/runtime_status", "active\n");
     page_->pass(Tier::fast);
     EXPECT_TRUE(page_->has_more(page_->now()));
-    page_->attach(info_);  // as the lane does then
+    page_->attach(info_);  // the lane then does the same
     page_->pass_all();
     EXPECT_FALSE(page_->has_more(page_->now()));
     return page_->text(others);
   };
-  write("pp_dpm_fclk", "0: 500Mhz\n1: 1900Mhz *\n");  // a card's table, unlike an APU's, has no fabric clock
+  write("pp_dpm_fclk", "0: 500Mhz\n1: 1900Mhz *\n");  // unlike an APU's table, a card's has no fabric clock
   write("gpu_metrics", FakeBlob().set("average_mm_activity", 25).set("current_vclk0", 1500).bytes());
   EXPECT_EQ(seen_after_waking(), woken);
   remove("gpu_metrics");
@@ -318,7 +318,7 @@ TEST(AmdDiscovery, ACardThatRefusesItsIdentityIsNotReadUnderAnotherName) {
                                    "retried"));
 }
 
-// Whatever hides it, the card is the one that was there: under its address it would be another GPU.
+// A card keeps its identity whatever hides it. Under its address it would be another GPU.
 TEST(AmdDiscovery, ACardKeepsItsIdentityWhileItDoesNotSayIt) {
   const std::string card = "bus/pci/devices/0000:0c:00.0/";
   const Tree tree({{card + "uevent", kUevent},

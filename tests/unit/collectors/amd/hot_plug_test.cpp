@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// A card with a unique_id that is pulled, plugged in elsewhere, and whose driver is loaded anew.
+/// A card with a unique_id. Tests remove it, plug it in elsewhere, and reload its driver.
 class AmdHotPlugTest : public testing::Test {
  protected:
   void plug(const std::string& address, const std::string& hwmon) {
@@ -52,7 +52,7 @@ TEST_F(AmdHotPlugTest, ANewNumberOfHwmonIsFoundAndCountersGoOn) {
 
   pull("0000:0c:00.0");
   plug("0000:0c:00.0", "hwmon6");
-  page.attach(discovered().front());  // as the lane does once it has lost the card
+  page.attach(discovered().front());  // the lane does this after it has lost the card
   page.pass(Tier::fast, seconds(10));
   EXPECT_EQ(page.text(), kAfterTwentySeconds);
 }

@@ -32,7 +32,7 @@ TEST(MarketingName, WithoutARevisionIsOneThatAllShareOrNone) {
   EXPECT_EQ(marketing_name(tree / "amdgpu.ids", 0x731f, std::nullopt), "");
 }
 
-/// A card at 0000:0c:00.0 of a tree.
+/// The card at 0000:0c:00.0 in the tree.
 pci::Function card(const Tree& tree) { return pci::read_function(tree / "0000:0c:00.0").value(); }
 
 DeviceInfo identified(const Tree& tree) {

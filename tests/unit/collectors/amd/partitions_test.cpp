@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// An accelerator whose two compute dies are busy for 30 % and 80 % of the time.
+/// An accelerator whose two compute dies are busy 30 % and 80 % of the time.
 class AmdPartitionsTest : public testing::Test {
  protected:
   AmdPartitionsTest() {

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// A Radeon that falls asleep by itself, read as its lane does.
+/// A Radeon that falls asleep by itself, read as by its lane.
 class AmdSleepTest : public testing::Test {
  protected:
   AmdSleepTest() {
@@ -28,7 +28,7 @@ class AmdSleepTest : public testing::Test {
     tree_->write(radeon_folder(0) + name, content);
   }
 
-  /// Fast passes, one a second, and now and then one of the slower tiers.
+  /// Runs fast passes, one a second, and some of the slower tiers.
   void run(int count) {
     for (int i = 0; i < count; ++i) {
       page_->pass(i % 10 == 9 ? Tier::normal : i % 60 == 33 ? Tier::slow : Tier::fast, seconds(1));
@@ -119,7 +119,7 @@ TEST_F(AmdSleepTest, OneOnWhichAProcessHoldsMemoryIsReadAsUsual) {
   EXPECT_TRUE(card_.asleep());
 
   tree_->write("class/kfd/kfd/proc/100/vram_4711", "1073741824\n");
-  card_.hold(true);  // which is what wakes it
+  card_.hold(true);  // this wakes the card
   card_.tick(page_->now());
   const int before = card_.waking_passes();
   run(120);

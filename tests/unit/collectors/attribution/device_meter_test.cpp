@@ -153,7 +153,7 @@ TEST_F(DeviceMeterTest, AShareIsOfTheLastMinuteAlsoOfThoseThatLeft) {
 
 TEST_F(DeviceMeterTest, ProcessesThatNoGroupTellsOfAreUnattributed) {
   procfs_.add(7, "/");
-  look(1s, {process(7, 0.5, 100.0), process(4711, 0.5)});  // there is no 4711
+  look(1s, {process(7, 0.5, 100.0), process(4711, 0.5)});  // 4711 does not exist
   EXPECT_EQ(meter_.workloads().size(), 1U);
   EXPECT_EQ(at(unattributed()).processes, 2U);
   EXPECT_EQ(at(unattributed()).share, 1);
@@ -292,7 +292,7 @@ TEST_F(DeviceMeterTest, ItsGenerationGrowsWhenSomebodyComesOrGoes) {
   EXPECT_TRUE(grew(5s, {process(7, 0.5)}));
 }
 
-// Most of what is listed is gone before the look, and has new numbers each time.
+// Most listed processes are gone before the look, and each list has new pids.
 TEST_F(DeviceMeterTest, AFloodOfPidsTakesTheRoomOfTwoThousand) {
   for (int pid = 100; pid < 110; ++pid) procfs_.add(pid, group("a"));
   int next = 1000;

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A session over a listing device; the page without what the daemon itself knows of a device.
+/// A session over a listing device. Shows the page without the daemon's own series of a device.
 class DeviceWorkloadsTest : public testing::Test {
  protected:
   void open(bool processes = false) {

@@ -14,7 +14,7 @@ WorkloadId unit(int number) { return {cgroup::Kind::systemd_unit, std::to_string
 
 cgroup::Attribution in(const std::string& path) { return cgroup::attribution_of(cgroup::read_path(path)); }
 
-/// What a lane that reads the device publishes.
+/// The use that a lane publishes when it reads the device.
 std::shared_ptr<DeviceUse> use_of(const char* uuid, int at = 0) {
   auto use = std::make_shared<DeviceUse>();
   use->uuid = uuid;
@@ -29,7 +29,7 @@ WorkloadFacts facts_of(const WorkloadBook& book, const WorkloadId& id) {
   return {};
 }
 
-/// The facts of a workload whose processes are in these groups, of user 7.
+/// The facts of a workload of user 7 with processes in these groups.
 WorkloadFacts facts_of(const std::vector<std::string>& paths) {
   WorkloadBook book;
   const WorkloadId id{in(paths.front()).kind, in(paths.front()).workload};
@@ -112,7 +112,7 @@ TEST(WorkloadBook, HasTheLastWordOfEachDevice) {
   book.publish(use_of("B", 2));
   const auto second = use_of("A", 3);
   book.publish(second);
-  book.withdraw(first);  // a lane that comes back late takes nothing away
+  book.withdraw(first);  // a late lane withdraws nothing
   book.withdraw(nullptr);
   ASSERT_EQ(book.uses().size(), 2U);
   EXPECT_EQ(book.uses()[0], second);
@@ -130,7 +130,7 @@ TEST(WorkloadBook, SaysNothingOfWorkloadsWhileNoDeviceIsRead) {
   const std::uint64_t read = book.generation();
   EXPECT_GT(read, unread);
   book.publish(use_of("B"));
-  book.hide("A");  // its driver hangs
+  book.hide("A");  // the driver of A hangs
   EXPECT_EQ(book.workloads().size(), 1U);
   EXPECT_EQ(book.generation(), read);
   book.hide("B");

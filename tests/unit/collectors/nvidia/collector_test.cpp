@@ -17,7 +17,7 @@ class Discovering : public testing::Test {
   std::unique_ptr<Collector> open(const std::string& library) {
     return *open_nvidia({sysfs_.path(), "/proc", &clock_, {{"library", {library}}, {"links", {"sum"}}}});
   }
-  /// A display adapter of NVIDIA's on the bus, bound to this driver; empty: to none.
+  /// Adds an NVIDIA display adapter on the bus, bound to this driver; empty: to none.
   void plug(const std::string& address, const std::string& driver) {
     const std::string bound = driver.empty() ? "" : "DRIVER=" + driver + "\n";
     sysfs_.write("bus/pci/devices/" + address + "/uevent", bound + "PCI_CLASS=30200\nPCI_ID=10DE:2330\n");
@@ -123,7 +123,7 @@ TEST_F(Discovering, TellsWhoEachGpuIs) {
   EXPECT_TRUE(gpu.partitioning.starts_with("1g.18gb:7=MIG-c2000000-0000-5000-8000-000000000000, 1g.18gb:8="));
 }
 
-// On Grace the memory is a node of its own; the bus says where the GPU is attached.
+// On Grace the memory is a node of its own. The bus reports the node that the GPU is attached to.
 TEST_F(Discovering, TheBusSaysItsNumaNodeAndNvmlThatOfItsMemory) {
   const FakeDriver driver(R"(
 devices:

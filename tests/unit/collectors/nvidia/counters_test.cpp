@@ -5,7 +5,7 @@
 
 #include "tests/unit/collectors/nvidia/listed_gpu.hpp"
 
-// What is counted over passes: seconds by samples, cycles and throttle counters, and the calls that it takes.
+// Counters over several passes: seconds by samples, cycles and throttle counters, and the number of calls.
 
 namespace gpumeter::nvidia {
 namespace {
@@ -51,7 +51,7 @@ devices:
   NvidiaGpu gpu(driver);
   gpu.attach();
   for (int at = 0; at <= 4; ++at) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(115));  // the sampler goes by the real clock
+    std::this_thread::sleep_for(std::chrono::milliseconds(115));  // the sampler uses the real clock
     gpu.pass(Tier::fast, at, at == 0 ? 0 : 1);
   }
   EXPECT_EQ(gpu.lines({"gpu_"}),
@@ -63,8 +63,8 @@ devices:
             "gpu_pipe_active_seconds_total{pipe=\"tensor\"} 1\n");
 }
 
-// A cap whose bit is seen in each pass while it holds for 1 ms in 1 s: the growth of a counter of
-// microseconds.
+// Each pass sees the bit of a cap that holds for 1 ms in 1 s. A counter of microseconds would grow as fast if
+// the cap always held.
 TEST(NvidiaCounters, ThrottleCountersAreNanosecondsHoweverSlowlyTheyGrow) {
   FakeDriver driver(R"(
 devices:
@@ -103,7 +103,7 @@ devices: [{uuid: GPU-0, temperature: {gpu: 50}, fields: {197: {rate: 1000000}, 1
 )");
   NvidiaGpu gpu(driver);
   gpu.attach().run(0, 2);
-  EXPECT_EQ(gpu.lines({kPcieBytes}), "");  // 4 000 000 000 at most
+  EXPECT_EQ(gpu.lines({kPcieBytes}), "");  // at most 4 000 000 000
   gpu.pass(Tier::fast, 3, 1);
   gpu.pass(Tier::fast, 4, 1);
   EXPECT_EQ(gpu.lines({kPcieBytes}),
@@ -121,7 +121,7 @@ devices:
   NvidiaGpu gpu(driver);
   gpu.attach();
   for (int at = 0; at <= 2; ++at) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(115));  // the sampler goes by the real clock
+    std::this_thread::sleep_for(std::chrono::milliseconds(115));  // the sampler uses the real clock
     gpu.pass(Tier::fast, at, at == 0 ? 0 : 1);
   }
   EXPECT_EQ(gpu.lines({"gpu_compute_occupancy", "gpu_memory_bandwidth"}),
@@ -144,7 +144,7 @@ TEST(NvidiaCounters, AskedForFieldsAreOneCallAPass) {
 }
 
 TEST(NvidiaCounters, StaysWithinTheBudgetOfCalls) {
-  constexpr std::uint64_t kMost = 25;  // a second and GPU, the budget of NVML calls
+  constexpr std::uint64_t kMost = 25;  // per second and GPU: the budget of NVML calls
   FakeDriver driver("include: fixtures/h100_8.yaml");
   NvidiaGpu gpu(driver, "GPU-a1000000-0000-4000-8000-000000000000");
   gpu.attach();

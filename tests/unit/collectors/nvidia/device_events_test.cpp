@@ -26,7 +26,7 @@ TEST(DeviceEvents, AnInstancesCodesAreCountedByItsIdAndForgottenTogether) {
   DeviceEvents events;
   events.count_xid(31, 3, std::chrono::seconds(1));
   events.count_xid(119, 3, std::chrono::seconds(1));
-  events.count_xid(31, 200, std::chrono::seconds(1));  // no id that there is
+  events.count_xid(31, 200, std::chrono::seconds(1));  // no such id
   EXPECT_EQ(events.xids_of(3, 1), 1U);
   EXPECT_EQ(events.xids_of(3, kInstanceXidPlaces - 1), 1U);
   EXPECT_EQ(events.xids_of(4, 1) + events.xids_of(200, 1), 0U);

@@ -2,7 +2,7 @@
 
 #include "tests/fakes/nvidia_gpu.hpp"
 
-// A GPU, whole: what its driver says becomes exactly these lines.
+// A whole GPU: the driver's values give exactly these lines.
 
 namespace gpumeter::nvidia {
 namespace {

@@ -12,14 +12,14 @@ namespace {
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 
-/// A GPU on whose lane's side events become series, and its session's listener as the event thread has it.
+/// A GPU whose lane turns events into series, and its session's listener as the event thread uses it.
 class Events : public testing::Test {
  protected:
   void play(const std::string& scenario) {
     driver_.emplace(scenario);
     gpu_.emplace(*driver_);
     gpu_->attach(0);
-    EXPECT_THAT(heard(0), ElementsAre());  // from here on it listens
+    EXPECT_THAT(heard(0), ElementsAre());  // the listener registers here
   }
   std::vector<std::string> heard(double at) {
     driver_->set_time(at);
@@ -86,7 +86,7 @@ storms: [{from: 0.5, until: 10.5, rate: 1000, device: 0, type: xid, data: 31}]
   std::size_t told = 0;
   do {
     const std::size_t bite = heard(20).size();
-    EXPECT_LE(bite, 1000U);  // whoever stops the thread gets a turn in between
+    EXPECT_LE(bite, 1000U);  // a request to stop the thread gets a turn in between
     told += bite;
     ++waits;
   } while (result_ == nvml::kSuccess);
@@ -127,7 +127,7 @@ events: [{at: 22, device: 0, type: xid, data: 79}]
     EXPECT_EQ(gpu_->lines({"gpu_xid", "gpu_events_total{event=\"poison"}), "") << function;
     EXPECT_NE(gpu_->lines({"gpu_events_total{event=\"bus_lost\"} 0"}), "");
     const auto asked = driver_->calls(function.c_str());
-    EXPECT_THAT(heard(2), ElementsAre());  // said once, and not asked again at once
+    EXPECT_THAT(heard(2), ElementsAre());  // reported once, and not retried at once
     EXPECT_EQ(driver_->calls(function.c_str()), asked);
     clock_.advance(std::chrono::seconds(6));
     EXPECT_THAT(heard(21), ElementsAre());
@@ -148,7 +148,7 @@ TEST_F(Events, HaveNoSeriesUntilSomebodyListens) {
   heard(1);
   gpu_->pass(Tier::fast, 2);
   EXPECT_NE(gpu_->lines({"gpu_xid_errors_total{xid=\"79\"} 0"}), "");
-  gpu_->attach(3);  // bound again, it is listened to all the time
+  gpu_->attach(3);  // attached again, still listening
   gpu_->pass(Tier::fast, 3);
   EXPECT_NE(gpu_->lines({"gpu_xid_errors_total{xid=\"79\"} 0"}), "");
   EXPECT_EQ(driver_->calls("nvmlDeviceRegisterEvents"), 1U);

@@ -17,7 +17,7 @@
 #include "collectors/nvidia/nvml/constants.hpp"
 #include "tests/fakes/nvml/without_symbols.hpp"
 
-// The fake libnvidia-ml itself: what a scenario says at a given time is exactly what a call gives.
+// The fake libnvidia-ml itself: a call returns exactly the scenario's value at a given time.
 
 namespace gpumeter::nvidia {
 namespace {
@@ -173,7 +173,7 @@ devices: [{memory: {total: 3, used: 1, free: 2}, fabric: {state: completed, cliq
   EXPECT_EQ(call.nvmlDeviceGetGpuFabricInfoV(device(), &fabric), nvml::kSuccess);
   EXPECT_EQ(fabric.state, 3U);
   EXPECT_EQ(fabric.clique, 4U);
-  EXPECT_EQ(fabric.health_summary, 0x5A);  // the byte behind version 2
+  EXPECT_EQ(fabric.health_summary, 0x5A);  // the byte after version 2
   nvml::FieldValue fields[3] = {{.field = 82}, {.field = 83}, {.field = 100}};
   EXPECT_EQ(call.nvmlDeviceGetFieldValues(device(), 3, fields), nvml::kSuccess);
   EXPECT_THAT((std::array{fields[0].result, fields[1].result, fields[2].result}),

@@ -2,7 +2,7 @@
 
 #include "tests/fakes/nvidia_gpu.hpp"
 
-// A GPU is opened by its UUID, whatever the others do.
+// A GPU is opened by its UUID, whatever the state of the others.
 
 namespace gpumeter::nvidia {
 namespace {

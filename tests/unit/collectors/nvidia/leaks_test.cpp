@@ -9,7 +9,7 @@
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
 
-// A thousand losses and returns of one GPU leave as much behind as a hundred.
+// A thousand losses and returns of one GPU leave no more behind than a hundred.
 
 namespace gpumeter::nvidia {
 namespace {
@@ -56,10 +56,10 @@ devices:
 )" + others;
 }
 
-constexpr int kCycles = kIsSanitized ? 200 : 1000;  // a sanitizer makes each ten times as long
+constexpr int kCycles = kIsSanitized ? 200 : 1000;  // a sanitizer makes each take ten times as long
 constexpr int kEarly = 100;
 
-/// `cycle` is called with the second at which each begins; then the GPU is read, lost and let go.
+/// Calls `cycle` with the second at which each cycle begins. Then the GPU is read, lost and released.
 void expect_flat(FakeDriver& driver, const std::function<void(double)>& cycle) {
   NvidiaGpu gpu(driver);
   Usage early;

@@ -12,8 +12,8 @@
 
 namespace gpumeter::nvidia {
 
-/// A GPU of a fake driver, asked who uses it after each normal pass, as its lane does; the driver's time is
-/// set with each.
+/// A GPU of a fake driver. Lists its processes after each normal pass, as its lane does. Each pass sets the
+/// driver's time.
 class ListedGpu {
  public:
   explicit ListedGpu(FakeDriver& driver, const std::string& uuid = "GPU-0")
@@ -33,7 +33,8 @@ class ListedGpu {
     return device_.sample(moment(at, elapsed_seconds), sink);
   }
 
-  /// "100: 2048 B, 4 s" a line, "-" for what is not told; the status where it is not ok.
+  /// Returns a line such as "100: 2048 B, 4 s" for each process, with "-" for unknown values. Returns the
+  /// status if it is not ok.
   std::string asked(double at, int elapsed_seconds) {
     driver_.set_time(at);
     std::vector<DeviceProcess> list;
@@ -72,7 +73,7 @@ class ListedGpu {
   std::vector<ReadStatus> statuses_;
 };
 
-/// What the first question gives of a GPU of which the scenario says this.
+/// Returns the first list of a GPU with these keys in the scenario.
 inline std::string listed_of(const std::string& keys, const std::string& machine = "") {
   FakeDriver driver(machine + "\ndevices: [{uuid: GPU-0, " + keys + "}]");
   return ListedGpu(driver).listed();

@@ -2,7 +2,7 @@
 
 #include "tests/fakes/nvidia_gpu.hpp"
 
-// A GPU that is lost, a driver that goes away, and how both come back.
+// A lost GPU, an unloaded driver, and the return of both.
 
 namespace gpumeter::nvidia {
 namespace {
@@ -38,8 +38,8 @@ TEST(NvidiaLoss, NoCallIsMadeOnALostGpu) {
   NvidiaGpu gpu(driver);
   gpu.attach().run(0, 4);
   const auto before = driver.calls();
-  EXPECT_EQ(gpu.pass(Tier::fast, 5, 1), PassOutcome::partial);  // the first call of it says so
-  EXPECT_LE(driver.calls() - before, 2U);                       // the GPM sampler finds out by itself
+  EXPECT_EQ(gpu.pass(Tier::fast, 5, 1), PassOutcome::partial);  // the first call reports the loss
+  EXPECT_LE(driver.calls() - before, 2U);                       // the GPM sampler detects it itself
   const auto then = driver.calls();
   EXPECT_EQ(gpu.pass(Tier::slow, 5.5, 1), PassOutcome::gone);
   EXPECT_EQ(driver.calls() - then, driver.calls("nvmlGpmSampleFree") + driver.calls("nvmlShutdown"));
@@ -89,7 +89,7 @@ TEST(NvidiaLoss, ALostGpuLeavesTheOthersTheirSession) {
   EXPECT_EQ(driver.open().inits, 1U);
 }
 
-// The driver is taken away at 5 s and is there again at 8 s. Freeing needs no driver.
+// The driver is unloaded at 5 s and loaded again at 8 s. Freeing needs no driver.
 constexpr auto kReload = R"(
 errors: {all: {steps: [[0, ok], [5, {error: uninitialized}], [8, ok]]}, nvmlGpmSampleFree: ok, nvmlEventSetFree: ok}
 devices: [{uuid: GPU-0, power: {draw: 1 W}, gpm: {supported: yes, metrics: {2: 5}}}, {uuid: GPU-1, power: {draw: 2 W}}]
@@ -100,10 +100,10 @@ TEST(NvidiaLoss, ADriverThatGoesAwayIsLetGoByAllBeforeItIsTakenAnew) {
   NvidiaGpu first(driver, "GPU-0"), second(driver, "GPU-1");
   first.attach().run(0, 4);
   second.attach(4).run(4, 4);
-  first.pass(Tier::fast, 5, 1);  // finds out
+  first.pass(Tier::fast, 5, 1);  // detects the unload
   const auto before = driver.calls("nvmlDeviceGetPowerUsage");
   EXPECT_EQ(first.pass(Tier::fast, 6, 1), PassOutcome::gone);
-  EXPECT_EQ(driver.open().inits, 1U);  // the second still holds it
+  EXPECT_EQ(driver.open().inits, 1U);  // the second GPU still holds the driver
   EXPECT_EQ(trouble_of(first, 9),
             driver.library() +
                 ": the driver was unloaded while calls into it were under way; waiting for "
@@ -114,7 +114,7 @@ TEST(NvidiaLoss, ADriverThatGoesAwayIsLetGoByAllBeforeItIsTakenAnew) {
   first.attach(9).run(9, 11);
   second.attach(11);
   EXPECT_EQ(first.lines({"gpu_energy", "gpu_power_watts"}), "gpu_energy_joules_total 6\ngpu_power_watts 1\n");
-  EXPECT_EQ(events_of(first), events(0, 0, 1));  // the bus has nothing to do with it
+  EXPECT_EQ(events_of(first), events(0, 0, 1));  // the bus is not involved
   EXPECT_EQ(driver.violations(), "");
 }
 

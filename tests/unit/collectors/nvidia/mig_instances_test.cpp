@@ -7,7 +7,7 @@
 namespace gpumeter::nvidia {
 namespace {
 
-/// "name{facts} ..." of the instances of this `mig:`.
+/// Returns "name{facts} ..." for the instances of this `mig:`.
 std::string instances(const std::string& mig) {
   FakeDriver driver("devices: [{uuid: GPU-0, mig: {mode_pending: enabled, " + mig + "}}]");
   driver.set_time(0);

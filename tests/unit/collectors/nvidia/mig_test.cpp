@@ -3,12 +3,12 @@
 #include "tests/fakes/nvidia_gpu.hpp"
 #include "tests/fakes/real_clock.hpp"
 
-// A divided GPU: its instances, and what happens when it is divided anew.
+// The instances of a divided GPU, and a change of the division.
 
 namespace gpumeter::nvidia {
 namespace {
 
-// At 5 s the instance is made anew: the same id, another uuid.
+// At 5 s the instance is created again: the same id, another uuid.
 constexpr auto kMadeAnew = R"(
 devices:
   - uuid: GPU-0
@@ -165,7 +165,7 @@ TEST(NvidiaMig, SevenInstancesAreAllThere) {
                 "\",memory=\"vram\"} " + "17179869184\n";
   }
   EXPECT_EQ(gpu.lines({"gpu_partition_memory_size"}), expected);
-  EXPECT_EQ(gpu.lines({"gpu_utilization"}), "");  // the driver has none of a divided GPU
+  EXPECT_EQ(gpu.lines({"gpu_utilization"}), "");  // the driver reports none for a divided GPU
   gpu.page().release();
   EXPECT_EQ(driver.opened(), FakeDriver::kNothing);
   EXPECT_EQ(driver.violations(), "");

@@ -2,7 +2,7 @@
 
 #include "tests/fakes/nvidia_gpu.hpp"
 
-// Libraries of older drivers: functions that are not there, and structs in their older layouts.
+// Libraries of older drivers: missing functions, and structs in older layouts.
 
 namespace gpumeter::nvidia {
 namespace {
@@ -18,7 +18,7 @@ std::string sampled(const std::string& keys, const std::vector<std::string>& lac
   return text;
 }
 
-// The first layout counts what is reserved as used.
+// The first layout counts reserved memory as used.
 constexpr auto kMemory = "memory: {total: 100, reserved: 10, used: 30, free: 60}";
 constexpr auto kMemoryOfFirstLayout =
     "gpu_memory_free_bytes{memory=\"vram\"} 60\n"

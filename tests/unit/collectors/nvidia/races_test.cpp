@@ -7,9 +7,9 @@
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
 
-// Everybody at once, in real time: lanes, discovery, the event thread, losses and a driver that goes and
-// comes back. What is broken shows as a rule of NVML's that the fake saw broken, something left open, or a
-// sanitizer's report.
+// All threads at once, in real time: lanes, discovery, the event thread, losses, and a driver that is
+// unloaded and loaded again. A bug appears as a broken NVML rule that the fake recorded, as an open handle,
+// or as a sanitizer's report.
 
 namespace gpumeter::nvidia {
 namespace {
@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kLasts = 2s;
 
-// GPU 1 is lost every half second, GPU 2 wants a reset once, and the driver goes away twice. Freeing needs no
-// driver.
+// GPU 1 is lost every half second, GPU 2 requires a reset once, and the driver is unloaded twice. Freeing
+// needs no driver.
 constexpr auto kTurmoil = R"(
 errors:
   all: {steps: [[0, ok], [0.6, {error: uninitialized}], [0.7, {error: driver_not_loaded}], [0.9, ok],
@@ -46,7 +46,7 @@ devices:
   - {like: gpu, uuid: GPU-3, hang: {function: nvmlDeviceGetPowerUsage, after: 1.2, for: 0.5}}
 )";
 
-/// What a lane does, without its waiting. True: it read the GPU at least once after a return.
+/// Acts as a lane, without its waiting. Returns true if the lane read the GPU at least once after a return.
 class Lane {
  public:
   Lane(Collector& collector, const std::string& uuid)

@@ -6,7 +6,7 @@
 #include "tests/fakes/nvidia_gpu.hpp"
 #include "tests/fakes/real_clock.hpp"
 
-// Errors of single values: who is absent, who leaves for a while, and whose counter stays.
+// Errors of single values: which values are absent, which leave for a while, and which counters stay.
 
 namespace gpumeter::nvidia {
 namespace {
@@ -88,7 +88,7 @@ devices:
   EXPECT_EQ(gpu.page().errors(ReadStatus::timeout), 1U);
   EXPECT_EQ(gpu.page().errors(ReadStatus::denied), 1U);
   EXPECT_EQ(gpu.page().errors(ReadStatus::failed), 1U);
-  EXPECT_EQ(gpu.page().errors(ReadStatus::unsupported), 1U);  // of what it supported a second ago
+  EXPECT_EQ(gpu.page().errors(ReadStatus::unsupported), 1U);  // a value that was supported a second ago
   EXPECT_EQ(gpu.page().errors(ReadStatus::gone), 0U);
 }
 
@@ -102,8 +102,8 @@ TEST(NvidiaTrouble, NonsenseIsNoValue) {
 
 class NoNumber : public testing::TestWithParam<const char*> {};
 
-// From 2 s to 3 s the driver gives something else than a number. The totals stand still for it (the fake
-// means it as 0), and go on after.
+// From 2 s to 3 s the driver returns no number. The totals do not advance during this second (the fake means
+// it as 0), and continue afterwards.
 TEST_P(NoNumber, OfGpmIsOneFailedReadAndNoMore) {
   FakeDriver driver(std::string(R"(
 devices:
@@ -118,7 +118,7 @@ devices:
   NvidiaGpu gpu(driver);
   gpu.attach();
   for (int at = 0; at <= 5; ++at) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(115));  // the sampler goes by the real clock
+    std::this_thread::sleep_for(std::chrono::milliseconds(115));  // the sampler uses the real clock
     gpu.pass(Tier::fast, at, at == 0 || at == 2 ? 0 : 1);
   }
   const std::string text = gpu.lines({"gpu_pcie_transmitted", "gpu_interconnect_transmitted"});
@@ -128,8 +128,7 @@ devices:
             "gpu_pcie_transmitted_bytes_total 314572800\n");
 }
 
-// Before a counter has a first reading no pass is lost over it, so nothing but the sampler keeps it out of
-// the total.
+// A counter without a first reading cannot fail a pass, so only the sampler keeps the value out of the total.
 TEST_P(NoNumber, OfGpmInTheFirstPassIsForgottenToo) {
   FakeDriver driver(std::string(R"(
 devices:

@@ -22,7 +22,7 @@ inline std::string name_of(const SeriesSpec& series) {
   return name;
 }
 
-/// One device under a lane's hand: passes at the clock's time, and what they left in the slots.
+/// One device, sampled as by a lane: passes at the clock's time, and the values in the slots.
 class Bench {
  public:
   explicit Bench(const Options& options = {}, std::size_t place = 0) {
@@ -46,7 +46,7 @@ class Bench {
   void pass_all() {
     for (const Tier tier : kTiers) EXPECT_EQ(pass(tier), PassOutcome::complete);
   }
-  // A pass each second, from now on.
+  // Runs a pass each second from now on.
   void run(Nanoseconds time) {
     for (; time > 0s; time -= 1s) {
       clock.advance(1s);
@@ -54,7 +54,7 @@ class Bench {
     }
   }
 
-  // -1: the series is not on the page.
+  // Returns -1 if the series is not on the page.
   double value(const std::string& name) const {
     const auto series = device->series();
     for (std::size_t i = 0; i < series.size(); ++i) {

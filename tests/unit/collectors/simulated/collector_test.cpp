@@ -68,7 +68,7 @@ TEST(SimulatedCollector, ThrottledTimeIsCountedByCauseAndReason) {
   bench.run(100s);
   EXPECT_EQ(bench.value("gpu_throttle_seconds_total cause=power"), 20);
   EXPECT_EQ(bench.value("gpu_throttle_reason_seconds_total cause=power reason=sw_power_cap"), 20);
-  EXPECT_EQ(bench.value("gpu_throttle_seconds_total cause=thermal"), 11);  // still hot when the event is over
+  EXPECT_EQ(bench.value("gpu_throttle_seconds_total cause=thermal"), 11);  // still hot when the event ends
   EXPECT_EQ(bench.value("gpu_throttle_reason_seconds_total cause=thermal reason=sw_thermal"), 10);
   EXPECT_EQ(bench.value("gpu_throttle_reason_seconds_total cause=thermal reason=hw_thermal"), 8);
   EXPECT_EQ(bench.value("gpu_throttle_seconds_total cause=hardware"), 0);
@@ -111,7 +111,7 @@ TEST(SimulatedCollector, ALostDeviceIsGoneAndItsCountersGoOnWhenItReturns) {
   bench.clock.advance(1s);
   EXPECT_EQ(bench.pass(Tier::fast, 1s), PassOutcome::gone);
   EXPECT_EQ(bench.listed(), std::vector<std::string>{"SIM-1-1"});
-  EXPECT_EQ(bench.device->attach(bench.info).error().message(), "SIM-1-0: lost, as its event has it");
+  EXPECT_EQ(bench.device->attach(bench.info).error().message(), "SIM-1-0: lost by a simulated event");
 
   bench.clock.advance(10s);
   EXPECT_EQ(bench.listed(), (std::vector<std::string>{"SIM-1-0", "SIM-1-1"}));

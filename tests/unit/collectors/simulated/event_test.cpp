@@ -31,25 +31,26 @@ TEST(SimulatedEvent, HasAnEndOrNone) {
 }
 
 TEST(SimulatedEvent, AnErrorNamesTheTextAndWhatWouldBeRight) {
-  const std::string form = R"(want "VERB DEVICE after TIME [for TIME]", such as "lose 0 after 30s for 10s")";
+  const std::string form =
+      R"(must be "VERB DEVICE after TIME [for TIME]", such as "lose 0 after 30s for 10s")";
   EXPECT_EQ(error_of(""), R"(event "": )" + form);
   EXPECT_EQ(error_of("hang 0"), R"(event "hang 0": )" + form);
   EXPECT_EQ(error_of("hang 0 in 5s"), R"(event "hang 0 in 5s": )" + form);
   EXPECT_EQ(error_of("hang 0 after 5s until 6s"), R"(event "hang 0 after 5s until 6s": )" + form);
   EXPECT_EQ(error_of("melt 0 after 5s"),
-            R"(event "melt 0 after 5s": unknown verb "melt"; want hang, lose, overheat or throttle)");
-  EXPECT_EQ(error_of("hang 0 after 5"), R"(event "hang 0 after 5": "5" is no duration; want )"
+            R"(event "melt 0 after 5s": unknown verb "melt"; must be hang, lose, overheat or throttle)");
+  EXPECT_EQ(error_of("hang 0 after 5"), R"(event "hang 0 after 5": "5" is not a duration; must be )"
                                         "a number with its unit, such as 500ms, 5s or 1m30s");
   EXPECT_EQ(error_of("hang 0 after 5s for ever"),
-            R"(event "hang 0 after 5s for ever": "ever" is no duration; )"
-            "want a number with its unit, such as 500ms, 5s or 1m30s");
+            R"(event "hang 0 after 5s for ever": "ever" is not a duration; )"
+            "must be a number with its unit, such as 500ms, 5s or 1m30s");
 }
 
 TEST(SimulatedEvent, ADeviceThatIsNotThereIsAnError) {
-  EXPECT_EQ(error_of("hang 2 after 5s"), R"(event "hang 2 after 5s": no device "2"; want 0 to 1)");
-  EXPECT_EQ(error_of("hang -1 after 5s"), R"(event "hang -1 after 5s": no device "-1"; want 0 to 1)");
-  EXPECT_EQ(error_of("hang 0x after 5s"), R"(event "hang 0x after 5s": no device "0x"; want 0 to 1)");
-  EXPECT_EQ(error_of("hang 1 after 5s", 1), R"(event "hang 1 after 5s": no device "1"; want 0)");
+  EXPECT_EQ(error_of("hang 2 after 5s"), R"(event "hang 2 after 5s": no device "2"; must be 0 to 1)");
+  EXPECT_EQ(error_of("hang -1 after 5s"), R"(event "hang -1 after 5s": no device "-1"; must be 0 to 1)");
+  EXPECT_EQ(error_of("hang 0x after 5s"), R"(event "hang 0x after 5s": no device "0x"; must be 0 to 1)");
+  EXPECT_EQ(error_of("hang 1 after 5s", 1), R"(event "hang 1 after 5s": no device "1"; must be 0)");
 }
 
 TEST(SimulatedTimeline, KnowsWhatHoldsAndWhatWas) {

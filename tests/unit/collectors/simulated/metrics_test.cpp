@@ -16,7 +16,7 @@ namespace {
 std::string shape_of(std::span<const SeriesSpec> series) {
   std::map<std::string, int> shapes;
   for (const SeriesSpec& one : series) {
-    if (one.family == &catalog::meter_source_info) continue;  // the table's own
+    if (one.family == &catalog::meter_source_info) continue;  // comes from the table itself
     std::string labels;
     for (const Label& label : one.labels) labels += (labels.empty() ? "" : ",") + label.name;
     ++shapes[std::string(one.family->name) + '{' + labels + '}'];
@@ -26,7 +26,7 @@ std::string shape_of(std::span<const SeriesSpec> series) {
   return text;
 }
 
-// Every device family that a data-centre GPU has; the daemon adds gpu_up, gpu_info and the observed time.
+// Every device family of a data-centre GPU. The daemon adds gpu_up, gpu_info and the observed time.
 constexpr const char* kShape = R"(gpu_busy_seconds_total{} 1
 gpu_clock_hertz{clock} 4
 gpu_clock_max_hertz{clock} 4

@@ -31,7 +31,7 @@ TEST(SimulatedModel, IntegralsEqualNumericIntegration) {
     busy += (device.busy(time + kStep / 2) ? 1 : 0) * to_seconds(kStep);
     energy += device.power_instant_watts(time + kStep / 2) * to_seconds(kStep);
   }
-  // Each edge of the wave is found to within one step; there are two in a period.
+  // The test locates each edge of the wave to within one step; a period has two edges.
   const double edges = 2 * 100 / 7.3 * to_seconds(kStep);
   EXPECT_NEAR(device.busy_seconds(100s), busy, edges);
   EXPECT_NEAR(device.energy_joules(100s), energy, edges * (420 - 90));
@@ -71,7 +71,7 @@ TEST(SimulatedModel, SeedAndDeviceGiveThePhase) {
 TEST(SimulatedModel, TemperatureIsAFirstOrderLagOfTheLoad) {
   const Model device = model();
   constexpr double kStep = 1e-3, kLag = 4;
-  double heat = 0;  // settled long before it is compared
+  double heat = 0;  // settles long before the comparison
   for (int millisecond = 0; millisecond < 120'000; ++millisecond) {
     const Nanoseconds time = std::chrono::milliseconds(millisecond);
     if (millisecond > 60'000 && millisecond % 100 == 0) {

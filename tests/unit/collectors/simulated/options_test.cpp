@@ -60,9 +60,9 @@ TEST(SimulatedOptions, AnErrorNamesTheKeyAndWhatWouldBeRight) {
   EXPECT_EQ(error_of("busy_power", "89"),
             R"(collectors.simulated.busy_power: must be watts from idle_power to 1000000, not "89")");
   EXPECT_EQ(error_of("events", "hang 2 after 5s"),
-            R"(collectors.simulated.events: event "hang 2 after 5s": no device "2"; want 0 to 1)");
+            R"(collectors.simulated.events: event "hang 2 after 5s": no device "2"; must be 0 to 1)");
   EXPECT_EQ(error_of("processes", "2=7"),
-            R"(collectors.simulated.processes: "2=7": no device "2"; want * or a number below 2)");
+            R"(collectors.simulated.processes: "2=7": no device "2"; must be * or a number below 2)");
 }
 
 }  // namespace

@@ -36,12 +36,12 @@ TEST(ProcessOption, TakesMemoryInBytesAndTheirMultiples) {
 
 TEST(ProcessOption, AnErrorNamesTheTextAndWhatWouldBeRight) {
   const std::string form =
-      R"(: want "GPU=WHO[,busy=RATIO][,memory=BYTES]", such as "0=/run/pids,busy=0.5,memory=2GiB")";
+      R"(: must be "GPU=WHO[,busy=RATIO][,memory=BYTES]", such as "0=/run/pids,busy=0.5,memory=2GiB")";
   for (const char* text : {"", "0", "0=", "=7", "0=7,", "0=7,speed=1", "0=7,busy=1,busy=1", "0=7,,"}) {
     EXPECT_EQ(error_of(text), '"' + std::string(text) + '"' + form);
   }
-  EXPECT_EQ(error_of("2=7"), R"("2=7": no device "2"; want * or a number below 2)");
-  EXPECT_EQ(error_of("-1=7"), R"("-1=7": no device "-1"; want * or a number below 2)");
+  EXPECT_EQ(error_of("2=7"), R"("2=7": no device "2"; must be * or a number below 2)");
+  EXPECT_EQ(error_of("-1=7"), R"("-1=7": no device "-1"; must be * or a number below 2)");
   EXPECT_EQ(error_of("0=0"), R"("0=0": "0" is neither a pid nor an absolute path)");
   EXPECT_EQ(error_of("0=run/x"), R"("0=run/x": "run/x" is neither a pid nor an absolute path)");
   for (const char* busy : {"", "-0.1", "1.1", "nan", "half"}) {

@@ -22,7 +22,7 @@ class ProcessesTest : public testing::Test {
     simulation_ = std::make_shared<const Simulation>(settings, clock_, procfs_.path());
     return {simulation_, static_cast<std::size_t>(device)};
   }
-  /// The list after so much more time.
+  /// Returns the list after this much more time.
   List list(Processes& processes, Nanoseconds later) {
     clock_.advance(later);
     List out;
@@ -65,7 +65,7 @@ TEST_F(ProcessesTest, AreReadAnewFromTheirFile) {
 TEST_F(ProcessesTest, DoEqualPartsOfWhatTheDeviceDoes) {
   for (const int pid : {7, 8, 9}) procfs_.add(pid, "/a");
   Processes processes = on(0, {"0=7", "0=8", "0=9,busy=0.1"});
-  const List listed = list(processes, 20s);  // two whole periods, of which half is busy
+  const List listed = list(processes, 20s);  // two whole periods, half of them busy
   ASSERT_EQ(listed.size(), 3U);
   EXPECT_NEAR(*listed[0].busy_seconds, 5, 1e-9);
   EXPECT_NEAR(*listed[1].busy_seconds, 5, 1e-9);

@@ -95,7 +95,7 @@ TEST(UpstreamPort, IsTheTopOfTheCardsOwnSwitch) {
 TEST(UpstreamPort, IsTheCardItselfBelowARootPortOfWhateverVendor) {
   const Tree tree = make_tree({{"0000:00:01.1/uevent", kRootPort},
                                {"0000:00:01.1/0000:03:00.0/uevent", kVga},
-                               {"0000:00:02.0/uevent", kSwitch},  // chipsets of 2010 have root ports of ATI's
+                               {"0000:00:02.0/uevent", kSwitch},  // chipsets of 2010 have root ports by ATI
                                {"0000:00:02.0/0000:04:00.0/uevent", kVga}});
   for (const char* const path : {"0000:00:01.1/0000:03:00.0", "0000:00:02.0/0000:04:00.0"}) {
     EXPECT_EQ(upstream_port(read_function(tree / path).value()), tree / path);

@@ -57,7 +57,7 @@ constexpr MetricRow<BenchContext> kCounterOfACounter[] = {
     {&catalog::energy_joules, {}, source("energy"), 1, Tier::fast, averaged(catalog::energy_joules)}};
 static_assert(!valid_table(kCounterOfACounter));
 
-/// The table on a bench, and what it has put into its slots, as text.
+/// The table on a bench, and the values in its slots, as text.
 class TableTest : public testing::Test {
  protected:
   void attach() {
@@ -70,7 +70,7 @@ class TableTest : public testing::Test {
     now_ += std::chrono::seconds(1);
     return device_.sample({tier, now_, elapsed, yield}, *sink_);
   }
-  /// All but gpu_meter_source_info, or that alone.
+  /// Everything except gpu_meter_source_info, or only that.
   std::map<std::string, double> page(bool sources = false) const {
     std::map<std::string, double> page;
     for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -115,7 +115,7 @@ TEST_F(TableTest, TheFirstSourceThatIsThereWins) {
   pass(Tier::fast, seconds(0));
   EXPECT_EQ(page().at("gpu_power_watts"), 5);
 
-  bench_.sources.erase("power_average");  // as after another driver was loaded
+  bench_.sources.erase("power_average");  // like after loading another driver
   attach();
   pass(Tier::fast, seconds(0));
   EXPECT_EQ(page(), (Page{{"gpu_power_watts", 7}, {"gpu_energy_joules_total", 0}}));
@@ -205,7 +205,7 @@ TEST_F(TableTest, WhatIsUnsupportedIsTriedAgainAfterFiveMinutes) {
   EXPECT_EQ(page(), (Page{{"gpu_temperature_celsius core", 40}}));
 }
 
-// As a card in reset answers for a moment.
+// A card in reset answers like this for a moment.
 TEST_F(TableTest, ASourceThatHadAValueIsReadAgainAtOnceAndItsFailureCounted) {
   bench_.sources = {{"busy", Sample::of(50)}};
   attach();
@@ -246,7 +246,7 @@ TEST_F(TableTest, ACounterWhoseSourceFailsForAMinuteHoldsUpTheOthersNoLonger) {
   EXPECT_EQ(pass(Tier::fast, seconds(0)), PassOutcome::complete);
   pass(Tier::fast, seconds(1));
   EXPECT_EQ(page(), (Page{{"gpu_utilization_ratio", 0.5}, {"gpu_busy_seconds_total", 0.5}}));
-  bench_.sources["power_input"] = Sample::of(300e6);  // nothing is known of the time before
+  bench_.sources["power_input"] = Sample::of(300e6);  // the time before is unknown
   EXPECT_EQ(pass(Tier::fast, seconds(1)), PassOutcome::complete);
   EXPECT_EQ(page().at("gpu_energy_joules_total"), 0);
 }

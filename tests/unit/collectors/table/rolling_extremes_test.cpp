@@ -19,9 +19,9 @@ TEST(RollingExtremes, HoldsTheLastMinute) {
   EXPECT_EQ(power.max(), 90);
   EXPECT_EQ(power.min(), 50);
 
-  power.add(seconds(60), 60);  // the readings of second 1 are still in
+  power.add(seconds(60), 60);  // the readings of second 1 still count
   EXPECT_EQ(power.max(), 90);
-  power.add(seconds(61), 60);  // and now they are out
+  power.add(seconds(61), 60);  // now they no longer count
   EXPECT_EQ(power.max(), 70);
   EXPECT_EQ(power.min(), 60);
 }

@@ -10,7 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// The milliseconds at which `debounce` answers events at these.
+/// The times in milliseconds at which `debounce` answers events at the given times.
 std::vector<int> answers(const std::vector<int>& events) {
   Debounce debounce(milliseconds(300), seconds(3));
   std::vector<int> answers;

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::Pair;
 
-/// Cards whose files do not answer, as a driver that hangs. Shared with the threads that are left behind.
+/// Cards whose files hang, as with a hanging driver. Shared with the threads that are left behind.
 struct HangingCards {
   Mutex mutex;
   Condition changed;

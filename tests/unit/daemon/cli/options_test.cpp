@@ -40,7 +40,7 @@ Options options(const std::vector<const char*>& arguments) {
   return std::get<Options>(std::move(result));
 }
 
-/// "code: text" of an end before the start.
+/// "code: text" if the daemon exits before it starts.
 std::string end_of(const std::vector<const char*>& arguments,
                    std::span<const CollectorEntry> known = kCollectors) {
   const auto result = parsed(arguments, known);

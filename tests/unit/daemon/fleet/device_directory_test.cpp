@@ -42,8 +42,8 @@ TEST_F(DeviceDirectoryTest, ADeadDeviceDoesNotShiftTheOthersAfterARestart) {
   DeviceDirectory after(folder_);
   ASSERT_TRUE(after.load());
   EXPECT_EQ(after.admit("amd", device("b"), 0, kNow).index,
-            1u);  // "a" is gone, "b" stands first on the bus now
-  EXPECT_EQ(after.admit("amd", device("c"), 1, kNow).index, 2u);  // and a new one gets a number nobody had
+            1u);                                                  // "a" is gone, "b" is now first on the bus
+  EXPECT_EQ(after.admit("amd", device("c"), 1, kNow).index, 2u);  // and a new device gets an unused number
   EXPECT_EQ(after.devices().at("a").info.model, "Radeon");
 }
 
@@ -118,7 +118,7 @@ TEST_F(DeviceDirectoryTest, EntriesThatCannotBeAreRefused) {
   }
 }
 
-// A test that hangs here fails by ctest's time-out.
+// If this hangs, ctest's timeout fails the test.
 TEST_F(DeviceDirectoryTest, WhatIsNoFileIsAnErrorAndStays) {
   std::filesystem::create_directories(folder_);
   ASSERT_EQ(mkfifo((folder_ + "/devices.json").c_str(), 0600), 0);

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 
-/// A driver that tells of what a test puts in, a batch a wait.
+/// A driver that reports the events that a test adds, one batch for each wait.
 class TellingCollector final : public Collector, public WatchesEvents {
  public:
   Result<Discovery> discover() override { return Discovery{}; }
@@ -29,7 +29,7 @@ class TellingCollector final : public Collector, public WatchesEvents {
     return batch;
   }
 
-  /// Returns when the batch was told, that is when the thread is back and waits again.
+  /// Returns when the batch was reported, that is, when the thread waits again.
   void tell(std::vector<DeviceEvent> batch) {
     const int before = add(std::move(batch));
     while (waits() < before + 3) std::this_thread::yield();

@@ -31,7 +31,7 @@ std::string up(const std::string& uuid, const std::string& gpu, const std::strin
   return "gpu_up{gpu=\"" + gpu + "\",uuid=\"" + uuid + "\",vendor=\"fake\"} " + value + "\n";
 }
 
-/// A fleet of two fake devices, whose tick is the test's, and what goes wrong around it.
+/// A fleet of two fake devices with faults around it; the test calls tick().
 class FleetFaults : public testing::Test {
  protected:
   FleetFaults() : folder_(testing::TempDir() + "/faults-" + std::to_string(getpid())) {
@@ -60,7 +60,7 @@ class FleetFaults : public testing::Test {
   void add(const CollectorEntry& entry, const Clock& clock) {
     fleet_->add({{&entry, fake_context(machine_, clock)}});
   }
-  /// Ticks until it is so; a test that waits in vain fails by ctest's time-out.
+  /// Ticks until the condition holds. If it never does, ctest's timeout fails the test.
   void until(const std::function<bool()>& so) {
     while (!so()) {
       fleet_->tick();
@@ -93,7 +93,7 @@ TEST_F(FleetFaults, ADiscoveryThatHangsShowsAndComesBack) {
   until([&] { return collector_is_up(); });
   opening_hangs = true;
   ASSERT_TRUE(fleet_->release(1h));
-  fleet_->restore();  // the collector is opened again, and that hangs
+  fleet_->restore();  // opens the collector again, which hangs
   until([&] { return inside_open > 0; });
   fake_clock_.advance(10s);
   fleet_->tick();

@@ -36,7 +36,7 @@ Result<std::unique_ptr<Collector>> open_late(const CollectorContext&) {
 }
 constexpr CollectorEntry kLate = {"late", true, 0, {}, no_rows, all_right, open_late};
 
-/// The machine's clocks, but for a wall clock that is set.
+/// The machine's clocks, except for a wall clock that the test sets.
 class SetClock final : public Clock {
  public:
   Nanoseconds monotonic() const noexcept override { return real_.monotonic(); }
@@ -49,7 +49,7 @@ class SetClock final : public Clock {
   const SystemClock real_;
 };
 
-/// A fleet on a fake machine with real threads; its tick is the test's.
+/// A fleet on a fake machine with real threads; the test calls tick().
 class FleetTest : public testing::Test {
  protected:
   FleetTest() : folder_(testing::TempDir() + "/fleet-" + std::to_string(getpid())) {
@@ -84,7 +84,7 @@ class FleetTest : public testing::Test {
     start();
   }
 
-  /// Ticks until it is so; a test that waits in vain fails by ctest's time-out.
+  /// Ticks until the condition holds. If it never does, ctest's timeout fails the test.
   void until(const std::function<bool()>& so) {
     while (!so()) {
       fleet_->tick();
@@ -113,7 +113,7 @@ class FleetTest : public testing::Test {
   std::shared_ptr<Fleet> fleet_;
 };
 
-// Else a device of the last one could have another index after the next start.
+// Otherwise a device of the last collector could have another index after the next start.
 TEST_F(FleetTest, TheFirstDevicesWaitForAllCollectors) {
   late_may_open = false;
   fleet_ = std::make_shared<Fleet>(store_, clock_, log_, DeviceDirectory(folder_), bus_, FleetSettings());
@@ -146,7 +146,7 @@ TEST_F(FleetTest, AHungDeviceLosesItsValuesAndHurtsNobodyElse) {
   const int calls_of_a = machine_->calls("A");
   const int calls_of_b = machine_->calls("B");
   until([&] { return machine_->calls("B") > calls_of_b + 5; });
-  EXPECT_EQ(machine_->calls("A"), calls_of_a);  // no second call on a device that hangs
+  EXPECT_EQ(machine_->calls("A"), calls_of_a);  // no second call to a hanging device
 
   machine_->hang("A", false);
   until([&] { return shows(line("gpu_up", "1", "A", "1")); });
@@ -201,7 +201,7 @@ TEST_F(FleetTest, ADeviceThatIsMissingAfterARestartKeepsItsNumberAndItsUpLine) {
   EXPECT_EQ(fleet_->devices()[0].state, "missing");
 }
 
-// However long the daemon did not run: nobody looked for the device meanwhile.
+// The time in which the daemon did not run does not count, because no discovery ran then.
 TEST_F(FleetTest, ADeviceIsForgottenOnceItWasLookedForInVainForSoLong) {
   forget_ = milliseconds(300);
   start();
@@ -228,7 +228,7 @@ TEST_F(FleetTest, WithoutPatienceDevicesThatAreThereStayAndLostOnesGoOnceDiscove
   forget_ = Nanoseconds(0);
   start();
   EXPECT_EQ(fleet_->devices().size(), 2U);
-  machine_->hang("A", true);  // it is on the bus
+  machine_->hang("A", true);  // it is still on the bus
   until([&] { return shows(line("gpu_up", "1", "A", "0")); });
   machine_->pull("B");
   until([&] { return fleet_->devices().size() == 1; });

@@ -32,7 +32,7 @@ TEST(DriverGate, IsStuckWhileAllItsPlacesAreHeldByLateCalls) {
   clock.advance(3100ms);
   EXPECT_FALSE(gate.is_stuck());  // one place is free
   auto second = gate.enter(3s);
-  EXPECT_FALSE(gate.is_stuck());  // the second call has its time
+  EXPECT_FALSE(gate.is_stuck());  // the second call is still within its time
   clock.advance(3s);
   EXPECT_FALSE(gate.is_stuck());
   clock.advance(1ms);

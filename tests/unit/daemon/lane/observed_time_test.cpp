@@ -12,7 +12,7 @@ using std::chrono::seconds;
 class ObservedTimeTest : public testing::Test {
  protected:
   Nanoseconds begin() { return observed_.begin(Tier::fast, clock_, seconds(4)); }
-  /// A complete one, so long after the one before.
+  /// A complete pass, `after` the previous one.
   Nanoseconds pass(int after) {
     clock_.advance(seconds(after));
     const Nanoseconds elapsed = begin();

@@ -51,7 +51,7 @@ TEST(TierSchedule, AReadThatAlwaysFailsIsNotHurriedForGood) {
   const Nanoseconds before = now;
   failed(1);
   EXPECT_EQ(now - before, seconds(60));
-  failed(2);  // one more
+  failed(2);  // one more failure
   EXPECT_EQ(now - before, seconds(65));
 }
 

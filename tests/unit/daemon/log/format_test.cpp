@@ -16,7 +16,7 @@ LogRecord record(std::span<const LogField> fields = kFields) {
   return {config::LogLevel::warn, "device lost", fields};
 }
 
-/// Of a journal entry.
+/// The fields of a journal entry.
 std::vector<std::string> fields(std::string_view entry) {
   std::vector<std::string> found;
   while (!entry.empty()) {

@@ -12,7 +12,7 @@
 namespace gpumeter {
 namespace {
 
-/// What the log wrote to stderr so far.
+/// Returns the output of the log on stderr so far.
 std::string captured(Log& log) {
   EXPECT_TRUE(log.flush(std::chrono::seconds(10)));
   return testing::internal::GetCapturedStderr();
@@ -83,7 +83,7 @@ TEST(Log, KeepsLinesWholeWhileThreadsLogAndItIsConfigured) {
   EXPECT_EQ(log.dropped(), 0U);
 }
 
-/// A pipe in stderr's place that nobody reads until read_some().
+/// Replaces stderr with a pipe that is not read until read_some().
 class UnreadStderr {
  public:
   UnreadStderr() : before_(dup(STDERR_FILENO)) {
@@ -116,7 +116,7 @@ class UnreadStderr {
   int ends_[2] = {};
 };
 
-// A test that hangs here fails by ctest's time-out.
+// If this hangs, ctest's timeout fails the test.
 TEST(Log, WaitsForNobodyWhoDoesNotReadItAndCountsWhatItDrops) {
   const SystemClock clock;
   const UnreadStderr unread;

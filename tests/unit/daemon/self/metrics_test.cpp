@@ -9,7 +9,7 @@
 namespace gpumeter {
 namespace {
 
-/// The sample lines alone; headers are text_format's and the catalogue's.
+/// Returns the sample lines only; text_format and the catalogue define the headers.
 std::string lines_of(const SelfState& state) {
   Store store;
   SeriesList series(store.attach());

@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Both ends of a connection, of which the book knows one.
+/// Both ends of a connection; the book has one of them.
 class Pair {
  public:
   explicit Pair(HttpConnections& book, std::string peer = {}) : book_(book) {

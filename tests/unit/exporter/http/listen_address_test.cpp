@@ -40,7 +40,7 @@ TEST(ListenAddress, TakesLocalhostInBothFamiliesAtOnePort) {
   EXPECT_TRUE(listening->sockets[1].endpoint().is_local());
 }
 
-/// Whoever holds the other half of localhost would be asked in our place.
+/// Otherwise a process on the other half of localhost would receive gpumeter's requests.
 TEST(ListenAddress, TakesAllOfLocalhostOrNothing) {
   if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
   for (const char* half : {"127.0.0.1", "[::1]"}) {

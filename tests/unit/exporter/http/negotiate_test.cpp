@@ -54,7 +54,7 @@ TEST(Negotiate, EchoesTheEscapingThatLeavesNamesAsTheyAre) {
       kOpenMetrics + "allow-utf-8");
 }
 
-// Prometheus 3.0 sends the parameter twice on one of its ranges.
+// Prometheus 3.0 sends the parameter twice in one of its ranges.
 TEST(Negotiate, TakesTheLastOfDuplicateParameters) {
   EXPECT_EQ(type_for("text/plain;escaping=values;escaping=allow-utf-8"), kText + "allow-utf-8");
 }
@@ -89,15 +89,15 @@ std::vector<Case> read_cases(std::istream& file) {
   return cases;
 }
 
-/// The file leaves the default escaping out where the scraper named none, and calls the answers to real
-/// servers by a word.
+/// The file omits the default escaping if the scraper named none, and has one word for the answers to real
+/// servers.
 std::string completed(std::string expected) {
   if (expected == "om1") return kOpenMetrics;
   if (expected.find("escaping=") == std::string::npos) expected += "; escaping=underscores";
   return expected;
 }
 
-/// Rows of servers that have a format which we have not, and choose it, say nothing about us.
+/// Rows for servers that choose a format that gpumeter lacks do not apply to it.
 bool concerns_us(const Case& row) {
   return row.expected == "om1" || ((row.expected.starts_with("text/plain") ||
                                     row.expected.starts_with("application/openmetrics-text")) &&

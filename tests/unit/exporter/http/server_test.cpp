@@ -23,7 +23,7 @@ constexpr std::string_view kUpPage = "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngp
 
 constexpr auto kPatience = std::chrono::seconds(20);
 
-/// A client that sends exactly the bytes it is told.
+/// A client that sends exactly the given bytes.
 class Client {
  public:
   explicit Client(const Endpoint& endpoint) : socket_(socket(endpoint.address.ss_family, SOCK_STREAM, 0)) {
@@ -40,14 +40,14 @@ class Client {
   void send(std::string_view bytes) {
     EXPECT_EQ(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL), ssize_t(bytes.size()));
   }
-  /// With the FIN in the same packet.
+  /// Sends the bytes with the FIN in the same packet.
   void send_last(std::string_view bytes) {
     const int on = 1;
     setsockopt(socket_, IPPROTO_TCP, TCP_CORK, &on, sizeof on);
     send(bytes);
     shutdown(socket_, SHUT_WR);
   }
-  /// All that comes until the server closes.
+  /// Returns all bytes until the server closes.
   std::string receive_all() {
     while (receive()) {
     }
@@ -57,7 +57,7 @@ class Client {
     char byte = 0;
     return recv(socket_, &byte, 1, MSG_DONTWAIT) == 0;
   }
-  /// One response with a body of Content-Length.
+  /// Returns one response with a body of Content-Length.
   std::string receive_response() {
     while (buffer_.find("\r\n\r\n") == std::string::npos) {
       if (!receive()) return "connection closed";
@@ -85,7 +85,7 @@ class Client {
   std::string buffer_;
 };
 
-/// With its headers sorted, as their order is the library's, and without the Date.
+/// Sorts the headers, because the library chooses their order, and removes the Date.
 std::string normalized(const std::string& response) {
   const std::size_t end = response.find("\r\n\r\n");
   if (end == std::string::npos) return response;
@@ -121,7 +121,7 @@ class HttpServerTest : public testing::Test {
     up_.commit({});
   }
   const Endpoint& endpoint() { return server_->endpoints()[0]; }
-  /// One request on a connection of its own.
+  /// Sends one request on its own connection.
   std::string ask(const std::string& request_line, const std::string& headers = "") {
     Client client(endpoint());
     client.send(request_line + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + headers + "\r\n");
@@ -135,7 +135,7 @@ class HttpServerTest : public testing::Test {
     return text;
   }
 
-  std::atomic<bool> hang_ = false;  // whoever asks for devices
+  std::atomic<bool> hang_ = false;  // requests for devices hang
   std::atomic<bool> hangs_ = false;
   Store store_;
   SeriesList up_{store_.attach("amd")};
@@ -337,7 +337,7 @@ TEST_F(HttpServerTest, CountsWhatTheLibraryRefuses) {
   EXPECT_EQ(counts(), "400: 2\n414: 1\n431: 1\n");
 }
 
-/// The library misses a FIN that comes with the request.
+/// The library misses a FIN that arrives with the request.
 TEST_F(HttpServerTest, ClosesAfterTheAnswerIfTheClientHasClosedItsHalf) {
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 20; ++i) {
@@ -350,7 +350,7 @@ TEST_F(HttpServerTest, ClosesAfterTheAnswerIfTheClientHasClosedItsHalf) {
   }
 }
 
-/// systemd keeps a socket that it passed: here the duplicate.
+/// systemd keeps a socket that it passed; the duplicate represents it here.
 TEST_F(HttpServerTest, LeavesASharedSocketToTheNextServerWithEveryRequestAnswered) {
   auto listening = listen_on("127.0.0.1:0");
   const int kept = dup(listening->sockets[0].descriptor());

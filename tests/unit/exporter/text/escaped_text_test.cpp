@@ -35,7 +35,7 @@ TEST(EscapedText, ReplacesEachByteThatIsNoUtf8) {
   EXPECT_EQ(label("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");            // a surrogate
   EXPECT_EQ(label("\xF4\x90\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");  // above U+10FFFF
   EXPECT_EQ(label("\xE2\x82"), "\uFFFD\uFFFD");                      // cut off
-  EXPECT_EQ(label("\xE2\"x"), "\uFFFD\\\"x");                        // what follows is looked at anew
+  EXPECT_EQ(label("\xE2\"x"), "\uFFFD\\\"x");                        // the next character is checked again
 }
 
 }  // namespace

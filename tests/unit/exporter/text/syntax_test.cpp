@@ -15,7 +15,7 @@ std::string text_of(double value) {
   return {text, write_value(text, value)};
 }
 
-// What Go's strconv.FormatFloat(value, 'g', -1, 64) gives, which is what every Prometheus client writes.
+// Go's strconv.FormatFloat(value, 'g', -1, 64) gives the same text, and every Prometheus client writes it.
 TEST(TextFormat, WritesNumbersAsGoDoes) {
   EXPECT_EQ(text_of(0), "0");
   EXPECT_EQ(text_of(-0.0), "-0");

@@ -50,7 +50,7 @@ TEST(Attributes, AnyIntegerTypeAndCountWillDo) {
 TEST(Attributes, WhatIsNotKnownIsSkipped) {
   const GpuMetricsBlob blob = parsed(Fake()
                                          .add(1000, Fake::u32, {1, 2, 3})
-                                         .add(kHotspot, Fake::u16, {71}, 200)  // a unit of later times
+                                         .add(kHotspot, Fake::u16, {71}, 200)  // a unit of a later format
                                          .add(kPower, Fake::u16, {640}));
   EXPECT_EQ(blob.value(blob_field("curr_socket_power")).value, 640);
   EXPECT_FALSE(blob.has(blob_field("temperature_hotspot")));

@@ -138,7 +138,7 @@ TEST(GpuMetricsBlob, PaddingBehindTheStructureIsNotRead) {
 
 TEST(GpuMetricsBlob, RefusesWhatItDoesNotKnow) {
   std::string other = FakeBlob().bytes();
-  other[3] = 10;  // of later times
+  other[3] = 10;  // a later format
   GpuMetricsBlob blob;
   EXPECT_EQ(blob.parse(other), ReadStatus::unsupported);
   EXPECT_FALSE(blob.has(kEdge));
@@ -153,7 +153,7 @@ TEST(GpuMetricsBlob, RefusesWhatIsTooShort) {
   EXPECT_EQ(blob.parse(std::string_view(good).substr(0, 3)), ReadStatus::failed);
   EXPECT_EQ(blob.parse(std::string_view(good).substr(0, 119)), ReadStatus::failed);
   std::string lies = good;
-  lies[0] = 119;  // a structure_size below what v1.3 has
+  lies[0] = 119;  // a structure_size below that of v1.3
   EXPECT_EQ(blob.parse(lies), ReadStatus::failed);
   EXPECT_EQ(blob.parse(std::string(151, '\0')), ReadStatus::failed);
   EXPECT_EQ(blob.value(kEdge).status, ReadStatus::failed);

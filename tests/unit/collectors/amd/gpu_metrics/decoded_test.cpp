@@ -20,8 +20,8 @@ std::string captures() {
   return told != nullptr ? told : GPUMETER_TESTS_DIR "/../../shared/captures";
 }
 
-/// "lact/tests/snapshots/amd/phoenix/card1/device/gpu_metrics" lies in amd/phoenix, "mangohud/gpu_metrics" in
-/// amd-blobs by its version.
+/// "lact/tests/snapshots/amd/phoenix/card1/device/gpu_metrics" is in amd/phoenix. "mangohud/gpu_metrics" is
+/// in amd-blobs, by its version.
 std::string path_of(const std::string& key, const std::string& version) {
   const std::string snapshots = "lact/tests/snapshots/";
   if (key.starts_with(snapshots)) return captures() + "/" + key.substr(snapshots.size());

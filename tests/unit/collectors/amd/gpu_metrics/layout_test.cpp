@@ -12,7 +12,7 @@
 namespace gpumeter::amd {
 namespace {
 
-/// The kernel's structs as a compiler laid them out: struct, field, offset, size, type, one a line.
+/// The kernel's structs as a compiler laid them out, one field a line: struct, field, offset, size, type.
 std::ifstream offsets_file() {
   const char* const captures = std::getenv("GPUMETER_CAPTURES");  // NOLINT(concurrency-mt-unsafe): one thread
   const std::string folder = captures != nullptr ? captures : GPUMETER_TESTS_DIR "/../../shared/captures";
@@ -44,7 +44,7 @@ std::map<std::string, std::map<std::string, Member>> read_offsets(std::istream& 
   return structs;
 }
 
-/// The members of one struct, with those of the structs in it: "struct NAME[NUM_XCP]".
+/// The members of one struct, including those of nested structs: "struct NAME[NUM_XCP]".
 Struct flat(const std::map<std::string, std::map<std::string, Member>>& structs, const std::string& name) {
   Struct result;
   for (const auto& [field, member] : structs.at(name)) {

@@ -20,7 +20,7 @@ KfdNode node(std::uint32_t gpu_id, int compute_units) {
   return node;
 }
 
-/// A tree of the compute driver's processes, and a card in it, which may be asked unless a test says else.
+/// A tree of the compute driver's processes with one card. Reads are allowed unless a test forbids them.
 class CardProcessesTest : public testing::Test {
  protected:
   void write(const std::string& name, std::string_view content) {
@@ -53,7 +53,7 @@ TEST_F(CardProcessesTest, MemoryAndTheShareOfTheComputeUnits) {
   write("20/stats_7/cu_occupancy", "0\n");
   open({node(7, 104)});
   EXPECT_EQ(listed(), (Processes{{10, kGiB, 2.5}, {20, 4096, 0}}));
-  EXPECT_EQ(listed(seconds(0)), (Processes{{10, kGiB, 0}, {20, 4096, 0}}));  // nothing before it
+  EXPECT_EQ(listed(seconds(0)), (Processes{{10, kGiB, 0}, {20, 4096, 0}}));  // nothing before the first read
 }
 
 TEST_F(CardProcessesTest, OneThatUsesOtherCardsIsNotHere) {
@@ -119,7 +119,7 @@ TEST_F(CardProcessesTest, NobodyIsNotTheSameAsNotTold) {
   EXPECT_EQ(refused(), ReadStatus::unsupported);
 }
 
-/// The same through the device, which finds its node in the topology and knows whether it sleeps.
+/// The same through the device, which finds its node in the topology and detects whether it sleeps.
 class AmdDeviceProcesses : public OneCard {
  protected:
   AmdDeviceProcesses() {
@@ -141,7 +141,7 @@ class AmdDeviceProcesses : public OneCard {
     values_.assign(device_->series().size(), 0);
     statuses_.assign(device_->series().size(), ReadStatus::unsupported);
   }
-  /// After a normal pass at this second, 10 s after the one before.
+  /// The list after a normal pass at this second, 10 s after the previous pass.
   std::pair<PassOutcome, Processes> listed(int at) {
     SampleSink sink(values_, statuses_);
     const Pass pass{Tier::normal, seconds(at), seconds(10)};

@@ -41,7 +41,7 @@ TEST(KfdProcessesTest, OfSomeGpusNoOtherIsAsked) {
 }
 
 TEST(KfdProcessesTest, WhatEndsWhileItIsReadIsLeftOut) {
-  const Tree tree({{"class/kfd/kfd/proc/5/vram_7", ""},  // the kernel gives an error, or nothing
+  const Tree tree({{"class/kfd/kfd/proc/5/vram_7", ""},  // the kernel returns an error, or nothing
                    {"class/kfd/kfd/proc/5/stats_7/cu_occupancy", "\n"},
                    {"class/kfd/kfd/proc/6/pasid", "1\n"},
                    {"class/kfd/kfd/proc/8/vram_x", "1\n"},

@@ -17,7 +17,7 @@ std::string partition(int function, int minor) {
          "\nmax_engine_clk_fcompute 2100\nunique_id 16404946649897475633\n";
 }
 
-/// A node of processors and a card at 0000:05:00.0 that is divided into two.
+/// A CPU node, and a card at 0000:05:00.0 that is divided into two.
 Tree divided() {
   const std::string nodes = "class/kfd/kfd/topology/nodes/";
   const std::string first = partition(0, 128);
@@ -130,7 +130,7 @@ TEST(KfdPeaksTest, WhatIsNotPublishedOrNotToldIsAbsent) {
                        .memory_clock_megahertz = 800};
   EXPECT_NEAR(*peak_of(apu, Peak::fp32), 8.29e12, 0.01e12);
   EXPECT_EQ(peak_of(apu, Peak::bf16), std::nullopt);
-  EXPECT_EQ(peak_of(apu, Peak::memory), std::nullopt);  // LPDDR5 or DDR5: not told
+  EXPECT_EQ(peak_of(apu, Peak::memory), std::nullopt);  // LPDDR5 or DDR5: not reported
   KfdNode unknown = mi210();
   unknown.target = 0;
   EXPECT_EQ(peak_of(unknown, Peak::fp32), std::nullopt);

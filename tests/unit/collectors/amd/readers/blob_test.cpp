@@ -13,7 +13,7 @@
 namespace gpumeter::amd {
 namespace {
 
-/// A card of the given PCI device that has nothing but gpu_metrics.
+/// A card of the given PCI device with no file but gpu_metrics.
 class BlobCard {
  public:
   BlobCard(std::string_view device, const std::string& bytes, Tree::Files files = {})
@@ -151,7 +151,7 @@ TEST(BlobReaders, ThrottleBitsOfTheChipAreAskedWhereThereAreNoOthers) {
             "gpu_throttled{cause=\"power\"} 0\n"
             "gpu_throttled{cause=\"reliability\"} 0\n"
             "gpu_throttled{cause=\"thermal\"} 1\n");
-  EXPECT_EQ(BlobCard("7310", bytes).text(), "");  // whose bits are not known
+  EXPECT_EQ(BlobCard("7310", bytes).text(), "");  // the meaning of its bits is unknown
 }
 
 TEST(BlobReaders, ResidenciesGiveSecondsAndNoBits) {

@@ -80,7 +80,7 @@ TEST_F(TextRowsTest, HardwareErrorsStayWhileTheCardIsResetAndGoOnAfterIt) {
 TEST_F(TextRowsTest, RetiredPagesAreThoseWithAnR) {
   std::string lines;
   for (int i = 0; i < 300; ++i)
-    lines += "0x000fab1c : 0x00001000 : R\n";  // more than the kernel gives at once
+    lines += "0x000fab1c : 0x00001000 : R\n";  // more than the kernel returns at once
   write("ras/gpu_vram_bad_pages", lines + "0x000fab1c : 0x00001000 : P\n0x000fab1d : 0x00001000 : F\n");
   EXPECT_EQ(sampled(), "gpu_retired_pages{cause=\"uncorrected\"} 300\n");
   write("ras/gpu_vram_bad_pages", "");
@@ -100,7 +100,7 @@ TEST_F(TextRowsTest, PcieErrorsBySeverityAndKind) {
 
 TEST_F(TextRowsTest, LinksOfAHive) {
   write("xgmi_num_links", "00 02 02 02 \n");
-  write("xgmi_error", "3\n");  // read by nobody: a read sets it back
+  write("xgmi_error", "3\n");  // never read, because a read resets it
   EXPECT_EQ(sampled(), "gpu_interconnect_links{kind=\"xgmi\"} 6\n");
 }
 

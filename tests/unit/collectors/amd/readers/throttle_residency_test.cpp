@@ -33,7 +33,7 @@ TEST(ThrottleResidency, IsTheShareOfTheFirmwaresCyclesTimesItsTime) {
   ThrottleResidency residency({kPpt, {}, {}});
   EXPECT_EQ(residency.advance(blob_of({5 * kSecond, 1000, 700})).value, 0);
   EXPECT_EQ(residency.advance(blob_of({7 * kSecond, 3000, 1200})).value, 0.5);  // 500 of 2000 cycles in 2 s
-  EXPECT_EQ(residency.advance(blob_of({7 * kSecond, 3000, 1200})).value, 0.5);  // the same table once more
+  EXPECT_EQ(residency.advance(blob_of({7 * kSecond, 3000, 1200})).value, 0.5);  // the same table again
   EXPECT_EQ(residency.advance(blob_of({8 * kSecond, 4000, 2200})).value, 1.5);
 }
 
@@ -53,9 +53,9 @@ TEST(ThrottleResidency, CountersOf32BitsWrap) {
 TEST(ThrottleResidency, AFirmwareThatStartedAnewAddsNothing) {
   ThrottleResidency residency({kPpt, {}, {}});
   residency.advance(blob_of({9 * kSecond, 9000, 500}));
-  EXPECT_EQ(residency.advance(blob_of({1 * kSecond, 1000, 800})).value, 0);  // its clock
+  EXPECT_EQ(residency.advance(blob_of({1 * kSecond, 1000, 800})).value, 0);  // the firmware's clock went back
   EXPECT_EQ(residency.advance(blob_of({2 * kSecond, 2000, 1300})).value, 0.5);
-  EXPECT_EQ(residency.advance(blob_of({3 * kSecond, 2100, 1600})).value, 0.5);  // more than there were cycles
+  EXPECT_EQ(residency.advance(blob_of({3 * kSecond, 2100, 1600})).value, 0.5);  // more than all cycles
 }
 
 TEST(ThrottleResidency, WithoutAllOfItThereIsNone) {

@@ -17,7 +17,7 @@ std::string stat(int pid, std::string_view name, int start) {
          ") S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " + std::to_string(start) + " 20 21\n";
 }
 
-/// A /proc with init and whatever is added.
+/// A /proc with init and the files that a test adds.
 class Procfs {
  public:
   Procfs() { add(1, 0, "0::/init.scope\n"); }
@@ -42,7 +42,7 @@ TEST(CgroupCache, AttributesAProcess) {
 
 TEST(CgroupCache, KeepsTheLabelsUntilTheGroupIsAnother) {
   Procfs procfs;
-  procfs.add(7, 100, "0::/system.slice/slurmd-of-this-node.service\n");  // too long to be kept in place
+  procfs.add(7, 100, "0::/system.slice/slurmd-of-this-node.service\n");  // exceeds the internal buffer
   Cache cache(procfs.tree().path());
   const char* const made = cache.of(7).attribution.workload.data();
   EXPECT_EQ(cache.of(7).attribution.workload.data(), made);
@@ -137,7 +137,7 @@ TEST(CgroupCache, WhatIsNoStatIsAFailure) {
   EXPECT_EQ(cache.of(8).attribution.reason, Reason::failed);
 }
 
-/// Opens files as somebody whom no mode bit allows anything; root, too, then has no right to override.
+/// Opens files as a user without any access. A root process loses its capability to override modes, too.
 class AsNobody {
  public:
   AsNobody() : before_(::setfsuid(65534)) {}

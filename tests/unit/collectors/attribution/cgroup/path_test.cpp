@@ -16,7 +16,7 @@ const std::string kInnerId(64, 'b');
 const std::string kUid = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0";
 const std::string kUidOfSystemd = "0f1e2d3c_4b5a_6978_8796_a5b4c3d2e1f0";
 
-/// A Path is made of views: the text is kept.
+/// Keeps the text, because a Path consists of views.
 Path read(std::string text) {
   static std::deque<std::string> kept;
   return read_path(kept.emplace_back(std::move(text)));
@@ -114,7 +114,7 @@ TEST(CgroupPath, WhatIsNoIdIsNoContainer) {
     EXPECT_EQ(kind_of("/docker/" + id), Kind::other) << id;
     EXPECT_EQ(kind_of("/system.slice/docker-" + id + ".scope"), Kind::systemd_unit) << id;
   }
-  // Whose a bare id is, nobody says.
+  // The owner of a bare id is unknown.
   EXPECT_EQ(kind_of("/" + kId), Kind::other);
   EXPECT_EQ(kind_of("/custom/" + kId), Kind::other);
 }
@@ -176,7 +176,7 @@ TEST(CgroupPath, TheInnermostContainerAndTheLastPodWin) {
   EXPECT_EQ(node.kind, Kind::container);
   EXPECT_EQ(node.container, kId);
   EXPECT_EQ(node.unit, "");
-  // The pod's own group, in which no container is, is not the outer container's.
+  // The pod's own group contains no container, so it does not belong to the outer one.
   EXPECT_EQ(read("/docker/" + kId + "/kubepods/pod" + kUid).container, "");
 }
 

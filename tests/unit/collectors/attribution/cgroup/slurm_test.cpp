@@ -40,7 +40,7 @@ TEST(SlurmFolder, WhatIsNoJobs) {
   for (const char* const path :
        {"", "/", "/slurm", "/slurm/uid_1000", "/slurm/uid_x/job_1", "/slurm/uid_1/job_",
         "/slurm/uid_1/job_1x", "/slurmish/uid_1/job_1", "/x/slurm/uid_1/job_1",
-        "/system.slice/slurmstepd.scope/system",  // where processes wait for their job
+        "/system.slice/slurmstepd.scope/system",  // processes wait there for their job
         "/system.slice/slurmd.service", "/slurmstepd.scope/job_1",
         "/system.slice/slurmstepd.scope/s5K1KKYAYG5D0",    // 12 digits
         "/system.slice/slurmstepd.scope/s5K1KKYAYG5D000",  // 14

@@ -10,7 +10,7 @@ const std::string kOther = "\xEF\xBF\xBD";  // U+FFFD
 TEST(Unescaped, UndoesWhatSystemdWrote) {
   EXPECT_EQ(unescaped(R"(machine-qemu\x2d2\x2dbig.scope)"), "machine-qemu-2-big.scope");
   EXPECT_EQ(unescaped(R"(\xc3\xA4)"), "ä");
-  EXPECT_EQ(unescaped(R"(a\x5cx2d)"), R"(a\x2d)");  // once
+  EXPECT_EQ(unescaped(R"(a\x5cx2d)"), R"(a\x2d)");  // only once
 }
 
 TEST(Unescaped, LeavesWhatIsNoEscape) {
@@ -37,7 +37,7 @@ TEST(LabelText, ALongOneIsCutAndStaysItself) {
   const std::string longest(kLongestLabel, 'x');
   EXPECT_EQ(label_text(longest), longest);
   const std::string cut = label_text(longest + "1");
-  // FNV-1a of the whole, counted by another program.
+  // FNV-1a of the whole text, computed by another program.
   EXPECT_EQ(cut, std::string(119, 'x') + "~85e9351c");
   EXPECT_EQ(cut.size(), kLongestLabel);
   EXPECT_NE(label_text(longest + "2"), cut);

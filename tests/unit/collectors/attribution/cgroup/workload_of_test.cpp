@@ -19,7 +19,7 @@ Attribution attribution(const std::string& text) { return attribution_of(most_te
 std::string workload(const std::string& text) { return attribution(text).workload; }
 
 TEST(MostTellingPath, IsThatOfTheHighestRank) {
-  // Runtimes on a hybrid tree leave v2's line at their own service, or v1's at the root.
+  // On a hybrid tree, runtimes leave v2's line at their own service, or v1's at the root.
   EXPECT_EQ(
       path_of("4:memory:/kubepods/pod" + kUid + "/" + kId + "\n0::/reserved.slice/containerd.service\n"),
       "/kubepods/pod" + kUid + "/" + kId);
@@ -37,7 +37,7 @@ TEST(MostTellingPath, AtATieIsThatOfTheHierarchyBelievedMost) {
   EXPECT_EQ(path_of("1:name=systemd:/e\n7:cpuacct:/d\n"), "/d");
   EXPECT_EQ(path_of("9:devices:/f\n1:name=systemd:/e\n"), "/e");
   EXPECT_EQ(path_of("9:devices:/f\n8:freezer:/g\n"), "/f");
-  EXPECT_EQ(path_of("9:cpuset:/f\n8:cpu:/g\n"), "/g");  // cpuset is no cpu
+  EXPECT_EQ(path_of("9:cpuset:/f\n8:cpu:/g\n"), "/g");  // cpuset is not cpu
 }
 
 TEST(MostTellingPath, APathMayHaveColons) {
@@ -77,7 +77,7 @@ TEST(Workload, OfAUserBeginsWithTheirSlice) {
   EXPECT_EQ(workload(kManager + "app.slice/jupyter.service"), "user-1000.slice/jupyter.service");
   EXPECT_EQ(workload(kManager + "user.slice/libpod-" + kId + ".scope"), "user-1000.slice/" + kId);
   EXPECT_EQ(workload(kManager + "libpod-conmon-" + kId + ".scope"), "user-1000.slice/conmon");
-  // A slice that a user made is not one of the machine's.
+  // A slice that a user creates is not a system slice.
   EXPECT_EQ(workload(kUser + "system.slice"), "/user.slice/user-1000.slice/system.slice");
 }
 

@@ -35,7 +35,8 @@ TEST(UserNames, AreDigitsWhileALookupHangsAndKnownOnceItAnswers) {
     });
     EXPECT_EQ(names.of(1), "1");
     EXPECT_TRUE(names.hangs());
-    // What hangs already is not waited for: a thousand askers at 200 ms would be minutes, and time out here.
+    // A lookup does not wait if another one hangs. Otherwise 1000 lookups of 200 ms would take minutes and
+    // time out.
     for (std::uint32_t uid = 2; uid < 1002; ++uid) EXPECT_EQ(names.of(uid), std::to_string(uid));
     *answers = true;
     while (names.of(1001) != "name1001") std::this_thread::sleep_for(std::chrono::milliseconds(1));

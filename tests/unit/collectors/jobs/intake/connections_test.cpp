@@ -9,25 +9,25 @@ namespace {
 
 using std::chrono::hours;
 
-/// This very process sends, and was started before.
+/// The test process is the sender, and was started earlier.
 const Nanoseconds kStart = SystemClock().boottime();
 
 class ConnectionsTest : public testing::Test {
  protected:
-  /// The job's end and the daemon's.
+  /// Returns the job's end and the daemon's end.
   static std::pair<Descriptor, Descriptor> pair() {
     int ends[2] = {-1, -1};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
     return {Descriptor(ends[0]), Descriptor(ends[1])};
   }
-  /// A connection whose other end is the result; number_ is the daemon's.
+  /// Returns the job's end of a new connection; number_ is the daemon's.
   Descriptor connected(Nanoseconds now = kStart) {
     auto [job, daemon] = pair();
     const auto added = connections_.add(std::move(daemon), now);
     number_ = std::get<int>(added);
     return std::move(job);
   }
-  /// What comes of these bytes: payloads with a bar behind each, then how many were too long.
+  /// Returns the payloads that arrive, each followed by a bar, then the number of overlong ones.
   std::string heard(const Descriptor& job, std::string_view bytes, Nanoseconds now = kStart) {
     std::string text;
     std::uint64_t overlong = 0;
@@ -42,7 +42,7 @@ class ConnectionsTest : public testing::Test {
       bytes.remove_prefix(part.size());
       overlong += connections_.read(number_, now, take);
     } while (!bytes.empty());
-    overlong += connections_.read(number_, now, take);  // what found no room in a buffer that was nearly full
+    overlong += connections_.read(number_, now, take);  // the rest, for which the full buffer had no room
     return text + std::to_string(overlong);
   }
 
@@ -103,7 +103,7 @@ TEST_F(ConnectionsTest, AreBoundedForEachUser) {
 TEST_F(ConnectionsTest, CloseAfterLongSilence) {
   const Descriptor silent = connected();
   const Descriptor talks = connected();
-  EXPECT_EQ(heard(talks, "a\n", kStart + hours(4)), "0");  // four bytes tell lines from frames
+  EXPECT_EQ(heard(talks, "a\n", kStart + hours(4)), "0");  // four bytes distinguish lines from frames
   connections_.tick(kStart + Connections::kIdle);
   EXPECT_EQ(connections_.size(), 1U);
   EXPECT_EQ(heard(talks, "b\n", kStart + hours(7)), "a|b|0");

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// A machine on which process 50 (alice's, started at 100 s) runs, 60 is hidden and 70 is no more.
+/// A machine on which process 50 (alice's, started at 100 s) runs, 60 is hidden and 70 has ended.
 class GateTest : public testing::Test {
  protected:
   static std::string stat(int pid, int start_ticks) {
@@ -24,7 +24,7 @@ class GateTest : public testing::Test {
     tree_.write(folder + "/stat", stat(pid, start_ticks));
     tree_.write(folder + "/status", "Name:\ta\nUid:\t" + std::string(uids) + "\nGid:\t1\t1\t1\t1\n");
   }
-  /// "uid/pid/start user", or the reason.
+  /// Returns "uid/pid/start user", or the reason of the refusal.
   std::string admitted(Credentials who, Nanoseconds sent, Nanoseconds now) {
     const auto result = gate_.admit(who, sent, now);
     if (const auto* refusal = std::get_if<Refusal>(&result)) return std::string(to_string(*refusal));
@@ -79,7 +79,7 @@ TEST_F(GateTest, KnowsTheWorkloadAndTheAncestorsOfAProcess) {
 TEST_F(GateTest, DoesNotTakeAZombieForAlive) {
   tree_.write("50/stat", "50 (a) Z) Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 10000 1 1\n");
   EXPECT_FALSE(gate_.is_alive({1000, 50, 10'000}));
-  // Only its first thread has ended.
+  // Only the first thread has ended.
   tree_.write("50/stat", "50 (a) Z) Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 2 0 10000 1 1\n");
   EXPECT_TRUE(gate_.is_alive({1000, 50, 10'000}));
 }
@@ -111,7 +111,7 @@ TEST_F(GateTest, TakesWhatAProcessSentBeforeItsEnd) {
 TEST_F(GateTest, DoesNotTellProcessesThatItCannotSee) {
   EXPECT_EQ(admitted({0, 1000}), "1000/0/0 alice");
   EXPECT_EQ(admitted({static_cast<std::int32_t>(getpid()), 1000}),
-            "1000/0/0 alice");  // there, and not in the tree
+            "1000/0/0 alice");  // exists, but not in the tree
 }
 
 TEST_F(GateTest, LetsInWhomTheConfigNames) {

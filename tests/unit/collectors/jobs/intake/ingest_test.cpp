@@ -11,7 +11,7 @@
 namespace gpumeter::jobs {
 namespace {
 
-/// The thread itself, over real sockets and the machine's clocks.
+/// The real thread, with real sockets and the machine's clocks.
 class IngestTest : public testing::Test {
  protected:
   void start() {
@@ -35,7 +35,7 @@ class IngestTest : public testing::Test {
   static void send_text(const Descriptor& job, std::string_view text) {
     EXPECT_EQ(send(job.number(), text.data(), text.size(), 0), std::ssize(text));
   }
-  /// The value of the only series of this family whose first label has this value; -1 without one.
+  /// The value of the only series of this family whose first label has this value; -1 if there is none.
   double value(std::string_view family, std::string_view label) const {
     double value = -1;
     store_.walk([&](const Family& each) {
@@ -47,7 +47,7 @@ class IngestTest : public testing::Test {
     return value;
   }
   double dropped(Refusal refusal) const { return value("gpumeter_jobs_dropped_total", to_string(refusal)); }
-  /// Until it is so, or the test times out.
+  /// Waits until the condition holds, or the test times out.
   template <class True>
   static void wait_until(True is_true) {
     while (!is_true()) std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -16,7 +16,7 @@ namespace {
 
 class MllogFileTest : public testing::Test {
  protected:
-  /// The lines that have come, each with a bar behind it.
+  /// Returns the new lines, each followed by a bar.
   std::string read(MllogFile& file) {
     std::optional<MllogFile::Batch> batch = file.read();
     overlong_ = batch ? batch->overlong : 0;

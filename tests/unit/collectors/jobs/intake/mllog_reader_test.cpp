@@ -40,13 +40,13 @@ TEST_F(MllogReaderTest, HandsOverWholeLinesWithTheirOwner) {
   EXPECT_EQ(reader_.sender(), batch.sender);
 }
 
-// What nobody takes does not pile up: the rest stays in the file.
+// Lines that are not taken do not pile up: the rest stays in the file.
 TEST_F(MllogReaderTest, ReadsNoMoreBeforeWhatItReadIsTaken) {
   std::string text;
   while (text.size() < 3 * MllogFile::kMostAtOnce) text += std::string(1023, 'x') + "\n";
   tree_.write("log", text);
   ASSERT_TRUE(reader_.start());
-  std::this_thread::sleep_for(2500ms);  // two reads and a half
+  std::this_thread::sleep_for(2500ms);  // two and a half reads
   std::size_t taken = next().lines.size();
   EXPECT_LT(taken, MllogFile::kMostAtOnce + kMaxPayload + 1024);
   while (taken < text.size()) taken += next().lines.size();

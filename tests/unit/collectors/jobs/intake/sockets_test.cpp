@@ -20,7 +20,7 @@ std::string mode_of(const std::string& path) {
   return text;
 }
 
-/// What connecting to it ends with.
+/// Returns the result of connecting to the socket.
 std::string called(const std::string& path, int type) {
   const Descriptor caller(socket(AF_UNIX, type, 0));
   sockaddr_un address{};
@@ -30,7 +30,7 @@ std::string called(const std::string& path, int type) {
   return result == 0 ? "answers" : std::generic_category().message(errno);
 }
 
-/// A socket that somebody bound and left, as a daemon that was killed leaves it.
+/// Leaves a bound socket without a listener, as a killed daemon does.
 void leave_socket(const std::string& path) {
   Result<BoundSocket> made = BoundSocket::open(path + ".made", SOCK_DGRAM, 0600);
   ASSERT_TRUE(made) << made.error().message();
@@ -137,8 +137,8 @@ TEST_F(JobSocketsTest, OfSystemdComeFirstAndKeepTheirFile) {
     EXPECT_FALSE(sockets.stream);
     EXPECT_EQ(
         said_,
-        "a socket of systemd is not used: jobs need one Unix datagram and one Unix stream socket|jobs|\n"
-        "a socket of systemd is not used: jobs need one Unix datagram and one Unix stream socket|jobs|\n"
+        "ignoring a socket of systemd: jobs need one Unix datagram socket and one Unix stream socket|jobs|\n"
+        "ignoring a socket of systemd: jobs need one Unix datagram socket and one Unix stream socket|jobs|\n"
         "listening for jobs on the sockets of systemd||\n");
   }
   EXPECT_EQ(mode_of(tree_ / "passed"), "0600");

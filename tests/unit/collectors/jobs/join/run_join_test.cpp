@@ -18,7 +18,7 @@ using workloads::ProcessUse;
 constexpr std::uint32_t kAlice = 1000;
 constexpr std::uint32_t kBob = 1001;
 
-/// A machine of which each second is told, and what the runs have of it in the end.
+/// A machine whose state the test sets each second. Returns the totals of the runs.
 class Machine {
  public:
   void process(int pid, int parent, const std::string& cgroup) {
@@ -52,7 +52,7 @@ class Machine {
     use.busy_seconds = busy;
     return use;
   }
-  /// `listed`: the processes were read anew.
+  /// `listed`: the processes were read again.
   void second(bool listed = true) {
     now_ += std::chrono::seconds(1);
     DeviceUses uses;
@@ -64,7 +64,7 @@ class Machine {
     kin_.begin_pass(now_);
     join_.update(jobs, uses);
   }
-  /// In the order of the runs.
+  /// Sorted by run.
   std::string text() const {
     Store store;
     SeriesList list(store.attach());
@@ -172,7 +172,7 @@ TEST(RunJoin, CountsIdleTimeFromListToList) {
   gpu.processes = {Machine::use(10, 0, 0)};
   machine.second();
   for (int i = 0; i < 9; ++i) machine.second(false);
-  gpu.processes = {Machine::use(10, 0, 8)};  // of the ten seconds
+  gpu.processes = {Machine::use(10, 0, 8)};  // of ten seconds
   machine.second();
   machine.second(false);
   EXPECT_NE(machine.text().find("idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 2.0000"),
@@ -229,7 +229,7 @@ TEST(RunJoin, SaysNothingOfEnergyThatTheDeviceDoesNotTell) {
       "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n");
 }
 
-// A server answers, its engine computes: same container.
+// A server reports while its engine computes, in the same container.
 TEST(RunJoin, FindsTheRunByTheCgroup) {
   Machine machine;
   machine.process(10, 1, "/system.slice/serve.service");
@@ -255,7 +255,7 @@ TEST(RunJoin, TrustsNoCgroupOfAnotherUserNorTheRoots) {
   EXPECT_EQ(machine.text(), "");
 }
 
-// In one login session two trainings run: who started whom tells them apart.
+// Two trainings run in one login session; only the ancestry distinguishes them.
 TEST(RunJoin, FindsTheRunByKinshipWhereTheCgroupHasTwo) {
   const std::string session = "/user.slice/user-1000.slice/session-3.scope";
   Machine machine;
@@ -319,7 +319,7 @@ TEST(RunJoin, SplitsAProcessThatTellsOfTwoRuns) {
             "ml_run_gpu_info{run=\"b\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n");
 }
 
-// Slurm gives each task a cgroup of its own, and only rank 0 tells, as most clients do.
+// Slurm gives each task a cgroup of its own. Only rank 0 reports, as with most clients.
 class JobOfFour : public Machine {
  public:
   static constexpr const char* kJob = "/system.slice/node1_slurmstepd.scope/job_7";
@@ -333,7 +333,7 @@ class JobOfFour : public Machine {
     use(0);
   }
   void start(int pid, const std::string& below) { process(pid, 1, kJob + below); }
-  /// Each of the ranks used that many joules so far, and half of the time.
+  /// Each rank used that many joules so far, and half of the time.
   void use(double joules, double busy = 0) {
     for (std::size_t rank = 0; rank < 4; ++rank) {
       ProcessUse used = in_group(10 + static_cast<int>(rank));
@@ -403,7 +403,7 @@ TEST(RunJoin, MarksAGpuThatAlsoHasAProcessOfItsOwnAsNoGuess) {
             "ml_run_gpu_info{run=\"bert\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n");
 }
 
-// Rank 0 goes on to its next run, as a notebook or a sweep does. Between the two it reports none.
+// Rank 0 continues with its next run, as a notebook or a sweep does. Between the two it reports no run.
 TEST(RunJoin, GivesTheGpusToTheNextRunOfTheSameProcess) {
   JobOfFour job;
   job.tells(10, kAlice, "alice", "first");
@@ -426,7 +426,8 @@ TEST(RunJoin, GivesTheGpusToTheNextRunOfTheSameProcess) {
       "ml_run_gpu_info{run=\"second\",user=\"alice\",gpu=\"3\",uuid=\"D\",source=\"workload\"} 1.0000\n");
 }
 
-// A notebook whose run is over keeps its GPU. The second in which the run ended is still the run's.
+// A notebook keeps its GPU after its run has ended. The second in which the run ended still counts for the
+// run.
 TEST(RunJoin, GivesARunNothingOfWhatIsUsedAfterItsEnd) {
   Machine machine;
   machine.tells(10, kAlice, "alice", "bert");
@@ -444,7 +445,7 @@ TEST(RunJoin, GivesARunNothingOfWhatIsUsedAfterItsEnd) {
             "ml_gpu_idle_allocated_seconds_total{run=\"bert\",user=\"alice\"} 2.0000\n");
 }
 
-// Rank 0 has reported the end and is gone; the others still hold their GPUs.
+// Rank 0 has reported the end and exited; the other ranks still hold their GPUs.
 TEST(RunJoin, LeavesTheRanksWithTheirRunWhenRank0HasEnded) {
   JobOfFour job;
   job.tells(10, kAlice, "alice", "bert");

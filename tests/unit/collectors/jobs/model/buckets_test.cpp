@@ -13,7 +13,7 @@ namespace {
 struct Set {
   const char* name;
   const Bounds& bounds;
-  double from, to;  ///< where quantiles are to be within 10 %
+  double from, to;  ///< range in which quantiles must be within 10 %
 };
 
 const Set kSets[] = {{"steps", kStepBounds, 0.0005, 600},
@@ -21,7 +21,8 @@ const Set kSets[] = {{"steps", kStepBounds, 0.0005, 600},
                      {"first tokens", kFirstTokenBounds, 0.004, 120},
                      {"between tokens", kInterTokenBounds, 0.0005, 1}};
 
-/// What histogram_quantile makes of a run whose durations are all `seconds`: all are in one bucket.
+/// The result of histogram_quantile for a run with the constant duration `seconds`: one bucket has all of
+/// them.
 double quantile_of_constant(Bounds bounds, double seconds, double share) {
   const auto above = std::ranges::lower_bound(bounds, seconds);
   const double below = above == bounds.begin() ? 0 : *std::prev(above);
@@ -49,7 +50,7 @@ TEST(Buckets, TextsAreTheValuesAndAscend) {
       const std::string text = bound_text(bound);
       EXPECT_EQ(std::strtod(text.c_str(), nullptr), bound) << text;
       EXPECT_GT(bound, before);
-      EXPECT_NE(text.find('.'), std::string::npos) << text;  // as OpenMetrics requires
+      EXPECT_NE(text.find('.'), std::string::npos) << text;  // OpenMetrics requires it
       EXPECT_LE(text.size(), 11U) << text;
       before = bound;
     }

@@ -48,7 +48,7 @@ TEST_F(TimeToSolution, ATargetAfterTheEvaluationIsMetByIt) {
   after(10, "ml.eval:0.8|g|#metric:m");
   after(10, "ml.target:0.7|g|#metric:m");
   EXPECT_EQ(best_and_time(), "0.8 10 ");
-  after(10, "ml.target:0.9|g|#metric:m");  // a new one is to be met anew
+  after(10, "ml.target:0.9|g|#metric:m");  // a new target must be met again
   EXPECT_EQ(best_and_time(), "0.8 ");
   after(10, "ml.eval:0.9|g|#metric:m");
   EXPECT_EQ(best_and_time(), "0.9 40 ");
@@ -80,7 +80,7 @@ TEST(LowerIsUsual, OfErrorsAndLosses) {
   }
 }
 
-/// A run that began 100 s before the daemon heard of it.
+/// A run that began 100 s before its first message.
 class LateTimeToSolution : public TimeToSolution {
  protected:
   void SetUp() override { jobs_.send(10, "ml.eval:0.6|g|#run:a,metric:m"); }
@@ -93,7 +93,7 @@ TEST_F(LateTimeToSolution, IsUnknownIfTheFirstEvaluationMeetsTheTarget) {
   EXPECT_EQ(best_and_time(), "0.6 ");
   after(10, "ml.eval:0.7|g|#metric:m");
   EXPECT_EQ(best_and_time(), "0.7 ");
-  after(10, "ml.target:0.8|g|#metric:m\nml.eval:0.8|g|#metric:m");  // another one
+  after(10, "ml.target:0.8|g|#metric:m\nml.eval:0.8|g|#metric:m");  // another target
   EXPECT_EQ(best_and_time(), "0.8 130 ");
 }
 
@@ -106,7 +106,7 @@ TEST_F(LateTimeToSolution, IsKnownAfterAWorseEvaluation) {
 TEST_F(LateTimeToSolution, IsNeverNegative) {
   after(10, "ml.target:0.6|g|#run:a,metric:m");
   EXPECT_EQ(best_and_time(), "0.6 0 ");
-  after(10, "_e{9,1}:run_start|a|#run:a");  // of a client that does not say when
+  after(10, "_e{9,1}:run_start|a|#run:a");  // from a client that reports no time
   EXPECT_EQ(best_and_time(), "0.6 ");
 }
 

@@ -23,7 +23,7 @@ namespace gpumeter::jobs {
 struct PageLine {
   std::string_view family;
   std::string_view suffix;
-  std::vector<std::pair<std::string, std::string>> labels;  ///< the run's first: name, then user
+  std::vector<std::pair<std::string, std::string>> labels;  ///< the run's own first: name, then user
   double value;
 
   const std::string& run() const { return labels.at(0).second; }
@@ -63,7 +63,7 @@ inline std::vector<PageLine> lines_of(const Store& store) {
   return lines;
 }
 
-/// Lines of a page; equal to a text that has the same lines in any order.
+/// Lines of a page. Equal to a text with the same lines in any order.
 struct PageText : std::string {
   using std::string::string;
   static std::vector<std::string> sorted(const std::string& text) {
@@ -79,7 +79,7 @@ struct PageText : std::string {
   friend bool operator==(const PageText& page, const char* text) { return page == std::string(text); }
 };
 
-/// A machine with jobs: they send, die, and time goes by; then what the page would show, as text.
+/// A machine with jobs: processes send and end, and time passes. Returns the page as text.
 class JobsBench {
  public:
   explicit JobsBench(const Limits& limits = {})
@@ -92,7 +92,7 @@ class JobsBench {
     model.receive(sender(pid, uid), payload, now);
   }
   void mllog(int pid, std::string_view line) { model.receive_mllog(sender(pid, 1000), "bert", line, now); }
-  /// From now on: a process's parent, its workload and its start, `age` seconds ago.
+  /// From now on, a process has these ancestors, a workload, and a start `age` seconds ago.
   void born(int pid, double age, std::vector<std::int32_t> ancestors = {}) {
     facts_[pid].began = now.elapsed - Nanoseconds(static_cast<std::int64_t>(age * 1e9));
     facts_[pid].ancestors = std::move(ancestors);
@@ -114,7 +114,7 @@ class JobsBench {
     tick();
     return lines_of(store);
   }
-  /// The lines of the page, of these families only where some are named.
+  /// Returns the lines of the page. If families are named, returns only theirs.
   PageText page(const std::set<std::string_view>& families = {}) {
     PageText text;
     for (const PageLine& line : lines()) {
@@ -122,7 +122,7 @@ class JobsBench {
     }
     return text;
   }
-  /// "reason=count" of each reason that is not 0.
+  /// Returns "reason=count" for each reason with a count.
   std::string dropped() {
     tick();
     std::string text;
@@ -143,7 +143,7 @@ class JobsBench {
 
  public:
   RunModel model;
-  int questions = 0;  ///< whether a process is alive
+  int questions = 0;  ///< number of checks whether a process is alive
   Moment now{std::chrono::seconds(5000), std::chrono::seconds(1'700'000'000)};
 
  private:

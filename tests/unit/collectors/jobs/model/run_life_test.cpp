@@ -7,9 +7,9 @@
 namespace gpumeter::jobs {
 namespace {
 
-constexpr std::int64_t kNow = 1'700'000'000;  // of JobsBench
+constexpr std::int64_t kNow = 1'700'000'000;  // time of JobsBench
 
-/// How a run of several processes starts, goes on and ends. Times are seconds since kNow.
+/// Start, course and end of a run with several processes. Times are seconds since kNow.
 class RunLife : public testing::Test {
  protected:
   void start(int pid, std::int64_t at) {
@@ -20,7 +20,7 @@ class RunLife : public testing::Test {
   }
   void send(int pid, const std::string& line) { jobs_.send(pid, line + "|#run:a"); }
 
-  /// "start 0, time 10, success at 10", without what is not on the page.
+  /// Returns "start 0, time 10, success at 10", without values that are not on the page.
   std::string life() {
     std::string text;
     const auto add = [&](const char* what, double value) {
@@ -66,7 +66,7 @@ TEST_F(RunLife, ALaterStartOfAProcessThatStoppedIsANewRun) {
   jobs_.wait(10);
   stop(10, "aborted");
   jobs_.wait(20);
-  start(10, 0);  // late, of before its stop
+  start(10, 0);  // arrives late, from before the stop
   EXPECT_EQ(life(), "start 0, time 30");
   stop(10);
   start(10, 29);
@@ -117,7 +117,7 @@ TEST_F(RunLife, AStartIsNotAfterNowNorBeforeItsProcessOrTheMachine) {
   EXPECT_EQ(jobs_.page({"ml_run_time_seconds"}),
             "ml_run_time_seconds{run=\"a\",user=\"alice\"} 0\n"
             "ml_run_time_seconds{run=\"b\",user=\"alice\"} 0\n"
-            "ml_run_time_seconds{run=\"c\",user=\"alice\"} 5000\n"  // the machine's
+            "ml_run_time_seconds{run=\"c\",user=\"alice\"} 5000\n"  // start of the machine
             "ml_run_time_seconds{run=\"d\",user=\"alice\"} 31\n"    // cut to a second
             "ml_run_time_seconds{run=\"e\",user=\"alice\"} 30\n"
             "ml_run_time_seconds{run=\"f\",user=\"alice\"} 5000\n"
@@ -196,7 +196,7 @@ TEST_F(RunLife, ARestartTakesTheStopAway) {
 
 TEST_F(RunLife, WhatOnlySendsValuesOrHasNoNumberIsNotLost) {
   send(10, "ml.steps:1|c");
-  start(0, 0);  // of another pid namespace
+  start(0, 0);  // in another pid namespace
   jobs_.kill(10);
   jobs_.wait(300);
   EXPECT_EQ(life(), "start 0, time 300");
@@ -214,7 +214,7 @@ TEST_F(RunLife, AStopThatWasStillToBeReadIsNoLoss) {
   EXPECT_EQ(jobs_.page({"ml_run_restarts_total"}), "ml_run_restarts_total{run=\"a\",user=\"alice\"} 0\n");
 }
 
-// Data loaders: forked from a rank, whose run_start they repeat, and ended by it without a word.
+// Data loaders are forked from a rank, repeat its run_start, and end with it without a run_stop.
 TEST_F(RunLife, AForkOfAProcessTakesPartForIt) {
   jobs_.born(10, 60);
   start(10, 0);
@@ -225,14 +225,14 @@ TEST_F(RunLife, AForkOfAProcessTakesPartForIt) {
   jobs_.wait(10);
   jobs_.kill(20);
   EXPECT_EQ(life(), "start 0, time 10");
-  stop(21, "aborted");  // it only left
+  stop(21, "aborted");  // the fork ended, not the run
   jobs_.wait(10);
   jobs_.born(22, 0, {10, 5});
   start(22, 0);
   stop(10);
   EXPECT_EQ(life(), "start 0, success at 20, time 20");
   jobs_.wait(60);
-  start(22, 0);  // of a notebook that keeps its loader
+  start(22, 0);  // a notebook keeps its loader
   EXPECT_EQ(life(), "start 0, success at 20, time 20");
   jobs_.kill(10);
   jobs_.kill(22);
@@ -240,9 +240,9 @@ TEST_F(RunLife, AForkOfAProcessTakesPartForIt) {
 }
 
 TEST_F(RunLife, AForkIsKnownByAStartFromBeforeItBeganToo) {
-  jobs_.born(20, 10, {7});  // of a fork server
+  jobs_.born(20, 10, {7});  // child of a fork server
   start(20, -30);
-  EXPECT_EQ(life(), "start -10, time 10");  // the daemon was started meanwhile
+  EXPECT_EQ(life(), "start -10, time 10");  // the daemon was started after the run
   jobs_.born(10, 60);
   start(10, -30);
   EXPECT_EQ(life(), "start -30, time 30");
@@ -268,14 +268,14 @@ TEST_F(RunLife, AForkGoesOnInPlaceOfAProcessThatIsGone) {
   start(10, 0);
   jobs_.born(20, 0, {10});
   start(20, 0);
-  jobs_.kill(10);  // it made itself a daemon
+  jobs_.kill(10);  // the fork became a daemon
   EXPECT_EQ(life(), "start 0, time 0");
   jobs_.wait(10);
   stop(20);
   EXPECT_EQ(life(), "start 0, success at 10, time 10");
 }
 
-// A launcher starts a killed rank again while that one's data loaders still live.
+// A launcher restarts a killed rank while the rank's data loaders are still alive.
 TEST_F(RunLife, TheNextAttemptIsNoPartOfWhatTheForksOfAKilledProcessGoOnWith) {
   jobs_.born(10, 60);
   start(10, 0);

@@ -87,7 +87,7 @@ ml_steps_total{run="a",user="bob",split="train"} 5
 
 TEST(RunModel, LinesWithoutATagBelongToTheSendersRun) {
   JobsBench jobs;
-  jobs.send(10, "ml.steps:1|c");  // as plain statsd
+  jobs.send(10, "ml.steps:1|c");  // like plain statsd
   jobs.send(11, "_e{9,1}:run_start|b\nml.steps:2|c");
   jobs.send(11, "_e{9,1}:run_start|x|#run:c\nml.steps:4|c\nml.steps:8|c|#run:b");
   EXPECT_EQ(jobs.page({"ml_steps_total"}), R"(ml_steps_total{run="b",user="alice",split="train"} 10
@@ -99,7 +99,7 @@ ml_steps_total{run="unnamed",user="alice",split="train"} 1
 TEST(RunModel, LastValuesStayTenMinutesAfterTheLastSender) {
   JobsBench jobs;
   jobs.send(10, "ml.step:5|g|#run:a");
-  jobs.wait(5000);  // silent, but there
+  jobs.wait(5000);  // silent, but alive
   EXPECT_EQ(jobs.page({"ml_step", "ml_run_time_seconds"}),
             "ml_run_time_seconds{run=\"a\",user=\"alice\"} 5000\nml_step{run=\"a\",user=\"alice\"} 5\n");
   jobs.kill(10);

@@ -8,7 +8,7 @@
 namespace gpumeter::jobs {
 namespace {
 
-/// The processes that GPUs are joined to: pid and run.
+/// The processes that are joined with GPUs: pid and run.
 std::string processes(JobsBench& bench) {
   std::string text;
   bench.model.tick(bench.now);
@@ -29,7 +29,7 @@ TEST(RunProcesses, AreOfTheRunThatTheProcessIsAtNow) {
   EXPECT_EQ(processes(bench), "2 a\n1 b\n");
 }
 
-// A notebook keeps its data loader's workers, which have no run_stop of their own.
+// A notebook keeps its data loader's workers, which send no run_stop of their own.
 TEST(RunProcesses, AreNotTheForksOfAProcessThatStopped) {
   JobsBench bench;
   bench.send(1, "_e{9,1}:run_start|a|#run:a");

@@ -12,7 +12,7 @@ using namespace std::string_view_literals;
 
 constexpr Limits kUnhurried{.lines_per_second = 1e9, .burst_lines = 1e9};
 
-/// Over all users unless one is named.
+/// The sum over one user, or over all users if none is named.
 double sum_of(JobsBench& jobs, std::string_view family, std::string_view user = {}) {
   double sum = 0;
   for (const PageLine& line : jobs.lines()) {
@@ -31,13 +31,13 @@ TEST(RunQuota, AMillionRunsOfOneUserLeaveTheOthersAlone) {
     jobs.send(100 + run / 500, payload);
     payload.clear();
   }
-  EXPECT_EQ(sum_of(jobs, "ml_steps_total", "alice"), 1e6);  // all of it, wherever it went
+  EXPECT_EQ(sum_of(jobs, "ml_steps_total", "alice"), 1e6);  // all of it, whichever runs the values went to
   EXPECT_TRUE(jobs.page({"ml_steps_total"})
                   .starts_with("ml_steps_total{run=\"r0\",user=\"alice\",split=\"train\"} 1\nml_ste"));
   EXPECT_NE(
       jobs.page({"ml_steps_total"}).find("ml_steps_total{run=\"mine\",user=\"bob\",split=\"train\"} 7\n"),
       std::string::npos);
-  // 9 series a run: 142 runs of a process, 910 of a user, and what is over in `_other`.
+  // 9 series a run: 142 runs for a process, 910 for a user, and the rest in `_other`.
   const RunModel::Usage usage = jobs.model.usage();
   EXPECT_EQ(usage.runs, 910U + 1);
   EXPECT_EQ(usage.series, 910U * 9 + 1 + 9);
@@ -54,7 +54,7 @@ TEST(RunQuota, AProcessHasFewerSeriesThanItsUser) {
   EXPECT_EQ(jobs.page({"ml_steps_total"}).find("run=\"of_another\"") == std::string::npos, false);
 }
 
-// Each question is a file of /proc.
+// Each check of a process reads a file of /proc.
 TEST(RunQuota, ALineThatFindsNoRoomAsksAboutFewProcesses) {
   JobsBench jobs(kUnhurried);
   for (int pid = 100; pid < 600; ++pid) {

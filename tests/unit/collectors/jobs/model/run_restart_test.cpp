@@ -5,7 +5,7 @@
 namespace gpumeter::jobs {
 namespace {
 
-/// One step of one rank, as the client sends it.
+/// Sends one step of one rank, as the client does.
 void step(JobsBench& jobs, int pid, int number) {
   jobs.send(pid, "ml.steps:1|c|#run:a\nml.step:" + std::to_string(number) + "|g|#run:a\n");
 }
@@ -33,12 +33,12 @@ TEST(RunRestart, EightSkewedRanksAreOneGeneration) {
   JobsBench jobs;
   for (int number = 1; number <= 50; ++number) {
     for (int rank = 0; rank < 8; ++rank) {
-      if (number > rank) step(jobs, 10 + rank, number - rank);  // each one step behind the one before
+      if (number > rank) step(jobs, 10 + rank, number - rank);  // each rank is a step behind the previous one
     }
     jobs.wait(0.5);
   }
   EXPECT_EQ(progress(jobs), "372 steps, at 50, 0 restarts, 0 lost");
-  jobs.kill(10);  // the first ends first, and the others go on
+  jobs.kill(10);  // the first rank ends first, and the others continue
   EXPECT_EQ(progress(jobs), "372 steps, at 49, 0 restarts, 0 lost");
   for (int rank = 1; rank < 8; ++rank) steps(jobs, 10 + rank, 51 - rank, 50);
   for (int rank = 1; rank < 8; ++rank) jobs.kill(10 + rank);
@@ -71,7 +71,7 @@ TEST(RunRestart, WithoutACheckpointLosesAll) {
   steps(jobs, 11, 1, 3);
   EXPECT_EQ(progress(jobs), "73 steps, at 3, 1 restarts, 70 lost");
   jobs.kill(11);
-  steps(jobs, 12, 4, 5);  // from a checkpoint of just before
+  steps(jobs, 12, 4, 5);  // from a checkpoint just before
   EXPECT_EQ(progress(jobs), "75 steps, at 5, 2 restarts, 70 lost");
 }
 

@@ -15,7 +15,7 @@ class RunWorkload : public testing::Test {
     jobs_.send(pid, "_e{8,7}:run_stop|" + status + "|#run:a");
     jobs_.kill(pid);
   }
-  /// "label: start, restarts, status" of each.
+  /// Returns "label: start, restarts, status" for each run.
   std::string runs() {
     std::string text, status;
     for (const PageLine& line : jobs_.lines()) {
@@ -35,7 +35,7 @@ class RunWorkload : public testing::Test {
 
 TEST_F(RunWorkload, TasksOfAnArrayAtTheSameTimeAreRunsOfTheirOwn) {
   for (const int task : {10, 20, 30}) {
-    for (int rank = 0; rank < 2; ++rank) {  // of a job, in steps of its own
+    for (int rank = 0; rank < 2; ++rank) {  // ranks of one job, in Slurm steps of their own
       jobs_.in_workload(task + rank, Kind::slurm_job, std::to_string(100 + task / 10));
       start(task + rank);
     }
@@ -90,11 +90,11 @@ TEST_F(RunWorkload, AContainerThatIsMadeAgainGoesOnWithTheRun) {
   stop(10, "aborted");
   jobs_.wait(5);
   jobs_.in_workload(11, Kind::container, "4567");
-  start(11);  // before the daemon looked
+  start(11);  // before the next check for ended processes
   EXPECT_EQ(runs(), "a: 0, 1 restarts\n");
   jobs_.in_workload(12, Kind::container, "89ab");
   start(12);
-  EXPECT_EQ(runs(), "a: 0, 1 restarts\na@89ab: 5, 0 restarts\n");  // the first one lives now
+  EXPECT_EQ(runs(), "a: 0, 1 restarts\na@89ab: 5, 0 restarts\n");  // the first run has a live process now
   jobs_.in_workload(13, Kind::container, "4567");
   start(13);
   EXPECT_EQ(runs(), "a: 0, 1 restarts\na@89ab: 5, 0 restarts\n");

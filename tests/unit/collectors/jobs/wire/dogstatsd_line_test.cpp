@@ -26,7 +26,7 @@ std::string shown(const MetricLine& line) {
   return line.ignored.empty() ? text : text + " ignored " + std::string(line.ignored);
 }
 
-/// The line as what it was taken for.
+/// The result of the parser as text.
 std::string parsed(std::string_view text) {
   const Line line = parse_line(text);
   if (const auto* metric = std::get_if<MetricLine>(&line)) return shown(*metric);

@@ -15,8 +15,8 @@ TEST(LabelText, PrintableUtf8StaysAsItIs) {
 TEST(LabelText, WhatIsNoCharacterOrDoesNotPrintIsReplaced) {
   EXPECT_EQ(label_text("a\nb\0c\x7f"s), "a�b�c�");
   EXPECT_EQ(label_text("\xff|\xc3|\xe2\x82"), "�|�|��");
-  EXPECT_EQ(label_text("\xc0\xaf"), "��");            // not the shortest form
-  EXPECT_EQ(label_text("\xe0\x80\xaf"), "���");       // nor this
+  EXPECT_EQ(label_text("\xc0\xaf"), "��");            // overlong
+  EXPECT_EQ(label_text("\xe0\x80\xaf"), "���");       // overlong
   EXPECT_EQ(label_text("\xed\xa0\x80"), "���");       // a surrogate
   EXPECT_EQ(label_text("\xf4\x90\x80\x80"), "����");  // over U+10FFFF
   EXPECT_EQ(label_text("a\u202eb\u2066c\u200bd\u0085"), "a�b�c�d�");

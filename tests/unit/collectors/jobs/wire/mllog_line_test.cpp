@@ -72,7 +72,7 @@ TEST(MllogLine, WhatIsWrongIsSaid) {
 
 TEST(MllogLine, ARunByItsOwnClock) {
   JobsBench jobs;
-  jobs.wait(1000);  // the file is read long after
+  jobs.wait(1000);  // the file is read long after the event
   jobs.mllog(-1, line("submission_benchmark", 0, "\"bert\""));
   jobs.mllog(-1, line("global_batch_size", 0, "448"));
   jobs.mllog(-1, line("target_accuracy", 0, "0.72"));

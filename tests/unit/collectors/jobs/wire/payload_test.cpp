@@ -17,7 +17,7 @@ Texts lines_of(std::string_view payload) {
   return lines;
 }
 
-/// What comes out when the bytes arrive so many at a time.
+/// The payloads of `bytes` if they arrive in pieces of `at_a_time`.
 Texts payloads_of(StreamSplitter& splitter, std::string_view bytes, std::size_t at_a_time) {
   Texts payloads;
   while (!bytes.empty()) {

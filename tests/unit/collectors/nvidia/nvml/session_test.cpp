@@ -52,7 +52,7 @@ TEST(NvmlSession, ACondemnedOneIsWaitedFor) {
   EXPECT_EQ(trouble_of(driver), "");
 }
 
-// NVML counts its inits: one that is made before the old session's shutdown would find the dead driver again.
+// NVML counts its inits. An init before the old session's shutdown would find the dead driver again.
 TEST(NvmlSession, ACondemnedOneIsWaitedForUntilItHasShutDown) {
   const FakeDriver driver(R"(
 hang: {function: nvmlEventSetFree, after: 5, for: 1000}

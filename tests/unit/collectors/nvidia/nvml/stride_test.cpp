@@ -10,7 +10,7 @@
 namespace gpumeter::nvidia {
 namespace {
 
-/// What a library writes that has entries of this length, into room for ten.
+/// The bytes that a library with entries of this length writes into room for ten.
 template <class Entry>
 std::vector<std::byte> written(const std::vector<Entry>& entries) {
   std::vector<std::byte> room(10 * sizeof(nvml::WideProcessInfo), kUntouched);
@@ -33,12 +33,12 @@ TEST(ProcessStride, LongEntries) {
   for (const std::size_t count : {2U, 3U, 4U}) EXPECT_EQ(stride_of(list, count), 32U) << count;
 }
 
-// It reads the same either way.
+// A single entry has the same content with either length.
 TEST(ProcessStride, OneLongEntryIsReadAsAShortOne) {
   EXPECT_EQ(stride_of(written<nvml::WideProcessInfo>({{1, 4096, kNone, kNone, 0}}), 1), 24U);
 }
 
-// A pid of 0 is a process of another pid namespace: no reason to doubt a list that ends where it should.
+// A pid of 0 is a process of another pid namespace, and no reason to doubt a list with the right end.
 TEST(ProcessStride, WhereTheListEndsCountsForMoreThanWhatIsInIt) {
   EXPECT_EQ(stride_of(written<nvml::ProcessInfo>({{0, 1, kNone, kNone}, {0, 1, kNone, kNone}}), 2), 24U);
 }

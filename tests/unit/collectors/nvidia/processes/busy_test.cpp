@@ -4,7 +4,7 @@
 
 #include "tests/unit/collectors/nvidia/listed_gpu.hpp"
 
-// For how long each process was at work. The fake's samples are 200 ms apart and it remembers 72 of them.
+// Busy time of each process. The fake's samples are 200 ms apart, and it remembers 72 of them.
 
 namespace gpumeter::nvidia {
 namespace {
@@ -23,8 +23,8 @@ TEST(ProcessBusy, CountsFromTheFirstQuestionOn) {
   EXPECT_EQ(gpu.asked(132, 10), "1: -, 4 s\n2: -, 2.5 s\n3: -, 0 s\n");
 }
 
-// 1 works in the first second of each ten, 2 in the last: the timestamps are those of their last samples, and
-// yet each mean is of the whole time.
+// Process 1 works in the first second of each ten, process 2 in the last. The timestamps are those of their
+// last samples, but each mean covers the whole time.
 TEST(ProcessBusy, WhoWorksShortlyHasItsTimeWheneverItWas) {
   FakeDriver driver(
       scenario("compute: [{pid: 1, sm: {square: {period: 10, duty: 0.1, high: 100, low: 0}}}, "
@@ -54,7 +54,7 @@ TEST(ProcessBusy, NobodyAtWorkIsZeroAndNotAbsent) {
   EXPECT_EQ(gpu.asked(60, 10), "1: -, 10 s\n");
 }
 
-// The driver remembers its last samples for as long as it makes no others.
+// The driver keeps its last samples as long as it takes no others.
 TEST(ProcessBusy, WhatWasCountedIsNotCountedAgainWhereTheDriverStopsSampling) {
   FakeDriver driver(scenario(kWorksLater, "period_ms: 200, dry: [[10, 45]]"));
   ListedGpu gpu(driver);

@@ -4,7 +4,7 @@
 
 #include "tests/unit/collectors/nvidia/listed_gpu.hpp"
 
-// Divided GPUs, lost ones, and what the question costs.
+// Processes of divided and lost GPUs, and the number of driver calls.
 
 namespace gpumeter::nvidia {
 namespace {

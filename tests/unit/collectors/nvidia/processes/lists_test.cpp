@@ -4,7 +4,7 @@
 
 #include "tests/unit/collectors/nvidia/listed_gpu.hpp"
 
-// Who uses a GPU, by the driver's lists.
+// The processes on a GPU, by the driver's lists.
 
 namespace gpumeter::nvidia {
 namespace {
@@ -53,7 +53,7 @@ TEST(ProcessLists, ALibraryWithoutThemTellsNothing) {
   EXPECT_EQ(ListedGpu(driver).listed(), "unsupported");
 }
 
-// Else those whom the failing list has would seem to be gone.
+// Otherwise the processes of the failing list would appear to be gone.
 TEST(ProcessLists, OneThatFailsTakesTheOthersWithItButNoPass) {
   constexpr auto kProcesses = "processes: {compute: [{pid: 1}], graphics: [{pid: 2}]}, errors: ";
   for (const auto& [error, status] : {std::pair("timeout", "timeout"), std::pair("no_permission", "denied"),
@@ -79,7 +79,7 @@ TEST(ProcessLists, GrowWithTheirNumberAndAreAskedOnceAfterwards) {
   std::string all;
   for (int i = 1; i <= 300; ++i) all += std::to_string(i) + ": 1 B, -\n";
   EXPECT_EQ(gpu.listed(10, 10), all);
-  EXPECT_EQ(driver.calls("nvmlDeviceGetComputeRunningProcesses_v3"), 3U);  // one of them found out how many
+  EXPECT_EQ(driver.calls("nvmlDeviceGetComputeRunningProcesses_v3"), 3U);  // one call finds the count
   EXPECT_EQ(gpu.listed(20, 10), all);
   EXPECT_EQ(driver.calls("nvmlDeviceGetComputeRunningProcesses_v3"), 4U);
 }

@@ -9,7 +9,7 @@
 namespace gpumeter::nvidia {
 namespace {
 
-/// The sampler goes by the real clock, and takes no sample within 110 ms of the last.
+/// The sampler uses the real clock, and takes no sample within 110 ms of the last.
 void wait() { std::this_thread::sleep_for(std::chrono::milliseconds(115)); }
 
 class Gpm : public testing::Test {
@@ -49,13 +49,13 @@ TEST_F(Gpm, GivesTheMeanSinceThePassBefore) {
 }
 
 TEST_F(Gpm, TakesNoTwoSamplesWithinATenthOfASecond) {
-  driver_.emplace("devices: [{uuid: GPU-0, gpm: {supported: yes, metrics: {2: 5}}}]");  // the real time
+  driver_.emplace("devices: [{uuid: GPU-0, gpm: {supported: yes, metrics: {2: 5}}}]");  // real time
   gpu_ = *find_gpu(*NvmlSession::shared(driver_->library()), "GPU-0");
   sampler_.open(gpu_, std::nullopt);
   const std::optional<int> place = sampler_.add(2);  // waits for the second sample
   ASSERT_TRUE(place);
   EXPECT_EQ(driver_->calls("nvmlGpmSampleGet"), 2U);
-  for (int pass = 0; pass < 50; ++pass) {  // the fake tells of samples that are too close
+  for (int pass = 0; pass < 50; ++pass) {  // the fake records samples that are too close
     sampler_.begin_pass();
     EXPECT_EQ(sampler_.read(*place).value, 5);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -26,7 +26,7 @@ TEST(FabricMask, IsSummedUp) {
   EXPECT_EQ(summed_up(mask(kFalse, 0, 0, 0, 0)), FabricHealth::healthy);
 }
 
-/// What a GPU with these keys has of links and fabric.
+/// The series of links and fabric of a GPU with these keys.
 std::string links_of(const std::string& keys, bool each = false, const std::string& layouts = "{}") {
   FakeDriver driver("layouts: " + layouts + "\ndevices: [{uuid: GPU-0, " + keys + "}]");
   NvidiaGpu gpu(driver, "GPU-0", each);
@@ -108,7 +108,7 @@ TEST(Fabric, ARegistrationThatEndedWithAnErrorHasFailed) {
           "state: completed, status: 999, clique: 3, cluster_uuid: 5b2f0c1a-0000-4000-8000-000000000001"),
       only("failed"));
   EXPECT_EQ(fabric_of("state: in_progress, status: 999"),
-            only("in_progress"));  // the status says nothing yet
+            only("in_progress"));  // the status has no data yet
 }
 
 TEST(Fabric, ItsCliqueAndClusterAreAnInfoSeries) {

@@ -151,8 +151,8 @@ TEST(NvidiaPeaks, MemoryMovesTwiceAClock) {
   EXPECT_DOUBLE_EQ(memory(384, 10501), 1008.096e9);  // RTX 4090
 }
 
-/// Sheets against the formula at the clock of the sheet: a slip of a factor of two (sparsity) or of a digit
-/// shows.
+/// Data sheets against the formula, at the clock of the sheet. The test detects a wrong factor of two
+/// (sparsity) or a wrong digit.
 struct Known {
   unsigned device_id;
   int capability;
@@ -172,7 +172,7 @@ TEST_P(SheetAndFormula, AgreeWithinTwoPercent) {
   ASSERT_TRUE(peaks_of(by_sheet).front().from_table);
   const Values formula = of(by_formula);
   for (const Peak& peak : peaks_of(by_sheet)) {
-    if (peak.dtype == "fp64" || peak.dtype == "fp32") continue;  // at another clock than the tensor cores
+    if (peak.dtype == "fp64" || peak.dtype == "fp32") continue;  // not at the tensor cores' clock
     EXPECT_NEAR(peak.flops / formula.at(peak.dtype), 1, 0.021) << peak.dtype;
   }
 }

@@ -7,11 +7,11 @@
 namespace gpumeter::nvidia {
 namespace {
 
-constexpr double kTiny = 1e-6;  // of sums of some hundred doubles
+constexpr double kTiny = 1e-6;  // error of sums of several hundred doubles
 
 class Buffer : public testing::Test {
  protected:
-  /// A buffer of power whose samples are 20 ms apart.
+  /// Plays a buffer of power whose samples are 20 ms apart.
   void play(const std::string& value, const std::string& more = "") {
     driver_.emplace("devices: [{uuid: GPU-0, samples: {power: {period_ms: 20, capacity: 120, value: " +
                     value + more + "}}}]");
@@ -28,7 +28,7 @@ class Buffer : public testing::Test {
     if (pass_ > 0) buffer_.settle(is_observed_);
     return buffer_.drain(gpu_, {++pass_, time(at), time(elapsed)});
   }
-  /// A pass a second up to `until`; where the buffer is dry, a plain reading of 300 stands in.
+  /// Runs a pass a second up to `until`. If the buffer is dry, a plain reading of 300 replaces it.
   void run(int from, int until) {
     for (int at = from; at <= until; ++at) {
       if (!drain(at, at == from ? 0 : 1)) buffer_.stand_in(Sample::of(300));
@@ -39,7 +39,7 @@ class Buffer : public testing::Test {
   NvmlCaller gpu_;
   SampleBuffer buffer_{nvml::kPowerSamples};
   std::uint64_t pass_ = 0;
-  bool is_observed_ = true;  // the pass before
+  bool is_observed_ = true;  // for the previous pass
 };
 
 TEST_F(Buffer, IntegratesASquareWaveExactlyOverPassesOfASecond) {
@@ -59,7 +59,7 @@ TEST_F(Buffer, CountsNoSampleTwice) {
   play("500");
   drain(1, 0);
   EXPECT_TRUE(drain(1.3, 0.3));
-  EXPECT_FALSE(drain(1.305, 0.005));  // nothing came in between
+  EXPECT_FALSE(drain(1.305, 0.005));  // no new sample
   EXPECT_TRUE(drain(2, 0.695));
   EXPECT_NEAR(buffer_.total().value, 500, kTiny);
 }
@@ -102,7 +102,7 @@ TEST_F(Buffer, APassThatWasObservedWithoutItIsItsOwnGap) {
 
 TEST_F(Buffer, WhereItIsDryAPlainReadingStandsIn) {
   play("500", ", dry: [[3, 6]]");
-  run(1, 6);  // samples up to 2.98 s, two plain readings, and the sample of 6 s, for what is left of 5 s
+  run(1, 6);  // samples up to 2.98 s, two plain readings, and the sample of 6 s for the rest since 5 s
   EXPECT_NEAR(buffer_.total().value, 1.98 * 500 + 2 * 300 + 1.02 * 500, kTiny);
 }
 

@@ -4,7 +4,7 @@
 
 #include "tests/fakes/nvidia_gpu.hpp"
 
-// Sources that answer UNKNOWN when the GPU is opened: they are neither lost nor asked for ever.
+// Sources that answer UNKNOWN when the GPU is opened are neither lost nor retried forever.
 
 namespace gpumeter::nvidia {
 namespace {
@@ -15,7 +15,7 @@ std::string scenario(const std::string& keys) {
 
 constexpr auto kBanks = "remapped_rows: {banks: {max: 9, high: 0, partial: 0, low: 0, none: 0}}, errors: ";
 
-// Its header knows SUCCESS and UNKNOWN only, so UNKNOWN is what a GPU without it says.
+// The header lists only SUCCESS and UNKNOWN, so a GPU without the histogram answers UNKNOWN.
 TEST(Unsettled, AHistogramThatIsUnknownForEverIsLeftAlone) {
   FakeDriver driver(scenario(std::string(kBanks) + "{nvmlDeviceGetRowRemapperHistogram: {error: unknown}}"));
   NvidiaGpu gpu(driver);
@@ -36,7 +36,7 @@ TEST(Unsettled, ASourceThatAnswersLaterIsOnThePage) {
                "{nvmlDeviceGetRowRemapperHistogram: {steps: [[0, {error: unknown}], [20, ok]]}}"));
   NvidiaGpu gpu(driver);
   gpu.attach().sampled();
-  EXPECT_EQ(gpu.run_and_bind(0, 60), 2);  // without, and with it again
+  EXPECT_EQ(gpu.run_and_bind(0, 60), 2);  // without the rows, then with them
   EXPECT_EQ(gpu.lines({"gpu_row_remap_banks{availability=\"max"}),
             "gpu_row_remap_banks{availability=\"max\"} 9\n");
 }
@@ -97,7 +97,7 @@ TEST(Unsettled, EventsInstancesAndLimitsThatFailAtAttachAreFoundLater) {
   EXPECT_EQ(gpu.page().has_more(std::chrono::hours(1)), false);
 }
 
-// All of them are bound, so that the GPU is seen to be unread, and opened again when it answers.
+// All rows are bound, so that the daemon notices the unread GPU and opens it again when it answers.
 TEST(Unsettled, AGpuWhoseEveryCallFailsIsUnread) {
   FakeDriver driver(
       "devices: [{uuid: GPU-0, power: {draw: {error: unknown}}, temperature: {gpu: {error: timeout}}}]");

@@ -65,7 +65,8 @@ Key option_key(const std::string& collector, const OptionSchema& option) {
           }};
 }
 
-// clang-format off: one row a key
+// One row a key.
+// clang-format off
 std::vector<Key> fixed_keys() {
   return {
       row<&Config::web, &Web::listen>("web.listen", kNeedsRestart, "Listen addresses, each as host:port. `:10478` listens on all addresses.", check_addresses),

@@ -168,7 +168,7 @@ devices: [{memory: {total: 3, used: 1, free: 2}, fabric: {state: completed, cliq
   EXPECT_EQ(old.used, 1U);
   nvml::FabricInfoV3 fabric{.version = nvml::version_of<nvml::FabricInfoV3>(3)};
   EXPECT_EQ(call.nvmlDeviceGetGpuFabricInfoV(device(), &fabric), nvml::kArgumentVersionMismatch);
-  std::memset(&fabric, 0x5A, sizeof fabric);
+  fabric.health_summary = 0x5A;
   fabric.version = nvml::version_of<nvml::FabricInfoV2>(2);
   EXPECT_EQ(call.nvmlDeviceGetGpuFabricInfoV(device(), &fabric), nvml::kSuccess);
   EXPECT_EQ(fabric.state, 3U);

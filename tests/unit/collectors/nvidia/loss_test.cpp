@@ -104,10 +104,9 @@ TEST(NvidiaLoss, ADriverThatGoesAwayIsLetGoByAllBeforeItIsTakenAnew) {
   const auto before = driver.calls("nvmlDeviceGetPowerUsage");
   EXPECT_EQ(first.pass(Tier::fast, 6, 1), PassOutcome::gone);
   EXPECT_EQ(driver.open().inits, 1U);  // the second GPU still holds the driver
-  EXPECT_EQ(trouble_of(first, 9),
-            driver.library() +
-                ": the driver was unloaded while calls into it were under way; waiting for "
-                "their end");
+  EXPECT_EQ(trouble_of(first, 9), driver.library() +
+                                      ": the driver was unloaded while calls were running in it; waiting for "
+                                      "them to return");
   EXPECT_EQ(second.pass(Tier::fast, 9, 1), PassOutcome::gone);
   EXPECT_EQ(driver.calls("nvmlDeviceGetPowerUsage"), before);
   EXPECT_EQ(driver.opened(), FakeDriver::kNothing);

@@ -61,8 +61,8 @@ void AmdContext::find_topology(const DeviceInfo& info) {
   std::vector<std::uint32_t> gpu_ids;
   for (const KfdNode& node : nodes) gpu_ids.push_back(node.gpu_id);
   users_ = AmdUsers(info.source, sysfs_root_, std::move(gpu_ids));
-  const std::uint64_t told = awake_ ? blob().raw(kCount).value_or(0) : 0;
-  for (const AmdPartition& part : partitions_of(partition_modes(info.source), nodes, told)) {
+  const std::uint64_t reported = awake_ ? blob().raw(kCount).value_or(0) : 0;
+  for (const AmdPartition& part : partitions_of(partition_modes(info.source), nodes, reported)) {
     partitions_.push_back(part.partition);
     partition_nodes_.push_back(part.node);
   }

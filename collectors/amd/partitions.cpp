@@ -38,9 +38,9 @@ std::string to_string(const PartitionModes& modes) {
 }
 
 std::vector<AmdPartition> partitions_of(const PartitionModes& modes,
-                                        const std::vector<KfdNode>& nodes_of_card, std::size_t told) {
+                                        const std::vector<KfdNode>& nodes_of_card, std::size_t reported) {
   if (modes.compute.empty() || modes.compute == "spx") return {};
-  std::size_t count = told;
+  std::size_t count = reported;
   for (const KfdNode& node : nodes_of_card) count = std::max<std::size_t>(count, node.partition + 1U);
   std::vector<AmdPartition> parts(count <= kMost ? count : 0);
   for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -30,9 +30,9 @@ struct AmdPartition {
 };
 
 /// The parts of a divided card, by number; empty for a card that is not divided. Their count is the larger of
-/// the topology's nodes and `told`, the firmware's number (gpu_metrics' num_partition). The topology may be
-/// incomplete, since a process may lack access to some nodes.
+/// the topology's nodes and `reported`, the firmware's number (gpu_metrics' num_partition). The topology may
+/// be incomplete, since a process may lack access to some nodes.
 std::vector<AmdPartition> partitions_of(const PartitionModes& modes,
-                                        const std::vector<KfdNode>& nodes_of_card, std::size_t told);
+                                        const std::vector<KfdNode>& nodes_of_card, std::size_t reported);
 
 }  // namespace gpumeter::amd

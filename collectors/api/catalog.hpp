@@ -157,7 +157,7 @@ inline constexpr auto partition_xid_errors = counter("gpu_partition_xid_errors_t
 // Groups of processes
 inline constexpr auto workload_memory_used = gauge("gpu_workload_memory_used_bytes", "bytes", "Device memory held by the workload's processes, in bytes.");
 inline constexpr auto workload_busy_seconds = counter("gpu_workload_busy_seconds_total", "seconds", "Time in which work of the workload's processes was on the device, in seconds, summed over the processes.");
-inline constexpr auto workload_energy = counter("gpu_workload_energy_joules_total", "joules", "Device energy attributed to the workload by its share, in joules. workload=unattributed holds energy that nobody used, so that the sum is the device's.");
+inline constexpr auto workload_energy = counter("gpu_workload_energy_joules_total", "joules", "Device energy attributed to the workload by its share, in joules. workload=unattributed holds the energy that no process used, so that the sum is the device's.");
 inline constexpr auto workload_share = gauge("gpu_workload_share_ratio", "ratio", "Workload's share of the device: by busy time of the last minute, or by memory if no workload was busy. The shares of a device sum to 1.");
 inline constexpr auto workload_info = gauge("gpu_workload_info", "", "Facts of the workload, as labels; always 1. Join by kind and workload.");
 inline constexpr auto process_memory_used = gauge("gpu_process_memory_used_bytes", "bytes", "Device memory held by the process, in bytes.");

@@ -180,10 +180,10 @@ void DeviceMeter::divide_shares(Nanoseconds now) {
   for (auto& [id, workload] : workloads_) {
     claims_.push_back({workload.recent.sum(now), workload.memory_bytes.value_or(0), workload.processes});
   }
-  const bool somebody = divide(claims_, parts_);
+  const bool is_used = divide(claims_, parts_);
   auto part = parts_.begin();
   for (auto& [id, workload] : workloads_) workload.share = *part++;
-  if (!somebody) unattributed_.share = 1;
+  if (!is_used) unattributed_.share = 1;
 }
 
 void DeviceMeter::forget(Nanoseconds now) {

@@ -169,14 +169,14 @@ Sample GpuMetricsBlob::highest(std::size_t field, std::size_t part, std::size_t 
 
 Sample GpuMetricsBlob::count_of(std::size_t field, std::uint64_t mask) const noexcept {
   if (status_ != ReadStatus::ok) return Sample::miss(status_);
-  bool told = false;
+  bool reported = false;
   int count = 0;
   for (std::size_t i = 0; i < places()[field].count; ++i) {
     const std::optional<std::uint64_t> state = raw(field, i);
-    told = told || state.has_value();
+    reported = reported || state.has_value();
     if (state && *state < 64 && (mask >> *state & 1) != 0) ++count;
   }
-  return told ? Sample::of(count) : Sample::miss(ReadStatus::unsupported);
+  return reported ? Sample::of(count) : Sample::miss(ReadStatus::unsupported);
 }
 
 Sample GpuMetricsBlob::any_of(std::size_t field, std::uint64_t mask) const noexcept {

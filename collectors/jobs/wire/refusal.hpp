@@ -24,8 +24,7 @@ enum class Refusal : std::uint8_t {
   user,            ///< a datagram or connection of a user that the configuration does not admit
   identity,        ///< a datagram or connection under a uid that its process does not have
   connections,     ///< a connection beyond the limit of one user or of all users
-  client,  ///< values that the client reports as lost on its side: rejected, or without room while nobody
-           ///< read
+  client,          ///< values that the client lost: rejected, or without room while the daemon did not read
 };
 inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::client) + 1;
 

@@ -59,14 +59,14 @@ ReadStatus GpuProcesses::ask_for_lists() {
 
 ReadStatus GpuProcesses::ask_instances(ReadStatus otherwise) {
   lists_.begin();
-  ReadStatus told = otherwise;
+  ReadStatus result = otherwise;
   for (Instance& instance : instances_) {
     const ReadStatus status = lists_.add(instance.caller, instance.gpu_instance);
     if (status == ReadStatus::unsupported) continue;
     if (status != ReadStatus::ok) return status;
-    told = ReadStatus::ok;
+    result = ReadStatus::ok;
   }
-  return told;
+  return result;
 }
 
 }  // namespace gpumeter::nvidia

@@ -43,14 +43,14 @@ ReadStatus ProcessLists::add(NvmlCaller& caller, unsigned gpu_instance) {
       &ProcessLists::read<&F::nvmlDeviceGetGraphicsRunningProcesses_v3>,
       &ProcessLists::read<&F::nvmlDeviceGetMPSComputeRunningProcesses_v3>,
   };
-  ReadStatus told = ReadStatus::unsupported;
+  ReadStatus result = ReadStatus::unsupported;
   for (std::size_t list = 0; list < kLists.size(); ++list) {
     const ReadStatus status = (this->*kLists[list])(caller, list, gpu_instance);
     if (status == ReadStatus::unsupported) continue;
     if (status != ReadStatus::ok) return status;
-    told = ReadStatus::ok;
+    result = ReadStatus::ok;
   }
-  return told;
+  return result;
 }
 
 template <auto Function>

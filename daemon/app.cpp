@@ -91,8 +91,8 @@ void App::make_fleet(const config::Config& config) {
   workload_book_ = workloads.book;
   workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
   state_keeper_ = std::make_shared<StateKeeper>(config.paths.state, clock_, log_);
-  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, state_keeper_->load(clock_.monotonic() + kLoadState),
-                                   std::nullopt, settings_of(config), workloads, state_keeper_);
+  IndexKeeper indexes(state_keeper_->load(clock_.monotonic() + kLoadState), state_keeper_, clock_);
+  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(indexes), settings_of(config), workloads);
 }
 
 std::shared_ptr<BusWatcher> App::make_bus_watcher(const config::Config& config) {

@@ -16,19 +16,15 @@ constexpr auto kLook = std::chrono::milliseconds(10);
 
 }  // namespace
 
-Fleet::Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, DeviceDirectory directory,
-             const std::optional<std::vector<std::string>>& bus, FleetSettings settings,
-             WorkloadSettings workloads, std::shared_ptr<StateKeeper> keeper)
+Fleet::Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, IndexKeeper indexes,
+             FleetSettings settings, WorkloadSettings workloads)
     : store_(std::move(store)),
       clock_(clock),
       log_(log),
       started_(clock.monotonic()),
       workloads_(std::move(workloads)),
       settings_(std::move(settings)),
-      indexes_(std::move(directory), std::move(keeper), clock) {
-  MutexLock lock(mutex_);
-  if (bus) indexes_.order_by(*bus);
-}
+      indexes_(std::move(indexes)) {}
 
 void Fleet::add(std::vector<Addition> additions) {
   MutexLock lock(mutex_);

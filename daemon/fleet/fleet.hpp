@@ -28,11 +28,8 @@ namespace gpumeter {
 /// waits for a driver. If the kernel refuses a thread (pids.max), the fleet requests it again.
 class Fleet : public std::enable_shared_from_this<Fleet> {
  public:
-  /// `bus`: see order_by(); nullopt: order_by() sets it later. `keeper` saves the directory; if it is null,
-  /// the directory is not saved.
-  Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, DeviceDirectory directory,
-        const std::optional<std::vector<std::string>>& bus, FleetSettings settings,
-        WorkloadSettings workloads = {}, std::shared_ptr<StateKeeper> keeper = nullptr);
+  Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, IndexKeeper indexes,
+        FleetSettings settings, WorkloadSettings workloads = {});
 
   struct Addition {
     const CollectorEntry* entry;  ///< static storage

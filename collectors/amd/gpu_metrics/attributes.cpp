@@ -1,6 +1,7 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <stdexcept>
 
 #include "collectors/amd/gpu_metrics/layout.hpp"
 
@@ -25,7 +26,8 @@ consteval auto fields_of_ids() {
   std::array<std::size_t, 52> fields{};
   std::string_view names = kNames;
   for (std::size_t& field : fields) field = known_blob_field(next_word(names));
-  return names.empty() ? fields : throw names;
+  if (!names.empty()) throw std::logic_error("more names than ids");
+  return fields;
 }
 constexpr auto kFieldOfId = fields_of_ids();
 

@@ -52,10 +52,13 @@ class FleetFaults : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  void make(const Clock& clock, std::optional<std::vector<std::string>> bus = std::vector<std::string>()) {
+  void make(const Clock& clock,
+            const std::optional<std::vector<std::string>>& bus = std::vector<std::string>()) {
     FleetSettings settings;
     settings.intervals = {20ms, 200ms, 200ms};
-    fleet_ = std::make_shared<Fleet>(store_, clock, log_, DeviceDirectory(folder_), std::move(bus), settings);
+    IndexKeeper indexes(DeviceDirectory(folder_), nullptr, clock);
+    fleet_ = std::make_shared<Fleet>(store_, clock, log_, std::move(indexes), settings);
+    if (bus) fleet_->order_by(*bus);
   }
   void add(const CollectorEntry& entry, const Clock& clock) {
     fleet_->add({{&entry, fake_context(machine_, clock)}});

@@ -66,14 +66,20 @@ class FleetTest : public testing::Test {
 
   void start(const CollectorEntry& entry = kFake) {
     keeper_ = std::make_shared<StateKeeper>(folder_, clock_, log_);
-    DeviceDirectory directory = keeper_->load(clock_.monotonic() + seconds(30));
+    IndexKeeper indexes(keeper_->load(clock_.monotonic() + seconds(30)), keeper_, clock_);
     FleetSettings settings;
     settings.forget = forget_;
     settings.intervals = {milliseconds(20), milliseconds(200), milliseconds(200)};
-    fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(directory), bus_, settings,
-                                     WorkloadSettings{}, keeper_);
+    fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(indexes), settings);
+    fleet_->order_by(bus_);
     fleet_->add({{&entry, fake_context(machine_, clock_)}});
     until([this] { return fleet_->first_pass_over(); });
+  }
+
+  void start_without_keeper() {
+    IndexKeeper indexes(DeviceDirectory(folder_), nullptr, clock_);
+    fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(indexes), FleetSettings());
+    fleet_->order_by(bus_);
   }
 
   void restart_without_b() {
@@ -116,7 +122,7 @@ class FleetTest : public testing::Test {
 // Otherwise a device of the last collector could have another index after the next start.
 TEST_F(FleetTest, TheFirstDevicesWaitForAllCollectors) {
   late_may_open = false;
-  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, DeviceDirectory(folder_), bus_, FleetSettings());
+  start_without_keeper();
   fleet_->add({{&kFake, fake_context(machine_, clock_)}, {&kLate, fake_context(machine_, clock_)}});
   for (int i = 0; i < 50; ++i) {
     fleet_->tick();
@@ -238,7 +244,7 @@ TEST_F(FleetTest, WithoutPatienceDevicesThatAreThereStayAndLostOnesGoOnceDiscove
 TEST_F(FleetTest, ADeviceIsNotForgottenWhileItsFirstPassIsUnderWay) {
   machine_->hang("A", true);
   machine_->hang("B", true);
-  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, DeviceDirectory(folder_), bus_, FleetSettings{});
+  start_without_keeper();
   fleet_->add({{&kFake, fake_context(machine_, clock_)}});
   until([&] { return machine_->calls("A") > 0 && machine_->calls("B") > 0; });
   EXPECT_EQ(fleet_->devices().size(), 2u);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "exporter/json/quoted.hpp"
+#include "exporter/json/scalars.hpp"
 
 namespace gpumeter {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "exporter/json/quoted.hpp"
-
 namespace gpumeter {
 namespace {
 
@@ -28,11 +26,6 @@ Json as_json(const DeviceStatus& device) {
 }
 
 }  // namespace
-
-// Defined here because few files may include nlohmann's header.
-std::string json_quoted(std::string_view text) {
-  return Json(text).dump(-1, ' ', true, Json::error_handler_t::replace);
-}
 
 std::string devices_json(std::span<const DeviceStatus> devices) {
   Json list = Json::array();

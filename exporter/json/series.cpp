@@ -1,11 +1,9 @@
 #include "exporter/json/series.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <vector>
 
-#include "exporter/json/quoted.hpp"
+#include "exporter/json/scalars.hpp"
 
 namespace gpumeter {
 namespace {
@@ -72,12 +70,6 @@ Result<Selector> parse(std::string_view text) {
   return Error("match=" + std::string(text) +
                ": use a name, label matchers with = or !=, or both, such as "
                "gpu_power_watts{gpu=\"0\",sensor!=\"board\"}; repeat match for alternatives");
-}
-
-std::string json_number(double value) {
-  if (!std::isfinite(value)) return std::isnan(value) ? "\"NaN\"" : value > 0 ? "\"+Inf\"" : "\"-Inf\"";
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
 std::string as_json(const Copy& series, Nanoseconds now) {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "exporter/json/quoted.hpp"
+#include "exporter/json/scalars.hpp"
 
 namespace gpumeter {
 namespace {

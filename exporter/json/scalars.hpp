@@ -8,4 +8,8 @@ namespace gpumeter {
 /// The text as a quoted JSON string in ASCII: every other character is escaped. Invalid UTF-8 becomes U+FFFD.
 std::string json_quoted(std::string_view text);
 
+/// The shortest text that reads back as `value`. JSON has no NaN and no infinity: they are the strings
+/// "NaN", "+Inf" and "-Inf".
+std::string json_number(double value);
+
 }  // namespace gpumeter

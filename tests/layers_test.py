@@ -17,15 +17,17 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "collectors": ["base", "collectors/api", "collectors/*"],  # the table of vendors
     "exporter/store": ["base", "collectors/api"],
     "exporter/text": ["base", "collectors/api", "exporter/store"],
-    "exporter/json": ["base", "collectors/api", "exporter/store"],
+    "exporter/health": ["base", "collectors/api", "exporter/store"],
+    "exporter/json": ["base", "collectors/api", "exporter/store", "exporter/health"],
     "exporter/web": ["base", "collectors/api", "exporter/store", "exporter/text"],
-    "exporter/http": ["base", "collectors/api", "exporter/store", "exporter/text", "exporter/json", "exporter/web"],
+    "exporter/http": ["base", "collectors/api", "exporter/store", "exporter/health", "exporter/text", "exporter/json",
+                      "exporter/web"],
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "config": ["base"],
     "systemd": ["base"],
     "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/jobs", "collectors/attribution",
-               "exporter/store", "exporter/text", "exporter/json", "exporter/web", "exporter/http", "config", "systemd"],
+               "exporter/store", "exporter/health", "exporter/text", "exporter/json", "exporter/web", "exporter/http", "config", "systemd"],
 }
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
 MAY_HANG = {r"\bf(data)?sync\(": ["daemon/fleet/device_directory_file.cpp"],

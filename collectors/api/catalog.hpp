@@ -131,6 +131,10 @@ inline constexpr auto fabric_health = gauge("gpu_fabric_health", "", "1 for the 
 inline constexpr auto fabric_info = gauge("gpu_fabric_info", "", "Fabric in which the device is registered: clique, and cluster_uuid if the cluster has one; always 1. Absent until registration has succeeded.");
 inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the state of the vGPU licence.");
 
+// The daemon's judgement, exporter/health
+inline constexpr auto health = gauge("gpu_health", "", "1 for the state of the device's health: ok, degraded, failed, or unknown while the device is not read or its driver is closed on request. docs/conditions.md lists the conditions. Judged once a second by the running daemon, not by --once.");
+inline constexpr auto health_reason = gauge("gpu_health_reason", "", "1 while a reason degrades or fails the device's health, by severity and by the action that helps; absent otherwise. docs/conditions.md lists the reasons.");
+
 // Partitions of a device, with the device's labels and `partition`. Do not add them to the device's own families.
 inline constexpr auto partition_info = gauge("gpu_partition_info", "", "Static facts of a partition, as labels; always 1. NVIDIA: a GPU instance with several compute instances has one series per compute_instance; compute_units is the total of the GPU instance.");
 inline constexpr auto partition_utilization = gauge("gpu_partition_utilization_ratio", "ratio", "Share of time in which the partition was busy. AMD: the busiest compute die; NVIDIA: the graphics engine (GPM).");

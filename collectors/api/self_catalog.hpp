@@ -17,6 +17,7 @@ inline constexpr auto collector_released = gauge("gpumeter_collector_released", 
 inline constexpr auto collector_devices = gauge("gpumeter_collector_devices", "", "Number of devices that the collector reads.");
 inline constexpr auto collector_last_success = gauge("gpumeter_collector_last_success_timestamp_seconds", "seconds", "Unix time at which a device of the collector last completed a sampling pass.");
 inline constexpr auto pci_devices = gauge("gpumeter_pci_devices", "", "GPUs on the PCI bus, by vendor. Compare with gpumeter_collector_devices.");
+inline constexpr auto devices_expected = gauge("gpumeter_devices_expected", "", "Number of GPUs that the machine should have (devices.expected), by vendor. vendor=any: all vendors together. Absent if not configured.");
 inline constexpr auto sample_duration = gauge("gpumeter_sample_duration_seconds", "seconds", "Duration of the last sampling pass in seconds, by tier. Passes run in the background, not during a scrape.");
 inline constexpr auto read_errors = counter("gpumeter_read_errors_total", "", "Failed reads of a GPU, by status. Sources that never returned a value are not counted.");
 inline constexpr auto simulated = gauge("gpumeter_simulated", "", "1 if the page contains simulated devices.");
@@ -44,6 +45,7 @@ inline constexpr const MetricDescriptor* kAll[] = {
     &collector_devices,
     &collector_last_success,
     &pci_devices,
+    &devices_expected,
     &sample_duration,
     &read_errors,
     &simulated,

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "exporter/health/conditions.hpp"
+#include "exporter/store/store.hpp"
+
+namespace gpumeter::health {
+
+/// A device as its series describe it. Facts stay known while the device is lost.
+struct DeviceFacts {
+  Labels labels;  ///< of its gpu_up
+  std::string gpu, uuid, vendor, model, pci_address;
+  std::string collector;  ///< of its gpu_up
+};
+
+/// The numbers that the table reads, copied from a store: a matrix of devices and readings. The labels of a
+/// family are matched again only after its list of series has changed. One thread.
+class Readings {
+ public:
+  /// The readings of these conditions; each is stored once.
+  explicit Readings(std::span<const Condition> conditions);
+
+  /// The column of a reading of the conditions.
+  std::size_t column(const Reading& reading) const;
+
+  /// Copies the numbers. The store's mutex is held while numbers and label handles are copied.
+  void copy_from(const Store& store);
+
+  const std::vector<DeviceFacts>& devices() const noexcept { return devices_; }
+  /// NaN if the device has no such series with a value.
+  double value(std::size_t device, std::size_t column) const noexcept {
+    return values_[device * columns_.size() + column];
+  }
+
+  /// The collectors whose drivers are closed on request.
+  const std::set<std::string>& released() const noexcept { return released_; }
+  /// gpumeter_devices_expected by its label `vendor`.
+  const std::map<std::string, double>& expected() const noexcept { return expected_; }
+
+ private:
+  /// Adds a series to a number.
+  struct Target {
+    std::uint32_t device;
+    std::uint32_t column;
+    double text = 0;  ///< for a reading of a label's text: the text's number
+  };
+  /// A family of the store: a copy of its list and of its values.
+  struct Source {
+    const MetricDescriptor* family = nullptr;
+    std::uint64_t version = 0;  ///< of the list; 0: none yet
+    std::vector<Labels> labels = {};
+    std::vector<double> values = {};  ///< NaN: none
+    std::vector<std::string> collectors = {};
+    bool is_new = false;                    ///< the list has changed and must be matched
+    std::vector<std::uint32_t> first = {};  ///< by position: where its targets begin; one more at the end
+    std::vector<Target> targets = {};
+  };
+
+  void copy(const Family& family);
+  void match(Source& source);
+  void match_machine(const Source& source);
+  void add_targets(Source& source, const std::vector<Labels::Pair>& pairs, std::uint32_t device);
+  void reduce(const Source& source);
+  std::uint32_t device_of(const MetricDescriptor& family, const Labels& labels,
+                          const std::vector<Labels::Pair>& pairs);
+  double number_of(std::string_view text);
+
+  std::vector<Reading> columns_;
+  std::unordered_map<std::string_view, std::vector<std::uint32_t>> columns_of_;  ///< by the family's name
+  std::vector<Source> sources_;                                                  ///< by the family's id
+  std::vector<DeviceFacts> devices_;
+  std::unordered_map<std::string, std::uint32_t> by_uuid_;
+  std::vector<double> values_;
+  std::map<std::string, double, std::less<>> texts_;
+  std::set<std::string> released_;
+  std::map<std::string, double> expected_;
+};
+
+}  // namespace gpumeter::health

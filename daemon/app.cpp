@@ -41,6 +41,7 @@ App::App(Options options, config::Config config, const Clock& clock)
       config_(std::move(config)),
       log_(clock, config_.get()->log),
       store_(std::make_shared<Store>()),
+      doctor_(*store_, clock_),
       pages_(*store_),
       jobs_({clock_, *store_, user_names_,
              [this](const jobs::Notice& notice) {
@@ -118,6 +119,7 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
   context.build = kBuild;
   context.devices = [this] { return fleet_->devices(); };
   context.collectors = [this] { return collector_states(); };
+  context.health = [this] { return doctor_.report(); };
   routes_ = std::make_unique<Routes>(pages_, *store_, std::move(context));
   Result<std::unique_ptr<HttpServer>> server = HttpServer::start(*std::move(listeners), *routes_);
   if (!server) return server.error();
@@ -134,6 +136,7 @@ Result<Done> App::start_threads() {
       clock_, log_, *store_, *fleet_, *bus_watcher_, *server_, [this] { return simulates(*config_.get()); }});
   if (Result<Done> started = start_watchdog(); !started) return started;
   if (Result<Done> started = start_upkeep(); !started) return started;
+  if (Result<Done> started = doctor_.start(); !started) return started;
   return bus_watcher_->start();
 }
 
@@ -174,6 +177,7 @@ void App::stop() {
   const Nanoseconds deadline = clock_.monotonic() + kStop;
   if (server_) server_->stop();
   watchdog_.stop();
+  doctor_.stop();
   upkeep_.request_stop();
   if (bus_watcher_) bus_watcher_->request_stop();
   left_behind_ = !jobs_.stop();

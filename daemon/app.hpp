@@ -12,6 +12,7 @@
 #include "daemon/cli/options.hpp"
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/fleet/state_keeper.hpp"
+#include "daemon/health/doctor.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
@@ -56,6 +57,7 @@ class App {
   RunningConfig config_;
   Log log_;
   const std::shared_ptr<Store> store_;
+  Doctor doctor_;
   PageCache pages_;
   jobs::UserNames user_names_;
   jobs::KnownUsers known_users_{clock_};

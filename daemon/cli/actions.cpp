@@ -11,6 +11,7 @@
 #include "collectors/builtin.hpp"
 #include "config/markdown.hpp"
 #include "daemon/app.hpp"
+#include "daemon/cli/conditions_docs.hpp"
 #include "daemon/cli/list_devices.hpp"
 #include "daemon/cli/load_config.hpp"
 #include "daemon/cli/metrics_docs.hpp"
@@ -19,6 +20,7 @@
 #include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/signals.hpp"
+#include "exporter/json/health.hpp"
 
 namespace gpumeter {
 namespace {
@@ -90,6 +92,9 @@ int act(const Options& options) {
   }
   if (options.action == Action::print_config) {
     return print(config::configuration_markdown(schemas_of(builtin_collectors())));
+  }
+  if (options.action == Action::print_conditions) {
+    return print(options.argument == "markdown" ? conditions_markdown() : conditions_json());
   }
   if (options.action == Action::reload) return reload(std::stoi(options.argument), clock);
   jobs::KnownUsers users(clock);

@@ -25,8 +25,8 @@ struct Family {
 using Families = std::map<std::string_view, Family>;
 
 constexpr const MetricDescriptor* kOfTheDaemon[] = {
-    &catalog::info,           &catalog::up,         &catalog::observed_seconds, &catalog::meter_source_info,
-    &catalog::partition_info, &catalog::fabric_info};
+    &catalog::info,           &catalog::up,          &catalog::observed_seconds, &catalog::meter_source_info,
+    &catalog::partition_info, &catalog::fabric_info, &catalog::health,           &catalog::health_reason};
 
 /// Families of devices whose drivers list their processes, for every collector.
 constexpr const MetricDescriptor* kOfWorkloads[] = {

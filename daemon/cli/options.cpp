@@ -65,6 +65,11 @@ const std::vector<ActionFlag>& action_flags() {
        "FORMAT",
        {"markdown"},
        "Print every configuration key (markdown)"},
+      {"--print-conditions",
+       Action::print_conditions,
+       "FORMAT",
+       {"markdown", "json"},
+       "Print the conditions that make a GPU degraded or failed (markdown, json)"},
   };
   return kFlags;
 }

@@ -21,7 +21,8 @@ enum class Action : std::uint8_t {
   reload,
   list_devices,
   print_metrics,
-  print_config
+  print_config,
+  print_conditions
 };
 
 /// The values of a flag for a key of the configuration.

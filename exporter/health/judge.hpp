@@ -1,9 +1,17 @@
 #pragma once
 
-#include <memory>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "base/clock.hpp"
+#include "exporter/health/peers.hpp"
+#include "exporter/health/readings.hpp"
 #include "exporter/health/report.hpp"
+#include "exporter/health/rulebook.hpp"
 #include "exporter/store/store.hpp"
 
 namespace gpumeter::health {
@@ -18,16 +26,29 @@ class Judge {
   };
 
   explicit Judge(History history = History::kept);
-  ~Judge();
-  Judge(Judge&&) noexcept;
-  Judge& operator=(Judge&&) noexcept;
 
   /// Returns the judgement as of `now` (CLOCK_MONOTONIC). The store's mutex is held to copy numbers only.
   Report judge(const Store& store, Nanoseconds now);
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  DeviceHealth judge_device(std::size_t device);
+  void judge_rule(const Rule& rule, std::size_t device, Past& past, std::vector<Finding>& to);
+  double look(const Place& place, std::size_t device, Past& past) const;
+  bool passes(const Place& place, std::size_t device, double value) const;
+  bool is_held(const Condition& condition, std::optional<Nanoseconds>& since, bool holds) const;
+  bool is_known(std::size_t device) const;
+  std::vector<Finding> judge_machine();
+  double count_read(const std::string& vendor) const;
+
+  const bool keeps_;
+  Readings readings_;
+  const Rulebook rulebook_;
+  const std::size_t up_;    ///< column of gpu_up
+  const std::size_t info_;  ///< column of gpu_info
+  Peers peers_;
+  Nanoseconds now_{};
+  std::unordered_map<std::string, Past> pasts_;                      ///< by uuid
+  std::map<std::string, std::optional<Nanoseconds>> missing_since_;  ///< by vendor
 };
 
 }  // namespace gpumeter::health

@@ -60,13 +60,13 @@ std::size_t Readings::column(const Reading& reading) const {
 
 void Readings::copy_from(const Store& store) {
   store.walk([this](const Family& family) { copy(family); });
-  const bool is_any_new = std::ranges::any_of(sources_, &Source::is_new);
-  // Devices first: other families refer to a device by its number only.
-  for (const bool up : {true, false}) {
-    for (Source& source : sources_) {
-      const bool is_up = source.family == &catalog::up;
-      if (is_any_new && source.family != nullptr && is_up == up) match(source);
-    }
+  const std::size_t known = devices_.size();
+  for (Source& source : sources_) {
+    if (source.is_new) match(source);
+  }
+  // A family that names a device by its number may have come before the device.
+  for (Source& source : sources_) {
+    if (devices_.size() > known && source.family != nullptr) match(source);
   }
   values_.assign(devices_.size() * columns_.size(), kAbsent);
   released_.clear();
@@ -97,7 +97,6 @@ void Readings::copy(const Family& family) {
   });
 }
 
-// A list that has changed may bring a device that other families have named before, so all are matched.
 void Readings::match(Source& source) {
   source.is_new = false;
   source.first.assign(1, 0);

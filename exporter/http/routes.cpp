@@ -6,6 +6,7 @@
 
 #include "exporter/http/negotiate.hpp"
 #include "exporter/json/devices.hpp"
+#include "exporter/json/health.hpp"
 #include "exporter/json/series.hpp"
 #include "exporter/web/status_page.hpp"
 
@@ -81,6 +82,7 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.path == "/-/ready") return ready();
   if (request.path == "/api/v1/devices") return json(devices_json(context_.devices()));
   if (request.path == "/api/v1/series") return series(request);
+  if (request.path == "/api/v1/health" && context_.health) return health(request);
   if (request.path == "/") {
     return {.content_type = "text/html; charset=utf-8",
             .body = status_page(context_.devices(), context_.telemetry_path, context_.build),
@@ -106,6 +108,11 @@ HttpResponse Routes::series(const HttpRequest& request) const {
   }
   Result<std::string> body = series_json(store_, match, SystemClock().monotonic());
   return body ? json(*std::move(body)) : plain(400, body.error().message() + "\n");
+}
+
+HttpResponse Routes::health(const HttpRequest& request) const {
+  if (is_busy(request)) return busy();
+  return json(health_json(*context_.health(), SystemClock().monotonic()));
 }
 
 HttpResponse Routes::metrics(const HttpRequest& request) {

@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "collectors/api/device_status.hpp"
+#include "exporter/health/report.hpp"
 #include "exporter/http/message.hpp"
 #include "exporter/text/page.hpp"
 
@@ -19,6 +21,7 @@ struct RouteContext {
   BuildFacts build = {};
   std::function<std::vector<DeviceStatus>()> devices = {};
   std::function<std::vector<CollectorState>()> collectors = {};
+  std::function<std::shared_ptr<const health::Report>()> health = {};  ///< empty: no such route
 };
 
 /// Maps one request to one response; independent of sockets. Any thread.
@@ -37,6 +40,7 @@ class Routes {
  private:
   HttpResponse metrics(const HttpRequest& request);
   HttpResponse series(const HttpRequest& request) const;
+  HttpResponse health(const HttpRequest& request) const;
   HttpResponse ready() const;
   bool is_busy(const HttpRequest& request) const noexcept;
   HttpResponse busy() const;

@@ -4,7 +4,7 @@
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
 --path.sysfs= --path.procfs= --path.state= --log.level= --log.format=
 --collector.nvidia --no-collector.nvidia --collector.amd --no-collector.amd --collector.simulated --no-collector.simulated --collector.disable-defaults
---simulate= --simulate-event= --help --version --check-config --reload= --once --list-devices --print-metrics= --print-config="
+--simulate= --simulate-event= --help --version --check-config --reload= --once --list-devices --print-metrics= --print-config= --print-conditions="
 
 _gpumeter_values() {
   case $1 in
@@ -14,6 +14,7 @@ _gpumeter_values() {
     --log.format) compgen -W "auto logfmt json" -- "$2" ;;
     --once) compgen -W "0 1" -- "$2" ;;
     --print-metrics) compgen -W "markdown text" -- "$2" ;;
+    --print-conditions) compgen -W "markdown json" -- "$2" ;;
     --print-config) compgen -W "markdown" -- "$2" ;;
   esac
 }

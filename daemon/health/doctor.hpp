@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
+#include "base/result.hpp"
+#include "base/worker.hpp"
+#include "exporter/health/judge.hpp"
+#include "exporter/store/series_list.hpp"
+#include "exporter/store/store.hpp"
+
+namespace gpumeter {
+
+/// Judges the devices once a second on its own thread "health", and publishes gpu_health and
+/// gpu_health_reason. It reads the store only, so it never waits for a driver or the system.
+class Doctor {
+ public:
+  /// Both must outlive this object.
+  Doctor(Store& store, const Clock& clock);
+  /// Waits for the turn under way.
+  ~Doctor() { stop(); }
+  Doctor(const Doctor&) = delete;
+  Doctor& operator=(const Doctor&) = delete;
+
+  /// Starts the thread. Returns an Error if the kernel refused it.
+  Result<Done> start();
+  /// Ends the thread. Its series stay as they are.
+  void stop() { worker_.stop(); }
+
+  /// Judges now. On the thread; in tests instead of the thread.
+  void judge() GPUMETER_EXCLUDES(mutex_);
+
+  /// The last judgement; empty before the first. Any thread.
+  std::shared_ptr<const health::Report> report() const GPUMETER_EXCLUDES(mutex_);
+
+ private:
+  void publish(const health::Report& report);
+
+  const Store& store_;
+  const Clock& clock_;
+  health::Judge judge_;  // of the thread
+  SeriesList series_;    // of the thread
+  mutable Mutex mutex_;
+  std::shared_ptr<const health::Report> report_ GPUMETER_GUARDED_BY(mutex_);
+  Worker worker_;
+};
+
+}  // namespace gpumeter

@@ -24,7 +24,15 @@ inline double margin(const Model& model, Nanoseconds time, int sensor) {
 inline double power_limit(const Model& model, Nanoseconds) { return model.power_limit_watts(); }
 inline double performance_state(const Model& model, Nanoseconds time) { return model.busy(time) ? 0 : 8; }
 inline double voltage(const Model& model, Nanoseconds time) { return model.busy(time) ? 880 : 710; }
-inline double link_generation(const Model& model, Nanoseconds time) { return model.busy(time) ? 5 : 1; }
+inline double link_generation(const Model& model, Nanoseconds time) {
+  return model.busy(time) && !model.timeline().holds(Event::Kind::pcie_speed, time) ? 5 : 1;
+}
+inline double link_lanes(const Model& model, Nanoseconds time) {
+  return model.timeline().holds(Event::Kind::pcie_width, time) ? 8 : 16;
+}
+inline double links_up(const Model& model, Nanoseconds time) {
+  return model.timeline().holds(Event::Kind::links, time) ? 9 : 18;
+}
 
 // Rows of shares, and of bytes per busy second, scale these quantities.
 inline constexpr auto kUtilization = reads<&Model::utilization>("utilization");
@@ -128,7 +136,7 @@ inline constexpr auto kPeakRows = each(kPeakTeraflops, [](const Part& peak) {
 
 inline constexpr auto kTrafficRows = std::to_array<Row>({
     {&catalog::pcie_link_generation, {}, reads<&link_generation>("link_generation"), 1, Tier::normal},
-    {&catalog::pcie_link_lanes, {}, fixed(16), 1, Tier::normal},
+    {&catalog::pcie_link_lanes, {}, reads<&link_lanes>("link_lanes"), 1, Tier::normal},
     {&catalog::pcie_link_max_generation, {}, fixed(5), 1, Tier::once},
     {&catalog::pcie_link_max_lanes, {}, fixed(16), 1, Tier::once},
     {&catalog::pcie_received_bytes, {}, kBusySeconds, 8 * kGiga, Tier::fast},
@@ -136,7 +144,7 @@ inline constexpr auto kTrafficRows = std::to_array<Row>({
     {&catalog::interconnect_received_bytes, {"kind", "nvlink"}, kBusySeconds, 120 * kGiga, Tier::fast},
     {&catalog::interconnect_transmitted_bytes, {"kind", "nvlink"}, kBusySeconds, 120 * kGiga, Tier::fast},
     {&catalog::interconnect_links, {"kind", "nvlink"}, fixed(18), 1, Tier::slow},
-    {&catalog::interconnect_links_up, {"kind", "nvlink"}, fixed(18), 1, Tier::slow},
+    {&catalog::interconnect_links_up, {"kind", "nvlink"}, reads<&links_up>("links_up"), 1, Tier::slow},
 });
 // clang-format on
 

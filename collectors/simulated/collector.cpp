@@ -12,7 +12,7 @@ namespace gpumeter::simulated {
 namespace {
 
 // No value may be mistaken for that of a real card.
-DeviceInfo info_of(std::uint64_t seed, std::size_t device) {
+DeviceInfo info_of(std::uint64_t seed, std::size_t device, bool has_other_driver) {
   const std::string number = std::to_string(device);
   const std::string uuid = "SIM-" + std::to_string(seed) + "-" + number;
   DeviceInfo info;
@@ -21,7 +21,7 @@ DeviceInfo info_of(std::uint64_t seed, std::size_t device) {
   info.model = "Simulated GPU";
   info.serial = "serial-of-" + uuid;
   info.driver = "simulated";
-  info.driver_version = "simulated";
+  info.driver_version = has_other_driver ? "simulated, another" : "simulated";
   info.vbios_version = "simulated";
   info.firmware_version = "simulated";
   info.architecture = "simulated";
@@ -42,7 +42,8 @@ class SimulatedCollector final : public Collector {
     const Nanoseconds now = simulation_->now();
     for (std::size_t i = 0; i < simulation_->devices().size(); ++i) {
       const Timeline& timeline = simulation_->devices()[i].timeline();
-      if (!timeline.holds(Event::Kind::lose, now)) found.devices.push_back(info_of(seed_, i));
+      if (timeline.holds(Event::Kind::lose, now)) continue;
+      found.devices.push_back(info_of(seed_, i, timeline.holds(Event::Kind::driver, now)));
     }
     found.notes.emplace_back("these GPUs are simulated: their numbers are made up");
     return found;

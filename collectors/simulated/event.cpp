@@ -13,8 +13,42 @@ namespace gpumeter::simulated {
 namespace {
 
 using Kind = Event::Kind;
-constexpr EnumNames<Kind, 4> kVerbs = {
-    {{Kind::hang, "hang"}, {Kind::lose, "lose"}, {Kind::overheat, "overheat"}, {Kind::throttle, "throttle"}}};
+constexpr EnumNames<Kind, 30> kVerbs = {{{Kind::hang, "hang"},
+                                         {Kind::lose, "lose"},
+                                         {Kind::reads, "reads"},
+                                         {Kind::overheat, "overheat"},
+                                         {Kind::fan, "fan"},
+                                         {Kind::throttle, "throttle"},
+                                         {Kind::brake, "brake"},
+                                         {Kind::slowdown, "slowdown"},
+                                         {Kind::reliability, "reliability"},
+                                         {Kind::clocks, "clocks"},
+                                         {Kind::xid, "xid"},
+                                         {Kind::reset, "reset"},
+                                         {Kind::recovery, "recovery"},
+                                         {Kind::ecc, "ecc"},
+                                         {Kind::corrected, "corrected"},
+                                         {Kind::remap, "remap"},
+                                         {Kind::remap_failure, "remap-failure"},
+                                         {Kind::retirement, "retirement"},
+                                         {Kind::memory, "memory"},
+                                         {Kind::links, "links"},
+                                         {Kind::link_errors, "link-errors"},
+                                         {Kind::fabric, "fabric"},
+                                         {Kind::fabric_health, "fabric-health"},
+                                         {Kind::pcie_width, "pcie-width"},
+                                         {Kind::pcie_speed, "pcie-speed"},
+                                         {Kind::pcie_fatal, "pcie-fatal"},
+                                         {Kind::pcie_replays, "pcie-replays"},
+                                         {Kind::hardware, "hardware"},
+                                         {Kind::ecc_mode, "ecc-mode"},
+                                         {Kind::driver, "driver"}}};
+constexpr int kMostXid = 9999;
+
+struct Verb {
+  Kind kind;
+  int code;
+};
 
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
@@ -31,9 +65,31 @@ bool has_form(std::span<const std::string_view> words) {
          (words.size() == 4 || words[4] == "for");
 }
 
-Result<Kind> parse_verb(std::string_view word) {
-  if (const auto kind = kVerbs.find(word)) return *kind;
-  return Error("unknown verb " + quoted(word) + "; must be hang, lose, overheat or throttle");
+Result<int> parse_xid(std::string_view text) {
+  const int code = parse_number<int>(text).value_or(0);
+  if (code >= 1 && code <= kMostXid) return code;
+  return Error("no XID " + quoted(text) + "; must be a number from 1 to 9999, such as xid:79");
+}
+
+Result<int> parse_action(std::string_view text) {
+  const auto* const found = std::find(std::begin(kRecoveryActions), std::end(kRecoveryActions), text);
+  if (found != std::end(kRecoveryActions)) return static_cast<int>(found - std::begin(kRecoveryActions));
+  return Error("no recovery action " + quoted(text) +
+               "; must be none, reset, reboot, drain_p2p or drain_and_reset, such as recovery:reset");
+}
+
+Result<Verb> parse_verb(std::string_view word) {
+  std::string_view code = word;
+  const std::string_view name = take_until(code, ':');
+  const auto kind = kVerbs.find(name);
+  const bool needs_code = kind == Kind::xid || kind == Kind::recovery;
+  if (!kind || (!needs_code && name != word)) {
+    return Error("unknown verb " + quoted(word) + "; must be one of " + std::string(kVerbList));
+  }
+  if (!needs_code) return Verb{*kind, 0};
+  const Result<int> number = kind == Kind::xid ? parse_xid(code) : parse_action(code);
+  if (!number) return number.error();
+  return Verb{*kind, *number};
 }
 
 Result<int> parse_device(std::string_view word, int device_count) {
@@ -52,16 +108,16 @@ Result<Event> parse_words(std::span<const std::string_view> words, int device_co
   if (!has_form(words)) {
     return Error("must be \"VERB DEVICE after TIME [for TIME]\", such as \"lose 0 after 30s for 10s\"");
   }
-  const Result<Kind> kind = parse_verb(words[0]);
-  if (!kind) return kind.error();
+  const Result<Verb> verb = parse_verb(words[0]);
+  if (!verb) return verb.error();
   const Result<int> device = parse_device(words[1], device_count);
   if (!device) return device.error();
   const Result<Nanoseconds> begin = parse_time(words[3]);
   if (!begin) return begin.error();
-  if (words.size() == 4) return Event{*kind, *device, *begin, Nanoseconds::max()};
+  if (words.size() == 4) return Event{verb->kind, *device, *begin, Nanoseconds::max(), verb->code};
   const Result<Nanoseconds> length = parse_time(words[5]);
   if (!length) return length.error();
-  return Event{*kind, *device, *begin, *begin + *length};
+  return Event{verb->kind, *device, *begin, *begin + *length, verb->code};
 }
 
 }  // namespace
@@ -76,10 +132,20 @@ Timeline::Timeline(std::span<const Event> events, int device) {
                [&](const Event& event) { return event.device == device; });
 }
 
-bool Timeline::holds(Kind kind, Nanoseconds time) const noexcept {
-  return std::any_of(events_.begin(), events_.end(), [&](const Event& event) {
+std::size_t Timeline::holding(Kind kind, Nanoseconds time) const noexcept {
+  return static_cast<std::size_t>(std::count_if(events_.begin(), events_.end(), [&](const Event& event) {
     return event.kind == kind && event.begin <= time && time < event.end;
-  });
+  }));
+}
+
+double Timeline::held_seconds(Kind kind, Nanoseconds time) const noexcept {
+  double seconds = 0;
+  for (const Event& event : events_) {
+    if (event.kind == kind && event.begin <= time) {
+      seconds += to_seconds(std::min(time, event.end) - event.begin);
+    }
+  }
+  return seconds;
 }
 
 std::size_t Timeline::begun(Kind kind, Nanoseconds time) const noexcept {
@@ -94,10 +160,11 @@ std::size_t Timeline::over(Kind kind, Nanoseconds time) const noexcept {
   }));
 }
 
-std::optional<Nanoseconds> Timeline::last_begin(Kind kind, Nanoseconds time) const noexcept {
-  std::optional<Nanoseconds> last;
+const Event* Timeline::last(Kind kind, Nanoseconds time, int code) const noexcept {
+  const Event* last = nullptr;
   for (const Event& event : events_) {
-    if (event.kind == kind && event.begin <= time) last = std::max(last.value_or(event.begin), event.begin);
+    if (event.kind != kind || event.code != code || event.begin > time) continue;
+    if (last == nullptr || event.begin >= last->begin) last = &event;
   }
   return last;
 }

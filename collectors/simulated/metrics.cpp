@@ -13,7 +13,7 @@ constexpr auto kActivity =
            kTemperatureRows, kMarginRows, kSlowdownRows, kShutdownRows, kClockRows, kPeakRows, kTrafficRows);
 constexpr auto kHealth =
     joined(kModeRows, kCauseRows, kReasonRows, kErrorRows, kLifetimeErrorRows, kHardwareErrorRows, kXidRows,
-           kHealthRows, kRecoveryRows, kFabricRows, kFabricHealthRows, kLicenseRows);
+           kXidTimeRows, kHealthRows, kRecoveryRows, kFabricRows, kLicenseRows, kEccModeRows);
 static_assert(valid_table(kActivity));
 static_assert(valid_table(kHealth));
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace gpumeter::simulated {
 namespace {
@@ -16,6 +17,9 @@ constexpr double kHeatLag = 4;  // s
 // An overheating device settles this far over its slowdown limits, but below its shutdown limits.
 constexpr double kOverSlowdown = 4;
 constexpr double kOverheatLag = 1;  // s
+
+// A device without fans settles here, below its slowdown limit.
+constexpr double kFanlessCelsius = 78;
 
 // Fans turn at kFanLeast percent up to kFanLeastCelsius, and at full speed from kFanFullCelsius.
 constexpr double kFanLeast = 30;
@@ -81,12 +85,13 @@ double Model::power_instant_watts(Nanoseconds time) const noexcept {
 double Model::power_limit_watts() const noexcept { return std::ceil(workload_.busy_watts / 50) * 50; }
 
 double Model::memory_used_gibibytes(Nanoseconds time) const noexcept {
+  if (timeline_.holds(Event::Kind::memory, time)) return kMemoryGibibytes - kReservedGibibytes;
   const double step = std::fmod(std::floor(position(time)), 8);
   return 2 + 9 * step;
 }
 
 double Model::clock_megahertz(Nanoseconds time) const noexcept {
-  if (!busy(time)) return kIdleMegahertz;
+  if (!busy(time) || timeline_.holds(Event::Kind::clocks, time)) return kIdleMegahertz;
   return throttle_reasons(time) == 0 ? kClockMaxMegahertz : kThrottledMegahertz;
 }
 
@@ -116,20 +121,30 @@ double Model::overheating(Nanoseconds time) const noexcept {
 
 double Model::temperature_celsius(Nanoseconds time, int sensor) const noexcept {
   const Sensor& facts = kSensors[sensor];
-  const double normal = std::lerp(kRestCelsius, kLoadCelsius, heat(time)) + facts.above_core;
+  const double core = timeline_.holds(Event::Kind::fan, time)
+                          ? kFanlessCelsius
+                          : std::lerp(kRestCelsius, kLoadCelsius, heat(time));
+  const double normal = core + facts.above_core;
   return std::round(std::lerp(normal, facts.slowdown + kOverSlowdown, overheating(time)));
 }
 
 double Model::fan_percent(Nanoseconds time) const noexcept {
+  if (timeline_.holds(Event::Kind::fan, time)) return 0;
   const double celsius = std::clamp(temperature_celsius(time, 0), kFanLeastCelsius, kFanFullCelsius);
   const double share = (celsius - kFanLeastCelsius) / (kFanFullCelsius - kFanLeastCelsius);
   return std::round(std::lerp(kFanLeast, 100.0, share));
 }
 
 unsigned Model::throttle_reasons(Nanoseconds time) const noexcept {
+  constexpr std::pair<Event::Kind, Reason> kCauses[] = {{Event::Kind::throttle, kPowerCap},
+                                                        {Event::Kind::overheat, kSoftwareThermal},
+                                                        {Event::Kind::brake, kPowerBrake},
+                                                        {Event::Kind::slowdown, kSlowdown},
+                                                        {Event::Kind::reliability, kReliability}};
   unsigned reasons = 0;
-  if (timeline_.holds(Event::Kind::throttle, time)) reasons |= kPowerCap;
-  if (timeline_.holds(Event::Kind::overheat, time)) reasons |= kSoftwareThermal;
+  for (const auto& [event, reason] : kCauses) {
+    if (timeline_.holds(event, time)) reasons |= reason;
+  }
   if (temperature_celsius(time, 0) >= kSensors[0].slowdown) reasons |= kHardwareThermal;
   return reasons;
 }

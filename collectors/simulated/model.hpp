@@ -22,7 +22,7 @@ struct Workload {
 /// The truth for counters is exact over whole periods, whatever events there are:
 ///   mean utilisation = duty
 ///   mean power       = idle_watts + (busy_watts - idle_watts) * duty
-/// Events change temperatures, clocks and throttling, never the utilisation or the power.
+/// Events change neither the utilisation nor the power.
 class Model {
  public:
   /// The seed and the device's number determine the phase, so that devices do not change load together.
@@ -64,7 +64,14 @@ class Model {
   double fan_percent(Nanoseconds time) const noexcept;
 
   /// Bits of the active throttle reasons.
-  enum Reason : unsigned { kPowerCap = 1, kSoftwareThermal = 2, kHardwareThermal = 4 };
+  enum Reason : unsigned {
+    kPowerCap = 1,
+    kSoftwareThermal = 2,
+    kHardwareThermal = 4,
+    kPowerBrake = 8,
+    kSlowdown = 16,
+    kReliability = 32
+  };
   unsigned throttle_reasons(Nanoseconds time) const noexcept;
 
   const Timeline& timeline() const noexcept { return timeline_; }

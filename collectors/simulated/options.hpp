@@ -44,7 +44,7 @@ inline constexpr CollectorOption kOptions[] = {
     {"idle_power", CollectorOption::Kind::number, "90", "Power while idle, in watts."},
     {"busy_power", CollectorOption::Kind::number, "420", "Power while busy, in watts; at least idle_power."},
     {"events", CollectorOption::Kind::list, "",
-     "Simulated failures: \"hang|lose|overheat|throttle DEVICE after TIME [for TIME]\"."},
+     "Simulated failures: \"VERB DEVICE after TIME [for TIME]\". gpumeter(8) lists the verbs."},
     {"processes", CollectorOption::Kind::list, "",
      "Real processes shown on the devices: \"GPU=WHO[,busy=RATIO][,memory=BYTES]\". GPU may be *. WHO is a "
      "pid "

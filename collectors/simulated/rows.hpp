@@ -16,14 +16,27 @@ namespace gpumeter::simulated {
 using Row = MetricRow<SimulatedContext>;
 using SimulatedSource = RowSource<SimulatedContext>;
 
+/// Reads a value, unless an event makes every read fail.
+template <class Value>
+Reader bind_value(const SimulatedContext& context, Value value) {
+  return [&context, value]() -> Sample {
+    if (context.model().timeline().holds(Event::Kind::reads, context.time())) {
+      return Sample::miss(ReadStatus::failed);
+    }
+    return Sample::of(value(context));
+  };
+}
+
 template <auto Quantity>
 Reader bind_quantity(SimulatedContext& context, const ReadSource& source) {
   if constexpr (std::invocable<decltype(Quantity), const Model&, Nanoseconds, int>) {
-    return [&context, argument = static_cast<int>(source.argument)] {
-      return Sample::of(std::invoke(Quantity, context.model(), context.time(), argument));
-    };
+    return bind_value(context, [argument = static_cast<int>(source.argument)](const SimulatedContext& from) {
+      return static_cast<double>(std::invoke(Quantity, from.model(), from.time(), argument));
+    });
   } else {
-    return [&context] { return Sample::of(std::invoke(Quantity, context.model(), context.time())); };
+    return bind_value(context, [](const SimulatedContext& from) {
+      return static_cast<double>(std::invoke(Quantity, from.model(), from.time()));
+    });
   }
 }
 
@@ -34,8 +47,10 @@ constexpr SimulatedSource reads(std::string_view name, std::uint64_t argument = 
   return {bind_quantity<Quantity>, {name, argument}};
 }
 
-inline Reader bind_fixed(SimulatedContext&, const ReadSource& source) {
-  return constant(static_cast<int>(source.argument));
+inline Reader bind_fixed(SimulatedContext& context, const ReadSource& source) {
+  return bind_value(context, [value = static_cast<int>(source.argument)](const SimulatedContext&) {
+    return static_cast<double>(value);
+  });
 }
 
 /// A constant of the device: a small number that the row's scale multiplies.

@@ -33,6 +33,13 @@ constexpr Term event(const MetricDescriptor& family, LabelSet labels, seconds ke
   return {{&family, labels}, Compare::above, 0, Over::event, keep, {}, true};
 }
 
+/// Errors that count until the driver is closed for a reset. gpumeter's counter goes on where the driver's
+/// starts again, so the level alone would stay for ever.
+constexpr seconds kUntilRelease = hours(24 * 365);
+constexpr Term since_opened(Reading reading) {
+  return {reading, Compare::above, 0, Over::event, kUntilRelease, {}, true};
+}
+
 constexpr Reading kUp{&catalog::up};
 constexpr Reading kReadErrors{&self_catalog::read_errors};
 constexpr Reading kLanes{&catalog::pcie_link_lanes};
@@ -87,9 +94,8 @@ constexpr Condition kTable[] = {
     {"recovery_action", failed, Action::drain, "GpuRecoveryAction", "the driver requests that the IMEX domain is recovered", seconds(0), {above(of_state(catalog::recovery_action, "action", "recover_imex"), 0)}},
     {"recovery_action", failed, Action::drain, "GpuRecoveryAction", "the driver requests an action that this version does not know", seconds(0), {above(of_state(catalog::recovery_action, "action", "other"), 0)}},
 
-    // The level since the driver was loaded, never the growth: errors from before the daemon's start count. Errors over
-    // the card's lifetime are another family and judge nothing.
-    {"memory_errors_uncorrected", failed, Action::reset, "GpuMemoryErrorsUncorrected", "{value} uncorrected memory errors since the driver was loaded", seconds(0), {above(of_severity(catalog::memory_errors, "uncorrected"), 0)}},
+    // Errors from before the daemon's start count. Errors over the card's lifetime are another family and judge nothing.
+    {"memory_errors_uncorrected", failed, Action::reset, "GpuMemoryErrorsUncorrected", "{value} uncorrected memory errors since the driver was loaded", seconds(0), {since_opened(of_severity(catalog::memory_errors, "uncorrected"))}},
     // No vendor publishes a limit. Each error costs nothing; a hundred an hour means a cell that fails.
     {"memory_errors_corrected", degraded, Action::none, "GpuMemoryErrorsCorrected", "{value} corrected memory errors within an hour", seconds(0), {over(above(of_severity(catalog::memory_errors, "corrected"), 100), Over::rise, hours(1))}},
     // NVIDIA, "GPU memory error management": a remapping failure is a criterion for RMA; a pending one waits for a reset.
@@ -99,7 +105,7 @@ constexpr Condition kTable[] = {
     {"retired_pages_pending", degraded, Action::reset, "GpuRetiredPagesPending", "a memory page waits for a reset to be retired", seconds(0), {above({&catalog::retired_pages_pending}, 0)}},
 
     // A card without a bridge has all links down for ever, which is no fault: some link must have been up.
-    {"links_down", failed, Action::reset, "GpuLinksDown", "{value} of {of} links to other GPUs are up", seconds(30), {times(below(kLinksUp, 1), {&catalog::interconnect_links}), over(above(kLinksUp, 0), Over::highest, hours(24 * 365))}},
+    {"links_down", failed, Action::reset, "GpuLinksDown", "{value} of {of} links to other GPUs are up", seconds(30), {times(below(kLinksUp, 1), {&catalog::interconnect_links}), over(above(kLinksUp, 0), Over::highest, kUntilRelease)}},
     // DCGM's health check fails a link at one replay or recovery a minute; errors of the checksum matter at 100 a second.
     {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{value} replays on the links to other GPUs within 5 minutes", seconds(0), {over(above(link_errors("replay"), 0), Over::rise, minutes(5))}},
     {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{value} recoveries of links to other GPUs within 5 minutes", seconds(0), {over(above(link_errors("recovery"), 0), Over::rise, minutes(5))}},
@@ -134,7 +140,7 @@ constexpr Condition kTable[] = {
     {"ecc_mode_differs", degraded, Action::reset, "GpuEccModeDiffers", "its ECC mode differs from that of the machine's other GPUs of this model", minutes(1), {{{&catalog::mode, {"mode", "ecc", "state", "enabled"}}, Compare::differs_in_model}}},
     {"driver_version_differs", degraded, Action::reboot, "GpuDriverVersionDiffers", "its driver version differs from that of the machine's other GPUs of this vendor", minutes(1), {{{&catalog::info, {}, Reduce::highest, "driver_version"}, Compare::differs_in_vendor}}},
     // amdgpu resets the card itself after such an error (drivers/gpu/drm/amd/amdgpu/amdgpu_ras.c), which ends its jobs.
-    {"hardware_errors", degraded, Action::reset, "GpuHardwareErrorsUncorrected", "{value} uncorrected errors of blocks other than memory since the driver was loaded", seconds(0), {above(of_severity(catalog::hardware_errors, "uncorrected"), 0)}},
+    {"hardware_errors", degraded, Action::reset, "GpuHardwareErrorsUncorrected", "{value} uncorrected errors of blocks other than memory since the driver was loaded", seconds(0), {since_opened(of_severity(catalog::hardware_errors, "uncorrected"))}},
     {"device_reset", degraded, Action::restart_job, "GpuReset", "the GPU was reset; its jobs have ended", seconds(0), {event(catalog::events, {"event", "reset"}, minutes(10))}},
     {"device_reset", degraded, Action::restart_job, "GpuReset", "the GPU lost its memory in a reset; its jobs have ended", seconds(0), {event(catalog::events, {"event", "memory_lost"}, minutes(10))}},
 };
@@ -187,6 +193,7 @@ std::string over_text(const Term& term) {
     case Over::event:
       break;
   }
+  if (term.window == kUntilRelease) return reading + " since the driver was opened";
   return "growth of " + reading + ", until " + window + " after the last";
 }
 

@@ -1,5 +1,11 @@
 #include <benchmark/benchmark.h>
 
+#include <string>
+#include <vector>
+
+#include "collectors/api/catalog.hpp"
+#include "exporter/health/conditions.hpp"
+#include "exporter/health/judge.hpp"
 #include "exporter/text/gzip.hpp"
 #include "exporter/text/view.hpp"
 #include "tests/bench/sample_series.hpp"
@@ -48,6 +54,38 @@ void compress(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(gzip(page));
 }
 
+/// Adds the series of every condition for one device, with quiet values.
+void add_readings(Source& source, unsigned gpu) {
+  DeviceInfo info;
+  info.uuid = "GPU-" + std::to_string(gpu);
+  info.vendor = "nvidia";
+  info.model = "Card";
+  const Labels labels(info, gpu, "");
+  source.set(source.add(catalog::up, labels), 1);
+  for (const health::Condition& condition : health::all_conditions()) {
+    for (const health::Term& term : condition.terms) {
+      if (term.reading.family == nullptr || term.reading.family == &catalog::up) continue;
+      source.set(source.add(*term.reading.family, labels.with(term.reading.labels.labels())), 0);
+    }
+  }
+  source.commit({});
+}
+
+/// One turn of the thread "health" over the given number of devices.
+void judge(benchmark::State& state) {
+  Store store;
+  std::vector<Source> sources;
+  for (unsigned gpu = 0; gpu < state.range(0); ++gpu) add_readings(sources.emplace_back(store.attach()), gpu);
+  health::Judge judge;
+  Nanoseconds now = std::chrono::hours(1);
+  judge.judge(store, now);
+  for (auto _ : state) {
+    now += std::chrono::seconds(1);
+    benchmark::DoNotOptimize(judge.judge(store, now).state);
+  }
+}
+
+BENCHMARK(judge)->Arg(8)->Arg(1024)->Name("judge_devices")->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(render, text, Format::text)->Arg(800)->Arg(35'000)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(render, openmetrics, Format::openmetrics)
     ->Arg(800)

@@ -5,6 +5,8 @@
 #include <string>
 #include <tuple>
 
+#include "base/text.hpp"
+
 namespace gpumeter::simulated {
 namespace {
 
@@ -30,6 +32,25 @@ TEST(SimulatedEvent, HasAnEndOrNone) {
             std::tuple(Kind::throttle, 0, Nanoseconds(1h), kForEver));
 }
 
+TEST(SimulatedEvent, SomeVerbsHaveACode) {
+  EXPECT_EQ(parse_event("xid:79 0 after 1s", 1)->code, 79);
+  EXPECT_EQ(parse_event("recovery:reboot 0 after 1s", 1)->code, 2);
+  EXPECT_EQ(parse_event("ecc 0 after 1s", 1)->code, 0);
+}
+
+// Verbs with a code are listed with its kind: "xid:CODE".
+TEST(SimulatedEvent, EveryListedVerbIsOne) {
+  std::string_view verbs = kVerbList;
+  for (int kind = 0; !verbs.empty(); ++kind) {
+    std::string verb(trimmed(take_until(verbs, ',')));
+    if (verb == "xid:CODE") verb = "xid:13";
+    if (verb == "recovery:ACTION") verb = "recovery:reset";
+    const Result<Event> event = parse_event(verb + " 0 after 1s", 1);
+    ASSERT_TRUE(event) << event.error().message();
+    EXPECT_EQ(static_cast<int>(event->kind), kind) << verb;
+  }
+}
+
 TEST(SimulatedEvent, AnErrorNamesTheTextAndWhatWouldBeRight) {
   const std::string form =
       R"(must be "VERB DEVICE after TIME [for TIME]", such as "lose 0 after 30s for 10s")";
@@ -38,7 +59,17 @@ TEST(SimulatedEvent, AnErrorNamesTheTextAndWhatWouldBeRight) {
   EXPECT_EQ(error_of("hang 0 in 5s"), R"(event "hang 0 in 5s": )" + form);
   EXPECT_EQ(error_of("hang 0 after 5s until 6s"), R"(event "hang 0 after 5s until 6s": )" + form);
   EXPECT_EQ(error_of("melt 0 after 5s"),
-            R"(event "melt 0 after 5s": unknown verb "melt"; must be hang, lose, overheat or throttle)");
+            R"(event "melt 0 after 5s": unknown verb "melt"; must be one of )" + std::string(kVerbList));
+  EXPECT_EQ(
+      error_of("lose:79 0 after 5s"),
+      R"(event "lose:79 0 after 5s": unknown verb "lose:79"; must be one of )" + std::string(kVerbList));
+  EXPECT_EQ(error_of("xid:x 0 after 5s"),
+            R"(event "xid:x 0 after 5s": no XID "x"; must be a number from 1 to 9999, such as xid:79)");
+  EXPECT_EQ(error_of("xid 0 after 5s"),
+            R"(event "xid 0 after 5s": no XID ""; must be a number from 1 to 9999, such as xid:79)");
+  EXPECT_EQ(error_of("recovery:melt 0 after 5s"),
+            R"(event "recovery:melt 0 after 5s": no recovery action "melt"; )"
+            "must be none, reset, reboot, drain_p2p or drain_and_reset, such as recovery:reset");
   EXPECT_EQ(error_of("hang 0 after 5"), R"(event "hang 0 after 5": "5" is not a duration; must be )"
                                         "a number with its unit, such as 500ms, 5s or 1m30s");
   EXPECT_EQ(error_of("hang 0 after 5s for ever"),
@@ -59,13 +90,15 @@ TEST(SimulatedTimeline, KnowsWhatHoldsAndWhatWas) {
   const Timeline timeline(events, 1);
   const auto at = [&](Nanoseconds time) {
     return std::tuple(timeline.holds(Kind::lose, time), timeline.begun(Kind::lose, time),
-                      timeline.over(Kind::lose, time), timeline.last_begin(Kind::lose, time));
+                      timeline.over(Kind::lose, time), timeline.held_seconds(Kind::lose, time));
   };
-  using Was = std::tuple<bool, std::size_t, std::size_t, std::optional<Nanoseconds>>;
-  EXPECT_EQ(at(10s - 1ns), Was(false, 0, 0, std::nullopt));
-  EXPECT_EQ(at(10s), Was(true, 1, 0, 10s));
-  EXPECT_EQ(at(20s), Was(false, 1, 1, 10s));
-  EXPECT_EQ(at(24h), Was(true, 2, 1, 30s));
+  using Was = std::tuple<bool, std::size_t, std::size_t, double>;
+  EXPECT_EQ(at(10s - 1ns), Was(false, 0, 0, 0));
+  EXPECT_EQ(at(10s), Was(true, 1, 0, 0));
+  EXPECT_EQ(at(20s), Was(false, 1, 1, 10));
+  EXPECT_EQ(at(40s), Was(true, 2, 1, 20));
+  EXPECT_EQ(timeline.last(Kind::lose, 10s - 1ns), nullptr);
+  EXPECT_EQ(timeline.last(Kind::lose, 24h)->begin, 30s);
   EXPECT_FALSE(timeline.holds(Kind::hang, 10s));
 }
 

@@ -32,7 +32,8 @@ class RoutesTest : public testing::Test {
                   .collectors =
                       [] {
                         return std::vector<CollectorState>{{"amd", true}, {"intel", false}};
-                      }}};
+                      },
+                  .health = [] { return std::make_shared<const health::Report>(); }}};
 };
 
 TEST_F(RoutesTest, ServesTheCurrentPage) {
@@ -52,6 +53,12 @@ TEST_F(RoutesTest, ServesWhatWasNegotiated) {
             "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores");
   EXPECT_EQ(response.page->format(), Format::openmetrics);
   EXPECT_EQ(response.page->encoding(), Encoding::gzip);
+}
+
+TEST_F(RoutesTest, ServesTheLastJudgement) {
+  const HttpResponse response = get("/api/v1/health");
+  EXPECT_EQ(response.content_type, "application/json");
+  EXPECT_EQ(response.body, "{\"devices\":[\n],\"machine\":[],\"state\":\"unknown\"}\n");
 }
 
 TEST_F(RoutesTest, FiltersByCollector) {

@@ -1,0 +1,327 @@
+#include "exporter/health/judge.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectors/api/catalog.hpp"
+#include "collectors/api/self_catalog.hpp"
+#include "exporter/json/health.hpp"
+#include "exporter/store/series_list.hpp"
+
+namespace gpumeter::health {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Value {
+  const MetricDescriptor* family;
+  std::vector<Label> labels;  ///< beside the device's
+  double value;
+};
+
+/// Devices whose series a test writes by hand.
+class JudgeTest : public testing::Test {
+ protected:
+  static Labels labels_of(unsigned gpu, const std::string& model = "Card") {
+    DeviceInfo info;
+    info.uuid = "GPU-" + std::to_string(gpu);
+    info.vendor = "nvidia";
+    info.model = model;
+    return {info, gpu, ""};
+  }
+  /// The device has these values and is up.
+  void set(unsigned gpu, std::vector<Value> values) { values_[gpu] = std::move(values); }
+  void machine(std::vector<Value> values) { machine_ = std::move(values); }
+
+  /// Judges once a second for this time.
+  const Report& after(std::chrono::seconds time) {
+    for (; time > 0s; time -= 1s) {
+      now_ += 1s;
+      write();
+      report_ = judge_.judge(store_, now_);
+    }
+    return report_;
+  }
+  /// "failed: xid_79 reboot, links_down reset" of the first device.
+  static std::string text_of(const Report& report) {
+    std::string text(to_string(report.devices.at(0).state));
+    for (const Finding& finding : report.devices[0].findings) {
+      text += (text.find(':') == std::string::npos ? ": " : ", ") + finding.reason + " " +
+              std::string(to_string(finding.action));
+    }
+    return text;
+  }
+  std::string text_after(std::chrono::seconds time) { return text_of(after(time)); }
+  std::string text_at_once() {
+    write();
+    return text_of(Judge(Judge::History::none).judge(store_, now_));
+  }
+
+  void write() {
+    for (const auto& [gpu, values] : values_) {
+      bool has_up = false;
+      for (const Value& value : values) {
+        series_.add(*value.family, labels_of(gpu, models_[gpu]).with(value.labels), value.value);
+        has_up = has_up || value.family == &catalog::up;
+      }
+      if (!has_up) series_.add(catalog::up, labels_of(gpu, models_[gpu]), 1);
+    }
+    for (const Value& value : machine_) series_.add(*value.family, Labels(value.labels), value.value);
+    series_.commit(now_);
+  }
+
+  Nanoseconds now_ = 1000s;
+  Store store_;
+  SeriesList series_{store_.attach("nvidia")};
+  std::map<unsigned, std::vector<Value>> values_;
+  std::map<unsigned, std::string> models_ = {{0, "Card"}, {1, "Card"}, {2, "Card"}, {3, "Card"}};
+  std::vector<Value> machine_;
+  Judge judge_;
+  Report report_;
+};
+
+TEST_F(JudgeTest, AFamilyThatIsAbsentJudgesNothing) {
+  set(0, {});
+  EXPECT_EQ(text_after(1h), "ok");
+  EXPECT_EQ(text_at_once(), "ok");
+}
+
+TEST_F(JudgeTest, AnIdleCardIsOk) {
+  set(0, {{&catalog::pcie_link_lanes, {}, 1},
+          {&catalog::pcie_link_max_lanes, {}, 16},
+          {&catalog::pcie_link_generation, {}, 1},
+          {&catalog::pcie_link_max_generation, {}, 5},
+          {&catalog::utilization, {}, 0},
+          {&catalog::clock, {{"clock", "graphics"}}, 345e6},
+          {&catalog::clock_max, {{"clock", "graphics"}}, 1980e6},
+          {&catalog::throttled, {{"cause", "power"}}, 0},
+          {&catalog::fan_rpm, {{"fan", "0"}}, 0},
+          {&catalog::fan_speed, {{"fan", "0"}}, 0},
+          {&catalog::temperature, {{"sensor", "core"}}, 48},
+          {&catalog::temperature_margin, {{"sensor", "core"}}, 40}});
+  EXPECT_EQ(text_after(20min), "ok");
+  EXPECT_EQ(text_at_once(), "ok");
+}
+
+TEST_F(JudgeTest, ABusyCardWithTheSameLinkIsDegraded) {
+  set(0, {{&catalog::pcie_link_lanes, {}, 8},
+          {&catalog::pcie_link_max_lanes, {}, 16},
+          {&catalog::pcie_link_generation, {}, 5},
+          {&catalog::pcie_link_max_generation, {}, 5},
+          {&catalog::utilization, {}, 0.9}});
+  EXPECT_EQ(text_after(60s), "ok");
+  EXPECT_EQ(text_after(1s), "degraded: pcie_width drain");
+  EXPECT_EQ(report_.devices[0].findings[0].text, "the PCIe link has 8 of 16 lanes while the GPU is busy");
+  EXPECT_EQ(text_at_once(), "degraded: pcie_width drain");
+}
+
+TEST_F(JudgeTest, ThePowerLimitIsNoFault) {
+  set(0, {{&catalog::throttled, {{"cause", "power"}}, 1},
+          {&catalog::throttle_reason_active, {{"cause", "power"}, {"reason", "sw_power_cap"}}, 1},
+          {&catalog::clock, {{"clock", "graphics"}}, 600e6},
+          {&catalog::clock_max, {{"clock", "graphics"}}, 1980e6},
+          {&catalog::utilization, {}, 1}});
+  EXPECT_EQ(text_after(1h), "ok");
+  EXPECT_EQ(text_at_once(), "ok");
+}
+
+TEST_F(JudgeTest, ErrorsOfThePastAreNoFault) {
+  set(0, {{&catalog::memory_lifetime_errors, {{"severity", "uncorrected"}, {"location", "dram"}}, 12},
+          {&catalog::memory_errors, {{"severity", "uncorrected"}, {"location", "dram"}}, 0},
+          {&catalog::memory_errors, {{"severity", "corrected"}, {"location", "dram"}}, 5000},
+          {&catalog::retired_pages, {{"cause", "double_bit"}}, 7},
+          {&catalog::retired_pages_pending, {}, 0},
+          {&catalog::remapped_rows, {{"cause", "uncorrected"}}, 3},
+          {&catalog::pcie_replays, {}, 4000},
+          {&catalog::pcie_errors, {{"severity", "fatal"}, {"kind", "any"}}, 2},
+          {&catalog::interconnect_errors, {{"kind", "nvlink"}, {"error", "replay"}}, 90}});
+  EXPECT_EQ(text_after(1h), "ok");
+  EXPECT_EQ(text_at_once(), "ok");
+}
+
+TEST_F(JudgeTest, ErrorsSinceTheDriverWasLoadedCountAtTheFirstLook) {
+  set(0, {{&catalog::memory_errors, {{"severity", "uncorrected"}, {"location", "dram"}}, 2},
+          {&catalog::memory_errors, {{"severity", "uncorrected"}, {"location", "sram"}}, 1}});
+  EXPECT_EQ(text_after(1s), "failed: memory_errors_uncorrected reset");
+  EXPECT_EQ(report_.devices[0].findings[0].text, "3 uncorrected memory errors since the driver was loaded");
+  EXPECT_EQ(report_.state, State::failed);
+}
+
+TEST_F(JudgeTest, AResetEndsErrorsSinceTheDriverWasLoaded) {
+  set(0, {{&catalog::memory_errors, {{"severity", "uncorrected"}, {"location", "dram"}}, 2}});
+  EXPECT_EQ(text_after(2h), "failed: memory_errors_uncorrected reset");
+  machine({{&self_catalog::collector_released, {{"collector", "nvidia"}}, 1}});
+  after(1s);
+  machine({});
+  EXPECT_EQ(text_after(1s), "ok");
+  set(0, {{&catalog::memory_errors, {{"severity", "uncorrected"}, {"location", "dram"}}, 3}});
+  EXPECT_EQ(text_after(1s), "failed: memory_errors_uncorrected reset");
+  EXPECT_EQ(report_.devices[0].findings[0].value, 1);
+}
+
+TEST_F(JudgeTest, ASleepingCardIsOk) {
+  set(0, {{&catalog::up, {}, 0}, {&catalog::suspended, {}, 1}});
+  EXPECT_EQ(text_after(1min), "ok");
+  set(0, {{&catalog::up, {}, 0}, {&catalog::suspended, {}, 0}});
+  EXPECT_EQ(text_after(5s), "ok");
+  EXPECT_EQ(text_after(1s), "failed: device_lost reboot");
+}
+
+TEST_F(JudgeTest, ACardWhoseDriverIsReleasedIsUnknown) {
+  set(0, {{&catalog::up, {}, 0}});
+  machine({{&self_catalog::collector_released, {{"collector", "nvidia"}}, 1}});
+  EXPECT_EQ(text_after(1min), "unknown");
+  EXPECT_EQ(report_.state, State::unknown);
+  machine({{&self_catalog::collector_released, {{"collector", "nvidia"}}, 0}});
+  EXPECT_EQ(text_after(1min), "failed: device_lost reboot");
+}
+
+TEST_F(JudgeTest, ACardThatWasNeverReadIsUnknown) {
+  auto source = store_.attach("nvidia");
+  const auto slot = source.add(catalog::info, labels_of(0));
+  source.set(slot, 1);
+  source.commit(now_);
+  const Report report = judge_.judge(store_, now_);
+  EXPECT_EQ(text_of(report), "unknown");
+}
+
+TEST_F(JudgeTest, AnXidIsKeptForAnHourAfterTheLastOne) {
+  const auto count = [&](double xids) { set(0, {{&catalog::xid_errors, {{"xid", "79"}}, xids}}); };
+  count(0);
+  EXPECT_EQ(text_after(5s), "ok");
+  count(1);
+  EXPECT_EQ(text_after(40min), "failed: xid_79 reboot");
+  count(2);
+  EXPECT_EQ(text_after(1h), "failed: xid_79 reboot");
+  EXPECT_EQ(report_.devices[0].findings[0].value, 2);
+  EXPECT_EQ(report_.devices[0].findings[0].text, "XID 79: GPU has fallen off the bus");
+  EXPECT_EQ(text_after(1s), "ok");
+}
+
+TEST_F(JudgeTest, AnXidBeforeTheFirstLookCounts) {
+  set(0, {{&catalog::xid_errors, {{"xid", "48"}}, 1}});
+  EXPECT_EQ(text_after(1s), "failed: xid_48 reset");
+  EXPECT_EQ(text_at_once(), "failed: xid_48 reset");
+}
+
+TEST_F(JudgeTest, XidsOfProgramsAreNoFault) {
+  set(0, {{&catalog::xid_errors, {{"xid", "13"}}, 1},
+          {&catalog::xid_errors, {{"xid", "31"}}, 2},
+          {&catalog::xid_errors, {{"xid", "43"}}, 2},
+          {&catalog::xid_errors, {{"xid", "63"}}, 1}});
+  EXPECT_EQ(text_after(1min), "ok");
+}
+
+TEST_F(JudgeTest, AReleaseEndsEvents) {
+  set(0, {{&catalog::xid_errors, {{"xid", "48"}}, 1}});
+  EXPECT_EQ(text_after(1s), "failed: xid_48 reset");
+  machine({{&self_catalog::collector_released, {{"collector", "nvidia"}}, 1}});
+  EXPECT_EQ(text_after(1s), "unknown");
+  machine({{&self_catalog::collector_released, {{"collector", "nvidia"}}, 0}});
+  EXPECT_EQ(text_after(1s), "ok");
+}
+
+TEST_F(JudgeTest, SeveralReasonsStandBesideEachOtherTheWorstFirst) {
+  set(0, {{&catalog::row_remap_pending, {}, 1},
+          {&catalog::xid_errors, {{"xid", "48"}}, 1},
+          {&catalog::xid_errors, {{"xid", "79"}}, 1},
+          {&catalog::interconnect_links, {{"kind", "nvlink"}}, 18},
+          {&catalog::interconnect_links_up, {{"kind", "nvlink"}}, 9}});
+  EXPECT_EQ(text_after(31s),
+            "failed: links_down reset, xid_48 reset, xid_79 reboot, row_remap_pending reset");
+  EXPECT_EQ(report_.devices[0].findings[0].text, "9 of 18 links to other GPUs are up");
+}
+
+TEST_F(JudgeTest, ACardWithoutABridgeIsOkAndOneThatLostItsLinksIsNot) {
+  const auto up = [&](double links) {
+    set(0, {{&catalog::interconnect_links, {{"kind", "nvlink"}}, 12},
+            {&catalog::interconnect_links_up, {{"kind", "nvlink"}}, links}});
+  };
+  up(0);
+  EXPECT_EQ(text_after(1h), "ok");
+  up(12);
+  EXPECT_EQ(text_after(1s), "ok");
+  up(0);
+  EXPECT_EQ(text_after(31s), "failed: links_down reset");
+}
+
+TEST_F(JudgeTest, AThrottlingPeakIsNoFault) {
+  const auto thermal = [&](double active) {
+    set(0, {{&catalog::throttled, {{"cause", "thermal"}}, active}});
+  };
+  thermal(0);
+  EXPECT_EQ(text_after(60s), "ok");
+  thermal(1);
+  EXPECT_EQ(text_after(10s), "ok");
+  thermal(0);
+  EXPECT_EQ(text_after(60s), "ok");
+  thermal(1);
+  EXPECT_EQ(text_after(30s), "degraded: thermal_throttling drain");
+}
+
+TEST_F(JudgeTest, CardsOfOneModelAreCompared) {
+  const auto ecc = [](double enabled) {
+    return std::vector<Value>{{&catalog::mode, {{"mode", "ecc"}, {"state", "enabled"}}, enabled}};
+  };
+  for (const unsigned gpu : {1U, 2U}) set(gpu, ecc(1));
+  set(0, ecc(0));
+  models_[3] = "Another card";
+  set(3, ecc(0));
+  EXPECT_EQ(text_after(61s), "degraded: ecc_mode_differs reset");
+  EXPECT_EQ(report_.devices[1].state, State::ok);
+  EXPECT_EQ(report_.devices[3].state, State::ok);
+}
+
+TEST_F(JudgeTest, DriverVersionsOfOneVendorAreCompared) {
+  const auto driver = [](const std::string& version) {
+    return std::vector<Value>{
+        {&catalog::info, {{"driver_version", version}, {"pci_address", "0000:17:00.0"}}, 1}};
+  };
+  for (const unsigned gpu : {1U, 2U}) set(gpu, driver("595.1"));
+  set(0, driver("590.2"));
+  EXPECT_EQ(text_after(61s), "degraded: driver_version_differs reboot");
+  EXPECT_EQ(report_.devices[1].state, State::ok);
+  EXPECT_EQ(report_.devices[0].pci_address, "0000:17:00.0");
+}
+
+TEST_F(JudgeTest, AGpuThatIsExpectedAndNotReadBelongsToTheMachine) {
+  set(0, {});
+  set(1, {{&catalog::up, {}, 0}});
+  machine({{&self_catalog::devices_expected, {{"vendor", "any"}}, 3},
+           {&self_catalog::devices_expected, {{"vendor", "amd"}}, 0}});
+  after(61s);
+  ASSERT_EQ(report_.machine.size(), 1U);
+  EXPECT_EQ(report_.machine[0].reason, "devices_missing");
+  EXPECT_EQ(report_.machine[0].text, "1 of 3 expected GPUs are read");
+  EXPECT_EQ(report_.state, State::failed);
+}
+
+TEST_F(JudgeTest, AMachineWithoutGpusIsUnknown) {
+  EXPECT_EQ(judge_.judge(store_, now_).state, State::unknown);
+}
+
+TEST_F(JudgeTest, ADeviceThatIsForgottenIsNotJudged) {
+  set(0, {});
+  EXPECT_EQ(after(1s).devices.size(), 1U);
+  values_.clear();
+  EXPECT_EQ(after(1s).devices.size(), 0U);
+}
+
+constexpr const char* kJson = R"json({"devices":[
+{"gpu":"0","uuid":"GPU-0","vendor":"nvidia","model":"Card","pci_address":"","state":"failed","since_seconds":60.5,"reasons":[{"reason":"row_remap_failed","severity":"failed","action":"replace","text":"a memory row could not be remapped: no spare rows are left","value":1,"since_seconds":60.5,"alert":"GpuRowRemapFailed","runbook":"gpurowremapfailed"}]}
+],"machine":[{"reason":"devices_missing","severity":"failed","action":"reboot","text":"1 of 2 expected GPUs are read (nvidia)","value":1,"since_seconds":60.5,"alert":"GpuExpectedMissing","runbook":"gpuexpectedmissing"}],"state":"failed"}
+)json";
+
+TEST_F(JudgeTest, IsShownAsJson) {
+  set(0, {{&catalog::row_remap_failed, {}, 1}});
+  machine({{&self_catalog::devices_expected, {{"vendor", "nvidia"}}, 2}});
+  after(61s);
+  EXPECT_EQ(health_json(report_, now_ + 500ms), kJson);
+}
+
+}  // namespace
+}  // namespace gpumeter::health

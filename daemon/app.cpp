@@ -196,7 +196,7 @@ void App::keep_up() {
   self_report_->publish();
   if (!is_first_pass_over) return;
   routes_->set_ready();
-  is_ready_ = true;
+  if (!is_ready_.exchange(true)) doctor_.wake();
 }
 
 std::vector<CollectorState> App::collector_states() const {

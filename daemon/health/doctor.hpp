@@ -28,6 +28,9 @@ class Doctor {
   /// Ends the thread. Its series stay as they are.
   void stop() { worker_.stop(); }
 
+  /// Judges again at once, on the thread.
+  void wake() { worker_.wake(); }
+
   /// Judges now. On the thread; in tests instead of the thread.
   void judge() GPUMETER_EXCLUDES(mutex_);
 

@@ -54,6 +54,7 @@ class HealthTest(unittest.TestCase):
         events = [f"--simulate-event={verb} {gpu} after {BEGIN}s for {LASTS}s" for gpu, (verb, *_) in enumerate(CASES)]
         cls.daemon = cls.enterClassContext(Daemon(f"--config.file={folder}/gpumeter.yaml", f"--simulate={len(CASES) + 1}", *events))
         cls.began = time.monotonic()
+        wait_until(lambda: len(json.loads(cls.daemon.fetch("/api/v1/health").text)["devices"]) == len(CASES) + 1, "all GPUs are judged", 10)
 
     def health(self) -> dict:
         response = self.daemon.fetch("/api/v1/health")

@@ -43,6 +43,7 @@ App::App(Options options, config::Config config, const Clock& clock)
       store_(std::make_shared<Store>()),
       doctor_(*store_, clock_),
       pages_(*store_),
+      history_(*store_, clock_, [this] { return doctor_.report(); }),
       jobs_({clock_, *store_, user_names_,
              [this](const jobs::Notice& notice) {
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
@@ -120,6 +121,8 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
   context.devices = [this] { return fleet_->devices(); };
   context.collectors = [this] { return collector_states(); };
   context.health = [this] { return doctor_.report(); };
+  context.history = &history_.history();
+  context.live = &history_.live();
   routes_ = std::make_unique<Routes>(pages_, *store_, std::move(context));
   Result<std::unique_ptr<HttpServer>> server = HttpServer::start(*std::move(listeners), *routes_);
   if (!server) return server.error();
@@ -137,6 +140,7 @@ Result<Done> App::start_threads() {
   if (Result<Done> started = start_watchdog(); !started) return started;
   if (Result<Done> started = start_upkeep(); !started) return started;
   if (Result<Done> started = doctor_.start(); !started) return started;
+  if (Result<Done> started = history_.start(); !started) return started;
   return bus_watcher_->start();
 }
 
@@ -179,6 +183,7 @@ void App::stop() {
   watchdog_.stop();
   doctor_.stop();
   upkeep_.request_stop();
+  history_.stop();
   if (bus_watcher_) bus_watcher_->request_stop();
   left_behind_ = !jobs_.stop();
   if (fleet_ && !fleet_->stop(deadline)) left_behind_ = true;

@@ -13,6 +13,7 @@
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/fleet/state_keeper.hpp"
 #include "daemon/health/doctor.hpp"
+#include "daemon/history/history_keeper.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
@@ -59,6 +60,7 @@ class App {
   const std::shared_ptr<Store> store_;
   Doctor doctor_;
   PageCache pages_;
+  HistoryKeeper history_;
   jobs::UserNames user_names_;
   jobs::KnownUsers known_users_{clock_};
   std::shared_ptr<workloads::WorkloadBook> workload_book_;  // null if workloads are disabled

@@ -23,6 +23,7 @@ struct Intake {
   HttpRequest request;
   std::string accept;
   std::string accept_encoding;
+  std::string if_none_match;
 };
 
 void append_to_list(std::string_view& list, std::string_view value, std::string& joined) {
@@ -40,6 +41,8 @@ void take_header(Intake& intake, std::string_view name, std::string_view value) 
     append_to_list(request.accept, value, intake.accept);
   } else if (equals_ignoring_case(name, "Accept-Encoding")) {
     append_to_list(request.accept_encoding, value, intake.accept_encoding);
+  } else if (equals_ignoring_case(name, "If-None-Match")) {
+    append_to_list(request.if_none_match, value, intake.if_none_match);
   } else if (equals_ignoring_case(name, "Content-Length")) {
     const bool is_number = !value.empty() && value.find_first_not_of("0123456789") == std::string_view::npos;
     request.has_bad_length = request.has_bad_length || !is_number;

@@ -51,7 +51,7 @@ class HttpServer::Handler {
 
  private:
   /// Every status code that the routes and the library use.
-  static constexpr std::array kCodes = {200U, 400U, 404U, 405U, 413U, 414U, 431U, 500U, 503U, 505U};
+  static constexpr std::array kCodes = {200U, 304U, 400U, 404U, 405U, 413U, 414U, 431U, 500U, 503U, 505U};
 
   /// Counts a request as under way and returns how many are.
   unsigned begin();

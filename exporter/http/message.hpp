@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exporter/text/page.hpp"
+#include "exporter/web/encoded.hpp"
 
 namespace gpumeter {
 
@@ -17,6 +18,7 @@ struct HttpRequest {
   std::vector<std::pair<std::string_view, std::string_view>> query;
   std::string_view accept;  ///< all headers of that name, joined by commas
   std::string_view accept_encoding;
+  std::string_view if_none_match;
   bool has_body = false;        ///< Content-Length above 0
   bool has_bad_length = false;  ///< a Content-Length that is not a number
   bool is_chunked = false;      ///< any Transfer-Encoding
@@ -28,13 +30,16 @@ struct HttpHeader {
   const char* value;  ///< a literal
 };
 
-/// The response: a shared page, or its own body.
+/// The response: a shared page, shared bytes, or its own body.
 struct HttpResponse {
   unsigned status = 200;
   std::string_view content_type = "text/plain; charset=utf-8";  ///< a literal
   PagePtr page = nullptr;
   bool is_current = false;                   ///< the page is the shared one that other scrapes also get
-  std::string body = {};                     ///< used if there is no page
+  SharedBytes bytes = nullptr;               ///< used if there is no page
+  Encoding encoding = Encoding::identity;    ///< of the shared bytes
+  std::string body = {};                     ///< used if there are neither
+  std::string etag = {};                     ///< the header ETag, if not empty
   std::span<const HttpHeader> headers = {};  ///< a static table
   bool close = false;                        ///< the connection ends with this response
   bool counted = true;                       ///< in gpumeter_http_requests_total

@@ -26,6 +26,7 @@ MHD_Response* share(std::string_view bytes, Owner owner) {
 
 MHD_Response* create(HttpResponse& message) {
   if (message.page != nullptr) return share(message.page->bytes(), message.page);
+  if (message.bytes != nullptr) return share(*message.bytes, message.bytes);
   // The text moves to its final place before a view of it is taken, because a short text lies inside its
   // string object.
   auto body = std::make_shared<const std::string>(std::move(message.body));
@@ -38,14 +39,14 @@ MHD_Response* create(HttpResponse& message) {
 MhdResponsePtr make_response(HttpResponse message) {
   MHD_Response* created = create(message);
   if (created == nullptr) return nullptr;
+  const Encoding encoding = message.page == nullptr ? message.encoding : message.page->encoding();
   MhdResponsePtr response(created, MHD_destroy_response);
   MHD_add_response_header(created, "Content-Type", std::string(message.content_type).c_str());
   for (const HttpHeader& header : message.headers) {
     MHD_add_response_header(created, header.name, header.value);
   }
-  if (message.page != nullptr && message.page->encoding() == Encoding::gzip) {
-    MHD_add_response_header(created, "Content-Encoding", "gzip");
-  }
+  if (encoding == Encoding::gzip) MHD_add_response_header(created, "Content-Encoding", "gzip");
+  if (!message.etag.empty()) MHD_add_response_header(created, "ETag", message.etag.c_str());
   if (message.close) MHD_add_response_header(created, "Connection", "close");
   return response;
 }

@@ -1,6 +1,7 @@
 #include "exporter/http/routes.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -8,24 +9,17 @@
 #include "exporter/json/devices.hpp"
 #include "exporter/json/health.hpp"
 #include "exporter/json/series.hpp"
-#include "exporter/web/status_page.hpp"
 
 namespace gpumeter {
 namespace {
 
 constexpr HttpHeader kNoSniff{"X-Content-Type-Options", "nosniff"};
 constexpr HttpHeader kNoStore{"Cache-Control", "no-store"};
-/// The page uses no script, no image and no external resource, and may not be framed.
-constexpr HttpHeader kContentSecurity{"Content-Security-Policy",
-                                      "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
-                                      "form-action 'none'; frame-ancestors 'none'"};
-
 /// Caches between gpumeter and a scraper must distinguish the formats.
 constexpr HttpHeader kMetricsHeaders[] = {{"Vary", "Accept, Accept-Encoding"}};
 constexpr HttpHeader kPlainHeaders[] = {kNoSniff};
 constexpr HttpHeader kMethodHeaders[] = {kNoSniff, {"Allow", "GET, HEAD"}};
 constexpr HttpHeader kJsonHeaders[] = {kNoSniff, kNoStore};
-constexpr HttpHeader kHtmlHeaders[] = {kNoSniff, kNoStore, kContentSecurity};
 
 HttpResponse plain(unsigned status, std::string text) {
   return {.status = status, .body = std::move(text), .headers = kPlainHeaders};
@@ -83,11 +77,8 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.path == "/api/v1/devices") return json(devices_json(context_.devices()));
   if (request.path == "/api/v1/series") return series(request);
   if (request.path == "/api/v1/health" && context_.health) return health(request);
-  if (request.path == "/") {
-    return {.content_type = "text/html; charset=utf-8",
-            .body = status_page(context_.devices(), context_.telemetry_path, context_.build),
-            .headers = kHtmlHeaders};
-  }
+  if (BrowserRoutes::is_costly(request.path) && is_busy(request)) return busy();
+  if (std::optional<HttpResponse> response = browsers_.answer(request)) return *std::move(response);
   return plain(404, "Not found.\n");
 }
 

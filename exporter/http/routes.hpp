@@ -8,6 +8,7 @@
 
 #include "collectors/api/device_status.hpp"
 #include "exporter/health/report.hpp"
+#include "exporter/http/browser_routes.hpp"
 #include "exporter/http/message.hpp"
 #include "exporter/text/page.hpp"
 
@@ -22,13 +23,15 @@ struct RouteContext {
   std::function<std::vector<DeviceStatus>()> devices = {};
   std::function<std::vector<CollectorState>()> collectors = {};
   std::function<std::shared_ptr<const health::Report>()> health = {};  ///< empty: no such route
+  const History* history = nullptr;                                    ///< null: there is no /api/v1/history
+  LiveAnswers* live = nullptr;                                         ///< null: there is no /api/v1/live
 };
 
 /// Maps one request to one response; independent of sockets. Any thread.
 class Routes {
  public:
   Routes(PageCache& pages, const Store& store, RouteContext context)
-      : pages_(pages), store_(store), context_(std::move(context)) {}
+      : pages_(pages), store_(store), context_(std::move(context)), browsers_(sources_of(context_)) {}
 
   HttpResponse answer(const HttpRequest& request);
 
@@ -44,10 +47,14 @@ class Routes {
   HttpResponse ready() const;
   bool is_busy(const HttpRequest& request) const noexcept;
   HttpResponse busy() const;
+  static BrowserRoutes::Sources sources_of(const RouteContext& context) {
+    return {context.telemetry_path, context.build, context.devices, context.history, context.live};
+  }
 
   PageCache& pages_;
   const Store& store_;
   const RouteContext context_;
+  const BrowserRoutes browsers_;
   std::atomic<bool> ready_{false};
 };
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "exporter/health/xids.hpp"
-#include "exporter/json/quoted.hpp"
+#include "exporter/json/scalars.hpp"
 
 namespace gpumeter {
 namespace {

@@ -1,28 +1,12 @@
 #include "exporter/web/status_page.hpp"
 
 #include <initializer_list>
+#include <utility>
+
+#include "exporter/web/assets.hpp"
 
 namespace gpumeter {
 namespace {
-
-constexpr std::string_view kHead = R"(<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>gpumeter</title>
-<style>
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8884; }
-.down { color: #c22; }
-footer { margin-top: 2rem; font-size: .85rem; opacity: .7; }
-</style>
-</head>
-<body>
-<h1>gpumeter</h1>
-)";
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -56,33 +40,48 @@ std::string cells(std::initializer_list<std::string_view> texts) {
 std::string table_row(const DeviceStatus& device) {
   const std::string index = std::to_string(device.index);
   const std::string up = device.up ? "yes" : "no, " + device.state;
-  return std::string(device.up ? "<tr>" : "<tr class=\"down\">") +
+  return std::string(device.up ? "<tr>" : "<tr class=\"is-failed\">") +
          cells({index, device.vendor, device.model, device.pci_address, device.uuid, up}) + "</tr>\n";
 }
 
 std::string table(std::span<const DeviceStatus> devices) {
   if (devices.empty()) return "<p>No device is known.</p>\n";
   std::string html =
-      "<table>\n<tr><th>GPU</th><th>Vendor</th><th>Model</th><th>PCI "
-      "address</th><th>UUID</th><th>Up</th></tr>\n";
+      "<table>\n<tr><th scope=\"col\">GPU</th><th scope=\"col\">Vendor</th><th scope=\"col\">Model</th>"
+      "<th scope=\"col\">PCI address</th><th scope=\"col\">UUID</th><th scope=\"col\">Up</th></tr>\n";
   for (const DeviceStatus& device : devices) html += table_row(device);
   return html + "</table>\n";
 }
 
+/// A link to a path of this server. Relative, so that it also works below a proxy's prefix.
 std::string link(std::string_view path, std::string_view text) {
-  return "<a href=\"" + escaped(path) + "\">" + escaped(text) + "</a>";
+  return "<a href=\"." + escaped(path) + "\">" + escaped(text) + "</a>";
+}
+
+/// The text with each mark replaced.
+std::string filled(std::string_view text,
+                   std::initializer_list<std::pair<std::string_view, std::string>> marks) {
+  std::string out(text);
+  for (const auto& [mark, replacement] : marks) {
+    if (const std::size_t at = out.find(mark); at != std::string::npos)
+      out.replace(at, mark.size(), replacement);
+  }
+  return out;
 }
 
 }  // namespace
 
 std::string status_page(std::span<const DeviceStatus> devices, std::string_view telemetry_path,
                         const BuildFacts& build) {
-  return std::string(kHead) + table(devices) + "<p>" + link(telemetry_path, "Metrics") + " &middot; " +
-         link("/api/v1/devices", "Devices as JSON") + " &middot; " +
-         link("/api/v1/series", "Series as JSON") + " &middot; " + link("/-/healthy", "Healthy") +
-         " &middot; " + link("/-/ready", "Ready") + "</p>\n<footer>gpumeter " + escaped(build.version) +
-         ", revision " + escaped(build.revision) + ", " + escaped(build.compiler) +
-         "</footer>\n</body>\n</html>\n";
+  const std::string links = link(telemetry_path, "Metrics") + " &middot; " +
+                            link("/api/v1/devices", "Devices as JSON") + " &middot; " +
+                            link("/api/v1/series", "Series as JSON") + " &middot; " +
+                            link("/api/v1/live", "Live values as JSON") + " &middot; " +
+                            link("/-/healthy", "Healthy") + " &middot; " + link("/-/ready", "Ready");
+  const std::string footer = "gpumeter " + escaped(build.version) + ", revision " + escaped(build.revision) +
+                             ", " + escaped(build.compiler);
+  return filled(assets::kPage,
+                {{"<!--devices-->", table(devices)}, {"<!--links-->", links}, {"<!--build-->", footer}});
 }
 
 }  // namespace gpumeter

@@ -8,7 +8,8 @@
 
 namespace gpumeter {
 
-/// The page at `/`: the devices, links and build information. Plain HTML that loads nothing from the network.
+/// The page at `/`: assets/page.html with the devices, links and build information. Its script replaces the
+/// list of devices by live values; without a script the list stays. Loads nothing from other servers.
 std::string status_page(std::span<const DeviceStatus> devices, std::string_view telemetry_path,
                         const BuildFacts& build);
 

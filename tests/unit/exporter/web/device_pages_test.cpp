@@ -57,32 +57,41 @@ TEST(DevicePages, ListsDevicesAsJson) {
   EXPECT_EQ(devices_json({}), "{\n  \"devices\": []\n}\n");
 }
 
+/// The part of the page that depends on the machine.
 std::string body_of(const std::string& page) {
-  const std::size_t begin = page.find("</h1>\n") + 6;
-  return page.substr(begin);
+  const std::size_t begin = page.find("<section id=\"static\" aria-label=\"Devices\">\n");
+  return page.substr(begin, page.find("<noscript>") - begin);
 }
+std::string footer_of(const std::string& page) { return page.substr(page.find("<footer>")); }
 
 constexpr BuildFacts kBuild{
     .version = "1.2.3", .revision = "abc", .branch = "main", .compiler = "GNU 12.2.0"};
-constexpr std::string_view kEnd =
-    "<p><a href=\"/m\">Metrics</a> &middot; <a href=\"/api/v1/devices\">Devices as JSON</a> &middot; "
-    "<a href=\"/api/v1/series\">Series as JSON</a> &middot; "
-    "<a href=\"/-/healthy\">Healthy</a> &middot; <a href=\"/-/ready\">Ready</a></p>\n"
-    "<footer>gpumeter 1.2.3, revision abc, GNU 12.2.0</footer>\n</body>\n</html>\n";
-
 TEST(DevicePages, ShowsDevicesAsATable) {
-  EXPECT_EQ(body_of(status_page(devices(), "/m", kBuild)),
-            "<table>\n<tr><th>GPU</th><th>Vendor</th><th>Model</th><th>PCI address</th><th>UUID</th>"
-            "<th>Up</th></tr>\n"
-            "<tr><td>0</td><td>nvidia</td><td>H100 &lt;&quot;&amp;&quot;&gt;</td><td>0000:17:00.0</td>"
-            "<td>GPU-1</td><td>yes</td></tr>\n"
-            "<tr class=\"down\"><td>1</td><td></td><td></td><td></td><td>\xFF</td><td>no, lost</td></tr>\n"
-            "</table>\n" +
-                std::string(kEnd));
+  EXPECT_EQ(
+      body_of(status_page(devices(), "/m", kBuild)),
+      "<section id=\"static\" aria-label=\"Devices\">\n"
+      "<table>\n<tr><th scope=\"col\">GPU</th><th scope=\"col\">Vendor</th><th scope=\"col\">Model</th>"
+      "<th scope=\"col\">PCI address</th><th scope=\"col\">UUID</th><th scope=\"col\">Up</th></tr>\n"
+      "<tr><td>0</td><td>nvidia</td><td>H100 &lt;&quot;&amp;&quot;&gt;</td><td>0000:17:00.0</td>"
+      "<td>GPU-1</td><td>yes</td></tr>\n"
+      "<tr class=\"is-failed\"><td>1</td><td></td><td></td><td></td><td>\xFF</td><td>no, lost</td></tr>\n"
+      "</table>\n\n");
+}
+
+TEST(DevicePages, LinksAreRelative) {
+  EXPECT_EQ(
+      footer_of(status_page({}, "/m", kBuild)),
+      "<footer>\n<p><a href=\"./m\">Metrics</a> &middot; <a href=\"./api/v1/devices\">Devices as JSON</a> "
+      "&middot; "
+      "<a href=\"./api/v1/series\">Series as JSON</a> &middot; <a href=\"./api/v1/live\">Live values as "
+      "JSON</a> "
+      "&middot; <a href=\"./-/healthy\">Healthy</a> &middot; <a href=\"./-/ready\">Ready</a></p>\n"
+      "<p>gpumeter 1.2.3, revision abc, GNU 12.2.0</p>\n</footer>\n</body>\n</html>\n");
 }
 
 TEST(DevicePages, SaysWhenThereIsNoDevice) {
-  EXPECT_EQ(body_of(status_page({}, "/m", kBuild)), "<p>No device is known.</p>\n" + std::string(kEnd));
+  EXPECT_EQ(body_of(status_page({}, "/m", kBuild)),
+            "<section id=\"static\" aria-label=\"Devices\">\n<p>No device is known.</p>\n\n");
 }
 
 }  // namespace

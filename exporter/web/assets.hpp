@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "exporter/web/encoded.hpp"
+
+namespace gpumeter {
+
+/// The files of exporter/web/assets, as the build embeds them.
+namespace assets {
+extern const std::string_view kPage;    ///< page.html
+extern const std::string_view kStyle;   ///< page.css
+extern const std::string_view kScript;  ///< the files of script/, one after the other
+}  // namespace assets
+
+/// A file that browsers keep and revalidate.
+struct Asset {
+  explicit Asset(std::string_view bytes);
+
+  EncodedText text;
+  std::string etag;  ///< a quoted hash of the bytes
+};
+
+/// The value of an ETag header for these bytes.
+std::string etag_of(std::string_view bytes);
+
+/// True if a header If-None-Match names this tag, or is `*`. Weak tags compare as strong ones (RFC
+/// 9110, 13.1.2).
+bool matches_etag(std::string_view if_none_match, std::string_view etag) noexcept;
+
+}  // namespace gpumeter

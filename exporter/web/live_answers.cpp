@@ -1,0 +1,63 @@
+#include "exporter/web/live_answers.hpp"
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "exporter/json/live.hpp"
+
+namespace gpumeter {
+namespace {
+
+constexpr auto kOldest = std::chrono::seconds(2);
+constexpr auto kWatched = std::chrono::seconds(5);
+
+}  // namespace
+
+std::optional<EncodedText> LiveAnswers::Document::current(Nanoseconds now) const {
+  const MutexLock lock(mutex);
+  if (text.identity == nullptr || now - rendered_at >= kOldest) return std::nullopt;
+  return text;
+}
+
+EncodedText LiveAnswers::get(Document& document) {
+  const Nanoseconds now = clock_.monotonic();
+  document.asked_at = now.count();
+  if (auto text = document.current(now)) return *std::move(text);
+  const MutexLock alone(document.rendering);
+  if (auto text = document.current(now))
+    return *std::move(text);  // another request rendered it in the meantime
+  return render(document, now);
+}
+
+EncodedText LiveAnswers::render(Document& document, Nanoseconds now) {
+  const auto picture = history_.picture();
+  const auto report = health_();
+  std::vector<std::vector<float>> sparklines;
+  if (document.has_sparklines) sparklines = history_.sparklines();
+  EncodedText text = EncodedText::of(live_json(*picture, {clock_.realtime(), now, report.get(), sparklines}));
+  const MutexLock lock(document.mutex);
+  document.text = text;
+  document.rendered_at = now;
+  return text;
+}
+
+void LiveAnswers::refresh() {
+  const Nanoseconds now = clock_.monotonic();
+  refresh(live_, now);
+  refresh(sparklines_, now);
+}
+
+void LiveAnswers::refresh(Document& document, Nanoseconds now) {
+  const Nanoseconds asked_at(document.asked_at.load());
+  const bool is_watched = asked_at.count() >= 0 && now - asked_at < kWatched;
+  const MutexLock alone(document.rendering);
+  if (is_watched) {
+    render(document, now);
+    return;
+  }
+  const MutexLock lock(document.mutex);
+  document.text = {};
+}
+
+}  // namespace gpumeter

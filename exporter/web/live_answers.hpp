@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
+#include "exporter/health/report.hpp"
+#include "exporter/history/history.hpp"
+#include "exporter/web/encoded.hpp"
+
+namespace gpumeter {
+
+/// The answers of /api/v1/live, shared by all browsers. The thread that samples the history renders them,
+/// once a second while anybody asks, so that no HTTP thread renders while a scrape waits for it. Any thread.
+class LiveAnswers {
+ public:
+  /// Returns the last judgement, or null.
+  using Health = std::function<std::shared_ptr<const health::Report>()>;
+
+  /// All must outlive this object.
+  LiveAnswers(const History& history, const Clock& clock, Health health)
+      : history_(history), clock_(clock), health_(std::move(health)) {}
+
+  /// The current answer, at most two seconds old. The first request after a pause renders it.
+  EncodedText live() { return get(live_); }
+  /// The same with the utilisation of the last 300 seconds.
+  EncodedText with_sparklines() { return get(sparklines_); }
+
+  /// Renders the answers that somebody asked for in the last 5 s, and drops the others. Called after each
+  /// sample of the history.
+  void refresh();
+
+ private:
+  struct Document {
+    const bool has_sparklines;
+    std::atomic<std::int64_t> asked_at{-1};  // CLOCK_MONOTONIC, nanoseconds
+    Mutex rendering{};                       // held by the thread that renders; locked before `mutex`
+    mutable Mutex mutex{};
+    EncodedText text GPUMETER_GUARDED_BY(mutex) = {};
+    Nanoseconds rendered_at GPUMETER_GUARDED_BY(mutex) = {};
+
+    std::optional<EncodedText> current(Nanoseconds now) const;
+  };
+
+  EncodedText get(Document& document);
+  EncodedText render(Document& document, Nanoseconds now) GPUMETER_REQUIRES(document.rendering);
+  void refresh(Document& document, Nanoseconds now);
+
+  const History& history_;
+  const Clock& clock_;
+  const Health health_;
+  Document live_{.has_sparklines = false};
+  Document sparklines_{.has_sparklines = true};
+};
+
+}  // namespace gpumeter

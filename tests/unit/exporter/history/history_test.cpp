@@ -1,0 +1,175 @@
+#include "exporter/history/history.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "collectors/api/catalog.hpp"
+#include "exporter/store/series_list.hpp"
+#include "tests/fakes/fake_clock.hpp"
+
+namespace gpumeter {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsNan;
+
+Labels labels_of(unsigned index) {
+  return {
+      DeviceInfo{.uuid = "GPU-" + std::to_string(index), .vendor = "nvidia", .model = "H100"}, index, "", {}};
+}
+
+class HistoryTest : public testing::Test {
+ protected:
+  HistoryTest() { clock_.advance(std::chrono::seconds(1000)); }
+
+  /// One second with this utilisation; nullopt: the GPU is lost.
+  void second(std::optional<double> utilization, double xids = 0) {
+    const Labels gpu = labels_of(0);
+    up_.add(catalog::up, gpu, utilization ? 1 : 0);
+    up_.commit(clock_.monotonic());
+    if (utilization) {
+      values_.add(catalog::utilization, gpu, *utilization);
+      values_.add(catalog::throttled, gpu.with({{"cause", "current"}}), *utilization > 0.9 ? 1 : 0);
+      values_.add(catalog::throttled, gpu.with({{"cause", "hardware"}}), 0);
+      values_.add(catalog::throttled, gpu.with({{"cause", "software"}}), 1);
+      values_.add(catalog::xid_errors, gpu.with({{"xid", "79"}}), xids);
+    }
+    values_.commit(clock_.monotonic());
+    sample();
+  }
+  void sample() {
+    history_.sample();
+    clock_.advance(std::chrono::seconds(1));
+  }
+  std::vector<float> column(Quantity quantity) const {
+    return history_.of_gpu("0", "", Range::minutes)->stretch.columns[index_of(quantity)].mean;
+  }
+  std::vector<std::pair<std::int64_t, std::string>> events() const {
+    std::vector<std::pair<std::int64_t, std::string>> found;
+    const auto answer = history_.of_gpu("0", "", Range::minutes);
+    for (const GpuEvent& event : answer->events)
+      found.emplace_back(event.second,
+                         event.name + (event.kind == GpuEvent::Kind::finding_ended ? " ended" : ""));
+    return found;
+  }
+
+  FakeClock clock_;
+  Store store_;
+  SeriesList up_{store_.attach("nvidia")};
+  SeriesList values_{store_.attach("nvidia")};
+  History history_{store_, clock_};
+};
+
+TEST_F(HistoryTest, RecordsTheStoreEachSecond) {
+  second(0.5);
+  second(1);
+  EXPECT_THAT(column(Quantity::utilization), ElementsAre(0.5F, 1));
+  EXPECT_THAT(column(Quantity::throttled_hardware), ElementsAre(0, 1));
+  EXPECT_THAT(column(Quantity::power), ElementsAre(IsNan(), IsNan()));
+  const auto answer = history_.of_gpu("", "GPU-0", Range::minutes);
+  EXPECT_EQ(answer->stretch.first_second, 1000);
+  EXPECT_EQ(answer->epoch_seconds, to_seconds(FakeClock::kEpoch));
+  EXPECT_FALSE(history_.of_gpu("1", "", Range::minutes));
+}
+
+TEST_F(HistoryTest, ALostGpuKeepsItsHistory) {
+  second(0.5);
+  second(std::nullopt);
+  second(0.25);
+  EXPECT_THAT(column(Quantity::utilization), ElementsAre(0.5F, IsNan(), 0.25F));
+  EXPECT_THAT(events(), ElementsAre(std::pair(1001, "lost"), std::pair(1002, "read_again")));
+}
+
+TEST_F(HistoryTest, AForgottenGpuLeavesAfterSixHours) {
+  second(0.5);
+  values_.commit({});
+  up_.commit({});
+  sample();
+  EXPECT_TRUE(history_.picture()->gpus.empty());
+  EXPECT_TRUE(history_.of_gpu("0", "", Range::hours));
+  clock_.advance(std::chrono::hours(6));
+  sample();
+  EXPECT_FALSE(history_.of_gpu("0", "", Range::hours));
+}
+
+TEST_F(HistoryTest, ARiseOfACounterIsAnEventAndItsFirstValueIsNone) {
+  second(0, 3);
+  second(0, 3);
+  second(0, 4);
+  second(std::nullopt);
+  second(0, 4);
+  EXPECT_THAT(events(),
+              ElementsAre(std::pair(1002, "xid_79"), std::pair(1003, "lost"), std::pair(1004, "read_again")));
+}
+
+TEST_F(HistoryTest, ReasonsBeginAndEnd) {
+  constexpr MetricDescriptor kReason{"gpu_health_reason", "Reason.", "", MetricType::gauge};
+  SeriesList health(store_.attach());
+  second(0);
+  health.add(
+      kReason,
+      labels_of(0).with({{"reason", "thermal_throttling"}, {"severity", "degraded"}, {"action", "drain"}}),
+      1);
+  health.commit({});
+  second(0);
+  EXPECT_EQ(history_.picture()->gpus[0].reasons,
+            (std::vector<GpuReason>{{"thermal_throttling", "degraded", "drain"}}));
+  health.commit({});
+  second(0);
+  EXPECT_THAT(events(), ElementsAre(std::pair(1001, "thermal_throttling"),
+                                    std::pair(1002, "thermal_throttling ended")));
+}
+
+TEST_F(HistoryTest, TimeAsleepIsAGap) {
+  second(0.5);
+  clock_.suspend(std::chrono::seconds(2));
+  second(0.25);
+  EXPECT_THAT(column(Quantity::utilization), ElementsAre(0.5F, IsNan(), IsNan(), 0.25F));
+}
+
+TEST_F(HistoryTest, KeepsTheGpusOfTheLastSamplesOnly) {
+  SeriesList many(store_.attach("nvidia"));
+  for (unsigned round = 0; round < 2; ++round) {
+    for (unsigned i = 0; i < 600; ++i) many.add(catalog::up, labels_of(1 + round * 600 + i), 1);
+    many.commit({});
+    sample();
+  }
+  EXPECT_TRUE(history_.of_gpu("1200", "", Range::minutes));
+  std::size_t kept = 0;
+  for (unsigned i = 1; i <= 1200; ++i)
+    kept += history_.of_gpu(std::to_string(i), "", Range::minutes) ? 1U : 0U;
+  EXPECT_EQ(kept, History::kMostGpus);
+}
+
+TEST_F(HistoryTest, ARunHasItsRateAndLoss) {
+  const Labels run = Labels{{"run", "bert"}, {"user", "ann"}};
+  SeriesList runs(store_.attach());
+  for (int i = 0; i < 40; ++i) {
+    runs.add(catalog::ml_steps, run.with({{"split", "train"}}), 2 * i);
+    runs.add(catalog::ml_loss, run.with({{"split", "train"}}), 4 - i / 16.0);
+    runs.add(catalog::ml_loss, run.with({{"split", "eval"}}), 9);
+    runs.commit({});
+    sample();
+  }
+  const auto answer = history_.of_run({"bert", "ann"}, Range::minutes);
+  EXPECT_THAT(answer->stretch.columns[0].mean[0], IsNan());
+  EXPECT_EQ(answer->stretch.columns[0].mean[39], 2);
+  EXPECT_EQ(answer->stretch.columns[1].mean[16], 3);
+  EXPECT_EQ(history_.picture()->runs[0].steps_per_second, 2);
+  runs.commit({});
+  sample();
+  EXPECT_FALSE(history_.of_run({"bert", "ann"}, Range::minutes));
+}
+
+TEST_F(HistoryTest, SparklinesAreInTheOrderOfThePicture) {
+  second(0.5);
+  const auto lines = history_.sparklines();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].size(), 300U);
+  EXPECT_EQ(lines[0].back(), 0.5F);
+}
+
+}  // namespace
+}  // namespace gpumeter

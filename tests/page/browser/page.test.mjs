@@ -1,0 +1,193 @@
+// The page in a real browser. page_test.py starts the daemon and this file: 8 simulated GPUs, of which 3 overheats and 6 is
+// lost; a run whose name is HTML. Requests to other hosts, errors and violations of the policy fail every test.
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+import axe from 'axe-core';
+import {chromium} from 'playwright-core';
+
+const {PAGE_URL, PAGE_CHROMIUM, PAGE_RUN} = process.env;
+const DESKTOP = {width: 1440, height: 1000};
+const PHONE = {width: 390, height: 844};
+const SECONDS_TO_TOP = 3;
+
+let browser;
+before(async () => {
+  browser = await chromium.launch({executablePath: PAGE_CHROMIUM, args: ['--no-sandbox']});
+});
+after(() => browser.close());
+
+/** Opens the page, runs `use` and closes it; `use` gets the page and the paths that were requested. */
+async function visit(options, use) {
+  const context = await browser.newContext({viewport: DESKTOP, ...options});
+  const page = await context.newPage();
+  const wrong = [];
+  const paths = [];
+  page.on('request', (request) => {
+    const url = new URL(request.url());
+    if (url.protocol === 'data:') return;
+    paths.push(url.pathname + url.search);
+    if (url.origin !== new URL(PAGE_URL).origin) wrong.push(`request to ${request.url()}`);
+  });
+  page.on('console', (message) => message.type() === 'error' && wrong.push(message.text()));
+  page.on('pageerror', (error) => wrong.push(String(error)));
+  page.on('dialog', (dialog) => {
+    wrong.push(`dialog: ${dialog.message()}`);
+    return dialog.dismiss();
+  });
+  try {
+    await page.goto(PAGE_URL);
+    await use(page, paths);
+    assert.deepEqual(wrong, []);
+  } finally {
+    await context.close();
+  }
+}
+
+const rows = (page) => page.locator('tr.gpu');
+const firstRow = (page) => rows(page).first().innerText();
+
+async function open(page) {
+  await page.waitForSelector('tr.gpu');
+  await page.locator('tr.gpu button').first().focus();
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.plot-line');
+}
+
+async function stateOfGpu(gpu) {
+  const health = await (await fetch(new URL('api/v1/health', PAGE_URL))).json();
+  return health.devices.find((device) => device.gpu === gpu).state;
+}
+
+/** Milliseconds until `is` resolves to true. */
+async function timeUntil(is, atMost) {
+  const begun = Date.now();
+  while (!(await is())) {
+    assert.ok(Date.now() - begun < atMost, `not within ${atMost} ms: ${is}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return Date.now() - begun;
+}
+
+test('the row of a GPU that fails moves to the top', async () => {
+  await visit({}, async (page) => {
+    for (const [gpu, word] of [['3', 'Degraded'], ['6', 'Failed']]) {
+      await timeUntil(async () => (await stateOfGpu(gpu)) === word.toLowerCase(), 120_000);
+      const isFirst = async () => (await firstRow(page)).includes(`GPU ${gpu}`) && (await firstRow(page)).includes(word);
+      const took = await timeUntil(isFirst, 1000 * SECONDS_TO_TOP);
+      console.log(`GPU ${gpu} is ${word} at the top ${took} ms after /api/v1/health`);
+    }
+    assert.equal(await rows(page).count(), 8);
+    assert.match(await page.locator('#summary').innerText(), /^8 GPUs: 1 failed, 1 degraded, 6 OK/);
+    assert.match(await page.title(), /^1 failed, 1 degraded, 6 OK/);
+  });
+});
+
+test('a row opens by keyboard, with plots, throttling and events', async () => {
+  await visit({}, async (page) => {
+    await page.waitForSelector('tr.gpu');
+    const three = page.locator('tr.gpu', {hasText: 'GPU 3'}).locator('button');
+    await three.focus();
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.plot-line');
+    assert.equal(await three.getAttribute('aria-expanded'), 'true');
+    for (const range of ['5m', '6h']) {
+      await page.check(`input[value="${range}"]`);
+      await page.waitForFunction((name) => performance.getEntriesByType('resource').some((entry) => entry.name.endsWith(`range=${name}`)), range);
+      const drawn = await page.locator('.plot-line.first').evaluateAll((lines) => lines.map((line) => line.getAttribute('d').length));
+      assert.equal(drawn.length, 6);
+      assert.ok(drawn.every((length) => length > 10), `${drawn}`);
+      assert.ok(await page.locator('.throttle.thermal').count() >= 6);
+      assert.ok(await page.locator('.event-mark').count() >= 6);
+    }
+    assert.match(await page.locator('.events').innerText(), /thermal throttling/);
+    assert.match(await page.locator('.detail .reasons').innerText(), /^Degraded: .*What helps: /);
+    await page.keyboard.press('Escape');
+    await three.press('Enter');
+    assert.equal(await page.locator('.detail').count(), 0);
+  });
+});
+
+test('the lost GPU keeps its sparkline and says so in words', async () => {
+  await visit({}, async (page) => {
+    await page.waitForSelector('tr.gpu');
+    const row = page.locator('tr.gpu', {hasText: 'GPU 6'});
+    assert.match(await row.innerText(), /Failed/);
+    assert.match(await row.locator('.c-3').innerText(), /^–$/);
+    assert.ok((await row.locator('.spark-line').getAttribute('d')).length > 50);
+  });
+});
+
+test('names from outside are text', async () => {
+  await visit({}, async (page) => {
+    await page.waitForSelector('.jobs tbody tr');
+    assert.equal(await page.locator('.jobs tbody th .gpu-name').first().innerText(), PAGE_RUN);
+    assert.ok((await page.locator('tr.gpu', {hasText: 'GPU 0'}).innerText()).includes(PAGE_RUN));
+    assert.equal(await page.locator('img').count(), 0);
+  });
+});
+
+test('jobs have a step rate, a loss curve and phases', async () => {
+  await visit({}, async (page) => {
+    await page.waitForSelector('.jobs .spark-line[d^="M"]');
+    const job = await page.locator('.jobs tbody tr').first().innerText();
+    for (const part of [/steps\/s/, /train \d/, /forward \d+\s%/, /running/]) assert.match(job, part);
+  });
+});
+
+for (const [name, options, opened] of [['desktop, light', {colorScheme: 'light'}, false], ['desktop, dark', {colorScheme: 'dark'}, true],
+  ['phone, light', {viewport: PHONE, colorScheme: 'light'}, true], ['phone, dark', {viewport: PHONE, colorScheme: 'dark'}, false]]) {
+  test(`axe finds no violation: ${name}`, async () => {
+    await visit({...options, reducedMotion: 'reduce', bypassCSP: true}, async (page) => {
+      await page.waitForSelector('.jobs tbody tr');
+      if (opened) await open(page);
+      await page.evaluate(axe.source);
+      const found = await page.evaluate(() => window.axe.run());
+      assert.deepEqual(found.violations.map(({id, nodes}) => [id, nodes.map((node) => node.target.join(' '))]), []);
+      assert.ok(found.passes.length > 20);
+    });
+  });
+}
+
+test('nothing is wider than a phone', async () => {
+  await visit({viewport: PHONE}, async (page) => {
+    await open(page);
+    const widths = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+    assert.deepEqual(widths, [390, 390]);
+  });
+});
+
+test('a page without JavaScript has the list and the links', async () => {
+  await visit({javaScriptEnabled: false}, async (page) => {
+    assert.equal(await page.locator('#static tr').count(), 9);
+    assert.ok(await page.locator('#static').isVisible());
+    assert.deepEqual(await page.locator('footer a').evaluateAll((links) => links.map((link) => link.getAttribute('href'))),
+      ['./metrics', './api/v1/devices', './api/v1/series', './api/v1/live', './-/healthy', './-/ready']);
+  });
+});
+
+test('a hidden page polls slowly and catches up', async () => {
+  await visit({}, async (page, paths) => {
+    await page.waitForSelector('tr.gpu');
+    const hide = (isHidden) => page.evaluate((value) => {
+      Object.defineProperty(document, 'hidden', {configurable: true, get: () => value});
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, isHidden);
+    await hide(true);
+    await page.waitForTimeout(1500);
+    const before = paths.length;
+    await page.waitForTimeout(5000);
+    assert.ok(paths.length - before <= 1, `${paths.slice(before)}`);
+    await hide(false);
+    await timeUntil(async () => paths.slice(before).includes('/api/v1/live?sparklines=1'), 5000);
+  });
+});
+
+test('the files are revalidated, not loaded again', async () => {
+  for (const path of ['gpumeter.js', 'gpumeter.css', '']) {
+    const url = new URL(path, PAGE_URL);
+    const response = await fetch(url);
+    const again = await fetch(url, {headers: {'If-None-Match': response.headers.get('etag'), 'Cache-Control': 'no-cache'}});
+    assert.equal(again.status, 304, path);
+    assert.equal((await again.text()).length, 0);
+  }
+});

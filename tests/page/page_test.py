@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""The page at / in a headless Chromium: browser/page.test.mjs holds the checks. `./dev test` installs what they need."""
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "e2e"))
+from harness import Daemon  # noqa: E402
+from jobs import Folder  # noqa: E402
+
+BROWSER = HERE / "browser"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+SKIPPED = 77
+RUN = "<img src=x onerror=alert(1)>"
+SECONDS = 240
+
+
+class PageTest(unittest.TestCase):
+    def test_in_a_browser(self):
+        with Folder() as folder:
+            pids = Path(folder.path, "pids")
+            pids.touch()
+            folder.configure(f"collectors:\n  simulated:\n    processes: [\"0={pids},busy=0.8,memory=1000000000\"]\n")
+            events = ["--simulate-event=overheat 3 after 5s", "--simulate-event=lose 6 after 50s"]
+            with Daemon("--simulate=8", f"--config.file={folder.config}", *events) as daemon:
+                trainer = subprocess.Popen([sys.executable, str(HERE / "trainer.py"), folder.datagram, RUN])
+                try:
+                    pids.write_text(f"{trainer.pid}\n")
+                    self.check(f"http://127.0.0.1:{daemon.port}/")
+                finally:
+                    trainer.kill()
+                    trainer.wait()
+
+    def check(self, url: str) -> None:
+        said = subprocess.run(["node", "--test", "--test-reporter=spec", str(BROWSER / "page.test.mjs")], capture_output=True, text=True,
+                              timeout=SECONDS, env={**os.environ, "PAGE_URL": url, "PAGE_CHROMIUM": CHROMIUM, "PAGE_RUN": RUN})
+        print(said.stdout)
+        self.assertEqual(said.returncode, 0, said.stderr)
+
+    def test_the_lock_file_names_no_server(self):
+        # An installation uses the machine's registry; the hashes prove that the package is the same.
+        lock = (BROWSER / "package-lock.json").read_text()
+        self.assertNotIn('"resolved"', lock)
+        self.assertNotIn("://", lock)
+
+
+if __name__ == "__main__":
+    if not CHROMIUM:
+        print("skipped: Chromium is not installed (./dev test installs Debian's)")
+        sys.exit(SKIPPED)
+    if not shutil.which("node") or not (BROWSER / "node_modules/playwright-core").exists():
+        print("skipped: playwright-core is not installed (./dev test does, where npm and its registry can be reached)")
+        sys.exit(SKIPPED)
+    unittest.main()

@@ -98,7 +98,7 @@ class JobRulesTest(unittest.TestCase):
 
     def test_no_rule_fails_and_no_alert_is_pending(self):
         groups = self.prometheus.api("rules")["groups"]
-        self.assertEqual({group["name"] for group in groups}, {"gpumeter-thresholds", "gpumeter-records", "gpumeter-jobs", "gpumeter-alerts"})
+        self.assertEqual({group["name"] for group in groups}, {"gpumeter-records", "gpumeter-jobs", "gpumeter-health", "gpumeter-alerts"})
         for rule in (rule for group in groups for rule in group["rules"]):
             self.assertEqual((rule["health"], rule.get("lastError", "")), ("ok", ""), rule["name"])
             self.assertEqual(rule.get("alerts", []), [], rule["name"])

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs the sections Scrape and Alerts of docs/operations.md as written: their files and commands, with Debian's
 Prometheus and Alertmanager. Only paths, ports and steps that need root or systemd are replaced."""
+import json
 import os
 import re
 import shutil
@@ -16,11 +17,11 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import Daemon, free_port, wait_until  # noqa: E402
+from harness import BINARY, Daemon, free_port, wait_until  # noqa: E402
 
 SHIPPED = ROOT / "packaging/prometheus"
 PAGE = (ROOT / "docs/operations.md").read_text()
-PROGRAMS = ("prometheus", "promtool", "prometheus-alertmanager", "amtool")
+PROGRAMS = ("prometheus", "promtool", "prometheus-alertmanager", "amtool", "jsonnet")
 SHIMS = {"sudo": 'exec "$@"\n',
          "apt-get": 'shift; exec dpkg-query --show "$@"\n',
          "systemctl": '[ "$1" = reload ] && kill -HUP "$(cat "$SHIMS/$2.pid")"\n'}
@@ -51,7 +52,8 @@ class Machine:
             (folder / name).chmod(0o755)
 
     def here(self, text: str) -> str:
-        text = text.replace("/etc/prometheus", str(self.etc)).replace("/usr/share/gpumeter/prometheus", str(SHIPPED))
+        text = text.replace("/etc/prometheus", str(self.etc))
+        text = re.sub(r"/usr/share/gpumeter/(prometheus|mixin)", rf"{ROOT}/packaging/\1", text)
         return re.sub(r"localhost:(\d+)", lambda m: f"localhost:{self.ports.get(int(m[1]), m[1])}", text)
 
     def run(self, commands: str) -> str:
@@ -97,20 +99,20 @@ class OperationsTest(unittest.TestCase):
         query = check.splitlines()[-1]
         self.assertTrue(query.startswith("promtool query"))
         wait_until(lambda: self.machine.run(query).count("=> 1 ") == 1, "the target is up", 40, every=1)
-        rules = 'count(count by (__name__) ({__name__=~"threshold:.+"}))'
+        rules = "count(gpu:gpu_present:bool)"
         wait_until(lambda: "=> " in self.machine.run(f"promtool query instant http://localhost:9090 '{rules}'"), "rules are evaluated", 40, every=1)
         self.assertNotRegex(self.machine.log("prometheus"), "level=(error|warn).*(config|rule)")
 
     def test_alerts(self) -> None:
         config, = blocks("Alerts", "yaml")
-        check, = blocks("Alerts", "sh")
+        check, _, _ = blocks("Alerts", "sh")
         alertmanager = self.machine.etc / "alertmanager.yml"
         alertmanager.write_text("route: {receiver: before}\nreceivers: [{name: before}]\n")
         self.machine.start("prometheus-alertmanager", 9093, f"--config.file={alertmanager}", "--cluster.listen-address=",
                            f"--storage.path={self.machine.folder}/prometheus-alertmanager.data")
         alertmanager.write_text(self.machine.here(config))
         self.assertEqual(self.machine.run(check).splitlines()[-1], "operators")
-        unpaged = check.splitlines()[-1].replace("GpuLost", "GpuPowerThrottling").replace("critical", "info")
+        unpaged = check.splitlines()[-1].replace("GpuLost", "GpuMemoryNearlyFull").replace("critical", "info")
         self.assertEqual(self.machine.run(unpaged).strip(), "nobody")
         wait_until(lambda: self.machine.log("prometheus-alertmanager").count("Completed loading of configuration file") == 2, "a reload", 20)
         listed, = re.findall(r"`(amtool --alertmanager.url[^`]+)`", PAGE)
@@ -122,7 +124,62 @@ class OperationsTest(unittest.TestCase):
         self.machine.run(edit)
         self.machine.run("promtool check rules /etc/prometheus/gpumeter/alerts.yml")
         links = re.findall(r"^ +runbook_url: (.+)$", (self.machine.etc / "gpumeter/alerts.yml").read_text(), re.M)
-        self.assertTrue(links and all(link.startswith("https://wiki.example.org/gpumeter/docs/operations.md#") for link in links))
+        self.assertTrue(links and all(link.startswith("https://wiki.example.org/gpumeter/runbooks#") for link in links))
+
+
+    def test_own_limits(self) -> None:
+        site, = blocks("Alerts", "jsonnet")
+        _, _, render = blocks("Alerts", "sh")
+        (self.machine.etc / "gpumeter.jsonnet").write_text(site)
+        (self.machine.etc / "gpumeter").mkdir()
+        server = self.machine.servers["prometheus"] = subprocess.Popen(["sleep", "60"])
+        (self.machine.folder / "prometheus.pid").write_text(str(server.pid))
+        self.assertEqual(self.machine.run(render).count("SUCCESS"), 3)
+        alerts = (self.machine.etc / "gpumeter/alerts.yml").read_text()
+        self.assertIn('gpu_cause:gpu_throttle_seconds:rate5m{cause="thermal"} > 0.25', alerts)
+        self.assertIn("runbook_url: https://wiki.example.org/gpumeter/runbooks#gputhermalthrottling", alerts)
+
+
+@unittest.skipUnless(all(map(shutil.which, PROGRAMS)), f"needs {', '.join(PROGRAMS)}")
+class FireDrillTest(unittest.TestCase):
+    """The three commands, at ports of their own: from a lost GPU to a page."""
+
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-")))
+        self.ports = {port: str(free_port()) for port in ("10488", "9190", "9193")}
+        shutil.copytree(SHIPPED, self.folder / "prometheus")
+        drill = self.folder / "prometheus/examples/drill.yml"
+        drill.write_text(self.here(drill.read_text()))
+
+    def here(self, text: str) -> str:
+        for port, own in self.ports.items():
+            text = text.replace(f"localhost:{port}", f"localhost:{own}")
+        return text.replace("/usr/share/gpumeter", str(self.folder))
+
+    def start(self, command: str) -> None:
+        command = re.sub("^gpumeter ", f"{BINARY} ", self.here(command)).replace("$(mktemp -d)", f"$(mktemp -d -p {self.folder})")
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(["bash", "-c", f"exec {command}"], stdout=log, stderr=log)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+
+    def pages(self) -> dict[str, dict]:
+        said = subprocess.run(["amtool", f"--alertmanager.url=http://localhost:{self.ports['9193']}", "alert", "-o", "json", "severity=critical"],
+                              capture_output=True, text=True, timeout=30)
+        return {alert["labels"]["alertname"]: alert for alert in json.loads(said.stdout or "[]")} if said.returncode == 0 else {}
+
+    def test_a_lost_gpu_pages(self) -> None:
+        _, drill, _ = blocks("Alerts", "sh")
+        commands = drill.strip().splitlines()
+        self.assertEqual([command.split()[0] for command in commands], ["gpumeter", "prometheus-alertmanager", "prometheus"])
+        for command in commands:
+            self.start(command)
+        pages = wait_until(self.pages, "a page", 330, every=2)
+        self.assertEqual(set(pages), {"GpuLost"})
+        lost = pages["GpuLost"]
+        self.assertEqual(lost["annotations"]["summary"], f"GPU 0 of localhost:{self.ports['10488']} is lost")
+        self.assertIn("gpumeter forget 'SIM-1-0'", lost["annotations"]["description"])
+        self.assertEqual([receiver["name"] for receiver in lost["receivers"]], ["operators"])
 
 
 class FilesTest(unittest.TestCase):

@@ -1,6 +1,7 @@
-// Scales shared by several panels. All colour thresholds are in this file.
+// Scales shared by several panels. All colour thresholds are in this file, those of the alerts in limits.ts.
 import { MappingType, type Threshold, type ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
 import * as units from '@grafana/grafana-foundation-sdk/units';
+import { LIMITS } from './limits';
 import type { Scale } from './panel';
 
 const steps = (base: string, ...above: [number, string][]): Threshold[] => [
@@ -27,16 +28,16 @@ export const PER_SECOND: Scale = { unit: units.Short, min: 0 };
 export const BYTES: Scale = { unit: units.BytesIEC, min: 0 };
 export const BYTES_PER_SECOND: Scale = { unit: units.BytesPerSecondSI, min: 0 };
 
-/** A card throttles at 0; at 5 and 10 degrees there is still time to act. */
+/** A card throttles at 0; at the alert's limit and at twice that there is still time to act. */
 export const MARGIN_LEFT: Scale = {
   unit: units.Celsius,
   decimals: 0,
-  thresholds: steps('red', [5, 'orange'], [10, 'green']),
+  thresholds: steps('red', [LIMITS.temperatureMarginCelsius, 'orange'], [2 * LIMITS.temperatureMarginCelsius, 'green']),
 };
 /** Any throttling has a colour. A GPU throttled for half of the time is much slower than its model. */
 export const THROTTLED_SHARE: Scale = { ...SHARE, thresholds: steps('green', [0.001, 'yellow'], [0.5, 'red']) };
 /** Allocations begin to fail when little memory is left. */
-export const FILLED: Scale = { ...SHARE, thresholds: steps('green', [0.9, 'orange'], [0.98, 'red']) };
+export const FILLED: Scale = { ...SHARE, thresholds: steps('green', [0.9, 'orange'], [LIMITS.memoryUsedRatio, 'red']) };
 export const LOAD: Scale = { ...SHARE, thresholds: steps('blue') };
 export const OF_LIMIT: Scale = { ...SHARE, thresholds: steps('blue', [0.98, 'orange']) };
 

@@ -1,0 +1,73 @@
+// Runs and the GPUs that they hold. They need jobs.yml.
+local text = import '../lib/annotations.libsonnet';
+local duration = import '../lib/duration.libsonnet';
+
+function(config, make)
+  local run = '{job=%q,instance=%q,run=%q,user=%q}';
+  local of_run = '$labels.job $labels.instance $labels.run $labels.user';
+  [
+    // Means of 5 minutes bridge the time between two batches and a restart of the daemon. After two minutes without an
+    // observed second, the state of the GPU is unknown: this alert stays quiet, and GpuLost most likely fires.
+    make.alert(
+      'GpuAllocatedButIdle',
+      'warning',
+      |||
+        run:ml_gpu_idle_allocated:ratio_rate5m > %s
+          unless ignoring (gpu, uuid, pid, source)
+            (ml_run_gpu_info unless ignoring (run, user, pid, source, vendor, model, pci_address, serial, name, tier)
+              increase(gpu_observed_seconds_total{tier="fast"}[2m]) > 0)
+      ||| % config.runIdleRatio,
+      'The run {{ $labels.run }} of {{ $labels.user }} on {{ $labels.instance }} leaves its GPUs idle',
+      |||
+        The GPUs that the run {{ $labels.run }} of {{ $labels.user }} holds were idle for {{ $value | humanizePercentage }} of the
+        last 5 minutes, for %s already; the alert's limit is %s.
+      ||| % [duration.words(config.hold.GpuAllocatedButIdle), config.percent.runIdleRatio]
+      + text.with('ml_run_gpu_info' + run,
+                  ' It holds{{ range $i, $s := . }}{{ if $i }},{{ end }} GPU {{ $s.Labels.gpu }}{{ end }}.',
+                  'gpu',
+                  of_run)
+    ),
+    // For workloads that report no run, held memory marks a GPU as held. The alert above covers the GPUs of idle runs.
+    make.alert(
+      'GpuAllocatedButIdle',
+      'info',
+      |||
+        last_over_time(gpu_workload_memory_used_bytes{kind!="unattributed"}[5m]) > %(heldBytes)s
+          and ignoring (kind, workload, vendor, model, pci_address, serial, name) gpu:gpu_utilization:ratio_rate5m < %(idleRatio)s
+          and ignoring (kind, workload, vendor, model, pci_address, serial, name, tier)
+            increase(gpu_observed_seconds_total{tier="fast"}[2m]) > 0
+          unless ignoring (kind, workload, run, user, pid, source)
+            (last_over_time(ml_run_gpu_info[5m]) and ignoring (gpu, uuid, pid, source)
+              run:ml_gpu_idle_allocated:ratio_rate5m > %(runIdleRatio)s)
+      ||| % config,
+      'GPU {{ $labels.gpu }} of {{ $labels.instance }} is held by {{ $labels.workload }} and idle',
+      |||
+        The {{ $labels.kind }} {{ $labels.workload }} holds {{ $value | humanize1024 }}B of GPU {{ $labels.gpu }}
+        ({{ $labels.uuid }}), which has been idle for %s.
+      ||| % duration.words(config.hold.GpuAllocatedButIdle)
+      + text.value(text.selector('gpu:gpu_utilization:ratio_rate5m'),
+                   'Mean utilisation',
+                   ', idle below %s.' % config.percent.idleRatio,
+                   'humanizePercentage')
+      + text.with("max by (user) (gpu_workload_info{user!='',job=%q,instance=%q,kind=%q,workload=%q})",
+                  ' Its user is {{ . | first | label "user" }}.',
+                  arguments='$labels.job $labels.instance $labels.kind $labels.workload')
+    ),
+
+    // Also for runs whose processes are gone: their series stay for 10 minutes; the hold time and the threshold leave 3 of them.
+    make.alert(
+      'MlRunStalled',
+      'warning',
+      |||
+        time() - ml_last_update_timestamp_seconds > %s
+          unless ignoring (status) ml_run_stop_timestamp_seconds{status!="lost"}
+      ||| % config.runSilenceSeconds,
+      'The run {{ $labels.run }} of {{ $labels.user }} on {{ $labels.instance }} has stalled',
+      |||
+        The run {{ $labels.run }} of {{ $labels.user }} sent its last message {{ $value | humanizeDuration }} ago and did not report
+        its end; the alert's limit is {{ %s | humanizeDuration }}.
+      ||| % config.runSilenceSeconds
+      + text.with('ml_step' + run, ' It was at step {{ . | first | value }}.', arguments=of_run)
+      + text.with('run:ml_run_gpus:count' + run, ' GPUs held: {{ . | first | value }}.{{ else }} It holds no GPU.', arguments=of_run)
+    ),
+  ]

@@ -1,0 +1,82 @@
+// All that a site may want to change. To change a value, import mixin.libsonnet and add to its `_config`: README.md shows how.
+{
+  _config+:: {
+    // Selects `up` of the daemons. No other rule selects by job: all others use the metrics' names.
+    gpumeterSelector: 'job="gpumeter"',
+
+    // Address of the page with the runbooks; an alert adds '#' and its name in lower case. The default is the copy on each
+    // machine that has the package. To make the links open in a browser, publish the page.
+    runbookURL: 'file:///usr/share/gpumeter/runbooks.md',
+
+    // A failure pages (critical) for this long. Later somebody knows about it, so it remains as a warning.
+    newFailure: '1d',
+
+    // Mean utilisation above which a card counts as busy, so that its link and clocks should run at full speed.
+    busyRatio: 0.5,
+
+    // Share of time in which heat limits the clocks. Cards touch their thermal limit briefly at the start of a load. A tenth of
+    // the time is a loss that users can measure.
+    thermalThrottlingRatio: 0.1,
+    // The same for the board's own protection (slowdown signal, VR, prochot), which a working card never needs.
+    hardwareThrottlingRatio: 0.1,
+    // The same for the power supply's brake signal.
+    powerBrakeRatio: 0.05,
+    // The same for limits that protect the chip's life. Cards without a tight power limit reach them under full load.
+    reliabilityThrottlingRatio: 0.5,
+    // Degrees below the lowest limit of any sensor, because a fixed temperature would depend on the model. Sensors count in
+    // whole degrees and vary by one or two; 5 is outside of that.
+    temperatureMarginCelsius: 5,
+    // Cards that stop their fans when idle start them at 50 to 60 degrees.
+    fanTemperatureCelsius: 70,
+    // Highest graphics clock of 5 minutes as a share of its maximum, on a busy card that nothing throttles.
+    clockRatio: 0.5,
+
+    // Errors since the driver was loaded. None is tolerated: one uncorrected error means wrong data.
+    memoryErrorsUncorrected: 0,
+    hardwareErrorsUncorrected: 0,
+    // Corrected errors within an hour. Single ones are normal; many in one place precede uncorrected ones.
+    memoryErrorsCorrectedPerHour: 100,
+    // Used share of the memory. Inference servers fill 90 to 95 % by design; above, the next allocation fails.
+    memoryUsedRatio: 0.98,
+
+    // Retransmitted PCIe packets a minute. DCGM's health check uses the same number.
+    pcieReplaysPerMinute: 8,
+
+    // Daemons that are down at once, as a number and as a share of all, above which the cause is one for all of them.
+    manyDown: { number: 2, ratio: 0.25 },
+
+    // Memory above which a workload holds a card. A screen takes some hundred MB; a framework with data takes 1 GiB or more.
+    heldBytes: 1024 * 1024 * 1024,
+    // Mean utilisation below which a card is idle: 3 s of work in 5 minutes are a health check or a cursor, not a job.
+    idleRatio: 0.01,
+    // Share of its GPUs' time that a run may leave idle, as above.
+    runIdleRatio: 0.99,
+    // Seconds since a run's last message; longer than most steps, evaluations and checkpoints. A run whose processes are gone
+    // stays on the page for 10 minutes, so this and its hold time must end well before.
+    runSilenceSeconds: 300,
+
+    // How long a condition must hold before its alert fires. Alerts on a reason of gpu_health_reason have no entry: the daemon
+    // has already waited.
+    hold: {
+      GpuThermalThrottling: '5m',
+      GpuHardwareThrottling: '5m',
+      GpuPowerBrake: '5m',
+      GpuReliabilityThrottling: '15m',
+      GpuTemperatureNearLimit: '5m',
+      GpuFanStopped: '5m',
+      GpuClocksLow: '10m',
+      GpuLost: '2m',
+      GpuExpectedMissing: '5m',
+      GpuMissingFromBus: '2m',
+      GpuNotMeasured: '10m',
+      GpuCollectorDown: '5m',
+      GpumeterDown: '10m',
+      GpumeterManyDown: '2m',
+      GpuMemoryNearlyFull: '15m',
+      GpuPcieLinkDegraded: '10m',
+      GpuPcieReplays: '10m',
+      GpuAllocatedButIdle: '30m',
+      MlRunStalled: '2m',
+    },
+  },
+}

@@ -1,7 +1,6 @@
 #include "exporter/json/health.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
@@ -15,14 +14,8 @@ using health::Condition;
 using health::DeviceHealth;
 using health::Finding;
 
-std::string number(double value) {
-  if (!std::isfinite(value)) return "null";
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
-
 std::string age(Nanoseconds since, Nanoseconds now) {
-  return number(std::max(0.0, std::round(to_seconds(now - since) * 10) / 10));
+  return json_number(std::max(0.0, std::round(to_seconds(now - since) * 10) / 10));
 }
 
 std::string field(std::string_view name, std::string_view value) {
@@ -32,7 +25,7 @@ std::string field(std::string_view name, std::string_view value) {
 std::string as_json(const Finding& finding, Nanoseconds now) {
   return "{" + field("reason", finding.reason) + "," + field("severity", to_string(finding.severity)) + "," +
          field("action", to_string(finding.action)) + "," + field("text", finding.text) +
-         ",\"value\":" + number(finding.value) + ",\"since_seconds\":" + age(finding.since, now) + "," +
+         ",\"value\":" + json_number(finding.value) + ",\"since_seconds\":" + age(finding.since, now) + "," +
          field("alert", finding.alert) + "," + field("runbook", finding.runbook) + "}";
 }
 
@@ -68,9 +61,9 @@ std::string as_json(const Condition& condition) {
   return "{" + field("reason", condition.reason) + "," + field("severity", to_string(condition.severity)) +
          "," + field("action", to_string(condition.action)) + "," + field("alert", condition.alert) + "," +
          field("runbook", runbook_of(condition)) + ",\"families\":" + families_of(condition) + "," +
-         field("test", test_text(condition)) + ",\"threshold\":" + number(first.threshold) +
-         ",\"window_seconds\":" + number(static_cast<double>(first.window.count())) +
-         ",\"hold_seconds\":" + number(static_cast<double>(condition.hold.count())) + "," +
+         field("test", test_text(condition)) + ",\"threshold\":" + json_number(first.threshold) +
+         ",\"window_seconds\":" + json_number(static_cast<double>(first.window.count())) +
+         ",\"hold_seconds\":" + json_number(static_cast<double>(condition.hold.count())) + "," +
          field("text", condition.text) + "}";
 }
 

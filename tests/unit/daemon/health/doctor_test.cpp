@@ -1,0 +1,81 @@
+#include "daemon/health/doctor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "collectors/api/catalog.hpp"
+#include "tests/fakes/fake_clock.hpp"
+#include "tests/fakes/walked.hpp"
+
+namespace gpumeter {
+namespace {
+
+using namespace std::chrono_literals;
+
+class DoctorTest : public testing::Test {
+ protected:
+  static Labels labels() {
+    DeviceInfo info;
+    info.uuid = "GPU-0";
+    info.vendor = "nvidia";
+    info.model = "Card";
+    return {info, 0, ""};
+  }
+  void device(double remap_failed) {
+    device_.add(catalog::up, labels(), 1);
+    device_.add(catalog::row_remap_failed, labels(), remap_failed);
+    device_.commit(clock_.monotonic());
+  }
+  /// The lines of gpu_health and gpu_health_reason.
+  std::string judged() {
+    clock_.advance(1s);
+    doctor_.judge();
+    const std::string lines = walked(store_);
+    return lines.substr(0, lines.find("gpu_row_remap_failed"));
+  }
+
+  FakeClock clock_;
+  Store store_;
+  SeriesList device_{store_.attach("nvidia")};
+  Doctor doctor_{store_, clock_};
+};
+
+constexpr const char* kFailed =
+    R"(gpu_health{gpu="0",uuid="GPU-0",vendor="nvidia",model="Card",state="ok"} 0
+gpu_health{gpu="0",uuid="GPU-0",vendor="nvidia",model="Card",state="degraded"} 0
+gpu_health{gpu="0",uuid="GPU-0",vendor="nvidia",model="Card",state="failed"} 1
+gpu_health{gpu="0",uuid="GPU-0",vendor="nvidia",model="Card",state="unknown"} 0
+gpu_health_reason{gpu="0",uuid="GPU-0",vendor="nvidia",model="Card",reason="row_remap_failed",severity="failed",action="replace"} 1
+)";
+constexpr const char* kOk = R"(gpu_health{gpu="0",uuid="GPU-0",vendor="nvidia",model="Card",state="ok"} 1
+gpu_health{gpu="0",uuid="GPU-0",vendor="nvidia",model="Card",state="degraded"} 0
+gpu_health{gpu="0",uuid="GPU-0",vendor="nvidia",model="Card",state="failed"} 0
+gpu_health{gpu="0",uuid="GPU-0",vendor="nvidia",model="Card",state="unknown"} 0
+)";
+
+TEST_F(DoctorTest, PublishesTheStateAndItsReasons) {
+  EXPECT_EQ(doctor_.report()->devices.size(), 0U);
+  device(1);
+  EXPECT_EQ(judged(), kFailed);
+  EXPECT_EQ(doctor_.report()->state, health::State::failed);
+}
+
+TEST_F(DoctorTest, AReasonThatEndsLeavesThePage) {
+  device(1);
+  judged();
+  device(0);
+  EXPECT_EQ(judged(), kOk);
+}
+
+TEST_F(DoctorTest, JudgesOnItsThread) {
+  device(1);
+  ASSERT_TRUE(doctor_.start());
+  while (doctor_.report()->devices.empty()) std::this_thread::yield();
+  doctor_.stop();
+  EXPECT_EQ(doctor_.report()->state, health::State::failed);
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -6,12 +6,14 @@
 
 #include "collectors/builtin.hpp"
 #include "daemon/cli/actions.hpp"
+#include "daemon/cli/companion.hpp"
 #include "daemon/cli/options.hpp"
 #include "daemon/cli/standard_streams.hpp"
 
 int main(int argc, char** argv) {
   using namespace gpumeter;
   open_closed_streams();
+  if (const auto code = run_companion(argc, argv)) return *code;
   mallopt(M_ARENA_MAX, 1);  // the dozen threads rarely allocate; otherwise glibc creates an arena for each
   try {
     const auto parsed = parse_options(argc, argv, builtin_collectors());

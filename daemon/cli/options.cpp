@@ -133,6 +133,7 @@ class CommandLine {
     add_key_flags();
     add_collector_flags(collectors);
     add_action_flags();
+    app_.footer("gpumeter top [FLAG...] shows the GPUs and jobs in the terminal; see gpumeter-top(1).");
   }
 
   std::variant<Options, Exit> parse(int argc, const char* const* argv) try {

@@ -59,5 +59,24 @@ class FlagsTest(unittest.TestCase):
         self.assertEqual({f"--{name}" for name in re.findall(r" -l (\S+)", text)}, self.flags)
 
 
+class TopFlagsTest(unittest.TestCase):
+    """The same for gpumeter-top(1)."""
+
+    def test_man_page_and_completions(self) -> None:
+        top = str(Path(BINARY).with_name("gpumeter-top"))
+        said = subprocess.run([top, "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
+        flags = set(re.findall(r"--[a-z]+", " ".join(line.split("  ")[1] for line in said.splitlines() if line.startswith("  -"))))
+        self.assertIn("--url", flags)
+        page = (PACKAGING / "man/gpumeter-top.1.scd").read_text()
+        entries = " ".join(line for line in page.splitlines() if line.startswith("*-"))
+        self.assertEqual(set(re.findall(r"\*(--[a-z]+)\*", entries)), flags)
+        bash = re.search(r'-W "(--[^"]+)"', (PACKAGING / "completions/gpumeter-top.bash").read_text())
+        self.assertEqual(set(bash[1].split()) if bash else set(), flags)
+        zsh = (PACKAGING / "completions/_gpumeter-top").read_text()
+        self.assertEqual(set(re.findall(r"--[a-z]+(?==?-?\[|\}'\[)", zsh)), flags)
+        fish = (PACKAGING / "completions/gpumeter-top.fish").read_text()
+        self.assertEqual({f"--{name}" for name in re.findall(r" -l (\S+)", fish)}, flags)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

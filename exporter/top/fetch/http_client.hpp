@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace gpumeter::top {
+
+/// The address of a daemon.
+struct Address {
+  std::string url;   ///< without a path's last "/": "http://node17:10478"
+  std::string host;  ///< for people: "node17", with the port if it is not gpumeter's; this machine's name for
+                     ///< localhost
+};
+
+/// Reads a URL or HOST[:PORT]. A text without scheme is http, and its default port is 10478. The Error says
+/// what is wrong.
+Result<Address> parse_address(const std::string& text);
+
+/// Makes GET requests to one daemon and keeps the connection. Time and size are bounded: 3 s to connect, 10 s
+/// in all, 64 MiB. Proxies of the environment are not used, and redirections not followed. One thread at a
+/// time.
+class HttpClient {
+ public:
+  struct Answer {
+    long status = 0;
+    std::string body;
+  };
+
+  explicit HttpClient(Address address);
+  ~HttpClient();
+  HttpClient(HttpClient&&) noexcept;
+
+  const Address& address() const noexcept;
+  /// `path` begins with "/". The Error is libcurl's message.
+  Result<Answer> get(const std::string& path);
+
+ private:
+  struct Session;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace gpumeter::top

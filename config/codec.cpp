@@ -1,5 +1,6 @@
 #include "config/codec.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,11 @@ std::string listed(char open, const Items& items, Text text_of, char close) {
   }
   return text + close;
 }
+
+constexpr std::string_view kNever = "never";
+
+/// The values of the label `vendor`.
+const std::vector<std::string> kVendors = {"amd", "intel", "nvidia", "simulated"};
 
 bool DeviceLabels::*label_of(const Node& node) {
   for (const DeviceLabelName& label : kDeviceLabelNames) {
@@ -148,6 +154,35 @@ Complaint read(const Node& node, DeviceLabels& value) {
   return std::nullopt;
 }
 
+Complaint read(const Node& node, std::optional<Duration>& value) {
+  value.reset();
+  if (node.kind == Node::Kind::scalar && node.text == kNever) return std::nullopt;
+  const Complaint complaint = read(node, value.emplace());
+  if (complaint && complaint->starts_with("must be a duration")) {
+    return must_be("never or a duration such as 500ms, 10s or 1h30m", node);
+  }
+  return complaint;
+}
+
+Complaint read(const Node& node, ExpectedDevices& value) {
+  std::map<std::string, unsigned> counts;
+  const bool is_map = node.kind == Node::Kind::map;
+  if (!is_map && read(node, counts[std::string(ExpectedDevices::kAnyVendor)])) {
+    return must_be("a whole number, or a map of numbers by vendor such as {nvidia: 8}", node);
+  }
+  for (const Node& child : node.children) {
+    if (std::ranges::find(kVendors, child.key) == kVendors.end()) {
+      return "must name vendors out of " + enumerate(kVendors, "and") + ", not \"" + printable(child.key) +
+             "\"";
+    }
+    if (const auto complaint = read(child, counts[child.key])) {
+      return "the value of \"" + printable(child.key) + "\" " + *complaint;
+    }
+  }
+  value.by_vendor = std::move(counts);
+  return std::nullopt;
+}
+
 Complaint read(const Node& node, OptionSchema::Kind kind, std::vector<std::string>& values) {
   using Kind = OptionSchema::Kind;
   if (kind == Kind::list) return read(node, values);
@@ -182,6 +217,15 @@ std::string show(const DeviceLabels& value) {
   return listed(
       '[', kDeviceLabelNames,
       [&value](const auto& label) { return std::string(value.*label.member ? label.name : ""); }, ']');
+}
+
+std::string show(std::optional<Duration> value) { return value ? show(*value) : std::string(kNever); }
+
+std::string show(const ExpectedDevices& value) {
+  const auto of_machine = value.by_vendor.find(std::string(ExpectedDevices::kAnyVendor));
+  if (of_machine != value.by_vendor.end()) return show(of_machine->second);
+  return listed(
+      '{', value.by_vendor, [](const auto& item) { return item.first + ": " + show(item.second); }, '}');
 }
 
 std::string type_words(const DeviceLabels&) {

@@ -29,6 +29,9 @@ Complaint read(const Node& node, Duration& value);
 Complaint read(const Node& node, std::vector<std::string>& value);
 Complaint read(const Node& node, std::map<std::string, std::string>& value);
 Complaint read(const Node& node, DeviceLabels& value);
+/// "never" is nullopt.
+Complaint read(const Node& node, std::optional<Duration>& value);
+Complaint read(const Node& node, ExpectedDevices& value);
 
 std::string show(const std::string& value);
 std::string show(unsigned value);
@@ -37,6 +40,8 @@ std::string show(Duration value);
 std::string show(const std::vector<std::string>& value);
 std::string show(const std::map<std::string, std::string>& value);
 std::string show(const DeviceLabels& value);
+std::string show(std::optional<Duration> value);
+std::string show(const ExpectedDevices& value);
 
 inline std::string type_words(const std::string&) { return "text"; }
 inline std::string type_words(unsigned) { return "whole number"; }
@@ -45,6 +50,8 @@ inline std::string type_words(Duration) { return "duration"; }
 inline std::string type_words(const std::vector<std::string>&) { return "list of texts"; }
 inline std::string type_words(const std::map<std::string, std::string>&) { return "map of texts"; }
 std::string type_words(const DeviceLabels&);
+inline std::string type_words(std::optional<Duration>) { return "duration or never"; }
+inline std::string type_words(const ExpectedDevices&) { return "whole number, or a map of them by vendor"; }
 
 /// For the words of a closed set.
 template <class Word>

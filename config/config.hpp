@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -59,8 +60,18 @@ struct Sampling {
   bool operator==(const Sampling&) const = default;
 };
 
+/// The number of devices that the machine should have, by vendor as in the label `vendor`. A number for the
+/// whole machine is under kAnyVendor, alone. Empty: nothing is expected.
+struct ExpectedDevices {
+  static constexpr std::string_view kAnyVendor = "any";
+  std::map<std::string, unsigned> by_vendor;
+  bool operator==(const ExpectedDevices&) const = default;
+};
+
 struct Devices {
-  Duration forget = std::chrono::hours(24);  ///< how long a missing device keeps its `gpu_up 0`
+  ExpectedDevices expected;
+  std::optional<Duration> forget;  ///< how long a missing device keeps its `gpu_up 0`; nullopt: until
+                                   ///< `gpumeter forget`
   std::map<std::string, std::string> names;  ///< uuid or PCI address ("0000:0c:00.0") -> name
   bool operator==(const Devices&) const = default;
 };

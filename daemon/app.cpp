@@ -2,11 +2,15 @@
 
 #include <malloc.h>
 
+#include <algorithm>
+#include <map>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
+#include "daemon/bus/unread.hpp"
 #include "daemon/job_settings.hpp"
 #include "daemon/listeners.hpp"
 #include "daemon/main_loop.hpp"
@@ -93,8 +97,15 @@ void App::make_fleet(const config::Config& config) {
   workload_book_ = workloads.book;
   workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
   state_keeper_ = std::make_shared<StateKeeper>(config.paths.state, clock_, log_);
-  IndexKeeper indexes(state_keeper_->load(clock_.monotonic() + kLoadState), state_keeper_, clock_);
+  DeviceDirectory directory = state_keeper_->load(clock_.monotonic() + kLoadState);
+  forget_simulated(directory, config);
+  IndexKeeper indexes(std::move(directory), state_keeper_, clock_);
   fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(indexes), settings_of(config), workloads);
+  const auto forget = [fleet = std::weak_ptr<Fleet>(fleet_)](const std::string& uuid) -> Result<Done> {
+    const auto alive = fleet.lock();
+    return alive ? alive->forget(uuid) : Error("the daemon is stopping");
+  };
+  control_ = std::make_unique<ControlServer>(config.paths.state, clock_, log_, forget);
 }
 
 std::shared_ptr<BusWatcher> App::make_bus_watcher(const config::Config& config) {
@@ -119,6 +130,7 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
   context.max_requests = web.max_requests;
   context.build = kBuild;
   context.devices = [this] { return fleet_->devices(); };
+  context.unread = [this] { return unread(); };
   context.collectors = [this] { return collector_states(); };
   context.health = [this] { return doctor_.report(); };
   context.history = &history_.history();
@@ -136,9 +148,11 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
 // for theirs.
 Result<Done> App::start_threads() {
   self_report_ = std::make_unique<SelfReport>(SelfReport::Sources{
-      clock_, log_, *store_, *fleet_, *bus_watcher_, *server_, [this] { return simulates(*config_.get()); }});
+      clock_, log_, *store_, *fleet_, *bus_watcher_, *server_, [this] { return simulates(*config_.get()); },
+      [this] { return config_.get()->devices.expected.by_vendor; }});
   if (Result<Done> started = start_watchdog(); !started) return started;
   if (Result<Done> started = start_upkeep(); !started) return started;
+  if (Result<Done> started = control_->start(); !started) return started;
   if (Result<Done> started = doctor_.start(); !started) return started;
   if (Result<Done> started = history_.start(); !started) return started;
   return bus_watcher_->start();
@@ -186,6 +200,7 @@ void App::stop() {
   history_.stop();
   if (bus_watcher_) bus_watcher_->request_stop();
   left_behind_ = !jobs_.stop();
+  if (control_ && !control_->stop(deadline)) left_behind_ = true;
   if (fleet_ && !fleet_->stop(deadline)) left_behind_ = true;
   if (bus_watcher_ && !bus_watcher_->join(deadline)) left_behind_ = true;
   if (!upkeep_.join(deadline)) left_behind_ = true;
@@ -200,8 +215,38 @@ void App::keep_up() {
   workload_info_->tick(clock_.monotonic());
   self_report_->publish();
   if (!is_first_pass_over) return;
+  if (!says_what_is_read_ && bus_watcher_->bus()) {
+    says_what_is_read_ = true;
+    say_if_nothing_is_read();
+  }
   routes_->set_ready();
   if (!is_ready_.exchange(true)) doctor_.wake();
+}
+
+// An enabled collector has already logged why it does not read its cards.
+void App::say_if_nothing_is_read() {
+  if (!fleet_->devices().empty()) return;
+  const std::vector<UnreadDevice> unread = this->unread();
+  if (unread.empty()) return log_.info("no GPU is read: the PCI bus shows none");
+  const auto is_logged = [this](const UnreadDevice& each) {
+    return fleet_->collector_errors().contains(each.vendor);
+  };
+  if (std::ranges::any_of(unread, is_logged)) return;
+  std::string list;
+  for (const UnreadDevice& each : unread) list += (list.empty() ? "" : " | ") + to_string(each);
+  log_.info("no GPU is read", {{"unread", list}});
+}
+
+std::vector<UnreadDevice> App::unread() const {
+  const auto config = config_.get();
+  const std::map<std::string, std::string> errors = fleet_->collector_errors();
+  std::map<std::string, CollectorTrouble> troubles;
+  for (const CollectorEntry& entry : builtin_collectors()) {
+    const std::string name(entry.name);
+    const auto error = errors.find(name);
+    troubles[name] = {is_enabled(entry, *config), error == errors.end() ? "" : error->second};
+  }
+  return unread_devices(bus_watcher_->bus().value_or(Bus()), fleet_->devices(), troubles);
 }
 
 std::vector<CollectorState> App::collector_states() const {

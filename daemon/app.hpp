@@ -10,6 +10,7 @@
 #include "collectors/jobs/intake/ingest.hpp"
 #include "daemon/bus/watcher.hpp"
 #include "daemon/cli/options.hpp"
+#include "daemon/control/server.hpp"
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/fleet/state_keeper.hpp"
 #include "daemon/health/doctor.hpp"
@@ -51,6 +52,8 @@ class App {
   void stop();
 
   std::vector<CollectorState> collector_states() const;  ///< on HTTP's threads
+  std::vector<UnreadDevice> unread() const;              ///< on HTTP's threads and on "upkeep"
+  void say_if_nothing_is_read();                         ///< on the thread "upkeep"
   void keep_up();                                        ///< on the thread "upkeep"
 
   const Options options_;
@@ -66,12 +69,14 @@ class App {
   std::shared_ptr<workloads::WorkloadBook> workload_book_;  // null if workloads are disabled
   std::shared_ptr<StateKeeper> state_keeper_;
   std::shared_ptr<Fleet> fleet_;
+  std::unique_ptr<ControlServer> control_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> server_;
   Worker watchdog_{clock_};
   std::shared_ptr<BusWatcher> bus_watcher_;
   std::unique_ptr<WorkloadInfo> workload_info_;  // used by upkeep
   std::unique_ptr<SelfReport> self_report_;
+  bool says_what_is_read_ = false;  // used by upkeep
   Worker upkeep_{clock_};
   std::atomic<bool> is_ready_ = false;  // the first pass is over and on the page
   jobs::Ingest jobs_;

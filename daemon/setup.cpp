@@ -51,6 +51,17 @@ WorkloadSettings workload_settings_of(const config::Config& config, UserName use
   return settings;
 }
 
+void forget_simulated(DeviceDirectory& directory, const config::Config& config) {
+  std::vector<std::string> forgotten;
+  for (const CollectorEntry& entry : builtin_collectors()) {
+    if (entry.most_made_up == 0 || is_enabled(entry, config)) continue;
+    for (const auto& [uuid, device] : directory.devices()) {
+      if (device.collector == entry.name) forgotten.push_back(uuid);
+    }
+  }
+  for (const std::string& uuid : forgotten) directory.forget(uuid);
+}
+
 bool simulates(const config::Config& config) {
   const auto enabled = enabled_collectors(config);
   return std::any_of(enabled.begin(), enabled.end(),
@@ -67,6 +78,7 @@ Bus bus_of(const config::Config& config) {
   if (!has_bus(config)) return bus;
   const SystemClock clock;
   pci::Scan scan("bus", clock);
+  bus.host = look_at_host(config.paths.sysfs);
   for (const pci::Function& adapter : scan.adapters(config.paths.sysfs).adapters) bus.add(adapter);
   return bus;
 }

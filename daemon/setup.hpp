@@ -9,6 +9,7 @@
 #include "config/config.hpp"
 #include "config/schema.hpp"
 #include "daemon/bus/adapters.hpp"
+#include "daemon/fleet/device_directory.hpp"
 #include "daemon/fleet/settings.hpp"
 #include "daemon/lane/device_session.hpp"
 
@@ -26,6 +27,9 @@ CollectorContext context_of(const config::Config& config, const CollectorEntry& 
 FleetSettings settings_of(const config::Config& config);
 /// Creates a new book if workloads are enabled.
 WorkloadSettings workload_settings_of(const config::Config& config, UserName user_name);
+
+/// Drops the devices of a simulator that is not enabled. Their indexes are then free for real devices.
+void forget_simulated(DeviceDirectory& directory, const config::Config& config);
 
 /// True if a collector with simulated devices is enabled.
 bool simulates(const config::Config& config);

@@ -15,6 +15,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "collectors/sources": ["base", "collectors/api"],
     "collectors/*": ["base", "collectors/api", "collectors/table", "collectors/sources"],  # a vendor
     "collectors": ["base", "collectors/api", "collectors/*"],  # the table of vendors
+    "exporter/client": ["base"],
     "exporter/store": ["base", "collectors/api"],
     "exporter/text": ["base", "collectors/api", "exporter/store"],
     "exporter/health": ["base", "collectors/api", "exporter/store"],
@@ -29,12 +30,13 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "config": ["base"],
     "systemd": ["base"],
     "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/jobs", "collectors/attribution",
-               "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http", "config", "systemd"],
+               "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
+               "exporter/client", "config", "systemd"],
 }
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
 MAY_HANG = {r"\bf(data)?sync\(": ["daemon/fleet/device_directory_file.cpp"],
-            r"\bDeviceDirectory::save\(|\.save\(\)": ["daemon/fleet/device_directory_file.cpp", "daemon/fleet/state_keeper.cpp"],
-            r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["collectors/attribution/names/known_users.cpp", "collectors/attribution/names/user_names.cpp", "exporter/http/listen_address.cpp",
+            r"\bDeviceDirectory::save\(|\.save\(\)": ["daemon/fleet/device_directory_file.cpp", "daemon/fleet/state_keeper.cpp", "daemon/control/forget.cpp"],
+            r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["collectors/attribution/names/known_users.cpp", "collectors/attribution/names/user_names.cpp", "exporter/http/listen_address.cpp", "exporter/client/http_get.cpp",
                                                 "exporter/http/listen_socket.cpp"],
             r"\bsend_to_journal\(|\bspdlog::logger\b": ["daemon/log/log.cpp", "daemon/log/log.hpp", "daemon/log/output.cpp", "systemd/journal.cpp", "systemd/journal.hpp"],
             r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["daemon/log/output.cpp", "daemon/cli/standard_streams.cpp",

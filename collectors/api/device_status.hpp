@@ -20,6 +20,20 @@ struct DeviceStatus {
   std::optional<double> last_success_timestamp_seconds = {};  ///< since 1970; nullopt before the first
 };
 
+/// The state of a known device that discovery does not find.
+inline constexpr const char* kMissing = "missing";
+
+/// A GPU on the PCI bus that no collector reads.
+struct UnreadDevice {
+  std::string pci_address;
+  std::string vendor;  ///< "nvidia", "amd" or "intel"
+  std::string pci_id;  ///< vendor and device: "1002:73bf"
+  std::string driver;  ///< that is bound to it; empty: none
+  std::string module;  ///< the kernel module that would make it readable
+  std::string why;
+  std::string remedy;
+};
+
 /// The build, for the footer of the status page and gpumeter_build_info.
 struct BuildFacts {
   std::string_view version;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collectors/sources/pci.hpp"
+#include "daemon/bus/host.hpp"
 
 namespace gpumeter {
 
@@ -13,6 +14,8 @@ namespace gpumeter {
 struct Bus {
   std::vector<std::string> addresses;         ///< in PCI order
   std::map<std::string, unsigned> by_vendor;  ///< for gpumeter_pci_devices; also counts GPUs without a driver
+  std::vector<pci::Function> functions;       ///< all display adapters, in PCI order
+  Host host;
 
   /// Adds the next function in PCI order.
   void add(const pci::Function& adapter);

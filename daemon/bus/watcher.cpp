@@ -66,6 +66,7 @@ std::optional<Bus> BusWatcher::scan() {
   }
   known_ = std::move(seen);
   Bus bus;
+  if (!known_.empty()) bus.host = look_at_host(sysfs_root_);
   for (const auto& [address, adapter] : known_) bus.add(adapter);
   return bus;
 }

@@ -11,12 +11,14 @@
 #include "collectors/builtin.hpp"
 #include "config/markdown.hpp"
 #include "daemon/app.hpp"
+#include "daemon/cli/check.hpp"
 #include "daemon/cli/conditions_docs.hpp"
 #include "daemon/cli/list_devices.hpp"
 #include "daemon/cli/load_config.hpp"
 #include "daemon/cli/metrics_docs.hpp"
 #include "daemon/cli/once.hpp"
 #include "daemon/cli/standard_streams.hpp"
+#include "daemon/control/forget.hpp"
 #include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/signals.hpp"
@@ -42,6 +44,14 @@ int run_daemon(const Options& options, const config::Config& config, const Clock
   return code;
 }
 
+int forget(const std::string& uuid, const config::Config& config) {
+  if (const Result<Done> done = forget_device(config.paths.state, uuid); !done) {
+    print_error("gpumeter: not forgotten: " + done.error().message());
+    return 1;
+  }
+  return print(uuid + " is forgotten\n");
+}
+
 int act_on(const Options& options, const config::Config& config, const Clock& clock) {
   switch (options.action) {
     case Action::check_config:
@@ -54,6 +64,10 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
     }
     case Action::list_devices:
       return print(device_list(config));
+    case Action::forget:
+      return forget(options.argument, config);
+    case Action::check:
+      return check(options.check, config);
     default:
       return run_daemon(options, config, clock);
   }
@@ -79,7 +93,7 @@ int load_and_act(const Options& options, const Clock& clock, jobs::KnownUsers& u
   for (const std::string& note : notes) print_error("gpumeter: " + note);
   if (const auto* config = std::get_if<config::Config>(&loaded)) return act_on(options, *config, clock);
   for (const config::Problem& problem : std::get<1>(loaded)) print_error(config::to_string(problem));
-  return 2;
+  return options.action == Action::check ? check_is_unknown(options.check, "the configuration is wrong") : 2;
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ std::string hold_text(std::chrono::seconds hold) {
 }
 
 std::string row_of(const Condition& condition) {
-  const std::string runbook = "operations.md#" + runbook_of(condition);
+  const std::string runbook = "runbooks.md#" + runbook_of(condition);
   return "| " + code(condition.reason) + " | " + std::string(to_string(condition.severity)) + " | " +
          code(to_string(condition.action)) + " | " + code(test_text(condition)) + " | " +
          hold_text(condition.hold) + " | [" + std::string(condition.alert) + "](" + runbook + ") |\n";

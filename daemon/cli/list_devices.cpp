@@ -61,6 +61,22 @@ std::string table_of(const std::vector<AnyRow>& rows) {
   return text;
 }
 
+std::vector<UnreadDevice> unread_of(const Survey& found) {
+  std::vector<DeviceStatus> read;
+  for (const SurveyedDevice& device : found.devices) {
+    DeviceStatus& status = read.emplace_back();
+    status.pci_address = device.known.info.pci_address;
+  }
+  return unread_devices(found.bus, read, found.troubles);
+}
+
+/// The notes of collectors about a card that is listed as unread would repeat it.
+bool repeats(const std::string& note, const std::vector<UnreadDevice>& unread) {
+  return std::ranges::any_of(unread, [&note](const UnreadDevice& device) {
+    return note.find(": " + device.pci_address + ": ") != std::string::npos;
+  });
+}
+
 }  // namespace
 
 std::string device_list(const config::Config& config) {
@@ -71,7 +87,16 @@ std::string device_list(const config::Config& config) {
   std::string text = found.devices.empty() ? "no GPU found\n" : table_of(rows);
   const std::vector<SourceRow> sources = source_rows(found);
   if (sources.size() > 1) text.append("\n").append(table_of(sources));
-  for (const std::string& note : found.notes) text.append(note).append("\n");
+  const std::vector<UnreadDevice> unread = unread_of(found);
+  if (!unread.empty()) text.append("\non the bus and not read:\n");
+  for (const UnreadDevice& device : unread) text.append(to_string(device)).append("\n");
+  for (const KnownDevice& device : found.missing) {
+    text += "missing: GPU " + std::to_string(device.index) + " " + device.info.uuid +
+            "; if it was removed on purpose: gpumeter forget " + device.info.uuid + "\n";
+  }
+  for (const std::string& note : found.notes) {
+    if (!repeats(note, unread)) text.append(note).append("\n");
+  }
   return text;
 }
 

@@ -43,12 +43,14 @@ void read_all_tiers(Reading& reading, const SamplingIntervals& intervals) {
   if (!reading.up) reading.session->hide();
 }
 
-void add_up(const std::vector<Reading>& readings, const FleetSettings& settings, SeriesList& to) {
-  for (const Reading& reading : readings) {
-    const KnownDevice& known = reading.device->known;
+void add_up(const std::vector<Reading>& readings, const std::vector<KnownDevice>& missing,
+            const FleetSettings& settings, SeriesList& to) {
+  const auto add = [&](const KnownDevice& known, bool up) {
     const Labels labels(known.info, known.index, name_of(settings.names, known.info), settings.labels);
-    to.add(catalog::up, labels, reading.up ? 1 : 0);
-  }
+    to.add(catalog::up, labels, up ? 1 : 0);
+  };
+  for (const Reading& reading : readings) add(reading.device->known, reading.up);
+  for (const KnownDevice& known : missing) add(known, false);
 }
 
 void add_self(const config::Config& config, const Survey& survey, const std::vector<Reading>& readings,
@@ -66,14 +68,15 @@ void add_self(const config::Config& config, const Survey& survey, const std::vec
     self.collectors.push_back(std::move(health));
   }
   self.simulated = simulates(config);
-  for (const auto& vendor : bus_of(config).by_vendor) self.pci_devices.emplace_back(vendor);
+  self.devices_expected = config.devices.expected.by_vendor;
+  for (const auto& vendor : survey.bus.by_vendor) self.pci_devices.emplace_back(vendor);
   if (const Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
   add_self_series(self, to);
 }
 
 }  // namespace
 
-Result<std::string> page_once(const config::Config& config, int passes) {
+void sample_once(const config::Config& config, int passes, const std::function<void(const Store&)>& use) {
   const SystemClock clock;
   const FleetSettings settings = settings_of(config);
   jobs::UserNames names;
@@ -97,12 +100,19 @@ Result<std::string> page_once(const config::Config& config, int passes) {
     for (Reading& reading : readings) read_all_tiers(reading, settings.intervals);
   }
   SeriesList own(store->attach());
-  add_up(readings, settings, own);
+  add_up(readings, found.missing, settings, own);
   add_self(config, found, readings, own);
   own.commit(clock.monotonic());
   WorkloadInfo workload_info(workloads, *store);
   workload_info.tick(clock.monotonic());
-  return TextView(*store).render(Format::text).text;
+  use(*store);
+}
+
+Result<std::string> page_once(const config::Config& config, int passes) {
+  std::string page;
+  sample_once(config, passes,
+              [&page](const Store& store) { page = TextView(store).render(Format::text).text; });
+  return page;
 }
 
 }  // namespace gpumeter

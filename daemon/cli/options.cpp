@@ -133,7 +133,7 @@ class CommandLine {
     add_key_flags();
     add_collector_flags(collectors);
     add_action_flags();
-    app_.footer("gpumeter top [FLAG...] shows the GPUs and jobs in the terminal; see gpumeter-top(1).");
+    add_commands();
   }
 
   std::variant<Options, Exit> parse(int argc, const char* const* argv) try {
@@ -144,6 +144,7 @@ class CommandLine {
     if (auto exit = take_keys()) return *exit;
     if (auto exit = take_collectors()) return *exit;
     if (auto exit = take_action()) return *exit;
+    if (auto exit = take_command()) return *exit;
     return std::move(options_);
   } catch (const CLI::CallForHelp&) {
     return Exit{0, app_.help()};
@@ -208,6 +209,28 @@ class CommandLine {
     }
   }
 
+  /// The flags of the configuration may be before or after a command's name.
+  CLI::App* add_command(const char* name, const char* help) {
+    CLI::App* command = app_.add_subcommand(name, help)->group("Commands")->fallthrough()->allow_extras();
+    command->formatter(app_.get_formatter());
+    return command;
+  }
+
+  void add_commands() {
+    app_.require_subcommand(0, 1);
+    forget_ = add_command("forget", "Forget a missing GPU, so that its gpu_up 0 ends (forget UUID)");
+    check_ = add_command("check", "Report failed and degraded GPUs as monitoring plugins do (check --help)");
+    top_ = add_command("top", "Show GPUs and jobs in the terminal (top --help)");
+    check_->add_flag("--json", options_.check.json, "Print the answer of /api/v1/health");
+    check_->add_option("--gpu", gpu_, "Check this GPU only, by its index")->type_name("N");
+    check_->add_option("--fail-on", fail_on_, "failed: ignore degraded GPUs; degraded: exit 2 for them too")
+        ->type_name("STATE")
+        ->check(one_of({"failed", "degraded"}));
+    check_->add_option("--url", options_.check.url, "Ask this daemon (default: the first web.listen)")
+        ->type_name("URL");
+    forget_->add_option("UUID", options_.argument, "The GPU, as in the label uuid")->expected(1);
+  }
+
   bool is_there(const std::string& flag) const { return app_.count(flag) > 0; }
 
   /// True if a flag without a value is present, and not as "--flag=false".
@@ -266,6 +289,8 @@ class CommandLine {
       if (!is_there(flag.name)) continue;
       if (chosen != nullptr)
         return usage_error(std::string(chosen) + " and " + flag.name + " cannot be combined");
+      if (!app_.get_subcommands().empty())
+        return usage_error(std::string(flag.name) + " cannot be combined with a command");
       chosen = flag.name;
       options_.action = flag.action;
       options_.argument = value_of(flag.name);
@@ -273,10 +298,36 @@ class CommandLine {
     return std::nullopt;
   }
 
+  std::optional<Exit> take_command() {
+    if (check_->parsed()) return take_check();
+    if (top_->parsed()) return usage_error("top must be the first argument");  // a program of its own
+    if (!forget_->parsed()) return std::nullopt;
+    if (options_.argument.empty()) return usage_error("forget requires the uuid of a device");
+    options_.action = Action::forget;
+    return std::nullopt;
+  }
+
+  std::optional<Exit> take_check() {
+    options_.action = Action::check;
+    if (fail_on_ == "failed") options_.check.fail_on = FailOn::failed;
+    if (fail_on_ == "degraded") options_.check.fail_on = FailOn::degraded;
+    if (gpu_.empty()) return std::nullopt;
+    options_.check.gpu = parse_number<unsigned>(gpu_);
+    if (options_.check.gpu) return std::nullopt;
+    return usage_error("--gpu must be the index of a GPU, not " + gpumeter::quoted(config::printable(gpu_)));
+  }
+
+  std::string commands() const {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app_.get_subcommands(nullptr)) names.push_back(command->get_name());
+    return (names.size() == 1 ? "the command " : "the commands ") + config::enumerate(names, "and");
+  }
+
   std::string unknown_flag(const std::string& argument) const {
     const std::string name = argument.substr(0, argument.find('='));
     if (!name.starts_with('-'))
-      return "unexpected argument " + gpumeter::quoted(argument) + "; gpumeter accepts only flags";
+      return "unexpected argument " + gpumeter::quoted(argument) + "; gpumeter accepts flags and " +
+             commands();
     std::vector<std::string> names;
     for (const auto* option : app_.get_options()) {
       for (const std::string& known : option->get_lnames()) names.push_back("--" + known);
@@ -288,6 +339,11 @@ class CommandLine {
   const std::vector<config::CollectorSchema> schemas_;
   const std::vector<config::Key> keys_;
   CLI::App app_{"Prometheus exporter for every GPU of a machine.", "gpumeter"};
+  CLI::App* forget_ = nullptr;
+  CLI::App* check_ = nullptr;
+  CLI::App* top_ = nullptr;
+  std::string gpu_;
+  std::string fail_on_;
   Options options_;
 };
 
@@ -295,7 +351,12 @@ class CommandLine {
 
 std::variant<Options, Exit> parse_options(int argc, const char* const* argv,
                                           std::span<const CollectorEntry> collectors) {
-  return CommandLine(collectors).parse(argc, argv);
+  auto parsed = CommandLine(collectors).parse(argc, argv);
+  // For monitoring, exit 2 means that a GPU has failed; 3 is "unknown".
+  const std::span<const char* const> arguments(argv, static_cast<std::size_t>(argc));
+  const bool is_check = std::ranges::any_of(arguments, [](std::string_view word) { return word == "check"; });
+  if (auto* exit = std::get_if<Exit>(&parsed); exit != nullptr && exit->code == 2 && is_check) exit->code = 3;
+  return parsed;
 }
 
 }  // namespace gpumeter

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "collectors/api/collector.hpp"
+#include "daemon/cli/check_text.hpp"
 
 namespace gpumeter {
 
@@ -22,7 +24,9 @@ enum class Action : std::uint8_t {
   list_devices,
   print_metrics,
   print_config,
-  print_conditions
+  print_conditions,
+  forget,
+  check
 };
 
 /// The values of a flag for a key of the configuration.
@@ -31,16 +35,26 @@ struct KeyOverride {
   std::vector<std::string> values;
 };
 
+/// The flags of `gpumeter check`.
+struct CheckOptions {
+  bool json = false;
+  std::optional<unsigned> gpu;  ///< nullopt: all
+  FailOn fail_on = FailOn::each;
+  std::string url;  ///< empty: the first address of web.listen
+};
+
 /// The validated command line.
 struct Options {
   Action action = Action::run;
-  std::string argument;     ///< of the action: "0" (--once), a process id (--reload), a format (--print-...)
+  std::string argument;     ///< of the action: "0" (--once), a process id (--reload), a format (--print-...),
+                            ///< a uuid (forget)
   std::string config_file;  ///< empty: the default file, which need not exist
   bool systemd_socket = false;               ///< serve on systemd's sockets instead of web.listen
   bool disable_defaults = false;             ///< run only collectors that are enabled explicitly
   std::vector<KeyOverride> overrides;        ///< override the file's values
   std::string simulator;                     ///< the collector for --simulate; empty: there is none
   std::vector<std::string> simulate_events;  ///< in addition to the file's
+  CheckOptions check;
 };
 
 /// An exit before the start. The text goes to stdout if the code is 0 (help, version), otherwise to stderr.

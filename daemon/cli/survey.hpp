@@ -1,9 +1,11 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "daemon/bus/unread.hpp"
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/setup.hpp"
 
@@ -22,6 +24,9 @@ struct Survey {
   std::vector<std::string> notes;       ///< sources that cannot be read, with reason and remedy
   std::map<std::string, bool> working;  ///< by name, for all enabled collectors: false if opening or
                                         ///< discovery failed
+  std::map<std::string, CollectorTrouble> troubles;  ///< of every collector, by name
+  std::vector<KnownDevice> missing;  ///< known devices of enabled collectors that were not found, by uuid
+  Bus bus;
 };
 
 Survey survey(const config::Config& config, const Clock& clock);

@@ -54,6 +54,7 @@ void CollectorHost::start_events(const LeftBehind& left_behind) {
 void CollectorHost::report(std::shared_ptr<Collector> opened, const Result<Discovery>& found) {
   has_reported_ = true;
   is_up_ = static_cast<bool>(found);
+  error_ = found ? "" : found.error().message();
   if (!is_paused_) collector_ = std::move(opened);
   const bool has_events = std::dynamic_pointer_cast<WatchesEvents>(collector_) != nullptr;
   if (has_events && is_watching_) watcher_->watch(collector_);

@@ -56,6 +56,9 @@ class CollectorHost {
   /// Waits until `deadline` (monotonic) for both threads, and adds hanging threads to `hanging`.
   void join(Nanoseconds deadline, LeftBehind& hanging);
 
+  /// Returns the reason why the last discovery failed or has not ended; empty if it succeeded.
+  std::string error() const { return is_late_ ? "its discovery does not answer" : error_; }
+
   /// True after the first discovery.
   bool has_reported() const noexcept { return has_reported_; }
   /// True if the last discovery succeeded and the next one can run.
@@ -79,6 +82,7 @@ class CollectorHost {
   const std::shared_ptr<EventWatcher> watcher_;
   std::shared_ptr<Collector> collector_;
   std::set<std::string> said_;  ///< notes and errors that are already in the log
+  std::string error_;           ///< of the last discovery
   bool has_reported_ = false;
   bool is_up_ = false;
   bool is_looking_ = false;   ///< the discovery thread runs

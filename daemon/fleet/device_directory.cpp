@@ -15,20 +15,24 @@ KnownDevice& DeviceDirectory::admit(const std::string& collector, const DeviceIn
   return device;
 }
 
-std::vector<std::string> DeviceDirectory::forget(const PresenceOf& presence, Nanoseconds step,
-                                                 Nanoseconds at_most) {
-  std::vector<std::string> forgotten;
-  for (auto device = devices_.begin(); device != devices_.end();) {
-    KnownDevice& known = device->second;
+std::vector<std::string> DeviceDirectory::missing_for(const PresenceOf& presence, Nanoseconds step,
+                                                      Nanoseconds at_most) {
+  std::vector<std::string> due;
+  for (auto& [uuid, known] : devices_) {
     const Presence now = presence(known);
     if (now == Presence::missing) known.missing += step;
     if (now == Presence::there) known.missing = Nanoseconds{0};
-    const bool old = now == Presence::missing && known.missing >= at_most;
-    if (old) forgotten.push_back(device->first);
-    if (old) taken_.erase(known.index);
-    device = old ? devices_.erase(device) : std::next(device);
+    if (now == Presence::missing && known.missing >= at_most) due.push_back(uuid);
   }
-  return forgotten;
+  return due;
+}
+
+bool DeviceDirectory::forget(const std::string& uuid) {
+  const auto device = devices_.find(uuid);
+  if (device == devices_.end()) return false;
+  taken_.erase(device->second.index);
+  devices_.erase(device);
+  return true;
 }
 
 KnownDevice* DeviceDirectory::find(const std::string& uuid) {

@@ -18,30 +18,35 @@ struct KnownDevice {
   std::string collector;
   DeviceInfo info;
   Nanoseconds last_seen{};  ///< CLOCK_REALTIME; for information only
-  Nanoseconds missing{};  ///< time of unsuccessful discovery since the device was last there, across restarts
+  Nanoseconds missing{};    ///< time of unsuccessful discovery since the device was last there, across
+                            ///< restarts; counted only while `devices.forget` is set
 };
 
 /// The result for a known device of its collector's last discovery.
 enum class Presence { there, unknown, missing };
 
 /// Maps uuids to indexes in `<state>/devices.json`, so that a dead GPU does not shift the other indexes after
-/// a restart. One thread at a time.
+/// a restart, and keeps its `gpu_up 0`. The file belongs to one machine. One thread at a time.
 class DeviceDirectory {
  public:
   /// Higher than the number of GPUs in any machine; a file with a higher index is damaged.
   static constexpr unsigned kHighestIndex = 4095;
 
-  /// `folder` is paths.state. A missing file is an empty directory.
-  explicit DeviceDirectory(std::string folder) : folder_(std::move(folder)) {}
+  /// `folder` is paths.state. A missing file is an empty directory. `machine_id_file`: see machine-id(5).
+  explicit DeviceDirectory(std::string folder, std::string machine_id_file = "/etc/machine-id")
+      : folder_(std::move(folder)), machine_id_file_(std::move(machine_id_file)) {}
 
   /// Loads the file. Blocks for as long as the folder does. On failure, the Error names the file and the
   /// problem, and the directory starts empty. A file with wrong content is renamed to devices.json.bad. An
-  /// unreadable file stays, and is_readable() is false.
+  /// unreadable file stays, and is_readable() is false. The file of another machine, such as that of a cloned
+  /// disk, stays until the next save(), and is_foreign() is true. A machine without an id accepts every file.
   Result<Done> load();
   bool is_readable() const noexcept { return readable_; }
+  bool is_foreign() const noexcept { return foreign_; }
 
-  /// Replaces the file atomically: after a crash it is the old one or the new one. Blocks for as long as the
-  /// folder does.
+  /// Replaces the file atomically and durably: after a crash it is the old one or the new one. The file gets
+  /// the owner of the folder, so that the service can read what root wrote. Blocks for as long as the folder
+  /// does.
   Result<Done> save() const;
 
   /// Returns the entry of a device that was seen `now`. A known device keeps its index. A new device gets
@@ -50,10 +55,13 @@ class DeviceDirectory {
   KnownDevice& admit(const std::string& collector, const DeviceInfo& info, unsigned preferred,
                      Nanoseconds now);
 
-  /// Adds `step` to the missing time of missing devices, and resets that of present devices. Drops devices
-  /// that have been missing for `at_most` and returns their uuids.
+  /// Adds `step` to the missing time of missing devices, and resets that of present devices. Returns the
+  /// uuids of devices that have been missing for `at_most`.
   using PresenceOf = std::function<Presence(const KnownDevice&)>;
-  std::vector<std::string> forget(const PresenceOf& presence, Nanoseconds step, Nanoseconds at_most);
+  std::vector<std::string> missing_for(const PresenceOf& presence, Nanoseconds step, Nanoseconds at_most);
+
+  /// Drops the device and frees its index. Returns false if the device is not known.
+  bool forget(const std::string& uuid);
 
   const std::map<std::string, KnownDevice>& devices() const noexcept { return devices_; }
   KnownDevice* find(const std::string& uuid);
@@ -64,9 +72,12 @@ class DeviceDirectory {
   std::string path() const { return folder_ + "/devices.json"; }
 
   std::string folder_;
+  std::string machine_id_file_;
+  std::string machine_id_;  // of this machine, or of the file if this machine has none
   std::map<std::string, KnownDevice> devices_;
   std::set<unsigned> taken_;  // the indexes of devices_
   bool readable_ = true;
+  bool foreign_ = false;
 };
 
 }  // namespace gpumeter

@@ -87,11 +87,18 @@ void add(const json& entry, Devices& devices, Owners& owners) {
   devices.emplace(uuid, std::move(device));
 }
 
-/// Throws on wrong content, like nlohmann.
-Devices parse(const std::string& text) {
+struct Content {
+  std::string machine_id;  // empty in files of older versions
   Devices devices;
+};
+
+/// Throws on wrong content, like nlohmann.
+Content parse(const std::string& text) {
+  Content content;
+  Devices& devices = content.devices;
   Owners owners;
   const json document = json::parse(text);
+  if (document.contains("machine_id")) content.machine_id = document.at("machine_id").get<std::string>();
   const json& list = document.at("devices");
   if (!list.is_array()) throw std::runtime_error("devices must be a list");
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -101,7 +108,7 @@ Devices parse(const std::string& text) {
       throw std::runtime_error("devices[" + std::to_string(i) + "]: " + problem.what());
     }
   }
-  return devices;
+  return content;
 }
 
 Error system_error(const std::string& what) { return Error(what + ": " + std::strerror(errno)); }
@@ -129,9 +136,25 @@ Result<std::string> read_whole(const std::string& path) {
   return Error(path + ": is larger than " + std::to_string(kMostBytes) + " bytes");
 }
 
-Result<Done> write_durably(const std::string& path, const std::string& text) {
+/// Returns the id in a file as described by machine-id(5); empty if the machine has none yet.
+std::string machine_id_in(const std::string& path) {
+  const Result<std::string> text = read_whole(path);
+  const std::string id = text ? text->substr(0, text->find('\n')) : "";
+  constexpr std::size_t kDigits = 32;
+  return id.size() == kDigits && id.find_first_not_of("0123456789abcdef") == std::string::npos ? id : "";
+}
+
+/// Only root can give the file away. Everyone else owns both the folder and the file.
+void give_to_owner_of(const std::string& folder, const Descriptor& file) {
+  struct stat status {};
+  if (geteuid() != 0 || stat(folder.c_str(), &status) != 0) return;
+  [[maybe_unused]] const int ignored = fchown(file.number(), status.st_uid, status.st_gid);
+}
+
+Result<Done> write_durably(const std::string& folder, const std::string& path, const std::string& text) {
   const Result<Descriptor> file = open_regular(path, O_WRONLY | O_CREAT | O_TRUNC);
   if (!file) return file.error();
+  give_to_owner_of(folder, *file);
   const ssize_t written = write(file->number(), text.data(), text.size());
   if (written < 0) return system_error(path);
   if (static_cast<std::size_t>(written) < text.size()) return Error(path + ": No space left on device");
@@ -139,16 +162,29 @@ Result<Done> write_durably(const std::string& path, const std::string& text) {
   return Done{};
 }
 
+/// Makes a rename in the folder durable. Not all file systems can: EINVAL.
+Result<Done> sync_folder(const std::string& path) {
+  const Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const bool is_done = folder && (fsync(folder.number()) == 0 || errno == EINVAL);
+  if (!is_done) return system_error(path);
+  return Done{};
+}
+
 }  // namespace
 
 Result<Done> DeviceDirectory::load() {
+  machine_id_ = machine_id_in(machine_id_file_);
   std::error_code error;
   if (!std::filesystem::exists(path(), error) && !error) return Done{};
   const Result<std::string> text = read_whole(path());
   readable_ = static_cast<bool>(text);
   if (!text) return text.error();
   try {
-    devices_ = parse(*text);
+    Content content = parse(*text);
+    if (machine_id_.empty()) machine_id_ = content.machine_id;
+    foreign_ = !content.machine_id.empty() && content.machine_id != machine_id_;
+    if (foreign_) return Error(path() + ": its machine_id is not the one in " + machine_id_file_);
+    devices_ = std::move(content.devices);
     for (const auto& [uuid, device] : devices_) taken_.insert(device.index);
     return Done{};
   } catch (const std::exception& problem) {
@@ -164,10 +200,12 @@ Result<Done> DeviceDirectory::save() const {
   for (const auto& [uuid, device] : devices_) list.push_back(to_json(device));
   std::error_code ignored;
   std::filesystem::create_directories(folder_, ignored);
-  const std::string text = json{{"devices", list}}.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-  if (Result<Done> written = write_durably(path() + ".new", text); !written) return written;
+  json document = {{"devices", list}};
+  if (!machine_id_.empty()) document["machine_id"] = machine_id_;
+  const std::string text = document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  if (Result<Done> written = write_durably(folder_, path() + ".new", text); !written) return written;
   if (std::rename((path() + ".new").c_str(), path().c_str()) != 0) return system_error(path());
-  return Done{};
+  return sync_folder(folder_);
 }
 
 }  // namespace gpumeter

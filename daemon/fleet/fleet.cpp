@@ -138,7 +138,7 @@ void Fleet::tick() {
   look_at_members();
   look_for_returned();
   for (auto& [name, host] : hosts_) host.start_threads(left_behind_);
-  forget_old();
+  forget_long_missing();
   if (std::exchange(up_changed_, false)) publish_up();
   indexes_.save_if_due(is_settled_);
 }
@@ -168,18 +168,44 @@ void Fleet::look_for_returned() {
   }
 }
 
-void Fleet::forget_old() {
-  if (!is_settled_ || released_until_) return indexes_.pause_forgetting();
+// By default a missing device is known until a person calls forget().
+void Fleet::forget_long_missing() {
+  if (!settings_.forget || !is_settled_ || released_until_) return indexes_.pause_counting();
   const auto presence = [this](const KnownDevice& device)
                             GPUMETER_REQUIRES(mutex_) { return presence_of(device); };
-  for (const std::string& uuid : indexes_.forget(presence, settings_.forget)) {
-    if (const auto member = members_.find(uuid); member != members_.end()) drop(member);
-    log_.info("device forgotten", {{"uuid", uuid}});
-    up_changed_ = true;
-  }
+  for (const std::string& uuid : indexes_.missing_for(presence, *settings_.forget)) drop(uuid);
 }
 
-void Fleet::drop(Members::iterator member) {
+Result<Done> Fleet::forget(const std::string& uuid) {
+  MutexLock lock(mutex_);
+  const KnownDevice* device = indexes_.find(uuid);
+  if (device == nullptr) return Error(uuid + " is not a known device; missing are " + missing_devices());
+  if (released_until_) return Error("the drivers are closed (SIGUSR1); open them again by SIGUSR2");
+  const Presence presence = presence_of(*device);
+  if (presence == Presence::there) return Error(uuid + " is still there; discovery would find it again");
+  if (presence == Presence::unknown) {
+    return Error("whether " + uuid + " is still there is not known: its driver does not answer");
+  }
+  drop(uuid);
+  return Done{};
+}
+
+std::string Fleet::missing_devices() const {
+  std::string text;
+  for (const auto& [uuid, device] : indexes_.devices()) {
+    if (presence_of(device) == Presence::missing) text += (text.empty() ? "" : ", ") + uuid;
+  }
+  return text.empty() ? "none" : text;
+}
+
+void Fleet::drop(const std::string& uuid) {
+  if (const auto member = members_.find(uuid); member != members_.end()) end_lane(member);
+  indexes_.forget(uuid);
+  log_.info("device forgotten", {{"uuid", uuid}});
+  up_changed_ = true;
+}
+
+void Fleet::end_lane(Members::iterator member) {
   const Member& gone = member->second;
   add_errors(gone.host().past_errors[gone.index()], gone.status().errors);
   gone.lane().request_stop();
@@ -281,6 +307,13 @@ std::vector<DeviceStatus> Fleet::devices() const {
 void Fleet::describe(SelfState& self) const {
   MutexLock lock(mutex_);
   view().describe(self, released_until_.has_value());
+}
+
+std::map<std::string, std::string> Fleet::collector_errors() const {
+  MutexLock lock(mutex_);
+  std::map<std::string, std::string> errors;
+  for (const auto& [name, host] : hosts_) errors.emplace(name, host.error());
+  return errors;
 }
 
 void Fleet::remove(const std::string& collector, Nanoseconds deadline) {

@@ -52,6 +52,10 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   /// Applies new settings (reload): lanes follow at their next turn.
   void configure(const FleetSettings& settings) GPUMETER_EXCLUDES(mutex_);
 
+  /// Forgets a missing device: its gpu_up ends and its index becomes free. Returns an Error if the device is
+  /// not known, and if discovery finds it, because the next discovery would add it again. Any thread.
+  Result<Done> forget(const std::string& uuid) GPUMETER_EXCLUDES(mutex_);
+
   /// Closes every driver until restore(), or for `at_most`, so that an operator can reload or reconfigure it.
   /// Waits up to 2 s for calls under way. Returns false if a call did not end; the drivers are then opened
   /// again.
@@ -67,6 +71,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
 
   std::vector<DeviceStatus> devices() const GPUMETER_EXCLUDES(mutex_);
   void describe(SelfState& self) const GPUMETER_EXCLUDES(mutex_);
+  /// Returns the error of each running collector's discovery, by the collector's name; empty if it works.
+  std::map<std::string, std::string> collector_errors() const GPUMETER_EXCLUDES(mutex_);
 
   /// Ends everything and passes the directory to its keeper. Returns false if a thread hangs and was left
   /// behind.
@@ -86,8 +92,10 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void make_lane(CollectorHost& host, const KnownDevice& device) GPUMETER_REQUIRES(mutex_);
   void look_at_members() GPUMETER_REQUIRES(mutex_);
   void look_for_returned() GPUMETER_REQUIRES(mutex_);
-  void forget_old() GPUMETER_REQUIRES(mutex_);
-  void drop(Members::iterator member) GPUMETER_REQUIRES(mutex_);
+  void forget_long_missing() GPUMETER_REQUIRES(mutex_);
+  std::string missing_devices() const GPUMETER_REQUIRES(mutex_);
+  void drop(const std::string& uuid) GPUMETER_REQUIRES(mutex_);
+  void end_lane(Members::iterator member) GPUMETER_REQUIRES(mutex_);
   Presence presence_of(const KnownDevice& device) const GPUMETER_REQUIRES(mutex_);
   void publish_up() GPUMETER_REQUIRES(mutex_);
   void restore_if_overdue() GPUMETER_EXCLUDES(mutex_);

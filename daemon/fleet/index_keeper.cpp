@@ -50,14 +50,18 @@ void IndexKeeper::seen(const std::string& uuid) {
   if (KnownDevice* device = directory_.find(uuid)) device->last_seen = clock_.realtime();
 }
 
-std::vector<std::string> IndexKeeper::forget(const DeviceDirectory::PresenceOf& presence,
-                                             Nanoseconds at_most) {
+std::vector<std::string> IndexKeeper::missing_for(const DeviceDirectory::PresenceOf& presence,
+                                                  Nanoseconds at_most) {
   const Nanoseconds now = clock_.monotonic();
   const Nanoseconds step = std::min<Nanoseconds>(now - looked_at_.value_or(now), kLongestStep);
   looked_at_ = now;
-  std::vector<std::string> forgotten = directory_.forget(presence, step, at_most);
-  is_changed_ = is_changed_ || !forgotten.empty();
-  return forgotten;
+  return directory_.missing_for(presence, step, at_most);
+}
+
+bool IndexKeeper::forget(const std::string& uuid) {
+  const bool is_forgotten = directory_.forget(uuid);
+  is_changed_ = is_changed_ || is_forgotten;
+  return is_forgotten;
 }
 
 void IndexKeeper::save_if_due(bool is_settled) {

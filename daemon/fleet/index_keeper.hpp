@@ -13,7 +13,7 @@
 namespace gpumeter {
 
 /// Assigns the index of each device: its place in PCI order over all vendors. The index is kept across
-/// restarts. It becomes free when the device has been missing for long enough. One thread at a time.
+/// restarts until the device is forgotten. One thread at a time.
 class IndexKeeper {
  public:
   /// A device as reported by a collector's discovery.
@@ -47,12 +47,14 @@ class IndexKeeper {
   Admission admit(const Find& find);
   void seen(const std::string& uuid);
 
-  /// Counts the time since the last call for missing devices. Returns the uuids of the devices forgotten
-  /// because they were missing for `at_most`. Wall clocks jump, and no discovery runs while the daemon does
-  /// not. Therefore only time in which discovery did not find the device counts.
-  std::vector<std::string> forget(const DeviceDirectory::PresenceOf& presence, Nanoseconds at_most);
-  /// Excludes the time until the next forget().
-  void pause_forgetting() noexcept { looked_at_.reset(); }
+  /// Counts the time since the last call for missing devices. Returns the uuids of the devices that were
+  /// missing for `at_most`. Wall clocks jump, and no discovery runs while the daemon does not. Therefore only
+  /// time in which discovery did not find the device counts.
+  std::vector<std::string> missing_for(const DeviceDirectory::PresenceOf& presence, Nanoseconds at_most);
+  /// Excludes the time until the next missing_for().
+  void pause_counting() noexcept { looked_at_.reset(); }
+  /// Drops the device and frees its index. Returns false if the device is not known.
+  bool forget(const std::string& uuid);
 
   /// Marks the directory to be saved at the next save_if_due().
   void changed() noexcept { is_changed_ = true; }

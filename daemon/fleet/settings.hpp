@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "collectors/api/device.hpp"
@@ -15,7 +16,7 @@ struct FleetSettings {
   SamplingIntervals intervals;
   DeviceLabels labels;
   std::map<std::string, std::string> names;  ///< uuid or PCI address -> name
-  Nanoseconds forget = std::chrono::hours(24);
+  std::optional<Nanoseconds> forget;  ///< how long a missing device stays known; nullopt: until forget()
 };
 
 /// Returns the operator's name for a device, or an empty text.

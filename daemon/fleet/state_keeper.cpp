@@ -1,8 +1,12 @@
 #include "daemon/fleet/state_keeper.hpp"
 
 #include <atomic>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
+
+#include "daemon/fleet/folder_lock.hpp"
 
 namespace gpumeter {
 namespace {
@@ -25,6 +29,7 @@ class StateKeeper::Folder {
 
   Nanoseconds turn();
   void write();
+  void end();
 
   const std::string& path() const { return path_; }
   DeviceDirectory wait_for_load(Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
@@ -36,6 +41,7 @@ class StateKeeper::Folder {
 
  private:
   void load() GPUMETER_EXCLUDES(mutex_);
+  void lock();
 
   const std::string path_;
   const Clock& clock_;
@@ -46,6 +52,7 @@ class StateKeeper::Folder {
   std::optional<DeviceDirectory> unwritten_;
   std::optional<Nanoseconds> next_write_;  // CLOCK_MONOTONIC
   bool write_failed_ = false;
+  std::optional<FolderLock> lock_;
 
   Mailbox<DeviceDirectory> wanted_;
   std::atomic<bool> may_write_ = false;
@@ -67,6 +74,7 @@ Nanoseconds StateKeeper::Folder::turn() {
 
 // The load may end after the wait for it; the file is then not overwritten either.
 void StateKeeper::Folder::load() {
+  lock();
   DeviceDirectory directory(path_);
   const Result<Done> done = directory.load();
   const bool readable = directory.is_readable();
@@ -76,11 +84,29 @@ void StateKeeper::Folder::load() {
     log_.error("the state folder cannot be read; indexes start from 0 and are not kept over a restart",
                {{"error", done.error().message()}});
   } else if (!done) {
-    log_.warn("the devices' indexes are lost", {{"error", done.error().message()}});
+    log_.warn(directory.is_foreign()
+                  ? "the state folder belongs to another machine; the devices that it names are forgotten"
+                  : "the devices' indexes are lost",
+              {{"error", done.error().message()}});
   }
   loaded_ = std::move(directory);
   may_write_ = readable;
   changed_.notify_all();
+}
+
+// Tells `gpumeter forget` that a daemon uses the folder. The command itself may hold the lock for a moment.
+// If the folder cannot be created, the write reports that.
+void StateKeeper::Folder::lock() {
+  if (lock_ && lock_->is_ours()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(path_, ignored);
+  Result<FolderLock> taken = FolderLock::take(path_);
+  if (taken) lock_.emplace(*std::move(taken));
+}
+
+void StateKeeper::Folder::end() {
+  write();
+  lock_.reset();
 }
 
 DeviceDirectory StateKeeper::Folder::wait_for_load(Nanoseconds deadline) {
@@ -98,6 +124,7 @@ void StateKeeper::Folder::write() {
   for (DeviceDirectory& wanted : wanted_.take()) unwritten_ = std::move(wanted);
   next_write_.reset();
   if (!unwritten_) return;
+  lock();
   const Result<Done> saved = unwritten_->save();
   if (!saved && !std::exchange(write_failed_, true)) {
     log_.warn("indexes cannot be saved; the daemon retries every 5 s", {{"error", saved.error().message()}});
@@ -124,7 +151,7 @@ StateKeeper::~StateKeeper() { stop(clock_.monotonic() + kEnd); }
 
 DeviceDirectory StateKeeper::load(Nanoseconds deadline) {
   const Result<Done> started = worker_.start(
-      "state", [folder = folder_] { return folder->turn(); }, [folder = folder_] { folder->write(); });
+      "state", [folder = folder_] { return folder->turn(); }, [folder = folder_] { folder->end(); });
   if (started) return folder_->wait_for_load(deadline);
   log_.error("indexes cannot be saved and are not kept over a restart",
              {{"error", started.error().message()}});

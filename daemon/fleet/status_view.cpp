@@ -39,7 +39,7 @@ DeviceStatus StatusView::status_of(const KnownDevice& known) const {
   status.pci_address = known.info.pci_address;
   status.collector = known.collector;
   status.driver = known.info.driver;
-  status.state = left_behind.has(known.collector, known.info.uuid) ? kHangs : "missing";
+  status.state = left_behind.has(known.collector, known.info.uuid) ? kHangs : kMissing;
   const Member* member = find(known.info.uuid);
   if (member == nullptr) return status;
   status.up = member->is_up();

@@ -66,6 +66,9 @@ void add_self_series(const SelfState& state, SeriesList& to) {
   for (const auto& [vendor, count] : state.pci_devices) {
     to.add(self_catalog::pci_devices, Labels({{"vendor", vendor}}), count);
   }
+  for (const auto& [vendor, count] : state.devices_expected) {
+    to.add(self_catalog::devices_expected, Labels({{"vendor", vendor}}), count);
+  }
   for (const auto& [code, count] : state.http_requests) {
     to.add(self_catalog::http_requests, Labels({{"code", std::to_string(code)}}), static_cast<double>(count));
   }

@@ -42,6 +42,7 @@ struct SelfState {
   std::vector<CollectorHealth> collectors = {};
   std::vector<PassDuration> passes = {};
   std::vector<std::pair<std::string, unsigned>> pci_devices = {};      ///< by vendor
+  std::map<std::string, unsigned> devices_expected = {};               ///< by vendor; "any": of the machine
   std::vector<std::pair<unsigned, std::uint64_t>> http_requests = {};  ///< HttpServer::counts()
   std::uint64_t log_dropped = 0;                                       ///< records
   std::optional<ProcessStats> process = {};

@@ -26,6 +26,7 @@ void SelfReport::publish() {
   add_bus(self);
   sources_.fleet.describe(self);
   self.simulated = sources_.simulates();
+  self.devices_expected = sources_.expected();
   self.log_dropped = sources_.log.dropped();
   self.http_requests = sources_.server.counts();
   if (Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;

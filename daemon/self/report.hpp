@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -25,7 +27,8 @@ class SelfReport {
     const Fleet& fleet;
     const BusWatcher& bus;
     const HttpServer& server;
-    std::function<bool()> simulates;  ///< true if devices on the page are simulated
+    std::function<bool()> simulates;                            ///< true if devices on the page are simulated
+    std::function<std::map<std::string, unsigned>()> expected;  ///< devices.expected, by vendor
   };
 
   explicit SelfReport(Sources sources)

@@ -93,7 +93,7 @@ struct Condition {
   std::string_view reason;  ///< rows of one reason are its variants; "xid_79" for a row of the XID catalogue
   Severity severity;
   Action action;
-  std::string_view alert;  ///< the alert rule for it; its runbook is docs/operations.md#<alert in lower case>
+  std::string_view alert;  ///< the alert rule for it; its runbook is docs/runbooks.md#<alert in lower case>
   std::string_view text;   ///< one sentence; {value} is the value, {of} the reading that limits it
   std::chrono::seconds hold;  ///< how long it must hold before it counts
   Term terms[kMostTerms];

@@ -22,7 +22,8 @@ Judge::Judge(History history)
       readings_(all_conditions()),
       rulebook_(readings_),
       up_(readings_.column({&catalog::up})),
-      info_(readings_.column({&catalog::info})) {}
+      info_(readings_.column({&catalog::info})),
+      suspended_(readings_.column({&catalog::suspended, {}, Reduce::highest})) {}
 
 Report Judge::judge(const Store& store, Nanoseconds now) {
   now_ = now;
@@ -128,11 +129,13 @@ std::vector<Finding> Judge::judge_machine() {
   return findings;
 }
 
+// A sleeping GPU is there.
 double Judge::count_read(const std::string& vendor) const {
   double read = 0;
   for (std::size_t device = 0; device < readings_.devices().size(); ++device) {
     const bool counts = vendor == kAnyVendor || readings_.devices()[device].vendor == vendor;
-    if (counts && readings_.value(device, up_) > 0) ++read;
+    const bool is_there = readings_.value(device, up_) > 0 || readings_.value(device, suspended_) > 0;
+    if (counts && is_there) ++read;
   }
   return read;
 }

@@ -43,8 +43,9 @@ class Judge {
   const bool keeps_;
   Readings readings_;
   const Rulebook rulebook_;
-  const std::size_t up_;    ///< column of gpu_up
-  const std::size_t info_;  ///< column of gpu_info
+  const std::size_t up_;         ///< column of gpu_up
+  const std::size_t info_;       ///< column of gpu_info
+  const std::size_t suspended_;  ///< column of gpu_suspended
   Peers peers_;
   Nanoseconds now_{};
   std::unordered_map<std::string, Past> pasts_;                      ///< by uuid

@@ -29,7 +29,7 @@ struct Finding {
   double value;         ///< of the condition's first term
   Nanoseconds since{};  ///< since when it holds (CLOCK_MONOTONIC)
   std::string alert;
-  std::string runbook;  ///< anchor in docs/operations.md
+  std::string runbook;  ///< anchor in docs/runbooks.md
 };
 
 /// The finding of a condition that holds: its text with the value and the reading that limits it.

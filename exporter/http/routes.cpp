@@ -74,7 +74,7 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.path == context_.telemetry_path) return metrics(request);
   if (request.path == "/-/healthy") return {.body = "OK\n", .counted = false};
   if (request.path == "/-/ready") return ready();
-  if (request.path == "/api/v1/devices") return json(devices_json(context_.devices()));
+  if (request.path == "/api/v1/devices") return devices();
   if (request.path == "/api/v1/series") return series(request);
   if (request.path == "/api/v1/health" && context_.health) return health(request);
   if (BrowserRoutes::is_costly(request.path) && is_busy(request)) return busy();
@@ -120,6 +120,11 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
           .page = all ? pages_.page(format, encoding) : pages_.filtered(format, encoding, filter),
           .is_current = all,
           .headers = kMetricsHeaders};
+}
+
+HttpResponse Routes::devices() const {
+  const std::vector<UnreadDevice> unread = context_.unread ? context_.unread() : std::vector<UnreadDevice>();
+  return json(devices_json(context_.devices(), unread));
 }
 
 HttpResponse Routes::ready() const {

@@ -21,6 +21,7 @@ struct RouteContext {
   unsigned max_requests = 40;  ///< pages under way at the same time; 0: no limit. As node_exporter's flag.
   BuildFacts build = {};
   std::function<std::vector<DeviceStatus>()> devices = {};
+  std::function<std::vector<UnreadDevice>()> unread = {};  ///< empty: none is unread
   std::function<std::vector<CollectorState>()> collectors = {};
   std::function<std::shared_ptr<const health::Report>()> health = {};  ///< empty: no such route
   const History* history = nullptr;                                    ///< null: there is no /api/v1/history
@@ -44,6 +45,7 @@ class Routes {
   HttpResponse metrics(const HttpRequest& request);
   HttpResponse series(const HttpRequest& request) const;
   HttpResponse health(const HttpRequest& request) const;
+  HttpResponse devices() const;
   HttpResponse ready() const;
   bool is_busy(const HttpRequest& request) const noexcept;
   HttpResponse busy() const;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "base/result.hpp"
 #include "exporter/health/report.hpp"
 
 namespace gpumeter {
@@ -19,6 +20,10 @@ namespace gpumeter {
 /// `state` is ok, degraded, failed or unknown; `since_seconds` is the time for which the state or the reason
 /// has held at `now`. `machine` lists reasons that belong to no device. Unknown texts are empty.
 std::string health_json(const health::Report& report, Nanoseconds now);
+
+/// Reads the body of /api/v1/health, received at `now`. Returns an Error if it does not have this form. The
+/// devices have no `labels`.
+Result<health::Report> parse_health_json(const std::string& body, Nanoseconds now);
 
 /// The table of conditions, for --print-conditions=json.
 std::string conditions_json();

@@ -1,5 +1,8 @@
 # bash completion for gpumeter(8)                                          -*- shell-script -*-
 
+_gpumeter_commands="check forget top"
+_gpumeter_check_flags="--json --gpu= --fail-on= --url="
+_gpumeter_top_flags="--url= --interval= --sort= --once --help --version"
 # The flags. A "=" marks a flag with a value; the case below completes some of the values.
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
 --path.sysfs= --path.procfs= --path.state= --log.level= --log.format=
@@ -15,6 +18,7 @@ _gpumeter_values() {
     --once) compgen -W "0 1" -- "$2" ;;
     --print-metrics) compgen -W "markdown text" -- "$2" ;;
     --print-conditions) compgen -W "markdown json" -- "$2" ;;
+    --fail-on) compgen -W "failed degraded" -- "$2" ;;
     --print-config) compgen -W "markdown" -- "$2" ;;
   esac
 }
@@ -26,7 +30,11 @@ _gpumeter() {
   if [ "$before" = "=" ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
   mapfile -t COMPREPLY < <(_gpumeter_values "$before" "$word")
   [ ${#COMPREPLY[@]} -gt 0 ] && return
-  mapfile -t COMPREPLY < <(compgen -W "$_gpumeter_flags" -- "$word")
+  local words=$_gpumeter_flags
+  [ "$COMP_CWORD" -eq 1 ] && words="$_gpumeter_commands $words"
+  [ "${COMP_WORDS[1]-}" = check ] && words="$_gpumeter_check_flags $words"
+  [ "${COMP_WORDS[1]-}" = top ] && words=$_gpumeter_top_flags
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
   [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 }
 

@@ -1,5 +1,9 @@
 # fish completion for gpumeter(8)
 complete -c gpumeter -f
+complete -c gpumeter -n __fish_use_subcommand -a check -d 'Report failed and degraded GPUs'
+complete -c gpumeter -n '__fish_seen_subcommand_from check' -a '--json --gpu --fail-on --url'
+complete -c gpumeter -n __fish_use_subcommand -a forget -d 'Forget a missing GPU'
+complete -c gpumeter -n __fish_use_subcommand -a top -d 'Show GPUs and jobs in the terminal'
 complete -c gpumeter -l config.file -r -F -d 'Configuration file'
 complete -c gpumeter -l web.listen-address -x -d 'Listen address'
 complete -c gpumeter -l web.config.file -r -F -d 'Not supported (TLS and users)'

@@ -100,7 +100,9 @@ def uuid_of(gpu: str) -> str:
 
 
 def series_of(page: Page, gpu: str) -> set:
-    return {where for where in page if where[0].startswith("gpu_") and ("uuid", uuid_of(gpu)) in where[1]}
+    """What the device's readings made. Its health is a judgement, which a lost device has too."""
+    return {where for where in page if where[0].startswith("gpu_") and not where[0].startswith("gpu_health")
+            and ("uuid", uuid_of(gpu)) in where[1]}
 
 
 def without_index(series: set) -> set:

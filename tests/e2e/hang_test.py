@@ -18,7 +18,7 @@ def observed(page, gpu: str) -> float:
 
 def values_of(page, gpu: str) -> set[str]:
     """Names of the device's series except gpu_up, which every known device keeps."""
-    return {name for name, labels in page if name.startswith("gpu_") and name != "gpu_up" and ("gpu", gpu) in labels}
+    return {name for name, labels in page if name.startswith("gpu_") and not name.startswith(("gpu_up", "gpu_health")) and ("gpu", gpu) in labels}
 
 
 class Watch:

@@ -69,6 +69,20 @@ class ReloadTest(Folder):
                 wait_until(lambda: daemon.page().one("gpumeter_config_last_reload_successful") == 1 - code, "the page agrees", 20)
             self.assertEqual(daemon.stop()[0], 0)
 
+    def test_the_expected_devices_follow_a_reload(self) -> None:
+        path = Path(self.folder, "expected.yaml")
+        path.write_text("devices: {expected: 3}\n")
+        with Daemon("--simulate=1", f"--config.file={path}") as daemon:
+            def expected() -> dict:
+                return {labels: value for (_, labels), value in daemon.page().of("gpumeter_devices_expected").items()}
+            wait_until(lambda: expected() == {(("vendor", "any"),): 3}, "the number of the machine", 20)
+            path.write_text("devices: {expected: {nvidia: 8, amd: 1}}\n")
+            daemon.send(signal.SIGHUP)
+            wait_until(lambda: expected() == {(("vendor", "amd"),): 1, (("vendor", "nvidia"),): 8}, "the numbers by vendor", 20)
+            path.write_text("")
+            daemon.send(signal.SIGHUP)
+            wait_until(lambda: expected() == {}, "no number", 20)
+
     def test_a_daemon_that_ends_or_is_not_there(self) -> None:
         self.write("log: {level: info}\n")
         with self.daemon() as daemon:

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Faults of the state folder and the configuration file: hung, damaged, not a regular file; and a crash."""
+"""Faults of the state folder and the configuration file: hung, damaged, not a regular file, of another machine; a crash; and
+a lost GPU, which is down until a person forgets it."""
 import json
 import os
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import at_once
 from faulty import Faulty, missing
-from harness import Daemon, run, wait_until
+from harness import BINARY, Daemon, run, wait_until
 from notifications import Notifications
 
 STOP = 5.0  # SIGTERM to the log's last line, whatever hangs
@@ -137,6 +139,92 @@ class ForgettingTest(TemporaryFolder):
             self.assertEqual(daemon.stop()[0], 0)
         with Daemon("--simulate=1", flag, state=self.folder) as daemon:
             wait_until(lambda: not daemon.page().of("gpu_up", gpu="1"), "the missing one goes", 5)
+
+
+    def known(self) -> dict:
+        """The state file's devices by uuid; empty if there is none yet."""
+        path = Path(self.folder, "devices.json")
+        return {device["uuid"]: device for device in json.loads(path.read_text())["devices"]} if path.exists() else {}
+
+    def forget(self, uuid: str):
+        return run("forget", uuid, f"--path.state={self.folder}", self.config(""))
+
+    def test_a_lost_gpu_is_down_over_a_crash_and_a_reboot_until_a_person_forgets_it(self):
+        began = int(time.time())
+        with Daemon("--simulate=2", "--simulate-event=lose 1 after 2s", state=self.folder) as daemon:
+            wait_until(lambda: daemon.page().one("gpu_up", gpu="1") == 0, "the GPU is lost", 20)
+            wait_until(lambda: len(self.known()) == 2, "the state is saved", 20)
+            daemon.send(signal.SIGKILL)
+            daemon.process.wait(20)
+        lost = sorted(self.known())[1]
+        self.assertGreaterEqual(self.known()[lost]["last_seen"], began, "last_seen survives the crash")
+        for _ in range(2):  # two boots without the card
+            with Daemon("--simulate=1", state=self.folder) as daemon:
+                for _ in range(5):
+                    page = daemon.page()
+                    self.assertEqual((page.one("gpu_up", gpu="0"), page.one("gpu_up", gpu="1", uuid=lost)), (1, 0))
+                    time.sleep(0.3)
+                daemon.send(signal.SIGKILL)
+        with Daemon("--simulate=1", state=self.folder) as daemon:
+            there = self.forget(sorted(self.known())[0])
+            self.assertEqual(there.returncode, 1)
+            self.assertIn("is still there; discovery would find it again", there.stderr)
+            self.assertIn(f"missing are {lost}", self.forget("GPU-0").stderr)
+            done = self.forget(lost)
+            self.assertEqual((done.returncode, done.stdout), (0, f"{lost} is forgotten\n"), done.stderr)
+            wait_until(lambda: not daemon.page().of("gpu_up", gpu="1"), "its series end", 10)
+            self.assertEqual(daemon.page().one("gpu_up", gpu="0"), 1)
+            wait_until(lambda: lost not in self.known(), "the file follows", 10)
+
+    def test_without_a_daemon_the_file_is_edited(self):
+        with Daemon("--simulate=2", state=self.folder) as daemon:
+            self.assertEqual(daemon.stop()[0], 0)
+        first, second = sorted(self.known())
+        self.assertEqual(self.forget(second).returncode, 0)
+        self.assertEqual(list(self.known()), [first])
+        again = self.forget(second)
+        self.assertEqual((again.returncode, again.stderr), (1, f"gpumeter: not forgotten: {second} is not a known device; known are {first}\n"))
+        with Daemon("--simulate=1", state=self.folder) as daemon:
+            self.assertEqual(len(daemon.page().of("gpu_up")), 1)
+
+    @unittest.skipIf(os.geteuid() != 0, "requires root")
+    def test_a_user_may_neither_ask_the_daemon_nor_edit_the_file(self):
+        os.chmod(self.folder, 0o755)
+        config = self.config("")
+
+        def as_nobody():
+            return subprocess.run([BINARY, "forget", "SIM-1-1", f"--path.state={self.folder}", config], capture_output=True,
+                                  text=True, timeout=20, user=65534, group=65534, extra_groups=[])
+        try:
+            reachable = as_nobody()
+        except PermissionError:
+            self.skipTest("the binary is in a folder that only its owner may read")
+        self.assertEqual(reachable.returncode, 1)
+        with Daemon("--simulate=2", state=self.folder) as daemon:
+            wait_until(lambda: len(self.known()) == 2, "the state is saved", 20)
+            said = as_nobody()
+            self.assertEqual(said.returncode, 1)
+            self.assertIn("control.sock: Permission denied; run it as root", said.stderr)
+            self.assertEqual(len(daemon.page().of("gpu_up")), 2)
+            self.assertEqual(daemon.stop()[0], 0)
+        self.assertEqual(as_nobody().returncode, 1)
+        self.assertEqual(len(self.known()), 2)
+
+
+class OtherMachineTest(TemporaryFolder):
+    def test_the_state_folder_of_another_machine_is_empty(self):
+        path = Path(self.folder, "devices.json")
+        with Daemon("--simulate=2", state=self.folder) as daemon:
+            self.assertEqual(daemon.stop()[0], 0)
+        document = json.loads(path.read_text())
+        if "machine_id" not in document:
+            self.skipTest("this machine has no /etc/machine-id")
+        path.write_text(json.dumps({**document, "machine_id": "0" * 32}))
+        with Daemon("--simulate=1", state=self.folder) as daemon:
+            self.assertEqual(daemon.log.count("the state folder belongs to another machine"), 1)
+            self.assertEqual(len(daemon.page().of("gpu_up")), 1)
+            wait_until(lambda: json.loads(path.read_text())["machine_id"] == document["machine_id"], "the file is this machine's", 10)
+        self.assertEqual(len(json.loads(path.read_text())["devices"]), 1)
 
 
 if __name__ == "__main__":

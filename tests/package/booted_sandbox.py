@@ -29,8 +29,8 @@ except OSError as error: print(error.strerror)
 
 
 def device_values(lines: list[str]) -> list[str]:
-    """What one pass and many show alike: neither counters, nor what is of a window of time."""
-    return [line for line in lines if re.match(r"gpu_", line) and not re.match(r"\w+(_total|_(max|min)_\w+)[{ ]", line)]
+    """What one pass and many show alike: neither counters, nor what is of a window of time, nor a judgement."""
+    return [line for line in lines if re.match(r"gpu_(?!health)", line) and not re.match(r"\w+(_total|_(max|min)_\w+)[{ ]", line)]
 
 
 def amd() -> None:

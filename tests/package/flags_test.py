@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpumeter(8) and the completions of bash, zsh and fish have exactly the flags of --help."""
+"""gpumeter(8) and the completions of bash, zsh and fish have exactly the flags and commands of --help."""
 import os
 import re
 import subprocess
@@ -16,6 +16,11 @@ def flags_of_help() -> set[str]:
     said = subprocess.run([BINARY, "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
     columns = [line.split()[0] for line in said.splitlines() if line.startswith("  -")]
     return set(re.findall(r"--[a-z][a-z.-]*[a-z]", " ".join(columns)))
+
+
+def commands_of_help() -> set[str]:
+    said = subprocess.run([BINARY, "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
+    return {line.split()[0] for line in said.partition("\nCommands:\n")[2].splitlines() if re.match(r"  [a-z]", line)}
 
 
 def offered_by_bash(*words: str) -> list[str]:
@@ -36,6 +41,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 class FlagsTest(unittest.TestCase):
     def setUp(self) -> None:
         self.flags = flags_of_help()
+        self.commands = commands_of_help()
         self.assertIn("--config.file", self.flags)
 
     def test_man_page(self) -> None:
@@ -44,7 +50,19 @@ class FlagsTest(unittest.TestCase):
         self.assertEqual(set(re.findall(r"\*(--[a-z.-]+)\*", entries)), self.flags)
 
     def test_bash(self) -> None:
-        self.assertEqual({flag.rstrip("=") for flag in offered_by_bash("gpumeter")}, self.flags)
+        offered = {flag.rstrip("=") for flag in offered_by_bash("gpumeter")}
+        self.assertEqual({word for word in offered if word.startswith("-")}, self.flags)
+        self.assertEqual({word for word in offered if not word.startswith("-")}, self.commands)
+        self.assertFalse(self.commands & set(offered_by_bash("gpumeter", "--config.file", "=", "x")))
+
+    def test_commands(self) -> None:
+        self.assertTrue(self.commands)
+        page = (PACKAGING / "man/gpumeter.8.scd").read_text()
+        zsh, fish = (PACKAGING / "completions/_gpumeter").read_text(), (PACKAGING / "completions/gpumeter.fish").read_text()
+        for command in self.commands:
+            self.assertRegex(page, rf"(?m)^\*gpumeter {command}\*.*\n(?s:.*)\n\*{command}\*")
+            self.assertIn(f"{command}\\:", zsh)
+            self.assertIn(f"-a {command} ", fish)
 
     def test_bash_completes_values(self) -> None:
         self.assertEqual(offered_by_bash("gpumeter", "--log.level", "="), ["debug", "info", "warn", "error"])
@@ -72,6 +90,8 @@ class TopFlagsTest(unittest.TestCase):
         self.assertEqual(set(re.findall(r"\*(--[a-z]+)\*", entries)), flags)
         bash = re.search(r'-W "(--[^"]+)"', (PACKAGING / "completions/gpumeter-top.bash").read_text())
         self.assertEqual(set(bash[1].split()) if bash else set(), flags)
+        words = re.search(r'_gpumeter_top_flags="([^"]+)"', (PACKAGING / "completions/gpumeter.bash").read_text())
+        self.assertEqual(set(words[1].replace("=", "").split()) if words else set(), flags)
         zsh = (PACKAGING / "completions/_gpumeter-top").read_text()
         self.assertEqual(set(re.findall(r"--[a-z]+(?==?-?\[|\}'\[)", zsh)), flags)
         fish = (PACKAGING / "completions/gpumeter-top.fish").read_text()

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "config/keys.hpp"
+
 namespace gpumeter::config {
 namespace {
 
@@ -71,6 +73,7 @@ web:
 sampling: {fast: 500ms, normal: 5s, slow: 1m, floor: 100ms}
 device_labels: [serial, name]
 devices:
+  expected: {nvidia: 8, amd: 1}
   forget: 10m
   names: {"0000:0c:00.0": left, GPU-1: 2}
 paths: {sysfs: /a, procfs: /b, state: /c}
@@ -83,7 +86,8 @@ collectors:
   expected.web = {{":10478", "[::1]:1"}, "", "/", 0};
   expected.sampling = {Duration(500), Duration(5'000), Duration(60'000), Duration(100)};
   expected.device_labels = {.vendor = false, .model = false, .serial = true, .name = true};
-  expected.devices = {std::chrono::minutes(10), {{"0000:0c:00.0", "left"}, {"GPU-1", "2"}}};
+  expected.devices = {
+      {{{"amd", 1}, {"nvidia", 8}}}, std::chrono::minutes(10), {{"0000:0c:00.0", "left"}, {"GPU-1", "2"}}};
   expected.paths = {"/a", "/b", "/c"};
   expected.log = {LogLevel::debug, LogFormat::json};
   expected.collectors["amd"].enabled = Enabled::off;
@@ -94,6 +98,39 @@ collectors:
                                        {"mood", {"yes"}},
                                        {"events", {"hang 1 after 5s", "b"}}}};
   EXPECT_EQ(config, expected);
+}
+
+TEST(Load, ReadsTheExpectedDevicesAsANumberOrByVendor) {
+  using Counts = std::map<std::string, unsigned>;
+  const auto expected = [](const std::string& value) {
+    return good("devices: {expected: " + value + "}").devices.expected.by_vendor;
+  };
+  EXPECT_EQ(expected("8"), (Counts{{"any", 8}}));
+  EXPECT_EQ(expected("{nvidia: 8, amd: 1}"), (Counts{{"amd", 1}, {"nvidia", 8}}));
+  EXPECT_EQ(expected("{}"), Counts{});
+  for (const char* value : {"8", "{amd: 1, nvidia: 8}", "{}"}) {
+    const Config config = good("devices: {expected: " + std::string(value) + "}");
+    const std::vector<Key> all = keys(schemas());
+    EXPECT_EQ(find_key(all, "devices.expected")->show(config), value);
+  }
+  const std::string must = "must be a whole number, or a map of numbers by vendor such as {nvidia: 8}, not ";
+  EXPECT_EQ(problems("devices: {expected: many}"), "g.yaml:1: devices.expected: " + must + "\"many\"\n");
+  EXPECT_EQ(problems("devices: {expected: [8]}"), "g.yaml:1: devices.expected: " + must + "a list\n");
+  EXPECT_EQ(problems("devices: {expected: {nvida: 8}}"),
+            "g.yaml:1: devices.expected: must name vendors out of amd, intel, nvidia and simulated, not "
+            "\"nvida\"\n");
+  EXPECT_EQ(problems("devices: {expected: {amd: -1}}"),
+            "g.yaml:1: devices.expected: the value of \"amd\" must be a whole number from 0 to 1000000, not "
+            "\"-1\"\n");
+}
+
+TEST(Load, ForgetsMissingDevicesNeverOrAfterATime) {
+  EXPECT_EQ(good("").devices.forget, std::nullopt);
+  EXPECT_EQ(good("devices: {forget: never}").devices.forget, std::nullopt);
+  EXPECT_EQ(good("devices: {forget: 24h}").devices.forget, std::chrono::hours(24));
+  EXPECT_EQ(problems("devices: {forget: soon}"),
+            "g.yaml:1: devices.forget: must be never or a duration such as 500ms, 10s or 1h30m, not "
+            "\"soon\"\n");
 }
 
 TEST(Load, NamesUnknownKeysAndWhatWasMeant) {

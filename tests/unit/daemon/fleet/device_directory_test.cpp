@@ -47,33 +47,84 @@ TEST_F(DeviceDirectoryTest, ADeadDeviceDoesNotShiftTheOthersAfterARestart) {
   EXPECT_EQ(after.devices().at("a").info.model, "Radeon");
 }
 
-TEST_F(DeviceDirectoryTest, ForgetsWhatWasMissingForLongAndCountsOverRestarts) {
+TEST_F(DeviceDirectoryTest, CountsForHowLongADeviceIsMissingOverRestarts) {
   const auto all = [](Presence presence) { return [presence](const KnownDevice&) { return presence; }; };
   {
     DeviceDirectory before(folder_);
     before.admit("amd", device("a"), 0, kNow);
-    EXPECT_TRUE(before.forget(all(Presence::missing), seconds(60), seconds(100)).empty());
-    EXPECT_TRUE(before.forget(all(Presence::unknown), seconds(60), seconds(100)).empty());
+    EXPECT_TRUE(before.missing_for(all(Presence::missing), seconds(60), seconds(100)).empty());
+    EXPECT_TRUE(before.missing_for(all(Presence::unknown), seconds(60), seconds(100)).empty());
     ASSERT_TRUE(before.save());
   }
   DeviceDirectory after(folder_);
   ASSERT_TRUE(after.load());
   DeviceDirectory returned = after;
-  EXPECT_EQ(after.forget(all(Presence::missing), seconds(40), seconds(100)), std::vector<std::string>{"a"});
+  EXPECT_EQ(after.missing_for(all(Presence::missing), seconds(40), seconds(100)),
+            std::vector<std::string>{"a"});
+  EXPECT_TRUE(after.forget("a"));
   EXPECT_TRUE(after.devices().empty());
-  EXPECT_TRUE(returned.forget(all(Presence::there), seconds(40), seconds(100)).empty());
-  EXPECT_TRUE(returned.forget(all(Presence::missing), seconds(99), seconds(100)).empty());
+  EXPECT_FALSE(after.forget("a"));
+  EXPECT_TRUE(returned.missing_for(all(Presence::there), seconds(40), seconds(100)).empty());
+  EXPECT_TRUE(returned.missing_for(all(Presence::missing), seconds(99), seconds(100)).empty());
 }
 
-TEST_F(DeviceDirectoryTest, WithoutPatienceMissingDevicesGoAtOnceAndTheOthersStay) {
+TEST_F(DeviceDirectoryTest, WithoutPatienceOnlyMissingDevicesAreDueAtOnce) {
   DeviceDirectory directory(folder_);
   for (const char* uuid : {"missing", "there", "unknown"}) directory.admit("amd", device(uuid), 0, kNow);
   const auto presence = [](const KnownDevice& known) {
     if (known.info.uuid == "missing") return Presence::missing;
     return known.info.uuid == "there" ? Presence::there : Presence::unknown;
   };
-  EXPECT_EQ(directory.forget(presence, Nanoseconds(0), Nanoseconds(0)), std::vector<std::string>{"missing"});
-  EXPECT_EQ(directory.devices().size(), 2U);
+  EXPECT_EQ(directory.missing_for(presence, Nanoseconds(0), Nanoseconds(0)),
+            std::vector<std::string>{"missing"});
+  EXPECT_EQ(directory.devices().size(), 3U);
+}
+
+TEST_F(DeviceDirectoryTest, AForgottenDeviceFreesItsIndex) {
+  DeviceDirectory directory(folder_);
+  for (const char* uuid : {"a", "b"}) directory.admit("amd", device(uuid), 0, kNow);
+  ASSERT_TRUE(directory.forget("a"));
+  EXPECT_EQ(directory.admit("amd", device("c"), 0, kNow).index, 0U);
+  EXPECT_EQ(directory.find("b")->index, 1U);
+}
+
+/// The directory of a machine with this id, after load().
+struct OnMachine {
+  OnMachine(const std::string& folder, const std::string& id) : directory(folder, folder + "/machine-id") {
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/machine-id") << id << "\n";
+    loaded = static_cast<bool>(directory.load());
+  }
+  DeviceDirectory directory;
+  bool loaded;
+};
+
+TEST_F(DeviceDirectoryTest, TheFileOfAnotherMachineIsAnEmptyDirectory) {
+  const std::string ours(32, 'a');
+  const std::string theirs(32, 'b');
+  OnMachine before(folder_, ours);
+  EXPECT_TRUE(before.loaded);
+  before.directory.admit("amd", device("a"), 0, kNow);
+  ASSERT_TRUE(before.directory.save());
+
+  for (const std::string& id : {ours, std::string(), std::string("uninitialized")}) {
+    const OnMachine same(folder_, id);
+    EXPECT_TRUE(same.loaded && !same.directory.is_foreign()) << id;
+    EXPECT_EQ(same.directory.devices().size(), 1U) << id;
+    ASSERT_TRUE(same.directory.save());  // a machine without an id keeps the file's
+  }
+  const OnMachine clone(folder_, theirs);
+  EXPECT_FALSE(clone.loaded);
+  EXPECT_TRUE(clone.directory.is_foreign() && clone.directory.is_readable());
+  EXPECT_TRUE(clone.directory.devices().empty());
+  ASSERT_TRUE(clone.directory.save());
+  EXPECT_TRUE(OnMachine(folder_, theirs).loaded);
+}
+
+TEST_F(DeviceDirectoryTest, AFileOfAnOlderVersionHasNoMachineAndIsOurs) {
+  std::filesystem::create_directories(folder_);
+  std::ofstream(folder_ + "/devices.json") << R"({"devices": []})";
+  EXPECT_TRUE(OnMachine(folder_, std::string(32, 'a')).loaded);
 }
 
 TEST_F(DeviceDirectoryTest, ABrokenFileIsNamedAndSetAside) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "exporter/text/view.hpp"
@@ -36,14 +37,15 @@ Result<std::unique_ptr<Collector>> open_late(const CollectorContext&) {
 }
 constexpr CollectorEntry kLate = {"late", true, 0, {}, no_rows, all_right, open_late};
 
-/// The machine's clocks, except for a wall clock that the test sets.
+/// The machine's clocks, which the test sets ahead.
 class SetClock final : public Clock {
  public:
-  Nanoseconds monotonic() const noexcept override { return real_.monotonic(); }
-  Nanoseconds boottime() const noexcept override { return real_.boottime(); }
-  Nanoseconds realtime() const noexcept override { return real_.realtime() + seconds(ahead); }
+  Nanoseconds monotonic() const noexcept override { return real_.monotonic() + seconds(later); }
+  Nanoseconds boottime() const noexcept override { return real_.boottime() + seconds(later); }
+  Nanoseconds realtime() const noexcept override { return real_.realtime() + seconds(ahead + later); }
 
-  std::atomic<int> ahead = 0;  ///< seconds
+  std::atomic<int> ahead = 0;  ///< the wall clock alone, in seconds
+  std::atomic<int> later = 0;  ///< all clocks, in seconds
 
  private:
   const SystemClock real_;
@@ -90,6 +92,17 @@ class FleetTest : public testing::Test {
     start();
   }
 
+  /// Nothing is saved at the end of a daemon that is killed.
+  void crash_and_restart() {
+    until([this] { return std::filesystem::exists(folder_ + "/devices.json"); });
+    std::filesystem::copy_file(folder_ + "/devices.json", folder_ + "/at_the_crash");
+    ASSERT_TRUE(fleet_->stop(clock_.monotonic() + seconds(5)));
+    ASSERT_TRUE(keeper_->stop(clock_.monotonic() + seconds(5)));
+    fleet_.reset();
+    std::filesystem::rename(folder_ + "/at_the_crash", folder_ + "/devices.json");
+    start();
+  }
+
   /// Ticks until the condition holds. If it never does, ctest's timeout fails the test.
   void until(const std::function<bool()>& so) {
     while (!so()) {
@@ -114,7 +127,7 @@ class FleetTest : public testing::Test {
   std::vector<std::string> bus_ = {"0000:03:00.0", "0000:0a:00.0"};
   std::shared_ptr<FakeMachine> machine_ = std::make_shared<FakeMachine>();
   std::shared_ptr<Store> store_ = std::make_shared<Store>();
-  Nanoseconds forget_ = std::chrono::hours(24);
+  std::optional<Nanoseconds> forget_;
   std::shared_ptr<StateKeeper> keeper_;
   std::shared_ptr<Fleet> fleet_;
 };
@@ -211,7 +224,7 @@ TEST_F(FleetTest, ADeviceThatIsMissingAfterARestartKeepsItsNumberAndItsUpLine) {
 TEST_F(FleetTest, ADeviceIsForgottenOnceItWasLookedForInVainForSoLong) {
   forget_ = milliseconds(300);
   start();
-  std::this_thread::sleep_for(forget_);
+  std::this_thread::sleep_for(*forget_);
   restart_without_b();
   EXPECT_TRUE(shows(line("gpu_up", "0", "B", "0")));
   until([&] { return fleet_->devices().size() == 1; });
@@ -228,6 +241,63 @@ TEST_F(FleetTest, AWallClockThatIsSetForgetsNobody) {
     for (int i = 0; i < 10; ++i) fleet_->tick();
     EXPECT_TRUE(shows(line("gpu_up", "0", "B", "0")));
   }
+}
+
+// The machine reboots without the card after a crash of the daemon, and nobody does anything for 25 hours.
+TEST_F(FleetTest, ALostDeviceIsDownUntilAPersonForgetsIt) {
+  start();
+  machine_->pull("B");
+  until([&] { return shows(line("gpu_up", "0", "B", "0")); });
+  crash_and_restart();
+  for (int hour = 0; hour < 25; ++hour) {
+    clock_.later += 3600;
+    for (int i = 0; i < 3; ++i) fleet_->tick();
+    ASSERT_TRUE(shows(line("gpu_up", "0", "B", "0"))) << hour;
+  }
+  ASSERT_TRUE(fleet_->forget("B"));
+  fleet_->tick();
+  EXPECT_FALSE(shows("uuid=\"B\""));
+  ASSERT_EQ(fleet_->devices().size(), 1U);
+  EXPECT_EQ(fleet_->devices()[0].index, 1U);
+}
+
+TEST_F(FleetTest, ADeviceThatIsThereOrNotKnownIsNotForgotten) {
+  start();
+  Result<Done> done = fleet_->forget("A");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message(), "A is still there; discovery would find it again");
+  machine_->pull("B");
+  until([&] { return shows(line("gpu_up", "0", "B", "0")); });
+  fleet_->rediscover();
+  until([&] { return fleet_->forget("C").error().message().ends_with("B"); });
+  EXPECT_EQ(fleet_->forget("C").error().message(), "C is not a known device; missing are B");
+  ASSERT_TRUE(fleet_->release(seconds(60)));
+  done = fleet_->forget("B");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message(), "the drivers are closed (SIGUSR1); open them again by SIGUSR2");
+}
+
+TEST_F(FleetTest, AForgottenDeviceThatReturnsIsANewOne) {
+  start();
+  restart_without_b();
+  ASSERT_TRUE(fleet_->forget("B"));
+  machine_->plug(card("B", "0000:03:00.0"));
+  fleet_->rediscover();
+  until([&] { return shows(line("gpu_power_watts", "0", "B", "100")); });
+}
+
+// A crash loses at most a minute of last_seen.
+TEST_F(FleetTest, TheTimeOfTheLastReadingIsOnTheDiskOnceAMinute) {
+  start();
+  const auto last_seen = [this] {
+    DeviceDirectory saved(folder_);
+    const bool is_there = saved.load() && saved.find("A") != nullptr;
+    return is_there ? saved.find("A")->last_seen : Nanoseconds(0);
+  };
+  until([&] { return last_seen() > Nanoseconds(0); });
+  const Nanoseconds before = last_seen();
+  clock_.later += 61;
+  until([&] { return last_seen() >= before + seconds(60); });
 }
 
 TEST_F(FleetTest, WithoutPatienceDevicesThatAreThereStayAndLostOnesGoOnceDiscoveryMissesThem) {

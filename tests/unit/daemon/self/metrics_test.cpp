@@ -47,6 +47,7 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
                         .collectors = {amd, {.name = "nvidia", .released = true}},
                         .passes = {{"amd", 1, "fast", 0.25}},
                         .pci_devices = {{"amd", 2}},
+                        .devices_expected = {{"amd", 2}, {"nvidia", 8}},
                         .http_requests = {{200, 5}, {404, 0}},
                         .log_dropped = 8,
                         .process = ProcessStats{1.5, 2, 3, 4, 5, 6, 7}};
@@ -61,6 +62,8 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
             "gpumeter_collector_up{collector=\"nvidia\"} 0\n"
             "gpumeter_config_last_reload_success_timestamp_seconds 0\n"
             "gpumeter_config_last_reload_successful 0\n"
+            "gpumeter_devices_expected{vendor=\"amd\"} 2\n"
+            "gpumeter_devices_expected{vendor=\"nvidia\"} 8\n"
             "gpumeter_http_requests_total{code=\"200\"} 5\n"
             "gpumeter_http_requests_total{code=\"404\"} 0\n"
             "gpumeter_log_dropped_total 8\n"
@@ -93,6 +96,7 @@ TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
       .collectors = {{.name = "amd", .last_success_timestamp_seconds = 1, .read_errors = {{0, {}}}}},
       .passes = {{"amd", 0, "fast", 1}},
       .pci_devices = {{"amd", 1}},
+      .devices_expected = {{"any", 1}},
       .http_requests = {{200, 1}},
       .process = ProcessStats{}};
   std::vector<std::string_view> exported;

@@ -298,6 +298,10 @@ TEST_F(JudgeTest, AGpuThatIsExpectedAndNotReadBelongsToTheMachine) {
   EXPECT_EQ(report_.machine[0].reason, "devices_missing");
   EXPECT_EQ(report_.machine[0].text, "1 of 3 expected GPUs are read");
   EXPECT_EQ(report_.state, State::failed);
+
+  machine({{&self_catalog::devices_expected, {{"vendor", "any"}}, 2}});
+  set(1, {{&catalog::up, {}, 0}, {&catalog::suspended, {}, 1}});
+  EXPECT_TRUE(after(61s).machine.empty()) << "a sleeping GPU is there";
 }
 
 TEST_F(JudgeTest, AMachineWithoutGpusIsUnknown) {

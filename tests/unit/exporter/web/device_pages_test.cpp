@@ -22,8 +22,12 @@ std::vector<DeviceStatus> devices() {
           {.index = 1, .uuid = "\xFF", .collector = "amd", .state = "lost"}};
 }
 
+std::vector<UnreadDevice> unread() {
+  return {{"0000:65:00.0", "amd", "1002:73bf", "", "amdgpu", "no driver", "modprobe amdgpu"}};
+}
+
 TEST(DevicePages, ListsDevicesAsJson) {
-  EXPECT_EQ(devices_json(devices()), R"({
+  EXPECT_EQ(devices_json(devices(), unread()), R"({
   "devices": [
     {
       "index": 0,
@@ -40,8 +44,8 @@ TEST(DevicePages, ListsDevicesAsJson) {
     {
       "index": 1,
       "uuid": ")"
-                                     "\uFFFD"
-                                     R"(",
+                                               "\uFFFD"
+                                               R"(",
       "vendor": null,
       "model": null,
       "pci_address": null,
@@ -51,10 +55,21 @@ TEST(DevicePages, ListsDevicesAsJson) {
       "state": "lost",
       "last_success_timestamp_seconds": null
     }
+  ],
+  "unread": [
+    {
+      "pci_address": "0000:65:00.0",
+      "vendor": "amd",
+      "pci_id": "1002:73bf",
+      "driver": null,
+      "module": "amdgpu",
+      "why": "no driver",
+      "remedy": "modprobe amdgpu"
+    }
   ]
 }
 )");
-  EXPECT_EQ(devices_json({}), "{\n  \"devices\": []\n}\n");
+  EXPECT_EQ(devices_json({}, {}), "{\n  \"devices\": [],\n  \"unread\": []\n}\n");
 }
 
 /// The part of the page that depends on the machine.

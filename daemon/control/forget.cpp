@@ -1,0 +1,62 @@
+#include "daemon/control/forget.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include "daemon/control/socket.hpp"
+#include "daemon/fleet/device_directory.hpp"
+#include "daemon/fleet/folder_lock.hpp"
+
+namespace gpumeter {
+namespace {
+
+Result<Descriptor> connect_to(const std::string& folder) {
+  Result<sockaddr_un> address = control::address_in(folder);
+  if (!address) return address.error();
+  Result<Descriptor> opened = control::open_socket();
+  if (!opened) return opened;
+  control::limit_time(*opened);
+  const auto* const any = reinterpret_cast<const sockaddr*>(&*address);
+  if (connect(opened->number(), any, sizeof *address) == 0) return opened;
+  const int error = errno;
+  return Error("another process uses " + folder + ", and it cannot be asked: " + address->sun_path + ": " +
+               std::strerror(error) + (error == EACCES ? "; run it as root" : ""));
+}
+
+Result<Done> ask_daemon(const std::string& folder, const std::string& uuid) {
+  const Result<Descriptor> connection = connect_to(folder);
+  if (!connection) return connection.error();
+  if (Result<Done> sent = control::write_line(*connection, std::string(control::kForget) + uuid); !sent) {
+    return sent.error().with("the daemon");
+  }
+  const Result<std::string> answer = control::read_line(*connection);
+  if (!answer) return answer.error().with("the daemon");
+  if (*answer == control::kOk) return Done{};
+  return Error(answer->starts_with(control::kError) ? answer->substr(control::kError.size()) : *answer);
+}
+
+std::string known_devices(const DeviceDirectory& directory) {
+  std::string text;
+  for (const auto& [uuid, device] : directory.devices()) text += (text.empty() ? "" : ", ") + uuid;
+  return text.empty() ? "none" : text;
+}
+
+Result<Done> edit_file(const std::string& folder, const std::string& uuid) {
+  DeviceDirectory directory(folder);
+  if (Result<Done> loaded = directory.load(); !loaded) return loaded;
+  if (!directory.forget(uuid)) {
+    return Error(uuid + " is not a known device; known are " + known_devices(directory));
+  }
+  return directory.save();
+}
+
+}  // namespace
+
+Result<Done> forget_device(const std::string& folder, const std::string& uuid) {
+  if (uuid.find_first_of("\n\r") != std::string::npos) return Error("a uuid is one line");
+  const Result<FolderLock> lock = FolderLock::take(folder);
+  if (!lock) return lock.error();
+  return lock->is_ours() ? edit_file(folder, uuid) : ask_daemon(folder, uuid);
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,127 @@
+#include "daemon/control/server.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "daemon/control/socket.hpp"
+
+namespace gpumeter {
+namespace {
+
+// The folder may appear later, or its disk may be full.
+constexpr auto kNextAttempt = std::chrono::seconds(30);
+
+bool is_administrator(const Descriptor& connection) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (getsockopt(connection.number(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+  return peer.uid == 0 || peer.uid == geteuid();
+}
+
+// The socket of an earlier run is replaced.
+Result<Descriptor> listen_in(const std::string& folder) {
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  Result<sockaddr_un> address = control::address_in(folder);
+  if (!address) return address.error();
+  Result<Descriptor> opened = control::open_socket();
+  if (!opened) return opened;
+  unlink(address->sun_path);
+  const auto* const any = reinterpret_cast<const sockaddr*>(&*address);
+  const bool listens = bind(opened->number(), any, sizeof *address) == 0 &&
+                       chmod(address->sun_path, 0600) == 0 && listen(opened->number(), 4) == 0;
+  if (!listens) return Error(std::string(address->sun_path) + ": " + std::strerror(errno));
+  return opened;
+}
+
+}  // namespace
+
+/// wake(): any thread. Everything else: the thread "control".
+class ControlServer::Listener {
+ public:
+  Listener(std::string folder, Log& log, Forget forget)
+      : folder_(std::move(folder)), log_(log), forget_(std::move(forget)), woken_(eventfd(0, EFD_CLOEXEC)) {}
+
+  Nanoseconds turn();
+  void wake() const noexcept {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t ignored = write(woken_.number(), &one, sizeof one);
+  }
+
+ private:
+  bool is_open();
+  void serve(const Descriptor& connection);
+  std::string answer(std::string_view request);
+
+  const std::string folder_;
+  Log& log_;
+  const Forget forget_;
+  const Descriptor woken_;
+  Descriptor socket_;
+  bool failed_ = false;
+};
+
+Nanoseconds ControlServer::Listener::turn() {
+  if (!is_open()) return kNextAttempt;
+  std::array<pollfd, 2> ready = {{{socket_.number(), POLLIN, 0}, {woken_.number(), POLLIN, 0}}};
+  poll(ready.data(), ready.size(), -1);
+  if (ready[1].revents != 0) return Worker::kForever;
+  const Descriptor connection(accept4(socket_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (connection && is_administrator(connection)) serve(connection);
+  return Nanoseconds(0);
+}
+
+bool ControlServer::Listener::is_open() {
+  if (socket_) return true;
+  Result<Descriptor> opened = listen_in(folder_);
+  if (opened) {
+    socket_ = *std::move(opened);
+  } else if (!std::exchange(failed_, true)) {
+    log_.info("gpumeter forget cannot reach this daemon", {{"error", opened.error().message()}});
+  }
+  return static_cast<bool>(socket_);
+}
+
+void ControlServer::Listener::serve(const Descriptor& connection) {
+  control::limit_time(connection);
+  const Result<std::string> request = control::read_line(connection);
+  if (!request) return;
+  [[maybe_unused]] const Result<Done> ignored = control::write_line(connection, answer(*request));
+}
+
+std::string ControlServer::Listener::answer(std::string_view request) {
+  if (!request.starts_with(control::kForget)) return std::string(control::kError) + "unknown request";
+  request.remove_prefix(control::kForget.size());
+  const Result<Done> done = forget_(std::string(request));
+  return done ? std::string(control::kOk) : std::string(control::kError) + done.error().message();
+}
+
+ControlServer::ControlServer(std::string folder, const Clock& clock, Log& log, Forget forget)
+    : listener_(std::make_shared<Listener>(std::move(folder), log, std::move(forget))), worker_(clock) {}
+
+ControlServer::~ControlServer() {
+  worker_.request_stop();
+  listener_->wake();
+}
+
+Result<Done> ControlServer::start() {
+  return worker_.start("control", [listener = listener_] { return listener->turn(); });
+}
+
+bool ControlServer::stop(Nanoseconds deadline) {
+  worker_.request_stop();
+  listener_->wake();
+  return worker_.join(deadline);
+}
+
+}  // namespace gpumeter

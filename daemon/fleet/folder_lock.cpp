@@ -1,0 +1,22 @@
+#include "daemon/fleet/folder_lock.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace gpumeter {
+
+// The lock is on the folder itself. A lock file that root created could not be opened by the service's user.
+Result<FolderLock> FolderLock::take(const std::string& folder) {
+  Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const int error = errno;
+  if (!opened)
+    return Error(folder + ": " + std::strerror(error) + (error == EACCES ? "; run it as root" : ""));
+  const bool is_ours = flock(opened.number(), LOCK_EX | LOCK_NB) == 0;
+  return FolderLock(std::move(opened), is_ours);
+}
+
+}  // namespace gpumeter

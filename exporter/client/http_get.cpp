@@ -1,0 +1,164 @@
+#include "exporter/client/http_get.hpp"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "base/text.hpp"
+
+namespace gpumeter {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr unsigned kDefaultPort = 10478;
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const noexcept { freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+Error system_error(int error) { return Error(std::generic_category().message(error)); }
+
+bool is_ready(int descriptor, short events, SteadyClock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
+  pollfd poller{descriptor, events, 0};
+  return poll(&poller, 1, static_cast<int>(std::max(left.count(), decltype(left.count()){0}))) == 1;
+}
+
+Result<Addresses> look_up(const std::string& host, const std::string& port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &list);
+  if (error != 0) return Error(host + ": " + gai_strerror(error));
+  return Addresses(list);
+}
+
+/// Returns 0 or the error number.
+int connect_within(const Descriptor& socket, const addrinfo& address, SteadyClock::time_point deadline) {
+  if (connect(socket.number(), address.ai_addr, address.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  if (!is_ready(socket.number(), POLLOUT, deadline)) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+/// Returns the connection, or the error of the last address; ECONNREFUSED only if all refuse.
+std::pair<Descriptor, int> connect_any(const addrinfo* list, SteadyClock::time_point deadline) {
+  int error = ECONNREFUSED;
+  for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
+    Descriptor opened(socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!opened) continue;  // a family that this machine does not have
+    const int result = connect_within(opened, *each, deadline);
+    if (result == 0) return {std::move(opened), 0};
+    const bool lacks_family = result == EADDRNOTAVAIL || result == ENETUNREACH;
+    if (result != ECONNREFUSED && !lacks_family) error = result;
+  }
+  return {Descriptor(), error};
+}
+
+Result<Done> send_all(const Descriptor& socket, std::string_view text, SteadyClock::time_point deadline) {
+  while (!text.empty()) {
+    if (!is_ready(socket.number(), POLLOUT, deadline)) return Error("no answer in time");
+    const ssize_t sent = send(socket.number(), text.data(), text.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno != EAGAIN) return system_error(errno);
+    text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(sent, 0)));
+  }
+  return Done{};
+}
+
+Result<std::string> receive_all(const Descriptor& socket, SteadyClock::time_point deadline,
+                                std::size_t most) {
+  std::string text;
+  std::vector<char> piece(65536);
+  while (text.size() <= most) {
+    if (!is_ready(socket.number(), POLLIN, deadline)) return Error("no complete answer in time");
+    const ssize_t got = recv(socket.number(), piece.data(), piece.size(), 0);
+    if (got < 0 && errno != EAGAIN) return system_error(errno);
+    if (got == 0) return text;
+    if (got > 0) text.append(piece.data(), static_cast<std::size_t>(got));
+  }
+  return Error("the answer has more than " + std::to_string(most) + " bytes");
+}
+
+/// Returns the Content-Length of the headers; 0 if there is none.
+std::size_t length_in(std::string_view headers) {
+  constexpr std::string_view kName = "\r\ncontent-length:";
+  std::string lower(headers);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::size_t at = lower.find(kName);
+  if (at == std::string::npos) return 0;
+  std::string_view value = headers.substr(at + kName.size());
+  return parse_number<std::size_t>(trimmed(take_until(value, '\r'))).value_or(0);
+}
+
+/// gpumeter answers with a Content-Length. HTTP/1.0 in the request rules out a chunked answer.
+Result<HttpAnswer> parse_answer(std::string_view text) {
+  const std::size_t end = text.find("\r\n\r\n");
+  constexpr std::string_view kVersion = "HTTP/1.";
+  if (!text.starts_with(kVersion) || end == std::string_view::npos) return Error("the answer is not HTTP");
+  std::string_view line = text.substr(0, text.find("\r\n"));
+  take_until(line, ' ');
+  const std::optional<unsigned> status = parse_number<unsigned>(take_until(line, ' '));
+  if (!status) return Error("the answer is not HTTP");
+  const std::string_view body = text.substr(end + 4);
+  if (body.size() < length_in(text.substr(0, end + 2))) return Error("the answer ends too early");
+  return HttpAnswer{false, *status, std::string(body)};
+}
+
+}  // namespace
+
+Result<HttpAddress> parse_http_address(std::string_view text) {
+  constexpr std::string_view kScheme = "http://";
+  const std::string whole(text);
+  if (text.starts_with("https://")) return Error(whole + ": https is not supported; use http://host:port");
+  if (text.starts_with(kScheme)) text.remove_prefix(kScheme.size());
+  if (text.ends_with('/')) text.remove_suffix(1);
+  const std::size_t colon = text.rfind(':');
+  const bool has_port = colon != std::string_view::npos && text.find(']', colon) == std::string_view::npos;
+  std::string_view host = has_port ? text.substr(0, colon) : text;
+  const std::string port(has_port ? text.substr(colon + 1) : std::to_string(kDefaultPort));
+  const bool is_bracketed = host.starts_with('[') && host.ends_with(']');
+  if (is_bracketed) host = host.substr(1, host.size() - 2);
+  const bool is_wrong = host.find_first_of("/?#@[] ") != std::string_view::npos ||
+                        (!is_bracketed && host.find(':') != std::string_view::npos) ||
+                        !parse_number<std::uint16_t>(port);
+  if (is_wrong) return Error(whole + ": must be http://host:port");
+  if (host.empty() || host == "0.0.0.0" || host == "::") host = "localhost";
+  return HttpAddress{std::string(host), port};
+}
+
+Result<HttpAnswer> http_get(const HttpAddress& address, const std::string& path,
+                            SteadyClock::time_point deadline, std::size_t most_bytes) {
+  const Result<Addresses> addresses = look_up(address.host, address.port);
+  if (!addresses) return addresses.error();
+  const auto [connection, error] = connect_any(addresses->get(), deadline);
+  if (error == ECONNREFUSED) return HttpAnswer{true, 0, {}};
+  if (error != 0) return system_error(error);
+  const std::string request = "GET " + path + " HTTP/1.0\r\nHost: " + address.host +
+                              "\r\nUser-Agent: gpumeter\r\nConnection: close\r\n\r\n";
+  if (Result<Done> sent = send_all(connection, request, deadline); !sent) return sent.error();
+  const Result<std::string> answer = receive_all(connection, deadline, most_bytes);
+  if (!answer) return answer.error();
+  return parse_answer(*answer);
+}
+
+}  // namespace gpumeter

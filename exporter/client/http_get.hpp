@@ -1,0 +1,34 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+/// A small HTTP client for commands that ask a running daemon. Blocks; any thread.
+namespace gpumeter {
+
+/// The place of an HTTP server.
+struct HttpAddress {
+  std::string host;  ///< a name or a number, without brackets
+  std::string port;
+};
+
+/// Parses "http://host:port", with or without "http://" and a closing "/", and the addresses of `web.listen`:
+/// ":10478" and "0.0.0.0:10478" are reached on the machine itself.
+Result<HttpAddress> parse_http_address(std::string_view text);
+
+struct HttpAnswer {
+  bool is_refused = false;  ///< nobody listens there; all else is empty then
+  unsigned status = 0;
+  std::string body;
+};
+
+/// Requests a path. Returns an Error if the answer is not complete by `deadline`, is longer than
+/// `most_bytes`, or is not HTTP. The lookup of names other than localhost is not limited by `deadline`.
+Result<HttpAnswer> http_get(const HttpAddress& address, const std::string& path,
+                            std::chrono::steady_clock::time_point deadline, std::size_t most_bytes);
+
+}  // namespace gpumeter

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""`gpumeter check` has the exit codes of monitoring plugins, with a running daemon and without one; the programs of
+packaging/integrations make of them what Slurm and node-problem-detector expect."""
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import at_once
+from harness import BINARY, ROOT, Daemon, free_port, run, wait_until
+
+INTEGRATIONS = ROOT / "packaging/integrations"
+FIRST_LINE = re.compile(r"GPU (OK|WARNING|CRITICAL|UNKNOWN) - [^|]+( \| ok=\d+ degraded=\d+ failed=\d+ unknown=\d+)?")
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-")))
+        self.config = self.folder / "gpumeter.yaml"
+        self.config.touch()
+
+    def check(self, *arguments: str) -> tuple[int, list[str]]:
+        """Exit status and lines."""
+        said = run("check", f"--path.state={self.folder}", *arguments,
+                   *([] if any(a.startswith("--config.file") for a in arguments) else [f"--config.file={self.config}"]))
+        lines = said.stdout.splitlines()
+        if "--json" not in arguments:
+            self.assertRegex(lines[0], FIRST_LINE)
+        return said.returncode, lines
+
+
+class OwnPassesTest(Folder):
+    def check_here(self, *arguments: str) -> tuple[int, list[str]]:
+        return self.check("--simulate=2", f"--web.listen-address=127.0.0.1:{free_port()}", *arguments)
+
+    def test_all_is_well(self):
+        self.assertEqual(self.check_here(), (0, ["GPU OK - 2 GPUs ok | ok=2 degraded=0 failed=0 unknown=0"]))
+
+    def test_a_degraded_gpu_and_what_it_counts_as(self):
+        hot = "--simulate-event=overheat 1 after 0s"
+        status, lines = self.check_here(hot)
+        self.assertEqual(status, 1)
+        self.assertRegex(lines[0], r"GPU WARNING - 1 of 2 GPUs degraded: GPU 1 \w+ \(\w+\) \| ok=1 degraded=1 failed=0 unknown=0")
+        self.assertRegex(lines[1], r"GPU 1 \(Simulated GPU, SIM-1-1\) degraded: \w+: .+; action: \w+; for 0 s")
+        self.assertEqual(self.check_here(hot, "--fail-on=failed")[0], 0)
+        self.assertEqual(self.check_here(hot, "--fail-on=degraded")[0], 2)
+        self.assertEqual(self.check_here(hot, "--gpu=0")[0], 0)
+
+    def test_a_gpu_of_an_earlier_run_that_is_missing(self):
+        with Daemon("--simulate=3", state=str(self.folder)) as daemon:
+            self.assertEqual(daemon.stop()[0], 0)
+        status, lines = self.check_here()
+        self.assertEqual(status, 2)
+        self.assertIn("1 of 3 GPUs failed: GPU 2 device_lost (reboot)", lines[0])
+        self.assertEqual(run("forget", "SIM-1-2", f"--path.state={self.folder}", f"--config.file={self.config}").returncode, 0)
+        self.assertEqual(self.check_here()[0], 0)
+
+    def test_fewer_gpus_than_expected(self):
+        self.config.write_text("devices: {expected: 3}\n")
+        status, lines = self.check_here()
+        self.assertEqual(status, 2)
+        self.assertIn("machine: devices_missing", lines[0])
+
+    def test_no_result(self):
+        status, lines = self.check(f"--web.listen-address=127.0.0.1:{free_port()}", "--collector.disable-defaults", "--collector.amd",
+                                   f"--path.sysfs={self.folder}")
+        self.assertEqual((status, lines[0]), (3, "GPU UNKNOWN - no GPU is known | ok=0 degraded=0 failed=0 unknown=0"))
+        self.config.write_text("nonsense: 1\n")
+        self.assertEqual(self.check_here(), (3, ["GPU UNKNOWN - the configuration is wrong"]))
+
+
+class DaemonTest(Folder):
+    def test_a_lost_gpu(self):
+        with Daemon("--simulate=2", "--simulate-event=lose 1 after 8s", state=str(self.folder)) as daemon:
+            url = f"--url=http://127.0.0.1:{daemon.port}"
+            well = (0, ["GPU OK - 2 GPUs ok | ok=2 degraded=0 failed=0 unknown=0"])
+            wait_until(lambda: self.check(url) == well, "the first judgement", 7)
+            wait_until(lambda: self.check(url)[0] == 2, "the GPU counts as failed", 40, every=0.5)
+            status, lines = self.check(f"--web.listen-address=127.0.0.1:{daemon.port}")  # the configured address
+            self.assertEqual(status, 2)
+            self.assertEqual(lines[0], "GPU CRITICAL - 1 of 2 GPUs failed: GPU 1 device_lost (reboot) | ok=1 degraded=0 failed=1 unknown=0")
+            self.assertEqual(self.check(url, "--gpu", "0")[0], 0)
+            self.assertEqual(self.check(url, "--gpu", "1")[0], 2)
+            self.assertEqual(self.check(url, "--gpu", "7"), (3, ["GPU UNKNOWN - there is no GPU 7"]))
+            status, text = self.check(url, "--json")
+            self.assertEqual(status, 2)
+            said, served = json.loads("".join(text)), json.loads(daemon.fetch("/api/v1/health").text)
+            self.assertEqual([device["state"] for device in said["devices"]], ["ok", "failed"])
+            for document in (said, served):
+                for device in document["devices"]:
+                    for each in (device, *device["reasons"]):
+                        each.pop("since_seconds")
+            self.assertEqual(said, served)
+
+    def test_a_daemon_that_stands_still_is_unknown_in_time(self):
+        with Daemon("--simulate=1", state=str(self.folder)) as daemon:
+            daemon.send(signal.SIGSTOP)
+            status, lines = self.check(f"--url=http://127.0.0.1:{daemon.port}")
+            self.assertEqual((status, lines), (3, [f"GPU UNKNOWN - http://127.0.0.1:{daemon.port}: no complete answer in time"]))
+            daemon.send(signal.SIGCONT)
+
+    def test_no_daemon_where_one_is_named(self):
+        url = f"http://127.0.0.1:{free_port()}"
+        self.assertEqual(self.check(f"--url={url}"), (3, [f"GPU UNKNOWN - {url}: no daemon listens there"]))
+        status, text = self.check(f"--url={url}", "--json")
+        self.assertEqual((status, json.loads(text[0])["state"]), (3, "unknown"))
+
+    def test_a_server_that_is_no_gpumeter(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            child = subprocess.Popen([BINARY, "check", f"--url=http://127.0.0.1:{server.getsockname()[1]}", f"--config.file={self.config}"],
+                                     stdout=subprocess.PIPE, text=True)
+            client, _ = server.accept()
+            with client:
+                client.recv(4096)
+                client.sendall(b"HTTP/1.1 200 OK\r\n\r\n<html>")
+            said, _ = child.communicate(timeout=20)
+        self.assertEqual(child.returncode, 3)
+        self.assertIn("the answer is not that of this version", said)
+
+
+class Commands(Folder):
+    """Programs of a test, in front of those of the system."""
+
+    def setUp(self):
+        super().setUp()
+        self.bin = self.folder / "bin"
+        self.bin.mkdir()
+
+    def command(self, name: str, script: str) -> None:
+        (self.bin / name).write_text(f"#!/bin/sh\n{script}\n")
+        (self.bin / name).chmod(0o755)
+
+    def gpumeter(self, status: int, line: str) -> None:
+        self.command("gpumeter", f"cat <<'TEXT'\n{line}\nTEXT\nexit {status}")
+
+
+FAILED = "GPU CRITICAL - 1 of 8 GPUs failed: GPU 0 xid_79 (reboot) | ok=7 degraded=0 failed=1 unknown=0"
+REASON = "gpumeter: 1 of 8 GPUs failed: GPU 0 xid_79 (reboot)"
+
+
+class SlurmTest(Commands):
+    def run_health(self, status: int = 2, line: str = FAILED, node: str = "State=IDLE Partitions=gpu", scontrol: str | None = None) -> tuple[int, str]:
+        """Exit status and the update that it makes, empty if none."""
+        updates = self.folder / "updates"
+        updates.unlink(missing_ok=True)
+        self.gpumeter(status, line)
+        self.command("scontrol", scontrol or f"""case $1 in
+  update) shift; printf '%s|' "$@" >> {updates} ;;
+  *) cat <<'TEXT'
+NodeName=n1 Arch=x86_64 {node}
+TEXT
+esac""")
+        # The script puts the system's folders first, as it must in slurmd's environment, so the commands are named here.
+        (self.folder / "defaults").write_text(f'CHECK="{self.bin}/gpumeter check"\nscontrol() {{ {self.bin}/scontrol "$@"; }}\n'
+                                              f'timeout() {{ shift; "$@"; }}\n')
+        said = subprocess.run([INTEGRATIONS / "slurm/gpumeter-health"], capture_output=True, text=True, timeout=60,
+                              env={"PATH": os.environ["PATH"], "SLURMD_NODENAME": "n1", "GPUMETER_SLURM_DEFAULTS": str(self.folder / "defaults")})
+        return said.returncode, updates.read_text() if updates.exists() else ""
+
+    def test_a_failed_gpu_drains_the_node(self):
+        self.assertEqual(self.run_health(), (0, f"nodename=n1|state=drain|reason={REASON}|"))
+
+    def test_nothing_else_changes_a_node(self):
+        for status in (0, 1, 3, 127):
+            self.assertEqual(self.run_health(status, "GPU OK - 8 GPUs ok | ok=8"), (0, ""), status)
+        mended = f"State=IDLE+DRAIN Partitions=gpu Reason={REASON} [root@2026-11-22T03:00:00]"
+        self.assertEqual(self.run_health(0, "GPU OK - 8 GPUs ok | ok=8", mended), (0, ""), "it never resumes a node")
+
+    def test_a_reason_of_a_person_stays(self):
+        for state in ("IDLE+DRAIN", "MIXED+DRAIN", "DOWN", "DOWN*", "IDLE+DRAIN+NOT_RESPONDING"):
+            node = f"State={state} Partitions=gpu Reason=new power supply [alice@2026-11-22T03:00:00]"
+            self.assertEqual(self.run_health(node=node), (0, ""), state)
+        node = "State=IDLE Partitions=gpu Reason=watch the fans [alice@2026-11-22T03:00:00]"
+        self.assertEqual(self.run_health(node=node)[1], f"nodename=n1|state=drain|reason=watch the fans; {REASON}|")
+
+    def test_its_own_reason_follows_the_gpus(self):
+        drained = "State=IDLE+DRAIN Partitions=gpu Reason={} [root@2026-11-22T03:00:00]"
+        self.assertEqual(self.run_health(node=drained.format(REASON)), (0, ""), "the same reason is not written again")
+        self.assertIn(REASON, self.run_health(node=drained.format("gpumeter: 2 of 8 GPUs failed: GPU 1 xid_48 (reset)"))[1])
+
+    def test_a_reason_has_plain_characters_and_an_end(self):
+        hostile = "GPU CRITICAL - 1 of 8 GPUs failed: \"$(touch x)\" `id` " + "y" * 400 + " | ok=7"
+        _, update = self.run_health(line=hostile)
+        self.assertRegex(update, r"^nodename=n1\|state=drain\|reason=[A-Za-z0-9 .,:;()_/-]{20,215}\|$")
+
+    def test_a_controller_that_does_not_answer(self):
+        self.assertEqual(self.run_health(scontrol="exit 1"), (1, ""))
+
+
+class NodeProblemDetectorTest(Commands):
+    def run_plugin(self, status: int, line: str) -> tuple[int, str]:
+        self.gpumeter(status, line)
+        said = subprocess.run([INTEGRATIONS / "node-problem-detector/gpumeter-npd"], capture_output=True, text=True, timeout=60,
+                              env={"PATH": f"{self.bin}:{os.environ['PATH']}"})
+        return said.returncode, said.stdout.strip()
+
+    def test_exit_codes_and_message(self):
+        self.assertEqual(self.run_plugin(0, "GPU OK - 8 GPUs ok | ok=8"), (0, "GPU OK - 8 GPUs ok"))
+        self.assertEqual(self.run_plugin(1, "GPU WARNING - 1 of 8 GPUs degraded | ok=7"), (0, "GPU WARNING - 1 of 8 GPUs degraded"))
+        self.assertEqual(self.run_plugin(2, FAILED), (1, FAILED.partition(" |")[0]))
+        self.assertEqual(self.run_plugin(3, "GPU UNKNOWN - no"), (2, "GPU UNKNOWN - no"))
+
+    def test_the_configuration_names_the_plugin(self):
+        config = json.loads((INTEGRATIONS / "node-problem-detector/gpumeter.json").read_text())
+        rule = config["rules"][0]
+        self.assertTrue(rule["path"].endswith("integrations/node-problem-detector/gpumeter-npd"))
+        self.assertIn(rule["condition"], [condition["type"] for condition in config["conditions"]])
+
+
+if __name__ == "__main__":
+    at_once.main()

@@ -14,10 +14,11 @@ from card_tree import CARDS, lay  # noqa: E402
 from job_page import JobMachine, Run  # noqa: E402
 
 SKIPPED = 77
+OF_JOBS = "ml_run_gpu_info"  # simulated GPUs have no jobs
 SCRAPES = 20
 # The radeon driver reports a clock, a fan, a temperature and the link; everything else comes from the daemon.
 OLD_CARD = CARDS / "old_radeon.card"
-SHOWS_OF_OLD_CARD = {"Identity", "Health now", "Health", "Margin now", "Observed now", "Clocks", "Temperatures", "Temperature margin", "Fans", "PCIe link"}
+SHOWS_OF_OLD_CARD = {"Identity", "Health now", "Reasons now", "Health", "Margin now", "Observed now", "Clocks", "Temperatures", "Temperature margin", "Fans", "PCIe link"}
 # One run that trains and restarts within the test, one that answers, on a GPU that both use.
 JOBS = JobMachine(2, (Run("train", "ann", (0, 1), watts=500, samples=256, tokens={"train": 9000}, flops=5e14, restarts_at=8),
                       Run("serve", "bob", (1,), watts=90, samples=20, tokens={"input": 400, "output": 90}, answers=10)))
@@ -32,8 +33,8 @@ class LiveTest(unittest.TestCase):
         root = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))
         lay(Path(root, "sys"), OLD_CARD)
         old = live.Machine("", (f"--path.sysfs={root}/sys", f"--path.procfs={root}"))
-        # Lost and back: what a device that stays well has none of.
-        lost = live.simulated(2, ["lose 1 after 8s for 2s"])
+        # Lost and back, throttled, and with reasons to attend to: what a device that stays well has none of.
+        lost = live.simulated(2, ["lose 1 after 8s for 2s", "xid:48 1 after 2s", "remap 1 after 2s", "throttle 0 after 5s"])
         cls.prometheus = cls.enterClassContext(live.scene({"simulated": lost, "old": old, "jobs": JOBS}))
         cls.prometheus.wait_for_scrapes(SCRAPES)
         now = time.time()
@@ -41,15 +42,49 @@ class LiveTest(unittest.TestCase):
 
     def answers(self, panel: dashboards.Panel, instance: str, gpu: str = dashboards.ALL) -> list[int]:
         """How many series each query of a panel gives; one that Prometheus refuses is an error."""
+        return [len(series) for series in self.series(panel, instance, gpu)]
+
+    def series(self, panel: dashboards.Panel, instance: str, gpu: str = dashboards.ALL) -> list[list]:
         variables = {"job": dashboards.ALL, "instance": instance, "gpu": gpu, "user": dashboards.ALL, "run": dashboards.ALL}
-        return [len(self.prometheus.evaluate(target, variables, self.window)) for target in panel.targets]
+        return [self.prometheus.evaluate(target, variables, self.window) for target in panel.targets]
+
+    def labels(self, board: str, title: str, instance: str, label: str) -> dict[str, set[str]]:
+        """The values of a label in a table's rows, by GPU."""
+        panel = next(panel for panel in dashboards.load(board).panels if panel.title == title)
+        found: dict[str, set[str]] = {}
+        for one in (one for series in self.series(panel, instance) for one in series if label in one.labels):
+            found.setdefault(one.labels["gpu"], set()).add(one.labels[label])
+        return found
 
     def test_every_query_of_every_panel_shows_simulated_gpus(self):
         for name, gpu in (("fleet", dashboards.ALL), ("gpu", "1")):
             for panel in dashboards.load(name).panels:
                 with self.subTest(dashboard=name, panel=panel.title):
                     if (name, panel.title) not in EMPTY_BY_NATURE:
-                        self.assertGreater(min(self.answers(panel, "simulated", gpu)), 0)
+                        given = zip(panel.targets, self.answers(panel, "simulated", gpu))
+                        self.assertGreater(min([count for target, count in given if OF_JOBS not in target["expr"]], default=1), 0)
+
+    def test_the_fleet_names_who_holds_a_gpu(self):
+        self.assertEqual(self.labels("fleet", "Every GPU", "jobs", "holder").keys(), {"0", "1"})
+        self.assertEqual(self.labels("fleet", "Every GPU", "jobs", "holder")["0"], {"train of ann"})
+        self.assertEqual(self.labels("fleet", "Every GPU", "simulated", "holder"), {})
+
+    def test_the_fleet_names_links_xids_and_reasons(self):
+        self.assertEqual(self.labels("fleet", "Every GPU", "simulated", "links"), {"0": {"18 of 18"}, "1": {"18 of 18"}})
+        self.assertEqual(self.labels("fleet", "Every GPU", "simulated", "xid"), {"1": {"79"}})  # the loss, after the 48
+        self.assertLessEqual({"xid_48", "row_remap_pending"}, self.labels("fleet", "Reasons", "simulated", "reason")["1"])
+
+    def test_the_worst_gpu_is_the_first_row(self):
+        import tables
+
+        panel = next(panel for panel in dashboards.load("fleet").panels if panel.title == "Every GPU")
+        answers = {target["refId"]: series for target, series in zip(panel.targets, self.series(panel, "simulated"))}
+        self.assertEqual([(row["GPU"], row["Health"]) for row in tables.table(panel, answers).rows], [("1", 0), ("0", 4)])
+
+    def test_clusters_that_exist_nowhere_hide_everything(self):
+        panel = dashboards.load("fleet").panels[0]
+        variables = {"job": dashboards.ALL, "instance": dashboards.ALL, "gpu": dashboards.ALL, "cluster": "north"}
+        self.assertEqual(self.prometheus.evaluate(panel.targets[0], variables, self.window), [])
 
     def test_every_query_of_every_panel_shows_jobs(self):
         for panel in dashboards.load("jobs").panels:

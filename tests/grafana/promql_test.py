@@ -19,7 +19,7 @@ import dashboards  # noqa: E402
 import job_catalogue  # noqa: E402
 
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
-VARIABLES = {"__rate_interval": "1m", "job": ".+", "instance": ".+", "gpu": ".+", "user": ".+", "run": ".+"}
+VARIABLES = {"__rate_interval": "1m", **dashboards.PLACES, "job": ".+", "instance": ".+", "gpu": ".+", "user": ".+", "run": ".+"}
 OF_JOBS, WORDS = job_catalogue.series_names(), job_catalogue.label_values()
 SELECTOR = re.compile(r"\b([a-z][a-z0-9_]*)\{([^}]*)\}")
 SKIPPED = 77
@@ -37,6 +37,7 @@ class PromqlTest(unittest.TestCase):
     def setUpClass(cls):
         cls.page = printed("--simulate=2", "--once", "--config.file=/dev/null")
         cls.catalogue = printed("--print-metrics=markdown")
+        cls.states = {"ok", "unknown"} | set(re.findall(r'"severity":\s*"(\w+)"', printed("--print-conditions=json")))
 
     def test_every_expression_parses(self):
         rules = [{"record": f"dashboard:query:{number}", "expr": dashboards.substitute(expr, VARIABLES)}
@@ -63,6 +64,9 @@ class PromqlTest(unittest.TestCase):
             for metric, matchers in SELECTOR.findall(expr):
                 if metric in OF_JOBS:  # on a page only while there are jobs
                     self.assertLessEqual(set(re.findall(r'=\"([^\"]*)\"', matchers)), WORDS, f"{where}: {metric}")
+                    continue
+                if metric.startswith("gpu_health"):  # judged by the running daemon only
+                    self.assertLessEqual(set(re.findall(r'=\"([^\"]*)\"', matchers)), self.states, f"{where}: {metric}")
                     continue
                 for pair in re.findall(r'\w+="[^"]*"', matchers):
                     self.assertRegex(self.page, rf"(?m)^{metric}\{{.*{pair}.*\}}", f"{where}: {metric}{{{pair}}}")

@@ -17,11 +17,13 @@ QUERIES = [(f"{name}: {panel.title}", target["expr"]) for name, panel in PANELS 
 COLUMNS = 24
 CHOSEN = {"fleet": ("gpu",), "gpu": ("gpu",), "jobs": ("user", "run")}  # by variables, in addition to job and instance
 
+HOST = 'job=~"$job", instance=~"$instance", $cluster_label=~"$cluster", $rack_label=~"$rack"'
 METRIC = r"[a-z][a-z0-9_]*"
 SELECTOR = re.compile(rf"\b({METRIC})\{{([^}}]*)\}}")
 FAMILY = re.compile(r"\b(?:gpu|gpumeter|ml|process)_[a-z0-9_]+\b(?!\s*=)")  # a metric; label names have no such prefix
 COUNTED = re.compile(rf"\b(?:rate|irate|increase)\({METRIC}_total\{{[^}}]*\}}\[\$__rate_interval\]\)")
 COUNTER = re.compile(rf"\b{METRIC}_total\{{")
+TOTALS = ("fleet: Every GPU",)  # a column counts the uncorrected errors since the driver was loaded
 BASE_UNITS = {"percentunit", "joule", "watt", "celsius", "bytes", "Bps", "hertz", "s", "volt", "short", "rotrpm", "string"}
 OTHER_UNITS = {"dateTimeFromNow": ("Driver errors, last seen", "Every run")}  # a time of day; it has no base unit
 UNIT_OF = {"_ratio": {"percentunit"}, "_watts": {"watt", "percentunit"}, "_joules_total": {"watt", "percentunit", "joule"},
@@ -46,7 +48,8 @@ class VariableRules(unittest.TestCase):
 
     def test_the_variables_and_their_order(self):
         for board in BOARDS:
-            self.assertEqual(list(board.variables), ["datasource", "job", "instance", *CHOSEN[board.name]])
+            self.assertEqual(list(board.variables), ["datasource", "job", "cluster", "rack", "instance", *CHOSEN[board.name],
+                                                     "cluster_label", "rack_label"])
 
     def test_choices_are_asked_of_the_chosen_data_source(self):
         for board in BOARDS:
@@ -71,8 +74,19 @@ class VariableRules(unittest.TestCase):
                   "jobs": [f"label_values(ml_run_time_seconds{{{host}}}, user)",
                            f'label_values(ml_run_time_seconds{{{host}, user=~"$user"}}, run)']}
         for board in BOARDS:
-            self.assertEqual([board.variables[name]["query"]["query"] for name in ("job", "instance", *CHOSEN[board.name])], [
-                "label_values(gpu_up, job)", 'label_values(gpu_up{job=~"$job"}, instance)', *chosen.get(board.name, chosen["gpu"])])
+            names = ("job", "cluster", "rack", "instance", *CHOSEN[board.name])
+            self.assertEqual([board.variables[name]["query"]["query"] for name in names], [
+                "label_values(gpu_up, job)", 'label_values(gpu_up{job=~"$job"}, $cluster_label)',
+                'label_values(gpu_up{job=~"$job", $cluster_label=~"$cluster"}, $rack_label)',
+                'label_values(gpu_up{job=~"$job", $cluster_label=~"$cluster", $rack_label=~"$rack"}, instance)',
+                *chosen.get(board.name, chosen["gpu"])])
+
+    def test_clusters_and_racks_are_labels_that_a_fleet_names_and_may_lack(self):
+        for board in BOARDS:
+            for name in ("cluster", "rack"):
+                choice, label = board.variables[name], board.variables[f"{name}_label"]
+                self.assertEqual((choice["allValue"], choice["includeAll"], choice["multi"]), (".*", True, True))
+                self.assertEqual((label["type"], label["query"], label["current"]["value"]), ("textbox", name, name))
 
 
 class PanelRules(unittest.TestCase):
@@ -137,6 +151,39 @@ class PanelRules(unittest.TestCase):
             self.assertEqual(taken, {(x, y) for x in range(COLUMNS) for y in range(lines)}, f"{board.name} has holes")
 
 
+    def test_every_panel_leads_on(self):
+        """By a link on its values or, in a table, on a column."""
+        for name, panel in PANELS:
+            links = panel.field().get("links", [])
+            for override in panel.model["fieldConfig"]["overrides"]:
+                links = links + [link for option in override["properties"] if option["id"] == "links" for link in option["value"]]
+            with self.subTest(dashboard=name, panel=panel.title):
+                self.assertTrue(links)
+                for link in links:
+                    self.assertRegex(link["url"], r"^/d/(gpumeter-fleet|gpumeter-gpu|gpumeter-jobs)\?\$\{datasource:queryparam\}&.*&\$\{__url_time_range\}$")
+
+    def test_alerts_are_marked(self):
+        for board in BOARDS:
+            marks = [mark for mark in board.model["annotations"]["list"] if not mark.get("builtIn")]
+            self.assertEqual([mark["name"] for mark in marks], ["critical alerts", "warning alerts"])
+            for mark in marks:
+                self.assertTrue(mark["expr"].startswith('ALERTS{alertname=~"Gpu.*", alertstate="firing"'))
+                self.assertEqual('gpu=~"$gpu|"' in mark["expr"], board.name == "gpu")
+
+    def test_legends_of_many_series_are_sorted(self):
+        for name, panel in PANELS:
+            legend = panel.model["options"].get("legend", {})
+            if legend.get("placement") == "right":
+                self.assertIn((legend["calcs"], legend["sortBy"], legend["sortDesc"]),
+                              [(["max"], "Max", True), (["min"], "Min", False)], f"{name}: {panel.title}")
+
+    def test_no_panel_of_the_fleet_has_a_line_for_every_gpu(self):
+        summed = re.compile(r"(topk|bottomk|quantile)\(|(sum|max|min)( by \((job, )?instance(, \w+)*\) |)\(")
+        for panel in next(board for board in BOARDS if board.name == "fleet").panels:
+            for target in panel.targets if panel.kind in ("timeseries", "state-timeline") else []:
+                self.assertTrue(summed.match(target["expr"]) or "gpumeter_collector_up" in target["expr"], f"{panel.title}: {target['expr']}")
+
+
 class QueryRules(unittest.TestCase):
     def test_every_metric_is_selected_by_job_and_instance(self):
         for where, expr in QUERIES:
@@ -145,19 +192,21 @@ class QueryRules(unittest.TestCase):
                 self.assertTrue(selectors)
                 self.assertEqual([m for m in FAMILY.findall(expr) if m + "{" not in expr], [], "without braces")
                 for metric, matchers in selectors:
-                    self.assertTrue(matchers.startswith('job=~"$job", instance=~"$instance"'), f"{metric}{{{matchers}}}")
+                    self.assertTrue(matchers.startswith(HOST), f"{metric}{{{matchers}}}")
 
     def test_every_metric_is_selected_by_what_is_chosen(self):
         """Devices by `gpu`; runs by `user` and `run`, where there is no GPU to choose."""
         for where, expr in QUERIES:
             of_jobs = where.startswith("jobs: ")
             for metric, matchers in SELECTOR.findall(expr):
-                self.assertEqual('gpu=~"$gpu"' in matchers, metric.startswith("gpu_") and not of_jobs, f"{where}: {metric}")
-                self.assertEqual('user=~"$user", run=~"$run"' in matchers, metric.startswith("ml_"), f"{where}: {metric}")
+                of_device = metric.startswith(("gpu_", "ml_run_gpu_info")) and not of_jobs
+                self.assertEqual('gpu=~"$gpu"' in matchers, of_device, f"{where}: {metric}")
+                self.assertEqual('user=~"$user", run=~"$run"' in matchers, metric.startswith("ml_") and not of_device, f"{where}: {metric}")
 
     def test_counters_stand_in_a_rate(self):
         for where, expr in QUERIES:
-            self.assertEqual(len(COUNTER.findall(expr)), len(COUNTED.findall(expr)), f"{where}: {expr}")
+            if where not in TOTALS:
+                self.assertEqual(len(COUNTER.findall(expr)), len(COUNTED.findall(expr)), f"{where}: {expr}")
 
     def test_ranges_are_the_rate_interval(self):
         for where, expr in QUERIES:

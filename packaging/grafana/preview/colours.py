@@ -1,6 +1,6 @@
 """Grafana's colours by name, and the colour of a value by a field's mappings and thresholds."""
 COLOURS = {"green": "#56a64b", "yellow": "#f2cc0c", "orange": "#ff780a", "red": "#e02f44", "blue": "#3274d9",
-           "light-blue": "#8ab8ff", "text": "#24292e"}
+           "light-blue": "#8ab8ff", "text": "#24292e", "purple": "#a352cc", "transparent": "#ffffff"}
 PALETTE = ["#7eb26d", "#eab839", "#6ed0e0", "#ef843c", "#e24d42", "#1f78c1", "#ba43a9", "#705da0", "#508642", "#cca300",
            "#447ebc", "#c15c17", "#890f02", "#0a437c"]
 

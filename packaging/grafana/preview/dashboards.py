@@ -6,6 +6,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent
 NAMES = ("fleet", "gpu", "jobs")
+PLACES = {"cluster_label": "cluster", "rack_label": "rack", "cluster": ".*", "rack": ".*"}  # as they are at first
 ALL = ".+"  # what Grafana puts in for a variable's "All", by its allValue
 
 

@@ -27,12 +27,17 @@ def joins(row: dict, cells: dict) -> bool:
     return bool(shared) and all(row[name] == cells[name] for name in shared)
 
 
+def sort(rows: list[dict[str, str | float]], key: str, falling: bool) -> list[dict[str, str | float]]:
+    """Rows without the key come last."""
+    return sorted((row for row in rows if key in row), key=lambda row: row[key], reverse=falling) + [row for row in rows if key not in row]
+
+
 def table(panel: Panel, answers: dict[str, list[Series]]) -> Table:
     steps = {step["id"]: step["options"] for step in panel.model["transformations"]}
     kept = steps["filterFieldsByName"]["include"]["names"]
     names, places = steps["organize"]["renameByName"], steps["organize"]["indexByName"]
     columns = [name for name in sorted(kept, key=places.__getitem__) if not panel.field(name=names[name]).get("custom.hidden")]
     rows = [{names[name]: row[name] for name in columns if name in row} for row in merged(answers)]
-    for key in reversed([by["displayName"] for by in panel.model["options"].get("sortBy", [])]):
-        rows.sort(key=lambda row: (key not in row, row.get(key, 0)))
+    for by in reversed(panel.model["options"].get("sortBy", [])):
+        rows = sort(rows, by["displayName"], by.get("desc", False))
     return Table([names[name] for name in columns], rows)

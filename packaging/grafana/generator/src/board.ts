@@ -9,12 +9,14 @@ import {
   DatasourceVariableBuilder,
   QueryVariableBuilder,
   RowBuilder,
+  TextBoxVariableBuilder,
   VariableRefresh,
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
+import { alerts, defaultAnnotations } from './annotations';
 import { DATASOURCE } from './common';
 import { heatmap } from './heatmap';
-import type { Board, Choice, Panel } from './panel';
+import type { Board, Choice, Link, Panel } from './panel';
 import { series } from './series';
 import { stat } from './stat';
 import { table } from './table';
@@ -25,16 +27,26 @@ const TAG = 'gpumeter';
 const variables = (board: Board): Builder<VariableModel>[] => [
   new DatasourceVariableBuilder('datasource').label('Data Source').type('prometheus'),
   ...board.choices.map((one) => choice(one, board.single)),
+  ...['cluster', 'rack'].map(labelName),
 ];
 
-const choice = ({ name, query, multi, numbers }: Choice, single: boolean) =>
+/** Which label of the targets names the cluster or the rack: the fleet's own choice. */
+const labelName = (what: string) =>
+  new TextBoxVariableBuilder(`${what}_label`)
+    .label(`${what} label`)
+    .description(`Label of the scrape targets that names their ${what}.`)
+    .defaultValue(what)
+    .current({ selected: true, text: what, value: what })
+    .options([{ selected: true, text: what, value: what }]);
+
+const choice = ({ name, query, multi, numbers, all }: Choice, single: boolean) =>
   new QueryVariableBuilder(name)
     .label(name)
     .datasource({ ...DATASOURCE, uid: '$datasource' })
     .query({ query, refId: `variable-${name}` })
     .definition(query)
-    .includeAll(!single)
-    .allValue('.+')
+    .includeAll(!single || all !== undefined)
+    .allValue(all ?? '.+')
     .refresh(VariableRefresh.OnTimeRangeChanged)
     .multi(multi)
     .sort(numbers ? VariableSort.NumericalAsc : VariableSort.NaturalAsc);
@@ -54,6 +66,15 @@ function build(panel: Panel): Builder<PanelModel> {
   }
 }
 
+/** Where a click on a value leads. */
+function linked(builder: Builder<PanelModel>, links: Link[]): Builder<PanelModel> {
+  const panel = builder.build();
+  const config = (panel.fieldConfig ??= { defaults: {}, overrides: [] });
+  // Grafana's data links are plain; the library gives them the type of a dashboard's links.
+  if (links.length > 0) Object.assign(config.defaults, { links: links.map((link) => ({ ...link, targetBlank: false })) });
+  return { build: () => panel };
+}
+
 const siblings = () =>
   new DashboardLinkBuilder('gpumeter').type(DashboardLinkType.Dashboards).tags([TAG]).asDropdown(false).keepTime(true);
 
@@ -67,12 +88,13 @@ export function buildBoard(board: Board): Dashboard {
     .refresh('30s')
     .timezone('browser')
     .tooltip(DashboardCursorSync.Crosshair)
+    .annotations([defaultAnnotations(), ...alerts(board)])
     .link(siblings())
     .variables(variables(board));
   for (const row of board.rows) {
     const heading = new RowBuilder(row.title);
     builder.withRow(board.single ? heading.repeat('instance') : heading);
-    row.panels.forEach((panel) => builder.withPanel(build(panel)));
+    row.panels.forEach((panel) => builder.withPanel(linked(build(panel), panel.links ?? board.links)));
   }
   return numbered(builder.build());
 }

@@ -100,13 +100,13 @@ export const legendBelow = (): Builder<VizLegendOptions> =>
     .showLegend(true)
     .calcs([]);
 
-export const legendBeside = (): Builder<VizLegendOptions> =>
+export const legendBeside = (lowestFirst: boolean): Builder<VizLegendOptions> =>
   new VizLegendOptionsBuilder()
     .displayMode(LegendDisplayMode.Table)
     .placement(LegendPlacement.Right)
     .showLegend(true)
-    .calcs(['max'])
-    .sortBy('Max')
-    .sortDesc(true);
+    .calcs([lowestFirst ? 'min' : 'max'])
+    .sortBy(lowestFirst ? 'Min' : 'Max')
+    .sortDesc(!lowestFirst);
 
 export { FieldColorModeId };

@@ -1,14 +1,13 @@
-// The fleet: totals, one row per GPU, and the most important values over time.
+// The fleet: what is wrong, one row per GPU, totals, and the most important values over time.
 import { deviceChoices } from './choices';
 import { daemons } from './fleet_daemons';
 import { devices } from './fleet_devices';
+import { health } from './fleet_health';
+import { FLEET_LINKS, trends } from './fleet_trends';
+import { CHOSEN_JOBS } from './links';
 import type { Board, Row } from './panel';
-import { OBSERVED, POWER, THROTTLED, ofDaemon, ofGpu, rate } from './promql';
-import { COUNT, FILLED, MARGIN_LEFT, NONE_IS_GOOD, SHARE, WATTS } from './scales';
-
-const ON_BUS = ofDaemon('gpumeter_pci_devices');
-const READ_BY_VENDOR = `label_replace(${ofDaemon('gpumeter_collector_devices')}, "vendor", "$1", "collector", "(.+)")`;
-const SAME_VENDOR = 'on (job, instance, vendor)';
+import { OBSERVED, POWER, ofGpu, rate } from './promql';
+import { COUNT, FILLED, SHARE, WATTS } from './scales';
 
 const totals: Row = {
   title: 'Totals',
@@ -17,64 +16,35 @@ const totals: Row = {
       kind: 'stat',
       title: 'GPUs',
       description: 'Known devices, read or lost.',
+      width: 6,
       ...COUNT,
       queries: [{ expr: `count(${ofGpu('gpu_up')})`, legend: 'GPUs' }],
-    },
-    {
-      kind: 'stat',
-      title: 'Not read',
-      description: 'Devices that are lost or whose driver hangs.',
-      ...NONE_IS_GOOD,
-      queries: [{ expr: `sum(1 - ${ofGpu('gpu_up')})`, legend: 'not read' }],
-    },
-    {
-      kind: 'stat',
-      title: 'On the bus, not read',
-      description:
-        'GPUs on the PCI bus that no collector reads: no driver, no permission, or no collector for their vendor. Simulated GPUs are on no bus.',
-      ...NONE_IS_GOOD,
-      queries: [
-        {
-          expr: `sum(clamp_min(${ON_BUS} - ${SAME_VENDOR} ${READ_BY_VENDOR} or ${SAME_VENDOR} ${ON_BUS}, 0))`,
-          legend: 'missing',
-        },
-      ],
-    },
-    {
-      kind: 'stat',
-      title: 'Throttled',
-      description: 'Devices whose clocks were recently limited, by any cause. Idle is not throttling.',
-      ...NONE_IS_GOOD,
-      queries: [{ expr: `sum(${THROTTLED} > bool 0)`, legend: 'throttled' }],
-    },
-    {
-      kind: 'stat',
-      title: 'Lowest margin',
-      description:
-        'Degrees between the hottest sensor and its lowest limit. Unlike limits, margins are comparable between models.',
-      ...MARGIN_LEFT,
-      queries: [{ expr: `min(${ofGpu('gpu_temperature_margin_celsius')})`, legend: 'margin' }],
+      links: [CHOSEN_JOBS],
     },
     {
       kind: 'stat',
       title: 'Mean utilisation',
-      description:
-        'Busy seconds of all devices divided by their observed seconds: the true mean.',
+      description: 'Busy seconds of all devices divided by their observed seconds: the true mean.',
+      width: 6,
       ...SHARE,
       decimals: 0,
       queries: [{ expr: `sum(${rate(ofGpu('gpu_busy_seconds_total'))}) / sum(${OBSERVED})`, legend: 'utilisation' }],
+      links: [CHOSEN_JOBS],
     },
     {
       kind: 'stat',
       title: 'Power',
       description: 'Mean power of all boards, from their energy counters.',
+      width: 6,
       ...WATTS,
       queries: [{ expr: `sum(${POWER})`, legend: 'power' }],
+      links: [CHOSEN_JOBS],
     },
     {
       kind: 'stat',
       title: 'Video memory',
       description: 'Used share of the video memory of all devices.',
+      width: 6,
       ...FILLED,
       decimals: 0,
       queries: [
@@ -83,6 +53,7 @@ const totals: Row = {
           legend: 'used',
         },
       ],
+      links: [CHOSEN_JOBS],
     },
   ],
 };
@@ -90,8 +61,9 @@ const totals: Row = {
 export const fleet: Board = {
   uid: 'gpumeter-fleet',
   title: 'GPU fleet',
-  description: 'All GPUs of all machines that gpumeter measures.',
-  rows: [totals, devices, daemons],
+  description: 'All GPUs of all machines that gpumeter measures: what is wrong first.',
+  rows: [health, devices, totals, trends, daemons],
   choices: deviceChoices(true),
+  links: FLEET_LINKS,
   single: false,
 };

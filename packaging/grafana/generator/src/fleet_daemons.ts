@@ -1,8 +1,11 @@
 // The daemons themselves: their collectors, failed reads and cost.
 import * as units from '@grafana/grafana-foundation-sdk/units';
+import { TO_JOBS, TO_NODE } from './links';
 import type { Row } from './panel';
 import { increase, ofDaemon, rate } from './promql';
 import { BYTES, COUNT, OPEN_SHARE, UP_WORDS } from './scales';
+
+const OF_MACHINE = [TO_NODE, TO_JOBS];
 
 export const daemons: Row = {
   title: 'The daemons',
@@ -14,6 +17,7 @@ export const daemons: Row = {
         'A collector works if its library is loaded and device discovery succeeds. For single devices, see Health.',
       ...UP_WORDS,
       queries: [{ expr: ofDaemon('gpumeter_collector_up'), legend: '{{instance}} {{collector}}' }],
+      links: OF_MACHINE,
     },
     {
       kind: 'series',
@@ -29,6 +33,7 @@ export const daemons: Row = {
           look: 'bars',
         },
       ],
+      links: OF_MACHINE,
     },
     {
       kind: 'series',
@@ -44,21 +49,24 @@ export const daemons: Row = {
           legend: '{{instance}} {{collector}} {{tier}}',
         },
       ],
+      links: OF_MACHINE,
     },
     {
       kind: 'series',
       title: 'Resources of the daemons',
-      description: 'CPU time per second on the left, resident memory on the right.',
+      crowd: true,
+      description: 'CPU time per second on the left, resident memory on the right; the 20 highest of each.',
       ...OPEN_SHARE,
       queries: [
-        { expr: rate(ofDaemon('process_cpu_seconds_total')), legend: '{{instance}} CPU' },
+        { expr: `topk(20, ${rate(ofDaemon('process_cpu_seconds_total'))})`, legend: '{{instance}} CPU' },
         {
-          expr: ofDaemon('process_resident_memory_bytes'),
+          expr: `topk(20, ${ofDaemon('process_resident_memory_bytes')})`,
           legend: '{{instance}} memory',
           look: 'right',
           unit: BYTES.unit,
         },
       ],
+      links: OF_MACHINE,
     },
   ],
 };

@@ -1,13 +1,27 @@
-// One device in depth, from top to bottom: health, activity, limits, errors.
+// One device in depth, from top to bottom: health and its reasons, activity, limits, errors.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { deviceChoices } from './choices';
 import { activity } from './gpu_activity';
 import { errors } from './gpu_errors';
 import { links, memory } from './gpu_memory';
 import { power } from './gpu_power';
+import { CHOSEN_FLEET, CHOSEN_JOBS, ROW_TO_JOBS } from './links';
 import type { Board, Row } from './panel';
-import { HEALTH, MARGIN, MEMORY_USED, OBSERVED, POWER, POWER_OF_LIMIT, THROTTLED, meanShare, ofGpu } from './promql';
-import { FILLED, HEALTH_WORDS, LOAD, MARGIN_LEFT, OF_LIMIT, SHARE, THROTTLED_SHARE, WATTS } from './scales';
+import {
+  HEALTH,
+  HOLDER,
+  MARGIN,
+  MEMORY_USED,
+  OBSERVED,
+  POWER,
+  POWER_OF_LIMIT,
+  REASONS,
+  REASON_COUNT,
+  THROTTLED,
+  meanShare,
+  ofGpu,
+} from './promql';
+import { FILLED, FEW_EXPECTED, HEALTH_WORDS, LOAD, MARGIN_LEFT, OF_LIMIT, SEVERITY_WORDS, SHARE, THROTTLED_SHARE, WATTS } from './scales';
 
 /** Labels of gpu_info, which is 1 for every device, and their columns. */
 const FACTS: [label: string, name: string][] = [
@@ -28,25 +42,62 @@ const device: Row = {
   title: 'GPU $gpu of $instance',
   panels: [
     {
+      kind: 'stat',
+      title: 'Health now',
+      description:
+        'Failed: cannot be trusted with work. Degraded: works, but slower or with a fault. Unknown: not read yet, or its driver is closed on request. The reasons are beside.',
+      height: 6,
+      ...HEALTH_WORDS,
+      queries: [{ expr: HEALTH, legend: 'health' }],
+    },
+    {
+      kind: 'table',
+      title: 'Reasons',
+      description:
+        'Why the GPU is failed or degraded now, with the action that helps. docs/conditions.md explains the reasons, docs/runbooks.md what to do. Empty if it is ok.',
+      width: 15,
+      height: 6,
+      unit: units.Short,
+      columns: [
+        { name: 'Severity', expr: REASONS, cell: 'colour', ...SEVERITY_WORDS, width: 110 },
+        { name: 'Reason', label: 'reason' },
+        { name: 'Action', label: 'action' },
+      ],
+      sortBy: ['Severity', 'Reason'],
+    },
+    {
+      kind: 'table',
+      title: 'Held by',
+      description: 'Run and user, otherwise the workload with the largest share. Empty if nobody uses the GPU, or it is not known.',
+      width: 6,
+      height: 6,
+      unit: units.Short,
+      columns: [
+        { name: 'job', label: 'job', hidden: true },
+        { name: 'Instance', label: 'instance', hidden: true },
+        { name: 'Holder', label: 'holder', link: ROW_TO_JOBS },
+      ],
+      facts: [HOLDER],
+      links: [],
+    },
+    {
       kind: 'table',
       title: 'Identity',
       height: 3,
       unit: units.Short,
-      facts: ofGpu('gpu_info'),
+      facts: [ofGpu('gpu_info')],
       description: 'Static facts of the device. Cells are empty if the card or its driver does not report the value.',
       columns: [
         { name: 'GPU', label: 'gpu', width: 60 },
-        { name: 'Health', expr: HEALTH, cell: 'colour', ...HEALTH_WORDS, width: 130 },
         ...FACTS.map(([label, name]) => ({ name, label })),
       ],
     },
     {
       kind: 'stat',
-      title: 'Health now',
-      description:
-        'Not read: lost, or its driver hangs. Needs attention: the driver requests a recovery action, or a memory row could not be remapped.',
-      ...HEALTH_WORDS,
-      queries: [{ expr: HEALTH, legend: 'health' }],
+      title: 'Reasons now',
+      description: 'How many reasons fail or degrade the GPU.',
+      ...FEW_EXPECTED,
+      queries: [{ expr: `${REASON_COUNT} or 0 * ${HEALTH}`, legend: 'reasons' }],
     },
     {
       kind: 'stat',
@@ -114,5 +165,6 @@ export const gpu: Board = {
   description: 'One GPU in depth. If you choose several instances, the rows repeat for each.',
   rows: [device, activity, power, memory, links, errors],
   choices: deviceChoices(false),
+  links: [CHOSEN_JOBS, CHOSEN_FLEET],
   single: true,
 };

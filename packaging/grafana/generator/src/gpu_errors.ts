@@ -1,8 +1,8 @@
 // Errors of the device.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Row } from './panel';
-import { HEALTH, increase, ofGpu, perGpu } from './promql';
-import { COUNT, HEALTH_WORDS, NONE_IS_GOOD } from './scales';
+import { HEALTH, REASONS, increase, ofGpu, perGpu } from './promql';
+import { COUNT, HEALTH_WORDS, NONE_IS_GOOD, SEVERITY_WORDS } from './scales';
 
 export const errors: Row = {
   title: 'Errors of GPU $gpu of $instance',
@@ -11,11 +11,20 @@ export const errors: Row = {
       kind: 'timeline',
       title: 'Health',
       description:
-        'Not read: lost, or its driver hangs. Needs attention: the driver requests a recovery action, or a memory row could not be remapped.',
+        'State of the GPU as the daemon judges it; the reasons of each state are below.',
       width: 24,
       height: 4,
       ...HEALTH_WORDS,
       queries: [{ expr: HEALTH, legend: 'health' }],
+    },
+    {
+      kind: 'timeline',
+      title: 'Reasons over time',
+      description: 'Each reason that failed or degraded the GPU, by its severity. Empty if there was none.',
+      width: 24,
+      height: 6,
+      ...SEVERITY_WORDS,
+      queries: [{ expr: REASONS, legend: '{{reason}}' }],
     },
     {
       kind: 'series',

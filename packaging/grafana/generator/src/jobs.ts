@@ -4,18 +4,16 @@ import { jobChoices } from './choices';
 import { energy, waste } from './jobs_cost';
 import { evaluations, inference, steps, throughput } from './jobs_progress';
 import { workloads } from './jobs_workloads';
+import { ROW_TO_NODE, ROW_TO_RUN, TO_NODE, TO_RUN } from './links';
 import type { Board, Column, Row } from './panel';
 import { GPUS, JOULES_PER_SAMPLE, MFU, SAMPLES, ofRun, perRun } from './promql_jobs';
 import { COUNT, JOULES, LOAD, PER_SECOND, SECONDS } from './scales';
 
-const ONE_RUN =
-  '/d/gpumeter-jobs?${datasource:queryparam}&var-job=${__data.fields.job}&var-instance=${__data.fields.Instance}&var-user=${__data.fields.User}&var-run=${__data.fields.Run}&${__url_time_range}';
-
 const columns: Column[] = [
   { name: 'job', label: 'job', hidden: true },
-  { name: 'Instance', label: 'instance' },
+  { name: 'Instance', label: 'instance', link: ROW_TO_NODE },
   { name: 'User', label: 'user' },
-  { name: 'Run', label: 'run', link: { title: 'This run alone', url: ONE_RUN } },
+  { name: 'Run', label: 'run', link: ROW_TO_RUN },
   {
     name: 'Last update',
     expr: `1000 * ${perRun('max', ofRun('ml_last_update_timestamp_seconds'))}`,
@@ -40,6 +38,7 @@ const runs: Row = {
       unit: units.Short,
       columns,
       sortBy: ['Instance', 'User', 'Run'],
+      links: [],
     },
   ],
 };
@@ -50,5 +49,6 @@ export const jobs: Board = {
   description: 'Progress and cost of runs and workloads on the GPUs.',
   rows: [runs, throughput, steps, evaluations, energy, waste, inference, workloads],
   choices: jobChoices,
+  links: [TO_RUN, TO_NODE],
   single: false,
 };

@@ -1,5 +1,6 @@
 // The users of each GPU.
 import * as units from '@grafana/grafana-foundation-sdk/units';
+import { ROW_TO_GPU, ROW_TO_NODE, ROW_TO_RUN, TO_GPU, TO_NODE } from './links';
 import type { Column, Row } from './panel';
 import { rate } from './promql';
 import { ofMachine, ofRun } from './promql_jobs';
@@ -9,20 +10,19 @@ const WORKLOAD = 'GPU {{gpu}} of {{instance}}: {{kind}} {{workload}}';
 const perWorkload = (expression: string) =>
   `sum by (job, instance, gpu, uuid, kind, workload) (${expression})`;
 
-/** The GPU dashboard selects by index, which the daemon keeps for each uuid. */
-const ONE_GPU =
-  '/d/gpumeter-gpu?${datasource:queryparam}&var-job=${__data.fields.job}&var-instance=${__data.fields.Instance}&var-gpu=${__data.fields.GPU}&${__url_time_range}';
 const device: Column[] = [
   { name: 'job', label: 'job', hidden: true },
-  { name: 'Instance', label: 'instance' },
+  { name: 'Instance', label: 'instance', link: ROW_TO_NODE },
   { name: 'GPU', label: 'gpu', width: 60 },
-  { name: 'UUID', label: 'uuid', link: { title: 'This GPU in depth', url: ONE_GPU } },
+  { name: 'UUID', label: 'uuid', link: ROW_TO_GPU },
 ];
 
 const SHARE_NOW = perWorkload(ofMachine('gpu_workload_share_ratio'));
 const MEMORY = perWorkload(ofMachine('gpu_workload_memory_used_bytes'));
 const POWER = perWorkload(rate(ofMachine('gpu_workload_energy_joules_total')));
 const BUSY = perWorkload(rate(ofMachine('gpu_workload_busy_seconds_total')));
+
+const OF_GPU = [TO_GPU, TO_NODE];
 
 export const workloads: Row = {
   title: 'Workloads and their GPUs',
@@ -36,7 +36,7 @@ export const workloads: Row = {
       columns: [
         ...device,
         { name: 'User', label: 'user' },
-        { name: 'Run', label: 'run' },
+        { name: 'Run', label: 'run', link: ROW_TO_RUN },
         {
           name: 'Holds',
           expr: `max by (job, instance, gpu, uuid, run, user) (${ofRun('ml_run_gpu_info')})`,
@@ -45,6 +45,7 @@ export const workloads: Row = {
         },
       ],
       sortBy: ['Instance', 'GPU', 'Run'],
+      links: [],
     },
     {
       kind: 'table',
@@ -62,22 +63,25 @@ export const workloads: Row = {
         { name: 'Memory', expr: MEMORY, ...BYTES },
       ],
       sortBy: ['Instance', 'GPU'],
+      links: [],
     },
     {
       kind: 'series',
       title: 'Memory by workload',
-      description: 'Device memory held by the processes of each workload.',
+      description: 'Device memory held by the processes of each workload; the 20 largest.',
       crowd: true,
       ...BYTES,
-      queries: [{ expr: MEMORY, legend: WORKLOAD }],
+      queries: [{ expr: `topk(20, ${MEMORY})`, legend: WORKLOAD }],
+      links: OF_GPU,
     },
     {
       kind: 'series',
       title: 'Busy time by workload',
-      description: 'Share of the time in which work of the workload was on the GPU; processes may overlap.',
+      description: 'Share of the time in which work of the workload was on the GPU; processes may overlap. The 20 busiest.',
       crowd: true,
       ...SHARE,
-      queries: [{ expr: BUSY, legend: WORKLOAD }],
+      queries: [{ expr: `topk(20, ${BUSY})`, legend: WORKLOAD }],
+      links: OF_GPU,
     },
   ],
 };

@@ -11,6 +11,11 @@ export interface Query {
   unit?: string;
 }
 
+export interface Link {
+  title: string;
+  url: string;
+}
+
 /** Unit, number format and colours of a value. */
 export interface Scale {
   unit: string;
@@ -24,6 +29,8 @@ export interface Scale {
 interface Common extends Scale {
   title: string;
   description: string;
+  /** Where a click on a value leads; by default the board's. */
+  links?: Link[];
   /** Of 24 columns; by default 12, 3 for a stat. */
   width?: number;
   height?: number;
@@ -34,8 +41,8 @@ export interface SeriesPanel extends Common {
   queries: Query[];
   /** A line is drawn at each threshold. */
   marks?: boolean;
-  /** Many series: the legend is at the side, the highest value first. */
-  crowd?: boolean;
+  /** Many series: the legend is at the side, the highest value first, or the lowest. */
+  crowd?: boolean | 'low';
   /** Parts of a whole, one on top of the other. */
   stacked?: boolean;
 }
@@ -45,10 +52,11 @@ export interface StatPanel extends Common {
   queries: Query[];
 }
 
-/** Frequency of each duration over time. Its only query returns the buckets of a histogram. */
+/** Frequency of each value over time: of the buckets of a histogram, or of series that Grafana counts in bands of equal width. */
 export interface HeatmapPanel extends Common {
   kind: 'heatmap';
-  buckets: string;
+  buckets?: string;
+  cells?: { expr: string; bands: number };
 }
 
 export interface TimelinePanel extends Common {
@@ -58,16 +66,16 @@ export interface TimelinePanel extends Common {
 
 /** A column is a label of the series, or the value of an expression with one series per row. */
 export type Column = { name: string; width?: number } & (
-  | { label: string; hidden?: boolean; link?: { title: string; url: string } }
+  | { label: string; hidden?: boolean; link?: Link }
   | ({ expr: string; cell?: 'text' | 'colour' | 'bar' } & Scale)
 );
 
 export interface TablePanel extends Common {
   kind: 'table';
   columns: Column[];
-  /** An expression used for its labels only. */
-  facts?: string;
-  /** Names of columns; ascending. */
+  /** Expressions used for their labels only. */
+  facts?: string[];
+  /** Names of columns, the first counts most; ascending, descending with a leading minus. */
   sortBy?: string[];
 }
 
@@ -83,6 +91,8 @@ export interface Choice {
   name: string;
   query: string;
   multi: boolean;
+  /** What All stands for; by default `.+`. */
+  all?: string;
   /** The values are numbers. */
   numbers?: boolean;
 }
@@ -93,6 +103,8 @@ export interface Board {
   description: string;
   rows: Row[];
   choices: Choice[];
+  /** Where a click on a value of a panel leads. */
+  links: Link[];
   /** The board shows one device: its variables offer no "All", and its rows are repeated for each host chosen. */
   single: boolean;
 }

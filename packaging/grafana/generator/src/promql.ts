@@ -1,6 +1,7 @@
 // PromQL of the dashboards: every selector uses the variables, every counter is in a rate.
 
-export const HOST = ['job=~"$job"', 'instance=~"$instance"'];
+/** A label that the targets do not have matches `.*`, the cluster and rack of "All". */
+export const HOST = ['job=~"$job"', 'instance=~"$instance"', '$cluster_label=~"$cluster"', '$rack_label=~"$rack"'];
 const DEVICE = [...HOST, 'gpu=~"$gpu"'];
 
 /** Series of the daemon itself, which have no `gpu` label. */
@@ -39,13 +40,46 @@ export const MARGIN = perGpu('min', ofGpu('gpu_temperature_margin_celsius'));
 const VIDEO_MEMORY = 'memory="vram"';
 export const MEMORY_USED = `${perGpu('max', ofGpu('gpu_memory_used_bytes', VIDEO_MEMORY))} / ${perGpu('max', ofGpu('gpu_memory_size_bytes', VIDEO_MEMORY))}`;
 
-/** 0 not read, 1 needs attention, 2 asleep, 3 fine: the worst sorts first. A family that a vendor lacks has no effect. */
+const inState = (state: string) => `(${ofGpu('gpu_health', `state="${state}"`)} == 1)`;
+
+/** 0 failed, 1 degraded, 2 unknown, 3 asleep, 4 ok: the worst sorts first. A family that a vendor lacks has no effect. */
 export const HEALTH = perGpu(
-  'max',
+  'min',
   [
-    `max without (action) (${ofGpu('gpu_recovery_action', 'action!="none"')}) == 1`,
-    `${ofGpu('gpu_row_remap_failed')} == 1`,
-    `2 * (${ofGpu('gpu_suspended')} == 1)`,
-    `3 * ${ofGpu('gpu_up')}`,
+    `0 * ${inState('failed')}`,
+    inState('degraded'),
+    `2 * ${inState('unknown')}`,
+    `3 * (${ofGpu('gpu_suspended')} == 1)`,
+    `4 * ${inState('ok')}`,
   ].join(' or '),
 );
+
+/** Devices in a state; 0 if there are devices, but none in the state. */
+export const countOf = (state: string) => `sum(${ofGpu('gpu_health', `state="${state}"`)})`;
+
+const ofSeverity = (severity: string) => ofGpu('gpu_health_reason', `severity="${severity}"`);
+/** The reasons that hold now: 0 of failed GPUs, 1 of degraded ones. */
+export const REASONS = `max by (job, instance, gpu, uuid, model, reason, action) (0 * ${ofSeverity('failed')} or ${ofSeverity('degraded')})`;
+/** How many hold. */
+export const REASON_COUNT = perGpu('sum', ofGpu('gpu_health_reason'));
+
+/** Uncorrected memory errors since the driver was loaded, as the driver counts them. */
+export const UNCORRECTED = perGpu('sum', ofGpu('gpu_memory_errors_total', 'severity="uncorrected"'));
+
+const LINKS_UP = perGpu('sum', ofGpu('gpu_interconnect_links_up'));
+const LINKS = perGpu('sum', ofGpu('gpu_interconnect_links'));
+export const LINKS_DOWN = `${LINKS} - ${LINKS_UP}`;
+const asLabel = (label: string, expression: string) =>
+  `count_values by (job, instance, gpu, uuid, model) ("${label}", ${expression})`;
+/** Used for its label `links`, such as `9 of 18`. */
+export const LINKS_OF_TOTAL = `label_join(${asLabel('links_up', LINKS_UP)} * on (job, instance, gpu, uuid, model) group_left (links_total) ${asLabel('links_total', LINKS)}, "links", " of ", "links_up", "links_total")`;
+
+/** Used for its label `xid`: the driver's last error code, if it came within the hour. */
+export const LAST_XID = `topk by (job, instance, gpu, uuid, model) (1, max by (job, instance, gpu, uuid, model, xid) (${ofGpu('gpu_xid_last_timestamp_seconds')}) > time() - 3600)`;
+
+const ONE_HOLDER = 'topk by (job, instance, gpu, uuid) (1, ';
+const RUN_HOLDS = ofGpu('ml_run_gpu_info');
+const BY_RUN = `label_join(${ONE_HOLDER}max by (job, instance, gpu, uuid, run, user) (${RUN_HOLDS})), "holder", " of ", "run", "user")`;
+const BY_WORKLOAD = `label_join(${ONE_HOLDER}max by (job, instance, gpu, uuid, kind, workload) (${ofGpu('gpu_workload_share_ratio', 'kind!="unattributed"')}) > 0), "holder", " ", "kind", "workload")`;
+/** Used for its label `holder`: a run and its user, otherwise the workload with the largest share. */
+export const HOLDER = `${BY_RUN} or ${BY_WORKLOAD} unless on (job, instance, gpu, uuid) ${RUN_HOLDS}`;

@@ -21,6 +21,9 @@ export const SHARE: Scale = { unit: units.PercentUnit, min: 0, max: 1 };
 export const OPEN_SHARE: Scale = { unit: units.PercentUnit, min: 0 };
 export const COUNT: Scale = { unit: units.Short, decimals: 0, min: 0 };
 export const NONE_IS_GOOD: Scale = { ...COUNT, thresholds: steps('green', [1, 'red']) };
+/** In tables: 0 has no colour, so that the eye finds the rest. */
+export const NONE_EXPECTED: Scale = { ...COUNT, thresholds: steps('transparent', [1, 'red']) };
+export const FEW_EXPECTED: Scale = { ...COUNT, thresholds: steps('text', [1, 'orange']) };
 export const WATTS: Scale = { unit: units.Watt, min: 0 };
 export const JOULES: Scale = { unit: units.Joule, min: 0 };
 export const SECONDS: Scale = { unit: units.Seconds, min: 0 };
@@ -34,8 +37,13 @@ export const MARGIN_LEFT: Scale = {
   decimals: 0,
   thresholds: steps('red', [LIMITS.temperatureMarginCelsius, 'orange'], [2 * LIMITS.temperatureMarginCelsius, 'green']),
 };
+export const MARGIN_CELL: Scale = {
+  ...MARGIN_LEFT,
+  thresholds: steps('red', [LIMITS.temperatureMarginCelsius, 'orange'], [2 * LIMITS.temperatureMarginCelsius, 'transparent']),
+};
 /** Any throttling has a colour. A GPU throttled for half of the time is much slower than its model. */
 export const THROTTLED_SHARE: Scale = { ...SHARE, thresholds: steps('green', [0.001, 'yellow'], [0.5, 'red']) };
+export const THROTTLED_CELL: Scale = { ...SHARE, thresholds: steps('transparent', [0.001, 'yellow'], [0.5, 'red']) };
 /** Allocations begin to fail when little memory is left. */
 export const FILLED: Scale = { ...SHARE, thresholds: steps('green', [0.9, 'orange'], [LIMITS.memoryUsedRatio, 'red']) };
 export const LOAD: Scale = { ...SHARE, thresholds: steps('blue') };
@@ -44,11 +52,16 @@ export const OF_LIMIT: Scale = { ...SHARE, thresholds: steps('blue', [0.98, 'ora
 export const HEALTH_WORDS: Scale = {
   unit: units.Short,
   mappings: words(
-    [0, 'not read', 'red'],
-    [1, 'needs attention', 'orange'],
-    [2, 'asleep', 'blue'],
-    [3, 'fine', 'green'],
+    [0, 'failed', 'red'],
+    [1, 'degraded', 'orange'],
+    [2, 'unknown', 'purple'],
+    [3, 'asleep', 'blue'],
+    [4, 'ok', 'green'],
   ),
+};
+export const SEVERITY_WORDS: Scale = {
+  unit: units.Short,
+  mappings: words([0, 'failed', 'red'], [1, 'degraded', 'orange']),
 };
 export const THROTTLE_WORDS: Scale = {
   unit: units.Short,

@@ -55,7 +55,7 @@ export function series(panel: SeriesPanel): PanelBuilder {
     .fillOpacity(5)
     .showPoints(VisibilityMode.Never)
     .spanNulls(false)
-    .legend(panel.crowd ? legendBeside() : legendBelow())
+    .legend(panel.crowd ? legendBeside(panel.crowd === 'low') : legendBelow())
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi));
   // If nothing happened, the axis shows 1 instead of 0.05.
   if (panel.queries.some((query) => query.look === 'bars')) builder.axisSoftMax(1);

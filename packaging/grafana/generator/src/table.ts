@@ -45,13 +45,16 @@ function overrides(column: Column): DynamicConfigValue[] {
   return said;
 }
 
+const sorting = (name: string) =>
+  new TableSortByFieldStateBuilder().displayName(name.replace(/^-/, '')).desc(name.startsWith('-'));
+
 export function table(panel: TablePanel): PanelBuilder {
   const values = panel.columns.filter(isValue);
   const builder = dress(new PanelBuilder(), { width: 24, height: 10, ...panel }, panel)
-    .targets(asTable([...values.map((column) => column.expr), ...(panel.facts ? [panel.facts] : [])]))
+    .targets(asTable([...values.map((column) => column.expr), ...(panel.facts ?? [])]))
     .colorScheme(colours(FieldColorModeId.Thresholds))
     .transformations(arrange(panel, values))
-    .sortBy((panel.sortBy ?? []).map((name) => new TableSortByFieldStateBuilder().displayName(name).desc(false)));
+    .sortBy((panel.sortBy ?? []).map(sorting));
   panel.columns.forEach((column) => builder.overrideByName(column.name, overrides(column)));
   return builder;
 }

@@ -19,7 +19,7 @@ import dashboards  # noqa: E402
 import job_catalogue  # noqa: E402
 
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
-VARIABLES = {"__rate_interval": "1m", **dashboards.PLACES, "job": ".+", "instance": ".+", "gpu": ".+", "user": ".+", "run": ".+"}
+VARIABLES = {"__rate_interval": "1m", "__range": "1h", **dashboards.PLACES, "job": ".+", "instance": ".+", "gpu": ".+", "user": ".+", "run": ".+"}
 OF_JOBS, WORDS = job_catalogue.series_names(), job_catalogue.label_values()
 SELECTOR = re.compile(r"\b([a-z][a-z0-9_]*)\{([^}]*)\}")
 SKIPPED = 77

@@ -21,7 +21,7 @@ HOST = 'job=~"$job", instance=~"$instance", $cluster_label=~"$cluster", $rack_la
 METRIC = r"[a-z][a-z0-9_]*"
 SELECTOR = re.compile(rf"\b({METRIC})\{{([^}}]*)\}}")
 FAMILY = re.compile(r"\b(?:gpu|gpumeter|ml|process)_[a-z0-9_]+\b(?!\s*=)")  # a metric; label names have no such prefix
-COUNTED = re.compile(rf"\b(?:rate|irate|increase)\({METRIC}_total\{{[^}}]*\}}\[\$__rate_interval\]\)")
+COUNTED = re.compile(rf"\b(?:rate|irate|increase)\({METRIC}_total\{{[^}}]*\}}\[\$__(?:rate_interval\]|range\] @ end\(\))\)")
 COUNTER = re.compile(rf"\b{METRIC}_total\{{")
 TOTALS = ("fleet: Every GPU",)  # a column counts the uncorrected errors since the driver was loaded
 BASE_UNITS = {"percentunit", "joule", "watt", "celsius", "bytes", "Bps", "hertz", "s", "volt", "short", "rotrpm", "string"}
@@ -181,7 +181,22 @@ class PanelRules(unittest.TestCase):
         summed = re.compile(r"(topk|bottomk|quantile)\(|(sum|max|min)( by \((job, )?instance(, \w+)*\) |)\(")
         for panel in next(board for board in BOARDS if board.name == "fleet").panels:
             for target in panel.targets if panel.kind in ("timeseries", "state-timeline") else []:
-                self.assertTrue(summed.match(target["expr"]) or "gpumeter_collector_up" in target["expr"], f"{panel.title}: {target['expr']}")
+                self.assertTrue(summed.match(target["expr"]) or re.search(r" and (topk|bottomk)\(10, ", target["expr"]), f"{panel.title}: {target['expr']}")
+
+
+class ProvisioningRules(unittest.TestCase):
+    """Where Grafana looks is where the package installs."""
+
+    def test_the_folder_is_that_of_the_package(self):
+        build = (dashboards.FOLDER.parent.parent / "CMakeLists.txt").read_text()
+        provider = (dashboards.FOLDER / "provisioning/dashboards/gpumeter.yaml").read_text()
+        self.assertIn("path: /usr/share/gpumeter/grafana\n", provider)
+        for installed in ("install(FILES ${dashboards}", "install(DIRECTORY packaging/grafana/provisioning"):
+            self.assertIn(installed + " DESTINATION ${CMAKE_INSTALL_DATADIR}/gpumeter/grafana)", build)
+
+    def test_the_data_source_is_a_prometheus(self):
+        source = (dashboards.FOLDER / "provisioning/datasources/gpumeter.yaml").read_text()
+        self.assertRegex(source, r"(?m)^    type: prometheus$")
 
 
 class QueryRules(unittest.TestCase):
@@ -210,7 +225,7 @@ class QueryRules(unittest.TestCase):
 
     def test_ranges_are_the_rate_interval(self):
         for where, expr in QUERIES:
-            self.assertEqual(set(re.findall(r"\[([^\]]*)\]", expr)) - {"$__rate_interval"}, set(), where)
+            self.assertEqual(set(re.findall(r"\[([^\]]*)\]", expr)) - {"$__rate_interval", "$__range"}, set(), where)
 
     def test_names_that_a_legend_shows_are_labels_of_the_series(self):
         for name, panel in PANELS:

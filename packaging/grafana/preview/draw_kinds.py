@@ -61,11 +61,14 @@ def draw_table(figure: Figure, area: Area, panel: Panel, answers: Answers, _: Wi
     fields = {name: panel.field(name=name) for name in made.columns}
     axes = area.axes(figure, left=0.004, right=0.004, below=0.2)
     axes.axis("off")
-    lines = [[shown(row.get(name, ""), fields[name]) for name in made.columns] for row in made.rows]
+    room = max(1, round(area.height / area.row) - 2)  # Grafana's lines are about as high as a row of its grid; the rest is scrolled to
+    rows = made.rows[:room]
+    lines = [[shown(row.get(name, ""), fields[name]) for name in made.columns] for row in rows]
     drawn = axes.table(lines, colLabels=made.columns, loc="upper center", cellLoc="left")
     drawn.auto_set_font_size(False)
     drawn.set_fontsize(8)
-    for line, row in enumerate(made.rows, start=1):
+    drawn.scale(1, 1.6)
+    for line, row in enumerate(rows, start=1):
         for column, name in enumerate(made.columns):
             if isinstance(row.get(name), float):
                 paint(drawn[line, column], row[name], fields[name])

@@ -32,6 +32,7 @@ def spaced(series: Series, step: float) -> tuple[list[datetime], list[float]]:
 
 def draw_series(figure: Figure, area: Area, panel: Panel, answers: Answers, window: Window) -> None:
     beside = panel.model["options"]["legend"]["placement"] == "right"
+    lowest = panel.model["options"]["legend"].get("calcs") == ["min"]
     right = any(panel.field(ref).get("custom.axisPlacement") == "right" for ref in answers)
     axes = area.axes(figure, right=0.11 if beside else 0.045 if right else 0.008, below=0.8 if beside else 1.6)
     twin = axes.twinx() if right else axes
@@ -47,12 +48,12 @@ def draw_series(figure: Figure, area: Area, panel: Panel, answers: Answers, wind
             draw_on_top(axes, series, colour, below)
         else:
             draw_one(twin if field.get("custom.axisPlacement") == "right" else axes, field, series, colour, window, edges)
-        names.append((name, colour, max((value for _, value in series.points), default=GAP)))
+        names.append((name, colour, best((value for _, value in series.points), default=GAP)))
     scale(axes, panel.field(), window)
     if right:
         scale(twin, panel.field(next(r for r in answers if panel.field(r).get("custom.axisPlacement") == "right")), window)
     if beside:
-        legend_beside(axes, names, panel.field())
+        legend_beside(axes, names, panel.field(), lowest)
     else:
         legend_below(figure, area, axes, [Line2D([], [], color=colour, label=name) for name, colour, _ in names])
 
@@ -94,9 +95,9 @@ def scale(axes: Axes, field: dict, window: Window) -> None:
                 axes.axhline(step["value"], color=colours.COLOURS[step["color"]], linestyle=":", linewidth=1)
 
 
-def legend_beside(axes: Axes, names: list[tuple[str, str, float]], field: dict) -> None:
-    """The highest first, as many as there is room for."""
-    names = sorted(names, key=lambda one: -one[2])[:14]
+def legend_beside(axes: Axes, names: list[tuple[str, str, float]], field: dict, lowest: bool) -> None:
+    """The highest or the lowest first, as many as there is room for."""
+    names = sorted(names, key=lambda one: one[2], reverse=not lowest)[:14]
     lines = [Line2D([], [], color=colour, label=f"{name}  {written(most, field['unit'])}") for name, colour, most in names]
     axes.legend(handles=lines, fontsize=6, loc="upper left", bbox_to_anchor=(1.01, 1.03), frameon=False)
 

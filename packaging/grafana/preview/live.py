@@ -106,7 +106,7 @@ class Prometheus:
 
     def evaluate(self, target: dict, variables: dict[str, str], window: Window) -> list[Series]:
         """What a target gives: one point per series where it asks for the last value only."""
-        query = dashboards.substitute(target["expr"], {**dashboards.PLACES, **variables, "__rate_interval": window.rate_interval})
+        query = dashboards.substitute(target["expr"], {**dashboards.PLACES, **variables, "__rate_interval": window.rate_interval, "__range": f"{window.end - window.start:.0f}s"})
         if target.get("instant"):
             found = self.ask("query", query=query, time=window.end)
             return [Series(series["metric"], [number(series["value"])]) for series in found]

@@ -14,9 +14,9 @@ export const daemons: Row = {
       kind: 'timeline',
       title: 'Collectors',
       description:
-        'A collector works if its library is loaded and device discovery succeeds. For single devices, see Health.',
+        'A collector works if its library is loaded and device discovery succeeds. For single devices, see Health. At most 30, those that do not work first.',
       ...UP_WORDS,
-      queries: [{ expr: ofDaemon('gpumeter_collector_up'), legend: '{{instance}} {{collector}}' }],
+      queries: [{ expr: `bottomk(30, ${ofDaemon('gpumeter_collector_up')})`, legend: '{{instance}} {{collector}}' }],
       links: OF_MACHINE,
     },
     {
@@ -24,11 +24,11 @@ export const daemons: Row = {
       title: 'Failed reads',
       crowd: true,
       description:
-        'Failed reads in each step, by status. A sleeping or resetting device denies some reads, which is normal.',
+        'Failed reads in each step, by status. A sleeping or resetting device denies some reads, which is normal. The 20 highest.',
       ...COUNT,
       queries: [
         {
-          expr: `sum by (instance, collector, status) (${increase(ofDaemon('gpumeter_read_errors_total'))})`,
+          expr: `topk(20, sum by (job, instance, collector, status) (${increase(ofDaemon('gpumeter_read_errors_total'))}) > 0)`,
           legend: '{{instance}} {{collector}} {{status}}',
           look: 'bars',
         },
@@ -39,13 +39,14 @@ export const daemons: Row = {
       kind: 'series',
       title: 'Duration of a pass',
       crowd: true,
+      width: 8,
       description:
-        'The slowest device of each collector. Passes run in the background; scrapes do not wait for them.',
+        'The slowest device of each collector. Passes run in the background; scrapes do not wait for them. The 20 longest.',
       unit: units.Seconds,
       min: 0,
       queries: [
         {
-          expr: `max by (instance, collector, tier) (${ofDaemon('gpumeter_sample_duration_seconds')})`,
+          expr: `topk(20, max by (job, instance, collector, tier) (${ofDaemon('gpumeter_sample_duration_seconds')}))`,
           legend: '{{instance}} {{collector}} {{tier}}',
         },
       ],
@@ -53,19 +54,22 @@ export const daemons: Row = {
     },
     {
       kind: 'series',
-      title: 'Resources of the daemons',
+      title: 'CPU time of the daemons',
       crowd: true,
-      description: 'CPU time per second on the left, resident memory on the right; the 20 highest of each.',
+      description: 'CPU time per second; the 20 highest.',
+      width: 8,
       ...OPEN_SHARE,
-      queries: [
-        { expr: `topk(20, ${rate(ofDaemon('process_cpu_seconds_total'))})`, legend: '{{instance}} CPU' },
-        {
-          expr: `topk(20, ${ofDaemon('process_resident_memory_bytes')})`,
-          legend: '{{instance}} memory',
-          look: 'right',
-          unit: BYTES.unit,
-        },
-      ],
+      queries: [{ expr: `topk(20, ${rate(ofDaemon('process_cpu_seconds_total'))})`, legend: '{{instance}}' }],
+      links: OF_MACHINE,
+    },
+    {
+      kind: 'series',
+      title: 'Memory of the daemons',
+      crowd: true,
+      description: 'Resident memory; the 20 highest.',
+      width: 8,
+      ...BYTES,
+      queries: [{ expr: `topk(20, ${ofDaemon('process_resident_memory_bytes')})`, legend: '{{instance}}' }],
       links: OF_MACHINE,
     },
   ],

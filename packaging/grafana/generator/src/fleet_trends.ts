@@ -2,12 +2,11 @@
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { CHOSEN_JOBS, TO_GPU, TO_JOBS, TO_NODE } from './links';
 import type { Query, Row } from './panel';
-import { HEALTH, MARGIN, MEMORY_USED, OBSERVED, POWER, POWER_OF_LIMIT, THROTTLED, meanShare, ofGpu, perGpu, rate } from './promql';
+import { FULLEST, HEALTH, LEAST_MARGINS, MOST_THROTTLED, OBSERVED, POWER, POWER_OF_LIMIT, meanShare, ofGpu, perGpu, rate } from './promql';
 import { FILLED, HEALTH_WORDS, MARGIN_LEFT, SHARE, WATTS } from './scales';
 
 const DEVICE = '{{instance}} GPU {{gpu}}';
 const UTILIZATION = perGpu('max', meanShare('gpu_busy_seconds_total'));
-const WORST = 10;
 const ofAll = [CHOSEN_JOBS];
 
 /** Lowest, 10 %, median, 90 % and highest of all GPUs. */
@@ -31,16 +30,16 @@ export const trends: Row = {
       kind: 'series',
       title: 'Throttled share of time',
       crowd: true,
-      description: `Share of the longest cause, of the ${WORST} most throttled GPUs at each time. The GPU dashboard shows the cause.`,
+      description: 'Share of the longest cause, of the 10 GPUs most throttled in the time shown. The GPU dashboard shows the cause.',
       ...SHARE,
-      queries: [{ expr: `topk(${WORST}, ${THROTTLED} > 0)`, legend: DEVICE }],
+      queries: [{ expr: MOST_THROTTLED, legend: DEVICE }],
     },
     {
       kind: 'heatmap',
       title: 'GPUs by utilisation',
       description: 'Number of GPUs at each utilisation: the true mean of each step.',
       unit: units.PercentUnit,
-      cells: { expr: UTILIZATION, bands: 10 },
+      cells: { expr: `clamp_max(${UTILIZATION}, 1)`, bands: 10 },
       links: ofAll,
     },
     {
@@ -79,18 +78,18 @@ export const trends: Row = {
       kind: 'series',
       title: 'Least temperature margins',
       crowd: 'low',
-      description: `Degrees between the hottest sensor of a device and its lowest limit, of the ${WORST} hottest GPUs at each time; negative above the limit.`,
+      description: 'Degrees between the hottest sensor of a device and its lowest limit, of the 10 GPUs that came closest to it in the time shown; negative above the limit.',
       ...MARGIN_LEFT,
       marks: true,
-      queries: [{ expr: `bottomk(${WORST}, ${MARGIN})`, legend: DEVICE }],
+      queries: [{ expr: LEAST_MARGINS, legend: DEVICE }],
     },
     {
       kind: 'series',
       title: 'Video memory used',
       crowd: true,
-      description: `Used share of the video memory, of the ${WORST} fullest GPUs at each time.`,
+      description: 'Used share of the video memory, of the 10 GPUs that were fullest in the time shown.',
       ...FILLED,
-      queries: [{ expr: `topk(${WORST}, ${MEMORY_USED})`, legend: DEVICE }],
+      queries: [{ expr: FULLEST, legend: DEVICE }],
     },
   ],
 };

@@ -74,8 +74,13 @@ const asLabel = (label: string, expression: string) =>
 /** Used for its label `links`, such as `9 of 18`. */
 export const LINKS_OF_TOTAL = `label_join(${asLabel('links_up', LINKS_UP)} * on (job, instance, gpu, uuid, model) group_left (links_total) ${asLabel('links_total', LINKS)}, "links", " of ", "links_up", "links_total")`;
 
-/** Used for its label `xid`: the driver's last error code, if it came within the hour. */
-export const LAST_XID = `topk by (job, instance, gpu, uuid, model) (1, max by (job, instance, gpu, uuid, model, xid) (${ofGpu('gpu_xid_last_timestamp_seconds')}) > time() - 3600)`;
+const BY_GPU = '(job, instance, gpu, uuid, model)';
+const XIDS_OF_HOUR = `max by (job, instance, gpu, uuid, model, xid) (${ofGpu('gpu_xid_last_timestamp_seconds')}) > time() - 3600`;
+const LAST_XID = `topk by ${BY_GPU} (1, ${XIDS_OF_HOUR})`;
+const XID_BEFORE = `topk by ${BY_GPU} (1, (${XIDS_OF_HOUR}) unless ${LAST_XID})`;
+const LAST_TWO = `${LAST_XID} * on ${BY_GPU} group_left (xid_before) label_replace(${XID_BEFORE}, "xid_before", "$1", "xid", "(.+)")`;
+/** Used for its label `xids`: the driver's last two error codes of the hour, or the only one. */
+export const LAST_XIDS = `label_join(${LAST_TWO}, "xids", ", ", "xid", "xid_before") or label_replace(${LAST_XID}, "xids", "$1", "xid", "(.+)") unless on ${BY_GPU} ${XID_BEFORE}`;
 
 const ONE_HOLDER = 'topk by (job, instance, gpu, uuid) (1, ';
 const RUN_HOLDS = ofGpu('ml_run_gpu_info');
@@ -83,3 +88,9 @@ const BY_RUN = `label_join(${ONE_HOLDER}max by (job, instance, gpu, uuid, run, u
 const BY_WORKLOAD = `label_join(${ONE_HOLDER}max by (job, instance, gpu, uuid, kind, workload) (${ofGpu('gpu_workload_share_ratio', 'kind!="unattributed"')}) > 0), "holder", " ", "kind", "workload")`;
 /** Used for its label `holder`: a run and its user, otherwise the workload with the largest share. */
 export const HOLDER = `${BY_RUN} or ${BY_WORKLOAD} unless on (job, instance, gpu, uuid) ${RUN_HOLDS}`;
+
+const wholeRange = (over: string, selector: string) => `${over}(${selector}[$__range] @ end())`;
+/** The devices that are the worst over the whole range, so that each has an unbroken line. */
+export const MOST_THROTTLED = `${THROTTLED} and topk(10, ${perGpu('max', wholeRange('increase', ofGpu('gpu_throttle_seconds_total')))} > 0)`;
+export const LEAST_MARGINS = `${MARGIN} and bottomk(10, ${perGpu('min', wholeRange('min_over_time', ofGpu('gpu_temperature_margin_celsius')))})`;
+export const FULLEST = `${MEMORY_USED} and topk(10, ${perGpu('max', wholeRange('max_over_time', ofGpu('gpu_memory_used_bytes', VIDEO_MEMORY)))} / ${perGpu('max', ofGpu('gpu_memory_size_bytes', VIDEO_MEMORY))})`;

@@ -1,5 +1,6 @@
 """A histogram over time: one column per point, one row per bucket, darker with more observations."""
 from datetime import datetime
+from math import isnan
 
 from matplotlib.dates import DateFormatter, date2num
 from matplotlib.figure import Figure
@@ -16,7 +17,7 @@ def bound(series: Series) -> float:
 
 def counted(series: list[Series], times: list[float], width: float) -> list[list[int]]:
     """How many series are in each band of the width, by band and time."""
-    found = [dict(one.points) for one in series]
+    found = [{at: value for at, value in one.points if not isnan(value)} for one in series]
     bands = 1 + max((int(value / width) for points in found for value in points.values()), default=0)
     return [[sum(at in points and int(points[at] / width) == band for points in found) for at in times] for band in range(bands)]
 

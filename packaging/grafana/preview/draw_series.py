@@ -48,7 +48,7 @@ def draw_series(figure: Figure, area: Area, panel: Panel, answers: Answers, wind
             draw_on_top(axes, series, colour, below)
         else:
             draw_one(twin if field.get("custom.axisPlacement") == "right" else axes, field, series, colour, window, edges)
-        names.append((name, colour, best((value for _, value in series.points), default=GAP)))
+        names.append((name, colour, (min if lowest else max)((value for _, value in series.points), default=GAP)))
     scale(axes, panel.field(), window)
     if right:
         scale(twin, panel.field(next(r for r in answers if panel.field(r).get("custom.axisPlacement") == "right")), window)

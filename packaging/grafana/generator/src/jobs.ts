@@ -43,11 +43,17 @@ const runs: Row = {
   ],
 };
 
+/** Many runs: their legends are sorted. */
+const sorted = (row: Row): Row => ({
+  ...row,
+  panels: row.panels.map((panel) => (panel.kind === 'series' && (panel.width ?? 12) >= 12 ? { crowd: true, ...panel } : panel)),
+});
+
 export const jobs: Board = {
   uid: 'gpumeter-jobs',
   title: 'GPU jobs',
   description: 'Progress and cost of runs and workloads on the GPUs.',
-  rows: [runs, throughput, steps, evaluations, energy, waste, inference, workloads],
+  rows: [runs, throughput, steps, evaluations, energy, waste, inference, workloads].map(sorted),
   choices: jobChoices,
   links: [TO_RUN, TO_NODE],
   single: false,

@@ -93,4 +93,5 @@ const wholeRange = (over: string, selector: string) => `${over}(${selector}[$__r
 /** The devices that are the worst over the whole range, so that each has an unbroken line. */
 export const MOST_THROTTLED = `${THROTTLED} and topk(10, ${perGpu('max', wholeRange('increase', ofGpu('gpu_throttle_seconds_total')))} > 0)`;
 export const LEAST_MARGINS = `${MARGIN} and bottomk(10, ${perGpu('min', wholeRange('min_over_time', ofGpu('gpu_temperature_margin_celsius')))})`;
-export const FULLEST = `${MEMORY_USED} and topk(10, ${perGpu('max', wholeRange('max_over_time', ofGpu('gpu_memory_used_bytes', VIDEO_MEMORY)))} / ${perGpu('max', ofGpu('gpu_memory_size_bytes', VIDEO_MEMORY))})`;
+const ofRange = (metric: string) => perGpu('max', wholeRange('max_over_time', ofGpu(metric, VIDEO_MEMORY)));
+export const FULLEST = `${MEMORY_USED} and topk(10, ${ofRange('gpu_memory_used_bytes')} / ${ofRange('gpu_memory_size_bytes')})`;

@@ -81,6 +81,13 @@ class LiveTest(unittest.TestCase):
         answers = {target["refId"]: series for target, series in zip(panel.targets, self.series(panel, "simulated"))}
         self.assertEqual([(row["GPU"], row["Health"]) for row in tables.table(panel, answers).rows], [("1", 0), ("0", 4)])
 
+    def test_the_heatmap_of_steps_has_five_bounds_per_decade(self):
+        panel = next(panel for panel in dashboards.load("jobs").panels if panel.title == "Durations of steps")
+        bounds = sorted(float(series.labels["le"]) for series in self.series(panel, "jobs")[0])
+        self.assertEqual([bound for bound in bounds if 0.1 <= bound < 20],
+                         [0.1, 0.1585, 0.2512, 0.3981, 0.631, 1, 1.585, 2.512, 3.981, 6.31, 10, 15.85])
+        self.assertEqual(bounds[-1], float("inf"))
+
     def test_clusters_that_exist_nowhere_hide_everything(self):
         panel = dashboards.load("fleet").panels[0]
         variables = {"job": dashboards.ALL, "instance": dashboards.ALL, "gpu": dashboards.ALL, "cluster": "north"}

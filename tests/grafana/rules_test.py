@@ -225,7 +225,7 @@ class QueryRules(unittest.TestCase):
 
     def test_ranges_are_the_rate_interval(self):
         for where, expr in QUERIES:
-            self.assertEqual(set(re.findall(r"\[([^\]]*)\]", expr)) - {"$__rate_interval", "$__range"}, set(), where)
+            self.assertEqual(set(re.findall(r"\}\[([^\]]*)\]", expr)) - {"$__rate_interval", "$__range"}, set(), where)
 
     def test_names_that_a_legend_shows_are_labels_of_the_series(self):
         for name, panel in PANELS:

@@ -88,10 +88,13 @@ class LiveTest(unittest.TestCase):
                          [0.1, 0.1585, 0.2512, 0.3981, 0.631, 1, 1.585, 2.512, 3.981, 6.31, 10, 15.85])
         self.assertEqual(bounds[-1], float("inf"))
 
-    def test_clusters_that_exist_nowhere_hide_everything(self):
+    def test_a_chosen_cluster_hides_the_rest(self):
         panel = dashboards.load("fleet").panels[0]
         variables = {"job": dashboards.ALL, "instance": dashboards.ALL, "gpu": dashboards.ALL, "cluster": "north"}
         self.assertEqual(self.prometheus.evaluate(panel.targets[0], variables, self.window), [])
+        # Any label can be that of the clusters.
+        variables |= {"cluster_label": "job", "cluster": "gpumeter"}
+        self.assertGreater(len(self.prometheus.evaluate(panel.targets[0], variables, self.window)), 0)
 
     def test_every_query_of_every_panel_shows_jobs(self):
         for panel in dashboards.load("jobs").panels:

@@ -9,7 +9,7 @@ namespace gpumeter {
 struct Host {
   std::set<std::string> modules;  ///< the loaded modules among those that drive GPUs
 
-  /// The state of NVIDIA's control node, without which NVML works for nobody.
+  /// The state of NVIDIA's control node. NVML requires it.
   struct Node {
     std::string why;  ///< empty: this process may open it, or the driver is not loaded
     std::string remedy;

@@ -45,8 +45,8 @@ constexpr std::string_view kXids =
     "code. `failed` codes hold for 1 h after the last event, `degraded` ones for 10 min; closing the driver "
     "for a reset\n"
     "(SIGUSR1) ends both. Codes of the class `job` end one process, and codes of the class `noise` need "
-    "nobody: without\n"
-    "a severity, they are only counted in `gpu_xid_errors_total`.\n\n"
+    "no action. Codes\n"
+    "without a severity are only counted in `gpu_xid_errors_total`.\n\n"
     "| code | class | severity | action | bucket | meaning |\n|---|---|---|---|---|---|\n";
 
 std::string code(std::string_view text) { return "`" + std::string(text) + "`"; }

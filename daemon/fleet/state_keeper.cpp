@@ -94,7 +94,7 @@ void StateKeeper::Folder::load() {
   changed_.notify_all();
 }
 
-// Tells `gpumeter forget` that a daemon uses the folder. The command itself may hold the lock for a moment.
+// The lock shows `gpumeter forget` that a daemon uses the folder. That command may hold it for a moment.
 // If the folder cannot be created, the write reports that.
 void StateKeeper::Folder::lock() {
   if (lock_ && lock_->is_ours()) return;

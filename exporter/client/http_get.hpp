@@ -21,7 +21,7 @@ struct HttpAddress {
 Result<HttpAddress> parse_http_address(std::string_view text);
 
 struct HttpAnswer {
-  bool is_refused = false;  ///< nobody listens there; all else is empty then
+  bool is_refused = false;  ///< no process listens there; all other fields are empty then
   unsigned status = 0;
   std::string body;
 };

@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 
-#include "exporter/json/number.hpp"
 #include "exporter/json/scalars.hpp"
 
 namespace gpumeter {

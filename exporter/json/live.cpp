@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "exporter/json/number.hpp"
 #include "exporter/json/scalars.hpp"
 
 namespace gpumeter {

@@ -17,4 +17,14 @@ std::string json_number(double value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
+void append_json_number(std::string& out, double value, int digits) {
+  if (!std::isfinite(value)) {
+    out += "null";
+    return;
+  }
+  char text[40];
+  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, digits).ptr;
+  out.append(text, end);
+}
+
 }  // namespace gpumeter

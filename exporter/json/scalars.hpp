@@ -12,4 +12,7 @@ std::string json_quoted(std::string_view text);
 /// "NaN", "+Inf" and "-Inf".
 std::string json_number(double value);
 
+/// Appends the shortest text with at most `digits` significant digits; null if the number is not finite.
+void append_json_number(std::string& out, double value, int digits);
+
 }  // namespace gpumeter

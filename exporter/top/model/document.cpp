@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Reads fields of a document whose types nobody has checked.
+/// Reads fields of a document, whatever their types are.
 class Reader {
  public:
   explicit Reader(Charset charset) : charset_(charset) {}

@@ -22,16 +22,19 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "exporter/history": ["base", "collectors/api", "exporter/store"],
     "exporter/json": ["base", "collectors/api", "exporter/store", "exporter/health", "exporter/history"],
     "exporter/web": ["base", "collectors/api", "exporter/store", "exporter/text", "exporter/health", "exporter/history", "exporter/json"],
-    "exporter/http": ["base", "collectors/api", "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json",
+    "exporter/access": ["base"],
+    "exporter/tls": ["base", "exporter/access"],
+    "exporter/listen": ["base"],
+    "exporter/http": ["base", "exporter/access", "exporter/tls", "exporter/listen", "collectors/api", "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json",
                       "exporter/web"],
     "exporter/top": ["base"],  # a client, and a program of its own
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
-    "config": ["base"],
+    "config": ["base", "exporter/access"],
     "systemd": ["base"],
     "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/jobs", "collectors/attribution",
                "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
-               "exporter/client", "config", "systemd"],
+               "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd"],
 }
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
 MAY_HANG = {r"\bf(data)?sync\(": ["daemon/fleet/device_directory_file.cpp"],

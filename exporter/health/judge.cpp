@@ -27,7 +27,7 @@ Judge::Judge(History history)
 
 Report Judge::judge(const Store& store, Nanoseconds now) {
   now_ = now;
-  readings_.copy_from(store);
+  readings_.copy_from(store, now);
   peers_.count(rulebook_, readings_);
   Report report;
   report.at = now;

@@ -17,7 +17,8 @@
 namespace gpumeter::health {
 
 /// Judges the devices of a store by the table of conditions. Keeps what the table needs of the past: hold
-/// times, windows, the last events. One thread.
+/// times, windows, the last events. One failed read of a device that is up changes nothing (last_values.hpp).
+/// One thread.
 class Judge {
  public:
   enum class History : std::uint8_t {

@@ -25,6 +25,11 @@ bool selects(const LabelSet& wanted, const std::vector<Labels::Pair>& pairs) {
   });
 }
 
+/// Families that state whether a device is read. Their absence is news.
+bool states_presence(const MetricDescriptor* family) noexcept {
+  return family == &catalog::up || family == &catalog::suspended;
+}
+
 double combined(double a, double b, Reduce reduce) noexcept {
   if (std::isnan(a)) return b;
   if (reduce == Reduce::sum) return a + b;
@@ -58,7 +63,7 @@ std::size_t Readings::column(const Reading& reading) const {
   return static_cast<std::size_t>(std::ranges::find_if(columns_, is_it) - columns_.begin());
 }
 
-void Readings::copy_from(const Store& store) {
+void Readings::copy_from(const Store& store, Nanoseconds now) {
   store.walk([this](const Family& family) { copy(family); });
   const std::size_t known = devices_.size();
   for (Source& source : sources_) {
@@ -71,9 +76,35 @@ void Readings::copy_from(const Store& store) {
   values_.assign(devices_.size() * columns_.size(), kAbsent);
   released_.clear();
   expected_.clear();
-  for (const Source& source : sources_) {
+  find_read_devices();
+  for (Source& source : sources_) {
+    if (!states_presence(source.family)) keep_last_values(source, now);
     reduce(source);
     match_machine(source);
+  }
+}
+
+void Readings::find_read_devices() {
+  is_read_.assign(devices_.size(), false);
+  const auto set = [this](const MetricDescriptor& family, bool is_read) {
+    const auto source = std::ranges::find(sources_, &family, &Source::family);
+    if (source == sources_.end()) return;
+    for (std::size_t position = 0; position + 1 < source->first.size(); ++position) {
+      const bool holds =
+          source->values[position] > 0 && source->first[position] < source->first[position + 1];
+      if (holds) is_read_[source->targets[source->first[position]].device] = is_read;
+    }
+  };
+  set(catalog::up, true);
+  set(catalog::suspended, false);
+}
+
+void Readings::keep_last_values(Source& source, Nanoseconds now) {
+  for (std::size_t position = 0; position + 1 < source.first.size(); ++position) {
+    if (source.first[position] == source.first[position + 1]) continue;
+    const std::uint32_t device = source.targets[source.first[position]].device;
+    double& value = source.values[position];
+    value = source.lasts.add(position, value, is_read_[device], now);
   }
 }
 
@@ -99,6 +130,8 @@ void Readings::copy(const Family& family) {
 
 void Readings::match(Source& source) {
   source.is_new = false;
+  source.lasts.rearrange(source.matched, source.labels);
+  source.matched = source.labels;
   source.first.assign(1, 0);
   source.targets.clear();
   for (std::size_t position = 0; position < source.labels.size(); ++position) {

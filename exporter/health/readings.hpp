@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "exporter/health/conditions.hpp"
+#include "exporter/health/last_values.hpp"
 #include "exporter/store/store.hpp"
 
 namespace gpumeter::health {
@@ -32,8 +34,10 @@ class Readings {
   /// The column of a reading of the conditions.
   std::size_t column(const Reading& reading) const;
 
-  /// Copies the numbers. The store's mutex is held while numbers and label handles are copied.
-  void copy_from(const Store& store);
+  /// Copies the numbers as of `now` (CLOCK_MONOTONIC). Where a device that is up and awake has no value, its
+  /// last one counts for a while (last_values.hpp). The store's mutex is held while numbers and label handles
+  /// are copied.
+  void copy_from(const Store& store, Nanoseconds now);
 
   const std::vector<DeviceFacts>& devices() const noexcept { return devices_; }
   /// NaN if the device has no such series with a value.
@@ -61,14 +65,18 @@ class Readings {
     std::vector<double> values = {};  ///< NaN: none
     std::vector<std::string> collectors = {};
     bool is_new = false;                    ///< the list has changed and must be matched
+    std::vector<Labels> matched = {};       ///< the list for which the rest was made
     std::vector<std::uint32_t> first = {};  ///< by position: where its targets begin; one more at the end
     std::vector<Target> targets = {};
+    LastValues lasts = {};
   };
 
   void copy(const Family& family);
   void match(Source& source);
   void match_machine(const Source& source);
   void add_targets(Source& source, const std::vector<Labels::Pair>& pairs, std::uint32_t device);
+  void find_read_devices();
+  void keep_last_values(Source& source, Nanoseconds now);
   void reduce(const Source& source);
   std::uint32_t device_of(const MetricDescriptor& family, const Labels& labels,
                           const std::vector<Labels::Pair>& pairs);
@@ -78,6 +86,7 @@ class Readings {
   std::unordered_map<std::string_view, std::vector<std::uint32_t>> columns_of_;  ///< by the family's name
   std::vector<Source> sources_;                                                  ///< by the family's id
   std::vector<DeviceFacts> devices_;
+  std::vector<bool> is_read_;  ///< by device: it is up and awake
   std::unordered_map<std::string, std::uint32_t> by_uuid_;
   std::vector<double> values_;
   std::map<std::string, double, std::less<>> texts_;

@@ -315,6 +315,112 @@ TEST_F(JudgeTest, ADeviceThatIsForgottenIsNotJudged) {
   EXPECT_EQ(after(1s).devices.size(), 0U);
 }
 
+/// A device whose reads can fail, as those of a lane: the slot stays, without a value.
+class JudgeReadsTest : public JudgeTest {
+ protected:
+  JudgeReadsTest() {
+    set(0, {});
+    is_pending(1);
+  }
+  void is_pending(double value) { device_.set(pending_, value); }
+  void fails() { device_.miss(pending_, ReadStatus::failed); }
+  std::string for_time(std::chrono::seconds time) {
+    for (; time > 0s; time -= 1s) {
+      device_.commit(now_);
+      after(1s);
+    }
+    return text_of(report_);
+  }
+
+  static constexpr const char* kPending = "degraded: row_remap_pending reset";
+  Source device_ = store_.attach("nvidia");
+  Source::Slot pending_ = device_.add(catalog::row_remap_pending, labels_of(0));
+};
+
+TEST_F(JudgeReadsTest, AFailedReadIsNoNewsForTwoMinutes) {
+  for (const auto absent : {1s, 119s, 120s}) {
+    is_pending(1);
+    EXPECT_EQ(for_time(1s), kPending);
+    const Nanoseconds since = report_.devices[0].findings[0].since;
+    fails();
+    EXPECT_EQ(for_time(absent), kPending) << absent.count();
+    is_pending(1);
+    EXPECT_EQ(for_time(1s), kPending);
+    EXPECT_EQ(report_.devices[0].findings[0].since, since) << absent.count();
+  }
+  fails();
+  EXPECT_EQ(for_time(121s), "ok");
+}
+
+TEST_F(JudgeReadsTest, AGoodValueAfterAFailedReadEndsTheReason) {
+  EXPECT_EQ(for_time(1s), kPending);
+  fails();
+  EXPECT_EQ(for_time(5s), kPending);
+  is_pending(0);
+  EXPECT_EQ(for_time(1s), "ok");
+  fails();
+  EXPECT_EQ(for_time(5s), "ok");
+}
+
+TEST_F(JudgeReadsTest, ALostOrSleepingDeviceHasNoLastValue) {
+  for (const bool sleeps : {false, true}) {
+    set(0, {});
+    is_pending(1);
+    EXPECT_EQ(for_time(1s), kPending);
+    fails();
+    set(0, {{&catalog::up, {}, 0}, {&catalog::suspended, {}, sleeps ? 1.0 : 0.0}});
+    EXPECT_EQ(for_time(1s), "ok");
+    EXPECT_EQ(for_time(6s), sleeps ? "ok" : "failed: device_lost reboot");
+    set(0, {});
+    EXPECT_EQ(for_time(1s), "ok") << "the value from before does not come back";
+  }
+}
+
+TEST_F(JudgeReadsTest, ADeviceThatIsUpAndAsleepHasNoLastValue) {
+  EXPECT_EQ(for_time(1s), kPending);
+  fails();
+  set(0, {{&catalog::suspended, {}, 1}});
+  EXPECT_EQ(for_time(1s), "ok");
+}
+
+TEST_F(JudgeReadsTest, AFailedReadDoesNotRestartAHoldTime) {
+  const Source::Slot margin =
+      device_.add(catalog::temperature_margin, labels_of(0).with({{"sensor", "core"}}));
+  is_pending(0);
+  device_.set(margin, 3);
+  EXPECT_EQ(for_time(30s), "ok");
+  device_.miss(margin, ReadStatus::failed);
+  EXPECT_EQ(for_time(1s), "ok");
+  device_.set(margin, 3);
+  EXPECT_EQ(for_time(29s), "ok");
+  EXPECT_EQ(for_time(1s), "degraded: temperature_near_limit drain");
+}
+
+TEST_F(JudgeReadsTest, OneOfTwoSensorsThatFailsIsNoNews) {
+  const auto sensor = [](const char* name) { return labels_of(0).with({{"sensor", name}}); };
+  const Source::Slot core = device_.add(catalog::temperature_margin, sensor("core"));
+  const Source::Slot memory = device_.add(catalog::temperature_margin, sensor("memory"));
+  is_pending(0);
+  device_.set(core, 20);
+  device_.set(memory, 3);
+  EXPECT_EQ(for_time(61s), "degraded: temperature_near_limit drain");
+  device_.miss(memory, ReadStatus::failed);
+  EXPECT_EQ(for_time(60s), "degraded: temperature_near_limit drain");
+}
+
+TEST_F(JudgeReadsTest, AnotherDeviceThatComesLeavesTheLastValueInForce) {
+  EXPECT_EQ(for_time(1s), kPending);
+  fails();
+  auto other = store_.attach("nvidia");
+  other.set(other.add(catalog::row_remap_pending, labels_of(1)), 0);
+  other.commit(now_);
+  set(1, {});
+  EXPECT_EQ(for_time(1s), kPending);
+  EXPECT_EQ(report_.devices[1].state, State::ok);
+  device_.drop(pending_);
+  EXPECT_EQ(for_time(1s), "ok") << "a series that is gone has no last value";
+}
+
 constexpr const char* kJson = R"json({"devices":[
 {"gpu":"0","uuid":"GPU-0","vendor":"nvidia","model":"Card","pci_address":"","state":"failed","since_seconds":60.5,"reasons":[{"reason":"row_remap_failed","severity":"failed","action":"replace","text":"a memory row could not be remapped: no spare rows are left","value":1,"since_seconds":60.5,"alert":"GpuRowRemapFailed","runbook":"gpurowremapfailed"}]}
 ],"machine":[{"reason":"devices_missing","severity":"failed","action":"reboot","text":"1 of 2 expected GPUs are read (nvidia)","value":1,"since_seconds":60.5,"alert":"GpuExpectedMissing","runbook":"gpuexpectedmissing"}],"state":"failed"}

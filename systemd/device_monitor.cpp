@@ -13,7 +13,7 @@ namespace gpumeter::systemd {
 struct DeviceMonitor::Impl {
   sd_event* event = nullptr;
   sd_device_monitor* monitor = nullptr;
-  bool heard = false;
+  bool has_changed = false;
 
   Impl() = default;
   ~Impl() {
@@ -32,12 +32,12 @@ struct DeviceMonitor::Impl {
       result = sd_device_monitor_filter_add_match_subsystem_devtype(monitor, subsystem, nullptr);
     }
     if (result >= 0) result = sd_device_monitor_attach_event(monitor, event);
-    if (result >= 0) result = sd_device_monitor_start(monitor, hear, this);
+    if (result >= 0) result = sd_device_monitor_start(monitor, on_event, this);
     return result;
   }
 
-  static int hear(sd_device_monitor*, sd_device*, void* self) noexcept {
-    static_cast<Impl*>(self)->heard = true;
+  static int on_event(sd_device_monitor*, sd_device*, void* self) noexcept {
+    static_cast<Impl*>(self)->has_changed = true;
     return 0;
   }
 };
@@ -61,7 +61,7 @@ bool DeviceMonitor::take() noexcept {
   constexpr std::uint64_t kNoWait = 0;
   while (sd_event_run(impl_->event, kNoWait) > 0) {
   }
-  return std::exchange(impl_->heard, false);
+  return std::exchange(impl_->has_changed, false);
 }
 
 }  // namespace gpumeter::systemd

@@ -93,9 +93,9 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
       std::this_thread::sleep_for(at_most);
       return {};
     }
-    EventListener::Heard heard = session->listener().wait(at_most, clock_);
-    if (blame_of(heard.result) == Blame::library) session->condemn();
-    return std::move(heard.events);
+    EventListener::Outcome outcome = session->listener().wait(at_most, clock_);
+    if (blame_of(outcome.result) == Blame::library) session->condemn();
+    return std::move(outcome.events);
   }
 
  private:

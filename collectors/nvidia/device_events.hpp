@@ -80,13 +80,13 @@ class DeviceEvents {
   void count(Event event) noexcept { events_[static_cast<std::size_t>(event)].fetch_add(1); }
 
   /// Whether the driver reports events of the GPU now. Otherwise its events are not counted.
-  enum class Hearing : std::uint8_t {
+  enum class Reporting : std::uint8_t {
     not_yet,  ///< the event thread has not registered for them
-    heard,
+    on,
     refused,  ///< the driver refuses every registration
   };
-  void set_hearing(Hearing hearing) noexcept { hearing_ = hearing; }
-  Hearing hearing() const noexcept { return hearing_; }
+  void set_reporting(Reporting reporting) noexcept { reporting_ = reporting; }
+  Reporting reporting() const noexcept { return reporting_; }
 
   /// Called after the GPU was divided again: NVML gives the ids of old instances to new ones.
   void forget_instances() noexcept;
@@ -104,7 +104,7 @@ class DeviceEvents {
   std::array<std::atomic<std::uint64_t>, std::size(kEvents)> events_{};
   static constexpr std::size_t kInstances = 16;  // ids are 0 to 14 on cards with seven instances
   std::array<std::array<std::atomic<std::uint64_t>, kInstanceXidPlaces>, kInstances> instance_xids_{};
-  std::atomic<Hearing> hearing_{Hearing::not_yet};
+  std::atomic<Reporting> reporting_{Reporting::not_yet};
 };
 
 }  // namespace gpumeter::nvidia

@@ -54,25 +54,25 @@ void EventListener::forget(nvml::Device device) {
 // A refusal stays recorded, so that it is logged only once.
 void EventListener::stop(Listened& one) {
   one.is_registered = false;
-  if (one.events->hearing() == DeviceEvents::Hearing::heard)
-    one.events->set_hearing(DeviceEvents::Hearing::not_yet);
+  if (one.events->reporting() == DeviceEvents::Reporting::on)
+    one.events->set_reporting(DeviceEvents::Reporting::not_yet);
 }
 
-EventListener::Heard EventListener::wait(Nanoseconds at_most, const Clock& clock) {
-  Heard heard{nvml::kTimeout, {}};
-  if (!register_new(clock, heard.events)) {
+EventListener::Outcome EventListener::wait(Nanoseconds at_most, const Clock& clock) {
+  Outcome outcome{nvml::kTimeout, {}};
+  if (!register_new(clock, outcome.events)) {
     MutexLock lock(mutex_);
     changed_.wait_for(mutex_, at_most);
-    return heard;
+    return outcome;
   }
   for (int i = 0; i < kBite; ++i) {
     nvml::EventData data{};
-    heard.result = nvml_.nvmlEventSetWait_v2(set_, &data, i == 0 ? milliseconds(at_most) : 0);
-    if (heard.result != nvml::kSuccess) break;
-    if (std::optional<DeviceEvent> event = take(data, clock)) heard.events.push_back(*std::move(event));
+    outcome.result = nvml_.nvmlEventSetWait_v2(set_, &data, i == 0 ? milliseconds(at_most) : 0);
+    if (outcome.result != nvml::kSuccess) break;
+    if (std::optional<DeviceEvent> event = take(data, clock)) outcome.events.push_back(*std::move(event));
   }
-  if (heard.result != nvml::kSuccess && heard.result != nvml::kTimeout) start_anew();
-  return heard;
+  if (outcome.result != nvml::kSuccess && outcome.result != nvml::kTimeout) start_anew();
+  return outcome;
 }
 
 // Returns false if there is nothing to wait for. A driver that refuses is tried again after an interval.
@@ -85,7 +85,7 @@ bool EventListener::register_new(const Clock& clock, std::vector<DeviceEvent>& e
     if (listened_.empty()) return false;
     for (const Listened& one : listened_) {
       const bool is_due =
-          one.events->hearing() != DeviceEvents::Hearing::refused || clock.monotonic() >= try_again_at_;
+          one.events->reporting() != DeviceEvents::Reporting::refused || clock.monotonic() >= try_again_at_;
       if (!one.is_registered && is_due) fresh.push_back(one);
     }
   }
@@ -101,18 +101,18 @@ bool EventListener::register_new(const Clock& clock, std::vector<DeviceEvent>& e
 }
 
 void EventListener::note(const Listened& one, unsigned result, std::vector<DeviceEvent>& events) {
-  using Hearing = DeviceEvents::Hearing;
-  const bool is_heard = result == nvml::kSuccess;
-  const bool is_news = !is_heard && one.events->hearing() != Hearing::refused;
+  using Reporting = DeviceEvents::Reporting;
+  const bool is_registered = result == nvml::kSuccess;
+  const bool is_news = !is_registered && one.events->reporting() != Reporting::refused;
   if (is_news)
     events.push_back(
         {one.uuid, "XIDs and other events are not counted, registration is retried: " + reason_of(result)});
-  if (!is_heard) one.events->set_hearing(Hearing::refused);
+  if (!is_registered) one.events->set_reporting(Reporting::refused);
   MutexLock lock(mutex_);
   for (Listened& known : listened_) {
     if (known.device != one.device) continue;
-    known.is_registered = is_heard;
-    if (is_heard) known.events->set_hearing(Hearing::heard);
+    known.is_registered = is_registered;
+    if (is_registered) known.events->set_reporting(Reporting::on);
   }
 }
 

@@ -38,12 +38,12 @@ class EventListener {
   /// Called when the GPU is lost or closed: the next set does not contain it. Any thread.
   void forget(nvml::Device device) GPUMETER_EXCLUDES(mutex_);
 
-  struct Heard {
+  struct Outcome {
     unsigned result;                  ///< return code of the wait: TIMEOUT if no event occurred
     std::vector<DeviceEvent> events;  ///< includes a GPU's first failed registration, for the log
   };
   /// Event thread. Blocks in the driver for `at_most`.
-  Heard wait(Nanoseconds at_most, const Clock& clock) GPUMETER_EXCLUDES(mutex_);
+  Outcome wait(Nanoseconds at_most, const Clock& clock) GPUMETER_EXCLUDES(mutex_);
 
  private:
   struct Listened : Source {

@@ -25,7 +25,7 @@ constexpr auto kInstanceRows = std::to_array<Row>({
 });
 constexpr auto kInstanceMemoryRows = memory_rows({&catalog::partition_memory_size, &catalog::partition_memory_used, &catalog::partition_memory_free, &catalog::partition_memory_reserved});
 constexpr auto kInstanceXidRows = each_place(kInstanceXidNames, [](std::size_t place, std::string_view xid) {
-  return Row{&catalog::partition_xid_errors, {"xid", xid}, instance_xid_count(place), 1, Tier::fast, {}, kHeard};
+  return Row{&catalog::partition_xid_errors, {"xid", xid}, instance_xid_count(place), 1, Tier::fast, {}, kReported};
 });
 // clang-format on
 constexpr auto kPartitionTable =

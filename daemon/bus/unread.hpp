@@ -11,7 +11,7 @@
 
 namespace gpumeter {
 
-/// What a collector can tell about the devices that it does not read.
+/// The state of a collector, for the devices that it does not read.
 struct CollectorTrouble {
   bool is_enabled = true;
   std::string error;  ///< why its discovery fails, with the remedy; empty: it works

@@ -6,13 +6,13 @@
 namespace gpumeter {
 
 CollectorHost::CollectorHost(const CollectorEntry& entry, CollectorContext context, Discoverer::Report report,
-                             EventWatcher::Tell tell, const Clock& clock, Log& log)
+                             EventWatcher::Report on_event, const Clock& clock, Log& log)
     : name_(entry.name),
       clock_(clock),
       log_(log),
       gate_(std::make_shared<DriverGate>(entry.max_parallel, clock)),
       discoverer_(std::make_shared<Discoverer>(entry, std::move(context), std::move(report))),
-      watcher_(std::make_shared<EventWatcher>(clock, std::move(tell))) {}
+      watcher_(std::make_shared<EventWatcher>(clock, std::move(on_event))) {}
 
 void CollectorHost::start_threads(const LeftBehind& left_behind) {
   const Nanoseconds now = clock_.monotonic();

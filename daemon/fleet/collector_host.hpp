@@ -26,7 +26,7 @@ class CollectorHost {
  public:
   /// `clock` and `log` must outlive this object.
   CollectorHost(const CollectorEntry& entry, CollectorContext context, Discoverer::Report report,
-                EventWatcher::Tell tell, const Clock& clock, Log& log);
+                EventWatcher::Report on_event, const Clock& clock, Log& log);
 
   const std::string& name() const noexcept { return name_; }
   const std::shared_ptr<DriverGate>& gate() const noexcept { return gate_; }

@@ -7,10 +7,10 @@ namespace {
 
 // The length of one wait in the driver; release() and a stop wait up to that long.
 constexpr auto kWait = std::chrono::milliseconds(500);
-constexpr auto kUntilToldAgain = std::chrono::minutes(1);
+constexpr auto kUntilReportedAgain = std::chrono::minutes(1);
 
 // Drivers have few kinds of events, but may include numbers in them.
-constexpr std::size_t kMostTold = 1000;
+constexpr std::size_t kMostReported = 1000;
 
 }  // namespace
 
@@ -28,18 +28,18 @@ void EventWatcher::watch(std::shared_ptr<Collector> collector) {
 Nanoseconds EventWatcher::turn() {
   for (std::shared_ptr<Collector>& wanted : wanted_.take()) watched_ = std::move(wanted);
   if (!watched_) return Worker::kForever;
-  tell(dynamic_cast<WatchesEvents&>(*watched_).wait_for_events(kWait));
+  report(dynamic_cast<WatchesEvents&>(*watched_).wait_for_events(kWait));
   return Nanoseconds{0};
 }
 
-void EventWatcher::tell(const std::vector<DeviceEvent>& events) {
+void EventWatcher::report(const std::vector<DeviceEvent>& events) {
   const Nanoseconds now = clock_.monotonic();
   for (const DeviceEvent& event : events) {
-    if (told_.size() > kMostTold) told_.clear();
-    const auto [last, is_new] = told_.try_emplace(event.uuid + "/" + event.kind, now);
-    if (!is_new && now < last->second + kUntilToldAgain) continue;
+    if (reported_.size() > kMostReported) reported_.clear();
+    const auto [last, is_new] = reported_.try_emplace(event.uuid + "/" + event.kind, now);
+    if (!is_new && now < last->second + kUntilReportedAgain) continue;
     last->second = now;
-    tell_(event);
+    report_(event);
   }
 }
 

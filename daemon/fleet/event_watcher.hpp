@@ -17,9 +17,10 @@ class EventWatcher : public std::enable_shared_from_this<EventWatcher> {
  public:
   /// Called on the event thread, at most once a minute for each device and kind of event. The collector
   /// counts every event; the limit keeps a storm out of the log.
-  using Tell = std::function<void(const DeviceEvent&)>;
+  using Report = std::function<void(const DeviceEvent&)>;
 
-  EventWatcher(const Clock& clock, Tell tell) : clock_(clock), tell_(std::move(tell)), worker_(clock) {}
+  EventWatcher(const Clock& clock, Report on_event)
+      : clock_(clock), report_(std::move(on_event)), worker_(clock) {}
 
   /// Starts the thread. Call it once, and again only after an Error.
   Result<Done> start(const std::string& collector);
@@ -37,14 +38,14 @@ class EventWatcher : public std::enable_shared_from_this<EventWatcher> {
 
  private:
   Nanoseconds turn();
-  void tell(const std::vector<DeviceEvent>& events);
+  void report(const std::vector<DeviceEvent>& events);
 
   const Clock& clock_;
-  const Tell tell_;
+  const Report report_;
 
   // Event thread only.
   std::shared_ptr<Collector> watched_;
-  std::map<std::string, Nanoseconds> told_;  ///< time of the last report, by device and kind
+  std::map<std::string, Nanoseconds> reported_;  ///< time of the last report, by device and kind
 
   Worker worker_;
   Mailbox<std::shared_ptr<Collector>> wanted_;

@@ -41,10 +41,10 @@ void Fleet::add(Addition addition) {
   const auto report = [fleet, name](std::shared_ptr<Collector> opened, const Result<Discovery>& found) {
     if (const auto alive = fleet.lock()) alive->report(name, std::move(opened), found);
   };
-  const auto tell = [fleet](const DeviceEvent& event) {
-    if (const auto alive = fleet.lock()) alive->tell(event);
+  const auto on_event = [fleet](const DeviceEvent& event) {
+    if (const auto alive = fleet.lock()) alive->log_event(event);
   };
-  hosts_.try_emplace(name, *addition.entry, std::move(addition.context), report, tell, clock_, log_);
+  hosts_.try_emplace(name, *addition.entry, std::move(addition.context), report, on_event, clock_, log_);
 }
 
 void Fleet::order_by(const std::vector<std::string>& bus) {
@@ -79,7 +79,7 @@ void Fleet::take_found(const CollectorHost& host, const Discovery& found) {
   }
 }
 
-void Fleet::tell(const DeviceEvent& event) {
+void Fleet::log_event(const DeviceEvent& event) {
   MutexLock lock(mutex_);
   const KnownDevice* device = indexes_.find(event.uuid);
   if (device == nullptr) return;

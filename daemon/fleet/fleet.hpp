@@ -86,7 +86,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void report(const std::string& collector, std::shared_ptr<Collector> opened, const Result<Discovery>& found)
       GPUMETER_EXCLUDES(mutex_);
   void take_found(const CollectorHost& host, const Discovery& found) GPUMETER_REQUIRES(mutex_);
-  void tell(const DeviceEvent& event) GPUMETER_EXCLUDES(mutex_);
+  void log_event(const DeviceEvent& event) GPUMETER_EXCLUDES(mutex_);
   void settle_if_ready() GPUMETER_REQUIRES(mutex_);
   void enroll(const IndexKeeper::Find& find) GPUMETER_REQUIRES(mutex_);
   void make_lane(CollectorHost& host, const KnownDevice& device) GPUMETER_REQUIRES(mutex_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -107,63 +108,83 @@ void take_stop(Draft& draft, const Row& row) { draft.run(row).status = row.text(
 
 void add(double& sum, double value) { sum = std::isnan(sum) ? value : sum + value; }
 
-using Take = void (*)(Draft&, const Row&);
+/// Moves a series of one family into the draft.
+struct Taker {
+  std::string_view family;
+  void (*take)(Draft&, const Row&);
+};
+
+constexpr Taker kOfGpus[] = {
+    {"gpu_up", take_up},
+    {"gpu_info", take_info},
+    {"gpu_suspended", [](Draft& d, const Row& row) { d.gpu(row).is_suspended = row.value != 0; }},
+    {"gpu_health",
+     [](Draft& d, const Row& row) {
+       if (row.value != 0) d.gpu(row).state = row.text("state");
+     }},
+    {"gpu_health_reason",
+     [](Draft& d, const Row& row) {
+       d.gpu(row).reasons.push_back({row.text("reason"), row.text("severity"), row.text("action")});
+     }},
+    {"gpu_utilization_ratio", [](Draft& d, const Row& row) { set(d, row, Quantity::utilization); }},
+    {"gpu_compute_active_ratio", [](Draft& d, const Row& row) { set(d, row, Quantity::compute_active); }},
+    {"gpu_power_watts", [](Draft& d, const Row& row) { set(d, row, Quantity::power); }},
+    {"gpu_power_limit_watts",
+     [](Draft& d, const Row& row) { prefer(d, row, Quantity::power_limit, "limit", "enforced", "default"); }},
+    {"gpu_memory_used_bytes",
+     [](Draft& d, const Row& row) { prefer(d, row, Quantity::memory_used, "memory", "vram", "unified"); }},
+    {"gpu_memory_size_bytes",
+     [](Draft& d, const Row& row) {
+       double& size = d.gpu(row).memory_size_bytes;
+       if (row["memory"] == "vram" || (row["memory"] == "unified" && std::isnan(size))) size = row.value;
+     }},
+    {"gpu_temperature_celsius",
+     [](Draft& d, const Row& row) { prefer(d, row, Quantity::temperature, "sensor", "core", "hotspot"); }},
+    {"gpu_temperature_margin_celsius", take_margin},
+    {"gpu_clock_hertz",
+     [](Draft& d, const Row& row) { prefer(d, row, Quantity::clock, "clock", "graphics", "sm"); }},
+    {"gpu_throttled", take_throttled},
+    {"gpu_xid_errors_total", [](Draft& d, const Row& row) { take_event(d, row, "xid_", "xid"); }},
+    {"gpu_events_total", [](Draft& d, const Row& row) { take_event(d, row, "", "event"); }},
+};
+constexpr Taker kOfWorkloads[] = {
+    {"gpu_workload_share_ratio", take_share},
+    {"gpu_workload_info",
+     [](Draft& d, const Row& row) {
+       d.users[{row.text("kind"), row.text("workload")}] = row.text("user");
+     }},
+};
+constexpr Taker kOfRuns[] = {
+    {"ml_run_gpu_info", take_run_gpu},
+    {"ml_run_stop_timestamp_seconds", take_stop},
+    {"ml_run_start_timestamp_seconds",
+     [](Draft& d, const Row& row) { d.run(row).start_timestamp_seconds = row.value; }},
+    {"ml_run_time_seconds", [](Draft& d, const Row& row) { d.run(row).run_time_seconds = row.value; }},
+    {"ml_last_update_timestamp_seconds",
+     [](Draft& d, const Row& row) { d.run(row).last_update_timestamp_seconds = row.value; }},
+    {"ml_step", [](Draft& d, const Row& row) { d.run(row).step = row.value; }},
+    {"ml_steps_total", [](Draft& d, const Row& row) { add(d.run(row).steps, row.value); }},
+    {"ml_samples_total", [](Draft& d, const Row& row) { add(d.run(row).samples, row.value); }},
+    {"ml_tokens_total", [](Draft& d, const Row& row) { add(d.run(row).tokens, row.value); }},
+    {"ml_loss", [](Draft& d, const Row& row) { d.run(row).loss[row.text("split")] = row.value; }},
+    {"ml_phase_seconds_total",
+     [](Draft& d, const Row& row) { d.run(row).phase_seconds[row.text("phase")] = row.value; }},
+};
+constexpr Taker kOfTheDaemon[] = {
+    {"gpumeter_simulated", [](Draft& d, const Row& row) { d.is_simulated = row.value != 0; }},
+};
+
+using Take = decltype(Taker::take);
 const std::unordered_map<std::string_view, Take>& takers() {
-  static const std::unordered_map<std::string_view, Take> kTakers = {
-      {"gpu_up", take_up},
-      {"gpu_info", take_info},
-      {"gpu_suspended", [](Draft& d, const Row& row) { d.gpu(row).is_suspended = row.value != 0; }},
-      {"gpu_health",
-       [](Draft& d, const Row& row) {
-         if (row.value != 0) d.gpu(row).state = row.text("state");
-       }},
-      {"gpu_health_reason",
-       [](Draft& d, const Row& row) {
-         d.gpu(row).reasons.push_back({row.text("reason"), row.text("severity"), row.text("action")});
-       }},
-      {"gpu_utilization_ratio", [](Draft& d, const Row& row) { set(d, row, Quantity::utilization); }},
-      {"gpu_compute_active_ratio", [](Draft& d, const Row& row) { set(d, row, Quantity::compute_active); }},
-      {"gpu_power_watts", [](Draft& d, const Row& row) { set(d, row, Quantity::power); }},
-      {"gpu_power_limit_watts",
-       [](Draft& d, const Row& row) {
-         prefer(d, row, Quantity::power_limit, "limit", "enforced", "default");
-       }},
-      {"gpu_memory_used_bytes",
-       [](Draft& d, const Row& row) { prefer(d, row, Quantity::memory_used, "memory", "vram", "unified"); }},
-      {"gpu_memory_size_bytes",
-       [](Draft& d, const Row& row) {
-         double& size = d.gpu(row).memory_size_bytes;
-         if (row["memory"] == "vram" || (row["memory"] == "unified" && std::isnan(size))) size = row.value;
-       }},
-      {"gpu_temperature_celsius",
-       [](Draft& d, const Row& row) { prefer(d, row, Quantity::temperature, "sensor", "core", "hotspot"); }},
-      {"gpu_temperature_margin_celsius", take_margin},
-      {"gpu_clock_hertz",
-       [](Draft& d, const Row& row) { prefer(d, row, Quantity::clock, "clock", "graphics", "sm"); }},
-      {"gpu_throttled", take_throttled},
-      {"gpu_xid_errors_total", [](Draft& d, const Row& row) { take_event(d, row, "xid_", "xid"); }},
-      {"gpu_events_total", [](Draft& d, const Row& row) { take_event(d, row, "", "event"); }},
-      {"gpu_workload_share_ratio", take_share},
-      {"gpu_workload_info",
-       [](Draft& d, const Row& row) {
-         d.users[{row.text("kind"), row.text("workload")}] = row.text("user");
-       }},
-      {"gpumeter_simulated", [](Draft& d, const Row& row) { d.is_simulated = row.value != 0; }},
-      {"ml_run_gpu_info", take_run_gpu},
-      {"ml_run_stop_timestamp_seconds", take_stop},
-      {"ml_run_start_timestamp_seconds",
-       [](Draft& d, const Row& row) { d.run(row).start_timestamp_seconds = row.value; }},
-      {"ml_run_time_seconds", [](Draft& d, const Row& row) { d.run(row).run_time_seconds = row.value; }},
-      {"ml_last_update_timestamp_seconds",
-       [](Draft& d, const Row& row) { d.run(row).last_update_timestamp_seconds = row.value; }},
-      {"ml_step", [](Draft& d, const Row& row) { d.run(row).step = row.value; }},
-      {"ml_steps_total", [](Draft& d, const Row& row) { add(d.run(row).steps, row.value); }},
-      {"ml_samples_total", [](Draft& d, const Row& row) { add(d.run(row).samples, row.value); }},
-      {"ml_tokens_total", [](Draft& d, const Row& row) { add(d.run(row).tokens, row.value); }},
-      {"ml_loss", [](Draft& d, const Row& row) { d.run(row).loss[row.text("split")] = row.value; }},
-      {"ml_phase_seconds_total",
-       [](Draft& d, const Row& row) { d.run(row).phase_seconds[row.text("phase")] = row.value; }},
-  };
+  static const auto kTakers = [] {
+    std::unordered_map<std::string_view, Take> all;
+    for (const std::span<const Taker> table :
+         {std::span<const Taker>(kOfGpus), std::span<const Taker>(kOfWorkloads),
+          std::span<const Taker>(kOfRuns), std::span<const Taker>(kOfTheDaemon)}) {
+      for (const Taker& taker : table) all.emplace(taker.family, taker.take);
+    }
+    return all;
+  }();
   return kTakers;
 }
 

@@ -40,7 +40,7 @@ ReadStatus GpuProcesses::list(const Pass& pass, std::vector<DeviceProcess>& out)
   if (const ReadStatus status = ask_for_lists(); status != ReadStatus::ok) return status;
   const ReadStatus busy = instances_.empty() ? busy_.read(gpu_, pass.elapsed) : ReadStatus::unsupported;
   if (busy == ReadStatus::gone) return busy;
-  lists_.tell(out);
+  lists_.append_to(out);
   for (DeviceProcess& process : out) {
     if (busy == ReadStatus::ok) process.busy_seconds = busy_.seconds_of(process.pid);
   }

@@ -94,7 +94,7 @@ bool ProcessLists::take_in(std::size_t count, std::size_t list, unsigned gpu_ins
   return stride != 0;
 }
 
-void ProcessLists::tell(std::vector<DeviceProcess>& out) {
+void ProcessLists::append_to(std::vector<DeviceProcess>& out) {
   const auto order = [](const Entry& entry) {
     return std::tie(entry.pid, entry.gpu_instance, entry.compute_instance, entry.list);
   };

@@ -27,7 +27,7 @@ class ProcessLists {
   bool empty() const noexcept { return entries_.empty(); }
 
   /// Appends all entries added since begin(): each pid once, in ascending order.
-  void tell(std::vector<DeviceProcess>& out);
+  void append_to(std::vector<DeviceProcess>& out);
 
  private:
   /// One line of one list.

@@ -35,10 +35,11 @@ Sample first_trouble(std::initializer_list<Sample> samples, Sample otherwise) no
 
 /// Reads a count of `events`; unsupported while the driver does not report events.
 template <class Count>
-Reader heard(const DeviceEvents& events, Count count) {
+Reader if_reported(const DeviceEvents& events, Count count) {
   return [&events, count] {
-    const bool is_heard = events.hearing() == DeviceEvents::Hearing::heard;
-    return is_heard ? Sample::of(static_cast<double>(count(events))) : Sample::miss(ReadStatus::unsupported);
+    const bool is_reported = events.reporting() == DeviceEvents::Reporting::on;
+    return is_reported ? Sample::of(static_cast<double>(count(events)))
+                       : Sample::miss(ReadStatus::unsupported);
   };
 }
 
@@ -142,22 +143,23 @@ Reader bind_confidential(NvidiaContext& context, const ReadSource& source) {
 
 Reader bind_xid(NvidiaContext& context, const ReadSource& source) {
   if (!has_xids(context)) return {};
-  return heard(context.events(),
-               [place = source.argument](const DeviceEvents& events) { return events.xids(place); });
+  return if_reported(context.events(),
+                     [place = source.argument](const DeviceEvents& events) { return events.xids(place); });
 }
 
 Reader bind_xid_time(NvidiaContext& context, const ReadSource& source) {
   if (!has_xids(context)) return {};
-  return heard(context.events(),
-               [place = source.argument](const DeviceEvents& events) { return events.last(place); });
+  return if_reported(context.events(),
+                     [place = source.argument](const DeviceEvents& events) { return events.last(place); });
 }
 
 Reader bind_instance_xid(NvidiaContext& context, const ReadSource& source) {
   const std::optional<unsigned> instance = context.target().gpu_instance;
   if (!instance || !has_xids(context)) return {};
-  return heard(context.events(), [instance = *instance, place = source.argument](const DeviceEvents& events) {
-    return events.xids_of(instance, place);
-  });
+  return if_reported(context.events(),
+                     [instance = *instance, place = source.argument](const DeviceEvents& events) {
+                       return events.xids_of(instance, place);
+                     });
 }
 
 Reader bind_event(NvidiaContext& context, const ReadSource& source) {
@@ -166,7 +168,7 @@ Reader bind_event(NvidiaContext& context, const ReadSource& source) {
   if (type == kOwnEvent) {
     return [&events = context.events(), count] { return Sample::of(static_cast<double>(count(events))); };
   }
-  return (context.event_types() & type) != 0 ? heard(context.events(), count) : Reader();
+  return (context.event_types() & type) != 0 ? if_reported(context.events(), count) : Reader();
 }
 
 Reader bind_peak(NvidiaContext& context, const ReadSource& source) {

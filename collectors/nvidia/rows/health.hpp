@@ -116,16 +116,16 @@ inline constexpr auto kLicenseRows = std::to_array<Row>({
 
 // The event thread counts these, so reading them requires no call to the GPU. Nothing is counted while the
 // driver refuses to register for events.
-inline constexpr Traits kHeard{.wakes = false, .forgets = true};
-inline constexpr Traits kHeardTime{.zero_is_unknown = true, .wakes = false, .forgets = true};
+inline constexpr Traits kReported{.wakes = false, .forgets = true};
+inline constexpr Traits kReportedTime{.zero_is_unknown = true, .wakes = false, .forgets = true};
 inline constexpr auto kXidRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
-  return Row{&catalog::xid_errors, {"xid", xid}, xid_count(place), 1, Tier::fast, {}, kHeard};
+  return Row{&catalog::xid_errors, {"xid", xid}, xid_count(place), 1, Tier::fast, {}, kReported};
 });
 inline constexpr auto kXidTimeRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
-  return Row{&catalog::xid_last_timestamp, {"xid", xid}, xid_time(place), 1, Tier::fast, {}, kHeardTime};
+  return Row{&catalog::xid_last_timestamp, {"xid", xid}, xid_time(place), 1, Tier::fast, {}, kReportedTime};
 });
 inline constexpr auto kEventRows = each_place(kEvents, [](std::size_t place, const EventKind& event) {
-  return Row{&catalog::events, {"event", event.name}, event_count(place), 1, Tier::fast, {}, kHeard};
+  return Row{&catalog::events, {"event", event.name}, event_count(place), 1, Tier::fast, {}, kReported};
 });
 // clang-format on
 

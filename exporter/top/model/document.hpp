@@ -53,8 +53,8 @@ struct Health {
 };
 
 /// Parse the daemon's answers. All texts of the result are printable(). Series whose value is not a finite
-/// number are omitted. Fields that are missing or have another type are empty. The Error says what is wrong
-/// with the document.
+/// number are omitted. Fields that are missing or have another type are empty. The Error states what is
+/// wrong with the document.
 Result<std::vector<Sample>> parse_series(std::string_view json, Charset charset);
 Result<Health> parse_health(std::string_view json, Charset charset);
 

@@ -19,12 +19,12 @@ class Events : public testing::Test {
     driver_.emplace(scenario);
     gpu_.emplace(*driver_);
     gpu_->attach(0);
-    EXPECT_THAT(heard(0), ElementsAre());  // the listener registers here
+    EXPECT_THAT(reported(0), ElementsAre());  // the listener registers here
   }
-  std::vector<std::string> heard(double at) {
+  std::vector<std::string> reported(double at) {
     driver_->set_time(at);
     const auto session = *NvmlSession::shared(driver_->library());
-    EventListener::Heard now = session->listener().wait(milliseconds(1), clock_);
+    EventListener::Outcome now = session->listener().wait(milliseconds(1), clock_);
     result_ = now.result;
     std::vector<std::string> kinds;
     for (const DeviceEvent& event : now.events) kinds.push_back(event.uuid + " " + event.kind);
@@ -56,8 +56,8 @@ events:
   - {at: 1.4, device: 0, type: recovery_action}
 )");
   clock_.advance(milliseconds(1500));
-  EXPECT_THAT(heard(2), ElementsAre("GPU-0 xid 79", "GPU-0 xid 4", "GPU-0 xid 999", "GPU-0 poison_fatal",
-                                    "GPU-0 recovery_action"));
+  EXPECT_THAT(reported(2), ElementsAre("GPU-0 xid 79", "GPU-0 xid 4", "GPU-0 xid 999", "GPU-0 poison_fatal",
+                                       "GPU-0 recovery_action"));
   EXPECT_EQ(counted(2),
             "gpu_events_total{event=\"poison_fatal\"} 1\n"
             "gpu_events_total{event=\"recovery_action\"} 1\n"
@@ -83,14 +83,14 @@ devices: [{uuid: GPU-0, supported_events: [xid]}]
 storms: [{from: 0.5, until: 10.5, rate: 1000, device: 0, type: xid, data: 31}]
 )");
   int waits = 0;
-  std::size_t told = 0;
+  std::size_t total = 0;
   do {
-    const std::size_t bite = heard(20).size();
+    const std::size_t bite = reported(20).size();
     EXPECT_LE(bite, 1000U);  // a request to stop the thread gets a turn in between
-    told += bite;
+    total += bite;
     ++waits;
   } while (result_ == nvml::kSuccess);
-  EXPECT_EQ(told, 10'000U);
+  EXPECT_EQ(total, 10'000U);
   EXPECT_GE(waits, 10);
   EXPECT_EQ(lines_of(counted(20), {"gpu_xid_errors"}), "gpu_xid_errors_total{xid=\"31\"} 10000\n");
 }
@@ -101,13 +101,13 @@ errors: {nvmlEventSetWait_v2: {steps: [[0, ok], [5, {error: unknown}], [6, ok]]}
 devices: [{uuid: GPU-0, supported_events: [xid]}]
 events: [{at: 2, device: 0, type: xid, data: 31}, {at: 7, device: 0, type: xid, data: 31}]
 )");
-  EXPECT_THAT(heard(3), ElementsAre("GPU-0 xid 31"));
-  EXPECT_THAT(heard(5), ElementsAre());
+  EXPECT_THAT(reported(3), ElementsAre("GPU-0 xid 31"));
+  EXPECT_THAT(reported(5), ElementsAre());
   EXPECT_EQ(result_, nvml::kUnknown);
   EXPECT_EQ(driver_->open().event_sets, 0U);
-  EXPECT_THAT(heard(6), ElementsAre());
+  EXPECT_THAT(reported(6), ElementsAre());
   EXPECT_EQ(driver_->open().event_sets, 1U);
-  EXPECT_THAT(heard(8), ElementsAre("GPU-0 xid 31"));
+  EXPECT_THAT(reported(8), ElementsAre("GPU-0 xid 31"));
   EXPECT_EQ(lines_of(counted(8), {"gpu_xid_errors"}), "gpu_xid_errors_total{xid=\"31\"} 2\n");
   EXPECT_EQ(driver_->violations(), "");
 }
@@ -121,17 +121,17 @@ events: [{at: 22, device: 0, type: xid, data: 79}]
     gpu_.emplace(*driver_);
     gpu_->attach(0);
     EXPECT_THAT(
-        heard(1),
+        reported(1),
         ElementsAre("GPU-0 XIDs and other events are not counted, registration is retried: NVML error 999"));
     gpu_->pass(Tier::fast, 1);
     EXPECT_EQ(gpu_->lines({"gpu_xid", "gpu_events_total{event=\"poison"}), "") << function;
     EXPECT_NE(gpu_->lines({"gpu_events_total{event=\"bus_lost\"} 0"}), "");
     const auto asked = driver_->calls(function.c_str());
-    EXPECT_THAT(heard(2), ElementsAre());  // reported once, and not retried at once
+    EXPECT_THAT(reported(2), ElementsAre());  // reported once, and not retried at once
     EXPECT_EQ(driver_->calls(function.c_str()), asked);
     clock_.advance(std::chrono::seconds(6));
-    EXPECT_THAT(heard(21), ElementsAre());
-    EXPECT_THAT(heard(23), ElementsAre("GPU-0 xid 79"));
+    EXPECT_THAT(reported(21), ElementsAre());
+    EXPECT_THAT(reported(23), ElementsAre("GPU-0 xid 79"));
     EXPECT_EQ(lines_of(counted(23), {"gpu_xid_errors"}), "gpu_xid_errors_total{xid=\"79\"} 1\n");
     EXPECT_NE(gpu_->lines({"gpu_xid_errors_total{xid=\"31\"} 0"}), "");
     EXPECT_EQ(gpu_->page().errors(ReadStatus::unsupported), 0U);
@@ -145,7 +145,7 @@ TEST_F(Events, HaveNoSeriesUntilSomebodyListens) {
   gpu_->attach(0);
   gpu_->pass(Tier::fast, 1);
   EXPECT_EQ(gpu_->lines({"gpu_xid", "gpu_events_total{event=\"poison"}), "");
-  heard(1);
+  reported(1);
   gpu_->pass(Tier::fast, 2);
   EXPECT_NE(gpu_->lines({"gpu_xid_errors_total{xid=\"79\"} 0"}), "");
   gpu_->attach(3);  // attached again, still listening
@@ -161,8 +161,8 @@ devices: [{uuid: GPU-0, supported_events: [xid]}]
 )");
   gpu_->pass(Tier::fast, 1);
   EXPECT_NE(gpu_->lines({"gpu_xid_errors_total{xid=\"79\"} 0"}), "");
-  heard(5);
-  heard(6);
+  reported(5);
+  reported(6);
   gpu_->pass(Tier::fast, 6);
   EXPECT_EQ(gpu_->lines({"gpu_xid"}), "");
 }
@@ -172,11 +172,11 @@ TEST_F(Events, CountsOutliveALoss) {
 devices: [{uuid: GPU-0, power: {draw: 1 W}, supported_events: [xid], lost: {from: 5, until: 12}}]
 events: [{at: 4.9, device: 0, type: xid, data: 79}, {at: 13, device: 0, type: xid, data: 79}]
 )");
-  EXPECT_THAT(heard(4.95), ElementsAre("GPU-0 xid 79"));
+  EXPECT_THAT(reported(4.95), ElementsAre("GPU-0 xid 79"));
   gpu_->run(5, 6);
   gpu_->attach(12);
-  heard(12);
-  EXPECT_THAT(heard(14), ElementsAre("GPU-0 xid 79"));
+  reported(12);
+  EXPECT_THAT(reported(14), ElementsAre("GPU-0 xid 79"));
   EXPECT_EQ(lines_of(counted(14), {"gpu_events", "gpu_xid_errors"}),
             "gpu_events_total{event=\"bus_lost\"} 1\n"
             "gpu_events_total{event=\"returned\"} 1\n"
@@ -190,7 +190,7 @@ TEST_F(Events, WithNobodyToListenToTheDriverIsLeftAlone) {
   driver_.emplace("devices: [{uuid: GPU-0, power: {draw: 1 W}}]");
   gpu_.emplace(*driver_);
   gpu_->attach(0);
-  EXPECT_THAT(heard(1), ElementsAre());
+  EXPECT_THAT(reported(1), ElementsAre());
   EXPECT_EQ(driver_->calls("nvmlEventSetCreate") + driver_->calls("nvmlEventSetWait_v2"), 0U);
   EXPECT_EQ(gpu_->lines({"gpu_xid"}), "");
 }

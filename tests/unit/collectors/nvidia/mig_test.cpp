@@ -131,16 +131,16 @@ TEST(NvidiaMig, XidsOfAnInstanceAreItsOwnTooAndTheGpusAllTheSame) {
   FakeDriver driver(kTwoParts);
   NvidiaGpu gpu(driver);
   gpu.attach();
-  const auto heard = [&] {
+  const auto reported = [&] {
     const auto session = *NvmlSession::shared(driver.library());
     std::string text;
     for (const DeviceEvent& event : session->listener().wait(std::chrono::milliseconds(1), kRealClock).events)
       text += event.kind + "\n";
     return text;
   };
-  EXPECT_EQ(heard(), "");
+  EXPECT_EQ(reported(), "");
   driver.set_time(2);
-  EXPECT_EQ(heard(), "xid 31 of GPU instance 1, compute instance 1\nxid 79\nxid 8 of GPU instance 1\n");
+  EXPECT_EQ(reported(), "xid 31 of GPU instance 1, compute instance 1\nxid 79\nxid 8 of GPU instance 1\n");
   gpu.pass(Tier::fast, 2, 1);
   const auto line = [](const std::string& xid, int count) {
     return "gpu_partition_xid_errors_total{partition=\"3g.71gb:1\",xid=\"" + xid + "\"} " +

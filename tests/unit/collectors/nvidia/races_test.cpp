@@ -100,7 +100,7 @@ TEST(NvidiaRaces, LeaveNothingOpenAndBreakNoRule) {
   auto collector = *open_nvidia({"/nonexistent", "/proc", &clock, {{"library", {driver.library()}}}});
   std::atomic<bool> stop{false};
   std::atomic<int> found{0};
-  std::atomic<std::size_t> heard{0};
+  std::atomic<std::size_t> reported{0};
   std::vector<Lane> lanes;
   for (const char* uuid : {"GPU-0", "GPU-1", "GPU-2", "GPU-3"}) lanes.emplace_back(*collector, uuid);
 
@@ -111,7 +111,7 @@ TEST(NvidiaRaces, LeaveNothingOpenAndBreakNoRule) {
   });
   threads.emplace_back([&] {
     auto& events = dynamic_cast<WatchesEvents&>(*collector);
-    while (!stop) heard += events.wait_for_events(10ms).size();
+    while (!stop) reported += events.wait_for_events(10ms).size();
   });
   std::this_thread::sleep_for(kLasts);
   stop = true;
@@ -122,7 +122,7 @@ TEST(NvidiaRaces, LeaveNothingOpenAndBreakNoRule) {
     EXPECT_GE(lane.passes(), 2);
   }
   EXPECT_GT(found, 0);
-  EXPECT_GT(heard, 0U);
+  EXPECT_GT(reported, 0U);
   lanes.clear();
   collector.reset();
   EXPECT_EQ(driver.violations(), "");

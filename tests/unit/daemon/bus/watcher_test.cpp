@@ -54,7 +54,7 @@ class BusWatcherTest : public testing::Test {
   }
   void hang(const std::string& card) const { hanging_->set(card, true); }
   void release(const std::string& card) const { hanging_->set(card, false); }
-  std::vector<std::string> told() {
+  std::vector<std::string> logged() {
     MutexLock lock(mutex_);
     return told_;
   }
@@ -110,9 +110,9 @@ TEST_F(BusWatcherTest, ACardThatHangsHidesNoOther) {
   hang(kFirst);
   start();
   EXPECT_THAT(seen().addresses, ElementsAre(kSecond));
-  EXPECT_THAT(told(), ElementsAre(std::string(kFirst) + " hangs"));
+  EXPECT_THAT(logged(), ElementsAre(std::string(kFirst) + " hangs"));
   look();
-  EXPECT_THAT(told(), ElementsAre(std::string(kFirst) + " hangs"));
+  EXPECT_THAT(logged(), ElementsAre(std::string(kFirst) + " hangs"));
 }
 
 TEST_F(BusWatcherTest, ACardThatHangsCountsAsItWasSeenLast) {
@@ -121,8 +121,8 @@ TEST_F(BusWatcherTest, ACardThatHangsCountsAsItWasSeenLast) {
   look();
   EXPECT_THAT(seen().by_vendor, ElementsAre(Pair("amd", 2U)));
   release(kSecond);
-  while (told().size() < 2) look();
-  EXPECT_THAT(told(), ElementsAre(std::string(kSecond) + " hangs", std::string(kSecond) + " answers"));
+  while (logged().size() < 2) look();
+  EXPECT_THAT(logged(), ElementsAre(std::string(kSecond) + " hangs", std::string(kSecond) + " answers"));
 }
 
 TEST_F(BusWatcherTest, ACardThatDoesNotSayWhatItIsCountsAsItWasSeenLast) {
@@ -130,7 +130,7 @@ TEST_F(BusWatcherTest, ACardThatDoesNotSayWhatItIsCountsAsItWasSeenLast) {
   tree_.write(uevent(kSecond), "");
   look();
   EXPECT_THAT(seen().by_vendor, ElementsAre(Pair("amd", 2U)));
-  EXPECT_THAT(told(), ElementsAre(std::string(kSecond) + " hangs"));
+  EXPECT_THAT(logged(), ElementsAre(std::string(kSecond) + " hangs"));
 }
 
 TEST_F(BusWatcherTest, ACardThatIsPulledIsGone) {

@@ -30,7 +30,7 @@ class TellingCollector final : public Collector, public WatchesEvents {
   }
 
   /// Returns when the batch was reported, that is, when the thread waits again.
-  void tell(std::vector<DeviceEvent> batch) {
+  void report(std::vector<DeviceEvent> batch) {
     const int before = add(std::move(batch));
     while (waits() < before + 3) std::this_thread::yield();
   }
@@ -56,7 +56,7 @@ class TellingCollector final : public Collector, public WatchesEvents {
 class Watcher : public testing::Test {
  protected:
   void SetUp() override {
-    EXPECT_TRUE(watcher_->start("telling"));
+    EXPECT_TRUE(watcher_->start("reporting"));
     watcher_->watch(collector_);
   }
   void TearDown() override {
@@ -64,7 +64,7 @@ class Watcher : public testing::Test {
     EXPECT_TRUE(watcher_->join(clock_.monotonic() + 60s));
     EXPECT_TRUE(watcher_->is_idle());
   }
-  std::vector<std::string> told() {
+  std::vector<std::string> logged() {
     MutexLock lock(mutex_);
     return std::exchange(told_, {});
   }
@@ -81,19 +81,19 @@ class Watcher : public testing::Test {
 };
 
 TEST_F(Watcher, TellsAKindOfADeviceOnceAMinute) {
-  collector_->tell({{"A", "xid 79"}, {"A", "xid 79"}, {"A", "xid 31"}, {"B", "xid 79"}});
-  EXPECT_THAT(told(), ElementsAre("A xid 79", "A xid 31", "B xid 79"));
+  collector_->report({{"A", "xid 79"}, {"A", "xid 79"}, {"A", "xid 31"}, {"B", "xid 79"}});
+  EXPECT_THAT(logged(), ElementsAre("A xid 79", "A xid 31", "B xid 79"));
   clock_.advance(59s);
-  collector_->tell({{"A", "xid 79"}, {"B", "xid 31"}});
-  EXPECT_THAT(told(), ElementsAre("B xid 31"));
+  collector_->report({{"A", "xid 79"}, {"B", "xid 31"}});
+  EXPECT_THAT(logged(), ElementsAre("B xid 31"));
   clock_.advance(1s);
-  collector_->tell({{"A", "xid 79"}, {"A", "xid 79"}, {"B", "xid 31"}});
-  EXPECT_THAT(told(), ElementsAre("A xid 79"));
+  collector_->report({{"A", "xid 79"}, {"A", "xid 79"}, {"B", "xid 31"}});
+  EXPECT_THAT(logged(), ElementsAre("A xid 79"));
 }
 
 TEST_F(Watcher, AStormIsToldOnce) {
-  for (int i = 0; i < 10; ++i) collector_->tell(std::vector<DeviceEvent>(1000, {"A", "xid 31"}));
-  EXPECT_THAT(told(), ElementsAre("A xid 31"));
+  for (int i = 0; i < 10; ++i) collector_->report(std::vector<DeviceEvent>(1000, {"A", "xid 31"}));
+  EXPECT_THAT(logged(), ElementsAre("A xid 31"));
 }
 
 TEST_F(Watcher, LetsGoOfACollectorThatIsNotWatchedAnyMore) {
@@ -111,12 +111,12 @@ TEST_F(Watcher, GoesOnWithAnotherCollector) {
   while (!watcher_->is_idle()) std::this_thread::yield();
   const auto another = std::make_shared<TellingCollector>();
   watcher_->watch(another);
-  another->tell({{"A", "xid 79"}});
-  EXPECT_THAT(told(), ElementsAre("A xid 79"));
+  another->report({{"A", "xid 79"}});
+  EXPECT_THAT(logged(), ElementsAre("A xid 79"));
 }
 
 TEST_F(Watcher, AStopEndsItWhileItWatches) {
-  collector_->tell({{"A", "xid 79"}});
+  collector_->report({{"A", "xid 79"}});
   watcher_->request_stop();
   EXPECT_TRUE(watcher_->join(clock_.monotonic() + 60s));
   EXPECT_TRUE(watcher_->is_idle());

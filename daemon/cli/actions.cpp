@@ -44,10 +44,11 @@ int run_daemon(const Options& options, const config::Config& config, const Clock
   return code;
 }
 
-int forget(const std::string& uuid, const config::Config& config) {
-  if (const Result<Done> done = forget_device(config.paths.state, uuid); !done) {
+int forget(const std::string& uuid, const config::Config& config, const Clock& clock) {
+  if (const Result<Done> done = forget_device_in_time(config.paths.state, uuid, clock); !done) {
     print_error("gpumeter: not forgotten: " + done.error().message());
-    return 1;
+    std::fflush(nullptr);
+    _exit(1);  // a call to the folder may hang
   }
   return print(uuid + " is forgotten\n");
 }
@@ -65,7 +66,7 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
     case Action::list_devices:
       return print(device_list(config));
     case Action::forget:
-      return forget(options.argument, config);
+      return forget(options.argument, config, clock);
     case Action::check:
       return check(options.check, config);
     default:

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/bounded_calls.hpp"
 #include "daemon/control/socket.hpp"
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/fleet/folder_lock.hpp"
@@ -57,6 +58,22 @@ Result<Done> forget_device(const std::string& folder, const std::string& uuid) {
   const Result<FolderLock> lock = FolderLock::take(folder);
   if (!lock) return lock.error();
   return lock->is_ours() ? edit_file(folder, uuid) : ask_daemon(folder, uuid);
+}
+
+// The call answers with the text of its Error, which is empty if the device is forgotten.
+Result<Done> forget_device_in_time(const std::string& folder, const std::string& uuid, const Clock& clock) {
+  BoundedCalls calls("forget", kForgetPatience, clock);
+  const auto answers = calls.ask<std::string>({uuid}, [folder](const std::string& each) {
+    const Result<Done> done = forget_device(folder, each);
+    return done ? std::string() : done.error().message();
+  });
+  if (!answers.has_asked) return Error("the system has no thread left");
+  const auto answer = answers.values.find(uuid);
+  if (answer == answers.values.end()) {
+    return Error(folder + " has not answered for " + std::to_string(kForgetPatience.count()) +
+                 " s; its file system hangs. Try again when it answers");
+  }
+  return answer->second.empty() ? Result<Done>(Done{}) : Error(answer->second);
 }
 
 }  // namespace gpumeter

@@ -28,7 +28,16 @@ bool is_administrator(const Descriptor& connection) {
   return peer.uid == 0 || peer.uid == geteuid();
 }
 
-// The socket of an earlier run is replaced.
+// A daemon that is busy has a full queue (EAGAIN after the time limit).
+bool is_answered(const sockaddr_un& address) {
+  const Result<Descriptor> probe = control::open_socket();
+  if (!probe) return false;
+  control::limit_time(*probe);
+  const auto* const any = reinterpret_cast<const sockaddr*>(&address);
+  return connect(probe->number(), any, sizeof address) == 0 || errno == EAGAIN;
+}
+
+// The socket of an earlier run is replaced, that of a running daemon is not.
 Result<Descriptor> listen_in(const std::string& folder) {
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
@@ -36,6 +45,8 @@ Result<Descriptor> listen_in(const std::string& folder) {
   if (!address) return address.error();
   Result<Descriptor> opened = control::open_socket();
   if (!opened) return opened;
+  if (is_answered(*address))
+    return Error(std::string(address->sun_path) + ": another gpumeter answers there");
   unlink(address->sun_path);
   const auto* const any = reinterpret_cast<const sockaddr*>(&*address);
   const bool listens = bind(opened->number(), any, sizeof *address) == 0 &&

@@ -15,8 +15,11 @@ Result<FolderLock> FolderLock::take(const std::string& folder) {
   const int error = errno;
   if (!opened)
     return Error(folder + ": " + std::strerror(error) + (error == EACCES ? "; run it as root" : ""));
-  const bool is_ours = flock(opened.number(), LOCK_EX | LOCK_NB) == 0;
-  return FolderLock(std::move(opened), is_ours);
+  if (flock(opened.number(), LOCK_EX | LOCK_NB) == 0) {
+    return FolderLock(std::move(opened), Holder::this_process);
+  }
+  const Holder holder = errno == EWOULDBLOCK ? Holder::other_process : Holder::unknown;
+  return FolderLock(std::move(opened), holder);
 }
 
 }  // namespace gpumeter

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "daemon/fleet/folder_lock.hpp"
@@ -19,6 +20,9 @@ constexpr auto kAfterFailure = std::chrono::seconds(5);
 constexpr auto kEnd = std::chrono::seconds(1);
 // The keeper reports writes that take longer.
 constexpr auto kLate = std::chrono::seconds(10);
+// `gpumeter forget` holds the folder's lock for as long as it edits a file, which takes milliseconds.
+constexpr auto kLockPause = std::chrono::milliseconds(50);
+constexpr int kLockAttempts = 10;
 
 }  // namespace
 
@@ -41,7 +45,9 @@ class StateKeeper::Folder {
 
  private:
   void load() GPUMETER_EXCLUDES(mutex_);
+  void report(const DeviceDirectory& directory, const Result<Done>& loaded);
   void lock();
+  bool belongs_to_another();
 
   const std::string path_;
   const Clock& clock_;
@@ -74,27 +80,45 @@ Nanoseconds StateKeeper::Folder::turn() {
 
 // The load may end after the wait for it; the file is then not overwritten either.
 void StateKeeper::Folder::load() {
-  lock();
+  const bool is_shared = belongs_to_another();
   DeviceDirectory directory(path_);
   const Result<Done> done = directory.load();
   const bool readable = directory.is_readable();
   const MutexLock lock(mutex_);
   if (given_up_) return;
-  if (!done && !readable) {
-    log_.error("the state folder cannot be read; indexes start from 0 and are not kept over a restart",
-               {{"error", done.error().message()}});
-  } else if (!done) {
-    log_.warn(directory.is_foreign()
-                  ? "the state folder belongs to another machine; the devices that it names are forgotten"
-                  : "the devices' indexes are lost",
-              {{"error", done.error().message()}});
+  report(directory, done);
+  if (is_shared) {
+    log_.error(
+        "another gpumeter uses the state folder; this one reads it and saves nothing until it is restarted",
+        {{"path", path_}});
   }
   loaded_ = std::move(directory);
-  may_write_ = readable;
+  may_write_ = readable && !is_shared;
   changed_.notify_all();
 }
 
-// The lock shows `gpumeter forget` that a daemon uses the folder. That command may hold it for a moment.
+void StateKeeper::Folder::report(const DeviceDirectory& directory, const Result<Done>& loaded) {
+  if (loaded) return;
+  if (!directory.is_readable()) {
+    return log_.error("the state folder cannot be read; indexes start from 0 and are not kept over a restart",
+                      {{"error", loaded.error().message()}});
+  }
+  log_.warn(directory.is_foreign()
+                ? "the state folder belongs to another machine; the devices that it names are forgotten"
+                : "the devices' indexes are lost",
+            {{"error", loaded.error().message()}});
+}
+
+bool StateKeeper::Folder::belongs_to_another() {
+  for (int attempt = 0; attempt < kLockAttempts; ++attempt) {
+    if (attempt > 0) std::this_thread::sleep_for(kLockPause);
+    lock();
+    if (!lock_ || !lock_->is_taken()) return false;
+  }
+  return true;
+}
+
+// The lock shows `gpumeter forget` and other daemons that a daemon uses the folder.
 // If the folder cannot be created, the write reports that.
 void StateKeeper::Folder::lock() {
   if (lock_ && lock_->is_ours()) return;

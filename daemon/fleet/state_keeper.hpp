@@ -22,7 +22,8 @@ class StateKeeper {
 
   /// Starts the thread and waits until `deadline` (monotonic) for the directory on the disk. If the directory
   /// cannot be read in time, the keeper logs an error and returns an empty one. The file then stays unchanged
-  /// until the next start.
+  /// until the next start. The same holds if another daemon uses the folder: its directory is read, never
+  /// written.
   DeviceDirectory load(Nanoseconds deadline);
 
   /// Schedules a write of the directory: at once, or 1 s after the last write. Only the latest directory

@@ -72,7 +72,38 @@ class HungFolderTest(TemporaryFolder):
         self.assertEqual(daemon.page().one("gpu_up", gpu="1"), 1)
         wait_until(lambda: self.heard.keys() == ["READY"], "READY=1", 20)
         self.stop(daemon)
-        self.assertEqual(self.devices.read_text(), "{}", "what was not read is not overwritten")
+        self.assertEqual(self.devices.read_text(), "{}", "a file that was not read is not overwritten")
+
+
+    def test_forget_does_not_wait_for_a_folder_that_hangs(self):
+        self.daemon("--simulate=1")
+        self.state.fail("getattr:hang", "^/.")
+        command = subprocess.Popen([BINARY, "forget", "GPU-1", f"--path.state={self.state.root}"], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(command.stderr.close)
+        self.assertEqual(command.stderr.readline(), f"gpumeter: not forgotten: {self.state.root} has not answered for 10 s; its file "
+                         "system hangs. Try again when it answers\n")
+        self.state.heal()  # the kernel ends no process that is inside a call that hangs
+        self.assertEqual(command.wait(20), 1)
+
+
+class SecondDaemonTest(TemporaryFolder):
+    def test_serves_and_leaves_the_folder_to_the_first(self):
+        devices = Path(self.folder, "devices.json")
+        with Daemon("--simulate=2", state=self.folder) as first:
+            wait_until(devices.exists, "the state is saved", 20)
+            with Daemon("--simulate=3", state=self.folder) as second:
+                self.assertIn("another gpumeter uses the state folder; this one reads it and saves nothing until it is restarted",
+                              second.log)
+                wait_until(lambda: "control.sock: another gpumeter answers there" in second.log, "the socket is left alone", 20)
+                wait_until(lambda: len(second.page().of("gpu_up")) == 3, "the second serves", 20)
+                self.assertEqual(second.stop()[0], 0)
+            self.assertEqual(len(json.loads(devices.read_text())["devices"]), 2)
+            uuid = dict(next(iter(first.page().of("gpu_up", gpu="0")))[1])["uuid"]
+            said = run("forget", uuid, f"--path.state={self.folder}")
+            self.assertEqual(said.stderr, f"gpumeter: not forgotten: {uuid} is still there; discovery would find it again\n")
+        with Daemon("--simulate=3", state=self.folder) as alone:
+            self.assertNotIn("another gpumeter", alone.log)
+            wait_until(lambda: len(json.loads(devices.read_text())["devices"]) == 3, "the folder has an owner again", 20)
 
 
 class NoFileTest(TemporaryFolder):
@@ -121,7 +152,7 @@ class ForgettingTest(TemporaryFolder):
         flag = self.config(f"devices:\n  forget: {forget:.0f}s\n")
         with Daemon("--simulate=2", flag, state=self.folder) as daemon:
             wait_until(lambda: os.path.exists(f"{self.folder}/devices.json"), "the state is saved", 20)
-            time.sleep(forget + 1)  # longer than what it takes to be forgotten
+            time.sleep(forget + 1)  # longer than the time after which a missing device is forgotten
             daemon.process.kill()
         with Daemon("--simulate=1", flag, state=self.folder) as daemon:
             began = time.monotonic()

@@ -96,6 +96,23 @@ TEST_F(ControlTest, WithADaemonTheDaemonIsAskedAndTheFileIsLeftToIt) {
   EXPECT_TRUE(keeper.stop(soon()));
 }
 
+TEST_F(ControlTest, ASecondDaemonLeavesTheSocketToTheFirst) {
+  const auto refusing = [](const char* name) {
+    return [name](const std::string&) -> Result<Done> { return Error(name); };
+  };
+  StateKeeper keeper(folder_, clock_, log_);
+  keeper.load(soon());
+  ControlServer first(folder_, clock_, log_, refusing("first"));
+  ASSERT_TRUE(first.start());
+  wait_for_socket();
+  ControlServer second(folder_, clock_, log_, refusing("second"));
+  ASSERT_TRUE(second.start());
+  EXPECT_TRUE(second.stop(soon()));
+  EXPECT_EQ(refusal("a"), "first");
+  EXPECT_TRUE(first.stop(soon()));
+  EXPECT_TRUE(keeper.stop(soon()));
+}
+
 TEST_F(ControlTest, ADaemonThatCannotBeAskedIsAnErrorAndTheFileStays) {
   save({"a"});
   StateKeeper keeper(folder_, clock_, log_);

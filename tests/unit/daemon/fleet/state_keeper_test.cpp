@@ -42,6 +42,31 @@ TEST_F(StateKeeperTest, TheLatestDirectoryIsOnTheDiskAtTheEnd) {
   EXPECT_EQ(read.devices().size(), 3U);
 }
 
+TEST_F(StateKeeperTest, TheFolderOfAnotherDaemonIsReadAndNotWritten) {
+  StateKeeper first(folder_, clock_, log_);
+  DeviceDirectory directory = first.load(soon());
+  directory.admit("amd", device("a"), 0, seconds(1));
+  first.save(directory);
+  while (!std::filesystem::exists(folder_ + "/devices.json")) std::this_thread::yield();
+  StateKeeper second(folder_, clock_, log_);
+  DeviceDirectory copy = second.load(soon());
+  EXPECT_EQ(copy.devices().size(), 1U);
+  copy.admit("amd", device("b"), 0, seconds(1));
+  second.save(copy);
+  ASSERT_TRUE(second.stop(soon()));
+  ASSERT_TRUE(first.stop(soon()));
+  DeviceDirectory read(folder_);
+  ASSERT_TRUE(read.load());
+  EXPECT_EQ(read.devices().size(), 1U);
+  StateKeeper alone(folder_, clock_, log_);
+  EXPECT_EQ(alone.load(soon()).devices().size(), 1U);
+  alone.save(copy);
+  ASSERT_TRUE(alone.stop(soon()));
+  DeviceDirectory again(folder_);
+  ASSERT_TRUE(again.load());
+  EXPECT_EQ(again.devices().size(), 2U);
+}
+
 TEST_F(StateKeeperTest, IsNotOnlyWrittenAtTheEnd) {
   StateKeeper keeper(folder_, clock_, log_);
   DeviceDirectory directory = keeper.load(soon());

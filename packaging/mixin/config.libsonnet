@@ -26,6 +26,9 @@
     // Degrees below the lowest limit of any sensor, because a fixed temperature would depend on the model. Sensors count in
     // whole degrees and vary by one or two; 5 is outside of that.
     temperatureMarginCelsius: 5,
+    // GPUs of one machine that are hot at once, as a number and as a share of all, above which the cause is one for all of them:
+    // the room's or the chassis' cooling. Hot is a GPU within temperatureMarginCelsius, or above thermalThrottlingRatio.
+    manyHot: { number: 2, ratio: 0.5 },
     // Cards that stop their fans when idle start them at 50 to 60 degrees.
     fanTemperatureCelsius: 70,
     // Highest graphics clock of 5 minutes as a share of its maximum, on a busy card that nothing throttles.
@@ -63,6 +66,7 @@
       GpuPowerBrake: '5m',
       GpuReliabilityThrottling: '15m',
       GpuTemperatureNearLimit: '5m',
+      GpuManyHot: '5m',
       GpuFanStopped: '5m',
       GpuClocksLow: '10m',
       GpuLost: '2m',

@@ -10,7 +10,7 @@ function(mixin)
   {
     'alerts.yml': yaml.rules(generated + |||
       Alerts for the GPUs of all vendors and the jobs on them. Load rules.yml and jobs.yml too.
-      critical needs someone now, warning needs someone today, info is for dashboards.
+      critical: act now, also at night. warning: act within the day. info: for dashboards.
     |||, mixin.prometheusAlerts.groups),
     'rules.yml': yaml.rules(generated + |||
       Records of devices for alerts and dashboards.

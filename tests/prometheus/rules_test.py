@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares packaging/prometheus with the daemon's metrics, its conditions and the runbooks, and runs its test cases.
 
-promtool judges the rules and runs the cases (*.yml beside this file). What promtool cannot know is judged here: that each
-name and each label in an expression is one the daemon has, and that each alert is seen firing, quiet and resolved.
+promtool checks the rules and runs the cases (*.yml in this folder). This program checks the rest: the daemon has each name and
+each label of an expression, and the cases show each alert firing, quiet and resolved.
 """
 import json
 import os
@@ -40,7 +40,7 @@ def rules_of(file: str) -> list[dict]:
 
 
 def metric_names(expr: str) -> set[str]:
-    """What is left of an expression without its strings, matchers, windows, label lists, functions and operators."""
+    """The names in an expression, without strings, matchers, windows, label lists, functions and operators."""
     for noise in (r'"[^"]*"', r"'[^']*'", r"\{[^}]*\}", r"\[[^\]]*\]",
                   r"\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)"):
         expr = re.sub(noise, " ", expr)
@@ -48,7 +48,7 @@ def metric_names(expr: str) -> set[str]:
 
 
 def template_queries(annotation: str) -> list[str]:
-    """The expressions that an annotation asks for; what printf fills in is a string to them."""
+    """The queries of an annotation; each value that printf fills in counts as a string."""
     inside = re.findall(r"\{\{(.*?)\}\}", annotation, re.S)
     return [text.replace("%q", "''") for part in inside
             for text in re.findall(r'"((?:gpu|gpumeter|ml|run|vendor|count|rate|increase|max by )[_:(][^"]+)"', part)]

@@ -13,6 +13,12 @@ function(config, make)
     'By reason:',
     '{{ $s.Labels.reason }} {{ $s.Value | humanizePercentage }}'
   );
+  local hot = |||
+    count without (vendor, gpu, uuid, model, pci_address, serial, name) (
+      gpu:gpu_temperature_margin_celsius:min < %(temperatureMarginCelsius)s
+        or sum without (cause) (gpu_cause:gpu_throttle_seconds:rate5m{cause="thermal"}) > %(thermalThrottlingRatio)s
+    )
+  ||| % config;
   [
     // A warning only: the card protects itself, and nobody changes a fan at night.
     make.gpu_alert(
@@ -53,6 +59,21 @@ function(config, make)
         The nearest limit of GPU {{ $labels.gpu }} ({{ $labels.uuid }}) is {{ $value | humanize }} °C away; the alert's limit is
         %s °C.
       ||| % config.temperatureMarginCelsius + text.temperatures
+    ),
+    // By machine: one hot card is a matter of the card, many at once are one of the cooling around them. No critical alert, because
+    // the cards protect themselves; a site whose staff can act on the room's cooling at night raises the severity.
+    make.alert(
+      'GpuManyHot',
+      'warning',
+      |||
+        (%(hot)s >= %(number)s)
+          / count without (vendor, gpu, uuid, model, pci_address, serial, name) (gpu_up == 1) > %(ratio)s
+      ||| % (config.manyHot { hot: std.rstripChars(hot, '\n') }),
+      'Many GPUs of {{ $labels.instance }} are hot at once',
+      |||
+        {{ $value | humanizePercentage }} of the GPUs of {{ $labels.instance }} that are read are within %s °C of a temperature limit or
+        throttled by heat; the alert's limit is %s. A cause outside of the cards is likely: the room, the chassis' fans, the airflow.
+      ||| % [config.temperatureMarginCelsius, config.percent.manyHot.ratio]
     ),
     make.gpu_alert(
       'GpuFanStopped',

@@ -1,8 +1,8 @@
 // What is wrong in the fleet: states of the GPUs, and the reasons.
 import * as units from '@grafana/grafana-foundation-sdk/units';
-import { CHOSEN_JOBS, ROW_TO_GPU, ROW_TO_NODE } from './links';
+import { CHOSEN_JOBS, ROW_TO_GPU, ROW_TO_JOBS, ROW_TO_NODE } from './links';
 import type { Panel, Row, Scale } from './panel';
-import { REASONS, THROTTLED, countOf, ofDaemon, ofGpu } from './promql';
+import { HOLDER_WITH_REASON, REASONS, THROTTLED, countOf, ofDaemon, ofGpu } from './promql';
 import { COUNT, FEW_EXPECTED, MARGIN_LEFT, NONE_IS_GOOD, SEVERITY_WORDS } from './scales';
 
 const state = (name: string, description: string, scale: Scale): Panel => ({
@@ -68,7 +68,7 @@ export const health: Row = {
       kind: 'table',
       title: 'Reasons',
       description:
-        'Why GPUs are failed or degraded now, failed ones first, with the action that helps. docs/conditions.md explains the reasons, docs/runbooks.md what to do. Empty if all GPUs are ok.',
+        'Why GPUs are failed or degraded now, failed ones first, with the action that helps and the run or workload that holds the GPU. docs/conditions.md explains the reasons, docs/runbooks.md what to do. Empty if all GPUs are ok.',
       height: 8,
       unit: units.Short,
       columns: [
@@ -78,9 +78,11 @@ export const health: Row = {
         { name: 'GPU', label: 'gpu', width: 60, link: ROW_TO_GPU },
         { name: 'Reason', label: 'reason' },
         { name: 'Action', label: 'action' },
+        { name: 'Held by', label: 'holder', link: ROW_TO_JOBS },
         { name: 'Model', label: 'model' },
         { name: 'UUID', label: 'uuid' },
       ],
+      facts: [HOLDER_WITH_REASON],
       sortBy: ['Severity', 'Instance', 'GPU'],
       links: [],
     },

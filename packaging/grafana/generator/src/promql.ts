@@ -89,6 +89,9 @@ const BY_WORKLOAD = `label_join(${ONE_HOLDER}max by (job, instance, gpu, uuid, k
 /** Used for its label `holder`: a run and its user, otherwise the workload with the largest share. */
 export const HOLDER = `${BY_RUN} or ${BY_WORKLOAD} unless on (job, instance, gpu, uuid) ${RUN_HOLDS}`;
 
+/** The same for the GPUs that have a reason, so that the others add no rows to a table of reasons. */
+export const HOLDER_WITH_REASON = `(${HOLDER}) and on (job, instance, gpu, uuid) ${ofGpu('gpu_health_reason')}`;
+
 const wholeRange = (over: string, selector: string) => `${over}(${selector}[$__range] @ end())`;
 /** The devices that are the worst over the whole range, so that each has an unbroken line. */
 export const MOST_THROTTLED = `${THROTTLED} and topk(10, ${perGpu('max', wholeRange('increase', ofGpu('gpu_throttle_seconds_total')))} > 0)`;

@@ -55,13 +55,17 @@ std::optional<HttpResponse> BrowserRoutes::answer(const HttpRequest& request) co
   if (request.path == "/gpumeter.js") {
     return revalidated(request, script_, "text/javascript; charset=utf-8", kAssetHeaders);
   }
+  if (request.path == "/runbooks") {
+    return revalidated(request, runbooks_, "text/html; charset=utf-8", kPageHeaders);
+  }
   if (request.path == "/api/v1/live" && sources_.live != nullptr) return live(request);
   if (request.path == kHistory && sources_.history != nullptr) return history(request);
   return std::nullopt;
 }
 
 HttpResponse BrowserRoutes::page(const HttpRequest& request) const {
-  const Asset page(status_page(sources_.devices(), sources_.telemetry_path, sources_.build));
+  const auto unread = sources_.unread ? sources_.unread() : std::vector<UnreadDevice>();
+  const Asset page(status_page(sources_.devices(), unread, sources_.telemetry_path, sources_.build));
   return revalidated(request, page, "text/html; charset=utf-8", kPageHeaders);
 }
 

@@ -11,6 +11,7 @@
 #include "exporter/http/message.hpp"
 #include "exporter/web/assets.hpp"
 #include "exporter/web/live_answers.hpp"
+#include "exporter/web/runbooks_page.hpp"
 
 namespace gpumeter {
 
@@ -21,8 +22,9 @@ class BrowserRoutes {
     std::string telemetry_path;
     BuildFacts build;
     std::function<std::vector<DeviceStatus>()> devices;
-    const History* history;  ///< null: the paths of its data do not exist
-    LiveAnswers* live;       ///< as above
+    std::function<std::vector<UnreadDevice>()> unread;  ///< empty: none is unread
+    const History* history;                             ///< null: the paths of its data do not exist
+    LiveAnswers* live;                                  ///< as above
   };
 
   explicit BrowserRoutes(Sources sources) : sources_(std::move(sources)) {}
@@ -42,6 +44,7 @@ class BrowserRoutes {
   const Sources sources_;
   const Asset style_{assets::kStyle};
   const Asset script_{assets::kScript};
+  const Asset runbooks_{runbooks_page(assets::kRunbooks)};
 };
 
 }  // namespace gpumeter

@@ -50,7 +50,8 @@ class Routes {
   bool is_busy(const HttpRequest& request) const noexcept;
   HttpResponse busy() const;
   static BrowserRoutes::Sources sources_of(const RouteContext& context) {
-    return {context.telemetry_path, context.build, context.devices, context.history, context.live};
+    return {context.telemetry_path, context.build,   context.devices,
+            context.unread,         context.history, context.live};
   }
 
   PageCache& pages_;

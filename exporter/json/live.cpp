@@ -58,6 +58,7 @@ void finding(Writer& out, const health::Finding& it, Nanoseconds now) {
   out.key("action").text(to_string(it.action));
   out.key("text").text(it.text);
   out.key("alert").text(it.alert);
+  out.key("runbook").text(it.runbook);
   out.key("since_seconds").number(std::max(0.0, to_seconds(now - it.since)));
   out.close('}');
 }

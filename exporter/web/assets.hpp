@@ -7,11 +7,12 @@
 
 namespace gpumeter {
 
-/// The files of exporter/web/assets, as the build embeds them.
+/// The files of exporter/web/assets and docs/runbooks.md, as the build embeds them.
 namespace assets {
-extern const std::string_view kPage;    ///< page.html
-extern const std::string_view kStyle;   ///< page.css
-extern const std::string_view kScript;  ///< the files of script/, one after the other
+extern const std::string_view kPage;      ///< page.html
+extern const std::string_view kStyle;     ///< page.css
+extern const std::string_view kScript;    ///< the files of script/, one after the other
+extern const std::string_view kRunbooks;  ///< docs/runbooks.md
 }  // namespace assets
 
 /// A file that browsers keep and revalidate.

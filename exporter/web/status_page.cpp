@@ -4,36 +4,14 @@
 #include <utility>
 
 #include "exporter/web/assets.hpp"
+#include "exporter/web/html.hpp"
 
 namespace gpumeter {
 namespace {
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 std::string cells(std::initializer_list<std::string_view> texts) {
   std::string row;
-  for (const std::string_view text : texts) row += "<td>" + escaped(text) + "</td>";
+  for (const std::string_view text : texts) row += "<td>" + escaped_html(text) + "</td>";
   return row;
 }
 
@@ -53,9 +31,23 @@ std::string table(std::span<const DeviceStatus> devices) {
   return html + "</table>\n";
 }
 
+/// The GPUs that no collector reads; the script keeps this list up to date.
+std::string unread_list(std::span<const UnreadDevice> unread) {
+  if (unread.empty()) return {};
+  std::string html = "<h2>On the bus, not read</h2>\n<ul class=\"reasons\">\n";
+  for (const UnreadDevice& device : unread) {
+    const std::string driver = device.driver.empty() ? "no driver" : device.driver;
+    html += "<li>" +
+            escaped_html(device.pci_address + " " + device.vendor + " " + device.pci_id + " (" + driver +
+                         "): " + device.why + "; " + device.remedy) +
+            "</li>\n";
+  }
+  return html + "</ul>\n";
+}
+
 /// A link to a path of this server. Relative, so that it also works below a proxy's prefix.
 std::string link(std::string_view path, std::string_view text) {
-  return "<a href=\"." + escaped(path) + "\">" + escaped(text) + "</a>";
+  return "<a href=\"." + escaped_html(path) + "\">" + escaped_html(text) + "</a>";
 }
 
 /// The text with each mark replaced.
@@ -71,17 +63,18 @@ std::string filled(std::string_view text,
 
 }  // namespace
 
-std::string status_page(std::span<const DeviceStatus> devices, std::string_view telemetry_path,
-                        const BuildFacts& build) {
-  const std::string links = link(telemetry_path, "Metrics") + " &middot; " +
-                            link("/api/v1/devices", "Devices as JSON") + " &middot; " +
-                            link("/api/v1/series", "Series as JSON") + " &middot; " +
-                            link("/api/v1/live", "Live values as JSON") + " &middot; " +
-                            link("/-/healthy", "Healthy") + " &middot; " + link("/-/ready", "Ready");
-  const std::string footer = "gpumeter " + escaped(build.version) + ", revision " + escaped(build.revision) +
-                             ", " + escaped(build.compiler);
-  return filled(assets::kPage,
-                {{"<!--devices-->", table(devices)}, {"<!--links-->", links}, {"<!--build-->", footer}});
+std::string status_page(std::span<const DeviceStatus> devices, std::span<const UnreadDevice> unread,
+                        std::string_view telemetry_path, const BuildFacts& build) {
+  const std::string links =
+      link(telemetry_path, "Metrics") + " &middot; " + link("/api/v1/devices", "Devices as JSON") +
+      " &middot; " + link("/api/v1/series", "Series as JSON") + " &middot; " +
+      link("/api/v1/live", "Live values as JSON") + " &middot; " + link("/-/healthy", "Healthy") +
+      " &middot; " + link("/-/ready", "Ready") + " &middot; " + link("/runbooks", "Runbooks");
+  const std::string footer = "gpumeter " + escaped_html(build.version) + ", revision " +
+                             escaped_html(build.revision) + ", " + escaped_html(build.compiler);
+  return filled(assets::kPage, {{"<!--devices-->", table(devices) + unread_list(unread)},
+                                {"<!--links-->", links},
+                                {"<!--build-->", footer}});
 }
 
 }  // namespace gpumeter

@@ -8,9 +8,10 @@
 
 namespace gpumeter {
 
-/// The page at `/`: assets/page.html with the devices, links and build information. Its script replaces the
-/// list of devices by live values; without a script the list stays. Loads nothing from other servers.
-std::string status_page(std::span<const DeviceStatus> devices, std::string_view telemetry_path,
-                        const BuildFacts& build);
+/// The page at `/`: assets/page.html with the devices, the GPUs that no collector reads, links and build
+/// information. Its script replaces the list of devices by live values; without a script the list stays.
+/// Loads nothing from other servers.
+std::string status_page(std::span<const DeviceStatus> devices, std::span<const UnreadDevice> unread,
+                        std::string_view telemetry_path, const BuildFacts& build);
 
 }  // namespace gpumeter

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""The page at / in a headless Chromium: browser/page.test.mjs holds the checks. `./dev test` installs what they need."""
+"""The page at / in a headless Chromium: browser/*.test.mjs hold the checks. `./dev test` installs what they need."""
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
-from harness import Daemon  # noqa: E402
+from harness import Daemon, wait_until  # noqa: E402
 from jobs import Folder  # noqa: E402
 
 BROWSER = HERE / "browser"
@@ -30,13 +31,22 @@ class PageTest(unittest.TestCase):
                 trainer = subprocess.Popen([sys.executable, str(HERE / "trainer.py"), folder.datagram, RUN])
                 try:
                     pids.write_text(f"{trainer.pid}\n")
-                    self.check(f"http://127.0.0.1:{daemon.port}/")
+                    self.check("page.test.mjs", f"http://127.0.0.1:{daemon.port}/")
                 finally:
                     trainer.kill()
                     trainer.wait()
 
-    def check(self, url: str) -> None:
-        said = subprocess.run(["node", "--test", "--test-reporter=spec", str(BROWSER / "page.test.mjs")], capture_output=True, text=True,
+    def test_gpus_that_are_not_read_in_a_browser(self):
+        sysfs = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-")))
+        card = sysfs / "bus/pci/devices/0000:0c:00.0"
+        card.mkdir(parents=True)
+        (card / "uevent").write_text("PCI_CLASS=30000\nPCI_ID=1002:73BF\n")
+        with Daemon(f"--path.sysfs={sysfs}", "--no-collector.nvidia") as daemon:
+            wait_until(lambda: "1002:73bf" in daemon.fetch("/api/v1/devices").text, "the bus was read", 10)
+            self.check("unread.test.mjs", f"http://127.0.0.1:{daemon.port}/")
+
+    def check(self, program: str, url: str) -> None:
+        said = subprocess.run(["node", "--test", "--test-reporter=spec", str(BROWSER / program)], capture_output=True, text=True,
                               timeout=SECONDS, env={**os.environ, "PAGE_URL": url, "PAGE_CHROMIUM": CHROMIUM, "PAGE_RUN": RUN})
         print(said.stdout)
         self.assertEqual(said.returncode, 0, said.stderr)

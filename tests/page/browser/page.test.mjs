@@ -101,9 +101,14 @@ test('a row opens by keyboard, with plots, throttling and events', async () => {
     }
     assert.match(await page.locator('.events').innerText(), /thermal throttling/);
     assert.match(await page.locator('.detail .reasons').innerText(), /^Degraded: .*What helps: /);
+    const runbook = page.locator('.detail .reasons a').first();
+    assert.match(await runbook.getAttribute('aria-label'), /^Runbook Gpu/);
+    const target = await runbook.getAttribute('href');
     await page.keyboard.press('Escape');
     await three.press('Enter');
     assert.equal(await page.locator('.detail').count(), 0);
+    await page.goto(new URL(target, PAGE_URL).href);
+    assert.ok(await page.locator(`h2${new URL(target, PAGE_URL).hash}`).isVisible());
   });
 });
 
@@ -134,6 +139,18 @@ test('jobs have a step rate, a loss curve and phases', async () => {
   });
 });
 
+test('the runbooks are a page without violations', async () => {
+  for (const options of [{colorScheme: 'light'}, {viewport: PHONE, colorScheme: 'dark'}]) {
+    await visit({...options, bypassCSP: true}, async (page) => {
+      await page.goto(new URL('runbooks#gpulost', PAGE_URL).href);
+      await page.evaluate(axe.source);
+      const found = await page.evaluate(() => window.axe.run());
+      assert.deepEqual(found.violations.map(({id, nodes}) => [id, nodes.map((node) => node.target.join(' '))]), []);
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth), false);
+    });
+  }
+});
+
 for (const [name, options, opened] of [['desktop, light', {colorScheme: 'light'}, false], ['desktop, dark', {colorScheme: 'dark'}, true],
   ['phone, light', {viewport: PHONE, colorScheme: 'light'}, true], ['phone, dark', {viewport: PHONE, colorScheme: 'dark'}, false]]) {
   test(`axe finds no violation: ${name}`, async () => {
@@ -161,7 +178,7 @@ test('a page without JavaScript has the list and the links', async () => {
     assert.equal(await page.locator('#static tr').count(), 9);
     assert.ok(await page.locator('#static').isVisible());
     assert.deepEqual(await page.locator('footer a').evaluateAll((links) => links.map((link) => link.getAttribute('href'))),
-      ['./metrics', './api/v1/devices', './api/v1/series', './api/v1/live', './-/healthy', './-/ready']);
+      ['./metrics', './api/v1/devices', './api/v1/series', './api/v1/live', './-/healthy', './-/ready', './runbooks']);
   });
 });
 

@@ -53,12 +53,25 @@ function findingText(reason) {
     + `What helps: ${ACTIONS[reason.action] ?? words(reason.action)}.`;
 }
 
-/** One list item for each finding. */
+/** One list item for each finding, with a link to its runbook. */
 function showFindings(list, findings) {
-  while (list.children.length < findings.length) list.append(el('li'));
+  while (list.children.length < findings.length) {
+    list.append(el('li', {}, el('span'), ' ', el('a', {}, 'Runbook')));
+  }
   while (list.children.length > findings.length) list.lastElementChild.remove();
-  findings.forEach((finding, place) => setText(list.children[place], findingText(finding)));
+  findings.forEach((finding, place) => {
+    const [text, link] = list.children[place].children;
+    setText(text, findingText(finding));
+    setAttribute(link, 'href', `runbooks#${encodeURIComponent(finding.runbook)}`);
+    setAttribute(link, 'aria-label', `Runbook ${finding.alert}`);
+  });
   list.hidden = findings.length === 0;
+}
+
+/** "0000:65:00.0 amd 1002:73bf (no driver): no driver is bound to it. What helps: modprobe amdgpu." */
+function unreadText(device) {
+  const card = `${device.pci_address} ${device.vendor} ${device.pci_id} (${device.driver ?? 'no driver'})`;
+  return `${card}: ${device.why}. What helps: ${device.remedy.replace(/\.$/, '')}.`;
 }
 
 /** What stands below the state: the first finding, otherwise why the GPU is slow or silent. */

@@ -19,6 +19,7 @@ class Page {
     this.sections[0].append(this.machine);
     this.gpus = new GpuTable(this.sections[0]);
     this.jobs = new JobTable(this.sections[1]);
+    this.unread = new UnreadList(document.getElementById('unread'));
     this.updatedAt = 0;
     this.timer = 0;
     document.addEventListener('visibilitychange', () => {
@@ -50,6 +51,7 @@ class Page {
     showFindings(this.machine, answer.machine);
     this.gpus.update(answer.gpus, answer.time);
     this.jobs.update(answer.runs, answer.time);
+    this.unread.update();
     const text = answer.gpus.length > 0 ? summaryText(answer.gpus) : 'No GPU is read.';
     setText(this.summary, text + (answer.simulated ? ' (simulated, not real)' : ''));
     setText(this.freshness, `as of ${clock(answer.time)}`);

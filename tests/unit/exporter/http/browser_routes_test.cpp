@@ -53,7 +53,7 @@ TEST_F(BrowserRoutesTest, ThePageMayLoadItsOwnFilesOnly) {
 }
 
 TEST_F(BrowserRoutesTest, AFileThatTheBrowserHasIsNotSentAgain) {
-  for (const char* path : {"/", "/gpumeter.js", "/gpumeter.css"}) {
+  for (const char* path : {"/", "/gpumeter.js", "/gpumeter.css", "/runbooks"}) {
     const HttpResponse first = get(path);
     EXPECT_EQ(first.status, 200U) << path;
     EXPECT_FALSE(first.bytes->empty());

@@ -30,6 +30,7 @@ const health::Report kReport{.devices = {{.gpu = "0",
                                                         .value = 1,
                                                         .since = std::chrono::milliseconds(7500),
                                                         .alert = "GpuXid",
+                                                        .runbook = "gpuxid",
                                                         .runbook = "gpuxid"}}}}};
 
 constexpr std::string_view kNoValues =
@@ -41,7 +42,7 @@ TEST(LiveJson, IsExactlyThisText) {
   EXPECT_EQ(
       live_json(machine(), {std::chrono::milliseconds(1700000000500), std::chrono::seconds(9), &kReport}),
       R"({"time":1700000000.5,"simulated":true,"gpus":[
-{"gpu":"0","uuid":"GPU-a","vendor":"nvidia","model":"H100","name":"","pci_address":"","up":true,"suspended":false,"state":"degraded","reasons":[{"reason":"xid_79","severity":"failed","action":"reboot","text":"XID 79","alert":"GpuXid","since_seconds":1.5}],"memory_size_bytes":85899345920,)" +
+{"gpu":"0","uuid":"GPU-a","vendor":"nvidia","model":"H100","name":"","pci_address":"","up":true,"suspended":false,"state":"degraded","reasons":[{"reason":"xid_79","severity":"failed","action":"reboot","text":"XID 79","alert":"GpuXid","runbook":"gpuxid","since_seconds":1.5}],"memory_size_bytes":85899345920,)" +
           busy +
           R"(,"throttled":["power"],"holders":[{"kind":"slurm_job","workload":"4711","share":1,"user":"ann"}],"runs":[{"run":"<img onerror=alert(1)>","user":"ann"}]},
 {"gpu":"1","uuid":"GPU-b","vendor":"","model":"","name":"","pci_address":"","up":false,"suspended":false,"state":"failed","reasons":[],"memory_size_bytes":null,)" +

@@ -83,7 +83,7 @@ constexpr BuildFacts kBuild{
     .version = "1.2.3", .revision = "abc", .branch = "main", .compiler = "GNU 12.2.0"};
 TEST(DevicePages, ShowsDevicesAsATable) {
   EXPECT_EQ(
-      body_of(status_page(devices(), "/m", kBuild)),
+      body_of(status_page(devices(), {}, "/m", kBuild)),
       "<section id=\"static\" aria-label=\"Devices\">\n"
       "<table>\n<tr><th scope=\"col\">GPU</th><th scope=\"col\">Vendor</th><th scope=\"col\">Model</th>"
       "<th scope=\"col\">PCI address</th><th scope=\"col\">UUID</th><th scope=\"col\">Up</th></tr>\n"
@@ -95,17 +95,25 @@ TEST(DevicePages, ShowsDevicesAsATable) {
 
 TEST(DevicePages, LinksAreRelative) {
   EXPECT_EQ(
-      footer_of(status_page({}, "/m", kBuild)),
+      footer_of(status_page({}, {}, "/m", kBuild)),
       "<footer>\n<p><a href=\"./m\">Metrics</a> &middot; <a href=\"./api/v1/devices\">Devices as JSON</a> "
       "&middot; "
       "<a href=\"./api/v1/series\">Series as JSON</a> &middot; <a href=\"./api/v1/live\">Live values as "
       "JSON</a> "
-      "&middot; <a href=\"./-/healthy\">Healthy</a> &middot; <a href=\"./-/ready\">Ready</a></p>\n"
+      "&middot; <a href=\"./-/healthy\">Healthy</a> &middot; <a href=\"./-/ready\">Ready</a> &middot; "
+      "<a href=\"./runbooks\">Runbooks</a></p>\n"
       "<p>gpumeter 1.2.3, revision abc, GNU 12.2.0</p>\n</footer>\n</body>\n</html>\n");
 }
 
+TEST(DevicePages, ShowsGpusThatNobodyReads) {
+  EXPECT_EQ(body_of(status_page({}, unread(), "/m", kBuild)),
+            "<section id=\"static\" aria-label=\"Devices\">\n<p>No device is known.</p>\n"
+            "<h2>On the bus, not read</h2>\n<ul class=\"reasons\">\n"
+            "<li>0000:65:00.0 amd 1002:73bf (no driver): no driver; modprobe amdgpu</li>\n</ul>\n\n");
+}
+
 TEST(DevicePages, SaysWhenThereIsNoDevice) {
-  EXPECT_EQ(body_of(status_page({}, "/m", kBuild)),
+  EXPECT_EQ(body_of(status_page({}, {}, "/m", kBuild)),
             "<section id=\"static\" aria-label=\"Devices\">\n<p>No device is known.</p>\n\n");
 }
 

@@ -36,6 +36,32 @@ constexpr std::string_view kIntroduction =
     "| `reboot` | reboot the machine |\n"
     "| `replace` | replace the card or the part |\n";
 
+constexpr std::string_view kEnd =
+    "\n## How a reason ends\n\n"
+    "A reason ends when its test no longer holds, which needs no restart of the daemon. Two kinds stand "
+    "longer, "
+    "because\n"
+    "the GPU does not report that the cause is gone: events (XIDs, fatal PCIe errors, resets) for the time "
+    "in their "
+    "test,\n"
+    "and errors \"since the driver was opened\" until the driver is closed. To end them early after a reset, "
+    "a repair or "
+    "a\n"
+    "false alarm, close and open the drivers: `sudo systemctl kill --signal=USR1 gpumeter`, then "
+    "`--signal=USR2`. The\n"
+    "counters on the page keep their values. A restart of the daemon ends events too, but not errors that "
+    "the driver "
+    "still\n"
+    "counts. A GPU that was removed on purpose is cleared by `sudo gpumeter forget UUID`.\n";
+
+constexpr std::string_view kMachine =
+    "\nThe machine's reason belongs to no GPU, so it has no series of `gpu_health_reason`. `gpumeter check`, "
+    "the live "
+    "page\n"
+    "and `/api/v1/health` show it. In Prometheus the alert GpuExpectedMissing compares "
+    "`gpumeter_devices_expected` with\n"
+    "the GPUs that are read.\n";
+
 constexpr std::string_view kTable =
     "| reason | severity | action | test | holds for | alert |\n|---|---|---|---|---|---|\n";
 
@@ -75,10 +101,12 @@ std::string row_of(const health::Xid& xid) {
 std::string conditions_markdown() {
   std::string text(kIntroduction);
   text.append("\n## Machine\n\n").append(kTable).append(row_of(health::devices_missing()));
+  text += kMachine;
   text.append("\n## GPUs\n\n").append(kTable);
   for (const Condition& condition : health::conditions()) text += row_of(condition);
   text += kXids;
   for (const health::Xid& xid : health::xids()) text += row_of(xid);
+  text += kEnd;
   return text;
 }
 

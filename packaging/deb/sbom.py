@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""sbom.py BUILD BINARIES VERSION: prints the package's list of materials as SPDX 2.3 JSON.
+
+BINARIES is the folder of the installed programs, BUILD the folder in which ninja built them. The list names the Debian package of
+each library that a program loads at its start, and of each library whose headers were compiled into it. The same input
+results in the same output; $SOURCE_DATE_EPOCH is the time of creation.
+"""
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import datetime, timezone
+from functools import cache
+from pathlib import Path
+
+# Names of Debian's machine-readable copyright files that differ from SPDX's.
+SPDX_NAMES = {"Expat": "MIT", "MIT/X11": "MIT", "Zlib": "Zlib", "zlib": "Zlib", "curl": "curl",
+              "BSD-3-Clause": "BSD-3-Clause", "BSD-3-clause": "BSD-3-Clause", "BSD-2-clause": "BSD-2-Clause", "ISC": "ISC",
+              "Apache-2.0": "Apache-2.0", "LGPL-2+": "LGPL-2.0-or-later", "LGPL-2.1": "LGPL-2.1-only", "MIT": "MIT",
+              "LGPL-2.1+": "LGPL-2.1-or-later", "GPL-2+": "GPL-2.0-or-later", "GPL-3+": "GPL-3.0-or-later"}
+# Source packages whose copyright files are prose, or name only licences of parts.
+PROSE = {"glibc": "LGPL-2.1-or-later", "gcc": "GPL-3.0-or-later WITH GCC-exception-3.1", "libdrm": "MIT", "yaml-cpp": "MIT", "fmtlib": "MIT"}
+# Headers of the kernel declare its interface and contain no code of a library.
+NO_CODE = {"linux"}
+
+
+def output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}).stdout
+
+
+def programs(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.read_bytes()[:4] == b"\x7fELF")
+
+
+def libraries(program: Path) -> dict[str, str]:
+    """Path by soname of the libraries that the program itself names."""
+    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", output("readelf", "-dW", str(program)))
+    found = dict(re.findall(r"^\s*(\S+) => (/\S+)", output("ldd", str(program)), re.M))
+    return {name: found[name] for name in needed}
+
+
+def compiled_headers(build: Path) -> set[str]:
+    """The system's headers of all objects, as ninja recorded them."""
+    found = re.findall(r"^ +(/usr/\S+)$", output("ninja", "-C", str(build), "-t", "deps"), re.M)
+    return {os.path.realpath(path) for path in found}
+
+
+def owners(paths: set[str]) -> set[str]:
+    """The Debian packages of these files. dpkg may know a path by its name before the merge of /usr."""
+    names = sorted(paths | {path.removeprefix("/usr") for path in paths} | {os.path.realpath(path) for path in paths})
+    found = subprocess.run(["dpkg-query", "-S", *names], capture_output=True, text=True).stdout
+    by_path = {path: owner for owner, path in re.findall(r"^(\S+): (\S+)$", found, re.M)}
+    unknown = [path for path in paths if not {path, path.removeprefix("/usr"), os.path.realpath(path)} & set(by_path)]
+    if unknown:
+        sys.exit(f"sbom.py: no package contains {', '.join(sorted(unknown))}")
+    return {owner for path in paths for owner in (by_path.get(path) or by_path.get(path.removeprefix("/usr"))
+                                                 or by_path[os.path.realpath(path)],)}
+
+
+@cache
+def facts(package: str) -> dict[str, str]:
+    fields = ("binary:Package", "Version", "source:Package", "Architecture", "Homepage")
+    values = output("dpkg-query", "-W", "-f", "\n".join(f"${{{field}}}" for field in fields), package).split("\n")
+    return {**dict(zip(fields, values)), "name": values[0].split(":")[0]}
+
+
+def licence(package: str) -> str:
+    """The licence of most files, if the copyright file is machine-readable and its licence has a name in SPDX."""
+    path = Path("/usr/share/doc", facts(package)["name"], "copyright")
+    text = path.read_text(errors="replace") if path.exists() else ""
+    stanza = re.search(r"^Files: *\*\s*\n(?:.*\n)*?License: *(.+)$", text, re.M)
+    words = re.split(r" (?:and|or) ", stanza[1].strip()) if stanza else []
+    if not words or any(word not in SPDX_NAMES for word in words):
+        return PROSE.get(re.sub(r"-\d+$", "", facts(package)["source:Package"]), "NOASSERTION")
+    joined = re.sub(r" (and|or) ", lambda word: word[0].upper(), stanza[1].strip())
+    return " ".join(SPDX_NAMES.get(word, word) for word in joined.split(" "))
+
+
+def identifier(name: str) -> str:
+    return "SPDXRef-" + re.sub(r"[^A-Za-z0-9.]", "-", name)
+
+
+def distribution() -> str:
+    found = re.search(r"^ID=\"?(\w+)", Path("/etc/os-release").read_text(), re.M)
+    return found[1] if found else "debian"
+
+
+def described(package: str) -> dict[str, object]:
+    known = facts(package)
+    purl = f"pkg:deb/{distribution()}/{known['name']}@{known['Version'].replace(':', '%3A')}?arch={known['Architecture']}"
+    return {"SPDXID": identifier(known["name"]), "name": known["name"], "versionInfo": known["Version"],
+            "sourceInfo": f"built from Debian's source package {known['source:Package']}",
+            "supplier": f"Organization: {distribution()}", "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
+            "homepage": known["Homepage"] or "NOASSERTION", "licenseConcluded": "NOASSERTION", "licenseDeclared": licence(package),
+            "copyrightText": "NOASSERTION",
+            "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl}]}
+
+
+def file_entry(path: Path) -> dict[str, object]:
+    data = path.read_bytes()
+    sums = [{"algorithm": name.upper(), "checksumValue": hashlib.new(name, data).hexdigest()} for name in ("sha1", "sha256")]
+    return {"SPDXID": identifier(f"file-{path.name}"), "fileName": f"./usr/bin/{path.name}", "fileTypes": ["BINARY"], "checksums": sums,
+            "licenseConcluded": "Apache-2.0", "copyrightText": "NOASSERTION"}
+
+
+def relation(element: str, kind: str, related: str) -> dict[str, str]:
+    return {"spdxElementId": element, "relationshipType": kind, "relatedSpdxElement": related}
+
+
+def document(build: Path, folder: Path, version: str) -> dict[str, object]:
+    files = [file_entry(path) for path in programs(folder)]
+    linked = {path.name: owners(set(libraries(path).values())) for path in programs(folder)}
+    dynamic = set().union(*linked.values())
+    sources = {facts(package)["source:Package"] for package in dynamic} | NO_CODE
+    static = {package for package in owners(compiled_headers(build)) if facts(package)["source:Package"] not in sources}
+    own = {"SPDXID": "SPDXRef-gpumeter", "name": "gpumeter", "versionInfo": version, "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
+           "supplier": "NOASSERTION", "licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION"}
+    relations = [relation("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-gpumeter")]
+    relations += [relation("SPDXRef-gpumeter", "CONTAINS", str(entry["SPDXID"])) for entry in files]
+    relations += [relation(identifier(f"file-{name}"), "DYNAMIC_LINK", identifier(facts(package)["name"]))
+                  for name, packages in sorted(linked.items()) for package in sorted(packages)]
+    relations += [relation("SPDXRef-gpumeter", "STATIC_LINK", identifier(facts(package)["name"])) for package in sorted(static)]
+    digest = hashlib.sha256(json.dumps([files, relations]).encode()).hexdigest()
+    created = datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), timezone.utc)
+    return {"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"gpumeter-{version}",
+            "documentNamespace": f"https://gpumeter.invalid/spdx/{version}/{digest}",
+            "creationInfo": {"created": created.strftime("%Y-%m-%dT%H:%M:%SZ"), "creators": ["Tool: gpumeter-sbom"]},
+            "packages": [own, *(described(package) for package in sorted(dynamic | static))],
+            "files": files, "relationships": relations}
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    print(json.dumps(document(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]), indent=1))

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "exporter/http/listen_address.hpp"
+#include "exporter/listen/address.hpp"
 
 namespace gpumeter {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/result.hpp"
 #include "config/config.hpp"
 #include "daemon/log/log.hpp"
-#include "exporter/http/listen_socket.hpp"
+#include "exporter/listen/socket.hpp"
 #include "systemd/listen_fds.hpp"
 
 namespace gpumeter {

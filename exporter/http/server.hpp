@@ -10,8 +10,8 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/worker.hpp"
-#include "exporter/http/listen_socket.hpp"
 #include "exporter/http/routes.hpp"
+#include "exporter/listen/socket.hpp"
 
 struct MHD_Daemon;
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "exporter/http/listen_address.hpp"
 #include "exporter/http/server.hpp"
+#include "exporter/listen/address.hpp"
 #include "exporter/text/gzip.hpp"
 #include "tests/bench/sample_series.hpp"
 

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "exporter/http/listen_address.hpp"
+#include "exporter/listen/address.hpp"
 #include "exporter/store/series_list.hpp"
 #include "exporter/text/gzip.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "exporter/http/listen_socket.hpp"
+#include "exporter/listen/socket.hpp"
 
 namespace gpumeter {
 

@@ -1,4 +1,4 @@
-#include "exporter/http/listen_address.hpp"
+#include "exporter/listen/address.hpp"
 
 #include <arpa/inet.h>
 #include <netdb.h>

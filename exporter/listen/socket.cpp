@@ -1,4 +1,4 @@
-#include "exporter/http/listen_socket.hpp"
+#include "exporter/listen/socket.hpp"
 
 #include <arpa/inet.h>
 #include <errno.h>

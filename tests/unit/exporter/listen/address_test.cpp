@@ -1,4 +1,4 @@
-#include "exporter/http/listen_address.hpp"
+#include "exporter/listen/address.hpp"
 
 #include <gtest/gtest.h>
 

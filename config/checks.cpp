@@ -31,6 +31,16 @@ bool is_address(std::string_view text) noexcept {
   return colon != std::string_view::npos && is_port(text.substr(colon + 1)) && is_host(text.substr(0, colon));
 }
 
+constexpr std::string_view kUnix = "unix:";
+
+Complaint check_unix_address(const std::string& address) {
+  const std::string path = address.substr(kUnix.size());
+  if (!path.starts_with('/')) {
+    return "must have an absolute path after unix:, not \"" + printable(address) + "\"";
+  }
+  return check_socket_path(path);
+}
+
 /// Accepts the kernel's user numbers; the highest number means no user.
 bool is_uid(std::string_view digits) noexcept {
   const bool canonical = digits == "0" || !digits.starts_with('0');
@@ -65,8 +75,10 @@ Complaint check_addresses(const std::vector<std::string>& addresses) {
   if (addresses.empty()) return "must have at least one address, such as \"localhost:10478\"";
   std::set<std::string> seen;
   for (const std::string& address : addresses) {
-    if (!is_address(address)) {
-      return "must be host:port, such as localhost:10478, [::1]:10478 or :10478, not \"" +
+    if (address.starts_with(kUnix)) {
+      if (Complaint complaint = check_unix_address(address)) return complaint;
+    } else if (!is_address(address)) {
+      return "must be host:port, such as localhost:10478, [::1]:10478 or :10478, or unix:/path, not \"" +
              printable(address) + "\"";
     }
     if (!seen.insert(address).second) return "must list each address once, not \"" + address + "\" twice";

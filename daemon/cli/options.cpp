@@ -27,7 +27,7 @@ struct KeyFlag {
 };
 constexpr KeyFlag kKeyFlags[] = {
     {"--web.listen-address", "web.listen", "HOST:PORT", false,
-     "Listen address; repeatable (default localhost:10478)"},
+     "Listen address, or unix:/PATH; repeatable (default localhost:10478)"},
     {"--web.config.file", "web.config_file", "FILE", true, "Not supported; for TLS, use a reverse proxy"},
     {"--web.telemetry-path", "web.telemetry_path", "PATH", false,
      "Path of the metrics page (default /metrics)"},

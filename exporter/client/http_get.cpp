@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,6 +76,26 @@ std::pair<Descriptor, int> connect_any(const addrinfo* list, SteadyClock::time_p
   return {Descriptor(), error};
 }
 
+/// Returns the connection, or the error; ECONNREFUSED also if the file is missing.
+std::pair<Descriptor, int> connect_to(const std::string& path, SteadyClock::time_point deadline) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  path.copy(name.sun_path, sizeof name.sun_path - 1);
+  addrinfo address{};
+  address.ai_addr = reinterpret_cast<sockaddr*>(&name);
+  address.ai_addrlen = sizeof name;
+  Descriptor opened(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int error = opened ? connect_within(opened, address, deadline) : errno;
+  return {std::move(opened), error == ENOENT ? ECONNREFUSED : error};
+}
+
+Result<std::pair<Descriptor, int>> connect_to(const HttpAddress& address, SteadyClock::time_point deadline) {
+  if (!address.socket.empty()) return connect_to(address.socket, deadline);
+  const Result<Addresses> addresses = look_up(address.host, address.port);
+  if (!addresses) return addresses.error();
+  return connect_any(addresses->get(), deadline);
+}
+
 Result<Done> send_all(const Descriptor& socket, std::string_view text, SteadyClock::time_point deadline) {
   while (!text.empty()) {
     if (!is_ready(socket.number(), POLLOUT, deadline)) return Error("no answer in time");
@@ -129,6 +150,11 @@ Result<HttpAnswer> parse_answer(std::string_view text) {
 Result<HttpAddress> parse_http_address(std::string_view text) {
   constexpr std::string_view kScheme = "http://";
   const std::string whole(text);
+  constexpr std::string_view kUnix = "unix:/";
+  constexpr std::size_t kLongestPath = sizeof sockaddr_un{}.sun_path - 1;
+  if (text.starts_with(kUnix) && text.size() - kUnix.size() < kLongestPath) {
+    return HttpAddress{"localhost", "", std::string(text.substr(kUnix.size() - 1))};
+  }
   if (text.starts_with("https://")) return Error(whole + ": https is not supported; use http://host:port");
   if (text.starts_with(kScheme)) text.remove_prefix(kScheme.size());
   if (text.ends_with('/')) text.remove_suffix(1);
@@ -148,9 +174,9 @@ Result<HttpAddress> parse_http_address(std::string_view text) {
 
 Result<HttpAnswer> http_get(const HttpAddress& address, const std::string& path,
                             SteadyClock::time_point deadline, std::size_t most_bytes) {
-  const Result<Addresses> addresses = look_up(address.host, address.port);
-  if (!addresses) return addresses.error();
-  const auto [connection, error] = connect_any(addresses->get(), deadline);
+  const auto connected = connect_to(address, deadline);
+  if (!connected) return connected.error();
+  const auto& [connection, error] = *connected;
   if (error == ECONNREFUSED) return HttpAnswer{true, 0, {}};
   if (error != 0) return system_error(error);
   const std::string request = "GET " + path + " HTTP/1.0\r\nHost: " + address.host +

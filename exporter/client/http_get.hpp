@@ -14,10 +14,11 @@ namespace gpumeter {
 struct HttpAddress {
   std::string host;  ///< a name or a number, without brackets
   std::string port;
+  std::string socket = {};  ///< path of a Unix socket; empty: TCP
 };
 
 /// Parses "http://host:port", with or without "http://" and a closing "/", and the addresses of `web.listen`:
-/// ":10478" and "0.0.0.0:10478" are reached on the machine itself.
+/// ":10478" and "0.0.0.0:10478" are reached on the machine itself, "unix:/path" through its socket.
 Result<HttpAddress> parse_http_address(std::string_view text);
 
 struct HttpAnswer {

@@ -45,6 +45,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> 
     }
     server->daemons_.push_back(std::move(daemon));
     server->endpoints_.push_back(endpoint);
+    server->files_.push_back(std::move(listener));
   }
   return server;
 }
@@ -90,6 +91,7 @@ void HttpServer::stop() {
     std::this_thread::sleep_for(kLook);
   } while (connections() > 0 && std::chrono::steady_clock::now() < end);
   daemons_.clear();
+  files_.clear();
   reaper_.stop();
 }
 

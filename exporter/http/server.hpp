@@ -64,6 +64,7 @@ class HttpServer {
   const SystemClock clock_;
   const unsigned threads_;
   std::vector<Endpoint> endpoints_;
+  std::vector<ListenSocket> files_;  ///< released sockets: they remove the files of Unix sockets
   std::unique_ptr<Handler> handler_;
   std::vector<DaemonPtr> daemons_;
   Worker reaper_{clock_};  ///< "http-reaper" checks the connections four times a second

@@ -23,7 +23,16 @@ struct HostPort {
 
 Error bad_address(std::string_view address, std::string_view why) {
   return Error("listen address \"" + std::string(address) + "\": " + std::string(why) +
-               "; write host:port, such as localhost:10478, :10478 or [::1]:10478");
+               "; write host:port, such as localhost:10478, :10478 or [::1]:10478, or unix:/path");
+}
+
+constexpr std::string_view kUnix = "unix:";
+
+Result<Endpoint> unix_endpoint(std::string_view address) {
+  const std::string_view path = address.substr(kUnix.size());
+  if (!path.starts_with('/')) return bad_address(address, "the path must be absolute");
+  if (path.size() > kLongestSocketPath) return bad_address(address, "the path has more than 107 bytes");
+  return Endpoint::of_path(path);
 }
 
 Result<HostPort> split(std::string_view address) {
@@ -152,6 +161,9 @@ bool takes(const Endpoint& socket, const Endpoint& wanted) {
 }  // namespace
 
 bool is_served(std::string_view address, std::span<const ListenSocket> sockets) {
+  if (address.starts_with(kUnix)) {
+    return std::ranges::any_of(sockets, [&](const auto& each) { return each.endpoint().text() == address; });
+  }
   const auto where = split(address);
   if (!where) return false;
   std::vector<Endpoint> wanted = {ipv4(INADDR_ANY)};
@@ -168,6 +180,13 @@ bool is_served(std::string_view address, std::span<const ListenSocket> sockets) 
 }
 
 Result<Listening> listen_on(std::string_view address) {
+  if (address.starts_with(kUnix)) {
+    const auto endpoint = unix_endpoint(address);
+    if (!endpoint) return endpoint.error();
+    Listening listening;
+    if (const auto added = add_to(listening, *endpoint); !added) return added.error();
+    return listening;
+  }
   const auto where = split(address);
   if (!where) return where.error();
   if (where->host.empty()) return listen_everywhere(where->port);

@@ -50,6 +50,16 @@ int bind_and_listen(int descriptor, const Endpoint& endpoint) {
 
 }  // namespace
 
+Endpoint Endpoint::of_path(std::string_view path) noexcept {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, kLongestSocketPath);
+  Endpoint endpoint;
+  std::memcpy(&endpoint.address, &address, sizeof address);
+  endpoint.length = sizeof address;
+  return endpoint;
+}
+
 std::string Endpoint::text() const {
   if (address.ss_family == AF_INET) {
     const auto ip = as<sockaddr_in>(*this);
@@ -86,8 +96,26 @@ Result<ListenSocket> ListenSocket::adopt(int descriptor) {
   return listener;
 }
 
+// Connections are refused until listen(2), so nobody connects before the file has its permissions.
+Result<ListenSocket> ListenSocket::open_file(const Endpoint& endpoint, Descriptor descriptor) {
+  const auto failed = [&](const Error& error) { return error.with("cannot listen on " + endpoint.text()); };
+  const auto failed_call = [&] { return failed(Error(last_error())); };
+  const std::string path = as<sockaddr_un>(endpoint).sun_path;
+  if (const auto way = SocketFile::make_way(path); !way) return failed(way.error());
+  const auto* address = reinterpret_cast<const sockaddr*>(&endpoint.address);
+  if (bind(descriptor.number(), address, endpoint.length) != 0) return failed_call();
+  Result<SocketFile> file = SocketFile::adopt(path);
+  if (!file) return failed(file.error());
+  if (listen(descriptor.number(), kBacklog) != 0) return failed_call();
+  Result<ListenSocket> listener = adopt(descriptor.release());
+  if (listener) listener->file_ = *std::move(file);
+  return listener;
+}
+
 Result<ListenSocket> ListenSocket::open(const Endpoint& endpoint, bool& is_absent) {
+  is_absent = false;
   Descriptor descriptor(socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (descriptor && endpoint.address.ss_family == AF_UNIX) return open_file(endpoint, std::move(descriptor));
   const int failure = descriptor ? bind_and_listen(descriptor.number(), endpoint) : errno;
   is_absent = failure == EADDRNOTAVAIL || failure == EAFNOSUPPORT;
   if (failure == 0) return adopt(descriptor.release());

@@ -2,10 +2,14 @@
 """Given two simulated GPUs, when each kind of client fetches the pages, then they are right to the byte."""
 import gzip
 import json
+import os
+import shutil
 import socket
+import subprocess
+import tempfile
 import unittest
 
-from harness import (OPENMETRICS, TEXT, Daemon, free_port, openmetrics_page, promtool_findings, text_page)
+from harness import (OPENMETRICS, TEXT, Daemon, free_port, openmetrics_page, promtool_findings, run, text_page)
 
 TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 OPENMETRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores"
@@ -141,6 +145,39 @@ class ListenersTest(unittest.TestCase):
         port = free_port()
         with Daemon(f"--web.listen-address=localhost:{port}", "--simulate=1", port=port) as daemon:
             self.assertEqual([daemon.fetch("/-/healthy", host=h).status for h in ("127.0.0.1", "::1")], [200, 200])
+
+    def test_a_unix_socket_beside_a_port(self):
+        """Every user may connect; check asks through it; a killed daemon's file is replaced; the exit removes it."""
+        folder = tempfile.mkdtemp(prefix="gpumeter-test-")
+        self.addCleanup(shutil.rmtree, folder)
+        os.chmod(folder, 0o755)
+        path = f"{folder}/http.sock"
+
+        def curl(*arguments: str) -> str:
+            return subprocess.run(["curl", "-sS", "--max-time", "20", "--unix-socket", path, *arguments], capture_output=True, text=True,
+                                  check=True).stdout
+
+        port = free_port()
+        arguments = [f"--web.listen-address=unix:{path}", f"--web.listen-address=127.0.0.1:{port}", "--simulate=2"]
+        with Daemon(*arguments, port=port) as daemon:
+            daemon.process.kill()
+        self.assertTrue(os.path.exists(path))
+        with Daemon(*arguments, port=port) as daemon:
+            self.assertEqual(os.stat(path).st_mode & 0o777, 0o666)
+            self.assertEqual(len(text_page(curl("http://localhost/metrics")).of("gpu_up")), 2)
+            self.assertIn(f"address=unix:{path}", daemon.log)
+            asked = run("check", f"--url=unix:{path}", "--json")
+            self.assertIn(asked.returncode, (0, 1, 2), asked.stdout + asked.stderr)
+            self.assertEqual(len(json.loads(asked.stdout)["devices"]), 2)
+            second = run(*arguments[:1], "--simulate=1", "--config.file=/dev/null", f"--path.state={folder}/state")
+            self.assertEqual(second.returncode, 1)
+            self.assertIn(f"cannot listen on unix:{path}: another process listens on this socket", second.stderr)
+            if os.geteuid() == 0:
+                nobody = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl", "-sS", "--unix-socket", path,
+                                         "http://localhost/-/ready"], capture_output=True, text=True, check=True)
+                self.assertEqual(nobody.stdout, "OK\n")
+            self.assertEqual(daemon.stop()[0], 0)
+        self.assertFalse(os.path.exists(path))
 
     def test_telemetry_path(self):
         with Daemon("--simulate=1", "--web.telemetry-path=/gpu") as daemon:

@@ -190,7 +190,8 @@ TEST(Load, NamesWrongTypes) {
 
 TEST(Load, NamesBadValues) {
   const char* const kAddress =
-      "g.yaml:1: web.listen: must be host:port, such as localhost:10478, [::1]:10478 or :10478, not ";
+      "g.yaml:1: web.listen: must be host:port, such as localhost:10478, [::1]:10478 or :10478, or "
+      "unix:/path, not ";
   for (const char* bad :
        {"10478", "::1:10478", "[::1]", ":", ":65536", "a b:1", "http://x:1", "x:1x", "[]:1"}) {
     EXPECT_EQ(problems("web: {listen: ['" + std::string(bad) + "']}"),
@@ -200,6 +201,11 @@ TEST(Load, NamesBadValues) {
             "g.yaml:1: web.listen: must have at least one address, such as \"localhost:10478\"\n");
   EXPECT_EQ(problems("web: {listen: [\":1\", \":1\"]}"),
             "g.yaml:1: web.listen: must list each address once, not \":1\" twice\n");
+  EXPECT_EQ(problems("web: {listen: ['unix:/run/x.sock']}"), "");
+  EXPECT_EQ(problems("web: {listen: ['unix:x']}"),
+            "g.yaml:1: web.listen: must have an absolute path after unix:, not \"unix:x\"\n");
+  EXPECT_EQ(problems("web: {listen: ['unix:/" + std::string(107, 'x') + "']}"),
+            "g.yaml:1: web.listen: must have at most 107 bytes, as the address of a socket\n");
   EXPECT_EQ(problems("web: {telemetry_path: metrics}"),
             "g.yaml:1: web.telemetry_path: must be a path such as /metrics, not \"metrics\"\n");
   EXPECT_EQ(

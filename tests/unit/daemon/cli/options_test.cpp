@@ -192,8 +192,8 @@ TEST(Options, NameBadValues) {
             refusal("--log.level: must be debug, info, warn or error, not \"loud\""));
   EXPECT_EQ(
       end_of({"--web.listen-address=10478"}),
-      refusal("--web.listen-address: must be host:port, such as localhost:10478, [::1]:10478 or :10478, not "
-              "\"10478\""));
+      refusal("--web.listen-address: must be host:port, such as localhost:10478, [::1]:10478 or :10478, or "
+              "unix:/path, not \"10478\""));
   EXPECT_EQ(
       end_of({"--web.config.file=web.yml"}),
       refusal(

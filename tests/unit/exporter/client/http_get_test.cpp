@@ -25,11 +25,12 @@ TEST(HttpGet, UnderstandsUrlsAndListenAddresses) {
   EXPECT_EQ(parsed(":10478"), "localhost 10478");
   EXPECT_EQ(parsed("0.0.0.0:1"), "localhost 1");
   EXPECT_EQ(parsed("[::]:1"), "localhost 1");
+  EXPECT_EQ(parse_http_address("unix:/run/x.sock")->socket, "/run/x.sock");
 }
 
 TEST(HttpGet, RefusesWhatIsNoAddress) {
   EXPECT_EQ(parsed("https://gpu7"), "https://gpu7: https is not supported; use http://host:port");
-  for (const char* text : {"http://a:b", "http://a/metrics", "a:70000", "::1", "user@a:1", "a b"}) {
+  for (const char* text : {"http://a:b", "http://a/metrics", "a:70000", "::1", "user@a:1", "a b", "unix:x"}) {
     EXPECT_EQ(parsed(text), std::string(text) + ": must be http://host:port");
   }
 }

@@ -1,6 +1,14 @@
 #include "exporter/listen/address.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/descriptor.hpp"
+#include "tests/fakes/tree.hpp"
 
 namespace gpumeter {
 namespace {
@@ -88,7 +96,7 @@ TEST(ListenAddress, KnowsWhichAddressesSocketsServe) {
 }
 
 TEST(ListenAddress, SaysWhatIsWrongWithAnAddress) {
-  const std::string hint = "; write host:port, such as localhost:10478, :10478 or [::1]:10478";
+  const std::string hint = "; write host:port, such as localhost:10478, :10478 or [::1]:10478, or unix:/path";
   EXPECT_EQ(error_of("localhost"), "listen address \"localhost\": the port is missing" + hint);
   EXPECT_EQ(error_of("127.0.0.1:http"),
             "listen address \"127.0.0.1:http\": the port must be a number from 0 to 65535" + hint);
@@ -96,6 +104,91 @@ TEST(ListenAddress, SaysWhatIsWrongWithAnAddress) {
             "listen address \"127.0.0.1:65536\": the port must be a number from 0 to 65535" + hint);
   EXPECT_EQ(error_of("::1:80"), "listen address \"::1:80\": an IPv6 address must be in brackets" + hint);
   EXPECT_EQ(error_of("192.0.2.1:0"), "cannot listen on 192.0.2.1:0: Cannot assign requested address");
+}
+
+struct UnixAddress : testing::Test {
+  /// Whether connect(2) to the path succeeds.
+  bool answers() const {
+    const Endpoint endpoint = Endpoint::of_path(path);
+    const Descriptor client(socket(AF_UNIX, SOCK_STREAM, 0));
+    return connect(client.number(), reinterpret_cast<const sockaddr*>(&endpoint.address), endpoint.length) ==
+           0;
+  }
+  bool exists() const { return std::filesystem::exists(std::filesystem::symlink_status(path)); }
+  /// Leaves the file of a socket on which no process listens.
+  void leave_over() const {
+    auto listening = listen_on(address);
+    ASSERT_TRUE(listening) << listening.error().message();
+    const std::string other = path + ".other";
+    std::filesystem::rename(path, other);
+    listening->sockets.clear();
+    std::filesystem::rename(other, path);
+  }
+
+  Tree folder{{}};
+  const std::string path = folder.path() + "/http.sock";
+  const std::string address = "unix:" + path;
+};
+
+TEST_F(UnixAddress, IsOneLocalSocketForEveryUserAndIsRemovedWithIt) {
+  {
+    const mode_t before = umask(0077);
+    const auto listening = listen_on(address);
+    umask(before);
+    ASSERT_TRUE(listening) << listening.error().message();
+    ASSERT_EQ(listening->sockets.size(), 1U);
+    const Endpoint& endpoint = listening->sockets[0].endpoint();
+    EXPECT_EQ(endpoint.text(), address);
+    EXPECT_EQ(endpoint.port(), 0);
+    EXPECT_TRUE(endpoint.is_local());
+    EXPECT_TRUE(answers());
+    EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0666));
+    EXPECT_TRUE(is_served(address, listening->sockets));
+    EXPECT_FALSE(is_served("unix:" + folder.path(), listening->sockets));
+    EXPECT_FALSE(is_served("localhost:10478", listening->sockets));
+  }
+  EXPECT_FALSE(exists());
+}
+
+TEST_F(UnixAddress, ReplacesAFileOnWhichNobodyListens) {
+  leave_over();
+  ASSERT_TRUE(exists());
+  ASSERT_FALSE(answers());
+  const auto listening = listen_on(address);
+  ASSERT_TRUE(listening) << listening.error().message();
+  EXPECT_TRUE(answers());
+}
+
+TEST_F(UnixAddress, LeavesASocketToTheProcessThatListensOnIt) {
+  const auto first = listen_on(address);
+  EXPECT_EQ(error_of(address), "cannot listen on " + address + ": another process listens on this socket");
+  EXPECT_TRUE(answers());
+}
+
+TEST_F(UnixAddress, LeavesOtherFilesAlone) {
+  std::ofstream(path) << "text";
+  EXPECT_EQ(error_of(address),
+            "cannot listen on " + address + ": the path names a file that is not a socket");
+  EXPECT_TRUE(exists());
+  EXPECT_EQ(error_of("unix:" + folder.path() + "/none/http.sock"),
+            "cannot listen on unix:" + folder.path() + "/none/http.sock: No such file or directory");
+}
+
+TEST_F(UnixAddress, LeavesAFileThatReplacedItsOwn) {
+  {
+    const auto listening = listen_on(address);
+    std::filesystem::remove(path);
+    std::ofstream(path) << "text";
+  }
+  EXPECT_TRUE(exists());
+}
+
+TEST(ListenAddress, TakesOnlyAbsolutePathsThatFit) {
+  const std::string hint = "; write host:port, such as localhost:10478, :10478 or [::1]:10478, or unix:/path";
+  const std::string longest = "unix:/" + std::string(107, 'x');
+  EXPECT_EQ(error_of("unix:run/x"), "listen address \"unix:run/x\": the path must be absolute" + hint);
+  EXPECT_EQ(error_of("unix:"), "listen address \"unix:\": the path must be absolute" + hint);
+  EXPECT_EQ(error_of(longest), "listen address \"" + longest + "\": the path has more than 107 bytes" + hint);
 }
 
 TEST(ListenSocket, RefusesWhatIsNoSocket) {

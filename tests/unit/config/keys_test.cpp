@@ -38,7 +38,7 @@ TEST(Keys, StayAsTheyAreWhereAValueIsRefused) {
   EXPECT_EQ(set(keys(), config, "log.level", Values{"loud"}),
             "must be debug, info, warn or error, not \"loud\"");
   EXPECT_EQ(set(keys(), config, "web.listen", Values{":1", "x"}),
-            "must be host:port, such as localhost:10478, [::1]:10478 or :10478, not \"x\"");
+            "must be host:port, such as localhost:10478, [::1]:10478 or :10478, or unix:/path, not \"x\"");
   EXPECT_EQ(set(keys(), config, "log.level", Values{"info", "warn"}), "must be one value");
   EXPECT_EQ(set(keys(), config, "workloads.enabled", Values{"auto"}), "must be true or false, not \"auto\"");
   EXPECT_EQ(set(keys(), config, "workloads.enabled", Values{"1"}), "must be true or false, not \"1\"");

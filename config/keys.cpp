@@ -94,7 +94,7 @@ std::vector<Key> fixed_keys() {
       row<&Config::jobs, &Jobs::socket_mode>("jobs.socket_mode", kNeedsRestart, "Permissions of both sockets, in octal; write permission allows sending. Not used for systemd's sockets.", check_socket_mode),
       row<&Config::jobs, &Jobs::users>("jobs.users", kReloads, "Users who may send, by name or uid, also over systemd's sockets. Empty: all. Names must exist.", check_users),
       row<&Config::jobs, &Jobs::mllog>("jobs.mllog", kNeedsRestart, "Files or pipes with MLPerf log lines, each as `RUN=/absolute/path`.", check_mllog_files),
-      row<&Config::job_limits, &JobLimits::lines_per_second>("jobs.limits.lines_per_second", kReloads, "Maximum lines per second from the jobs of one user.", check_not_zero),
+      row<&Config::job_limits, &JobLimits::lines_per_second>("jobs.limits.lines_per_second", kReloads, "Maximum lines per second from the jobs of one user. A packed line counts once for each of its values.", check_not_zero),
       row<&Config::job_limits, &JobLimits::series_per_run>("jobs.limits.series_per_run", kReloads, "Maximum series of one run.", check_not_zero),
       row<&Config::job_limits, &JobLimits::series_per_user>("jobs.limits.series_per_user", kReloads, "Maximum series of all runs of one user. Values beyond it are summed under the run `_other`.", check_not_zero),
       row<&Config::job_limits, &JobLimits::series>("jobs.limits.series", kReloads, "Maximum series of all runs of all users.", check_not_zero),

@@ -12,15 +12,32 @@ std::variant<int, Refusal> Connections::add(Descriptor connection, Nanoseconds n
   ucred peer{};
   socklen_t size = sizeof peer;
   if (getsockopt(connection.number(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return Refusal::identity;
-  const auto of_user = std::count_if(
-      open_.begin(), open_.end(), [&](const auto& entry) { return entry.second.guest.id.uid == peer.uid; });
-  if (open_.size() >= kMost || static_cast<std::size_t>(of_user) >= kMostOfUser) return Refusal::connections;
   auto admitted = gate_.admit({peer.pid, peer.uid}, now, now);
   if (const auto* refusal = std::get_if<Refusal>(&admitted)) return *refusal;
+  const std::uint32_t owner = std::get<Guest>(admitted).owner;
+  const auto own = static_cast<std::size_t>(
+      std::ranges::count_if(open_, [&](const auto& entry) { return entry.second.guest.owner == owner; }));
+  if (own >= kMostOfUser || (open_.size() >= kMost && !make_room(own))) return Refusal::connections;
   const int number = connection.number();
   open_.insert_or_assign(
       number, Connection{std::move(connection), std::get<Guest>(std::move(admitted)), StreamSplitter(), now});
   return number;
+}
+
+/// `own`: the connections that the newcomer's user has.
+bool Connections::make_room(std::size_t own) {
+  std::map<std::uint32_t, std::size_t> counts;
+  for (const auto& [number, connection] : open_) ++counts[connection.guest.owner];
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
+  if (own > 0 && own + 1 >= most->second) return false;
+  auto longest = open_.end();
+  for (auto each = open_.begin(); each != open_.end(); ++each) {
+    if (each->second.guest.owner != most->first) continue;
+    if (longest == open_.end() || each->second.heard < longest->second.heard) longest = each;
+  }
+  open_.erase(longest);
+  ++displaced_;
+  return true;
 }
 
 std::uint64_t Connections::read(int number, Nanoseconds now, const Take& take) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <utility>
 #include <variant>
 
 #include "base/descriptor.hpp"
@@ -13,13 +14,18 @@
 namespace gpumeter::jobs {
 
 /// Connections to the stream socket. Each belongs to the process that connected (SO_PEERCRED). One thread.
+///
+/// If all places are taken, a new connection takes the place of another: of the user with the most
+/// connections, the one that is silent the longest. It does so if its own user has at least two fewer, or
+/// none. So a few users cannot keep the others out.
 class Connections {
  public:
   /// Each connection holds 64 KiB and a descriptor.
   static constexpr std::size_t kMost = 256;
   static constexpr std::size_t kMostOfUser = 64;
   /// When its connection is closed, python3-statsd raises an exception in the job. A job may be silent for a
-  /// whole epoch, so only connections that are silent for hours are closed.
+  /// whole epoch, so only connections that are silent for hours are closed, or that hold the place of another
+  /// user's.
   static constexpr Nanoseconds kIdle = std::chrono::hours(6);
 
   using Take = std::function<void(const Sender&, std::string_view payload)>;
@@ -31,6 +37,8 @@ class Connections {
   /// Reads one buffer, and closes a connection that has ended or is broken. Returns the number of lines and
   /// frames that were too long.
   std::uint64_t read(int number, Nanoseconds now, const Take& take);
+  /// Returns how many connections had to give way to others since the last call.
+  std::uint64_t take_displaced() noexcept { return std::exchange(displaced_, 0); }
   /// Closes idle connections. Call about once a second.
   void tick(Nanoseconds now);
   std::size_t size() const noexcept { return open_.size(); }
@@ -43,8 +51,11 @@ class Connections {
     Nanoseconds heard;
   };
 
+  bool make_room(std::size_t own);
+
   Gate& gate_;
   std::map<int, Connection> open_;
+  std::uint64_t displaced_ = 0;
 };
 
 }  // namespace gpumeter::jobs

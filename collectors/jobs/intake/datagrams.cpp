@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <ctime>
@@ -57,8 +58,10 @@ struct Datagrams::Batch {
   std::array<Control, kBatch> controls{};
   const std::unique_ptr<char[]> bytes{new char[kBatch * kMaxPayload]};  // not zeroed: see the header
 
+  std::size_t used = kBatch;  ///< messages that the last read has written
+
   void prepare() {
-    for (std::size_t i = 0; i < kBatch; ++i) {
+    for (std::size_t i = 0; i < used; ++i) {
       parts[i] = {bytes.get() + i * kMaxPayload, kMaxPayload};
       messages[i] = {};
       msghdr& header = messages[i].msg_hdr;
@@ -77,8 +80,8 @@ std::size_t Datagrams::read(int descriptor, const std::function<void(const Datag
   batch_->prepare();
   const int count =
       recvmmsg(descriptor, batch_->messages.data(), kBatch, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, nullptr);
-  if (count <= 0) return 0;
-  const auto received = static_cast<std::size_t>(count);
+  const auto received = static_cast<std::size_t>(std::max(count, 0));
+  batch_->used = received;
   for (std::size_t i = 0; i < received; ++i) {
     mmsghdr& message = batch_->messages[i];
     Datagram datagram;

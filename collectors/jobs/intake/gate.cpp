@@ -32,8 +32,9 @@ bool exists(std::int32_t pid) { return kill(pid, 0) == 0 || errno == EPERM; }
 }  // namespace
 
 std::variant<Guest, Refusal> Gate::admit(const Credentials& who, Nanoseconds sent, Nanoseconds now) {
-  Guest guest{{who.uid, 0, 0}, names_.of(who.uid), nullptr};
-  if (!is_invited(who.uid, guest.user)) return Refusal::user;
+  const std::uint32_t owner = owner_of(who.uid);
+  Guest guest{{who.uid, 0, 0}, owner, names_.of(owner), nullptr};
+  if (!is_invited(who.uid, guest)) return Refusal::user;
   if (who.pid <= 0) return guest;
   const Seen& process = seen(who, now);
   if (process.standing == Standing::forged) return Refusal::identity;
@@ -43,9 +44,14 @@ std::variant<Guest, Refusal> Gate::admit(const Credentials& who, Nanoseconds sen
   return guest;
 }
 
+bool Gate::is_invited(std::uint32_t uid, const Guest& guest) const {
+  if (users_.empty() || is_invited(guest.owner, guest.user)) return true;
+  return uid != guest.owner && is_invited(uid, names_.of(uid));
+}
+
 bool Gate::is_invited(std::uint32_t uid, const std::string& name) const {
   const auto is_user = [&](const std::string& user) { return user == name || user == std::to_string(uid); };
-  return users_.empty() || std::ranges::any_of(users_, is_user);
+  return std::ranges::any_of(users_, is_user);
 }
 
 const Gate::Seen& Gate::seen(const Credentials& who, Nanoseconds now) {

@@ -10,6 +10,7 @@
 
 #include "collectors/attribution/names/user_names.hpp"
 #include "collectors/jobs/intake/process_kin.hpp"
+#include "collectors/jobs/intake/user_owners.hpp"
 #include "collectors/jobs/wire/refusal.hpp"
 #include "collectors/jobs/wire/sender.hpp"
 
@@ -26,22 +27,26 @@ struct Credentials {
 /// An admitted sender.
 struct Guest {
   SenderId id;
-  std::string user;
+  std::uint32_t owner = 0;                   ///< of the subordinate uid `id.uid`; otherwise `id.uid`
+  std::string user;                          ///< the name of `owner`
   std::shared_ptr<const SenderFacts> facts;  ///< nullptr: nothing is known about the process
 
   /// Valid as long as this object.
-  Sender sender() const noexcept { return {id, user, facts.get()}; }
+  Sender sender() const noexcept { return {id, user, facts.get(), owner}; }
 };
 
 /// Admits the users that the configuration names, and identifies their processes. One thread.
+///
+/// A process in a user namespace has a subordinate uid of the user who started it. It counts as that user: a
+/// user must not get the room of 65536 users. It is admitted under either uid.
 ///
 /// The kernel guarantees the uid, except that a sender with CAP_SETUID may name any. The gate therefore
 /// compares it with /proc/PID/status. It reads the start time of a process at most once a second, and the
 /// facts once.
 class Gate {
  public:
-  Gate(std::string procfs, UserNames& names, ProcessKin& kin)
-      : procfs_(std::move(procfs)), names_(names), kin_(kin) {}
+  Gate(std::string procfs, UserNames& names, ProcessKin& kin, const UserOwners& owners)
+      : procfs_(std::move(procfs)), names_(names), kin_(kin), owners_(owners) {}
 
   /// `users`: names or uids; empty admits everybody.
   void let_in(std::vector<std::string> users) { users_ = std::move(users); }
@@ -52,6 +57,7 @@ class Gate {
   std::variant<Guest, Refusal> admit(const Credentials& who, Nanoseconds sent, Nanoseconds now);
 
   std::string name_of(std::uint32_t uid) { return names_.of(uid); }
+  std::uint32_t owner_of(std::uint32_t uid) const { return owners_.owner_of(uid); }
   /// Returns whether the process still exists with the same start time, and is no zombie.
   bool is_alive(const SenderId& id) const;
   /// Removes processes that have been silent. Call about once a second.
@@ -67,6 +73,7 @@ class Gate {
   };
 
   bool is_invited(std::uint32_t uid, const std::string& name) const;
+  bool is_invited(std::uint32_t uid, const Guest& guest) const;
   const Seen& seen(const Credentials& who, Nanoseconds now);
   void look(const Credentials& who, Seen& seen);
   std::string stat_of(std::int32_t pid) const;
@@ -76,6 +83,7 @@ class Gate {
   const std::string procfs_;
   UserNames& names_;
   ProcessKin& kin_;
+  const UserOwners& owners_;
   std::vector<std::string> users_;
   std::map<Credentials, Seen> seen_;
 };

@@ -16,8 +16,8 @@ namespace gpumeter::jobs {
 namespace {
 
 constexpr Nanoseconds kTick = std::chrono::seconds(1);
-/// Batches of datagrams that are read before connections and the tick have their turn.
-constexpr int kBatchesAtOnce = 16;
+/// How long a tick waits for the messages that are still in the queue of the datagram socket.
+constexpr Nanoseconds kReceiveLast = std::chrono::milliseconds(200);
 
 /// How long stop() waits for the threads that read logs.
 constexpr Nanoseconds kStopLogs = std::chrono::milliseconds(300);
@@ -37,7 +37,8 @@ Ingest::Ingest(Parts parts, Settings settings)
 
 void Ingest::start(std::vector<PassedSocket> passed) {
   sockets_ = open_sockets(settings_.sockets, std::move(passed), parts_.say);
-  if (sockets_.datagram) check_queue_length(settings_.procfs, parts_.say);
+  if (sockets_.datagram && !sockets_.datagram.has_long_queue())
+    check_queue_length(settings_.procfs, parts_.say);
   if (const Result<Done> watched = watch_sockets(); !watched) {
     parts_.say({"cannot listen for jobs", "", watched.error().message()});
     return;
@@ -49,7 +50,6 @@ Result<Done> Ingest::watch_sockets() {
   events_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
   wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   bool watched = events_ && wake_ && watch(wake_.number());
-  if (sockets_.datagram) watched = watched && watch(sockets_.datagram.number());
   if (sockets_.stream) watched = watched && watch(sockets_.stream.number());
   if (watched) return Done{};
   Error error("epoll: " + std::generic_category().message(errno));
@@ -66,10 +66,13 @@ bool Ingest::watch(int number) {
 
 void Ingest::retry() {
   if (is_running_ || !events_) return;
-  const Result<Done> started = worker_.start("jobs", [this] {
-    turn();
-    return Nanoseconds(0);
-  });
+  owners_.start();
+  Result<Done> started = sockets_.datagram ? receiver_.start(sockets_.datagram.number()) : Done{};
+  if (started)
+    started = worker_.start("jobs", [this] {
+      turn();
+      return Nanoseconds(0);
+    });
   is_running_ = static_cast<bool>(started);
   if (!started && !std::exchange(is_missed_, true)) {
     parts_.say({"cannot listen for jobs yet; gpumeter retries", "", started.error().message()});
@@ -78,11 +81,14 @@ void Ingest::retry() {
 
 bool Ingest::stop() {
   for (const auto& log : logs_) log->request_stop();
+  receiver_.stop();
   worker_.request_stop();
   if (wake_) eventfd_write(wake_.number(), 1);
   worker_.join();
   const Nanoseconds deadline = parts_.clock.monotonic() + kStopLogs;
-  return std::ranges::count_if(logs_, [&](const auto& log) { return !log->join(deadline); }) == 0;
+  const bool is_left =
+      std::ranges::count_if(logs_, [&](const auto& log) { return !log->join(deadline); }) > 0;
+  return !is_left && !owners_.hangs();
 }
 
 void Ingest::configure(LiveSettings settings) {
@@ -108,15 +114,15 @@ void Ingest::hear_all(int patience) {
 }
 
 void Ingest::hear(int number) {
-  if (number == wake_.number()) return take_settings();
-  if (sockets_.datagram && number == sockets_.datagram.number()) return read_datagrams();
+  if (number == wake_.number()) return take_orders();
   if (sockets_.stream && number == sockets_.stream.number()) return accept_all();
   read_connection(number);
 }
 
-void Ingest::take_settings() {
+void Ingest::take_orders() {
   eventfd_t ignored = 0;
   eventfd_read(wake_.number(), &ignored);
+  take_letters();
   std::optional<LiveSettings> settings;
   {
     const MutexLock lock(mutex_);
@@ -124,14 +130,29 @@ void Ingest::take_settings() {
   }
   if (!settings) return;
   model_.set_limits(settings->limits);
+  receiver_.set_rate(settings->limits.lines_per_second);
   gate_.let_in(std::move(settings->users));
 }
 
-void Ingest::read_datagrams() {
-  for (int i = 0; i < kBatchesAtOnce; ++i) {
-    const auto each = [this](const Datagram& datagram) { take(datagram); };
-    if (datagrams_.read(sockets_.datagram.number(), each) == 0) return;
+void Ingest::take_letters() {
+  receiver_.take(letters_);
+  letters_.for_each([this](const Datagram& datagram) { take(datagram); });
+  model_.drop(Refusal::rate_limit, letters_.over_rate());
+  letters_.clear();
+}
+
+/// Takes all messages that were sent before the call.
+void Ingest::receive_last() {
+  if (sockets_.datagram) {
+    const Nanoseconds deadline = parts_.clock.monotonic() + kReceiveLast;
+    const std::uint64_t question = receiver_.ask();
+    while (!receiver_.is_answered(question, std::chrono::milliseconds(2)) &&
+           parts_.clock.monotonic() < deadline && !worker_.is_stopping()) {
+      take_letters();  // the receiver may wait for room
+    }
   }
+  take_letters();
+  hear_all(0);
 }
 
 void Ingest::take(const Datagram& datagram) {
@@ -154,6 +175,7 @@ void Ingest::accept_all() {
       return;
     }
     const auto added = connections_.add(Descriptor(number), parts_.clock.boottime());
+    model_.drop(Refusal::connections, connections_.take_displaced());
     if (const auto* refusal = std::get_if<Refusal>(&added)) {
       model_.drop(*refusal);
     } else {
@@ -180,10 +202,11 @@ void Ingest::take_log(MllogReader& log, std::string& said) {
   const std::optional<MllogFile::Batch> batch = log.take();
   if (!batch) return;
   const Moment at = now();
-  const std::string owner = gate_.name_of(batch->sender.uid);
+  const std::uint32_t owner = gate_.owner_of(batch->sender.uid);
+  const std::string name = gate_.name_of(owner);
   std::string_view rest = batch->lines;
   while (!rest.empty()) {
-    model_.receive_mllog({batch->sender, owner}, log.log().run, take_until(rest, '\n'), at);
+    model_.receive_mllog({batch->sender, name, nullptr, owner}, log.log().run, take_until(rest, '\n'), at);
   }
   model_.drop(Refusal::too_long, batch->overlong);
 }
@@ -194,7 +217,7 @@ void Ingest::tick() {
   kin_.begin_pass(at.elapsed);
   gate_.tick(at.elapsed);
   connections_.tick(at.elapsed);
-  model_.tick(at, [this] { hear_all(0); });
+  model_.tick(at, [this] { receive_last(); });
   source_.commit(parts_.clock.monotonic());
   if (parts_.device_uses) {
     join_.update(model_.runs(), parts_.device_uses());

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/eventfd.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,8 +12,8 @@
 #include "base/mutex.hpp"
 #include "base/worker.hpp"
 #include "collectors/jobs/intake/connections.hpp"
-#include "collectors/jobs/intake/datagrams.hpp"
 #include "collectors/jobs/intake/mllog_reader.hpp"
+#include "collectors/jobs/intake/receiver.hpp"
 #include "collectors/jobs/intake/sockets.hpp"
 #include "collectors/jobs/join/run_join.hpp"
 #include "collectors/jobs/model/run_model.hpp"
@@ -19,9 +21,10 @@
 
 namespace gpumeter::jobs {
 
-/// Receives the messages of jobs and commits their series to the store each second, all on its own thread,
-/// "jobs". Each log has a thread of its own, because reading a file may hang. Failures are logged; none of
-/// them stops the daemon. configure(): any thread; everything else: the owner's.
+/// Receives the messages of jobs and commits their series to the store each second, on its own thread "jobs".
+/// A Receiver empties the datagram socket meanwhile. Each log and the file of subordinate uids has a thread
+/// of its own, because reading a file or looking up a name may hang. Failures are logged; none of them stops
+/// the daemon. configure(): any thread; everything else: the owner's.
 class Ingest {
  public:
   /// All must outlive this object.
@@ -44,7 +47,7 @@ class Ingest {
   void start(std::vector<PassedSocket> passed);
   /// Starts the thread if the kernel has refused it so far (pids.max). Cheap otherwise.
   void retry();
-  /// Returns false if a read of a log hangs; the thread of that log is then left behind.
+  /// Returns false if a read of a log or a lookup of a name hangs; its thread is then left behind.
   bool stop();
   void configure(LiveSettings settings);
 
@@ -54,8 +57,9 @@ class Ingest {
   void turn();
   void hear_all(int patience);
   void hear(int number);
-  void take_settings();
-  void read_datagrams();
+  void take_orders();
+  void take_letters();
+  void receive_last();
   void take(const Datagram& datagram);
   void accept_all();
   void read_connection(int number);
@@ -67,6 +71,7 @@ class Ingest {
   const Parts parts_;
   const Settings settings_;
   Worker worker_{parts_.clock};
+  UserOwners owners_{settings_.subuids};
   bool is_running_ = false;
   bool is_missed_ = false;  ///< the missing thread was logged
   Descriptor events_;       ///< invalid if nothing can be received
@@ -75,12 +80,12 @@ class Ingest {
 
   // Used by the thread only.
   ProcessKin kin_{settings_.procfs};
-  Gate gate_{settings_.procfs, parts_.names, kin_};
+  Gate gate_{settings_.procfs, parts_.names, kin_, owners_};
   Source source_{parts_.store.attach()};
   RunModel model_;
   RunJoin join_{kin_};
   SeriesList joined_{parts_.store.attach()};
-  Datagrams datagrams_;
+  Letters letters_;
   Connections connections_{gate_};
   std::vector<std::unique_ptr<MllogReader>> logs_;
   std::vector<std::string> troubles_;  ///< last logged trouble of each log
@@ -89,6 +94,9 @@ class Ingest {
 
   Mutex mutex_;
   std::optional<LiveSettings> next_ GPUMETER_GUARDED_BY(mutex_);
+
+  Receiver receiver_{parts_.clock, owners_, settings_.live.limits.lines_per_second,
+                     [this] { eventfd_write(wake_.number(), 1); }};
 };
 
 }  // namespace gpumeter::jobs

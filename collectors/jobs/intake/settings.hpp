@@ -33,6 +33,7 @@ struct LiveSettings {
 
 struct Settings {
   std::string procfs = "/proc";
+  std::string subuids = "/etc/subuid";  ///< see UserOwners
   SocketSettings sockets;
   std::vector<LogSettings> logs;
   LiveSettings live;

@@ -2,13 +2,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "base/clock.hpp"
+#include "base/worker.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::jobs {
@@ -39,6 +44,25 @@ int with_address(Call call, int descriptor, const std::string& path) {
 bool is_left_over(const std::string& path, int type) {
   const Descriptor caller(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return with_address(connect, caller.number(), path) != 0 && errno == ECONNREFUSED;
+}
+
+/// A socket has the queue length of the network namespace that it is created in, at that moment. The creating
+/// thread therefore enters a new namespace, whose length it may set, and ends. The path is not part of any
+/// network namespace. Needs CAP_SYS_ADMIN and a writable /proc/sys; invalid without.
+Descriptor socket_with_long_queue() {
+  Descriptor made;
+  const SystemClock clock;
+  Worker worker(clock);
+  const auto create = [&]() -> std::optional<Nanoseconds> {
+    if (unshare(CLONE_NEWNET) != 0) return std::nullopt;
+    const Descriptor limit(open("/proc/sys/net/unix/max_dgram_qlen", O_WRONLY | O_CLOEXEC));
+    const std::string length = std::to_string(kQueueLength);
+    if (!limit || write(limit.number(), length.data(), length.size()) < 0) return std::nullopt;
+    made = Descriptor(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    return std::nullopt;
+  };
+  if (worker.start("jobs-socket", create)) worker.join();
+  return made;
 }
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
@@ -109,7 +133,10 @@ BoundSocket open_one(const std::string& path, int type, mode_t mode, const Say& 
 Result<BoundSocket> BoundSocket::open(const std::string& path, int type, mode_t mode) {
   make_folder(path);
   if (const auto way = make_way(path, type); !way) return way.error();
-  BoundSocket made(Descriptor(socket(AF_UNIX, type | SOCK_CLOEXEC, 0)));
+  BoundSocket made;
+  if (type == SOCK_DGRAM) made.descriptor_ = socket_with_long_queue();
+  made.has_long_queue_ = static_cast<bool>(made);
+  if (!made) made.descriptor_ = Descriptor(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   if (!made) return last_error("socket");
   // bind(2) creates the file with the socket's own mode, less the umask. Only the owner has access until
   // chmod().

@@ -12,6 +12,13 @@
 
 namespace gpumeter::jobs {
 
+/// The datagrams that a queue holds, if the daemon creates the socket as root. All users share the queue, and
+/// while it is full each message of a sender that does not wait is lost. The kernel also limits what each
+/// sending socket has in the queue, by the memory of its messages: 277 short ones by default, 555 to 10 922
+/// at the most (net.core.wmem_max of 208 KiB to 4 MiB). The queue therefore stays open to others while one
+/// sender fills its part. packaging/sysctl has the same number.
+inline constexpr int kQueueLength = 65'536;
+
 /// A socket, and its file if the daemon created it.
 class BoundSocket {
  public:
@@ -28,6 +35,7 @@ class BoundSocket {
     std::swap(descriptor_, other.descriptor_);
     std::swap(path_, other.path_);
     std::swap(file_, other.file_);
+    std::swap(has_long_queue_, other.has_long_queue_);
     return *this;
   }
   /// Removes the socket's own file, but not another one that has the same name by now.
@@ -35,11 +43,14 @@ class BoundSocket {
 
   explicit operator bool() const noexcept { return static_cast<bool>(descriptor_); }
   int number() const noexcept { return descriptor_.number(); }
+  /// The queue has kQueueLength, whatever the machine's limit is. False: not known, or shorter.
+  bool has_long_queue() const noexcept { return has_long_queue_; }
 
  private:
   Descriptor descriptor_;
   std::string path_;  ///< empty: the daemon did not create the file
   struct stat file_ {};
+  bool has_long_queue_ = false;
 };
 
 /// Either socket may be missing.

@@ -1,6 +1,7 @@
 #include "collectors/jobs/model/cells.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "collectors/api/catalog.hpp"
 
@@ -35,6 +36,12 @@ void Cell::add(double value, double weight) noexcept {
   const Bounds& bounds = *word_->bounds;
   const auto bucket = std::ranges::lower_bound(bounds, value) - bounds.begin();
   buckets_[static_cast<std::size_t>(bucket)] += weight;
+}
+
+void Cell::absorb(const Cell& other) noexcept {
+  value_ += other.value_;
+  times_ += other.times_;
+  std::ranges::transform(buckets_, other.buckets_, buckets_.begin(), std::plus<>());
 }
 
 void Cell::show() const noexcept {

@@ -20,6 +20,10 @@ class Cell {
   /// `value`: as the client sent it, in seconds if it is a duration. `weight`: the number of events that the
   /// value represents (1 / sampling rate). A gauge has no weight.
   void add(double value, double weight) noexcept;
+  /// Adds the values of a cell of the same word and labels. Not for a gauge.
+  void absorb(const Cell& other) noexcept;
+  const Word& word() const noexcept { return *word_; }
+  LabelChoice choice() const noexcept { return choice_; }
   void show() const noexcept;
   /// The number of series that the quotas charge.
   std::size_t series() const noexcept { return slots_.size(); }
@@ -50,6 +54,7 @@ class Cells {
   void show() const noexcept;
   /// The number of series that the quotas charge.
   std::size_t series() const noexcept;
+  const std::vector<Cell>& all() const noexcept { return cells_; }
   void clear();
 
   CustomScalar* find_custom(std::string_view metric) noexcept;

@@ -54,6 +54,8 @@ class Run {
   Member& join(const SenderId& id, const SenderFacts& facts);
   /// A message arrived at `now` about an event at `at` (MLLOG lines have their own time).
   void heard(const Moment& now, const Moment& at) noexcept;
+  /// CLOCK_BOOTTIME of the last message.
+  Nanoseconds last_heard() const noexcept { return last_update_.elapsed; }
   /// Removes the members that are gone. With `up_to_alive`, stops at the first one that is not.
   void remove(const std::function<bool(const Member&)>& is_gone, const Moment& now, bool up_to_alive = false);
   /// Marks a run with live processes as in use, so that it does not expire.

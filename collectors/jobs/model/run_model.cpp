@@ -1,5 +1,6 @@
 #include "collectors/jobs/model/run_model.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,7 @@ RunModel::RunModel(Source& source, const Limits& limits, IsAlive is_alive)
     const std::string reason(to_string(static_cast<Refusal>(i)));
     dropped_[i] = OwnedSlot(source, self_catalog::jobs_dropped, Labels{{"reason", reason}});
   }
+  shared_.make_room = [this](std::size_t series, Nanoseconds at) { return make_room_for_series(series, at); };
 }
 
 void RunModel::set_limits(const Limits& limits) noexcept {
@@ -41,8 +43,8 @@ void RunModel::receive(const Sender& sender, std::string_view payload, const Mom
   for (std::size_t count = 0; const auto line = lines.next(); ++count) {
     if (count >= kMaxLines) {
       drop(Refusal::too_many_lines);
-    } else if (!user->take_line(now.elapsed)) {
-      drop(Refusal::rate_limit);
+    } else if (const std::size_t cost = lines_in(*line); !user->take_lines(now.elapsed, cost)) {
+      drop(Refusal::rate_limit, cost);
     } else {
       message.take(parse_line(*line));
     }
@@ -65,19 +67,46 @@ void RunModel::receive_mllog(const Sender& sender, std::string_view run, std::st
 
 /// Returns nullptr if there are too many users.
 User* RunModel::user_of(const Sender& sender, const Moment& now) {
-  auto found = users_.find(sender.id.uid);
+  auto found = users_.find(sender.account());
   if (found == users_.end()) {
-    if (users_.size() >= shared_.limits.users) return nullptr;
-    found = users_.try_emplace(sender.id.uid, label_text(sender.user), shared_, now.elapsed).first;
+    if (users_.size() >= shared_.limits.users && !make_room_for_user()) return nullptr;
+    found = users_.try_emplace(sender.account(), label_text(sender.user), shared_, now.elapsed).first;
   }
   found->second.heard(now.elapsed);
   return &found->second;
+}
+
+bool RunModel::make_room_for_series(std::size_t series, Nanoseconds now) {
+  const auto charged = [](const auto& entry) {
+    return entry.second.runs().empty() ? 0 : entry.second.series();
+  };
+  const auto most = std::ranges::max_element(users_, {}, charged);
+  if (most == users_.end() || charged(*most) <= series) return false;
+  most->second.remove_run(now);
+  drop(Refusal::series_limit);
+  return true;
+}
+
+/// Looks at most once a tick if it finds nobody: each message of a newcomer asks again.
+bool RunModel::make_room_for_user() {
+  if (is_full_) return false;
+  const auto silent = [](const auto& left, const auto& right) {
+    return std::pair(left.second.has_processes(), left.second.last_seen()) <
+           std::pair(right.second.has_processes(), right.second.last_seen());
+  };
+  const auto found = std::ranges::min_element(users_, silent);
+  is_full_ = found == users_.end() || found->second.has_processes();
+  if (is_full_) return false;
+  found->second.uncharge();
+  users_.erase(found);
+  return true;
 }
 
 void RunModel::tick(const Moment& now, const std::function<void()>& receive_last) {
   for (auto& [uid, user] : users_) user.find_gone(now);
   if (receive_last) receive_last();
   for (auto& [uid, user] : users_) user.remove_gone(now);
+  is_full_ = false;
   std::erase_if(users_, [&](const auto& entry) { return entry.second.is_over(now.elapsed); });
   if (now.elapsed - shared_.other_updated >= shared_.limits.retention) shared_.other.clear();
   shared_.series = shared_.members = shared_.processes = 0;

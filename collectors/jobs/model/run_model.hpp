@@ -13,13 +13,18 @@
 
 namespace gpumeter::jobs {
 
-/// The state of all jobs, as they report it. Runs are keyed by (uid, run, workload), so no user's messages
-/// affect another user's runs. A process that names no run belongs to a run with the name of its workload. No
-/// message makes the model throw. One thread.
+/// The state of all jobs, as they report it. Runs are keyed by (user, run, workload), so no user's messages
+/// affect another user's runs. All subordinate uids of a user count as that user. A process that names no run
+/// belongs to a run with the name of its workload. No message makes the model throw. One thread.
 ///
 /// Values that exceed a quota count under the user's run `_other`, so that sums over runs stay right. If the
 /// quota of all users is full, they count under user `_other`. Gauges cannot be summed, so their values are
 /// dropped. Both cases count as series_limit.
+///
+/// Other users cannot keep a newcomer out. If the quota of all users is full, the first series of a user
+/// (kFirstSeries) take the place of a run of the user with the most series: one whose processes have ended if
+/// there is any, otherwise the one that is silent the longest. Its values count under `_other`. If there are
+/// too many users, a newcomer takes the place of the user without processes that is silent the longest.
 class RunModel {
  public:
   /// The model adds ml_* and gpumeter_jobs_dropped_total to `source`, which must outlive it. The caller
@@ -56,9 +61,12 @@ class RunModel {
 
  private:
   User* user_of(const Sender& sender, const Moment& now);
+  bool make_room_for_series(std::size_t series, Nanoseconds now);
+  bool make_room_for_user();
 
   Shared shared_;
-  std::map<std::uint32_t, User> users_;
+  std::map<std::uint32_t, User> users_;  ///< by Sender::account()
+  bool is_full_ = false;                 ///< since the last tick no user could be removed for another
   std::array<OwnedSlot, kRefusalCount> dropped_;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "collectors/jobs/model/cells.hpp"
@@ -19,7 +20,7 @@ inline constexpr std::string_view kOther = "_other";
 /// names another source. They bound the model to 5000 runs, 1024 users, 8192 senders and 40000 series,
 /// whatever jobs send.
 struct Limits {
-  double lines_per_second = 2000;    ///< of one uid
+  double lines_per_second = 2000;    ///< of one user; a packed line counts once for each value
   double burst_lines = 2000;         ///< at once, after a second of silence
   std::size_t series_per_run = 640;  ///< room for every histogram of training, or of serving (buckets.hpp)
   std::size_t series_per_sender = 1280;
@@ -33,8 +34,8 @@ struct Limits {
   Nanoseconds retention = std::chrono::minutes(10);  ///< of a run without senders; at least two scrapes
 };
 
-/// Tokens arrive at a steady rate, and each line takes one. Up to `capacity` unused tokens are kept. One
-/// thread.
+/// Tokens arrive at a steady rate, and each line takes some. Up to `capacity` unused tokens are kept. A line
+/// may take more tokens than there are; the next ones then wait until the debt is paid. One thread.
 class TokenBucket {
  public:
   TokenBucket(double rate, double capacity, Nanoseconds now) noexcept
@@ -47,15 +48,20 @@ class TokenBucket {
     tokens_ = std::min(tokens_, capacity);
   }
 
-  bool take(Nanoseconds now) noexcept {
-    tokens_ = std::min(capacity_, tokens_ + rate_ * std::max(0.0, to_seconds(now - filled_)));
+  bool take(Nanoseconds now, double tokens = 1) noexcept {
+    tokens_ = tokens_at(now);
     filled_ = std::max(filled_, now);
     if (tokens_ < 1) return false;
-    tokens_ -= 1;
+    tokens_ -= tokens;
     return true;
   }
+  bool is_full(Nanoseconds now) const noexcept { return tokens_at(now) >= capacity_; }
 
  private:
+  double tokens_at(Nanoseconds now) const noexcept {
+    return std::min(capacity_, tokens_ + rate_ * std::max(0.0, to_seconds(now - filled_)));
+  }
+
   double rate_;
   double capacity_;
   double tokens_;
@@ -71,6 +77,9 @@ struct Shared {
   std::size_t series = 0;
   std::size_t members = 0;  ///< processes of runs: a process of two runs counts twice
   std::size_t processes = 0;
+  /// Removes a run of the user with the most series, if that user has more than `series`. Returns false if
+  /// there is none.
+  std::function<bool(std::size_t series, Nanoseconds now)> make_room = {};
   std::array<std::uint64_t, kRefusalCount> dropped{};
   Cells other{RunSeries(source, kOther, kOther)};  ///< of user `_other`: sums for which no series was left
   Nanoseconds other_updated{};

@@ -11,6 +11,11 @@ namespace {
 /// The run name of a client without a workload that names no run, such as plain statsd without tags.
 constexpr std::string_view kUnnamed = "unnamed";
 
+/// Senders of all users that are kept for the first processes of users, one each.
+std::size_t senders_left(const Limits& limits, bool is_first) noexcept {
+  return is_first ? limits.senders : limits.senders - std::min(limits.users, limits.senders / 4);
+}
+
 }  // namespace
 
 std::string User::run_name(const Origin& from, std::string_view said) const {
@@ -27,7 +32,8 @@ Process* User::process_of(const Origin& from) {
   const Limits& limits = shared_.limits;
   auto found = processes_.find(from.id);
   if (found == processes_.end()) {
-    if (processes_.size() >= limits.senders_per_user || shared_.processes >= limits.senders) return nullptr;
+    const std::size_t most = senders_left(limits, processes_.empty());
+    if (processes_.size() >= limits.senders_per_user || shared_.processes >= most) return nullptr;
     found = processes_.emplace(from.id, Process{.workload = from.facts.workload}).first;
     ++shared_.processes;
   }
@@ -42,7 +48,8 @@ Place User::place(const Origin& from, std::string_view run_name) {
   const Limits& limits = shared_.limits;
   auto [run, member] = runs_.find(from.id, run_name);
   if (member == nullptr) {
-    if (members_ >= limits.senders_per_user || shared_.members >= limits.senders) return {};
+    const std::size_t most = senders_left(limits, members_ == 0);
+    if (members_ >= limits.senders_per_user || shared_.members >= most) return {};
     run = runs_.to_join(process->workload, run_name, from.now, [&](const Member& other) {
       const auto known = processes_.find(other.id);
       const bool gone =
@@ -51,7 +58,7 @@ Place User::place(const Origin& from, std::string_view run_name) {
       return gone;
     });
     const bool is_new = run == nullptr;
-    if (is_new && !has_room(*process, kSeriesOfEveryRun)) return {};
+    if (is_new && !make_room(*process, kSeriesOfEveryRun, from.now.elapsed)) return {};
     if (is_new) run = &runs_.add(process->workload, run_name, from.at, shared_.source, label_);
     member = &run->join(from.id, from.facts);
     ++members_;
@@ -66,6 +73,17 @@ bool User::has_room(const Process& process, std::size_t series) const noexcept {
   return process.series + series <= shared_.limits.series_per_sender &&
          series_ + series <= shared_.limits.series_per_user &&
          shared_.series + series <= shared_.limits.series;
+}
+
+/// Has room, or takes it from the user with the most series for one of the first series of this user.
+bool User::make_room(const Process& process, std::size_t series, Nanoseconds now) {
+  while (!has_room(process, series)) {
+    const bool is_only_the_whole_full = process.series + series <= shared_.limits.series_per_sender &&
+                                        series_ + series <= shared_.limits.series_per_user;
+    if (!is_only_the_whole_full || series_ + series > kFirstSeries) return false;
+    if (!shared_.make_room(series_ + series, now)) return false;
+  }
+  return true;
 }
 
 bool User::has_room(const Place& place, std::size_t series) const noexcept {
@@ -85,7 +103,8 @@ Cell* User::cell(const Place& place, const Word& word, LabelChoice choice, Nanos
     if (Cell* const cell = place.run->cells.find(word, choice)) return cell;
   }
   const std::size_t series = series_of(word);
-  if (has_room(place, series)) {
+  if (place.run != nullptr && place.run->series + series <= shared_.limits.series_per_run &&
+      make_room(*place.process, series, now)) {
     charge(place, series);
     return &place.run->cells.add(word, choice);
   }
@@ -102,9 +121,35 @@ Cell& User::overflow_cell(const Word& word, LabelChoice choice, Nanoseconds now)
     shared_.series += series;
     return other_.add(word, choice);
   }
+  return cell_of_others(word, choice, now);
+}
+
+/// The cell of user `_other`.
+Cell& User::cell_of_others(const Word& word, LabelChoice choice, Nanoseconds now) {
   shared_.other_updated = now;
   Cell* const cell = shared_.other.find(word, choice);
   return cell != nullptr ? *cell : shared_.other.add(word, choice);
+}
+
+void User::remove_run(Nanoseconds now) {
+  const auto run = runs_.least_used();
+  for (const Cell& cell : run->second.cells.all()) {
+    if (!can_be_summed(cell.word())) continue;
+    Cell* const own = other_.find(cell.word(), cell.choice());
+    (own != nullptr ? *own : cell_of_others(cell.word(), cell.choice(), now)).absorb(cell);
+  }
+  const std::size_t members = run->second.progress.members().size();
+  series_ -= run->second.series;
+  shared_.series -= run->second.series;
+  members_ -= members;
+  shared_.members -= members;
+  runs_.remove(run);
+}
+
+void User::uncharge() noexcept {
+  shared_.series -= series_;
+  shared_.members -= members_;
+  shared_.processes -= processes_.size();
 }
 
 bool User::is_gone(const SenderId& id, Nanoseconds last_seen, Nanoseconds now) const {

@@ -36,7 +36,11 @@ struct Place {
   Member* member = nullptr;
 };
 
-/// One uid: its processes, its runs, and its part of the quotas. Writer thread only.
+/// Series that a user gets even if others hold the whole quota: a run with the histogram of its steps, and a
+/// few further values.
+inline constexpr std::size_t kFirstSeries = 180;
+
+/// One user: its processes, its runs, and its part of the quotas. Writer thread only.
 class User {
  public:
   User(std::string label, Shared& shared, Nanoseconds now)
@@ -49,7 +53,9 @@ class User {
   void heard(Nanoseconds now) noexcept { last_seen_ = now; }
   void set_rate(const Limits& limits) noexcept { bucket_.set(limits.lines_per_second, limits.burst_lines); }
   /// Returns false if the user sent more lines than its rate allows.
-  bool take_line(Nanoseconds now) noexcept { return bucket_.take(now); }
+  bool take_lines(Nanoseconds now, std::size_t count) noexcept {
+    return bucket_.take(now, static_cast<double>(count));
+  }
 
   /// Returns the name of a line's run: its tag `said`, otherwise the process's last run, otherwise its
   /// workload.
@@ -62,6 +68,16 @@ class User {
   /// Returns the cell of a word. If there is no room, returns a cell of `_other` for a word that can be
   /// summed, otherwise nullptr. Both cases count as series_limit.
   Cell* cell(const Place& place, const Word& word, LabelChoice choice, Nanoseconds now);
+
+  std::size_t series() const noexcept { return series_; }
+  bool has_processes() const noexcept { return !processes_.empty(); }
+  Nanoseconds last_seen() const noexcept { return last_seen_; }
+  /// Removes one run, so that its series are free for other users: one without processes if there is any,
+  /// otherwise the one that is silent the longest. Its values are added to `_other`. The user must have a
+  /// run.
+  void remove_run(Nanoseconds now);
+  /// Takes this user's usage out of the totals in `shared`, before the user is removed.
+  void uncharge() noexcept;
 
   /// Checks for each process whether it is alive.
   void find_gone(const Moment& now);
@@ -80,6 +96,8 @@ class User {
   bool is_gone(const SenderId& id, Nanoseconds last_seen, Nanoseconds now) const;
   Process* process_of(const Origin& from);
   bool has_room(const Process& process, std::size_t series) const noexcept;
+  bool make_room(const Process& process, std::size_t series, Nanoseconds now);
+  Cell& cell_of_others(const Word& word, LabelChoice choice, Nanoseconds now);
   Cell& overflow_cell(const Word& word, LabelChoice choice, Nanoseconds now);
 
   const std::string label_;

@@ -70,6 +70,12 @@ bool UserRuns::is_taken(const std::string& label) const noexcept {
          std::ranges::any_of(runs_, [&](const auto& entry) { return entry.second.label() == label; });
 }
 
+UserRuns::Place UserRuns::least_used() noexcept {
+  return std::ranges::min_element(runs_, {}, [](const auto& entry) {
+    return std::pair(!entry.second.progress.members().empty(), entry.second.last_heard());
+  });
+}
+
 void UserRuns::expire(const Moment& now, Nanoseconds retention) {
   std::erase_if(runs_, [&](const auto& entry) { return entry.second.is_expired(now, retention); });
 }

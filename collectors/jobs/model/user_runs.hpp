@@ -30,6 +30,11 @@ class UserRuns {
   /// The run's series are in `source`, with the label `user`.
   Run& add(const Workload& workload, std::string_view name, const Moment& at, Source& source,
            std::string_view user);
+  using Place = std::multimap<std::string, Run, std::less<>>::iterator;
+  /// A run without members if there is any, otherwise the one that is silent the longest; end() if there is
+  /// none.
+  Place least_used() noexcept;
+  void remove(Place run) { runs_.erase(run); }
   /// Removes the runs that have expired.
   void expire(const Moment& now, Nanoseconds retention);
 

@@ -131,6 +131,12 @@ std::optional<double> parse_value(std::string_view text) noexcept {
   return number && is_acceptable(*number) ? number : std::nullopt;
 }
 
+std::size_t lines_in(std::string_view line) noexcept {
+  if (line.starts_with("_e{") || line.starts_with("_sc|")) return 1;
+  const std::string_view values = line.substr(0, line.find('|'));
+  return std::max<std::size_t>(1, static_cast<std::size_t>(std::ranges::count(values, ':')));
+}
+
 Line parse_line(std::string_view line) noexcept {
   if (line.ends_with('\r')) line.remove_suffix(1);
   if (line.starts_with("_e{")) return parse_event(line);

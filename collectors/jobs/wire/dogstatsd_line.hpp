@@ -85,6 +85,10 @@ using Line = std::variant<MetricLine, EventLine, IgnoredLine, Refusal>;
 /// PackedValues parses the values themselves.
 Line parse_line(std::string_view line) noexcept;
 
+/// Returns how many lines this one stands for: the number of values of a packed line, otherwise 1. Empty
+/// values count. Cheaper than parse_line().
+std::size_t lines_in(std::string_view line) noexcept;
+
 /// Parses a finite number within kMaxValue; a leading `+` is allowed. The same bounds apply to MLLOG values.
 std::optional<double> parse_value(std::string_view text) noexcept;
 /// The value is finite and within kMaxValue.

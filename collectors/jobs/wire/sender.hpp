@@ -42,9 +42,13 @@ struct SenderFacts {
 /// The sender of a message.
 struct Sender {
   SenderId id;
-  std::string_view user;  ///< the name of the uid, or its digits
+  std::string_view user;  ///< the name of account(), or its digits
   const SenderFacts* facts =
       nullptr;  ///< nullptr: unknown, as for a file or a process in another pid namespace
+  std::optional<std::uint32_t> owner = {};  ///< the user that owns the subordinate uid `id.uid`
+
+  /// The uid that all limits, and the label `user`, are about.
+  std::uint32_t account() const noexcept { return owner.value_or(id.uid); }
 };
 
 /// Returns whether the process (or file) still exists. The model's thread calls it, and never for pid 0. A

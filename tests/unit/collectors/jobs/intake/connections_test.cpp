@@ -48,7 +48,8 @@ class ConnectionsTest : public testing::Test {
 
   UserNames names_{[](std::uint32_t) { return std::nullopt; }};
   ProcessKin kin_{"/proc"};
-  Gate gate_{"/proc", names_, kin_};
+  UserOwners owners_{"/nonexistent"};
+  Gate gate_{"/proc", names_, kin_, owners_};
   Connections connections_{gate_};
   int number_ = -1;
 };

@@ -39,7 +39,10 @@ class GateTest : public testing::Test {
     return uid == 1000 ? std::optional<std::string>("alice") : std::nullopt;
   }};
   ProcessKin kin_{tree_.path()};
-  Gate gate_{tree_.path(), names_, kin_};
+  UserOwners owners_{tree_ / "subuid", [](std::string_view name) -> std::optional<std::uint32_t> {
+                       return name == "alice" ? std::optional<std::uint32_t>(1000) : std::nullopt;
+                     }};
+  Gate gate_{tree_.path(), names_, kin_, owners_};
 };
 
 TEST_F(GateTest, KnowsAProcessByItsStartTime) {
@@ -112,6 +115,23 @@ TEST_F(GateTest, DoesNotTellProcessesThatItCannotSee) {
   EXPECT_EQ(admitted({0, 1000}), "1000/0/0 alice");
   EXPECT_EQ(admitted({static_cast<std::int32_t>(getpid()), 1000}),
             "1000/0/0 alice");  // exists, but not in the tree
+}
+
+TEST_F(GateTest, TakesASubordinateUidForItsOwner) {
+  run(50, 10'000, "100999\t100999\t100999\t100999");
+  tree_.write("subuid", "alice:100000:65536\n");
+  EXPECT_EQ(admitted({50, 100'999}), "100999/50/10000 100999");  // the file is not read yet
+  owners_.start();
+  owners_.wait(seconds(60));
+  EXPECT_EQ(admitted({50, 100'999}), "100999/50/10000 alice");
+  EXPECT_EQ(std::get<Guest>(gate_.admit({50, 100'999}, seconds(1000), seconds(1000))).sender().account(),
+            1000U);
+  gate_.let_in({"alice"});
+  EXPECT_EQ(admitted({50, 100'999}), "100999/50/10000 alice");
+  gate_.let_in({"100999"});
+  EXPECT_EQ(admitted({50, 100'999}), "100999/50/10000 alice");
+  gate_.let_in({"bob"});
+  EXPECT_EQ(admitted({50, 100'999}), "user");
 }
 
 TEST_F(GateTest, LetsInWhomTheConfigNames) {

@@ -144,6 +144,22 @@ TEST_F(JobSocketsTest, OfSystemdComeFirstAndKeepTheirFile) {
   EXPECT_EQ(mode_of(tree_ / "passed"), "0600");
 }
 
+TEST(QueueLength, LeavesRoomWhileOneSenderFillsItsPart) {
+  Tree tree{{}};
+  const Result<BoundSocket> made = BoundSocket::open(tree / "d", SOCK_DGRAM, 0600);
+  ASSERT_TRUE(made) << made.error().message();
+  if (!made->has_long_queue()) GTEST_SKIP() << "needs CAP_SYS_ADMIN and a writable /proc/sys";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  (tree / "d").copy(address.sun_path, sizeof address.sun_path - 1);
+  for (int sender = 0; sender < 10; ++sender) {
+    const Descriptor job(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0));
+    ASSERT_EQ(connect(job.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    for (int i = 0; i < 100; ++i) ASSERT_EQ(send(job.number(), "a", 1, 0), 1) << sender << ' ' << i;
+    while (send(job.number(), "a", 1, 0) == 1) continue;  // its own send buffer is full
+  }
+}
+
 TEST(QueueLength, IsSaidWhereItIsShort) {
   std::string said;
   const Say say = [&](const Notice& notice) { said += notice.error; };

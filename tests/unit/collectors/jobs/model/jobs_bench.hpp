@@ -91,6 +91,13 @@ class JobsBench {
   void send(int pid, std::string_view payload, std::uint32_t uid = 1000) {
     model.receive(sender(pid, uid), payload, now);
   }
+  /// From a process in a user namespace of `owner`.
+  void send_as(std::uint32_t owner, int pid, std::string_view payload, std::uint32_t uid) {
+    Sender from = sender(pid, uid);
+    from.owner = owner;
+    from.user = sender(pid, owner).user;
+    model.receive(from, payload, now);
+  }
   void mllog(int pid, std::string_view line) { model.receive_mllog(sender(pid, 1000), "bert", line, now); }
   /// From now on, a process has these ancestors, a workload, and a start `age` seconds ago.
   void born(int pid, double age, std::vector<std::int32_t> ancestors = {}) {

@@ -159,6 +159,106 @@ ml_steps_total{run="a",user="bob",split="train"} 600
 )");
 }
 
+TEST(RunQuota, APackedLineIsChargedForEachOfItsValues) {
+  JobsBench jobs;
+  std::string packed = "ml.step.seconds";
+  for (int i = 0; i < 30'000; ++i) packed += ":1";
+  packed += "|d|#run:a";
+  jobs.send(10, packed);  // there is room for 2000: the debt of 28 000 is paid in 14 s
+  jobs.send(10, "ml.steps:1|c|#run:a");
+  jobs.send(10, packed);
+  EXPECT_EQ(jobs.dropped(), "rate_limit=30001 ");
+  jobs.wait(13.9);
+  jobs.send(10, "ml.steps:1|c|#run:a");
+  jobs.wait(0.2);
+  jobs.send(10, "ml.steps:1|c|#run:a");
+  EXPECT_EQ(jobs.dropped(), "rate_limit=30002 ");
+  EXPECT_EQ(jobs.page({"ml_steps_total"}), "ml_steps_total{run=\"a\",user=\"alice\",split=\"train\"} 1\n");
+}
+
+TEST(RunQuota, AllSubordinateUidsAreTheirOwner) {
+  JobsBench jobs;
+  for (std::uint32_t i = 0; i < 3000; ++i) {
+    jobs.send_as(1000, 100 + static_cast<int>(i % 1000), "ml.steps:1|c|#run:a", 100'000 + i);
+  }
+  jobs.send(10, "ml.steps:1|c|#run:a", 1001);
+  EXPECT_EQ(jobs.dropped(), "rate_limit=1000 series_limit=976 ");  // 1024 processes of one user have room
+  EXPECT_EQ(jobs.page({"ml_steps_total"}),
+            "ml_steps_total{run=\"_other\",user=\"alice\",split=\"train\"} 976\n"
+            "ml_steps_total{run=\"a\",user=\"alice\",split=\"train\"} 1024\n"
+            "ml_steps_total{run=\"a\",user=\"bob\",split=\"train\"} 1\n");
+  EXPECT_EQ(jobs.model.usage().users, 2U);
+}
+
+/// Five users fill the quota of all users: 8192, and less for the last one.
+void fill(JobsBench& jobs) {
+  for (std::uint32_t uid = 2000; uid < 2005; ++uid) {
+    for (int run = 0; run < 1000; ++run)
+      jobs.send(10 + run / 100, "ml.steps:1|c|#run:r" + std::to_string(run), uid);
+  }
+  ASSERT_GT(jobs.model.usage().series, 40'000U - kSeriesOfEveryRun - 1);
+}
+
+TEST(RunQuota, ANewcomerHasItsFirstSeriesAlsoIfOthersHoldAll) {
+  JobsBench jobs(kUnhurried);
+  fill(jobs);
+  jobs.send(10, "ml.steps:1|c|#run:new\nml.loss:2|g|#run:new\nml.step.seconds:0.1|d|#run:new", 1001);
+  const std::string page = jobs.page({"ml_steps_total", "ml_loss", "ml_step_duration_seconds"});
+  EXPECT_NE(page.find("ml_steps_total{run=\"new\",user=\"bob\",split=\"train\"} 1\n"), std::string::npos);
+  EXPECT_NE(page.find("ml_loss{run=\"new\",user=\"bob\",split=\"train\"} 2\n"), std::string::npos);
+  EXPECT_NE(page.find("ml_step_duration_seconds_count{run=\"new\",user=\"bob\",split=\"train\"} 1\n"),
+            std::string::npos);
+  EXPECT_LE(jobs.model.usage().series, 40'000U);
+  EXPECT_EQ(sum_of(jobs, "ml_steps_total"), 5001);  // what gave way is summed in `_other`
+}
+
+TEST(RunQuota, ARunWithoutProcessesGivesWayFirst) {
+  JobsBench jobs(kUnhurried);
+  fill(jobs);
+  jobs.kill(19);
+  jobs.tick();  // the runs r900 .. of each user have no process
+  jobs.send(10, "ml.steps:1|c|#run:new", 1001);
+  const std::string page = jobs.page({"ml_steps_total"});
+  EXPECT_NE(page.find("run=\"new\",user=\"bob\""), std::string::npos);
+  for (int run = 0; run < 900; ++run) {
+    EXPECT_NE(page.find("{run=\"r" + std::to_string(run) + "\",user=\"user2000\""), std::string::npos) << run;
+  }
+}
+
+TEST(RunQuota, FullUsersTakeNothingFromEachOther) {
+  JobsBench jobs(kUnhurried);
+  fill(jobs);
+  const std::string before = jobs.page({"ml_run_start_timestamp_seconds"});
+  for (int run = 0; run < 100; ++run) jobs.send(10, "ml.steps:1|c|#run:more" + std::to_string(run), 2004);
+  EXPECT_EQ(jobs.page({"ml_run_start_timestamp_seconds"}), before);
+}
+
+TEST(RunQuota, ANewcomerTakesThePlaceOfASilentUserWithoutProcesses) {
+  JobsBench jobs(kUnhurried);
+  for (std::uint32_t uid = 2000; uid < 3024; ++uid)
+    jobs.send(static_cast<int>(uid), "ml.steps:1|c|#run:a", uid);
+  jobs.send(10, "ml.steps:1|c|#run:a", 1001);
+  EXPECT_EQ(jobs.dropped(), "series_limit=1 ");  // each user has a process
+  jobs.kill(2007);
+  jobs.tick();
+  jobs.send(10, "ml.steps:1|c|#run:a", 1001);
+  EXPECT_EQ(jobs.dropped(), "series_limit=1 ");
+  EXPECT_EQ(jobs.model.usage().users, 1024U);
+  EXPECT_EQ(sum_of(jobs, "ml_steps_total", "user2007"), 0);
+  EXPECT_EQ(sum_of(jobs, "ml_steps_total", "bob"), 1);
+}
+
+TEST(RunQuota, OthersProcessesLeaveRoomForTheFirstOfANewcomer) {
+  JobsBench jobs(kUnhurried);
+  for (std::uint32_t uid = 2000; uid < 2010; ++uid) {
+    for (int pid = 1; pid <= 1024; ++pid) jobs.send(pid, "ml.steps:1|c|#run:a", uid);
+  }
+  EXPECT_EQ(jobs.model.usage().processes, 8192U - 1024 + 3);
+  jobs.send(10, "ml.steps:1|c|#run:a", 1001);
+  EXPECT_EQ(sum_of(jobs, "ml_steps_total", "bob"), 1);
+  EXPECT_NE(jobs.page({"ml_steps_total"}).find("run=\"a\",user=\"bob\""), std::string::npos);
+}
+
 TEST(RunQuota, LongPayloadsAndBinaryOnesAreRefused) {
   JobsBench jobs;
   std::string lines;

@@ -108,5 +108,15 @@ TEST(DogstatsdLine, TheFirstTagOfAKeyCounts) {
   EXPECT_EQ(tags.find("other"), "");
 }
 
+TEST(DogStatsdLine, StandsForAsManyLinesAsItHasValues) {
+  EXPECT_EQ(lines_in("ml.steps:1|c|#run:a,b:c"), 1U);
+  EXPECT_EQ(lines_in("ml.step.seconds:1:2:3|d|#run:a"), 3U);
+  EXPECT_EQ(lines_in("ml.step.seconds::::|d"), 4U);
+  EXPECT_EQ(lines_in("_e{9,1}:run_start|a:b:c"), 1U);
+  EXPECT_EQ(lines_in("_sc|a:b:c|0"), 1U);
+  EXPECT_EQ(lines_in("neither:one:nor:the:other"), 4U);
+  EXPECT_EQ(lines_in("x"), 1U);
+}
+
 }  // namespace
 }  // namespace gpumeter::jobs

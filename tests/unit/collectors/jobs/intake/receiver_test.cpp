@@ -1,0 +1,133 @@
+#include "collectors/jobs/intake/receiver.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+namespace gpumeter::jobs {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// The real thread with a real socket.
+class ReceiverTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+    job_ = Descriptor(ends[0]);
+    daemon_ = Descriptor(ends[1]);
+    constexpr int kOn = 1;
+    ASSERT_EQ(setsockopt(daemon_.number(), SOL_SOCKET, SO_PASSCRED, &kOn, sizeof kOn), 0);
+    ASSERT_EQ(setsockopt(daemon_.number(), SOL_SOCKET, SO_TIMESTAMPNS, &kOn, sizeof kOn), 0);
+  }
+  void send_text(const std::string& text) const {
+    ASSERT_EQ(send(job_.number(), text.data(), text.size(), 0), std::ssize(text));
+  }
+  /// Takes everything that was sent before the call.
+  void take_all() {
+    const std::uint64_t question = receiver_.ask();
+    while (!receiver_.is_answered(question, milliseconds(1))) take();
+    take();
+  }
+  void take() {
+    Letters letters;
+    receiver_.take(letters);
+    over_rate_ += letters.over_rate();
+    letters.for_each([&](const Datagram& datagram) {
+      EXPECT_EQ(datagram.from, (Credentials{getpid(), getuid()}));
+      ++count_;
+      text_.append(datagram.payload.substr(0, 20)).append(datagram.cut ? "|cut " : "| ");
+    });
+  }
+
+  const SystemClock clock_;
+  Descriptor job_, daemon_;
+  UserOwners owners_{"/nonexistent"};
+  std::atomic<int> woken_ = 0;
+  Receiver receiver_{clock_, owners_, 1000, [this] { ++woken_; }};
+  std::string text_;
+  std::uint64_t count_ = 0;
+  std::uint64_t over_rate_ = 0;
+};
+
+TEST_F(ReceiverTest, DeliversInOrder) {
+  owners_.start();
+  ASSERT_TRUE(receiver_.start(daemon_.number()));
+  send_text("a");
+  send_text("");
+  send_text("bb");
+  take_all();
+  EXPECT_EQ(text_, "a| | bb| ");
+  EXPECT_GE(woken_, 1);
+}
+
+TEST_F(ReceiverTest, AnswersForEverythingThatWasSentBefore) {
+  owners_.start();
+  ASSERT_TRUE(receiver_.start(daemon_.number()));
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    send_text("a");
+    take_all();
+    ASSERT_EQ(count_, i);
+  }
+}
+
+// None is lost: what is rejected is counted.
+TEST_F(ReceiverTest, RejectsAFloodAndCountsItsLines) {
+  owners_.start();
+  ASSERT_TRUE(receiver_.start(daemon_.number()));
+  for (int i = 0; i < 20'000; ++i) send_text("ml.steps:1|c\nml.steps:1|c\n");
+  take_all();
+  EXPECT_EQ(2 * count_ + over_rate_, 40'000U);
+  EXPECT_GT(over_rate_, 0U);
+}
+
+TEST_F(ReceiverTest, WaitsForRoomAndLosesNothing) {
+  receiver_.set_rate(1e9);
+  owners_.start();
+  ASSERT_TRUE(receiver_.start(daemon_.number()));
+  const std::string large(32'000, 'x');
+  std::thread sender([&] {
+    for (int i = 0; i < 300; ++i) send_text(large);  // 9.6 MB, more than Inbox::kRoom
+  });
+  while (count_ < 300) take_all();
+  sender.join();
+  EXPECT_EQ(count_, 300U);
+}
+
+TEST_F(ReceiverTest, StopsWhileItWaitsForRoom) {
+  receiver_.set_rate(1e9);
+  owners_.start();
+  ASSERT_TRUE(receiver_.start(daemon_.number()));
+  const std::string large(32'000, 'x');
+  for (std::size_t sent = 0; sent < Inbox::kRoom + 1; sent += large.size()) send_text(large);
+  receiver_.stop();
+  take();
+  EXPECT_GT(count_, 0U);
+}
+
+TEST(Inbox, KeepsTheOrderAndForgetsCutPayloads) {
+  Inbox inbox;
+  EXPECT_TRUE(inbox.put({"a", {1, 2}, {}, false}));
+  EXPECT_FALSE(inbox.put({"long", {3, 4}, {}, true}));
+  EXPECT_FALSE(inbox.put({"c", {1, 2}, {}, false}));
+  inbox.put_over_rate(7);
+  Letters letters;
+  inbox.take(letters);
+  std::string text;
+  letters.for_each([&](const Datagram& datagram) {
+    text += std::to_string(datagram.from.pid) + std::string(datagram.payload) + (datagram.cut ? "cut " : " ");
+  });
+  EXPECT_EQ(text, "1a 3cut 1c ");
+  EXPECT_EQ(letters.over_rate(), 7U);
+  letters.clear();
+  EXPECT_TRUE(letters.empty());
+  EXPECT_TRUE(inbox.put({"d", {1, 2}, {}, false}));
+}
+
+}  // namespace
+}  // namespace gpumeter::jobs

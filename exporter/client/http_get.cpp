@@ -131,20 +131,6 @@ std::size_t length_in(std::string_view headers) {
   return parse_number<std::size_t>(trimmed(take_until(value, '\r'))).value_or(0);
 }
 
-/// gpumeter answers with a Content-Length. HTTP/1.0 in the request rules out a chunked answer.
-Result<HttpAnswer> parse_answer(std::string_view text) {
-  const std::size_t end = text.find("\r\n\r\n");
-  constexpr std::string_view kVersion = "HTTP/1.";
-  if (!text.starts_with(kVersion) || end == std::string_view::npos) return Error("the answer is not HTTP");
-  std::string_view line = text.substr(0, text.find("\r\n"));
-  take_until(line, ' ');
-  const std::optional<unsigned> status = parse_number<unsigned>(take_until(line, ' '));
-  if (!status) return Error("the answer is not HTTP");
-  const std::string_view body = text.substr(end + 4);
-  if (body.size() < length_in(text.substr(0, end + 2))) return Error("the answer ends too early");
-  return HttpAnswer{false, *status, std::string(body)};
-}
-
 }  // namespace
 
 Result<HttpAddress> parse_http_address(std::string_view text) {
@@ -172,6 +158,20 @@ Result<HttpAddress> parse_http_address(std::string_view text) {
   return HttpAddress{std::string(host), port};
 }
 
+// gpumeter answers with a Content-Length. HTTP/1.0 in the request rules out a chunked answer.
+Result<HttpAnswer> parse_http_answer(std::string_view text) {
+  const std::size_t end = text.find("\r\n\r\n");
+  constexpr std::string_view kVersion = "HTTP/1.";
+  if (!text.starts_with(kVersion) || end == std::string_view::npos) return Error("the answer is not HTTP");
+  std::string_view line = text.substr(0, text.find("\r\n"));
+  take_until(line, ' ');
+  const std::optional<unsigned> status = parse_number<unsigned>(take_until(line, ' '));
+  if (!status) return Error("the answer is not HTTP");
+  const std::string_view body = text.substr(end + 4);
+  if (body.size() < length_in(text.substr(0, end + 2))) return Error("the answer ends too early");
+  return HttpAnswer{false, *status, std::string(body)};
+}
+
 Result<HttpAnswer> http_get(const HttpAddress& address, const std::string& path,
                             SteadyClock::time_point deadline, std::size_t most_bytes) {
   const auto connected = connect_to(address, deadline);
@@ -184,7 +184,7 @@ Result<HttpAnswer> http_get(const HttpAddress& address, const std::string& path,
   if (Result<Done> sent = send_all(connection, request, deadline); !sent) return sent.error();
   const Result<std::string> answer = receive_all(connection, deadline, most_bytes);
   if (!answer) return answer.error();
-  return parse_answer(*answer);
+  return parse_http_answer(*answer);
 }
 
 }  // namespace gpumeter

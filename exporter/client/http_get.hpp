@@ -27,6 +27,10 @@ struct HttpAnswer {
   std::string body;
 };
 
+/// Parses all bytes that a server sent until it closed the connection. Returns an Error if they are not HTTP
+/// or end before the Content-Length.
+Result<HttpAnswer> parse_http_answer(std::string_view text);
+
 /// Requests a path. Returns an Error if the answer is not complete by `deadline`, is longer than
 /// `most_bytes`, or is not HTTP. The lookup of names other than localhost is not limited by `deadline`.
 Result<HttpAnswer> http_get(const HttpAddress& address, const std::string& path,

@@ -2,6 +2,7 @@
 
 The binary is $GPUMETER_BINARY (ctest sets it to the built one), otherwise build/release/gpumeter.
 """
+import functools
 import http.client
 import os
 import signal
@@ -20,6 +21,12 @@ BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 TEXT = "text/plain;version=0.0.4"
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 START_SECONDS = 60  # generous: a sanitizer's build on a busy machine
+
+
+@functools.cache
+def is_sanitized() -> bool:
+    """The binary has AddressSanitizer: it takes several times the memory, so that no test of a limit applies."""
+    return b"__asan_init" in Path(BINARY).read_bytes()
 
 
 def free_port(family: int = socket.AF_INET) -> int:

@@ -14,8 +14,9 @@ class Reader {
   explicit Reader(Charset charset) : charset_(charset) {}
 
   std::string text(const Json& value) const {
-    return value.is_string() ? printable(value.get_ref<const std::string&>(), charset_) : std::string();
+    return value.is_string() ? text(value.get_ref<const std::string&>()) : std::string();
   }
+  std::string text(const std::string& any) const { return printable(any, charset_); }
   std::string text(const Json& object, const char* key) const { return text(field(object, key)); }
 
   static std::optional<double> number(const Json& object, const char* key) {
@@ -58,7 +59,7 @@ std::optional<Sample> sample_of(const Json& json, const Reader& read) {
   Sample sample{read.text(json, "name"), {}, *value, Reader::number(json, "age_seconds").value_or(0)};
   const Json& labels = Reader::field(json, "labels");
   if (!labels.is_object()) return sample;
-  for (const auto& [name, label] : labels.items()) sample.labels.emplace(name, read.text(label));
+  for (const auto& [name, label] : labels.items()) sample.labels.emplace(read.text(name), read.text(label));
   return sample;
 }
 

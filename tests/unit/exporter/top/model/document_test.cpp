@@ -23,6 +23,13 @@ TEST(DocumentTest, ParsesSeries) {
   EXPECT_EQ((*samples)[1].label("run"), "a?[31m");
 }
 
+TEST(DocumentTest, MakesNamesOfLabelsPrintable) {
+  const auto series =
+      parse_series(R"({"series":[{"name":"a","labels":{"x\u001b[2J":"1"},"value":1}]})", Charset::ascii);
+  ASSERT_TRUE(series);
+  EXPECT_EQ(series->at(0).label("x?[2J"), "1");
+}
+
 TEST(DocumentTest, ParsesHealth) {
   const auto health = parse_health(
       R"({"devices":[{"gpu":"0","uuid":"GPU-1","vendor":"nvidia","model":"H100","pci_address":"0000:17:00.0","state":"failed",

@@ -1,0 +1,50 @@
+// Addresses that a person writes: of listeners, of `gpumeter check` and of `gpumeter top`. None is resolved
+// by a name server.
+#include <string>
+#include <vector>
+
+#include "exporter/client/http_get.hpp"
+#include "exporter/http/listen_address.hpp"
+#include "exporter/top/fetch/http_client.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+namespace gpumeter {
+namespace {
+
+/// A listener on a free port of 127.0.0.1.
+const std::vector<ListenSocket>& listeners() {
+  static const std::vector<ListenSocket> sockets = listen_on("127.0.0.1:0").value().sockets;
+  return sockets;
+}
+
+void check_client(std::string_view text) {
+  const Result<HttpAddress> address = parse_http_address(text);
+  if (!address) {
+    fuzz::expect(!address.error().message().empty());
+    return;
+  }
+  fuzz::expect(!address->host.empty() && address->host.find_first_of("/?#@[] ") == std::string::npos);
+  const unsigned long port = std::stoul(address->port);
+  fuzz::expect(port <= 65535);
+}
+
+void check_top(const std::string& text) {
+  const Result<top::Address> address = top::parse_address(text);
+  if (!address) return;
+  fuzz::expect(!address->host.empty() && address->url.starts_with("http") && !address->url.ends_with('/'));
+}
+
+}  // namespace
+}  // namespace gpumeter
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace gpumeter;
+  const std::string text(fuzz::text_of(data, size));
+  const std::string port = listeners().front().endpoint().text().substr(10);
+  fuzz::expect(!is_served(text, {}));
+  fuzz::expect(!is_served(text, listeners()) || text.ends_with(port));
+  fuzz::expect(is_served("127.0.0.1:" + port, listeners()));
+  check_client(text);
+  check_top(text);
+  return 0;
+}

@@ -1,0 +1,62 @@
+// What a daemon answers to `gpumeter top` and `gpumeter check`, which may run on another machine: no text of
+// it reaches the terminal with a control character.
+#include <string>
+
+#include "exporter/client/http_get.hpp"
+#include "exporter/json/health.hpp"
+#include "exporter/top/model/snapshot.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+namespace gpumeter {
+namespace {
+
+void expect_printable(const std::string& text) {
+  fuzz::expect(top::printable(text, top::Charset::utf8) == text);
+  for (const unsigned char byte : text) fuzz::expect(byte >= 0x20 && byte != 0x7f);
+}
+
+void check(const top::Sample& sample) {
+  expect_printable(sample.name);
+  for (const auto& [name, value] : sample.labels) {
+    expect_printable(name);
+    expect_printable(value);
+  }
+}
+
+void check(const top::Finding& finding) {
+  for (const std::string& text :
+       {finding.reason, finding.severity, finding.action, finding.text, finding.alert, finding.runbook}) {
+    expect_printable(text);
+  }
+}
+
+void check(const top::Health& health) {
+  for (const top::Finding& finding : health.machine) check(finding);
+  for (const top::DeviceHealth& device : health.devices) {
+    for (const std::string& text :
+         {device.gpu, device.uuid, device.model, device.pci_address, device.state}) {
+      expect_printable(text);
+    }
+    for (const top::Finding& finding : device.findings) check(finding);
+  }
+}
+
+}  // namespace
+}  // namespace gpumeter
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace gpumeter;
+  const std::string text(fuzz::text_of(data, size));
+  const Result<std::vector<top::Sample>> series = top::parse_series(text, top::Charset::utf8);
+  const Result<top::Health> health = top::parse_health(text, top::Charset::utf8);
+  if (series) {
+    for (const top::Sample& sample : *series) check(sample);
+    top::make_snapshot(*series, health ? std::optional(*health) : std::nullopt);
+  }
+  if (health) check(*health);
+  const Result<HttpAnswer> answer = parse_http_answer(text);
+  fuzz::expect(!answer || (!answer->is_refused && text.ends_with(answer->body)));
+  const Result<health::Report> report = parse_health_json(text, Nanoseconds{1'000'000'000});
+  fuzz::expect(report || !report.error().message().empty());
+  return 0;
+}

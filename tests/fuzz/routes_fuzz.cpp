@@ -1,63 +1,17 @@
 // One request through the routes of a small daemon. The lines of the input are the path with its query,
 // Accept, Accept-Encoding, If-None-Match and the method; missing lines are empty.
 #include <algorithm>
-#include <cmath>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/text.hpp"
-#include "collectors/api/catalog.hpp"
-#include "exporter/http/routes.hpp"
 #include "exporter/json/health.hpp"
-#include "exporter/store/series_list.hpp"
 #include "exporter/top/model/document.hpp"
-#include "tests/fakes/fake_clock.hpp"
 #include "tests/fuzz/fuzz.hpp"
+#include "tests/fuzz/small_daemon.hpp"
 
 namespace gpumeter {
 namespace {
-
-constexpr MetricDescriptor kSeconds{"job_seconds", "A histogram.", "seconds", MetricType::histogram};
-
-/// A store with two GPUs, a run and a histogram; their history, judgement and pages.
-class Daemon {
- public:
-  Daemon() {
-    for (unsigned gpu = 0; gpu < 2; ++gpu) {
-      const Labels labels(DeviceInfo{.uuid = "GPU-" + std::to_string(gpu), .model = "a \"\\\n\x7f"}, gpu, "",
-                          {});
-      series_.add(catalog::up, labels, 1);
-      series_.add(catalog::utilization, labels, gpu == 0 ? 0.5 : std::nan(""));
-    }
-    series_.add(kSeconds, Labels{{"run", "a b"}, {"le", "+Inf"}}, 3, Part::bucket);
-    series_.add(kSeconds, Labels{{"run", "a b"}}, 3, Part::count);
-    series_.commit({});
-    history_.sample();
-    routes_.set_ready();
-  }
-
-  HttpResponse answer(const HttpRequest& request) { return routes_.answer(request); }
-
- private:
-  FakeClock clock_;
-  Store store_;
-  SeriesList series_{store_.attach("amd")};
-  History history_{store_, clock_};
-  LiveAnswers live_{history_, clock_, [] { return nullptr; }};
-  PageCache pages_{store_};
-  Routes routes_{pages_,
-                 store_,
-                 {.devices = [] { return std::vector<DeviceStatus>{{.uuid = "GPU-0", .state = "ok"}}; },
-                  .collectors =
-                      [] {
-                        return std::vector<CollectorState>{{"amd", true}, {"nvidia", false}};
-                      },
-                  .health = [] { return std::make_shared<const health::Report>(); },
-                  .history = &history_,
-                  .live = &live_}};
-};
 
 HttpRequest request_of(std::string_view text) {
   std::string_view path = take_until(text, '\n');
@@ -101,8 +55,8 @@ void check(const HttpRequest& request, const HttpResponse& response) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gpumeter;
-  static Daemon daemon;
+  static fuzz::SmallDaemon daemon;
   const HttpRequest request = request_of(fuzz::text_of(data, size));
-  check(request, daemon.answer(request));
+  check(request, daemon.routes().answer(request));
   return 0;
 }

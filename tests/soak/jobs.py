@@ -48,8 +48,8 @@ class Channel:
 
 
 def live(folder: Path, number: int, dice: random.Random) -> None:
-    """The life of one run, in a process of its own."""
-    run, end = f"run-{number}", dice.choice(ENDS)
+    """The life of one run, in a process of its own. No two runs of a soak have one name."""
+    run, end = f"run-{os.getppid()}-{number}", dice.choice(ENDS)
     put_into(folder / "proc", os.getpid(), SLURM.format(number) if number % 3 else "/user.slice/user-1000.slice/session-1.scope")
     if os.geteuid() == 0:
         uid = 30000 + (number if number % 10 == 0 else number % 6)

@@ -1,0 +1,59 @@
+// All bytes of a connection to a running server: its request line, its headers, and whatever follows. The
+// server answers with HTTP or closes the connection, and answers the next client.
+#include <sys/socket.h>
+
+#include <string>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "exporter/client/http_get.hpp"
+#include "exporter/http/listen_address.hpp"
+#include "exporter/http/server.hpp"
+#include "tests/fuzz/fuzz.hpp"
+#include "tests/fuzz/small_daemon.hpp"
+
+namespace gpumeter {
+namespace {
+
+class Server {
+ public:
+  std::string answer_to(std::string_view bytes) const {
+    const Endpoint& endpoint = server_->endpoints().front();
+    const Descriptor connection(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const linger reset{1, 0};  // no port waits for late packets
+    setsockopt(connection.number(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    const auto* const address = reinterpret_cast<const sockaddr*>(&endpoint.address);
+    fuzz::expect(connect(connection.number(), address, endpoint.length) == 0);
+    [[maybe_unused]] const ssize_t sent = send(connection.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    shutdown(connection.number(), SHUT_WR);
+    return received(connection);
+  }
+
+ private:
+  static std::string received(const Descriptor& connection) {
+    std::string text;
+    std::vector<char> piece(65536);
+    for (ssize_t got = 0; (got = recv(connection.number(), piece.data(), piece.size(), 0)) > 0;) {
+      text.append(piece.data(), static_cast<std::size_t>(got));
+    }
+    return text;
+  }
+
+  fuzz::SmallDaemon daemon_;
+  std::unique_ptr<HttpServer> server_ =
+      HttpServer::start(listen_on("127.0.0.1:0").value().sockets, daemon_.routes(), 1).value();
+};
+
+}  // namespace
+}  // namespace gpumeter
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace gpumeter;
+  static const Server server;
+  const std::string answer = server.answer_to(fuzz::text_of(data, size));
+  if (answer.empty()) return 0;
+  const Result<HttpAnswer> parsed = parse_http_answer(answer);
+  fuzz::expect(parsed || answer.starts_with("HTTP/1."));
+  fuzz::expect(!parsed || (parsed->status >= 200 && parsed->status < 600));
+  return 0;
+}

@@ -15,13 +15,13 @@ POINT = ("xid", "reset", "pcie-fatal")  # at one moment
 
 
 def events(dice: random.Random, seconds: float, begin: float) -> list[str]:
-    """Failures of all devices between `begin` and `seconds`: one at a time for a device, about two a minute. All end in time."""
+    """Failures of all devices between `begin` and `seconds`: one at a time for a device, about two a minute. All end 12 s earlier."""
     found = []
     for gpu in range(GPUS):
         at = begin + dice.uniform(0, 20)
-        while at < seconds - 12:
+        while at < seconds - 16:
             verb = dice.choice(ABSENT if dice.random() < 0.25 else VALUES)
-            length = min(dice.uniform(4, 25), seconds - 8 - at)
+            length = min(dice.uniform(4, 25), seconds - 12 - at)
             ends = "" if verb.partition(":")[0] in POINT else f" for {length:.0f}s"
             found.append(f"{verb} {gpu} after {at:.0f}s{ends}")
             at += length + dice.uniform(5, 25)

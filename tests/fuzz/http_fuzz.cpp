@@ -2,7 +2,9 @@
 // server answers with HTTP or closes the connection, and answers the next client.
 #include <sys/socket.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/descriptor.hpp"
@@ -39,9 +41,14 @@ class Server {
     return text;
   }
 
+  static std::unique_ptr<HttpServer> started(Routes& routes) {
+    Result<Listening> listening = listen_on("127.0.0.1:0");
+    fuzz::expect(bool(listening));
+    return *HttpServer::start(std::move(listening->sockets), routes, 1);
+  }
+
   fuzz::SmallDaemon daemon_;
-  std::unique_ptr<HttpServer> server_ =
-      HttpServer::start(listen_on("127.0.0.1:0").value().sockets, daemon_.routes(), 1).value();
+  std::unique_ptr<HttpServer> server_ = started(daemon_.routes());
 };
 
 }  // namespace

@@ -28,9 +28,13 @@ class Folder {
   const std::string& path() const noexcept { return path_; }
   /// `name` may contain folders.
   void write(const std::string& name, std::string_view bytes) const {
-    const std::filesystem::path file = std::filesystem::path(path_) / name;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file, std::ios::binary).write(bytes.data(), std::ssize(bytes));
+    const std::filesystem::path path = std::filesystem::path(path_) / name;
+    std::ofstream file(path, std::ios::binary);
+    if (!file) {
+      std::filesystem::create_directories(path.parent_path());
+      file.open(path, std::ios::binary);
+    }
+    file.write(bytes.data(), std::ssize(bytes));
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +23,9 @@ class Server {
     fuzz::expect(bool(server_.start()));
     while (!connected()) std::this_thread::yield();
   }
+  ~Server() { fuzz::expect(server_.stop(clock_.monotonic() + std::chrono::seconds(10))); }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
 
   Descriptor connected() const {
     Result<Descriptor> opened = control::open_socket();

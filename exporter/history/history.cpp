@@ -1,6 +1,7 @@
 #include "exporter/history/history.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "exporter/history/observe.hpp"
 
@@ -50,10 +51,29 @@ void History::add(const GpuPicture& gpu) {
 }
 
 void History::add(RunPicture& run) {
-  Run& kept = entry(runs_, GpuRun{run.run, run.user}, kMostRuns);
-  if (run.status.empty()) run.steps_per_second = kept.steps_per_second(second_, run.steps);
-  const double values[] = {run.steps_per_second, run.status.empty() ? loss_of(run) : kAbsent};
-  kept.track.add(second_, values);
+  Run* const kept = room_for(run);
+  if (kept == nullptr) return;
+  const bool is_over = !run.status.empty();
+  if (!is_over) run.steps_per_second = kept->steps_per_second(second_, run.steps);
+  const double values[] = {run.steps_per_second, is_over ? kAbsent : loss_of(run)};
+  kept->track.add(second_, values);
+  if (!is_over || !kept->ended) kept->ended = is_over ? std::optional(second_) : std::nullopt;
+}
+
+// All runs on the page are updated each second. If the least recent one made room, they would displace each
+// other, and none would have a history.
+History::Run* History::room_for(const RunPicture& run) {
+  const GpuRun key{run.run, run.user};
+  if (const auto found = runs_.find(key); found != runs_.end()) return &found->second;
+  if (runs_.size() < kMostRuns) return &runs_[key];
+  if (!run.status.empty()) return nullptr;
+  // A run that goes on counts as the last to end.
+  const auto first = std::ranges::min_element(runs_, {}, [](const auto& each) {
+    return each.second.ended.value_or(std::numeric_limits<std::int64_t>::max());
+  });
+  if (!first->second.ended) return nullptr;
+  runs_.erase(first);
+  return &runs_[key];
 }
 
 double History::Run::steps_per_second(std::int64_t second, double total) {

@@ -23,8 +23,9 @@ namespace gpumeter {
 
 /// The last hours of every GPU and run, in memory. A GPU takes 12 KiB at first, 4 KiB more for each
 /// quarter of an hour, and 107 KiB after 6 hours; a run takes 5 KiB at first and 46 KiB at the most. Limits:
-/// 1024 GPUs and 64 runs; a new one then replaces the one that was updated least recently. A lost GPU keeps
-/// its history; a run loses it when it leaves the page.
+/// 1024 GPUs and 64 runs. A new GPU then replaces the one that was updated least recently. A new run replaces
+/// one that has ended; if none has, it has no history. A lost GPU keeps its history; a run loses it when it
+/// leaves the page.
 class History {
  public:
   static constexpr std::size_t kMostGpus = 1024;
@@ -68,11 +69,13 @@ class History {
   struct Run {
     RunTrack track{kRunColumns};
     std::deque<std::pair<std::int64_t, double>> steps = {};  // of the last 30 s
+    std::optional<std::int64_t> ended = {};                  // since when the run is over
     double steps_per_second(std::int64_t second, double total);
   };
 
   void add(const GpuPicture& gpu) GPUMETER_REQUIRES(mutex_);
   void add(RunPicture& run) GPUMETER_REQUIRES(mutex_);
+  Run* room_for(const RunPicture& run) GPUMETER_REQUIRES(mutex_);
   template <class Any>
   bool is_older(const Any& track, std::int64_t seconds) const GPUMETER_REQUIRES(mutex_) {
     return second_ - track.last().value_or(0) > seconds;

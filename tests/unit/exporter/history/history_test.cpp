@@ -163,6 +163,34 @@ TEST_F(HistoryTest, ARunHasItsRateAndLoss) {
   EXPECT_FALSE(history_.of_run({"bert", "ann"}, Range::minutes));
 }
 
+TEST_F(HistoryTest, ANewRunReplacesOneThatHasEnded) {
+  constexpr int kMost = History::kMostRuns;
+  SeriesList runs(store_.attach());
+  const auto second = [&](int ended, int count) {
+    for (int i = 0; i < count; ++i) {
+      const Labels run = Labels{{"run", std::to_string(i)}, {"user", "ann"}};
+      runs.add(catalog::ml_steps, run.with({{"split", "train"}}), 1);
+      if (i < ended) runs.add(catalog::ml_run_stop_timestamp, run.with({{"status", "success"}}), 1);
+    }
+    runs.commit({});
+    sample();
+  };
+  const auto seconds_of = [&](int run) {
+    const auto answer = history_.of_run({std::to_string(run), "ann"}, Range::minutes);
+    return answer ? answer->stretch.length : 0;
+  };
+  second(0, kMost);
+  for (int i = 0; i < 3; ++i) second(0, kMost + 1);
+  EXPECT_EQ(seconds_of(0), 4U) << "no run displaces one that goes on";
+  EXPECT_EQ(seconds_of(kMost), 0U);
+  second(1, kMost);
+  second(2, kMost);
+  for (int i = 0; i < 2; ++i) second(2, kMost + 1);
+  EXPECT_EQ(seconds_of(0), 0U) << "the first that ended makes room, and does not come back";
+  EXPECT_EQ(seconds_of(1), 8U);
+  EXPECT_EQ(seconds_of(kMost), 2U);
+}
+
 TEST_F(HistoryTest, SparklinesAreInTheOrderOfThePicture) {
   second(0.5);
   const auto lines = history_.sparklines();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "collectors/jobs/wire/sender.hpp"
 
 namespace gpumeter::jobs {
@@ -29,6 +30,7 @@ struct Member {
   double counted_steps = 0;     ///< its ml.steps of split train
   std::uint32_t restarts = 0;   ///< its `restart` events
   std::size_t series = 0;       ///< charged to this process
+  Nanoseconds last_seen{};      ///< its last message for this run
 };
 
 /// The processes of a run and their step. A generation is a set of overlapping processes: each joined before

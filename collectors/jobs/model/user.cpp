@@ -52,8 +52,8 @@ Place User::place(const Origin& from, std::string_view run_name) {
     if (members_ >= limits.senders_per_user || shared_.members >= most) return {};
     run = runs_.to_join(process->workload, run_name, from.now, [&](const Member& other) {
       const auto known = processes_.find(other.id);
-      const bool gone =
-          known == processes_.end() || is_gone(other.id, known->second.last_seen, from.now.elapsed);
+      const bool gone = known == processes_.end() || is_silent(other, from.now.elapsed) ||
+                        is_gone(other.id, known->second.last_seen, from.now.elapsed);
       if (gone) --members_, --shared_.members;
       return gone;
     });
@@ -66,6 +66,7 @@ Place User::place(const Origin& from, std::string_view run_name) {
     if (is_new) charge({process, run, member}, kSeriesOfEveryRun);
   }
   run->heard(from.now, from.at);
+  member->last_seen = from.now.elapsed;
   return {process, run, member};
 }
 
@@ -156,6 +157,12 @@ bool User::is_gone(const SenderId& id, Nanoseconds last_seen, Nanoseconds now) c
   return id.pid != 0 ? !shared_.is_alive(id) : now - last_seen >= shared_.limits.retention;
 }
 
+// All processes of a user that cannot be identified, such as those in containers, have one id. One that sends
+// must not keep the runs of those that have ended.
+bool User::is_silent(const Member& member, Nanoseconds now) const noexcept {
+  return member.id.pid == 0 && now - member.last_seen >= shared_.limits.retention;
+}
+
 void User::find_gone(const Moment& now) {
   for (auto& [id, process] : processes_) process.is_gone = is_gone(id, process.last_seen, now.elapsed);
 }
@@ -163,7 +170,11 @@ void User::find_gone(const Moment& now) {
 void User::remove_gone(const Moment& now) {
   std::erase_if(processes_, [](const auto& entry) { return entry.second.is_gone; });
   for (auto& [name, run] : runs_) {
-    run.remove([&](const Member& member) { return !processes_.contains(member.id); }, now);
+    run.remove(
+        [&](const Member& member) {
+          return !processes_.contains(member.id) || is_silent(member, now.elapsed);
+        },
+        now);
     run.tick(now);
   }
   runs_.expire(now, shared_.limits.retention);

@@ -94,6 +94,8 @@ class User {
 
  private:
   bool is_gone(const SenderId& id, Nanoseconds last_seen, Nanoseconds now) const;
+  /// A process without a pid that has sent nothing for the run for as long as runs are kept.
+  bool is_silent(const Member& member, Nanoseconds now) const noexcept;
   Process* process_of(const Origin& from);
   bool has_room(const Process& process, std::size_t series) const noexcept;
   bool make_room(const Process& process, std::size_t series, Nanoseconds now);

@@ -204,6 +204,17 @@ TEST_F(RunLife, WhatOnlySendsValuesOrHasNoNumberIsNotLost) {
   EXPECT_EQ(life(), "start 0, time 0");
 }
 
+TEST_F(RunLife, ARunInAContainerEndsAlthoughItsUserSendsOn) {
+  for (int run = 0; run < 30; ++run) {  // one after the other, each of a process in another pid namespace
+    jobs_.send(0, "ml.steps:1|c|#run:r" + std::to_string(run));
+    jobs_.wait(60);
+    jobs_.tick();
+  }
+  // For 10 minutes a run may go on; it last did so 9 minutes after its message, and stays for 10 more.
+  EXPECT_EQ(jobs_.model.usage().members, 9U);
+  EXPECT_EQ(jobs_.model.usage().runs, 18U);
+}
+
 TEST_F(RunLife, AStopThatWasStillToBeReadIsNoLoss) {
   start(10, 0);
   send(10, "ml.step:1|g");

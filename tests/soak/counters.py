@@ -4,7 +4,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-COUNTED = {"counter": "_total", "histogram": ("_bucket", "_count")}
+COUNTED = {"counter": ("_total",), "histogram": ("_bucket", "_count")}
 FORGET_SECONDS = 900  # after its last page; runs leave for good, and a soak sees thousands
 
 
@@ -28,13 +28,12 @@ class Monotonic:
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[float, float]] = {}
-        self._permitted_until = 0.0
         self.findings: list[str] = []
         self.compared = 0
 
-    def permit_resets(self, prefix: str) -> None:
-        """Series with this prefix start again, because the configuration of their collector was changed."""
-        for series in [s for s in self._seen if s.startswith(prefix)]:
+    def permit_resets(self, *prefixes: str) -> None:
+        """Series with these prefixes start again, because the configuration of their collector was changed."""
+        for series in [s for s in self._seen if s.startswith(prefixes)]:
             del self._seen[series]
 
     def check(self, text: str) -> None:

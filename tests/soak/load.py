@@ -17,6 +17,7 @@ from machine import Configuration
 RUNS_A_SECOND = 1.0
 RELOAD_SECONDS = 15
 RELOAD_PATIENCE = 30
+OF_COLLECTOR = ("gpu_", 'gpumeter_read_errors_total{collector="simulated"')  # counters that start again with the collector
 SETTLES = 25  # seconds in which the failures of a part end
 
 
@@ -82,7 +83,7 @@ class Load:
 
     def _permit_resets(self) -> None:
         for scraper in self.scrapers:
-            scraper.monotonic.permit_resets("gpu_")
+            scraper.monotonic.permit_resets(*OF_COLLECTOR)
 
     def _reload(self, what: str) -> None:
         self.reloads += 1

@@ -38,7 +38,7 @@ void Integral::advance(Integration how, double value, double elapsed) noexcept {
   has_last_ = true;
 }
 
-void HardwareCounter::advance(double raw, double scale, int bits) noexcept {
+void HardwareCounter::advance(double raw, Scale scale, int bits) noexcept {
   scale_ = scale;
   if (has_last_ && raw < last_ && last_ - raw <= last_ * kBackstep) return;
   if (has_last_) counted_ += growth(last_, raw, bits);

@@ -17,11 +17,20 @@ enum class Integration : std::uint8_t {
   state,          ///< a state or bitmask: holds from its reading to the next one
 };
 
-/// Converts a raw reading to its base unit. 1e-3 has no exact double but 1e3 has: 818 mV divided by 1000 is
-/// 0.818, times 1e-3 it is 0.8180000000000001.
-constexpr double scaled(double raw, double scale) noexcept {
-  return scale < 1 ? raw / (1 / scale) : raw * scale;
-}
+/// Converts raw readings to the base unit. 1e-3 has no exact double but 1e3 has: 818 mV divided by 1000 is
+/// 0.818, times 1e-3 it is 0.8180000000000001. The divisor is kept because every reading needs it.
+class Scale {
+ public:
+  /// `factor`: the source's unit to the base unit.
+  constexpr Scale(double factor) noexcept  // NOLINT(google-explicit-constructor): a factor is a scale
+      : by_(factor < 1 ? 1 / factor : factor), divides_(factor < 1) {}
+
+  constexpr double operator()(double raw) const noexcept { return divides_ ? raw / by_ : raw * by_; }
+
+ private:
+  double by_;
+  bool divides_;
+};
 
 /// The time integral of a reading, over observed time only. One thread.
 class Integral {
@@ -49,18 +58,18 @@ class HardwareCounter {
  public:
   /// `scale` converts the source's unit to the base unit; `bits` is the width at which the counter wraps: 32
   /// or 64.
-  void advance(double raw, double scale, int bits) noexcept;
+  void advance(double raw, Scale scale, int bits) noexcept;
 
   /// From now on another source is read; its own count does not cover the past.
   void change_source() noexcept;
 
   /// In the base unit.
-  double total() const noexcept { return carried_ + scaled(counted_, scale_); }
+  double total() const noexcept { return carried_ + scale_(counted_); }
 
  private:
   double carried_ = 0;  // base unit, of earlier sources
   double counted_ = 0;  // this source's unit
-  double scale_ = 1;
+  Scale scale_ = 1;
   double last_ = 0;
   bool has_last_ = false;
   bool starts_at_zero_ = false;  // the first reading is the start of counting, not a count

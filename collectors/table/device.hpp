@@ -112,8 +112,9 @@ class TableDevice : public Device {
   Context& context() noexcept { return context_; }
 
  private:
-  // By first row of a series. They outlive a loss, so counters continue when a device returns.
-  using States = std::vector<RowState>;
+  // By first row of a series; null: never bound, as most rows of a table. They outlive a loss, so counters
+  // continue when a device returns.
+  using States = std::vector<std::unique_ptr<RowState>>;
   struct PartitionStates {
     std::string identity;
     States states;
@@ -134,7 +135,9 @@ class TableDevice : public Device {
       if (plan.has(*row.family, row.labels)) continue;
       Reader read = row.source.bind(context_, row.source.read);
       if (!read) continue;
-      RowState& state = states[first_of_series(rows, row)];
+      std::unique_ptr<RowState>& known = states[first_of_series(rows, row)];
+      if (!known) known = std::make_unique<RowState>();
+      RowState& state = *known;
       if (!state.plan(row, read.settles(), plan)) continue;
       state.attach();
       bound_[static_cast<std::size_t>(row.tier)].push_back({&row, &state, std::move(read)});
@@ -217,8 +220,9 @@ class TableDevice : public Device {
 
   // Counters advance together or not at all, so that each is complete over the observed time.
   void settle(const Pass& pass, bool is_observed, SampleSink& sink) noexcept {
+    const double elapsed = to_seconds(pass.elapsed);
     for (Bound* const bound : settling_[static_cast<std::size_t>(pass.tier)]) {
-      if (bound->state->integrates()) bound->state->settle(pass, is_observed, sink);
+      if (bound->state->integrates()) bound->state->settle(elapsed, is_observed, sink);
       if (bound->read.settles()) bound->read.settle(is_observed);
     }
   }

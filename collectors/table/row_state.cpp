@@ -77,23 +77,25 @@ bool RowState::plan(const RowFacts& row, bool settles, SeriesPlan& plan) {
   const Derived& derived = row.derived;
   const std::optional<std::size_t> value = plan.add(*row.family, row.labels);
   if (!value) return false;
-  slots_ = {*value, {}, {}, {}, {}};
+  slots_ = {};
+  slots_.value = number_of(value);
   is_counter_ = row.family->type == MetricType::counter;
   if (row_ != nullptr && row_ != &row) {
     hardware_.change_source();
     has_worked_ = false;
   }
   row_ = &row;
-  if (is_counter_) slots_.source = plan.add_source(*row.family, row.traits.counted_by);
+  scale_ = row.scale;
+  if (is_counter_) slots_.source = number_of(plan.add_source(*row.family, row.traits.counted_by));
   if (derived.counter != nullptr) {
-    slots_.counter = plan.add(*derived.counter, row.labels);
-    if (slots_.counter) slots_.source = plan.add_source(*derived.counter, "integrated");
+    slots_.counter = number_of(plan.add(*derived.counter, row.labels));
+    if (slots_.counter != kNone) slots_.source = number_of(plan.add_source(*derived.counter, "integrated"));
   }
-  is_integrating_ = (settles && is_counter_) || slots_.counter.has_value();
+  is_integrating_ = (settles && is_counter_) || slots_.counter != kNone;
   if (derived.max == nullptr) return true;
   const LabelSet window("window", "1m");
-  slots_.max = plan.add(*derived.max, window);
-  slots_.min = plan.add(*derived.min, window);
+  slots_.max = number_of(plan.add(*derived.max, window));
+  slots_.min = number_of(plan.add(*derived.min, window));
   if (!extremes_) extremes_ = std::make_unique<RollingExtremes>();
   return true;
 }
@@ -120,42 +122,41 @@ RowState::Outcome RowState::take(const Pass& pass, Sample raw, SampleSink& sink)
   if (traits.zero_is_unknown && raw.value == 0) {  // no error
     return miss(pass.now, ReadStatus::unsupported, sink) ? Outcome::gap : Outcome::idle;
   }
-  const double value = scaled(raw.value, row_->scale);
+  const double value = scale_(raw.value);
   const bool in_range = value >= traits.min && value <= traits.max;  // false for NaN too
   if (!in_range) return refuse(pass.now, ReadStatus::out_of_range, sink);
-  accept(pass, raw.value, sink);
+  accept(pass, raw.value, value, sink);
   return Outcome::good;
 }
 
-void RowState::accept(const Pass& pass, double raw, SampleSink& sink) noexcept {
+void RowState::accept(const Pass& pass, double raw, double value, SampleSink& sink) noexcept {
   failures_ = 0;
   has_succeeded_ = true;
   has_worked_ = true;
-  if (is_integrating_) kept_ = raw;
-  if (slots_.source) sink.set(*slots_.source, 1);
+  if (slots_.source != kNone) sink.set(slots_.source, 1);
+  if (is_integrating_) kept_ = is_counter_ ? raw : value;
   if (is_counter_) {
     if (is_integrating_) return;
-    hardware_.advance(raw, row_->scale, row_->traits.counter_bits);
+    hardware_.advance(raw, scale_, row_->traits.counter_bits);
     return sink.set(slots_.value, hardware_.total());
   }
-  const double value = scaled(raw, row_->scale);
   sink.set(slots_.value, value);
-  if (slots_.max && slots_.min) {
+  if (slots_.max != kNone && slots_.min != kNone) {
     extremes_->add(pass.now, value);
-    sink.set(*slots_.max, extremes_->max());
-    sink.set(*slots_.min, extremes_->min());
+    sink.set(slots_.max, extremes_->max());
+    sink.set(slots_.min, extremes_->min());
   }
 }
 
-void RowState::settle(const Pass& pass, bool is_observed, SampleSink& sink) noexcept {
-  const std::optional<double> raw = std::exchange(kept_, std::nullopt);
-  if (!raw || !is_observed) return;
+void RowState::settle(double elapsed, bool is_observed, SampleSink& sink) noexcept {
+  const std::optional<double> reading = std::exchange(kept_, std::nullopt);
+  if (!reading || !is_observed) return;
   if (is_counter_) {
-    hardware_.advance(*raw, row_->scale, row_->traits.counter_bits);
+    hardware_.advance(*reading, scale_, row_->traits.counter_bits);
     return sink.set(slots_.value, hardware_.total());
   }
-  integral_.advance(row_->derived.how, scaled(*raw, row_->scale), to_seconds(pass.elapsed));
-  sink.set(*slots_.counter, integral_.total());
+  integral_.advance(row_->derived.how, *reading, elapsed);
+  sink.set(slots_.counter, integral_.total());
 }
 
 RowState::Outcome RowState::refuse(Nanoseconds now, ReadStatus why, SampleSink& sink) noexcept {
@@ -182,13 +183,13 @@ void RowState::rest(SampleSink& sink) noexcept {
 
 void RowState::miss_gauges(ReadStatus why, SampleSink& sink) noexcept {
   if (!is_counter_) sink.miss(slots_.value, why);
-  if (slots_.max) sink.miss(*slots_.max, why);
-  if (slots_.min) sink.miss(*slots_.min, why);
+  if (slots_.max != kNone) sink.miss(slots_.max, why);
+  if (slots_.min != kNone) sink.miss(slots_.min, why);
 }
 
 void RowState::miss_counters(ReadStatus why, SampleSink& sink) noexcept {
   if (is_counter_) sink.miss(slots_.value, why);
-  if (slots_.counter) sink.miss(*slots_.counter, why);
+  if (slots_.counter != kNone) sink.miss(slots_.counter, why);
 }
 
 }  // namespace gpumeter

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -83,24 +85,33 @@ class RowState {
   bool integrates() const noexcept { return is_integrating_; }
 
   /// The pass has ended. The reading kept by take() counts if the pass was observed, otherwise it is dropped.
-  void settle(const Pass& pass, bool is_observed, SampleSink& sink) noexcept;
+  /// `elapsed`: Pass::elapsed in seconds.
+  void settle(double elapsed, bool is_observed, SampleSink& sink) noexcept;
 
   /// The device sleeps: gauges are omitted, counters keep their value.
   void rest(SampleSink& sink) noexcept;
 
  private:
-  void accept(const Pass& pass, double raw, SampleSink& sink) noexcept;
+  void accept(const Pass& pass, double raw, double value, SampleSink& sink) noexcept;
   Outcome refuse(Nanoseconds now, ReadStatus why, SampleSink& sink) noexcept;
   bool miss(Nanoseconds now, ReadStatus why, SampleSink& sink) noexcept;
   void miss_gauges(ReadStatus why, SampleSink& sink) noexcept;
   void miss_counters(ReadStatus why, SampleSink& sink) noexcept;
 
+  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+  static std::uint32_t number_of(std::optional<std::size_t> slot) noexcept {
+    return slot ? static_cast<std::uint32_t>(*slot) : kNone;
+  }
+
   struct Slots {
-    std::size_t value = 0;
-    std::optional<std::size_t> counter, max, min;
-    std::optional<std::size_t> source;  // 1 from the first reading on
+    std::uint32_t value = 0;
+    std::uint32_t counter = kNone;
+    std::uint32_t max = kNone;
+    std::uint32_t min = kNone;
+    std::uint32_t source = kNone;  // 1 from the first reading on
   } slots_;
   const RowFacts* row_ = nullptr;
+  Scale scale_ = 1;
   bool is_counter_ = false;      // the row's own family
   bool is_integrating_ = false;  // its readings feed a counter, over observed time
   bool has_worked_ = false;      // this row, at any time
@@ -108,8 +119,9 @@ class RowState {
   Integral integral_;
   HardwareCounter hardware_;
   std::unique_ptr<RollingExtremes> extremes_;
-  std::optional<double> kept_;  // the reading of the pass that is under way, in the source's unit
-  int failures_ = 0;            // consecutive failed passes
+  // The reading of the pass that is under way: of a counter in the source's unit, otherwise in the base unit.
+  std::optional<double> kept_;
+  int failures_ = 0;  // consecutive failed passes
   Nanoseconds failing_since_{0};
   Nanoseconds next_try_{0};  // of a source that never had a value
 };

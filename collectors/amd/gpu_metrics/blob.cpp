@@ -55,8 +55,7 @@ ReadStatus GpuMetricsBlob::read(const sysfs::File& file) noexcept {
   while (size < wanted) {
     const sysfs::Bytes got = file.read(std::span(bytes_).subspan(size), size);
     if (got.status != ReadStatus::ok) {
-      layout_ = nullptr;
-      own_places_ = {};
+      layout_ = &kNoFields;
       return status_ = got.status;
     }
     if (got.size == 0) break;
@@ -73,8 +72,7 @@ ReadStatus GpuMetricsBlob::parse(std::span<const char> bytes) noexcept {
 }
 
 ReadStatus GpuMetricsBlob::accept(std::size_t size) noexcept {
-  layout_ = nullptr;
-  own_places_ = {};
+  layout_ = &kNoFields;
   if (size == 0) return status_ = ReadStatus::unsupported;
   if (size < kHeaderSize) return status_ = ReadStatus::failed;
   const std::uint64_t structure_size = load(bytes_.data(), 2);
@@ -86,9 +84,9 @@ ReadStatus GpuMetricsBlob::choose_places(std::size_t structure_size) noexcept {
   const auto format = static_cast<std::uint8_t>(bytes_[2]);
   const auto content = static_cast<std::uint8_t>(bytes_[3]);
   if (format == kAttributesFormat && content == kAttributesContent) {
-    if (find_attributes(std::span(bytes_).first(structure_size), own_places_)) return ReadStatus::ok;
-    own_places_ = {};
-    return ReadStatus::failed;
+    if (!find_attributes(std::span(bytes_).first(structure_size), own_places_)) return ReadStatus::failed;
+    layout_ = nullptr;
+    return ReadStatus::ok;
   }
   for (const BlobLayout& layout : blob_layouts()) {
     if (layout.format != format || layout.content != content) continue;

@@ -76,8 +76,8 @@ class GpuMetricsBlob {
   std::uint64_t bits_of(const BlobPlace& place, std::size_t element, std::size_t instance) const noexcept;
 
   std::array<char, kMaxSize> bytes_{};
-  const BlobLayout* layout_ =
-      nullptr;  // null: own_places_ is used, for a version that describes itself, or it is empty
+  static constexpr BlobLayout kNoFields{};
+  const BlobLayout* layout_ = &kNoFields;  // null: own_places_, of a version that describes itself
   BlobPlaces own_places_{};
   ReadStatus status_ = ReadStatus::unsupported;
 };

@@ -1,23 +1,23 @@
 #include "daemon/log/log.hpp"
 
-#include <pthread.h>
-#include <spdlog/async_logger.h>
-#include <spdlog/details/thread_pool.h>
+#include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 
+#include <deque>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "daemon/log/output.hpp"
 
 namespace gpumeter {
 namespace {
 
-// Room for the start of 500 devices with two lines each. spdlog allocates 400 bytes for each record.
+// Room for the start of 500 devices with two lines each.
 constexpr std::size_t kMostRecords = 1024;
 
 constexpr auto kEnd = std::chrono::seconds(1);
@@ -46,42 +46,61 @@ spdlog::level::level_enum level_of(config::LogLevel level) noexcept {
   return static_cast<spdlog::level::level_enum>(spdlog::level::debug + static_cast<int>(level));
 }
 
-std::shared_ptr<spdlog::details::thread_pool> start_thread(
-    std::function<void(spdlog::details::thread_pool*)> end) {
-  const auto name_thread = [] { pthread_setname_np(pthread_self(), "log"); };
-  try {
-    return {new spdlog::details::thread_pool(kMostRecords, 1, name_thread), std::move(end)};
-  } catch (const std::system_error&) {
-    return nullptr;
-  }
-}
-
 }  // namespace
 
-struct Log::Progress {
-  std::uint64_t dropped() const { return failed + (pool == nullptr ? 0 : pool->overrun_counter()); }
+/// A queued record. `logger` is an index into Log's loggers.
+struct Log::Record {
+  std::size_t logger;
+  spdlog::level::level_enum level;
+  spdlog::log_clock::time_point time;
+  std::string text;
+};
 
+/// The queue and the counts, which the thread shares with the log and may outlive it with. spdlog's own queue
+/// allocates the room for all records in advance, which would be a thirtieth of the daemon's memory.
+struct Log::Queue {
+  std::uint64_t dropped() const { return failed + overrun; }
+
+  void push(Record record) GPUMETER_EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
+    records.push_back(std::move(record));
+    if (records.size() <= kMostRecords) return;
+    records.pop_front();
+    ++overrun;
+  }
+  std::optional<Record> pop() GPUMETER_EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
+    if (records.empty()) return std::nullopt;
+    std::optional<Record> oldest = std::move(records.front());
+    records.pop_front();
+    return oldest;
+  }
+  bool is_empty() const GPUMETER_EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
+    return records.empty();
+  }
+
+  mutable Mutex mutex;
+  std::deque<Record> records GPUMETER_GUARDED_BY(mutex);
   std::atomic<std::uint64_t> logged{0};
   std::atomic<std::uint64_t> finished{0};  ///< records that were written or have failed
   std::atomic<std::uint64_t> failed{0};
-  std::atomic<std::uint64_t> reported{0};        ///< the part of dropped() that the log has reported
-  spdlog::details::thread_pool* pool = nullptr;  ///< outlives its thread and therefore every use of this
-                                                 ///< pointer
-  bool stalls = false;                           ///< true if the queue did not empty at the end
+  std::atomic<std::uint64_t> overrun{0};   ///< records that made room for younger ones
+  std::atomic<std::uint64_t> reported{0};  ///< the part of dropped() that the log has reported
 };
 
 class Log::Sink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  Sink(const Format& format, std::shared_ptr<Progress> progress)
+  Sink(const Format& format, std::shared_ptr<Queue> queue)
       : base_sink(
             std::make_unique<spdlog::pattern_formatter>(format.pattern, spdlog::pattern_time_type::utc, "")),
         format_(format),
-        progress_(std::move(progress)) {}
+        queue_(std::move(queue)) {}
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
     if (write(message)) report_gap(message.time);
-    ++progress_->finished;
+    ++queue_->finished;
   }
   void flush_() override {}
 
@@ -90,51 +109,51 @@ class Log::Sink final : public spdlog::sinks::base_sink<std::mutex> {
     spdlog::memory_buf_t text;
     formatter_->format(message, text);
     const bool written = format_.write({text.data(), text.size()});
-    if (!written) ++progress_->failed;
+    if (!written) ++queue_->failed;
     return written;
   }
 
   // Reports only when the queue is empty, so that a slow reader receives records first.
   void report_gap(spdlog::log_clock::time_point now) {
-    const std::uint64_t dropped = progress_->dropped();
-    if (dropped == progress_->reported || (progress_->pool != nullptr && progress_->pool->queue_size() > 0))
-      return;
-    const LogField count{"records", std::to_string(dropped - progress_->reported)};
+    const std::uint64_t dropped = queue_->dropped();
+    if (dropped == queue_->reported || !queue_->is_empty()) return;
+    const LogField count{"records", std::to_string(dropped - queue_->reported)};
     const std::string text = format_.encode(
         {config::LogLevel::warn, "log records were dropped: they could not be written", {&count, 1}});
-    if (write({now, {}, "", spdlog::level::warn, text})) progress_->reported = dropped;
+    if (write({now, {}, "", spdlog::level::warn, text})) queue_->reported = dropped;
   }
 
   const Format& format_;
-  const std::shared_ptr<Progress> progress_;
+  const std::shared_ptr<Queue> queue_;
 };
 
 Log::Log(const Clock& clock, const config::Logging& settings)
-    : clock_(clock),
-      progress_(std::make_shared<Progress>()),
-      pool_(start_thread([progress = progress_](spdlog::details::thread_pool* pool) {
-        if (!progress->stalls) delete pool;  // joins the thread, which then owns nothing else
-      })) {
+    : clock_(clock), queue_(std::make_shared<Queue>()), worker_(clock) {
   static_assert(std::size(kFormatTable) == kFormats);
-  progress_->pool = pool_.get();
   for (std::size_t i = 0; i < kFormats; ++i) {
-    const auto sink = std::make_shared<Sink>(kFormatTable[i], progress_);
-    if (pool_) {
-      constexpr auto kPolicy = spdlog::async_overflow_policy::overrun_oldest;
-      loggers_[i] = std::make_shared<spdlog::async_logger>("", sink, pool_, kPolicy);
-    } else {
-      loggers_[i] = std::make_shared<spdlog::logger>("", sink);
-    }
+    loggers_[i] = std::make_shared<spdlog::logger>("", std::make_shared<Sink>(kFormatTable[i], queue_));
     // spdlog's own handler would write a line in another format to stderr.
-    loggers_[i]->set_error_handler([progress = progress_](const std::string&) {
-      ++progress->failed;
-      ++progress->finished;
+    loggers_[i]->set_error_handler([queue = queue_](const std::string&) {
+      ++queue->failed;
+      ++queue->finished;
     });
   }
   configure(settings);
+  const auto turn = [queue = queue_, loggers = loggers_] {
+    while (const std::optional<Record> record = queue->pop()) write_record(*record, loggers);
+    return Worker::kForever;
+  };
+  has_thread_ = static_cast<bool>(worker_.start("log", turn));
 }
 
-Log::~Log() { progress_->stalls = !flush(kEnd); }
+// A thread that hangs is left behind, as Worker's destructor does.
+Log::~Log() {
+  if (flush(kEnd)) worker_.stop();
+}
+
+void Log::write_record(const Record& record, const Loggers& loggers) {
+  loggers[record.logger]->log(record.time, {}, record.level, record.text);
+}
 
 void Log::debug(std::string_view message, Fields fields) noexcept {
   write(config::LogLevel::debug, message, fields);
@@ -158,24 +177,29 @@ void Log::write(config::LogLevel level, std::string_view message, Fields fields)
   const std::size_t chosen = chosen_;
   if (!loggers_[chosen]->should_log(level_of(level))) return;
   const auto now = std::chrono::duration_cast<spdlog::log_clock::duration>(clock_.realtime());
-  const std::string text = kFormatTable[chosen].encode({level, message, fields});
-  ++progress_->logged;
-  loggers_[chosen]->log(spdlog::log_clock::time_point(now), {}, level_of(level), text);
+  Record record{chosen, level_of(level), spdlog::log_clock::time_point(now),
+                kFormatTable[chosen].encode({level, message, fields})};
+  if (has_thread_) {
+    queue_->push(std::move(record));
+    worker_.wake();
+  } else {
+    write_record(record, loggers_);
+  }
+  ++queue_->logged;
 } catch (...) {
-  ++progress_->failed;  // out of memory, before the record was queued
+  ++queue_->failed;  // out of memory, before the record was queued
 }
 
 bool Log::flush(Nanoseconds at_most) {
   const Nanoseconds deadline = clock_.monotonic() + at_most;
-  const std::uint64_t wanted = progress_->logged;
-  const auto overrun = [this] { return pool_ ? pool_->overrun_counter() : 0; };
-  while (progress_->finished + overrun() < wanted) {
+  const std::uint64_t wanted = queue_->logged;
+  while (queue_->finished + queue_->overrun < wanted) {
     if (clock_.monotonic() >= deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
 }
 
-std::uint64_t Log::dropped() const { return progress_->dropped(); }
+std::uint64_t Log::dropped() const { return queue_->dropped(); }
 
 }  // namespace gpumeter

@@ -9,15 +9,13 @@
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "base/worker.hpp"
 #include "config/config.hpp"
 #include "daemon/log/format.hpp"
 
 namespace spdlog {
 class logger;
-namespace details {
-class thread_pool;
 }
-}  // namespace spdlog
 
 namespace gpumeter {
 
@@ -54,17 +52,21 @@ class Log {
   std::uint64_t dropped() const;
 
  private:
-  struct Progress;
+  struct Record;
+  struct Queue;
   class Sink;
   static constexpr std::size_t kFormats = 3;
+  using Loggers = std::array<std::shared_ptr<spdlog::logger>, kFormats>;
 
+  static void write_record(const Record& record, const Loggers& loggers);
   void write(config::LogLevel level, std::string_view message, Fields fields) noexcept;
 
   const Clock& clock_;
-  const std::shared_ptr<Progress> progress_;  ///< shared with the thread, which may outlive the log
-  std::array<std::shared_ptr<spdlog::logger>, kFormats> loggers_;  ///< constant after construction
-  std::atomic<std::size_t> chosen_{0};                             ///< index into loggers_
-  std::shared_ptr<spdlog::details::thread_pool> pool_;             ///< null: the kernel refused a thread
+  const std::shared_ptr<Queue> queue_;  ///< shared with the thread, which may outlive the log
+  Loggers loggers_;                     ///< constant after construction, by format
+  std::atomic<std::size_t> chosen_{0};  ///< index into loggers_
+  Worker worker_;
+  bool has_thread_ = false;  ///< constant after construction; false: the kernel refused the thread
 };
 
 }  // namespace gpumeter

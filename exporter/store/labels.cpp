@@ -25,16 +25,34 @@ void append(std::string& to, std::string_view name, std::string_view value) {
   to.append(name).append("=").append(length.data(), length.size()).append(value);
 }
 
-void read(std::string_view stored, std::vector<Labels::Pair>& pairs) {
+Labels::Pair take_pair(std::string_view& stored) {
+  const std::string_view name = stored.substr(0, stored.find('='));
+  stored.remove_prefix(name.size() + 1);
+  LengthBytes length{};
+  std::ranges::copy(stored.substr(0, length.size()), length.begin());
+  const std::string_view value = stored.substr(length.size(), std::bit_cast<Length>(length));
+  stored.remove_prefix(length.size() + value.size());
+  return {name, value};
+}
+
+bool has_name(std::string_view stored, std::string_view name) {
   while (!stored.empty()) {
-    const std::string_view name = stored.substr(0, stored.find('='));
-    stored.remove_prefix(name.size() + 1);
-    LengthBytes length{};
-    std::ranges::copy(stored.substr(0, length.size()), length.begin());
-    const std::string_view value = stored.substr(length.size(), std::bit_cast<Length>(length));
-    pairs.emplace_back(name, value);
-    stored.remove_prefix(length.size() + value.size());
+    if (take_pair(stored).first == name) return true;
   }
+  return false;
+}
+
+/// Continues `before`, the hash of the pairs before: a set's hash depends on its pairs only, however they are
+/// divided into base and own.
+std::size_t hashed(std::size_t before, std::string_view stored) noexcept {
+  constexpr std::size_t kOdd = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
+  while (!stored.empty()) {
+    const std::string_view from = stored;
+    take_pair(stored);
+    const std::string_view pair = from.substr(0, from.size() - stored.size());
+    before = (std::rotl(before, 5) ^ std::hash<std::string_view>()(pair)) * kOdd;
+  }
+  return before;
 }
 
 }  // namespace
@@ -49,7 +67,7 @@ struct Labels::Set {
   mutable std::atomic<std::uint32_t> owners{1};
 
   static Set* make(const Labels& base, unsigned order, std::string_view own) {
-    const std::size_t hash = std::hash<std::string>()(flat(base.set_).append(own));
+    const std::size_t hash = hashed(base.set_ == nullptr ? 0 : base.set_->hash, own);
     auto* const memory = static_cast<char*>(::operator new(sizeof(Set) + own.size()));
     std::ranges::copy(own, memory + sizeof(Set));
     return new (memory) Set{base, hash, order, static_cast<Length>(own.size())};
@@ -64,6 +82,12 @@ struct Labels::Set {
   }
   static std::string flat(const Set* set) {
     return set == nullptr ? std::string() : flat(set->base.set_).append(set->own());
+  }
+  static bool has(const Set* set, std::string_view name) {
+    for (; set != nullptr; set = set->base.set_) {
+      if (has_name(set->own(), name)) return true;
+    }
+    return false;
   }
 };
 
@@ -144,13 +168,10 @@ Labels Labels::interned(const Labels& base, unsigned order, std::string_view own
 }
 
 Labels Labels::with(std::span<const Label> added) const {
-  std::vector<Pair> known = pairs();
   std::string own;
   for (const Label& label : added) {
-    const bool is_known = std::ranges::find(known, label.name, &Pair::first) != known.end();
-    if (is_known || label.value.empty()) continue;
-    append(own, label.name, label.value);
-    known.emplace_back(label.name, label.value);
+    const bool is_known = Set::has(set_, label.name) || has_name(own, label.name);
+    if (!is_known) append(own, label.name, label.value);
   }
   return own.empty() ? *this : interned(*this, order(), own);
 }
@@ -158,7 +179,7 @@ Labels Labels::with(std::span<const Label> added) const {
 std::vector<Labels::Pair> Labels::pairs() const {
   if (set_ == nullptr) return {};
   std::vector<Pair> pairs = set_->base.pairs();
-  read(set_->own(), pairs);
+  for (std::string_view own = set_->own(); !own.empty();) pairs.push_back(take_pair(own));
   return pairs;
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/resident.hpp"
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
 #include "daemon/bus/unread.hpp"
@@ -60,6 +61,7 @@ int App::run(Signals& signals) {
   if (started) {
     wait_for_first_pass();
     malloc_trim(0);  // returns memory of flags and configuration to the system
+    unmap_code();    // most of it was needed for the start only
     serve(signals);
   } else {
     log_.error("cannot start", {{"error", started.error().message()}});
@@ -153,8 +155,12 @@ Result<Done> App::start_threads() {
   if (Result<Done> started = start_watchdog(); !started) return started;
   if (Result<Done> started = start_upkeep(); !started) return started;
   if (Result<Done> started = control_->start(); !started) return started;
-  if (Result<Done> started = doctor_.start(); !started) return started;
-  if (Result<Done> started = history_.start(); !started) return started;
+  // These read the whole store each second, which would delay the lanes that still add their series.
+  const auto may_begin = [this, until = clock_.monotonic() + kFirstPass] {
+    return is_ready_ || clock_.monotonic() >= until;
+  };
+  if (Result<Done> started = doctor_.start(may_begin); !started) return started;
+  if (Result<Done> started = history_.start(may_begin); !started) return started;
   return bus_watcher_->start();
 }
 

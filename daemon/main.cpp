@@ -15,6 +15,9 @@ int main(int argc, char** argv) {
   open_closed_streams();
   if (const auto code = run_companion(argc, argv)) return *code;
   mallopt(M_ARENA_MAX, 1);  // the dozen threads rarely allocate; otherwise glibc creates an arena for each
+  // Pages and other large buffers return to the system when they are freed; otherwise glibc raises the limit
+  // and keeps them.
+  mallopt(M_MMAP_THRESHOLD, 64 * 1024);
   try {
     const auto parsed = parse_options(argc, argv, builtin_collectors());
     if (const auto* exit = std::get_if<Exit>(&parsed)) {

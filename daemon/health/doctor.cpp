@@ -10,6 +10,13 @@ namespace gpumeter {
 using health::DeviceHealth;
 using health::Finding;
 
+namespace {
+
+// How often the thread asks whether it may begin.
+constexpr auto kUntilBegin = std::chrono::milliseconds(50);
+
+}  // namespace
+
 Doctor::Doctor(Store& store, const Clock& clock)
     : store_(store),
       clock_(clock),
@@ -17,8 +24,10 @@ Doctor::Doctor(Store& store, const Clock& clock)
       report_(std::make_shared<const health::Report>()),
       worker_(clock) {}
 
-Result<Done> Doctor::start() {
-  return worker_.start("health", [this] {
+Result<Done> Doctor::start(std::function<bool()> may_begin) {
+  return worker_.start("health", [this, may_begin = std::move(may_begin)]() -> Nanoseconds {
+    has_begun_ = has_begun_ || may_begin();
+    if (!has_begun_) return kUntilBegin;
     judge();
     return std::chrono::seconds(1);
   });

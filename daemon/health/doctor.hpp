@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "base/clock.hpp"
@@ -23,8 +24,9 @@ class Doctor {
   Doctor(const Doctor&) = delete;
   Doctor& operator=(const Doctor&) = delete;
 
-  /// Starts the thread. Returns an Error if the kernel refused it.
-  Result<Done> start();
+  /// Starts the thread. It judges from the time on when `may_begin`, which it calls, returns true. Returns an
+  /// Error if the kernel refused the thread.
+  Result<Done> start(std::function<bool()> may_begin);
   /// Ends the thread. Its series stay as they are.
   void stop() { worker_.stop(); }
 
@@ -42,8 +44,9 @@ class Doctor {
 
   const Store& store_;
   const Clock& clock_;
-  health::Judge judge_;  // of the thread
-  SeriesList series_;    // of the thread
+  health::Judge judge_;     // of the thread
+  SeriesList series_;       // of the thread
+  bool has_begun_ = false;  // of the thread
   mutable Mutex mutex_;
   std::shared_ptr<const health::Report> report_ GPUMETER_GUARDED_BY(mutex_);
   Worker worker_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -22,7 +23,8 @@ class HistoryKeeper {
   HistoryKeeper(const HistoryKeeper&) = delete;
   HistoryKeeper& operator=(const HistoryKeeper&) = delete;
 
-  Result<Done> start();
+  /// The thread records from the time on when `may_begin`, which it calls, returns true.
+  Result<Done> start(std::function<bool()> may_begin);
   /// Waits for the turn under way.
   void stop() { worker_.stop(); }
 
@@ -33,6 +35,7 @@ class HistoryKeeper {
   const Clock& clock_;
   History history_;
   LiveAnswers live_;
+  bool has_begun_ = false;  // of the thread
   Worker worker_;
 };
 

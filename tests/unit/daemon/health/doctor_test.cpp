@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 
@@ -71,10 +72,26 @@ TEST_F(DoctorTest, AReasonThatEndsLeavesThePage) {
 
 TEST_F(DoctorTest, JudgesOnItsThread) {
   device(1);
-  ASSERT_TRUE(doctor_.start());
+  ASSERT_TRUE(doctor_.start([] { return true; }));
   while (doctor_.report()->devices.empty()) std::this_thread::yield();
   doctor_.stop();
   EXPECT_EQ(doctor_.report()->state, health::State::failed);
+}
+
+TEST_F(DoctorTest, WaitsUntilItMayBegin) {
+  device(1);
+  std::atomic<int> asked = 0;
+  ASSERT_TRUE(doctor_.start([&] {
+    EXPECT_TRUE(doctor_.report()->devices.empty());
+    return ++asked == 3;
+  }));
+  while (doctor_.report()->devices.empty()) {
+    doctor_.wake();
+    std::this_thread::yield();
+  }
+  doctor_.wake();
+  doctor_.stop();
+  EXPECT_EQ(asked, 3);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@ import os
 import subprocess
 import tempfile
 
-from bench import BINARY, table
+from bench import BINARY, at_most, table
 
 
 def main() -> None:
@@ -12,7 +12,7 @@ def main() -> None:
         stripped = f"{folder}/gpumeter"
         subprocess.run(["strip", "-o", stripped, BINARY], check=True)
         size = os.path.getsize(stripped)
-    table("size", [("stripped binary", f"{size / 1e6:.2f} MB", "<= 3 MB")])
+    table("size", [at_most("stripped binary", size / 1e6, 3, "MB", 2)])
 
 
 if __name__ == "__main__":

@@ -99,9 +99,8 @@ Complaint check_url_path(const std::string& path) {
   return std::nullopt;
 }
 
-Complaint check_no_web_config(const std::string& file) {
-  if (file.empty()) return std::nullopt;
-  return "TLS and users are not supported in this version; use a reverse proxy with TLS and omit this key";
+Complaint check_optional_path(const std::string& path) {
+  return path.empty() ? std::nullopt : check_absolute_path(path);
 }
 
 Complaint check_interval(const Duration& interval) {

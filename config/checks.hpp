@@ -14,8 +14,8 @@ namespace gpumeter::config {
 /// True for digits only, such as a uid in a list of users.
 bool is_number(std::string_view text) noexcept;
 
-/// Rejects a key that other exporters have, with more explanation than "unknown key".
-Complaint check_no_web_config(const std::string& file);
+/// Requires an absolute path; empty: no file.
+Complaint check_optional_path(const std::string& path);
 Complaint check_addresses(const std::vector<std::string>& addresses);
 Complaint check_url_path(const std::string& path);
 Complaint check_interval(const Duration& interval);

@@ -44,7 +44,7 @@ constexpr std::string_view to_string(Word word) noexcept {
 
 struct Web {
   std::vector<std::string> listen = {"localhost:10478"};  ///< "host:port"; ":port" means all addresses
-  std::string config_file;  ///< always empty: TLS and users are not supported in this version
+  std::string config_file;  ///< TLS, users and headers, as Prometheus' exporters have them; empty: none
   std::string telemetry_path = "/metrics";
   unsigned max_requests = 40;  ///< maximum of concurrent scrapes; 0: no limit
   bool operator==(const Web&) const = default;

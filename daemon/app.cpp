@@ -127,6 +127,7 @@ std::shared_ptr<BusWatcher> App::make_bus_watcher(const config::Config& config) 
 Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::PassedSocket>& passed) {
   auto listeners = open_listeners(web, passed, options_.systemd_socket, log_);
   if (!listeners) return listeners.error();
+  if (Result<Done> loaded = open_web_config(web); !loaded) return loaded;
   RouteContext context;
   context.telemetry_path = web.telemetry_path;
   context.max_requests = web.max_requests;
@@ -138,7 +139,9 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
   context.history = &history_.history();
   context.live = &history_.live();
   routes_ = std::make_unique<Routes>(pages_, *store_, std::move(context));
-  Result<std::unique_ptr<HttpServer>> server = HttpServer::start(*std::move(listeners), *routes_);
+  WebAccess* access = web_config_ ? &web_config_->access() : nullptr;
+  constexpr unsigned kThreads = 2;
+  auto server = HttpServer::start(*std::move(listeners), *routes_, kThreads, access);
   if (!server) return server.error();
   server_ = *std::move(server);
   for (const Endpoint& endpoint : server_->endpoints())
@@ -146,12 +149,20 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
   return Done{};
 }
 
+Result<Done> App::open_web_config(const config::Web& web) {
+  if (web.config_file.empty()) return Done{};
+  auto opened = WebConfig::open(web.config_file, clock_, log_);
+  if (!opened) return opened.error();
+  web_config_ = *std::move(opened);
+  return web_config_->start();
+}
+
 // Starts the daemon's own threads before the lanes. If the kernel allows only few threads, only devices wait
 // for theirs.
 Result<Done> App::start_threads() {
   self_report_ = std::make_unique<SelfReport>(SelfReport::Sources{
       clock_, log_, *store_, *fleet_, *bus_watcher_, *server_, [this] { return simulates(*config_.get()); },
-      [this] { return config_.get()->devices.expected.by_vendor; }});
+      [this] { return config_.get()->devices.expected.by_vendor; }, web_config_.get()});
   if (Result<Done> started = start_watchdog(); !started) return started;
   if (Result<Done> started = start_upkeep(); !started) return started;
   if (Result<Done> started = control_->start(); !started) return started;
@@ -192,8 +203,8 @@ void App::wait_for_first_pass() {
 }
 
 void App::serve(Signals& signals) {
-  Reload reload(
-      {options_, clock_, log_, config_, known_users_, jobs_, *fleet_, *bus_watcher_, *self_report_});
+  Reload reload({options_, clock_, log_, config_, known_users_, jobs_, *fleet_, *bus_watcher_, *self_report_,
+                 web_config_.get()});
   MainLoop({clock_, log_, signals, *fleet_, *bus_watcher_, jobs_, *server_, watchdog_, reload}).run();
 }
 
@@ -210,6 +221,7 @@ void App::stop() {
   if (fleet_ && !fleet_->stop(deadline)) left_behind_ = true;
   if (bus_watcher_ && !bus_watcher_->join(deadline)) left_behind_ = true;
   if (!upkeep_.join(deadline)) left_behind_ = true;
+  if (web_config_ && !web_config_->stop(deadline)) left_behind_ = true;
   if (state_keeper_ && !state_keeper_->stop(clock_.monotonic() + kLastState)) left_behind_ = true;
   left_behind_ = left_behind_ || user_names_.hangs() || known_users_.hangs();
 }

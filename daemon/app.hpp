@@ -20,6 +20,7 @@
 #include "daemon/self/report.hpp"
 #include "daemon/self/workload_info.hpp"
 #include "daemon/signals.hpp"
+#include "daemon/web/web_config.hpp"
 #include "exporter/http/server.hpp"
 #include "systemd/listen_fds.hpp"
 
@@ -43,6 +44,7 @@ class App {
   Result<Done> start();
   void make_fleet(const config::Config& config);
   Result<Done> start_http(const config::Web& web, const std::vector<systemd::PassedSocket>& passed);
+  Result<Done> open_web_config(const config::Web& web);
   Result<Done> start_threads();
   Result<Done> start_watchdog();
   Result<Done> start_upkeep();
@@ -70,6 +72,7 @@ class App {
   std::shared_ptr<StateKeeper> state_keeper_;
   std::shared_ptr<Fleet> fleet_;
   std::unique_ptr<ControlServer> control_;
+  std::unique_ptr<WebConfig> web_config_;  // null: no such file is configured
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> server_;
   Worker watchdog_{clock_};

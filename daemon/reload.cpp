@@ -37,6 +37,7 @@ std::vector<std::string> Reload::reload() {
     for (const std::string& key : config::restart_needed(*parts_.config.get(), *wanted)) {
       problems.push_back(key + " needs a restart");
     }
+    if (problems.empty() && parts_.web != nullptr) problems = parts_.web->reload();
     if (problems.empty()) apply(*wanted);
   } else {
     for (const config::Problem& problem : std::get<1>(loaded)) problems.push_back(config::to_string(problem));

@@ -11,6 +11,7 @@
 #include "daemon/log/log.hpp"
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
+#include "daemon/web/web_config.hpp"
 
 namespace gpumeter {
 
@@ -28,6 +29,7 @@ class Reload {
     Fleet& fleet;
     BusWatcher& bus;
     SelfReport& report;
+    WebConfig* web;  ///< null: no web configuration
   };
 
   explicit Reload(Parts parts) : parts_(parts) {}

@@ -65,6 +65,7 @@ Result<std::optional<health::Report>> ask_daemon(const std::string& url) {
   if (!answer) return answer.error().with(url);
   if (answer->is_refused) return std::optional<health::Report>();
   if (answer->status == 404) return Error(url + " has no /api/v1/health; is it an older gpumeter?");
+  if (answer->status == 401) return Error(url + " requires a user (web.config_file), and check has none");
   if (answer->status != 200) return Error(url + " answers with status " + std::to_string(answer->status));
   Result<health::Report> report = parse_health_json(answer->body, SystemClock().monotonic());
   if (!report) return report.error().with(url);

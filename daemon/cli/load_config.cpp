@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <utility>
 
 #include "base/text.hpp"
 #include "collectors/builtin.hpp"
 #include "config/checks.hpp"
 #include "config/keys.hpp"
 #include "daemon/setup.hpp"
+#include "daemon/web/generation.hpp"
 
 namespace gpumeter {
 namespace {
@@ -84,6 +86,13 @@ config::Loaded load_checked(const Options& options, const Clock& clock, jobs::Kn
     if (problem) problems.push_back(placed(*problem, *entry, places));
   }
   check_users(*config, places, users, problems, notes);
+  // Only the daemon may be allowed to read a private key.
+  const bool is_for_daemon = options.action == Action::run || options.action == Action::check_config;
+  if (is_for_daemon && !config->web.config_file.empty()) {
+    for (config::Problem& problem : load_generation(config->web.config_file).problems) {
+      problems.push_back(std::move(problem));
+    }
+  }
   if (!problems.empty()) return problems;
   return loaded;
 }

@@ -28,7 +28,8 @@ struct KeyFlag {
 constexpr KeyFlag kKeyFlags[] = {
     {"--web.listen-address", "web.listen", "HOST:PORT", false,
      "Listen address, or unix:/PATH; repeatable (default localhost:10478)"},
-    {"--web.config.file", "web.config_file", "FILE", true, "Not supported; for TLS, use a reverse proxy"},
+    {"--web.config.file", "web.config_file", "FILE", true,
+     "File with TLS, users and headers, as other exporters have"},
     {"--web.telemetry-path", "web.telemetry_path", "PATH", false,
      "Path of the metrics page (default /metrics)"},
     {"--path.sysfs", "paths.sysfs", "DIR", true, "Mount point of sysfs (default /sys)"},

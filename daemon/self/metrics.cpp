@@ -57,6 +57,10 @@ void add_self_series(const SelfState& state, SeriesList& to) {
   to.add(self_catalog::simulated, {}, flag(state.simulated));
   to.add(self_catalog::config_reload_successful, {}, flag(state.config_reload_successful));
   to.add(self_catalog::config_reload_timestamp, {}, state.config_reload_timestamp_seconds);
+  if (const auto& web = state.web_config) {
+    to.add(self_catalog::web_config_reload_successful, {}, flag(web->is_successful));
+    to.add(self_catalog::web_config_reload_timestamp, {}, web->timestamp_seconds);
+  }
   for (const CollectorHealth& collector : state.collectors) add_collector(to, collector);
   for (const PassDuration& pass : state.passes) {
     to.add(self_catalog::sample_duration,

@@ -33,12 +33,19 @@ struct PassDuration {
   double seconds;
 };
 
+/// The last attempt to load the web configuration.
+struct WebConfigLoad {
+  bool is_successful;
+  double timestamp_seconds;  ///< of the last successful attempt, since 1970
+};
+
 /// The daemon's own figures, collected about once a second.
 struct SelfState {
   BuildFacts build = {};
   bool simulated = false;
   bool config_reload_successful = true;
-  double config_reload_timestamp_seconds = 0;  ///< since 1970
+  double config_reload_timestamp_seconds = 0;    ///< since 1970
+  std::optional<WebConfigLoad> web_config = {};  ///< nullopt: none is configured
   std::vector<CollectorHealth> collectors = {};
   std::vector<PassDuration> passes = {};
   std::vector<std::pair<std::string, unsigned>> pci_devices = {};      ///< by vendor

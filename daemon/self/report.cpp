@@ -23,6 +23,10 @@ void SelfReport::publish() {
     self.config_reload_successful = reload_ok_;
     self.config_reload_timestamp_seconds = to_seconds(reloaded_at_);
   }
+  if (sources_.web != nullptr) {
+    const WebReload web = sources_.web->last_reload();
+    self.web_config = {{web.is_successful, to_seconds(web.loaded_at)}};
+  }
   add_bus(self);
   sources_.fleet.describe(self);
   self.simulated = sources_.simulates();

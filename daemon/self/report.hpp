@@ -10,6 +10,7 @@
 #include "daemon/bus/watcher.hpp"
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/log/log.hpp"
+#include "daemon/web/web_config.hpp"
 #include "exporter/http/server.hpp"
 #include "exporter/store/series_list.hpp"
 #include "exporter/store/store.hpp"
@@ -29,6 +30,7 @@ class SelfReport {
     const HttpServer& server;
     std::function<bool()> simulates;                            ///< true if devices on the page are simulated
     std::function<std::map<std::string, unsigned>()> expected;  ///< devices.expected, by vendor
+    const WebConfig* web = nullptr;                             ///< null: no web configuration
   };
 
   explicit SelfReport(Sources sources)

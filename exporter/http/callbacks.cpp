@@ -13,6 +13,9 @@ namespace {
 /// argument.
 constexpr std::string_view kRefused = "Error processing request (HTTP response code is %u";
 
+/// A request's context while it waits for the check of a password; recognised by its address.
+constexpr char kPaused = 0;
+
 HttpConnection* book_entry(MHD_Connection* connection) noexcept {
   const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
   return info == nullptr ? nullptr : static_cast<HttpConnection*>(info->socket_context);
@@ -70,14 +73,22 @@ MHD_Result HttpServer::Callbacks::on_request(void* handler, MHD_Connection* conn
                                              const char* method, const char*, const char*,
                                              std::size_t* body_size, void** request) noexcept {
   *body_size = 0;
-  const bool seen = *request == connection;
+  const bool is_resumed = *request == &kPaused;
+  const bool seen = is_resumed || *request == connection;
   const auto* refusal = seen ? nullptr : static_cast<const Refusal*>(*request);
   *request = connection;
   if (!seen && refusal == nullptr && !Handler::must_answer_unread(connection, method)) return MHD_YES;
+  HttpConnection* const entry = book_entry(connection);
+  if (entry != nullptr) entry->asked();
   *request = handler;
-  if (HttpConnection* entry = book_entry(connection); entry != nullptr) entry->asked();
   try {
-    return static_cast<Handler*>(handler)->answer(connection, path, method, refusal) ? MHD_YES : MHD_NO;
+    const auto outcome =
+        static_cast<Handler*>(handler)->answer(connection, {path, method, refusal, is_resumed});
+    if (outcome == Handler::Outcome::paused) {
+      *request = const_cast<char*>(&kPaused);
+      if (entry != nullptr) entry->paused(connection);
+    }
+    return outcome == Handler::Outcome::failed ? MHD_NO : MHD_YES;
   } catch (...) {
     return MHD_NO;
   }
@@ -88,6 +99,8 @@ void HttpServer::Callbacks::on_completed(void* handler, MHD_Connection* connecti
   if (*request == handler) {
     static_cast<Handler*>(handler)->completed();
     if (HttpConnection* entry = book_entry(connection); entry != nullptr) entry->answered();
+  } else if (*request == &kPaused) {
+    static_cast<Handler*>(handler)->forget(connection);
   }
   *request = nullptr;
 }

@@ -54,6 +54,7 @@ void HttpConnection::waits(Nanoseconds now, Nanoseconds at_most) noexcept {
 
 void HttpConnection::asked() noexcept {
   waits(book_.clock_.monotonic(), book_.limits_.answer);
+  paused_ = nullptr;
   is_answered_ = true;
 }
 
@@ -136,6 +137,8 @@ void HttpConnections::end_half_closed() {
 void HttpConnections::end(HttpConnection& connection) noexcept {
   connection.ended_ = true;
   shutdown(connection.descriptor_, SHUT_RDWR);
+  // Otherwise it would occupy one of the library's connections until its password is checked.
+  if (void* request = connection.paused_; request != nullptr && release_) release_(request);
 }
 
 }  // namespace gpumeter

@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -38,6 +40,11 @@ class HttpConnection {
   void asked() noexcept;
   /// The answer was sent, or sending it failed.
   void answered() noexcept;
+  /// The library does not look at the connection until `request` is released; asked() follows then.
+  void paused(void* request) noexcept {
+    paused_ = request;
+    is_answered_ = false;
+  }
 
  private:
   friend class HttpConnections;
@@ -52,6 +59,7 @@ class HttpConnection {
                                          ///< answer
   std::atomic<std::int64_t> deadline_;
   std::atomic<bool> is_answered_{false};  ///< an answer is under way
+  std::atomic<void*> paused_{nullptr};
   bool half_closed_ = false;  ///< as found by the last look; the book's mutex guards half_closed_ and ended_
   bool ended_ = false;
 };
@@ -61,7 +69,11 @@ class HttpConnection {
 /// thread.
 class HttpConnections {
  public:
-  explicit HttpConnections(const Clock& clock, HttpLimits limits = {}) : clock_(clock), limits_(limits) {}
+  /// Called with a paused request whose connection ends. The book's mutex is held, and the request exists.
+  using Release = std::function<void(void* request)>;
+
+  explicit HttpConnections(const Clock& clock, HttpLimits limits = {}, Release release = {})
+      : clock_(clock), limits_(limits), release_(std::move(release)) {}
 
   /// Called on the thread that will serve the connection. The descriptor stays open until closed() returns.
   HttpConnection* opened(int descriptor, std::string peer) GPUMETER_EXCLUDES(mutex_);
@@ -82,10 +94,11 @@ class HttpConnections {
   template <class Belongs>
   void make_room(std::size_t limit, Belongs belongs) GPUMETER_REQUIRES(mutex_);
   void end_half_closed() GPUMETER_REQUIRES(mutex_);
-  static void end(HttpConnection& connection) noexcept;
+  void end(HttpConnection& connection) noexcept GPUMETER_REQUIRES(mutex_);
 
   const Clock& clock_;
   const HttpLimits limits_;
+  const Release release_;
   Mutex mutex_;
   Connections connections_ GPUMETER_GUARDED_BY(mutex_);
 };

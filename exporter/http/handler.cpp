@@ -1,6 +1,7 @@
 #include "exporter/http/handler.hpp"
 
 #include <microhttpd.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <exception>
@@ -24,6 +25,8 @@ struct Intake {
   std::string accept;
   std::string accept_encoding;
   std::string if_none_match;
+  std::optional<std::string_view> authorization;
+  bool has_two_authorizations = false;
 };
 
 void append_to_list(std::string_view& list, std::string_view value, std::string& joined) {
@@ -43,6 +46,9 @@ void take_header(Intake& intake, std::string_view name, std::string_view value) 
     append_to_list(request.accept_encoding, value, intake.accept_encoding);
   } else if (equals_ignoring_case(name, "If-None-Match")) {
     append_to_list(request.if_none_match, value, intake.if_none_match);
+  } else if (equals_ignoring_case(name, "Authorization")) {
+    intake.has_two_authorizations = intake.has_two_authorizations || intake.authorization.has_value();
+    intake.authorization = value;
   } else if (equals_ignoring_case(name, "Content-Length")) {
     const bool is_number = !value.empty() && value.find_first_not_of("0123456789") == std::string_view::npos;
     request.has_bad_length = request.has_bad_length || !is_number;
@@ -77,6 +83,30 @@ MHD_Result find_body(void* found, MHD_ValueKind, const char* key, const char* te
   return announces ? MHD_NO : MHD_YES;
 }
 
+using Verdict = Admission::Verdict;
+
+constexpr HttpHeader kUnauthorizedHeaders[] = {{"X-Content-Type-Options", "nosniff"},
+                                               {"WWW-Authenticate", "Basic"}};
+constexpr HttpHeader kTooManyHeaders[] = {{"X-Content-Type-Options", "nosniff"}, {"Retry-After", "1"}};
+
+/// The bytes are those of exporter-toolkit.
+HttpResponse refused(Verdict verdict) {
+  if (verdict == Verdict::unauthorized) {
+    return {.status = 401, .body = "Unauthorized\n", .headers = kUnauthorizedHeaders};
+  }
+  return {.status = 429, .body = "Too Many Requests\n", .headers = kTooManyHeaders};
+}
+
+constexpr Pausing kPausing = {
+    [](void* request) noexcept { MHD_suspend_connection(static_cast<MHD_Connection*>(request)); },
+    [](void* request) noexcept { MHD_resume_connection(static_cast<MHD_Connection*>(request)); }};
+
+/// True for HttpServer::probe(), whose connections have an address that no accepted socket has.
+bool is_own_probe(MHD_Connection* connection) noexcept {
+  const MHD_ConnectionInfo* peer = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  return peer != nullptr && peer->client_addr != nullptr && peer->client_addr->sa_family == AF_UNSPEC;
+}
+
 }  // namespace
 
 const Refusal* HttpServer::Handler::refusal_of(std::string_view uri) noexcept {
@@ -91,18 +121,52 @@ bool HttpServer::Handler::must_answer_unread(MHD_Connection* connection, std::st
   return (method != "GET" && method != "HEAD") || has_body;
 }
 
-bool HttpServer::Handler::answer(MHD_Connection* connection, const char* path, const char* method,
-                                 const Refusal* refusal) {
-  Intake intake{.request = {.method = method, .path = path, .in_flight = begin()}};
+HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connection,
+                                                         const RequestLine& line) {
+  Intake intake{.request = {.method = line.method, .path = line.path, .in_flight = begin()}};
   MHD_get_connection_values(connection, MHD_HEADER_KIND, take_value, &intake);
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_value, &intake);
-  HttpResponse message = refusal == nullptr
-                             ? ask_routes(intake.request)
-                             : HttpResponse{.status = refusal->status, .body = refusal->text, .close = true};
+  if (intake.has_two_authorizations) intake.authorization = std::nullopt;
+  Admission admission = admit(connection, line, intake.authorization);
+  if (admission.verdict == Verdict::waits) {
+    completed();  // it is not under way; a later call begins again
+    return Outcome::paused;
+  }
+  const HttpRequest& request = intake.request;
+  HttpResponse message;
+  if (admission.verdict != Verdict::admitted) {
+    message = refused(admission.verdict);
+    message.close = request.has_body || request.is_chunked || request.has_bad_length;
+  } else if (line.refusal != nullptr) {
+    message = {.status = line.refusal->status, .body = line.refusal->text, .close = true};
+  } else {
+    message = ask_routes(request);
+  }
+  message.access = std::move(admission.generation);
+  return queue(connection, std::move(message)) ? Outcome::queued : Outcome::failed;
+}
+
+// A refusal reveals nothing, so it needs no user. The daemon's own probe asks in the interest of nobody else.
+Admission HttpServer::Handler::admit(MHD_Connection* connection, const RequestLine& line,
+                                     std::optional<std::string_view> authorization) {
+  if (access_ == nullptr || is_own_probe(connection)) return {};
+  if (line.refusal != nullptr) return access_->admit_unseen();
+  return access_->admit({connection, authorization, line.is_resumed}, kPausing);
+}
+
+bool HttpServer::Handler::queue(MHD_Connection* connection, HttpResponse message) {
   const unsigned status = message.status;
   if (message.counted) count(status);
   const MhdResponsePtr response = responses_.response(std::move(message));
   return response != nullptr && MHD_queue_response(connection, status, response.get()) == MHD_YES;
+}
+
+void HttpServer::Handler::release(void* request) noexcept {
+  if (access_ != nullptr) access_->release(request);
+}
+
+void HttpServer::Handler::forget(MHD_Connection* connection) noexcept {
+  if (access_ != nullptr) access_->forget(connection);
 }
 
 // The book's mutex is locked only if there may be too many answers, so a scrape normally does not wait for

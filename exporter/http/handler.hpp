@@ -4,9 +4,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "exporter/access/access.hpp"
 #include "exporter/http/connections.hpp"
 #include "exporter/http/response.hpp"
 #include "exporter/http/routes.hpp"
@@ -32,17 +34,37 @@ class HttpServer::Handler {
   static constexpr Refusal kTooLong{414, "The request line is too long.\n"};
   static constexpr Refusal kTooManyArguments{400, "More than 64 arguments are not allowed.\n"};
 
-  Handler(Routes& routes, const Clock& clock) : routes_(routes), connections_(clock) {}
+  /// What is known of a request when its answer starts.
+  struct RequestLine {
+    const char* path;
+    const char* method;
+    const Refusal* refusal;  ///< null: ask the routes
+    bool is_resumed;         ///< the request was paused before
+  };
+  enum class Outcome : std::uint8_t {
+    queued,  ///< the answer is with the library
+    paused,  ///< the request waits for its user's password to be checked; answer() is due again when it
+             ///< continues
+    failed   ///< the connection ends without an answer
+  };
+
+  /// `access` may be null: nobody is refused.
+  Handler(Routes& routes, const Clock& clock, WebAccess* access)
+      : routes_(routes),
+        connections_(clock, {}, [this](void* request) { release(request); }),
+        access_(access) {}
 
   /// Returns the refusal if the library may lack the memory to parse `uri`, otherwise null.
   static const Refusal* refusal_of(std::string_view uri) noexcept;
   /// True if the routes may reject this request because of its method or its body.
   static bool must_answer_unread(MHD_Connection* connection, std::string_view method) noexcept;
-  /// Queues the answer, or the refusal if there is one. If it returns false, the connection ends without an
-  /// answer.
-  bool answer(MHD_Connection* connection, const char* path, const char* method, const Refusal* refusal);
+  Outcome answer(MHD_Connection* connection, const RequestLine& line);
   /// The answer was sent, or the connection broke.
   void completed() noexcept { --in_flight_; }
+  /// A paused request whose connection ends need not wait.
+  void release(void* request) noexcept;
+  /// A paused request ended without its answer.
+  void forget(MHD_Connection* connection) noexcept;
 
   /// Counts an answer, whether from the routes or from the library.
   void count(unsigned status) noexcept;
@@ -51,14 +73,19 @@ class HttpServer::Handler {
 
  private:
   /// Every status code that the routes and the library use.
-  static constexpr std::array kCodes = {200U, 304U, 400U, 404U, 405U, 413U, 414U, 431U, 500U, 503U, 505U};
+  static constexpr std::array kCodes = {200U, 304U, 400U, 401U, 404U, 405U, 413U,
+                                        414U, 429U, 431U, 500U, 503U, 505U};
 
   /// Counts a request as under way and returns how many are.
   unsigned begin();
   HttpResponse ask_routes(const HttpRequest& request) noexcept;
+  Admission admit(MHD_Connection* connection, const RequestLine& line,
+                  std::optional<std::string_view> authorization);
+  bool queue(MHD_Connection* connection, HttpResponse message);
 
   Routes& routes_;
   HttpConnections connections_;
+  WebAccess* const access_;
   ResponseCache responses_;
   std::atomic<unsigned> in_flight_{0};
   std::array<std::atomic<std::uint64_t>, kCodes.size()> counts_{};

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "exporter/access/generation.hpp"
 #include "exporter/text/page.hpp"
 #include "exporter/web/encoded.hpp"
 
@@ -43,6 +45,7 @@ struct HttpResponse {
   std::span<const HttpHeader> headers = {};  ///< a static table
   bool close = false;                        ///< the connection ends with this response
   bool counted = true;                       ///< in gpumeter_http_requests_total
+  std::shared_ptr<const WebGeneration> access = nullptr;  ///< adds its headers; null: none
 };
 
 }  // namespace gpumeter

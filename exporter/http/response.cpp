@@ -34,6 +34,16 @@ MHD_Response* create(HttpResponse& message) {
   return share(bytes, std::move(body));
 }
 
+/// An answer's own header has precedence, as in exporter-toolkit: the live page's policy is stricter than one
+/// for all pages.
+void add_configured_headers(MHD_Response* response, const WebGeneration* access) {
+  if (access == nullptr) return;
+  for (const auto& [name, value] : access->settings.headers) {
+    if (MHD_get_response_header(response, name.c_str()) != nullptr) continue;
+    MHD_add_response_header(response, name.c_str(), value.c_str());
+  }
+}
+
 }  // namespace
 
 MhdResponsePtr make_response(HttpResponse message) {
@@ -47,6 +57,7 @@ MhdResponsePtr make_response(HttpResponse message) {
   }
   if (encoding == Encoding::gzip) MHD_add_response_header(created, "Content-Encoding", "gzip");
   if (!message.etag.empty()) MHD_add_response_header(created, "ETag", message.etag.c_str());
+  add_configured_headers(created, message.access.get());
   if (message.close) MHD_add_response_header(created, "Connection", "close");
   return response;
 }
@@ -55,14 +66,17 @@ MhdResponsePtr ResponseCache::response(HttpResponse message) {
   if (!message.is_current) return make_response(std::move(message));
   if (MhdResponsePtr found = find(message)) return found;
   MhdResponsePtr made = make_response(message);
-  keep({message.content_type, std::move(message.page), made});
+  keep({message.content_type, std::move(message.page), std::move(message.access), made});
   return made;
 }
 
 MhdResponsePtr ResponseCache::find(const HttpResponse& message) const {
   MutexLock lock(mutex_);
   for (const Entry& entry : entries_) {
-    if (entry.page == message.page && entry.content_type == message.content_type) return entry.response;
+    if (entry.page == message.page && entry.content_type == message.content_type &&
+        entry.access == message.access) {
+      return entry.response;
+    }
   }
   return nullptr;
 }
@@ -70,7 +84,8 @@ MhdResponsePtr ResponseCache::find(const HttpResponse& message) const {
 void ResponseCache::keep(Entry entry) {
   MutexLock lock(mutex_);
   std::erase_if(entries_, [&](const Entry& old) {
-    return old.page != entry.page && old.page->format() == entry.page->format() &&
+    const bool is_old = old.page != entry.page || old.access != entry.access;
+    return is_old && old.page->format() == entry.page->format() &&
            old.page->encoding() == entry.page->encoding();
   });
   entries_.push_back(std::move(entry));

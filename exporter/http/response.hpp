@@ -19,8 +19,8 @@ using MhdResponsePtr = std::shared_ptr<MHD_Response>;
 MhdResponsePtr make_response(HttpResponse message);
 
 /// The responses of the current pages, so that a scrape of a cached page costs only its sending. The cache
-/// holds one response per requested Content-Type and encoding. The first response with a new page replaces
-/// those of the old page. Any thread.
+/// holds one response per requested Content-Type and encoding. The first response with a new page or new
+/// configured headers replaces the old ones. Any thread.
 class ResponseCache {
  public:
   MhdResponsePtr response(HttpResponse message);
@@ -29,6 +29,7 @@ class ResponseCache {
   struct Entry {
     std::string_view content_type;
     PagePtr page;
+    std::shared_ptr<const WebGeneration> access;
     MhdResponsePtr response;
   };
 

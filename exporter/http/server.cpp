@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "exporter/access/access.hpp"
 #include "exporter/http/callbacks.hpp"
 #include "exporter/http/probe.hpp"
 
@@ -34,8 +35,8 @@ constexpr auto kReapEvery = std::chrono::milliseconds(250);
 }  // namespace
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> listeners, Routes& routes,
-                                                      unsigned threads) {
-  std::unique_ptr<HttpServer> server(new HttpServer(routes, threads));
+                                                      unsigned threads, WebAccess* access) {
+  std::unique_ptr<HttpServer> server(new HttpServer(routes, threads, access));
   if (Result<Done> started = server->start_reaper(); !started) return started.error();
   for (ListenSocket& listener : listeners) {
     const Endpoint endpoint = listener.endpoint();
@@ -56,9 +57,10 @@ HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler
   DaemonPtr daemon(MHD_start_daemon(
       // Without MHD_USE_ITC the library wakes its threads by shutdown() of the listening socket. A socket
       // from systemd would then be unusable for the next process.
-      MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, nullptr, nullptr,
-      Callbacks::on_request, &handler, MHD_OPTION_EXTERNAL_LOGGER, Callbacks::on_message, &handler,
-      MHD_OPTION_LISTEN_SOCKET, listener.descriptor(), MHD_OPTION_THREAD_POOL_SIZE, pool,
+      MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG |
+          MHD_ALLOW_SUSPEND_RESUME,
+      0, nullptr, nullptr, Callbacks::on_request, &handler, MHD_OPTION_EXTERNAL_LOGGER, Callbacks::on_message,
+      &handler, MHD_OPTION_LISTEN_SOCKET, listener.descriptor(), MHD_OPTION_THREAD_POOL_SIZE, pool,
       MHD_OPTION_CONNECTION_LIMIT, threads * kMaxConnectionsOfOneThread, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
       kMaxRequestBytes, MHD_OPTION_URI_LOG_CALLBACK, Callbacks::on_request_line, &handler,
       MHD_OPTION_NOTIFY_COMPLETED, Callbacks::on_completed, &handler, MHD_OPTION_NOTIFY_CONNECTION,
@@ -67,10 +69,14 @@ HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler
   return daemon;
 }
 
-HttpServer::HttpServer(Routes& routes, unsigned threads)
-    : threads_(threads), handler_(std::make_unique<Handler>(routes, clock_)) {}
+HttpServer::HttpServer(Routes& routes, unsigned threads, WebAccess* access)
+    : threads_(threads), access_(access), handler_(std::make_unique<Handler>(routes, clock_, access)) {}
 
-HttpServer::~HttpServer() { reaper_.stop(); }
+// The library cannot stop while a request is paused.
+HttpServer::~HttpServer() {
+  if (access_ != nullptr) access_->close();
+  reaper_.stop();
+}
 
 Result<Done> HttpServer::start_reaper() {
   return reaper_.start("http-reaper", [this] {
@@ -82,6 +88,7 @@ Result<Done> HttpServer::start_reaper() {
 // A socket from systemd outlives this process. The next process serves its queued connections; this one must
 // answer the connections it has accepted.
 void HttpServer::stop() {
+  if (access_ != nullptr) access_->close();  // the library cannot stop while a request is paused
   std::vector<Result<ListenSocket>> listeners;
   for (const DaemonPtr& daemon : daemons_) {
     listeners.push_back(ListenSocket::adopt(MHD_quiesce_daemon(daemon.get())));
@@ -120,8 +127,9 @@ Result<Done> HttpServer::probe(std::chrono::milliseconds timeout) const {
 // The library assigns a connection to the thread whose number is the descriptor's remainder.
 Result<HttpProbe> HttpServer::ask(MHD_Daemon& daemon, unsigned thread) const {
   const auto serve = [&](int descriptor) {
-    const sockaddr unnamed{.sa_family = AF_UNIX, .sa_data = {}};
-    return MHD_add_connection(&daemon, descriptor, &unnamed, sizeof unnamed.sa_family) == MHD_YES;
+    // The kernel gives this family to no accepted connection, so no client can pass for the probe.
+    const sockaddr unnamed{.sa_family = AF_UNSPEC, .sa_data = {}};
+    return MHD_add_connection(&daemon, descriptor, &unnamed, sizeof unnamed) == MHD_YES;
   };
   return HttpProbe::ask(serve, thread, threads_);
 }

@@ -18,6 +18,7 @@ struct MHD_Daemon;
 namespace gpumeter {
 
 class HttpProbe;
+class WebAccess;
 
 /// Requests answered so far, by status code. Health probes are omitted, because they would outnumber the
 /// scrapes.
@@ -28,9 +29,9 @@ using HttpCounts = std::vector<std::pair<unsigned, std::uint64_t>>;
 class HttpServer {
  public:
   /// The server accepts requests from when start() returns. `threads` is the number per listener. The routes
-  /// must outlive the server.
+  /// and `access` must outlive the server. `access` null: everybody is served, by plain HTTP.
   static Result<std::unique_ptr<HttpServer>> start(std::vector<ListenSocket> listeners, Routes& routes,
-                                                   unsigned threads = 2);
+                                                   unsigned threads = 2, WebAccess* access = nullptr);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
   ~HttpServer();
@@ -55,7 +56,7 @@ class HttpServer {
   };
   using DaemonPtr = std::unique_ptr<MHD_Daemon, StopDaemon>;
 
-  HttpServer(Routes& routes, unsigned threads);
+  HttpServer(Routes& routes, unsigned threads, WebAccess* access);
   Result<HttpProbe> ask(MHD_Daemon& daemon, unsigned thread) const;
   unsigned connections() const;
   Result<Done> start_reaper();
@@ -63,6 +64,7 @@ class HttpServer {
 
   const SystemClock clock_;
   const unsigned threads_;
+  WebAccess* const access_;
   std::vector<Endpoint> endpoints_;
   std::vector<ListenSocket> files_;  ///< released sockets: they remove the files of Unix sockets
   std::unique_ptr<Handler> handler_;

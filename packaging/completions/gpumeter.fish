@@ -6,7 +6,7 @@ complete -c gpumeter -n __fish_use_subcommand -a forget -d 'Forget a missing GPU
 complete -c gpumeter -n __fish_use_subcommand -a top -d 'Show GPUs and jobs in the terminal'
 complete -c gpumeter -l config.file -r -F -d 'Configuration file'
 complete -c gpumeter -l web.listen-address -x -d 'Listen address'
-complete -c gpumeter -l web.config.file -r -F -d 'Not supported (TLS and users)'
+complete -c gpumeter -l web.config.file -r -F -d 'File with TLS, users and headers'
 complete -c gpumeter -l web.telemetry-path -x -d 'Path of the metrics page'
 complete -c gpumeter -l web.systemd-socket -d 'Serve only on the sockets of systemd'
 complete -c gpumeter -l path.sysfs -x -a '(__fish_complete_directories)' -d 'Mount point of sysfs'

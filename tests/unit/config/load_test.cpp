@@ -212,9 +212,7 @@ TEST(Load, NamesBadValues) {
       problems("web: {telemetry_path: /-/healthy}"),
       "g.yaml:1: web.telemetry_path: must not begin with /-/ or /api/, which are reserved for other pages\n");
   EXPECT_EQ(problems("web:\n  config_file: web.yml\n"),
-            "g.yaml:2: web.config_file: TLS and users are not supported in this version; use a reverse proxy "
-            "with TLS "
-            "and omit this key\n");
+            "g.yaml:2: web.config_file: must be a path that begins with /, not \"web.yml\"\n");
   EXPECT_EQ(problems("web: {max_requests: -1}"),
             "g.yaml:1: web.max_requests: must be a whole number from 0 to 1000000, not \"-1\"\n");
   EXPECT_EQ(problems("paths: {state: gpumeter}"),

@@ -194,11 +194,6 @@ TEST(Options, NameBadValues) {
       end_of({"--web.listen-address=10478"}),
       refusal("--web.listen-address: must be host:port, such as localhost:10478, [::1]:10478 or :10478, or "
               "unix:/path, not \"10478\""));
-  EXPECT_EQ(
-      end_of({"--web.config.file=web.yml"}),
-      refusal(
-          "--web.config.file: TLS and users are not supported in this version; use a reverse proxy with TLS "
-          "and omit this key"));
   EXPECT_EQ(end_of({"--once", "--list-devices"}), refusal("--once and --list-devices cannot be combined"));
   EXPECT_EQ(end_of({"--simulate=2"}, std::span(kCollectors).first(1)),
             refusal("--simulate requires the simulated collector, which this gpumeter was built without"));

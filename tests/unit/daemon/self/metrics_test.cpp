@@ -36,6 +36,14 @@ TEST(SelfMetrics, ShowsWhatIsKnownFromTheStart) {
       "gpumeter_simulated 0\n");
 }
 
+TEST(SelfMetrics, ShowsTheWebConfigurationIfThereIsOne) {
+  const std::string lines = lines_of({.web_config = {{false, 2.5}}});
+  EXPECT_NE(lines.find("gpumeter_web_config_last_reload_success_timestamp_seconds 2.5\n"
+                       "gpumeter_web_config_last_reload_successful 0\n"),
+            std::string::npos)
+      << lines;
+}
+
 TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
   CollectorHealth amd{.name = "amd", .up = true, .devices = 2, .last_success_timestamp_seconds = 17};
   amd.read_errors[0][static_cast<std::size_t>(ReadStatus::ok)] = 1000;

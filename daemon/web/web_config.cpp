@@ -1,0 +1,106 @@
+#include "daemon/web/web_config.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpumeter {
+namespace {
+
+constexpr auto kLook = std::chrono::seconds(1);
+
+/// Reasons why a generation that is correct by itself cannot replace the one in force.
+std::vector<std::string> obstacles(const WebGeneration& old, const WebGeneration& wanted) {
+  if (old.settings.tls.has_value() == wanted.settings.tls.has_value()) return {};
+  return {wanted.settings.tls ? "tls_server_config: turning TLS on needs a restart"
+                              : "tls_server_config: turning TLS off needs a restart"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WebConfig>> WebConfig::open(const std::string& file, const Clock& clock, Log& log) {
+  WebAttempt first = load_generation(file);
+  if (first.generation == nullptr) return Error(config::to_string(first.problems.front()));
+  return std::unique_ptr<WebConfig>(new WebConfig(file, clock, log, std::move(first)));
+}
+
+// Without a stamp the first look reads all files again, in case that they changed in the meantime.
+WebConfig::WebConfig(std::string file, const Clock& clock, Log& log, WebAttempt first)
+    : file_(std::move(file)),
+      clock_(clock),
+      log_(log),
+      access_(clock, first.generation),
+      files_(first.files),
+      last_reload_{true, clock.realtime()},
+      worker_(clock) {
+  log_start(first);
+}
+
+// The words are exporter-toolkit's.
+void WebConfig::log_start(const WebAttempt& first) {
+  for (const std::string& note : first.notes) log_.warn(note, {{"file", file_}});
+  const WebSettings& settings = first.generation->settings;
+  if (settings.tls) {
+    log_.info("TLS is enabled.", {{"http2", "false"}});
+  } else {
+    log_.info("TLS is disabled.", {{"http2", "false"}});
+  }
+  if (settings.rate_limit.interval > Nanoseconds(0)) log_.info("Rate Limiter is enabled.");
+}
+
+Result<Done> WebConfig::start() {
+  if (Result<Done> started = access_.start(); !started) return started;
+  return worker_.start("web-config", [this] {
+    look();
+    return kLook;
+  });
+}
+
+bool WebConfig::stop(Nanoseconds deadline) {
+  access_.close();
+  worker_.request_stop();
+  const bool users_ended = access_.stop(deadline);
+  return worker_.join(deadline) && users_ended;
+}
+
+// The stamps are older than the content, so a change during the reading is found by the next look.
+void WebConfig::look() {
+  std::vector<FileStamp> stamps = stamps_of(files_);
+  if (stamps == stamps_) return;
+  const WebAttempt attempt = load_generation(file_, access_.current());
+  apply(attempt);
+  if (attempt.files != files_) stamps.clear();
+  files_ = attempt.files;
+  stamps_ = std::move(stamps);
+}
+
+std::vector<std::string> WebConfig::reload() { return apply(load_generation(file_, access_.current())); }
+
+std::vector<std::string> WebConfig::apply(const WebAttempt& attempt) {
+  std::vector<std::string> problems;
+  for (const config::Problem& problem : attempt.problems) problems.push_back(config::to_string(problem));
+  const std::shared_ptr<const WebGeneration> old = access_.current();
+  if (problems.empty()) problems = obstacles(*old, *attempt.generation);
+  const bool is_new = problems.empty() && attempt.generation != old;
+  if (is_new) access_.replace(attempt.generation);
+  const MutexLock lock(mutex_);
+  last_reload_.is_successful = problems.empty();
+  if (problems.empty()) last_reload_.loaded_at = clock_.realtime();
+  const bool was_wrong = !problems_.empty();
+  if (std::exchange(problems_, problems) != problems) {
+    for (const std::string& problem : problems) {
+      log_.error("web configuration not reloaded; the old one stays in force", {{"error", problem}});
+    }
+  }
+  if (is_new || (was_wrong && problems.empty())) log_.info("web configuration reloaded", {{"file", file_}});
+  if (is_new && old->settings.rate_limit != attempt.generation->settings.rate_limit) {
+    log_.warn("a change of rate_limit needs a restart", {{"file", file_}});
+  }
+  return problems;
+}
+
+WebReload WebConfig::last_reload() const {
+  const MutexLock lock(mutex_);
+  return last_reload_;
+}
+
+}  // namespace gpumeter

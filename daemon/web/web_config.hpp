@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
+#include "base/result.hpp"
+#include "base/worker.hpp"
+#include "daemon/log/log.hpp"
+#include "daemon/web/file_stamps.hpp"
+#include "daemon/web/generation.hpp"
+#include "exporter/access/access.hpp"
+
+namespace gpumeter {
+
+/// The result of the last attempt to load the web configuration.
+struct WebReload {
+  bool is_successful = true;
+  Nanoseconds loaded_at{};  ///< CLOCK_REALTIME of the last successful attempt
+};
+
+/// The web configuration file of a running daemon. A thread ("web-config") looks at the file and the files
+/// that it names once a second, and puts changes in force. If the new state is wrong, the old one stays in
+/// force. The owner's thread, except where noted.
+class WebConfig {
+ public:
+  /// Loads the file. `clock` and `log` must outlive the object.
+  static Result<std::unique_ptr<WebConfig>> open(const std::string& file, const Clock& clock, Log& log);
+
+  /// Starts the threads "web-config" and "web-users".
+  Result<Done> start();
+  /// Returns false if a thread hangs in the file system and was left behind.
+  bool stop(Nanoseconds deadline);
+
+  /// Loads the file now; returns the problems, one line each. Blocks for the file system. Any thread.
+  std::vector<std::string> reload() GPUMETER_EXCLUDES(mutex_);
+
+  /// Any thread.
+  WebReload last_reload() const GPUMETER_EXCLUDES(mutex_);
+  WebAccess& access() noexcept { return access_; }
+
+ private:
+  WebConfig(std::string file, const Clock& clock, Log& log, WebAttempt first);
+  void look();
+  std::vector<std::string> apply(const WebAttempt& attempt) GPUMETER_EXCLUDES(mutex_);
+  void log_start(const WebAttempt& first);
+
+  const std::string file_;
+  const Clock& clock_;
+  Log& log_;
+  WebAccess access_;
+  std::vector<std::string> files_;  // of the thread "web-config"
+  std::vector<FileStamp> stamps_;   // of the thread "web-config": before the files were read
+  mutable Mutex mutex_;
+  WebReload last_reload_ GPUMETER_GUARDED_BY(mutex_);
+  std::vector<std::string> problems_ GPUMETER_GUARDED_BY(mutex_);  // logged ones, until an attempt succeeds
+  Worker worker_;
+};
+
+}  // namespace gpumeter

@@ -118,6 +118,7 @@ class Reader {
   }
 
   void read_section(const Node& node) {
+    fields_.places.lines[node.key] = {node.line};
     fields_.has_tls_section = fields_.has_tls_section || node.key == "tls_server_config";
     if (node.kind == Node::Kind::null) return;
     if (node.kind != Node::Kind::map) return report(node, node.key, *must_be("a map of keys", node));

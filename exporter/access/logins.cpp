@@ -3,41 +3,26 @@
 #include <string.h>
 
 #include <algorithm>
-#include <deque>
-#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "exporter/access/bcrypt.hpp"
+#include "exporter/access/login_queue.hpp"
 
 namespace gpumeter {
 namespace {
 
-struct Waiter {
-  void* request;
-  void (*resume)(void*) noexcept;
-};
-
-/// One check and the requests that wait for it.
-struct Check {
-  LoginKey key{};
-  Credentials credentials;
-  std::string hash;
-  bool is_user = false;  ///< false: compared with the dummy hash, and bad in any case
-  /// The user exists and no good password is known. Others are surely bad; they are checked all the same, so
-  /// that the time of an answer does not tell which users exist, but only when nothing else waits.
-  bool may_be_good = false;
-  std::vector<Waiter> waiters;
-};
-
 /// The hash of the user, or one that takes as long as the most costly user's.
 std::string hash_for(const std::map<std::string, std::string>& users, const std::string& user) {
   if (const auto found = users.find(user); found != users.end()) return found->second;
-  unsigned most = 0;
-  for (const auto& [name, hash] : users) most = std::max(most, bcrypt_cost(hash) ? *bcrypt_cost(hash) : 0);
-  constexpr unsigned kUsualCost = 10;
-  return dummy_bcrypt_hash(most == 0 ? kUsualCost : most);
+  constexpr unsigned kLeast = 4;
+  unsigned most = kLeast;
+  for (const auto& [name, hash] : users) {
+    const Result<unsigned> cost = bcrypt_cost(hash);
+    if (cost) most = std::max(most, *cost);
+  }
+  return dummy_bcrypt_hash(most);
 }
 
 }  // namespace
@@ -45,75 +30,68 @@ std::string hash_for(const std::map<std::string, std::string>& users, const std:
 struct Logins::State {
   Mutex mutex;
   LoginCache cache GPUMETER_GUARDED_BY(mutex);
-  std::deque<Check> waiting GPUMETER_GUARDED_BY(mutex);
-  std::optional<Check> running GPUMETER_GUARDED_BY(mutex);       ///< without the password
+  LoginQueue queue GPUMETER_GUARDED_BY(mutex);
+  RefusedKeys refused GPUMETER_GUARDED_BY(mutex);
+  std::optional<LoginCheck> running GPUMETER_GUARDED_BY(mutex);  ///< without the password
   std::map<void*, Verdict> verdicts GPUMETER_GUARDED_BY(mutex);  ///< of resumed requests
   bool is_closed GPUMETER_GUARDED_BY(mutex) = false;
 
   // A request is paused until it is resumed here, under the mutex, so it exists. Resuming sets a flag and
   // wakes a thread; it does not block.
-  void answer(const std::vector<Waiter>& waiters, Verdict verdict) GPUMETER_REQUIRES(mutex) {
-    for (const Waiter& waiter : waiters) {
+  void answer(const std::vector<LoginWaiter>& waiters, Verdict verdict) GPUMETER_REQUIRES(mutex) {
+    for (const LoginWaiter& waiter : waiters) {
       verdicts[waiter.request] = verdict;
       waiter.resume(waiter.request);
     }
   }
 
-  void release_from(Check& check, void* request) GPUMETER_REQUIRES(mutex) {
-    const auto waiter = std::ranges::find(check.waiters, request, &Waiter::request);
-    if (waiter == check.waiters.end()) return;
-    const Waiter released = *waiter;
-    check.waiters.erase(waiter);
-    answer({released}, Verdict::too_many);
+  LoginCheck* find(const LoginKey& key) GPUMETER_REQUIRES(mutex) {
+    return running && running->key == key ? &*running : queue.find(key);
   }
 
-  Check* find(const LoginKey& key) GPUMETER_REQUIRES(mutex) {
-    if (running && running->key == key) return &*running;
-    const auto found = std::ranges::find(waiting, key, &Check::key);
-    return found == waiting.end() ? nullptr : &*found;
+  LoginRank rank_of(const LoginCheck& check) GPUMETER_REQUIRES(mutex) {
+    if (!check.is_user || cache.knows(check.credentials.user, check.hash)) return LoginRank::surely_bad;
+    return refused.contains(check.key) ? LoginRank::asked_again : LoginRank::may_be_good;
   }
 
-  /// Makes room in the queue for a check, at the cost of the last one that is surely bad.
-  bool make_room(bool may_be_good) GPUMETER_REQUIRES(mutex) {
-    if (waiting.size() < kMostWaiting) return true;
-    const auto last =
-        std::find_if(waiting.rbegin(), waiting.rend(), [](const Check& c) { return !c.may_be_good; });
-    if (!may_be_good || last == waiting.rend()) return false;
-    answer(last->waiters, Verdict::too_many);
-    waiting.erase(std::next(last).base());
-    return true;
+  /// Returns null if the queue is full of checks that are not less likely.
+  LoginCheck* add(LoginCheck check) GPUMETER_REQUIRES(mutex) {
+    check.rank = rank_of(check);
+    if (!queue.is_full()) return &queue.add(std::move(check));
+    const std::optional<LoginCheck> displaced = queue.displace(check.rank);
+    refused.add(displaced ? displaced->key : check.key);
+    if (!displaced) return nullptr;
+    answer(displaced->waiters, Verdict::too_many);
+    return &queue.add(std::move(check));
   }
 
-  /// Removes the next check from the queue and returns its password, hash and user.
-  std::optional<Check> take() GPUMETER_EXCLUDES(mutex) {
+  /// Starts the next check.
+  std::optional<Credentials> take(std::string& hash) GPUMETER_EXCLUDES(mutex) {
     const MutexLock lock(mutex);
-    if (waiting.empty()) return std::nullopt;
-    auto next = std::ranges::find_if(waiting, &Check::may_be_good);
-    if (next == waiting.end()) next = waiting.begin();
-    running = std::move(*next);
-    waiting.erase(next);
-    Check check;
-    check.credentials = std::move(running->credentials);
-    running->credentials = {check.credentials.user, {}};
-    check.hash = running->hash;
-    check.is_user = running->is_user;
-    return check;
+    running = queue.take();
+    if (!running) return std::nullopt;
+    hash = running->hash;
+    Credentials credentials = std::move(running->credentials);
+    running->credentials = {credentials.user, {}};
+    return credentials;
   }
 
   /// nullopt: memory is short, so that the result is unknown.
-  void finish(std::optional<bool> is_good) GPUMETER_EXCLUDES(mutex) {
+  void finish(std::optional<bool> matches) GPUMETER_EXCLUDES(mutex) {
     const MutexLock lock(mutex);
-    if (is_good) cache.keep(running->credentials.user, running->hash, running->key, *is_good);
-    answer(running->waiters, !is_good ? Verdict::too_many : *is_good ? Verdict::good : Verdict::bad);
+    const bool is_good = matches.value_or(false) && running->is_user;
+    if (matches) cache.keep(running->credentials.user, running->hash, running->key, is_good);
+    answer(running->waiters, !matches ? Verdict::too_many : is_good ? Verdict::good : Verdict::bad);
     running.reset();
   }
 
   /// One turn of the thread.
   void run() GPUMETER_EXCLUDES(mutex) {
-    while (std::optional<Check> check = take()) {
-      const std::optional<bool> matches = bcrypt_matches(check->credentials.password, check->hash);
-      explicit_bzero(check->credentials.password.data(), check->credentials.password.size());
-      finish(matches ? std::optional(*matches && check->is_user) : std::nullopt);
+    std::string hash;
+    while (std::optional<Credentials> credentials = take(hash)) {
+      const std::optional<bool> matches = bcrypt_matches(credentials->password, hash);
+      explicit_bzero(credentials->password.data(), credentials->password.size());
+      finish(matches);
     }
   }
 };
@@ -132,11 +110,8 @@ Result<Done> Logins::start() {
 void Logins::close() {
   const MutexLock lock(state_->mutex);
   state_->is_closed = true;
-  for (const Check& check : state_->waiting) state_->answer(check.waiters, Verdict::too_many);
-  state_->waiting.clear();
-  if (!state_->running) return;
-  state_->answer(state_->running->waiters, Verdict::too_many);
-  state_->running->waiters.clear();
+  state_->answer(state_->queue.clear(), Verdict::too_many);
+  if (state_->running) state_->answer(std::exchange(state_->running->waiters, {}), Verdict::too_many);
 }
 
 bool Logins::stop(Nanoseconds deadline) { return worker_.stop(deadline); }
@@ -151,14 +126,13 @@ Logins::Verdict Logins::check(const std::map<std::string, std::string>& users, c
   if (const auto known = state.cache.find(credentials.user, key))
     return *known ? Verdict::good : Verdict::bad;
   if (state.is_closed) return Verdict::too_many;
-  Check* check = state.find(key);
+  LoginCheck* check = state.find(key);
   if (check == nullptr) {
-    const bool is_user = users.contains(credentials.user);
-    const bool may_be_good = is_user && !state.cache.knows(credentials.user, hash);
-    if (!state.make_room(may_be_good)) return Verdict::too_many;
-    check = &state.waiting.emplace_back(Check{key, credentials, hash, is_user, may_be_good, {}});
+    check = state.add(
+        {.key = key, .credentials = credentials, .hash = hash, .is_user = users.contains(credentials.user)});
     worker_.wake();
   }
+  if (check == nullptr) return Verdict::too_many;
   check->waiters.push_back({request, pausing.resume});
   pausing.pause(request);
   return Verdict::waits;
@@ -167,9 +141,9 @@ Logins::Verdict Logins::check(const std::map<std::string, std::string>& users, c
 void Logins::release(void* request) {
   State& state = *state_;
   const MutexLock lock(state.mutex);
-  for (Check& check : state.waiting) state.release_from(check, request);
-  if (state.running) state.release_from(*state.running, request);
-  std::erase_if(state.waiting, [](const Check& check) { return check.waiters.empty(); });
+  std::optional<LoginWaiter> released = state.queue.release(request);
+  if (!released && state.running) released = release_from(*state.running, request);
+  if (released) state.answer({*released}, Verdict::too_many);
 }
 
 void Logins::forget(void* request) {

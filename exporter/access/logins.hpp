@@ -10,7 +10,7 @@
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "base/worker.hpp"
-#include "exporter/access/login_cache.hpp"
+#include "exporter/access/login_queue.hpp"
 
 namespace gpumeter {
 
@@ -24,7 +24,7 @@ struct Pausing {
 /// with the same credentials share one check. Any thread, except where noted.
 class Logins {
  public:
-  static constexpr std::size_t kMostWaiting = 8;  ///< checks that wait, the running one excluded
+  static constexpr std::size_t kMostWaiting = LoginQueue::kMost;  ///< the running check excluded
 
   enum class Verdict : std::uint8_t {
     good,

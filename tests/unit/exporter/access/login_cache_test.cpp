@@ -39,7 +39,7 @@ TEST(LoginCache, BadResultsDisplaceEachOtherOnly) {
   for (int i = 0; i < 1000; ++i) cache.keep("dave", "hash", guess(i), false);
   EXPECT_EQ(cache.find("dave", good), true);
   std::size_t known = 0;
-  for (int i = 0; i < 1000; ++i) known += cache.find("dave", guess(i)).has_value() ? 1 : 0;
+  for (int i = 0; i < 1000; ++i) known += cache.find("dave", guess(i)).has_value() ? 1U : 0U;
   EXPECT_EQ(known, LoginCache::kMostBad);
 }
 

@@ -97,6 +97,19 @@ TEST_F(LoginsTest, EightChecksWaitAndNoMore) {
   EXPECT_EQ(check("dave", "0", same), Verdict::waits);  // shares a check
 }
 
+// Users repeat their password; guesses differ.
+TEST_F(LoginsTest, CredentialsThatAreRepeatedPrecedeNewOnes) {
+  std::array<Request, Logins::kMostWaiting> guesses;
+  for (std::size_t i = 0; i < guesses.size(); ++i) {
+    EXPECT_EQ(check("dave", std::to_string(i), guesses[i]), Verdict::waits);
+  }
+  Request dave;
+  EXPECT_EQ(check("dave", "dave123", dave), Verdict::too_many);
+  EXPECT_EQ(check("dave", "dave123", dave), Verdict::waits);
+  EXPECT_EQ(guesses.back().resumed, 1);
+  EXPECT_EQ(check("dave", "7", guesses.back()), Verdict::too_many);
+}
+
 // A user that has not logged in yet must not be kept out by guesses that are surely wrong.
 TEST_F(LoginsTest, APasswordThatMayBeGoodDisplacesASurelyBadOne) {
   std::array<Request, Logins::kMostWaiting> guesses;

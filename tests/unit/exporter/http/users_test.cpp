@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "exporter/access/access.hpp"
-#include "exporter/listen/listen_address.hpp"
+#include "exporter/listen/address.hpp"
 #include "exporter/http/server.hpp"
 #include "exporter/store/series_list.hpp"
 

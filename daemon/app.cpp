@@ -150,7 +150,10 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
 }
 
 Result<Done> App::open_web_config(const config::Web& web) {
-  if (web.config_file.empty()) return Done{};
+  if (web.config_file.empty()) {
+    log_.info("TLS is disabled.", {{"http2", "false"}});
+    return Done{};
+  }
   auto opened = WebConfig::open(web.config_file, clock_, log_);
   if (!opened) return opened.error();
   web_config_ = *std::move(opened);

@@ -25,6 +25,7 @@ inline constexpr auto config_reload_successful = gauge("gpumeter_config_last_rel
 inline constexpr auto config_reload_timestamp = gauge("gpumeter_config_last_reload_success_timestamp_seconds", "seconds", "Unix time at which the configuration in force was loaded.");
 inline constexpr auto web_config_reload_successful = gauge("gpumeter_web_config_last_reload_successful", "", "1 if the last attempt to load the web configuration (web.config_file) succeeded. Otherwise the previous one stays in force.");
 inline constexpr auto web_config_reload_timestamp = gauge("gpumeter_web_config_last_reload_success_timestamp_seconds", "seconds", "Unix time at which the web configuration in force was loaded or found unchanged.");
+inline constexpr auto web_certificate_expiry = gauge("gpumeter_web_certificate_expiry_timestamp_seconds", "seconds", "Unix time at which the server's TLS certificate ends. Absent without TLS.");
 inline constexpr auto http_requests = counter("gpumeter_http_requests_total", "", "HTTP requests, by status code, without health probes.");
 inline constexpr auto log_dropped = counter("gpumeter_log_dropped_total", "", "Log records dropped because the log's reader was too slow or a write failed.");
 
@@ -55,6 +56,7 @@ inline constexpr const MetricDescriptor* kAll[] = {
     &config_reload_timestamp,
     &web_config_reload_successful,
     &web_config_reload_timestamp,
+    &web_certificate_expiry,
     &http_requests,
     &log_dropped,
     &jobs_dropped,

@@ -61,6 +61,9 @@ void add_self_series(const SelfState& state, SeriesList& to) {
     to.add(self_catalog::web_config_reload_successful, {}, flag(web->is_successful));
     to.add(self_catalog::web_config_reload_timestamp, {}, web->timestamp_seconds);
   }
+  if (const auto expiry = state.certificate_expiry_timestamp_seconds) {
+    to.add(self_catalog::web_certificate_expiry, {}, *expiry);
+  }
   for (const CollectorHealth& collector : state.collectors) add_collector(to, collector);
   for (const PassDuration& pass : state.passes) {
     to.add(self_catalog::sample_duration,

@@ -44,8 +44,9 @@ struct SelfState {
   BuildFacts build = {};
   bool simulated = false;
   bool config_reload_successful = true;
-  double config_reload_timestamp_seconds = 0;    ///< since 1970
-  std::optional<WebConfigLoad> web_config = {};  ///< nullopt: none is configured
+  double config_reload_timestamp_seconds = 0;                       ///< since 1970
+  std::optional<WebConfigLoad> web_config = {};                     ///< nullopt: none is configured
+  std::optional<double> certificate_expiry_timestamp_seconds = {};  ///< nullopt: plain HTTP
   std::vector<CollectorHealth> collectors = {};
   std::vector<PassDuration> passes = {};
   std::vector<std::pair<std::string, unsigned>> pci_devices = {};      ///< by vendor

@@ -6,6 +6,7 @@
 #include "build_info.hpp"
 #include "daemon/self/metrics.hpp"
 #include "daemon/self/process_stats.hpp"
+#include "exporter/tls/context.hpp"
 
 namespace gpumeter {
 
@@ -26,6 +27,8 @@ void SelfReport::publish() {
   if (sources_.web != nullptr) {
     const WebReload web = sources_.web->last_reload();
     self.web_config = {{web.is_successful, to_seconds(web.loaded_at)}};
+    const auto tls = sources_.web->generation()->tls;
+    if (tls != nullptr) self.certificate_expiry_timestamp_seconds = static_cast<double>(tls->not_after());
   }
   add_bus(self);
   sources_.fleet.describe(self);

@@ -4,13 +4,14 @@
 
 #include "base/result.hpp"
 #include "config/web/load.hpp"
+#include "exporter/tls/context.hpp"
 
 namespace gpumeter {
 namespace {
 
 Result<std::shared_ptr<const TlsContext>> make_tls(const WebSettings& settings) {
   if (!settings.tls) return std::shared_ptr<const TlsContext>();
-  return Error("TLS is not supported in this version");
+  return TlsContext::make(*settings.tls);
 }
 
 }  // namespace
@@ -30,6 +31,8 @@ WebAttempt load_generation(const std::string& file, const std::shared_ptr<const 
   }
   Result<std::shared_ptr<const TlsContext>> tls = make_tls(settings);
   if (tls) {
+    if (*tls != nullptr)
+      attempt.notes.insert(attempt.notes.end(), (*tls)->warnings().begin(), (*tls)->warnings().end());
     attempt.generation =
         std::make_shared<const WebGeneration>(WebGeneration{std::move(settings), *std::move(tls)});
   } else {

@@ -40,6 +40,8 @@ class WebConfig {
   /// Any thread.
   WebReload last_reload() const GPUMETER_EXCLUDES(mutex_);
   WebAccess& access() noexcept { return access_; }
+  /// The generation in force. Any thread.
+  std::shared_ptr<const WebGeneration> generation() const { return access_.current(); }
 
  private:
   WebConfig(std::string file, const Clock& clock, Log& log, WebAttempt first);

@@ -21,10 +21,14 @@ HttpConnection* book_entry(MHD_Connection* connection) noexcept {
   return info == nullptr ? nullptr : static_cast<HttpConnection*>(info->socket_context);
 }
 
-HttpConnection* opened(HttpConnections& connections, MHD_Connection* connection) {
+HttpConnection* opened(HttpConnections& connections, MHD_Connection* connection, const sockaddr* peer) {
   const MHD_ConnectionInfo* socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  return connections.opened(socket->connect_fd, remote_peer(peer));
+}
+
+const sockaddr* peer_of(MHD_Connection* connection) {
   const MHD_ConnectionInfo* peer = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-  return connections.opened(socket->connect_fd, remote_peer(peer == nullptr ? nullptr : peer->client_addr));
+  return peer == nullptr ? nullptr : peer->client_addr;
 }
 
 /// libmicrohttpd 0.9.75 leaves a connection unanswered if its arguments need more memory than it has. Cutting
@@ -52,10 +56,20 @@ void HttpServer::Callbacks::on_connection(void* handler, MHD_Connection* connect
     return;
   }
   try {
-    *context = opened(connections, connection);
-  } catch (...) {  // out of memory: the connection is served without a deadline
-    *context = nullptr;
+    const sockaddr* peer = peer_of(connection);
+    HttpConnection* const entry = opened(connections, connection, peer);
+    *context = entry;
+    const TlsSessions& tls = static_cast<Handler*>(handler)->tls();
+    if (tls.is_on()) tls.open(connection, peer, *entry);
+  } catch (...) {  // out of memory: plain HTTP is served without a deadline; a TLS handshake fails
   }
+}
+
+// NOLINTNEXTLINE(readability-function-size): the library's parameters
+int HttpServer::Callbacks::on_missing_certificate(gnutls_session_t, const gnutls_datum_t*, int,
+                                                  const gnutls_pk_algorithm_t*, int, gnutls_pcert_st**,
+                                                  unsigned*, gnutls_privkey_t*) noexcept {
+  return -1;
 }
 
 void* HttpServer::Callbacks::on_request_line(void*, const char* uri, MHD_Connection* connection) noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gnutls/abstract.h>
 #include <microhttpd.h>
 
 #include <cstdarg>
@@ -20,6 +21,12 @@ namespace gpumeter {
 struct HttpServer::Callbacks {
   static void on_connection(void* handler, MHD_Connection* connection, void** context,
                             MHD_ConnectionNotificationCode code) noexcept;
+  /// Called in the handshake of a session that on_connection() has not prepared: the handshake fails.
+  // NOLINTNEXTLINE(readability-function-size): the library's parameters
+  static int on_missing_certificate(gnutls_session_t session, const gnutls_datum_t* issuers, int issuer_count,
+                                    const gnutls_pk_algorithm_t* algorithms, int algorithm_count,
+                                    gnutls_pcert_st** certificates, unsigned* certificate_count,
+                                    gnutls_privkey_t* key) noexcept;
   /// Called before the library reads arguments and headers; the returned value is the initial `*request`.
   static void* on_request_line(void* handler, const char* uri, MHD_Connection* connection) noexcept;
   // NOLINTNEXTLINE(readability-function-size): the library's parameters

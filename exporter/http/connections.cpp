@@ -55,12 +55,14 @@ void HttpConnection::waits(Nanoseconds now, Nanoseconds at_most) noexcept {
 void HttpConnection::asked() noexcept {
   waits(book_.clock_.monotonic(), book_.limits_.answer);
   paused_ = nullptr;
+  is_served_ = false;
   is_answered_ = true;
 }
 
 void HttpConnection::answered() noexcept {
   waits(book_.clock_.monotonic(), book_.limits_.next_request);
   is_answered_ = false;
+  is_served_ = true;
 }
 
 HttpConnection* HttpConnections::opened(int descriptor, std::string peer) {
@@ -77,10 +79,12 @@ HttpConnection* HttpConnections::opened(int descriptor, std::string peer) {
 }
 
 void HttpConnections::closed(HttpConnection* connection) noexcept {
+  std::unique_ptr<HttpConnection> ended;  // destroyed after the unlock, with all that it holds
   MutexLock lock(mutex_);
   const auto is_it = [&](const auto& entry) { return entry.get() == connection; };
   const auto found = std::ranges::find_if(connections_, is_it);
   if (found == connections_.end()) return;
+  ended = std::exchange(*found, nullptr);
   std::swap(*found, connections_.back());
   connections_.pop_back();
 }
@@ -97,7 +101,22 @@ void HttpConnections::make_room(std::size_t limit, Belongs belongs) {
     ++count;
     if (oldest == nullptr || connection->active_at_ < oldest->active_at_) oldest = connection.get();
   }
-  if (count > limit) end(*oldest);
+  if (count > limit && !end_departed(belongs)) end(*oldest);
+}
+
+// Clients that closed their connection after an answer need no room. When many scrape at once, for example by
+// TLS with its handshakes, the library has not yet seen that they left.
+template <class Belongs>
+bool HttpConnections::end_departed(Belongs belongs) {
+  bool has_ended = false;
+  for (const auto& connection : connections_) {
+    if (connection->ended_ || !connection->is_served_ || !belongs(*connection)) continue;
+    pollfd descriptor{connection->descriptor_, POLLRDHUP, 0};
+    if (poll(&descriptor, 1, 0) <= 0) continue;
+    end(*connection);
+    has_ended = true;
+  }
+  return has_ended;
 }
 
 std::size_t HttpConnections::answers(std::size_t limit) {

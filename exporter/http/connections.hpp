@@ -19,7 +19,7 @@
 namespace gpumeter {
 
 struct HttpLimits {
-  std::size_t of_one_worker = 112;           ///< connections served by one thread of a listener
+  std::size_t of_one_worker = 128;           ///< connections served by one thread of a listener
   std::size_t of_one_peer = 32;              ///< connections of one remote address, summed over all threads
   Nanoseconds request{10'000'000'000};       ///< from the connection to the end of its first request
   Nanoseconds next_request{30'000'000'000};  ///< from an answer to the end of the next request
@@ -29,6 +29,10 @@ struct HttpLimits {
 /// Key of a remote peer: an IPv4 address, or the first 64 bits of an IPv6 address, which one subscriber
 /// usually has. Empty for peers on this machine, because all of them have the same address.
 std::string remote_peer(const sockaddr* address);
+
+/// The address of the daemon's own probe, which no client can have: the kernel gives every accepted
+/// connection a family.
+inline constexpr sockaddr kProbeAddress{.sa_family = AF_UNSPEC, .sa_data = {}};
 
 class HttpConnections;
 
@@ -40,6 +44,8 @@ class HttpConnection {
   void asked() noexcept;
   /// The answer was sent, or sending it failed.
   void answered() noexcept;
+  /// Keeps the object alive until the connection is closed.
+  void hold(std::shared_ptr<const void> generation) noexcept { held_ = std::move(generation); }
   /// The library does not look at the connection until `request` is released; asked() follows then.
   void paused(void* request) noexcept {
     paused_ = request;
@@ -55,10 +61,12 @@ class HttpConnection {
   const int descriptor_;
   const std::string peer_;
   const std::thread::id worker_ = std::this_thread::get_id();
+  std::shared_ptr<const void> held_;
   std::atomic<std::int64_t> active_at_;  ///< time of the accept, the last complete request, or the end of its
                                          ///< answer
   std::atomic<std::int64_t> deadline_;
   std::atomic<bool> is_answered_{false};  ///< an answer is under way
+  std::atomic<bool> is_served_{false};    ///< an answer was sent, and no request has come since
   std::atomic<void*> paused_{nullptr};
   bool half_closed_ = false;  ///< as found by the last look; the book's mutex guards half_closed_ and ended_
   bool ended_ = false;
@@ -93,6 +101,8 @@ class HttpConnections {
 
   template <class Belongs>
   void make_room(std::size_t limit, Belongs belongs) GPUMETER_REQUIRES(mutex_);
+  template <class Belongs>
+  bool end_departed(Belongs belongs) GPUMETER_REQUIRES(mutex_);
   void end_half_closed() GPUMETER_REQUIRES(mutex_);
   void end(HttpConnection& connection) noexcept GPUMETER_REQUIRES(mutex_);
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "exporter/access/access.hpp"
@@ -13,6 +14,7 @@
 #include "exporter/http/response.hpp"
 #include "exporter/http/routes.hpp"
 #include "exporter/http/server.hpp"
+#include "exporter/http/tls_sessions.hpp"
 
 struct MHD_Connection;
 
@@ -51,6 +53,7 @@ class HttpServer::Handler {
   /// `access` may be null: nobody is refused.
   Handler(Routes& routes, const Clock& clock, WebAccess* access)
       : routes_(routes),
+        tls_(tls_source_of(access)),
         connections_(clock, {}, [this](void* request) { release(request); }),
         access_(access) {}
 
@@ -70,6 +73,7 @@ class HttpServer::Handler {
   void count(unsigned status) noexcept;
   HttpCounts counts() const;
   HttpConnections& connections() noexcept { return connections_; }
+  TlsSessions& tls() noexcept { return tls_; }
 
  private:
   /// Every status code that the routes and the library use.
@@ -84,6 +88,7 @@ class HttpServer::Handler {
   bool queue(MHD_Connection* connection, HttpResponse message);
 
   Routes& routes_;
+  TlsSessions tls_;
   HttpConnections connections_;
   WebAccess* const access_;
   ResponseCache responses_;

@@ -40,19 +40,38 @@ Descriptor renumbered(Descriptor descriptor, unsigned remainder, unsigned diviso
 
 }  // namespace
 
-Result<HttpProbe> HttpProbe::ask(const Serve& serve, unsigned remainder, unsigned divisor) {
+Result<HttpProbe> HttpProbe::ask(const Serve& serve, unsigned remainder, unsigned divisor,
+                                 const TlsLoopback* tls) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return last_error();
   HttpProbe probe{Descriptor(ends[0])};
   Descriptor served = renumbered(Descriptor(ends[1]), remainder, divisor);
   if (!served) return last_error();
-  const ssize_t sent = send(probe.descriptor_.number(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
-  if (!serve(served.release()) || sent != static_cast<ssize_t>(kRequest.size()))
-    return Error("the server did not accept the connection");
+  if (tls != nullptr) {
+    auto client = TlsLoopbackClient::begin(*tls, probe.descriptor_.number());
+    if (!client) return client.error();
+    probe.tls_ = *std::move(client);
+  } else if (send(probe.descriptor_.number(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL) !=
+             static_cast<ssize_t>(kRequest.size())) {
+    return last_error();
+  }
+  if (!serve(served.release())) return Error("the server did not accept the connection");
   return probe;
 }
 
-Result<Done> HttpProbe::answer(SteadyClock::time_point deadline) const {
+Result<Done> HttpProbe::answer(Deadline deadline) const {
+  const Result<std::string> text = tls_ == nullptr ? receive(deadline) : exchange(deadline);
+  if (!text) return text.error();
+  if (*text != kExpected) return Error("answered \"" + *text + "\"");
+  return Done{};
+}
+
+Result<std::string> HttpProbe::exchange(Deadline deadline) const {
+  const auto wait = [&] { return is_readable(descriptor_.number(), deadline); };
+  return tls_->exchange(kRequest, kExpected.size(), wait);
+}
+
+Result<std::string> HttpProbe::receive(Deadline deadline) const {
   std::string text(kExpected.size(), '\0');
   std::size_t have = 0;
   while (have < text.size()) {
@@ -63,8 +82,7 @@ Result<Done> HttpProbe::answer(SteadyClock::time_point deadline) const {
     have += static_cast<std::size_t>(got);
   }
   text.resize(have);
-  if (text != kExpected) return Error("answered \"" + text + "\"");
-  return Done{};
+  return text;
 }
 
 }  // namespace gpumeter

@@ -20,7 +20,7 @@ namespace {
 /// A thread with this many connections accepts no more. The book's own limit is lower (HttpLimits), which
 /// leaves room for the next client and for the probe. The gap is needed because the library accepts ten at a
 /// time and closes an ended connection one turn later.
-constexpr unsigned kMaxConnectionsOfOneThread = 128;
+constexpr unsigned kMaxConnectionsOfOneThread = 144;
 /// Limit for the request line and headers; a longer request is answered 431. The library clears this much
 /// memory after each request, which is most of the cost of a small answer.
 constexpr std::size_t kMaxRequestBytes = std::size_t{16} * 1024;
@@ -37,6 +37,7 @@ constexpr auto kReapEvery = std::chrono::milliseconds(250);
 Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> listeners, Routes& routes,
                                                       unsigned threads, WebAccess* access) {
   std::unique_ptr<HttpServer> server(new HttpServer(routes, threads, access));
+  if (Result<Done> ready = server->handler_->tls().prepare(); !ready) return ready.error();
   if (Result<Done> started = server->start_reaper(); !started) return started.error();
   for (ListenSocket& listener : listeners) {
     const Endpoint endpoint = listener.endpoint();
@@ -54,17 +55,24 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> 
 HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler, unsigned threads) {
   // The library rejects a pool of one thread.
   const unsigned pool = threads > 1 ? threads : 0;
+  const bool is_tls = handler.tls().is_on();
+  const unsigned flags = MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG |
+                         MHD_ALLOW_SUSPEND_RESUME | (is_tls ? MHD_USE_TLS : MHD_NO_FLAG);
+  MHD_OptionItem tls_options[] = {
+      // The library requires a certificate, or a function that returns one, for sessions without credentials
+      // of their own. There are none: on_connection() sets them.
+      {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, reinterpret_cast<void*>(Callbacks::on_missing_certificate)},
+      {MHD_OPTION_END, 0, nullptr}};
   DaemonPtr daemon(MHD_start_daemon(
       // Without MHD_USE_ITC the library wakes its threads by shutdown() of the listening socket. A socket
       // from systemd would then be unusable for the next process.
-      MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG |
-          MHD_ALLOW_SUSPEND_RESUME,
-      0, nullptr, nullptr, Callbacks::on_request, &handler, MHD_OPTION_EXTERNAL_LOGGER, Callbacks::on_message,
-      &handler, MHD_OPTION_LISTEN_SOCKET, listener.descriptor(), MHD_OPTION_THREAD_POOL_SIZE, pool,
-      MHD_OPTION_CONNECTION_LIMIT, threads * kMaxConnectionsOfOneThread, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-      kMaxRequestBytes, MHD_OPTION_URI_LOG_CALLBACK, Callbacks::on_request_line, &handler,
-      MHD_OPTION_NOTIFY_COMPLETED, Callbacks::on_completed, &handler, MHD_OPTION_NOTIFY_CONNECTION,
-      Callbacks::on_connection, &handler, MHD_OPTION_END));
+      flags, 0, nullptr, nullptr, Callbacks::on_request, &handler, MHD_OPTION_EXTERNAL_LOGGER,
+      Callbacks::on_message, &handler, MHD_OPTION_LISTEN_SOCKET, listener.descriptor(),
+      MHD_OPTION_THREAD_POOL_SIZE, pool, MHD_OPTION_CONNECTION_LIMIT, threads * kMaxConnectionsOfOneThread,
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes, MHD_OPTION_URI_LOG_CALLBACK,
+      Callbacks::on_request_line, &handler, MHD_OPTION_NOTIFY_COMPLETED, Callbacks::on_completed, &handler,
+      MHD_OPTION_NOTIFY_CONNECTION, Callbacks::on_connection, &handler, MHD_OPTION_ARRAY,
+      is_tls ? tls_options : tls_options + 1, MHD_OPTION_END));
   if (daemon != nullptr) listener.release();  // the library closes it when it stops
   return daemon;
 }
@@ -127,11 +135,9 @@ Result<Done> HttpServer::probe(std::chrono::milliseconds timeout) const {
 // The library assigns a connection to the thread whose number is the descriptor's remainder.
 Result<HttpProbe> HttpServer::ask(MHD_Daemon& daemon, unsigned thread) const {
   const auto serve = [&](int descriptor) {
-    // The kernel gives this family to no accepted connection, so no client can pass for the probe.
-    const sockaddr unnamed{.sa_family = AF_UNSPEC, .sa_data = {}};
-    return MHD_add_connection(&daemon, descriptor, &unnamed, sizeof unnamed) == MHD_YES;
+    return MHD_add_connection(&daemon, descriptor, &kProbeAddress, sizeof kProbeAddress.sa_family) == MHD_YES;
   };
-  return HttpProbe::ask(serve, thread, threads_);
+  return HttpProbe::ask(serve, thread, threads_, handler_->tls().loopback());
 }
 
 unsigned HttpServer::connections() const {

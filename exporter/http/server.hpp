@@ -29,7 +29,9 @@ using HttpCounts = std::vector<std::pair<unsigned, std::uint64_t>>;
 class HttpServer {
  public:
   /// The server accepts requests from when start() returns. `threads` is the number per listener. The routes
-  /// and `access` must outlive the server. `access` null: everybody is served, by plain HTTP.
+  /// and `access` must outlive the server. `access` null: everybody is served, by plain HTTP. If its settings
+  /// have TLS at the start, every listener speaks only TLS, and each connection uses the context that is in
+  /// force when it is opened.
   static Result<std::unique_ptr<HttpServer>> start(std::vector<ListenSocket> listeners, Routes& routes,
                                                    unsigned threads = 2, WebAccess* access = nullptr);
   HttpServer(const HttpServer&) = delete;

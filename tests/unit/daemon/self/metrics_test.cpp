@@ -44,6 +44,12 @@ TEST(SelfMetrics, ShowsTheWebConfigurationIfThereIsOne) {
       << lines;
 }
 
+TEST(SelfMetrics, ShowsTheEndOfTheCertificateUnderTls) {
+  const std::string lines = lines_of({.certificate_expiry_timestamp_seconds = 2.5});
+  EXPECT_NE(lines.find("gpumeter_web_certificate_expiry_timestamp_seconds 2.5\n"), std::string::npos) << lines;
+  EXPECT_EQ(lines_of({}).find("gpumeter_web_certificate"), std::string::npos);
+}
+
 TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
   CollectorHealth amd{.name = "amd", .up = true, .devices = 2, .last_success_timestamp_seconds = 17};
   amd.read_errors[0][static_cast<std::size_t>(ReadStatus::ok)] = 1000;

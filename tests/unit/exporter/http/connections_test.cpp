@@ -105,6 +105,24 @@ TEST_F(HttpConnectionsTest, EndsTheOldestOfAWorkerInAnyStateForANewOne) {
   EXPECT_FALSE(second.is_ended());
 }
 
+TEST_F(HttpConnectionsTest, EndsAClientThatLeftAfterItsAnswerBeforeTheOldest) {
+  Pair oldest(book);
+  clock.advance(seconds(1));
+  Pair left(book);
+  left->asked();
+  left->answered();
+  shutdown(left.client(), SHUT_WR);
+  Pair half_closed(book);  // its request may not have been read yet
+  shutdown(half_closed.client(), SHUT_WR);
+  const Pair fourth(book);
+  EXPECT_TRUE(left.is_ended());
+  EXPECT_FALSE(oldest.is_ended());
+  EXPECT_FALSE(half_closed.is_ended());
+  const Pair fifth(book);
+  EXPECT_TRUE(oldest.is_ended());
+  EXPECT_FALSE(half_closed.is_ended());
+}
+
 TEST_F(HttpConnectionsTest, EndsTheOldestAnswerForOneTooMany) {
   Pair idle(book), first(book), second(book);
   first->asked();

@@ -48,6 +48,10 @@
     // Daemons that are down at once, as a number and as a share of all, above which the cause is one for all of them.
     manyDown: { number: 2, ratio: 0.25 },
 
+    // Time before the end of the daemon's TLS certificate: two weeks are enough to issue a new one by hand. Certificates that are
+    // renewed by a program live 90 days or longer and are renewed a month before their end.
+    certificateEnds: '14d',
+
     // Memory above which a workload holds a card. A screen takes some hundred MB; a framework with data takes 1 GiB or more.
     heldBytes: 1024 * 1024 * 1024,
     // Mean utilisation below which a card is idle: 3 s of work in 5 minutes are a health check or a cursor, not a job.
@@ -76,6 +80,7 @@
       GpuCollectorDown: '5m',
       GpumeterDown: '10m',
       GpumeterManyDown: '2m',
+      GpumeterCertificateEnds: '10m',
       GpuMemoryNearlyFull: '15m',
       GpuPcieLinkDegraded: '10m',
       GpuPcieReplays: '10m',

@@ -139,4 +139,15 @@ function(config, make)
       ||| % [duration.words(config.hold.GpumeterManyDown), config.percent.manyDown.ratio],
       hold='GpumeterManyDown'
     ),
+
+    // Absent without TLS. When the certificate has ended, no scrape that verifies it succeeds, and GpumeterDown follows.
+    make.alert(
+      'GpumeterCertificateEnds',
+      'warning',
+      'gpumeter_web_certificate_expiry_timestamp_seconds - time() < %d\n' % duration.seconds(config.certificateEnds),
+      'The TLS certificate of gpumeter on {{ $labels.instance }} ends soon',
+      |||
+        The certificate ends in {{ $value | humanizeDuration }}; the alert's limit is %s. Scrapes by TLS fail from then on.
+      ||| % duration.words(config.certificateEnds)
+    ),
   ]

@@ -7,6 +7,7 @@ import http.client
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -74,9 +75,12 @@ class Response:
 
 
 def fetch(port: int, path: str, headers: dict | None = None, method: str = "GET", body: bytes | None = None,
-          host: str = "127.0.0.1", timeout: float = 30) -> Response:
+          host: str = "127.0.0.1", timeout: float = 30, tls: "ssl.SSLContext | None" = None) -> Response:
     """One request on a connection of its own. Timeouts and refusals are OSErrors."""
-    connection = http.client.HTTPConnection(host, port, timeout=timeout)
+    if tls:
+        connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=tls)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=timeout)
     try:
         connection.request(method, path, body=body, headers=headers or {})
         response = connection.getresponse()
@@ -138,8 +142,9 @@ class Daemon:
 
     def __init__(self, *arguments: str, env: dict | None = None, port: int | None = None, wait: bool = True,
                  pass_fds=(), state: str | None = None, wrap: "list[str] | None" = None, log: "Path | None" = None,
-                 stderr: int | None = None):
+                 stderr: int | None = None, tls: "ssl.SSLContext | None" = None):
         self.port = port or free_port()
+        self.tls = tls
         self.folder = tempfile.TemporaryDirectory(prefix="gpumeter-test-")
         self.log_path = log or Path(self.folder.name, "log")
         defaults = []
@@ -188,7 +193,7 @@ class Daemon:
             raise AssertionError(f"{error}\n{self.log}") from None
 
     def fetch(self, path: str, *arguments, **named) -> Response:
-        return fetch(self.port, path, *arguments, **named)
+        return fetch(self.port, path, *arguments, **{"tls": self.tls, **named})
 
     def page(self, query: str = "") -> Page:
         """The page as a current Prometheus asks for it: OpenMetrics, strictly parsed."""

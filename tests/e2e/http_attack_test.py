@@ -15,6 +15,7 @@ import unittest
 import http_attacker
 from harness import Daemon, free_port, run, wait_until
 from lifecycle_test import Notifications
+from pki import Pki
 
 WATCHDOG_SECONDS = 4.0  # pinged in half of it, and then as late as the probe before may take, 1 s
 ATTACK_SECONDS = 10
@@ -65,13 +66,20 @@ class Scraper:
 
 
 class AttackTest(unittest.TestCase):
+    def daemon(self, *arguments: str, **named) -> Daemon:
+        return self.enterContext(Daemon(*arguments, **named))
+
+    def connect(self, port: int) -> socket.socket:
+        """A connection on which a request can be sent."""
+        return self.enterContext(connect(port))
+
     def test_nobody_can_hold_the_server(self) -> None:
         port = free_port()
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))
         with Notifications(folder) as heard:
             env = {"NOTIFY_SOCKET": heard.path, "WATCHDOG_USEC": str(int(WATCHDOG_SECONDS * 1e6))}
-            daemon = self.enterContext(Daemon("--simulate=4", env=env, port=port))
-            attacker = subprocess.Popen(["/usr/bin/python3", http_attacker.__file__, str(port), str(ATTACK_SECONDS)],
+            daemon = self.daemon("--simulate=4", env=env, port=port)
+            attacker = subprocess.Popen(["/usr/bin/python3", http_attacker.__file__, str(port), str(ATTACK_SECONDS), *["tls"][:bool(daemon.tls)]],
                                         stdout=subprocess.PIPE, text=True)
             self.addCleanup(attacker.stdout.close)
             pings: list[float] = []  # when each was seen
@@ -91,18 +99,20 @@ class AttackTest(unittest.TestCase):
 
     def test_every_connection_ends_by_its_deadline(self) -> None:
         """All at the same time: the wait is that of one."""
-        daemon = self.enterContext(Daemon("--simulate=1"))
+        daemon = self.daemon("--simulate=1")
+        half = self.connect(daemon.port)
         began = time.monotonic()
-        idle, trickling, half = (self.enterContext(connect(daemon.port)) for _ in range(3))
+        idle, trickling = (self.enterContext(connect(daemon.port)) for _ in range(2))
+        drip = iter(http_attacker.client_hello() if daemon.tls else b"G" * 512)
         half.sendall(http_attacker.REQUEST)
-        half.shutdown(socket.SHUT_WR)
+        socket.socket.shutdown(half, socket.SHUT_WR)
         self.assertLess(seconds_until_closed(half, began), 5)
         ends: dict[str, float] = {}
         waits = threading.Thread(target=lambda: ends.update(idle=seconds_until_closed(idle, began)))
         waits.start()
         while time.monotonic() < began + DEADLINE + 5:
             try:
-                trickling.send(b"G")
+                trickling.send(bytes([next(drip)]))
             except OSError:
                 break
             time.sleep(0.25)
@@ -113,12 +123,13 @@ class AttackTest(unittest.TestCase):
             self.assertLess(seconds, DEADLINE + 4, name)
 
     def test_slow_readers_give_way(self) -> None:
-        daemon = self.enterContext(Daemon("--simulate=8"))
+        daemon = self.daemon("--simulate=8")
         for _ in range(400):
-            client = self.enterContext(socket.socket())
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            client.settimeout(5)
-            client.connect(("127.0.0.1", daemon.port))
+            raw = socket.socket()
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.settimeout(5)
+            raw.connect(("127.0.0.1", daemon.port))
+            client = self.enterContext(daemon.tls.wrap_socket(raw, server_hostname="localhost") if daemon.tls else raw)
             client.sendall(http_attacker.REQUEST * 20)
         with Scraper(daemon) as scraper:
             time.sleep(1)
@@ -126,6 +137,22 @@ class AttackTest(unittest.TestCase):
         self.assertEqual(scraper.lost, [])
         descriptors = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
         self.assertLess(descriptors, 300)
+
+
+@unittest.skipUnless(shutil.which("openssl"), "needs openssl")
+class TlsAttackTest(AttackTest):
+    """The same under TLS: handshakes are held, too."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.pki = Pki(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-")))
+        cls.config = cls.pki.write("tls_server_config: {cert_file: server.crt, key_file: server.key}\n")
+
+    def daemon(self, *arguments: str, **named) -> Daemon:
+        return super().daemon(*arguments, f"--web.config.file={self.config}", tls=self.pki.context(), **named)
+
+    def connect(self, port: int) -> socket.socket:
+        return self.enterContext(self.pki.context().wrap_socket(connect(port), server_hostname="localhost"))
 
 
 class PortTest(unittest.TestCase):

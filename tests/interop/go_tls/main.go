@@ -51,6 +51,7 @@ func pool(file string) *x509.CertPool {
 	return certificates
 }
 
+// Without names: the default of Go 1.22 and later. Older ones, and programs without a go.mod, add suites without forward secrecy.
 func suiteIDs(names []string) []uint16 {
 	var ids []uint16
 	for _, suite := range tls.CipherSuites() {
@@ -58,6 +59,9 @@ func suiteIDs(names []string) []uint16 {
 			if suite.Name == name {
 				ids = append(ids, suite.ID)
 			}
+		}
+		if len(names) == 0 && !strings.HasPrefix(suite.Name, "TLS_RSA_") {
+			ids = append(ids, suite.ID)
 		}
 	}
 	return ids

@@ -26,6 +26,8 @@ Admission WebAccess::admit(const Visitor& visitor, const Pausing& pausing) {
   if (!visitor.is_resumed && !limiter_.admit()) return {Verdict::rate_limited, nullptr};
   Admission admission{Verdict::admitted, current()};
   admission.verdict = login(admission.generation->settings, visitor, pausing);
+  // The new generation may need no login, so that nobody asked for the result of the check.
+  if (visitor.is_resumed && admission.verdict != Verdict::waits) logins_.forget(visitor.request);
   return admission;
 }
 

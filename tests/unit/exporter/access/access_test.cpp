@@ -90,6 +90,21 @@ TEST(WebAccess, ANewGenerationIsInForceAtOnce) {
   EXPECT_EQ(admit(access, std::nullopt).verdict, Verdict::admitted);
 }
 
+// The next request on the same connection must not inherit the result of a check that nobody asked for.
+TEST(WebAccess, AResultServesOneRequestOnly) {
+  const SystemClock clock;
+  WebAccess access(clock, generation(with_dave()));
+  std::atomic<bool> resumed = false;
+  EXPECT_EQ(access.admit({&resumed, kDave}, kPausing).verdict, Verdict::waits);
+  access.replace(generation({}));
+  ASSERT_TRUE(access.start());
+  while (!resumed) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(access.admit({&resumed, kDave, true}, kPausing).verdict, Verdict::admitted);
+  access.replace(generation(with_dave()));
+  access.close();
+  EXPECT_EQ(access.admit({&resumed, kWrong}, kPausing).verdict, Verdict::too_many);
+}
+
 TEST(WebAccess, TooManyChecksAreRefusedWithHeaders) {
   const SystemClock clock;
   WebAccess access(clock, generation(with_dave()));

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "exporter/client/http_get.hpp"
-#include "exporter/http/listen_address.hpp"
+#include "exporter/listen/address.hpp"
 #include "exporter/top/fetch/http_client.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -22,6 +22,10 @@ void check_client(std::string_view text) {
   const Result<HttpAddress> address = parse_http_address(text);
   if (!address) {
     fuzz::expect(!address.error().message().empty());
+    return;
+  }
+  if (!address->socket.empty()) {
+    fuzz::expect(address->socket.starts_with('/') && address->socket.size() <= 107);
     return;
   }
   fuzz::expect(!address->host.empty() && address->host.find_first_of("/?#@[] ") == std::string::npos);

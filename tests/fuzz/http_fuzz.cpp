@@ -9,8 +9,8 @@
 
 #include "base/descriptor.hpp"
 #include "exporter/client/http_get.hpp"
-#include "exporter/http/listen_address.hpp"
 #include "exporter/http/server.hpp"
+#include "exporter/listen/address.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/fuzz/small_daemon.hpp"
 

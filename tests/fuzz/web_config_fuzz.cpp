@@ -1,0 +1,41 @@
+// A web configuration file gives either settings or problems, and each problem names its file.
+#include "config/web/go_duration.hpp"
+#include "config/web/load.hpp"
+#include "exporter/access/bcrypt.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+namespace gpumeter::config::web {
+namespace {
+
+void check(const WebSettings& settings) {
+  for (const auto& [user, hash] : settings.users) {
+    const Result<unsigned> cost = bcrypt_cost(hash);
+    fuzz::expect(cost && *cost <= kMaxBcryptCost);
+  }
+  for (const auto& [name, value] : settings.headers) {
+    fuzz::expect(!name.empty() && (name + value).find_first_of("\r\n") == std::string::npos);
+  }
+  if (!settings.tls) return;
+  fuzz::expect(!settings.tls->certificate.empty() && !settings.tls->key.empty());
+  fuzz::expect(settings.tls->min_version <= settings.tls->max_version);
+}
+
+}  // namespace
+}  // namespace gpumeter::config::web
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace gpumeter;
+  const std::string_view text = fuzz::text_of(data, size);
+  config::web::parse_go_duration(text);
+  const config::web::Loaded loaded = config::web::load_text(text, "/nonexistent/web.yml");
+  if (const auto* const good = std::get_if<config::web::LoadedWeb>(&loaded)) {
+    config::web::check(good->settings);
+    return 0;
+  }
+  const auto& problems = std::get<1>(loaded);
+  fuzz::expect(!problems.empty());
+  for (const config::Problem& problem : problems) {
+    fuzz::expect(!problem.text.empty() && config::to_string(problem).starts_with("/nonexistent/web.yml"));
+  }
+  return 0;
+}

@@ -46,12 +46,8 @@ inline std::string shake_hands(const TlsContext& context, const TestClient& clie
   const GnutlsCredentials credentials(raw_credentials);
   const GnutlsSession session(raw);
   if (client.pair != nullptr) {
-    const auto datum = [](const std::string& text) {
-      return gnutls_datum_t{reinterpret_cast<unsigned char*>(const_cast<char*>(text.data())),
-                            static_cast<unsigned>(text.size())};
-    };
-    const gnutls_datum_t certificate = datum(client.pair->certificate);
-    const gnutls_datum_t key = datum(client.pair->key);
+    const gnutls_datum_t certificate = pki::datum(client.pair->certificate);
+    const gnutls_datum_t key = pki::datum(client.pair->key);
     EXPECT_EQ(gnutls_certificate_set_x509_key_mem(raw_credentials, &certificate, &key, GNUTLS_X509_FMT_PEM),
               0);
   }

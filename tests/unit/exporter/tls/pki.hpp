@@ -32,21 +32,36 @@ struct Request {
   bool is_ca = false;
 };
 
+using Key = GnutlsPtr<gnutls_x509_privkey_t, gnutls_x509_privkey_deinit>;
+
 inline std::string pem_of(const gnutls_datum_t& datum) {
   std::string text(reinterpret_cast<const char*>(datum.data), datum.size);
   gnutls_free(datum.data);
   return text;
 }
 
-/// Signed by `issuer`, or by itself.
-inline Pair make(const Request& request = {}, const Pair* issuer = nullptr) {
-  gnutls_x509_privkey_t key = nullptr;
-  gnutls_x509_privkey_init(&key);
-  EXPECT_EQ(gnutls_x509_privkey_generate(key, request.algorithm, request.bits, 0), 0);
-  gnutls_x509_crt_t crt = nullptr;
-  gnutls_x509_crt_init(&crt);
+inline gnutls_datum_t datum(const std::string& text) {
+  return {reinterpret_cast<unsigned char*>(const_cast<char*>(text.data())),
+          static_cast<unsigned>(text.size())};
+}
+
+inline GnutlsCertificate new_certificate() {
+  gnutls_x509_crt_t raw = nullptr;
+  gnutls_x509_crt_init(&raw);
+  return GnutlsCertificate(raw);
+}
+
+inline Key new_key() {
+  gnutls_x509_privkey_t raw = nullptr;
+  gnutls_x509_privkey_init(&raw);
+  return Key(raw);
+}
+
+inline GnutlsCertificate unsigned_certificate(const Request& request, gnutls_x509_privkey_t key) {
   static unsigned char serial = 0;
   ++serial;
+  GnutlsCertificate certificate = new_certificate();
+  gnutls_x509_crt_t crt = certificate.get();
   gnutls_x509_crt_set_version(crt, 3);
   gnutls_x509_crt_set_serial(crt, &serial, 1);
   gnutls_x509_crt_set_activation_time(crt, 1'500'000'000);
@@ -60,35 +75,40 @@ inline Pair make(const Request& request = {}, const Pair* issuer = nullptr) {
     gnutls_x509_crt_set_subject_alt_name(crt, type, name.data(), static_cast<unsigned>(name.size()),
                                          GNUTLS_FSAN_APPEND);
   }
-  gnutls_x509_crt_t issuer_crt = crt;
-  gnutls_x509_privkey_t issuer_key = key;
-  if (issuer != nullptr) {
-    gnutls_x509_crt_init(&issuer_crt);
-    gnutls_x509_privkey_init(&issuer_key);
-    const auto datum = [](const std::string& text) {
-      return gnutls_datum_t{reinterpret_cast<unsigned char*>(const_cast<char*>(text.data())),
-                            static_cast<unsigned>(text.size())};
-    };
-    const gnutls_datum_t issuer_pem = datum(issuer->certificate);
-    const gnutls_datum_t issuer_key_pem = datum(issuer->key);
-    EXPECT_EQ(gnutls_x509_crt_import(issuer_crt, &issuer_pem, GNUTLS_X509_FMT_PEM), 0);
-    EXPECT_EQ(gnutls_x509_privkey_import(issuer_key, &issuer_key_pem, GNUTLS_X509_FMT_PEM), 0);
-  }
+  return certificate;
+}
+
+inline void sign(gnutls_x509_crt_t crt, gnutls_x509_crt_t issuer, gnutls_x509_privkey_t key) {
+  const bool is_ed25519 = gnutls_x509_privkey_get_pk_algorithm(key) == GNUTLS_PK_EDDSA_ED25519;
   // Ed25519 has one hash of its own.
-  const gnutls_digest_algorithm_t hash =
-      gnutls_x509_privkey_get_pk_algorithm(issuer_key) == GNUTLS_PK_EDDSA_ED25519 ? GNUTLS_DIG_SHA512
-                                                                                  : GNUTLS_DIG_SHA256;
-  EXPECT_EQ(gnutls_x509_crt_sign2(crt, issuer_crt, issuer_key, hash, 0), 0);
+  EXPECT_EQ(gnutls_x509_crt_sign2(crt, issuer, key, is_ed25519 ? GNUTLS_DIG_SHA512 : GNUTLS_DIG_SHA256, 0),
+            0);
+}
+
+inline void sign_by(gnutls_x509_crt_t crt, const Pair& issuer) {
+  const GnutlsCertificate certificate = new_certificate();
+  const Key key = new_key();
+  const gnutls_datum_t certificate_pem = datum(issuer.certificate);
+  const gnutls_datum_t key_pem = datum(issuer.key);
+  EXPECT_EQ(gnutls_x509_crt_import(certificate.get(), &certificate_pem, GNUTLS_X509_FMT_PEM), 0);
+  EXPECT_EQ(gnutls_x509_privkey_import2(key.get(), &key_pem, GNUTLS_X509_FMT_PEM, nullptr, 0), 0);
+  sign(crt, certificate.get(), key.get());
+}
+
+/// Signed by `issuer`, or by itself.
+inline Pair make(const Request& request = {}, const Pair* issuer = nullptr) {
+  const Key key = new_key();
+  EXPECT_EQ(gnutls_x509_privkey_generate(key.get(), request.algorithm, request.bits, 0), 0);
+  const GnutlsCertificate certificate = unsigned_certificate(request, key.get());
+  if (issuer != nullptr) {
+    sign_by(certificate.get(), *issuer);
+  } else {
+    sign(certificate.get(), certificate.get(), key.get());
+  }
   gnutls_datum_t certificate_pem{};
   gnutls_datum_t key_pem{};
-  gnutls_x509_crt_export2(crt, GNUTLS_X509_FMT_PEM, &certificate_pem);
-  gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, nullptr, GNUTLS_PKCS_PLAIN, &key_pem);
-  if (issuer != nullptr) {
-    gnutls_x509_crt_deinit(issuer_crt);
-    gnutls_x509_privkey_deinit(issuer_key);
-  }
-  gnutls_x509_crt_deinit(crt);
-  gnutls_x509_privkey_deinit(key);
+  gnutls_x509_crt_export2(certificate.get(), GNUTLS_X509_FMT_PEM, &certificate_pem);
+  gnutls_x509_privkey_export2_pkcs8(key.get(), GNUTLS_X509_FMT_PEM, nullptr, GNUTLS_PKCS_PLAIN, &key_pem);
   return {pem_of(certificate_pem), pem_of(key_pem)};
 }
 

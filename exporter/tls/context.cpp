@@ -55,9 +55,9 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsSettings& se
   std::vector<std::string> warnings = warnings_of(certificate->leaf);
   append(warnings, offer->warnings);
   append(warnings, policy_warnings(settings));
-  std::unique_ptr<const Parts> parts(new Parts{*std::move(certificate), *std::move(offer),
-                                               ClientPolicy(settings.client_auth, settings.allowed_sans),
-                                               std::move(warnings)});
+  auto parts = std::make_unique<const Parts>(Parts{*std::move(certificate), *std::move(offer),
+                                                   ClientPolicy(settings.client_auth, settings.allowed_sans),
+                                                   std::move(warnings)});
   return std::shared_ptr<const TlsContext>(new TlsContext(std::move(parts)));
 }
 

@@ -42,8 +42,8 @@ class TlsPeer {
     const std::string request = "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n";
     gnutls_record_send(session_.get(), request.data(), request.size());
     std::string answer;
-    char bytes[4096];
-    while (answer.find("\r\n\r\n") == std::string::npos) {
+    while (!is_complete(answer)) {
+      char bytes[4096];
       const ssize_t got = gnutls_record_recv(session_.get(), bytes, sizeof bytes);
       if (got <= 0) return got == 0 ? "end of file" : gnutls_strerror(static_cast<int>(got));
       answer.append(bytes, static_cast<std::size_t>(got));
@@ -53,6 +53,13 @@ class TlsPeer {
   std::time_t not_after() const { return gnutls_certificate_expiration_time_peers(session_.get()); }
 
  private:
+  static bool is_complete(const std::string& answer) {
+    const std::size_t length = answer.find("Content-Length: ");
+    const std::size_t headers = answer.find("\r\n\r\n");
+    if (headers == std::string::npos || length == std::string::npos) return false;
+    return answer.size() == headers + 4 + std::stoul(answer.substr(length + 16));
+  }
+
   Descriptor socket_;
   GnutlsCredentials credentials_;
   GnutlsSession session_;

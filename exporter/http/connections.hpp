@@ -19,7 +19,7 @@
 namespace gpumeter {
 
 struct HttpLimits {
-  std::size_t of_one_worker = 128;           ///< connections served by one thread of a listener
+  std::size_t of_one_worker = 160;           ///< connections served by one thread of a listener
   std::size_t of_one_peer = 32;              ///< connections of one remote address, summed over all threads
   Nanoseconds request{10'000'000'000};       ///< from the connection to the end of its first request
   Nanoseconds next_request{30'000'000'000};  ///< from an answer to the end of the next request

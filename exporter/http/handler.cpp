@@ -123,7 +123,8 @@ bool HttpServer::Handler::must_answer_unread(MHD_Connection* connection, std::st
 
 HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connection,
                                                          const RequestLine& line) {
-  Intake intake{.request = {.method = line.method, .path = line.path, .in_flight = begin()}};
+  const unsigned in_flight = ++in_flight_;
+  Intake intake{.request = {.method = line.method, .path = line.path}};
   MHD_get_connection_values(connection, MHD_HEADER_KIND, take_value, &intake);
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_value, &intake);
   if (intake.has_two_authorizations) intake.authorization = std::nullopt;
@@ -132,7 +133,7 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
     completed();  // it is not under way; a later call begins again
     return Outcome::paused;
   }
-  const HttpRequest& request = intake.request;
+  HttpRequest& request = intake.request;
   HttpResponse message;
   if (admission.verdict != Verdict::admitted) {
     message = refused(admission.verdict);
@@ -140,6 +141,7 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
   } else if (line.refusal != nullptr) {
     message = {.status = line.refusal->status, .body = line.refusal->text, .close = true};
   } else {
+    request.in_flight = make_room(in_flight);
     message = ask_routes(request);
   }
   message.access = std::move(admission.generation);
@@ -171,8 +173,7 @@ void HttpServer::Handler::forget(MHD_Connection* connection) noexcept {
 
 // The book's mutex is locked only if there may be too many answers, so a scrape normally does not wait for
 // it.
-unsigned HttpServer::Handler::begin() {
-  const unsigned in_flight = ++in_flight_;
+unsigned HttpServer::Handler::make_room(unsigned in_flight) {
   const unsigned limit = routes_.max_requests();
   return limit == 0 || in_flight <= limit ? in_flight : static_cast<unsigned>(connections_.answers(limit));
 }

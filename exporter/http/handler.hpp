@@ -80,8 +80,8 @@ class HttpServer::Handler {
   static constexpr std::array kCodes = {200U, 304U, 400U, 401U, 404U, 405U, 413U,
                                         414U, 429U, 431U, 500U, 503U, 505U};
 
-  /// Counts a request as under way and returns how many are.
-  unsigned begin();
+  /// Ends the oldest answer if `in_flight` requests are too many. Returns how many are under way then.
+  unsigned make_room(unsigned in_flight);
   HttpResponse ask_routes(const HttpRequest& request) noexcept;
   Admission admit(MHD_Connection* connection, const RequestLine& line,
                   std::optional<std::string_view> authorization);

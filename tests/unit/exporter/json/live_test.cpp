@@ -30,7 +30,6 @@ const health::Report kReport{.devices = {{.gpu = "0",
                                                         .value = 1,
                                                         .since = std::chrono::milliseconds(7500),
                                                         .alert = "GpuXid",
-                                                        .runbook = "gpuxid",
                                                         .runbook = "gpuxid"}}}}};
 
 constexpr std::string_view kNoValues =

@@ -46,7 +46,8 @@ TEST(SelfMetrics, ShowsTheWebConfigurationIfThereIsOne) {
 
 TEST(SelfMetrics, ShowsTheEndOfTheCertificateUnderTls) {
   const std::string lines = lines_of({.certificate_expiry_timestamp_seconds = 2.5});
-  EXPECT_NE(lines.find("gpumeter_web_certificate_expiry_timestamp_seconds 2.5\n"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("gpumeter_web_certificate_expiry_timestamp_seconds 2.5\n"), std::string::npos)
+      << lines;
   EXPECT_EQ(lines_of({}).find("gpumeter_web_certificate"), std::string::npos);
 }
 

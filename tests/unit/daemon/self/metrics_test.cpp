@@ -109,6 +109,7 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
 TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
   SelfState state{
       .web_config = {{true, 1}},
+      .certificate_expiry_timestamp_seconds = 1,
       .collectors = {{.name = "amd", .last_success_timestamp_seconds = 1, .read_errors = {{0, {}}}}},
       .passes = {{"amd", 0, "fast", 1}},
       .pci_devices = {{"amd", 1}},

@@ -95,6 +95,7 @@ TEST_F(LoginsTest, EightChecksWaitAndNoMore) {
   EXPECT_EQ(late.paused, 0);
   Request same;
   EXPECT_EQ(check("dave", "0", same), Verdict::waits);  // shares a check
+  logins_.close();                                      // before the requests end
 }
 
 // Users repeat their password; guesses differ.
@@ -108,6 +109,7 @@ TEST_F(LoginsTest, CredentialsThatAreRepeatedPrecedeNewOnes) {
   EXPECT_EQ(check("dave", "dave123", dave), Verdict::waits);
   EXPECT_EQ(guesses.back().resumed, 1);
   EXPECT_EQ(check("dave", "7", guesses.back()), Verdict::too_many);
+  logins_.close();  // before the requests end
 }
 
 // A user that has not logged in yet must not be kept out by guesses that are surely wrong.
@@ -121,6 +123,7 @@ TEST_F(LoginsTest, APasswordThatMayBeGoodDisplacesASurelyBadOne) {
   EXPECT_EQ(guesses.back().resumed, 1);
   EXPECT_EQ(check("nobody7", "x", guesses.back()), Verdict::too_many);
   for (std::size_t i = 0; i + 1 < guesses.size(); ++i) EXPECT_EQ(guesses[i].resumed, 0);
+  logins_.close();  // before the requests end
 }
 
 TEST_F(LoginsTest, KnownUsersDoNotWait) {
@@ -147,6 +150,7 @@ TEST_F(LoginsTest, ReleaseEndsTheWaitOfOneRequest) {
   logins_.release(&gone);
   logins_.forget(&gone);  // a new request may have the same address
   EXPECT_EQ(check("dave", "dave123", gone), Verdict::waits);
+  logins_.close();  // before the requests end
 }
 
 TEST_F(LoginsTest, CloseResumesAll) {

@@ -216,7 +216,8 @@ class UsersTest(Folder):
     def test_many_at_once(self) -> None:
         """150 good and 150 bad clients at once, before any password was checked. The good ones that wait for one check are answered
         together, which may be more than the limit of scrapes."""
-        with Served(self.users, "--web.max-requests=0", user=DAVE) as daemon, concurrent.futures.ThreadPoolExecutor(60) as pool:
+        config = self.write("gpumeter.yaml", "web: {max_requests: 0}\n")
+        with Served(self.users, f"--config.file={config}", user=DAVE) as daemon, concurrent.futures.ThreadPoolExecutor(60) as pool:
             for wrong in ("alice1234", "alice12345"):
                 good = [pool.submit(daemon.ask, "/metrics", ALICE) for _ in range(150)]
                 bad = [pool.submit(daemon.ask, "/metrics", ("alice", wrong)) for _ in range(150)]

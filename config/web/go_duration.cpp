@@ -50,7 +50,9 @@ std::optional<Nanoseconds> parse_go_duration(std::string_view text) noexcept {
   double sum = 0;
   while (!text.empty()) {
     const auto part = take_part(text);
-    if (!part || (sum += *part) > kMost) return std::nullopt;
+    if (!part) return std::nullopt;
+    sum += *part;
+    if (sum > kMost) return std::nullopt;
   }
   return Nanoseconds(std::llround(is_negative ? -sum : sum));
 }

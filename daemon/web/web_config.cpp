@@ -18,13 +18,13 @@ std::vector<std::string> obstacles(const WebGeneration& old, const WebGeneration
 }  // namespace
 
 Result<std::unique_ptr<WebConfig>> WebConfig::open(const std::string& file, const Clock& clock, Log& log) {
-  WebAttempt first = load_generation(file);
+  const WebAttempt first = load_generation(file);
   if (first.generation == nullptr) return Error(config::to_string(first.problems.front()));
-  return std::unique_ptr<WebConfig>(new WebConfig(file, clock, log, std::move(first)));
+  return std::unique_ptr<WebConfig>(new WebConfig(file, clock, log, first));
 }
 
 // Without a stamp the first look reads all files again, in case that they changed in the meantime.
-WebConfig::WebConfig(std::string file, const Clock& clock, Log& log, WebAttempt first)
+WebConfig::WebConfig(std::string file, const Clock& clock, Log& log, const WebAttempt& first)
     : file_(std::move(file)),
       clock_(clock),
       log_(log),

@@ -44,7 +44,7 @@ class WebConfig {
   std::shared_ptr<const WebGeneration> generation() const { return access_.current(); }
 
  private:
-  WebConfig(std::string file, const Clock& clock, Log& log, WebAttempt first);
+  WebConfig(std::string file, const Clock& clock, Log& log, const WebAttempt& first);
   void look();
   std::vector<std::string> apply(const WebAttempt& attempt) GPUMETER_EXCLUDES(mutex_);
   void log_start(const WebAttempt& first);

@@ -34,9 +34,9 @@ void Letters::clear() {
 
 bool Inbox::put(const Datagram& datagram) {
   const MutexLock lock(mutex_);
-  const bool was_empty = waiting_.size() == 0;
+  const std::size_t before = waiting_.size();  // lines over the rate are counted without a message
   waiting_.add(datagram);
-  return was_empty;
+  return before == 0;
 }
 
 void Inbox::put_over_rate(std::uint64_t lines) {

@@ -82,20 +82,25 @@ std::vector<std::string> WebConfig::apply(const WebAttempt& attempt) {
   if (problems.empty()) problems = obstacles(*old, *attempt.generation);
   const bool is_new = problems.empty() && attempt.generation != old;
   if (is_new) access_.replace(attempt.generation);
-  const MutexLock lock(mutex_);
-  last_reload_.is_successful = problems.empty();
-  if (problems.empty()) last_reload_.loaded_at = clock_.realtime();
-  const bool was_wrong = !problems_.empty();
-  if (std::exchange(problems_, problems) != problems) {
+  const std::vector<std::string> known = record(problems);
+  if (known != problems) {
     for (const std::string& problem : problems) {
       log_.error("web configuration not reloaded; the old one stays in force", {{"error", problem}});
     }
   }
-  if (is_new || (was_wrong && problems.empty())) log_.info("web configuration reloaded", {{"file", file_}});
+  if (is_new || (!known.empty() && problems.empty()))
+    log_.info("web configuration reloaded", {{"file", file_}});
   if (is_new && old->settings.rate_limit != attempt.generation->settings.rate_limit) {
     log_.warn("a change of rate_limit needs a restart", {{"file", file_}});
   }
   return problems;
+}
+
+std::vector<std::string> WebConfig::record(const std::vector<std::string>& problems) {
+  const MutexLock lock(mutex_);
+  last_reload_.is_successful = problems.empty();
+  if (problems.empty()) last_reload_.loaded_at = clock_.realtime();
+  return std::exchange(problems_, problems);
 }
 
 WebReload WebConfig::last_reload() const {

@@ -47,6 +47,8 @@ class WebConfig {
   WebConfig(std::string file, const Clock& clock, Log& log, const WebAttempt& first);
   void look();
   std::vector<std::string> apply(const WebAttempt& attempt) GPUMETER_EXCLUDES(mutex_);
+  /// Keeps the outcome of an attempt, and returns the problems of the one before.
+  std::vector<std::string> record(const std::vector<std::string>& problems) GPUMETER_EXCLUDES(mutex_);
   void log_start(const WebAttempt& first);
 
   const std::string file_;

@@ -26,7 +26,7 @@ Admission WebAccess::admit(const Visitor& visitor, const Pausing& pausing) {
   if (!visitor.is_resumed && !limiter_.admit()) return {Verdict::rate_limited, nullptr};
   Admission admission{Verdict::admitted, current()};
   admission.verdict = login(admission.generation->settings, visitor, pausing);
-  // The new generation may need no login, so that nobody asked for the result of the check.
+  // If the new generation needs no login, login() has not taken the result of the check.
   if (visitor.is_resumed && admission.verdict != Verdict::waits) logins_.forget(visitor.request);
   return admission;
 }

@@ -148,7 +148,7 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
   return queue(connection, std::move(message)) ? Outcome::queued : Outcome::failed;
 }
 
-// A refusal reveals nothing, so it needs no user. The daemon's own probe asks in the interest of nobody else.
+// A refusal reveals nothing, so it needs no user. The daemon's own probe passes without a user and a token.
 Admission HttpServer::Handler::admit(MHD_Connection* connection, const RequestLine& line,
                                      std::optional<std::string_view> authorization) {
   if (access_ == nullptr || is_own_probe(connection)) return {};

@@ -34,6 +34,7 @@ inline constexpr auto utilization = gauge("gpu_utilization_ratio", "ratio", "Sha
 inline constexpr auto busy_seconds = counter("gpu_busy_seconds_total", "seconds", "Time in which at least one kernel or engine job was resident, in seconds. NVIDIA: utilization.gpu, from the driver's sample buffer; AMD: gpu_busy_percent of the SMU, or gfx_activity.");
 inline constexpr auto engine_utilization = gauge("gpu_engine_utilization_ratio", "ratio", "Share of time in which an engine was busy, by engine.");
 inline constexpr auto engine_busy_seconds = counter("gpu_engine_busy_seconds_total", "seconds", "Time in which an engine was busy, in seconds, by engine.");
+inline constexpr auto gt_idle_seconds = counter("gpu_gt_idle_seconds_total", "seconds", "Time in which a graphics tile (GT) was powered down by its own idle control (Intel RC6, C6), in seconds, by gt. The complement is an upper bound of busy time, not busy time.");
 inline constexpr auto memory_controller_utilization = gauge("gpu_memory_controller_utilization_ratio", "ratio", "Share of time in which the memory controller transferred data.");
 inline constexpr auto memory_controller_busy_seconds = counter("gpu_memory_controller_busy_seconds_total", "seconds", "Time in which the memory controller transferred data, in seconds.");
 inline constexpr auto compute_active = gauge("gpu_compute_active_ratio", "ratio", "Share of compute units with resident work.");
@@ -48,7 +49,7 @@ inline constexpr auto utilization_max = gauge("gpu_utilization_max_ratio", "rati
 inline constexpr auto utilization_min = gauge("gpu_utilization_min_ratio", "ratio", "Lowest utilisation in the window.");
 
 // Memory
-inline constexpr auto memory_size = gauge("gpu_memory_size_bytes", "bytes", "Memory size in bytes. memory=vram: device memory; gtt: system memory mapped for the GPU; bar1: BAR1 aperture.");
+inline constexpr auto memory_size = gauge("gpu_memory_size_bytes", "bytes", "Memory size in bytes. memory=vram: device memory; gtt: system memory mapped for the GPU; bar1: BAR1 aperture; unified: the host's memory, where the GPU has none of its own.");
 inline constexpr auto memory_used = gauge("gpu_memory_used_bytes", "bytes", "Used memory in bytes, by memory.");
 inline constexpr auto memory_free = gauge("gpu_memory_free_bytes", "bytes", "Free memory in bytes, by memory.");
 inline constexpr auto memory_reserved = gauge("gpu_memory_reserved_bytes", "bytes", "Memory reserved by the driver or the firmware, in bytes.");
@@ -105,16 +106,20 @@ inline constexpr auto interconnect_transmitted_bytes = counter("gpu_interconnect
 inline constexpr auto interconnect_errors = counter("gpu_interconnect_errors_total", "", "Errors on all links between GPUs, by error.");
 inline constexpr auto interconnect_links = gauge("gpu_interconnect_links", "", "Number of the device's links to other GPUs.");
 inline constexpr auto interconnect_links_up = gauge("gpu_interconnect_links_up", "", "Number of the device's links to other GPUs that are up.");
+inline constexpr auto interconnect_bit_error_ratio = gauge("gpu_interconnect_bit_error_ratio", "ratio", "Highest bit error ratio of the device's links to other GPUs, by error: symbol (before forward error correction) or effective (after it).");
 
 // Each link separately, on request; the sums are in the interconnect families
 inline constexpr auto link_up = gauge("gpu_link_up", "", "1 while the link is up.");
 inline constexpr auto link_received_bytes = counter("gpu_link_received_bytes_total", "bytes", "Bytes received over one link.");
 inline constexpr auto link_transmitted_bytes = counter("gpu_link_transmitted_bytes_total", "bytes", "Bytes transmitted over one link.");
 inline constexpr auto link_errors = counter("gpu_link_errors_total", "", "Errors on one link, by error.");
+inline constexpr auto link_bit_error_ratio = gauge("gpu_link_bit_error_ratio", "ratio", "Bit error ratio of one link, by error as in gpu_interconnect_bit_error_ratio.");
 
 // Memory errors and events
 inline constexpr auto memory_errors = counter("gpu_memory_errors_total", "", "Memory errors since the driver was loaded, by severity and location.");
 inline constexpr auto memory_lifetime_errors = counter("gpu_memory_lifetime_errors_total", "", "Memory errors over the card's lifetime, by severity and location.");
+inline constexpr auto memory_unrepairable = gauge("gpu_memory_unrepairable", "", "1 if the memory has errors that neither spare rows nor spare channels can repair. Replace the card.");
+inline constexpr auto repair_pending = gauge("gpu_repair_pending", "", "1 if the next reset will repair a part of the device with spare hardware, by part: channel (of the memory), tpc (texture processing cluster).");
 inline constexpr auto hardware_errors = counter("gpu_hardware_errors_total", "", "Errors in blocks other than memory since the driver was loaded, by block and severity.");
 inline constexpr auto retired_pages = gauge("gpu_retired_pages", "", "Retired memory pages, by cause.");
 inline constexpr auto retired_pages_pending = gauge("gpu_retired_pages_pending", "", "1 if the next reset will retire a memory page.");
@@ -129,6 +134,8 @@ inline constexpr auto recovery_action = gauge("gpu_recovery_action", "", "1 for 
 inline constexpr auto fabric_state = gauge("gpu_fabric_state", "", "1 for the state of the device's registration with the fabric manager. state=failed: ended with an error.");
 inline constexpr auto fabric_health = gauge("gpu_fabric_health", "", "1 for the fabric's health as reported by the device.");
 inline constexpr auto fabric_info = gauge("gpu_fabric_info", "", "Fabric in which the device is registered: clique, and cluster_uuid if the cluster has one; always 1. Absent until registration has succeeded.");
+inline constexpr auto platform_info = gauge("gpu_platform_info", "", "Place of the device in its rack or chassis, as labels; always 1.");
+inline constexpr auto topology_info = gauge("gpu_topology_info", "", "Path between the device and a peer GPU (uuid) of the machine; always 1. path=link: NVLink or xGMI; pix: one PCIe switch; pxb: several; phb: one host bridge; node: one NUMA node; sys: between NUMA nodes.");
 inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the state of the vGPU licence.");
 
 // The daemon's judgement, exporter/health
@@ -155,6 +162,7 @@ inline constexpr auto partition_memory_size = gauge("gpu_partition_memory_size_b
 inline constexpr auto partition_memory_used = gauge("gpu_partition_memory_used_bytes", "bytes", "Used memory of the partition in bytes.");
 inline constexpr auto partition_memory_free = gauge("gpu_partition_memory_free_bytes", "bytes", "Free memory of the partition in bytes.");
 inline constexpr auto partition_memory_reserved = gauge("gpu_partition_memory_reserved_bytes", "bytes", "Memory of the partition reserved by the driver, in bytes.");
+inline constexpr auto partition_memory_errors = counter("gpu_partition_memory_errors_total", "", "Memory errors of the partition since the driver was loaded, by severity and location; part of gpu_memory_errors_total.");
 inline constexpr auto partition_peak_flops = gauge("gpu_partition_peak_flops", "flops", "Peak dense compute rate of the partition in operations per second, by data type. source=table: from data sheets; formula: computed.");
 inline constexpr auto partition_xid_errors = counter("gpu_partition_xid_errors_total", "", "NVIDIA driver errors attributed to the partition, by XID code; part of gpu_xid_errors_total. XID codes caused by programs have their own series; xid=other counts all others.");
 
@@ -164,8 +172,12 @@ inline constexpr auto workload_busy_seconds = counter("gpu_workload_busy_seconds
 inline constexpr auto workload_energy = counter("gpu_workload_energy_joules_total", "joules", "Device energy attributed to the workload by its share, in joules. workload=unattributed holds the energy that no process used, so that the sum is the device's.");
 inline constexpr auto workload_share = gauge("gpu_workload_share_ratio", "ratio", "Workload's share of the device: by busy time of the last minute, or by memory if no workload was busy. The shares of a device sum to 1.");
 inline constexpr auto workload_info = gauge("gpu_workload_info", "", "Facts of the workload, as labels; always 1. Join by kind and workload.");
+inline constexpr auto workload_cpu_seconds = counter("gpu_workload_cpu_seconds_total", "seconds", "CPU time of the workload's cgroup, in seconds.");
 inline constexpr auto process_memory_used = gauge("gpu_process_memory_used_bytes", "bytes", "Device memory held by the process, in bytes.");
 inline constexpr auto process_busy_seconds = counter("gpu_process_busy_seconds_total", "seconds", "Time in which work of the process was on the device, in seconds.");
+
+// The host beside the devices
+inline constexpr auto host_pressure_seconds = counter("gpu_host_pressure_seconds_total", "seconds", "Time in which tasks of the host waited for a resource (memory or io), in seconds. waiting=some: at least one task; full: all tasks at once. From /proc/pressure.");
 
 // Jobs, each with `run` and `user`. A device's series never has these labels.
 inline constexpr auto ml_steps = counter("ml_steps_total", "", "Completed steps, summed over the run's processes, by split.");

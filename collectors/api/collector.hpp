@@ -16,6 +16,7 @@
 #include "base/option_schema.hpp"
 #include "base/result.hpp"
 #include "collectors/api/device.hpp"
+#include "collectors/api/drm_use.hpp"
 #include "collectors/api/sample.hpp"
 #include "collectors/api/series.hpp"
 
@@ -123,6 +124,7 @@ struct CollectorContext {
   std::map<std::string, std::vector<std::string>>
       options;                                      ///< its own config keys, checked against its schema
   std::shared_ptr<HangingCalls> hanging = nullptr;  ///< outlives collectors; null: each collector has its own
+  std::shared_ptr<DrmUsers> drm_users = nullptr;    ///< outlives collectors; null: clients are not scanned
 };
 
 /// A key of `collectors.<name>` in addition to `enabled`.

@@ -43,7 +43,7 @@ MAY_HANG = {r"\bf(data)?sync\(": ["daemon/fleet/device_directory_file.cpp"],
             r"\bsend_to_journal\(|\bspdlog::logger\b": ["daemon/log/log.cpp", "daemon/log/log.hpp", "daemon/log/output.cpp", "systemd/journal.cpp", "systemd/journal.hpp"],
             r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["daemon/log/output.cpp", "daemon/cli/standard_streams.cpp",
                                                      "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp"]}
-CLIENTS = ("exporter/top/",)  # programs that wait for nobody but their own user
+CLIENTS = ("exporter/top/",)  # programs that wait only for their own user
 HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 
 

@@ -70,7 +70,7 @@ class LoginQueue {
   /// Removes and returns the first check of the highest rank.
   std::optional<LoginCheck> take();
 
-  /// Removes and returns a request, and its check if nobody else waits for it.
+  /// Removes and returns a request, and its check if no other request waits for it.
   std::optional<LoginWaiter> release(void* request);
   /// Removes and returns all requests and checks.
   std::vector<LoginWaiter> clear();

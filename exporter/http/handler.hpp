@@ -50,7 +50,7 @@ class HttpServer::Handler {
     failed   ///< the connection ends without an answer
   };
 
-  /// `access` may be null: nobody is refused.
+  /// `access` may be null: all requests are admitted.
   Handler(Routes& routes, const Clock& clock, WebAccess* access)
       : routes_(routes),
         tls_(tls_source_of(access)),

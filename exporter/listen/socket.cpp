@@ -96,7 +96,7 @@ Result<ListenSocket> ListenSocket::adopt(int descriptor) {
   return listener;
 }
 
-// Connections are refused until listen(2), so nobody connects before the file has its permissions.
+// Connections are refused until listen(2), so no client connects before the file has its permissions.
 Result<ListenSocket> ListenSocket::open_file(const Endpoint& endpoint, Descriptor descriptor) {
   const auto failed = [&](const Error& error) { return error.with("cannot listen on " + endpoint.text()); };
   const auto failed_call = [&] { return failed(Error(last_error())); };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What flooders of the jobs' datagram socket cost other users, and how many messages of a sender that never waits the daemon takes, next
+"""The cost of flooders of the jobs' datagram socket to other users, and how many messages of a sender that never waits the daemon takes, next
 to a bare loop of recvmmsg() on a socket with the same queue. Needs root: each sender is another user, and a queue's length is that of a
 network namespace.
 

@@ -30,7 +30,7 @@ def lanes(pid: int) -> list[str]:
 
 
 def calls_of(thread: str) -> collections.Counter:
-    """What one thread asks of the kernel in SECONDS."""
+    """The system calls of one thread in SECONDS."""
     with tempfile.NamedTemporaryFile("r") as log:
         with subprocess.Popen(["strace", "-q", "-o", log.name, "-p", thread], stderr=subprocess.DEVNULL) as tracer:
             time.sleep(SECONDS)

@@ -100,7 +100,7 @@ def uuid_of(gpu: str) -> str:
 
 
 def series_of(page: Page, gpu: str) -> set:
-    """What the device's readings made. Its health is a judgement, which a lost device has too."""
+    """The series of the device's readings. Its health is a judgement, which a lost device has too."""
     return {where for where in page if where[0].startswith("gpu_") and not where[0].startswith("gpu_health")
             and ("uuid", uuid_of(gpu)) in where[1]}
 
@@ -147,7 +147,7 @@ class Watch:
         return page
 
     def _hold_against_observed_time(self, page: Page, gpu: str) -> None:
-        """Whatever counter is on the page has grown with the observed time, in proportion to its gauge."""
+        """Each counter on the page has grown with the observed time, in proportion to its gauge."""
         time_seen = observed(page, gpu)
         if time_seen is None:
             return

@@ -43,7 +43,7 @@ def run(*arguments: str, timeout: float = START_SECONDS, env: dict | None = None
 
 
 def wait_until(true, what: str, seconds: float = START_SECONDS, every: float = 0.05):
-    """What `true()` gives as soon as it is not false or None; an AssertionError with `what` where that never comes."""
+    """Returns the first result of `true()` that is neither false nor None; raises AssertionError with `what` if there is none."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = true()

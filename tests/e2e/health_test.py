@@ -32,7 +32,7 @@ RANK = ["ok", "unknown", "degraded", "failed"]
 
 
 class Course:
-    """What one GPU showed, from one look a second."""
+    """The states of one GPU, sampled once a second."""
 
     def __init__(self):
         self.worst, self.reasons, self.found, self.gone = "ok", set(), None, None

@@ -157,7 +157,7 @@ def dropped(page: Page) -> dict[str, float]:
 
 
 def recorded(title: str) -> list[bytes]:
-    """What a client sent, of the section with this title: a datagram or connection each."""
+    """The datagrams or connections that a client sent, from the section with this title."""
     section = next(part for part in RECORDED.read_text().split("\n\n") if title in part.splitlines()[0])
     return [line.encode().decode("unicode_escape").encode("latin-1") for line in section.splitlines()[1:] if line]
 

@@ -34,7 +34,7 @@ class StalledPipe:
         os.close(self.writer)
 
     def read(self) -> str:
-        """What is in it now."""
+        """Its current contents."""
         os.set_blocking(self.reader, False)
         parts = []
         try:

@@ -33,7 +33,7 @@ class Series:
 
 @dataclass
 class Look:
-    """What the page had, and when."""
+    """The values on the page, with their times."""
     at: float
     series: list[Series]
 

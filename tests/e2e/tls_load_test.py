@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Many TLS scrapers at once, each scrape on a connection of its own: none with good credentials is refused while others try bad
-ones, none with bad ones is let in, and nobody notices that the certificate is replaced.
+ones, none with bad ones is let in, and no client notices that the certificate is replaced.
 
 GPUMETER_TLS_SCRAPERS: scrapers with good credentials (60); a tenth as many have bad ones. GPUMETER_TLS_SECONDS: for how long (10).
 The long form is 200 for 60 s.

@@ -64,7 +64,7 @@ class TlsTest(unittest.TestCase):
         return ["--cert", str(self.pki.folder / f"{name}.pem"), "--key", str(self.pki.folder / f"{name}.key")]
 
     def s_client(self, port: int, *arguments: str) -> str:
-        """What openssl reports of the handshake and the answer."""
+        """openssl's report of the handshake and the answer."""
         done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-CAfile", str(self.pki.ca), "-verify_return_error",
                                "-ign_eof", *arguments], input="GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
                               capture_output=True, text=True, timeout=30)
@@ -165,7 +165,7 @@ class RowsTest(TlsTest):
             self.assert_refused(self.s_client(daemon.port, version, *pair), "alert bad certificate")
 
     def test_the_file_is_replaced_while_it_runs(self) -> None:
-        """Its first state admits nobody, because it names no CA."""
+        """Its first state admits no client, because it names no CA."""
         daemon = self.daemon((ROWS / "web_config_noAuth.good.blocking.yml").read_text(), wait=False)
         wait_until(lambda: "Listening on" in daemon.log, "it listens")
         for arguments in ([], self.with_certificate("client")):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""GPUs that the bus shows and nobody reads: the daemon's list, --list-devices, and the one line in the log of a machine without a
+"""GPUs that the bus shows and no collector reads: the daemon's list, --list-devices, and the one line in the log of a machine without a
 GPU that is read."""
 import json
 import tempfile

@@ -20,7 +20,7 @@ import fusepy
 
 
 class Faults:
-    """What is to fail now."""
+    """The operations that fail now."""
 
     def __init__(self):
         self.lock = threading.Lock()

@@ -24,7 +24,7 @@ def say(family: str, labels: dict, value) -> None:
 
 
 def asked(what: str, *ways, lacking=LACKING):
-    """What the first way gives that the driver does not lack; None if there is none."""
+    """The value of the first call that the driver supports; None if it supports none."""
     for way in ways:
         try:
             return way()

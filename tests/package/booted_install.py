@@ -11,7 +11,7 @@ FOLDERS = ("/etc", "/usr", "/var/lib", "/var/cache", "/run", "/opt", "/srv")
 
 
 def named_gpumeter() -> set[str]:
-    """What lies where packages and services put things, and is named after the package."""
+    """Files named after the package in the folders that packages and services use."""
     return set(run("find", *FOLDERS, "-xdev", "-name", "*gpumeter*").splitlines())
 
 

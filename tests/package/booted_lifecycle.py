@@ -69,7 +69,7 @@ class Scrapes:
 
 
 def port_taken_by_nobody() -> str:
-    """What went wrong; empty if nothing did."""
+    """The error; empty if there was none."""
     take = "import socket; socket.create_server(('127.0.0.1', 10478))"
     said = subprocess.run(["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "/usr/bin/python3", "-c", take],
                           capture_output=True, text=True, timeout=60)

@@ -1,4 +1,4 @@
-"""What the sandbox permits the service to read, and the effects of its drop-ins and device rules."""
+"""The files that the sandbox permits the service to read, and the effects of its drop-ins and device rules."""
 import os
 import re
 import shutil
@@ -29,7 +29,7 @@ except OSError as error: print(error.strerror)
 
 
 def device_values(lines: list[str]) -> list[str]:
-    """What one pass and many show alike: neither counters, nor what is of a window of time, nor a judgement."""
+    """The series that are the same after one pass and after many: no counters, windows of time or judgements."""
     return [line for line in lines if re.match(r"gpu_(?!health)", line) and not re.match(r"\w+(_total|_(max|min)_\w+)[{ ]", line)]
 
 
@@ -90,7 +90,7 @@ def clients_drop_in() -> None:
 
 
 def opened_with(rule: str) -> str:
-    """What a service under this device rule meets, as root, when it opens a node that is made once it runs."""
+    """The result when a service under this device rule opens, as root, a node created after its start."""
     NODE.unlink(missing_ok=True)
     rules = ["--property=DevicePolicy=closed", f"--property=DeviceAllow={rule}"]
     command = ["systemd-run", "--quiet", "--wait", "--pipe", *rules, "/usr/bin/python3", "-u", "-c", OPEN, str(NODE)]

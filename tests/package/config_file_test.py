@@ -41,7 +41,7 @@ class ConfigFileTest(unittest.TestCase):
         self.keys = keys_in(self.text)
 
     def check(self, text: str) -> str:
-        """What --check-config complains of."""
+        """The errors that --check-config prints."""
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             file.write(text)
             file.flush()

@@ -12,7 +12,7 @@ PACKAGING = ROOT / "packaging"
 
 
 def flags_of_help() -> set[str]:
-    """What stands in the left column, "--flag,--no-flag{false} VALUE"."""
+    """The left column, "--flag,--no-flag{false} VALUE"."""
     said = subprocess.run([BINARY, "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
     columns = [line.split()[0] for line in said.splitlines() if line.startswith("  -")]
     return set(re.findall(r"--[a-z][a-z.-]*[a-z]", " ".join(columns)))
@@ -24,7 +24,7 @@ def commands_of_help() -> set[str]:
 
 
 def offered_by_bash(*words: str) -> list[str]:
-    """What the completion function offers for the last of these words."""
+    """The completion function's proposals for the last of these words."""
     script = f"""
 compopt() {{ :; }}
 source {PACKAGING}/completions/gpumeter.bash

@@ -28,7 +28,7 @@ def given(text: str) -> None:
 
 
 def apart(one: object, other: object) -> object:
-    """What one list has and the other has not; anything else as it is."""
+    """The differences of two lists; other values unchanged."""
     lists = isinstance(one, list) and isinstance(other, list) and sorted(one) != sorted(other)
     return [item for item in one if item not in other] if lists else one
 

@@ -102,7 +102,7 @@ def prometheus_is_hot() -> bool:
 
 
 def look() -> tuple[dict[str, bool], list[dict]]:
-    """What holds now, in the order in which it should come, and the alerts of Alertmanager."""
+    """The current state, in the order in which it should occur, and the alerts of Alertmanager."""
     states = [(alert["labels"]["alertname"], alert["labels"]["severity"], alert["state"])
               for alert in json.loads(get("http://localhost:9090/api/v1/alerts"))["data"]["alerts"]]
     there = json.loads(get("http://localhost:9093/api/v2/alerts"))

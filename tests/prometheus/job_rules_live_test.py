@@ -33,7 +33,7 @@ DEVICE_NAMES = {"gpu_up", "gpu_observed_seconds_total", "gpu_busy_seconds_total"
 
 
 def run_truth(run: Run) -> dict[str, float]:
-    """What each record of a run should be, by the run's own numbers."""
+    """The expected result of each recording rule of a run, from the run's own numbers."""
     truth = {"run:ml_run_gpus:count": len(run.gpus), "run:ml_energy_joules:rate5m": run.watts, "run:ml_samples:rate5m": run.samples,
              "run:ml_samples_per_gpu:rate5m": run.samples / len(run.gpus), "run:ml_gpu_idle_allocated:ratio_rate5m": run.idle,
              "run:ml_energy_joules_per_sample:ratio_rate5m": run.watts / run.samples,

@@ -40,7 +40,7 @@ def listens(port: int) -> bool:
 
 
 class Machine:
-    """What the commands see: a folder as /etc/prometheus, servers at ports of their own."""
+    """The machine on which the commands run: a folder instead of /etc/prometheus, servers on free ports."""
 
     def __init__(self, folder: Path, gpumeter: int):
         self.folder, self.etc = folder, folder / "etc"

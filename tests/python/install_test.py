@@ -66,7 +66,7 @@ class InstallTest(unittest.TestCase):
         self.assertFalse((site / "gpumeter").exists())
 
     def wheel_of(self, source: Path) -> dict[str, bytes]:
-        """What is in the wheel that the folder's own backend builds, as pip calls it."""
+        """The contents of the wheel that the folder's own backend builds, called as pip calls it."""
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         subprocess.run([sys.executable, "-B", "-c", "import sys, gpumeter_build; gpumeter_build.build_wheel(sys.argv[1])", folder],
                        cwd=source, check=True, timeout=60)

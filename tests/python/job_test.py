@@ -66,7 +66,7 @@ class NobodyThereTest(unittest.TestCase):
 
 
 class FrozenTest(unittest.TestCase):
-    """What could not be sent is sent when it can be, within bounds."""
+    """Messages that could not be sent are sent later, within bounds."""
 
     def setUp(self) -> None:
         self.receiver = self.enterContext(Receiver())

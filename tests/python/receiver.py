@@ -36,7 +36,7 @@ class Receiver:
         return self._socket.fileno()
 
     def datagrams(self) -> list[str]:
-        """What has come since the last time."""
+        """The messages received since the last call."""
         out = []
         while True:
             try:

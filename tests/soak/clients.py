@@ -1,4 +1,4 @@
-"""What reads from the daemon during a soak: four scrapers and a browser. Each is a thread on a connection of its own."""
+"""Readers of the daemon during a soak: four scrapers and a browser. Each is a thread on a connection of its own."""
 from __future__ import annotations
 
 import gzip

@@ -24,7 +24,7 @@ def counters(text: str) -> Iterator[tuple[str, float]]:
 
 
 class Monotonic:
-    """What one scraper has seen. `findings`: decreases outside a permitted restart of the simulated collector."""
+    """The counters as one scraper has seen them. `findings`: decreases outside a permitted restart of the simulated collector."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[float, float]] = {}

@@ -47,7 +47,7 @@ class Configuration:
             "collectors": {"simulated": simulated, "nvidia": off, "amd": off}}, indent=1))
 
     def change(self) -> None:
-        """What applies without a restart of the collector."""
+        """The settings that apply without a restart of the collector."""
         self._expected = self._dice.choice((GPUS - 1, GPUS, GPUS + 1))
         self._retention = self._dice.choice((45, 60))
         self.write()

@@ -57,7 +57,7 @@ class Receiver {
   std::atomic<double> rate_;
   std::atomic<bool> is_stopping_ = false;
   std::atomic<std::uint64_t> asked_ = 0;
-  bool is_running_ = false;  ///< used by the owner and, after start(), by nobody else
+  bool is_running_ = false;  ///< used only by the owner after start()
 
   // Used by the thread only.
   int descriptor_ = -1;

@@ -87,7 +87,7 @@ bool RunModel::make_room_for_series(std::size_t series, Nanoseconds now) {
   return true;
 }
 
-/// Looks at most once a tick if it finds nobody: each message of a newcomer asks again.
+/// Looks at most once a tick if it finds no process: each message of a newcomer asks again.
 bool RunModel::make_room_for_user() {
   if (is_full_) return false;
   const auto silent = [](const auto& left, const auto& right) {

@@ -11,7 +11,7 @@
 
 namespace gpumeter::top {
 
-/// The worst first. `down` is a GPU with gpu_up 0 that nobody has judged.
+/// The worst first. `down` is a GPU with gpu_up 0 and without a judgement.
 enum class State : std::uint8_t { failed, down, degraded, unknown, up, ok };
 inline constexpr EnumNames<State, 6> kStateNames = {{{State::failed, "failed"},
                                                      {State::down, "down"},

@@ -38,7 +38,7 @@ std::string throttle_text(const Gpu& gpu);
 /// "slurm_job 4711"; the kind "other" is omitted.
 std::string share_name(const Share& share);
 
-/// The workload with the largest share: "slurm_job 4711 (alice) +1"; "-" if nobody is there.
+/// The workload with the largest share: "slurm_job 4711 (alice) +1"; "-" without workloads.
 std::string holder_text(const Gpu& gpu);
 
 /// True if all GPUs have the same model.

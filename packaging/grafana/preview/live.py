@@ -105,7 +105,7 @@ class Prometheus:
         wait_until(lambda: self.scrapes() >= count, f"{count} scrapes", count * SCRAPE_SECONDS + 60, every=0.5)
 
     def evaluate(self, target: dict, variables: dict[str, str], window: Window) -> list[Series]:
-        """What a target gives: one point per series where it asks for the last value only."""
+        """The result of a target: one point per series if it asks for the last value only."""
         query = dashboards.substitute(target["expr"], {**dashboards.PLACES, **variables, "__rate_interval": window.rate_interval, "__range": f"{window.end - window.start:.0f}s"})
         if target.get("instant"):
             found = self.ask("query", query=query, time=window.end)

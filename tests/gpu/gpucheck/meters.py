@@ -91,7 +91,7 @@ def throttle_units(polled: Polled) -> list[Finding]:
 
 
 def reason_times(first: Told, last: Told, before: Page, after: Page, uuid: str) -> list[Finding]:
-    """What nvidia-smi's counters gained meanwhile, which is in seconds once its microseconds are right."""
+    """The increase of nvidia-smi's counters in the meantime, converted from microseconds to seconds."""
     found = []
     for field, word in REASON_TIMES.items():
         ours = delta(before, after, "gpu_throttle_reason_seconds_total", uuid, reason=word)

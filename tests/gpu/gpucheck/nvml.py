@@ -93,7 +93,7 @@ class Nvml:
         return count.value, (max(times) - min(times)) / 1e6
 
     def calls(self) -> dict[str, Callable[[], int]]:
-        """What a collector calls each second, by name; only what the library has."""
+        """The functions that a collector calls each second, by name, as far as the library has them."""
         lib, dev = self.library, self.device
         word, other, long, block = c_uint(), c_uint(), c_ulonglong(), (c_ulonglong * 64)()
         memory = (c_ulonglong * 5)(40 | 2 << 24)  # nvmlMemory_v2_t with its version

@@ -16,14 +16,9 @@ constexpr std::string_view kRefused = "Error processing request (HTTP response c
 /// A request's context while it waits for the check of a password; recognised by its address.
 constexpr char kPaused = 0;
 
-HttpConnection* book_entry(MHD_Connection* connection) noexcept {
-  const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-  return info == nullptr ? nullptr : static_cast<HttpConnection*>(info->socket_context);
-}
-
 HttpConnection* opened(HttpConnections& connections, MHD_Connection* connection, const sockaddr* peer) {
   const MHD_ConnectionInfo* socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-  return connections.opened(socket->connect_fd, remote_peer(peer));
+  return connections.opened(socket->connect_fd, Peer::of(peer, socket->connect_fd));
 }
 
 const sockaddr* peer_of(MHD_Connection* connection) {
@@ -73,7 +68,7 @@ int HttpServer::Callbacks::on_missing_certificate(gnutls_session_t, const gnutls
 }
 
 void* HttpServer::Callbacks::on_request_line(void*, const char* uri, MHD_Connection* connection) noexcept {
-  const Refusal* refusal = uri == nullptr ? nullptr : Handler::refusal_of(uri);
+  const Refusal* refusal = Handler::refusal_of(uri);
   // libmicrohttpd 0.9.75 sends the status line twice if a Content-Length is not a number. The library reads
   // only the first such header, which is this one; the handler reads the client's.
   const MHD_Result added = MHD_set_connection_value(connection, MHD_HEADER_KIND, "Content-Length", kNoBody);
@@ -84,15 +79,16 @@ void* HttpServer::Callbacks::on_request_line(void*, const char* uri, MHD_Connect
 
 // NOLINTNEXTLINE(readability-function-size): the library's parameters
 MHD_Result HttpServer::Callbacks::on_request(void* handler, MHD_Connection* connection, const char* path,
-                                             const char* method, const char*, const char*,
+                                             const char* method, const char* version, const char*,
                                              std::size_t* body_size, void** request) noexcept {
   *body_size = 0;
   const bool is_resumed = *request == &kPaused;
   const bool seen = is_resumed || *request == connection;
   const auto* refusal = seen ? nullptr : static_cast<const Refusal*>(*request);
+  if (!seen && refusal == nullptr) refusal = malformed_headers(connection, version);
   *request = connection;
   if (!seen && refusal == nullptr && !Handler::must_answer_unread(connection, method)) return MHD_YES;
-  HttpConnection* const entry = book_entry(connection);
+  HttpConnection* const entry = Handler::entry_of(connection);
   if (entry != nullptr) entry->asked();
   *request = handler;
   try {
@@ -112,7 +108,7 @@ void HttpServer::Callbacks::on_completed(void* handler, MHD_Connection* connecti
                                          MHD_RequestTerminationCode) noexcept {
   if (*request == handler) {
     static_cast<Handler*>(handler)->completed();
-    if (HttpConnection* entry = book_entry(connection); entry != nullptr) entry->answered();
+    if (HttpConnection* entry = Handler::entry_of(connection); entry != nullptr) entry->answered();
   } else if (*request == &kPaused) {
     static_cast<Handler*>(handler)->forget(connection);
   }

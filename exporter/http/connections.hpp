@@ -7,28 +7,36 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
+#include "exporter/listen/peer.hpp"
 
 namespace gpumeter {
 
 struct HttpLimits {
-  std::size_t of_one_worker = 160;           ///< connections served by one thread of a listener
-  std::size_t of_one_peer = 32;              ///< connections of one remote address, summed over all threads
+  /// Connections served by one thread of a listener. Above it, connections without a request end once they
+  /// have waited for `patience`.
+  std::size_t of_one_worker = 160;
+  std::size_t most_of_one_worker = 208;  ///< above it, any connection may end at once
+  std::size_t of_one_peer = 32;          ///< connections of one remote peer, summed over all threads
+  /// Bytes of different bodies under way, or two bodies if they are larger. Each page that a slow client
+  /// still reads stays in memory.
+  std::size_t bytes = std::size_t{32} << 20U;
   Nanoseconds request{10'000'000'000};       ///< from the connection to the end of its first request
   Nanoseconds next_request{30'000'000'000};  ///< from an answer to the end of the next request
   Nanoseconds answer{60'000'000'000};        ///< from a request to the last byte of its answer
+  /// How long a new connection may take to send its request while other clients need its place. A scraper
+  /// needs less than a millisecond, unless it is off its processor meanwhile.
+  Nanoseconds patience{250'000'000};
+  /// How long sending an answer may take while other clients need its place. 17 MB take 40 ms on loopback.
+  Nanoseconds long_answer{100'000'000};
 };
-
-/// Key of a remote peer: an IPv4 address, or the first 64 bits of an IPv6 address, which one subscriber
-/// usually has. Empty for peers on this machine, because all of them have the same address.
-std::string remote_peer(const sockaddr* address);
 
 /// The address of the daemon's own probe, which no client can have: the kernel gives every accepted
 /// connection a family.
@@ -42,39 +50,52 @@ class HttpConnection {
  public:
   /// A request is complete; its answer starts.
   void asked() noexcept;
+  /// The answer is ready. Connections with the same `body` share its bytes. The client gives up `timeout`
+  /// after its request.
+  void sends(const void* body, std::size_t bytes, Nanoseconds timeout) noexcept;
   /// The answer was sent, or sending it failed.
   void answered() noexcept;
   /// Keeps the object alive until the connection is closed.
   void hold(std::shared_ptr<const void> generation) noexcept { held_ = std::move(generation); }
   /// The library does not look at the connection until `request` is released; asked() follows then.
-  void paused(void* request) noexcept {
-    paused_ = request;
-    is_answered_ = false;
-  }
+  void paused(void* request) noexcept;
 
  private:
   friend class HttpConnections;
-  HttpConnection(const HttpConnections& book, int descriptor, std::string peer);
-  void waits(Nanoseconds now, Nanoseconds at_most) noexcept;
+  /// The connections of one peer.
+  struct Group {
+    std::size_t entries = 0;              ///< guarded by the book's mutex, as `open`
+    std::size_t open = 0;                 ///< entries that were not ended
+    std::atomic<std::size_t> answers{0};  ///< under way
+  };
+  /// In the order in which they give way. `silent`: no request yet; `served`: an answer was sent, and no
+  /// request has come since; `paused`: its password is being checked; `asked`: its answer is being made.
+  enum class Phase : std::uint8_t { silent, served, paused, asked, sending };
 
-  const HttpConnections& book_;
+  HttpConnection(HttpConnections& book, int descriptor) : book_(book), descriptor_(descriptor) {}
+  void waits(Nanoseconds now, Nanoseconds at_most) noexcept;
+  bool is_answered() const noexcept { return phase_ >= Phase::asked; }
+
+  HttpConnections& book_;
   const int descriptor_;
-  const std::string peer_;
   const std::thread::id worker_ = std::this_thread::get_id();
   std::shared_ptr<const void> held_;
-  std::atomic<std::int64_t> active_at_;  ///< time of the accept, the last complete request, or the end of its
-                                         ///< answer
-  std::atomic<std::int64_t> deadline_;
-  std::atomic<bool> is_answered_{false};  ///< an answer is under way
-  std::atomic<bool> is_served_{false};    ///< an answer was sent, and no request has come since
+  std::atomic<std::int64_t> active_at_{0};  ///< time of the accept, the last complete request, the start of
+                                            ///< its answer's sending, or the end of it
+  std::atomic<std::int64_t> deadline_{0};
+  std::atomic<Phase> phase_{Phase::silent};
+  std::atomic<const void*> body_{nullptr};
+  std::atomic<std::size_t> bytes_{0};
   std::atomic<void*> paused_{nullptr};
+  std::map<Peer, Group>::iterator group_;  ///< set once, by opened()
   bool half_closed_ = false;  ///< as found by the last look; the book's mutex guards half_closed_ and ended_
   bool ended_ = false;
 };
 
-/// The book of a server's connections. It ends connections past their deadline, and the oldest one if a new
-/// one exceeds a limit. It ends a connection by shutdown() of its socket; the library then closes it. Any
-/// thread.
+/// The book of a server's connections. It ends connections past their deadline, and others if a new one
+/// exceeds a limit: first those whose client has left, then those of the peer with the most connections, of
+/// these the ones that never sent a request before others, and the oldest first. It ends a connection by
+/// shutdown() of its socket; the library then closes it. Any thread.
 class HttpConnections {
  public:
   /// Called with a paused request whose connection ends. The book's mutex is held, and the request exists.
@@ -84,12 +105,17 @@ class HttpConnections {
       : clock_(clock), limits_(limits), release_(std::move(release)) {}
 
   /// Called on the thread that will serve the connection. The descriptor stays open until closed() returns.
-  HttpConnection* opened(int descriptor, std::string peer) GPUMETER_EXCLUDES(mutex_);
+  HttpConnection* opened(int descriptor, Peer peer) GPUMETER_EXCLUDES(mutex_);
   void closed(HttpConnection* connection) noexcept GPUMETER_EXCLUDES(mutex_);
 
-  /// Number of answers under way. If it exceeds `limit`, the oldest is ended, so that slow clients cannot
-  /// block others.
-  std::size_t answers(std::size_t limit) GPUMETER_EXCLUDES(mutex_);
+  /// False if the answers under way certainly hold no more bytes than allowed. Takes no lock.
+  bool may_hold_too_much() const noexcept { return bytes_ > limits_.bytes; }
+  /// Ends answers whose sending takes longer than `long_answer`, while more than `most` are under way or
+  /// while they hold too many bytes: those of the peer with the most answers first, and the oldest first.
+  /// Returns how many are under way then: more than `most` if a limit is still exceeded. For `asker`, which
+  /// may be null, answers of a peer that has more than twice as many under way end at once.
+  std::size_t make_room_for_answers(std::size_t most, const HttpConnection* asker = nullptr)
+      GPUMETER_EXCLUDES(mutex_);
 
   /// Ends connections past their deadline. Also ends idle ones whose client's FIN was seen in two looks in a
   /// row.
@@ -97,20 +123,30 @@ class HttpConnections {
 
  private:
   friend class HttpConnection;
+  using Phase = HttpConnection::Phase;
   using Connections = std::vector<std::unique_ptr<HttpConnection>>;
 
+  void make_room_on_worker_of(const HttpConnection& opened) GPUMETER_REQUIRES(mutex_);
+  void make_room_at_peer_of(const HttpConnection& opened) GPUMETER_REQUIRES(mutex_);
   template <class Belongs>
-  void make_room(std::size_t limit, Belongs belongs) GPUMETER_REQUIRES(mutex_);
+  std::size_t count(Belongs belongs) const GPUMETER_REQUIRES(mutex_);
+  /// The one that gives way first among those up to `phase` that have been so since `since`; null if none.
+  template <class Belongs>
+  HttpConnection* first(Belongs belongs, Phase phase, Nanoseconds since) GPUMETER_REQUIRES(mutex_);
   template <class Belongs>
   bool end_departed(Belongs belongs) GPUMETER_REQUIRES(mutex_);
+  bool holds_too_much() const GPUMETER_REQUIRES(mutex_);
+  HttpConnection* longest_answer(const HttpConnection* asker) GPUMETER_REQUIRES(mutex_);
   void end_half_closed() GPUMETER_REQUIRES(mutex_);
   void end(HttpConnection& connection) noexcept GPUMETER_REQUIRES(mutex_);
 
   const Clock& clock_;
   const HttpLimits limits_;
   const Release release_;
+  std::atomic<std::size_t> bytes_{0};  ///< of all answers under way; a shared body counts for each
   Mutex mutex_;
   Connections connections_ GPUMETER_GUARDED_BY(mutex_);
+  std::map<Peer, HttpConnection::Group> groups_ GPUMETER_GUARDED_BY(mutex_);
 };
 
 }  // namespace gpumeter

@@ -4,10 +4,14 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <chrono>
+#include <climits>
 #include <exception>
+#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "base/text.hpp"
 #include "exporter/http/accept_header.hpp"
 
 namespace gpumeter {
@@ -27,7 +31,16 @@ struct Intake {
   std::string if_none_match;
   std::optional<std::string_view> authorization;
   bool has_two_authorizations = false;
+  Nanoseconds timeout = Nanoseconds::max();  ///< the client gives up then
 };
+
+/// The timeout that Prometheus states, "10" or "9.5". Without one, the server's own limit applies.
+Nanoseconds scrape_timeout(std::string_view seconds) {
+  constexpr double kLongest = 3600;  // far above the server's limit
+  const std::optional<double> number = parse_number<double>(seconds);
+  if (!number || !(*number > 0)) return Nanoseconds::max();
+  return std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(std::min(*number, kLongest)));
+}
 
 void append_to_list(std::string_view& list, std::string_view value, std::string& joined) {
   if (list.empty()) {
@@ -55,6 +68,8 @@ void take_header(Intake& intake, std::string_view name, std::string_view value) 
     request.has_body = request.has_body || value.find_first_not_of('0') != std::string_view::npos;
   } else if (equals_ignoring_case(name, "Transfer-Encoding")) {
     request.is_chunked = true;
+  } else if (equals_ignoring_case(name, "X-Prometheus-Scrape-Timeout-Seconds")) {
+    intake.timeout = std::min(intake.timeout, scrape_timeout(value));
   }
 }
 
@@ -109,10 +124,17 @@ bool is_own_probe(MHD_Connection* connection) noexcept {
 
 }  // namespace
 
-const Refusal* HttpServer::Handler::refusal_of(std::string_view uri) noexcept {
+HttpConnection* HttpServer::Handler::entry_of(MHD_Connection* connection) noexcept {
+  const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  return info == nullptr ? nullptr : static_cast<HttpConnection*>(info->socket_context);
+}
+
+const Refusal* HttpServer::Handler::refusal_of(const char* text) noexcept {
+  if (text == nullptr) return nullptr;
+  const std::string_view uri = text;
   const std::size_t query = std::min(uri.find('?'), uri.size());
   if (std::ranges::count(uri.substr(query), '&') >= kMostArguments) return &kTooManyArguments;
-  return uri.size() > kLongestUri ? &kTooLong : nullptr;
+  return uri.size() > kLongestUri ? &kTooLong : malformed_line(text);
 }
 
 bool HttpServer::Handler::must_answer_unread(MHD_Connection* connection, std::string_view method) noexcept {
@@ -141,11 +163,11 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
   } else if (line.refusal != nullptr) {
     message = {.status = line.refusal->status, .body = line.refusal->text, .close = true};
   } else {
-    request.in_flight = make_room(in_flight);
+    request.in_flight = make_room(connection, in_flight);
     message = ask_routes(request);
   }
   message.access = std::move(admission.generation);
-  return queue(connection, std::move(message)) ? Outcome::queued : Outcome::failed;
+  return queue(connection, std::move(message), intake.timeout) ? Outcome::queued : Outcome::failed;
 }
 
 // A refusal reveals nothing, so it needs no user. The daemon's own probe passes without a user and a token.
@@ -156,9 +178,14 @@ Admission HttpServer::Handler::admit(MHD_Connection* connection, const RequestLi
   return access_->admit({connection, authorization, line.is_resumed}, kPausing);
 }
 
-bool HttpServer::Handler::queue(MHD_Connection* connection, HttpResponse message) {
+bool HttpServer::Handler::queue(MHD_Connection* connection, HttpResponse message, Nanoseconds timeout) {
   const unsigned status = message.status;
   if (message.counted) count(status);
+  if (HttpConnection* const entry = entry_of(connection); entry != nullptr) {
+    const Page* const page = message.page.get();
+    const void* const body = page == nullptr ? static_cast<const void*>(entry) : page;  // its own, or shared
+    entry->sends(body, page == nullptr ? message.body.size() : page->bytes().size(), timeout);
+  }
   const MhdResponsePtr response = responses_.response(std::move(message));
   return response != nullptr && MHD_queue_response(connection, status, response.get()) == MHD_YES;
 }
@@ -171,11 +198,12 @@ void HttpServer::Handler::forget(MHD_Connection* connection) noexcept {
   if (access_ != nullptr) access_->forget(connection);
 }
 
-// The book's mutex is locked only if there may be too many answers, so a scrape normally does not wait for
-// it.
-unsigned HttpServer::Handler::make_room(unsigned in_flight) {
-  const unsigned limit = routes_.max_requests();
-  return limit == 0 || in_flight <= limit ? in_flight : static_cast<unsigned>(connections_.answers(limit));
+// The book's mutex is locked only if there may be too many answers or bytes, so a scrape normally does not
+// wait for it.
+unsigned HttpServer::Handler::make_room(MHD_Connection* connection, unsigned in_flight) {
+  const unsigned limit = routes_.max_requests() == 0 ? UINT_MAX - 1 : routes_.max_requests();
+  if (in_flight <= limit && !connections_.may_hold_too_much()) return in_flight;
+  return static_cast<unsigned>(connections_.make_room_for_answers(limit, entry_of(connection)));
 }
 
 HttpResponse HttpServer::Handler::ask_routes(const HttpRequest& request) noexcept {

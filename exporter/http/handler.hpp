@@ -14,20 +14,12 @@
 #include "exporter/http/response.hpp"
 #include "exporter/http/routes.hpp"
 #include "exporter/http/server.hpp"
+#include "exporter/http/strict.hpp"
 #include "exporter/http/tls_sessions.hpp"
 
 struct MHD_Connection;
 
 namespace gpumeter {
-
-/// The Content-Length added to each request before its client's headers; recognised by its address.
-inline constexpr char kNoBody[] = "0";
-
-/// The answer to a request that is rejected before its arguments are parsed.
-struct Refusal {
-  unsigned status;
-  const char* text;
-};
 
 /// Shared by all listeners of a server: converts libmicrohttpd's requests for the routes, and their responses
 /// back. Any HTTP thread.
@@ -57,8 +49,11 @@ class HttpServer::Handler {
         connections_(clock, {}, [this](void* request) { release(request); }),
         access_(access) {}
 
-  /// Returns the refusal if the library may lack the memory to parse `uri`, otherwise null.
-  static const Refusal* refusal_of(std::string_view uri) noexcept;
+  /// Returns the refusal if `uri` is malformed or if the library may lack the memory to parse it, otherwise
+  /// null.
+  static const Refusal* refusal_of(const char* uri) noexcept;
+  /// The connection's entry in the book; null if there was no memory for it.
+  static HttpConnection* entry_of(MHD_Connection* connection) noexcept;
   /// True if the routes may reject this request because of its method or its body.
   static bool must_answer_unread(MHD_Connection* connection, std::string_view method) noexcept;
   Outcome answer(MHD_Connection* connection, const RequestLine& line);
@@ -80,12 +75,14 @@ class HttpServer::Handler {
   static constexpr std::array kCodes = {200U, 304U, 400U, 401U, 404U, 405U, 413U,
                                         414U, 429U, 431U, 500U, 503U, 505U};
 
-  /// Ends the oldest answer if `in_flight` requests are too many. Returns how many are under way then.
-  unsigned make_room(unsigned in_flight);
+  /// Ends answers that take long if `in_flight` requests, or the pages that they hold, are too many. Returns
+  /// how many are under way then.
+  unsigned make_room(MHD_Connection* connection, unsigned in_flight);
   HttpResponse ask_routes(const HttpRequest& request) noexcept;
   Admission admit(MHD_Connection* connection, const RequestLine& line,
                   std::optional<std::string_view> authorization);
-  bool queue(MHD_Connection* connection, HttpResponse message);
+  /// The client gives up `timeout` after its request.
+  bool queue(MHD_Connection* connection, HttpResponse message, Nanoseconds timeout);
 
   Routes& routes_;
   TlsSessions tls_;

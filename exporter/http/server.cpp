@@ -20,7 +20,7 @@ namespace {
 /// A thread with this many connections accepts no more. The book's own limit is lower (HttpLimits), which
 /// leaves room for the next client and for the probe. The gap is needed because the library accepts ten at a
 /// time and closes an ended connection one turn later.
-constexpr unsigned kMaxConnectionsOfOneThread = 176;
+constexpr unsigned kMaxConnectionsOfOneThread = 224;
 /// Limit for the request line and headers; a longer request is answered 431. The library clears this much
 /// memory after each request, which is most of the cost of a small answer.
 constexpr std::size_t kMaxRequestBytes = std::size_t{16} * 1024;

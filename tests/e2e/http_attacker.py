@@ -2,14 +2,14 @@
 requests that end with a FIN. It reopens connections that the server closes. Also read from standard input by another user's interpreter.
 With `tls`, idle connections send nothing at all or nothing after the handshake, and the bytes are those of a ClientHello.
 
-usage: http_attacker.py PORT SECONDS [tls]
+usage: http_attacker.py PORT SECONDS [tls] [--from=ADDRESS] [--idle=CONNECTIONS]
 """
 from __future__ import annotations
 
+import argparse
 import selectors
 import socket
 import ssl
-import sys
 import time
 
 IDLE, TRICKLING, HALF_CLOSED = 300, 20, 200
@@ -36,8 +36,8 @@ def client_hello() -> bytes:
 
 
 class Attacker:
-    def __init__(self, port: int, tls: bool = False):
-        self.port = port
+    def __init__(self, port: int, tls: bool = False, address: str = "127.0.0.1", idle: int = IDLE):
+        self.port, self.address, self.idle = port, address, idle
         self.tls = insecure_context() if tls else None
         self.drip = client_hello() if tls else b"G" * 512  # what a trickling connection sends, a byte at a time
         self.dripped: dict[socket.socket, int] = {}
@@ -49,6 +49,7 @@ class Attacker:
         client = socket.socket()
         client.settimeout(5)
         try:
+            client.bind((self.address, 0))
             client.connect(("127.0.0.1", self.port))
             if self.tls and (kind == "half-closed" or (kind == "idle" and self.counts["connections"] % 2)):
                 client = self.tls.wrap_socket(client)
@@ -98,7 +99,7 @@ class Attacker:
         began = time.monotonic()
         next_byte = began
         while (now := time.monotonic()) < began + seconds:
-            for kind, wanted in (("idle", IDLE), ("trickling", TRICKLING)):
+            for kind, wanted in (("idle", self.idle), ("trickling", TRICKLING)):
                 for _ in range(min(wanted - self.held[kind], 50)):
                     self.open(kind)
             if self.counts["half-closed"] < HALF_CLOSED * (now - began):
@@ -110,8 +111,15 @@ class Attacker:
 
 
 def main() -> None:
-    attacker = Attacker(int(sys.argv[1]), tls=sys.argv[3:] == ["tls"])
-    attacker.run(float(sys.argv[2]))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("port", type=int)
+    parser.add_argument("seconds", type=float)
+    parser.add_argument("tls", nargs="?")
+    parser.add_argument("--from", dest="address", default="127.0.0.1")
+    parser.add_argument("--idle", type=int, default=IDLE)
+    wanted = parser.parse_args()
+    attacker = Attacker(wanted.port, wanted.tls == "tls", wanted.address, wanted.idle)
+    attacker.run(wanted.seconds)
     print(" ".join(f"{name}={count}" for name, count in attacker.counts.items()))
 
 

@@ -1,11 +1,10 @@
 #include "exporter/http/connections.hpp"
 
-#include <arpa/inet.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <thread>
 
 #include "tests/fakes/fake_clock.hpp"
@@ -19,7 +18,7 @@ using std::chrono::seconds;
 /// Both ends of a connection; the book has one of them.
 class Pair {
  public:
-  explicit Pair(HttpConnections& book, std::string peer = {}) : book_(book) {
+  explicit Pair(HttpConnections& book, Peer peer = {}) : book_(book) {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_), 0);
     entry_ = book.opened(ends_[0], std::move(peer));
   }
@@ -32,6 +31,7 @@ class Pair {
   }
 
   HttpConnection* operator->() { return entry_; }
+  const HttpConnection* entry() const { return entry_; }
   int client() const { return ends_[1]; }
   bool is_ended() const {
     char byte = 0;
@@ -55,8 +55,13 @@ struct HttpConnectionsTest : testing::Test {
   }
 
   FakeClock clock;
-  HttpConnections book{clock, {.of_one_worker = 3, .of_one_peer = 2}};
+  HttpConnections book{clock, {.of_one_worker = 3, .most_of_one_worker = 5, .of_one_peer = 2, .bytes = 100}};
 };
+
+const Peer kA{.key = "a", .is_remote = true};
+const Peer kB{.key = "b", .is_remote = true};
+const Peer kUser{.key = "1000"};
+const Peer kOther{.key = "1001"};
 
 TEST_F(HttpConnectionsTest, EndsAConnectionWithoutARequestIn10Seconds) {
   Pair silent(book);
@@ -87,29 +92,57 @@ TEST_F(HttpConnectionsTest, EndsAnAnswerThatIsNotTakenIn60Seconds) {
   EXPECT_TRUE(ends_after(slow, seconds(60)));
 }
 
-TEST_F(HttpConnectionsTest, EndsTheOldestOfAWorkerInAnyStateForANewOne) {
-  Pair answered(book);
-  answered->asked();
-  clock.advance(seconds(1));
-  Pair kept(book);
+TEST_F(HttpConnectionsTest, EndsConnectionsWithoutARequestBeforeIdleOnesAndNoAnswers) {
+  Pair answering(book), idle(book);
+  answering->asked();
+  idle->asked();
+  idle->answered();
+  clock.advance(milliseconds(1));
   Pair silent(book);
-  clock.advance(seconds(1));
-  kept->asked();
-  kept->answered();
-  Pair first(book);
-  EXPECT_TRUE(answered.is_ended());
-  Pair second(book);
+  clock.advance(milliseconds(250));
+  Pair fourth(book);
   EXPECT_TRUE(silent.is_ended());
-  EXPECT_FALSE(kept.is_ended());
-  EXPECT_FALSE(first.is_ended());
-  EXPECT_FALSE(second.is_ended());
+  Pair fifth(book);
+  EXPECT_TRUE(idle.is_ended());
+  Pair sixth(book);
+  EXPECT_FALSE(answering.is_ended());
+  EXPECT_FALSE(fourth.is_ended());
+  EXPECT_FALSE(fifth.is_ended());
 }
 
-TEST_F(HttpConnectionsTest, EndsAClientThatLeftAfterItsAnswerBeforeTheOldest) {
+TEST_F(HttpConnectionsTest, GivesANewConnectionTimeForItsRequestUpToTheHighestLimit) {
+  Pair first(book), second(book), third(book);
+  clock.advance(milliseconds(249));
+  Pair fourth(book), fifth(book);
+  EXPECT_FALSE(first.is_ended());
+  Pair sixth(book);
+  EXPECT_TRUE(first.is_ended());
+  EXPECT_FALSE(second.is_ended());
+  clock.advance(milliseconds(1));
+  Pair seventh(book);
+  EXPECT_TRUE(second.is_ended());
+  EXPECT_TRUE(third.is_ended());
+  EXPECT_FALSE(fourth.is_ended());
+  EXPECT_FALSE(fifth.is_ended());
+}
+
+TEST_F(HttpConnectionsTest, EndsConnectionsOfThePeerThatHasTheMost) {
+  Pair one(book, kOther);
+  clock.advance(milliseconds(1));
+  Pair two(book, kUser), three(book, kUser);
+  clock.advance(milliseconds(250));
+  Pair four(book, kUser);
+  EXPECT_FALSE(one.is_ended());
+  EXPECT_TRUE(two.is_ended());
+  EXPECT_FALSE(three.is_ended());
+}
+
+TEST_F(HttpConnectionsTest, EndsAClientThatLeftAfterItsAnswerBeforeOthers) {
   Pair oldest(book);
   clock.advance(seconds(1));
   Pair left(book);
   left->asked();
+  left->sends(nullptr, 0, seconds(10));
   left->answered();
   shutdown(left.client(), SHUT_WR);
   Pair half_closed(book);  // its request may not have been read yet
@@ -123,20 +156,131 @@ TEST_F(HttpConnectionsTest, EndsAClientThatLeftAfterItsAnswerBeforeTheOldest) {
   EXPECT_FALSE(half_closed.is_ended());
 }
 
-TEST_F(HttpConnectionsTest, EndsTheOldestAnswerForOneTooMany) {
-  Pair idle(book), first(book), second(book);
-  first->asked();
+TEST_F(HttpConnectionsTest, EndsNoRequestWhosePasswordIsCheckedBelowTheHighestLimit) {
+  std::vector<void*> released;
+  HttpConnections with_passwords(clock, {.of_one_worker = 2, .most_of_one_worker = 3},
+                                 [&](void* request) { released.push_back(request); });
+  Pair waits(with_passwords), sends(with_passwords);
+  int request = 0;
+  waits->asked();
+  waits->paused(&request);
+  sends->asked();
+  sends->sends(nullptr, 0, seconds(10));
   clock.advance(seconds(1));
-  second->asked();
-  EXPECT_EQ(book.answers(2), 2U);
-  EXPECT_EQ(book.answers(1), 1U);
+  const Pair third(with_passwords);
+  EXPECT_FALSE(waits.is_ended());
+  const Pair fourth(with_passwords);
+  EXPECT_FALSE(waits.is_ended()) << "the third never sent a request";
+  EXPECT_TRUE(third.is_ended());
+  EXPECT_THAT(released, testing::IsEmpty());
+  waits->asked();
+  EXPECT_EQ(with_passwords.make_room_for_answers(2), 2U) << "a resumed request counts once";
+}
+
+TEST_F(HttpConnectionsTest, EndsTheLongestAnswerForOneTooManyIfItTakesLong) {
+  Pair idle(book), first(book), second(book);
+  for (Pair* each : {&first, &second}) {
+    (*each)->asked();
+    (*each)->sends(nullptr, 0, seconds(10));
+    clock.advance(milliseconds(1));
+  }
+  EXPECT_EQ(book.make_room_for_answers(2), 2U);
+  clock.advance(milliseconds(97));
+  EXPECT_EQ(book.make_room_for_answers(1), 2U);
+  EXPECT_FALSE(first.is_ended());
+  clock.advance(milliseconds(1));
+  EXPECT_EQ(book.make_room_for_answers(1), 1U);
   EXPECT_TRUE(first.is_ended());
   EXPECT_FALSE(second.is_ended());
   EXPECT_FALSE(idle.is_ended());
 }
 
+TEST_F(HttpConnectionsTest, MeasuresAnAnswerFromTheStartOfItsSending) {
+  Pair rendered(book);
+  rendered->asked();
+  clock.advance(milliseconds(100));
+  EXPECT_EQ(book.make_room_for_answers(0), 1U);
+  rendered->sends(nullptr, 0, seconds(10));
+  EXPECT_EQ(book.make_room_for_answers(0), 1U);
+  EXPECT_FALSE(rendered.is_ended());
+}
+
+TEST_F(HttpConnectionsTest, EndsAnAnswerOfThePeerWithTheMostAnswers) {
+  Pair one(book, kOther), two(book, kUser), three(book, kUser);
+  for (Pair* each : {&one, &two, &three}) {
+    (*each)->asked();
+    (*each)->sends(nullptr, 0, seconds(10));
+  }
+  clock.advance(milliseconds(100));
+  EXPECT_EQ(book.make_room_for_answers(2), 2U);
+  EXPECT_FALSE(one.is_ended());
+  EXPECT_TRUE(two.is_ended() || three.is_ended());
+}
+
+TEST_F(HttpConnectionsTest, EndsAYoungAnswerForAPeerWithLessThanHalfAsMany) {
+  Pair one(book, kUser), two(book, kUser), three(book, kUser), asker(book, kOther);
+  for (Pair* each : {&one, &two, &three}) {
+    (*each)->asked();
+    (*each)->sends(nullptr, 0, seconds(10));
+    clock.advance(milliseconds(1));
+  }
+  asker->asked();
+  EXPECT_EQ(book.make_room_for_answers(3, asker.entry()), 3U);
+  EXPECT_TRUE(one.is_ended());
+  EXPECT_FALSE(asker.is_ended());
+  EXPECT_EQ(book.make_room_for_answers(2, two.entry()), 3U) << "its peer has the most itself";
+}
+
+TEST_F(HttpConnectionsTest, EndsTheOldestAnswersWhilePagesHoldTooManyBytes) {
+  const char pages[4] = {};
+  Pair first(book), shares(book), second(book), third(book);
+  int page = 0;
+  for (Pair* each : {&first, &shares, &second, &third}) {
+    (*each)->asked();
+    (*each)->sends(&pages[page / 2], 40, seconds(10));
+    clock.advance(milliseconds(1));
+    page += each == &second ? 2 : 1;
+  }
+  EXPECT_TRUE(book.may_hold_too_much());
+  EXPECT_EQ(book.make_room_for_answers(9), 10U) << "more than 100 bytes, and no answer takes long";
+  clock.advance(milliseconds(100));
+  EXPECT_EQ(book.make_room_for_answers(9), 2U) << "a page is kept as long as one client reads it";
+  EXPECT_TRUE(first.is_ended());
+  EXPECT_TRUE(shares.is_ended());
+  EXPECT_FALSE(second.is_ended());
+  EXPECT_TRUE(book.may_hold_too_much()) << "an ended answer counts until the library has closed it";
+  for (Pair* each : {&first, &shares}) (*each)->answered();
+  EXPECT_FALSE(book.may_hold_too_much());
+}
+
+TEST_F(HttpConnectionsTest, AllowsTwoPagesOfAnySize) {
+  const char pages[3] = {};
+  Pair first(book), second(book), third(book);
+  first->asked();
+  first->sends(&pages[0], 1000, seconds(10));
+  second->asked();
+  second->sends(&pages[1], 1000, seconds(10));
+  clock.advance(milliseconds(100));
+  EXPECT_EQ(book.make_room_for_answers(9), 2U);
+  third->asked();
+  third->sends(&pages[2], 1000, seconds(10));
+  EXPECT_EQ(book.make_room_for_answers(9), 2U);
+  EXPECT_TRUE(first.is_ended());
+}
+
+TEST_F(HttpConnectionsTest, EndsAnAnswerWhenItsClientGivesUp) {
+  Pair impatient(book), patient(book);
+  for (Pair* each : {&impatient, &patient}) (*each)->asked();
+  clock.advance(seconds(1));
+  impatient->sends(nullptr, 0, seconds(10));
+  patient->sends(nullptr, 0, seconds(3600));
+  EXPECT_TRUE(ends_after(impatient, seconds(9)));
+  EXPECT_TRUE(ends_after(patient, seconds(50)));
+}
+
 TEST_F(HttpConnectionsTest, CountsEachWorkerAlone) {
   Pair here(book), there(book), everywhere(book);
+  clock.advance(seconds(1));
   std::thread([&] {
     const Pair other(book);
     EXPECT_FALSE(other.is_ended());
@@ -145,9 +289,9 @@ TEST_F(HttpConnectionsTest, CountsEachWorkerAlone) {
 }
 
 TEST_F(HttpConnectionsTest, EndsTheOldestOfARemotePeerForANewOneOfTheSame) {
-  Pair first(book, "a"), other(book, "b"), second(book, "a");
+  Pair first(book, kA), other(book, kB), second(book, kA);
   std::thread([&] {
-    const Pair third(book, "a");
+    const Pair third(book, kA);
     EXPECT_TRUE(first.is_ended());
     EXPECT_FALSE(second.is_ended());
     EXPECT_FALSE(third.is_ended());
@@ -169,36 +313,6 @@ TEST_F(HttpConnectionsTest, EndsAnIdleConnectionWhoseClientHasClosedItsHalf) {
   book.look();
   book.look();
   EXPECT_TRUE(asks.is_ended());
-}
-
-std::string peer_of(const char* text) {
-  sockaddr_storage storage{};
-  sockaddr_in ipv4{};
-  sockaddr_in6 ipv6{};
-  ipv4.sin_family = AF_INET;
-  ipv6.sin6_family = AF_INET6;
-  if (inet_pton(AF_INET, text, &ipv4.sin_addr) == 1) {
-    std::memcpy(&storage, &ipv4, sizeof ipv4);
-  } else if (inet_pton(AF_INET6, text, &ipv6.sin6_addr) == 1) {
-    std::memcpy(&storage, &ipv6, sizeof ipv6);
-  }
-  return remote_peer(reinterpret_cast<const sockaddr*>(&storage));
-}
-
-TEST(RemotePeer, IsAnIpv4AddressOrAnIpv6Network) {
-  EXPECT_EQ(peer_of("192.0.2.1"), std::string("\xC0\x00\x02\x01", 4));
-  EXPECT_EQ(peer_of("::ffff:192.0.2.1"), peer_of("192.0.2.1"));
-  EXPECT_NE(peer_of("192.0.2.1"), peer_of("192.0.2.2"));
-  EXPECT_EQ(peer_of("2001:db8::1"), peer_of("2001:db8::2"));
-  EXPECT_NE(peer_of("2001:db8::1"), peer_of("2001:db8:0:1::1"));
-}
-
-TEST(RemotePeer, IsNobodyOnThisMachine) {
-  for (const char* local : {"127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"})
-    EXPECT_EQ(peer_of(local), "");
-  const sockaddr unnamed{.sa_family = AF_UNIX, .sa_data = {}};
-  EXPECT_EQ(remote_peer(&unnamed), "");
-  EXPECT_EQ(remote_peer(nullptr), "");
 }
 
 }  // namespace

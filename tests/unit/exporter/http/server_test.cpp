@@ -337,6 +337,55 @@ TEST_F(HttpServerTest, CountsWhatTheLibraryRefuses) {
   EXPECT_EQ(counts(), "400: 2\n414: 1\n431: 1\n");
 }
 
+TEST_F(HttpServerTest, RefusesRequestsThatAProxyMayReadDifferently) {
+  using namespace std::string_literals;
+  const auto first_line = [&](const std::string& request) {
+    Client client(endpoint());
+    client.send(request);
+    return status_of(client.receive_all());
+  };
+  const std::string bad = "HTTP/1.1 400 Bad Request";
+  const std::string line = "GET /metrics HTTP/1.1\r\n", host = "Host: x\r\n", end = "\r\n";
+  const std::string all_bad[] = {
+      line + end,                                       // no Host
+      line + host + host + end,                         // two
+      line + host + "Content-Length : 5\r\n\r\nhello",  // a space before the colon
+      line + host + "X\t: y\r\n" + end,
+      line + host + ": y\r\n" + end,
+      line + " X: y\r\n" + host + end,
+      line + host + "X: y\r\n folded\r\n" + end,
+      line + "Host: x\nX: a\r\n" + end,
+      line + host + "X: a\r\n\n",
+      line + "Host: x\rX: a\r\n" + end,
+      line + host + "X: a\0b\r\n"s + end,
+      line + "X: a\0b\r\n"s + host + end,
+      line + "X: a\0\r\n"s + host + end,
+      line + host + "X\0: a\r\n"s + end,
+      line + host + "\0X: y\r\n"s + end,
+      line + host + "X: a\x01" + "b\r\n" + end,
+      "GET /metrics\0 HTTP/1.1\r\n"s + host + end,
+      "GET /metrics HTTP/1.1\0\r\n"s + host + end,
+      "GET /met rics HTTP/1.1\r\n" + host + end,
+      "GET /metrics FOO/1.1\r\n" + host + end,
+      "GET /metrics\r\n" + host + end,
+  };
+  for (const std::string& request : all_bad) EXPECT_EQ(first_line(request), bad) << request;
+  EXPECT_EQ(counts(), "400: " + std::to_string(std::size(all_bad)) + "\n");
+  EXPECT_EQ(first_line("GET /metrics HTTP/2.0\r\n" + host + end), "HTTP/1.1 505 HTTP Version Not Supported");
+  EXPECT_EQ(counts(), "400: " + std::to_string(std::size(all_bad)) + "\n505: 1\n");
+}
+
+TEST_F(HttpServerTest, TakesUnusualButClearRequests) {
+  for (const char* request :
+       {"GET /metrics HTTP/1.0\r\n\r\n", "GET /metrics HTTP/1.0\n\n", "GET /metrics HTTP/1.0\nHost: x\n\n",
+        "\r\nGET /metrics HTTP/1.0\r\nhost:\r\nX:  a\tb \r\n\r\n",
+        "GET /metrics HTTP/1.0\r\nX: \xc3\xa4\r\nCookie: a=b; c\r\n\r\n"}) {
+    Client client(endpoint());
+    client.send(request);
+    EXPECT_EQ(body_of(client.receive_all()), kUpPage) << request;
+  }
+}
+
 /// The library misses a FIN that arrives with the request.
 TEST_F(HttpServerTest, ClosesAfterTheAnswerIfTheClientHasClosedItsHalf) {
   std::vector<std::unique_ptr<Client>> clients;

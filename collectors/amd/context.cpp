@@ -38,6 +38,7 @@ Result<Done> AmdContext::open(const DeviceInfo& info) {
   const std::optional<PowerState> state = power_.read();
   awake_ = !state || !state->suspended;
   is_bound_asleep_ = !awake_;
+  has_pcie_link_ = !awake_ || !pci::has_placeholder_link(paths_.upstream());
   find_topology(info);
   return Done{};
 }

@@ -83,6 +83,8 @@ class AmdContext {
   std::shared_ptr<sysfs::File> text_file(std::string_view name);
 
   Chip chip() const noexcept { return chip_; }
+  /// False for an integrated part without a link. Of a sleeping card nothing is known: true.
+  bool has_pcie_link() const noexcept { return has_pcie_link_; }
 
   /// True unless the card has no gpu_metrics, or a version that is known to lack the field (or that element
   /// of it, or its unit). For a sleeping card only the former is known.
@@ -123,6 +125,7 @@ class AmdContext {
   GpuMetricsBlob blob_;
   Chip chip_ = Chip::other;
   bool blob_is_fresh_ = false;
+  bool has_pcie_link_ = true;
   bool awake_ = true;
   bool is_after_gap_ = true;
   // Sources that exist but could not be read during binding are tried again; `texts_` holds only those.

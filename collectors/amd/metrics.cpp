@@ -103,10 +103,10 @@ constexpr auto kRows = std::to_array<Row>({
     {&catalog::clock, {"clock", "memory"}, file("hwmon/freq{mclk}_input"), 1, fast, {}, kHertz},
     {&catalog::clock, {"clock", "memory"}, blob_either("gpu_metrics.current_uclk | gpu_metrics.average_uclk_frequency"), 1, fast, {}, kHertz},
 
-    {&catalog::pcie_link_generation, {}, generation("upstream/current_link_speed"), 1, slow, {}, kGeneration},
-    {&catalog::pcie_link_lanes, {}, file("upstream/current_link_width"), 1, slow, {}, kLanes},
-    {&catalog::pcie_link_max_generation, {}, generation("upstream/max_link_speed"), 1, slow, {}, kGeneration},
-    {&catalog::pcie_link_max_lanes, {}, file("upstream/max_link_width"), 1, slow, {}, kLanes},
+    {&catalog::pcie_link_generation, {}, link_generation("upstream/current_link_speed"), 1, slow, {}, kGeneration},
+    {&catalog::pcie_link_lanes, {}, link_lanes("upstream/current_link_width"), 1, slow, {}, kLanes},
+    {&catalog::pcie_link_max_generation, {}, link_generation("upstream/max_link_speed"), 1, slow, {}, kGeneration},
+    {&catalog::pcie_link_max_lanes, {}, link_lanes("upstream/max_link_width"), 1, slow, {}, kLanes},
     {&catalog::pcie_replays, {}, file("pcie_replay_count"), 1, slow, {}, kPositive},
     {&catalog::pcie_replays, {}, blob_counter("gpu_metrics.pcie_replay_count_acc"), 1, slow, {}, kPositive},
 });

@@ -24,6 +24,9 @@ class AmdPaths {
   /// nullopt if the card has no hwmon or no such sensor; the file itself need not exist.
   std::optional<std::string> resolve(std::string_view name);
 
+  /// Folder of the port that is the card's slot.
+  const std::string& upstream() const noexcept { return upstream_; }
+
   /// Files and folders that exist but could not be read, so that names may have failed to resolve.
   const std::vector<std::string>& unreadable() const noexcept { return unreadable_; }
 

@@ -88,6 +88,11 @@ std::optional<int> numa_node(const Function& function) {
   return static_cast<int>(*node);
 }
 
+// The file holds "\n" if the kernel has no CPUs online near the function.
+std::string local_cpus(const Function& function) {
+  return sysfs::read_text(function.path + "/local_cpulist");
+}
+
 std::string_view vendor_word(std::uint16_t vendor) noexcept {
   switch (vendor) {
     case 0x10de:
@@ -135,6 +140,11 @@ std::string upstream_port(const Function& function) {
     bridge = std::move(above);
   }
   return port;
+}
+
+bool has_placeholder_link(const std::string& port) {
+  return sysfs::read_integer(port + "/max_link_width") == 1 &&
+         link_generation(sysfs::read_text(port + "/max_link_speed")) == 1;
 }
 
 std::optional<int> link_generation(std::string_view speed) noexcept {

@@ -62,6 +62,14 @@ bool is_gpu_driver(std::string_view driver) noexcept;
 /// is therefore the topmost bridge of the same vendor. Root ports belong to the machine, not to the card.
 std::string upstream_port(const Function& function);
 
+/// The CPUs near the function, as a list of ranges ("0-31,64-95"); empty if the kernel does not report them.
+std::string local_cpus(const Function& function);
+
+/// True if the port reports the slowest link that exists, one lane of generation 1, as its maximum. Parts
+/// that are integrated in a processor report it for want of a link; no card has one. Reads max_link_*, which
+/// wakes a sleeping device.
+bool has_placeholder_link(const std::string& port);
+
 /// "16.0 GT/s PCIe" -> 4. nullopt if the link is down or its generation unknown.
 std::optional<int> link_generation(std::string_view speed) noexcept;
 

@@ -111,9 +111,9 @@ Reader bind_quotient(AmdContext& context, const ReadSource& source) {
   return combined(context, dividend, context.constant_file(right), [](double a, double b) { return a / b; });
 }
 
-Reader bind_generation(AmdContext& context, const ReadSource& source) {
+Reader bind_link_generation(AmdContext& context, const ReadSource& source) {
   const std::shared_ptr<sysfs::File> file = context.text_file(source.name);
-  if (!file) return {};
+  if (!file || !context.has_pcie_link()) return {};
   return probed(context, [file] {
     std::array<char, 32> buffer{};
     const sysfs::Bytes bytes = read_again(*file, buffer);
@@ -121,6 +121,10 @@ Reader bind_generation(AmdContext& context, const ReadSource& source) {
     const std::optional<int> known = pci::link_generation(sysfs::trimmed({buffer.data(), bytes.size}));
     return sample_of(known);  // "Unknown": the link is down
   });
+}
+
+Reader bind_link_lanes(AmdContext& context, const ReadSource& source) {
+  return context.has_pcie_link() ? bind_file(context, source) : Reader();
 }
 
 // Uses the same reading as the rest of this pass.

@@ -38,7 +38,8 @@ Reader bind_busy(AmdContext& context, const ReadSource& source);
 Reader bind_difference(AmdContext& context, const ReadSource& source);
 Reader bind_quotient(AmdContext& context, const ReadSource& source);
 Reader bind_margin(AmdContext& context, const ReadSource& source);
-Reader bind_generation(AmdContext& context, const ReadSource& source);
+Reader bind_link_generation(AmdContext& context, const ReadSource& source);
+Reader bind_link_lanes(AmdContext& context, const ReadSource& source);
 Reader bind_asleep(AmdContext& context, const ReadSource& source);
 Reader bind_peak(AmdContext& context, const ReadSource& source);
 Reader bind_part_peak(AmdContext& context, const ReadSource& source);
@@ -69,8 +70,12 @@ constexpr AmdSource quotient(std::string_view names) noexcept { return {readers:
 /// Lowest limit (_crit, _emergency) of a sensor minus its _input. `sensor`: "hwmon/temp{edge}".
 constexpr AmdSource margin(std::string_view sensor) noexcept { return {readers::bind_margin, {sensor}}; }
 
-/// PCIe generation of a link speed given as text.
-constexpr AmdSource generation(std::string_view name) noexcept { return {readers::bind_generation, {name}}; }
+/// PCIe generation of a link speed given as text, and the lanes of a link. Not bound if the card has only a
+/// placeholder (pci::has_placeholder_link).
+constexpr AmdSource link_generation(std::string_view name) noexcept {
+  return {readers::bind_link_generation, {name}};
+}
+constexpr AmdSource link_lanes(std::string_view name) noexcept { return {readers::bind_link_lanes, {name}}; }
 
 /// 1 while the card sleeps. Not bound if the kernel does not manage the card's power.
 constexpr AmdSource asleep(std::string_view name) noexcept { return {readers::bind_asleep, {name}}; }

@@ -113,6 +113,22 @@ TEST(LinkGeneration, IsReadFromTheSpeedInWords) {
   EXPECT_EQ(link_generation("3.0 GT/s PCIe"), std::nullopt);
 }
 
+TEST(HasPlaceholderLink, MeansOneLaneOfTheFirstGeneration) {
+  const auto is_placeholder = [](std::string_view speed, std::string_view width) {
+    const Tree tree = make_tree({{"max_link_speed", speed}, {"max_link_width", width}});
+    return has_placeholder_link(tree.path());
+  };
+  EXPECT_TRUE(is_placeholder("2.5 GT/s PCIe\n", "1\n"));
+  EXPECT_FALSE(is_placeholder("5.0 GT/s PCIe\n", "1\n"));
+  EXPECT_FALSE(is_placeholder("2.5 GT/s PCIe\n", "16\n"));
+  EXPECT_FALSE(has_placeholder_link("/nowhere"));
+}
+
+TEST(LocalCpus, AreTheKernelsList) {
+  const Tree tree = make_tree({{"0000:0c:00.0/uevent", kVga}, {"0000:0c:00.0/local_cpulist", "0-15,32-47\n"}});
+  EXPECT_EQ(local_cpus(read_function(tree / "0000:0c:00.0").value()), "0-15,32-47");
+}
+
 TEST(IsSuspended, CountsFallingAsleepToo) {
   EXPECT_TRUE(is_suspended("suspended"));
   EXPECT_TRUE(is_suspended("suspending"));

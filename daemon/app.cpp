@@ -98,6 +98,9 @@ void App::make_fleet(const config::Config& config) {
       workload_settings_of(config, [this](std::uint32_t uid) { return user_names_.of(uid); });
   workload_book_ = workloads.book;
   workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
+  host_series_ = std::make_unique<HostSeries>(
+      HostSeries::Settings{config.paths.sysfs, config.paths.procfs, config.device_labels, workloads},
+      *store_);
   state_keeper_ = std::make_shared<StateKeeper>(config.paths.state, clock_, log_);
   DeviceDirectory directory = state_keeper_->load(clock_.monotonic() + kLoadState);
   forget_simulated(directory, config);
@@ -168,6 +171,7 @@ Result<Done> App::start_threads() {
       [this] { return config_.get()->devices.expected.by_vendor; }, web_config_.get()});
   if (Result<Done> started = start_watchdog(); !started) return started;
   if (Result<Done> started = start_upkeep(); !started) return started;
+  if (Result<Done> started = start_host(); !started) return started;
   if (Result<Done> started = control_->start(); !started) return started;
   // These read the whole store each second, which would delay the lanes that still add their series.
   const auto may_begin = [this, until = clock_.monotonic() + kFirstPass] {
@@ -196,6 +200,17 @@ Result<Done> App::start_upkeep() {
   });
 }
 
+// A thread of its own: sysfs, procfs and the files of cgroups may stall without affecting anything else.
+Result<Done> App::start_host() {
+  static constexpr auto kEvery = std::chrono::seconds(10);
+  static constexpr auto kUntilFirst = std::chrono::seconds(1);
+  return host_.start("host", [this] {
+    const std::vector<DeviceIdentity> devices = fleet_->read_devices();
+    host_series_->publish(devices, clock_.monotonic());
+    return Nanoseconds(devices.empty() ? kUntilFirst : kEvery);
+  });
+}
+
 void App::wait_for_first_pass() {
   const Nanoseconds until = clock_.monotonic() + kFirstPass;
   bool is_over = false;
@@ -217,6 +232,7 @@ void App::stop() {
   watchdog_.stop();
   doctor_.stop();
   upkeep_.request_stop();
+  host_.request_stop();
   history_.stop();
   if (bus_watcher_) bus_watcher_->request_stop();
   left_behind_ = !jobs_.stop();
@@ -224,6 +240,7 @@ void App::stop() {
   if (fleet_ && !fleet_->stop(deadline)) left_behind_ = true;
   if (bus_watcher_ && !bus_watcher_->join(deadline)) left_behind_ = true;
   if (!upkeep_.join(deadline)) left_behind_ = true;
+  if (!host_.join(deadline)) left_behind_ = true;
   if (web_config_ && !web_config_->stop(deadline)) left_behind_ = true;
   if (state_keeper_ && !state_keeper_->stop(clock_.monotonic() + kLastState)) left_behind_ = true;
   left_behind_ = left_behind_ || user_names_.hangs() || known_users_.hangs();

@@ -15,6 +15,7 @@
 #include "daemon/fleet/state_keeper.hpp"
 #include "daemon/health/doctor.hpp"
 #include "daemon/history/history_keeper.hpp"
+#include "daemon/host/host_series.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
@@ -48,6 +49,7 @@ class App {
   Result<Done> start_threads();
   Result<Done> start_watchdog();
   Result<Done> start_upkeep();
+  Result<Done> start_host();
   std::shared_ptr<BusWatcher> make_bus_watcher(const config::Config& config);
   void wait_for_first_pass();
   void serve(Signals& signals);
@@ -78,9 +80,11 @@ class App {
   Worker watchdog_{clock_};
   std::shared_ptr<BusWatcher> bus_watcher_;
   std::unique_ptr<WorkloadInfo> workload_info_;  // used by upkeep
+  std::unique_ptr<HostSeries> host_series_;      // used by host
   std::unique_ptr<SelfReport> self_report_;
   bool says_what_is_read_ = false;  // used by upkeep
   Worker upkeep_{clock_};
+  Worker host_{clock_};
   std::atomic<bool> is_ready_ = false;  // the first pass is over and on the page
   jobs::Ingest jobs_;
   bool left_behind_ = false;

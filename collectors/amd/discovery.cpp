@@ -102,12 +102,14 @@ bool AmdDiscovery::has_lost_uuid(const DeviceInfo& info) const {
 AmdDiscovery::Sources AmdDiscovery::present_sources() {
   auto answers =
       topology_.ask<Sources>({"topology"}, [root = sysfs_root_, ids = ids_file_](const std::string&) {
+        std::vector<KfdNode> nodes = kfd_nodes(root);
+        std::vector<KfdLink> links = kfd_links(root, nodes);
         return std::make_shared<const IdentitySources>(
-            IdentitySources{root, ids, drm::NodeMap(root), kfd_nodes(root)});
+            IdentitySources{root, ids, drm::NodeMap(root), std::move(nodes), std::move(links)});
       });
   if (answers.silent.empty()) sources_ = std::move(answers.values.begin()->second);
   if (sources_) return sources_;
-  return std::make_shared<const IdentitySources>(IdentitySources{sysfs_root_, ids_file_, {}, {}});
+  return std::make_shared<const IdentitySources>(IdentitySources{sysfs_root_, ids_file_, {}, {}, {}});
 }
 
 void AmdDiscovery::keep_silent(const std::string& address, const std::string& why, Discovery& found) const {
@@ -126,6 +128,7 @@ DeviceInfo AmdDiscovery::completed(DeviceInfo info) {
     keep_text(info.vbios_version, known.vbios_version);
     keep_text(info.firmware_version, known.firmware_version);
     keep_text(info.architecture, known.architecture);
+    keep_text(info.local_cpus, known.local_cpus);
     if (!info.compute_units) info.compute_units = known.compute_units;
     if (!info.numa_node) info.numa_node = known.numa_node;
   }

@@ -1,5 +1,6 @@
 #include "collectors/amd/identity.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -36,6 +37,15 @@ std::string model_of(const pci::Function& function, const std::string& ids_file)
   std::array<char, 16> text{};
   std::snprintf(text.data(), text.size(), "AMD %04x", function.device);
   return text.data();
+}
+
+std::vector<std::string> linked_to(const std::vector<KfdNode>& card, const std::vector<KfdLink>& links) {
+  std::vector<std::string> addresses;
+  for (const KfdLink& link : links) {
+    const auto is_its = [&](const KfdNode& node) { return node.address == link.from; };
+    if (std::any_of(card.begin(), card.end(), is_its)) addresses.push_back(pci::to_string(link.to));
+  }
+  return addresses;
 }
 
 }  // namespace
@@ -90,9 +100,12 @@ DeviceInfo identify(const pci::Function& function, const IdentitySources& source
   info.firmware_version = smc_version(sysfs::read_text(function.path + "/fw_version/smc_fw_version"));
   info.minor = minor ? std::to_string(*minor) : "";
   info.numa_node = pci::numa_node(function);
+  info.local_cpus = pci::local_cpus(function);
   info.partitioning = to_string(partition_modes(function.path));
-  if (const auto node =
-          kfd_whole(kfd_nodes_of(sources.kfd, {function.address, function.device, nodes.render}))) {
+  const std::vector<KfdNode> card =
+      kfd_nodes_of(sources.kfd, {function.address, function.device, nodes.render});
+  info.linked_to = linked_to(card, sources.links);
+  if (const auto node = kfd_whole(card)) {
     info.architecture = architecture_name(node->target);
     info.compute_units = node->compute_units;
   }

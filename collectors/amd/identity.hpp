@@ -31,6 +31,7 @@ struct IdentitySources {
   std::string ids_file;
   drm::NodeMap nodes;
   std::vector<KfdNode> kfd;
+  std::vector<KfdLink> links;
 };
 
 /// "76.96.0" for 0x004c6000: the version of the power management firmware, in the form of the driver's log.

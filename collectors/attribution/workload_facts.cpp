@@ -18,6 +18,7 @@ bool WorkloadFacts::merge(const cgroup::Attribution& process, std::optional<std:
   changed = pod_uid.merge(known(process.pod_uid)) || changed;
   changed = slurm_job.merge(known(process.slurm_job)) || changed;
   changed = slurm_sluid.merge(known(process.slurm_sluid)) || changed;
+  changed = group.merge(known(process.group)) || changed;
   return uid.merge(process.uid ? process.uid : real_uid) || changed;
 }
 

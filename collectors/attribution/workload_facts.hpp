@@ -51,6 +51,7 @@ struct WorkloadFacts {
   Common<std::string> slurm_job;
   Common<std::string> slurm_sluid;
   Common<std::uint32_t> uid;
+  Common<std::string> group;  ///< path of its control group; no label
   /// True if a driver reports busy time or memory of its processes; otherwise its shares are equal parts.
   bool is_measured = false;
 

@@ -22,7 +22,8 @@ struct Bus {
   std::vector<std::string> notes;  ///< why a GPU is not visible to NVML
   int awake = 0;                   ///< GPUs that NVML should see
   int asleep = 0;
-  std::map<std::string, int> numa_nodes;  ///< by PCI address
+  std::map<std::string, int> numa_nodes;          ///< by PCI address
+  std::map<std::string, std::string> local_cpus;  ///< the same
 };
 
 std::string note_of(const pci::Function& function) {
@@ -38,6 +39,7 @@ Bus look_at_bus(const std::string& sysfs_root, pci::Scan& scan) {
     if (function.vendor != pci::kVendorNvidia) continue;
     if (const auto node = pci::numa_node(function))
       bus.numa_nodes.emplace(pci::to_string(function.address), *node);
+    bus.local_cpus.emplace(pci::to_string(function.address), pci::local_cpus(function));
     const bool is_ours = function.driver.empty() || function.driver == "nvidia";
     const bool sleeps = pci::is_suspended(sysfs::read_text(function.path + "/power/runtime_status"));
     if (!is_ours) bus.notes.push_back(note_of(function));
@@ -74,6 +76,7 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
     for (DeviceInfo& info : found.devices) {
       const auto node = bus.numa_nodes.find(info.pci_address);
       if (node != bus.numa_nodes.end()) info.numa_node = node->second;
+      info.local_cpus = bus.local_cpus[info.pci_address];
     }
     return found;
   }

@@ -9,6 +9,7 @@
 #include "collectors/api/event_source.hpp"
 #include "collectors/attribution/names/user_names.hpp"
 #include "daemon/cli/survey.hpp"
+#include "daemon/host/host_series.hpp"
 #include "daemon/self/metrics.hpp"
 #include "daemon/self/workload_info.hpp"
 #include "exporter/text/view.hpp"
@@ -51,6 +52,16 @@ void add_up(const std::vector<Reading>& readings, const std::vector<KnownDevice>
   };
   for (const Reading& reading : readings) add(reading.device->known, reading.up);
   for (const KnownDevice& known : missing) add(known, false);
+}
+
+std::vector<DeviceIdentity> present(const std::vector<Reading>& readings, const FleetSettings& settings) {
+  std::vector<DeviceIdentity> devices;
+  for (const Reading& reading : readings) {
+    const KnownDevice& known = reading.device->known;
+    if (reading.up)
+      devices.push_back({known.collector, known.index, known.info, name_of(settings.names, known.info)});
+  }
+  return devices;
 }
 
 void add_self(const config::Config& config, const Survey& survey, const std::vector<Reading>& readings,
@@ -105,6 +116,8 @@ void sample_once(const config::Config& config, int passes, const std::function<v
   own.commit(clock.monotonic());
   WorkloadInfo workload_info(workloads, *store);
   workload_info.tick(clock.monotonic());
+  HostSeries host({config.paths.sysfs, config.paths.procfs, settings.labels, workloads}, *store);
+  host.publish(present(readings, settings), clock.monotonic());
   use(*store);
 }
 

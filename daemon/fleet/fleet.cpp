@@ -304,6 +304,11 @@ std::vector<DeviceStatus> Fleet::devices() const {
   return view().devices();
 }
 
+std::vector<DeviceIdentity> Fleet::read_devices() const {
+  MutexLock lock(mutex_);
+  return view().read_devices(settings_);
+}
+
 void Fleet::describe(SelfState& self) const {
   MutexLock lock(mutex_);
   view().describe(self, released_until_.has_value());

@@ -70,6 +70,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   bool first_pass_over() const GPUMETER_EXCLUDES(mutex_);
 
   std::vector<DeviceStatus> devices() const GPUMETER_EXCLUDES(mutex_);
+  /// The devices that are read, by index.
+  std::vector<DeviceIdentity> read_devices() const GPUMETER_EXCLUDES(mutex_);
   void describe(SelfState& self) const GPUMETER_EXCLUDES(mutex_);
   /// Returns the error of each running collector's discovery, by the collector's name; empty if it works.
   std::map<std::string, std::string> collector_errors() const GPUMETER_EXCLUDES(mutex_);

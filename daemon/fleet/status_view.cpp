@@ -50,6 +50,17 @@ DeviceStatus StatusView::status_of(const KnownDevice& known) const {
   return status;
 }
 
+std::vector<DeviceIdentity> StatusView::read_devices(const FleetSettings& settings) const {
+  std::vector<DeviceIdentity> devices;
+  for (const auto& [uuid, known] : indexes.devices()) {
+    const Member* const member = find(uuid);
+    if (member != nullptr && member->is_up())
+      devices.push_back({known.collector, known.index, known.info, name_of(settings.names, known.info)});
+  }
+  std::ranges::sort(devices, {}, &DeviceIdentity::index);
+  return devices;
+}
+
 void StatusView::describe(SelfState& self, bool is_released) const {
   std::map<const CollectorHost*, CollectorHealth> healths;
   for (const auto& [name, host] : hosts) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/api/device_identity.hpp"
 #include "collectors/api/device_status.hpp"
 #include "daemon/fleet/collector_host.hpp"
 #include "daemon/fleet/index_keeper.hpp"
@@ -24,6 +25,9 @@ struct StatusView {
 
   /// Returns all known devices of running collectors, by index.
   std::vector<DeviceStatus> devices() const;
+
+  /// Returns the devices that are read, by index.
+  std::vector<DeviceIdentity> read_devices(const FleetSettings& settings) const;
 
   /// Adds the health of the collectors.
   void describe(SelfState& self, bool is_released) const;

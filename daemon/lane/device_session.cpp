@@ -30,6 +30,7 @@ std::vector<Label> facts_of(const DeviceIdentity& device) {
   add_fact(labels, "architecture", info.architecture);
   add_fact(labels, "compute_units", text_of(info.compute_units));
   add_fact(labels, "numa_node", text_of(info.numa_node));
+  add_fact(labels, "local_cpus", info.local_cpus);
   add_fact(labels, "memory_numa_node", text_of(info.memory_numa_node));
   add_fact(labels, "vendor_index", info.vendor_index);
   add_fact(labels, "minor", info.minor);

@@ -77,15 +77,52 @@ const KfdNode* find(const std::vector<KfdNode>& nodes, const KfdKey& key) {
   return found == nodes.end() ? nullptr : &*found;
 }
 
+const KfdNode& first_of_card(const std::vector<KfdNode>& nodes, const KfdNode& node) {
+  const auto is_same = [&](const KfdNode& other) { return other.unique_id == node.unique_id; };
+  return node.unique_id == 0 ? node : *std::find_if(nodes.begin(), nodes.end(), is_same);
+}
+
+/// The GPU node to which an xGMI link leads.
+std::optional<const KfdNode*> linked_node(std::string_view link, const std::vector<KfdNode>& nodes) {
+  constexpr int kXgmi = 11;  // kernel 6.12, kfd_crat.h, CRAT_IOLINK_TYPE_XGMI
+  if (small_property(link, "type") != kXgmi) return std::nullopt;
+  const int to = small_property(link, "node_to");
+  const auto found =
+      std::find_if(nodes.begin(), nodes.end(), [&](const KfdNode& node) { return node.number == to; });
+  if (found == nodes.end()) return std::nullopt;
+  return &*found;
+}
+
 }  // namespace
 
 std::vector<KfdNode> kfd_nodes(const std::string& sysfs_root) {
   const std::string folder = sysfs_root + "/class/kfd/kfd/topology/nodes";
   std::vector<KfdNode> nodes;
   for (const std::string& name : sysfs::list(folder)) {
-    if (const std::optional<KfdNode> node = read_node(folder + "/" + name)) nodes.push_back(*node);
+    std::optional<KfdNode> node = read_node(folder + "/" + name);
+    if (!node) continue;
+    node->number = parse_number<int>(name).value_or(0);
+    nodes.push_back(*std::move(node));
   }
   return nodes;
+}
+
+// All partitions of a card have its links, so only those of its first node are read.
+std::vector<KfdLink> kfd_links(const std::string& sysfs_root, const std::vector<KfdNode>& nodes) {
+  std::vector<KfdLink> links;
+  for (const KfdNode& node : nodes) {
+    if (&first_of_card(nodes, node) != &node) continue;
+    const std::string folder =
+        sysfs_root + "/class/kfd/kfd/topology/nodes/" + std::to_string(node.number) + "/io_links";
+    for (const std::string& name : sysfs::list(folder)) {
+      const auto other = linked_node(sysfs::read_text(folder + "/" + name + "/properties"), nodes);
+      if (!other) continue;
+      const KfdLink link{node.address, first_of_card(nodes, **other).address};
+      const bool is_new = std::find(links.begin(), links.end(), link) == links.end();
+      if (link.from != link.to && is_new) links.push_back(link);
+    }
+  }
+  return links;
 }
 
 std::vector<KfdNode> kfd_nodes_of(const std::vector<KfdNode>& nodes, const KfdKey& key) {

@@ -14,6 +14,7 @@ namespace gpumeter::amd {
 
 /// One GPU node: a card, or one partition of a divided card.
 struct KfdNode {
+  int number = 0;               ///< of its folder, by which links refer to it
   std::uint32_t gpu_id = 0;     ///< the compute driver's number of the node, as in class/kfd/kfd/proc
   pci::Address address;         ///< for a partition, with a function number that is not on the bus
   std::uint64_t unique_id = 0;  ///< of the card; 0: the chip has none, or the kernel is older
@@ -32,6 +33,17 @@ struct KfdNode {
 
 /// Every GPU node, in the driver's order. Empty if there is no compute driver.
 std::vector<KfdNode> kfd_nodes(const std::string& sysfs_root);
+
+/// Two cards with a direct xGMI link, by the addresses of their first nodes.
+struct KfdLink {
+  pci::Address from, to;
+
+  bool operator==(const KfdLink&) const = default;
+};
+
+/// The links between cards, in the order of `nodes`, which are those of kfd_nodes(). Links between the
+/// partitions of one card and links to processors are omitted.
+std::vector<KfdLink> kfd_links(const std::string& sysfs_root, const std::vector<KfdNode>& nodes);
 
 /// The keys by which a card is found.
 struct KfdKey {

@@ -117,6 +117,39 @@ std::string own_name(const Path& path) {
   }
 }
 
+/// The path up to the end of the name that `part` is in; empty if `part` is no view into the path.
+std::string_view up_to(std::string_view path, std::string_view part) noexcept {
+  const std::size_t begin = static_cast<std::size_t>(part.data() - path.data());
+  if (part.empty() || begin >= path.size()) return {};
+  return path.substr(0, path.find('/', begin + part.size()));
+}
+
+/// The part of the path that names the workload.
+std::string_view naming_part(const Path& path) noexcept {
+  switch (path.kind) {
+    case Kind::slurm_job:
+      return path.slurm.id();
+    case Kind::pod:
+      return path.pod;
+    case Kind::container:
+      return path.container;
+    case Kind::vm:
+      return path.machine;
+    case Kind::other:
+      return path.monitor.empty() ? path.text : path.monitor;
+    case Kind::unattributed:
+      return {};
+    default:
+      break;
+  }
+  if (!is_transient(path.unit)) return path.unit;
+  return path.owner.empty() ? path.slice : path.owner;
+}
+
+std::string_view group_of(const Path& path) noexcept {
+  return path.namespaced ? std::string_view() : up_to(path.text, naming_part(path));
+}
+
 std::string workload_of(const Path& path) {
   if (is_unit_kind(path.kind) && is_transient(path.unit)) return slice_of(path);
   const bool has_owner_in_name = path.kind == Kind::other && path.monitor.empty();
@@ -146,6 +179,7 @@ Attribution attribution_of(const Path& path) {
   if (path.kind != Kind::unattributed) result.reason = Reason::none;
   if (path.kind == Kind::unattributed && !path.text.empty()) result.reason = Reason::root;
   result.workload = label_text(workload_of(path));
+  result.group = group_of(path);
   result.unit = label_text(unescaped(path.unit));
   result.slice = label_text(unescaped(path.slice));
   result.container_id = label_text(unescaped(path.container));

@@ -39,6 +39,9 @@ struct Attribution {
   /// name. Below a user's slice the name begins with the slice. Units with a new name at each start are
   /// grouped by their slice (see `transient`). Empty: unattributed.
   std::string workload;
+  /// The path of the workload's own group, at or above that of the process; raw bytes. Empty: unattributed,
+  /// or outside the reader's cgroup namespace.
+  std::string group;
   std::string unit;  ///< also the unit around a container
   std::string slice;
   std::string container_id;

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/enum_names.hpp"
+#include "collectors/sources/pci.hpp"
+
+namespace gpumeter::pci {
+
+/// The kind of path between two GPUs, the shortest first, as nvidia-smi's matrix has it (nvml.h,
+/// nvmlGpuTopologyLevel_t).
+enum class Path : std::uint8_t {
+  link,  ///< NVLink or xGMI
+  pix,   ///< one switch
+  pxb,   ///< several switches
+  phb,   ///< one host bridge
+  node,  ///< several host bridges of one NUMA node
+  sys,   ///< several NUMA nodes
+};
+inline constexpr EnumNames<Path, 6> kPathNames = {{{Path::link, "link"},
+                                                   {Path::pix, "pix"},
+                                                   {Path::pxb, "pxb"},
+                                                   {Path::phb, "phb"},
+                                                   {Path::node, "node"},
+                                                   {Path::sys, "sys"}}};
+constexpr std::string_view to_string(Path path) noexcept { return kPathNames.of(path); }
+
+/// Where a card is attached.
+struct Place {
+  std::string port;              ///< folder of the card's topmost own port (upstream_port), links resolved
+  std::optional<int> numa_node;  ///< nullopt: the machine has only one, or the firmware does not report it
+
+  bool operator==(const Place&) const = default;
+};
+
+/// Reads the place of the function at `address` ("0000:0c:00.0"); nullopt if the bus has none. Reads files of
+/// the PCI core only, which wake no device.
+std::optional<Place> place_of(const std::string& sysfs_root, const std::string& address);
+
+/// The path over PCI Express, never `link`. The folders of two ports share the bridges and the host bridge
+/// above both, because each folder is within that of the bridge above it.
+Path path_between(const Place& one, const Place& other);
+
+}  // namespace gpumeter::pci

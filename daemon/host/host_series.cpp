@@ -1,0 +1,94 @@
+#include "daemon/host/host_series.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "collectors/api/catalog.hpp"
+#include "collectors/attribution/cgroup/cpu_time.hpp"
+#include "collectors/sources/host/pressure.hpp"
+#include "collectors/sources/host/topology.hpp"
+
+namespace gpumeter {
+namespace {
+
+constexpr const char* kResources[] = {"memory", "io"};
+
+struct Placed {
+  const DeviceIdentity* device;
+  Labels labels;
+  pci::Place place;
+};
+
+bool same_device(const DeviceIdentity& a, const DeviceIdentity& b) {
+  return a.index == b.index && a.name == b.name && a.info == b.info;
+}
+
+bool has_link(const DeviceInfo& from, const DeviceInfo& to) {
+  return std::ranges::find(from.linked_to, to.pci_address) != from.linked_to.end();
+}
+
+// A link that one side reports leads both ways.
+pci::Path path_of(const Placed& from, const Placed& to) {
+  const DeviceInfo& one = from.device->info;
+  const DeviceInfo& other = to.device->info;
+  return has_link(one, other) || has_link(other, one) ? pci::Path::link
+                                                      : pci::path_between(from.place, to.place);
+}
+
+}  // namespace
+
+void HostSeries::publish(const std::vector<DeviceIdentity>& devices, Nanoseconds now) {
+  if (!std::ranges::equal(devices, devices_, same_device)) {
+    devices_ = devices;
+    publish_topology(now);
+  }
+  if (!devices.empty()) {
+    add_pressure();
+    add_workloads();
+  }
+  readings_.commit(now);
+}
+
+void HostSeries::publish_topology(Nanoseconds now) {
+  std::vector<Placed> placed;
+  if (devices_.size() > kMostInTopology) return topology_.commit(now);
+  for (const DeviceIdentity& device : devices_) {
+    auto place = pci::place_of(settings_.sysfs, device.info.pci_address);
+    const Labels labels(device.info, device.index, device.name, settings_.labels);
+    if (place) placed.push_back({&device, labels, *std::move(place)});
+  }
+  for (const Placed& from : placed) {
+    for (const Placed& to : placed) {
+      if (&from == &to) continue;
+      const std::string path(to_string(path_of(from, to)));
+      topology_.add(catalog::topology_info,
+                    from.labels.with({{"peer", to.device->info.uuid}, {"path", path}}), 1);
+    }
+  }
+  topology_.commit(now);
+}
+
+void HostSeries::add_pressure() {
+  for (const char* const resource : kResources) {
+    const Pressure pressure = read_pressure(settings_.procfs, resource);
+    const auto add = [&](const char* waiting, const std::optional<double>& seconds) {
+      const Labels labels = {{"resource", resource}, {"waiting", waiting}};
+      if (seconds) readings_.add(catalog::host_pressure_seconds, labels, *seconds);
+    };
+    add("some", pressure.some);
+    add("full", pressure.full);
+  }
+}
+
+void HostSeries::add_workloads() {
+  if (settings_.workloads.book == nullptr) return;
+  for (const auto& workload : settings_.workloads.book->workloads()) {
+    const std::optional<std::string>& group = workload.facts.group.value();
+    const auto seconds = group ? cgroup::cpu_seconds(settings_.sysfs, *group) : std::nullopt;
+    const Labels labels = {{"kind", std::string(to_string(workload.id.kind))},
+                           {"workload", workload.id.name}};
+    if (seconds) readings_.add(catalog::workload_cpu_seconds, labels, *seconds);
+  }
+}
+
+}  // namespace gpumeter

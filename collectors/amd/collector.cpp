@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "collectors/amd/discovery.hpp"
+#include "collectors/amd/events/listener.hpp"
 #include "collectors/amd/metrics.hpp"
 #include "collectors/amd/paths.hpp"
+#include "collectors/api/event_source.hpp"
 #include "collectors/api/source_report.hpp"
 #include "collectors/sources/sysfs.hpp"
 #include "collectors/table/device.hpp"
@@ -57,10 +59,11 @@ std::vector<SourceReport> sources_of_card(const std::string& sysfs_root, const D
   return reports;
 }
 
-class AmdCollector final : public Collector, public ReportsSources {
+class AmdCollector : public Collector, public ReportsSources {
  public:
-  AmdCollector(const CollectorContext& context, const std::string& ids_file)
+  AmdCollector(const CollectorContext& context, const std::string& ids_file, AmdOptions options)
       : sysfs_root_(context.sysfs_root),
+        options_(std::move(options)),
         discovery_(context.sysfs_root, ids_file, *context.clock, context.hanging) {}
 
   Result<Discovery> discover() override {
@@ -71,7 +74,7 @@ class AmdCollector final : public Collector, public ReportsSources {
   }
 
   std::unique_ptr<Device> device(const DeviceInfo&) override {
-    return std::make_unique<ListingDevice<AmdContext>>(AmdContext(sysfs_root_), amd_rows(),
+    return std::make_unique<ListingDevice<AmdContext>>(AmdContext(sysfs_root_, options_), amd_rows(),
                                                        amd_partition_rows());
   }
 
@@ -81,14 +84,48 @@ class AmdCollector final : public Collector, public ReportsSources {
 
  private:
   const std::string sysfs_root_;
+  const AmdOptions options_;
   AmdDiscovery discovery_;
 };
 
+/// The collector if events are on: it has an event thread.
+class AmdCollectorWithEvents final : public AmdCollector, public WatchesEvents {
+ public:
+  AmdCollectorWithEvents(const CollectorContext& context, const std::string& ids_file,
+                         const AmdOptions& options)
+      : AmdCollector(context, ids_file, options), listener_(options.events) {}
+
+  std::vector<DeviceEvent> wait_for_events(Nanoseconds at_most) override { return listener_->wait(at_most); }
+
+ private:
+  const std::shared_ptr<EventListener> listener_;
+};
+
+std::optional<OptionProblem> check_word(const CollectorContext& context, const CollectorOption& schema,
+                                        std::string_view first, std::string_view second) {
+  const std::string word = option(context, schema);
+  if (word == first || word == second) return std::nullopt;
+  const std::string words = std::string(first) + " or " + std::string(second);
+  return OptionProblem{std::string(schema.name), 0, "must be " + words + ", not \"" + word + '"'};
+}
+
 }  // namespace
 
+std::optional<OptionProblem> check_amd(const CollectorContext& context) {
+  if (auto problem = check_word(context, kAmdOptions[1], "sum", "each")) return problem;
+  return check_word(context, kAmdOptions[2], "none", "kfd");
+}
+
 Result<std::unique_ptr<Collector>> open_amd(const CollectorContext& context) {
-  std::unique_ptr<Collector> collector =
-      std::make_unique<AmdCollector>(context, option(context, kAmdOptions[0]));
+  const std::string ids_file = option(context, kAmdOptions[0]);
+  AmdOptions options{option(context, kAmdOptions[1]) == "each"};
+  std::unique_ptr<Collector> collector;
+  if (option(context, kAmdOptions[2]) == "kfd") {
+    options.events = std::make_shared<EventListener>(std::make_unique<KfdDevice>(), *context.clock);
+    collector = std::make_unique<AmdCollectorWithEvents>(context, ids_file, options);
+  } else {
+    collector = std::make_unique<AmdCollector>(context, ids_file, std::move(options));
+  }
   return collector;
 }
 

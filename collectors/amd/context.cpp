@@ -43,7 +43,10 @@ Result<Done> AmdContext::open(const DeviceInfo& info) {
   return Done{};
 }
 
-void AmdContext::close() noexcept { *this = AmdContext(std::move(sysfs_root_)); }
+void AmdContext::close() noexcept {
+  if (events_) options_.events->forget(uuid_);
+  *this = AmdContext(std::move(sysfs_root_), std::move(options_));
+}
 
 // Runs last: the number of partitions may come from gpu_metrics, which is not read from a sleeping card.
 void AmdContext::find_topology(const DeviceInfo& info) {
@@ -52,6 +55,7 @@ void AmdContext::find_topology(const DeviceInfo& info) {
   partitions_.clear();
   partition_nodes_.clear();
   processes_.close();
+  events_.reset();
   const std::optional<pci::Function> function = pci::read_function(info.source);
   if (!function) return;
   chip_ = chip_of(function->device);
@@ -61,6 +65,8 @@ void AmdContext::find_topology(const DeviceInfo& info) {
   processes_.open(sysfs_root_, nodes);
   std::vector<std::uint32_t> gpu_ids;
   for (const KfdNode& node : nodes) gpu_ids.push_back(node.gpu_id);
+  uuid_ = info.uuid;
+  if (options_.events && !gpu_ids.empty()) events_ = options_.events->listen(uuid_, gpu_ids);
   users_ = AmdUsers(info.source, sysfs_root_, std::move(gpu_ids));
   const std::uint64_t reported = awake_ ? blob().raw(kCount).value_or(0) : 0;
   for (const AmdPartition& part : partitions_of(partition_modes(info.source), nodes, reported)) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collectors/amd/chip.hpp"
+#include "collectors/amd/events/listener.hpp"
 #include "collectors/amd/gpu_metrics/blob.hpp"
 #include "collectors/amd/kfd/processes.hpp"
 #include "collectors/amd/kfd/topology.hpp"
@@ -32,13 +33,20 @@ inline sysfs::Bytes read_again(sysfs::File& file, std::span<char> buffer, std::s
   return file.read(buffer, offset);
 }
 
+/// What the configuration asks for.
+struct AmdOptions {
+  bool each_link = false;                           ///< each xGMI link has its own series
+  std::shared_ptr<EventListener> events = nullptr;  ///< null: events are not counted
+};
+
 /// One open card: its files, and the values that this pass has read from them. Readers (readers/) hold
 /// references to it and compute values from it. Lane thread.
 class AmdContext {
  public:
   AmdContext() = default;
   /// `sysfs_root`: the root of sysfs, with the compute driver's topology.
-  explicit AmdContext(std::string sysfs_root) : sysfs_root_(std::move(sysfs_root)) {}
+  explicit AmdContext(std::string sysfs_root, AmdOptions options = {})
+      : sysfs_root_(std::move(sysfs_root)), options_(std::move(options)) {}
 
   /// Opens the card whose PCI function is the folder `info.source`. Returns an Error if it does not exist.
   Result<Done> open(const DeviceInfo& info);
@@ -90,6 +98,10 @@ class AmdContext {
   /// of it, or its unit). For a sleeping card only the former is known.
   bool has_blob_field(std::size_t field, std::size_t element = 0) noexcept;
 
+  bool each_link() const noexcept { return options_.each_link; }
+  /// Null: events are not counted, or the card has no compute driver. They outlive the card's readers.
+  const std::shared_ptr<const CardEvents>& events() const noexcept { return events_; }
+
   // For readers, each pass.
 
   Sample integer(int file) noexcept { return files_.read(file); }
@@ -106,6 +118,9 @@ class AmdContext {
   bool memory_has_changed() noexcept;
 
   std::string sysfs_root_;
+  AmdOptions options_;
+  std::string uuid_;
+  std::shared_ptr<const CardEvents> events_;
   CardProcesses processes_;
   std::optional<KfdNode> kfd_;
   std::vector<Partition> partitions_;

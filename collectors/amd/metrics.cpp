@@ -8,6 +8,7 @@
 #include "collectors/amd/readers/blob.hpp"
 #include "collectors/amd/rows/errors.hpp"
 #include "collectors/amd/rows/firmware.hpp"
+#include "collectors/amd/rows/links.hpp"
 #include "collectors/amd/rows/partitions.hpp"
 #include "collectors/amd/rows/sysfs.hpp"
 #include "collectors/api/catalog.hpp"
@@ -125,7 +126,8 @@ constexpr auto kReasonRows = each(kThrottleReasons, [](const ThrottleReason& rea
 
 // Fallbacks follow the rows that they replace.
 constexpr auto kTable =
-    joined(kRows, firmware::kRows, kCauseRows, kReasonRows, error_rows(), kSysfsRows, kKfdRows, kModeRows);
+    joined(kRows, firmware::kRows, kCauseRows, kReasonRows, error_rows(), kSysfsRows, kKfdRows, kModeRows,
+           kPcieEventRows, kEventRows, kLinkReceivedRows, kLinkTransmittedRows, kLinkUpRows);
 static_assert(valid_table(kTable));
 static_assert(valid_table(kPartitionRows));
 

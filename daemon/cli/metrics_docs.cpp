@@ -24,15 +24,22 @@ struct Family {
 };
 using Families = std::map<std::string_view, Family>;
 
-constexpr const MetricDescriptor* kOfTheDaemon[] = {
-    &catalog::info,           &catalog::up,          &catalog::observed_seconds, &catalog::meter_source_info,
-    &catalog::partition_info, &catalog::fabric_info, &catalog::health,           &catalog::health_reason};
+constexpr const MetricDescriptor* kOfTheDaemon[] = {&catalog::info,
+                                                    &catalog::up,
+                                                    &catalog::observed_seconds,
+                                                    &catalog::meter_source_info,
+                                                    &catalog::partition_info,
+                                                    &catalog::fabric_info,
+                                                    &catalog::health,
+                                                    &catalog::health_reason,
+                                                    &catalog::topology_info,
+                                                    &catalog::host_pressure_seconds};
 
 /// Families of devices whose drivers list their processes, for every collector.
 constexpr const MetricDescriptor* kOfWorkloads[] = {
     &catalog::workload_memory_used, &catalog::workload_busy_seconds, &catalog::workload_energy,
     &catalog::workload_share,       &catalog::workload_info,         &catalog::process_memory_used,
-    &catalog::process_busy_seconds,
+    &catalog::process_busy_seconds, &catalog::workload_cpu_seconds,
 };
 
 /// Families of each run in addition to the words of the vocabulary.

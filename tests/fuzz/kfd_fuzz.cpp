@@ -1,5 +1,6 @@
 // The same bytes in each file of the compute driver's topology and of its processes.
 #include <string>
+#include <vector>
 
 #include "collectors/amd/kfd/processes.hpp"
 #include "collectors/amd/kfd/topology.hpp"
@@ -12,6 +13,7 @@ namespace {
 constexpr const char* kFiles[] = {"topology/nodes/0/properties",
                                   "topology/nodes/0/gpu_id",
                                   "topology/nodes/0/mem_banks/0/properties",
+                                  "topology/nodes/0/io_links/0/properties",
                                   "proc/1/vram_7",
                                   "proc/1/stats_7/cu_occupancy",
                                   "proc/2/vram_x"};
@@ -43,7 +45,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const char* const name : amd::kFiles) {
     folder.write(std::string("class/kfd/kfd/") + name, fuzz::text_of(data, size));
   }
-  amd::check_nodes(amd::kfd_nodes(folder.path()));
+  const std::vector<amd::KfdNode> nodes = amd::kfd_nodes(folder.path());
+  amd::check_nodes(nodes);
+  fuzz::expect(amd::kfd_links(folder.path(), nodes).empty());  // no second card
   for (const auto& [pid, uses] : amd::kfd_processes(folder.path(), amd::KfdDetail::occupation)) {
     fuzz::expect(pid == 1 || pid == 2);
     for (const amd::KfdUse& use : uses) fuzz::expect(use.gpu == 7 && use.compute_units.value_or(0) >= 0);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/fakes/tree.hpp"
 
@@ -44,7 +45,8 @@ KfdNode mi210() {
 }
 
 KfdNode mi300x_part() {
-  return {.address = {0, 5, 0, 0},
+  return {.number = 1,
+          .address = {0, 5, 0, 0},
           .unique_id = 16404946649897475633U,
           .device = 29857,
           .render_minor = 128,
@@ -56,9 +58,30 @@ KfdNode mi300x_part() {
           .memory_clock_megahertz = 1300};
 }
 
+constexpr std::string_view kXgmi = "type 11\nnode_from 1\nnode_to 3\nweight 15\n";
+
+// Node 0 is a processor, 1 and 2 are parts of one card, 3 is another card.
+TEST(KfdTopologyTest, LinksLeadBetweenCards) {
+  const Tree tree = divided();
+  const std::string nodes = "class/kfd/kfd/topology/nodes/";
+  tree.write(nodes + "3/properties",
+             "simd_count 416\nsimd_per_cu 4\nlocation_id 25344\ndomain 1\nunique_id 7\ndevice_id 29711\n");
+  tree.write(nodes + "1/io_links/0/properties", "type 2\nnode_from 1\nnode_to 0\n");
+  tree.write(nodes + "1/io_links/1/properties", "type 11\nnode_from 1\nnode_to 2\n");
+  tree.write(nodes + "1/io_links/2/properties", kXgmi);
+  tree.write(nodes + "1/io_links/3/properties", "type 11\nnode_from 1\nnode_to 9\n");
+  tree.write(nodes + "2/io_links/0/properties", "type 11\nnode_from 2\nnode_to 3\n");
+  tree.write(nodes + "3/io_links/0/properties", "type 11\nnode_from 3\nnode_to 2\n");
+  const pci::Address first = {0, 5, 0, 0};
+  const pci::Address second = {1, 0x63, 0, 0};
+  EXPECT_EQ(kfd_links(tree.path(), kfd_nodes(tree.path())),
+            (std::vector<KfdLink>{{first, second}, {second, first}}));
+}
+
 TEST(KfdTopologyTest, NodesOfGpus) {
   const Tree tree = divided();
   KfdNode second = mi300x_part();
+  second.number = 2;
   second.address.function = 1;
   second.partition = 1;
   second.render_minor = 129;

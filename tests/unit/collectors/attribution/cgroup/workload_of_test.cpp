@@ -18,6 +18,28 @@ Attribution attribution(const std::string& text) { return attribution_of(most_te
 
 std::string workload(const std::string& text) { return attribution(text).workload; }
 
+std::string group(const std::string& text) { return attribution(text).group; }
+
+TEST(AttributionOf, TheGroupIsTheWorkloadsOwn) {
+  EXPECT_EQ(group("0::/system.slice/train.service/worker\n"), "/system.slice/train.service");
+  EXPECT_EQ(group("0::/system.slice/docker-" + kId + ".scope/init\n"),
+            "/system.slice/docker-" + kId + ".scope");
+  const std::string pod = "/kubepods.slice/kubepods-pod0f1e2d3c_4b5a_6978_8796_a5b4c3d2e1f0.slice";
+  EXPECT_EQ(group("0::" + pod + "/cri-containerd-" + kId + ".scope\n"), pod);
+  EXPECT_EQ(group("4:cpuacct:/slurm/uid_1000/job_42/step_0/task_0\n"), "/slurm/uid_1000/job_42");
+  EXPECT_EQ(group("0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0\n"),
+            "/system.slice/slurmstepd.scope/job_42");
+  EXPECT_EQ(group(kUser + "session-3.scope\n"), "/user.slice/user-1000.slice");
+  EXPECT_EQ(group(kManager + "app.slice/server.service\n"),
+            "/user.slice/user-1000.slice/user@1000.service/app.slice/server.service");
+  EXPECT_EQ(group("0::/custom/group\n"), "/custom/group");
+}
+
+TEST(AttributionOf, NoGroupOutsideTheNamespaceAndInTheRoot) {
+  EXPECT_EQ(group("0::/\n"), "");
+  EXPECT_EQ(group("0::/../train.service\n"), "");
+}
+
 TEST(MostTellingPath, IsThatOfTheHighestRank) {
   // On a hybrid tree, runtimes leave v2's line at their own service, or v1's at the root.
   EXPECT_EQ(

@@ -84,7 +84,7 @@ void EventListener::open(const std::string& uuid, const Card& card, Open& stream
       streams.streams.clear();
       streams.try_again_at = clock_.monotonic() + kTryAgain;
       if (!std::exchange(streams.has_failed, true))
-        out.push_back({uuid, "events are not counted, opening is retried: " + opened.error().message()});
+        out.push_back({uuid, "no events, opening is retried: " + opened.error().message()});
       return;
     }
     ::fcntl(opened->number(), F_SETFL, O_NONBLOCK);

@@ -55,8 +55,8 @@ TEST_F(EventListenerTest, OnlyTheFirstNodeReportsWhatConcernsTheWholeCard) {
 TEST_F(EventListenerTest, ARefusalIsReportedOnceAndRetried) {
   pipes_->refuses = true;
   const auto events = listener_->listen("GPU-1", {11});
-  EXPECT_EQ(wait(), (std::vector<std::string>{
-                        "GPU-1 events are not counted, opening is retried: /dev/kfd: Permission denied"}));
+  EXPECT_EQ(wait(),
+            (std::vector<std::string>{"GPU-1 no events, opening is retried: /dev/kfd: Permission denied"}));
   clock_.advance(std::chrono::seconds(6));
   EXPECT_TRUE(wait().empty());
   pipes_->refuses = false;

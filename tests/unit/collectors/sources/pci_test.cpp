@@ -125,7 +125,8 @@ TEST(HasPlaceholderLink, MeansOneLaneOfTheFirstGeneration) {
 }
 
 TEST(LocalCpus, AreTheKernelsList) {
-  const Tree tree = make_tree({{"0000:0c:00.0/uevent", kVga}, {"0000:0c:00.0/local_cpulist", "0-15,32-47\n"}});
+  const Tree tree =
+      make_tree({{"0000:0c:00.0/uevent", kVga}, {"0000:0c:00.0/local_cpulist", "0-15,32-47\n"}});
   EXPECT_EQ(local_cpus(read_function(tree / "0000:0c:00.0").value()), "0-15,32-47");
 }
 

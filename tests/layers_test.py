@@ -13,7 +13,8 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "collectors/api": ["base"],
     "collectors/table": ["base", "collectors/api"],
     "collectors/sources": ["base", "collectors/api"],
-    "collectors/*": ["base", "collectors/api", "collectors/table", "collectors/sources"],  # a vendor
+    "collectors/tree": ["base", "collectors/api", "collectors/table", "collectors/sources"],
+    "collectors/*": ["base", "collectors/api", "collectors/table", "collectors/sources", "collectors/tree"],  # a vendor
     "collectors": ["base", "collectors/api", "collectors/*"],  # the table of vendors
     "exporter/client": ["base"],
     "exporter/store": ["base", "collectors/api"],

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gpumeter {
@@ -16,6 +17,9 @@ class Hwmon {
   /// `unreadable` the files and folders that exist but could not be read.
   static std::optional<Hwmon> find(const std::string& device, const std::vector<std::string_view>& names,
                                    std::vector<std::string>& unreadable);
+
+  /// A hwmon folder whose path is known.
+  static Hwmon at(std::string path) { return Hwmon(std::move(path)); }
 
   const std::string& path() const noexcept { return path_; }
 

@@ -1,0 +1,120 @@
+#include "collectors/tree/device.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpumeter::tree {
+namespace {
+
+constexpr std::string_view kEach = "*";
+constexpr std::string_view kEachSensor = "{*}";
+
+/// The rows of one device. The texts of rows that were made for a sensor live as long as the object.
+struct Expanded {
+  std::vector<Row> rows;
+  std::deque<std::string> texts;
+
+  std::string_view keep(std::string text) { return texts.emplace_back(std::move(text)); }
+};
+
+bool is_for_each(const Row& row) {
+  return std::ranges::any_of(row.labels.pairs, [](const auto& pair) { return pair.value == kEach; });
+}
+
+void add_for_each(const Row& row, const TreePaths& paths, Expanded& out) {
+  const std::string_view name = row.source.read.name;
+  const std::string_view rest =
+      name.substr(std::min(name.find(kEachSensor) + kEachSensor.size(), name.size()));
+  std::set<std::string> seen;
+  for (const Sensor& sensor : paths.sensors_of(name)) {
+    const std::string value = label_value(sensor.label);
+    const bool is_left_out = sensor.index < static_cast<int>(row.source.read.argument);
+    if (is_left_out || !seen.insert(value).second) continue;
+    Row made = row;
+    for (LabelSet::Pair& pair : made.labels.pairs) {
+      if (pair.value == kEach) pair.value = out.keep(value);
+    }
+    made.source.read.name = out.keep(sensor.stem + std::string(rest));
+    out.rows.push_back(made);
+  }
+}
+
+void expand(std::span<const Row> rows, const TreePaths& paths, Expanded& out) {
+  for (const Row& row : rows) {
+    if (is_for_each(row)) {
+      add_for_each(row, paths, out);
+    } else {
+      out.rows.push_back(row);
+    }
+  }
+}
+
+bool same_rows(const std::vector<Row>& a, const std::vector<Row>& b) {
+  return std::ranges::equal(a, b, [](const Row& x, const Row& y) {
+    return x.same_series(y) && x.source.read.name == y.source.read.name && x.source.bind == y.source.bind;
+  });
+}
+
+/// A TableDevice whose table is known at attach. If the device returns with other sensors, its table and thus
+/// its counters start anew.
+template <class Table>
+class TreeDevice : public Device {
+ public:
+  TreeDevice(const Kind& kind, Roots roots) : kind_(kind), roots_(std::move(roots)) {}
+
+  Result<Done> attach(const DeviceInfo& info) override {
+    auto expanded = std::make_unique<Expanded>();
+    expand(kind_.rows, TreePaths(roots_.sysfs, info.source), *expanded);
+    if (!table_ || !same_rows(expanded->rows, expanded_->rows)) {
+      table_.reset();
+      expanded_ = std::move(expanded);
+      table_ = std::make_unique<Table>(TreeContext(roots_, kind_.shape), expanded_->rows, kind_.slice_rows);
+    }
+    return table_->attach(info);
+  }
+
+  std::span<const SeriesSpec> series() const override {
+    return table_ ? table_->series() : std::span<const SeriesSpec>();
+  }
+
+  void release() noexcept override {
+    if (table_) table_->release();
+  }
+
+  PassOutcome sample(const Pass& pass, SampleSink& sink) noexcept override {
+    return table_ ? table_->sample(pass, sink) : PassOutcome::gone;
+  }
+
+ protected:
+  Table* table() noexcept { return table_.get(); }
+
+ private:
+  const Kind kind_;
+  const Roots roots_;
+  std::unique_ptr<Expanded> expanded_;  // its rows are table_'s
+  std::unique_ptr<Table> table_;
+};
+
+class ListingTreeDevice final : public TreeDevice<ListingDevice<TreeContext>>, public ListsProcesses {
+ public:
+  using TreeDevice::TreeDevice;
+
+  Tier processes_tier() const noexcept override { return TreeContext::kProcessesTier; }
+
+  ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept override {
+    return table() != nullptr ? table()->processes(pass, out) : ReadStatus::gone;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_device(const Kind& kind, const Roots& roots) {
+  if (kind.shape.has_clients && roots.users) return std::make_unique<ListingTreeDevice>(kind, roots);
+  return std::make_unique<TreeDevice<TableDevice<TreeContext>>>(kind, roots);
+}
+
+}  // namespace gpumeter::tree

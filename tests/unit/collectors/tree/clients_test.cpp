@@ -3,24 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/fakes/drm_users.hpp"
+
 namespace gpumeter::tree {
 namespace {
 
 using std::chrono::seconds;
 using testing::ElementsAre;
-
-/// A scanner whose scans the test writes.
-class FakeUsers final : public DrmUsers {
- public:
-  std::shared_ptr<void> watch(std::string_view device, Nanoseconds) override {
-    watched = device;
-    return std::make_shared<int>();
-  }
-  std::shared_ptr<const DrmUse> use_of(std::string_view) const override { return use; }
-
-  std::string watched;
-  std::shared_ptr<const DrmUse> use;
-};
 
 EngineSeconds busy(double graphics, double compute) {
   EngineSeconds seconds_by_class;
@@ -34,7 +23,8 @@ class ClientsTest : public testing::Test {
   ClientsTest() { clients_.open(users_, "fec00000.v3d"); }
 
   void scan(int at, const EngineSeconds& total, std::vector<DrmProcess> processes = {}) {
-    users_->use = std::make_shared<DrmUse>(DrmUse{seconds(at), seconds(at), total, std::move(processes), 0});
+    users_->uses["fec00000.v3d"] =
+        std::make_shared<DrmUse>(DrmUse{seconds(at), seconds(at), total, std::move(processes), 0});
     clients_.begin_pass();
   }
   std::vector<DeviceProcess> listed() {
@@ -43,7 +33,7 @@ class ClientsTest : public testing::Test {
     return out;
   }
 
-  std::shared_ptr<FakeUsers> users_ = std::make_shared<FakeUsers>();
+  std::shared_ptr<FakeDrmUsers> users_ = std::make_shared<FakeDrmUsers>();
   Clients clients_;
 };
 

@@ -1,0 +1,131 @@
+#include "collectors/drm/collector.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "collectors/api/process_list.hpp"
+#include "tests/fakes/drm_users.hpp"
+#include "tests/fakes/real_clock.hpp"
+#include "tests/fakes/sampled_page.hpp"
+#include "tests/fakes/tree.hpp"
+
+namespace gpumeter::drm_devices {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+/// A machine with one device.
+class DrmDeviceTest : public testing::Test {
+ protected:
+  void device(const std::string& folder, const std::string& driver, const std::string& node) {
+    folder_ = "devices/" + folder + "/";
+    write("uevent", "DRIVER=" + driver + "\n");
+    const std::filesystem::path entry = tree_ / ("class/" + node);
+    std::filesystem::create_directories(entry);
+    std::filesystem::create_directory_symlink(tree_ / folder_, entry / "device");
+  }
+  void write(const std::string& name, std::string_view content) { tree_.write(folder_ + name, content); }
+
+  std::unique_ptr<Device> open() {
+    collector_ = *open_drm({tree_.path(), tree_.path(), &kRealClock, {{"tegra", {"on"}}}, nullptr, users_});
+    const Discovery found = *collector_->discover();
+    info_ = found.devices.at(0);
+    return collector_->device(info_);
+  }
+  void attach() {
+    page_.emplace(open());
+    page_->attach(info_);
+  }
+  std::string text() const { return page_->text({"gpu_utilization_m"}); }
+
+  const Tree tree_{{}};
+  std::string folder_;
+  std::shared_ptr<FakeDrmUsers> users_ = std::make_shared<FakeDrmUsers>();
+  std::unique_ptr<Collector> collector_;
+  DeviceInfo info_;
+  std::optional<SampledPage> page_;
+};
+
+TEST_F(DrmDeviceTest, TheBusiestQueueOfV3dIsItsUtilisation) {
+  device("platform/1.v3d", "v3d", "drm/card0");
+  write("gpu_stats",
+        "queue timestamp jobs runtime\nbin 10000000000 1 1000000000\nrender 10000000000 1 5000000000\n");
+  attach();
+  page_->pass(Tier::fast);
+  EXPECT_EQ(text(),
+            "gpu_busy_seconds_total 0\n"
+            "gpu_engine_busy_seconds_total{engine=\"bin\"} 1\n"
+            "gpu_engine_busy_seconds_total{engine=\"graphics\"} 5\n");
+  write("gpu_stats",
+        "queue timestamp jobs runtime\nbin 12000000000 1 1500000000\nrender 12000000000 1 5200000000\n");
+  page_->pass(Tier::fast, seconds(2));
+  EXPECT_EQ(text(),
+            "gpu_busy_seconds_total 0.5\n"
+            "gpu_engine_busy_seconds_total{engine=\"bin\"} 1.5\n"
+            "gpu_engine_busy_seconds_total{engine=\"graphics\"} 5.2\n"
+            "gpu_utilization_ratio 0.25\n");
+  write("gpu_stats", "nonsense\n");
+  page_->pass(Tier::fast, seconds(1));
+  EXPECT_THAT(text(), Not(HasSubstr("gpu_utilization_ratio")));
+  EXPECT_GT(page_->errors(ReadStatus::failed), 0U);
+}
+
+TEST_F(DrmDeviceTest, TheBusyTimeOfAnNpuIsACounterAndAShare) {
+  device("pci0000:00/0000:00:0b.0", "intel_vpu", "accel/accel0");
+  write("npu_busy_time_us", "1000000\n");
+  attach();
+  page_->pass(Tier::fast);
+  write("npu_busy_time_us", "1500000\n");
+  page_->pass(Tier::fast, seconds(1));
+  EXPECT_EQ(text(), "gpu_busy_seconds_total 1.5\ngpu_utilization_ratio 0.5\n");
+}
+
+TEST_F(DrmDeviceTest, ASleepingCardIsNotRead) {
+  device("pci0000:00/0000:01:00.0", "nouveau", "drm/card0");
+  write("power/runtime_status", "suspended\n");
+  write("hwmon/hwmon3/name", "nouveau\n");
+  write("hwmon/hwmon3/temp1_input", "50000\n");
+  attach();
+  EXPECT_EQ(page_->pass(Tier::fast), PassOutcome::asleep);
+  EXPECT_EQ(text(), "gpu_suspended 1\n");
+  write("power/runtime_status", "active\n");
+  EXPECT_EQ(page_->pass(Tier::fast), PassOutcome::complete);
+  EXPECT_EQ(text(), "gpu_suspended 0\ngpu_temperature_celsius{sensor=\"core\"} 50\n");
+}
+
+TEST_F(DrmDeviceTest, ClientsGiveBusyTimeAndProcesses) {
+  device("platform/fb000000.gpu", "panthor", "drm/card0");
+  EngineSeconds busy;
+  busy[static_cast<std::size_t>(EngineClass::graphics)] = 3;
+  users_->uses["fb000000.gpu"] = std::make_shared<DrmUse>(
+      DrmUse{seconds(10), seconds(10), busy, {{7, 70, busy, std::nullopt, 4096.0}}, 0});
+  const std::unique_ptr<Device> panthor = open();
+  ASSERT_TRUE(static_cast<bool>(panthor->attach(info_)));
+  EXPECT_EQ(users_->watched, "fb000000.gpu");
+  std::vector<double> values(panthor->series().size());
+  std::vector<ReadStatus> statuses(values.size(), ReadStatus::unsupported);
+  SampleSink sink(values, statuses);
+  const Pass pass{Tier::normal, seconds(11), Nanoseconds{0}};
+  EXPECT_EQ(panthor->sample(pass, sink), PassOutcome::complete);
+  EXPECT_THAT(values, testing::Contains(3));
+  auto* const lister = dynamic_cast<ListsProcesses*>(panthor.get());
+  ASSERT_NE(lister, nullptr);
+  std::vector<DeviceProcess> listed;
+  EXPECT_EQ(lister->processes(pass, listed), ReadStatus::ok);
+  EXPECT_THAT(listed, ElementsAre(DeviceProcess{7, 4096.0, 0.0}));
+}
+
+TEST_F(DrmDeviceTest, WithoutAScannerNoProcessIsListed) {
+  users_ = nullptr;
+  device("platform/fb000000.gpu", "panthor", "drm/card0");
+  EXPECT_EQ(dynamic_cast<ListsProcesses*>(open().get()), nullptr);
+}
+
+}  // namespace
+}  // namespace gpumeter::drm_devices

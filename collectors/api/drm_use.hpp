@@ -29,8 +29,9 @@ inline constexpr EnumNames<EngineClass, kEngineClassCount> kEngineClassNames = {
      {EngineClass::jpeg, "jpeg"},
      {EngineClass::video_enhance, "video_enhance"}}};
 
-/// Busy time by engine class since the daemon's start, in seconds of one engine of the class; never falls.
-/// nullopt: no client of the device has reported the class yet.
+/// Busy time by engine class since the daemon's start, in seconds, averaged over the engines of the class
+/// (drm-engine-capacity-*); never falls. If a driver has several kinds of engines in a class, the busiest
+/// counts. nullopt: no client of the device has reported the class yet.
 using EngineSeconds = std::array<std::optional<double>, kEngineClassCount>;
 
 /// A process's use of one DRM device: the sum over its clients, each of which is counted once on the machine.
@@ -40,6 +41,8 @@ struct DrmProcess {
   EngineSeconds busy_seconds;
   std::optional<double> device_bytes;  ///< resident in the device's own memory (vram, local, vramN)
   std::optional<double> system_bytes;  ///< resident in the host's memory for the device (gtt, system, memory)
+  double shared_device_bytes = 0;      ///< the part of device_bytes that other clients may also count
+  double shared_system_bytes = 0;      ///< the same for system_bytes
 };
 
 /// The use of one DRM device at the end of a scan of /proc. Immutable: any thread.

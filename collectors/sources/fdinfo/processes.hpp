@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "collectors/api/drm_use.hpp"
+#include "collectors/api/process_list.hpp"
+#include "collectors/sources/fdinfo/device_watch.hpp"
+
+namespace gpumeter::fdinfo {
+
+/// Memory of a process that counts as memory of the device. `all`: for devices that work in the host's memory
+/// (APUs, integrated GPUs), where both kinds are one memory.
+enum class MemoryKind : std::uint8_t { device, all };
+
+/// The processes of one device from the scans of its clients, for ListsProcesses. The busy time of a process
+/// is that of its busiest class of engines since the last list. Lane thread.
+class ProcessLists {
+ public:
+  explicit ProcessLists(MemoryKind memory = MemoryKind::device) noexcept : memory_(memory) {}
+
+  /// Contract of ListsProcesses::processes(). `used`: the memory of this kind that is in use on the device,
+  /// in bytes. A buffer that two processes share is in the numbers of both, so that their sum may exceed
+  /// `used`. The excess is then taken from the shared parts, in proportion, and only if these do not suffice
+  /// from the rest. nullopt: unknown, and the numbers remain. `unsupported` before the first scan, and
+  /// `timeout` if the scans are late.
+  ReadStatus read(const DeviceWatch& watch, Nanoseconds now, std::optional<double> used,
+                  std::vector<DeviceProcess>& out) noexcept;
+
+ private:
+  using Key = std::pair<int, std::uint64_t>;  // pid and start
+  struct Memory {
+    std::optional<double> bytes;
+    double shared = 0;  // part of `bytes`
+  };
+
+  void list(const DrmUse& use, std::optional<double> used, std::vector<DeviceProcess>& out);
+  std::optional<double> busy_of(const DrmProcess& process, Nanoseconds since) const;
+  Memory memory_of(const DrmProcess& process) const;
+  void fit(double used, std::vector<DeviceProcess>& out) const;
+
+  MemoryKind memory_;
+  std::map<Key, EngineSeconds> last_;  // at the last scan
+  std::optional<Nanoseconds> last_scan_;
+  std::vector<double> shared_;  // of the list's processes; a member, to reuse its memory
+};
+
+}  // namespace gpumeter::fdinfo

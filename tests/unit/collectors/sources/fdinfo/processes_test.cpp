@@ -1,0 +1,106 @@
+#include "collectors/sources/fdinfo/processes.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/fakes/fake_drm_users.hpp"
+
+namespace gpumeter::fdinfo {
+namespace {
+
+using enum EngineClass;
+using std::chrono::seconds;
+using Processes = std::vector<DeviceProcess>;
+
+constexpr const char* kDevice = "0000:03:00.0";
+
+DrmUse use_at(seconds now, std::vector<DrmProcess> processes) {
+  DrmUse use;
+  use.scanned_at = now;
+  use.processes = std::move(processes);
+  return use;
+}
+
+class ProcessListsTest : public testing::Test {
+ protected:
+  Processes listed(seconds now, std::optional<double> used = {}) {
+    Processes list;
+    EXPECT_EQ(lists_.read(watch_, now, used, list), ReadStatus::ok);
+    return list;
+  }
+
+  const std::shared_ptr<FakeDrmUsers> users_ = std::make_shared<FakeDrmUsers>();
+  const DeviceWatch watch_{users_, kDevice};
+  ProcessLists lists_;
+};
+
+TEST_F(ProcessListsTest, BusyIsTheBusiestClassSinceTheLastScan) {
+  users_->scan(kDevice, use_at(seconds(10), {{10, 1, engine_seconds({{graphics, 100}, {copy, 7}}), 4096}}));
+  EXPECT_EQ(listed(seconds(11)), (Processes{{10, 4096, 0}}));
+  users_->scan(kDevice, use_at(seconds(20), {{10, 1, engine_seconds({{graphics, 101}, {copy, 9.5}}), 4096},
+                                             {20, 5, engine_seconds({{video, 0.5}}), {}}}));
+  EXPECT_EQ(listed(seconds(21)), (Processes{{10, 4096, 2.5}, {20, {}, 0.5}}));
+  EXPECT_EQ(listed(seconds(22)), (Processes{{10, 4096, 0}, {20, {}, 0}}));  // no new scan
+}
+
+TEST_F(ProcessListsTest, BusyIsAtMostTheTimeBetweenTheScans) {
+  users_->scan(kDevice, use_at(seconds(10), {}));
+  EXPECT_EQ(listed(seconds(10)), Processes());
+  users_->scan(kDevice, use_at(seconds(15), {{10, 1, engine_seconds({{compute, 40}}), {}}}));
+  EXPECT_EQ(listed(seconds(15)), (Processes{{10, {}, 5}}));
+}
+
+TEST_F(ProcessListsTest, AnotherProcessWithTheNumberStartsAnew) {
+  users_->scan(kDevice, use_at(seconds(10), {{10, 1, engine_seconds({{compute, 3}}), {}}}));
+  listed(seconds(10));
+  users_->scan(kDevice, use_at(seconds(20), {{10, 2, engine_seconds({{compute, 4}}), {}}}));
+  EXPECT_EQ(listed(seconds(20)), (Processes{{10, {}, 4}}));
+}
+
+TEST_F(ProcessListsTest, AProcessWithoutEngineKeysHasNoBusyTime) {
+  users_->scan(kDevice, use_at(seconds(10), {{10, 1, {}, 1.0}}));
+  EXPECT_EQ(listed(seconds(10)), (Processes{{10, 1.0, {}}}));
+}
+
+TEST_F(ProcessListsTest, SystemMemoryCountsOnlyOnDevicesThatWorkInIt) {
+  users_->scan(kDevice, use_at(seconds(10), {{10, 1, {}, 100.0, 25.0}, {20, 1, {}, {}, 7.0}}));
+  EXPECT_EQ(listed(seconds(10)), (Processes{{10, 100.0, {}}, {20, {}, {}}}));
+  lists_ = ProcessLists(MemoryKind::all);
+  EXPECT_EQ(listed(seconds(10)), (Processes{{10, 125.0, {}}, {20, 7.0, {}}}));
+}
+
+TEST_F(ProcessListsTest, AnExcessIsTakenFromTheSharedParts) {
+  users_->scan(kDevice,
+               use_at(seconds(10),
+                      {{10, 1, {}, 1000.0, {}, 0}, {20, 1, {}, 60.0, {}, 60}, {30, 1, {}, 40.0, {}, 20}}));
+  EXPECT_EQ(listed(seconds(10)), (Processes{{10, 1000.0, {}}, {20, 60.0, {}}, {30, 40.0, {}}}));
+  EXPECT_EQ(listed(seconds(10), 1100), (Processes{{10, 1000.0, {}}, {20, 60.0, {}}, {30, 40.0, {}}}));
+  EXPECT_EQ(listed(seconds(10), 1060), (Processes{{10, 1000.0, {}}, {20, 30.0, {}}, {30, 30.0, {}}}));
+  EXPECT_EQ(listed(seconds(10), 510), (Processes{{10, 500.0, {}}, {20, 0.0, {}}, {30, 10.0, {}}}));
+  EXPECT_EQ(listed(seconds(10), 0), (Processes{{10, 0.0, {}}, {20, 0.0, {}}, {30, 0.0, {}}}));
+}
+
+TEST_F(ProcessListsTest, NoScanIsNotAnEmptyList) {
+  Processes list;
+  EXPECT_EQ(lists_.read(watch_, seconds(1), {}, list), ReadStatus::unsupported);
+  EXPECT_EQ(lists_.read({}, seconds(1), {}, list), ReadStatus::unsupported);
+  users_->scan(kDevice, use_at(seconds(10), {{10, 1, {}, 1.0}}));
+  EXPECT_EQ(lists_.read(watch_, seconds(41), {}, list), ReadStatus::timeout);
+  EXPECT_EQ(list, Processes());
+}
+
+TEST_F(ProcessListsTest, AWatchLastsAsLongAsItIsOn) {
+  EXPECT_EQ(users_->watches[kDevice], 1);
+  {
+    DeviceWatch other(users_, kDevice);
+    EXPECT_EQ(users_->watches[kDevice], 2);
+    other.turn_on(false);
+    EXPECT_EQ(users_->watches[kDevice], 1);
+    other.turn_on(true);
+    other.turn_on(true);
+    EXPECT_EQ(users_->watches[kDevice], 2);
+  }
+  EXPECT_EQ(users_->watches[kDevice], 1);
+}
+
+}  // namespace
+}  // namespace gpumeter::fdinfo

@@ -81,13 +81,16 @@ Result<Done> App::start() {
   if (!passed) return passed.error();
   make_fleet(config);
   bus_watcher_ = make_bus_watcher(config);
+  drm_scans_ = make_drm_scans(config.paths, clock_);
+  drm_users_ = drm_scans_;
   if (Result<Done> listening = start_http(config.web, passed->http); !listening) return listening;
   if (Result<Done> started = start_threads(); !started) return started;
   std::vector<jobs::PassedSocket> job_sockets = job_sockets_of(passed->jobs);
   if (config.jobs.enabled) jobs_.start(std::move(job_sockets));
   std::vector<Fleet::Addition> collectors;
   for (const CollectorEntry& entry : builtin_collectors()) {
-    if (is_enabled(entry, config)) collectors.push_back({&entry, context_of(config, entry, clock_)});
+    if (is_enabled(entry, config))
+      collectors.push_back({&entry, context_of(config, entry, clock_, drm_users_)});
   }
   fleet_->add(std::move(collectors));
   return Done{};
@@ -168,7 +171,7 @@ Result<Done> App::open_web_config(const config::Web& web) {
 Result<Done> App::start_threads() {
   self_report_ = std::make_unique<SelfReport>(SelfReport::Sources{
       clock_, log_, *store_, *fleet_, *bus_watcher_, *server_, [this] { return simulates(*config_.get()); },
-      [this] { return config_.get()->devices.expected.by_vendor; }, web_config_.get()});
+      [this] { return config_.get()->devices.expected.by_vendor; }, web_config_.get(), drm_scans_.get()});
   if (Result<Done> started = start_watchdog(); !started) return started;
   if (Result<Done> started = start_upkeep(); !started) return started;
   if (Result<Done> started = start_host(); !started) return started;
@@ -179,6 +182,7 @@ Result<Done> App::start_threads() {
   };
   if (Result<Done> started = doctor_.start(may_begin); !started) return started;
   if (Result<Done> started = history_.start(may_begin); !started) return started;
+  if (Result<Done> started = drm_scans_->start(); !started) return started;
   return bus_watcher_->start();
 }
 
@@ -222,7 +226,7 @@ void App::wait_for_first_pass() {
 
 void App::serve(Signals& signals) {
   Reload reload({options_, clock_, log_, config_, known_users_, jobs_, *fleet_, *bus_watcher_, *self_report_,
-                 web_config_.get()});
+                 web_config_.get(), drm_users_});
   MainLoop({clock_, log_, signals, *fleet_, *bus_watcher_, jobs_, *server_, watchdog_, reload}).run();
 }
 
@@ -235,10 +239,12 @@ void App::stop() {
   host_.request_stop();
   history_.stop();
   if (bus_watcher_) bus_watcher_->request_stop();
+  if (drm_scans_) drm_scans_->request_stop();
   left_behind_ = !jobs_.stop();
   if (control_ && !control_->stop(deadline)) left_behind_ = true;
   if (fleet_ && !fleet_->stop(deadline)) left_behind_ = true;
   if (bus_watcher_ && !bus_watcher_->join(deadline)) left_behind_ = true;
+  if (drm_scans_ && !drm_scans_->join(deadline)) left_behind_ = true;
   if (!upkeep_.join(deadline)) left_behind_ = true;
   if (!host_.join(deadline)) left_behind_ = true;
   if (web_config_ && !web_config_->stop(deadline)) left_behind_ = true;

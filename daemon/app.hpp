@@ -11,6 +11,7 @@
 #include "daemon/bus/watcher.hpp"
 #include "daemon/cli/options.hpp"
 #include "daemon/control/server.hpp"
+#include "daemon/drm/scans.hpp"
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/fleet/state_keeper.hpp"
 #include "daemon/health/doctor.hpp"
@@ -73,6 +74,8 @@ class App {
   std::shared_ptr<workloads::WorkloadBook> workload_book_;  // null if workloads are disabled
   std::shared_ptr<StateKeeper> state_keeper_;
   std::shared_ptr<Fleet> fleet_;
+  std::shared_ptr<DrmScans> drm_scans_;
+  std::shared_ptr<DrmUsers> drm_users_;  // the same, for collectors
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<WebConfig> web_config_;  // null: no such file is configured
   std::unique_ptr<Routes> routes_;

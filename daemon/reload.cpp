@@ -57,7 +57,8 @@ void Reload::apply(const config::Config& wanted) {
     const bool was_on = is_enabled(entry, *old);
     const bool is_on = is_enabled(entry, wanted);
     if (was_on && (!is_on || !same)) parts_.fleet.remove(name, parts_.clock.monotonic() + kStopCollector);
-    if (is_on && (!was_on || !same)) parts_.fleet.add({{&entry, context_of(wanted, entry, parts_.clock)}});
+    if (is_on && (!was_on || !same))
+      parts_.fleet.add({{&entry, context_of(wanted, entry, parts_.clock, parts_.drm_users)}});
   }
 }
 

@@ -30,6 +30,7 @@ class Reload {
     BusWatcher& bus;
     SelfReport& report;
     WebConfig* web;  ///< null: no web configuration
+    const std::shared_ptr<DrmUsers>& drm_users;
   };
 
   explicit Reload(Parts parts) : parts_(parts) {}

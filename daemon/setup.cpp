@@ -1,5 +1,7 @@
 #include "daemon/setup.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -29,9 +31,12 @@ std::vector<const CollectorEntry*> enabled_collectors(const config::Config& conf
   return enabled;
 }
 
-CollectorContext context_of(const config::Config& config, const CollectorEntry& entry, const Clock& clock) {
-  return {config.paths.sysfs, config.paths.procfs, &clock,
-          config.collectors.at(std::string(entry.name)).options};
+CollectorContext context_of(const config::Config& config, const CollectorEntry& entry, const Clock& clock,
+                            std::shared_ptr<DrmUsers> drm_users) {
+  CollectorContext context{config.paths.sysfs, config.paths.procfs, &clock,
+                           config.collectors.at(std::string(entry.name)).options};
+  context.drm_users = std::move(drm_users);
+  return context;
 }
 
 FleetSettings settings_of(const config::Config& config) {
@@ -71,6 +76,14 @@ bool simulates(const config::Config& config) {
 bool has_bus(const config::Config& config) {
   const auto enabled = enabled_collectors(config);
   return enabled.size() != 1 || enabled.front()->most_made_up == 0;
+}
+
+std::shared_ptr<DrmScans> make_drm_scans(const config::Paths& paths, const Clock& clock) {
+  fdinfo::Scanner::Sources sources;
+  sources.procfs = paths.procfs;
+  sources.sysfs = paths.sysfs;
+  if (paths.procfs == "/proc") sources.own_pid = ::getpid();
+  return std::make_shared<DrmScans>(std::move(sources), clock);
 }
 
 Bus bus_of(const config::Config& config) {

@@ -9,6 +9,7 @@
 #include "config/config.hpp"
 #include "config/schema.hpp"
 #include "daemon/bus/adapters.hpp"
+#include "daemon/drm/scans.hpp"
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/fleet/settings.hpp"
 #include "daemon/lane/device_session.hpp"
@@ -23,7 +24,8 @@ bool is_enabled(const CollectorEntry& entry, const config::Config& config);
 
 std::vector<const CollectorEntry*> enabled_collectors(const config::Config& config);
 
-CollectorContext context_of(const config::Config& config, const CollectorEntry& entry, const Clock& clock);
+CollectorContext context_of(const config::Config& config, const CollectorEntry& entry, const Clock& clock,
+                            std::shared_ptr<DrmUsers> drm_users = nullptr);
 FleetSettings settings_of(const config::Config& config);
 /// Creates a new book if workloads are enabled.
 WorkloadSettings workload_settings_of(const config::Config& config, UserName user_name);
@@ -36,6 +38,9 @@ bool simulates(const config::Config& config);
 
 /// Returns false if the only enabled collector simulates its devices; they are then numbered from 0.
 bool has_bus(const config::Config& config);
+
+/// The scanner of DRM clients. It does not look at the daemon itself.
+std::shared_ptr<DrmScans> make_drm_scans(const config::Paths& paths, const Clock& clock);
 
 /// Returns the contents of the PCI bus; may hang in a driver.
 Bus bus_of(const config::Config& config);

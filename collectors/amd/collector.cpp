@@ -118,7 +118,7 @@ std::optional<OptionProblem> check_amd(const CollectorContext& context) {
 
 Result<std::unique_ptr<Collector>> open_amd(const CollectorContext& context) {
   const std::string ids_file = option(context, kAmdOptions[0]);
-  AmdOptions options{option(context, kAmdOptions[1]) == "each"};
+  AmdOptions options{.each_link = option(context, kAmdOptions[1]) == "each", .drm_users = context.drm_users};
   std::unique_ptr<Collector> collector;
   if (option(context, kAmdOptions[2]) == "kfd") {
     options.events = std::make_shared<EventListener>(std::make_unique<KfdDevice>(), *context.clock);

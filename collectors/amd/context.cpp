@@ -32,6 +32,7 @@ Result<Done> AmdContext::open(const DeviceInfo& info) {
   sleep_ = SleepPolicy();
   busy_ = file("gpu_busy_percent");
   memory_used_ = file("mem_info_vram_used");
+  find_clients(info);
   blob_file_ = sysfs::File(info.source + "/gpu_metrics");
   blob_is_fresh_ = false;
   chip_ = Chip::other;
@@ -46,6 +47,33 @@ Result<Done> AmdContext::open(const DeviceInfo& info) {
 void AmdContext::close() noexcept {
   if (events_) options_.events->forget(uuid_);
   *this = AmdContext(std::move(sysfs_root_), std::move(options_));
+}
+
+// Only APUs have the sensor vddnb (kernel 6.12, amdgpu_pm.c, hwmon_attributes_visible). Their video memory is
+// a part of the host's, and most buffers are in the rest of it.
+void AmdContext::find_clients(const DeviceInfo& info) {
+  const bool is_integrated = paths_.resolve("hwmon/in{vddnb}_input").has_value();
+  gtt_used_ = is_integrated ? file("mem_info_gtt_used") : std::nullopt;
+  client_counters_ = {};
+  client_lists_ = fdinfo::ProcessLists(is_integrated ? fdinfo::MemoryKind::all : fdinfo::MemoryKind::device);
+  const bool has_clients = info.driver == "amdgpu";  // radeon prints none
+  clients_ = fdinfo::DeviceWatch(has_clients ? options_.drm_users : nullptr, info.pci_address);
+}
+
+ReadStatus AmdContext::processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept {
+  const ReadStatus compute = processes_.read(pass, out);
+  const ReadStatus clients = client_lists_.read(clients_, pass.now, memory_in_use(), out);
+  if (compute == ReadStatus::ok || clients == ReadStatus::ok) return ReadStatus::ok;
+  return compute == ReadStatus::unsupported ? clients : compute;
+}
+
+// amdgpu reads both from its own accounting, so that no card wakes.
+std::optional<double> AmdContext::memory_in_use() noexcept {
+  const Sample vram = memory_used_ ? files_.read(*memory_used_) : Sample::miss(ReadStatus::unsupported);
+  if (vram.status != ReadStatus::ok) return std::nullopt;
+  if (!gtt_used_) return vram.value;
+  const Sample gtt = files_.read(*gtt_used_);
+  return gtt.status == ReadStatus::ok ? std::optional(vram.value + gtt.value) : std::nullopt;
 }
 
 // Runs last: the number of partitions may come from gpu_metrics, which is not read from a sleeping card.
@@ -84,6 +112,7 @@ Readiness AmdContext::begin_pass(const Pass& pass) noexcept {
   const std::optional<PowerState> state = power_.read();
   if (lost || !state) return Readiness::gone;
   awake_ = !state->suspended;
+  client_counters_.begin_pass(clients_, pass.now);
   const bool may_be_read = may_read(pass, *state);
   processes_.allow_hardware(may_be_read);
   return may_be_read ? Readiness::awake : Readiness::asleep;

@@ -19,6 +19,9 @@
 #include "collectors/amd/paths.hpp"
 #include "collectors/amd/users.hpp"
 #include "collectors/api/collector.hpp"
+#include "collectors/sources/fdinfo/busy_counters.hpp"
+#include "collectors/sources/fdinfo/device_watch.hpp"
+#include "collectors/sources/fdinfo/processes.hpp"
 #include "collectors/sources/file_cache.hpp"
 #include "collectors/sources/runtime_power.hpp"
 #include "collectors/sources/sleep_policy.hpp"
@@ -37,6 +40,7 @@ inline sysfs::Bytes read_again(sysfs::File& file, std::span<char> buffer, std::s
 struct AmdOptions {
   bool each_link = false;                           ///< each xGMI link has its own series
   std::shared_ptr<EventListener> events = nullptr;  ///< null: events are not counted
+  std::shared_ptr<DrmUsers> drm_users = nullptr;    ///< the machine's DRM clients; null: they are not read
 };
 
 /// One open card: its files, and the values that this pass has read from them. Readers (readers/) hold
@@ -71,9 +75,8 @@ class AmdContext {
   // For KnowsProcesses.
 
   static constexpr Tier kProcessesTier = Tier::normal;
-  ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept {
-    return processes_.read(pass, out);
-  }
+  /// The processes of the compute driver and the clients of the graphics driver (fdinfo), each process once.
+  ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept;
 
   // For Divisible: the parts of a divided card, and the part whose rows are bound next.
 
@@ -108,20 +111,30 @@ class AmdContext {
   TextCache::Text lines(int lines_file) noexcept { return lines_.read(lines_file); }
   /// True if nothing was observed before this pass.
   bool is_after_gap() const noexcept { return is_after_gap_; }
+  /// True if the card's clients are scanned.
+  bool has_clients() const noexcept { return static_cast<bool>(clients_); }
+  /// Busy time of the card's clients, as of the last scan.
+  const fdinfo::BusyCounters& clients() const noexcept { return client_counters_; }
   /// gpu_metrics, read by the first call in a pass.
   const GpuMetricsBlob& blob() noexcept;
 
  private:
   void find_topology(const DeviceInfo& info);
+  void find_clients(const DeviceInfo& info);
   bool may_read(const Pass& pass, const PowerState& state) noexcept;
   bool is_busy() noexcept;
   bool memory_has_changed() noexcept;
+
+  std::optional<double> memory_in_use() noexcept;
 
   std::string sysfs_root_;
   AmdOptions options_;
   std::string uuid_;
   std::shared_ptr<const CardEvents> events_;
   CardProcesses processes_;
+  fdinfo::DeviceWatch clients_;
+  fdinfo::ProcessLists client_lists_;
+  fdinfo::BusyCounters client_counters_;
   std::optional<KfdNode> kfd_;
   std::vector<Partition> partitions_;
   std::vector<std::optional<KfdNode>> partition_nodes_;
@@ -135,6 +148,7 @@ class AmdContext {
   AmdUsers users_;
   std::optional<int> busy_;         // gpu_busy_percent
   std::optional<int> memory_used_;  // mem_info_vram_used
+  std::optional<int> gtt_used_;     // mem_info_gtt_used, of a GPU that works in the host's memory
   double last_memory_used_ = 0;
   sysfs::File blob_file_;
   GpuMetricsBlob blob_;

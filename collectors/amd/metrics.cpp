@@ -33,6 +33,10 @@ constexpr Traits kMemory{.min = 0, .wakes = false};
 constexpr Traits kSize{.min = 1, .wakes = false};
 constexpr Traits kPositive{.min = 0};
 
+// The scan of the clients has its own thread; before their first scan there is no value.
+constexpr Traits kOfClients{.min = 0, .wakes = false, .forgets = true, .counted_by = "fdinfo"};
+constexpr Traits kRatioOfClients{.min = 0, .max = 1, .wakes = false, .forgets = true};
+
 constexpr Derived kEnergy = averaged(catalog::energy_joules);
 constexpr Derived kBusy = averaged(catalog::busy_seconds);
 constexpr Derived kMemoryBusy = averaged(catalog::memory_controller_busy_seconds);
@@ -44,6 +48,8 @@ constexpr auto kRows = std::to_array<Row>({
     // The driver averages all of these: over about a second on most chips, over less on some.
     {&catalog::utilization, {}, busy("gpu_busy_percent"), kPercent, fast, kBusy.with_extremes(catalog::utilization_max, catalog::utilization_min), kRatio},
     {&catalog::utilization, {}, blob("gpu_metrics.average_gfx_activity"), 1, fast, kBusy.with_extremes(catalog::utilization_max, catalog::utilization_min), kRatio},
+    {&catalog::busy_seconds, {}, clients_busy("fdinfo.drm-engine-*"), 1, fast, {}, kOfClients},
+    {&catalog::utilization, {}, clients_utilization("fdinfo.drm-engine-*"), 1, fast, {}, kRatioOfClients},
     {&catalog::memory_controller_utilization, {}, busy("mem_busy_percent"), kPercent, fast, kMemoryBusy, kRatio},
     {&catalog::memory_controller_utilization, {}, blob("gpu_metrics.average_umc_activity"), 1, fast, kMemoryBusy, kRatio},
 

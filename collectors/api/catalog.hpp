@@ -26,7 +26,7 @@ inline constexpr auto info = gauge("gpu_info", "", "Static facts of the device, 
 inline constexpr auto up = gauge("gpu_up", "", "1 if gpumeter reads the device, 0 if the device is lost or its driver hangs.");
 inline constexpr auto suspended = gauge("gpu_suspended", "", "1 while runtime power management has suspended the device. gpumeter does not wake it.");
 inline constexpr auto observed_seconds = counter("gpu_observed_seconds_total", "seconds", "Time covered by the integrated counters of a tier, in seconds. rate(x) / rate(gpu_observed_seconds_total) is the true mean of x.");
-inline constexpr auto meter_source_info = gauge("gpu_meter_source_info", "", "Origin of each counter, by quantity; always 1. source=hardware: the driver's counter; samples: the driver's sample buffer; integrated: integrated by gpumeter.");
+inline constexpr auto meter_source_info = gauge("gpu_meter_source_info", "", "Origin of each counter, by quantity; always 1. source=hardware: the driver's counter; samples: the driver's sample buffer; fdinfo: the counts of the device's clients in /proc/PID/fdinfo; integrated: integrated by gpumeter.");
 inline constexpr auto mode = gauge("gpu_mode", "", "1 for the active state of each mode.");
 
 // Utilisation

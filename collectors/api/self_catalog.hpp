@@ -20,6 +20,9 @@ inline constexpr auto pci_devices = gauge("gpumeter_pci_devices", "", "GPUs on t
 inline constexpr auto devices_expected = gauge("gpumeter_devices_expected", "", "Number of GPUs that the machine should have (devices.expected), by vendor. vendor=any: all vendors together. Absent if not configured.");
 inline constexpr auto sample_duration = gauge("gpumeter_sample_duration_seconds", "seconds", "Duration of the last sampling pass in seconds, by tier. Passes run in the background, not during a scrape.");
 inline constexpr auto read_errors = counter("gpumeter_read_errors_total", "", "Failed reads of a GPU, by status. Sources that never returned a value are not counted.");
+inline constexpr auto drm_processes_inaccessible = gauge("gpumeter_drm_processes_inaccessible", "", "Processes whose file descriptors gpumeter may not read; their use of GPUs is missing. Absent unless clients of a DRM device are scanned.");
+inline constexpr auto drm_scan_duration = gauge("gpumeter_drm_scan_duration_seconds", "seconds", "Duration of the last scan of /proc for clients of DRM devices, in seconds. Absent unless clients of a DRM device are scanned.");
+inline constexpr auto drm_malformed_lines = counter("gpumeter_drm_malformed_lines_total", "", "Lines of /proc/PID/fdinfo about DRM clients that could not be parsed. Absent unless clients of a DRM device are scanned.");
 inline constexpr auto simulated = gauge("gpumeter_simulated", "", "1 if the page contains simulated devices.");
 inline constexpr auto config_reload_successful = gauge("gpumeter_config_last_reload_successful", "", "1 if the last attempt to load the configuration succeeded. Otherwise the previous configuration stays in force.");
 inline constexpr auto config_reload_timestamp = gauge("gpumeter_config_last_reload_success_timestamp_seconds", "seconds", "Unix time at which the configuration in force was loaded.");
@@ -51,6 +54,9 @@ inline constexpr const MetricDescriptor* kAll[] = {
     &devices_expected,
     &sample_duration,
     &read_errors,
+    &drm_processes_inaccessible,
+    &drm_scan_duration,
+    &drm_malformed_lines,
     &simulated,
     &config_reload_successful,
     &config_reload_timestamp,

@@ -79,6 +79,11 @@ void add_self_series(const SelfState& state, SeriesList& to) {
   for (const auto& [code, count] : state.http_requests) {
     to.add(self_catalog::http_requests, Labels({{"code", std::to_string(code)}}), static_cast<double>(count));
   }
+  if (const auto& drm = state.drm_scans) {
+    to.add(self_catalog::drm_scan_duration, {}, drm->scan_seconds);
+    to.add(self_catalog::drm_processes_inaccessible, {}, drm->inaccessible);
+    to.add(self_catalog::drm_malformed_lines, {}, static_cast<double>(drm->malformed));
+  }
   to.add(self_catalog::log_dropped, {}, static_cast<double>(state.log_dropped));
   if (state.process) add_process(to, *state.process);
 }

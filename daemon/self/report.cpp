@@ -30,6 +30,7 @@ void SelfReport::publish() {
     const auto tls = sources_.web->generation()->tls;
     if (tls != nullptr) self.certificate_expiry_timestamp_seconds = static_cast<double>(tls->not_after());
   }
+  if (sources_.drm != nullptr) self.drm_scans = sources_.drm->figures();
   add_bus(self);
   sources_.fleet.describe(self);
   self.simulated = sources_.simulates();

@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "daemon/bus/watcher.hpp"
+#include "daemon/drm/scans.hpp"
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/web/web_config.hpp"
@@ -31,6 +32,7 @@ class SelfReport {
     std::function<bool()> simulates;                            ///< true if devices on the page are simulated
     std::function<std::map<std::string, unsigned>()> expected;  ///< devices.expected, by vendor
     const WebConfig* web = nullptr;                             ///< null: no web configuration
+    const DrmScans* drm = nullptr;                              ///< null: no scans of DRM clients
   };
 
   explicit SelfReport(Sources sources)

@@ -138,6 +138,14 @@ Reader bind_asleep(AmdContext& context, const ReadSource& source) {
   return [&context] { return Sample::of(context.awake() ? 0 : 1); };
 }
 
+Reader bind_clients_busy(AmdContext& context, const ReadSource&) {
+  return context.has_clients() ? Reader([&context] { return context.clients().busiest(); }) : Reader();
+}
+
+Reader bind_clients_utilization(AmdContext& context, const ReadSource&) {
+  return context.has_clients() ? Reader([&context] { return context.clients().utilization(); }) : Reader();
+}
+
 Reader bind_peak(AmdContext& context, const ReadSource& source) {
   const std::optional<KfdNode>& card = context.kfd();
   return card ? constant_if(peak_of(*card, static_cast<Peak>(source.argument))) : Reader();

@@ -41,6 +41,8 @@ Reader bind_margin(AmdContext& context, const ReadSource& source);
 Reader bind_link_generation(AmdContext& context, const ReadSource& source);
 Reader bind_link_lanes(AmdContext& context, const ReadSource& source);
 Reader bind_asleep(AmdContext& context, const ReadSource& source);
+Reader bind_clients_busy(AmdContext& context, const ReadSource& source);
+Reader bind_clients_utilization(AmdContext& context, const ReadSource& source);
 Reader bind_peak(AmdContext& context, const ReadSource& source);
 Reader bind_part_peak(AmdContext& context, const ReadSource& source);
 Reader bind_part_memory(AmdContext& context, const ReadSource& source);
@@ -55,6 +57,14 @@ constexpr AmdSource power(std::string_view name) noexcept { return {readers::bin
 
 /// The integer of a file that is constant while the driver is loaded: read once.
 constexpr AmdSource constant(std::string_view name) noexcept { return {readers::bind_constant, {name}}; }
+
+/// The busy time of the card's clients, and its share of the time between two scans.
+constexpr AmdSource clients_busy(std::string_view name) noexcept {
+  return {readers::bind_clients_busy, {name}};
+}
+constexpr AmdSource clients_utilization(std::string_view name) noexcept {
+  return {readers::bind_clients_utilization, {name}};
+}
 
 /// A percentage that the firmware sometimes overshoots at full load.
 constexpr AmdSource busy(std::string_view name) noexcept { return {readers::bind_busy, {name}}; }

@@ -29,12 +29,9 @@ ReadStatus ProcessLists::read(const DeviceWatch& watch, Nanoseconds now, std::op
 // The first list is the start of counting: the busy time before it is in the lists of an earlier object.
 void ProcessLists::list(const DrmUse& use, std::optional<double> used, std::vector<DeviceProcess>& out) {
   const Nanoseconds since = use.scanned_at - last_scan_.value_or(use.scanned_at);
-  shared_.clear();
-  for (const DrmProcess& process : use.processes) {
-    const Memory memory = memory_of(process);
-    out.push_back({process.pid, memory.bytes, busy_of(process, since)});
-    shared_.push_back(memory.shared);
-  }
+  const std::size_t others = out.size();
+  shared_.assign(others, 0);
+  for (const DrmProcess& process : use.processes) merge(process, since, others, out);
   if (used) fit(*used, out);
   if (last_scan_ == use.scanned_at) return;
   last_.clear();
@@ -42,6 +39,23 @@ void ProcessLists::list(const DrmUse& use, std::optional<double> used, std::vect
     last_.emplace(Key{process.pid, process.start_ticks}, process.busy_seconds);
   }
   last_scan_ = use.scanned_at;
+}
+
+void ProcessLists::merge(const DrmProcess& process, Nanoseconds since, std::size_t others,
+                         std::vector<DeviceProcess>& out) {
+  const Memory memory = memory_of(process);
+  const std::optional<double> busy = busy_of(process, since);
+  const auto end = out.begin() + static_cast<std::ptrdiff_t>(others);
+  const auto known =
+      std::find_if(out.begin(), end, [&](const DeviceProcess& other) { return other.pid == process.pid; });
+  if (known == end) {
+    out.push_back({process.pid, memory.bytes, busy});
+    shared_.push_back(memory.shared);
+    return;
+  }
+  known->memory_bytes = std::max(known->memory_bytes, memory.bytes);  // nullopt is less than any number
+  known->busy_seconds = std::max(known->busy_seconds, busy);
+  shared_[static_cast<std::size_t>(known - out.begin())] = memory.shared;
 }
 
 std::optional<double> ProcessLists::busy_of(const DrmProcess& process, Nanoseconds since) const {

@@ -22,7 +22,9 @@ class ProcessLists {
  public:
   explicit ProcessLists(MemoryKind memory = MemoryKind::device) noexcept : memory_(memory) {}
 
-  /// Contract of ListsProcesses::processes(). `used`: the memory of this kind that is in use on the device,
+  /// Contract of ListsProcesses::processes(), except that `out` may contain processes that another source
+  /// lists, by pid. A process in both lists keeps the larger number of each kind, because both sources count
+  /// the same use, and each may miss a part. `used`: the memory of this kind that is in use on the device,
   /// in bytes. A buffer that two processes share is in the numbers of both, so that their sum may exceed
   /// `used`. The excess is then taken from the shared parts, in proportion, and only if these do not suffice
   /// from the rest. nullopt: unknown, and the numbers remain. `unsupported` before the first scan, and
@@ -40,6 +42,8 @@ class ProcessLists {
   void list(const DrmUse& use, std::optional<double> used, std::vector<DeviceProcess>& out);
   std::optional<double> busy_of(const DrmProcess& process, Nanoseconds since) const;
   Memory memory_of(const DrmProcess& process) const;
+  void merge(const DrmProcess& process, Nanoseconds since, std::size_t others,
+             std::vector<DeviceProcess>& out);
   void fit(double used, std::vector<DeviceProcess>& out) const;
 
   MemoryKind memory_;

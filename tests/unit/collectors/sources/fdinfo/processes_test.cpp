@@ -79,6 +79,17 @@ TEST_F(ProcessListsTest, AnExcessIsTakenFromTheSharedParts) {
   EXPECT_EQ(listed(seconds(10), 0), (Processes{{10, 0.0, {}}, {20, 0.0, {}}, {30, 0.0, {}}}));
 }
 
+TEST_F(ProcessListsTest, AProcessOfAnotherListKeepsTheLargerNumbers) {
+  users_->scan(kDevice, use_at(seconds(10), {}));
+  listed(seconds(10));
+  users_->scan(kDevice, use_at(seconds(20), {{10, 1, engine_seconds({{compute, 3}}), 100.0},
+                                             {20, 1, {}, 5.0, {}, 4},
+                                             {30, 1, engine_seconds({{copy, 1}}), 70.0}}));
+  Processes list = {{10, 900.0, {}}, {20, {}, 2.0}, {40, 8.0, 1.0}};
+  EXPECT_EQ(lists_.read(watch_, seconds(20), 981, list), ReadStatus::ok);
+  EXPECT_EQ(list, (Processes{{10, 900.0, 3.0}, {20, 3.0, 2.0}, {40, 8.0, 1.0}, {30, 70.0, 1.0}}));
+}
+
 TEST_F(ProcessListsTest, NoScanIsNotAnEmptyList) {
   Processes list;
   EXPECT_EQ(lists_.read(watch_, seconds(1), {}, list), ReadStatus::unsupported);

@@ -1,0 +1,97 @@
+#include "daemon/drm/scans.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpumeter {
+namespace {
+
+// The pause within the first round over all processes.
+constexpr Nanoseconds kFirstRound = std::chrono::seconds(1);
+constexpr Nanoseconds kShortest = std::chrono::seconds(1);
+
+}  // namespace
+
+DrmScans::DrmScans(fdinfo::Scanner::Sources sources, const Clock& clock)
+    : scanner_(std::move(sources), clock), worker_(clock) {}
+
+Result<Done> DrmScans::start() {
+  return worker_.start("drm-users", [self = shared_from_this()] { return self->turn(); });
+}
+
+std::shared_ptr<void> DrmScans::watch(std::string_view device, Nanoseconds every) {
+  std::string name(device);
+  {
+    MutexLock lock(mutex_);
+    watches_[name].insert(std::max(every, kShortest));
+  }
+  worker_.wake();
+  return {this, [weak = weak_from_this(), name = std::move(name), every](void*) {
+            if (const auto self = weak.lock()) self->end_watch(name, std::max(every, kShortest));
+          }};
+}
+
+void DrmScans::end_watch(const std::string& device, Nanoseconds every) {
+  MutexLock lock(mutex_);
+  const auto found = watches_.find(device);
+  if (found == watches_.end()) return;
+  if (const auto one = found->second.find(every); one != found->second.end()) found->second.erase(one);
+  if (!found->second.empty()) return;
+  watches_.erase(found);
+  uses_.erase(device);
+}
+
+std::shared_ptr<const DrmUse> DrmScans::use_of(std::string_view device) const {
+  MutexLock lock(mutex_);
+  const auto use = uses_.find(device);
+  return use == uses_.end() ? nullptr : use->second;
+}
+
+std::optional<DrmScans::Figures> DrmScans::figures() const {
+  MutexLock lock(mutex_);
+  return watches_.empty() ? std::nullopt : figures_;
+}
+
+Nanoseconds DrmScans::turn() {
+  const Wanted wanted = this->wanted();
+  if (wanted.devices.empty()) {
+    scanner_.forget();
+    clear();
+    return Worker::kForever;
+  }
+  fdinfo::Scanner::Result result = scanner_.scan(wanted.devices, wanted.every);
+  const Nanoseconds pause = result.is_whole ? wanted.every : kFirstRound;
+  const Nanoseconds took = result.duration;
+  publish(std::move(result));
+  return std::max(pause - took, Nanoseconds{0});
+}
+
+DrmScans::Wanted DrmScans::wanted() const {
+  Wanted wanted;
+  MutexLock lock(mutex_);
+  for (const auto& [device, intervals] : watches_) {
+    wanted.devices.push_back(device);
+    const bool is_first = wanted.devices.size() == 1;
+    wanted.every = is_first ? *intervals.begin() : std::min(wanted.every, *intervals.begin());
+  }
+  return wanted;
+}
+
+void DrmScans::clear() {
+  MutexLock lock(mutex_);
+  figures_.reset();
+  uses_.clear();
+}
+
+// A device may have lost its last watch during the scan.
+void DrmScans::publish(fdinfo::Scanner::Result result) {
+  MutexLock lock(mutex_);
+  malformed_ += result.malformed;
+  figures_ = {to_seconds(result.duration), result.inaccessible, malformed_};
+  uses_.clear();
+  for (const auto& [device, watches] : watches_) {
+    if (const auto use = result.uses.find(device); use != result.uses.end()) uses_.insert(*use);
+  }
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "base/worker.hpp"
+#include "collectors/api/drm_use.hpp"
+#include "collectors/sources/fdinfo/scanner.hpp"
+
+namespace gpumeter {
+
+/// The machine's scanner of /proc/PID/fdinfo. It has its own thread ("drm-users"), which scans only while
+/// somebody watches a device. A read of fdinfo that hangs in a driver is left behind on a further thread
+/// ("drm-fdinfo"). Public methods: any thread; start() and join(): the owner's.
+class DrmScans final : public DrmUsers, public std::enable_shared_from_this<DrmScans> {
+ public:
+  /// `clock` must outlive this object.
+  DrmScans(fdinfo::Scanner::Sources sources, const Clock& clock);
+
+  Result<Done> start();
+  /// See Worker.
+  void request_stop() { worker_.request_stop(); }
+  bool join(Nanoseconds deadline) { return worker_.join(deadline); }
+
+  std::shared_ptr<void> watch(std::string_view device, Nanoseconds every) override GPUMETER_EXCLUDES(mutex_);
+  std::shared_ptr<const DrmUse> use_of(std::string_view device) const override GPUMETER_EXCLUDES(mutex_);
+
+  /// Of the last scan.
+  struct Figures {
+    double scan_seconds = 0;
+    unsigned inaccessible = 0;    ///< processes whose descriptors may not be read
+    std::uint64_t malformed = 0;  ///< lines of fdinfo since the start
+
+    bool operator==(const Figures&) const = default;
+  };
+  /// nullopt while nobody watches a device, and before the first scan.
+  std::optional<Figures> figures() const GPUMETER_EXCLUDES(mutex_);
+
+ private:
+  struct Wanted {
+    std::vector<std::string> devices;
+    Nanoseconds every{};  ///< the shortest interval of the watches
+  };
+  Nanoseconds turn();
+  Wanted wanted() const GPUMETER_EXCLUDES(mutex_);
+  void clear() GPUMETER_EXCLUDES(mutex_);
+  void publish(fdinfo::Scanner::Result result) GPUMETER_EXCLUDES(mutex_);
+  void end_watch(const std::string& device, Nanoseconds every) GPUMETER_EXCLUDES(mutex_);
+
+  fdinfo::Scanner scanner_;  // used only by the thread
+  Worker worker_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::multiset<Nanoseconds>> watches_ GPUMETER_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<const DrmUse>, std::less<>> uses_ GPUMETER_GUARDED_BY(mutex_);
+  std::optional<Figures> figures_ GPUMETER_GUARDED_BY(mutex_);
+  std::uint64_t malformed_ GPUMETER_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace gpumeter

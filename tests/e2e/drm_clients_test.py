@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Given an AMD APU, processes in control groups, and what the kernel prints of their DRM clients, then exactly these workloads.
+
+The tree of the processes is made of files: no machine of the test has the GPU. The daemon reads it as it reads /proc."""
+import sys
+import tempfile
+import unittest
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness import Daemon, Page, wait_until
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "fixtures"))
+from card_tree import CARDS, lay  # noqa: E402
+
+ADDRESS = "0000:c4:00.0"
+VRAM_USED, GTT_USED = 514580480, 3946811392  # fixtures/amd/apu.card
+MIB = 1 << 20
+CONTAINER_ID = "0123456789abcdef" * 4
+SERVER, BROWSER, SHELL = "llama.service", CONTAINER_ID, "gdm.service"
+
+
+class Processes:
+    """A /proc of files."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder / "proc"
+        self.add(1, "/init.scope")
+
+    def add(self, pid: int, group: str, start: int = 100) -> None:
+        own = self.folder / str(pid)
+        (own / "fd").mkdir(parents=True)
+        (own / "fdinfo").mkdir()
+        (own / "stat").write_text(f"{pid} (task) S 1 {pid} {pid} 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 {start} 0 0\n")
+        (own / "status").write_text("Name:\ttask\nUid:\t1000\t1000\t1000\t1000\n")
+        (own / "comm").write_text("task\n")
+        (own / "cgroup").write_text(f"0::{group}\n")
+
+    def client(self, pid: int, fd: int, client: int, vram: int, gtt: int, shared_gtt: int = 0, node: str = "renderD9128", **busy: int) -> None:
+        """`busy`: seconds by engine."""
+        engines = "".join(f"drm-engine-{engine}:\t{seconds * 10**9} ns\n" for engine, seconds in busy.items())
+        regions = "".join(f"drm-total-{region}:\t{size >> 10} KiB\ndrm-shared-{region}:\t{shared >> 10} KiB\ndrm-resident-{region}:\t{size >> 10} KiB\n"
+                          for region, size, shared in (("vram", vram, 0), ("gtt", gtt, shared_gtt)))
+        own = self.folder / str(pid)
+        fresh = own / "fdinfo" / ".new"
+        fresh.write_text(f"pos:\t0\nflags:\t02100002\nmnt_id:\t29\nino:\t1106\ndrm-driver:\tamdgpu\ndrm-client-id:\t{client}\n"
+                         f"drm-pdev:\t{ADDRESS}\npasid:\t32769\n{regions}drm-memory-vram:\t{vram >> 10} KiB\ndrm-memory-gtt: \t{gtt >> 10} KiB\n"
+                         f"amd-evicted-vram:\t0 KiB\n{engines}")
+        fresh.rename(own / "fdinfo" / str(fd))
+        link = own / "fd" / str(fd)
+        if not link.is_symlink():
+            link.symlink_to(f"/dev/dri/{node}")
+
+
+@contextmanager
+def machine():
+    with tempfile.TemporaryDirectory(prefix="gpumeter-drm-") as folder:
+        root = Path(folder)
+        lay(root / "sys", CARDS / "apu.card")
+        yield root, Processes(root)
+
+
+def daemon_of(root: Path) -> Daemon:
+    config = root / "gpumeter.yaml"
+    config.write_text(f"collectors: {{amd: {{ids_file: {CARDS}/amdgpu.ids}}, nvidia: {{enabled: false}}}}\nsampling: {{normal: 1s}}\n")
+    return Daemon(f"--config.file={config}", f"--path.sysfs={root}/sys", f"--path.procfs={root}/proc")
+
+
+def memory(page: Page) -> dict[str, float]:
+    return {dict(labels)["workload"]: value for (_, labels), value in page.of("gpu_workload_memory_used_bytes").items()}
+
+
+def busy(page: Page) -> dict[str, float]:
+    return {dict(labels)["workload"]: value for (_, labels), value in page.of("gpu_workload_busy_seconds_total").items()}
+
+
+class DrmClientsTest(unittest.TestCase):
+    def test_the_workloads_of_an_apu(self) -> None:
+        with machine() as (root, processes):
+            processes.add(2, "/", 1)  # without descriptors
+            processes.add(100, f"/system.slice/{SERVER}")
+            processes.client(100, 5, 11, vram=5 * MIB, gtt=2500 * MIB, gfx=0, compute=100)
+            processes.client(100, 6, 11, vram=5 * MIB, gtt=2500 * MIB, gfx=0, compute=100)  # a duplicate
+            processes.add(101, f"/system.slice/{SERVER}")  # a child with the parent's descriptor
+            processes.client(101, 5, 11, vram=5 * MIB, gtt=2500 * MIB, gfx=0, compute=100)
+            processes.add(200, f"/system.slice/docker-{CONTAINER_ID}.scope")
+            processes.client(200, 3, 12, vram=100 * MIB, gtt=300 * MIB, gfx=50, dec=3)
+            with daemon_of(root) as daemon:
+                page = wait_until(lambda: memory(p := daemon.page()) and p, "the clients are on the page")
+                self.assertEqual(memory(page), {SERVER: 2505 * MIB, BROWSER: 400 * MIB})
+                self.assertEqual(busy(page), {SERVER: 0, BROWSER: 0})  # use before the first scan is unknown
+                page = wait_until(lambda: (p := daemon.page()).of("gpumeter_drm_scan_duration_seconds") and p, "the scan is on the page")
+                self.assertEqual(page.one("gpumeter_drm_processes_inaccessible"), 0)
+                self.assertEqual(page.one("gpumeter_drm_malformed_lines_total"), 0)
+                self.assertGreater(page.one("gpumeter_drm_scan_duration_seconds"), 0)
+                processes.client(100, 5, 11, vram=5 * MIB, gtt=2500 * MIB, gfx=1, compute=104)
+                processes.client(100, 6, 11, vram=5 * MIB, gtt=2500 * MIB, gfx=1, compute=104)
+                processes.client(101, 5, 11, vram=5 * MIB, gtt=2500 * MIB, gfx=1, compute=104)
+                processes.client(200, 3, 12, vram=100 * MIB, gtt=300 * MIB, gfx=52, dec=4)
+                page = wait_until(lambda: sum(busy(p := daemon.page()).values()) >= 6 and p, "the use is on the page")
+                self.assertEqual(busy(page), {SERVER: 4, BROWSER: 2})
+                shares = {dict(labels)["workload"]: value for (_, labels), value in page.of("gpu_workload_share_ratio").items()}
+                self.assertEqual(shares, {SERVER: 4 / 6, BROWSER: 2 / 6, "unattributed": 0})
+
+    def test_shared_buffers_fit_the_device(self) -> None:
+        used = VRAM_USED + GTT_USED
+        with machine() as (root, processes):
+            processes.add(100, f"/system.slice/{SERVER}")
+            processes.client(100, 5, 11, vram=VRAM_USED & ~1023, gtt=3000 * MIB, compute=1)
+            processes.add(300, f"/system.slice/{SHELL}")
+            processes.client(300, 5, 13, vram=0, gtt=1000 * MIB, shared_gtt=1000 * MIB, gfx=1)
+            with daemon_of(root) as daemon:
+                page = wait_until(lambda: memory(p := daemon.page()) and p, "the clients are on the page")
+                server = (VRAM_USED & ~1023) + 3000 * MIB
+                self.assertEqual(memory(page).keys(), {SERVER, SHELL})
+                self.assertAlmostEqual(memory(page)[SERVER], server, delta=1)
+                self.assertAlmostEqual(memory(page)[SHELL], used - server, delta=1)
+
+    def test_a_process_that_ends_and_one_that_may_not_be_read(self) -> None:
+        with machine() as (root, processes):
+            processes.add(100, f"/system.slice/{SERVER}")
+            processes.client(100, 5, 11, vram=0, gtt=10 * MIB, gfx=1)
+            with daemon_of(root) as daemon:
+                wait_until(lambda: memory(daemon.page()) == {SERVER: 10 * MIB}, "the client is on the page")
+                for file in sorted((root / "proc/100").rglob("*"), reverse=True):
+                    file.unlink() if file.is_symlink() or file.is_file() else file.rmdir()
+                (root / "proc/100").rmdir()
+                wait_until(lambda: not memory(daemon.page()), "it has ended")
+
+    def test_no_device_no_scan(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="gpumeter-drm-") as folder:
+            root = Path(folder)
+            (root / "sys").mkdir()
+            Processes(root)
+            with daemon_of(root) as daemon:
+                self.assertFalse([name for name, _ in daemon.page() if name.startswith("gpumeter_drm")])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -13,7 +13,7 @@ constexpr Nanoseconds kShortest = std::chrono::seconds(1);
 }  // namespace
 
 DrmScans::DrmScans(fdinfo::Scanner::Sources sources, const Clock& clock)
-    : scanner_(std::move(sources), clock), worker_(clock) {}
+    : scanner_(std::move(sources)), worker_(clock) {}
 
 Result<Done> DrmScans::start() {
   return worker_.start("drm-users", [self = shared_from_this()] { return self->turn(); });

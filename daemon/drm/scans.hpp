@@ -22,7 +22,8 @@ namespace gpumeter {
 /// ("drm-fdinfo"). Public methods: any thread; start() and join(): the owner's.
 class DrmScans final : public DrmUsers, public std::enable_shared_from_this<DrmScans> {
  public:
-  /// `clock` must outlive this object.
+  /// `clock` is for the thread and must outlive this object; the scans have their own, which is the same
+  /// time.
   DrmScans(fdinfo::Scanner::Sources sources, const Clock& clock);
 
   Result<Done> start();

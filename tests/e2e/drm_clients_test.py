@@ -2,6 +2,7 @@
 """Given an AMD APU, processes in control groups, and what the kernel prints of their DRM clients, then exactly these workloads.
 
 The tree of the processes is made of files: no machine of the test has the GPU. The daemon reads it as it reads /proc."""
+import os
 import sys
 import tempfile
 import unittest
@@ -117,7 +118,24 @@ class DrmClientsTest(unittest.TestCase):
                 self.assertAlmostEqual(memory(page)[SERVER], server, delta=1)
                 self.assertAlmostEqual(memory(page)[SHELL], used - server, delta=1)
 
-    def test_a_process_that_ends_and_one_that_may_not_be_read(self) -> None:
+    def test_a_read_that_hangs_hurts_nobody(self) -> None:
+        """A pipe without a writer stands for a fdinfo that hangs in its driver."""
+        with machine() as (root, processes):
+            for pid, workload in ((100, SERVER), (300, SHELL)):
+                processes.add(pid, f"/system.slice/{workload}")
+                processes.client(pid, 5, pid, vram=0, gtt=10 * MIB, gfx=1)
+            processes.add(200, "/system.slice/stuck.service")
+            (root / "proc/200/fd/5").symlink_to("/dev/dri/renderD9128")
+            os.mkfifo(root / "proc/200/fdinfo/5")
+            with daemon_of(root) as daemon:
+                wait_until(lambda: memory(daemon.page()) == {SERVER: 10 * MIB, SHELL: 10 * MIB}, "the others are on the page")
+                wait_until(lambda: daemon.page().one("gpumeter_drm_processes_inaccessible") == 1, "the stuck process is counted")
+                processes.client(300, 5, 300, vram=0, gtt=20 * MIB, gfx=1)
+                wait_until(lambda: memory(daemon.page()) == {SERVER: 10 * MIB, SHELL: 20 * MIB}, "the scans go on")
+                self.assertEqual(daemon.page().one("gpu_up"), 1)
+                self.assertEqual(daemon.stop()[0], 0)
+
+    def test_a_process_that_ends(self) -> None:
         with machine() as (root, processes):
             processes.add(100, f"/system.slice/{SERVER}")
             processes.client(100, 5, 11, vram=0, gtt=10 * MIB, gfx=1)

@@ -25,10 +25,10 @@ struct CloseFolder {
 
 }  // namespace
 
-Scanner::Scanner(Sources sources, const Clock& clock)
+Scanner::Scanner(Sources sources)
     : sources_(std::move(sources)),
-      clock_(clock),
-      looks_("drm-fdinfo", kHangs, clock, sources_.hanging, sources_.procfs) {}
+      clock_(*sources_.clock),
+      looks_("drm-fdinfo", kHangs, clock_, sources_.hanging, sources_.procfs) {}
 
 Scanner::Result Scanner::scan(const std::vector<std::string>& devices, Nanoseconds every) {
   const Nanoseconds begun = clock_.monotonic();

@@ -32,12 +32,11 @@ class Scanner {
     std::string sysfs;
     std::shared_ptr<HangingCalls> hanging;  ///< null: a ledger of its own
     LookAt look = look_at;
-    std::shared_ptr<const Clock> clock = std::make_shared<SystemClock>();  ///< of looks; the scanner's clock
+    std::shared_ptr<const Clock> clock = std::make_shared<SystemClock>();  ///< shared with looks that hang
     int own_pid = 0;                                                       ///< is not looked at; 0: all are
   };
 
-  /// `clock` must outlive this object.
-  Scanner(Sources sources, const Clock& clock);
+  explicit Scanner(Sources sources);
 
   struct Result {
     /// False during the first round over all processes. Scans should then follow soon, and have no uses.
@@ -72,7 +71,7 @@ class Scanner {
   void settle(const std::vector<std::string>& devices, Result& result);
 
   const Sources sources_;
-  const Clock& clock_;
+  const Clock& clock_;  // of sources_
   BoundedCalls looks_;
   std::map<int, Known> known_;  // by pid
   DeviceAccount::Holders holders_;

@@ -51,6 +51,16 @@ TEST(SelfMetrics, ShowsTheEndOfTheCertificateUnderTls) {
   EXPECT_EQ(lines_of({}).find("gpumeter_web_certificate"), std::string::npos);
 }
 
+TEST(SelfMetrics, ShowsScansOfDrmClientsWhileADeviceIsWatched) {
+  const std::string lines = lines_of({.drm_scans = {{0.25, 3, 2}}});
+  EXPECT_NE(lines.find("gpumeter_drm_malformed_lines_total 2\n"
+                       "gpumeter_drm_processes_inaccessible 3\n"
+                       "gpumeter_drm_scan_duration_seconds 0.25\n"),
+            std::string::npos)
+      << lines;
+  EXPECT_EQ(lines_of({}).find("gpumeter_drm"), std::string::npos);
+}
+
 TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
   CollectorHealth amd{.name = "amd", .up = true, .devices = 2, .last_success_timestamp_seconds = 17};
   amd.read_errors[0][static_cast<std::size_t>(ReadStatus::ok)] = 1000;
@@ -115,6 +125,7 @@ TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
       .pci_devices = {{"amd", 1}},
       .devices_expected = {{"any", 1}},
       .http_requests = {{200, 1}},
+      .drm_scans = DrmScans::Figures{},
       .process = ProcessStats{}};
   std::vector<std::string_view> exported;
   Store store;

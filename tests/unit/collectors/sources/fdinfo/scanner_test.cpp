@@ -7,7 +7,6 @@
 
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/fake_drm_procfs.hpp"
-#include "tests/fakes/real_clock.hpp"
 
 namespace gpumeter::fdinfo {
 namespace {
@@ -57,7 +56,7 @@ class ScannerTest : public testing::Test {
   FakeDrmProcfs procfs_;
   FakeClock clock_;
   std::vector<int> seen_;  // by one thread at a time
-  Scanner scanner_{sources(), clock_};
+  Scanner scanner_{sources()};
 };
 
 using Pids = std::vector<int>;
@@ -124,7 +123,7 @@ TEST_F(ScannerTest, AfterAPauseItStartsAgain) {
 }
 
 TEST_F(ScannerTest, WithoutProcfsThereIsNoUse) {
-  Scanner scanner({"/does/not/exist", "/sys", nullptr}, clock_);
+  Scanner scanner({"/does/not/exist", "/sys", nullptr});
   const Scanner::Result result = scanner.scan({kCard}, kEvery);
   EXPECT_FALSE(result.is_whole);
   EXPECT_TRUE(result.uses.empty());
@@ -145,7 +144,7 @@ TEST(Scanner, ContinuesWhereItsBudgetEnded) {
     clock.advance(std::chrono::milliseconds(20));
     return look_at({order.procfs, order.sysfs, order.devices, order.clock, Nanoseconds::max()}, pid);
   };
-  Scanner scanner(std::move(sources), clock);
+  Scanner scanner(std::move(sources));
   EXPECT_FALSE(scanner.scan({kCard}, kEvery).is_whole);
   EXPECT_EQ(seen, (Pids{1, 2, 3}));
   EXPECT_FALSE(scanner.scan({kCard}, kEvery).is_whole);
@@ -171,7 +170,7 @@ TEST(Scanner, ALookThatHangsDelaysNoOther) {
     unhurried.until = Nanoseconds::max();
     return look_at(unhurried, pid);
   };
-  Scanner scanner(std::move(sources), kRealClock);
+  Scanner scanner(std::move(sources));
   Scanner::Result result = scanner.scan({kCard}, kEvery);
   EXPECT_TRUE(result.is_whole);
   EXPECT_EQ(result.inaccessible, 1u);

@@ -28,7 +28,7 @@ def scenarios() -> list[str]:
 
 def page_of(name: str) -> str:
     with Machine(SCENARIOS / f"{name}.yaml", TIME) as machine:
-        said = run("--once=0", *machine.arguments, f"--path.procfs={machine.folder}", f"--path.state={machine.folder}",
+        said = run("--once=0", *machine.arguments, f"--path.procfs={machine.procfs}", f"--path.state={machine.folder}",
                    env=machine.env)
     assert said.returncode == 0, said.stderr
     return said.stdout
@@ -51,6 +51,20 @@ class GoldenNvidiaTest(unittest.TestCase):
                 self.assertEqual(of_gpus(page), golden.read_text())
                 self.assertEqual(promtool_findings(page), "")
 
+    def test_the_workloads_sum_to_the_device(self):
+        for name in (each for each in scenarios() if each not in NO_GPUS and each not in SAME_AS):
+            page = text_page((GOLDEN / f"nvidia_{name}.prom").read_text())
+            for uuid in {dict(labels)["uuid"] for _, labels in page.of("gpu_workload_share_ratio")}:
+                with self.subTest(scenario=name, uuid=uuid):
+                    self.assertAlmostEqual(sum(page.of("gpu_workload_share_ratio", uuid=uuid).values()), 1)
+                    energy = page.one("gpu_energy_joules_total", uuid=uuid)
+                    of_workloads = sum(page.of("gpu_workload_energy_joules_total", uuid=uuid).values())
+                    self.assertAlmostEqual(of_workloads, energy or 0, places=3)
+                    used = [page.one("gpu_memory_used_bytes", uuid=uuid, memory=memory) for memory in ("vram", "unified")]
+                    self.assertEqual(used.count(None), 1)  # of one kind, never of both
+                    memory = sum(page.of("gpu_workload_memory_used_bytes", uuid=uuid).values())
+                    self.assertLessEqual(memory, used[0] or used[1])
+
     def test_a_machine_without_a_driver_shows_no_gpu(self):
         for name in NO_GPUS:
             with self.subTest(scenario=name):
@@ -63,9 +77,9 @@ class GoldenNvidiaTest(unittest.TestCase):
             with self.subTest(scenario=name):
                 golden = text_page((GOLDEN / f"nvidia_{name}.prom").read_text())
                 with Machine(SCENARIOS / f"{name}.yaml", TIME) as machine, \
-                        Daemon(*machine.arguments, f"--path.procfs={machine.folder}", env=machine.env) as daemon:
-                    last = "gpu_workload_info" if golden.of("gpu_workload_info") else "gpu_memory_size_bytes"
-                    page = wait_until(lambda: (p := daemon.page()).of(last) and p, "the GPUs are read")
+                        Daemon(*machine.arguments, f"--path.procfs={machine.procfs}", env=machine.env) as daemon:
+                    expected = self.gauges(golden).keys()
+                    page = wait_until(lambda: expected <= self.gauges(p := daemon.page()).keys() and p, "the GPUs are read")
                 self.assertEqual(self.gauges(page), self.gauges(golden))
 
     def gauges(self, page: Page) -> dict:

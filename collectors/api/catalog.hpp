@@ -101,12 +101,13 @@ inline constexpr auto pcie_transmitted_bytes = counter("gpu_pcie_transmitted_byt
 inline constexpr auto pcie_replays = counter("gpu_pcie_replays_total", "", "Retransmitted PCIe packets.");
 inline constexpr auto pcie_errors = counter("gpu_pcie_errors_total", "", "PCIe errors, by severity and kind.");
 inline constexpr auto pcie_link_events = counter("gpu_pcie_link_events_total", "", "PCIe link events that accompany errors, by event. Do not add them to gpu_pcie_errors_total: errors cause some of them.");
-inline constexpr auto interconnect_received_bytes = counter("gpu_interconnect_received_bytes_total", "bytes", "Bytes received over all links between GPUs.");
-inline constexpr auto interconnect_transmitted_bytes = counter("gpu_interconnect_transmitted_bytes_total", "bytes", "Bytes transmitted over all links between GPUs.");
-inline constexpr auto interconnect_errors = counter("gpu_interconnect_errors_total", "", "Errors on all links between GPUs, by error.");
-inline constexpr auto interconnect_links = gauge("gpu_interconnect_links", "", "Number of the device's links to other GPUs.");
-inline constexpr auto interconnect_links_up = gauge("gpu_interconnect_links_up", "", "Number of the device's links to other GPUs that are up.");
+inline constexpr auto interconnect_received_bytes = counter("gpu_interconnect_received_bytes_total", "bytes", "Bytes received over all links of the kind. kind=nvlink, xgmi, xelink: to other GPUs; c2c: to the CPU of the module.");
+inline constexpr auto interconnect_transmitted_bytes = counter("gpu_interconnect_transmitted_bytes_total", "bytes", "Bytes transmitted over all links of the kind, as in gpu_interconnect_received_bytes_total.");
+inline constexpr auto interconnect_errors = counter("gpu_interconnect_errors_total", "", "Errors on all links of the kind, by error. Errors that forward error correction repaired are not included.");
+inline constexpr auto interconnect_links = gauge("gpu_interconnect_links", "", "Number of the device's links of the kind, as in gpu_interconnect_received_bytes_total.");
+inline constexpr auto interconnect_links_up = gauge("gpu_interconnect_links_up", "", "Number of the device's links of the kind that are up.");
 inline constexpr auto interconnect_bit_error_ratio = gauge("gpu_interconnect_bit_error_ratio", "ratio", "Highest bit error ratio of the device's links to other GPUs, by error: symbol (before forward error correction) or effective (after it).");
+inline constexpr auto interconnect_fec_history = counter("gpu_interconnect_fec_history_total", "", "Symbol errors repaired by forward error correction on all links of the kind, by bin of the driver's histogram (0 to 15). Higher bins hold blocks with more errors.");
 
 // Each link separately, on request; the sums are in the interconnect families
 inline constexpr auto link_up = gauge("gpu_link_up", "", "1 while the link is up.");
@@ -124,6 +125,7 @@ inline constexpr auto hardware_errors = counter("gpu_hardware_errors_total", "",
 inline constexpr auto retired_pages = gauge("gpu_retired_pages", "", "Retired memory pages, by cause.");
 inline constexpr auto retired_pages_pending = gauge("gpu_retired_pages_pending", "", "1 if the next reset will retire a memory page.");
 inline constexpr auto remapped_rows = gauge("gpu_remapped_rows", "", "Memory rows remapped to spare rows, by cause.");
+inline constexpr auto remapped_rows_inactive = gauge("gpu_remapped_rows_inactive", "", "Remappings of memory rows that are recorded but not in effect, by cause as in gpu_remapped_rows.");
 inline constexpr auto row_remap_pending = gauge("gpu_row_remap_pending", "", "1 if the next reset will remap a memory row.");
 inline constexpr auto row_remap_failed = gauge("gpu_row_remap_failed", "", "1 if a memory row could not be remapped. Replace the card.");
 inline constexpr auto row_remap_banks = gauge("gpu_row_remap_banks", "", "Memory banks, by availability of spare rows.");
@@ -134,7 +136,7 @@ inline constexpr auto recovery_action = gauge("gpu_recovery_action", "", "1 for 
 inline constexpr auto fabric_state = gauge("gpu_fabric_state", "", "1 for the state of the device's registration with the fabric manager. state=failed: ended with an error.");
 inline constexpr auto fabric_health = gauge("gpu_fabric_health", "", "1 for the fabric's health as reported by the device.");
 inline constexpr auto fabric_info = gauge("gpu_fabric_info", "", "Fabric in which the device is registered: clique, and cluster_uuid if the cluster has one; always 1. Absent until registration has succeeded.");
-inline constexpr auto platform_info = gauge("gpu_platform_info", "", "Place of the device in its rack or chassis, as labels; always 1.");
+inline constexpr auto platform_info = gauge("gpu_platform_info", "", "Place of the device in its rack, as labels; always 1. chassis_serial: serial number of the chassis; slot: its slot, switches included; tray: its compute tray; host: the node in the slot; module: the GPU in the node.");
 inline constexpr auto topology_info = gauge("gpu_topology_info", "", "Path between the device and a peer GPU (uuid) of the machine; always 1. path=link: NVLink or xGMI; pix: one PCIe switch; pxb: several; phb: one host bridge; node: one NUMA node; sys: between NUMA nodes.");
 inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the state of the vGPU licence.");
 

@@ -21,6 +21,7 @@ struct DeviceInfo {
   std::string vbios_version;
   std::string firmware_version;
   std::string architecture;
+  std::string compute_capability;  ///< of CUDA: "9.0"
   std::string vendor_index;  ///< its number in the vendor's tool
   std::string minor;         ///< of its device node: /dev/nvidia0 -> "0", /dev/dri/renderD128 -> "128"
   std::optional<int> compute_units;

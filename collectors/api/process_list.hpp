@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "collectors/api/collector.hpp"
@@ -8,14 +9,17 @@
 
 namespace gpumeter {
 
-/// A process that uses a device, as the device's driver lists it. Each pid is listed once, however many
-/// contexts it has.
+/// A process that uses a device, as the device's driver lists it, or a virtual machine that has a part of the
+/// device. Each pid is listed once, however many contexts it has.
 struct DeviceProcess {
-  int pid = 0;  ///< in the daemon's pid namespace
+  int pid = 0;  ///< in the daemon's pid namespace; 0 for a virtual machine
   std::optional<double> memory_bytes;
   /// Time for which the process's work ran on the device since the last call, at most the time between the
   /// two calls. The sum may exceed that time if two processes run at once.
   std::optional<double> busy_seconds;
+  /// The virtual machine's UUID or name, if the driver lists machines (a host of virtual GPUs); a valid label
+  /// value. Empty: a process.
+  std::string vm{};
 
   bool operator==(const DeviceProcess&) const = default;
 };

@@ -51,7 +51,7 @@ void DeviceMeter::update(Nanoseconds now, std::span<const DeviceProcess> listed)
   is_known_ = true;
   if (!listed.empty() && !cgroups_) cgroups_.emplace(procfs_);
   if (cgroups_) cgroups_->begin_pass();
-  for (const DeviceProcess& process : listed) account(now, claimant_of(process.pid), process);
+  for (const DeviceProcess& process : listed) account(now, claimant_of(process), process);
   divide_energy();
   forget(now);
   divide_shares(now);
@@ -80,7 +80,16 @@ void DeviceMeter::begin_look() {
   }
 }
 
-DeviceMeter::Claimant DeviceMeter::claimant_of(int pid) {
+// A virtual machine is a workload by itself: the host sees no process of it on the device.
+DeviceMeter::Claimant DeviceMeter::claimant_of(const DeviceProcess& listed) {
+  if (listed.vm.empty()) return claimant_of_process(listed.pid);
+  cgroup::Attribution machine;
+  machine.kind = cgroup::Kind::vm;
+  machine.workload = listed.vm;
+  return {&workload_of(machine), nullptr};
+}
+
+DeviceMeter::Claimant DeviceMeter::claimant_of_process(int pid) {
   const cgroup::Process& found = cgroups_->of(pid);
   // A process that ended after it was listed keeps the attribution of the previous look.
   Process* last = found.attribution.reason == cgroup::Reason::gone ? last_of(pid) : nullptr;

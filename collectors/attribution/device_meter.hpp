@@ -91,7 +91,8 @@ class DeviceMeter {
   };
 
   void begin_look();
-  Claimant claimant_of(int pid);
+  Claimant claimant_of(const DeviceProcess& listed);
+  Claimant claimant_of_process(int pid);
   Process* last_of(int pid);
   WorkloadEntry& workload_of(const cgroup::Attribution& attribution);
   Process* process_of(const ProcessId& id);

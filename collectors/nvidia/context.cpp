@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "collectors/nvidia/identity.hpp"
+#include "collectors/nvidia/platform.hpp"
 
 namespace gpumeter::nvidia {
 namespace {
@@ -51,6 +52,8 @@ Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   target.gpm.open(target.caller, std::nullopt);
   open_partitions();
   find_peaks();
+  find_unified_memory(info);
+  platform_ = platform_labels(target.caller);
   const std::optional<std::uint64_t> types = types_told(target.caller);
   const bool has_listener = has_events((*session)->functions());
   event_types_ = has_listener ? types.value_or(event_types_) & heard_types() : 0;
@@ -92,6 +95,7 @@ void NvidiaContext::close_sources() noexcept {
   turned_to_ = 0;
   has_wide_bytes_ = false;
   fabric_.reset();
+  unified_memory_.reset();
 }
 
 bool NvidiaContext::has_more(Nanoseconds now) noexcept try {
@@ -111,6 +115,8 @@ bool NvidiaContext::opens_well() {
   NvmlCaller probe(gpu().caller.session(), gpu().caller.device());
   mig_instances(probe);
   peak_facts(probe);
+  has_own_memory(probe);
+  platform_labels(probe);
   types_told(probe);
   return !probe.was_troubled();
 }
@@ -122,8 +128,14 @@ void NvidiaContext::note_fabric(const nvml::FabricInfoV3& info) noexcept {
   std::memcpy(fabric.cluster.data(), info.cluster_uuid, fabric.cluster.size());
 }
 
-// A node whose GPUs have their own NVSwitches belongs to no cluster: its UUID is zero.
 std::vector<SeriesSpec> NvidiaContext::info_series() {
+  std::vector<SeriesSpec> series = fabric_series();
+  if (!platform_.empty()) series.push_back({&catalog::platform_info, platform_});
+  return series;
+}
+
+// A node whose GPUs have their own NVSwitches belongs to no cluster: its UUID is zero.
+std::vector<SeriesSpec> NvidiaContext::fabric_series() {
   shown_fabric_ = fabric_;
   if (!fabric_) return {};
   std::vector<Label> labels = {{"clique", std::to_string(fabric_->clique)}};
@@ -151,6 +163,13 @@ void NvidiaContext::find_peaks() {
   peak_bandwidth_ = memory_bandwidth_of(facts);
 }
 
+// Grace's GPU has memory of its own, which is a NUMA node of the host.
+void NvidiaContext::find_unified_memory(const DeviceInfo& info) {
+  if (info.memory_numa_node || has_own_memory(gpu().caller)) return;
+  UnifiedMemory host(options_.procfs);
+  if (host.read().status == ReadStatus::ok) unified_memory_.emplace(std::move(host));
+}
+
 bool NvidiaContext::is_lost() const noexcept {
   if (targets_.empty() || processes_.is_lost()) return true;
   for (const NvmlTarget& target : targets_) {
@@ -160,7 +179,9 @@ bool NvidiaContext::is_lost() const noexcept {
 }
 
 Readiness NvidiaContext::begin_pass(const Pass& pass) noexcept {
-  if (pass.tier == Tier::normal && !is_lost() && has_new_partitions()) was_divided_anew_ = true;
+  const bool is_time = pass.tier == Tier::normal && !mig_fingerprint_.empty();
+  if ((was_told_of_new_partitions() || is_time) && !is_lost() && has_new_partitions())
+    was_divided_anew_ = true;
   if (is_lost() || was_divided_anew_) {
     note_loss();
     close();
@@ -170,15 +191,21 @@ Readiness NvidiaContext::begin_pass(const Pass& pass) noexcept {
   elapsed_ = pass.elapsed;
   ++pass_;
   for (NvmlTarget& target : targets_) target.begin_pass();
+  if (unified_memory_) unified_memory_->begin_pass();
   fields_[static_cast<std::size_t>(pass.tier)].begin_pass();
   return Readiness::awake;
+}
+
+// The event thread counts such events, so a new division is seen at the next pass of any tier.
+bool NvidiaContext::was_told_of_new_partitions() noexcept {
+  const std::uint64_t changes = events_->count_of(Event::mig_config_change);
+  return std::exchange(mig_changes_, changes) != changes;
 }
 
 // New instances reuse the ids of old ones, whose handles are void, so the GPU is attached again. A list that
 // is incomplete because a call failed does not count as a change, unless the list at attach was incomplete
 // too.
 bool NvidiaContext::has_new_partitions() noexcept {
-  if (mig_fingerprint_.empty()) return false;
   try {
     NvmlCaller probe(gpu().caller.session(), gpu().caller.device());
     const bool is_other = fingerprint(mig_instances(probe)) != mig_fingerprint_;

@@ -17,6 +17,7 @@
 #include "collectors/nvidia/readers/field_batch.hpp"
 #include "collectors/nvidia/readers/peaks.hpp"
 #include "collectors/nvidia/readers/sample_buffer.hpp"
+#include "collectors/nvidia/readers/unified_memory.hpp"
 #include "collectors/nvidia/readers/unsettled_sources.hpp"
 #include "collectors/table/device.hpp"
 
@@ -26,6 +27,7 @@ namespace gpumeter::nvidia {
 struct NvidiaOptions {
   std::string library;     ///< path or file name of NVML
   bool each_link = false;  ///< each NVLink by itself, in addition to the sums
+  std::string procfs{};    ///< "/proc", for the host's memory if the GPU has none of its own
 };
 
 /// One open GPU: NVML's handles, and the results of this pass. Readers (readers/) hold references to it and
@@ -51,7 +53,7 @@ class NvidiaContext {
   void end_binding() noexcept {}
   bool has_more(Nanoseconds now) noexcept;
 
-  // For DescribesItself: gpu_fabric_info.
+  // For DescribesItself: gpu_fabric_info, gpu_platform_info.
 
   std::vector<SeriesSpec> info_series();
 
@@ -71,6 +73,8 @@ class NvidiaContext {
   FieldBatch& fields(Tier tier) noexcept { return fields_[static_cast<std::size_t>(tier)]; }
   std::span<const Peak> peaks() const noexcept { return peaks_; }
   std::optional<double> peak_bandwidth() const noexcept { return peak_bandwidth_; }
+  /// The host's memory, if it is the GPU's too (integrated GPUs: GB10, Thor); null if the GPU has its own.
+  UnifiedMemory* unified_memory() noexcept { return unified_memory_ ? &*unified_memory_ : nullptr; }
   std::uint64_t event_types() const noexcept {
     return event_types_;
   }  ///< bits of nvml::EventType that are listened to
@@ -105,6 +109,7 @@ class NvidiaContext {
     bool operator==(const Fabric&) const = default;
   };
 
+  std::vector<SeriesSpec> fabric_series();
   bool is_lost() const noexcept;
   void close_sources() noexcept;
   void listen(const std::string& uuid);
@@ -114,6 +119,8 @@ class NvidiaContext {
   void note_loss() noexcept;
   void open_partitions();
   void find_peaks();
+  void find_unified_memory(const DeviceInfo& info);
+  bool was_told_of_new_partitions() noexcept;
 
   NvidiaOptions options_;
   std::shared_ptr<DeviceEvents> events_ = std::make_shared<DeviceEvents>();
@@ -130,6 +137,9 @@ class NvidiaContext {
   std::optional<Fabric> shown_fabric_;  // as returned by info_series()
   bool was_lost_ = false;
   bool was_divided_anew_ = false;
+  std::uint64_t mig_changes_ = 0;  // events of a changed division that were handled
+  std::optional<UnifiedMemory> unified_memory_;
+  std::vector<Label> platform_;     // labels of gpu_platform_info; empty: unknown
   std::deque<NvmlTarget> targets_;  // the GPU, then its MIG instances
   std::size_t turned_to_ = 0;
   std::vector<Partition> partitions_;

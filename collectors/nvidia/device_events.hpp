@@ -41,6 +41,7 @@ enum class Event : std::uint8_t {
   poison_fatal,
   gpu_unavailable,
   recovery_action,
+  mig_config_change,
   bus_lost,
   reset_required,
   returned,
@@ -61,6 +62,7 @@ inline constexpr EventKind kEvents[] = {
     {"poison_fatal", nvml::kEventPoisonFatal},
     {"gpu_unavailable", nvml::kEventGpuUnavailable},
     {"recovery_action", nvml::kEventRecoveryAction},
+    {"mig_config_change", nvml::kEventMigConfigChange},
     {"bus_lost"},
     {"reset_required"},
     {"returned"},
@@ -95,6 +97,7 @@ class DeviceEvents {
   /// `place` is an index into kInstanceXidNames.
   std::uint64_t xids_of(unsigned instance, std::size_t place) const noexcept;
   std::uint64_t events(std::size_t place) const noexcept { return events_[place]; }
+  std::uint64_t count_of(Event event) const noexcept { return events_[static_cast<std::size_t>(event)]; }
   /// Unix time in seconds; 0: never.
   double last(std::size_t place) const noexcept { return last_[place]; }
 

@@ -146,9 +146,12 @@ std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index) {
   info.firmware_version = firmware_version(gpu);
   if (const auto architecture = number_of<&F::nvmlDeviceGetArchitecture>(gpu))
     info.architecture = architecture_name(*architecture);
+  const Facts facts = peak_facts(gpu);
+  if (facts.cc_major > 0)
+    info.compute_capability = std::to_string(facts.cc_major) + "." + std::to_string(facts.cc_minor);
   info.vendor_index = std::to_string(index);
   info.minor = text(number_of<&F::nvmlDeviceGetMinorNumber>(gpu));
-  info.compute_units = multiprocessors(peak_facts(gpu));
+  info.compute_units = multiprocessors(facts);
   info.memory_numa_node = memory_numa_node(gpu);
   info.partitioning = fingerprint(mig_instances(gpu));
   return gpu.is_lost() ? std::nullopt : std::optional(info);

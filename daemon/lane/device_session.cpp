@@ -28,6 +28,7 @@ std::vector<Label> facts_of(const DeviceIdentity& device) {
   add_fact(labels, "pci_address", info.pci_address);
   add_fact(labels, "serial", info.serial);
   add_fact(labels, "architecture", info.architecture);
+  add_fact(labels, "compute_capability", info.compute_capability);
   add_fact(labels, "compute_units", text_of(info.compute_units));
   add_fact(labels, "numa_node", text_of(info.numa_node));
   add_fact(labels, "local_cpus", info.local_cpus);

@@ -1,9 +1,10 @@
-// The texts of /proc about a process, of which any user chooses the name, and the option that shows processes
-// on simulated GPUs.
+// The texts of /proc about a process, of which any user chooses the name, the host's memory, and the option
+// that shows processes on simulated GPUs.
 #include <string>
 
 #include "base/proc.hpp"
 #include "collectors/simulated/options.hpp"
+#include "collectors/sources/host/memory.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -14,6 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   proc::start_ticks(text);
   proc::uids(text);
+  if (const auto memory = parse_meminfo(text))
+    fuzz::expect(memory->available >= 0 && memory->available <= memory->total);
   // The name of a process decides nothing.
   if (text.find(')') == std::string::npos) fuzz::expect(proc::is_alive("1 (" + text + ") R 4 5 6"));
   constexpr int kDevices = 4;

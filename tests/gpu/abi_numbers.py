@@ -34,6 +34,8 @@ GPM_WORDS = {
     "FP32": "FP32_UTIL", "FP16": "FP16_UTIL", "integer": "INTEGER_UTIL", "DFMA tensor": "DFMA_TENSOR_UTIL", "DMMA tensor": "DMMA_TENSOR_UTIL",
     "HMMA tensor": "HMMA_TENSOR_UTIL", "IMMA tensor": "IMMA_TENSOR_UTIL", "DRAM bandwidth": "DRAM_BW_UTIL", "PCIe TX bytes": "PCIE_TX",
     "PCIe RX bytes": "PCIE_RX", "PCIe TX MiB/s": "PCIE_TX_PER_SEC", "PCIe RX MiB/s": "PCIE_RX_PER_SEC",
+    "NVENC": "NVENC_0_UTIL", "NVDEC": "NVDEC_0_UTIL", "NVJPG": "NVJPG_0_UTIL", "NVOFA": "NVOFA_0_UTIL",
+    "C2C data TX MiB/s": "C2C_DATA_TX_PER_SEC", "C2C data RX MiB/s": "C2C_DATA_RX_PER_SEC",
     "NVLink TX MiB/s": "NVLINK_TOTAL_TX_PER_SEC", "NVLink RX MiB/s": "NVLINK_TOTAL_RX_PER_SEC",
     "SM cycles active / elapsed": "SM_CYCLES_ACTIVE", "MMA cycles / elapsed": "MMA_CYCLES_ACTIVE", "FP64 cycles / elapsed": "FP64_CYCLES_ACTIVE",
     "FP32 cycles / elapsed": "FP32_CYCLES_ACTIVE", "FP16 cycles / elapsed": "FP16_CYCLES_ACTIVE", "integer cycles / elapsed": "INTEGER_CYCLES_ACTIVE",
@@ -48,9 +50,9 @@ LOCATION_WORDS = {"l1": "L1_CACHE", "l2": "L2_CACHE", "texture": "TEXTURE_MEMORY
 MASK_WORDS = {"bandwidth": "DEGRADED_BW", "access_timeout": "ACCESS_TIMEOUT_RECOVERY", "configuration": "INCORRECT_CONFIGURATION"}
 LITERALS = [
     Literal("field ids", "rows/*.hpp", r'(?:field|field_is|fields|tlimit)\("NVML_FI_DEV_(?P<word>\w+)[^"]*", (?P<number>\d+)', "NVML_FI_DEV_{}"),
-    Literal("field ids", "rows/*.hpp", r'link_bytes<(?P<number>\d+)>\(catalog::\w+, "NVML_FI_DEV_(?P<word>\w+)"', "NVML_FI_DEV_{}"),
+    Literal("field ids", "rows/*.hpp", r'(?:link_bytes|link_ber|c2c_error)<(?P<number>\d+)>\([^)]*?"NVML_FI_DEV_(?P<word>\w+)"', "NVML_FI_DEV_{}"),
     Literal("field ids", "rows/activity.hpp", r'\{"\w+", "(?P<word>\w+)", [^{},]+, (?P<number>\d+)\}', "NVML_FI_DEV_{}", THROTTLE_WORDS),
-    Literal("GPM ids", "**/*.?pp", r'gpm(?:_total|_cycles)?\("GPM (?P<word>[^"]+)", (?P<number>\d+)\)', "NVML_GPM_METRIC_{}", GPM_WORDS),
+    Literal("GPM ids", "**/*.?pp", r'gpm(?:_total|_cycles|_mean)?\("GPM (?P<word>[^"]+)", (?P<number>\d+)[,)]', "NVML_GPM_METRIC_{}", GPM_WORDS),
     Literal("enum orders", "rows/health.hpp", r'\{"(?P<word>\w+)", (?P<number>\d)\}', "NVML_MEMORY_LOCATION_{}", LOCATION_WORDS),
     Literal("enum orders", "rows/links.hpp", r'"error", "(?P<word>\w+)"\}, all_link_errors\("\w+", (?P<number>\d)\)', "NVML_NVLINK_ERROR_DL_{}"),
     Literal("enum orders", "rows/links.hpp", r'link_error\("(?P<word>\w+)", (?P<number>\d)', "NVML_NVLINK_ERROR_DL_{}"),

@@ -24,7 +24,7 @@ GROWING = {"nvmlGpmMetricsGet_t"}
 PREFIXES = {
     "Return": ["NVML_{}", "NVML_ERROR_{}"], "Architecture": ["NVML_DEVICE_ARCH_{}"], "ClockType": ["NVML_{}"],
     "TemperatureThreshold": ["NVML_TEMPERATURE_{}"], "SamplingType": [], "EccErrorType": ["NVML_MEMORY_ERROR_TYPE_{}"],
-    "EccCounterType": ["NVML_{}_ECC"], "EventReason": [], "EventType": [],
+    "EccCounterType": ["NVML_{}_ECC"], "EventReason": [], "EventType": [], "MultiGpuMode": ["NVML_CC_SYSTEM_{}"],
 }
 # Where the words differ.
 ALIASES = {
@@ -37,6 +37,8 @@ ALIASES = {
     "kReasonHwThermal": "nvmlClocksThrottleReasonHwThermalSlowdown", "kReasonHwPowerBrake": "nvmlClocksThrottleReasonHwPowerBrakeSlowdown",
     "kReasonDisplayClocks": "nvmlClocksEventReasonDisplayClockSetting", "kEventSingleBitEcc": "nvmlEventTypeSingleBitEccError",
     "kEventDoubleBitEcc": "nvmlEventTypeDoubleBitEccError", "kEventXid": "nvmlEventTypeXidCriticalError",
+    "kMultiGpuNone": "NVML_CC_SYSTEM_MULTIGPU_NONE", "kMultiGpuProtectedPcie": "NVML_CC_SYSTEM_MULTIGPU_PROTECTED_PCIE",
+    "kMultiGpuNvle": "NVML_CC_SYSTEM_MULTIGPU_NVLE", "kEventMigConfigChange": "nvmlEventMigConfigChange",
     "kEventEccStorm": "nvmlEventTypeSingleBitEccErrorStorm", "kEventDramRetirement": "nvmlEventTypeDramRetirementEvent",
     "kEventDramRetirementFailure": "nvmlEventTypeDramRetirementFailure", "kEventPoisonNonFatal": "nvmlEventTypeNonFatalPoisonError",
     "kEventPoisonFatal": "nvmlEventTypeFatalPoisonError", "kEventGpuUnavailable": "nvmlEventTypeGpuUnavailableError",

@@ -67,25 +67,44 @@ struct ConfidentialState {  // nvmlConfComputeSystemState_t
 };
 static_assert(sizeof(ConfidentialState) == 12);
 
-#define GPUMETER_NVML_IDENTITY(X)                                   \
-  X(nvmlSystemGetDriverVersion, (char*, unsigned))                  \
-  X(nvmlSystemGetConfComputeState, (nvml::ConfidentialState*))      \
-  X(nvmlDeviceGetHandleByUUID, (const char*, nvml::Device*))        \
-  X(nvmlDeviceGetName, (nvml::Device, char*, unsigned))             \
-  X(nvmlDeviceGetPciInfo_v3, (nvml::Device, nvml::PciInfo*))        \
-  X(nvmlDeviceGetSerial, (nvml::Device, char*, unsigned))           \
-  X(nvmlDeviceGetVbiosVersion, (nvml::Device, char*, unsigned))     \
-  X(nvmlDeviceGetGspFirmwareVersion, (nvml::Device, char*))         \
-  X(nvmlDeviceGetMinorNumber, (nvml::Device, unsigned*))            \
-  X(nvmlDeviceGetArchitecture, (nvml::Device, unsigned*))           \
-  X(nvmlDeviceGetCudaComputeCapability, (nvml::Device, int*, int*)) \
-  X(nvmlDeviceGetNumGpuCores, (nvml::Device, unsigned*))            \
-  X(nvmlDeviceGetMemoryBusWidth, (nvml::Device, unsigned*))         \
-  X(nvmlDeviceGetNumaNodeId, (nvml::Device, unsigned*))             \
-  X(nvmlDeviceGetPersistenceMode, (nvml::Device, unsigned*))        \
-  X(nvmlDeviceGetEccMode, (nvml::Device, unsigned*, unsigned*))     \
-  X(nvmlDeviceGetMigMode, (nvml::Device, unsigned*, unsigned*))     \
-  X(nvmlDeviceGetComputeMode, (nvml::Device, unsigned*))            \
+struct ConfidentialSettings {  // nvmlSystemConfComputeSettings_v1_t
+  unsigned version = version_of<ConfidentialSettings>(1);
+  unsigned environment, feature, devtools, multi_gpu;
+};
+static_assert(sizeof(ConfidentialSettings) == 20 && offsetof(ConfidentialSettings, multi_gpu) == 16);
+
+struct PlatformInfo {  // nvmlPlatformInfo_v2_t
+  unsigned version = version_of<PlatformInfo>(2);
+  unsigned char ib_guid[16];
+  unsigned char chassis_serial[16];  ///< text, not always ended by a zero
+  unsigned char slot, tray, host, peer_type, module;
+};
+static_assert(sizeof(PlatformInfo) == 44 && offsetof(PlatformInfo, chassis_serial) == 20 &&
+              offsetof(PlatformInfo, slot) == 36 && offsetof(PlatformInfo, module) == 40);
+
+#define GPUMETER_NVML_IDENTITY(X)                                    \
+  X(nvmlSystemGetDriverVersion, (char*, unsigned))                   \
+  X(nvmlSystemGetConfComputeState, (nvml::ConfidentialState*))       \
+  X(nvmlSystemGetConfComputeSettings, (nvml::ConfidentialSettings*)) \
+  X(nvmlDeviceGetHandleByUUID, (const char*, nvml::Device*))         \
+  X(nvmlDeviceGetName, (nvml::Device, char*, unsigned))              \
+  X(nvmlDeviceGetPciInfo_v3, (nvml::Device, nvml::PciInfo*))         \
+  X(nvmlDeviceGetSerial, (nvml::Device, char*, unsigned))            \
+  X(nvmlDeviceGetVbiosVersion, (nvml::Device, char*, unsigned))      \
+  X(nvmlDeviceGetGspFirmwareVersion, (nvml::Device, char*))          \
+  X(nvmlDeviceGetMinorNumber, (nvml::Device, unsigned*))             \
+  X(nvmlDeviceGetArchitecture, (nvml::Device, unsigned*))            \
+  X(nvmlDeviceGetCudaComputeCapability, (nvml::Device, int*, int*))  \
+  X(nvmlDeviceGetNumGpuCores, (nvml::Device, unsigned*))             \
+  X(nvmlDeviceGetMemoryBusWidth, (nvml::Device, unsigned*))          \
+  X(nvmlDeviceGetNumaNodeId, (nvml::Device, unsigned*))              \
+  X(nvmlDeviceGetModuleId, (nvml::Device, unsigned*))                \
+  X(nvmlDeviceGetPlatformInfo, (nvml::Device, nvml::PlatformInfo*))  \
+  X(nvmlDeviceGetVirtualizationMode, (nvml::Device, unsigned*))      \
+  X(nvmlDeviceGetPersistenceMode, (nvml::Device, unsigned*))         \
+  X(nvmlDeviceGetEccMode, (nvml::Device, unsigned*, unsigned*))      \
+  X(nvmlDeviceGetMigMode, (nvml::Device, unsigned*, unsigned*))      \
+  X(nvmlDeviceGetComputeMode, (nvml::Device, unsigned*))             \
   X(nvmlDeviceGetDisplayActive, (nvml::Device, unsigned*))
 
 // Utilization and memory.
@@ -192,6 +211,17 @@ struct RowRemapperHistogram {  // nvmlRowRemapperHistogramValues_t: banks by spa
 };
 static_assert(sizeof(RowRemapperHistogram) == 20);
 
+struct RepairStatus {  // nvmlRepairStatus_v1_t
+  unsigned version = version_of<RepairStatus>(1);
+  unsigned channel_pending, tpc_pending;
+};
+static_assert(sizeof(RepairStatus) == 12);
+
+struct UnrepairableMemory {  // nvmlUnrepairableMemoryStatus_v1_t
+  unsigned is_unrepairable;
+};
+static_assert(sizeof(UnrepairableMemory) == 4);
+
 struct FabricInfoV2 {  // nvmlGpuFabricInfo_v2_t
   unsigned version = version_of<FabricInfoV2>(2);
   unsigned char cluster_uuid[16];
@@ -236,6 +266,8 @@ static_assert(sizeof(LicensableFeatures) == 860);
   X(nvmlDeviceGetFieldValues, (nvml::Device, int, nvml::FieldValue*))                              \
   X(nvmlDeviceGetMemoryErrorCounter, (nvml::Device, unsigned, unsigned, unsigned, std::uint64_t*)) \
   X(nvmlDeviceGetRowRemapperHistogram, (nvml::Device, nvml::RowRemapperHistogram*))                \
+  X(nvmlDeviceGetRepairStatus, (nvml::Device, nvml::RepairStatus*))                                \
+  X(nvmlDeviceGetUnrepairableMemoryFlag_v1, (nvml::Device, nvml::UnrepairableMemory*))             \
   X(nvmlDeviceGetPcieReplayCounter, (nvml::Device, unsigned*))                                     \
   X(nvmlDeviceGetCurrPcieLinkGeneration, (nvml::Device, unsigned*))                                \
   X(nvmlDeviceGetCurrPcieLinkWidth, (nvml::Device, unsigned*))                                     \
@@ -308,6 +340,44 @@ static_assert(sizeof(ProcessesUtilization) == 24 && offsetof(ProcessesUtilizatio
   X(nvmlDeviceGetProcessesUtilizationInfo, (nvml::Device, nvml::ProcessesUtilization*)) \
   X(nvmlDeviceGetProcessUtilization, (nvml::Device, nvml::ProcessUtilization*, unsigned*, std::uint64_t))
 
+// Virtual GPUs of a host.
+
+using Vgpu = unsigned;  ///< nvmlVgpuInstance_t
+
+struct VgpuUtilization {    // nvmlVgpuInstanceUtilizationInfo_v1_t, percent
+  std::uint64_t timestamp;  ///< microseconds, the driver's clock
+  Vgpu vgpu;
+  Value sm, memory, encoder, decoder, jpeg, ofa;
+};
+static_assert(sizeof(VgpuUtilization) == 64 && offsetof(VgpuUtilization, vgpu) == 8 &&
+              offsetof(VgpuUtilization, sm) == 16);
+
+struct VgpusUtilization {  // nvmlVgpuInstancesUtilizationInfo_v1_t
+  unsigned version = version_of<VgpusUtilization>(1);
+  ValueType type;  ///< of the samples' values
+  unsigned count;
+  std::uint64_t last_seen;
+  VgpuUtilization* samples;
+};
+static_assert(sizeof(VgpusUtilization) == 32 && offsetof(VgpusUtilization, last_seen) == 16 &&
+              offsetof(VgpusUtilization, samples) == 24);
+
+struct FormerVgpuUtilization {  // nvmlVgpuInstanceUtilizationSample_t, percent
+  Vgpu vgpu;
+  std::uint64_t timestamp;
+  Value sm, memory, encoder, decoder;
+};
+static_assert(sizeof(FormerVgpuUtilization) == 48 && offsetof(FormerVgpuUtilization, timestamp) == 8 &&
+              offsetof(FormerVgpuUtilization, sm) == 16);
+
+#define GPUMETER_NVML_VGPUS(X)                                                          \
+  X(nvmlDeviceGetActiveVgpus, (nvml::Device, unsigned*, nvml::Vgpu*))                   \
+  X(nvmlVgpuInstanceGetVmID, (nvml::Vgpu, char*, unsigned, unsigned*))                  \
+  X(nvmlVgpuInstanceGetFbUsage, (nvml::Vgpu, std::uint64_t*))                           \
+  X(nvmlDeviceGetVgpuInstancesUtilizationInfo, (nvml::Device, nvml::VgpusUtilization*)) \
+  X(nvmlDeviceGetVgpuUtilization,                                                       \
+    (nvml::Device, std::uint64_t, nvml::ValueType*, unsigned*, nvml::FormerVgpuUtilization*))
+
 // Events.
 
 struct EventData {  // nvmlEventData_t
@@ -363,7 +433,8 @@ static_assert(sizeof(GpmMetricsGet) == 19104 && offsetof(GpmMetricsGet, first) =
   GPUMETER_NVML_IDENTITY(X)       \
   GPUMETER_NVML_ACTIVITY(X)       \
   GPUMETER_NVML_SENSORS(X)        \
-  GPUMETER_NVML_HEALTH(X) GPUMETER_NVML_PROCESSES(X) GPUMETER_NVML_EVENTS(X) GPUMETER_NVML_GPM(X)
+  GPUMETER_NVML_HEALTH(X)         \
+  GPUMETER_NVML_PROCESSES(X) GPUMETER_NVML_VGPUS(X) GPUMETER_NVML_EVENTS(X) GPUMETER_NVML_GPM(X)
 
 }  // namespace gpumeter::nvidia::nvml
 

@@ -79,11 +79,18 @@ enum EventReason : std::uint64_t {
 /// nvmlGpuFabricInfo_t.state when registration has ended, with or without success.
 inline constexpr unsigned kFabricCompleted = 3;
 
+/// nvmlSystemConfComputeSettings_t.multiGpuMode.
+enum MultiGpuMode : unsigned { kMultiGpuNone, kMultiGpuProtectedPcie, kMultiGpuNvle };
+
+/// nvmlDeviceGetVirtualizationMode of a GPU that its host divides among virtual machines.
+inline constexpr unsigned kHostVgpu = 3;  // NVML_GPU_VIRTUALIZATION_MODE_HOST_VGPU
+
 /// Bits of nvmlDeviceRegisterEvents.
 enum EventType : std::uint64_t {
   kEventSingleBitEcc = 0x1,
   kEventDoubleBitEcc = 0x2,
   kEventXid = 0x8,
+  kEventMigConfigChange = 0x100,
   kEventEccStorm = 0x200,
   kEventDramRetirement = 0x400,
   kEventDramRetirementFailure = 0x800,
@@ -102,5 +109,7 @@ inline constexpr std::uint64_t kValueNotAvailable = ~std::uint64_t{0};
 /// scopeId of NVLink fields: all links together.
 inline constexpr unsigned kAllLinks = 0xFFFFFFFF;
 inline constexpr unsigned kMostLinks = 36;  ///< NVML_NVLINK_MAX_LINKS
+inline constexpr unsigned kMostC2cLinks =
+    14;  ///< the links of NVML_GPM_METRIC_C2C_LINK13_TOTAL_TX_PER_SEC and before
 
 }  // namespace gpumeter::nvidia::nvml

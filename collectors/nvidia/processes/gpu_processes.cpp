@@ -12,6 +12,7 @@ void GpuProcesses::open(const NvmlCaller& gpu, std::span<const MigInstance> inst
   }
   lists_.open(driver_version(gpu_));
   busy_.open();
+  vgpus_.open(gpu_);
 }
 
 void GpuProcesses::close() noexcept {
@@ -35,14 +36,24 @@ ReadStatus GpuProcesses::read(const Pass& pass, std::vector<DeviceProcess>& out)
   }
 }
 
-// The driver does not sample processes of a divided GPU (nvml.h at nvmlDeviceGetProcessUtilization).
+// The vGPU manager's own processes hold the memory of the machines, and its driver runs no other work on the
+// host. Listing them too would count the memory twice.
 ReadStatus GpuProcesses::list(const Pass& pass, std::vector<DeviceProcess>& out) {
+  if (vgpus_.is_host()) {
+    const ReadStatus status = vgpus_.read(gpu_, pass.elapsed, out);
+    if (status != ReadStatus::ok || !out.empty()) return status;
+  }
+  return list_processes(pass, out);
+}
+
+// The driver does not sample processes of a divided GPU (nvml.h at nvmlDeviceGetProcessUtilization).
+ReadStatus GpuProcesses::list_processes(const Pass& pass, std::vector<DeviceProcess>& out) {
   if (const ReadStatus status = ask_for_lists(); status != ReadStatus::ok) return status;
   const ReadStatus busy = instances_.empty() ? busy_.read(gpu_, pass.elapsed) : ReadStatus::unsupported;
   if (busy == ReadStatus::gone) return busy;
   lists_.append_to(out);
   for (DeviceProcess& process : out) {
-    if (busy == ReadStatus::ok) process.busy_seconds = busy_.seconds_of(process.pid);
+    if (busy == ReadStatus::ok) process.busy_seconds = busy_.seconds_of(static_cast<unsigned>(process.pid));
   }
   return ReadStatus::ok;
 }

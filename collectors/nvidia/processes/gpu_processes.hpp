@@ -7,11 +7,12 @@
 #include "collectors/nvidia/mig_instances.hpp"
 #include "collectors/nvidia/processes/busy.hpp"
 #include "collectors/nvidia/processes/lists.hpp"
+#include "collectors/nvidia/processes/vgpus.hpp"
 
 namespace gpumeter::nvidia {
 
-/// The processes that use a GPU, from NVML. Shared by the device, which reads them, and its context, which
-/// opens and closes the GPU. Lane thread.
+/// The processes that use a GPU, or the virtual machines among which its host divides it, from NVML. Shared
+/// by the device, which reads them, and its context, which opens and closes the GPU. Lane thread.
 class GpuProcesses {
  public:
   void open(const NvmlCaller& gpu, std::span<const MigInstance> instances);
@@ -31,6 +32,7 @@ class GpuProcesses {
   };
 
   ReadStatus list(const Pass& pass, std::vector<DeviceProcess>& out);
+  ReadStatus list_processes(const Pass& pass, std::vector<DeviceProcess>& out);
   ReadStatus ask_for_lists();
   ReadStatus ask_instances(ReadStatus otherwise);
 
@@ -38,6 +40,7 @@ class GpuProcesses {
   std::vector<Instance> instances_;  // with MIG: each compute instance
   ProcessLists lists_;
   ProcessBusy busy_;
+  Vgpus vgpus_;
 };
 
 }  // namespace gpumeter::nvidia

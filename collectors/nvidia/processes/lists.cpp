@@ -102,7 +102,7 @@ void ProcessLists::append_to(std::vector<DeviceProcess>& out) {
             [&](const Entry& a, const Entry& b) { return order(a) < order(b); });
   const auto pid = [](const Entry& entry) { return entry.pid; };
   for_each_run(Entries(entries_), pid, [&](Entries process) {
-    out.push_back({static_cast<int>(process.front().pid), memory_of(process), std::nullopt});
+    out.push_back({static_cast<int>(process.front().pid), memory_of(process), std::nullopt, {}});
   });
 }
 

@@ -109,6 +109,25 @@ Reader bind_gpm(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source, [&gpm, place = *place] { return gpm.read(place); });
 }
 
+Reader bind_gpm_mean(NvidiaContext& context, const ReadSource& source) {
+  GpmSampler& gpm = context.target().gpm;
+  std::vector<int> places;
+  for (std::uint64_t metric = 0; metric < source.argument >> 32; ++metric) {
+    const auto place = gpm.add(static_cast<unsigned>((source.argument & 0xFFFFFFFF) + metric));
+    if (place) places.push_back(*place);
+  }
+  if (places.empty()) return without_gpm(context);
+  return probed(context, source, [&gpm, places = std::move(places)] {
+    double sum = 0;
+    for (const int place : places) {
+      const Sample one = gpm.read(place);
+      if (one.status != ReadStatus::ok) return one;
+      sum += one.value;
+    }
+    return Sample::of(sum / static_cast<double>(places.size()));
+  });
+}
+
 Reader bind_gpm_total(NvidiaContext& context, const ReadSource& source) {
   GpmSampler& gpm = context.target().gpm;
   const std::optional<int> place = gpm.add(static_cast<unsigned>(source.argument));

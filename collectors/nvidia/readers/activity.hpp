@@ -11,6 +11,7 @@ Reader bind_sampled_total(NvidiaContext& context, const ReadSource& source);
 Reader bind_sampled_max(NvidiaContext& context, const ReadSource& source);
 Reader bind_sampled_min(NvidiaContext& context, const ReadSource& source);
 Reader bind_gpm(NvidiaContext& context, const ReadSource& source);
+Reader bind_gpm_mean(NvidiaContext& context, const ReadSource& source);
 Reader bind_gpm_total(NvidiaContext& context, const ReadSource& source);
 Reader bind_gpm_cycles(NvidiaContext& context, const ReadSource& source);
 Reader bind_reasons(NvidiaContext& context, const ReadSource& source);
@@ -32,6 +33,11 @@ constexpr NvidiaSource sampled_min(std::string_view name, nvml::SamplingType typ
 /// A performance metric: a percentage or rate since the previous pass, or a count.
 constexpr NvidiaSource gpm(std::string_view name, unsigned metric) noexcept {
   return {readers::bind_gpm, {name, metric}};
+}
+
+/// The mean of `count` adjacent metrics, over those that the device has: one for each engine of a kind.
+constexpr NvidiaSource gpm_mean(std::string_view name, unsigned first, unsigned count) noexcept {
+  return {readers::bind_gpm_mean, {name, std::uint64_t{count} << 32 | first}};
 }
 
 /// A rate's integral over observed time.

@@ -56,15 +56,22 @@ Reader bind_field_beyond(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-Reader bind_all_link_fields(NvidiaContext& context, const ReadSource& source) {
-  FieldArgument wanted = unpacked(source.argument);
-  const ReadStatus first = first_reading(context, wanted);
-  if (may_pass(first)) return absent_for_now(context, source, first, field_probe(context, wanted));
-  if (is_lacking(first)) return {};
-  std::vector<BatchedField> links = {BatchedField(context, wanted)};
-  for (wanted.scope = 1; wanted.scope < nvml::kMostLinks; ++wanted.scope) {
-    if (!is_lacking(first_reading(context, wanted))) links.emplace_back(context, wanted);
+LinkFields fields_of_links(NvidiaContext& context, FieldArgument wanted, unsigned most) {
+  FieldBatch probe;
+  for (unsigned link = 0; link < most; ++link) probe.add(wanted.field, link);
+  LinkFields found{{}, probe.read(context.gpu().caller, 0).status};
+  if (found.first != ReadStatus::ok) return found;
+  for (wanted.scope = 0; wanted.scope < most; ++wanted.scope) {
+    if (!is_lacking(probe.read(context.gpu().caller, static_cast<int>(wanted.scope)).status))
+      found.links.emplace_back(context, wanted);
   }
+  return found;
+}
+
+Reader bind_all_link_fields(NvidiaContext& context, const ReadSource& source) {
+  const FieldArgument wanted = unpacked(source.argument);
+  auto [links, first] = fields_of_links(context, wanted, nvml::kMostLinks);
+  if (links.empty()) return absent_for_now(context, source, first, field_probe(context, wanted));
   return [links = std::move(links)] {
     double sum = 0;
     for (const BatchedField& link : links) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "collectors/nvidia/context.hpp"
 #include "collectors/table/row.hpp"
@@ -94,6 +95,12 @@ Reader bind_state(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
+/// As Bind, but only on a GPU with memory of its own.
+template <Reader (*Bind)(NvidiaContext&, const ReadSource&)>
+Reader bind_on_card(NvidiaContext& context, const ReadSource& source) {
+  return context.unified_memory() == nullptr ? Bind(context, source) : Reader();
+}
+
 template <auto Function, auto Member>
 Reader bind_part(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source, [&answer = context.target().template answer<Function>()] {
@@ -140,6 +147,14 @@ class BatchedField {
   int place_;
 };
 
+/// A field of each link; those that the first reading lacks are left out.
+struct LinkFields {
+  std::vector<BatchedField> links;
+  ReadStatus first;  ///< of link 0; the list is empty unless it is ok
+};
+/// At attach: reads the field of the links below `most` in one call, and batches it.
+LinkFields fields_of_links(NvidiaContext& context, FieldArgument wanted, unsigned most);
+
 Reader bind_field(NvidiaContext& context, const ReadSource& source);
 Reader bind_wide_field(NvidiaContext& context, const ReadSource& source);
 Reader bind_field_is(NvidiaContext& context, const ReadSource& source);
@@ -165,6 +180,14 @@ constexpr NvidiaSource is(std::string_view name, unsigned holds, unsigned argume
 template <auto Function, auto Member>
 constexpr NvidiaSource part(std::string_view name) {
   return {readers::bind_part<Function, Member>, {name}};
+}
+
+/// The source of `Bind`, which is not bound on a GPU that is integrated into the host's chip and shares its
+/// memory. Its driver returns numbers of parts that do not exist: one PCIe lane of generation 1, a memory
+/// clock, a memory controller or a fan at 0 (seen on GB10 with drivers 580).
+template <Reader (*Bind)(NvidiaContext&, const ReadSource&)>
+constexpr NvidiaSource on_card(std::string_view name, std::uint64_t argument = 0) {
+  return {readers::bind_on_card<Bind>, {name, argument}};
 }
 
 /// A field value, read together with the tier's others.

@@ -78,7 +78,7 @@ Reader bind_margin(NvidiaContext& context, const ReadSource& source) {
 }
 
 Reader bind_ecc(NvidiaContext& context, const ReadSource& source) {
-  return probed(context, source, [&gpu = context.gpu().caller, argument = source.argument] {
+  return probed(context, source, [&gpu = context.target().caller, argument = source.argument] {
     std::uint64_t count = 0;
     const unsigned result = gpu.call<&F::nvmlDeviceGetMemoryErrorCounter>(
         static_cast<unsigned>(argument & 0xFF), static_cast<unsigned>(argument >> 8 & 0xFF),
@@ -133,11 +133,26 @@ Reader bind_license(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
+// With protected PCIe the feature itself is off, and the mode of several GPUs says that they are protected.
 Reader bind_confidential(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source, [&gpu = context.gpu().caller, wanted = source.argument != 0] {
+    nvml::ConfidentialSettings settings{};
+    unsigned result = gpu.call_plain<&F::nvmlSystemGetConfComputeSettings>(&settings);
+    if (result == nvml::kSuccess) {
+      const bool is_on = settings.feature != 0 || settings.multi_gpu != nvml::kMultiGpuNone;
+      return Sample::of(is_on == wanted ? 1 : 0);
+    }
     nvml::ConfidentialState state{};
-    const unsigned result = gpu.call_plain<&F::nvmlSystemGetConfComputeState>(&state);
+    result = gpu.call_plain<&F::nvmlSystemGetConfComputeState>(&state);
     return sample_of(result, (state.feature != 0) == wanted ? 1 : 0);
+  });
+}
+
+Reader bind_multi_gpu(NvidiaContext& context, const ReadSource& source) {
+  return probed(context, source, [&gpu = context.gpu().caller, wanted = source.argument] {
+    nvml::ConfidentialSettings settings{};
+    const unsigned result = gpu.call_plain<&F::nvmlSystemGetConfComputeSettings>(&settings);
+    return sample_of(result, settings.multi_gpu == wanted ? 1 : 0);
   });
 }
 
@@ -178,6 +193,17 @@ Reader bind_peak(NvidiaContext& context, const ReadSource& source) {
     if (peak.dtype == dtype && peak.from_table == from_table) return constant(peak.flops);
   }
   return {};
+}
+
+Reader bind_unified_memory(NvidiaContext& context, const ReadSource& source) {
+  UnifiedMemory* const memory = context.unified_memory();
+  if (memory == nullptr) return {};
+  return probed(context, source, [memory, part = static_cast<MemoryPart>(source.argument)] {
+    const auto& [host, status] = memory->read();
+    if (status != ReadStatus::ok) return Sample::miss(status);
+    if (part == MemoryPart::size) return Sample::of(host.total);
+    return Sample::of(part == MemoryPart::free ? host.available : host.total - host.available);
+  });
 }
 
 Reader bind_peak_bandwidth(NvidiaContext& context, const ReadSource&) {

@@ -15,12 +15,14 @@ Reader bind_fan(NvidiaContext& context, const ReadSource& source);
 Reader bind_fan_rpm(NvidiaContext& context, const ReadSource& source);
 Reader bind_license(NvidiaContext& context, const ReadSource& source);
 Reader bind_confidential(NvidiaContext& context, const ReadSource& source);
+Reader bind_multi_gpu(NvidiaContext& context, const ReadSource& source);
 Reader bind_xid(NvidiaContext& context, const ReadSource& source);
 Reader bind_xid_time(NvidiaContext& context, const ReadSource& source);
 Reader bind_instance_xid(NvidiaContext& context, const ReadSource& source);
 Reader bind_event(NvidiaContext& context, const ReadSource& source);
 Reader bind_peak(NvidiaContext& context, const ReadSource& source);
 Reader bind_peak_bandwidth(NvidiaContext& context, const ReadSource& source);
+Reader bind_unified_memory(NvidiaContext& context, const ReadSource& source);
 
 }  // namespace readers
 
@@ -36,13 +38,19 @@ constexpr NvidiaSource margin(std::string_view name) noexcept { return {readers:
 
 /// The `place`th fan.
 constexpr NvidiaSource fan(std::size_t place) noexcept {
-  return {readers::bind_fan, {"nvmlDeviceGetFanSpeed_v2", place}};
+  return on_card<readers::bind_fan>("nvmlDeviceGetFanSpeed_v2", place);
 }
 constexpr NvidiaSource fan_rpm(std::size_t place) noexcept {
-  return {readers::bind_fan_rpm, {"nvmlDeviceGetFanSpeedRPM", place}};
+  return on_card<readers::bind_fan_rpm>("nvmlDeviceGetFanSpeedRPM", place);
 }
 
-/// ECC errors by type, kind of counter and nvmlMemoryLocation_t.
+/// A part of the host's memory, if it is the GPU's too.
+enum class MemoryPart : std::uint8_t { size, used, free };
+constexpr NvidiaSource unified_memory(std::string_view name, MemoryPart part) noexcept {
+  return {readers::bind_unified_memory, {name, static_cast<std::uint64_t>(part)}};
+}
+
+/// ECC errors by type, kind of counter and nvmlMemoryLocation_t; of the GPU or of a MIG instance.
 constexpr std::uint64_t ecc_argument(unsigned type, unsigned counter, unsigned location) noexcept {
   return type | counter << 8 | location << 16;
 }
@@ -80,7 +88,12 @@ constexpr NvidiaSource licensed(bool holds) noexcept {
   return {readers::bind_license, {"nvmlDeviceGetGridLicensableFeatures_v4", holds}};
 }
 constexpr NvidiaSource confidential(bool holds) noexcept {
-  return {readers::bind_confidential, {"nvmlSystemGetConfComputeState", holds}};
+  return {readers::bind_confidential, {"nvmlSystemGetConfComputeSettings", holds}};
+}
+
+/// 1 while the protection of several confidential GPUs is in this mode.
+constexpr NvidiaSource multi_gpu(nvml::MultiGpuMode holds) noexcept {
+  return {readers::bind_multi_gpu, {"nvmlSystemGetConfComputeSettings multiGpuMode", holds}};
 }
 
 /// The data types of gpu_peak_flops.

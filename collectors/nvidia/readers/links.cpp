@@ -1,5 +1,10 @@
 #include "collectors/nvidia/readers/links.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
 namespace gpumeter::nvidia {
 namespace readers {
 namespace {
@@ -24,6 +29,19 @@ Sample summed(Of of) noexcept {
     sum = one.status == ReadStatus::ok ? Sample::of(sum.value + one.value) : one;
   }
   return sum;
+}
+
+/// Combines the readings of all links. A link that has no value now is left out.
+template <class Combine>
+Sample over_links(const std::vector<BatchedField>& links, Combine combine) noexcept {
+  Sample result = Sample::miss(ReadStatus::unsupported);
+  for (const BatchedField& link : links) {
+    const Sample one = link();
+    if (is_lacking(one.status)) continue;
+    if (one.status != ReadStatus::ok) return one;
+    result = Sample::of(combine(result.value, one.value));
+  }
+  return result;
 }
 
 /// Reads the fabric's info: 1 if `holds` returns true for it, 0 if false; nullopt means unsupported.
@@ -80,6 +98,39 @@ Reader bind_link_errors(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
+Reader bind_worst_ber(NvidiaContext& context, const ReadSource& source) {
+  const FieldArgument wanted = unpacked(source.argument);
+  auto [links, first] = fields_of_links(context, wanted, nvml::kMostLinks);
+  if (links.empty()) return absent_for_now(context, source, first, field_probe(context, wanted));
+  return [links = std::move(links)] {
+    return over_links(links,
+                      [](double worst, double field) { return std::max(worst, bit_error_ratio(field)); });
+  };
+}
+
+Reader bind_ber(NvidiaContext& context, const ReadSource& source) {
+  const FieldArgument wanted = unpacked(source.argument);
+  const Sample first = field_probe(context, wanted)();
+  if (!is_admitted(context, source, first.status, field_probe(context, wanted))) return {};
+  return [field = BatchedField(context, wanted)] {
+    const Sample ratio = field();
+    return ratio.status == ReadStatus::ok ? Sample::of(bit_error_ratio(ratio.value)) : ratio;
+  };
+}
+
+Reader bind_c2c_up(NvidiaContext& context, const ReadSource& source) {
+  constexpr unsigned kCount = 170;  // NVML_FI_DEV_C2C_LINK_COUNT
+  const FieldArgument wanted = unpacked(source.argument);
+  const Sample count = read_field(context.gpu().caller, kCount, 0).sample;
+  if (count.status != ReadStatus::ok || count.value < 1) return {};
+  const auto most = static_cast<unsigned>(std::min<double>(count.value, nvml::kMostC2cLinks));
+  auto [links, first] = fields_of_links(context, wanted, most);
+  if (links.empty()) return absent_for_now(context, source, first, field_probe(context, wanted));
+  return [links = std::move(links)] {
+    return over_links(links, [](double up, double state) { return up + (state == 1 ? 1 : 0); });
+  };
+}
+
 Reader bind_fabric_state(NvidiaContext& context, const ReadSource& source) {
   return bind_fabric(context, source,
                      [wanted = source.argument](const nvml::FabricInfoV3& info) -> std::optional<bool> {
@@ -96,6 +147,15 @@ Reader bind_fabric_health(NvidiaContext& context, const ReadSource& source) {
 }
 
 }  // namespace readers
+
+double bit_error_ratio(double field) noexcept {
+  const auto bits = static_cast<std::uint64_t>(field);
+  constexpr std::uint64_t kExponent = 255;  // NVML_NVLINK_BER_EXP_WIDTH
+  constexpr std::uint64_t kMantissa = 15;   // NVML_NVLINK_BER_MANTISSA_WIDTH
+  constexpr unsigned kMantissaShift = 8;    // NVML_NVLINK_BER_MANTISSA_SHIFT
+  return static_cast<double>(bits >> kMantissaShift & kMantissa) *
+         std::pow(10.0, -static_cast<double>(bits & kExponent));
+}
 
 // NVML_GPU_FABRIC_HEALTH_MASK_*: shift and bits of each condition; 1 is "true", 2 "false", 0 "not supported".
 // The header gives the two-bit masks a width of 3, which is the mask itself, as is 15 for the configuration.

@@ -11,6 +11,9 @@ Reader bind_links_up(NvidiaContext& context, const ReadSource& source);
 Reader bind_all_link_errors(NvidiaContext& context, const ReadSource& source);
 Reader bind_link_state(NvidiaContext& context, const ReadSource& source);
 Reader bind_link_errors(NvidiaContext& context, const ReadSource& source);
+Reader bind_worst_ber(NvidiaContext& context, const ReadSource& source);
+Reader bind_ber(NvidiaContext& context, const ReadSource& source);
+Reader bind_c2c_up(NvidiaContext& context, const ReadSource& source);
 Reader bind_fabric_state(NvidiaContext& context, const ReadSource& source);
 Reader bind_fabric_health(NvidiaContext& context, const ReadSource& source);
 
@@ -34,6 +37,20 @@ constexpr NvidiaSource all_link_errors(std::string_view name, unsigned counter) 
   return {readers::bind_all_link_errors, {name, counter}};
 }
 
+/// The bit error ratio in a field value: a mantissa in bits 8 to 11, a negative power of ten in bits 0 to 7
+/// (nvml.h at NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER).
+double bit_error_ratio(double field) noexcept;
+
+/// The highest bit error ratio of all NVLinks.
+constexpr NvidiaSource worst_ber_field(std::string_view name, unsigned id) noexcept {
+  return {readers::bind_worst_ber, {name, readers::packed({id, Tier::slow, 0})}};
+}
+
+/// Number of links to the CPU (NVLink-C2C) that are active, of those that NVML_FI_DEV_C2C_LINK_COUNT counts.
+constexpr NvidiaSource c2c_up_fields(std::string_view name, unsigned id) noexcept {
+  return {readers::bind_c2c_up, {name, readers::packed({id, Tier::slow, 0})}};
+}
+
 // Sources of one link, with `links: each`.
 
 constexpr NvidiaSource link_state(std::string_view name, unsigned link) noexcept {
@@ -44,6 +61,10 @@ constexpr NvidiaSource link_errors(std::string_view name, unsigned link, unsigne
 }
 constexpr NvidiaSource link_field(std::string_view name, unsigned link, unsigned id, Tier tier) noexcept {
   return field(name, id, tier, link);
+}
+
+constexpr NvidiaSource link_ber_field(std::string_view name, unsigned link, unsigned id) noexcept {
+  return {readers::bind_ber, {name, readers::packed({id, Tier::slow, link})}};
 }
 
 /// State of a fabric registration that completed without success; outside the values of nvmlGpuFabricState_t.

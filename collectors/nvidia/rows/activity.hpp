@@ -15,12 +15,16 @@ inline constexpr auto kUtilizationRows = std::to_array<Row>({
     {&catalog::utilization_max, {"window", "1m"}, sampled_max("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, kRatio},
     {&catalog::utilization_min, {"window", "1m"}, sampled_min("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, kRatio},
     {&catalog::utilization, {}, part<&F::nvmlDeviceGetUtilizationRates, &nvml::Utilization::gpu>("nvmlDeviceGetUtilizationRates gpu"), kPercent, Tier::fast, averaged(catalog::busy_seconds).with_extremes(catalog::utilization_max, catalog::utilization_min), kRatio},
-    {&catalog::memory_controller_busy_seconds, {}, sampled("nvmlDeviceGetSamples memory", nvml::kMemorySamples), kPercent, Tier::fast, {}, {.counted_by = "samples"}},
-    {&catalog::memory_controller_utilization, {}, part<&F::nvmlDeviceGetUtilizationRates, &nvml::Utilization::memory>("nvmlDeviceGetUtilizationRates memory"), kPercent, Tier::fast, averaged(catalog::memory_controller_busy_seconds), kRatio},
+    {&catalog::memory_controller_busy_seconds, {}, on_card<readers::bind_sampled_total>("nvmlDeviceGetSamples memory", nvml::kMemorySamples), kPercent, Tier::fast, {}, {.counted_by = "samples"}},
+    {&catalog::memory_controller_utilization, {}, on_card<readers::bind_part<&F::nvmlDeviceGetUtilizationRates, &nvml::Utilization::memory>>("nvmlDeviceGetUtilizationRates memory"), kPercent, Tier::fast, averaged(catalog::memory_controller_busy_seconds), kRatio},
     {&catalog::engine_utilization, {"engine", "encode"}, call<&F::nvmlDeviceGetEncoderUtilization>("nvmlDeviceGetEncoderUtilization"), kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},
     {&catalog::engine_utilization, {"engine", "decode"}, call<&F::nvmlDeviceGetDecoderUtilization>("nvmlDeviceGetDecoderUtilization"), kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},
     {&catalog::engine_utilization, {"engine", "jpeg"}, call<&F::nvmlDeviceGetJpgUtilization>("nvmlDeviceGetJpgUtilization"), kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},
     {&catalog::engine_utilization, {"engine", "optical_flow"}, call<&F::nvmlDeviceGetOfaUtilization>("nvmlDeviceGetOfaUtilization"), kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},
+    {&catalog::engine_utilization, {"engine", "encode"}, gpm_mean("GPM NVENC", 166, 4), kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
+    {&catalog::engine_utilization, {"engine", "decode"}, gpm_mean("GPM NVDEC", 30, 8), kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
+    {&catalog::engine_utilization, {"engine", "jpeg"}, gpm_mean("GPM NVJPG", 40, 8), kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
+    {&catalog::engine_utilization, {"engine", "optical_flow"}, gpm_mean("GPM NVOFA", 50, 2), kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
     {&catalog::engine_utilization, {"engine", "graphics"}, gpm("GPM graphics", 1), kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
 });
 

@@ -27,6 +27,9 @@ inline constexpr auto kOtherModeRows = std::to_array<Row>({
     {&catalog::mode, {"mode", "compute", "state", "exclusive_process"}, is<&F::nvmlDeviceGetComputeMode>("nvmlDeviceGetComputeMode", 3), 1, Tier::slow},
     {&catalog::mode, {"mode", "confidential", "state", "enabled"}, confidential(true), 1, Tier::slow},
     {&catalog::mode, {"mode", "confidential", "state", "disabled"}, confidential(false), 1, Tier::slow},
+    {&catalog::mode, {"mode", "confidential_multi_gpu", "state", "none"}, multi_gpu(nvml::kMultiGpuNone), 1, Tier::slow},
+    {&catalog::mode, {"mode", "confidential_multi_gpu", "state", "protected_pcie"}, multi_gpu(nvml::kMultiGpuProtectedPcie), 1, Tier::slow},
+    {&catalog::mode, {"mode", "confidential_multi_gpu", "state", "nvle"}, multi_gpu(nvml::kMultiGpuNvle), 1, Tier::slow},
 });
 
 // nvmlMemoryLocation_t. From Ampere on the driver counts SRAM as a whole; earlier ones count each part.
@@ -56,12 +59,18 @@ inline constexpr auto kEccRows = joined(
     ecc_part_rows(catalog::memory_lifetime_errors, nvml::kAggregate, "corrected", nvml::kCorrected),
     ecc_part_rows(catalog::memory_lifetime_errors, nvml::kAggregate, "uncorrected", nvml::kUncorrected));
 
+inline constexpr Traits kFlag{.min = 0, .max = 1};
 inline constexpr auto kMemoryHealthRows = std::to_array<Row>({
     {&catalog::retired_pages, {"cause", "single_bit"}, field("NVML_FI_DEV_RETIRED_SBE", 29, Tier::slow), 1, Tier::slow},
     {&catalog::retired_pages, {"cause", "double_bit"}, field("NVML_FI_DEV_RETIRED_DBE", 30, Tier::slow), 1, Tier::slow},
     {&catalog::retired_pages_pending, {}, field("NVML_FI_DEV_RETIRED_PENDING", 31, Tier::slow), 1, Tier::slow},
     {&catalog::remapped_rows, {"cause", "corrected"}, field("NVML_FI_DEV_REMAPPED_COR", 142, Tier::slow), 1, Tier::slow},
     {&catalog::remapped_rows, {"cause", "uncorrected"}, field("NVML_FI_DEV_REMAPPED_UNC", 143, Tier::slow), 1, Tier::slow},
+    {&catalog::remapped_rows_inactive, {"cause", "corrected"}, field("NVML_FI_DEV_REMAPPED_ROWS_COR_INACTIVE", 301, Tier::slow), 1, Tier::slow},
+    {&catalog::remapped_rows_inactive, {"cause", "uncorrected"}, field("NVML_FI_DEV_REMAPPED_ROWS_UNC_INACTIVE", 302, Tier::slow), 1, Tier::slow},
+    {&catalog::memory_unrepairable, {}, part<&F::nvmlDeviceGetUnrepairableMemoryFlag_v1, &nvml::UnrepairableMemory::is_unrepairable>("nvmlDeviceGetUnrepairableMemoryFlag_v1"), 1, Tier::slow, {}, kFlag},
+    {&catalog::repair_pending, {"part", "channel"}, part<&F::nvmlDeviceGetRepairStatus, &nvml::RepairStatus::channel_pending>("nvmlDeviceGetRepairStatus channel"), 1, Tier::slow, {}, kFlag},
+    {&catalog::repair_pending, {"part", "tpc"}, part<&F::nvmlDeviceGetRepairStatus, &nvml::RepairStatus::tpc_pending>("nvmlDeviceGetRepairStatus TPC"), 1, Tier::slow, {}, kFlag},
     {&catalog::row_remap_pending, {}, field("NVML_FI_DEV_REMAPPED_PENDING", 144, Tier::slow), 1, Tier::slow},
     {&catalog::row_remap_failed, {}, field("NVML_FI_DEV_REMAPPED_FAILURE", 145, Tier::slow), 1, Tier::slow},
     {&catalog::row_remap_banks, {"availability", "max"}, part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::max>("nvmlDeviceGetRowRemapperHistogram"), 1, Tier::slow},
@@ -81,10 +90,10 @@ inline constexpr auto kPcieRows = std::to_array<Row>({
     {&catalog::pcie_received_bytes, {}, gpm_total("GPM PCIe RX MiB/s", 21), kMebi, Tier::fast, {}, {.min = 0, .counted_by = "integrated"}},
     {&catalog::pcie_transmitted_bytes, {}, wide_field("NVML_FI_DEV_PCIE_COUNT_TX_BYTES", 197, Tier::fast), 1, Tier::fast, {}, kWideBytes},
     {&catalog::pcie_received_bytes, {}, wide_field("NVML_FI_DEV_PCIE_COUNT_RX_BYTES", 198, Tier::fast), 1, Tier::fast, {}, kWideBytes},
-    {&catalog::pcie_link_generation, {}, call<&F::nvmlDeviceGetCurrPcieLinkGeneration>("nvmlDeviceGetCurrPcieLinkGeneration"), 1, Tier::slow, {}, {.min = 1, .max = 8}},
-    {&catalog::pcie_link_lanes, {}, call<&F::nvmlDeviceGetCurrPcieLinkWidth>("nvmlDeviceGetCurrPcieLinkWidth"), 1, Tier::slow, {}, {.min = 1, .max = 32}},
-    {&catalog::pcie_link_max_generation, {}, call<&F::nvmlDeviceGetMaxPcieLinkGeneration>("nvmlDeviceGetMaxPcieLinkGeneration"), 1, Tier::slow, {}, {.min = 1, .max = 8}},
-    {&catalog::pcie_link_max_lanes, {}, call<&F::nvmlDeviceGetMaxPcieLinkWidth>("nvmlDeviceGetMaxPcieLinkWidth"), 1, Tier::slow, {}, {.min = 1, .max = 32}},
+    {&catalog::pcie_link_generation, {}, on_card<readers::bind_call<&F::nvmlDeviceGetCurrPcieLinkGeneration>>("nvmlDeviceGetCurrPcieLinkGeneration"), 1, Tier::slow, {}, {.min = 1, .max = 8}},
+    {&catalog::pcie_link_lanes, {}, on_card<readers::bind_call<&F::nvmlDeviceGetCurrPcieLinkWidth>>("nvmlDeviceGetCurrPcieLinkWidth"), 1, Tier::slow, {}, {.min = 1, .max = 32}},
+    {&catalog::pcie_link_max_generation, {}, on_card<readers::bind_call<&F::nvmlDeviceGetMaxPcieLinkGeneration>>("nvmlDeviceGetMaxPcieLinkGeneration"), 1, Tier::slow, {}, {.min = 1, .max = 8}},
+    {&catalog::pcie_link_max_lanes, {}, on_card<readers::bind_call<&F::nvmlDeviceGetMaxPcieLinkWidth>>("nvmlDeviceGetMaxPcieLinkWidth"), 1, Tier::slow, {}, {.min = 1, .max = 32}},
     {&catalog::pcie_replays, {}, field("NVML_FI_DEV_PCIE_REPLAY_COUNTER", 94, Tier::slow), 1, Tier::slow},
     {&catalog::pcie_replays, {}, call<&F::nvmlDeviceGetPcieReplayCounter>("nvmlDeviceGetPcieReplayCounter"), 1, Tier::slow},
     {&catalog::pcie_errors, {"severity", "correctable", "kind", "receiver"}, field("NVML_FI_DEV_PCIE_COUNT_RECEIVER_ERROR", 175, Tier::slow), 1, Tier::slow},

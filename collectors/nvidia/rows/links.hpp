@@ -12,8 +12,16 @@ namespace gpumeter::nvidia {
 inline constexpr auto kInterconnectRows = std::to_array<Row>({
     {&catalog::interconnect_transmitted_bytes, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", 138, Tier::fast, nvml::kAllLinks), kKibi, Tier::fast, {}, kPositive},
     {&catalog::interconnect_received_bytes, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", 139, Tier::fast, nvml::kAllLinks), kKibi, Tier::fast, {}, kPositive},
+    {&catalog::interconnect_transmitted_bytes, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES", 202, Tier::fast, nvml::kAllLinks), 1, Tier::fast, {}, kPositive},
+    {&catalog::interconnect_received_bytes, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES", 204, Tier::fast, nvml::kAllLinks), 1, Tier::fast, {}, kPositive},
+    {&catalog::interconnect_transmitted_bytes, {"kind", "nvlink"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES", 202, Tier::normal), 1, Tier::normal, {}, kPositive},
+    {&catalog::interconnect_received_bytes, {"kind", "nvlink"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES", 204, Tier::normal), 1, Tier::normal, {}, kPositive},
     {&catalog::interconnect_transmitted_bytes, {"kind", "nvlink"}, gpm_total("GPM NVLink TX MiB/s", 61), kMebi, Tier::fast, {}, {.min = 0, .counted_by = "integrated"}},
     {&catalog::interconnect_received_bytes, {"kind", "nvlink"}, gpm_total("GPM NVLink RX MiB/s", 60), kMebi, Tier::fast, {}, {.min = 0, .counted_by = "integrated"}},
+    {&catalog::interconnect_transmitted_bytes, {"kind", "c2c"}, gpm_total("GPM C2C data TX MiB/s", 102), kMebi, Tier::fast, {}, {.min = 0, .counted_by = "integrated"}},
+    {&catalog::interconnect_received_bytes, {"kind", "c2c"}, gpm_total("GPM C2C data RX MiB/s", 103), kMebi, Tier::fast, {}, {.min = 0, .counted_by = "integrated"}},
+    {&catalog::interconnect_links, {"kind", "c2c"}, field("NVML_FI_DEV_C2C_LINK_COUNT", 170, Tier::slow), 1, Tier::slow, {}, {.zero_is_unknown = true}},
+    {&catalog::interconnect_links_up, {"kind", "c2c"}, c2c_up_fields("NVML_FI_DEV_C2C_LINK_GET_STATUS", 171), 1, Tier::slow},
     {&catalog::interconnect_links, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_LINK_COUNT", 91, Tier::slow), 1, Tier::slow, {}, {.zero_is_unknown = true}},
     {&catalog::interconnect_links_up, {"kind", "nvlink"}, links_up("nvmlDeviceGetNvLinkState"), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc_flit"}, field("NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", 38, Tier::slow), 1, Tier::slow},
@@ -26,6 +34,12 @@ inline constexpr auto kInterconnectRows = std::to_array<Row>({
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "replay"}, all_link_errors("nvmlDeviceGetNvLinkErrorCounter", 0), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery"}, all_link_errors("nvmlDeviceGetNvLinkErrorCounter", 1), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "ecc_data"}, all_link_errors("nvmlDeviceGetNvLinkErrorCounter", 4), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery"}, field("NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS", 213, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS", 213, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "discard"}, field("NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS", 212, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "discard"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS", 212, Tier::slow), 1, Tier::slow},
+    {&catalog::interconnect_bit_error_ratio, {"kind", "nvlink", "error", "symbol"}, worst_ber_field("NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER", 222), 1, Tier::slow, {}, kRatio},
+    {&catalog::interconnect_bit_error_ratio, {"kind", "nvlink", "error", "effective"}, worst_ber_field("NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER", 220), 1, Tier::slow, {}, kRatio},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "malformed_packet"}, field("NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS", 206, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "buffer_overrun"}, field("NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS", 207, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "receive"}, field("NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS", 208, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
@@ -38,6 +52,14 @@ inline constexpr auto kInterconnectRows = std::to_array<Row>({
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery_failed"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", 214, Tier::slow), 1, Tier::slow},
 });
 
+// Corrections, not errors: a link at full speed makes them all the time.
+inline constexpr std::string_view kFecBins[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"};
+inline constexpr auto kFecRows = each_place(kFecBins, [](std::size_t bin, std::string_view label) {
+  NvidiaSource source = all_link_fields("NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0", 235, Tier::slow);
+  source.read.argument += bin;
+  return Row{&catalog::interconnect_fec_history, {"kind", "nvlink", "bin", label}, source, 1, Tier::slow};
+});
+
 // Rows of each link, with `links: each`.
 template <unsigned Field>
 constexpr Row link_bytes(const MetricDescriptor& family, std::string_view name, double scale, unsigned link, std::string_view label) {
@@ -45,6 +67,14 @@ constexpr Row link_bytes(const MetricDescriptor& family, std::string_view name, 
 }
 constexpr Row link_error(std::string_view error, unsigned counter, unsigned link, std::string_view label) {
   return {&catalog::link_errors, {"kind", "nvlink", "link", label, "error", error}, link_errors("nvmlDeviceGetNvLinkErrorCounter", link, counter), 1, Tier::slow};
+}
+template <unsigned Field>
+constexpr Row link_ber(std::string_view error, std::string_view name, unsigned link, std::string_view label) {
+  return {&catalog::link_bit_error_ratio, {"kind", "nvlink", "link", label, "error", error}, link_ber_field(name, link, Field), 1, Tier::slow, {}, kRatio};
+}
+template <unsigned Field>
+constexpr Row c2c_error(std::string_view error, std::string_view name, unsigned link, std::string_view label) {
+  return {&catalog::link_errors, {"kind", "c2c", "link", label, "error", error}, link_field(name, link, Field, Tier::slow), 1, Tier::slow};
 }
 using LinkRow = Row (*)(unsigned link, std::string_view label);
 inline constexpr LinkRow kLinkRows[] = {
@@ -58,6 +88,15 @@ inline constexpr LinkRow kLinkRows[] = {
     [](unsigned link, std::string_view label) { return link_error("crc_flit", 2, link, label); },
     [](unsigned link, std::string_view label) { return link_error("crc_data", 3, link, label); },
     [](unsigned link, std::string_view label) { return link_error("ecc_data", 4, link, label); },
+    [](unsigned link, std::string_view label) { return link_ber<222>("symbol", "NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER", link, label); },
+    [](unsigned link, std::string_view label) { return link_ber<220>("effective", "NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER", link, label); },
+};
+// The links to the CPU (NVLink-C2C): kMostC2cLinks of them.
+inline constexpr LinkRow kC2cRows[] = {
+    [](unsigned link, std::string_view label) { return Row{&catalog::link_up, {"kind", "c2c", "link", label}, link_field("NVML_FI_DEV_C2C_LINK_GET_STATUS", link, 171, Tier::slow), 1, Tier::slow}; },
+    [](unsigned link, std::string_view label) { return c2c_error<231>("crc", "NVML_FI_DEV_C2C_LINK_ERROR_INTR", link, label); },
+    [](unsigned link, std::string_view label) { return c2c_error<232>("replay", "NVML_FI_DEV_C2C_LINK_ERROR_REPLAY", link, label); },
+    [](unsigned link, std::string_view label) { return c2c_error<233>("replay_back_to_back", "NVML_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B", link, label); },
 };
 // NVML_NVLINK_MAX_LINKS has grown from 6 to 36.
 inline constexpr std::string_view kLinkNames[] = {

@@ -36,6 +36,15 @@ constexpr auto memory_rows(const MemoryFamilies& of) {
 }
 inline constexpr auto kMemoryRows = memory_rows({&catalog::memory_size, &catalog::memory_used, &catalog::memory_free, &catalog::memory_reserved});
 
+// Never next to vram: these rows bind only if NVML knows no memory of the GPU. The host's file does not prove
+// that the GPU answers.
+inline constexpr Traits kHostBytes{.min = 0, .wakes = false};
+inline constexpr auto kUnifiedMemoryRows = std::to_array<Row>({
+    {&catalog::memory_size, {"memory", "unified"}, unified_memory("/proc/meminfo MemTotal", MemoryPart::size), 1, Tier::normal, {}, kHostBytes},
+    {&catalog::memory_used, {"memory", "unified"}, unified_memory("/proc/meminfo MemTotal - MemAvailable", MemoryPart::used), 1, Tier::normal, {}, kHostBytes},
+    {&catalog::memory_free, {"memory", "unified"}, unified_memory("/proc/meminfo MemAvailable", MemoryPart::free), 1, Tier::normal, {}, kHostBytes},
+});
+
 // Field 185 is a mean over a second. On the same chips nvmlDeviceGetPowerUsage is a mean too; on chips
 // without the field it is an instantaneous value (GA100 and older; nvml.h).
 inline constexpr auto kPowerRows = std::to_array<Row>({
@@ -47,6 +56,7 @@ inline constexpr auto kPowerRows = std::to_array<Row>({
     {&catalog::power, {}, field("NVML_FI_DEV_POWER_AVERAGE", 185, Tier::fast), kMilli, Tier::fast, averaged(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
     {&catalog::power, {}, call<&F::nvmlDeviceGetPowerUsage>("nvmlDeviceGetPowerUsage"), kMilli, Tier::fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
     {&catalog::power_instant, {}, field("NVML_FI_DEV_POWER_INSTANT", 186, Tier::fast), kMilli, Tier::fast, {}, kWatts},
+    {&catalog::rail_energy_joules, {"rail", "module"}, field("NVML_FI_DEV_ENERGY module", 191, Tier::fast, 1), kMilli, Tier::fast, {}, kPositive},
     {&catalog::power_rail, {"rail", "module"}, field("NVML_FI_DEV_POWER_AVERAGE module", 185, Tier::fast, 1), kMilli, Tier::fast, averaged(catalog::rail_energy_joules), kWatts},
     {&catalog::power_rail, {"rail", "memory"}, field("NVML_FI_DEV_POWER_AVERAGE memory", 185, Tier::fast, 2), kMilli, Tier::fast, averaged(catalog::rail_energy_joules), kWatts},
     {&catalog::power_limit, {"limit", "enforced"}, call<&F::nvmlDeviceGetEnforcedPowerLimit>("nvmlDeviceGetEnforcedPowerLimit"), kMilli, Tier::slow, {}, kWatts},
@@ -77,11 +87,15 @@ struct Clock {
   unsigned type;
 };
 inline constexpr Clock kClocks[] = {{"graphics", nvml::kClockGraphics}, {"sm", nvml::kClockSm}, {"memory", nvml::kClockMemory}, {"video", nvml::kClockVideo}};
+template <auto Function>
+constexpr NvidiaSource clock_source(std::string_view name, unsigned type) {
+  return type == nvml::kClockMemory ? on_card<readers::bind_call<Function>>(name, type) : call<Function>(name, type);
+}
 inline constexpr auto kClockRows = each(kClocks, [](const Clock& clock) {
-  return Row{&catalog::clock, {"clock", clock.name}, call<&F::nvmlDeviceGetClockInfo>("nvmlDeviceGetClockInfo", clock.type), kMega, Tier::fast, {}, kHertz};
+  return Row{&catalog::clock, {"clock", clock.name}, clock_source<&F::nvmlDeviceGetClockInfo>("nvmlDeviceGetClockInfo", clock.type), kMega, Tier::fast, {}, kHertz};
 });
 inline constexpr auto kClockMaxRows = each(kClocks, [](const Clock& clock) {
-  return Row{&catalog::clock_max, {"clock", clock.name}, call<&F::nvmlDeviceGetMaxClockInfo>("nvmlDeviceGetMaxClockInfo", clock.type), kMega, Tier::slow, {}, kHertz};
+  return Row{&catalog::clock_max, {"clock", clock.name}, clock_source<&F::nvmlDeviceGetMaxClockInfo>("nvmlDeviceGetMaxClockInfo", clock.type), kMega, Tier::slow, {}, kHertz};
 });
 inline constexpr auto kStateRows = std::to_array<Row>({
     {&catalog::performance_state, {}, call<&F::nvmlDeviceGetPerformanceState>("nvmlDeviceGetPerformanceState"), 1, Tier::normal, {}, {.min = 0, .max = 15}},

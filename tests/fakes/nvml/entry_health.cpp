@@ -78,6 +78,23 @@ FAKE_NVML_EXPORT unsigned nvmlDeviceGetRowRemapperHistogram(nvml::Device device,
   });
 }
 
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetRepairStatus(nvml::Device device, nvml::RepairStatus* out) {
+  return on_device("nvmlDeviceGetRepairStatus", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr) return nvml::kInvalidArgument;
+    if (!has_version(out, 1)) return nvml::kArgumentVersionMismatch;
+    return first_error(call.read("repair.channel", &out->channel_pending),
+                       call.read("repair.tpc", &out->tpc_pending));
+  });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetUnrepairableMemoryFlag_v1(nvml::Device device,
+                                                                 nvml::UnrepairableMemory* out) {
+  return on_device("nvmlDeviceGetUnrepairableMemoryFlag_v1", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr) return nvml::kInvalidArgument;
+    return call.read("unrepairable_memory", &out->is_unrepairable);
+  });
+}
+
 FAKE_NVML_EXPORT unsigned nvmlDeviceGetNumFans(nvml::Device device, unsigned* out) {
   return on_device("nvmlDeviceGetNumFans", device, [&](const Call& call) -> unsigned {
     if (out == nullptr) return nvml::kInvalidArgument;

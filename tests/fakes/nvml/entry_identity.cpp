@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 #include "tests/fakes/nvml/call.hpp"
 
@@ -32,6 +34,8 @@ NUMBER_GETTER(nvmlDeviceGetArchitecture, "architecture")
 NUMBER_GETTER(nvmlDeviceGetNumGpuCores, "cores")
 NUMBER_GETTER(nvmlDeviceGetMemoryBusWidth, "memory_bus_width")
 NUMBER_GETTER(nvmlDeviceGetNumaNodeId, "numa_node")
+NUMBER_GETTER(nvmlDeviceGetModuleId, "module_id")
+NUMBER_GETTER(nvmlDeviceGetVirtualizationMode, "virtualization")
 NUMBER_GETTER(nvmlDeviceGetPersistenceMode, "modes.persistence")
 NUMBER_GETTER(nvmlDeviceGetComputeMode, "modes.compute")
 NUMBER_GETTER(nvmlDeviceGetDisplayActive, "modes.display_active")
@@ -50,6 +54,22 @@ FAKE_NVML_EXPORT unsigned nvmlDeviceGetCudaComputeCapability(nvml::Device device
     const Value value = call.at("compute_capability");
     if (value.error != nvml::kSuccess) return value.error;
     return std::sscanf(value.text.c_str(), "%d.%d", major, minor) == 2 ? nvml::kSuccess : nvml::kUnknown;
+  });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetPlatformInfo(nvml::Device device, nvml::PlatformInfo* out) {
+  return on_device("nvmlDeviceGetPlatformInfo", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr) return nvml::kInvalidArgument;
+    if (out->version != nvml::version_of<nvml::PlatformInfo>(2)) return nvml::kArgumentVersionMismatch;
+    const Value serial = call.at("platform.chassis_serial");
+    if (serial.error != nvml::kSuccess) return serial.error;
+    const unsigned version = out->version;
+    *out = {};
+    out->version = version;
+    std::memcpy(out->chassis_serial, serial.text.data(),
+                std::min(serial.text.size(), sizeof out->chassis_serial));
+    return first_error(call.read("platform.slot", &out->slot), call.read("platform.tray", &out->tray),
+                       call.read("platform.host", &out->host), call.read("platform.module", &out->module));
   });
 }
 

@@ -51,6 +51,17 @@ FAKE_NVML_EXPORT unsigned nvmlSystemGetConfComputeState(nvml::ConfidentialState*
                      call.read("system.confidential.devtools", &out->devtools));
 }
 
+FAKE_NVML_EXPORT unsigned nvmlSystemGetConfComputeSettings(nvml::ConfidentialSettings* out) {
+  Call call("nvmlSystemGetConfComputeSettings");
+  if (const unsigned error = call.enter()) return error;
+  if (out == nullptr) return nvml::kInvalidArgument;
+  if (out->version != nvml::version_of<nvml::ConfidentialSettings>(1)) return nvml::kArgumentVersionMismatch;
+  return first_error(call.read("system.confidential.environment", &out->environment),
+                     call.read("system.confidential.feature", &out->feature),
+                     call.read("system.confidential.devtools", &out->devtools),
+                     call.read("system.confidential.multi_gpu", &out->multi_gpu));
+}
+
 FAKE_NVML_EXPORT unsigned nvmlDeviceGetCount_v2(unsigned* out) {
   Call call("nvmlDeviceGetCount_v2");
   if (const unsigned error = call.enter()) return error;

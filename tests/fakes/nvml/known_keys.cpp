@@ -14,14 +14,14 @@ struct Group {
 
 constexpr Group kSystem[] = {
     {"system", "driver_version nvml_version"},
-    {"system.confidential", "environment feature devtools"},
+    {"system.confidential", "environment feature devtools multi_gpu"},
     {"layouts", "memory fabric fields gpm_metrics process_info"},
 };
 
 constexpr Group kDevice[] = {
     {"",
      "present name uuid serial vbios inforom gsp_firmware minor architecture compute_capability cores "
-     "memory_bus_width numa_node supported_events index gi ci"},
+     "memory_bus_width numa_node module_id virtualization unrepairable_memory supported_events index gi ci"},
     {"pci", "bus_id device_id subsystem_id"},
     {"modes", "persistence compute display_active ecc ecc_pending"},
     {"utilization", "gpu memory"},
@@ -44,6 +44,11 @@ constexpr Group kDevice[] = {
     {"retired_pages", "single_bit double_bit"},
     {"remapped_rows", "corrected uncorrected pending failure"},
     {"remapped_rows.banks", "max high partial low none"},
+    {"repair", "channel tpc"},
+    {"platform", "chassis_serial slot tray host module"},
+    {"vgpus", "active"},
+    {"vgpus.active.#", "id vm memory sm present"},
+    {"vgpus.samples", "period_ms"},
     {"pcie", "generation max_generation width max_width replays"},
     {"nvlink", "count"},
     {"nvlink.link", "state"},

@@ -22,6 +22,7 @@ class Machine:
         (self.folder / "sys").mkdir()
         self.report, self.config = self.folder / "report", self.folder / "gpumeter.yaml"
         self.library = self.folder / "libnvidia-ml.so.1"
+        self.procfs = self._procfs_of(scenario)
         self._make_library(self._file_of(scenario))
         self.configure(**options)
         self.arguments = [f"--config.file={self.config}", f"--path.sysfs={self.folder}/sys"]
@@ -39,6 +40,11 @@ class Machine:
         own = folder / "scenario.yaml"
         own.write_text(scenario)
         return own
+
+    def _procfs_of(self, scenario: Path | str) -> Path:
+        """SCENARIO.procfs next to SCENARIO.yaml, otherwise a folder without processes."""
+        own = scenario.with_suffix(".procfs") if isinstance(scenario, Path) else self.folder
+        return own if own.is_dir() else self.folder
 
     def _make_library(self, scenario: Path) -> None:
         self.env = {"FAKE_NVML_SCENARIO": str(scenario)}

@@ -57,6 +57,23 @@ TEST_F(DeviceMeterTest, EnergyIsNobodysWhereNobodyIs) {
   EXPECT_EQ(meter_.workloads().size(), 1U);
 }
 
+TEST_F(DeviceMeterTest, AVirtualMachineIsAWorkloadWithItsOwnShare) {
+  const WorkloadId first{cgroup::Kind::vm, "vm-a"};
+  const WorkloadId second{cgroup::Kind::vm, "vm-b"};
+  look(1s, {{0, 300, 0, "vm-a"}, {0, 100, 0, "vm-b"}, {0, 50, 0, "vm-a"}});
+  meter_.add_energy(0);
+  look(11s, {{0, 300, 4, "vm-a"}, {0, 100, 2, "vm-b"}, {0, 50, 2, "vm-a"}});
+  meter_.add_energy(800);
+  EXPECT_EQ(at(first).memory_bytes, 350);
+  EXPECT_EQ(at(first).busy_seconds, 6);
+  EXPECT_EQ(energy(first), 600);
+  EXPECT_EQ(energy(second), 200);
+  EXPECT_EQ(energy(unattributed()), 0);
+  EXPECT_DOUBLE_EQ(at(first).share, 0.75);
+  EXPECT_TRUE(meter_.processes().empty());
+  EXPECT_EQ(book_->workloads().size(), 3U);
+}
+
 TEST_F(DeviceMeterTest, EnergyGoesByTheBusyTimeOfTheLastLook) {
   procfs_.add(7, group("a"), {.uid = 1000});
   procfs_.add(8, group("b"));

@@ -33,7 +33,8 @@ class ListedGpu {
     return device_.sample(moment(at, elapsed_seconds), sink);
   }
 
-  /// Returns a line such as "100: 2048 B, 4 s" for each process, with "-" for unknown values. Returns the
+  /// Returns a line such as "100: 2048 B, 4 s" for each process or virtual machine, with "-" for unknown
+  /// values. Returns the
   /// status if it is not ok.
   std::string asked(double at, int elapsed_seconds) {
     driver_.set_time(at);
@@ -42,8 +43,8 @@ class ListedGpu {
     if (status != ReadStatus::ok) return std::string(to_string(status)) + (list.empty() ? "" : " and a list");
     std::string text;
     for (const DeviceProcess& process : list)
-      text += std::to_string(process.pid) + ": " + number(process.memory_bytes, " B") + ", " +
-              number(process.busy_seconds, " s") + "\n";
+      text += (process.vm.empty() ? std::to_string(process.pid) : process.vm) + ": " +
+              number(process.memory_bytes, " B") + ", " + number(process.busy_seconds, " s") + "\n";
     return text;
   }
 

@@ -93,6 +93,68 @@ TEST(NvidiaMig, ALossThatIsSeenWhileTheInstancesAreListedIsCounted) {
   EXPECT_EQ(gpu.lines({"gpu_events_total{event=\"bus_lost\"}"}), "gpu_events_total{event=\"bus_lost\"} 1\n");
 }
 
+// The driver reports a changed division at 2 s, long before the next look at the instances.
+constexpr auto kDividedLater = R"(
+devices:
+  - uuid: GPU-0
+    temperature: {gpu: 50}
+    supported_events: [xid, mig_config_change]
+    mig:
+      mode: {steps: [[0, disabled], [2, enabled]]}
+      mode_pending: enabled
+      most: 7
+      instances:
+        - {index: 0, gi: 3, ci: 0, uuid: MIG-a, name: A MIG 1g.10gb, present: {steps: [[0, no], [2, yes]]},
+           memory: {total: 100, reserved: 0, used: 40, free: 60}}
+events: [{at: 2, device: 0, type: mig_config_change}]
+)";
+
+TEST(NvidiaMig, ADivisionThatTheDriverReportsIsAttachedAtTheNextPass) {
+  FakeDriver driver(kDividedLater);
+  NvidiaGpu gpu(driver);
+  gpu.attach();
+  const auto session = *NvmlSession::shared(driver.library());
+  session->listener().wait(std::chrono::milliseconds(1), kRealClock);
+  EXPECT_EQ(gpu.pass(Tier::fast, 1, 1), PassOutcome::complete);
+  EXPECT_NE(gpu.pass(Tier::normal, 2, 1), PassOutcome::gone);  // not divided at attach, and no event yet
+  session->listener().wait(std::chrono::seconds(1), kRealClock);
+  EXPECT_EQ(gpu.pass(Tier::fast, 2, 1), PassOutcome::gone);
+  gpu.attach(3).sampled(3);
+  EXPECT_EQ(gpu.lines({"gpu_partition_info"}),
+            "gpu_partition_info{partition=\"1g.10gb:3\",profile=\"1g.10gb\",gpu_instance=\"3\",mig_uuid="
+            "\"MIG-a\"} 1\n");
+  EXPECT_EQ(gpu.pass(Tier::fast, 4, 1), PassOutcome::complete);  // the event is handled once
+}
+
+constexpr auto kEnginesAndErrors = R"(
+devices:
+  - uuid: GPU-0
+    gpm: {supported: yes, metrics: {2: 70}}
+    mig:
+      mode: enabled
+      mode_pending: enabled
+      most: 7
+      instances:
+        - {index: 0, gi: 3, ci: 0, uuid: MIG-a, name: A MIG 2g.20gb, gpm: {supported: yes, metrics: {30: 50, 31: 10, 40: 8}},
+           ecc: {uncorrected: {volatile: {sram: 2}}}}
+        - {index: 1, gi: 4, ci: 0, uuid: MIG-b, name: A MIG 1g.10gb, ecc: {uncorrected: {volatile: {l1: 1, l2: 3, dram: 9}}}}
+)";
+
+TEST(NvidiaMig, AnInstanceHasItsEnginesAndItsErrorsOfSram) {
+  FakeDriver driver(kEnginesAndErrors);
+  NvidiaGpu gpu(driver);
+  gpu.attach().sampled();
+  EXPECT_EQ(gpu.lines({"gpu_partition_engine_utilization", "gpu_partition_memory_errors"}),
+            "gpu_partition_engine_utilization_ratio{partition=\"2g.20gb:3\",engine=\"decode\"} 0.3\n"
+            "gpu_partition_engine_utilization_ratio{partition=\"2g.20gb:3\",engine=\"jpeg\"} 0.08\n"
+            "gpu_partition_memory_errors_total{partition=\"1g.10gb:4\",severity=\"uncorrected\",location="
+            "\"l1\"} 1\n"
+            "gpu_partition_memory_errors_total{partition=\"1g.10gb:4\",severity=\"uncorrected\",location="
+            "\"l2\"} 3\n"
+            "gpu_partition_memory_errors_total{partition=\"2g.20gb:3\",severity=\"uncorrected\",location="
+            "\"sram\"} 2\n");
+}
+
 constexpr auto kTwoParts = R"(
 devices:
   - uuid: GPU-0

@@ -70,6 +70,81 @@ TEST(NvLink, AFieldOfAllLinksGoesBeforeASumLinkByLink) {
             "gpu_interconnect_links_up{kind=\"nvlink\"} 2\n");
 }
 
+// NVLink 5: fields 202 to 222 of each link, and of all only where the driver has the sum.
+constexpr const char* kFifth = R"(
+  nvlink: {count: 2, link: {state: active}},
+  fields: {91: 2, 202: {scopes: {each: 500}}, 204: {scopes: {each: 700}}, 212: {scopes: {0: 1, 1: 2}},
+           213: {scopes: {0: 3, 1: 4}}, 214: {scopes: {each: 0}}, 220: {scopes: {each: 0xFFF}},
+           222: {scopes: {0: 0x20C, 1: 0x307}}, 235: {scopes: {each: 1000}}, 250: {scopes: {each: 1}}})";
+
+TEST(NvLink5, SumsTheCountersAndHasTheWorstRatioOfAllLinks) {
+  EXPECT_EQ(links_of(kFifth),
+            "gpu_interconnect_bit_error_ratio{kind=\"nvlink\",error=\"effective\"} 1.5e-254\n"
+            "gpu_interconnect_bit_error_ratio{kind=\"nvlink\",error=\"symbol\"} 3e-07\n"
+            "gpu_interconnect_errors_total{kind=\"nvlink\",error=\"discard\"} 3\n"
+            "gpu_interconnect_errors_total{kind=\"nvlink\",error=\"recovery\"} 7\n"
+            "gpu_interconnect_errors_total{kind=\"nvlink\",error=\"recovery_failed\"} 0\n"
+            "gpu_interconnect_fec_history_total{kind=\"nvlink\",bin=\"0\"} 2000\n"
+            "gpu_interconnect_fec_history_total{kind=\"nvlink\",bin=\"15\"} 2\n"
+            "gpu_interconnect_links_up{kind=\"nvlink\"} 2\n"
+            "gpu_interconnect_links{kind=\"nvlink\"} 2\n"
+            "gpu_interconnect_received_bytes_total{kind=\"nvlink\"} 1400\n"
+            "gpu_interconnect_transmitted_bytes_total{kind=\"nvlink\"} 1000\n");
+}
+
+TEST(NvLink5, EachLinkHasItsRatios) {
+  EXPECT_EQ(lines_of(links_of(kFifth, true), {"gpu_link_bit_error_ratio{kind=\"nvlink\",link=\"1\""}),
+            "gpu_link_bit_error_ratio{kind=\"nvlink\",link=\"1\",error=\"effective\"} 1.5e-254\n"
+            "gpu_link_bit_error_ratio{kind=\"nvlink\",link=\"1\",error=\"symbol\"} 3e-07\n");
+}
+
+TEST(NvLink5, BytesOfAllLinksAreAHardwareCounterAboveIntegratedRates) {
+  constexpr auto kRates = "gpm: {supported: yes, metrics: {60: 5, 61: 5}}, nvlink: {count: 2}, ";
+  EXPECT_EQ(lines_of(links_of(std::string(kRates) +
+                              "fields: {202: {scopes: {all: 9, each: 1}}, 204: {scopes: {all: 8}}}"),
+                     {"gpu_interconnect_"}),
+            "gpu_interconnect_received_bytes_total{kind=\"nvlink\"} 8\n"
+            "gpu_interconnect_transmitted_bytes_total{kind=\"nvlink\"} 9\n");
+}
+
+TEST(NvLink5, ABitErrorRatioIsAMantissaAndANegativePowerOfTen) {
+  EXPECT_EQ(bit_error_ratio(0), 0);
+  EXPECT_DOUBLE_EQ(bit_error_ratio(0x100), 1);
+  EXPECT_DOUBLE_EQ(bit_error_ratio(0x20C), 2e-12);
+  EXPECT_DOUBLE_EQ(bit_error_ratio(0xF10C), 1e-12);  // bits above 11 belong to nothing
+}
+
+constexpr const char* kToTheCpu = R"(
+  gpm: {supported: yes, metrics: {102: 10, 103: 20}},
+  fields: {170: 3, 171: {scopes: {0: 1, 1: 0, 2: 1, 3: 1}}, 231: {scopes: {0: 4}}, 232: {scopes: {0: 5}}, 233: {scopes: {0: 6}}})";
+
+TEST(C2c, CountsTheLinksThatTheDriverCounts) {
+  EXPECT_EQ(lines_of(links_of(kToTheCpu), {"gpu_interconnect_links"}),
+            "gpu_interconnect_links_up{kind=\"c2c\"} 2\n"
+            "gpu_interconnect_links{kind=\"c2c\"} 3\n");
+}
+
+// A replay is no error of a link between GPUs, whose condition would otherwise hold.
+TEST(C2c, ItsErrorsAreOfEachLinkAlone) {
+  EXPECT_EQ(lines_of(links_of(kToTheCpu, true), {"gpu_link", "gpu_interconnect_errors"}),
+            "gpu_link_errors_total{kind=\"c2c\",link=\"0\",error=\"crc\"} 4\n"
+            "gpu_link_errors_total{kind=\"c2c\",link=\"0\",error=\"replay\"} 5\n"
+            "gpu_link_errors_total{kind=\"c2c\",link=\"0\",error=\"replay_back_to_back\"} 6\n"
+            "gpu_link_up{kind=\"c2c\",link=\"0\"} 1\n"
+            "gpu_link_up{kind=\"c2c\",link=\"1\"} 0\n"
+            "gpu_link_up{kind=\"c2c\",link=\"2\"} 1\n"
+            "gpu_link_up{kind=\"c2c\",link=\"3\"} 1\n");
+}
+
+TEST(C2c, ItsBytesAreRatesIntegrated) {
+  FakeDriver driver(std::string("devices: [{uuid: GPU-0, ") + kToTheCpu + "}]");
+  NvidiaGpu gpu(driver);
+  gpu.attach().run(1, 3);
+  EXPECT_EQ(gpu.lines({"gpu_interconnect"}),
+            "gpu_interconnect_received_bytes_total{kind=\"c2c\"} 41943040\n"
+            "gpu_interconnect_transmitted_bytes_total{kind=\"c2c\"} 20971520\n");
+}
+
 TEST(NvLink, WithoutLinksIsAbsentAndNotZero) { EXPECT_EQ(links_of("fields: {91: 0}"), ""); }
 
 constexpr const char* kLimited =

@@ -22,8 +22,8 @@ struct DeviceInfo {
   std::string firmware_version;
   std::string architecture;
   std::string compute_capability;  ///< of CUDA: "9.0"
-  std::string vendor_index;  ///< its number in the vendor's tool
-  std::string minor;         ///< of its device node: /dev/nvidia0 -> "0", /dev/dri/renderD128 -> "128"
+  std::string vendor_index;        ///< its number in the vendor's tool
+  std::string minor;               ///< of its device node: /dev/nvidia0 -> "0", /dev/dri/renderD128 -> "128"
   std::optional<int> compute_units;
   std::optional<int> numa_node;         ///< of the host, to which its PCI function is attached
   std::optional<int> memory_numa_node;  ///< of its own memory, if the host can use that as a node

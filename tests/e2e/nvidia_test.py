@@ -39,6 +39,11 @@ change:
         - {uuid: MIG-c, gi: 9, ci: 0, name: H200 MIG 1g.18gb,
            memory: {total: 16384 MiB, reserved: 0 MiB, used: 3 MiB, free: 9000 MiB}}
 """
+# The same, and the driver reports it.
+MIG_EVENT = MIG + """
+    supported_events: [xid, mig_config_change]
+events: [{at: 5.1, device: 0, type: mig_config_change}]
+"""
 
 
 def up(page: Page) -> list[float | None]:
@@ -237,6 +242,33 @@ class NvidiaTest(unittest.TestCase):
             self.assertEqual(after.one("gpu_events_total", gpu="0", event="bus_lost"), 0)
             energy = [page.one("gpu_energy_joules_total", gpu="0") for page in (before, after)]
             self.assertGreater(energy[1], energy[0])
+            self.assert_ended_well(daemon, machine)
+
+    def test_a_new_division_that_the_driver_reports_is_read_at_once(self):
+        """The tier that looks for a new division has its next turn in five minutes, discovery in one."""
+        with Machine(MIG_EVENT, sampling="{normal: 5m, slow: 5m}") as machine, Daemon(*machine.arguments, env=machine.env) as daemon:
+            names = lambda page: {dict(labels)["partition"] for _, labels in page.of("gpu_partition_info")}
+            wait_until(lambda: "1g.18gb:7" in names(daemon.page()), "the first ones", 30)
+            page = wait_until(lambda: "2g.35gb:7" in names(p := daemon.page()) and p, "the new ones", 30)
+            self.assertEqual(page.one("gpu_events_total", gpu="0", event="mig_config_change"), 1)
+            self.assert_ended_well(daemon, machine)
+
+    def test_virtual_machines_share_the_gpu_of_their_host(self):
+        with Machine(SCENARIOS / "vgpu_host.yaml", sampling="{normal: 2s}") as machine, \
+                Daemon(*machine.arguments, env=machine.env) as daemon:
+            busy = lambda page: {dict(labels)["workload"]: value
+                                 for (_, labels), value in page.of("gpu_workload_busy_seconds_total", kind="vm").items()}
+            page = wait_until(lambda: sum(busy(p := daemon.page()).values()) > 1 and p, "the machines are busy", 30)
+            times, shares = busy(page), page.of("gpu_workload_share_ratio", kind="vm")
+            first, second = "7a1c2b3d-1111-4222-8333-944455556666", "0f9e8d7c-aaaa-4bbb-8ccc-9dddeeeeffff"
+            self.assertEqual(times.keys(), {first, second, "vgpu-3251634215"})
+            self.assertAlmostEqual(times[first] / times[second], 40 / 26)
+            self.assertEqual(times["vgpu-3251634215"], 0)
+            self.assertAlmostEqual(sum(shares.values()), 1)
+            energy = sum(page.of("gpu_workload_energy_joules_total").values())
+            self.assertAlmostEqual(energy, page.one("gpu_energy_joules_total"), places=3)
+            memory = sum(page.of("gpu_workload_memory_used_bytes").values())
+            self.assertEqual(memory, page.one("gpu_memory_used_bytes", memory="vram"))
             self.assert_ended_well(daemon, machine)
 
     def test_links_by_themselves_after_a_reload(self):

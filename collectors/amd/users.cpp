@@ -6,33 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <string_view>
 #include <utility>
 
 #include "base/descriptor.hpp"
 
 namespace gpumeter::amd {
 namespace {
-
-/// .../drm/card0/card0-DP-1/dpms of all connectors.
-std::vector<sysfs::File> connectors_of(const std::string& card_folder) {
-  std::vector<sysfs::File> files;
-  for (const std::string& card : sysfs::list(card_folder + "/drm")) {
-    if (!card.starts_with("card")) continue;
-    for (const std::string& name : sysfs::list(card_folder + "/drm/" + card)) {
-      if (!name.starts_with(card + "-")) continue;
-      sysfs::File file(card_folder + "/drm/" + card + "/" + name + "/dpms");
-      if (file.status() == ReadStatus::ok) files.push_back(std::move(file));
-    }
-  }
-  return files;
-}
-
-bool says_on(const sysfs::File& dpms) noexcept {
-  std::array<char, 16> buffer{};
-  const sysfs::Bytes got = dpms.read(buffer);
-  return got.status == ReadStatus::ok && sysfs::trimmed({buffer.data(), got.size}) == "On";
-}
 
 /// True if the file holds a number other than 0.
 bool is_positive(int folder, const char* name) noexcept {
@@ -49,12 +28,8 @@ bool is_positive(int folder, const char* name) noexcept {
 
 AmdUsers::AmdUsers(const std::string& card_folder, const std::string& sysfs_root,
                    std::vector<std::uint32_t> gpu_ids)
-    : screens_(connectors_of(card_folder)), gpu_ids_(std::move(gpu_ids)) {
+    : screens_(card_folder), gpu_ids_(std::move(gpu_ids)) {
   if (!gpu_ids_.empty()) processes_.reset(::opendir((sysfs_root + "/class/kfd/kfd/proc").c_str()));
-}
-
-bool AmdUsers::screen_is_on() const noexcept {
-  return std::any_of(screens_.begin(), screens_.end(), says_on);
 }
 
 bool AmdUsers::process_computes() const noexcept {

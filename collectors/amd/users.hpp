@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/sources/screens.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::amd {
@@ -22,17 +23,16 @@ class AmdUsers {
   /// `gpu_ids`: the card's numbers in the compute driver.
   AmdUsers(const std::string& card_folder, const std::string& sysfs_root, std::vector<std::uint32_t> gpu_ids);
 
-  bool any() const noexcept { return screen_is_on() || process_computes(); }
+  bool any() const noexcept { return screens_.any_on() || process_computes(); }
 
  private:
   struct CloseFolder {
     void operator()(DIR* folder) const noexcept { ::closedir(folder); }
   };
-  bool screen_is_on() const noexcept;
   bool process_computes() const noexcept;
   bool holds_memory(const char* pid) const noexcept;
 
-  std::vector<sysfs::File> screens_;  // the DPMS state of each connector
+  Screens screens_;
   std::unique_ptr<DIR, CloseFolder> processes_;
   std::vector<std::uint32_t> gpu_ids_;
 };

@@ -9,22 +9,6 @@
 namespace gpumeter::amd {
 namespace {
 
-struct Count {
-  std::string_view key;
-  std::uint64_t value = 0;
-};
-
-std::optional<Count> parse_count(std::string_view line) noexcept {
-  line = trimmed(line);
-  Count count;
-  count.key = take_until(line, ' ');
-  if (count.key.ends_with(':')) count.key.remove_suffix(1);
-  const auto value = parse_number<std::uint64_t>(trimmed(line));
-  if (!value) return std::nullopt;
-  count.value = *value;
-  return count;
-}
-
 struct Level {
   double megahertz = 0;
   bool marked = false;
@@ -49,19 +33,6 @@ bool any_line(std::string_view text, Parse parse, Take take) noexcept {
 }
 
 }  // namespace
-
-std::optional<double> count_of(std::string_view text, std::string_view key) noexcept {
-  std::optional<double> found;
-  any_line(text, parse_count, [&](const Count& count) {
-    if (count.key == key) found = static_cast<double>(count.value);
-    return found.has_value();
-  });
-  return found;
-}
-
-bool has_counts(std::string_view text) noexcept {
-  return any_line(text, parse_count, [](const Count&) { return true; });
-}
 
 std::optional<double> highest_level(std::string_view text) noexcept {
   std::optional<double> highest;

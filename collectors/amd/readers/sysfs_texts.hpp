@@ -3,17 +3,14 @@
 #include <optional>
 #include <string_view>
 
+#include "collectors/sources/counts.hpp"
+
 /// Parsers of amdgpu's and the PCI core's files with several values each. Pure functions; they accept any
 /// text.
 namespace gpumeter::amd {
 
-/// The number after `key` on a line of its own: "DLP 3" (aer_dev_fatal), "ue: 2" (ras/umc_err_count).
-/// nullopt: no such line.
-std::optional<double> count_of(std::string_view text, std::string_view key) noexcept;
-
-/// True if any line is a word and a number. A file of counts without such a line holds a sentence, such as
-/// "Query currently inaccessible" during a reset of the card (kernel 6.12, amdgpu_ras.c).
-bool has_counts(std::string_view text) noexcept;
+using gpumeter::count_of;
+using gpumeter::has_counts;
 
 /// The highest frequency of a pp_dpm_* file, in MHz. Its lines are "1: 2450Mhz *", with a mark at the level
 /// in force. In deep sleep the driver adds a line "S: 19Mhz *". nullopt: the file has no level.

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "collectors/amd/readers/basic.hpp"
+#include "collectors/sources/aer.hpp"
 
 /// Readers of values from files with several values or words (sysfs_texts.hpp); file names are as in
 /// AmdPaths.
@@ -29,46 +30,8 @@ struct RasSeverity {
 inline constexpr RasSeverity kRasSeverities[] = {
     {"ce", "corrected"}, {"ue", "uncorrected"}, {"de", "deferred"}};
 
-/// An error of the PCI Express base specification: the kernel's name (drivers/pci/pcie/aer.c,
-/// aer_correctable_error_string and aer_uncorrectable_error_string, up to 6.18) and gpumeter's.
-struct AerKind {
-  std::string_view key;
-  std::string_view kind;
-};
-inline constexpr AerKind kAerKinds[] = {
-    {"RxErr", "receiver"},
-    {"BadTLP", "bad_tlp"},
-    {"BadDLLP", "bad_dllp"},
-    {"Rollover", "replay_rollover"},
-    {"Timeout", "replay_timeout"},
-    {"NonFatalErr", "advisory_nonfatal"},
-    {"CorrIntErr", "corrected_internal"},
-    {"HeaderOF", "header_log_overflow"},
-    {"Undefined", "undefined"},
-    {"DLP", "data_link_protocol"},
-    {"SDES", "surprise_down"},
-    {"TLP", "poisoned_tlp"},
-    {"FCP", "flow_control_protocol"},
-    {"CmpltTO", "completion_timeout"},
-    {"CmpltAbrt", "completer_abort"},
-    {"UnxCmplt", "unexpected_completion"},
-    {"RxOF", "receiver_overflow"},
-    {"MalfTLP", "malformed_tlp"},
-    {"ECRC", "ecrc"},
-    {"UnsupReq", "unsupported_request"},
-    {"ACSViol", "acs_violation"},
-    {"UncorrIntErr", "uncorrectable_internal"},
-    {"BlockedTLP", "multicast_blocked_tlp"},
-    {"AtomicOpBlocked", "atomic_egress_blocked"},
-    {"TLPBlockedErr", "tlp_prefix_blocked"},
-    {"PoisonTLPBlocked", "poisoned_tlp_egress_blocked"},
-    {"DMWrReqBlocked", "deferrable_write_egress_blocked"},
-    {"IDECheck", "ide_check_failed"},
-    {"MisIDETLP", "misrouted_ide_tlp"},
-    {"PCRC_CHECK", "pcrc_check_failed"},
-    {"TLPXlatBlocked", "tlp_translation_egress_blocked"},
-};
-inline constexpr std::size_t kAerCorrectable = 8;  // the first 8 kinds are correctable
+using aer::kAerCorrectable;
+using aer::kAerKinds;
 
 /// Errors of one severity, by index into kRasSeverities, of "ras/<block>_err_count".
 constexpr AmdSource ras_count(std::string_view name, std::size_t severity) noexcept {

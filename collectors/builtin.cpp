@@ -3,6 +3,7 @@
 #include "collectors/amd/collector.hpp"
 #include "collectors/drm/collector.hpp"
 #include "collectors/gaudi/collector.hpp"
+#include "collectors/intel/collector.hpp"
 #include "collectors/neuron/collector.hpp"
 #include "collectors/nvidia/collector.hpp"
 #include "collectors/simulated/collector.hpp"
@@ -11,7 +12,8 @@ namespace gpumeter {
 namespace {
 
 constexpr CollectorEntry kBuiltin[] = {nvidia::kNvidia,   amd::kAmd,       simulated::kSimulated,
-                                       drm_devices::kDrm, neuron::kNeuron, gaudi::kGaudi};
+                                       drm_devices::kDrm, neuron::kNeuron, gaudi::kGaudi,
+                                       intel::kIntel};
 
 }  // namespace
 

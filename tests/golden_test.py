@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Given a card of tests/fixtures/amd, when the binary has sampled it once, then exactly the page in tests/golden.
+"""Given a card of tests/fixtures/amd or intel, when the binary has sampled it once, then exactly the page in tests/golden.
 
 The daemon's own families (gpumeter_*, process_*) are left out, since they differ from run to run. UPDATE_GOLDEN=1
 writes the pages anew; read the diff before you commit it.
@@ -16,7 +16,7 @@ sys.path.insert(0, str(HERE / "e2e"))
 sys.path.insert(0, str(HERE / "fixtures"))
 from harness import run  # noqa: E402
 import instinct_cards  # noqa: E402
-from card_tree import CARDS, lay, write  # noqa: E402
+from card_tree import CARDS, INTEL_CARDS, lay, write  # noqa: E402
 
 GOLDEN = HERE / "golden"
 OWN_FAMILY = re.compile(r"(# (HELP|TYPE) )?(gpumeter|process)_")
@@ -26,7 +26,8 @@ def page_of(card: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="gpumeter-test-") as folder:
         root = Path(folder)
         lay(root / "sys", card)
-        write(root / "gpumeter.yaml", f"collectors:\n  amd:\n    ids_file: {CARDS}/amdgpu.ids\n".encode())
+        write(root / "gpumeter.yaml", f"collectors:\n  amd:\n    ids_file: {CARDS}/amdgpu.ids\n"
+              f"  intel:\n    ids_file: {INTEL_CARDS}/pci.ids\n".encode())
         said = run("--once=0", f"--config.file={root}/gpumeter.yaml", f"--path.sysfs={root}/sys",
                    f"--path.procfs={root}", f"--path.state={root}")
     assert said.returncode == 0, said.stderr
@@ -42,11 +43,11 @@ class GoldenTest(unittest.TestCase):
                 self.assertEqual((CARDS / file).read_text(), text)
 
     def test_pages(self):
-        cards = sorted(CARDS.glob("*.card"))
-        self.assertGreater(len(cards), 0)
+        cards = sorted(CARDS.glob("*.card")) + sorted(INTEL_CARDS.glob("*.card"))
+        self.assertEqual({card.parent.name for card in cards}, {"amd", "intel"})
         for card in cards:
             with self.subTest(card=card.stem):
-                golden = GOLDEN / f"amd_{card.stem}.prom"
+                golden = GOLDEN / f"{card.parent.name}_{card.stem}.prom"
                 page = page_of(card)
                 if os.environ.get("UPDATE_GOLDEN") == "1":
                     write(golden, page.encode())

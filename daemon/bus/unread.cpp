@@ -27,7 +27,8 @@ std::string pci_id(const pci::Function& function) {
 }
 
 bool is_readable_by(const Vendor& vendor, std::string_view driver) {
-  return driver == vendor.module || (driver == "radeon" && vendor.name == "amd");
+  return driver == vendor.module || (driver == "radeon" && vendor.name == "amd") ||
+         (driver == "xe" && vendor.name == "intel");
 }
 
 bool is_for_machines(std::string_view driver) {

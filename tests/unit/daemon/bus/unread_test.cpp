@@ -81,6 +81,18 @@ TEST(UnreadDevices, CollectorsThatAreDisabledBrokenOrAbsent) {
       "0000:0c:00.0 intel 8086:73bf (i915): this version of gpumeter does not read GPUs of this vendor");
 }
 
+TEST(UnreadDevices, BothDriversOfIntelAreRead) {
+  const std::map<std::string, CollectorTrouble> disabled = {{"intel", {false, ""}}};
+  const std::map<std::string, CollectorTrouble> enabled = {{"intel", {}}};
+  EXPECT_EQ(
+      text_of(function(kIntel, "xe"), {}, disabled),
+      "0000:0c:00.0 intel 8086:73bf (xe): the collector intel is disabled; set collectors.intel.enabled: "
+      "true, or start with --collector.intel");
+  EXPECT_EQ(
+      text_of(function(kIntel, "xe"), {}, enabled),
+      "0000:0c:00.0 intel 8086:73bf (xe): its driver does not offer it; see the log of gpumeter, and dmesg");
+}
+
 TEST(UnreadDevices, ANodeThatIsMissingOrClosedToTheUser) {
   const Tree tree({{"module/nvidia/version", "550\n"}, {"dev/null0", ""}});
   Host host = look_at_host(tree.path(), tree / "dev");

@@ -42,7 +42,8 @@ SourceReport events_report(const Environment& environment, const DeviceInfo& inf
 
 std::vector<SourceReport> sources_of_card(const Environment& environment, const DeviceInfo& info) {
   const std::vector<Gt> gts = find_gts(info.source);
-  const bool has_render = std::filesystem::exists(info.source + "/drm/renderD" + info.minor);
+  std::error_code error;
+  const bool has_render = std::filesystem::exists(info.source + "/drm/renderD" + info.minor, error);
   return {
       report_of("clocks", gts.empty() ? "" : gts.front().act_freq, "the driver reports none"),
       report_of("idle time", gts.empty() ? "" : gts.front().idle_ms, "the driver reports none"),

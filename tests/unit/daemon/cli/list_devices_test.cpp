@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "collectors/builtin.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter {
@@ -15,7 +16,7 @@ config::Config config_of(const Tree& tree) {
   config.paths.state = tree / "state";
   config.collectors["amd"].options["ids_file"] = {tree / "amdgpu.ids"};
   config.collectors["nvidia"].enabled = config::Enabled::off;
-  config.collectors["simulated"] = {};
+  for (const CollectorEntry& entry : builtin_collectors()) config.collectors[std::string(entry.name)];
   return config;
 }
 

@@ -37,17 +37,18 @@ void check_regions(const memory::Regions& regions) {
 
 void check_messages(std::span<const std::byte> bytes) {
   const std::uint32_t sequence = bytes.size() > 8 ? std::to_integer<std::uint32_t>(bytes[8]) : 0;
-  const ras::End end = ras::walk(bytes, sequence, [](std::span<const std::byte> attributes) {
-    ras::family_of(attributes);
-    if (const auto node = ras::node_of(attributes)) {
+  ras::Messages messages(bytes, sequence);
+  ras::Counts counts;
+  while (const auto attributes = messages.next()) {
+    ras::family_of(*attributes);
+    if (const auto node = ras::node_of(*attributes)) {
       fuzz::expect(node->name.find('\0') == std::string_view::npos);
       const auto severity = ras::severity_of(node->name);
       fuzz::expect(!severity || *severity < ras::kSeverityCount);
     }
-    ras::Counts counts;
-    if (const auto counter = ras::counter_of(attributes)) counts.add(0, counter->name, 1);
-  });
-  fuzz::expect(end.is_done || end.error == 0);
+    if (const auto counter = ras::counter_of(*attributes)) counts.add(0, counter->name, 1);
+  }
+  fuzz::expect(messages.end().is_done || messages.end().error == 0);
 }
 
 }  // namespace

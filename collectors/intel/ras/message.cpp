@@ -4,7 +4,6 @@
 #include <linux/netlink.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -37,40 +36,6 @@ template <class T>
 std::span<const std::byte> bytes_of(const T& value) noexcept {
   return std::as_bytes(std::span(&value, 1));
 }
-
-class Request {
- public:
-  Request(std::uint16_t type, std::uint16_t flags, std::uint32_t sequence, std::uint8_t command,
-          std::uint8_t version) {
-    nlmsghdr header{};
-    header.nlmsg_type = type;
-    header.nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | flags);
-    header.nlmsg_seq = sequence;
-    append(bytes_of(header));
-    const genlmsghdr generic{command, version, 0};
-    append(bytes_of(generic));
-  }
-
-  Request& add(std::uint16_t type, std::span<const std::byte> value) {
-    const nlattr attribute{static_cast<std::uint16_t>(kAttributeHeader + value.size()), type};
-    append(bytes_of(attribute));
-    append(value);
-    return *this;
-  }
-
-  std::vector<std::byte> take() {
-    const auto size = static_cast<std::uint32_t>(bytes_.size());
-    std::memcpy(bytes_.data() + offsetof(nlmsghdr, nlmsg_len), &size, sizeof(size));
-    return std::move(bytes_);
-  }
-
- private:
-  void append(std::span<const std::byte> value) {
-    bytes_.insert(bytes_.end(), value.begin(), value.end());
-    bytes_.resize(padded(bytes_.size()));
-  }
-  std::vector<std::byte> bytes_;
-};
 
 /// The value of the first attribute of that type; nullopt if there is none.
 std::optional<std::span<const std::byte>> attribute(std::span<const std::byte> attributes,
@@ -106,47 +71,77 @@ std::optional<std::string_view> text(std::span<const std::byte> attributes, std:
   return all.substr(0, all.find('\0'));
 }
 
-End error_of(std::span<const std::byte> payload) noexcept {
-  std::int32_t error = 0;  // the first field of struct nlmsgerr, negative
-  return copy_from(payload, error) ? End{true, error < 0 ? -error : 0} : End{true, EPROTO};
+/// The errno of struct nlmsgerr, whose first field is its negative.
+int error_in(std::span<const std::byte> payload) noexcept {
+  std::int32_t error = 0;
+  if (!copy_from(payload, error)) return EPROTO;
+  return error < 0 ? -error : 0;
 }
 
 }  // namespace
 
-std::vector<std::byte> family_request(std::uint32_t sequence) {
+Request::Request(std::uint16_t type, std::uint16_t flags, std::uint32_t sequence, std::uint8_t command,
+                 std::uint8_t version) noexcept {
+  nlmsghdr header{};
+  header.nlmsg_len = kMessageHeader + kGenericHeader;
+  header.nlmsg_type = type;
+  header.nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | flags);
+  header.nlmsg_seq = sequence;
+  append(bytes_of(header));
+  const genlmsghdr generic{command, version, 0};
+  append(bytes_of(generic));
+}
+
+Request& Request::add(std::uint16_t type, std::span<const std::byte> value) noexcept {
+  if (bytes_.size() - size_ < kAttributeHeader + padded(value.size())) return *this;
+  const nlattr attribute{static_cast<std::uint16_t>(kAttributeHeader + value.size()), type};
+  append(bytes_of(attribute));
+  append(value);
+  const auto size = static_cast<std::uint32_t>(size_);
+  std::memcpy(bytes_.data() + offsetof(nlmsghdr, nlmsg_len), &size, sizeof(size));
+  return *this;
+}
+
+void Request::append(std::span<const std::byte> value) noexcept {
+  std::copy(value.begin(), value.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(size_));
+  size_ += padded(value.size());
+}
+
+Request family_request(std::uint32_t sequence) noexcept {
   std::array<char, kFamily.size() + 1> name{};
   kFamily.copy(name.data(), kFamily.size());
   return Request(GENL_ID_CTRL, 0, sequence, CTRL_CMD_GETFAMILY, 1)
-      .add(CTRL_ATTR_FAMILY_NAME, std::as_bytes(std::span(name)))
-      .take();
+      .add(CTRL_ATTR_FAMILY_NAME, std::as_bytes(std::span(name)));
 }
 
-std::vector<std::byte> nodes_request(std::uint16_t family, std::uint32_t sequence) {
-  return Request(family, NLM_F_DUMP, sequence, kListNodes, kVersion).take();
+Request nodes_request(std::uint16_t family, std::uint32_t sequence) noexcept {
+  return {family, NLM_F_DUMP, sequence, kListNodes, kVersion};
 }
 
-std::vector<std::byte> counters_request(std::uint16_t family, std::uint32_t node, std::uint32_t sequence) {
-  return Request(family, NLM_F_DUMP, sequence, kGetErrorCounter, kVersion)
-      .add(kCounterNode, bytes_of(node))
-      .take();
+Request counters_request(std::uint16_t family, std::uint32_t node, std::uint32_t sequence) noexcept {
+  return Request(family, NLM_F_DUMP, sequence, kGetErrorCounter, kVersion).add(kCounterNode, bytes_of(node));
 }
 
-// An answer to an earlier request, which took too long, is skipped.
-End walk(std::span<const std::byte> datagram, std::uint32_t sequence, const TakeAttributes& take) {
+std::optional<std::span<const std::byte>> Messages::next() noexcept {
   constexpr std::size_t kHeaders = kMessageHeader + kGenericHeader;
   nlmsghdr header{};
-  while (copy_from(datagram, header)) {
-    if (header.nlmsg_len < kMessageHeader || header.nlmsg_len > datagram.size()) return {true, EPROTO};
-    const std::span<const std::byte> message = datagram.first(header.nlmsg_len);
-    datagram = datagram.subspan(std::min(padded(header.nlmsg_len), datagram.size()));
-    if (header.nlmsg_seq != sequence) continue;
-    if (header.nlmsg_type == NLMSG_ERROR) return error_of(message.subspan(kMessageHeader));
-    if (header.nlmsg_type == NLMSG_DONE) return {true, 0};
-    if (message.size() < kHeaders) return {true, EPROTO};
-    take(message.subspan(kHeaders));
-    if ((header.nlmsg_flags & NLM_F_MULTI) == 0) return {true, 0};
+  while (!end_.is_done && copy_from(rest_, header)) {
+    if (header.nlmsg_len < kMessageHeader || header.nlmsg_len > rest_.size()) return ended(EPROTO);
+    const std::span<const std::byte> message = rest_.first(header.nlmsg_len);
+    rest_ = rest_.subspan(std::min(padded(header.nlmsg_len), rest_.size()));
+    if (header.nlmsg_seq != sequence_) continue;
+    if (header.nlmsg_type == NLMSG_ERROR) return ended(error_in(message.subspan(kMessageHeader)));
+    if (header.nlmsg_type == NLMSG_DONE) return ended(0);
+    if (message.size() < kHeaders) return ended(EPROTO);
+    if ((header.nlmsg_flags & NLM_F_MULTI) == 0) end_.is_done = true;
+    return message.subspan(kHeaders);
   }
-  return datagram.empty() ? End{} : End{true, EPROTO};
+  return end_.is_done || rest_.empty() ? std::nullopt : ended(EPROTO);
+}
+
+std::optional<std::span<const std::byte>> Messages::ended(int error) noexcept {
+  end_ = {true, error};
+  return std::nullopt;
 }
 
 std::optional<std::uint16_t> family_of(std::span<const std::byte> attributes) noexcept {

@@ -1,12 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 /// Messages of the generic netlink family drm-ras (kernel 7.2, Documentation/netlink/specs/drm_ras.yaml and
 /// include/uapi/drm/drm_ras.h): the error counters of a card, by node and error.
@@ -26,10 +25,27 @@ struct ErrorCounter {
   std::uint64_t value = 0;
 };
 
+/// A request, with room for the longest of the three.
+class Request {
+ public:
+  Request(std::uint16_t type, std::uint16_t flags, std::uint32_t sequence, std::uint8_t command,
+          std::uint8_t version) noexcept;
+
+  /// Adds an attribute; one that does not fit is left out.
+  Request& add(std::uint16_t type, std::span<const std::byte> value) noexcept;
+  std::span<const std::byte> bytes() const noexcept { return std::span(bytes_).first(size_); }
+
+ private:
+  void append(std::span<const std::byte> value) noexcept;
+
+  alignas(4) std::array<std::byte, 64> bytes_{};
+  std::size_t size_ = 0;
+};
+
 /// The three requests. `family` is the number that the kernel gave to the family.
-std::vector<std::byte> family_request(std::uint32_t sequence);
-std::vector<std::byte> nodes_request(std::uint16_t family, std::uint32_t sequence);
-std::vector<std::byte> counters_request(std::uint16_t family, std::uint32_t node, std::uint32_t sequence);
+Request family_request(std::uint32_t sequence) noexcept;
+Request nodes_request(std::uint16_t family, std::uint32_t sequence) noexcept;
+Request counters_request(std::uint16_t family, std::uint32_t node, std::uint32_t sequence) noexcept;
 
 /// What ends an answer. `error`: the kernel's errno, 0 for success.
 struct End {
@@ -37,10 +53,25 @@ struct End {
   int error = 0;
 };
 
-/// Walks the messages of one datagram and calls `take` with the attributes of each that carries any. They
-/// accept any bytes; a datagram that breaks the format ends with EPROTO. Texts are valid during the call.
-using TakeAttributes = std::function<void(std::span<const std::byte> attributes)>;
-End walk(std::span<const std::byte> datagram, std::uint32_t sequence, const TakeAttributes& take);
+/// The messages of one datagram that answer a request; those of earlier requests are skipped. Accepts any
+/// bytes: a datagram that breaks the format ends with EPROTO.
+class Messages {
+ public:
+  Messages(std::span<const std::byte> datagram, std::uint32_t sequence) noexcept
+      : rest_(datagram), sequence_(sequence) {}
+
+  /// The attributes of the next message that carries any, valid as long as the datagram; nullopt: no more.
+  std::optional<std::span<const std::byte>> next() noexcept;
+  /// False in `is_done`: the answer goes on in another datagram.
+  const End& end() const noexcept { return end_; }
+
+ private:
+  std::optional<std::span<const std::byte>> ended(int error) noexcept;
+
+  std::span<const std::byte> rest_;
+  std::uint32_t sequence_;
+  End end_;
+};
 
 /// nullopt: the attributes lack a part of it.
 std::optional<std::uint16_t> family_of(std::span<const std::byte> attributes) noexcept;

@@ -84,12 +84,14 @@ Answer nodes() {
 
 std::vector<std::string> names_in(const Bytes& bytes, std::uint32_t sequence, End& end) {
   std::vector<std::string> names;
-  end = walk(bytes, sequence, [&](std::span<const std::byte> attributes) {
-    if (const auto node = node_of(attributes)) {
+  Messages messages(bytes, sequence);
+  while (const auto attributes = messages.next()) {
+    if (const auto node = node_of(*attributes)) {
       names.push_back(std::to_string(node->id) + " " + std::string(node->device) + " " +
                       std::string(node->name));
     }
-  });
+  }
+  end = messages.end();
   return names;
 }
 
@@ -113,14 +115,15 @@ TEST(DrmRas, ACounter) {
   answer.begin(kFamilyNumber, 9).generic(2).number(1, std::uint32_t{1}).number(2, std::uint32_t{3});
   answer.text(3, "device-memory").number(4, std::uint32_t{17}).end();
   std::optional<double> value;
-  const End end = walk(answer.bytes(), 9, [&](std::span<const std::byte> attributes) {
-    const auto counter = counter_of(attributes);
+  Messages messages(answer.bytes(), 9);
+  while (const auto attributes = messages.next()) {
+    const auto counter = counter_of(*attributes);
     ASSERT_TRUE(counter);
     EXPECT_EQ(counter->name, "device-memory");
     value = static_cast<double>(counter->value);
-  });
+  }
   EXPECT_EQ(value, 17);
-  EXPECT_FALSE(end.is_done);
+  EXPECT_FALSE(messages.end().is_done);
 }
 
 TEST(DrmRas, RefusalsOfTheKernel) {
@@ -147,7 +150,8 @@ TEST(DrmRas, BrokenDatagramsEndTheAnswer) {
 }
 
 TEST(DrmRas, RequestsHaveTheFormOfTheSpecification) {
-  const Bytes request = counters_request(kFamilyNumber, 5, 11);
+  const Request built = counters_request(kFamilyNumber, 5, 11);
+  const std::span<const std::byte> request = built.bytes();
   ASSERT_EQ(request.size(), sizeof(nlmsghdr) + sizeof(genlmsghdr) + sizeof(nlattr) + sizeof(std::uint32_t));
   nlmsghdr header{};
   std::memcpy(&header, request.data(), sizeof(header));

@@ -15,7 +15,7 @@ using namespace tree;
 using gpumeter::Traits;
 
 constexpr std::uint64_t kPerSecond = 1'000'000'000;  // ns
-constexpr double kMilliMicro = 1e-6;  // mV times mA
+constexpr double kMilliMicro = 1e-6;                 // mV times mA
 constexpr double kTenthsOfPercent = 1e-3;
 constexpr double kFlit = 32;  // bytes, tt-kmd's pcie_perf_counters
 constexpr std::uint64_t kOncePerSecond = 1000;

@@ -26,7 +26,9 @@ bool is_tegra_gpu(const ClassDevice& device) {
          sysfs::File(device.folder + "/load").status() != ReadStatus::gone;
 }
 
-const DrmKind* kind_of(const ClassDevice& device) { return drm_devices::kind_of(device.driver, device.renders); }
+const DrmKind* kind_of(const ClassDevice& device) {
+  return drm_devices::kind_of(device.driver, device.renders);
+}
 
 std::string model_of(const ClassDevice& device, const DrmKind& kind, const tree::TreePaths& paths) {
   const std::string product(kind.product);

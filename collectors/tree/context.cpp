@@ -88,11 +88,10 @@ std::optional<int> TreeContext::text_file(std::string_view name) {
   return path ? texts_.open(*path) : std::nullopt;
 }
 
-ReadStatus TreeContext::host_memory(HostMemory& out) noexcept {
-  if (!memory_is_fresh_) memory_status_ = memory_file_.read(memory_);
+const HostMemoryFile::Reading& TreeContext::host_memory() noexcept {
+  if (!memory_is_fresh_) memory_ = memory_file_.read();
   memory_is_fresh_ = true;
-  out = memory_;
-  return memory_status_;
+  return memory_;
 }
 
 std::string TreeContext::client_device(const DeviceInfo& info) const {

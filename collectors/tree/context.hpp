@@ -9,7 +9,7 @@
 
 #include "collectors/api/collector.hpp"
 #include "collectors/sources/file_cache.hpp"
-#include "collectors/sources/host_memory.hpp"
+#include "collectors/sources/host/memory.hpp"
 #include "collectors/sources/runtime_power.hpp"
 #include "collectors/table/device.hpp"
 #include "collectors/tree/clients.hpp"
@@ -70,7 +70,7 @@ class TreeContext {
   std::optional<int> number_file(std::string_view name);
   std::optional<int> number_file_at(const std::string& path) { return numbers_.open(path); }
   std::optional<int> text_file(std::string_view name);
-  bool has_host_memory() const noexcept { return memory_file_.status() == ReadStatus::ok; }
+  bool has_host_memory() const noexcept { return memory_file_.read().status == ReadStatus::ok; }
 
   // For readers, each pass.
 
@@ -79,7 +79,7 @@ class TreeContext {
   Nanoseconds now() const noexcept { return now_; }
   const Clients& clients() const noexcept { return clients_; }
   /// Read by the first call in a pass.
-  ReadStatus host_memory(HostMemory& out) noexcept;
+  const HostMemoryFile::Reading& host_memory() noexcept;
 
  private:
   void find_slices();
@@ -93,8 +93,7 @@ class TreeContext {
   TextCache texts_;
   RuntimePower power_;
   HostMemoryFile memory_file_;
-  HostMemory memory_;
-  ReadStatus memory_status_ = ReadStatus::unsupported;
+  HostMemoryFile::Reading memory_{};
   bool memory_is_fresh_ = false;
   Clients clients_;
   std::vector<Partition> slices_;

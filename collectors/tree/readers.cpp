@@ -291,8 +291,7 @@ Reader bind_rail_voltage(TreeContext& context, const ReadSource& source) {
 Reader bind_host_memory(TreeContext& context, const ReadSource& source) {
   if (!context.has_host_memory()) return {};
   return [&context, part = static_cast<HostPart>(source.argument)] {
-    HostMemory memory;
-    const ReadStatus status = context.host_memory(memory);
+    const auto& [memory, status] = context.host_memory();
     if (status != ReadStatus::ok) return Sample::miss(status);
     if (part == HostPart::size) return Sample::of(memory.total);
     return Sample::of(part == HostPart::free ? memory.available : memory.total - memory.available);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "collectors/neuron/topology.hpp"
-#include "collectors/sources/host_memory.hpp"
+#include "collectors/sources/host/memory.hpp"
 #include "collectors/tree/file_index.hpp"
 #include "collectors/tree/text.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::expect(tree::matches("*", text) == (text.find('/') == std::string_view::npos));
   fuzz::expect(tree::label_value(text).size() == text.size());
   for (const int number : neuron::device_numbers(text)) fuzz::expect(number >= 0);
-  if (const auto memory = parse_host_memory(text)) {
+  if (const auto memory = parse_meminfo(text)) {
     fuzz::expect(memory->available >= 0 && memory->available <= memory->total);
   }
   return 0;

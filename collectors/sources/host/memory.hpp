@@ -22,6 +22,7 @@ std::optional<HostMemory> parse_meminfo(std::string_view text) noexcept;
 /// /proc/meminfo, kept open. One thread.
 class HostMemoryFile {
  public:
+  HostMemoryFile() = default;
   /// `procfs`: "/proc", or a copy of it in tests.
   explicit HostMemoryFile(const std::string& procfs) : file_(procfs + "/meminfo") {}
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "collectors/api/process_list.hpp"
-#include "tests/fakes/drm_users.hpp"
+#include "tests/fakes/fake_drm_users.hpp"
 #include "tests/fakes/real_clock.hpp"
 #include "tests/fakes/sampled_page.hpp"
 #include "tests/fakes/tree.hpp"
@@ -107,7 +107,7 @@ TEST_F(DrmDeviceTest, ClientsGiveBusyTimeAndProcesses) {
       DrmUse{seconds(10), seconds(10), busy, {{7, 70, busy, std::nullopt, 4096.0}}, 0});
   const std::unique_ptr<Device> panthor = open();
   ASSERT_TRUE(static_cast<bool>(panthor->attach(info_)));
-  EXPECT_EQ(users_->watched, "fb000000.gpu");
+  EXPECT_TRUE(users_->watches.contains("fb000000.gpu"));
   std::vector<double> values(panthor->series().size());
   std::vector<ReadStatus> statuses(values.size(), ReadStatus::unsupported);
   SampleSink sink(values, statuses);

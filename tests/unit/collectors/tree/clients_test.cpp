@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/fakes/drm_users.hpp"
+#include "tests/fakes/fake_drm_users.hpp"
 
 namespace gpumeter::tree {
 namespace {
@@ -43,7 +43,7 @@ TEST_F(ClientsTest, NothingIsKnownBeforeTheFirstScan) {
   EXPECT_EQ(clients_.processes(out), ReadStatus::unsupported);
   EXPECT_EQ(clients_.busy_seconds(), std::nullopt);
   EXPECT_EQ(clients_.engine_seconds(EngineClass::graphics), std::nullopt);
-  EXPECT_EQ(users_->watched, "fec00000.v3d");
+  EXPECT_TRUE(users_->watches.contains("fec00000.v3d"));
 }
 
 TEST_F(ClientsTest, BusyIsTheBusiestClassOfEachScan) {

@@ -34,7 +34,9 @@ std::string listed(char open, const Items& items, Text text_of, char close) {
 constexpr std::string_view kNever = "never";
 
 /// The values of the label `vendor`.
-const std::vector<std::string> kVendors = {"amd", "intel", "nvidia", "simulated"};
+const std::vector<std::string> kVendors = {"amd",       "apple",       "arm",     "aws",
+                                           "broadcom",  "intel",       "nvidia",  "qualcomm",
+                                           "simulated", "tenstorrent", "vivante", "other"};
 
 bool DeviceLabels::*label_of(const Node& node) {
   for (const DeviceLabelName& label : kDeviceLabelNames) {

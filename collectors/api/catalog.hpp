@@ -31,7 +31,7 @@ inline constexpr auto mode = gauge("gpu_mode", "", "1 for the active state of ea
 
 // Utilisation
 inline constexpr auto utilization = gauge("gpu_utilization_ratio", "ratio", "Share of time in which at least one kernel or engine job was resident, as last averaged by the driver.");
-inline constexpr auto busy_seconds = counter("gpu_busy_seconds_total", "seconds", "Time in which at least one kernel or engine job was resident, in seconds. NVIDIA: utilization.gpu, from the driver's sample buffer; AMD: gpu_busy_percent of the SMU, or gfx_activity.");
+inline constexpr auto busy_seconds = counter("gpu_busy_seconds_total", "seconds", "Time in which at least one kernel or engine job was resident, in seconds. NVIDIA: utilization.gpu, from the driver's sample buffer; AMD: gpu_busy_percent of the SMU, or gfx_activity; Intel: the busiest engine; other drivers: the busiest class of engines.");
 inline constexpr auto engine_utilization = gauge("gpu_engine_utilization_ratio", "ratio", "Share of time in which an engine was busy, by engine.");
 inline constexpr auto engine_busy_seconds = counter("gpu_engine_busy_seconds_total", "seconds", "Time in which an engine was busy, in seconds, by engine.");
 inline constexpr auto gt_idle_seconds = counter("gpu_gt_idle_seconds_total", "seconds", "Time in which a graphics tile (GT) was powered down by its own idle control (Intel RC6, C6), in seconds, by gt. The complement is an upper bound of busy time, not busy time.");
@@ -52,6 +52,7 @@ inline constexpr auto utilization_min = gauge("gpu_utilization_min_ratio", "rati
 inline constexpr auto memory_size = gauge("gpu_memory_size_bytes", "bytes", "Memory size in bytes. memory=vram: device memory; gtt: system memory mapped for the GPU; bar1: BAR1 aperture; unified: the host's memory, where the GPU has none of its own.");
 inline constexpr auto memory_used = gauge("gpu_memory_used_bytes", "bytes", "Used memory in bytes, by memory.");
 inline constexpr auto memory_free = gauge("gpu_memory_free_bytes", "bytes", "Free memory in bytes, by memory.");
+inline constexpr auto memory_category_used = gauge("gpu_memory_category_used_bytes", "bytes", "Used device memory in bytes, by category of the driver; part of gpu_memory_used_bytes. AWS Neuron.");
 inline constexpr auto memory_reserved = gauge("gpu_memory_reserved_bytes", "bytes", "Memory reserved by the driver or the firmware, in bytes.");
 inline constexpr auto visible_memory_size = gauge("gpu_visible_memory_size_bytes", "bytes", "VRAM that the CPU can access, in bytes; part of gpu_memory_size_bytes.");
 inline constexpr auto visible_memory_used = gauge("gpu_visible_memory_used_bytes", "bytes", "Used VRAM that the CPU can access, in bytes; part of gpu_memory_used_bytes.");
@@ -65,6 +66,7 @@ inline constexpr auto power = gauge("gpu_power_watts", "watts", "Power of the bo
 inline constexpr auto power_instant = gauge("gpu_power_instant_watts", "watts", "Instantaneous power of the board in watts.");
 inline constexpr auto power_rail = gauge("gpu_power_rail_watts", "watts", "Power of one rail or part of the board in watts, by rail.");
 inline constexpr auto power_max = gauge("gpu_power_max_watts", "watts", "Highest power in the window, in watts.");
+inline constexpr auto power_utilization = gauge("gpu_power_utilization_ratio", "ratio", "Mean power of the last minute as a share of the device's maximum. AWS Neuron, which does not report watts.");
 inline constexpr auto power_min = gauge("gpu_power_min_watts", "watts", "Lowest power in the window, in watts.");
 inline constexpr auto power_limit = gauge("gpu_power_limit_watts", "watts", "Power limit in watts. limit=enforced: in force now; default: the card's default; min, max: the configurable range.");
 inline constexpr auto energy_joules = counter("gpu_energy_joules_total", "joules", "Energy used by the board in joules; rate() is the true mean power.");

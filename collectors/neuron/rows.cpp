@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
-#include "collectors/neuron/families.hpp"
 #include "collectors/neuron/topology.hpp"
 
 /// The nodes of the Neuron driver (aws-neuron-sdk, tools/neuron-sys-tools/neuron-sysfs-user-guide.rst).
@@ -28,7 +27,7 @@ constexpr auto kRows = std::to_array<Row>({
     {&catalog::memory_used, {"memory", "vram"}, sum("**/device_mem/*/total"), 1, normal, {}, kPositive},
     {&catalog::memory_used, {"memory", "gtt"}, sum("**/host_mem/total"), 1, normal, {}, kPositive},
     {&catalog::memory_used, {"memory", "gtt"}, sum("**/host_mem/*/total"), 1, normal, {}, kPositive},
-    {&families::power_utilization, {}, field("**/power/utilization: POWER_STATUS_VALID", 4), kPercent, normal, {}, kRatio},
+    {&catalog::power_utilization, {}, field("**/power/utilization: POWER_STATUS_VALID", 4), kPercent, normal, {}, kRatio},
     {&catalog::memory_errors, {"severity", "uncorrected", "location", "hbm"}, sum("**/mem_ecc_uncorrected"), 1, slow, {}, kPositive},
     {&catalog::memory_errors, {"severity", "uncorrected", "location", "hbm"}, sum("**/mem_ecc_uncorrected/total"), 1, slow, {}, kPositive},
     {&catalog::memory_errors, {"severity", "uncorrected", "location", "hbm_repairable"}, sum("**/mem_ecc_repairable_uncorrected"), 1, slow, {}, kPositive},
@@ -56,7 +55,7 @@ constexpr std::string_view category_of(std::string_view name) {
   return name.substr(name.rfind('/') + 1);
 }
 constexpr auto kCategoryRows = each(kCategories, [](std::string_view name) {
-  return Row{&families::memory_category_used, {"memory", "vram", "category", category_of(name)}, sum(name), 1, normal, {}, kPositive};
+  return Row{&catalog::memory_category_used, {"memory", "vram", "category", category_of(name)}, sum(name), 1, normal, {}, kPositive};
 });
 
 constexpr auto kCoreRows = std::to_array<Row>({

@@ -30,7 +30,7 @@ std::string note_of(const pci::Function& function) {
   const std::string card = pci::to_string(function.address) + ": NVIDIA GPU bound to " + function.driver;
   if (function.driver.starts_with("vfio"))
     return card + ", so it belongs to a virtual machine and is not read";
-  return card + ", so it is not read; NVIDIA's driver would make it readable";
+  return card + ", so this collector does not read it; NVIDIA's driver would make it readable";
 }
 
 Bus look_at_bus(const std::string& sysfs_root, pci::Scan& scan) {

@@ -117,7 +117,8 @@ TEST(Load, ReadsTheExpectedDevicesAsANumberOrByVendor) {
   EXPECT_EQ(problems("devices: {expected: many}"), "g.yaml:1: devices.expected: " + must + "\"many\"\n");
   EXPECT_EQ(problems("devices: {expected: [8]}"), "g.yaml:1: devices.expected: " + must + "a list\n");
   EXPECT_EQ(problems("devices: {expected: {nvida: 8}}"),
-            "g.yaml:1: devices.expected: must name vendors out of amd, intel, nvidia and simulated, not "
+            "g.yaml:1: devices.expected: must name vendors out of amd, apple, arm, aws, broadcom, intel, "
+            "nvidia, qualcomm, simulated, tenstorrent, vivante and other, not "
             "\"nvida\"\n");
   EXPECT_EQ(problems("devices: {expected: {amd: -1}}"),
             "g.yaml:1: devices.expected: the value of \"amd\" must be a whole number from 0 to 1000000, not "

@@ -58,7 +58,8 @@ TEST_F(Discovering, AGpuOfAVirtualMachineIsNotedAndNoTrouble) {
       found->notes,
       ElementsAre(
           "0000:1b:00.0: NVIDIA GPU bound to vfio-pci, so it belongs to a virtual machine and is not read",
-          "0000:43:00.0: NVIDIA GPU bound to nouveau, so it is not read; NVIDIA's driver would "
+          "0000:43:00.0: NVIDIA GPU bound to nouveau, so this collector does not read it; NVIDIA's driver "
+          "would "
           "make it readable"));
 }
 

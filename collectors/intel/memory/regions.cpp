@@ -107,7 +107,7 @@ ReadStatus ask_xe(int file, const Ioctl& call, std::span<std::byte> buffer, std:
 }  // namespace
 
 Regions decode_i915(std::span<const std::byte> answer, bool may_see_use) noexcept {
-  drm_i915_query_memory_regions header{};
+  drm_i915_query_memory_regions header;  // not {}: clang rejects it for the array without a size at its end
   if (!copy_at(answer, 0, header)) return {.status = ReadStatus::failed};
   using Info = drm_i915_memory_region_info;
   return sum_of<Info>(

@@ -44,7 +44,8 @@ drm_i915_memory_region_info i915_region(std::uint16_t memory_class, std::uint64_
 
 Bytes i915_answer(const std::vector<drm_i915_memory_region_info>& regions) {
   Bytes bytes;
-  drm_i915_query_memory_regions header{};
+  drm_i915_query_memory_regions header;  // not {}: clang rejects it for the array without a size at its end
+  std::memset(&header, 0, sizeof header);
   header.num_regions = static_cast<std::uint32_t>(regions.size());
   append(bytes, header);
   for (const drm_i915_memory_region_info& region : regions) append(bytes, region);

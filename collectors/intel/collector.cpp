@@ -76,7 +76,7 @@ class IntelCollector final : public Collector, public ReportsSources {
   }
 
   std::unique_ptr<Device> device(const DeviceInfo&) override {
-    return std::make_unique<TableDevice<IntelContext>>(IntelContext(environment_), intel_rows());
+    return std::make_unique<ListingDevice<IntelContext>>(IntelContext(environment_), intel_rows());
   }
 
   std::vector<SourceReport> sources_of(const DeviceInfo& info) const override {

@@ -4,6 +4,7 @@
 #include <exception>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 namespace gpumeter::intel {
 
@@ -30,8 +31,7 @@ Result<Done> IntelContext::open(const DeviceInfo& info) {
   if (!pmu_folder_.empty() && !is_let_sleep_) {
     meter_ = pmu::EngineMeter(pmu_folder_, info.driver, gts_, *environment_.pmu);
   }
-  clients_ = Clients(environment_.drm_users, info.pci_address);
-  clients_.watch(awake_);
+  clients_ = fdinfo::DeviceWatch(environment_.drm_users, info.pci_address, awake_);
   if (environment_.query_memory && !info.minor.empty()) {
     const bool is_render = std::filesystem::exists(info.source + "/drm/renderD" + info.minor, error);
     node_ = (is_render ? "/dev/dri/renderD" : "/dev/dri/card") + info.minor;
@@ -61,7 +61,8 @@ Readiness IntelContext::begin_pass(const Pass& pass) noexcept {
   const std::optional<PowerState> state = power_.read();
   if (lost || !state) return Readiness::gone;
   awake_ = !state->suspended;
-  clients_.watch(awake_);
+  clients_.turn_on(awake_);  // a scan of xe wakes its card
+  client_counters_.begin_pass(clients_, pass.now);
   is_let_sleep_ = must_let_sleep(*state);
   if (is_let_sleep_ && meter_.is_open()) meter_ = pmu::EngineMeter();
   return may_read(pass, *state) ? Readiness::awake : Readiness::asleep;
@@ -70,7 +71,7 @@ Readiness IntelContext::begin_pass(const Pass& pass) noexcept {
 // Only the fast tier checks whether the card is in use; the other tiers use its result.
 bool IntelContext::may_read(const Pass& pass, const PowerState& state) noexcept {
   const bool looks = pass.tier == Tier::fast && state.may_suspend;
-  if (looks && (screens_.any_on() || clients_.have_worked(pass.now))) sleep_.stir(pass.now);
+  if (looks && (screens_.any_on() || clients_have_worked())) sleep_.stir(pass.now);
   const SleepPolicy::Verdict verdict = sleep_.decide(pass.now, state);
   if (verdict == SleepPolicy::Verdict::rest) return false;
   if (looks && is_busy()) {
@@ -87,6 +88,12 @@ bool IntelContext::is_busy() noexcept {
     const Sample megahertz = files_.read(clock);
     return megahertz.status == ReadStatus::ok && megahertz.value > 0;
   });
+}
+
+bool IntelContext::clients_have_worked() noexcept {
+  const Sample busiest = client_counters_.busiest();
+  if (busiest.status != ReadStatus::ok) return false;
+  return std::exchange(clients_worked_, busiest.value) != busiest.value;
 }
 
 void IntelContext::end_binding() {
@@ -127,6 +134,12 @@ std::optional<int> IntelContext::constant_file(std::string_view name) {
 std::optional<int> IntelContext::lines_file(std::string_view name) {
   const std::optional<std::string> path = paths_.resolve(name);
   return path ? lines_.open(*path) : std::nullopt;
+}
+
+// The rows of the pass have asked for the memory in use; graphics in the processor have none of their own.
+ReadStatus IntelContext::processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept {
+  const bool is_known = is_memory_fresh_ && memory_.status == ReadStatus::ok;
+  return client_lists_.read(clients_, pass.now, is_known ? memory_.used : std::nullopt, out);
 }
 
 const EngineTimes& IntelContext::events() noexcept {

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "collectors/api/collector.hpp"
-#include "collectors/intel/clients.hpp"
 #include "collectors/intel/environment.hpp"
 #include "collectors/intel/gts.hpp"
 #include "collectors/intel/paths.hpp"
 #include "collectors/intel/pmu/engine_meter.hpp"
 #include "collectors/intel/throttle.hpp"
+#include "collectors/sources/fdinfo/busy_counters.hpp"
+#include "collectors/sources/fdinfo/device_watch.hpp"
+#include "collectors/sources/fdinfo/processes.hpp"
 #include "collectors/sources/file_cache.hpp"
 #include "collectors/sources/runtime_power.hpp"
 #include "collectors/sources/screens.hpp"
@@ -46,6 +48,12 @@ class IntelContext {
   void end_binding();
   bool has_more(Nanoseconds now) noexcept;
 
+  // For KnowsProcesses.
+
+  static constexpr Tier kProcessesTier = Tier::normal;
+  /// The clients of the card in /proc.
+  ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept;
+
   // For readers, at attach: handles for names as in IntelPaths; nullopt if the file does not exist.
 
   std::optional<int> file(std::string_view name);
@@ -57,7 +65,7 @@ class IntelContext {
   /// True if the events of the engines are open.
   bool has_events() const noexcept { return meter_.is_open(); }
   bool has_events(EngineClass engine_class) const noexcept { return meter_.has(engine_class); }
-  bool has_clients() const noexcept { return clients_.exists(); }
+  bool has_clients() const noexcept { return static_cast<bool>(clients_); }
   bool has_memory() const noexcept { return !node_.empty(); }
   /// True if the kernel counts the card's errors and permits reading the counts.
   bool has_errors() const noexcept { return has_errors_; }
@@ -73,7 +81,7 @@ class IntelContext {
   const Throttle::Reading& throttle() noexcept { return throttle_.read(); }
   /// The events' counts, read by the first call in a pass.
   const EngineTimes& events() noexcept;
-  const EngineTimes& clients() noexcept { return clients_.read(now_); }
+  const fdinfo::BusyCounters& clients() const noexcept { return client_counters_; }
   /// The memory's regions, asked for by the first call in a pass.
   const memory::Regions& memory() noexcept;
   /// The error counts, asked for by the first call in a pass.
@@ -82,6 +90,7 @@ class IntelContext {
  private:
   bool may_read(const Pass& pass, const PowerState& state) noexcept;
   bool is_busy() noexcept;
+  bool clients_have_worked() noexcept;
   bool must_let_sleep(const PowerState& state) const noexcept;
 
   Environment environment_;
@@ -97,8 +106,11 @@ class IntelContext {
   std::vector<int> clocks_;  // act_freq of each GT
   std::string pmu_folder_;   // empty: it has no events, or they may not be opened here
   pmu::EngineMeter meter_;
-  Clients clients_;
-  std::string node_;  // empty: its memory cannot be asked for
+  fdinfo::DeviceWatch clients_;
+  fdinfo::BusyCounters client_counters_;
+  fdinfo::ProcessLists client_lists_;
+  double clients_worked_ = 0;  // seconds, at the last clients_have_worked()
+  std::string node_;           // empty: its memory cannot be asked for
   memory::Regions memory_;
   ras::Counts errors_;
   bool has_errors_ = false;

@@ -10,7 +10,7 @@
 
 namespace gpumeter::intel {
 
-/// The busy time of a card's engines, from either source of it. Counts from any start; never falls.
+/// The busy time of a card's engines, by its events. Counts from any start; never falls.
 struct EngineTimes {
   EngineSeconds seconds{};  ///< by class, in seconds of one engine of the class
   double busiest = 0;       ///< of the busiest engine

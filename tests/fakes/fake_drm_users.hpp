@@ -15,7 +15,7 @@ class FakeDrmUsers final : public DrmUsers {
  public:
   std::shared_ptr<void> watch(std::string_view device, Nanoseconds) override {
     ++watches[std::string(device)];
-    return {nullptr, [this, device = std::string(device)](void*) { --watches[device]; }};
+    return {this, [this, device = std::string(device)](void*) { --watches[device]; }};
   }
   std::shared_ptr<const DrmUse> use_of(std::string_view device) const override {
     const auto use = uses.find(std::string(device));

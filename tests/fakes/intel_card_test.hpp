@@ -35,7 +35,7 @@ class OneIntelCard : public testing::Test {
   }
 
   void attach() {
-    page_.emplace(std::make_unique<TableDevice<IntelContext>>(IntelContext(environment_), intel_rows()));
+    page_.emplace(std::make_unique<ListingDevice<IntelContext>>(IntelContext(environment_), intel_rows()));
     page_->attach(info_);
   }
   std::string sampled(const std::vector<std::string_view>& without = {}) {

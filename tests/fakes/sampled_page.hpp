@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collectors/api/collector.hpp"
+#include "collectors/api/process_list.hpp"
 
 namespace gpumeter {
 
@@ -38,6 +39,11 @@ class SampledPage {
 
   /// Closes the driver; attach() opens it again.
   void release() { device_->release(); }
+
+  /// Lists the processes as a lane does after the last pass. The device must list processes.
+  ReadStatus processes(std::vector<DeviceProcess>& out) {
+    return dynamic_cast<ListsProcesses&>(*device_).processes({Tier::normal, now_, {}}, out);
+  }
 
   Nanoseconds now() const { return now_; }
 

@@ -8,16 +8,10 @@ bool has_events(const IntelContext& context, std::size_t place) noexcept {
   return context.has_events(static_cast<EngineClass>(place));
 }
 
-/// The busy time, unless the source fails or no client has reported the class yet.
 Sample seconds_in(const EngineTimes& times, std::size_t place) noexcept {
   if (times.status != ReadStatus::ok) return Sample::miss(times.status);
   const std::optional<double> seconds = seconds_of(times, place);
   return seconds ? Sample::of(*seconds) : Sample::miss(ReadStatus::unsupported);
-}
-
-Sample share_in(const EngineTimes& times, std::size_t place, BusyShare& share) noexcept {
-  const Sample seconds = seconds_in(times, place);
-  return seconds.status == ReadStatus::ok ? share.advance(seconds.value, times.at) : seconds;
 }
 
 }  // namespace
@@ -37,20 +31,26 @@ Reader bind_events_busy(IntelContext& context, const ReadSource& source) {
 Reader bind_events_share(IntelContext& context, const ReadSource& source) {
   if (!has_events(context, source.argument)) return {};
   return [&context, place = source.argument, share = BusyShare()]() mutable {
-    return share_in(context.events(), place, share);
+    const EngineTimes& times = context.events();
+    const Sample seconds = seconds_in(times, place);
+    return seconds.status == ReadStatus::ok ? share.advance(seconds.value, times.at) : seconds;
   };
 }
 
 // The scanner's count covers the time that it has observed.
 Reader bind_clients_busy(IntelContext& context, const ReadSource& source) {
   if (!context.has_clients()) return {};
-  return [&context, place = source.argument] { return seconds_in(context.clients(), place); };
+  return [&context, place = source.argument] {
+    const fdinfo::BusyCounters& clients = context.clients();
+    return place == kBusiest ? clients.busiest() : clients.engine(static_cast<EngineClass>(place));
+  };
 }
 
 Reader bind_clients_share(IntelContext& context, const ReadSource& source) {
   if (!context.has_clients()) return {};
-  return [&context, place = source.argument, share = BusyShare()]() mutable {
-    return share_in(context.clients(), place, share);
+  return [&context, place = source.argument] {
+    const fdinfo::BusyCounters& clients = context.clients();
+    return place == kBusiest ? clients.utilization() : clients.utilization(static_cast<EngineClass>(place));
   };
 }
 

@@ -11,31 +11,41 @@ void BusyCounters::begin_pass(const DeviceWatch& watch, Nanoseconds now) noexcep
 
 // Before a class had its first client, nobody used it: it counts from 0.
 void BusyCounters::advance(const DrmUse& use) noexcept {
-  double added = 0;
+  const double elapsed = has_last_ ? to_seconds(use.observed - last_observed_) : 0;
+  double most = 0;
+  shares_ = {};
   for (std::size_t i = 0; i < kEngineClassCount; ++i) {
-    added = std::max(added, use.busy_seconds[i].value_or(0) - last_[i].value_or(0));
+    const double added = use.busy_seconds[i].value_or(0) - last_[i].value_or(0);
+    most = std::max(most, added);
+    if (use.busy_seconds[i] && elapsed > 0) shares_[i] = std::clamp(added / elapsed, 0.0, 1.0);
   }
-  const double elapsed = to_seconds(use.observed - last_observed_);
-  if (has_last_) busiest_ += added;
-  utilization_.reset();
-  if (has_last_ && elapsed > 0) utilization_ = std::min(added / elapsed, 1.0);
+  if (has_last_) busiest_ += most;
+  utilization_ = elapsed > 0 ? std::optional(std::min(most / elapsed, 1.0)) : std::nullopt;
   last_ = use.busy_seconds;
   last_scan_ = use.scanned_at;
   last_observed_ = use.observed;
   has_last_ = true;
 }
 
-Sample BusyCounters::engine(EngineClass engine) const noexcept {
-  if (!use_) return Sample::miss(absent());
-  const std::optional<double>& seconds = use_->busy_seconds[static_cast<std::size_t>(engine)];
-  return seconds ? Sample::of(*seconds) : Sample::miss(ReadStatus::unsupported);
+Sample BusyCounters::known(const std::optional<double>& value) const noexcept {
+  if (!use_) return Sample::miss(is_late_ ? ReadStatus::timeout : ReadStatus::unsupported);
+  return value ? Sample::of(*value) : Sample::miss(ReadStatus::unsupported);
 }
 
-Sample BusyCounters::busiest() const noexcept { return use_ ? Sample::of(busiest_) : Sample::miss(absent()); }
+Sample BusyCounters::engine(EngineClass engine) const noexcept {
+  return known(last_[static_cast<std::size_t>(engine)]);
+}
 
-Sample BusyCounters::utilization() const noexcept {
-  if (!use_) return Sample::miss(absent());
-  return utilization_ ? Sample::of(*utilization_) : Sample::miss(ReadStatus::unsupported);
+Sample BusyCounters::busiest() const noexcept { return known(busiest_); }
+
+Sample BusyCounters::utilization() const noexcept { return known(utilization_); }
+
+Sample BusyCounters::utilization(EngineClass engine) const noexcept {
+  return known(shares_[static_cast<std::size_t>(engine)]);
+}
+
+bool BusyCounters::has_engines() const noexcept {
+  return std::ranges::any_of(last_, [](const std::optional<double>& seconds) { return seconds.has_value(); });
 }
 
 }  // namespace gpumeter::fdinfo

@@ -32,13 +32,20 @@ class BusyCounters {
   /// `unsupported` before the second scan.
   Sample utilization() const noexcept;
 
+  /// The same for one class. `unsupported` also until a client of the device has reported it.
+  Sample utilization(EngineClass engine) const noexcept;
+
+  /// True once a client of the device has reported a class. Some drivers never do.
+  bool has_engines() const noexcept;
+
  private:
   void advance(const DrmUse& use) noexcept;
-  ReadStatus absent() const noexcept { return is_late_ ? ReadStatus::timeout : ReadStatus::unsupported; }
+  Sample known(const std::optional<double>& value) const noexcept;
 
   std::shared_ptr<const DrmUse> use_;
   double busiest_ = 0;
   std::optional<double> utilization_;
+  EngineSeconds shares_{};
   EngineSeconds last_{};
   Nanoseconds last_scan_{};
   Nanoseconds last_observed_{};

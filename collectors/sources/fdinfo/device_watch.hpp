@@ -18,15 +18,16 @@ class DeviceWatch {
 
   /// Watches nothing.
   DeviceWatch() = default;
-  /// Starts the watch. `users` may be null: nothing is watched. `device` as in DrmUsers::watch().
-  DeviceWatch(std::shared_ptr<DrmUsers> users, std::string device, Nanoseconds every = kEvery);
+  /// Starts the watch if `is_on`. `users` may be null: nothing is watched. `device` as in DrmUsers::watch().
+  DeviceWatch(std::shared_ptr<DrmUsers> users, std::string device, bool is_on = true);
 
   /// True if there is a scanner.
   explicit operator bool() const noexcept { return users_ != nullptr; }
 
   /// Some drivers (xe) resume the device when fdinfo is read. A collector that lets its device sleep turns
-  /// the watch off, and on again when the device is awake. The latter allocates.
-  void turn_on(bool is_on);
+  /// the watch off, and on again when the device is awake. The latter allocates; without memory the watch
+  /// stays off, and the next call tries again.
+  void turn_on(bool is_on) noexcept;
 
   /// The last scan, if it is not out of date at `now` (CLOCK_MONOTONIC); null otherwise, and before the
   /// first. `is_late` is then true if there was a scan.
@@ -35,9 +36,7 @@ class DeviceWatch {
  private:
   std::shared_ptr<DrmUsers> users_;
   std::string device_;
-  Nanoseconds every_ = kEvery;
-  bool is_on_ = false;
-  std::shared_ptr<void> handle_;
+  std::shared_ptr<void> handle_;  // null: off
 };
 
 }  // namespace gpumeter::fdinfo

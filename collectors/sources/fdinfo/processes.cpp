@@ -73,7 +73,7 @@ std::optional<double> ProcessLists::busy_of(const DrmProcess& process, Nanosecon
 
 ProcessLists::Memory ProcessLists::memory_of(const DrmProcess& process) const {
   Memory memory{process.device_bytes, process.shared_device_bytes};
-  if (memory_ == MemoryKind::all) {
+  if (memory_ == MemoryKind::all || !memory.bytes) {
     add(memory.bytes, process.system_bytes);
     memory.shared += process.shared_system_bytes;
   }

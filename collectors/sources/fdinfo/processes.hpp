@@ -12,8 +12,10 @@
 
 namespace gpumeter::fdinfo {
 
-/// Memory of a process that counts as memory of the device. `all`: for devices that work in the host's memory
-/// (APUs, integrated GPUs), where both kinds are one memory.
+/// Memory of a process that counts as memory of the device. `device`: the device's own; the host's if the
+/// driver lists no region of the device for the process, because the device then works in the host's memory
+/// (kernel 7.2, i915_drm_client.c and xe_drm_client.c, show_meminfo: all regions that the device has). `all`:
+/// for APUs, which have a region of their own in the host's memory.
 enum class MemoryKind : std::uint8_t { device, all };
 
 /// The processes of one device from the scans of its clients, for ListsProcesses. The busy time of a process

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collectors/intel/pmu/engine_meter.hpp"
+#include "tests/fakes/fake_drm_users.hpp"
 #include "tests/fakes/intel_card_test.hpp"
 
 namespace gpumeter::intel {
@@ -43,18 +44,6 @@ class FakePmu final : public pmu::Opener {
     const std::uint64_t config;
   };
   pmu::Event last_;
-};
-
-class FakeUsers final : public DrmUsers {
- public:
-  std::shared_ptr<void> watch(std::string_view device, Nanoseconds) override {
-    watched = device;
-    return std::make_shared<int>(0);
-  }
-  std::shared_ptr<const DrmUse> use_of(std::string_view) const override { return use; }
-
-  std::string watched;
-  std::shared_ptr<const DrmUse> use;
 };
 
 class Engines : public OneIntelCard {
@@ -171,44 +160,44 @@ TEST_F(XeEngines, AKernelWithoutEngineEventsHasNone) {
 }
 
 TEST_F(XeEngines, WithoutPermissionTheClientsStandIn) {
-  const auto users = std::make_shared<FakeUsers>();
+  const auto users = std::make_shared<FakeDrmUsers>();
   environment_.drm_users = users;
   pmu_->is_denied = true;
   attach();
   page_->pass(Tier::fast);
-  EXPECT_EQ(users->watched, "0000:03:00.0");
+  EXPECT_EQ(users->watches["0000:03:00.0"], 1);
   EXPECT_EQ(page_->text(), "");
   DrmUse use;
   use.scanned_at = page_->now();
   use.observed = seconds(10);
-  use.busy_seconds[static_cast<std::size_t>(EngineClass::compute)] = 2;
-  users->use = std::make_shared<DrmUse>(use);
+  use.busy_seconds = engine_seconds({{EngineClass::compute, 2}});
+  users->scan("0000:03:00.0", use);
   page_->pass(Tier::fast, seconds(1));
+  use.scanned_at = page_->now();
   use.observed = seconds(20);
-  use.busy_seconds[static_cast<std::size_t>(EngineClass::compute)] = 7;
-  use.busy_seconds[static_cast<std::size_t>(EngineClass::copy)] = 1;
-  users->use = std::make_shared<DrmUse>(use);
+  use.busy_seconds = engine_seconds({{EngineClass::compute, 7}, {EngineClass::copy, 1}});
+  users->scan("0000:03:00.0", use);
   page_->pass(Tier::fast, seconds(1));
   EXPECT_EQ(page_->text({"gpu_utilization_m"}),
             "gpu_busy_seconds_total 5\n"
             "gpu_engine_busy_seconds_total{engine=\"compute\"} 7\n"
             "gpu_engine_busy_seconds_total{engine=\"copy\"} 1\n"
             "gpu_engine_utilization_ratio{engine=\"compute\"} 0.5\n"
+            "gpu_engine_utilization_ratio{engine=\"copy\"} 0.1\n"
             "gpu_utilization_ratio 0.5\n");
 }
 
 TEST_F(XeEngines, AScanThatIsOldIsNoValue) {
-  const auto users = std::make_shared<FakeUsers>();
+  const auto users = std::make_shared<FakeDrmUsers>();
   environment_.drm_users = users;
   environment_.pmu = nullptr;
   attach();
   DrmUse use;
-  use.observed = seconds(10);
-  use.busy_seconds[0] = 2;
-  users->use = std::make_shared<DrmUse>(use);
+  use.busy_seconds = engine_seconds({{EngineClass::graphics, 2}});
+  users->scan("0000:03:00.0", use);
   page_->pass(Tier::fast);
   EXPECT_EQ(page_->text({"gpu_busy"}), "gpu_engine_busy_seconds_total{engine=\"graphics\"} 2\n");
-  for (int i = 0; i < 70; ++i) page_->pass(Tier::fast, seconds(1));
+  for (int i = 0; i < 40; ++i) page_->pass(Tier::fast, seconds(1));
   EXPECT_EQ(page_->text(), "");
 }
 

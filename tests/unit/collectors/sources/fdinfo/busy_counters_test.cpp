@@ -38,12 +38,16 @@ TEST_F(BusyCountersTest, EnginesAndTheBusiestOfThem) {
   EXPECT_EQ(counters_.engine(copy).status, ReadStatus::unsupported);
   expect(counters_.busiest(), 0);
   EXPECT_EQ(counters_.utilization().status, ReadStatus::unsupported);
+  EXPECT_EQ(counters_.utilization(graphics).status, ReadStatus::unsupported);
 
   scan(seconds(20), engine_seconds({{graphics, 5}, {copy, 2.5}}));
   expect(counters_.engine(graphics), 5);
   expect(counters_.engine(copy), 2.5);
   expect(counters_.busiest(), 2.5);
   expect(counters_.utilization(), 0.25);
+  expect(counters_.utilization(graphics), 0.1);
+  expect(counters_.utilization(copy), 0.25);
+  EXPECT_EQ(counters_.utilization(video).status, ReadStatus::unsupported);
 
   counters_.begin_pass(watch_, seconds(21));  // the same scan
   expect(counters_.busiest(), 2.5);
@@ -66,9 +70,17 @@ TEST_F(BusyCountersTest, NoScanAndALateScanHaveNoValue) {
   EXPECT_EQ(counters_.engine(graphics).status, ReadStatus::timeout);
   EXPECT_EQ(counters_.busiest().status, ReadStatus::timeout);
   EXPECT_EQ(counters_.utilization().status, ReadStatus::timeout);
+  EXPECT_EQ(counters_.utilization(graphics).status, ReadStatus::timeout);
   scan(seconds(50), engine_seconds({{graphics, 8}}));  // the work of the gap is in the next scan
   expect(counters_.busiest(), 4);
   expect(counters_.utilization(), 0.1);
+}
+
+TEST_F(BusyCountersTest, ADriverWithoutEnginesIsKnownByItsClients) {
+  scan(seconds(10), {});
+  EXPECT_FALSE(counters_.has_engines());
+  scan(seconds(20), engine_seconds({{compute, 0}}));
+  EXPECT_TRUE(counters_.has_engines());
 }
 
 }  // namespace

@@ -62,10 +62,16 @@ TEST_F(ProcessListsTest, AProcessWithoutEngineKeysHasNoBusyTime) {
 }
 
 TEST_F(ProcessListsTest, SystemMemoryCountsOnlyOnDevicesThatWorkInIt) {
-  users_->scan(kDevice, use_at(seconds(10), {{10, 1, {}, 100.0, 25.0}, {20, 1, {}, {}, 7.0}}));
-  EXPECT_EQ(listed(seconds(10)), (Processes{{10, 100.0, {}}, {20, {}, {}}}));
+  users_->scan(kDevice, use_at(seconds(10), {{10, 1, {}, 100.0, 25.0}, {20, 1, {}, 0.0, 7.0}}));
+  EXPECT_EQ(listed(seconds(10)), (Processes{{10, 100.0, {}}, {20, 0.0, {}}}));
   lists_ = ProcessLists(MemoryKind::all);
   EXPECT_EQ(listed(seconds(10)), (Processes{{10, 125.0, {}}, {20, 7.0, {}}}));
+}
+
+TEST_F(ProcessListsTest, SystemMemoryCountsWithoutMemoryOfTheDevice) {
+  users_->scan(kDevice, use_at(seconds(10), {{10, 1, {}, {}, 60.0, 0, 60}, {20, 1, {}, {}, 40.0}}));
+  EXPECT_EQ(listed(seconds(10)), (Processes{{10, 60.0, {}}, {20, 40.0, {}}}));
+  EXPECT_EQ(listed(seconds(10), 70), (Processes{{10, 30.0, {}}, {20, 40.0, {}}}));
 }
 
 TEST_F(ProcessListsTest, AnExcessIsTakenFromTheSharedParts) {
@@ -102,7 +108,9 @@ TEST_F(ProcessListsTest, NoScanIsNotAnEmptyList) {
 TEST_F(ProcessListsTest, AWatchLastsAsLongAsItIsOn) {
   EXPECT_EQ(users_->watches[kDevice], 1);
   {
-    DeviceWatch other(users_, kDevice);
+    DeviceWatch other(users_, kDevice, false);
+    EXPECT_EQ(users_->watches[kDevice], 1);
+    other.turn_on(true);
     EXPECT_EQ(users_->watches[kDevice], 2);
     other.turn_on(false);
     EXPECT_EQ(users_->watches[kDevice], 1);

@@ -58,6 +58,7 @@ DeviceInfo identify(const std::string& sysfs_root, const ClassDevice& device, co
   if (device.function) {
     info.pci_address = pci::to_string(device.function->address);
     info.numa_node = pci::numa_node(*device.function);
+    info.local_cpus = pci::local_cpus(*device.function);
   }
   info.uuid = device.function ? info.pci_address : device.name;
   info.vendor = kind.vendor;

@@ -37,7 +37,10 @@ DeviceInfo identify(const ClassDevice& device) {
   info.firmware_version = text_of(index, "armcp_ver");
   info.minor = device.node.substr(std::min(device.node.find_first_of("0123456789"), device.node.size()));
   info.vendor_index = text_of(index, "module_id");
-  if (device.function) info.numa_node = pci::numa_node(*device.function);
+  if (device.function) {
+    info.numa_node = pci::numa_node(*device.function);
+    info.local_cpus = pci::local_cpus(*device.function);
+  }
   info.source = device.folder;
   return info;
 }

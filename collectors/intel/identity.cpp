@@ -65,6 +65,7 @@ DeviceInfo identify(const pci::Function& function, const drm::NodeMap& nodes, st
   info.driver = function.driver;
   info.minor = minor ? std::to_string(*minor) : "";
   info.numa_node = pci::numa_node(function);
+  info.local_cpus = pci::local_cpus(function);
   info.source = function.path;
   return info;
 }

@@ -1,6 +1,5 @@
 #include "collectors/tree/context.hpp"
 
-#include <exception>
 #include <filesystem>
 #include <system_error>
 
@@ -27,7 +26,9 @@ Result<Done> TreeContext::open(const DeviceInfo& info) {
   power_ = RuntimePower(info.source);
   memory_file_ = HostMemoryFile(roots_.procfs);
   memory_is_fresh_ = false;
-  if (shape_.has_clients) clients_.open(roots_.users, client_device(info));
+  client_counters_ = {};
+  client_lists_ = fdinfo::ProcessLists();
+  clients_ = fdinfo::DeviceWatch(shape_.has_clients ? roots_.users : nullptr, client_device(info));
   find_slices();
   const std::optional<PowerState> state = power_.read();
   awake_ = !shape_.sleeps || !state || !state->suspended;
@@ -40,7 +41,7 @@ void TreeContext::close() noexcept {
   texts_.clear();
   power_ = RuntimePower();
   memory_file_ = HostMemoryFile();
-  clients_.close();
+  clients_ = {};
 }
 
 Readiness TreeContext::begin_pass(const Pass& pass) noexcept {
@@ -49,7 +50,7 @@ Readiness TreeContext::begin_pass(const Pass& pass) noexcept {
   numbers_.begin_pass();
   texts_.begin_pass();
   memory_is_fresh_ = false;
-  clients_.begin_pass();
+  client_counters_.begin_pass(clients_, pass.now);
   const std::optional<PowerState> state = power_.read();
   if (lost || !state) return Readiness::gone;
   awake_ = !shape_.sleeps || !state->suspended;
@@ -72,10 +73,9 @@ std::vector<SeriesSpec> TreeContext::info_series() const {
   return shape_.info_series != nullptr ? shape_.info_series(info_) : std::vector<SeriesSpec>();
 }
 
-ReadStatus TreeContext::processes(const Pass&, std::vector<DeviceProcess>& out) noexcept try {
-  return clients_.processes(out);
-} catch (const std::exception&) {  // out of memory
-  return ReadStatus::failed;
+// The memory in use is unknown, or it is the host's.
+ReadStatus TreeContext::processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept {
+  return client_lists_.read(clients_, pass.now, std::nullopt, out);
 }
 
 std::optional<int> TreeContext::number_file(std::string_view name) {

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "collectors/api/collector.hpp"
+#include "collectors/sources/fdinfo/busy_counters.hpp"
+#include "collectors/sources/fdinfo/device_watch.hpp"
+#include "collectors/sources/fdinfo/processes.hpp"
 #include "collectors/sources/file_cache.hpp"
 #include "collectors/sources/host/memory.hpp"
 #include "collectors/sources/runtime_power.hpp"
 #include "collectors/table/device.hpp"
-#include "collectors/tree/clients.hpp"
 #include "collectors/tree/paths.hpp"
 
 /// Devices that are described by a table alone: a folder of small files, with hwmon and devfreq below it. The
@@ -70,6 +72,7 @@ class TreeContext {
   std::optional<int> number_file(std::string_view name);
   std::optional<int> number_file_at(const std::string& path) { return numbers_.open(path); }
   std::optional<int> text_file(std::string_view name);
+  bool has_clients() const noexcept { return static_cast<bool>(clients_); }
   bool has_host_memory() const noexcept { return memory_file_.read().status == ReadStatus::ok; }
 
   // For readers, each pass.
@@ -77,7 +80,7 @@ class TreeContext {
   Sample number(int file) noexcept { return numbers_.read(file); }
   TextCache::Text text(int file) noexcept { return texts_.read(file); }
   Nanoseconds now() const noexcept { return now_; }
-  const Clients& clients() const noexcept { return clients_; }
+  const fdinfo::BusyCounters& clients() const noexcept { return client_counters_; }
   /// Read by the first call in a pass.
   const HostMemoryFile::Reading& host_memory() noexcept;
 
@@ -95,7 +98,9 @@ class TreeContext {
   HostMemoryFile memory_file_;
   HostMemoryFile::Reading memory_{};
   bool memory_is_fresh_ = false;
-  Clients clients_;
+  fdinfo::DeviceWatch clients_;
+  fdinfo::BusyCounters client_counters_;
+  fdinfo::ProcessLists client_lists_;
   std::vector<Partition> slices_;
   std::vector<std::string> slice_folders_;
   Nanoseconds now_{};

@@ -16,8 +16,6 @@ namespace {
 constexpr Sample kNone = Sample::miss(ReadStatus::unsupported);
 constexpr double kMicrosecondsPerSecond = 1e6;
 
-Sample sample_of(const std::optional<double>& value) noexcept { return value ? Sample::of(*value) : kNone; }
-
 double seconds_of(Nanoseconds time) noexcept { return std::chrono::duration<double>(time).count(); }
 
 /// A text's value by `parse`, which returns an optional number. A text that does not parse is a failed read.
@@ -92,11 +90,11 @@ std::optional<Table> bind_table(TreeContext& context, std::string_view name) {
   return Table{*file, time, busy, first_column(context.text(*file).text)};
 }
 
-/// A value of clients; `read` returns an optional number.
+/// A value of clients; `read` returns a sample.
 template <class Read>
 Reader of_clients(TreeContext& context, Read read) {
-  if (!context.clients().is_open()) return {};
-  return [&context, read] { return sample_of(read(context.clients())); };
+  if (!context.has_clients()) return {};
+  return [&context, read] { return read(context.clients()); };
 }
 
 }  // namespace
@@ -309,15 +307,15 @@ Reader bind_asleep(TreeContext& context, const ReadSource& source) {
 
 Reader bind_engine(TreeContext& context, const ReadSource& source) {
   const auto which = static_cast<EngineClass>(source.argument);
-  return of_clients(context, [which](const Clients& clients) { return clients.engine_seconds(which); });
+  return of_clients(context, [which](const fdinfo::BusyCounters& clients) { return clients.engine(which); });
 }
 
 Reader bind_clients_busy(TreeContext& context, const ReadSource&) {
-  return of_clients(context, [](const Clients& clients) { return clients.busy_seconds(); });
+  return of_clients(context, [](const fdinfo::BusyCounters& clients) { return clients.busiest(); });
 }
 
 Reader bind_clients_utilization(TreeContext& context, const ReadSource&) {
-  return of_clients(context, [](const Clients& clients) { return clients.utilization(); });
+  return of_clients(context, [](const fdinfo::BusyCounters& clients) { return clients.utilization(); });
 }
 
 }  // namespace gpumeter::tree::readers

@@ -57,6 +57,17 @@ class SampledPage {
 
   std::uint64_t errors(ReadStatus status) const { return errors_[static_cast<std::size_t>(status)]; }
 
+  /// The source of a counter that has a value, by gpu_meter_source_info; empty without one.
+  std::string source_of(std::string_view quantity) const {
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const SeriesSpec& series = device_->series()[i];
+      const bool is_source = series.family->name == "gpu_meter_source_info";
+      if (statuses_[i] == ReadStatus::ok && is_source && series.labels[0].value == quantity)
+        return series.labels[1].value;
+    }
+    return "";
+  }
+
   /// Returns the sorted lines, except gpu_meter_source_info and lines that start with one of `without`.
   std::string text(const std::vector<std::string_view>& without = {}) const {
     std::vector<std::string> lines;

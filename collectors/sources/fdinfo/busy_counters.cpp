@@ -12,15 +12,16 @@ void BusyCounters::begin_pass(const DeviceWatch& watch, Nanoseconds now) noexcep
 // Before a class had its first client, nobody used it: it counts from 0.
 void BusyCounters::advance(const DrmUse& use) noexcept {
   const double elapsed = has_last_ ? to_seconds(use.observed - last_observed_) : 0;
-  double most = 0;
+  std::optional<double> most;
   shares_ = {};
   for (std::size_t i = 0; i < kEngineClassCount; ++i) {
-    const double added = use.busy_seconds[i].value_or(0) - last_[i].value_or(0);
-    most = std::max(most, added);
-    if (use.busy_seconds[i] && elapsed > 0) shares_[i] = std::clamp(added / elapsed, 0.0, 1.0);
+    if (!use.busy_seconds[i]) continue;
+    const double added = *use.busy_seconds[i] - last_[i].value_or(0);
+    most = std::max(most.value_or(0), added);
+    if (elapsed > 0) shares_[i] = std::clamp(added / elapsed, 0.0, 1.0);
   }
-  if (has_last_) busiest_ += most;
-  utilization_ = elapsed > 0 ? std::optional(std::min(most / elapsed, 1.0)) : std::nullopt;
+  if (most) busiest_ = busiest_.value_or(0) + (has_last_ ? *most : 0);
+  utilization_ = most && elapsed > 0 ? std::optional(std::min(*most / elapsed, 1.0)) : std::nullopt;
   last_ = use.busy_seconds;
   last_scan_ = use.scanned_at;
   last_observed_ = use.observed;
@@ -42,10 +43,6 @@ Sample BusyCounters::utilization() const noexcept { return known(utilization_); 
 
 Sample BusyCounters::utilization(EngineClass engine) const noexcept {
   return known(shares_[static_cast<std::size_t>(engine)]);
-}
-
-bool BusyCounters::has_engines() const noexcept {
-  return std::ranges::any_of(last_, [](const std::optional<double>& seconds) { return seconds.has_value(); });
 }
 
 }  // namespace gpumeter::fdinfo

@@ -24,26 +24,23 @@ class BusyCounters {
   /// until a client of the device has reported the class, `timeout` if the scans are late.
   Sample engine(EngineClass engine) const noexcept;
 
-  /// Seconds in which the busiest class was busy, since the first pass; never falls. `unsupported` before the
-  /// first scan.
+  /// Seconds in which the busiest class was busy, since the first pass; never falls. `unsupported` until a
+  /// client of the device has reported a class: some drivers never do, such as xe in a virtual machine.
   Sample busiest() const noexcept;
 
   /// Share of the time between the last two scans in which the busiest class was busy, at most 1.
-  /// `unsupported` before the second scan.
+  /// `unsupported` as busiest(), and before the second scan.
   Sample utilization() const noexcept;
 
-  /// The same for one class. `unsupported` also until a client of the device has reported it.
+  /// The same for one class. `unsupported` until a client of the device has reported it.
   Sample utilization(EngineClass engine) const noexcept;
-
-  /// True once a client of the device has reported a class. Some drivers never do.
-  bool has_engines() const noexcept;
 
  private:
   void advance(const DrmUse& use) noexcept;
   Sample known(const std::optional<double>& value) const noexcept;
 
   std::shared_ptr<const DrmUse> use_;
-  double busiest_ = 0;
+  std::optional<double> busiest_;
   std::optional<double> utilization_;
   EngineSeconds shares_{};
   EngineSeconds last_{};

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "collectors/api/process_list.hpp"
 #include "tests/fakes/fake_drm_users.hpp"
@@ -41,6 +44,17 @@ class DrmDeviceTest : public testing::Test {
   void attach() {
     page_.emplace(open());
     page_->attach(info_);
+  }
+  /// The clients of the platform device fb000000.gpu, and the pass that follows their scan.
+  void scan(int at, std::initializer_list<std::pair<EngineClass, double>> busy,
+            std::vector<DrmProcess> processes) {
+    users_->scan("fb000000.gpu", {seconds(at), seconds(at), engine_seconds(busy), std::move(processes), 0});
+    page_->pass(Tier::normal);
+  }
+  std::vector<DeviceProcess> listed() {
+    std::vector<DeviceProcess> list;
+    EXPECT_EQ(page_->processes(list), ReadStatus::ok);
+    return list;
   }
   std::string text() const { return page_->text({"gpu_utilization_m"}); }
 
@@ -84,6 +98,7 @@ TEST_F(DrmDeviceTest, TheBusyTimeOfAnNpuIsACounterAndAShare) {
   write("npu_busy_time_us", "1500000\n");
   page_->pass(Tier::fast, seconds(1));
   EXPECT_EQ(text(), "gpu_busy_seconds_total 1.5\ngpu_utilization_ratio 0.5\n");
+  EXPECT_EQ(page_->source_of("busy"), "hardware");
 }
 
 TEST_F(DrmDeviceTest, ASleepingCardIsNotRead) {
@@ -101,24 +116,32 @@ TEST_F(DrmDeviceTest, ASleepingCardIsNotRead) {
 
 TEST_F(DrmDeviceTest, ClientsGiveBusyTimeAndProcesses) {
   device("platform/fb000000.gpu", "panthor", "drm/card0");
-  EngineSeconds busy;
-  busy[static_cast<std::size_t>(EngineClass::graphics)] = 3;
-  users_->uses["fb000000.gpu"] = std::make_shared<DrmUse>(
-      DrmUse{seconds(10), seconds(10), busy, {{7, 70, busy, std::nullopt, 4096.0}}, 0});
-  const std::unique_ptr<Device> panthor = open();
-  ASSERT_TRUE(static_cast<bool>(panthor->attach(info_)));
-  EXPECT_TRUE(users_->watches.contains("fb000000.gpu"));
-  std::vector<double> values(panthor->series().size());
-  std::vector<ReadStatus> statuses(values.size(), ReadStatus::unsupported);
-  SampleSink sink(values, statuses);
-  const Pass pass{Tier::normal, seconds(11), Nanoseconds{0}};
-  EXPECT_EQ(panthor->sample(pass, sink), PassOutcome::complete);
-  EXPECT_THAT(values, testing::Contains(3));
-  auto* const lister = dynamic_cast<ListsProcesses*>(panthor.get());
-  ASSERT_NE(lister, nullptr);
-  std::vector<DeviceProcess> listed;
-  EXPECT_EQ(lister->processes(pass, listed), ReadStatus::ok);
-  EXPECT_THAT(listed, ElementsAre(DeviceProcess{7, 4096.0, 0.0}));
+  attach();
+  EXPECT_EQ(users_->watches["fb000000.gpu"], 1);
+  scan(10, {{EngineClass::graphics, 3}}, {{7, 70, {}, std::nullopt, 4096.0}});
+  EXPECT_EQ(text(), "gpu_busy_seconds_total 0\ngpu_engine_busy_seconds_total{engine=\"graphics\"} 3\n");
+  EXPECT_THAT(listed(), ElementsAre(DeviceProcess{7, 4096.0, std::nullopt}));
+  scan(20, {{EngineClass::graphics, 5}, {EngineClass::compute, 4}},
+       {{8, 80, engine_seconds({{EngineClass::compute, 4}}), 100.0, 4096.0}});
+  EXPECT_EQ(text(),
+            "gpu_busy_seconds_total 4\n"
+            "gpu_engine_busy_seconds_total{engine=\"compute\"} 4\n"
+            "gpu_engine_busy_seconds_total{engine=\"graphics\"} 5\n"
+            "gpu_utilization_ratio 0.4\n");
+  EXPECT_EQ(page_->source_of("busy"), "fdinfo");
+  EXPECT_THAT(listed(), ElementsAre(DeviceProcess{8, 100.0, 4.0}));
+  page_->release();
+  EXPECT_EQ(users_->watches["fb000000.gpu"], 0);
+}
+
+TEST_F(DrmDeviceTest, ClientsWithoutEnginesGiveNoBusyTime) {
+  device("platform/fb000000.gpu", "etnaviv", "drm/card0");
+  attach();
+  scan(10, {}, {{7, 70, {}, std::nullopt, 4096.0}});
+  scan(20, {}, {{7, 70, {}, std::nullopt, 4096.0}});
+  EXPECT_EQ(text(), "");
+  EXPECT_EQ(page_->source_of("busy"), "");
+  EXPECT_THAT(listed(), ElementsAre(DeviceProcess{7, 4096.0, std::nullopt}));
 }
 
 TEST_F(DrmDeviceTest, WithoutAScannerNoProcessIsListed) {

@@ -76,11 +76,14 @@ TEST_F(BusyCountersTest, NoScanAndALateScanHaveNoValue) {
   expect(counters_.utilization(), 0.1);
 }
 
-TEST_F(BusyCountersTest, ADriverWithoutEnginesIsKnownByItsClients) {
+TEST_F(BusyCountersTest, WithoutEnginesTheBusyTimeIsUnknown) {
   scan(seconds(10), {});
-  EXPECT_FALSE(counters_.has_engines());
-  scan(seconds(20), engine_seconds({{compute, 0}}));
-  EXPECT_TRUE(counters_.has_engines());
+  scan(seconds(20), {});
+  EXPECT_EQ(counters_.busiest().status, ReadStatus::unsupported);
+  EXPECT_EQ(counters_.utilization().status, ReadStatus::unsupported);
+  scan(seconds(30), engine_seconds({{compute, 1}}));
+  expect(counters_.busiest(), 1);
+  expect(counters_.utilization(), 0.1);
 }
 
 }  // namespace

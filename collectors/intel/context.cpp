@@ -61,11 +61,17 @@ Readiness IntelContext::begin_pass(const Pass& pass) noexcept {
   const std::optional<PowerState> state = power_.read();
   if (lost || !state) return Readiness::gone;
   awake_ = !state->suspended;
-  clients_.turn_on(awake_);  // a scan of xe wakes its card
   client_counters_.begin_pass(clients_, pass.now);
   is_let_sleep_ = must_let_sleep(*state);
   if (is_let_sleep_ && meter_.is_open()) meter_ = pmu::EngineMeter();
-  return may_read(pass, *state) ? Readiness::awake : Readiness::asleep;
+  const bool is_read = may_read(pass, *state);
+  clients_.turn_on(awake_ && (is_read || !scans_prevent_sleep(*state)));
+  return is_read ? Readiness::awake : Readiness::asleep;
+}
+
+// A scan of xe wakes its card, or is a use of it (kernel 7.2, xe_drm_client.c, show_run_ticks).
+bool IntelContext::scans_prevent_sleep(const PowerState& state) const noexcept {
+  return info_.driver == "xe" && state.delay >= fdinfo::DeviceWatch::kEvery;
 }
 
 // Only the fast tier checks whether the card is in use; the other tiers use its result.

@@ -92,6 +92,7 @@ class IntelContext {
   bool is_busy() noexcept;
   bool clients_have_worked() noexcept;
   bool must_let_sleep(const PowerState& state) const noexcept;
+  bool scans_prevent_sleep(const PowerState& state) const noexcept;
 
   Environment environment_;
   DeviceInfo info_;

@@ -94,6 +94,18 @@ TEST_F(IntelClients, AreScannedOnlyWhileTheCardIsAwake) {
   EXPECT_EQ(users_->watches[kCard], 0);
 }
 
+TEST_F(IntelClients, AreNotScannedWhileAnIdleCardMayFallAsleepLate) {
+  write("power/runtime_status", "active\n");
+  write("power/control", "auto\n");
+  write("power/autosuspend_delay_ms", "1000\n");
+  attach();
+  for (int i = 0; i < 12; ++i) page_->pass(Tier::fast, seconds(1));
+  EXPECT_EQ(users_->watches[kCard], 1);
+  write("power/autosuspend_delay_ms", "5000\n");
+  page_->pass(Tier::fast, seconds(1));
+  EXPECT_EQ(users_->watches[kCard], 0);
+}
+
 class IntegratedClients : public IntelClients {
  protected:
   IntegratedClients() : IntelClients("i915") {}

@@ -12,7 +12,7 @@ namespace gpumeter::intel {
 
 // A share needs two readings, and a class a client that uses it.
 inline constexpr Traits kShare{.min = 0, .max = 1, .forgets = true};
-inline constexpr Traits kEventSeconds{.min = 0, .forgets = true, .counted_by = "pmu"};
+inline constexpr Traits kEventSeconds{.min = 0, .forgets = true};
 inline constexpr Traits kClientSeconds{.min = 0, .forgets = true, .counted_by = "fdinfo"};
 
 /// The classes that i915 and xe have.

@@ -90,6 +90,7 @@ TEST_F(I915Engines, CountNanosecondsAndAClassIsTheMeanOfItsEngines) {
             "gpu_utilization_max_ratio{window=\"1m\"} 0.5\n"
             "gpu_utilization_min_ratio{window=\"1m\"} 0.5\n"
             "gpu_utilization_ratio 0.5\n");
+  EXPECT_EQ(page_->source_of("busy"), "hardware");
 }
 
 TEST_F(I915Engines, TimeThatIsNotObservedIsNotCounted) {
@@ -185,6 +186,7 @@ TEST_F(XeEngines, WithoutPermissionTheClientsStandIn) {
             "gpu_engine_utilization_ratio{engine=\"compute\"} 0.5\n"
             "gpu_engine_utilization_ratio{engine=\"copy\"} 0.1\n"
             "gpu_utilization_ratio 0.5\n");
+  EXPECT_EQ(page_->source_of("busy"), "fdinfo");
 }
 
 TEST_F(XeEngines, AScanThatIsOldIsNoValue) {

@@ -89,7 +89,8 @@ def machine(card: Path = CARDS / "apu.card"):
 
 def daemon_of(root: Path) -> Daemon:
     config = root / "gpumeter.yaml"
-    config.write_text(f"collectors: {{amd: {{ids_file: {CARDS}/amdgpu.ids}}, intel: {{ids_file: {INTEL_CARDS}/pci.ids}}, nvidia: {{enabled: false}}}}\nsampling: {{normal: 1s}}\n")
+    config.write_text(f"collectors: {{amd: {{ids_file: {CARDS}/amdgpu.ids}}, intel: {{ids_file: {INTEL_CARDS}/pci.ids}}, nvidia: {{enabled: false}}}}\n"
+                      "sampling: {normal: 1s}\n")
     return Daemon(f"--config.file={config}", f"--path.sysfs={root}/sys", f"--path.procfs={root}/proc")
 
 

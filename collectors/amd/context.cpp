@@ -151,17 +151,8 @@ bool AmdContext::has_more(Nanoseconds now) noexcept try {
 
 // Only the fast tier checks whether the card is in use; the other tiers use its result.
 bool AmdContext::may_read(const Pass& pass, const PowerState& state) noexcept {
-  const bool looks = pass.tier == Tier::fast && state.may_suspend;
-  if (looks && (memory_has_changed() || users_.any())) sleep_.stir(pass.now);
-  const SleepPolicy::Verdict verdict = sleep_.decide(pass.now, state);
-  if (verdict == SleepPolicy::Verdict::rest) return false;
-  if (looks && is_busy()) {
-    sleep_.stir(pass.now);
-  } else if (verdict == SleepPolicy::Verdict::look) {
-    if (looks) sleep_.looked(pass.now);
-    return looks;
-  }
-  return true;
+  const auto is_used = [this] { return memory_has_changed() || users_.any(); };
+  return sleep_.may_read(pass.now, state, pass.tier == Tier::fast, is_used, [this] { return is_busy(); });
 }
 
 // The rows of this pass read the same value, so the check costs no further call. A card that has neither

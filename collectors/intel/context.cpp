@@ -76,17 +76,8 @@ bool IntelContext::scans_prevent_sleep(const PowerState& state) const noexcept {
 
 // Only the fast tier checks whether the card is in use; the other tiers use its result.
 bool IntelContext::may_read(const Pass& pass, const PowerState& state) noexcept {
-  const bool looks = pass.tier == Tier::fast && state.may_suspend;
-  if (looks && (screens_.any_on() || clients_have_worked())) sleep_.stir(pass.now);
-  const SleepPolicy::Verdict verdict = sleep_.decide(pass.now, state);
-  if (verdict == SleepPolicy::Verdict::rest) return false;
-  if (looks && is_busy()) {
-    sleep_.stir(pass.now);
-  } else if (verdict == SleepPolicy::Verdict::look) {
-    if (looks) sleep_.looked(pass.now);
-    return looks;
-  }
-  return true;
+  const auto is_used = [this] { return screens_.any_on() || clients_have_worked(); };
+  return sleep_.may_read(pass.now, state, pass.tier == Tier::fast, is_used, [this] { return is_busy(); });
 }
 
 bool IntelContext::is_busy() noexcept {

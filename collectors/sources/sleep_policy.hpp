@@ -34,6 +34,23 @@ class SleepPolicy {
   /// Decides whether the pass that begins may read the device. `now` is CLOCK_MONOTONIC.
   Verdict decide(Nanoseconds now, const PowerState& state) noexcept;
 
+  /// Whether the pass that begins may read the device. `is_used()` and `is_busy()` look for work, the latter
+  /// by reading the device. Only a pass that `looks` asks them, and the next passes use its result.
+  template <class IsUsed, class IsBusy>
+  bool may_read(Nanoseconds now, const PowerState& state, bool looks, IsUsed is_used, IsBusy is_busy) {
+    looks = looks && state.may_suspend;
+    if (looks && is_used()) stir(now);
+    const Verdict verdict = decide(now, state);
+    if (verdict == Verdict::rest) return false;
+    if (looks && is_busy()) {
+      stir(now);
+    } else if (verdict == Verdict::look) {
+      if (looks) looked(now);
+      return looks;
+    }
+    return true;
+  }
+
   /// Reports a sign of work on the device: from now on it is read as usual.
   void stir(Nanoseconds now) noexcept;
 

@@ -355,7 +355,6 @@ TEST_F(HttpServerTest, RefusesRequestsThatAProxyMayReadDifferently) {
       line + " X: y\r\n" + host + end,
       line + host + "X: y\r\n folded\r\n" + end,
       line + "Host: x\nX: a\r\n" + end,
-      line + host + "X: a\r\n\n",
       line + "Host: x\rX: a\r\n" + end,
       line + host + "X: a\0b\r\n"s + end,
       line + "X: a\0b\r\n"s + host + end,
@@ -379,7 +378,8 @@ TEST_F(HttpServerTest, TakesUnusualButClearRequests) {
   for (const char* request :
        {"GET /metrics HTTP/1.0\r\n\r\n", "GET /metrics HTTP/1.0\n\n", "GET /metrics HTTP/1.0\nHost: x\n\n",
         "\r\nGET /metrics HTTP/1.0\r\nhost:\r\nX:  a\tb \r\n\r\n",
-        "GET /metrics HTTP/1.0\r\nX: \xc3\xa4\r\nCookie: a=b; c\r\n\r\n"}) {
+        "GET /metrics HTTP/1.0\r\nX: \xc3\xa4\r\nCookie: a=b; c\r\n\r\n",
+        "GET /metrics HTTP/1.0\r\nX: a\r\n\n"}) {
     Client client(endpoint());
     client.send(request);
     EXPECT_EQ(body_of(client.receive_all()), kUpPage) << request;

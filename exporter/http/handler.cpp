@@ -164,6 +164,7 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
     message = {.status = line.refusal->status, .body = line.refusal->text, .close = true};
   } else {
     request.in_flight = make_room(connection, in_flight);
+    request.is_memory_short = connections_.may_hold_too_much();
     message = ask_routes(request);
   }
   message.access = std::move(admission.generation);

@@ -21,10 +21,11 @@ struct HttpRequest {
   std::string_view accept;  ///< all headers of that name, joined by commas
   std::string_view accept_encoding;
   std::string_view if_none_match;
-  bool has_body = false;        ///< Content-Length above 0
-  bool has_bad_length = false;  ///< a Content-Length that is not a number
-  bool is_chunked = false;      ///< any Transfer-Encoding
-  unsigned in_flight = 1;       ///< requests under way, this one included
+  bool has_body = false;         ///< Content-Length above 0
+  bool has_bad_length = false;   ///< a Content-Length that is not a number
+  bool is_chunked = false;       ///< any Transfer-Encoding
+  unsigned in_flight = 1;        ///< requests under way, this one included
+  bool is_memory_short = false;  ///< answers under way may hold more bytes than HttpLimits::bytes
 };
 
 struct HttpHeader {

@@ -16,6 +16,9 @@ namespace {
 constexpr HttpHeader kNoSniff{"X-Content-Type-Options", "nosniff"};
 constexpr HttpHeader kNoStore{"Cache-Control", "no-store"};
 /// Caches between gpumeter and a scraper must distinguish the formats.
+/// The age of a page that is served again while pages take too much memory: the shortest sampling interval.
+constexpr Nanoseconds kRecent = std::chrono::seconds(1);
+
 constexpr HttpHeader kMetricsHeaders[] = {{"Vary", "Accept, Accept-Encoding"}};
 constexpr HttpHeader kPlainHeaders[] = {kNoSniff};
 constexpr HttpHeader kMethodHeaders[] = {kNoSniff, {"Allow", "GET, HEAD"}};
@@ -116,8 +119,9 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
   const auto [format, content_type] = negotiate_format(request.accept);
   const Encoding encoding = negotiate_encoding(request.accept_encoding);
   const bool all = filter.empty();
+  const Nanoseconds age = request.is_memory_short ? kRecent : Nanoseconds{};
   return {.content_type = content_type,
-          .page = all ? pages_.page(format, encoding) : pages_.filtered(format, encoding, filter),
+          .page = all ? pages_.recent(format, encoding, age) : pages_.filtered(format, encoding, filter),
           .is_current = all,
           .headers = kMetricsHeaders};
 }

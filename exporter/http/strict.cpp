@@ -51,10 +51,9 @@ bool follows(const char* line, Headers& headers) noexcept {
   return is_first || gap == headers.line_end;
 }
 
-/// After the last header come the ends of its line and of the empty line, which may be LF alone: what follows
-/// it in the buffer is left from earlier requests.
+/// After the last header come the ends of its line and of the empty line.
 bool end_well(const Headers& headers) noexcept {
-  const std::ptrdiff_t size = std::max(headers.line_end, std::ptrdiff_t{1}) + 1;
+  const std::ptrdiff_t size = 2 * std::max(headers.line_end, std::ptrdiff_t{1});
   return std::all_of(headers.end, headers.end + size, [](char c) { return c == '\0'; });
 }
 

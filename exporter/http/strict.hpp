@@ -6,8 +6,9 @@ struct MHD_Connection;
 /// answered 400, and the connection closes. Any HTTP thread.
 ///
 /// The library ends each string at its first NUL and reports no length, so a NUL is found by the distance to
-/// the next string. Three cases stay unseen: a NUL at the very end of the last header, and a last header or
-/// an empty line that alone ends with LF. Other line ends of both kinds in one request are malformed.
+/// the next string. Two cases stay unseen: a NUL at the very end of the last header, and a last header that
+/// alone ends with LF. An empty line that alone ends with LF is found unless the byte after it, which is left
+/// from an earlier request, is 0. Other line ends of both kinds in one request are malformed.
 ///
 /// The library's own strictness (MHD_OPTION_STRICT_FOR_CLIENT) stays at its default: at 1 it answers a
 /// missing Host itself, without the configured headers, and closes without an answer for a space in the

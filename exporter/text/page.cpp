@@ -14,7 +14,7 @@ PagePtr compressed(const PagePtr& page) {
 }  // namespace
 
 PagePtr PageCache::page(Format format, Encoding encoding) {
-  Slot& slot = slots_[static_cast<std::size_t>(format)][static_cast<std::size_t>(encoding)];
+  Slot& slot = this->slot(format, encoding);
   const PagePtr before = slot.load();
   if (before != nullptr && before->generation() == store_.generation()) return before;
   MutexLock alone(slot.rendering());
@@ -23,6 +23,12 @@ PagePtr PageCache::page(Format format, Encoding encoding) {
   page = filtered(format, encoding, {});  // the cache keeps only the compressed bytes for gzip
   slot.store(page);
   return page;
+}
+
+PagePtr PageCache::recent(Format format, Encoding encoding, Nanoseconds age) {
+  const PagePtr last = slot(format, encoding).load();
+  const bool is_recent = last != nullptr && SystemClock().monotonic() - last->rendered_at() <= age;
+  return is_recent ? last : page(format, encoding);
 }
 
 PagePtr PageCache::filtered(Format format, Encoding encoding, const Filter& filter) {

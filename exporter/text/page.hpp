@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "exporter/text/filter.hpp"
 #include "exporter/text/format.hpp"
@@ -19,20 +20,27 @@ namespace gpumeter {
 /// while they send it.
 class Page {
  public:
-  Page(std::string bytes, Format format, Encoding encoding, std::uint64_t generation)
-      : bytes_(std::move(bytes)), format_(format), encoding_(encoding), generation_(generation) {}
+  Page(std::string bytes, Format format, Encoding encoding, std::uint64_t generation,
+       Nanoseconds rendered_at = SystemClock().monotonic())
+      : bytes_(std::move(bytes)),
+        format_(format),
+        encoding_(encoding),
+        generation_(generation),
+        rendered_at_(rendered_at) {}
 
   std::string_view bytes() const noexcept { return bytes_; }
   Format format() const noexcept { return format_; }
   Encoding encoding() const noexcept { return encoding_; }
   /// The store's generation that the page shows.
   std::uint64_t generation() const noexcept { return generation_; }
+  Nanoseconds rendered_at() const noexcept { return rendered_at_; }  ///< CLOCK_MONOTONIC
 
  private:
   std::string bytes_;
   Format format_;
   Encoding encoding_;
   std::uint64_t generation_;
+  Nanoseconds rendered_at_;
 };
 using PagePtr = std::shared_ptr<const Page>;
 
@@ -45,6 +53,9 @@ class PageCache {
 
   /// The page in the requested encoding, or in identity if compression fails. Page::encoding() reports which.
   PagePtr page(Format format, Encoding encoding);
+  /// The same, or the last page if it is at most `age` old. For times when pages take too much memory: each
+  /// new page stays in memory until its slowest reader has it.
+  PagePtr recent(Format format, Encoding encoding, Nanoseconds age);
   /// Renders a page for this one request; the page is not cached.
   PagePtr filtered(Format format, Encoding encoding, const Filter& filter);
 
@@ -60,6 +71,10 @@ class PageCache {
     mutable Mutex mutex_;
     PagePtr page_ GPUMETER_GUARDED_BY(mutex_);
   };
+
+  Slot& slot(Format format, Encoding encoding) noexcept {
+    return slots_[static_cast<std::size_t>(format)][static_cast<std::size_t>(encoding)];
+  }
 
   const Store& store_;
   TextView view_;

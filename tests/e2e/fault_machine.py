@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from faulty import Faulty
-from harness import ROOT, Daemon, Page
+from harness import OF_THE_HOST, ROOT, Daemon, Page
 
 sys.path.insert(0, str(ROOT / "tests/fixtures"))
 from card_tree import CARDS, facts_of, lay_facts  # noqa: E402
@@ -100,8 +100,8 @@ def uuid_of(gpu: str) -> str:
 
 
 def series_of(page: Page, gpu: str) -> set:
-    """The series of the device's readings. Its health is a judgement, which a lost device has too."""
-    return {where for where in page if where[0].startswith("gpu_") and not where[0].startswith("gpu_health")
+    """The series of the device's readings. Its health is a judgement and its place is the host's; a lost device has both."""
+    return {where for where in page if where[0].startswith("gpu_") and not where[0].startswith(("gpu_health", *OF_THE_HOST))
             and ("uuid", uuid_of(gpu)) in where[1]}
 
 

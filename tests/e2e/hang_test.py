@@ -5,7 +5,7 @@ import time
 import unittest
 
 import at_once
-from harness import Daemon, wait_until
+from harness import OF_THE_HOST, Daemon, wait_until
 
 DEADLINE = 3.0  # of a fast pass; design: past it the device's series leave the page
 STOP = 5.0  # SIGTERM to exit, hung lanes included
@@ -18,7 +18,7 @@ def observed(page, gpu: str) -> float:
 
 def values_of(page, gpu: str) -> set[str]:
     """Names of the device's series except gpu_up, which every known device keeps."""
-    return {name for name, labels in page if name.startswith("gpu_") and not name.startswith(("gpu_up", "gpu_health")) and ("gpu", gpu) in labels}
+    return {name for name, labels in page if name.startswith("gpu_") and not name.startswith(("gpu_up", "gpu_health", *OF_THE_HOST)) and ("gpu", gpu) in labels}
 
 
 class Watch:

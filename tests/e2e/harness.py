@@ -24,6 +24,10 @@ OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 START_SECONDS = 60  # generous: a sanitizer's build on a busy machine
 
 
+# The host's part in the page: the machine has it, whether a GPU's readings are there or not.
+OF_THE_HOST = ("gpu_topology_info", "gpu_host_pressure_seconds_total")
+
+
 @functools.cache
 def is_sanitized() -> bool:
     """The binary has AddressSanitizer: it takes several times the memory, so that no test of a limit applies."""

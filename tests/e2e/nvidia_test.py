@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes/nvml"))
 from hang_test import STOP, Watch, observed, values_of  # noqa: E402
-from harness import Daemon, Page, run, wait_until  # noqa: E402
+from harness import OF_THE_HOST, Daemon, Page, run, wait_until  # noqa: E402
 from machine import SCENARIOS, Machine  # noqa: E402
 
 EIGHT = "include: h100_8.yaml\n"
@@ -52,7 +52,7 @@ def up(page: Page) -> list[float | None]:
 
 def has_gpu_up_alone(page) -> bool:
     """Workloads, which a thread of their own looks after each second, are gone too."""
-    return {name for name, _ in page if name.startswith("gpu_") and not name.startswith("gpu_health")} == {"gpu_up"}
+    return {name for name, _ in page if name.startswith("gpu_") and not name.startswith(("gpu_health", *OF_THE_HOST))} == {"gpu_up"}
 
 
 def are_read(page: Page) -> bool:

@@ -45,4 +45,4 @@ class Monotonic:
                 self.findings.append(f"{series} decreased from {last} to {value}")
             self._seen[series] = (value, now)
         if len(self._seen) > 20_000:
-            self._seen = {s: entry for s, entry in self._seen.items() if now - entry[1] < FORGET_SECONDS}
+            self._seen = {s: entry for s, entry in list(self._seen.items()) if now - entry[1] < FORGET_SECONDS}

@@ -378,8 +378,7 @@ TEST_F(HttpServerTest, TakesUnusualButClearRequests) {
   for (const char* request :
        {"GET /metrics HTTP/1.0\r\n\r\n", "GET /metrics HTTP/1.0\n\n", "GET /metrics HTTP/1.0\nHost: x\n\n",
         "\r\nGET /metrics HTTP/1.0\r\nhost:\r\nX:  a\tb \r\n\r\n",
-        "GET /metrics HTTP/1.0\r\nX: \xc3\xa4\r\nCookie: a=b; c\r\n\r\n",
-        "GET /metrics HTTP/1.0\r\nX: a\r\n\n"}) {
+        "GET /metrics HTTP/1.0\r\nX: \xc3\xa4\r\nCookie: a=b; c\r\n\r\n"}) {
     Client client(endpoint());
     client.send(request);
     EXPECT_EQ(body_of(client.receive_all()), kUpPage) << request;

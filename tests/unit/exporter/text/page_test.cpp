@@ -45,6 +45,19 @@ TEST(PageCache, RendersOnceAfterACommitAndThenServesTheSamePage) {
   EXPECT_EQ(first->bytes(), kUpPage) << "who still sends the old page keeps it";
 }
 
+TEST(PageCache, ServesTheLastPageAgainIfItIsRecentEnough) {
+  Store store;
+  PageCache pages(store);
+  Up up(store);
+  up.commit(1);
+  const PagePtr first = pages.page(Format::text, Encoding::identity);
+  up.commit(0);
+  EXPECT_EQ(pages.recent(Format::text, Encoding::identity, std::chrono::hours(1)), first);
+  const PagePtr second = pages.recent(Format::text, Encoding::identity, Nanoseconds{});
+  EXPECT_EQ(second->bytes(), "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 0\n");
+  EXPECT_EQ(pages.page(Format::text, Encoding::identity), second);
+}
+
 TEST(PageCache, KeepsFormatsAndEncodingsApart) {
   Store store;
   PageCache pages(store);

@@ -42,7 +42,7 @@ Throttle::Throttle(const std::vector<Gt>& gts) {
 void Throttle::add(const Gt& gt) {
   sysfs::File text(gt.throttle_folder + "/reasons");
   const bool has_text = text.status() != ReadStatus::gone;
-  for (std::string name : sysfs::list(gt.throttle_folder)) {
+  for (const std::string& name : sysfs::list(gt.throttle_folder)) {
     if (!name.starts_with(gt.throttle_prefix)) continue;
     const std::string_view reason = std::string_view(name).substr(gt.throttle_prefix.size());
     if (!is_reason(reason)) continue;

@@ -102,7 +102,7 @@ std::vector<KfdNode> kfd_nodes(const std::string& sysfs_root) {
     std::optional<KfdNode> node = read_node(folder + "/" + name);
     if (!node) continue;
     node->number = parse_number<int>(name).value_or(0);
-    nodes.push_back(*std::move(node));
+    nodes.push_back(*node);
   }
   return nodes;
 }

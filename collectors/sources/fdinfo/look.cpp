@@ -30,7 +30,7 @@ constexpr std::uint64_t kKernelThread = 0x00200000;  // include/linux/sched.h, P
 constexpr int kFlagsField = 9;                       // proc(5)
 
 // amdgpu and xe print 2 to 4 KiB.
-constexpr std::size_t kMostText = 16 * 1024;
+constexpr std::size_t kMostText = 16'384;
 constexpr std::size_t kMostClients = 1024;  // of one process
 
 struct CloseFolder {

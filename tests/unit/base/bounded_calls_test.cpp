@@ -84,7 +84,7 @@ TEST_F(BoundedCallsTest, TheNextObjectDoesNotCallAKeyThatHangsSinceTheLastOne) {
   door_->key = "bb";
   const auto hanging = std::make_shared<HangingCalls>();
   const auto silent_in = [&](const char* scope) {
-    BoundedCalls calls("calls", 10ms, clock_, hanging, scope);
+    BoundedCalls calls("calls", 100ms, clock_, hanging, scope);
     return calls
         .ask<std::size_t>({"a", "bb"},
                           [door = door_](const std::string& key) { return door->length_of(key); })

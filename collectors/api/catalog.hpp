@@ -180,7 +180,7 @@ inline constexpr auto workload_cpu_seconds = counter("gpu_workload_cpu_seconds_t
 inline constexpr auto process_memory_used = gauge("gpu_process_memory_used_bytes", "bytes", "Device memory held by the process, in bytes.");
 inline constexpr auto process_busy_seconds = counter("gpu_process_busy_seconds_total", "seconds", "Time in which work of the process was on the device, in seconds.");
 
-// The host beside the devices
+// The host of the devices
 inline constexpr auto host_pressure_seconds = counter("gpu_host_pressure_seconds_total", "seconds", "Time in which tasks of the host waited for a resource (memory or io), in seconds. waiting=some: at least one task; full: all tasks at once. From /proc/pressure.");
 
 // Jobs, each with `run` and `user`. A device's series never has these labels.

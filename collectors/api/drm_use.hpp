@@ -34,7 +34,7 @@ inline constexpr EnumNames<EngineClass, kEngineClassCount> kEngineClassNames = {
 /// counts. nullopt: no client of the device has reported the class yet.
 using EngineSeconds = std::array<std::optional<double>, kEngineClassCount>;
 
-/// A process's use of one DRM device: the sum over its clients, each of which is counted once on the machine.
+/// A process's use of one DRM device: the sum over its clients. Each client counts once on the machine.
 struct DrmProcess {
   int pid = 0;
   std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat

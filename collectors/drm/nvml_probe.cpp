@@ -7,7 +7,7 @@
 namespace gpumeter::drm_devices {
 namespace {
 
-// Types of nvml.h; every function returns an nvmlReturn_t, of which 0 is success.
+// Types of nvml.h; every function returns an nvmlReturn_t; 0 is success.
 using Handle = void*;
 using Plain = int (*)();
 using Count = int (*)(unsigned*);

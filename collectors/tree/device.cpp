@@ -60,7 +60,7 @@ bool same_rows(const std::vector<Row>& a, const std::vector<Row>& b) {
 }
 
 /// A TableDevice whose table is known at attach. If the device returns with other sensors, its table and thus
-/// its counters start anew.
+/// its counters start again.
 template <class Table>
 class TreeDevice : public Device {
  public:

@@ -57,7 +57,7 @@ std::optional<std::string> TreePaths::pattern_of(std::string_view name) const {
   return *slice_ + "/" + std::string(name.substr(kSlice.size()));
 }
 
-// Removes the part of the name that tells which folders.
+// Removes the part of the name that selects the folders.
 std::vector<std::string> TreePaths::hwmon_folders(std::string_view& name) const {
   std::vector<std::string> folders;
   if (name.starts_with(kHwmon)) {

@@ -18,7 +18,7 @@
 namespace gpumeter {
 
 /// The machine's scanner of /proc/PID/fdinfo. It has its own thread ("drm-users"), which scans only while
-/// somebody watches a device. A read of fdinfo that hangs in a driver is left behind on a further thread
+/// a device is watched. A read of fdinfo that hangs in a driver is left behind on a further thread
 /// ("drm-fdinfo"). Public methods: any thread; start() and join(): the owner's.
 class DrmScans final : public DrmUsers, public std::enable_shared_from_this<DrmScans> {
  public:
@@ -42,7 +42,7 @@ class DrmScans final : public DrmUsers, public std::enable_shared_from_this<DrmS
 
     bool operator==(const Figures&) const = default;
   };
-  /// nullopt while nobody watches a device, and before the first scan.
+  /// nullopt while no device is watched, and before the first scan.
   std::optional<Figures> figures() const GPUMETER_EXCLUDES(mutex_);
 
  private:

@@ -13,7 +13,7 @@
 
 namespace gpumeter {
 
-/// What the host says about its GPUs: the paths between them (gpu_topology_info), the pressure of the host's
+/// The host's facts about its GPUs: the paths between them (gpu_topology_info), the pressure of the host's
 /// memory and I/O, and the CPU time of the workloads that hold a GPU. Reads files of sysfs and procfs that no
 /// GPU's driver serves. One thread at a time.
 class HostSeries {

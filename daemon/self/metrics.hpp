@@ -53,7 +53,7 @@ struct SelfState {
   std::vector<std::pair<std::string, unsigned>> pci_devices = {};      ///< by vendor
   std::map<std::string, unsigned> devices_expected = {};               ///< by vendor; "any": of the machine
   std::vector<std::pair<unsigned, std::uint64_t>> http_requests = {};  ///< HttpServer::counts()
-  std::optional<DrmScans::Figures> drm_scans = {};                     ///< nullopt: nobody watches a device
+  std::optional<DrmScans::Figures> drm_scans = {};                     ///< nullopt: no device is watched
   std::uint64_t log_dropped = 0;                                       ///< records
   std::optional<ProcessStats> process = {};
 };

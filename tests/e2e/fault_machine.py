@@ -100,7 +100,7 @@ def uuid_of(gpu: str) -> str:
 
 
 def series_of(page: Page, gpu: str) -> set:
-    """The series of the device's readings. Its health is a judgement and its place is the host's; a lost device has both."""
+    """The series of the device's readings. Its health is a judgement, which a lost device has too; its place is read every 10 s."""
     return {where for where in page if where[0].startswith("gpu_") and not where[0].startswith(("gpu_health", *OF_THE_HOST))
             and ("uuid", uuid_of(gpu)) in where[1]}
 

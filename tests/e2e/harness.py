@@ -24,7 +24,7 @@ OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 START_SECONDS = 60  # generous: a sanitizer's build on a busy machine
 
 
-# The host's part in the page: the machine has it, whether a GPU's readings are there or not.
+# The host's part in the page, which is read every 10 s: a lost GPU's paths leave by then, its readings at once.
 OF_THE_HOST = ("gpu_topology_info", "gpu_host_pressure_seconds_total")
 
 

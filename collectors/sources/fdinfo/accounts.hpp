@@ -16,7 +16,7 @@
 
 namespace gpumeter::fdinfo {
 
-/// A process of which descriptors are known, as of the last look at it.
+/// A process that held DRM descriptors at the last look.
 struct Holder {
   std::uint64_t start_ticks = 0;
   Nanoseconds at{};       ///< CLOCK_MONOTONIC, of the look

@@ -9,7 +9,7 @@ void BusyCounters::begin_pass(const DeviceWatch& watch, Nanoseconds now) noexcep
   if (use_ && (!has_last_ || use_->scanned_at != last_scan_)) advance(*use_);
 }
 
-// Before a class had its first client, nobody used it: it counts from 0.
+// Before its first client, a class was not in use: it counts from 0.
 void BusyCounters::advance(const DrmUse& use) noexcept {
   const double elapsed = has_last_ ? to_seconds(use.observed - last_observed_) : 0;
   std::optional<double> most;

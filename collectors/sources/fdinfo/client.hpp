@@ -11,7 +11,7 @@
 #include "collectors/api/drm_use.hpp"
 #include "collectors/sources/fdinfo/parse.hpp"
 
-/// The meaning of a text: which engines are of which class, and which memory is whose. Any thread.
+/// The meaning of a text: the class of each engine and the owner of each memory region. Any thread.
 namespace gpumeter::fdinfo {
 
 /// A driver's name for one kind of engine.

@@ -47,7 +47,7 @@ struct Node {
   auto operator<=>(const Node&) const = default;
 };
 
-/// A copy of /proc has plain links, of which the target is missing or of another machine.
+/// A copy of /proc has plain links. Their targets are missing or belong to another machine.
 std::optional<Node> node_of_link(int folder, const char* name) {
   std::array<char, 64> target{};
   const ssize_t size = ::readlinkat(folder, name, target.data(), target.size());

@@ -11,7 +11,7 @@
 
 namespace gpumeter::fdinfo {
 
-/// What a look at a process needs. Owns all of it, because a look that hangs outlives its scan.
+/// The order for a look at a process. Owns all of it, because a look that hangs outlives its scan.
 struct LookOrder {
   std::string procfs;                ///< "/proc"
   std::string sysfs;                 ///< "/sys", to find the device of a descriptor

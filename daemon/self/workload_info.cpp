@@ -1,5 +1,7 @@
 #include "daemon/self/workload_info.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "collectors/api/catalog.hpp"
@@ -23,7 +25,8 @@ std::string source_of(const workloads::WorkloadBook::Workload& workload) {
   return is_told ? "process" : "equal";
 }
 
-std::vector<Label> labels_of(const workloads::WorkloadBook::Workload& workload, const UserName& user_name) {
+std::vector<Label> labels_of(const workloads::WorkloadBook::Workload& workload,
+                             const WorkloadSettings& settings) {
   const workloads::WorkloadFacts& facts = workload.facts;
   std::vector<Label> labels = {{"kind", std::string(to_string(workload.id.kind))},
                                {"workload", workload.id.name}};
@@ -33,8 +36,9 @@ std::vector<Label> labels_of(const workloads::WorkloadBook::Workload& workload, 
   add(labels, "pod_uid", facts.pod_uid);
   add(labels, "slurm_job", facts.slurm_job);
   add(labels, "slurm_sluid", facts.slurm_sluid);
-  if (facts.uid.value()) labels.push_back({"user", user_name(*facts.uid.value())});
+  if (facts.uid.value()) labels.push_back({"user", settings.user_name(*facts.uid.value())});
   labels.push_back({"source", source_of(workload)});
+  if (settings.names) std::ranges::move(settings.names->labels_of(facts), std::back_inserter(labels));
   return labels;
 }
 
@@ -42,10 +46,12 @@ std::vector<Label> labels_of(const workloads::WorkloadBook::Workload& workload, 
 
 void WorkloadInfo::tick(Nanoseconds now) {
   if (settings_.book == nullptr || (published_ && now < published_at_ + kSoonest)) return;
-  const std::uint64_t generation = settings_.book->generation();
+  // Both numbers only grow, so their sum changes with either.
+  const std::uint64_t generation =
+      settings_.book->generation() + (settings_.names ? settings_.names->generation() : 0);
   if (published_ == generation && now < published_at_ + kAnyway) return;
   for (const auto& workload : settings_.book->workloads()) {
-    series_.add(catalog::workload_info, Labels(labels_of(workload, settings_.user_name)), 1);
+    series_.add(catalog::workload_info, Labels(labels_of(workload, settings_)), 1);
   }
   series_.commit(now);
   published_ = generation;

@@ -71,10 +71,12 @@ std::optional<std::string_view> text(std::span<const std::byte> attributes, std:
   return all.substr(0, all.find('\0'));
 }
 
+constexpr std::int32_t kMostErrno = 4095;  // MAX_ERRNO, include/linux/err.h
+
 /// The errno of struct nlmsgerr, whose first field is its negative.
 int error_in(std::span<const std::byte> payload) noexcept {
   std::int32_t error = 0;
-  if (!copy_from(payload, error)) return EPROTO;
+  if (!copy_from(payload, error) || error < -kMostErrno) return EPROTO;
   return error < 0 ? -error : 0;
 }
 

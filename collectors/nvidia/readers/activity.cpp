@@ -128,9 +128,17 @@ Reader bind_gpm_mean(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
+// A field that fails for the moment does not prove that there is no link.
+bool has_no_link(NvidiaContext& context, unsigned count_field) {
+  const Sample count = read_field(context.gpu().caller, count_field, 0).sample;
+  return count.status == ReadStatus::unsupported || (count.status == ReadStatus::ok && count.value < 1);
+}
+
 Reader bind_gpm_total(NvidiaContext& context, const ReadSource& source) {
+  const auto link_count = static_cast<unsigned>(source.argument >> 32);
+  if (link_count != 0 && has_no_link(context, link_count)) return {};
   GpmSampler& gpm = context.target().gpm;
-  const std::optional<int> place = gpm.add(static_cast<unsigned>(source.argument));
+  const std::optional<int> place = gpm.add(static_cast<unsigned>(source.argument & 0xFFFFFFFF));
   if (!place) return without_gpm(context);
   const auto read = [&gpm, place = *place] { return gpm.read(place); };
   if (!is_admitted(context, source, read().status, read)) return {};

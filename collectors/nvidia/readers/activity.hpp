@@ -45,6 +45,12 @@ constexpr NvidiaSource gpm_total(std::string_view name, unsigned metric) noexcep
   return {readers::bind_gpm_total, {name, metric}};
 }
 
+/// The same for links whose number the field `link_count` holds: the driver reports a rate of 0 also on a GPU
+/// without such links (seen on an H100 without NVLink).
+constexpr NvidiaSource gpm_link_total(std::string_view name, unsigned metric, unsigned link_count) noexcept {
+  return {readers::bind_gpm_total, {name, std::uint64_t{link_count} << 32 | metric}};
+}
+
 /// Seconds of activity: active cycles divided by all cycles of the SMs (metric 248). Both counters run on in
 /// hardware, so nothing between two passes is missed.
 constexpr NvidiaSource gpm_cycles(std::string_view name, unsigned active) noexcept {

@@ -109,6 +109,7 @@ TEST_P(NoNumber, OfGpmIsOneFailedReadAndNoMore) {
 devices:
   - uuid: GPU-0
     temperature: {gpu: 50}
+    fields: {91: 18}
     gpm:
       supported: yes
       metrics:

@@ -147,6 +147,14 @@ TEST(C2c, ItsBytesAreRatesIntegrated) {
 
 TEST(NvLink, WithoutLinksIsAbsentAndNotZero) { EXPECT_EQ(links_of("fields: {91: 0}"), ""); }
 
+// As an H100 without NVLink answers: no link, but rates of 0.
+TEST(Links, RatesOfAKindThatTheGpuLacksAreAbsent) {
+  const std::string rates = "gpm: {supported: yes, metrics: {60: 0, 61: 0, 102: 0, 103: 0}}";
+  EXPECT_EQ(links_of("fields: {91: 0, 170: 0}, " + rates), "");
+  EXPECT_EQ(links_of(rates), "");
+  EXPECT_NE(links_of("fields: {91: 18}, " + rates).find("kind=\"nvlink\"} 0"), std::string::npos);
+}
+
 constexpr const char* kLimited =
     "fabric: {state: completed, status: success, clique: 0, health_mask: 0x1A9, health_summary: "
     "limited_capacity}";

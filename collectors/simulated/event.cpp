@@ -13,7 +13,7 @@ namespace gpumeter::simulated {
 namespace {
 
 using Kind = Event::Kind;
-constexpr EnumNames<Kind, 30> kVerbs = {{{Kind::hang, "hang"},
+constexpr EnumNames<Kind, 32> kVerbs = {{{Kind::hang, "hang"},
                                          {Kind::lose, "lose"},
                                          {Kind::reads, "reads"},
                                          {Kind::overheat, "overheat"},
@@ -30,6 +30,8 @@ constexpr EnumNames<Kind, 30> kVerbs = {{{Kind::hang, "hang"},
                                          {Kind::corrected, "corrected"},
                                          {Kind::remap, "remap"},
                                          {Kind::remap_failure, "remap-failure"},
+                                         {Kind::unrepairable, "unrepairable"},
+                                         {Kind::repair, "repair"},
                                          {Kind::retirement, "retirement"},
                                          {Kind::memory, "memory"},
                                          {Kind::links, "links"},

@@ -32,6 +32,8 @@ struct Event {
     corrected,      ///< ten corrected memory errors a second
     remap,          ///< a memory row waits for a reset to be remapped
     remap_failure,  ///< a memory row cannot be remapped
+    unrepairable,   ///< the memory has errors that cannot be repaired
+    repair,         ///< a memory channel waits for a reset to be repaired
     retirement,     ///< a memory page waits for a reset to be retired
     memory,         ///< the memory is full
     links,          ///< half of the links to other devices are down
@@ -59,8 +61,8 @@ inline constexpr std::string_view kRecoveryActions[] = {"none", "reset", "reboot
 /// All verbs, separated by commas.
 inline constexpr std::string_view kVerbList =
     "hang, lose, reads, overheat, fan, throttle, brake, slowdown, reliability, clocks, xid:CODE, reset, "
-    "recovery:ACTION, ecc, corrected, remap, remap-failure, retirement, memory, links, link-errors, fabric, "
-    "fabric-health, pcie-width, pcie-speed, pcie-fatal, pcie-replays, hardware, ecc-mode, driver";
+    "recovery:ACTION, ecc, corrected, remap, remap-failure, unrepairable, repair, retirement, memory, links, link-errors, "
+    "fabric, fabric-health, pcie-width, pcie-speed, pcie-fatal, pcie-replays, hardware, ecc-mode, driver";
 
 /// Parses `VERB DEVICE after TIME [for TIME]`: "lose 0 after 30s for 10s", "xid:79 0 after 10s". Without
 /// `for` the event never ends. The verbs are the names of the kinds with `-` for `_`; `xid` and `recovery`

@@ -101,6 +101,10 @@ constexpr Condition kTable[] = {
     // NVIDIA, "GPU memory error management": a remapping failure is a criterion for RMA; a pending one waits for a reset.
     {"row_remap_failed", failed, Action::replace, "GpuRowRemapFailed", "a memory row could not be remapped: no spare rows are left", seconds(0), {above({&catalog::row_remap_failed}, 0)}},
     {"row_remap_pending", degraded, Action::reset, "GpuRowRemapPending", "a memory row waits for a reset to be remapped", seconds(0), {above({&catalog::row_remap_pending}, 0)}},
+    // nvml.h, nvmlDeviceGetUnrepairableMemoryFlag_v1: the memory has errors that no spare row or channel can repair.
+    {"memory_unrepairable", failed, Action::replace, "GpuMemoryUnrepairable", "the memory has errors that cannot be repaired", seconds(0), {above({&catalog::memory_unrepairable}, 0)}},
+    // nvml.h, nvmlDeviceGetRepairStatus: a memory channel or a TPC is repaired with spare hardware at the next reset.
+    {"repair_pending", degraded, Action::reset, "GpuRepairPending", "a part of the GPU waits for a reset to be repaired", seconds(0), {above({&catalog::repair_pending}, 0)}},
     // NVIDIA, "Dynamic page retirement": cards before Ampere. Pages that are retired already are no fault.
     {"retired_pages_pending", degraded, Action::reset, "GpuRetiredPagesPending", "a memory page waits for a reset to be retired", seconds(0), {above({&catalog::retired_pages_pending}, 0)}},
 
@@ -136,6 +140,7 @@ constexpr Condition kTable[] = {
     {"clocks_low", degraded, Action::reset, "GpuClocksLow", "the clock stays at {value} of {of} Hz while the GPU is busy, and no cause is reported", minutes(1), {over(times(below(kClock, 0.5), {&catalog::clock_max, {"clock", "graphics"}}), Over::highest, minutes(5)), kBusy, kNotThrottled}},
     // Inference servers fill 90 to 95 % by design; above, the next allocation fails.
     {"memory_nearly_full", degraded, Action::none, "GpuMemoryNearlyFull", "{value} of {of} bytes of the GPU's memory are used", minutes(15), {times(above({&catalog::memory_used, {"memory", "vram"}}, 0.98), {&catalog::memory_size, {"memory", "vram"}})}},
+    {"memory_nearly_full", degraded, Action::none, "GpuMemoryNearlyFull", "{value} of {of} bytes of the memory that the GPU shares with the host are used", minutes(15), {times(above({&catalog::memory_used, {"memory", "unified"}}, 0.98), {&catalog::memory_size, {"memory", "unified"}})}},
 
     {"ecc_mode_differs", degraded, Action::reset, "GpuEccModeDiffers", "its ECC mode differs from that of the machine's other GPUs of this model", minutes(1), {{{&catalog::mode, {"mode", "ecc", "state", "enabled"}}, Compare::differs_in_model}}},
     {"driver_version_differs", degraded, Action::reboot, "GpuDriverVersionDiffers", "its driver version differs from that of the machine's other GPUs of this vendor", minutes(1), {{{&catalog::info, {}, Reduce::highest, "driver_version"}, Compare::differs_in_vendor}}},

@@ -9,8 +9,8 @@ GPUS = 8
 # Failures that take the device off the page, and the ones that only change its values.
 ABSENT = ("hang", "lose", "reads")
 VALUES = ("overheat", "fan", "throttle", "brake", "slowdown", "reliability", "clocks", "xid:79", "xid:48", "xid:31", "reset",
-          "recovery:reset", "ecc", "corrected", "remap", "remap-failure", "retirement", "memory", "links", "link-errors", "fabric",
-          "fabric-health", "pcie-width", "pcie-speed", "pcie-fatal", "pcie-replays", "hardware", "ecc-mode", "driver")
+          "recovery:reset", "ecc", "corrected", "remap", "remap-failure", "unrepairable", "repair", "retirement", "memory", "links",
+          "link-errors", "fabric", "fabric-health", "pcie-width", "pcie-speed", "pcie-fatal", "pcie-replays", "hardware", "ecc-mode", "driver")
 POINT = ("xid", "reset", "pcie-fatal")  # at one moment
 
 

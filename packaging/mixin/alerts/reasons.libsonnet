@@ -45,6 +45,24 @@ local faults = [
     text: 'The next reset of GPU {{ $labels.gpu }} ({{ $labels.uuid }}) replaces a faulty memory row. Until then the row is in use.',
   },
   {
+    alert: 'GpuMemoryUnrepairable',
+    reason: 'memory_unrepairable',
+    failure: true,
+    what: 'has memory that cannot be repaired',
+    text: 'The memory of GPU {{ $labels.gpu }} ({{ $labels.uuid }}) has errors that neither spare rows nor spare channels can repair.'
+          + text.list(text.selector('gpu_memory_errors_total', "severity='uncorrected',") + ' > 0',
+                      'location',
+                      'Uncorrected errors since the driver was loaded:',
+                      '{{ $s.Labels.location }} {{ $s.Value | humanize }}'),
+  },
+  {
+    alert: 'GpuRepairPending',
+    reason: 'repair_pending',
+    what: 'needs a reset to be repaired',
+    text: 'The next reset of GPU {{ $labels.gpu }} ({{ $labels.uuid }}) repairs a faulty part with spare hardware. Until then the part is in use.'
+          + text.list(text.selector('gpu_repair_pending') + ' == 1', 'part', 'Part:', '{{ $s.Labels.part }}'),
+  },
+  {
     alert: 'GpuRetiredPagesPending',
     reason: 'retired_pages_pending',
     what: 'needs a reset to retire memory pages',

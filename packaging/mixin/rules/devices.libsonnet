@@ -54,11 +54,11 @@
         sum without (clock) (max_over_time(gpu_clock_hertz{clock="graphics"}[5m]) / (gpu_clock_max_hertz{clock="graphics"} > 0))
       |||,
     },
-    // Used share of the device's own memory.
+    // Used share of the device's own memory, or of the host's memory if the device has none of its own.
     {
       record: 'gpu:gpu_memory_used:ratio',
       expr: |||
-        sum without (memory) (gpu_memory_used_bytes{memory="vram"} / (gpu_memory_size_bytes{memory="vram"} > 0))
+        sum without (memory) (gpu_memory_used_bytes{memory=~"vram|unified"} / (gpu_memory_size_bytes{memory=~"vram|unified"} > 0))
       |||,
     },
     // Corrected memory errors within the last hour.

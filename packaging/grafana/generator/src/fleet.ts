@@ -6,7 +6,7 @@ import { health } from './fleet_health';
 import { FLEET_LINKS, trends } from './fleet_trends';
 import { CHOSEN_JOBS } from './links';
 import type { Board, Row } from './panel';
-import { OBSERVED, POWER, ofGpu, rate } from './promql';
+import { OBSERVED, POWER, VIDEO_MEMORY, ofGpu, rate } from './promql';
 import { COUNT, FILLED, SHARE, WATTS } from './scales';
 
 const totals: Row = {
@@ -43,13 +43,13 @@ const totals: Row = {
     {
       kind: 'stat',
       title: 'Video memory',
-      description: 'Used share of the video memory of all devices.',
+      description: 'Used share of the video memory of all devices, and of the host memory of GPUs without their own.',
       width: 6,
       ...FILLED,
       decimals: 0,
       queries: [
         {
-          expr: `sum(${ofGpu('gpu_memory_used_bytes', 'memory="vram"')}) / sum(${ofGpu('gpu_memory_size_bytes', 'memory="vram"')})`,
+          expr: `sum(${ofGpu('gpu_memory_used_bytes', VIDEO_MEMORY)}) / sum(${ofGpu('gpu_memory_size_bytes', VIDEO_MEMORY)})`,
           legend: 'used',
         },
       ],

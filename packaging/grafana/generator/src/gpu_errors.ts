@@ -94,7 +94,7 @@ export const errors: Row = {
       kind: 'stat',
       title: 'Retired and remapped memory',
       description:
-        'Rows remapped to spare rows, retired pages, a remapping that waits for the next reset, and one that failed. If one failed, replace the card.',
+        'Rows remapped to spare rows, retired pages, remappings and repairs that wait for the next reset, a remapping that failed, and memory that cannot be repaired. If a remapping failed or the memory cannot be repaired, replace the card.',
       width: 6,
       height: 8,
       ...NONE_IS_GOOD,
@@ -103,6 +103,8 @@ export const errors: Row = {
         { expr: perGpu('sum', ofGpu('gpu_retired_pages')), legend: 'pages retired' },
         { expr: ofGpu('gpu_row_remap_pending'), legend: 'waits for a reset' },
         { expr: ofGpu('gpu_row_remap_failed'), legend: 'failed' },
+        { expr: perGpu('max', ofGpu('gpu_repair_pending')), legend: 'repair waits for a reset' },
+        { expr: ofGpu('gpu_memory_unrepairable'), legend: 'cannot be repaired' },
       ],
     },
   ],

@@ -1,9 +1,7 @@
 // The device's memory and its links.
 import type { Row } from './panel';
-import { meanShare, ofGpu, rate } from './promql';
+import { meanShare, ofGpu, rate, VIDEO_MEMORY } from './promql';
 import { BYTES, BYTES_PER_SECOND, COUNT, SHARE } from './scales';
-
-const VIDEO_MEMORY = 'memory="vram"';
 
 export const memory: Row = {
   title: 'Memory of GPU $gpu of $instance',
@@ -11,7 +9,8 @@ export const memory: Row = {
     {
       kind: 'series',
       title: 'Video memory',
-      description: 'Used, reserved by the driver or the firmware, and total (dashed).',
+      description: 
+        'Used, reserved by the driver or the firmware, and total (dashed). If the GPU has no memory of its own: the memory of the host, of which other programs use a part.',
       ...BYTES,
       queries: [
         { expr: ofGpu('gpu_memory_used_bytes', VIDEO_MEMORY), legend: 'used' },
@@ -23,7 +22,7 @@ export const memory: Row = {
       kind: 'series',
       title: 'Used share of each memory',
       description:
-        'Video memory (vram), system memory mapped for the GPU (gtt), and the window through which the CPU accesses it (bar1).',
+        'Video memory (vram), system memory mapped for the GPU (gtt), the memory of the host if the GPU has none of its own (unified), and the window through which the CPU accesses it (bar1).',
       ...SHARE,
       queries: [
         { expr: `${ofGpu('gpu_memory_used_bytes')} / ${ofGpu('gpu_memory_size_bytes')}`, legend: '{{memory}}' },

@@ -37,7 +37,8 @@ export const THROTTLED = perGpu('max', meanShare('gpu_throttle_seconds_total', '
 
 export const MARGIN = perGpu('min', ofGpu('gpu_temperature_margin_celsius'));
 
-const VIDEO_MEMORY = 'memory="vram"';
+/** Video memory, or the host's memory if the GPU has none of its own; a device has one of the two. */
+export const VIDEO_MEMORY = 'memory=~"vram|unified"';
 export const MEMORY_USED = `${perGpu('max', ofGpu('gpu_memory_used_bytes', VIDEO_MEMORY))} / ${perGpu('max', ofGpu('gpu_memory_size_bytes', VIDEO_MEMORY))}`;
 
 const inState = (state: string) => `(${ofGpu('gpu_health', `state="${state}"`)} == 1)`;

@@ -59,6 +59,7 @@ gpu_memory_lifetime_errors_total{severity,location} 6
 gpu_memory_read_bytes_total{} 1
 gpu_memory_reserved_bytes{memory} 1
 gpu_memory_size_bytes{memory} 2
+gpu_memory_unrepairable{} 1
 gpu_memory_used_bytes{memory} 2
 gpu_memory_written_bytes_total{} 1
 gpu_mode{mode,state} 17
@@ -84,6 +85,7 @@ gpu_power_watts{} 1
 gpu_rail_energy_joules_total{rail} 2
 gpu_recovery_action{action} 5
 gpu_remapped_rows{cause} 2
+gpu_repair_pending{part} 2
 gpu_retired_pages_pending{} 1
 gpu_retired_pages{cause} 2
 gpu_row_remap_banks{availability} 5

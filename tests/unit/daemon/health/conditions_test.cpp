@@ -123,6 +123,8 @@ const Case kCases[] = {
     {"corrected", 120, State::degraded, {"memory_errors_corrected degraded none"}},
     {"remap-failure", 120, State::failed, {"row_remap_failed failed replace"}},
     {"remap", 120, State::degraded, {"row_remap_pending degraded reset"}},
+    {"unrepairable", 120, State::failed, {"memory_unrepairable failed replace"}},
+    {"repair", 120, State::degraded, {"repair_pending degraded reset"}},
     {"retirement", 120, State::degraded, {"retired_pages_pending degraded reset"}},
     {"links", 240, State::failed, {"links_down failed reset"}},
     {"link-errors", 120, State::degraded, {"link_errors degraded drain"}},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Captures of real cards: the page must have the values that another program read from the same files.
 
-Finds its cases by what lies in $GPUMETER_CAPTURES/amd and intel (default ../shared/captures): a folder with a cardN
+Finds its cases by what lies in $GPUMETER_CAPTURES/amd, intel and other (default ../shared/captures): a folder with a cardN
 and an expected.json each. Every card alone, then all of them in one machine. A value that expected.json gives is on the
 page; where it gives none, there is no series.
 """
@@ -71,8 +71,8 @@ THROTTLE_BITS = {(1, 3), (2, 2), (2, 3), (2, 4)}  # versions of gpu_metrics with
 
 
 def cards() -> list[Path]:
-    found = [path for vendor in ("amd", "intel") for path in CAPTURES.glob(f"{vendor}/*/expected.json")]
-    return sorted(path.parent for path in found) if MAKE_SYSROOT.exists() else []
+    found = [path.parent for vendor in ("amd", "intel", "other") for path in CAPTURES.glob(f"{vendor}/*/expected.json")]
+    return sorted(card for card in found if any(card.glob("card[0-9]*/device"))) if MAKE_SYSROOT.exists() else []
 
 
 def blob_version(card: Path) -> tuple[int, int] | None:
@@ -90,7 +90,8 @@ class Expectation(dict):
         super().__init__()
         told = json.loads((card / "expected.json").read_text())
         self.card = card
-        self.is_intel = card.parent.name == "intel"
+        self.is_intel = told["info"]["driver"] in ("i915", "xe")
+        self.facts = {name: told["info"][name] for name in ("driver", "vbios_version") if told["info"].get(name)}
         self.stats, self.link = told["stats"], told["info"].get("link_info", {})
         self.has_throttle_bits = blob_version(card) in THROTTLE_BITS
         for part in (self.temperatures, self.power, self.memory, self.clocks, self.fan, self.voltage, self.throttling,
@@ -221,7 +222,9 @@ class CapturesTest(unittest.TestCase):
                 self.assertGreater(len(expected), 0)
                 self.assertEqual(page.one("gpu_up", gpu=gpu), 1)
                 self.assertEqual("\n".join(differences(expected, measured(page, gpu))), "")
-                compared += len(expected)
+                (_, labels), = page.of("gpu_info", gpu=gpu)
+                self.assertLessEqual(expected.facts.items(), dict(labels).items())
+                compared += len(expected) + len(expected.facts)
         return compared
 
     def test_each_card_alone(self):
@@ -236,6 +239,6 @@ class CapturesTest(unittest.TestCase):
 
 if __name__ == "__main__":
     if not cards():
-        print(f"skipped: no captures in {CAPTURES}/amd and intel (GPUMETER_CAPTURES names another folder)")
+        print(f"skipped: no captures in {CAPTURES}/amd, intel and other (GPUMETER_CAPTURES names another folder)")
         sys.exit(SKIPPED)
     unittest.main(verbosity=2)

@@ -2,7 +2,8 @@
 """Given a machine of tests/fixtures/devices, when the binary has sampled it once, then exactly the page in tests/golden.
 
 As in golden_test.py, without the daemon's own families; UPDATE_GOLDEN=1 writes the pages anew. Captures in
-$GPUMETER_CAPTURES/other/*/gpu_stats replace the table of the Raspberry Pi; each number must be on the page.
+$GPUMETER_CAPTURES/other/*/gpu_stats replace the table of the Raspberry Pi, and the rows of other/*/hl-smi* the values of the
+Gaudi 2; each number that the kernel's files have must be on the page.
 """
 import os
 import re
@@ -77,6 +78,26 @@ class GoldenDevicesTest(unittest.TestCase):
                 queue, _, _, runtime = line.split()
                 self.assertAlmostEqual(page.one("gpu_engine_busy_seconds_total", engine=CLASSES.get(queue, queue)), int(runtime) / 1e9)
         print(f"{len(tables)} captured tables")
+
+    def test_the_captured_rows_of_hl_smi_are_on_the_page(self):
+        """index, uuid, name, driver_version, memory.total, .used, .free, power.draw, power.max, temperature.aip, utilization.aip:
+        the kernel's files have no uuid, memory and utilisation, which need the vendor's library."""
+        rows = [line.split(", ") for file in sorted(CAPTURES.glob("other/*/hl-smi*")) for line in file.read_text().splitlines()]
+        rows = [row for row in rows if len(row) == 11 and row[0].isdigit()]
+        for _, _, _, version, *_, power, limit, degrees, _ in rows:
+            values = {"driver_ver": version, "power1_input": int(power.split()[0]) * 10 ** 6, "max_power": int(limit.split()[0]) * 10 ** 3,
+                      "temp1_input": int(degrees.split()[0]) * 10 ** 3}
+
+            def replace(root: Path) -> None:
+                for name, value in values.items():
+                    next((root / "sys").rglob(name)).write_text(f"{value}\n")
+            page = text_page(page_of(MACHINES / "gaudi2.tree", replace))
+            (_, labels), = page.of("gpu_info")
+            self.assertEqual(dict(labels)["driver_version"], version)
+            self.assertEqual(f"{page.one('gpu_power_watts'):g} W", power)
+            self.assertEqual(f"{page.one('gpu_power_limit_watts', limit='enforced'):g} W", limit)
+            self.assertEqual(f"{page.one('gpu_temperature_celsius', sensor='core'):g} C", degrees)
+        print(f"{len(rows)} captured rows of hl-smi")
 
     def test_a_jetson_whose_gpu_nvml_lists_is_left_to_nvml(self):
         with Machine(SCENARIOS / "l40s.yaml") as machine:  # any GPU that is not on the bus of this machine

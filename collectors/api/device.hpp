@@ -28,7 +28,7 @@ struct DeviceInfo {
   std::optional<int> numa_node;         ///< of the host, to which its PCI function is attached
   std::optional<int> memory_numa_node;  ///< of its own memory, if the host can use that as a node
   std::string local_cpus;               ///< near its PCI function, as a list of ranges: "0-31,64-95"
-  /// PCI addresses of the machine's GPUs to which a link between GPUs leads directly (NVLink, xGMI).
+  /// Where its links lead (NVLink, xGMI): PCI addresses of GPUs, and switches (pci::kSwitchPrefix).
   std::vector<std::string> linked_to;
   /// How the device is divided, in the driver's words: "cpx/nps4". Empty: it cannot be divided. If the
   /// division changes, the daemon opens the device again.

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "collectors/nvidia/link_peers.hpp"
 #include "collectors/nvidia/mig_instances.hpp"
 #include "collectors/nvidia/readers/field_batch.hpp"
 #include "collectors/sources/pci.hpp"
@@ -153,6 +154,7 @@ std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index) {
   info.minor = text(number_of<&F::nvmlDeviceGetMinorNumber>(gpu));
   info.compute_units = multiprocessors(facts);
   info.memory_numa_node = memory_numa_node(gpu);
+  info.linked_to = link_peers(gpu);
   info.partitioning = fingerprint(mig_instances(gpu));
   return gpu.is_lost() ? std::nullopt : std::optional(info);
 }

@@ -27,12 +27,19 @@ bool has_link(const DeviceInfo& from, const DeviceInfo& to) {
   return std::ranges::find(from.linked_to, to.pci_address) != from.linked_to.end();
 }
 
+bool share_switch(const DeviceInfo& one, const DeviceInfo& other) {
+  return std::ranges::any_of(one.linked_to, [&](const std::string& end) {
+    return end.starts_with(pci::kSwitchPrefix) &&
+           std::ranges::find(other.linked_to, end) != other.linked_to.end();
+  });
+}
+
 // A link that one side reports leads both ways.
 pci::Path path_of(const Placed& from, const Placed& to) {
   const DeviceInfo& one = from.device->info;
   const DeviceInfo& other = to.device->info;
-  return has_link(one, other) || has_link(other, one) ? pci::Path::link
-                                                      : pci::path_between(from.place, to.place);
+  const bool are_linked = has_link(one, other) || has_link(other, one) || share_switch(one, other);
+  return are_linked ? pci::Path::link : pci::path_between(from.place, to.place);
 }
 
 }  // namespace

@@ -274,6 +274,8 @@ static_assert(sizeof(LicensableFeatures) == 860);
   X(nvmlDeviceGetMaxPcieLinkGeneration, (nvml::Device, unsigned*))                                 \
   X(nvmlDeviceGetMaxPcieLinkWidth, (nvml::Device, unsigned*))                                      \
   X(nvmlDeviceGetNvLinkState, (nvml::Device, unsigned, unsigned*))                                 \
+  X(nvmlDeviceGetNvLinkRemoteDeviceType, (nvml::Device, unsigned, unsigned*))                      \
+  X(nvmlDeviceGetNvLinkRemotePciInfo_v2, (nvml::Device, unsigned, nvml::PciInfo*))                 \
   X(nvmlDeviceGetNvLinkErrorCounter, (nvml::Device, unsigned, unsigned, std::uint64_t*))           \
   X(nvmlDeviceGetGpuFabricInfoV, (nvml::Device, nvml::FabricInfoV3*))                              \
   X(nvmlDeviceGetGridLicensableFeatures_v4, (nvml::Device, nvml::LicensableFeatures*))

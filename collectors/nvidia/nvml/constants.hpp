@@ -109,6 +109,8 @@ inline constexpr std::uint64_t kValueNotAvailable = ~std::uint64_t{0};
 /// scopeId of NVLink fields: all links together.
 inline constexpr unsigned kAllLinks = 0xFFFFFFFF;
 inline constexpr unsigned kMostLinks = 36;  ///< NVML_NVLINK_MAX_LINKS
+/// nvmlIntNvLinkDeviceType_t, NVML_NVLINK_DEVICE_TYPE_*.
+enum LinkEnd : unsigned { kLinkToGpu, kLinkToIbmNpu, kLinkToSwitch };
 inline constexpr unsigned kMostC2cLinks =
     14;  ///< the links of NVML_GPM_METRIC_C2C_LINK13_TOTAL_TX_PER_SEC and before
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 namespace gpumeter::fake_nvml {
@@ -93,6 +94,22 @@ unsigned Call::enter(nvml::Device device) {
   prefix_ = "mig.instances." + std::to_string(handle_.instance - 1) + ".";
   const Value present = at("present");
   return present.error == nvml::kSuccess && present.number == 0 ? nvml::kInvalidArgument : nvml::kSuccess;
+}
+
+unsigned Call::read_address(std::string_view path, nvml::PciInfo* out) const {
+  if (out == nullptr) return nvml::kInvalidArgument;
+  const Value id = at(path);
+  if (id.error != nvml::kSuccess) return id.error;
+  *out = {};
+  unsigned function = 0;
+  if (std::sscanf(id.text.c_str(), "%x:%x:%x.%x", &out->domain, &out->bus, &out->device, &function) != 4) {
+    return nvml::kUnknown;
+  }
+  std::snprintf(out->bus_id, sizeof out->bus_id, "%08X:%02X:%02X.%X", out->domain, out->bus, out->device,
+                function);
+  std::snprintf(out->bus_id_legacy, sizeof out->bus_id_legacy, "%04X:%02X:%02X.%X", out->domain & 0xFFFFU,
+                out->bus & 0xFFU, out->device & 0xFFU, function & 0xFU);
+  return nvml::kSuccess;
 }
 
 unsigned Call::read_text(std::string_view path, char* out, std::size_t size) const {

@@ -70,6 +70,9 @@ class Call {
     return nvml::kSuccess;
   }
 
+  /// Reads "0000:0c:00.0" to the address of `out` and clears the rest of it.
+  unsigned read_address(std::string_view path, nvml::PciInfo* out) const;
+
   unsigned read_text(std::string_view path, char* out, std::size_t size) const;
 
   const Scenario& scenario() const { return *scenario_; }

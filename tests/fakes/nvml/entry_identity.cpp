@@ -75,18 +75,7 @@ FAKE_NVML_EXPORT unsigned nvmlDeviceGetPlatformInfo(nvml::Device device, nvml::P
 
 FAKE_NVML_EXPORT unsigned nvmlDeviceGetPciInfo_v3(nvml::Device device, nvml::PciInfo* out) {
   return on_device("nvmlDeviceGetPciInfo_v3", device, [&](const Call& call) -> unsigned {
-    if (out == nullptr) return nvml::kInvalidArgument;
-    const Value id = call.at("pci.bus_id");
-    if (id.error != nvml::kSuccess) return id.error;
-    *out = {};
-    unsigned function = 0;
-    if (std::sscanf(id.text.c_str(), "%x:%x:%x.%x", &out->domain, &out->bus, &out->device, &function) != 4) {
-      return nvml::kUnknown;
-    }
-    std::snprintf(out->bus_id, sizeof out->bus_id, "%08X:%02X:%02X.%X", out->domain, out->bus, out->device,
-                  function);
-    std::snprintf(out->bus_id_legacy, sizeof out->bus_id_legacy, "%04X:%02X:%02X.%X", out->domain & 0xFFFFU,
-                  out->bus & 0xFFU, out->device & 0xFFU, function & 0xFU);
+    if (const unsigned error = call.read_address("pci.bus_id", out)) return error;
     call.read("pci.device_id", &out->device_id);
     call.read("pci.subsystem_id", &out->subsystem_id);
     return nvml::kSuccess;

@@ -64,6 +64,20 @@ FAKE_NVML_EXPORT unsigned nvmlDeviceGetNvLinkState(nvml::Device device, unsigned
                    [&](const Call& call) { return of_link(call, link, "state", out); });
 }
 
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetNvLinkRemoteDeviceType(nvml::Device device, unsigned link,
+                                                              unsigned* out) {
+  return on_device("nvmlDeviceGetNvLinkRemoteDeviceType", device,
+                   [&](const Call& call) { return of_link(call, link, "remote", out); });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetNvLinkRemotePciInfo_v2(nvml::Device device, unsigned link,
+                                                              nvml::PciInfo* out) {
+  return on_device("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, [&](const Call& call) -> unsigned {
+    const std::string own = "nvlink.links." + std::to_string(link) + ".remote_address";
+    return call.read_address(call.says(own) ? own : "nvlink.link.remote_address", out);
+  });
+}
+
 FAKE_NVML_EXPORT unsigned nvmlDeviceGetNvLinkErrorCounter(nvml::Device device, unsigned link, unsigned which,
                                                           std::uint64_t* out) {
   return on_device("nvmlDeviceGetNvLinkErrorCounter", device, [&](const Call& call) -> unsigned {

@@ -16,7 +16,7 @@ struct Word {
 };
 
 // nvml_constants.tsv: NVML_FEATURE_*, NVML_COMPUTEMODE_*, NVML_DEVICE_ARCH_*, NVML_GPU_FABRIC_STATE_*,
-// NVML_GPU_RECOVERY_ACTION_*, NVML_CC_SYSTEM_*, NVML_GRID_LICENSE_*, nvmlClocksEventReason*, nvmlEventType*.
+// NVML_GPU_RECOVERY_ACTION_*, NVML_CC_SYSTEM_*, NVML_GRID_LICENSE_*, NVML_NVLINK_DEVICE_TYPE_*, nvmlClocksEventReason*, nvmlEventType*.
 constexpr Word kWords[] = {
     {"no", 0},
     {"disabled", 0},
@@ -36,6 +36,9 @@ constexpr Word kWords[] = {
     {"exclusive_thread", 1},
     {"prohibited", 2},
     {"exclusive_process", 3},
+    {"gpu", nvml::kLinkToGpu},
+    {"npu", nvml::kLinkToIbmNpu},
+    {"switch", nvml::kLinkToSwitch},
     {"kepler", nvml::kKepler},
     {"maxwell", nvml::kMaxwell},
     {"pascal", nvml::kPascal},

@@ -1,0 +1,85 @@
+#include "daemon/host/host_series.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <sstream>
+
+#include "tests/fakes/tree.hpp"
+#include "tests/fakes/walked.hpp"
+
+// Which GPUs a link joins: directly, by a switch that both reach, or not at all.
+
+namespace gpumeter {
+namespace {
+
+class HostSeriesTest : public testing::Test {
+ protected:
+  void add(const std::string& address, std::vector<std::string> linked_to) {
+    const std::string folder = "devices/pci0000:" + address.substr(5, 2) + "/" + address;
+    sysfs_.write(folder + "/uevent", "DRIVER=nvidia\nPCI_CLASS=30200\nPCI_ID=10DE:2330\n");
+    sysfs_.write(folder + "/numa_node", "0\n");
+    sysfs_.write("bus/pci/devices/" + address, "-> ../../../" + folder);
+    DeviceInfo info;
+    info.uuid = info.pci_address = address;
+    info.linked_to = std::move(linked_to);
+    devices_.push_back({"nvidia", static_cast<unsigned>(devices_.size()), info, ""});
+  }
+
+  /// The paths between the first GPU and the second, and back: "link link".
+  std::string paths() {
+    const auto store = std::make_shared<Store>();
+    HostSeries series({sysfs_.path(), sysfs_.path(), {}, {}}, *store);
+    series.publish(devices_, Nanoseconds(1));
+    const std::string page = walked(*store);
+    return path(page, 0, 1) + " " + path(page, 1, 0);
+  }
+
+  std::string path(const std::string& page, std::size_t from, std::size_t to) const {
+    std::istringstream lines(page);
+    for (std::string line; std::getline(lines, line);) {
+      const bool is_it = line.find("uuid=\"" + devices_[from].info.uuid) != std::string::npos &&
+                         line.find("peer=\"" + devices_[to].info.uuid) != std::string::npos;
+      const std::size_t at = line.find("path=\"") + 6;
+      if (is_it) return line.substr(at, line.find('"', at) - at);
+    }
+    return "none";
+  }
+
+  Tree sysfs_{{}};
+  std::vector<DeviceIdentity> devices_;
+};
+
+TEST_F(HostSeriesTest, ASwitchJoinsTheGpusThatReachIt) {
+  add("0000:18:00.0", {"switch:0000:85:00.0", "switch:0000:86:00.0"});
+  add("0000:2a:00.0", {"switch:0000:86:00.0"});
+  EXPECT_EQ(paths(), "link link");
+}
+
+TEST_F(HostSeriesTest, OtherSwitchesDoNot) {
+  add("0000:18:00.0", {"switch:0000:85:00.0"});
+  add("0000:2a:00.0", {"switch:0000:86:00.0"});
+  EXPECT_EQ(paths(), "node node");
+}
+
+TEST_F(HostSeriesTest, ALinkOfOneSideLeadsBothWays) {
+  add("0000:18:00.0", {"0000:2a:00.0"});
+  add("0000:2a:00.0", {});
+  EXPECT_EQ(paths(), "link link");
+}
+
+TEST_F(HostSeriesTest, SwitchesBeyondTheBusAreOneDomain) {
+  add("0000:18:00.0", {"switch:"});
+  add("0000:2a:00.0", {"switch:"});
+  EXPECT_EQ(paths(), "link link");
+}
+
+TEST_F(HostSeriesTest, TwoGpusWithLinksToAThirdAreNotLinked) {
+  add("0000:18:00.0", {"0000:3a:00.0"});
+  add("0000:2a:00.0", {"0000:3a:00.0"});
+  add("0000:3a:00.0", {});
+  EXPECT_EQ(paths(), "node node");
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
+#include "collectors/tree/link_rows.hpp"
 #include "collectors/tree/text.hpp"
 
 namespace gpumeter::drm_devices {
@@ -57,11 +58,22 @@ constexpr auto kDevfreq = std::to_array<Row>({
     {&catalog::clock_max, {"clock", "graphics"}, file("devfreq/*/max_freq"), 1, slow, {}, kHertz},
 });
 
+// The kernel shuts the machine down at the critical trip point of a zone.
+constexpr Row zone_limit(std::string_view sensor, std::string_view trip) {
+  return {&catalog::temperature_limit, {"sensor", sensor, "limit", "critical"}, file(trip), kMilli, slow, {}, kLimit};
+}
+
 // Thermal zones are the device tree's; a zone of a GPU has "gpu" in front (Qualcomm, Rockchip, Tegra).
 constexpr auto kZone = std::to_array<Row>({
     {&catalog::temperature, {"sensor", "core"}, file("thermal{gpu-thermal}/temp"), kMilli, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "core"}, file("thermal{gpu*}/temp"), kMilli, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "core"}, file("thermal{GPU*}/temp"), kMilli, fast, {}, kCelsius},
+    zone_limit("core", "thermal{gpu-thermal}/trip{critical}"),
+    zone_limit("core", "thermal{gpu*}/trip{critical}"),
+    zone_limit("core", "thermal{GPU*}/trip{critical}"),
+    {&catalog::temperature_margin, {"sensor", "core"}, margin("thermal{gpu-thermal}"), kMilli, fast},
+    {&catalog::temperature_margin, {"sensor", "core"}, margin("thermal{gpu*}"), kMilli, fast},
+    {&catalog::temperature_margin, {"sensor", "core"}, margin("thermal{GPU*}"), kMilli, fast},
 });
 
 constexpr auto kHostMemory = std::to_array<Row>({
@@ -108,6 +120,8 @@ constexpr auto kV3d = std::to_array<Row>({
     queue("cache_clean", "gpu_stats: cache_clean.runtime"),
     queue("cpu", "gpu_stats: cpu.runtime"),
     {&catalog::temperature, {"sensor", "soc"}, file("thermal{cpu-thermal}/temp"), kMilli, fast, {}, kCelsius},
+    zone_limit("soc", "thermal{cpu-thermal}/trip{critical}"),
+    {&catalog::temperature_margin, {"sensor", "soc"}, margin("thermal{cpu-thermal}"), kMilli, fast},
 });
 
 // Intel NPU (drivers/accel/ivpu/ivpu_sysfs.c). The driver asks for at most one read of the busy time a second.
@@ -154,20 +168,23 @@ constexpr auto kTegra = std::to_array<Row>({
     {&catalog::power_rail, {"rail", "*"}, rail(kEachRail), kMilliMicro, fast, instantaneous(catalog::rail_energy_joules), kWatts},
     {&catalog::voltage, {"rail", "*"}, rail_voltage(kEachRail), kMilli, fast, {}, kVolts},
     {&catalog::temperature, {"sensor", "tj"}, file("thermal{tj-thermal}/temp"), kMilli, fast, {}, kCelsius},
+    zone_limit("tj", "thermal{tj-thermal}/trip{critical}"),
+    {&catalog::temperature_margin, {"sensor", "tj"}, margin("thermal{tj-thermal}"), kMilli, fast},
 });
 // clang-format on
 
-constexpr auto kNouveauRows = joined(kNouveau, kHwmon);
+constexpr auto kNouveauRows = joined(kNouveau, kHwmon, kLinkRows);
 constexpr auto kV3dRows = joined(kV3d, kClients, kHostMemory);  // clients: kernels before gpu_stats
 constexpr auto kArmRows = joined(kDevfreq, kZone, kClients, kHostMemory);
 constexpr auto kNpuRows = kIntelNpu;
 constexpr auto kXdnaRows = joined(kClients, kHwmon);
-constexpr auto kTenstorrentRows = joined(kTenstorrent, kHwmon);
+constexpr auto kTenstorrentRows = joined(kTenstorrent, kHwmon, kLinkRows);
+constexpr auto kQaicRows = joined(kQaic, kLinkRows);
 constexpr auto kTegraRows = joined(kTegra, kDevfreq, kZone, kHostMemory);
 constexpr auto kAnyRows = joined(kDevfreq, kHwmon, kClients);
 static_assert(valid_table(kNouveauRows) && valid_table(kV3dRows) && valid_table(kArmRows) &&
               valid_table(kNpuRows) && valid_table(kXdnaRows) && valid_table(kTenstorrentRows) &&
-              valid_table(kQaic) && valid_table(kTegraRows) && valid_table(kAnyRows));
+              valid_table(kQaicRows) && valid_table(kTegraRows) && valid_table(kAnyRows));
 
 constexpr Shape kWithClients{.has_clients = true};
 constexpr Shape kMsm{.has_clients = true, .client_driver = "msm*"};
@@ -192,7 +209,7 @@ constexpr auto kKinds = std::to_array<DrmKind>({
      "**/tt_serial",
      "**/tt_fw_bundle_ver",
      {kTenstorrentRows, {}, {}}},
-    {"qaic", "qualcomm", "Cloud AI", "", "", "", {kQaic, {}, {}}},
+    {"qaic", "qualcomm", "Cloud AI", "", "", "", {kQaicRows, {}, {}}},
     {"*", "other", "", "", "", "", {kAnyRows, {}, kWithClients}},
 });
 
@@ -218,7 +235,7 @@ const DrmKind* kind_of(std::string_view driver, bool renders) noexcept {
 
 std::span<const RowDoc> drm_row_docs() {
   static const std::vector<RowDoc> docs = row_docs<TreeContext>(
-      {kTegraRows, kNouveauRows, kV3dRows, kArmRows, kNpuRows, kTenstorrentRows, kQaic});
+      {kTegraRows, kNouveauRows, kV3dRows, kArmRows, kNpuRows, kTenstorrentRows, kQaicRows});
   return docs;
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
+#include "collectors/tree/link_rows.hpp"
 
 /// Files of the habanalabs driver (Documentation/ABI/testing/sysfs-driver-habanalabs) and its hwmon sensors,
 /// whose number the card's firmware decides and which have no labels. Memory and utilisation need the
@@ -30,7 +31,7 @@ constexpr Row status(std::string_view state, std::string_view words) {
   return {&catalog::mode, {"mode", "status", "state", state}, word(words), 1, normal, {}, kPositive};
 }
 
-constexpr auto kRows = std::to_array<Row>({
+constexpr auto kDriverRows = std::to_array<Row>({
     status("operational", "**/status = operational"),
     status("in_reset", "**/status = in reset|in reset after device release"),
     status("malfunction", "**/status = malfunction|disabled"),
@@ -52,6 +53,7 @@ constexpr auto kRows = std::to_array<Row>({
 });
 // clang-format on
 
+constexpr auto kRows = joined(kDriverRows, kLinkRows);
 static_assert(valid_table(kRows));
 constexpr Kind kKind = {kRows, {}, {}};
 

@@ -15,6 +15,7 @@ constexpr std::string_view kSlice = "slice/";
 constexpr std::string_view kHwmon = "hwmon/";
 constexpr std::string_view kBoard = "board{";
 constexpr std::string_view kZone = "thermal{";
+constexpr std::string_view kTrip = "/trip{";
 
 bool exists(const std::string& path) { return sysfs::File(path).status() != ReadStatus::gone; }
 
@@ -29,6 +30,19 @@ std::optional<std::string> labelled(const std::string& folder, std::string_view 
   const auto index = Hwmon::at(folder).index(kind, name.substr(open + 1, close - open - 1), -1, unreadable);
   if (!index) return std::nullopt;
   return folder + "/" + std::string(kind) + std::to_string(*index) + std::string(name.substr(close + 1));
+}
+
+/// The temperature of the first trip point of a type: trip_point_N_temp next to trip_point_N_type
+/// (Documentation/ABI/testing/sysfs-class-thermal). `name`: "/trip{critical}".
+std::optional<std::string> trip_point(const std::string& zone, std::string_view name) {
+  constexpr std::string_view kType = "_type";
+  name.remove_prefix(kTrip.size());
+  const std::string_view type = take_until(name, '}');
+  for (const std::string& file : sysfs::list(zone)) {
+    if (!matches("trip_point_*_type", file) || sysfs::read_text(zone + "/" + file) != type) continue;
+    return zone + "/" + file.substr(0, file.size() - kType.size()) + "_temp";
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -100,7 +114,7 @@ std::optional<std::string> TreePaths::resolve_zone(std::string_view name) const 
   for (const std::string& zone : sysfs::list(all)) {
     const std::string folder = all + "/" + zone;
     if (!zone.starts_with("thermal_zone") || !matches(type, sysfs::read_text(folder + "/type"))) continue;
-    return folder + std::string(name);
+    return name.starts_with(kTrip) ? trip_point(folder, name) : folder + std::string(name);
   }
   return std::nullopt;
 }

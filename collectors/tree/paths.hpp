@@ -18,6 +18,7 @@ namespace gpumeter::tree {
 ///   hwmon/temp1_input                  the same, by number
 ///   board{ina3221}/in{VDD_IN}_input    in the machine's hwmon folders with this name
 ///   thermal{gpu-thermal}/temp          in the machine's thermal zone of this type, a pattern
+///   thermal{gpu-thermal}/trip{critical}  the temperature of the zone's trip point of this type
 ///   /sys/...                           itself
 ///
 /// "{*}" as a sensor's label stands for each sensor of the kind; see sensors_of().

@@ -25,6 +25,7 @@ namespace readers {
 
 Reader bind_integer(TreeContext& context, const ReadSource& source);
 Reader bind_number(TreeContext& context, const ReadSource& source);
+Reader bind_generation(TreeContext& context, const ReadSource& source);
 Reader bind_word(TreeContext& context, const ReadSource& source);
 Reader bind_field(TreeContext& context, const ReadSource& source);
 Reader bind_cell(TreeContext& context, const ReadSource& source);
@@ -53,6 +54,9 @@ constexpr Source file(std::string_view name, std::uint64_t at_least_ms = 0) noex
 
 /// The number at the start of a text: "37@800000000Hz", "850 W", "0.5".
 constexpr Source number(std::string_view name) noexcept { return {readers::bind_number, {name}}; }
+
+/// The generation of a PCI Express link, from its speed: "16.0 GT/s PCIe" is 4. "Unknown" is no value.
+constexpr Source generation(std::string_view name) noexcept { return {readers::bind_generation, {name}}; }
 
 /// "status = operational|ready": 1 if the file's word, the one in brackets if there are any, is among them.
 constexpr Source word(std::string_view name) noexcept { return {readers::bind_word, {name}}; }
@@ -91,7 +95,8 @@ constexpr Source busiest_row_share(std::string_view name) noexcept {
   return {readers::bind_busiest_row_rate, {name}};
 }
 
-/// The lowest limit of a sensor (_crit, _emergency, _max) minus its _input. `name`: "hwmon/temp{edge}".
+/// The lowest limit of a sensor (_crit, _emergency, _max) minus its _input. `name`: "hwmon/temp{edge}", or
+/// "thermal{gpu-thermal}" for the critical trip point of a zone minus its temperature.
 constexpr Source margin(std::string_view name) noexcept { return {readers::bind_margin, {name}}; }
 
 /// "board{ina3221}/in{VDD_IN}_input": voltage times current of a channel; the current's number is the

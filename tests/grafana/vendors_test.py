@@ -38,7 +38,8 @@ REASONS = {
     "links": ("no links to other devices, or none that is counted", {"Links between GPUs", "Traffic between GPUs"}),
     "ras": ("no error counters of memory or blocks", {"New memory and hardware errors"}),
     "repairs": ("no spare rows, no retired pages", {"Retired and remapped memory"}),
-    "pcie": ("integrated, or the driver reports no PCIe link", {"PCIe link", "New link errors"}),
+    "pcie": ("integrated, or the driver reports no PCIe link", {"PCIe link"}),
+    "link_errors": ("nothing counts the errors of links", {"New link errors"}),
     "pcie_bytes": ("nothing counts the bytes of the PCIe link", {"PCIe traffic"}),
     "controller": ("no utilisation of the memory controller", {"Memory bandwidth"}),
     "limit": ("no power limit", {"Power of limit now"}),
@@ -54,7 +55,7 @@ REASONS = {
     "size": ("the driver reports the used bytes only", MEMORY_SHARE),
 }
 # Devices that share the host's memory and have no link of their own.
-INTEGRATED = "xid traffic gpm links ras repairs pcie pcie_bytes controller"
+INTEGRATED = "xid traffic gpm links ras repairs pcie link_errors pcie_bytes controller"
 NEURON = INTEGRATED.replace("ras ", "") + " size power heat throttling voltage fan rails clocks engines"
 INTEL = "xid traffic gpm links ras repairs pcie_bytes controller events busy memory"
 ABSENT = {
@@ -64,12 +65,12 @@ ABSENT = {
     "nvidia_vgpu_host": "xid traffic gpm fan voltage rails links pcie_bytes",
     "amd_strix_halo": f"{INTEGRATED} fan limit margin throttling events",
     "intel_arc_xe": INTEL,
-    "intel_arc_i915": f"{INTEL} pcie rails margin",
-    "intel_integrated": f"{INTEL} pcie fan voltage rails power heat",
+    "intel_arc_i915": f"{INTEL} pcie link_errors rails margin",
+    "intel_integrated": f"{INTEL} pcie link_errors fan voltage rails power heat",
     "device_trainium": NEURON,
     "device_trainium_moved": NEURON,
-    "device_gaudi2": f"{INTEGRATED} busy memory throttling fan rails",
-    "device_jetson_orin": f"{INTEGRATED} fan limit margin throttling events engines",
+    "device_gaudi2": INTEGRATED.replace("pcie ", "") + " busy memory throttling fan rails",
+    "device_jetson_orin": f"{INTEGRATED} fan limit throttling events engines",
     "device_intel_npu": f"{INTEGRATED} memory power heat throttling events fan voltage rails engines",
 }
 

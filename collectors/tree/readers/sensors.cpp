@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "collectors/tree/readers.hpp"
 #include "collectors/tree/readers/parts.hpp"
@@ -24,22 +27,46 @@ std::optional<Channel> channel_of(TreeContext& context, std::string_view voltage
   return Channel{*voltage, *current};
 }
 
+/// A sensor's files. A governor holds the temperature at the passive trip points of a thermal zone, so only
+/// the critical one is a limit.
+struct SensorFiles {
+  std::string input;
+  std::vector<std::string> limits;
+};
+SensorFiles files_of(const std::string& sensor) {
+  if (sensor.starts_with("thermal{")) return {sensor + "/temp", {sensor + "/trip{critical}"}};
+  return {sensor + "_input", {sensor + "_crit", sensor + "_emergency", sensor + "_max"}};
+}
+
+/// nullopt: none is set, which is 0, or none can be read.
+std::optional<double> lowest_of(TreeContext& context, const std::vector<int>& limits) noexcept {
+  std::optional<double> lowest;
+  for (const int limit : limits) {
+    const Sample value = context.number(limit);
+    if (value.status == ReadStatus::ok && value.value > 0)
+      lowest = std::min(lowest.value_or(value.value), value.value);
+  }
+  return lowest;
+}
+
 }  // namespace
 
+// A card that sleeps is not read, so its limits are read when it is awake.
 Reader bind_margin(TreeContext& context, const ReadSource& source) {
-  const std::string sensor(source.name);
-  const std::optional<int> input = context.number_file(sensor + "_input");
-  std::optional<double> lowest;
-  for (const char* const suffix : {"_crit", "_emergency", "_max"}) {
-    const std::optional<int> limit = context.number_file(sensor + suffix);
-    const Sample value = limit ? context.number(*limit) : kNone;
-    if (value.status != ReadStatus::ok || value.value <= 0) continue;  // 0: not set
-    lowest = std::min(lowest.value_or(value.value), value.value);
+  const SensorFiles files = files_of(std::string(source.name));
+  const std::optional<int> input = context.number_file(files.input);
+  std::vector<int> limits;
+  for (const std::string& name : files.limits) {
+    if (const std::optional<int> limit = context.number_file(name)) limits.push_back(*limit);
   }
-  if (!input || !lowest) return {};
-  return [&context, input = *input, limit = *lowest] {
+  if (!input || limits.empty()) return {};
+  std::optional<double> lowest = context.awake() ? lowest_of(context, limits) : std::nullopt;
+  if (context.awake() && !lowest) return {};
+  return [&context, input = *input, limits = std::move(limits), lowest]() mutable {
+    if (!lowest) lowest = lowest_of(context, limits);
+    if (!lowest) return kNone;
     const Sample temperature = context.number(input);
-    return temperature.status == ReadStatus::ok ? Sample::of(limit - temperature.value) : temperature;
+    return temperature.status == ReadStatus::ok ? Sample::of(*lowest - temperature.value) : temperature;
   };
 }
 

@@ -1,3 +1,4 @@
+#include "collectors/sources/pci.hpp"
 #include "collectors/tree/readers.hpp"
 #include "collectors/tree/readers/parts.hpp"
 #include "collectors/tree/text.hpp"
@@ -20,6 +21,17 @@ Reader bind_number(TreeContext& context, const ReadSource& source) {
   const std::optional<int> file = context.text_file(source.name);
   if (!file) return {};
   return [&context, file = *file] { return parsed(context, file, leading_number); };
+}
+
+Reader bind_generation(TreeContext& context, const ReadSource& source) {
+  const std::optional<int> file = context.text_file(source.name);
+  if (!file) return {};
+  return [&context, file = *file] {
+    const TextCache::Text text = context.text(file);
+    if (text.status != ReadStatus::ok) return Sample::miss(text.status);
+    const std::optional<int> known = pci::link_generation(text.text);
+    return known ? Sample::of(*known) : kNone;
+  };
 }
 
 Reader bind_word(TreeContext& context, const ReadSource& source) {

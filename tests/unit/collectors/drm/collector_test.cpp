@@ -114,6 +114,64 @@ TEST_F(DrmDeviceTest, ASleepingCardIsNotRead) {
   EXPECT_EQ(text(), "gpu_suspended 0\ngpu_temperature_celsius{sensor=\"core\"} 50\n");
 }
 
+TEST_F(DrmDeviceTest, TheLimitsOfASleepingCardAreReadWhenItIsAwake) {
+  device("pci0000:00/0000:01:00.0", "nouveau", "drm/card0");
+  write("power/runtime_status", "suspended\n");
+  write("hwmon/hwmon3/name", "nouveau\n");
+  write("hwmon/hwmon3/temp1_input", "50000\n");
+  write("hwmon/hwmon3/temp1_crit", "\n");  // as while it sleeps
+  attach();
+  write("hwmon/hwmon3/temp1_crit", "95000\n");
+  write("power/runtime_status", "active\n");
+  page_->pass(Tier::fast);
+  EXPECT_EQ(text(),
+            "gpu_suspended 0\n"
+            "gpu_temperature_celsius{sensor=\"core\"} 50\n"
+            "gpu_temperature_margin_celsius{sensor=\"core\"} 45\n");
+}
+
+TEST_F(DrmDeviceTest, TheCriticalTripPointOfAZoneIsALimit) {
+  const std::string zone = "class/thermal/thermal_zone3/";
+  tree_.write(zone + "type", "gpu-thermal\n");
+  tree_.write(zone + "temp", "61000\n");
+  tree_.write(zone + "trip_point_0_type", "passive\n");
+  tree_.write(zone + "trip_point_0_temp", "75000\n");
+  tree_.write(zone + "trip_point_1_type", "critical\n");
+  tree_.write(zone + "trip_point_1_temp", "115000\n");
+  device("platform/fb000000.gpu", "panthor", "drm/card0");
+  attach();
+  page_->pass_all();
+  EXPECT_EQ(text(),
+            "gpu_temperature_celsius{sensor=\"core\"} 61\n"
+            "gpu_temperature_limit_celsius{sensor=\"core\",limit=\"critical\"} 115\n"
+            "gpu_temperature_margin_celsius{sensor=\"core\"} 54\n");
+}
+
+TEST_F(DrmDeviceTest, AZoneWithoutACriticalTripPointHasNoLimit) {
+  tree_.write("class/thermal/thermal_zone3/type", "gpu-thermal\n");
+  tree_.write("class/thermal/thermal_zone3/temp", "61000\n");
+  tree_.write("class/thermal/thermal_zone3/trip_point_0_type", "active\n");
+  tree_.write("class/thermal/thermal_zone3/trip_point_0_temp", "70000\n");
+  device("platform/fb000000.gpu", "panthor", "drm/card0");
+  attach();
+  page_->pass_all();
+  EXPECT_EQ(text(), "gpu_temperature_celsius{sensor=\"core\"} 61\n");
+}
+
+TEST_F(DrmDeviceTest, ALinkThatIsDownHasNoValue) {
+  device("pci0000:00/0000:01:00.0", "qaic", "accel/accel0");
+  write("current_link_speed", "16.0 GT/s PCIe\n");
+  write("current_link_width", "8\n");
+  attach();
+  page_->pass_all();
+  EXPECT_EQ(text(), "gpu_pcie_link_generation 4\ngpu_pcie_link_lanes 8\n");
+  write("current_link_speed", "Unknown\n");
+  write("current_link_width", "0\n");
+  page_->pass(Tier::slow);
+  EXPECT_EQ(text(), "");
+  EXPECT_EQ(page_->errors(ReadStatus::out_of_range), 0U);
+}
+
 TEST_F(DrmDeviceTest, ClientsGiveBusyTimeAndProcesses) {
   device("platform/fb000000.gpu", "panthor", "drm/card0");
   attach();

@@ -78,12 +78,16 @@ bool has_bus(const config::Config& config) {
   return enabled.size() != 1 || enabled.front()->most_made_up == 0;
 }
 
-std::shared_ptr<DrmScans> make_drm_scans(const config::Paths& paths, const Clock& clock) {
+fdinfo::Scanner::Sources scan_sources_of(const config::Paths& paths) {
   fdinfo::Scanner::Sources sources;
   sources.procfs = paths.procfs;
   sources.sysfs = paths.sysfs;
   if (paths.procfs == "/proc") sources.own_pid = ::getpid();
-  return std::make_shared<DrmScans>(std::move(sources), clock);
+  return sources;
+}
+
+std::shared_ptr<DrmScans> make_drm_scans(const config::Paths& paths, const Clock& clock) {
+  return std::make_shared<DrmScans>(scan_sources_of(paths), clock);
 }
 
 Bus bus_of(const config::Config& config) {

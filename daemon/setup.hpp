@@ -39,6 +39,9 @@ bool simulates(const config::Config& config);
 /// Returns false if the only enabled collector simulates its devices; they are then numbered from 0.
 bool has_bus(const config::Config& config);
 
+/// What a scanner of DRM clients reads.
+fdinfo::Scanner::Sources scan_sources_of(const config::Paths& paths);
+
 /// The scanner of DRM clients. It does not look at the daemon itself.
 std::shared_ptr<DrmScans> make_drm_scans(const config::Paths& paths, const Clock& clock);
 

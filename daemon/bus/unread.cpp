@@ -53,7 +53,7 @@ Diagnosis with_other_driver(const pci::Function& function, const Vendor& vendor)
     return {why + ", for a virtual machine",
             "none if a virtual machine uses it; otherwise bind it to " + module};
   }
-  return {why + ", which gpumeter does not read",
+  return {why + ", which the collector " + std::string(vendor.name) + " does not read",
           "bind it to " + module + " instead; install that driver if necessary"};
 }
 
@@ -90,10 +90,8 @@ std::vector<UnreadDevice> unread_devices(const Bus& bus, std::span<const DeviceS
     const auto* const vendor = std::ranges::find(kVendors, pci::vendor_word(function.vendor), &Vendor::name);
     if (vendor == std::end(kVendors) || is_read(function, devices)) continue;
     const auto collector = collectors.find(std::string(vendor->name));
-    const Diagnosis found =
-        collector != collectors.end()
-            ? diagnose(function, *vendor, bus.host, collector->second)
-            : Diagnosis{"this version of gpumeter does not read GPUs of this vendor", "none"};
+    if (collector == collectors.end()) continue;
+    const Diagnosis found = diagnose(function, *vendor, bus.host, collector->second);
     unread.push_back({pci::to_string(function.address), std::string(vendor->name), pci_id(function),
                       function.driver, std::string(vendor->module), found.why, found.remedy});
   }

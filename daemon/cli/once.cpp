@@ -9,6 +9,7 @@
 #include "collectors/api/event_source.hpp"
 #include "collectors/attribution/names/user_names.hpp"
 #include "daemon/cli/survey.hpp"
+#include "daemon/drm/single_scans.hpp"
 #include "daemon/host/host_series.hpp"
 #include "daemon/self/metrics.hpp"
 #include "daemon/self/workload_info.hpp"
@@ -94,7 +95,8 @@ void sample_once(const config::Config& config, int passes, const std::function<v
   const WorkloadSettings workloads =
       workload_settings_of(config, [&](std::uint32_t uid) { return names.of(uid); });
   const auto store = std::make_shared<Store>();
-  const Survey found = survey(config, clock);
+  const auto scans = std::make_shared<SingleScans>(scan_sources_of(config.paths));
+  const Survey found = survey(config, clock, scans);
   for (const std::string& note : found.notes) std::fprintf(stderr, "gpumeter: %s\n", note.c_str());
   std::vector<Reading> readings;
   const auto listen = [&] {  // a driver counts events only while a collector waits for them
@@ -108,6 +110,7 @@ void sample_once(const config::Config& config, int passes, const std::function<v
   for (int pass = 0; pass < passes; ++pass) {
     if (pass > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
     listen();
+    scans->scan();
     for (Reading& reading : readings) read_all_tiers(reading, settings.intervals);
   }
   SeriesList own(store->attach());

@@ -9,9 +9,8 @@
 namespace gpumeter {
 namespace {
 
-Result<Discovery> discover(const config::Config& config, const CollectorEntry& entry, const Clock& clock,
-                           Survey& survey) {
-  Result<std::unique_ptr<Collector>> opened = entry.open(context_of(config, entry, clock));
+Result<Discovery> discover(const CollectorEntry& entry, const CollectorContext& context, Survey& survey) {
+  Result<std::unique_ptr<Collector>> opened = entry.open(context);
   if (!opened) return opened.error();
   survey.collectors.push_back(*std::move(opened));
   return survey.collectors.back()->discover();
@@ -19,7 +18,7 @@ Result<Discovery> discover(const config::Config& config, const CollectorEntry& e
 
 }  // namespace
 
-Survey survey(const config::Config& config, const Clock& clock) {
+Survey survey(const config::Config& config, const Clock& clock, std::shared_ptr<DrmUsers> drm_users) {
   Survey survey;
   DeviceDirectory directory(config.paths.state);
   if (const Result<Done> loaded = directory.load(); !loaded) survey.notes.push_back(loaded.error().message());
@@ -33,7 +32,7 @@ Survey survey(const config::Config& config, const Clock& clock) {
   std::map<std::string, Collector*> owner;
   for (const CollectorEntry* entry : enabled_collectors(config)) {
     const std::string name(entry->name);
-    const Result<Discovery> found = discover(config, *entry, clock, survey);
+    const Result<Discovery> found = discover(*entry, context_of(config, *entry, clock, drm_users), survey);
     survey.working[name] = static_cast<bool>(found);
     if (!found) {
       survey.notes.push_back(found.error().with(name).message());

@@ -29,6 +29,8 @@ struct Survey {
   Bus bus;
 };
 
-Survey survey(const config::Config& config, const Clock& clock);
+/// `drm_users`: for collectors; null: they know no clients.
+Survey survey(const config::Config& config, const Clock& clock,
+              std::shared_ptr<DrmUsers> drm_users = nullptr);
 
 }  // namespace gpumeter

@@ -9,7 +9,7 @@ import unittest
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness import Daemon, Page, wait_until
+from harness import Daemon, Page, run, text_page, wait_until
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "fixtures"))
@@ -129,6 +129,14 @@ class DrmClientsTest(unittest.TestCase):
                 self.assertEqual(busy(page), {SERVER: 4, BROWSER: 2})
                 shares = {dict(labels)["workload"]: value for (_, labels), value in page.of("gpu_workload_share_ratio").items()}
                 self.assertEqual(shares, {SERVER: 4 / 6, BROWSER: 2 / 6, "unattributed": 0})
+
+    def test_one_page_has_the_clients(self) -> None:
+        with machine() as (root, processes):
+            processes.add(100, f"/system.slice/{SERVER}")
+            processes.client(100, 5, 11, vram=5 * MIB, gtt=2500 * MIB, gfx=0, compute=100)
+            said = run("--once=0", f"--path.sysfs={root}/sys", f"--path.procfs={root}/proc", f"--path.state={root}")
+            self.assertEqual(said.returncode, 0, said.stderr)
+            self.assertEqual(memory(text_page(said.stdout)), {SERVER: 2505 * MIB})
 
     def test_shared_buffers_fit_the_device(self) -> None:
         used = VRAM_USED + GTT_USED

@@ -9,10 +9,10 @@
 
 #include "collectors/api/sample.hpp"
 
-/// A card's own memory, which only ioctls of its drivers tell.
+/// A card's own memory, which only ioctls of its drivers report.
 namespace gpumeter::intel::memory {
 
-/// The sum over the card's own regions, in bytes. nullopt: the driver does not tell it.
+/// The sum over the card's own regions, in bytes. nullopt: the driver does not report it.
 struct Regions {
   std::optional<double> size;
   std::optional<double> used;

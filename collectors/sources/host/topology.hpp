@@ -27,8 +27,8 @@ inline constexpr EnumNames<Path, 6> kPathNames = {{{Path::link, "link"},
                                                    {Path::sys, "sys"}}};
 constexpr std::string_view to_string(Path path) noexcept { return kPathNames.of(path); }
 
-/// Marks an entry of DeviceInfo::linked_to that is a switch of links (NVSwitch), followed by its PCI address or
-/// by nothing if the machine's bus does not have it. GPUs with the same entry reach each other through it.
+/// Marks an entry of DeviceInfo::linked_to that is a switch of links (NVSwitch), followed by its PCI address
+/// or by nothing if the machine's bus does not have it. GPUs with the same entry reach each other through it.
 inline constexpr std::string_view kSwitchPrefix = "switch:";
 
 /// Where a card is attached.

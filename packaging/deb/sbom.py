@@ -67,13 +67,16 @@ def facts(package: str) -> dict[str, str]:
 
 
 def licence(package: str) -> str:
-    """The licence of most files, if the copyright file is machine-readable and its licence has a name in SPDX."""
     path = Path("/usr/share/doc", facts(package)["name"], "copyright")
-    text = path.read_text(errors="replace") if path.exists() else ""
+    return declared_licence(path.read_text(errors="replace") if path.exists() else "", facts(package)["source:Package"])
+
+
+def declared_licence(text: str, source: str) -> str:
+    """The licence of most files, if the copyright file is machine-readable and its licence has a name in SPDX."""
     stanza = re.search(r"^Files: *\*\s*\n(?:.*\n)*?License: *(.+)$", text, re.M)
     words = re.split(r" (?:and|or) ", stanza[1].strip()) if stanza else []
     if not words or any(word not in SPDX_NAMES for word in words):
-        return PROSE.get(re.sub(r"-\d+$", "", facts(package)["source:Package"]), "NOASSERTION")
+        return PROSE.get(re.sub(r"-\d+$", "", source), "NOASSERTION")
     joined = re.sub(r" (and|or) ", lambda word: word[0].upper(), stanza[1].strip())
     return " ".join(SPDX_NAMES.get(word, word) for word in joined.split(" "))
 

@@ -22,6 +22,7 @@ import (
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	yamldocuments "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -55,7 +56,13 @@ func decode(document []byte) error {
 	if create == nil {
 		return fmt.Errorf("no type for %s/%s", known.APIVersion, known.Kind)
 	}
-	if err := yaml.UnmarshalStrict(document, create()); err != nil {
+	text, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", known.Kind, known.Metadata.Name, err)
+	}
+	// The API server's own decoder, which distinguishes upper and lower case.
+	strict, err := json.UnmarshalStrict(text, create())
+	if err := errors.Join(append(strict, err)...); err != nil {
 		return fmt.Errorf("%s %s: %w", known.Kind, known.Metadata.Name, err)
 	}
 	fmt.Printf("%s %s\n", known.Kind, known.Metadata.Name)

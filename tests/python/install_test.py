@@ -92,6 +92,27 @@ class InstallTest(unittest.TestCase):
         [metadata] = [content for name, content in wheel.items() if name.endswith("/METADATA")]
         self.assertEqual((source / "PKG-INFO").read_bytes(), metadata, "archives without it are refused by package registries")
 
+    def test_the_same_folder_makes_the_same_archives(self) -> None:
+        for name, zone in (("first", "UTC"), ("second", "Asia/Kathmandu")):
+            (self.folder / name).mkdir()
+            said = subprocess.run([sys.executable, "-B", CLIENT / "gpumeter_build.py", self.folder / name], capture_output=True, text=True,
+                                  check=True, timeout=60, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "TZ": zone}).stdout
+        built = sorted(Path(line).name for line in said.split())
+        self.assertEqual(built, [f"gpumeter-{gpumeter.__version__}-py3-none-any.whl", f"gpumeter-{gpumeter.__version__}.tar.gz"])
+        for name in built:
+            self.assertTrue((self.folder / "first" / name).read_bytes() == (self.folder / "second" / name).read_bytes(), name)
+
+    def test_the_archives_can_be_installed_by_pip(self) -> None:
+        subprocess.run([sys.executable, "-B", CLIENT / "gpumeter_build.py", self.folder], check=True, timeout=60, capture_output=True)
+        for archive in (*self.folder.glob("*.whl"), *self.folder.glob("*.tar.gz")):
+            target = self.folder / f"installed-{archive.suffix[1:]}"
+            pip = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation", "--target", target, archive],
+                                 capture_output=True, text=True, timeout=120, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+            if "No module named pip" in pip.stderr:
+                self.skipTest("python3-pip is not installed")
+            self.assertEqual(pip.returncode, 0, pip.stderr)
+            self.assertTrue((target / "gpumeter/py.typed").is_file())
+
     def test_a_copy_beside_the_job(self) -> None:
         shutil.copytree(CLIENT / "gpumeter", self.folder / "gpumeter", ignore=shutil.ignore_patterns("__pycache__"))
         self.works(sys.executable, self.folder)

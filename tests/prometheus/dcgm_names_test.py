@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""dcgm-exporter's names: compares the rule pack, its page in docs/, our catalogue and dcgm-exporter's lists.
+"""dcgm-exporter's names: compares the two rule packs, their page in docs/, our catalogue and dcgm-exporter's lists.
 
-The cases that say which value and which labels come out are in dcgm.yml, which rules_test.py runs with all others.
+The cases that say which value and which labels come out are in dcgm.yml (4.8) and dcgm49.yml, which rules_test.py runs with all others.
 """
+import functools
+import json
 import re
 import shutil
 import subprocess
@@ -14,7 +16,9 @@ import yaml
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-RULES = ROOT / "packaging/prometheus/dcgm-names.yml"
+RULES = {version: ROOT / f"packaging/prometheus/dcgm-names-{version}.yml" for version in ("4.8", "4.9")}
+CASES = {"4.8": "dcgm.yml", "4.9": "dcgm49.yml"}
+INFO = {"4.8": "gpu:dcgm_labels:info", "4.9": "gpu:dcgm_labels_4_9:info"}
 PAGE = (ROOT / "docs/dcgm-exporter.md").read_text()
 
 # Names of NVIDIA/dcgm-exporter's etc/default-counters.csv and etc/dcp-metrics-included.csv (versions 4.5.3-4.8.2), without
@@ -30,9 +34,9 @@ FI_DEV_RETIRED_SBE FI_DEV_RETIRED_DBE FI_DEV_RETIRED_PENDING FI_DEV_NVLINK_CRC_F
 FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL FI_PROF_SM_ACTIVE FI_PROF_SM_OCCUPANCY
 FI_PROF_PIPE_FP64_ACTIVE FI_PROF_PIPE_FP32_ACTIVE FI_PROF_PIPE_FP16_ACTIVE EXP_XID_ERRORS_COUNT""".split()
 WITHOUT_EQUIVALENT = """FI_DEV_PCIE_TX_THROUGHPUT FI_DEV_PCIE_RX_THROUGHPUT FI_DEV_LOW_UTIL_VIOLATION
-FI_DEV_NVLINK_BANDWIDTH_L0 EXP_CLOCK_EVENTS_COUNT EXP_GPU_HEALTH_STATUS EXP_P2P_STATUS""".split()
+FI_DEV_NVLINK_BANDWIDTH_L0 EXP_CLOCK_EVENTS_COUNT EXP_CLOCK_EVENTS_TOTAL EXP_XID_ERRORS_TOTAL EXP_GPU_HEALTH_STATUS EXP_P2P_STATUS""".split()
 LABELS = """FI_DRIVER_VERSION FI_NVML_VERSION FI_DEV_BRAND FI_DEV_SERIAL FI_DEV_OEM_INFOROM_VER FI_DEV_ECC_INFOROM_VER
-FI_DEV_POWER_INFOROM_VER FI_DEV_INFOROM_IMAGE_VER FI_DEV_VBIOS_VERSION""".split()
+FI_DEV_POWER_INFOROM_VER FI_DEV_INFOROM_IMAGE_VER FI_DEV_VBIOS_VERSION FI_SYSTEM_DRIVER_VERSION""".split()
 # In no list of its own, yet in dashboards.
 BEYOND = {"FI_DEV_FB_TOTAL", "FI_PROF_NVLINK_TX_BYTES", "FI_PROF_NVLINK_RX_BYTES"}
 
@@ -50,9 +54,20 @@ DASHBOARDS = {
                               'DCGM_FI_DEV_SM_CLOCK{gpu=~"${gpu}"} * 1000000', 'DCGM_FI_DEV_FB_USED{gpu=~"${gpu}"}']}
 
 
-def records() -> dict[str, str]:
-    group, = yaml.safe_load(RULES.read_text())["groups"]
+def records(version: str = "4.8") -> dict[str, str]:
+    group, = yaml.safe_load(RULES[version].read_text())["groups"]
     return {rule["record"]: rule["expr"] for rule in group["rules"]}
+
+
+@functools.cache
+def table() -> list[dict]:
+    """The rows from which both packs are rendered."""
+    rows = subprocess.run(["jsonnet", str(ROOT / "packaging/mixin/dcgm/rows.libsonnet")], capture_output=True, text=True, check=True)
+    return json.loads(rows.stdout)
+
+
+def new_names() -> set[str]:
+    return {row["new"] for row in table() if row["new"]}
 
 
 def catalogue() -> set[str]:
@@ -70,20 +85,32 @@ def prefixed(*lists: list[str]) -> set[str]:
 
 class DcgmNames(unittest.TestCase):
     def test_promtool_accepts_the_rules(self):
-        said = subprocess.run(["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, timeout=60)
+        said = subprocess.run(["promtool", "check", "rules", *map(str, RULES.values())], capture_output=True, text=True, timeout=60)
         self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
 
     def test_each_name_that_has_an_equivalent_is_recorded_and_no_other(self):
         recorded = {name for name in records() if name.startswith("DCGM_")}
         self.assertEqual(recorded, prefixed(DEFAULT, OPTIONAL, sorted(BEYOND)))
+        self.assertEqual({row["old"] for row in table() if row["isDefault"]}, prefixed(DEFAULT))
+        self.assertEqual({name for name in records("4.9") if name.startswith("DCGM_")}, new_names())
+
+    def test_the_old_name_of_the_file_is_the_pack_of_4_8(self):
+        self.assertEqual((ROOT / "packaging/prometheus/dcgm-names.yml").read_text(), RULES["4.8"].read_text())
+
+    def test_as_many_defaults_change_as_the_release_notes_of_4_9_count(self):
+        """23 renamed fields, the driver's version among them, and 11 changed units."""
+        defaults = [row for row in table() if row["isDefault"]]
+        self.assertEqual(sum(row["old"] != row["new"] for row in defaults) + 1, 23)
+        self.assertEqual(sum(row["oldUnit"] != row["newUnit"] for row in defaults), 11)
 
     def test_each_record_has_a_case(self):
-        cases = (HERE / "dcgm.yml").read_text()
-        self.assertEqual([name for name in records() if name.startswith("DCGM_") and name not in cases], [])
+        for version, cases in CASES.items():
+            text = (HERE / cases).read_text()
+            self.assertEqual([name for name in records(version) if name.startswith("DCGM_") and name not in text], [])
 
     def test_the_rules_ask_for_names_of_the_catalogue(self):
-        families, own = catalogue(), set(records())
-        for record, expr in records().items():
+        families, own = catalogue(), set(records()) | set(records("4.9"))
+        for record, expr in [*records().items(), *records("4.9").items()]:
             names = set(re.findall(r"\bgpu_\w+", re.sub(r'gpu:[\w:]+|"[^"]*"', "", expr)))
             self.assertEqual({name for name in names if not known(name, families)}, set(), record)
             self.assertLessEqual(set(re.findall(r"gpu:[\w:]+", expr)), own, record)
@@ -97,11 +124,12 @@ class DcgmNames(unittest.TestCase):
         self.assertEqual({word for word in words if f'"{word}"' not in sources}, set())
 
     def test_each_record_is_of_nvidia_cards_only(self):
-        for record, expr in records().items():
-            if record.startswith("DCGM_"):
-                self.assertIn("group_left (gpu, UUID, device, modelName, Hostname, hostname, pci_bus_id, DCGM_FI_DRIVER_VERSION)"
-                              " gpu:dcgm_labels:info", expr, record)
-        self.assertIn('gpu_info{vendor="nvidia"}', records()["gpu:dcgm_labels:info"])
+        for version, info in INFO.items():
+            for record, expr in records(version).items():
+                if record.startswith("DCGM_"):
+                    self.assertRegex(expr, r"\* on \(job, instance, uuid\) group_left \(gpu, device, UUID, modelName, [^)]+\) " + info + "$", record)
+            self.assertIn('gpu_info{vendor="nvidia"}', records(version)[info])
+        self.assertNotIn("Hostname", RULES["4.9"].read_text())
 
     def test_dashboards_find_their_names_and_labels(self):
         labels = set(re.findall(r"\w+", records()["gpu:dcgm_labels:info"])) | {"GPU_I_ID", "GPU_I_PROFILE", "instance"}
@@ -112,7 +140,14 @@ class DcgmNames(unittest.TestCase):
                 self.assertLessEqual(set(asked), labels, dashboard)
 
     def test_the_page_has_each_name_of_its_lists(self):
-        self.assertEqual(prefixed(DEFAULT, OPTIONAL, WITHOUT_EQUIVALENT, LABELS, sorted(BEYOND)), set(re.findall(r"DCGM_\w+[A-Z0]\b", PAGE)))
+        self.assertEqual(prefixed(DEFAULT, OPTIONAL, WITHOUT_EQUIVALENT, LABELS, sorted(BEYOND)) | new_names(),
+                         set(re.findall(r"DCGM_\w+[A-Z0]\b", PAGE)))
+
+    def test_the_page_has_both_names_and_units_of_each_row(self):
+        lines = re.findall(r"^\| `(DCGM_\w+)` \| ([^|]*) \| ([^|]*) \| ([^|]*) \| `(\w+)", PAGE, re.M)
+        expected = [(row["old"], row["oldUnit"] or "count", f"`{row['new']}`" if row["new"] else "not read", row["newUnit"] or "count") for row in table()]
+        self.assertEqual([line[:4] for line in lines], expected)
+        self.assertEqual([line[0] for line, row in zip(lines, table()) if line[4] not in row["value"]], [])
 
     def test_the_page_names_what_exists_here(self):
         families = catalogue() | {"gpumeter_pci_devices"}
@@ -131,7 +166,7 @@ class DcgmNames(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not shutil.which("promtool"):
-        print("skipped: promtool is not here (Debian: the package prometheus)")
+    if not shutil.which("promtool") or not shutil.which("jsonnet"):
+        print("skipped: there is no promtool or no jsonnet (packages prometheus, jsonnet)")
         sys.exit(77)
     unittest.main(verbosity=2)

@@ -21,6 +21,7 @@ namespace gpumeter::config {
 enum class LogLevel : std::uint8_t { debug, info, warn, error };
 enum class LogFormat : std::uint8_t { automatic, logfmt, json };
 enum class Enabled : std::uint8_t { automatic, on, off };
+enum class MetricsDetail : std::uint8_t { standard, full };
 
 inline constexpr EnumNames<LogLevel, 4> kLogLevelNames = {{{LogLevel::debug, "debug"},
                                                            {LogLevel::info, "info"},
@@ -30,10 +31,13 @@ inline constexpr EnumNames<LogFormat, 3> kLogFormatNames = {
     {{LogFormat::automatic, "auto"}, {LogFormat::logfmt, "logfmt"}, {LogFormat::json, "json"}}};
 inline constexpr EnumNames<Enabled, 3> kEnabledNames = {
     {{Enabled::automatic, "auto"}, {Enabled::on, "true"}, {Enabled::off, "false"}}};
+inline constexpr EnumNames<MetricsDetail, 2> kMetricsDetailNames = {
+    {{MetricsDetail::standard, "standard"}, {MetricsDetail::full, "full"}}};
 
 constexpr const auto& names_of(LogLevel) noexcept { return kLogLevelNames; }
 constexpr const auto& names_of(LogFormat) noexcept { return kLogFormatNames; }
 constexpr const auto& names_of(Enabled) noexcept { return kEnabledNames; }
+constexpr const auto& names_of(MetricsDetail) noexcept { return kMetricsDetailNames; }
 
 /// Returns a word of one of the closed sets above in the file's spelling.
 template <class Word>
@@ -48,6 +52,16 @@ struct Web {
   std::string telemetry_path = "/metrics";
   unsigned max_requests = 40;  ///< maximum of concurrent scrapes; 0: no limit
   bool operator==(const Web&) const = default;
+};
+
+/// The series of the page for Prometheus. The live page, the history, the conditions and the JSON pages have
+/// all series in any case. The default is the page on which a 0 is a series: dashboards made for it keep
+/// working, and an error that a card cannot report differs from one that it never had.
+struct Metrics {
+  MetricsDetail detail = MetricsDetail::full;
+  std::vector<std::string> include;  ///< SeriesPattern; on the page in any case
+  std::vector<std::string> exclude;  ///< never on the page, unless included
+  bool operator==(const Metrics&) const = default;
 };
 
 /// The sampling interval of each tier. The floor is 1 s because polling a driver faster was measured to slow
@@ -128,6 +142,7 @@ struct CollectorConfig {
 
 struct Config {
   Web web;
+  Metrics metrics;
   Sampling sampling;
   DeviceLabels device_labels;
   Devices devices;

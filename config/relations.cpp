@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/duration.hpp"
+#include "base/series_pattern.hpp"
 #include "config/codec.hpp"
 
 namespace gpumeter::config {
@@ -44,6 +45,16 @@ void check_sockets(const Jobs& jobs, const Places& places, std::vector<Problem>&
                      "must not be the path of the other socket, \"" + printable(jobs.socket) + "\""));
 }
 
+void check_patterns(const std::string& key, const std::vector<std::string>& patterns, const Places& places,
+                    std::vector<Problem>& problems) {
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    const Result<SeriesPattern> parsed = SeriesPattern::parse(patterns[i]);
+    if (parsed) continue;
+    problems.push_back(
+        places.problem(key, i, parsed.error().message() + ", not \"" + printable(patterns[i]) + "\""));
+  }
+}
+
 }  // namespace
 
 std::vector<Problem> check_relations(const Config& config, const Places& places) {
@@ -57,6 +68,8 @@ std::vector<Problem> check_relations(const Config& config, const Places& places)
   check_order(fast, normal, places, problems);
   check_order(normal, slow, places, problems);
   check_sockets(config.jobs, places, problems);
+  check_patterns("metrics.include", config.metrics.include, places, problems);
+  check_patterns("metrics.exclude", config.metrics.exclude, places, problems);
   return problems;
 }
 

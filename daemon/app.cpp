@@ -54,7 +54,9 @@ App::App(Options options, config::Config config, const Clock& clock)
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
              },
              [this] { return workload_book_ ? workload_book_->uses() : jobs::DeviceUses(); }},
-            job_settings_of(*config_.get())) {}
+            job_settings_of(*config_.get())) {
+  pages_.select(page_selection_of(*config_.get()));
+}
 
 int App::run(Signals& signals) {
   const Result<Done> started = start();
@@ -226,7 +228,7 @@ void App::wait_for_first_pass() {
 
 void App::serve(Signals& signals) {
   Reload reload({options_, clock_, log_, config_, known_users_, jobs_, *fleet_, *bus_watcher_, *self_report_,
-                 web_config_.get(), drm_users_});
+                 web_config_.get(), drm_users_, pages_});
   MainLoop({clock_, log_, signals, *fleet_, *bus_watcher_, jobs_, *server_, watchdog_, reload}).run();
 }
 

@@ -48,6 +48,7 @@ std::vector<std::string> Reload::reload() {
 void Reload::apply(const config::Config& wanted) {
   const std::shared_ptr<const config::Config> old = parts_.config.replace(wanted);
   parts_.log.configure(wanted.log);
+  if (old->metrics != wanted.metrics) parts_.pages.select(page_selection_of(wanted));
   parts_.fleet.configure(settings_of(wanted));
   parts_.jobs.configure(job_settings_of(wanted).live);
   parts_.bus.want(has_bus(wanted));

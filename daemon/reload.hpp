@@ -12,6 +12,7 @@
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
 #include "daemon/web/web_config.hpp"
+#include "exporter/text/page.hpp"
 
 namespace gpumeter {
 
@@ -31,6 +32,7 @@ class Reload {
     SelfReport& report;
     WebConfig* web;  ///< null: no web configuration
     const std::shared_ptr<DrmUsers>& drm_users;
+    PageCache& pages;
   };
 
   explicit Reload(Parts parts) : parts_(parts) {}

@@ -39,6 +39,19 @@ CollectorContext context_of(const config::Config& config, const CollectorEntry& 
   return context;
 }
 
+PageSelection page_selection_of(const config::Config& config) {
+  const auto compiled = [](const std::vector<std::string>& texts) {
+    std::vector<SeriesPattern> patterns;
+    for (const std::string& text : texts) {
+      if (Result<SeriesPattern> pattern = SeriesPattern::parse(text)) patterns.push_back(*std::move(pattern));
+    }
+    return patterns;
+  };
+  const config::Metrics& metrics = config.metrics;
+  return {metrics.detail == config::MetricsDetail::full, compiled(metrics.include),
+          compiled(metrics.exclude)};
+}
+
 FleetSettings settings_of(const config::Config& config) {
   const config::Sampling& sampling = config.sampling;
   return {{sampling.fast, sampling.normal, sampling.slow},

@@ -13,6 +13,7 @@
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/fleet/settings.hpp"
 #include "daemon/lane/device_session.hpp"
+#include "exporter/text/selection.hpp"
 
 /// Converts the configuration to the settings of the parts.
 namespace gpumeter {
@@ -26,6 +27,8 @@ std::vector<const CollectorEntry*> enabled_collectors(const config::Config& conf
 
 CollectorContext context_of(const config::Config& config, const CollectorEntry& entry, const Clock& clock,
                             std::shared_ptr<DrmUsers> drm_users = nullptr);
+/// The configuration's patterns are valid.
+PageSelection page_selection_of(const config::Config& config);
 FleetSettings settings_of(const config::Config& config);
 /// Creates a new book if workloads are enabled.
 WorkloadSettings workload_settings_of(const config::Config& config, UserName user_name);

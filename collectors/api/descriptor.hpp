@@ -14,6 +14,21 @@ constexpr std::string_view to_string(MetricType type) noexcept {
   return kNames[static_cast<std::size_t>(type)];
 }
 
+/// The series of a family on the standard page (`metrics.detail: standard`). The full page has all of them.
+struct Detail {
+  enum class Level : std::uint8_t {
+    standard,  ///< all
+    nonzero,   ///< gauges while they are not 0; counters from their first event on
+    full,      ///< none
+  };
+  Level level = Level::standard;
+  /// Series with this label are on the standard page in any case; empty: the level holds for all series.
+  std::string_view label = {};
+  std::string_view value = {};
+};
+inline constexpr Detail kFull{Detail::Level::full};
+inline constexpr Detail kNonzero{Detail::Level::nonzero};
+
 /// One metric family. constexpr with static storage; its address is its identity. The page, docs, dashboards
 /// and alert checks all read the one list in catalog.hpp.
 struct MetricDescriptor {
@@ -21,6 +36,7 @@ struct MetricDescriptor {
   std::string_view help;  ///< one or more sentences, ending with a full stop
   std::string_view unit;  ///< base unit and suffix of the name ("seconds"); empty if there is none
   MetricType type;
+  Detail detail = {};
 };
 
 /// The naming rules that promtool and OpenMetrics parsers enforce.

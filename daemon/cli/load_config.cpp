@@ -5,10 +5,12 @@
 #include <iterator>
 #include <utility>
 
+#include "base/series_pattern.hpp"
 #include "base/text.hpp"
 #include "collectors/builtin.hpp"
 #include "config/checks.hpp"
 #include "config/keys.hpp"
+#include "daemon/cli/metrics_docs.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/web/generation.hpp"
 
@@ -49,6 +51,22 @@ void check_users(config::Config& config, const config::Places& places, jobs::Kno
   }
 }
 
+/// A family of a program that sends its own is not known yet, so a name without a family is no error.
+void check_names(const config::Config& config, std::vector<std::string>& notes) {
+  const std::vector<const MetricDescriptor*> families = catalogue_families(builtin_collectors());
+  const auto check = [&](const char* key, const std::vector<std::string>& patterns) {
+    for (const std::string& text : patterns) {
+      const Result<SeriesPattern> pattern = SeriesPattern::parse(text);
+      const auto is_it = [&](const MetricDescriptor* family) { return pattern->matches_name(family->name); };
+      if (!pattern || std::ranges::any_of(families, is_it)) continue;
+      notes.push_back(std::string(key) + ": no known family has the name in " +
+                      gpumeter::quoted(config::printable(text)));
+    }
+  };
+  check("metrics.include", config.metrics.include);
+  check("metrics.exclude", config.metrics.exclude);
+}
+
 }  // namespace
 
 void apply(const Options& options, config::Schemas schemas, config::Config& config) {
@@ -86,6 +104,7 @@ config::Loaded load_checked(const Options& options, const Clock& clock, jobs::Kn
     if (problem) problems.push_back(placed(*problem, *entry, places));
   }
   check_users(*config, places, users, problems, notes);
+  check_names(*config, notes);
   // Only the daemon may be allowed to read a private key.
   const bool is_for_daemon = options.action == Action::run || options.action == Action::check_config;
   if (is_for_daemon && !config->web.config_file.empty()) {

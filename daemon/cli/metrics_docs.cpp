@@ -159,11 +159,26 @@ void append_uses(std::string& text, Uses uses) {
   text.append(" | ").append(to_string(use.row->tier)).append(" |\n");
 }
 
+/// Returns the family's part of the standard page, if that is not all of it.
+std::string standard_text(const MetricDescriptor& metric) {
+  using Level = Detail::Level;
+  const Detail& detail = metric.detail;
+  if (detail.level == Level::standard) return {};
+  const bool is_counter = metric.type == MetricType::counter;
+  const std::string others = is_counter ? "series from their first event on" : "series while they are not 0";
+  std::string part = detail.level == Level::nonzero ? others : "";
+  if (!detail.label.empty()) {
+    part.append(part.empty() ? "" : " and ").append("`").append(detail.label).append("=");
+    part.append(quoted(detail.value)).append("`");
+  }
+  return " Standard page: " + (part.empty() ? "none" : part) + ".";
+}
+
 void append_family(std::string& text, const Family& family) {
   const MetricDescriptor& metric = *family.descriptor;
   text.append("\n### ").append(metric.name).append("\n\n").append(to_string(metric.type));
   if (!metric.unit.empty()) text.append(", ").append(metric.unit);
-  text.append(". ").append(metric.help).append("\n");
+  text.append(". ").append(metric.help).append(standard_text(metric)).append("\n");
   if (family.uses.empty()) return;
   text.append("\n| collector | labels | source | tier |\n|---|---|---|---|\n");
   for (Uses left = family.uses; !left.empty();) {
@@ -180,7 +195,9 @@ constexpr std::string_view kIntroduction =
     "Partitions of a device (`gpu_partition_*`) also carry `partition` (\"<profile>:<id>\").\n"
     "gpumeter omits values that a card does not report; a missing series never means 0.\n"
     "The default sampling intervals of the tiers are 1 s (fast), 10 s (normal) and 60 s (slow).\n"
-    "Values of the tier `once` are read once.\n";
+    "Values of the tier `once` are read once.\n"
+    "With `metrics.detail: standard`, the metrics page omits the series that a family's line names:\n"
+    "see \"The price of a series\" in operations.md.\n";
 
 }  // namespace
 

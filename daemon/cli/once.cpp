@@ -126,8 +126,11 @@ void sample_once(const config::Config& config, int passes, const std::function<v
 
 Result<std::string> page_once(const config::Config& config, int passes) {
   std::string page;
-  sample_once(config, passes,
-              [&page](const Store& store) { page = TextView(store).render(Format::text).text; });
+  sample_once(config, passes, [&](const Store& store) {
+    TextView view(store);
+    view.select(page_selection_of(config));
+    page = view.render(Format::text).text;
+  });
   return page;
 }
 

@@ -32,6 +32,8 @@ constexpr KeyFlag kKeyFlags[] = {
      "File with TLS, users and headers, as other exporters have"},
     {"--web.telemetry-path", "web.telemetry_path", "PATH", false,
      "Path of the metrics page (default /metrics)"},
+    {"--metrics.detail", "metrics.detail", "DETAIL", false,
+     "Series of the metrics page: full (default) or standard"},
     {"--path.sysfs", "paths.sysfs", "DIR", true, "Mount point of sysfs (default /sys)"},
     {"--path.procfs", "paths.procfs", "DIR", true, "Mount point of procfs (default /proc)"},
     {"--path.state", "paths.state", "DIR", true, "State folder (default /var/lib/gpumeter)"},

@@ -18,6 +18,8 @@ struct ServerFormat {
   std::string_view version;
   bool is_default_version;  ///< used if the range names no version
   std::array<std::string_view, 3> content_types;
+  std::string_view message =
+      {};  ///< parameter `proto`, which the range must name; its messages are delimited
 };
 
 /// In order of preference: browsers and curl, which accept everything, get the text format.
@@ -43,6 +45,17 @@ constexpr ServerFormat kFormats[] = {
      {"application/openmetrics-text; version=0.0.1; charset=utf-8; escaping=underscores",
       "application/openmetrics-text; version=0.0.1; charset=utf-8; escaping=allow-utf-8",
       "application/openmetrics-text; version=0.0.1; charset=utf-8; escaping=values"}},
+    {Format::protobuf,
+     "application/vnd.google.protobuf",
+     "",
+     true,
+     {"application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited; "
+      "escaping=underscores",
+      "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited; "
+      "escaping=allow-utf-8",
+      "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited; "
+      "escaping=values"},
+     "io.prometheus.client.MetricFamily"},
 };
 
 bool matches(const AcceptRange& range, const ServerFormat& format) noexcept {
@@ -54,7 +67,9 @@ bool matches(const AcceptRange& range, const ServerFormat& format) noexcept {
     return version_fits &&
            (type == "*/*" || equals_ignoring_case(group, format.type.substr(0, group.size())));
   }
-  return equals_ignoring_case(type, format.type) &&
+  const bool is_message = range.parameter("proto") == format.message &&
+                          equals_ignoring_case(range.parameter("encoding"), "delimited");
+  return equals_ignoring_case(type, format.type) && (format.message.empty() || is_message) &&
          (version == format.version || (version.empty() && format.is_default_version));
 }
 

@@ -9,12 +9,13 @@ namespace {
 // Far more families than any external program describes. A declared name is never removed.
 constexpr std::size_t kMostDeclared = 1000;
 
-/// The names that a family occupies in any text format: its own, a counter's name in OpenMetrics, and the
+/// The names that a family occupies in any text format: its own, a counter's names in OpenMetrics, and the
 /// names of a histogram's lines.
 std::vector<std::string> names_taken_by(const MetricDescriptor& family) {
   std::vector<std::string> names = {std::string(family.name)};
   if (family.type == MetricType::counter && family.name.ends_with("_total")) {
     names.emplace_back(family.name.substr(0, family.name.size() - 6));
+    names.push_back(names.back() + "_created");
   }
   if (family.type == MetricType::histogram) {
     for (const char* suffix : {"_bucket", "_sum", "_count"}) names.push_back(names.front() + suffix);

@@ -5,9 +5,10 @@
 
 namespace gpumeter {
 
-/// The text formats of a page: Prometheus text 0.0.4 and OpenMetrics 1.0.0, whose body is also valid 0.0.1.
-enum class Format : std::uint8_t { text, openmetrics };
-inline constexpr std::size_t kFormatCount = 2;
+/// The formats of a page: Prometheus text 0.0.4; OpenMetrics 1.0.0, whose body is also valid 0.0.1; and
+/// Prometheus' protobuf messages.
+enum class Format : std::uint8_t { text, openmetrics, protobuf };
+inline constexpr std::size_t kFormatCount = 3;
 
 /// The content coding of a page.
 enum class Encoding : std::uint8_t { identity, gzip };

@@ -13,6 +13,14 @@ PagePtr compressed(const PagePtr& page) {
 
 }  // namespace
 
+// A render that began before holds the slot, so its page is dropped too.
+void PageCache::select(PageSelection selection) {
+  view_.select(std::move(selection));
+  for (auto& encodings : slots_) {
+    for (Slot& slot : encodings) slot.clear();
+  }
+}
+
 PagePtr PageCache::page(Format format, Encoding encoding) {
   Slot& slot = this->slot(format, encoding);
   const PagePtr before = slot.load();
@@ -41,6 +49,11 @@ PagePtr PageCache::filtered(Format format, Encoding encoding, const Filter& filt
 PagePtr PageCache::Slot::load() const {
   MutexLock lock(mutex_);
   return page_;
+}
+
+void PageCache::Slot::clear() {
+  const MutexLock alone(rendering_);
+  store(nullptr);
 }
 
 void PageCache::Slot::store(PagePtr page) {

@@ -51,6 +51,9 @@ class PageCache {
  public:
   explicit PageCache(const Store& store) : store_(store), view_(store) {}
 
+  /// Replaces the selection of series, for the next page on. Waits for a render.
+  void select(PageSelection selection);
+
   /// The page in the requested encoding, or in identity if compression fails. Page::encoding() reports which.
   PagePtr page(Format format, Encoding encoding);
   /// The same, or the last page if it is at most `age` old. For times when pages take too much memory: each
@@ -64,6 +67,7 @@ class PageCache {
    public:
     PagePtr load() const;
     void store(PagePtr page);
+    void clear();
     Mutex& rendering() noexcept { return rendering_; }
 
    private:

@@ -24,6 +24,26 @@ std::string metadata(std::string_view keyword, std::string_view name, std::strin
   return line;
 }
 
+/// OpenMetrics' name of the family: `_total` belongs to the counter's sample only.
+std::string_view openmetrics_name(const MetricDescriptor& family) noexcept {
+  std::string_view name = family.name;
+  if (family.type == MetricType::counter && name.ends_with("_total")) name.remove_suffix(6);
+  return name;
+}
+
+void append_labels(const Labels& labels, std::string& to) {
+  char before = '{';
+  for (const auto& [name, value] : labels.pairs()) {
+    to.append(1, before)
+        .append(name)
+        .append("=\"")
+        .append(EscapedText::label_value(value).view())
+        .append("\"");
+    before = ',';
+  }
+  to.append(before == ',' ? "} " : " ");
+}
+
 }  // namespace
 
 char* write_value(char* to, double value) noexcept {
@@ -46,8 +66,7 @@ std::string family_header(const MetricDescriptor& family, Format format) {
   if (format == Format::text) {
     return metadata("HELP", family.name, help.view()) + metadata("TYPE", family.name, type);
   }
-  std::string_view name = family.name;
-  if (family.type == MetricType::counter && name.ends_with("_total")) name.remove_suffix(6);
+  const std::string_view name = openmetrics_name(family);
   std::string header = metadata("TYPE", name, type);
   if (!family.unit.empty()) header += metadata("UNIT", name, family.unit);
   return header + metadata("HELP", name, help.view());
@@ -55,16 +74,12 @@ std::string family_header(const MetricDescriptor& family, Format format) {
 
 void append_line_prefix(const MetricDescriptor& family, Part part, const Labels& labels, std::string& to) {
   to.append(family.name).append(suffix_of(part));
-  char before = '{';
-  for (const auto& [name, value] : labels.pairs()) {
-    to.append(1, before)
-        .append(name)
-        .append("=\"")
-        .append(EscapedText::label_value(value).view())
-        .append("\"");
-    before = ',';
-  }
-  to.append(before == ',' ? "} " : " ");
+  append_labels(labels, to);
+}
+
+void append_created_prefix(const MetricDescriptor& family, const Labels& labels, std::string& to) {
+  to.append(openmetrics_name(family)).append("_created");
+  append_labels(labels, to);
 }
 
 }  // namespace gpumeter

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "exporter/text/protobuf.hpp"
 #include "exporter/text/syntax.hpp"
 
 namespace gpumeter {
@@ -14,12 +15,17 @@ void append_line(std::string_view prefix, double value, std::string& out) {
   out.append(prefix).append(number, end);
 }
 
+void append_created(const Family& family, const Series& series, double since, std::string& out) {
+  append_created_prefix(family.descriptor(), series.labels(), out);
+  append_line({}, since, out);
+}
+
 }  // namespace
 
 /// Selects series by their collector. Compares names once for consecutive series of the same source.
-class TextView::Selection {
+class TextView::CollectorChoice {
  public:
-  explicit Selection(const Filter& filter) : filter_(filter), all_(filter.empty()) {}
+  explicit CollectorChoice(const Filter& filter) : filter_(filter), all_(filter.empty()) {}
 
   bool wants(const Series& series) noexcept {
     if (all_) return true;
@@ -38,51 +44,89 @@ class TextView::Selection {
   bool is_wanted_ = filter_.wants({});
 };
 
-void TextView::FamilyText::refresh(const Family& family) {
-  if (version == family.version()) return;
-  version = family.version();
+/// One page that is being rendered.
+struct TextView::Request {
+  Format format;
+  CollectorChoice collectors;
+  PageTime now;
+};
+
+template <class Make>
+void TextView::Prefixes::renew(const Family& family, const FamilySeries& series, Make&& make) {
   std::string made;
   ends.clear();
   family.for_each_listed([&](const Labels& labels, Part part) {
-    append_line_prefix(family.descriptor(), part, labels, made);
+    if (series.may_show(ends.size())) make(labels, part, made);
     ends.push_back(static_cast<std::uint32_t>(made.size()));
   });
   ends.shrink_to_fit();
-  prefixes = std::string(made);  // copied, to drop the excess capacity
+  bytes = std::string(made);  // copied, to drop the excess capacity
 }
 
-void TextView::FamilyText::append(const Family& family, Format format, Selection& selection,
-                                  std::string& out) {
-  refresh(family);
+std::string_view TextView::Prefixes::operator[](std::size_t position) const noexcept {
+  const std::size_t begin = position == 0 ? 0 : ends[position - 1];
+  return {bytes.data() + begin, ends[position] - begin};
+}
+
+void TextView::FamilyText::append(const Family& family, Request& request, std::string& out) {
+  request.format == Format::protobuf ? append_message(family, request, out)
+                                     : append_lines(family, request, out);
+}
+
+void TextView::FamilyText::append_lines(const Family& family, Request& request, std::string& out) {
+  if (lines.ends.empty()) {
+    lines.renew(family, series, [&family](const Labels& labels, Part part, std::string& to) {
+      append_line_prefix(family.descriptor(), part, labels, to);
+    });
+  }
   bool is_mentioned = false;
-  family.for_each([&](const Series& series) {
-    if (!selection.wants(series)) return;
-    if (!std::exchange(is_mentioned, true)) out += header(family.descriptor(), format);
-    append_line(prefix(series.position()), series.value(), out);
+  series.for_each(family, request.now, [&](const Series& line, const Shown& shown) {
+    if (!request.collectors.wants(line)) return;
+    if (!std::exchange(is_mentioned, true)) out += header(family.descriptor(), request.format);
+    append_line(lines[line.position()], shown.value, out);
+    const bool has_start = shown.since > 0 && request.format == Format::openmetrics;
+    if (has_start) append_created(family, line, shown.since, out);
   });
+}
+
+void TextView::FamilyText::append_message(const Family& family, Request& request, std::string& out) {
+  if (messages.ends.empty()) {
+    messages.renew(family, series, [](const Labels& labels, Part part, std::string& to) {
+      if (part == Part::value) to += protobuf::label_fields(labels);
+    });
+  }
+  protobuf::FamilyMessage message(family.descriptor());
+  series.for_each(family, request.now, [&](const Series& each, const Shown& shown) {
+    if (request.collectors.wants(each)) message.add(each, messages[each.position()], shown);
+  });
+  message.append_to(out, header(family.descriptor(), request.format));
 }
 
 const std::string& TextView::FamilyText::header(const MetricDescriptor& family, Format format) {
   std::string& header = headers[static_cast<std::size_t>(format)];
-  if (header.empty()) header = family_header(family, format);
+  if (!header.empty()) return header;
+  header = format == Format::protobuf ? protobuf::family_fields(family) : family_header(family, format);
   return header;
 }
 
-std::string_view TextView::FamilyText::prefix(std::size_t line) const noexcept {
-  const std::size_t begin = line == 0 ? 0 : ends[line - 1];
-  return {prefixes.data() + begin, ends[line] - begin};
+void TextView::select(PageSelection selection) {
+  const MutexLock lock(mutex_);
+  selection_ = std::move(selection);
+  ++selected_;
 }
 
 Rendered TextView::render(Format format, const Filter& filter) {
   constexpr std::size_t kSlack = 4096;  // for numbers that gain a digit
   Rendered page;
-  Selection selection(filter);
   const MutexLock lock(mutex_);
+  Request request{format, CollectorChoice(filter), {clock_.monotonic(), clock_.realtime()}};
   std::size_t& last_size = last_size_[static_cast<std::size_t>(format)];
   if (filter.empty()) page.text.reserve(last_size + kSlack);
   page.generation = store_.walk([&](const Family& family) GPUMETER_REQUIRES(mutex_) {
     if (family.id() >= families_.size()) families_.resize(family.id() + 1);
-    families_[family.id()].append(family, format, selection, page.text);
+    FamilyText& text = families_[family.id()];
+    if (text.series.refresh(family, selection_, selected_)) text.lines = text.messages = {};
+    text.append(family, request, page.text);
   });
   if (format == Format::openmetrics) page.text += kOpenMetricsEnd;
   if (filter.empty()) last_size = page.text.size();

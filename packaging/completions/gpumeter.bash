@@ -5,7 +5,7 @@ _gpumeter_check_flags="--json --gpu= --fail-on= --url="
 _gpumeter_top_flags="--url= --interval= --sort= --once --help --version"
 # The flags. A "=" marks a flag with a value; the case below completes some of the values.
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
---path.sysfs= --path.procfs= --path.state= --log.level= --log.format=
+--metrics.detail= --path.sysfs= --path.procfs= --path.state= --log.level= --log.format=
 --collector.nvidia --no-collector.nvidia --collector.amd --no-collector.amd --collector.simulated --no-collector.simulated --collector.drm --no-collector.drm --collector.neuron --no-collector.neuron --collector.gaudi --no-collector.gaudi --collector.intel --no-collector.intel --collector.disable-defaults
 --simulate= --simulate-event= --help --version --check-config --reload= --once --list-devices --print-metrics= --print-config= --print-conditions="
 
@@ -13,6 +13,7 @@ _gpumeter_values() {
   case $1 in
     --config.file | --web.config.file) compgen -f -- "$2" ;;
     --path.*) compgen -d -- "$2" ;;
+    --metrics.detail) compgen -W "full standard" -- "$2" ;;
     --log.level) compgen -W "debug info warn error" -- "$2" ;;
     --log.format) compgen -W "auto logfmt json" -- "$2" ;;
     --once) compgen -W "0 1" -- "$2" ;;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every panel shows data of simulated GPUs scraped by a real Prometheus, and a card that reports few values breaks none."""
+"""Every panel shows data of the standard page of simulated GPUs, scraped by a real Prometheus, and a card that reports few values
+breaks none."""
 import shutil
 import sys
 import tempfile
@@ -23,6 +24,8 @@ SHOWS_OF_OLD_CARD = {"Identity", "Health now", "Reasons now", "Health", "Margin 
 JOBS = JobMachine(2, (Run("train", "ann", (0, 1), watts=500, samples=256, tokens={"train": 9000}, flops=5e14, restarts_at=8),
                       Run("serve", "bob", (1,), watts=90, samples=20, tokens={"input": 400, "output": 90}, answers=10)))
 EMPTY_BY_NATURE = {("fleet", "On the bus, not read"), ("fleet", "Failed reads")}  # simulated GPUs are on no bus, and answer
+# On the standard page, the first event of a code rises from 0 after 70 s, which is longer than this test.
+RISES_LATER = ("gpu", "Events and driver errors")
 
 
 class LiveTest(unittest.TestCase):
@@ -32,7 +35,7 @@ class LiveTest(unittest.TestCase):
 
         root = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))
         lay(Path(root, "sys"), OLD_CARD)
-        old = live.Machine("", (f"--path.sysfs={root}/sys", f"--path.procfs={root}"))
+        old = live.Machine("", (*live.STANDARD, f"--path.sysfs={root}/sys", f"--path.procfs={root}"))
         # Lost and back, throttled, and with reasons to attend to: what a device that stays well has none of.
         lost = live.simulated(2, ["lose 1 after 8s for 2s", "xid:48 1 after 2s", "remap 1 after 2s", "throttle 0 after 5s"])
         cls.prometheus = cls.enterClassContext(live.scene({"simulated": lost, "old": old, "jobs": JOBS}))
@@ -60,6 +63,8 @@ class LiveTest(unittest.TestCase):
         for name, gpu in (("fleet", dashboards.ALL), ("gpu", "1")):
             for panel in dashboards.load(name).panels:
                 with self.subTest(dashboard=name, panel=panel.title):
+                    if (name, panel.title) == RISES_LATER:
+                        panel = dashboards.Panel({**panel.model, "targets": [{**each, "expr": each["expr"].removesuffix(" > 0")} for each in panel.targets]})
                     if (name, panel.title) not in EMPTY_BY_NATURE:
                         given = zip(panel.targets, self.answers(panel, "simulated", gpu))
                         self.assertGreater(min([count for target, count in given if OF_JOBS not in target["expr"]], default=1), 0)
@@ -102,7 +107,7 @@ class LiveTest(unittest.TestCase):
                 self.assertGreater(min(self.answers(panel, "jobs")), 0)
 
     def test_what_is_exempt_exists(self):
-        self.assertLessEqual(EMPTY_BY_NATURE, {(name, p.title) for name in dashboards.NAMES for p in dashboards.load(name).panels})
+        self.assertLessEqual(EMPTY_BY_NATURE | {RISES_LATER}, {(name, p.title) for name in dashboards.NAMES for p in dashboards.load(name).panels})
 
     def test_a_card_that_tells_little_shows_what_it_tells(self):
         shown = {panel.title for panel in dashboards.load("gpu").panels if max(self.answers(panel, "old"))}

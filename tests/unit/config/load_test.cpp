@@ -134,6 +134,16 @@ TEST(Load, ForgetsMissingDevicesNeverOrAfterATime) {
             "\"soon\"\n");
 }
 
+TEST(Load, NamesTheLineOfAPatternThatIsNone) {
+  EXPECT_EQ(good("metrics: {detail: standard, exclude: ['gpu_link_*{link=\"0\"}']}").metrics,
+            (Metrics{MetricsDetail::standard, {}, {"gpu_link_*{link=\"0\"}"}}));
+  EXPECT_EQ(problems("metrics:\n  include:\n    - gpu_up\n    - gpu_xid{31}\n"),
+            "g.yaml:4: metrics.include: must be the name of a family, such as gpu_link_* or "
+            "gpu_xid_errors_total{xid=\"31\"}, not \"gpu_xid{31}\"\n");
+  EXPECT_EQ(problems("metrics: {detail: some}"),
+            "g.yaml:1: metrics.detail: must be standard or full, not \"some\"\n");
+}
+
 TEST(Load, NamesUnknownKeysAndWhatWasMeant) {
   EXPECT_EQ(problems("web:\n  lissen: []\n"),
             "g.yaml:2: web.lissen: unknown key; did you mean web.listen?\n");

@@ -16,6 +16,8 @@ std::string type_for(std::string_view accept) { return std::string(negotiate_for
 
 const std::string kText = "text/plain; version=0.0.4; charset=utf-8; escaping=";
 const std::string kOpenMetrics = "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=";
+const std::string kProtobuf =
+    "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited; escaping=";
 const std::string kOldOpenMetrics = "application/openmetrics-text; version=0.0.1; charset=utf-8; escaping=";
 
 TEST(Negotiate, GivesTextToWhoAcceptsAnythingOrNothingKnown) {
@@ -33,6 +35,16 @@ TEST(Negotiate, MatchesVersionsAndTypesInAnyCase) {
   EXPECT_EQ(type_for("application/openmetrics-text"), kOldOpenMetrics + "underscores");
   EXPECT_EQ(type_for("application/*"), kOpenMetrics + "underscores");
   EXPECT_EQ(negotiate_format("application/openmetrics-text").format, Format::openmetrics);
+}
+
+TEST(Negotiate, GivesProtobufToWhoAsksForItsMessageAndEncoding) {
+  const std::string message = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily";
+  EXPECT_EQ(type_for(message + ";encoding=delimited;q=0.6,text/plain;q=0.3"), kProtobuf + "underscores");
+  EXPECT_EQ(negotiate_format(message + ";encoding=delimited").format, Format::protobuf);
+  for (const std::string& other : {message, message + ";encoding=text",
+                                   std::string("application/vnd.google.protobuf;encoding=delimited")}) {
+    EXPECT_EQ(type_for(other), kText + "underscores") << other;
+  }
 }
 
 TEST(Negotiate, PrefersByQualityThenByExactnessThenByPlace) {
@@ -93,15 +105,17 @@ std::vector<Case> read_cases(std::istream& file) {
 /// servers.
 std::string completed(std::string expected) {
   if (expected == "om1") return kOpenMetrics;
+  if (expected == "proto-delim") return kProtobuf;
   if (expected.find("escaping=") == std::string::npos) expected += "; escaping=underscores";
   return expected;
 }
 
 /// Rows for servers that choose a format that gpumeter lacks do not apply to it.
 bool concerns_us(const Case& row) {
-  return row.expected == "om1" || ((row.expected.starts_with("text/plain") ||
-                                    row.expected.starts_with("application/openmetrics-text")) &&
-                                   row.expected.find("version=2.0.0") == std::string::npos);
+  return row.expected == "om1" || row.expected == "proto-delim" ||
+         ((row.expected.starts_with("text/plain") ||
+           row.expected.starts_with("application/openmetrics-text")) &&
+          row.expected.find("version=2.0.0") == std::string::npos);
 }
 
 TEST(Negotiate, AgreesWithPrometheusOnItsOwnCases) {

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <sstream>
 #include <string>
+
+#include "tests/fakes/fake_clock.hpp"
 
 namespace gpumeter {
 namespace {
@@ -127,6 +131,77 @@ TEST_F(TextViewTest, ShowsAFamilyThatIsDeclaredAtRunTime) {
   EXPECT_EQ(text(),
             "# HELP site_rack_power_watts Power of a rack.\n# TYPE site_rack_power_watts gauge\n"
             "site_rack_power_watts{rack=\"7\"} 4000\n");
+}
+
+/// The standard page of one GPU whose driver counts errors by code.
+class StandardPageTest : public testing::Test {
+ protected:
+  StandardPageTest() : source_(store_.attach("nvidia")) {
+    view_.select({.is_full = false});
+    attach();
+  }
+  void attach() {
+    source_.clear();
+    for (const char* xid : {"31", "79", "other"}) source_.add(kXids, device(0).with({{"xid", xid}}));
+    source_.add(kMode, device(0).with({{"state", "on"}}));
+    source_.add(kThrottled, device(0));
+  }
+  std::string page(std::initializer_list<double> values, Format format = Format::text) {
+    Source::Slot slot = 0;
+    for (const double value : values) source_.set(slot++, value);
+    source_.commit(clock_.monotonic());
+    clock_.advance(std::chrono::seconds(15));
+    std::string lines;
+    std::istringstream text(view_.render(format).text);
+    for (std::string line; std::getline(text, line);) {
+      if (!line.starts_with('#')) lines += line.substr(0, 4) + line.substr(line.find("\"u0\"") + 4) + "\n";
+    }
+    return lines;
+  }
+
+  static constexpr MetricDescriptor kXids{
+      "xid_total", "Errors.", "", MetricType::counter, {Detail::Level::nonzero, "xid", "other"}};
+  static constexpr MetricDescriptor kMode{"mode", "Mode.", "", MetricType::gauge, kNonzero};
+  static constexpr MetricDescriptor kThrottled{"throttled", "Bits.", "", MetricType::gauge, kFull};
+  Store store_;
+  FakeClock clock_;
+  TextView view_{store_, clock_};
+  Source source_;
+};
+
+TEST_F(StandardPageTest, OmitsStatesThatDoNotHoldAndErrorsThatHaveNotHappened) {
+  EXPECT_EQ(page({0, 0, 0, 0, 1}), "xid_,xid=\"other\"} 0\n");
+  EXPECT_EQ(page({0, 0, 0, 1, 1}), "mode,state=\"on\"} 1\nxid_,xid=\"other\"} 0\n");
+  EXPECT_EQ(page({0, 0, 0, 0, 1}), "xid_,xid=\"other\"} 0\n");
+}
+
+TEST_F(StandardPageTest, ShowsTheFirstErrorOfACodeAsARise) {
+  page({0, 0, 0, 0, 1});
+  EXPECT_EQ(page({0, 3, 0, 0, 1}), "xid_,xid=\"79\"} 0\nxid_,xid=\"other\"} 0\n");
+  clock_.advance(LateSeries::kZeroFirst);
+  EXPECT_EQ(page({0, 3, 0, 0, 1}), "xid_,xid=\"79\"} 3\nxid_,xid=\"other\"} 0\n");
+  EXPECT_EQ(page({0, 3, 0, 0, 1}, Format::openmetrics),
+            "xid_,xid=\"79\"} 3\nxid_,xid=\"79\"} 1.767225615e+09\nxid_,xid=\"other\"} 0\n");
+  EXPECT_NE(view_.render(Format::openmetrics)
+                .text.find("xid_created{gpu=\"0\",uuid=\"u0\",xid=\"79\"} 1.767225615e+09\n"),
+            std::string::npos);
+}
+
+// A GPU that falls off the bus reports XID 79 and is attached again later, with new slots.
+TEST_F(StandardPageTest, RemembersThatACodeWasZeroBeforeTheDeviceWasLost) {
+  page({0, 0, 0, 0, 1});
+  source_.hide();
+  attach();
+  EXPECT_EQ(page({0, 1, 0, 0, 1}), "xid_,xid=\"79\"} 0\nxid_,xid=\"other\"} 0\n");
+}
+
+TEST_F(StandardPageTest, FollowsAChangedSelection) {
+  page({0, 0, 0, 0, 1});
+  view_.select({.is_full = true});
+  EXPECT_EQ(page({0, 0, 0, 0, 1}),
+            "mode,state=\"on\"} 0\nthro} 1\nxid_,xid=\"31\"} 0\nxid_,xid=\"79\"} 0\nxid_,xid=\"other\"} 0\n");
+  view_.select({.is_full = true, .include = {}, .exclude = {*SeriesPattern::parse("xid*")}});
+  EXPECT_EQ(page({0, 0, 0, 0, 1}), "mode,state=\"on\"} 0\nthro} 1\n");
 }
 
 }  // namespace

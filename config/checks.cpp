@@ -170,6 +170,11 @@ Complaint check_users(const std::vector<std::string>& users) {
          "\"";
 }
 
+Complaint check_percent(const unsigned& percent) {
+  if (percent <= 100) return std::nullopt;
+  return "must be a whole number from 0 to 100, not " + std::to_string(percent);
+}
+
 Complaint check_not_zero(const unsigned& number) {
   if (number > 0) return std::nullopt;
   return "must be at least 1; set jobs.enabled to false to ignore all jobs";

@@ -28,6 +28,7 @@ Complaint check_socket_mode(const std::string& mode);
 Complaint check_mllog_files(const std::vector<std::string>& files);
 /// Requires that numbers are uids. The daemon checks whether named users exist.
 Complaint check_users(const std::vector<std::string>& users);
+Complaint check_percent(const unsigned& percent);
 Complaint check_not_zero(const unsigned& number);
 Complaint check_retention(const Duration& retention);
 Complaint check_device_names(const std::map<std::string, std::string>& names);

@@ -97,6 +97,15 @@ struct Workloads {
   bool operator==(const Workloads&) const = default;
 };
 
+/// Who was given which GPU, whether or not a process uses it.
+struct Allocations {
+  unsigned idle_percent = 1;                         ///< busy share below which an allocated GPU is idle
+  std::string slurm = "/run/gpumeter/slurm";         ///< files of Slurm's prolog; empty: none
+  std::string slurm_gpus;                            ///< output of `slurmd -G`, or gres.conf; empty: none
+  std::string manual = "/run/gpumeter/allocations";  ///< files of `gpumeter allocate`; empty: none
+  bool operator==(const Allocations&) const = default;
+};
+
 struct Paths {
   std::string sysfs = "/sys";
   std::string procfs = "/proc";
@@ -147,6 +156,7 @@ struct Config {
   DeviceLabels device_labels;
   Devices devices;
   Workloads workloads;
+  Allocations allocations;
   Paths paths;
   Logging log;
   Jobs jobs;

@@ -103,6 +103,7 @@ void App::make_fleet(const config::Config& config) {
       workload_settings_of(config, [this](std::uint32_t uid) { return user_names_.of(uid); });
   workload_book_ = workloads.book;
   workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
+  allocations_ = make_allocations(config, workloads.names);
   host_series_ = std::make_unique<HostSeries>(
       HostSeries::Settings{config.paths.sysfs, config.paths.procfs, config.device_labels, workloads},
       *store_);
@@ -116,6 +117,17 @@ void App::make_fleet(const config::Config& config) {
     return alive ? alive->forget(uuid) : Error("the daemon is stopping");
   };
   control_ = std::make_unique<ControlServer>(config.paths.state, clock_, log_, forget);
+}
+
+// The fleet does not exist yet, and its devices are not known before the first pass is over.
+std::unique_ptr<Allocations> App::make_allocations(const config::Config& config,
+                                                   std::shared_ptr<workloads::NameBook> names) {
+  if (names == nullptr) return nullptr;
+  const auto devices = [this] {
+    return fleet_->first_pass_over() ? fleet_->known_devices() : std::vector<DeviceIdentity>();
+  };
+  return std::make_unique<Allocations>(allocation_settings_of(config), std::move(names), devices, *store_,
+                                       log_, clock_);
 }
 
 std::shared_ptr<BusWatcher> App::make_bus_watcher(const config::Config& config) {
@@ -177,6 +189,9 @@ Result<Done> App::start_threads() {
   if (Result<Done> started = start_watchdog(); !started) return started;
   if (Result<Done> started = start_upkeep(); !started) return started;
   if (Result<Done> started = start_host(); !started) return started;
+  if (allocations_) {
+    if (Result<Done> started = allocations_->start(); !started) return started;
+  }
   if (Result<Done> started = control_->start(); !started) return started;
   // These read the whole store each second, which would delay the lanes that still add their series.
   const auto may_begin = [this, until = clock_.monotonic() + kFirstPass] {
@@ -239,6 +254,7 @@ void App::stop() {
   doctor_.stop();
   upkeep_.request_stop();
   host_.request_stop();
+  if (allocations_) allocations_->request_stop();
   history_.stop();
   if (bus_watcher_) bus_watcher_->request_stop();
   if (drm_scans_) drm_scans_->request_stop();
@@ -249,6 +265,7 @@ void App::stop() {
   if (drm_scans_ && !drm_scans_->join(deadline)) left_behind_ = true;
   if (!upkeep_.join(deadline)) left_behind_ = true;
   if (!host_.join(deadline)) left_behind_ = true;
+  if (allocations_ && !allocations_->join(deadline)) left_behind_ = true;
   if (web_config_ && !web_config_->stop(deadline)) left_behind_ = true;
   if (state_keeper_ && !state_keeper_->stop(clock_.monotonic() + kLastState)) left_behind_ = true;
   left_behind_ = left_behind_ || user_names_.hangs() || known_users_.hangs();

@@ -18,6 +18,7 @@
 #include "daemon/history/history_keeper.hpp"
 #include "daemon/host/host_series.hpp"
 #include "daemon/log/log.hpp"
+#include "daemon/names/allocations.hpp"
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
 #include "daemon/self/workload_info.hpp"
@@ -51,6 +52,8 @@ class App {
   Result<Done> start_watchdog();
   Result<Done> start_upkeep();
   Result<Done> start_host();
+  std::unique_ptr<Allocations> make_allocations(const config::Config& config,
+                                                std::shared_ptr<workloads::NameBook> names);
   std::shared_ptr<BusWatcher> make_bus_watcher(const config::Config& config);
   void wait_for_first_pass();
   void serve(Signals& signals);
@@ -84,6 +87,7 @@ class App {
   std::shared_ptr<BusWatcher> bus_watcher_;
   std::unique_ptr<WorkloadInfo> workload_info_;  // used by upkeep
   std::unique_ptr<HostSeries> host_series_;      // used by host
+  std::unique_ptr<Allocations> allocations_;     // null if workloads are disabled
   std::unique_ptr<SelfReport> self_report_;
   bool says_what_is_read_ = false;  // used by upkeep
   Worker upkeep_{clock_};

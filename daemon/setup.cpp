@@ -62,10 +62,27 @@ FleetSettings settings_of(const config::Config& config) {
 
 WorkloadSettings workload_settings_of(const config::Config& config, UserName user_name) {
   WorkloadSettings settings;
-  if (config.workloads.enabled) settings.book = std::make_shared<workloads::WorkloadBook>();
+  if (config.workloads.enabled) {
+    settings.book = std::make_shared<workloads::WorkloadBook>();
+    settings.names = std::make_shared<workloads::NameBook>();
+  }
   settings.procfs = config.paths.procfs;
   settings.processes = config.workloads.processes;
   settings.user_name = std::move(user_name);
+  return settings;
+}
+
+Allocations::Settings allocation_settings_of(const config::Config& config) {
+  Allocations::Settings settings;
+  const config::Allocations& own = config.allocations;
+  settings.slurm = {own.slurm, own.slurm_gpus, config.paths.sysfs};
+  settings.manual = own.manual;
+  constexpr double kPercent = 0.01;
+  settings.meter.idle_below = own.idle_percent * kPercent;
+  // Lists of processes are read at the interval `normal`.
+  constexpr int kLists = 3;
+  auto& of_workload = settings.meter.of_workload;
+  of_workload = std::max<Nanoseconds>(of_workload, kLists * Nanoseconds(config.sampling.normal));
   return settings;
 }
 

@@ -14,6 +14,7 @@
 #include "daemon/fleet/settings.hpp"
 #include "daemon/lane/device_session.hpp"
 #include "exporter/text/selection.hpp"
+#include "daemon/names/allocations.hpp"
 
 /// Converts the configuration to the settings of the parts.
 namespace gpumeter {
@@ -32,6 +33,8 @@ PageSelection page_selection_of(const config::Config& config);
 FleetSettings settings_of(const config::Config& config);
 /// Creates a new book if workloads are enabled.
 WorkloadSettings workload_settings_of(const config::Config& config, UserName user_name);
+
+Allocations::Settings allocation_settings_of(const config::Config& config);
 
 /// Drops the devices of a simulator that is not enabled. Their indexes are then free for real devices.
 void forget_simulated(DeviceDirectory& directory, const config::Config& config);

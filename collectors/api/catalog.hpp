@@ -181,6 +181,9 @@ inline constexpr auto workload_energy = counter("gpu_workload_energy_joules_tota
 inline constexpr auto workload_share = gauge("gpu_workload_share_ratio", "ratio", "Workload's share of the device: by busy time of the last minute, or by memory if no workload was busy. The shares of a device sum to 1.");
 inline constexpr auto workload_info = gauge("gpu_workload_info", "", "Facts of the workload, as labels; always 1. Join by kind and workload.");
 inline constexpr auto workload_cpu_seconds = counter("gpu_workload_cpu_seconds_total", "seconds", "CPU time of the workload's cgroup, in seconds.");
+inline constexpr auto allocation_info = gauge("gpu_allocation_info", "", "GPU that was given to the workload, whether or not a process of it runs; always 1. source: who gave it. partition: only this part of the GPU was given.");
+inline constexpr auto allocation_start = gauge("gpu_allocation_start_timestamp_seconds", "seconds", "Unix time at which the GPU was given to the workload. Absent if the source does not report it.");
+inline constexpr auto allocated_idle_seconds = counter("gpu_allocated_idle_seconds_total", "seconds", "Time in which the GPU was given to the workload and idle, in seconds: its busy share was below allocations.idle_percent. If the GPU is given to several workloads, the workload's own busy time counts.");
 inline constexpr auto process_memory_used = gauge("gpu_process_memory_used_bytes", "bytes", "Device memory held by the process, in bytes.");
 inline constexpr auto process_busy_seconds = counter("gpu_process_busy_seconds_total", "seconds", "Time in which work of the process was on the device, in seconds.");
 

@@ -18,6 +18,7 @@
 #include "daemon/cli/metrics_docs.hpp"
 #include "daemon/cli/once.hpp"
 #include "daemon/cli/standard_streams.hpp"
+#include "daemon/control/allocate.hpp"
 #include "daemon/control/forget.hpp"
 #include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
@@ -53,6 +54,13 @@ int forget(const std::string& uuid, const config::Config& config, const Clock& c
   return print(uuid + " is forgotten\n");
 }
 
+int allocate(const AllocateOptions& options, const config::Config& config) {
+  const Result<std::string> done = allocate(options, config.allocations.manual, config.paths.state);
+  if (done) return print(*done);
+  print_error("gpumeter: " + done.error().message());
+  return 1;
+}
+
 int act_on(const Options& options, const config::Config& config, const Clock& clock) {
   switch (options.action) {
     case Action::check_config:
@@ -67,6 +75,8 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
       return print(device_list(config));
     case Action::forget:
       return forget(options.argument, config, clock);
+    case Action::allocate:
+      return allocate(options.allocate, config);
     case Action::check:
       return check(options.check, config);
     default:

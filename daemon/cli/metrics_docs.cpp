@@ -38,9 +38,10 @@ constexpr const MetricDescriptor* kOfTheDaemon[] = {&catalog::info,
 
 /// Families of devices whose drivers list their processes, for every collector.
 constexpr const MetricDescriptor* kOfWorkloads[] = {
-    &catalog::workload_memory_used, &catalog::workload_busy_seconds, &catalog::workload_energy,
-    &catalog::workload_share,       &catalog::workload_info,         &catalog::process_memory_used,
-    &catalog::process_busy_seconds, &catalog::workload_cpu_seconds,
+    &catalog::workload_memory_used, &catalog::workload_busy_seconds,  &catalog::workload_energy,
+    &catalog::workload_share,       &catalog::workload_info,          &catalog::process_memory_used,
+    &catalog::process_busy_seconds, &catalog::workload_cpu_seconds,   &catalog::allocation_info,
+    &catalog::allocation_start,     &catalog::allocated_idle_seconds,
 };
 
 /// Families of each run in addition to the words of the vocabulary.

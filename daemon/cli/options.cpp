@@ -222,6 +222,7 @@ class CommandLine {
   void add_commands() {
     app_.require_subcommand(0, 1);
     forget_ = add_command("forget", "Forget a missing GPU, so that its gpu_up 0 ends (forget UUID)");
+    add_allocate();
     check_ = add_command("check", "Report failed and degraded GPUs as monitoring plugins do (check --help)");
     top_ = add_command("top", "Show GPUs and jobs in the terminal (top --help)");
     check_->add_flag("--json", options_.check.json, "Print the answer of /api/v1/health");
@@ -232,6 +233,33 @@ class CommandLine {
     check_->add_option("--url", options_.check.url, "Ask this daemon (default: the first web.listen)")
         ->type_name("URL");
     forget_->add_option("UUID", options_.argument, "The GPU, as in the label uuid")->expected(1);
+  }
+
+  void add_allocate() {
+    allocate_ = add_command("allocate", "Record by hand who was given a GPU (allocate --help)");
+    allocate_->add_option("VERB", verb_, "set, clear, or list (the default)")
+        ->check(one_of({"set", "clear", "list"}));
+    allocate_->add_option("WORKLOAD", options_.allocate.workload.name, "Name of the workload");
+    allocate_
+        ->add_option("--gpu", options_.allocate.gpus,
+                     "Its GPU: index, uuid or PCI address; repeatable, or a list with commas")
+        ->type_name("GPU")
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->delimiter(',')
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    allocate_->add_option("--user", options_.allocate.user, "Who is responsible for it")->type_name("USER");
+    allocate_->add_option("--kind", kind_, "Label kind (default other)")
+        ->type_name("KIND")
+        ->check(one_of(kinds()));
+  }
+
+  static std::vector<std::string> kinds() {
+    std::vector<std::string> names;
+    for (const auto& [kind, name] : cgroup::kKindNames) {
+      if (kind != cgroup::Kind::unattributed) names.emplace_back(name);
+    }
+    return names;
   }
 
   bool is_there(const std::string& flag) const { return app_.count(flag) > 0; }
@@ -304,9 +332,24 @@ class CommandLine {
   std::optional<Exit> take_command() {
     if (check_->parsed()) return take_check();
     if (top_->parsed()) return usage_error("top must be the first argument");  // a program of its own
+    if (allocate_->parsed()) return take_allocate();
     if (!forget_->parsed()) return std::nullopt;
     if (options_.argument.empty()) return usage_error("forget requires the uuid of a device");
     options_.action = Action::forget;
+    return std::nullopt;
+  }
+
+  std::optional<Exit> take_allocate() {
+    using Verb = AllocateOptions::Verb;
+    options_.action = Action::allocate;
+    AllocateOptions& wanted = options_.allocate;
+    if (verb_ == "set") wanted.verb = Verb::set;
+    if (verb_ == "clear") wanted.verb = Verb::clear;
+    wanted.workload.kind = cgroup::kKindNames.find(kind_).value_or(cgroup::Kind::other);
+    if (wanted.verb != Verb::list && wanted.workload.name.empty()) {
+      return usage_error("allocate " + verb_ + " requires the name of a workload");
+    }
+    if (wanted.verb == Verb::set && wanted.gpus.empty()) return usage_error("allocate set requires --gpu");
     return std::nullopt;
   }
 
@@ -343,10 +386,13 @@ class CommandLine {
   const std::vector<config::Key> keys_;
   CLI::App app_{"Prometheus exporter for every GPU of a machine.", "gpumeter"};
   CLI::App* forget_ = nullptr;
+  CLI::App* allocate_ = nullptr;
   CLI::App* check_ = nullptr;
   CLI::App* top_ = nullptr;
   std::string gpu_;
   std::string fail_on_;
+  std::string verb_;
+  std::string kind_;
   Options options_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "collectors/api/collector.hpp"
 #include "daemon/cli/check_text.hpp"
+#include "daemon/control/allocate.hpp"
 
 namespace gpumeter {
 
@@ -26,6 +27,7 @@ enum class Action : std::uint8_t {
   print_config,
   print_conditions,
   forget,
+  allocate,
   check
 };
 
@@ -55,6 +57,7 @@ struct Options {
   std::string simulator;                     ///< the collector for --simulate; empty: there is none
   std::vector<std::string> simulate_events;  ///< in addition to the file's
   CheckOptions check;
+  AllocateOptions allocate;
 };
 
 /// An exit before the start. The text goes to stdout if the code is 0 (help, version), otherwise to stderr.

@@ -309,6 +309,11 @@ std::vector<DeviceIdentity> Fleet::read_devices() const {
   return view().read_devices(settings_);
 }
 
+std::vector<DeviceIdentity> Fleet::known_devices() const {
+  MutexLock lock(mutex_);
+  return view().known_devices(settings_);
+}
+
 void Fleet::describe(SelfState& self) const {
   MutexLock lock(mutex_);
   view().describe(self, released_until_.has_value());

@@ -72,6 +72,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   std::vector<DeviceStatus> devices() const GPUMETER_EXCLUDES(mutex_);
   /// The devices that are read, by index.
   std::vector<DeviceIdentity> read_devices() const GPUMETER_EXCLUDES(mutex_);
+  /// All known devices of running collectors, also those that are missing, by index.
+  std::vector<DeviceIdentity> known_devices() const GPUMETER_EXCLUDES(mutex_);
   void describe(SelfState& self) const GPUMETER_EXCLUDES(mutex_);
   /// Returns the error of each running collector's discovery, by the collector's name; empty if it works.
   std::map<std::string, std::string> collector_errors() const GPUMETER_EXCLUDES(mutex_);

@@ -61,6 +61,16 @@ std::vector<DeviceIdentity> StatusView::read_devices(const FleetSettings& settin
   return devices;
 }
 
+std::vector<DeviceIdentity> StatusView::known_devices(const FleetSettings& settings) const {
+  std::vector<DeviceIdentity> devices;
+  for (const auto& [uuid, known] : indexes.devices()) {
+    if (!hosts.contains(known.collector)) continue;
+    devices.push_back({known.collector, known.index, known.info, name_of(settings.names, known.info)});
+  }
+  std::ranges::sort(devices, {}, &DeviceIdentity::index);
+  return devices;
+}
+
 void StatusView::describe(SelfState& self, bool is_released) const {
   std::map<const CollectorHost*, CollectorHealth> healths;
   for (const auto& [name, host] : hosts) {

@@ -29,6 +29,9 @@ struct StatusView {
   /// Returns the devices that are read, by index.
   std::vector<DeviceIdentity> read_devices(const FleetSettings& settings) const;
 
+  /// Returns all known devices of running collectors, also those that are missing, by index.
+  std::vector<DeviceIdentity> known_devices(const FleetSettings& settings) const;
+
   /// Adds the health of the collectors.
   void describe(SelfState& self, bool is_released) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "collectors/api/catalog.hpp"
@@ -42,7 +43,32 @@ std::vector<Label> labels_of(const workloads::WorkloadBook::Workload& workload,
   return labels;
 }
 
+using Names = std::vector<Label>;
+
+/// Workloads that were given a GPU and have no process on one, with what their sources say.
+std::map<workloads::WorkloadId, Names> allocated_only(const workloads::NameBook& names,
+                                                      const std::set<workloads::WorkloadId>& present) {
+  std::map<workloads::WorkloadId, Names> found;
+  for (const workloads::Allocation& allocation : names.allocations()) {
+    if (present.contains(allocation.workload) || found.size() >= workloads::WorkloadBook::kMostWorkloads) {
+      continue;
+    }
+    Names& labels = found[allocation.workload];
+    labels.insert(labels.end(), allocation.names.begin(), allocation.names.end());
+  }
+  return found;
+}
+
 }  // namespace
+
+void WorkloadInfo::add_allocated(const std::set<workloads::WorkloadId>& present) {
+  if (settings_.names == nullptr) return;
+  for (const auto& [id, names] : allocated_only(*settings_.names, present)) {
+    const Labels labels = {
+        {"kind", std::string(to_string(id.kind))}, {"workload", id.name}, {"source", "allocation"}};
+    series_.add(catalog::workload_info, labels.with(names), 1);
+  }
+}
 
 void WorkloadInfo::tick(Nanoseconds now) {
   if (settings_.book == nullptr || (published_ && now < published_at_ + kSoonest)) return;
@@ -50,9 +76,12 @@ void WorkloadInfo::tick(Nanoseconds now) {
   const std::uint64_t generation =
       settings_.book->generation() + (settings_.names ? settings_.names->generation() : 0);
   if (published_ == generation && now < published_at_ + kAnyway) return;
+  std::set<workloads::WorkloadId> present;
   for (const auto& workload : settings_.book->workloads()) {
+    present.insert(workload.id);
     series_.add(catalog::workload_info, Labels(labels_of(workload, settings_)), 1);
   }
+  add_allocated(present);
   series_.commit(now);
   published_ = generation;
   published_at_ = now;

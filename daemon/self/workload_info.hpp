@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "collectors/attribution/workload_settings.hpp"
@@ -11,7 +12,8 @@
 
 namespace gpumeter {
 
-/// Keeps gpu_workload_info in the store: one series for each workload of any device. One thread at a time.
+/// Keeps gpu_workload_info in the store: one series for each workload that uses a device
+/// or was given one. One thread at a time.
 class WorkloadInfo {
  public:
   WorkloadInfo(WorkloadSettings settings, Store& store)
@@ -22,6 +24,8 @@ class WorkloadInfo {
   void tick(Nanoseconds now);
 
  private:
+  void add_allocated(const std::set<workloads::WorkloadId>& present);
+
   const WorkloadSettings settings_;
   SeriesList series_;
   Nanoseconds published_at_{};

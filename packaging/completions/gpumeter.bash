@@ -1,7 +1,8 @@
 # bash completion for gpumeter(8)                                          -*- shell-script -*-
 
-_gpumeter_commands="check forget top"
+_gpumeter_commands="allocate check forget top"
 _gpumeter_check_flags="--json --gpu= --fail-on= --url="
+_gpumeter_allocate_words="set clear list --gpu= --user= --kind="
 _gpumeter_top_flags="--url= --interval= --sort= --once --help --version"
 # The flags. A "=" marks a flag with a value; the case below completes some of the values.
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
@@ -19,6 +20,7 @@ _gpumeter_values() {
     --once) compgen -W "0 1" -- "$2" ;;
     --print-metrics) compgen -W "markdown text" -- "$2" ;;
     --print-conditions) compgen -W "markdown json" -- "$2" ;;
+    --kind) compgen -W "systemd_unit user_unit session container pod slurm_job vm other" -- "$2" ;;
     --fail-on) compgen -W "failed degraded" -- "$2" ;;
     --print-config) compgen -W "markdown" -- "$2" ;;
   esac
@@ -34,6 +36,7 @@ _gpumeter() {
   local words=$_gpumeter_flags
   [ "$COMP_CWORD" -eq 1 ] && words="$_gpumeter_commands $words"
   [ "${COMP_WORDS[1]-}" = check ] && words="$_gpumeter_check_flags $words"
+  [ "${COMP_WORDS[1]-}" = allocate ] && words="$_gpumeter_allocate_words $words"
   [ "${COMP_WORDS[1]-}" = top ] && words=$_gpumeter_top_flags
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
   [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace

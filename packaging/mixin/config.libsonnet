@@ -58,6 +58,9 @@
     idleRatio: 0.01,
     // Share of its GPUs' time that a run may leave idle, as above.
     runIdleRatio: 0.99,
+    // Share of the time in which an allocated GPU is idle, above which its holder does not use it. The daemon's
+    // allocations.idle_percent decides when it is idle. A restart of the daemon may hide a minute of the 10 that are counted.
+    allocatedIdleRatio: 0.8,
     // Seconds since a run's last message; longer than most steps, evaluations and checkpoints. A run whose processes are gone
     // stays on the page for 10 minutes, so this and its hold time must end well before.
     runSilenceSeconds: 300,
@@ -85,6 +88,7 @@
       GpuPcieLinkDegraded: '10m',
       GpuPcieReplays: '10m',
       GpuAllocatedButIdle: '30m',
+      GpuHeldButIdle: '30m',
       MlRunStalled: '2m',
     },
   },

@@ -4,6 +4,10 @@ local duration = import '../lib/duration.libsonnet';
 
 function(config, make)
   local run = '{job=%q,instance=%q,run=%q,user=%q}';
+  local of_workload = 'job=%q,instance=%q,kind=%q,workload=%q})';
+  local to_workload = '$labels.job $labels.instance $labels.kind $labels.workload';
+  local of_allocation = 'job=%q,instance=%q,uuid=%q,kind=%q,workload=%q})';
+  local to_allocation = '$labels.job $labels.instance $labels.uuid $labels.kind $labels.workload';
   local of_run = '$labels.job $labels.instance $labels.run $labels.user';
   [
     // Means of 5 minutes bridge the time between two batches and a restart of the daemon. After two minutes without an
@@ -52,6 +56,38 @@ function(config, make)
       + text.with("max by (user) (gpu_workload_info{user!='',job=%q,instance=%q,kind=%q,workload=%q})",
                   ' Its user is {{ . | first | label "user" }}.',
                   arguments='$labels.job $labels.instance $labels.kind $labels.workload')
+    ),
+
+    // By what Slurm, the kubelet or an administrator reports, so a process need not run. `and` keeps the alert to allocations that
+    // have not ended, since the counter stays for 10 minutes.
+    make.alert(
+      'GpuHeldButIdle',
+      'warning',
+      |||
+        rate(gpu_allocated_idle_seconds_total[10m]) > %s
+          and ignoring (source) gpu_allocation_info
+      ||| % config.allocatedIdleRatio,
+      'GPU {{ $labels.gpu }} of {{ $labels.instance }} is allocated to the {{ $labels.kind }} {{ $labels.workload }} and idle',
+      |||
+        GPU {{ $labels.gpu }} ({{ $labels.uuid }}){{ with $labels.partition }}, partition {{ . }},{{ end }} is allocated to the
+        {{ $labels.kind }} {{ $labels.workload }} and was idle for {{ $value | humanizePercentage }} of the last 10 minutes, for
+        %s already; the alert's limit is %s.
+      ||| % [duration.words(config.hold.GpuHeldButIdle), config.percent.allocatedIdleRatio]
+      + text.with("max by (user) (gpu_workload_info{user!=''," + of_workload,
+                  ' Its user is {{ . | first | label "user" }}.',
+                  arguments=to_workload)
+      + text.with("max by (slurm_job_name) (gpu_workload_info{slurm_job_name!=''," + of_workload,
+                  ' The job is {{ . | first | label "slurm_job_name" }}.',
+                  arguments=to_workload)
+      + text.with("max by (k8s_namespace, k8s_pod) (gpu_workload_info{k8s_pod!=''," + of_workload,
+                  ' The pod is {{ . | first | label "k8s_namespace" }}/{{ . | first | label "k8s_pod" }}.',
+                  arguments=to_workload)
+      + text.with('time() - min(gpu_allocation_start_timestamp_seconds{' + of_allocation,
+                  ' Allocated {{ . | first | value | humanizeDuration }} ago.',
+                  arguments=to_allocation)
+      + text.with('sum(gpu_allocated_idle_seconds_total{' + of_allocation + ' / 3600',
+                  ' Idle so far: {{ . | first | value | printf "%.1f" }} GPU hours.',
+                  arguments=to_allocation)
     ),
 
     // Also for runs whose processes are gone: their series stay for 10 minutes; the hold time and the threshold leave 3 of them.

@@ -1,0 +1,100 @@
+#include "collectors/attribution/allocation/meter.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "collectors/api/catalog.hpp"
+#include "collectors/attribution/allocation/resolver.hpp"
+
+namespace gpumeter::allocation {
+namespace {
+
+Labels labels_of(const Resolver::Found& found) {
+  const DeviceIdentity& device = *found.device;
+  const Labels labels(device.info, device.index, "", {.vendor = false, .model = false});
+  return labels.with({{"partition", found.partition}});
+}
+
+}  // namespace
+
+void Meter::update(std::span<const workloads::Allocation> allocations,
+                   std::span<const DeviceIdentity> devices, const Readings& readings, Nanoseconds now) {
+  const Resolver resolver(devices, readings.partitions);
+  unresolved_.clear();
+  holders_.clear();
+  for (auto& [key, held] : held_) {
+    held.sources.clear();
+    held.since.reset();
+  }
+  for (const workloads::Allocation& allocation : allocations) take(allocation, resolver, now);
+  for (const auto& [key, held] : held_) {
+    if (!held.sources.empty()) ++holders_[key.place];
+  }
+  for (auto& [key, held] : held_) account(key, held, readings);
+  forget(now);
+}
+
+void Meter::take(const workloads::Allocation& allocation, const Resolver& resolver, Nanoseconds now) {
+  const auto found = resolver.find(allocation.device);
+  if (!found) return unresolved_.push_back(allocation);
+  const Key key = {{found->device->info.uuid, found->partition}, allocation.workload};
+  auto known = held_.find(key);
+  if (known == held_.end()) {
+    if (held_.size() >= kMost) return;
+    known = held_.emplace(key, Held()).first;
+  }
+  Held& held = known->second;
+  held.device = labels_of(*found);
+  held.sources.insert(allocation.source);
+  held.last_seen = now;
+  if (allocation.since) held.since = std::min(*allocation.since, held.since.value_or(*allocation.since));
+}
+
+// If several workloads hold the place, its busy time does not show which of them is idle.
+void Meter::account(const Key& key, Held& held, const Readings& readings) {
+  const bool is_shared = holders_[key.place] > 1;
+  std::optional<BusyTime> own;
+  if (is_shared) own = readings.own({key.place.uuid, key.workload});
+  const auto whole = readings.busy.find(key.place);
+  const bool is_known = own || whole != readings.busy.end();
+  if (held.sources.empty() || !is_known) return held.from.reset();
+  const BusyTime busy = own ? *own : whole->second;
+  if (!held.idle_seconds) held.idle_seconds = 0;
+  const bool is_new = !held.from || held.is_from_own != own.has_value() || busy.seconds < held.from->seconds;
+  held.is_from_own = own.has_value();
+  if (is_new) {
+    held.from = busy;
+    return;
+  }
+  const Nanoseconds elapsed = busy.at - held.from->at;
+  if (elapsed < (own ? settings_.of_workload : settings_.of_device)) return;
+  const double share = (busy.seconds - held.from->seconds) / to_seconds(elapsed);
+  if (share < settings_.idle_below) *held.idle_seconds += to_seconds(elapsed);
+  held.from = busy;
+}
+
+void Meter::forget(Nanoseconds now) {
+  const bool is_full = held_.size() >= kMost;
+  std::erase_if(held_, [&](const auto& entry) {
+    return entry.second.sources.empty() && (is_full || now - entry.second.last_seen >= kStays);
+  });
+}
+
+void Meter::write(SeriesList& out) const {
+  const auto labels_of = [](const Key& key, const Held& held) {
+    return held.device.with(
+        {{"kind", std::string(to_string(key.workload.kind))}, {"workload", key.workload.name}});
+  };
+  for (const auto& [key, held] : held_) {
+    for (const workloads::AllocationSource source : held.sources) {
+      out.add(catalog::allocation_info,
+              labels_of(key, held).with({{"source", std::string(to_string(source))}}), 1);
+    }
+    if (held.since && !held.sources.empty()) {
+      out.add(catalog::allocation_start, labels_of(key, held), static_cast<double>(held.since->count()));
+    }
+    if (held.idle_seconds) out.add(catalog::allocated_idle_seconds, labels_of(key, held), *held.idle_seconds);
+  }
+}
+
+}  // namespace gpumeter::allocation

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectors/api/device_identity.hpp"
+#include "collectors/attribution/allocation/readings.hpp"
+#include "collectors/attribution/names/name_book.hpp"
+#include "exporter/store/series_list.hpp"
+
+namespace gpumeter::allocation {
+
+/// The series of allocations: gpu_allocation_info, gpu_allocation_start_timestamp_seconds and
+/// gpu_allocated_idle_seconds_total. One thread.
+class Meter {
+ public:
+  struct Settings {
+    double idle_below = 0.01;  ///< busy share below which an allocated GPU is idle
+    /// A busy share is a mean over this time, or longer if values come less often. It has to exceed the
+    /// intervals of the readings: fast for devices, normal for lists of processes.
+    Nanoseconds of_device = std::chrono::seconds(10);
+    Nanoseconds of_workload = std::chrono::seconds(30);
+  };
+  explicit Meter(Settings settings) : settings_(settings) {}
+
+  /// How long a counter stays after the allocation's end, so that a scraper reads its final value.
+  static constexpr Nanoseconds kStays = std::chrono::minutes(10);
+  /// Limit of allocations with series: 64 workloads on each of 64 GPUs. Further ones have none.
+  static constexpr std::size_t kMost = 4096;
+
+  /// Takes the present allocations and accounts for the time since the last call. Call about once a second.
+  void update(std::span<const workloads::Allocation> allocations, std::span<const DeviceIdentity> devices,
+              const Readings& readings, Nanoseconds now);
+  void write(SeriesList& out) const;
+
+  /// No allocation, and no series of one that ended.
+  bool is_empty() const noexcept { return held_.empty(); }
+  /// Allocations of the last update whose device the machine does not have.
+  const std::vector<workloads::Allocation>& unresolved() const noexcept { return unresolved_; }
+
+ private:
+  struct Key {
+    Place place;
+    workloads::WorkloadId workload;
+
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Held {
+    Labels device;                                  ///< gpu and uuid, and partition if there is one
+    std::set<workloads::AllocationSource> sources;  ///< empty: the allocation has ended
+    std::optional<std::chrono::seconds> since;      ///< the earliest of the sources
+    std::optional<double> idle_seconds;             ///< nullopt: the busy time was never known
+    std::optional<BusyTime> from;                   ///< start of the present mean
+    bool is_from_own = false;                       ///< `from` is of the workload, not of the device
+    Nanoseconds last_seen{};
+  };
+
+  void take(const workloads::Allocation& allocation, const class Resolver& resolver, Nanoseconds now);
+  void account(const Key& key, Held& held, const Readings& readings);
+  void forget(Nanoseconds now);
+
+  const Settings settings_;
+  std::map<Key, Held> held_;
+  std::map<Place, std::size_t> holders_;  ///< number of workloads of each place, now
+  std::vector<workloads::Allocation> unresolved_;
+};
+
+}  // namespace gpumeter::allocation

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace gpumeter::slurm {
+
+/// The jobs that have a control group on this machine.
+struct JobGroups {
+  /// False: slurmd has no folder of control groups, so nothing can be said about any job
+  /// (proctrack/linuxproc).
+  bool has_slurm = false;
+  std::set<std::string, std::less<>> ids;  ///< job numbers, or SLUIDs
+};
+
+/// Reads the names of Slurm's folders below `sysfs`/fs/cgroup: of the unified hierarchy at most four levels
+/// deep in slices, and of the hierarchies of cgroup v1 that Slurm uses. Blocks as sysfs does; a few hundred
+/// microseconds.
+JobGroups read_job_groups(const std::string& sysfs);
+
+}  // namespace gpumeter::slurm

@@ -1,0 +1,125 @@
+#include "daemon/names/allocations.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "collectors/attribution/allocation/readings.hpp"
+#include "collectors/attribution/names/manual_file.hpp"
+
+namespace gpumeter {
+namespace {
+
+// A job of 4 s must not be missed, and both folders are in memory.
+constexpr auto kEvery = std::chrono::seconds(1);
+
+std::chrono::seconds since_1970() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+}
+
+}  // namespace
+
+/// The thread's state.
+class Allocations::Turn {
+ public:
+  Turn(Settings settings, std::shared_ptr<workloads::NameBook> book, Devices devices, Store& store, Log& log,
+       const Clock& clock)
+      : settings_(std::move(settings)),
+        book_(std::move(book)),
+        devices_(std::move(devices)),
+        store_(store),
+        log_(log),
+        clock_(clock),
+        slurm_(settings_.slurm),
+        meter_(settings_.meter),
+        series_(store.attach()) {}
+
+  Nanoseconds run() {
+    if (!settings_.slurm.path.empty()) read_slurm();
+    if (!settings_.manual.empty()) read_manual();
+    publish();
+    return kEvery;
+  }
+
+ private:
+  void read_slurm() {
+    Result<workloads::Names> names = slurm_.read(since_1970());
+    note("slurm", names ? "" : names.error().message());
+    if (slurm_.assumes_order() && !std::exchange(is_order_logged_, true)) {
+      log_.info("GPUs of Slurm jobs are counted in the order of PCI addresses",
+                {{"list", settings_.slurm.gpu_list.empty() ? "not configured" : settings_.slurm.gpu_list}});
+    }
+    book_->publish("slurm", names ? *std::move(names) : workloads::Names());
+  }
+
+  void read_manual() {
+    const Result<std::vector<manual::Grant>> grants = manual::read_grants(settings_.manual);
+    note("manual", grants ? "" : grants.error().message());
+    workloads::Names names;
+    if (grants) {
+      for (const manual::Grant& grant : *grants) {
+        for (auto& each : manual::allocations_of(grant)) names.allocations.push_back(std::move(each));
+      }
+    }
+    book_->publish("manual", std::move(names));
+  }
+
+  // One line for each change.
+  void note(const std::string& source, const std::string& error) {
+    std::string& last = errors_[source];
+    if (std::exchange(last, error) == error) return;
+    if (error.empty()) return log_.info("allocations are read again", {{"source", source}});
+    log_.warn("allocations are not read", {{"source", source}, {"error", error}});
+  }
+
+  void publish() {
+    const std::vector<workloads::Allocation> given = book_->allocations();
+    const std::vector<DeviceIdentity> devices = devices_();
+    if ((given.empty() || devices.empty()) && !has_series_) return;
+    const Nanoseconds now = clock_.monotonic();
+    meter_.update(given, devices, allocation::read(store_), now);
+    meter_.write(series_);
+    series_.commit(now);
+    has_series_ = !meter_.is_empty();
+    note_unresolved();
+  }
+
+  void note_unresolved() {
+    std::set<workloads::DeviceSelector> unresolved;
+    for (const workloads::Allocation& each : meter_.unresolved()) {
+      unresolved.insert(each.device);
+      if (unresolved_.contains(each.device)) continue;
+      log_.info("a workload was given a GPU that is not known here",
+                {{"source", std::string(to_string(each.source))},
+                 {"workload", each.workload.name},
+                 {"gpu", each.device.id}});
+    }
+    unresolved_ = std::move(unresolved);
+  }
+
+  const Settings settings_;
+  const std::shared_ptr<workloads::NameBook> book_;
+  const Devices devices_;
+  Store& store_;
+  Log& log_;
+  const Clock& clock_;
+  slurm::Folder slurm_;
+  allocation::Meter meter_;
+  SeriesList series_;
+  std::map<std::string, std::string> errors_;       // the last one of each source; empty: none
+  std::set<workloads::DeviceSelector> unresolved_;  // of the last turn
+  bool is_order_logged_ = false;
+  bool has_series_ = false;
+};
+
+Allocations::Allocations(Settings settings, std::shared_ptr<workloads::NameBook> book, Devices devices,
+                         Store& store, Log& log, const Clock& clock)
+    : turn_(std::make_shared<Turn>(std::move(settings), std::move(book), std::move(devices), store, log,
+                                   clock)),
+      worker_(clock) {}
+
+Result<Done> Allocations::start() {
+  return worker_.start("allocations", [turn = turn_] { return turn->run(); });
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Given Slurm's prolog and `gpumeter allocate`, then the page has who was given which GPU, by name, until the epilog."""
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from harness import Daemon, promtool_findings, run, wait_until
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PLUGINS = ROOT / "packaging/integrations/slurm"
+JOB = {"SLURM_JOB_ID": "7", "SLURM_JOB_UID": str(os.getuid()), "SLURM_JOB_USER": "alice", "SLURM_JOB_ACCOUNT": "nlp",
+       "SLURM_JOB_PARTITION": "gpu", "SLURM_JOB_GPUS": "1", "SLURM_JOB_START_TIME": "1700000000"}
+
+
+class AllocationsTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory(prefix="gpumeter-allocations-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name).resolve()
+        self.jobs = self.folder / "slurm"
+        (self.folder / "defaults").write_text(f"FOLDER={self.jobs}\nJOB_NAMES=yes\n")
+
+    def plugin(self, name: str, **variables: str) -> None:
+        """Each ends well, whatever it is given, and prints nothing."""
+        said = subprocess.run([PLUGINS / f"gpumeter-{name}"], capture_output=True, text=True, timeout=30,
+                              env={"GPUMETER_SLURM_DEFAULTS": str(self.folder / "defaults"), **variables})
+        self.assertEqual((said.returncode, said.stdout, said.stderr), (0, "", ""))
+
+    def test_page(self) -> None:
+        state = self.folder / "state"
+        config = self.folder / "gpumeter.yaml"
+        config.write_text(f"allocations: {{slurm: {self.jobs}, manual: {self.folder}/manual}}\npaths: {{state: {state}}}\n"
+                          "collectors: {simulated: {enabled: true, devices: 2, duty: 0}}\n")
+        with Daemon(f"--config.file={config}", "--collector.disable-defaults", state=str(state)) as daemon:
+            def given(source: str) -> list[str]:
+                return sorted(dict(labels)["gpu"] for _, labels in daemon.page().of("gpu_allocation_info", source=source))
+
+            self.plugin("prolog", **JOB)
+            self.plugin("task-prolog", SLURM_JOB_ID="7", SLURM_JOB_NAME="bert", SLURM_ARRAY_JOB_ID="6", SLURM_ARRAY_TASK_ID="2")
+            wait_until(lambda: given("slurm") == ["1"], "the job's GPU is on the page")
+            named = {"kind": "slurm_job", "workload": "7", "source": "allocation", "slurm_job": "7", "slurm_account": "nlp",
+                     "slurm_partition": "gpu", "slurm_job_name": "bert", "slurm_array_job": "6", "slurm_array_task": "2", "user": "alice"}
+            wait_until(lambda: daemon.page().one("gpu_workload_info", **named) == 1, "the job has its names")
+            wait_until(lambda: (state / "devices.json").exists(), "the indexes are saved")
+            self.assertEqual(daemon.page().one("gpu_allocation_start_timestamp_seconds", workload="7"), 1700000000)
+            self.assertEqual(daemon.page().one("gpu_allocated_idle_seconds_total", workload="7"), 0)
+
+            def allocate(*words: str) -> subprocess.CompletedProcess:
+                return run("allocate", *words, f"--config.file={config}")
+
+            self.assertEqual(allocate().stdout, "no GPU is allocated by hand\n")
+            said = allocate("set", "lab", "--gpu", "0,1", "--user=bob", "--kind", "vm")
+            self.assertEqual((said.returncode, said.stdout), (0, "2 GPU(s) are allocated to lab\n"), said.stderr)
+            wait_until(lambda: given("manual") == ["0", "1"], "the GPUs by hand are on the page")
+            wait_until(lambda: daemon.page().one("gpu_workload_info", kind="vm", workload="lab", user="bob", source="allocation"), "named")
+            self.assertRegex(allocate("list").stdout, r"(?m)^lab vm bob \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ SIM-1-0,SIM-1-1$")
+            for words, why in ((("set", "x", "--gpu=7"), "no GPU 7 is known"), (("set", "../x", "--gpu=0"), "a workload's name has"),
+                               (("clear", "lab"), "no allocation of the kind other"), (("set", "x"), "requires --gpu"),
+                               (("clear",), "requires the name"), (("drop", "x"), "must be set, clear or list")):
+                self.assertIn(why, allocate(*words).stderr)
+                self.assertNotEqual(allocate(*words).returncode, 0)
+            self.assertEqual(promtool_findings(daemon.fetch("/metrics").text), "")
+
+            self.assertEqual(allocate("clear", "lab", "--kind=vm").returncode, 0)
+            self.plugin("epilog", SLURM_JOB_ID="7")
+            wait_until(lambda: not daemon.page().of("gpu_allocation_info"), "nothing is given")
+            self.assertEqual(sorted(self.jobs.iterdir()), [])
+            self.jobs.chmod(0o777)
+            wait_until(lambda: "allocations are not read" in daemon.log, "a folder of anybody is refused")
+
+    def test_plugins_touch_nothing_else(self) -> None:
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        self.jobs.symlink_to(elsewhere)
+        self.plugin("prolog", **JOB)
+        (elsewhere / "7").write_text("other")
+        self.plugin("epilog", SLURM_JOB_ID="7")
+        self.assertEqual([path.name for path in elsewhere.iterdir()], ["7"])
+        self.jobs.unlink()
+        for number in ("", "../7", "7;id", "7 8"):
+            self.plugin("prolog", **{**JOB, "SLURM_JOB_ID": number})
+            self.plugin("epilog", SLURM_JOB_ID=number)
+            self.plugin("task-prolog", SLURM_JOB_ID=number, SLURM_JOB_NAME="x")
+        self.assertFalse(self.jobs.exists())
+        self.plugin("prolog", **{**JOB, "SLURM_JOB_ACCOUNT": "nlp\nSLURM_JOB_USER=root"})
+        self.assertNotIn("root", (self.jobs / "7").read_text())
+        self.assertEqual((self.jobs / "7").stat().st_mode & 0o777, 0o644)
+
+    def test_the_first_task_names_the_job(self) -> None:
+        self.plugin("prolog", **JOB)
+        for name in ("bert", "step"):
+            self.plugin("task-prolog", SLURM_JOB_ID="7", SLURM_JOB_NAME=name)
+        self.assertEqual((self.jobs / "7.name").read_text(), "SLURM_JOB_NAME=bert\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -13,8 +13,8 @@
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/fleet/settings.hpp"
 #include "daemon/lane/device_session.hpp"
-#include "exporter/text/selection.hpp"
 #include "daemon/names/allocations.hpp"
+#include "exporter/text/selection.hpp"
 
 /// Converts the configuration to the settings of the parts.
 namespace gpumeter {

@@ -44,15 +44,18 @@ def skip(reason: str) -> int:
     return SKIPPED
 
 
-def run_inside(program: Path, arguments: list[str], folders: list[Path], seconds: int) -> int:
+def run_inside(program: Path, arguments: list[str], folders: list[Path], seconds: int, cgroups: int = 2) -> int:
     """The exit status; what the program prints is printed. It sees the project and these folders, read-only, and its
-    first word has to be `booted: `, by which a machine that lets no systemd be booted is known."""
+    first word has to be `booted: `, by which a machine that lets no systemd be booted is known. `cgroups`: the version; 1 shows
+    the machine only what is below the caller's cgroups."""
+    environment = NSPAWN if cgroups == 2 else {"SYSTEMD_SECCOMP": "0"}
+    command = [BOOT] if cgroups == 2 else ["unshare", "--cgroup", "bash", BOOT]
     with tempfile.TemporaryDirectory(prefix="gpumeter-booted-") as folder:
         script = Path(folder, "script")
         # The tool runs a script without arguments: they stand in it.
         script.write_text(f"{{{CLEAN}}} >/dev/null 2>&1\n" "exec /usr/bin/python3 -B " + shlex.join([str(program), *arguments]))
-        said = subprocess.run([BOOT, script, ROOT, *folders], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              env={**os.environ, **NSPAWN, "BOOT_TIMEOUT": str(seconds)})
+        said = subprocess.run([*command, script, ROOT, *folders], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              env={**os.environ, **environment, "BOOT_TIMEOUT": str(seconds)})
     print(said.stdout, end="")
     if "booted: " in said.stdout:
         return said.returncode

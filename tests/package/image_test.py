@@ -92,6 +92,14 @@ class ContentTest(ImageCase):
         self.assertIn("NVIDIA_DRIVER_CAPABILITIES=utility", config["Env"])
         self.assertEqual(config["Labels"]["org.opencontainers.image.version"], self.tag)
 
+    @unittest.skipUnless(shutil.which("skopeo"), "skopeo is not installed")
+    def test_skopeo_copies_it(self) -> None:
+        """The program with which a registry gets it. It verifies each checksum."""
+        source, target = f"oci-archive:{IMAGE}:{self.tag}", self.folder / "copied"
+        subprocess.run(["skopeo", "--insecure-policy", "copy", source, f"dir:{target}"], check=True, capture_output=True, timeout=60)
+        copied = json.loads((target / "manifest.json").read_text())
+        self.assertEqual(copied["config"]["digest"], self.manifest["config"]["digest"])
+
     def test_nothing_else_is_in_it(self) -> None:
         """Neither a shell nor a package manager: only the two programs, libraries, lists and notices."""
         rest = {name for name in self.contents() if not FILES.fullmatch(name) and not LIBRARY.fullmatch(name)}

@@ -30,7 +30,7 @@ inline constexpr auto info = gauge("gpu_info", "", "Static facts of the device, 
 inline constexpr auto up = gauge("gpu_up", "", "1 if gpumeter reads the device, 0 if the device is lost or its driver hangs.");
 inline constexpr auto suspended = gauge("gpu_suspended", "", "1 while runtime power management has suspended the device. gpumeter does not wake it.");
 inline constexpr auto observed_seconds = counter("gpu_observed_seconds_total", "seconds", "Time covered by the integrated counters of a tier, in seconds. rate(x) / rate(gpu_observed_seconds_total) is the true mean of x.", {Detail::Level::full, "tier", "fast"});
-inline constexpr auto meter_source_info = gauge("gpu_meter_source_info", "", "Origin of each counter, by quantity; always 1. source=hardware: the driver's counter; samples: the driver's sample buffer; fdinfo: the counts of the device's clients in /proc/PID/fdinfo; integrated: integrated by gpumeter.", kFull);
+inline constexpr auto meter_source_info = gauge("gpu_meter_source_info", "", "Origin of each counter, by quantity; always 1. source=hardware: the driver's counter; samples: the driver's sample buffer; fdinfo: the counts of the device's clients in /proc/PID/fdinfo; integrated: integrated by gpumeter.", kFullPageOnly);
 inline constexpr auto mode = gauge("gpu_mode", "", "1 for the active state of each mode.", {Detail::Level::full, "mode", "ecc"});
 
 // Utilisation
@@ -38,17 +38,17 @@ inline constexpr auto utilization = gauge("gpu_utilization_ratio", "ratio", "Sha
 inline constexpr auto busy_seconds = counter("gpu_busy_seconds_total", "seconds", "Time in which at least one kernel or engine job was resident, in seconds. NVIDIA: utilization.gpu, from the driver's sample buffer; AMD: gpu_busy_percent of the SMU, or gfx_activity; Intel: the busiest engine; other drivers: the busiest class of engines.");
 inline constexpr auto engine_utilization = gauge("gpu_engine_utilization_ratio", "ratio", "Share of time in which an engine was busy, by engine.");
 inline constexpr auto engine_busy_seconds = counter("gpu_engine_busy_seconds_total", "seconds", "Time in which an engine was busy, in seconds, by engine.");
-inline constexpr auto gt_idle_seconds = counter("gpu_gt_idle_seconds_total", "seconds", "Time in which a graphics tile (GT) was powered down by its own idle control (Intel RC6, C6), in seconds, by gt. The complement is an upper bound of busy time, not busy time.", kFull);
+inline constexpr auto gt_idle_seconds = counter("gpu_gt_idle_seconds_total", "seconds", "Time in which a graphics tile (GT) was powered down by its own idle control (Intel RC6, C6), in seconds, by gt. The complement is an upper bound of busy time, not busy time.", kFullPageOnly);
 inline constexpr auto memory_controller_utilization = gauge("gpu_memory_controller_utilization_ratio", "ratio", "Share of time in which the memory controller transferred data.");
 inline constexpr auto memory_controller_busy_seconds = counter("gpu_memory_controller_busy_seconds_total", "seconds", "Time in which the memory controller transferred data, in seconds.");
 inline constexpr auto compute_active = gauge("gpu_compute_active_ratio", "ratio", "Share of compute units with resident work.");
 inline constexpr auto compute_active_seconds = counter("gpu_compute_active_seconds_total", "seconds", "Time with resident work, in seconds, averaged over all compute units.");
 inline constexpr auto compute_occupancy = gauge("gpu_compute_occupancy_ratio", "ratio", "Resident warps or waves as a share of the maximum.");
-inline constexpr auto compute_occupancy_seconds = counter("gpu_compute_occupancy_seconds_total", "seconds", "gpu_compute_occupancy_ratio integrated over observed time; rate() of this / rate(gpu_observed_seconds_total) is the true mean.", kFull);
+inline constexpr auto compute_occupancy_seconds = counter("gpu_compute_occupancy_seconds_total", "seconds", "gpu_compute_occupancy_ratio integrated over observed time; rate() of this / rate(gpu_observed_seconds_total) is the true mean.", kFullPageOnly);
 inline constexpr auto pipe_active = gauge("gpu_pipe_active_ratio", "ratio", "Share of cycles in which a pipe was active, by pipe.");
 inline constexpr auto pipe_active_seconds = counter("gpu_pipe_active_seconds_total", "seconds", "Time in which a pipe was active, in seconds, by pipe.");
-inline constexpr auto tensor_active = gauge("gpu_tensor_active_ratio", "ratio", "Share of cycles with tensor instructions, by kind; part of gpu_pipe_active_ratio of the tensor pipe. kind=fp16: NVIDIA's HMMA, which includes bf16, tf32 and, on some chips, fp8; int: IMMA; fp64: DFMA, or DMMA if the driver has no DFMA.", kFull);
-inline constexpr auto tensor_active_seconds = counter("gpu_tensor_active_seconds_total", "seconds", "Time with tensor instructions, in seconds, by kind as in gpu_tensor_active_ratio; part of gpu_pipe_active_seconds_total of the tensor pipe.", kFull);
+inline constexpr auto tensor_active = gauge("gpu_tensor_active_ratio", "ratio", "Share of cycles with tensor instructions, by kind; part of gpu_pipe_active_ratio of the tensor pipe. kind=fp16: NVIDIA's HMMA, which includes bf16, tf32 and, on some chips, fp8; int: IMMA; fp64: DFMA, or DMMA if the driver has no DFMA.", kFullPageOnly);
+inline constexpr auto tensor_active_seconds = counter("gpu_tensor_active_seconds_total", "seconds", "Time with tensor instructions, in seconds, by kind as in gpu_tensor_active_ratio; part of gpu_pipe_active_seconds_total of the tensor pipe.", kFullPageOnly);
 inline constexpr auto utilization_max = gauge("gpu_utilization_max_ratio", "ratio", "Highest utilisation in the window.");
 inline constexpr auto utilization_min = gauge("gpu_utilization_min_ratio", "ratio", "Lowest utilisation in the window.");
 
@@ -56,18 +56,18 @@ inline constexpr auto utilization_min = gauge("gpu_utilization_min_ratio", "rati
 inline constexpr auto memory_size = gauge("gpu_memory_size_bytes", "bytes", "Memory size in bytes. memory=vram: device memory; gtt: system memory mapped for the GPU; bar1: BAR1 aperture; unified: the host's memory, where the GPU has none of its own.");
 inline constexpr auto memory_used = gauge("gpu_memory_used_bytes", "bytes", "Used memory in bytes, by memory.");
 inline constexpr auto memory_free = gauge("gpu_memory_free_bytes", "bytes", "Free memory in bytes, by memory.");
-inline constexpr auto memory_category_used = gauge("gpu_memory_category_used_bytes", "bytes", "Used device memory in bytes, by category of the driver; part of gpu_memory_used_bytes. AWS Neuron.", kFull);
+inline constexpr auto memory_category_used = gauge("gpu_memory_category_used_bytes", "bytes", "Used device memory in bytes, by category of the driver; part of gpu_memory_used_bytes. AWS Neuron.", kFullPageOnly);
 inline constexpr auto memory_reserved = gauge("gpu_memory_reserved_bytes", "bytes", "Memory reserved by the driver or the firmware, in bytes.");
-inline constexpr auto visible_memory_size = gauge("gpu_visible_memory_size_bytes", "bytes", "VRAM that the CPU can access, in bytes; part of gpu_memory_size_bytes.", kFull);
-inline constexpr auto visible_memory_used = gauge("gpu_visible_memory_used_bytes", "bytes", "Used VRAM that the CPU can access, in bytes; part of gpu_memory_used_bytes.", kFull);
+inline constexpr auto visible_memory_size = gauge("gpu_visible_memory_size_bytes", "bytes", "VRAM that the CPU can access, in bytes; part of gpu_memory_size_bytes.", kFullPageOnly);
+inline constexpr auto visible_memory_used = gauge("gpu_visible_memory_used_bytes", "bytes", "Used VRAM that the CPU can access, in bytes; part of gpu_memory_used_bytes.", kFullPageOnly);
 inline constexpr auto memory_bandwidth_utilization = gauge("gpu_memory_bandwidth_utilization_ratio", "ratio", "Memory traffic as a share of the memory's peak bandwidth.");
-inline constexpr auto memory_bandwidth_utilization_seconds = counter("gpu_memory_bandwidth_utilization_seconds_total", "seconds", "gpu_memory_bandwidth_utilization_ratio integrated over observed time; rate() of this / rate(gpu_observed_seconds_total) is the true mean.", kFull);
+inline constexpr auto memory_bandwidth_utilization_seconds = counter("gpu_memory_bandwidth_utilization_seconds_total", "seconds", "gpu_memory_bandwidth_utilization_ratio integrated over observed time; rate() of this / rate(gpu_observed_seconds_total) is the true mean.", kFullPageOnly);
 inline constexpr auto memory_read_bytes = counter("gpu_memory_read_bytes_total", "bytes", "Bytes read from the device's memory.");
 inline constexpr auto memory_written_bytes = counter("gpu_memory_written_bytes_total", "bytes", "Bytes written to the device's memory.");
 
 // Power and energy
 inline constexpr auto power = gauge("gpu_power_watts", "watts", "Power of the board in watts, or of the package if the driver reports only that. An average if the driver averages.");
-inline constexpr auto power_instant = gauge("gpu_power_instant_watts", "watts", "Instantaneous power of the board in watts.", kFull);
+inline constexpr auto power_instant = gauge("gpu_power_instant_watts", "watts", "Instantaneous power of the board in watts.", kFullPageOnly);
 inline constexpr auto power_rail = gauge("gpu_power_rail_watts", "watts", "Power of one rail or part of the board in watts, by rail.");
 inline constexpr auto power_max = gauge("gpu_power_max_watts", "watts", "Highest power in the window, in watts.");
 inline constexpr auto power_utilization = gauge("gpu_power_utilization_ratio", "ratio", "Mean power of the last minute as a share of the device's maximum. AWS Neuron, which does not report watts.");
@@ -87,14 +87,14 @@ inline constexpr auto fan_rpm = gauge("gpu_fan_speed_rpm", "rpm", "Fan speed in 
 // Clocks and performance
 inline constexpr auto clock = gauge("gpu_clock_hertz", "hertz", "Clock frequency in hertz, by clock.");
 inline constexpr auto clock_max = gauge("gpu_clock_max_hertz", "hertz", "Maximum clock frequency in hertz, by clock.");
-inline constexpr auto performance_state = gauge("gpu_performance_state", "", "Performance state; 0 is the fastest.", kFull);
+inline constexpr auto performance_state = gauge("gpu_performance_state", "", "Performance state; 0 is the fastest.", kFullPageOnly);
 inline constexpr auto peak_flops = gauge("gpu_peak_flops", "flops", "Peak dense compute rate in operations per second, by data type. source=table: from data sheets; formula: computed.", {Detail::Level::full, "dtype", "bf16"});
-inline constexpr auto peak_memory_bandwidth = gauge("gpu_peak_memory_bandwidth_bytes_per_second", "bytes_per_second", "Peak memory bandwidth in bytes per second.", kFull);
+inline constexpr auto peak_memory_bandwidth = gauge("gpu_peak_memory_bandwidth_bytes_per_second", "bytes_per_second", "Peak memory bandwidth in bytes per second.", kFullPageOnly);
 
 // Throttling
-inline constexpr auto throttled = gauge("gpu_throttled", "", "1 while any reason of the cause limits the clocks.", kFull);
+inline constexpr auto throttled = gauge("gpu_throttled", "", "1 while any reason of the cause limits the clocks.", kFullPageOnly);
 inline constexpr auto throttle_seconds = counter("gpu_throttle_seconds_total", "seconds", "Time in which any reason of the cause limited the clocks, in seconds; at most 1 s per second. Idle is not throttling.");
-inline constexpr auto throttle_reason_active = gauge("gpu_throttle_reason_active", "", "1 while the throttle reason is active; reason is the vendor's name.", kFull);
+inline constexpr auto throttle_reason_active = gauge("gpu_throttle_reason_active", "", "1 while the throttle reason is active; reason is the vendor's name.", kFullPageOnly);
 inline constexpr auto throttle_reason_seconds = counter("gpu_throttle_reason_seconds_total", "seconds", "Time in which the throttle reason was active, in seconds; reason is the vendor's name.");
 
 // PCI Express and other links
@@ -106,14 +106,14 @@ inline constexpr auto pcie_received_bytes = counter("gpu_pcie_received_bytes_tot
 inline constexpr auto pcie_transmitted_bytes = counter("gpu_pcie_transmitted_bytes_total", "bytes", "Bytes transmitted over PCIe.");
 inline constexpr auto pcie_replays = counter("gpu_pcie_replays_total", "", "Retransmitted PCIe packets.");
 inline constexpr auto pcie_errors = counter("gpu_pcie_errors_total", "", "PCIe errors, by severity and kind.", {Detail::Level::nonzero, "severity", "fatal"});
-inline constexpr auto pcie_link_events = counter("gpu_pcie_link_events_total", "", "PCIe link events that accompany errors, by event. Do not add them to gpu_pcie_errors_total: errors cause some of them.", kFull);
+inline constexpr auto pcie_link_events = counter("gpu_pcie_link_events_total", "", "PCIe link events that accompany errors, by event. Do not add them to gpu_pcie_errors_total: errors cause some of them.", kFullPageOnly);
 inline constexpr auto interconnect_received_bytes = counter("gpu_interconnect_received_bytes_total", "bytes", "Bytes received over all links of the kind. kind=nvlink, xgmi, xelink: to other GPUs; c2c: to the CPU of the module.");
 inline constexpr auto interconnect_transmitted_bytes = counter("gpu_interconnect_transmitted_bytes_total", "bytes", "Bytes transmitted over all links of the kind, as in gpu_interconnect_received_bytes_total.");
 inline constexpr auto interconnect_errors = counter("gpu_interconnect_errors_total", "", "Errors on all links of the kind, by error. Errors that forward error correction repaired are not included.");
 inline constexpr auto interconnect_links = gauge("gpu_interconnect_links", "", "Number of the device's links of the kind, as in gpu_interconnect_received_bytes_total.");
 inline constexpr auto interconnect_links_up = gauge("gpu_interconnect_links_up", "", "Number of the device's links of the kind that are up.");
 inline constexpr auto interconnect_bit_error_ratio = gauge("gpu_interconnect_bit_error_ratio", "ratio", "Highest bit error ratio of the device's links to other GPUs, by error: symbol (before forward error correction) or effective (after it).");
-inline constexpr auto interconnect_fec_history = counter("gpu_interconnect_fec_history_total", "", "Symbol errors repaired by forward error correction on all links of the kind, by bin of the driver's histogram (0 to 15). Higher bins hold blocks with more errors.", kFull);
+inline constexpr auto interconnect_fec_history = counter("gpu_interconnect_fec_history_total", "", "Symbol errors repaired by forward error correction on all links of the kind, by bin of the driver's histogram (0 to 15). Higher bins hold blocks with more errors.", kFullPageOnly);
 
 // Each link separately, on request; the sums are in the interconnect families
 inline constexpr auto link_up = gauge("gpu_link_up", "", "1 while the link is up.");
@@ -134,17 +134,17 @@ inline constexpr auto remapped_rows = gauge("gpu_remapped_rows", "", "Memory row
 inline constexpr auto remapped_rows_inactive = gauge("gpu_remapped_rows_inactive", "", "Remappings of memory rows that are recorded but not in effect, by cause as in gpu_remapped_rows.");
 inline constexpr auto row_remap_pending = gauge("gpu_row_remap_pending", "", "1 if the next reset will remap a memory row.");
 inline constexpr auto row_remap_failed = gauge("gpu_row_remap_failed", "", "1 if a memory row could not be remapped. Replace the card.");
-inline constexpr auto row_remap_banks = gauge("gpu_row_remap_banks", "", "Memory banks, by availability of spare rows.", kFull);
+inline constexpr auto row_remap_banks = gauge("gpu_row_remap_banks", "", "Memory banks, by availability of spare rows.", kFullPageOnly);
 inline constexpr auto xid_errors = counter("gpu_xid_errors_total", "", "NVIDIA driver errors, by XID code.", {Detail::Level::nonzero, "xid", "other"});
 inline constexpr auto xid_last_timestamp = gauge("gpu_xid_last_timestamp_seconds", "seconds", "Unix time of the last event with the XID code.");
 inline constexpr auto events = counter("gpu_events_total", "", "Device events, by type.", {Detail::Level::nonzero, "event", "bus_lost"});
-inline constexpr auto recovery_action = gauge("gpu_recovery_action", "", "1 for the recovery action that the driver requests. action=other: unknown to this version.", kNonzero);
-inline constexpr auto fabric_state = gauge("gpu_fabric_state", "", "1 for the state of the device's registration with the fabric manager. state=failed: ended with an error.", kNonzero);
-inline constexpr auto fabric_health = gauge("gpu_fabric_health", "", "1 for the fabric's health as reported by the device.", kNonzero);
-inline constexpr auto fabric_info = gauge("gpu_fabric_info", "", "Fabric in which the device is registered: clique, and cluster_uuid if the cluster has one; always 1. Absent until registration has succeeded.", kFull);
+inline constexpr auto recovery_action = gauge("gpu_recovery_action", "", "1 for the recovery action that the driver requests. action=other: unknown to this version.", kWhileNonzero);
+inline constexpr auto fabric_state = gauge("gpu_fabric_state", "", "1 for the state of the device's registration with the fabric manager. state=failed: ended with an error.", kWhileNonzero);
+inline constexpr auto fabric_health = gauge("gpu_fabric_health", "", "1 for the fabric's health as reported by the device.", kWhileNonzero);
+inline constexpr auto fabric_info = gauge("gpu_fabric_info", "", "Fabric in which the device is registered: clique, and cluster_uuid if the cluster has one; always 1. Absent until registration has succeeded.", kFullPageOnly);
 inline constexpr auto platform_info = gauge("gpu_platform_info", "", "Place of the device in its rack, as labels; always 1. chassis_serial: serial number of the chassis; slot: its slot, switches included; tray: its compute tray; host: the node in the slot; module: the GPU in the node.");
-inline constexpr auto topology_info = gauge("gpu_topology_info", "", "Path between the device and a peer GPU (uuid) of the machine; always 1. path=link: NVLink or xGMI; pix: one PCIe switch; pxb: several; phb: one host bridge; node: one NUMA node; sys: between NUMA nodes.", kFull);
-inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the state of the vGPU licence.", kNonzero);
+inline constexpr auto topology_info = gauge("gpu_topology_info", "", "Path between the device and a peer GPU (uuid) of the machine; always 1. path=link: NVLink or xGMI; pix: one PCIe switch; pxb: several; phb: one host bridge; node: one NUMA node; sys: between NUMA nodes.", kFullPageOnly);
+inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the state of the vGPU licence.", kWhileNonzero);
 
 // The daemon's judgement, exporter/health
 inline constexpr auto health = gauge("gpu_health", "", "1 for the state of the device's health: ok, degraded, failed, or unknown while the device is not read or its driver is closed on request. docs/conditions.md lists the conditions. Judged once a second by the running daemon, not by --once.");
@@ -159,13 +159,13 @@ inline constexpr auto partition_engine_busy_seconds = counter("gpu_partition_eng
 inline constexpr auto partition_compute_active = gauge("gpu_partition_compute_active_ratio", "ratio", "Share of the partition's compute units with resident work.");
 inline constexpr auto partition_compute_active_seconds = counter("gpu_partition_compute_active_seconds_total", "seconds", "Time with resident work, in seconds, averaged over the partition's compute units.");
 inline constexpr auto partition_compute_occupancy = gauge("gpu_partition_compute_occupancy_ratio", "ratio", "Resident warps or waves of the partition as a share of the maximum.");
-inline constexpr auto partition_compute_occupancy_seconds = counter("gpu_partition_compute_occupancy_seconds_total", "seconds", "gpu_partition_compute_occupancy_ratio integrated over observed time.", kFull);
+inline constexpr auto partition_compute_occupancy_seconds = counter("gpu_partition_compute_occupancy_seconds_total", "seconds", "gpu_partition_compute_occupancy_ratio integrated over observed time.", kFullPageOnly);
 inline constexpr auto partition_pipe_active = gauge("gpu_partition_pipe_active_ratio", "ratio", "Share of the partition's cycles in which a pipe was active, by pipe.");
 inline constexpr auto partition_pipe_active_seconds = counter("gpu_partition_pipe_active_seconds_total", "seconds", "Time in which a pipe of the partition was active, in seconds, by pipe.");
-inline constexpr auto partition_tensor_active = gauge("gpu_partition_tensor_active_ratio", "ratio", "Share of the partition's cycles with tensor instructions, by kind as in gpu_tensor_active_ratio; part of the tensor pipe's.", kFull);
-inline constexpr auto partition_tensor_active_seconds = counter("gpu_partition_tensor_active_seconds_total", "seconds", "Time with tensor instructions in the partition, in seconds, by kind as in gpu_tensor_active_ratio; part of the tensor pipe's.", kFull);
+inline constexpr auto partition_tensor_active = gauge("gpu_partition_tensor_active_ratio", "ratio", "Share of the partition's cycles with tensor instructions, by kind as in gpu_tensor_active_ratio; part of the tensor pipe's.", kFullPageOnly);
+inline constexpr auto partition_tensor_active_seconds = counter("gpu_partition_tensor_active_seconds_total", "seconds", "Time with tensor instructions in the partition, in seconds, by kind as in gpu_tensor_active_ratio; part of the tensor pipe's.", kFullPageOnly);
 inline constexpr auto partition_memory_bandwidth_utilization = gauge("gpu_partition_memory_bandwidth_utilization_ratio", "ratio", "Memory traffic of the partition as a share of its memory's peak bandwidth.");
-inline constexpr auto partition_memory_bandwidth_utilization_seconds = counter("gpu_partition_memory_bandwidth_utilization_seconds_total", "seconds", "gpu_partition_memory_bandwidth_utilization_ratio integrated over observed time.", kFull);
+inline constexpr auto partition_memory_bandwidth_utilization_seconds = counter("gpu_partition_memory_bandwidth_utilization_seconds_total", "seconds", "gpu_partition_memory_bandwidth_utilization_ratio integrated over observed time.", kFullPageOnly);
 inline constexpr auto partition_memory_size = gauge("gpu_partition_memory_size_bytes", "bytes", "Memory that the partition can allocate, in bytes.");
 inline constexpr auto partition_memory_used = gauge("gpu_partition_memory_used_bytes", "bytes", "Used memory of the partition in bytes.");
 inline constexpr auto partition_memory_free = gauge("gpu_partition_memory_free_bytes", "bytes", "Free memory of the partition in bytes.");

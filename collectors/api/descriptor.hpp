@@ -26,8 +26,8 @@ struct Detail {
   std::string_view label = {};
   std::string_view value = {};
 };
-inline constexpr Detail kFull{Detail::Level::full};
-inline constexpr Detail kNonzero{Detail::Level::nonzero};
+inline constexpr Detail kFullPageOnly{Detail::Level::full};
+inline constexpr Detail kWhileNonzero{Detail::Level::nonzero};
 
 /// One metric family. constexpr with static storage; its address is its identity. The page, docs, dashboards
 /// and alert checks all read the one list in catalog.hpp.

@@ -19,7 +19,7 @@ inline constexpr auto collector_last_success = gauge("gpumeter_collector_last_su
 inline constexpr auto pci_devices = gauge("gpumeter_pci_devices", "", "GPUs on the PCI bus, by vendor. Compare with gpumeter_collector_devices.");
 inline constexpr auto devices_expected = gauge("gpumeter_devices_expected", "", "Number of GPUs that the machine should have (devices.expected), by vendor. vendor=any: all vendors together. Absent if not configured.");
 inline constexpr auto sample_duration = gauge("gpumeter_sample_duration_seconds", "seconds", "Duration of the last sampling pass in seconds, by tier. Passes run in the background, not during a scrape.");
-inline constexpr auto read_errors = counter("gpumeter_read_errors_total", "", "Failed reads of a GPU, by status. Sources that never returned a value are not counted.", kNonzero);
+inline constexpr auto read_errors = counter("gpumeter_read_errors_total", "", "Failed reads of a GPU, by status. Sources that never returned a value are not counted.", kWhileNonzero);
 inline constexpr auto drm_processes_inaccessible = gauge("gpumeter_drm_processes_inaccessible", "", "Processes whose file descriptors gpumeter may not read; their use of GPUs is missing. Absent unless clients of a DRM device are scanned.");
 inline constexpr auto drm_scan_duration = gauge("gpumeter_drm_scan_duration_seconds", "seconds", "Duration of the last scan of /proc for clients of DRM devices, in seconds. Absent unless clients of a DRM device are scanned.");
 inline constexpr auto drm_malformed_lines = counter("gpumeter_drm_malformed_lines_total", "", "Lines of /proc/PID/fdinfo about DRM clients that could not be parsed. Absent unless clients of a DRM device are scanned.");
@@ -29,10 +29,10 @@ inline constexpr auto config_reload_timestamp = gauge("gpumeter_config_last_relo
 inline constexpr auto web_config_reload_successful = gauge("gpumeter_web_config_last_reload_successful", "", "1 if the last attempt to load the web configuration (web.config_file) succeeded. Otherwise the previous one stays in force.");
 inline constexpr auto web_config_reload_timestamp = gauge("gpumeter_web_config_last_reload_success_timestamp_seconds", "seconds", "Unix time at which the web configuration in force was loaded or found unchanged.");
 inline constexpr auto web_certificate_expiry = gauge("gpumeter_web_certificate_expiry_timestamp_seconds", "seconds", "Unix time at which the server's TLS certificate ends. Absent without TLS.");
-inline constexpr auto http_requests = counter("gpumeter_http_requests_total", "", "HTTP requests, by status code, without health probes.", kNonzero);
+inline constexpr auto http_requests = counter("gpumeter_http_requests_total", "", "HTTP requests, by status code, without health probes.", kWhileNonzero);
 inline constexpr auto log_dropped = counter("gpumeter_log_dropped_total", "", "Log records dropped because the log's reader was too slow or a write failed.");
 
-inline constexpr auto jobs_dropped = counter("gpumeter_jobs_dropped_total", "", "Rejected lines, values, datagrams and connections of jobs, by reason. reason=series_limit: where possible, values without a series of their own are summed under run=_other.", kNonzero);
+inline constexpr auto jobs_dropped = counter("gpumeter_jobs_dropped_total", "", "Rejected lines, values, datagrams and connections of jobs, by reason. reason=series_limit: where possible, values without a series of their own are summed under run=_other.", kWhileNonzero);
 
 inline constexpr auto process_cpu_seconds = counter("process_cpu_seconds_total", "seconds", "Total user and system CPU time spent in seconds.");
 inline constexpr auto process_open_fds = gauge("process_open_fds", "", "Number of open file descriptors.");

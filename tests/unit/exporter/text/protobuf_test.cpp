@@ -8,7 +8,7 @@
 namespace gpumeter {
 namespace {
 
-constexpr MetricDescriptor kXids{"x_total", "X.", "", MetricType::counter, kNonzero};
+constexpr MetricDescriptor kXids{"x_total", "X.", "", MetricType::counter, kWhileNonzero};
 constexpr MetricDescriptor kPower{"p", "P.", "", MetricType::gauge};
 constexpr MetricDescriptor kStep{"s", "S.", "", MetricType::histogram};
 constexpr Nanoseconds kNow{};

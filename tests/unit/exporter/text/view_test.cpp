@@ -161,8 +161,8 @@ class StandardPageTest : public testing::Test {
 
   static constexpr MetricDescriptor kXids{
       "xid_total", "Errors.", "", MetricType::counter, {Detail::Level::nonzero, "xid", "other"}};
-  static constexpr MetricDescriptor kMode{"mode", "Mode.", "", MetricType::gauge, kNonzero};
-  static constexpr MetricDescriptor kThrottled{"throttled", "Bits.", "", MetricType::gauge, kFull};
+  static constexpr MetricDescriptor kMode{"mode", "Mode.", "", MetricType::gauge, kWhileNonzero};
+  static constexpr MetricDescriptor kThrottled{"throttled", "Bits.", "", MetricType::gauge, kFullPageOnly};
   Store store_;
   FakeClock clock_;
   TextView view_{store_, clock_};

@@ -186,9 +186,8 @@ def work() -> None:
 def shards() -> None:
     given("given two users' shards")
     jobs = [submit(user, "part", 0, WORK.format(seconds=600), "--gres=shard:1") for user in ("alice", "bob")]
-    for job in jobs:
-        becomes(f"the job {job} has one GPU", lambda job=job: len(given_gpus(job)), 1)
-    print(f"     GPUs {[given_gpus(job) for job in jobs]}, users {[facts(job, 'user') for job in jobs]}", flush=True)
+    becomes("both are on the first GPU", lambda: [given_gpus(job) for job in jobs], [["0"], ["0"]])
+    becomes("each of its user", lambda: [facts(job, "user") for job in jobs], [["alice"], ["bob"]])
     for job in jobs:
         cancel(job)
 

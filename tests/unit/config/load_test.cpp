@@ -152,9 +152,8 @@ TEST(Load, NamesUnknownKeysAndWhatWasMeant) {
             "telemetry_path\n");
   EXPECT_EQ(problems("wed: {}"), "g.yaml:1: wed: unknown key; did you mean web?\n");
   EXPECT_EQ(problems("<<: {}"),
-            "g.yaml:1: <<: unknown key; the file has collectors, device_labels, devices, jobs, log, paths, "
-            "sampling, web "
-            "and workloads\n");
+            "g.yaml:1: <<: unknown key; the file has collectors, device_labels, devices, jobs, log, metrics, "
+            "paths, sampling, web and workloads\n");
   EXPECT_EQ(problems("jobs: {listen: x}"),
             "g.yaml:1: jobs.listen: unknown key; jobs has enabled, limits, mllog, socket, socket_mode, "
             "stream_socket and users\n");

@@ -1,66 +1,68 @@
 #!/usr/bin/env python3
-"""clang-tidy over the product's own files, in parallel, each file checked once per content.
+"""clang-tidy over the product's own files, in parallel, each group of files checked once per content.
 
 usage: tidy.py BUILD_FOLDER [JOBS]        (BUILD_FOLDER holds clang's compile_commands.json)
 
-A file that passed is remembered by the content of everything of the project it includes, of .clang-tidy and
-of clang-tidy's version, in build/tidy-cache; it is not read again until one of these changes.
+clang-tidy reads the headers of the libraries for each file again, which is most of its time: files of a library that do not disturb
+each other (batches.py) are checked as one. A group that passed is remembered by the content of everything of the project it
+includes, of .clang-tidy and of clang-tidy's version, in build/tidy-cache; it is not read again until one of these changes.
 """
 import hashlib
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
+
+from batches import batches, headers
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "build" / "tidy-cache"
 FOLDERS = ("base", "collectors", "config", "daemon", "exporter", "systemd")
+OWN = f"{ROOT}/({'|'.join(FOLDERS)})/"
+LARGEST = 12  # files of a group
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-16")
 
 
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+def flags(entry: dict) -> tuple[str, ...]:
+    """The compiler's arguments without the file and its object: the same for all files of a library."""
+    words = shlex.split(entry["command"])
+    words = words[next(i for i, word in enumerate(words) if word.startswith("-")):]
+    return tuple(word for i, word in enumerate(words)
+                 if word not in ("-o", "-c", entry["file"]) and (i == 0 or words[i - 1] != "-o"))
 
 
-@cache
-def included(path: Path, folders: tuple[Path, ...]) -> frozenset[Path]:
-    """The project's headers that one file names. A name that no folder has belongs to a system's library."""
-    found = (next((folder / name for folder in (path.parent, *folders) if (folder / name).is_file()), None)
-             for name in INCLUDE.findall(path.read_text()))
-    return frozenset(header.resolve() for header in found if header)
+class Group:
+    """Files of one library, and a file that includes them. A name of one may hide another's there."""
+
+    def __init__(self, arguments: tuple[str, ...], files: list[str], folder: Path, salt: bytes) -> None:
+        self._arguments = arguments
+        self._content = "".join(f'#include "{file}"  // NOLINT\n' for file in files)
+        digest = hashlib.sha256(salt + repr((arguments, files)).encode())
+        for path in sorted(frozenset().union(*(headers(Path(file)) | {Path(file)} for file in files))):
+            digest.update(path.read_bytes())
+        self._passed = CACHE / digest.hexdigest()
+        self._whole = folder / f"{self._passed.name[:16]}.cpp"
+
+    def findings(self) -> str:
+        if self._passed.exists():
+            return ""
+        self._whole.write_text(self._content)
+        said = subprocess.run([TIDY, "--quiet", f"--config-file={ROOT}/.clang-tidy", f"--header-filter={OWN}", str(self._whole), "--",
+                               *self._arguments, "-Wno-shadow"], capture_output=True, text=True)
+        if said.returncode == 0:
+            self._passed.touch()
+        return "" if said.returncode == 0 else said.stdout or said.stderr
 
 
-def dependencies(entry: dict) -> list[Path]:
-    """The file and the project's headers that it includes, also indirectly. Reading them is much cheaper than the preprocessor."""
-    folders = tuple(Path(word[2:]) for word in shlex.split(entry["command"]) if word.startswith("-I/"))
-    open_files, known = {Path(entry["file"])}, set()
-    while open_files:
-        known |= open_files
-        open_files = set().union(*(included(path, folders) for path in open_files)) - known
-    return sorted(known)
-
-
-def fingerprint(entry: dict, salt: bytes) -> str:
-    digest = hashlib.sha256(salt + entry["command"].encode())
-    for path in dependencies(entry):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def check(entry: dict, build: str, salt: bytes) -> tuple[str, str]:
-    """('', '') if the file is clean, otherwise its path and clang-tidy's output."""
-    passed = CACHE / fingerprint(entry, salt)
-    if passed.exists():
-        return "", ""
-    said = subprocess.run([TIDY, "--quiet", "-p", build, entry["file"]], capture_output=True, text=True)
-    if said.returncode == 0:
-        passed.touch()
-        return "", ""
-    return entry["file"], said.stdout or said.stderr
+def groups(entries: list[dict], folder: Path, salt: bytes) -> list[Group]:
+    libraries = defaultdict(list)
+    for entry in entries:
+        libraries[flags(entry)].append(entry["file"])
+    return [Group(arguments, batch, folder, salt) for arguments, files in libraries.items() for batch in batches(files, LARGEST)]
 
 
 def main() -> int:
@@ -70,11 +72,13 @@ def main() -> int:
     version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
     salt = version + (ROOT / ".clang-tidy").read_bytes()
     CACHE.mkdir(parents=True, exist_ok=True)
+    folder = Path(build, "groups").absolute()
+    folder.mkdir(exist_ok=True)
+    checked = groups(entries, folder, salt)
     with ThreadPoolExecutor(jobs) as pool:
-        results = list(pool.map(lambda entry: check(entry, build, salt), entries))
-    findings = [said for path, said in results if path]
+        findings = list(filter(None, pool.map(Group.findings, checked)))
     print("\n".join(findings), end="")
-    print(f"clang-tidy: {len(entries)} files, {len(findings)} with findings")
+    print(f"clang-tidy: {len(entries)} files in {len(checked)} groups, {len(findings)} groups with findings")
     return 1 if findings or not entries else 0
 
 

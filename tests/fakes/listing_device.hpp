@@ -7,7 +7,7 @@
 
 namespace gpumeter {
 
-/// The next answers of a ListingDevice; a test changes them between passes.
+/// The next answers of a ScriptedListing; a test changes them between passes.
 struct ListingScript {
   double energy = 0;
   bool has_energy = true;
@@ -19,9 +19,9 @@ struct ListingScript {
 
 /// A device with an energy counter and a list of processes, both from the script. Its list is on the fast
 /// tier.
-class ListingDevice final : public Device, public ListsProcesses {
+class ScriptedListing final : public Device, public ListsProcesses {
  public:
-  explicit ListingDevice(ListingScript& script) : script_(script) {}
+  explicit ScriptedListing(ListingScript& script) : script_(script) {}
 
   Result<Done> attach(const DeviceInfo&) override { return Done{}; }
   std::span<const SeriesSpec> series() const override { return series_; }

@@ -24,7 +24,7 @@ class DeviceWorkloadsTest : public testing::Test {
     DeviceIdentity identity{"fake", 3, {}, ""};
     identity.info.uuid = "A";
     identity.info.vendor = "fake";
-    session_ = std::make_unique<DeviceSession>(std::make_unique<ListingDevice>(script_), identity,
+    session_ = std::make_unique<DeviceSession>(std::make_unique<ScriptedListing>(script_), identity,
                                                DeviceLabels{}, store_, clock_, settings_);
     ASSERT_TRUE(session_->attach(identity.info));
   }

@@ -13,6 +13,7 @@
 
 #include "base/text.hpp"
 #include "exporter/http/accept_header.hpp"
+#include "exporter/http/negotiate.hpp"
 
 namespace gpumeter {
 namespace {
@@ -33,14 +34,6 @@ struct Intake {
   bool has_two_authorizations = false;
   Nanoseconds timeout = Nanoseconds::max();  ///< the client gives up then
 };
-
-/// The timeout that Prometheus states, "10" or "9.5". Without one, the server's own limit applies.
-Nanoseconds scrape_timeout(std::string_view seconds) {
-  constexpr double kLongest = 3600;  // far above the server's limit
-  const std::optional<double> number = parse_number<double>(seconds);
-  if (!number || !(*number > 0)) return Nanoseconds::max();
-  return std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(std::min(*number, kLongest)));
-}
 
 void append_to_list(std::string_view& list, std::string_view value, std::string& joined) {
   if (list.empty()) {

@@ -1,9 +1,12 @@
 #include "exporter/http/negotiate.hpp"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <optional>
 
+#include "base/text.hpp"
 #include "exporter/http/accept_header.hpp"
 
 namespace gpumeter {
@@ -110,6 +113,13 @@ Encoding negotiate_encoding(std::string_view accept_encoding) {
   }
   const double quality = gzip.value_or(any.value_or(0));
   return quality > 0 && quality >= identity ? Encoding::gzip : Encoding::identity;
+}
+
+Nanoseconds scrape_timeout(std::string_view seconds) noexcept {
+  constexpr double kLongest = 3600;  // far above the server's limit
+  const std::optional<double> number = parse_number<double>(seconds);
+  if (!number || !(*number > 0)) return Nanoseconds::max();
+  return std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(std::min(*number, kLongest)));
 }
 
 }  // namespace gpumeter

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "base/clock.hpp"
 #include "exporter/text/format.hpp"
 
 namespace gpumeter {
@@ -21,5 +22,10 @@ NegotiatedFormat negotiate_format(std::string_view accept);
 
 /// Chooses gzip if Accept-Encoding allows it and does not prefer identity. A coding with q=0 is not used.
 Encoding negotiate_encoding(std::string_view accept_encoding);
+
+/// After this time the client gives up, as the header X-Prometheus-Scrape-Timeout-Seconds states it: "10" or
+/// "9.5". The longest time there is, and thus the server's own limit, if the text is no positive number. An
+/// hour stands for all longer times.
+Nanoseconds scrape_timeout(std::string_view seconds) noexcept;
 
 }  // namespace gpumeter

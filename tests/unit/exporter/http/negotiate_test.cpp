@@ -134,5 +134,15 @@ TEST(Negotiate, AgreesWithPrometheusOnItsOwnCases) {
   EXPECT_GT(checked, 10);
 }
 
+TEST(ScrapeTimeout, IsTheNumberOfSecondsAndNoneIfTheTextIsNoPositiveNumber) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(scrape_timeout("10"), milliseconds(10'000));
+  EXPECT_EQ(scrape_timeout("9.5"), milliseconds(9'500));
+  EXPECT_EQ(scrape_timeout("1e300"), milliseconds(3'600'000));
+  for (const char* garbage : {"", "soon", "10s", "1,5", "0x10", "0", "-1", "nan", "--1"}) {
+    EXPECT_EQ(scrape_timeout(garbage), Nanoseconds::max()) << garbage;
+  }
+}
+
 }  // namespace
 }  // namespace gpumeter

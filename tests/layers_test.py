@@ -28,7 +28,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "exporter/listen": ["base"],
     "exporter/http": ["base", "exporter/access", "exporter/tls", "exporter/listen", "collectors/api", "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json",
                       "exporter/web"],
-    "exporter/top": ["base"],  # a client, and a program of its own
+    "exporter/top": ["base", "exporter/client"],  # a client, and a program of its own
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "config": ["base", "exporter/access"],

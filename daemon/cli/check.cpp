@@ -56,16 +56,21 @@ health::Report judge_here(const config::Config& config) {
   return report;
 }
 
+std::string no_user(const HttpAccess& access) {
+  if (access.login.user.empty()) return " requires a user (web.config_file): check --login-file";
+  return " refuses the user " + access.login.user;
+}
+
 /// nullopt: no daemon listens there.
-Result<std::optional<health::Report>> ask_daemon(const std::string& url) {
+Result<std::optional<health::Report>> ask_daemon(const std::string& url, const HttpAccess& access) {
   const Result<HttpAddress> address = parse_http_address(url);
   if (!address) return address.error();
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  const Result<HttpAnswer> answer = http_get(*address, "/api/v1/health", deadline, kMostBytes);
+  const Result<HttpAnswer> answer = http_get(*address, "/api/v1/health", deadline, kMostBytes, access);
   if (!answer) return answer.error().with(url);
   if (answer->is_refused) return std::optional<health::Report>();
   if (answer->status == 404) return Error(url + " has no /api/v1/health; is it an older gpumeter?");
-  if (answer->status == 401) return Error(url + " requires a user (web.config_file), and check has none");
+  if (answer->status == 401) return Error(url + no_user(access));
   if (answer->status != 200) return Error(url + " answers with status " + std::to_string(answer->status));
   Result<health::Report> report = parse_health_json(answer->body, SystemClock().monotonic());
   if (!report) return report.error().with(url);
@@ -73,19 +78,28 @@ Result<std::optional<health::Report>> ask_daemon(const std::string& url) {
 }
 
 /// Waits for the first judgement of a daemon that has just started, as after a restart of the service.
-Result<std::optional<health::Report>> ask_patiently(const std::string& url) {
+Result<std::optional<health::Report>> ask_patiently(const std::string& url, const HttpAccess& access) {
   const auto until = std::chrono::steady_clock::now() + kFirstJudgement;
   while (true) {
-    Result<std::optional<health::Report>> asked = ask_daemon(url);
+    Result<std::optional<health::Report>> asked = ask_daemon(url, access);
     const bool is_judged = !asked || !*asked || !(*asked)->devices.empty() || !(*asked)->machine.empty();
     if (is_judged || std::chrono::steady_clock::now() >= until) return asked;
     std::this_thread::sleep_for(kBetweenQuestions);
   }
 }
 
+Result<HttpAccess> access_of(const CheckOptions& options) {
+  if (options.login_file.empty()) return HttpAccess{options.ca_file, {}};
+  Result<Login> login = read_login(options.login_file);
+  if (!login) return login.error();
+  return HttpAccess{options.ca_file, *std::move(login)};
+}
+
 Result<health::Report> report_of(const CheckOptions& options, const config::Config& config) {
   const std::string url = options.url.empty() ? config.web.listen.front() : options.url;
-  Result<std::optional<health::Report>> asked = ask_patiently(url);
+  const Result<HttpAccess> access = access_of(options);
+  if (!access) return access.error();
+  Result<std::optional<health::Report>> asked = ask_patiently(url, *access);
   if (!asked) return asked.error();
   if (*asked) return **std::move(asked);
   if (!options.url.empty()) return Error(url + ": no daemon listens there");

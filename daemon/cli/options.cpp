@@ -232,6 +232,14 @@ class CommandLine {
         ->check(one_of({"failed", "degraded"}));
     check_->add_option("--url", options_.check.url, "Ask this daemon (default: the first web.listen)")
         ->type_name("URL");
+    check_
+        ->add_option("--ca-file", options_.check.ca_file,
+                     "Trust these authorities (PEM) for https (default: the system's)")
+        ->type_name("FILE");
+    check_
+        ->add_option("--login-file", options_.check.login_file,
+                     "A user for the daemon: USER:PASSWORD in the first line")
+        ->type_name("FILE");
     forget_->add_option("UUID", options_.argument, "The GPU, as in the label uuid")->expected(1);
   }
 

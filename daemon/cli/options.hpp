@@ -42,7 +42,9 @@ struct CheckOptions {
   bool json = false;
   std::optional<unsigned> gpu;  ///< nullopt: all
   FailOn fail_on = FailOn::each;
-  std::string url;  ///< empty: the first address of web.listen
+  std::string url;         ///< empty: the first address of web.listen
+  std::string ca_file;     ///< empty: the system's authorities
+  std::string login_file;  ///< empty: no user
 };
 
 /// The validated command line.

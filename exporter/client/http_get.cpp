@@ -20,6 +20,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/text.hpp"
+#include "exporter/client/tls_stream.hpp"
 
 namespace gpumeter {
 namespace {
@@ -35,12 +36,6 @@ using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
 Error system_error(int error) { return Error(std::generic_category().message(error)); }
 
-bool is_ready(int descriptor, short events, SteadyClock::time_point deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
-  pollfd poller{descriptor, events, 0};
-  return poll(&poller, 1, static_cast<int>(std::max(left.count(), decltype(left.count()){0}))) == 1;
-}
-
 Result<Addresses> look_up(const std::string& host, const std::string& port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -55,7 +50,7 @@ Result<Addresses> look_up(const std::string& host, const std::string& port) {
 int connect_within(const Descriptor& socket, const addrinfo& address, SteadyClock::time_point deadline) {
   if (connect(socket.number(), address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
-  if (!is_ready(socket.number(), POLLOUT, deadline)) return ETIMEDOUT;
+  if (!is_ready(socket, POLLOUT, deadline)) return ETIMEDOUT;
   int error = 0;
   socklen_t size = sizeof error;
   getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &size);
@@ -96,28 +91,66 @@ Result<std::pair<Descriptor, int>> connect_to(const HttpAddress& address, Steady
   return connect_any(addresses->get(), deadline);
 }
 
-Result<Done> send_all(const Descriptor& socket, std::string_view text, SteadyClock::time_point deadline) {
-  while (!text.empty()) {
-    if (!is_ready(socket.number(), POLLOUT, deadline)) return Error("no answer in time");
-    const ssize_t sent = send(socket.number(), text.data(), text.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno != EAGAIN) return system_error(errno);
-    text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(sent, 0)));
+/// A connection, with TLS or without.
+class Stream {
+ public:
+  Stream(const Descriptor& socket, std::unique_ptr<TlsStream> tls, SteadyClock::time_point deadline)
+      : socket_(&socket), tls_(std::move(tls)), deadline_(deadline) {}
+
+  Result<Done> send(std::string_view text) {
+    if (tls_ != nullptr) return tls_->send(text, deadline_);
+    while (!text.empty()) {
+      if (!is_ready(*socket_, POLLOUT, deadline_)) return Error("no answer in time");
+      const ssize_t sent = ::send(socket_->number(), text.data(), text.size(), MSG_NOSIGNAL);
+      if (sent < 0 && errno != EAGAIN) return system_error(errno);
+      text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(sent, 0)));
+    }
+    return Done{};
   }
-  return Done{};
+
+  /// All bytes until the server closes.
+  Result<std::string> receive_all(std::size_t most) {
+    std::string text;
+    std::vector<char> piece(65536);
+    while (text.size() <= most) {
+      const Result<std::size_t> got = receive(piece);
+      if (!got) return got.error();
+      if (*got == 0) return text;
+      text.append(piece.data(), *got);
+    }
+    return Error("the answer has more than " + std::to_string(most) + " bytes");
+  }
+
+ private:
+  Result<std::size_t> receive(std::vector<char>& piece) {
+    if (tls_ != nullptr) return tls_->receive(piece.data(), piece.size(), deadline_);
+    while (is_ready(*socket_, POLLIN, deadline_)) {
+      const ssize_t got = recv(socket_->number(), piece.data(), piece.size(), 0);
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno != EAGAIN) return system_error(errno);
+    }
+    return Error("no complete answer in time");
+  }
+
+  const Descriptor* socket_;
+  std::unique_ptr<TlsStream> tls_;
+  SteadyClock::time_point deadline_;
+};
+
+/// Without TLS if the address has none.
+Result<Stream> stream_over(const Descriptor& socket, const HttpAddress& address, const std::string& ca_file,
+                           SteadyClock::time_point deadline) {
+  if (!address.is_tls) return Stream(socket, nullptr, deadline);
+  Result<std::unique_ptr<TlsStream>> tls = TlsStream::open(socket, address.host, ca_file, deadline);
+  if (!tls) return tls.error();
+  return Stream(socket, *std::move(tls), deadline);
 }
 
-Result<std::string> receive_all(const Descriptor& socket, SteadyClock::time_point deadline,
-                                std::size_t most) {
-  std::string text;
-  std::vector<char> piece(65536);
-  while (text.size() <= most) {
-    if (!is_ready(socket.number(), POLLIN, deadline)) return Error("no complete answer in time");
-    const ssize_t got = recv(socket.number(), piece.data(), piece.size(), 0);
-    if (got < 0 && errno != EAGAIN) return system_error(errno);
-    if (got == 0) return text;
-    if (got > 0) text.append(piece.data(), static_cast<std::size_t>(got));
-  }
-  return Error("the answer has more than " + std::to_string(most) + " bytes");
+std::string request_of(const HttpAddress& address, const std::string& path, const Login& login) {
+  std::string request = "GET " + path + " HTTP/1.0\r\nHost: " + address.host +
+                        "\r\nUser-Agent: gpumeter\r\nConnection: close\r\n";
+  if (!login.user.empty()) request += "Authorization: " + basic_authorization(login) + "\r\n";
+  return request + "\r\n";
 }
 
 /// Returns the Content-Length of the headers; 0 if there is none.
@@ -141,8 +174,9 @@ Result<HttpAddress> parse_http_address(std::string_view text) {
   if (text.starts_with(kUnix) && text.size() - kUnix.size() < kLongestPath) {
     return HttpAddress{"localhost", "", std::string(text.substr(kUnix.size() - 1))};
   }
-  if (text.starts_with("https://")) return Error(whole + ": https is not supported; use http://host:port");
-  if (text.starts_with(kScheme)) text.remove_prefix(kScheme.size());
+  constexpr std::string_view kTlsScheme = "https://";
+  const bool is_tls = text.starts_with(kTlsScheme);
+  if (is_tls || text.starts_with(kScheme)) text.remove_prefix(is_tls ? kTlsScheme.size() : kScheme.size());
   if (text.ends_with('/')) text.remove_suffix(1);
   const std::size_t colon = text.rfind(':');
   const bool has_port = colon != std::string_view::npos && text.find(']', colon) == std::string_view::npos;
@@ -153,9 +187,9 @@ Result<HttpAddress> parse_http_address(std::string_view text) {
   const bool is_wrong = host.find_first_of("/?#@[] ") != std::string_view::npos ||
                         (!is_bracketed && host.find(':') != std::string_view::npos) ||
                         !parse_number<std::uint16_t>(port);
-  if (is_wrong) return Error(whole + ": must be http://host:port");
+  if (is_wrong) return Error(whole + ": must be http://host:port or https://host:port");
   if (host.empty() || host == "0.0.0.0" || host == "::") host = "localhost";
-  return HttpAddress{std::string(host), port};
+  return HttpAddress{std::string(host), port, {}, is_tls};
 }
 
 // gpumeter answers with a Content-Length. HTTP/1.0 in the request rules out a chunked answer.
@@ -173,16 +207,17 @@ Result<HttpAnswer> parse_http_answer(std::string_view text) {
 }
 
 Result<HttpAnswer> http_get(const HttpAddress& address, const std::string& path,
-                            SteadyClock::time_point deadline, std::size_t most_bytes) {
+                            SteadyClock::time_point deadline, std::size_t most_bytes,
+                            const HttpAccess& access) {
   const auto connected = connect_to(address, deadline);
   if (!connected) return connected.error();
   const auto& [connection, error] = *connected;
   if (error == ECONNREFUSED) return HttpAnswer{true, 0, {}};
   if (error != 0) return system_error(error);
-  const std::string request = "GET " + path + " HTTP/1.0\r\nHost: " + address.host +
-                              "\r\nUser-Agent: gpumeter\r\nConnection: close\r\n\r\n";
-  if (Result<Done> sent = send_all(connection, request, deadline); !sent) return sent.error();
-  const Result<std::string> answer = receive_all(connection, deadline, most_bytes);
+  Result<Stream> stream = stream_over(connection, address, access.ca_file, deadline);
+  if (!stream) return stream.error();
+  if (Result<Done> sent = stream->send(request_of(address, path, access.login)); !sent) return sent.error();
+  const Result<std::string> answer = stream->receive_all(most_bytes);
   if (!answer) return answer.error();
   return parse_http_answer(*answer);
 }

@@ -145,7 +145,7 @@ int show_until_quit(Query query, Snapshot first, Frame frame, const Options& opt
 int run(const Options& options) {
   static const SystemClock kClock;
   const Charset charset = charset_of_locale();
-  Query query(HttpClient(options.address), charset, kClock);
+  Query query(HttpClient(options.address, options.access), charset, kClock);
   Result<Snapshot> first = query.run();
   if (!first)
     return fail(options.address.url + ": " + first.error().message() +

@@ -38,6 +38,8 @@ struct Texts {
   std::string url = "http://localhost:10478";
   std::string interval = "1s";
   std::string sort = "state";
+  std::string ca_file;
+  std::string login_file;
 };
 
 std::variant<Options, Exit> checked(const Texts& texts, bool once) {
@@ -47,6 +49,12 @@ std::variant<Options, Exit> checked(const Texts& texts, bool once) {
   if (!address)
     return usage_error("--url: " + gpumeter::quoted(texts.url) + ": " + address.error().message());
   options.address = *address;
+  options.access.ca_file = texts.ca_file;
+  if (!texts.login_file.empty()) {
+    Result<Login> login = read_login(texts.login_file);
+    if (!login) return usage_error("--login-file: " + login.error().message());
+    options.access.login = *std::move(login);
+  }
   const auto interval = parse_interval(texts.interval);
   if (!interval)
     return usage_error("--interval: must be 100ms to 1h, such as 2s, not " +
@@ -68,6 +76,11 @@ std::variant<Options, Exit> parse_options(int argc, const char* const* argv) {
   app.add_option("--url", texts.url,
                  "Address of the daemon, URL or HOST[:PORT] (default http://localhost:10478)")
       ->type_name("URL");
+  app.add_option("--ca-file", texts.ca_file,
+                 "Trust these authorities (PEM) for https (default: the system's)")
+      ->type_name("FILE");
+  app.add_option("--login-file", texts.login_file, "A user for the daemon: USER:PASSWORD in the first line")
+      ->type_name("FILE");
   app.add_option("--interval", texts.interval, "Time between two refreshes (default 1s)")->type_name("TIME");
   app.add_option("--sort", texts.sort,
                  "Order of the GPUs: " + sort_names() + " (default state, the worst first)")

@@ -12,6 +12,7 @@ namespace gpumeter::top {
 /// The validated command line.
 struct Options {
   Address address;
+  Access access;
   Nanoseconds interval{};
   Sort sort = Sort::state;
   bool once = false;

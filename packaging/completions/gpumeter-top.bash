@@ -8,8 +8,9 @@ _gpumeter_top() {
   case $before in
     --sort) mapfile -t COMPREPLY < <(compgen -W "state gpu utilization power memory temperature" -- "$word") ;;
     --url) mapfile -t COMPREPLY < <(compgen -A hostname -- "$word") ;;
+    --ca-file | --login-file) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --interval) COMPREPLY=() ;;
-    *) mapfile -t COMPREPLY < <(compgen -W "--url --interval --sort --once --help --version" -- "$word") ;;
+    *) mapfile -t COMPREPLY < <(compgen -W "--url --ca-file --login-file --interval --sort --once --help --version" -- "$word") ;;
   esac
 }
 

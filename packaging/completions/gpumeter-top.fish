@@ -1,6 +1,8 @@
 # fish completion for gpumeter-top(1)
 complete -c gpumeter-top -f
 complete -c gpumeter-top -l url -x -a '(__fish_print_hostnames)' -d 'Address of the daemon'
+complete -c gpumeter-top -l ca-file -r -F -d 'Authorities for https'
+complete -c gpumeter-top -l login-file -r -F -d 'File with USER:PASSWORD'
 complete -c gpumeter-top -l interval -x -d 'Time between two refreshes'
 complete -c gpumeter-top -l sort -x -a 'state gpu utilization power memory temperature' -d 'Order of the GPUs'
 complete -c gpumeter-top -l once -d 'Print one table and exit'

@@ -1,9 +1,9 @@
 # bash completion for gpumeter(8)                                          -*- shell-script -*-
 
 _gpumeter_commands="allocate check forget top"
-_gpumeter_check_flags="--json --gpu= --fail-on= --url="
+_gpumeter_check_flags="--json --gpu= --fail-on= --url= --ca-file= --login-file="
 _gpumeter_allocate_words="set clear list --gpu= --user= --kind="
-_gpumeter_top_flags="--url= --interval= --sort= --once --help --version"
+_gpumeter_top_flags="--url= --ca-file= --login-file= --interval= --sort= --once --help --version"
 # The flags. A "=" marks a flag with a value; the case below completes some of the values.
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
 --metrics.detail= --path.sysfs= --path.procfs= --path.state= --log.level= --log.format=
@@ -12,7 +12,7 @@ _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.t
 
 _gpumeter_values() {
   case $1 in
-    --config.file | --web.config.file) compgen -f -- "$2" ;;
+    --config.file | --web.config.file | --ca-file | --login-file) compgen -f -- "$2" ;;
     --path.*) compgen -d -- "$2" ;;
     --metrics.detail) compgen -W "full standard" -- "$2" ;;
     --log.level) compgen -W "debug info warn error" -- "$2" ;;

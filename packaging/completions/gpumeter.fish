@@ -3,7 +3,7 @@ complete -c gpumeter -f
 complete -c gpumeter -n __fish_use_subcommand -a allocate -d 'Record by hand who was given a GPU'
 complete -c gpumeter -n '__fish_seen_subcommand_from allocate' -a 'set clear list --gpu --user --kind'
 complete -c gpumeter -n __fish_use_subcommand -a check -d 'Report failed and degraded GPUs'
-complete -c gpumeter -n '__fish_seen_subcommand_from check' -a '--json --gpu --fail-on --url'
+complete -c gpumeter -n '__fish_seen_subcommand_from check' -a '--json --gpu --fail-on --url --ca-file --login-file'
 complete -c gpumeter -n __fish_use_subcommand -a forget -d 'Forget a missing GPU'
 complete -c gpumeter -n __fish_use_subcommand -a top -d 'Show GPUs and jobs in the terminal'
 complete -c gpumeter -l config.file -r -F -d 'Configuration file'

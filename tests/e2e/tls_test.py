@@ -26,7 +26,7 @@ import time
 import unittest
 from pathlib import Path
 
-from harness import Daemon, fetch, free_port, wait_until
+from harness import BINARY, Daemon, fetch, free_port, wait_until
 from notifications import Notifications
 from pki import Pki
 
@@ -181,7 +181,28 @@ class RowsTest(TlsTest):
         for user, status in (("", "401"), ("dave:dave123", "200"), ("carol:carol123", "200"), ("dave:bad", "401"), ("nonexistent:x", "401")):
             arguments = ["--user", user] if user else []
             self.assertEqual(self.curl(daemon.port, *arguments).stdout, status, user)
+        self.assert_own_clients_work(daemon.port)
 
+    def assert_own_clients_work(self, port: int) -> None:
+        """gpumeter check and gpumeter top, over TLS and with a password from a file."""
+        login, url = self.pki.folder / "login", f"https://127.0.0.1:{port}"
+        login.write_text("dave:dave123\n")
+        login.chmod(0o600)
+        known, user = ("--ca-file", str(self.pki.ca)), ("--login-file", str(login))
+        top = [str(Path(BINARY).with_name("gpumeter-top")), "--once"]
+
+        def said(program: list[str], *arguments: str) -> tuple[int, str]:
+            done = subprocess.run([*program, "--url", url, *arguments], capture_output=True, text=True, timeout=30)
+            return done.returncode, done.stdout + done.stderr
+
+        check = [BINARY, "check"]
+        wait_until(lambda: said(check, *known, *user) == (0, "GPU OK - 1 GPU ok | ok=1 degraded=0 failed=0 unknown=0\n"), "check answers", 20)
+        self.assertIn("Simulated GPU", said(top, *known, *user)[1])
+        self.assertRegex(said(check, *known)[1], "requires a user .web.config_file.: check --login-file")
+        self.assertIn("TLS: ", said(check, *user)[1])
+        self.assertEqual((said(check, *user)[0], said(top, *user)[0], said(top, *known)[0]), (3, 1, 1))
+        login.write_text("dave:bad\n")
+        self.assertIn("refuses the user dave", said(check, *known, *user)[1])
 
     def test_files_with_invented_names_do_not_start(self) -> None:
         for name, reason in (("web_config_noAuth_inventedCiphers.bad.yml", "unknown cipher: TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA2048"),

@@ -73,7 +73,7 @@ struct HttpClient::Session {
   ~Session() { curl_easy_cleanup(curl); }
 };
 
-HttpClient::HttpClient(Address address) : session_(std::make_unique<Session>()) {
+HttpClient::HttpClient(Address address, const Access& access) : session_(std::make_unique<Session>()) {
   session_->address = std::move(address);
   CURL* curl = session_->curl;
   if (curl == nullptr) return;
@@ -86,6 +86,11 @@ HttpClient::HttpClient(Address address) : session_(std::make_unique<Session>()) 
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "gpumeter-top");
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, session_->problem.data());
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, append);
+  if (!access.ca_file.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, access.ca_file.c_str());
+  if (access.login.user.empty()) return;
+  curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+  curl_easy_setopt(curl, CURLOPT_USERNAME, access.login.user.c_str());
+  curl_easy_setopt(curl, CURLOPT_PASSWORD, access.login.password.c_str());
 }
 
 HttpClient::~HttpClient() = default;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "exporter/client/access.hpp"
 
 namespace gpumeter::top {
 
@@ -12,6 +13,12 @@ struct Address {
   std::string url;   ///< without a path's last "/": "http://node17:10478"
   std::string host;  ///< for people: "node17", with the port if it is not gpumeter's; this machine's name for
                      ///< localhost
+};
+
+/// What the daemon requires of its clients.
+struct Access {
+  std::string ca_file;  ///< authorities for https, PEM; empty: the system's
+  Login login;
 };
 
 /// Reads a URL or HOST[:PORT]. A text without scheme is http, and its default port is 10478. The Error says
@@ -28,7 +35,7 @@ class HttpClient {
     std::string body;
   };
 
-  explicit HttpClient(Address address);
+  explicit HttpClient(Address address, const Access& access = {});
   ~HttpClient();
   HttpClient(HttpClient&&) noexcept;
 

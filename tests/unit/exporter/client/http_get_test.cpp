@@ -26,12 +26,15 @@ TEST(HttpGet, UnderstandsUrlsAndListenAddresses) {
   EXPECT_EQ(parsed("0.0.0.0:1"), "localhost 1");
   EXPECT_EQ(parsed("[::]:1"), "localhost 1");
   EXPECT_EQ(parse_http_address("unix:/run/x.sock")->socket, "/run/x.sock");
+  EXPECT_EQ(parsed("https://gpu7:9000/"), "gpu7 9000");
+  EXPECT_TRUE(parse_http_address("https://gpu7")->is_tls);
+  EXPECT_FALSE(parse_http_address("http://gpu7")->is_tls);
 }
 
 TEST(HttpGet, RefusesWhatIsNoAddress) {
-  EXPECT_EQ(parsed("https://gpu7"), "https://gpu7: https is not supported; use http://host:port");
-  for (const char* text : {"http://a:b", "http://a/metrics", "a:70000", "::1", "user@a:1", "a b", "unix:x"}) {
-    EXPECT_EQ(parsed(text), std::string(text) + ": must be http://host:port");
+  for (const char* text : {"https://http://a", "http://a:b", "http://a/metrics", "a:70000", "::1", "user@a:1",
+                           "a b", "unix:x"}) {
+    EXPECT_EQ(parsed(text), std::string(text) + ": must be http://host:port or https://host:port");
   }
 }
 

@@ -83,17 +83,17 @@ class TopFlagsTest(unittest.TestCase):
     def test_man_page_and_completions(self) -> None:
         top = str(Path(BINARY).with_name("gpumeter-top"))
         said = subprocess.run([top, "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
-        flags = set(re.findall(r"--[a-z]+", " ".join(line.split("  ")[1] for line in said.splitlines() if line.startswith("  -"))))
+        flags = set(re.findall(r"--[a-z][a-z-]+", " ".join(line.split("  ")[1] for line in said.splitlines() if line.startswith("  -"))))
         self.assertIn("--url", flags)
         page = (PACKAGING / "man/gpumeter-top.1.scd").read_text()
         entries = " ".join(line for line in page.splitlines() if line.startswith("*-"))
-        self.assertEqual(set(re.findall(r"\*(--[a-z]+)\*", entries)), flags)
+        self.assertEqual(set(re.findall(r"\*(--[a-z][a-z-]+)\*", entries)), flags)
         bash = re.search(r'-W "(--[^"]+)"', (PACKAGING / "completions/gpumeter-top.bash").read_text())
         self.assertEqual(set(bash[1].split()) if bash else set(), flags)
         words = re.search(r'_gpumeter_top_flags="([^"]+)"', (PACKAGING / "completions/gpumeter.bash").read_text())
         self.assertEqual(set(words[1].replace("=", "").split()) if words else set(), flags)
         zsh = (PACKAGING / "completions/_gpumeter-top").read_text()
-        self.assertEqual(set(re.findall(r"--[a-z]+(?==?-?\[|\}'\[)", zsh)), flags)
+        self.assertEqual(set(re.findall(r"--[a-z][a-z-]+(?==?-?\[|\}'\[)", zsh)), flags)
         fish = (PACKAGING / "completions/gpumeter-top.fish").read_text()
         self.assertEqual({f"--{name}" for name in re.findall(r" -l (\S+)", fish)}, flags)
 

@@ -1,8 +1,10 @@
 #include "daemon/app.hpp"
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <thread>
@@ -35,6 +37,12 @@ constexpr auto kLastRecords = std::chrono::seconds(1);
 
 // The limit of the start's wait for the state folder.
 constexpr auto kLoadState = std::chrono::seconds(3);
+
+/// Empty if the machine has no name that fits.
+std::string host_name() {
+  std::array<char, 256> name{};  // HOST_NAME_MAX is 64
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
 
 constexpr BuildFacts kBuild = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
 
@@ -150,6 +158,7 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
   if (Result<Done> loaded = open_web_config(web); !loaded) return loaded;
   RouteContext context;
   context.telemetry_path = web.telemetry_path;
+  context.host = host_name();
   context.max_requests = web.max_requests;
   context.build = kBuild;
   context.devices = [this] { return fleet_->devices(); };

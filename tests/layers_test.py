@@ -19,6 +19,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "exporter/client": ["base"],
     "exporter/store": ["base", "collectors/api"],
     "exporter/text": ["base", "collectors/api", "exporter/store"],
+    "exporter/dcgm": ["base", "collectors/api", "exporter/store", "exporter/text"],
     "exporter/health": ["base", "collectors/api", "exporter/store"],
     "exporter/history": ["base", "collectors/api", "exporter/store"],
     "exporter/json": ["base", "collectors/api", "exporter/store", "exporter/health", "exporter/history"],
@@ -26,7 +27,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "exporter/access": ["base"],
     "exporter/tls": ["base", "exporter/access"],
     "exporter/listen": ["base"],
-    "exporter/http": ["base", "exporter/access", "exporter/tls", "exporter/listen", "collectors/api", "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json",
+    "exporter/http": ["base", "exporter/access", "exporter/tls", "exporter/listen", "collectors/api", "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/dcgm", "exporter/json",
                       "exporter/web"],
     "exporter/top": ["base", "exporter/client"],  # a client, and a program of its own
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],

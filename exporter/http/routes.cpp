@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "exporter/dcgm/choice.hpp"
+#include "exporter/dcgm/view.hpp"
 #include "exporter/http/negotiate.hpp"
 #include "exporter/json/devices.hpp"
 #include "exporter/json/health.hpp"
@@ -47,6 +49,24 @@ Filter filter_of(const HttpRequest& request) {
     if (name == "exclude[]") filter.exclude.emplace_back(value);
   }
   return filter;
+}
+
+constexpr std::string_view kOwnNames = "gpumeter";
+
+/// Whose names the page has: the last `names` of the request.
+std::string_view names_of(const HttpRequest& request) noexcept {
+  std::string_view names = kOwnNames;
+  for (const auto& [name, value] : request.query) {
+    if (name == "names") names = value;
+  }
+  return names;
+}
+
+std::string complaint_about(std::string_view names) {
+  if (names == kOwnNames || dcgm::version_of(names)) return {};
+  std::string choices(kOwnNames);
+  for (const dcgm::Choice& each : dcgm::kChoices) choices.append(", ").append(each.name);
+  return "names: unknown value. Use one of " + choices + ".\n";
 }
 
 /// The message with which node_exporter rejects an invalid filter; empty if the filter is valid. Unknown
@@ -116,10 +136,23 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
     std::string complaint = complaint_about(filter, context_.collectors());
     if (!complaint.empty()) return plain(400, std::move(complaint));
   }
-  const auto [format, content_type] = negotiate_format(request.accept);
+  const std::string_view names = names_of(request);
+  if (std::string complaint = complaint_about(names); !complaint.empty()) {
+    return plain(400, std::move(complaint));
+  }
+  NegotiatedFormat negotiated = negotiate_format(request.accept);
   const Encoding encoding = negotiate_encoding(request.accept_encoding);
+  if (const auto version = dcgm::version_of(names)) {
+    // dcgm-exporter has no protobuf either.
+    if (negotiated.format == Format::protobuf) negotiated = negotiate_format("");
+    Rendered page = dcgm::render(store_, *version, negotiated.format, filter, context_.host);
+    return {.content_type = negotiated.content_type,
+            .page = make_page(std::move(page), negotiated.format, encoding),
+            .headers = kMetricsHeaders};
+  }
   const bool all = filter.empty();
   const Nanoseconds age = request.is_memory_short ? kRecent : Nanoseconds{};
+  const auto [format, content_type] = negotiated;
   return {.content_type = content_type,
           .page = all ? pages_.recent(format, encoding, age) : pages_.filtered(format, encoding, filter),
           .is_current = all,

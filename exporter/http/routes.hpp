@@ -18,6 +18,7 @@ namespace gpumeter {
 /// once: they read the daemon's memory, never a driver.
 struct RouteContext {
   std::string telemetry_path = "/metrics";
+  std::string host = {};       ///< the machine's name, a label of the page under dcgm-exporter's names
   unsigned max_requests = 40;  ///< pages under way at the same time; 0: no limit. As node_exporter's flag.
   BuildFacts build = {};
   std::function<std::vector<DeviceStatus>()> devices = {};

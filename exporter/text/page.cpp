@@ -13,6 +13,12 @@ PagePtr compressed(const PagePtr& page) {
 
 }  // namespace
 
+PagePtr make_page(Rendered rendered, Format format, Encoding encoding) {
+  auto page =
+      std::make_shared<Page>(std::move(rendered.text), format, Encoding::identity, rendered.generation);
+  return encoding == Encoding::gzip ? compressed(page) : page;
+}
+
 // A render that began before holds the slot, so its page is dropped too.
 void PageCache::select(PageSelection selection) {
   view_.select(std::move(selection));
@@ -40,10 +46,7 @@ PagePtr PageCache::recent(Format format, Encoding encoding, Nanoseconds age) {
 }
 
 PagePtr PageCache::filtered(Format format, Encoding encoding, const Filter& filter) {
-  Rendered rendered = view_.render(format, filter);
-  auto page =
-      std::make_shared<Page>(std::move(rendered.text), format, Encoding::identity, rendered.generation);
-  return encoding == Encoding::gzip ? compressed(page) : page;
+  return make_page(view_.render(format, filter), format, encoding);
 }
 
 PagePtr PageCache::Slot::load() const {

@@ -44,6 +44,9 @@ class Page {
 };
 using PagePtr = std::shared_ptr<const Page>;
 
+/// A page with this text, in the requested encoding, or in identity if compression fails.
+PagePtr make_page(Rendered rendered, Format format, Encoding encoding);
+
 /// The current page in each format and encoding: the first scrape after a commit renders it, later scrapes
 /// reuse it. Any thread. A scrape waits for one render at most. If a render is under way, the scrape takes
 /// that page, even if a commit followed the start of the render.

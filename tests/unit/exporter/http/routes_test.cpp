@@ -78,6 +78,27 @@ TEST_F(RoutesTest, RefusesFiltersInNodeExportersWords) {
             "Couldn't create filtered metrics handler: disabled collector: intel");
 }
 
+TEST_F(RoutesTest, ServesDcgmExportersNames) {
+  EXPECT_EQ(query({{"names", "gpumeter"}}).page->bytes(), kUpPage);
+  for (const std::string_view names : {"dcgm", "dcgm-4.8", "dcgm-4.9"}) {
+    const HttpResponse response = query({{"names", names}});
+    EXPECT_EQ(response.status, 200U);
+    EXPECT_FALSE(response.is_current);
+    EXPECT_EQ(response.page->bytes(), "") << "no NVIDIA card";
+  }
+  const HttpResponse response = routes_.answer({.method = "GET",
+                                                .path = "/metrics",
+                                                .query = {{"names", "dcgm"}},
+                                                .accept = "application/openmetrics-text;version=1.0.0"});
+  EXPECT_EQ(response.page->bytes(), "# EOF\n");
+}
+
+TEST_F(RoutesTest, RefusesUnknownNames) {
+  const HttpResponse response = query({{"names", "nvml"}});
+  EXPECT_EQ(response.status, 400U);
+  EXPECT_EQ(response.body, "names: unknown value. Use one of gpumeter, dcgm, dcgm-4.8, dcgm-4.9.\n");
+}
+
 TEST_F(RoutesTest, LimitsPagesUnderWayAndNothingElse) {
   const HttpResponse refused = routes_.answer({.method = "GET", .path = "/metrics", .in_flight = 3});
   EXPECT_EQ(refused.status, 503U);

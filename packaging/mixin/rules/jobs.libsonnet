@@ -170,38 +170,7 @@
       |||,
     },
 
-    // Mean power of each workload over all GPUs of the machine, in watts. With `unattributed` the sum is the power of the GPUs.
-    // If a counter starts within the window and the machine was scraped before, the counter started at 0. rate() would omit the
-    // value at the first scrape, and with it short jobs. A counter that the page had within the hour before did not start: its
-    // GPU was away.
-    {
-      record: 'workload:gpu_workload_energy_joules:rate5m',
-      expr: |||
-        sum without (gpu, uuid) (
-            (gpu_workload_energy_joules_total unless last_over_time(gpu_workload_energy_joules_total[1h] offset 5m)
-              and on (job, instance) (up offset 5m == 1)) / 300 > rate(gpu_workload_energy_joules_total[5m])
-          or rate(gpu_workload_energy_joules_total[5m])
-        ) > 0
-      |||,
-    },
-
-    // The same by user, in watts. `user` is empty if no user is known, so the sum is the power of the GPUs as well. A job that
-    // ended is joined with its info of the last five minutes, and no window is cut to a job's age. The mean over any time,
-    // times its length, is therefore the energy, even of short jobs. If a workload's user changed, the present one counts.
-    {
-      record: 'user:gpu_workload_energy_joules:rate5m',
-      expr: |||
-        sum without (kind, workload) (
-            workload:gpu_workload_energy_joules:rate5m + on (job, instance, kind, workload) group_left (user)
-              0 * topk by (job, instance, kind, workload) (1, max by (job, instance, kind, workload, user) (
-                gpu_workload_info + 1 or last_over_time(gpu_workload_info[5m])))
-          or
-            workload:gpu_workload_energy_joules:rate5m
-              unless on (job, instance, kind, workload) last_over_time(gpu_workload_info[5m])
-        )
-      |||,
-    },
-
+  ] + (import 'workload_costs.libsonnet') + [
     // Quantiles (50 %, 95 %, 99 %) of the durations of training steps and requests, of the time to the first token, and of the
     // time between tokens. With the daemon's buckets histogram_quantile is within 10 %. It returns NaN if nothing was
     // counted, which the comparison removes.

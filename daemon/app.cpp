@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "daemon/main_loop.hpp"
 #include "daemon/reload.hpp"
 #include "daemon/setup.hpp"
+#include "daemon/state/figures.hpp"
 #include "systemd/listen_fds.hpp"
 
 namespace gpumeter {
@@ -61,7 +63,8 @@ App::App(Options options, config::Config config, const Clock& clock)
              [this](const jobs::Notice& notice) {
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
              },
-             [this] { return workload_book_ ? workload_book_->uses() : jobs::DeviceUses(); }},
+             [this] { return workload_book_ ? workload_book_->uses() : jobs::DeviceUses(); },
+             [runs = saved_runs_](jobs::SavedRuns saved) { runs->put(std::move(saved)); }},
             job_settings_of(*config_.get())) {
   pages_.select(page_selection_of(*config_.get()));
 }
@@ -96,7 +99,7 @@ Result<Done> App::start() {
   if (Result<Done> listening = start_http(config.web, passed->http); !listening) return listening;
   if (Result<Done> started = start_threads(); !started) return started;
   std::vector<jobs::PassedSocket> job_sockets = job_sockets_of(passed->jobs);
-  if (config.jobs.enabled) jobs_.start(std::move(job_sockets));
+  if (config.jobs.enabled) start_jobs(std::move(job_sockets));
   std::vector<Fleet::Addition> collectors;
   for (const CollectorEntry& entry : builtin_collectors()) {
     if (is_enabled(entry, config))
@@ -108,18 +111,22 @@ Result<Done> App::start() {
 
 void App::make_fleet(const config::Config& config) {
   const WorkloadSettings workloads =
-      workload_settings_of(config, [this](std::uint32_t uid) { return user_names_.of(uid); });
+      workload_settings_of(config, clock_, [this](std::uint32_t uid) { return user_names_.of(uid); });
   workload_book_ = workloads.book;
+  workload_costs_ = workloads.costs;
   workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
   allocations_ = make_allocations(config, workloads.names);
   host_series_ = std::make_unique<HostSeries>(
       HostSeries::Settings{config.paths.sysfs, config.paths.procfs, config.device_labels, workloads},
       *store_);
-  state_keeper_ = std::make_shared<StateKeeper>(config.paths.state, clock_, log_);
+  const auto totals = std::make_shared<TotalsBook>();
+  state_keeper_ = std::make_shared<StateKeeper>(
+      config.paths.state, clock_, log_, figures_of({totals, workloads.book, workloads.costs, saved_runs_}));
   DeviceDirectory directory = state_keeper_->load(clock_.monotonic() + kLoadState);
   forget_simulated(directory, config);
   IndexKeeper indexes(std::move(directory), state_keeper_, clock_);
-  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(indexes), settings_of(config), workloads);
+  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(indexes), settings_of(config), workloads,
+                                   totals);
   const auto forget = [fleet = std::weak_ptr<Fleet>(fleet_)](const std::string& uuid) -> Result<Done> {
     const auto alive = fleet.lock();
     return alive ? alive->forget(uuid) : Error("the daemon is stopping");
@@ -136,6 +143,17 @@ std::unique_ptr<Allocations> App::make_allocations(const config::Config& config,
   };
   return std::make_unique<Allocations>(allocation_settings_of(config), std::move(names), devices, *store_,
                                        log_, clock_);
+}
+
+void App::start_jobs(std::vector<jobs::PassedSocket> sockets) {
+  if (const std::optional<RunsShelf::Earlier> earlier = saved_runs_->take_earlier()) {
+    const Result<Done> resumed = jobs_.resume(earlier->runs, earlier->is_of_this_boot);
+    if (!resumed) {
+      log_.error("the runs of jobs in figures.state are not understood; they start again",
+                 {{"error", resumed.error().message()}});
+    }
+  }
+  jobs_.start(std::move(sockets));
 }
 
 std::shared_ptr<BusWatcher> App::make_bus_watcher(const config::Config& config) {
@@ -165,6 +183,7 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
   context.unread = [this] { return unread(); };
   context.collectors = [this] { return collector_states(); };
   context.health = [this] { return doctor_.report(); };
+  if (workload_costs_) context.workloads = [costs = workload_costs_] { return costs->workloads(); };
   context.history = &history_.history();
   context.live = &history_.live();
   routes_ = std::make_unique<Routes>(pages_, *store_, std::move(context));

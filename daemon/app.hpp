@@ -23,6 +23,7 @@
 #include "daemon/self/report.hpp"
 #include "daemon/self/workload_info.hpp"
 #include "daemon/signals.hpp"
+#include "daemon/state/runs_shelf.hpp"
 #include "daemon/web/web_config.hpp"
 #include "exporter/http/server.hpp"
 #include "systemd/listen_fds.hpp"
@@ -46,6 +47,7 @@ class App {
  private:
   Result<Done> start();
   void make_fleet(const config::Config& config);
+  void start_jobs(std::vector<jobs::PassedSocket> sockets);
   Result<Done> start_http(const config::Web& web, const std::vector<systemd::PassedSocket>& passed);
   Result<Done> open_web_config(const config::Web& web);
   Result<Done> start_threads();
@@ -74,7 +76,9 @@ class App {
   HistoryKeeper history_;
   jobs::UserNames user_names_;
   jobs::KnownUsers known_users_{clock_};
-  std::shared_ptr<workloads::WorkloadBook> workload_book_;  // null if workloads are disabled
+  std::shared_ptr<workloads::WorkloadBook> workload_book_;  // null if workloads are disabled, as is the next
+  std::shared_ptr<workloads::CostLedger> workload_costs_;
+  const std::shared_ptr<RunsShelf> saved_runs_ = std::make_shared<RunsShelf>();
   std::shared_ptr<StateKeeper> state_keeper_;
   std::shared_ptr<Fleet> fleet_;
   std::shared_ptr<DrmScans> drm_scans_;

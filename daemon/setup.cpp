@@ -60,11 +60,12 @@ FleetSettings settings_of(const config::Config& config) {
           config.devices.forget};
 }
 
-WorkloadSettings workload_settings_of(const config::Config& config, UserName user_name) {
+WorkloadSettings workload_settings_of(const config::Config& config, const Clock& clock, UserName user_name) {
   WorkloadSettings settings;
   if (config.workloads.enabled) {
     settings.book = std::make_shared<workloads::WorkloadBook>();
     settings.names = std::make_shared<workloads::NameBook>();
+    settings.costs = std::make_shared<workloads::CostLedger>(clock);
   }
   settings.procfs = config.paths.procfs;
   settings.processes = config.workloads.processes;

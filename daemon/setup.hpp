@@ -31,8 +31,8 @@ CollectorContext context_of(const config::Config& config, const CollectorEntry& 
 /// The configuration's patterns are valid.
 PageSelection page_selection_of(const config::Config& config);
 FleetSettings settings_of(const config::Config& config);
-/// Creates a new book if workloads are enabled.
-WorkloadSettings workload_settings_of(const config::Config& config, UserName user_name);
+/// Creates a new book and ledger if workloads are enabled. `clock` must outlive them.
+WorkloadSettings workload_settings_of(const config::Config& config, const Clock& clock, UserName user_name);
 
 Allocations::Settings allocation_settings_of(const config::Config& config);
 

@@ -81,6 +81,14 @@ class Device {
   /// True if a source that could not be read during attach() can be read now, so that another attach() finds
   /// more series. Called after a fast pass with that pass's `now`; may read a few files.
   virtual bool has_more(Nanoseconds) noexcept { return false; }
+
+  /// The slots of the counters that gpumeter counts itself, in contrast to those that the hardware or the
+  /// driver keeps. Valid until the next attach().
+  virtual std::span<const std::size_t> own_counters() const { return {}; }
+
+  /// Continues one of these counters from the total of an earlier process. Called after attach(), before its
+  /// first pass, and at most once for each series.
+  virtual void resume(std::size_t, double) noexcept {}
 };
 
 /// The result of a discovery. `notes` are logged once each: why a device cannot be read, and how to fix it.

@@ -33,6 +33,21 @@ DeviceMeter::~DeviceMeter() {
   for (const auto& [id, workload] : workloads_) book_->close(id);
 }
 
+void DeviceMeter::resume(std::span<const Earlier> workloads, std::optional<double> energy_total) {
+  for (const Earlier& earlier : workloads) {
+    const cgroup::Attribution attribution{.kind = earlier.id.kind, .workload = earlier.id.name};
+    Workload& workload = earlier.id == unattributed() ? unattributed_
+                         : earlier.id == all_others() ? workloads_.try_emplace(all_others()).first->second
+                                                      : workload_of(attribution).second;
+    workload.energy_joules += earlier.energy_joules;
+    add(workload.busy_seconds, sane(earlier.busy_seconds));
+    workload.part = earlier.part;
+    workload.last_seen = earlier.last_seen;
+    workload.is_measured = earlier.busy_seconds.has_value();
+  }
+  last_energy_ = energy_total;
+}
+
 void DeviceMeter::add_energy(double total_joules) {
   if (!std::isfinite(total_joules)) return;
   const bool is_first = !last_energy_;

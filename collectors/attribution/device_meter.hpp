@@ -64,6 +64,17 @@ class DeviceMeter {
   DeviceMeter(const DeviceMeter&) = delete;
   DeviceMeter& operator=(const DeviceMeter&) = delete;
 
+  /// The state of a workload at the end of an earlier process of gpumeter.
+  struct Earlier {
+    WorkloadId id;
+    double energy_joules = 0;
+    std::optional<double> busy_seconds;
+    double part = 0;          ///< of the energy up to the first list
+    Nanoseconds last_seen{};  ///< by this machine's monotonic clock, as in Workload
+  };
+  /// Continues these workloads, and the device's counter from `energy_total`. Call it before anything else.
+  void resume(std::span<const Earlier> workloads, std::optional<double> energy_total);
+
   /// Adds a reading of the device's counter. The first reading is unattributed; a decrease adds nothing.
   void add_energy(double total_joules);
 

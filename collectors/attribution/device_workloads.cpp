@@ -16,6 +16,19 @@ std::optional<std::size_t> slot_of(std::span<const SeriesSpec> series, const Met
   return static_cast<std::size_t>(found - series.begin());
 }
 
+// gpu_meter_source_info states the origin of each counter.
+bool counts_own_energy(std::span<const SeriesSpec> series) {
+  return std::ranges::any_of(series, [](const SeriesSpec& spec) {
+    const auto has = [&](const char* name, const char* value, bool is_equal) {
+      return std::ranges::any_of(spec.labels, [&](const Label& label) {
+        return label.name == name && (label.value == value) == is_equal;
+      });
+    };
+    return spec.family == &catalog::meter_source_info && has("quantity", "energy", true) &&
+           has("source", "hardware", false);
+  });
+}
+
 }  // namespace
 
 DeviceWorkloads::DeviceWorkloads(ListsProcesses& device, WorkloadSettings settings)
@@ -30,29 +43,69 @@ void DeviceWorkloads::attach(const DeviceIdentity& identity, std::span<const Ser
   device_labels_ = Labels(identity.info, identity.index, "", {.vendor = false, .model = false});
   energy_slot_ = slot_of(series, catalog::energy_joules);
   busy_slot_ = slot_of(series, catalog::busy_seconds);
+  throttle_slots_.clear();
+  for (std::size_t slot = 0; slot < series.size(); ++slot) {
+    const SeriesSpec& spec = series[slot];
+    const bool is_cause = spec.family == &catalog::throttle_seconds && spec.labels.size() == 1;
+    if (is_cause) throttle_slots_.emplace_back(spec.labels.front().value, slot);
+  }
   slots_.clear();
   last_points_.clear();
+  if (!std::exchange(is_resumed_, true)) resume(counts_own_energy(series));
+}
+
+// Continues the workloads of an earlier process. Only once: afterwards this object knows better.
+void DeviceWorkloads::resume(bool counts_own_energy) {
+  if (!settings_.costs) return;
+  const auto account = settings_.costs->take_earlier(identity_.info.uuid, counts_own_energy);
+  if (!account) return;
+  std::vector<workloads::DeviceMeter::Earlier> earlier;
+  for (const workloads::AccountEntry& entry : account->entries) {
+    earlier.push_back({entry.id, entry.energy_joules, entry.busy_counter, entry.part, entry.seen});
+  }
+  meter_.resume(earlier, account->energy_total);
+  costs_.resume(*account);
+  for (const workloads::AccountEntry& entry : account->entries) {
+    settings_.costs->note_earlier_facts(entry.id, *settings_.book);
+  }
 }
 
 void DeviceWorkloads::take(const Pass& pass, PassOutcome outcome, Source& source) {
   const Frame& frame = source.frame();
   const std::optional<double> energy = value(frame, energy_slot_);
   if (energy) meter_.add_energy(*energy);
-  if (pass.tier == device_.processes_tier()) look(pass, outcome);
+  const bool has_looked = pass.tier == device_.processes_tier() && look(pass, outcome);
   if (meter_.is_known()) publish(pass.now, frame);
+  if (meter_.is_known() && settings_.costs) keep_costs(pass.now, has_looked, frame);
   collect_points(energy.has_value());
   write_series(source);
 }
 
 // The processes of a sleeping device are not read, because that could wake it; nothing runs on it.
-void DeviceWorkloads::look(const Pass& pass, PassOutcome outcome) {
+bool DeviceWorkloads::look(const Pass& pass, PassOutcome outcome) {
   const bool is_awake = outcome == PassOutcome::complete || outcome == PassOutcome::partial;
-  if (!is_awake && outcome != PassOutcome::asleep) return;
+  if (!is_awake && outcome != PassOutcome::asleep) return false;
   listed_.clear();
   const bool knows = outcome == PassOutcome::asleep || device_.processes(pass, listed_) == ReadStatus::ok;
-  if (!knows) return;
+  if (!knows) return false;
   meter_.update(pass.now, listed_);
   listed_at_ = pass.now;
+  return true;
+}
+
+workloads::DeviceReadings DeviceWorkloads::readings(const Frame& frame) const {
+  workloads::DeviceReadings readings{value(frame, energy_slot_), value(frame, busy_slot_)};
+  for (const auto& [cause, slot] : throttle_slots_) {
+    if (const auto seconds = value(frame, slot)) readings.throttled.emplace_back(cause, *seconds);
+  }
+  return readings;
+}
+
+void DeviceWorkloads::keep_costs(Nanoseconds now, bool has_looked, const Frame& frame) {
+  const workloads::DeviceReadings now_read = readings(frame);
+  costs_.pass(meter_, now_read);
+  if (has_looked) costs_.look(now, meter_, now_read);
+  settings_.costs->publish(costs_.account(identity_.info.uuid, identity_.index, meter_, now_read));
 }
 
 void DeviceWorkloads::publish(Nanoseconds now, const Frame& frame) {
@@ -70,6 +123,7 @@ void DeviceWorkloads::publish(Nanoseconds now, const Frame& frame) {
 
 void DeviceWorkloads::lose() {
   meter_.interrupt();
+  costs_.interrupt();
   settings_.book->withdraw(std::exchange(use_, nullptr));
 }
 

@@ -5,10 +5,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "collectors/api/device_identity.hpp"
 #include "collectors/api/process_list.hpp"
+#include "collectors/attribution/cost/cost_meter.hpp"
 #include "collectors/attribution/device_meter.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "exporter/store/labels.hpp"
@@ -50,7 +53,10 @@ class DeviceWorkloads {
     }
   };
 
-  void look(const Pass& pass, PassOutcome outcome);
+  void resume(bool counts_own_energy);
+  bool look(const Pass& pass, PassOutcome outcome);
+  workloads::DeviceReadings readings(const Frame& frame) const;
+  void keep_costs(Nanoseconds now, bool has_looked, const Frame& frame);
   void publish(Nanoseconds now, const Frame& frame);
   std::optional<double> value(const Frame& frame, std::optional<std::size_t> slot) const;
   void collect_points(bool with_energy);
@@ -62,10 +68,13 @@ class DeviceWorkloads {
   ListsProcesses& device_;
   const WorkloadSettings settings_;
   workloads::DeviceMeter meter_;
+  workloads::CostMeter costs_;
+  bool is_resumed_ = false;
   DeviceIdentity identity_;
   Labels device_labels_;
   std::optional<std::size_t> energy_slot_;
   std::optional<std::size_t> busy_slot_;
+  std::vector<std::pair<std::string, std::size_t>> throttle_slots_;  // by cause
   std::shared_ptr<const workloads::DeviceUse> use_;
   Nanoseconds listed_at_{};
   std::vector<Source::Slot> slots_;  ///< one per element of last_points_

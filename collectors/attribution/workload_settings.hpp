@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "collectors/attribution/cost/cost_ledger.hpp"
 #include "collectors/attribution/names/name_book.hpp"
 #include "collectors/attribution/workload_book.hpp"
 
@@ -16,6 +17,7 @@ using UserName = std::function<std::string(std::uint32_t uid)>;
 /// Settings of attribution, the same for all devices and fixed while the daemon runs.
 struct WorkloadSettings {
   std::shared_ptr<workloads::WorkloadBook> book;  ///< null: config `workloads.enabled` is false
+  std::shared_ptr<workloads::CostLedger> costs;   ///< null only in tests: costs are not kept
   std::shared_ptr<workloads::NameBook> names;     ///< null: no source of names
   std::string procfs = "/proc";
   bool processes = false;  ///< each process has its own series

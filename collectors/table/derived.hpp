@@ -43,6 +43,9 @@ class Integral {
   /// interval.
   void miss() noexcept { has_last_ = false; }
 
+  /// Continues from the total of an earlier process.
+  void resume(double total) noexcept { total_ += total; }
+
   /// Unit of the reading times seconds.
   double total() const noexcept { return total_; }
 
@@ -59,6 +62,10 @@ class HardwareCounter {
   /// `scale` converts the source's unit to the base unit; `bits` is the width at which the counter wraps: 32
   /// or 64.
   void advance(double raw, Scale scale, int bits) noexcept;
+
+  /// Continues from the total of an earlier process, in the base unit. Only for a source that counts from this
+  /// process's start.
+  void resume(double total) noexcept { carried_ += total; }
 
   /// From now on another source is read; its own count does not cover the past.
   void change_source() noexcept;

@@ -75,6 +75,7 @@ class TableDevice : public Device {
     }
     bind_partitions(plan);
     list_settling();
+    list_own_counters();
     if constexpr (BindsAgain<Context>) context_.end_binding();
     constants_ = plan.constants();
     series_ = plan.take();
@@ -83,6 +84,16 @@ class TableDevice : public Device {
   }
 
   std::span<const SeriesSpec> series() const override { return series_; }
+
+  std::span<const std::size_t> own_counters() const override { return own_counters_; }
+
+  void resume(std::size_t slot, double total) noexcept override {
+    for (const std::vector<Bound>& rows : bound_) {
+      for (const Bound& bound : rows) {
+        if (bound.state->own_counter() == slot) return bound.state->resume(total);
+      }
+    }
+  }
 
   void release() noexcept override { context_.close(); }
 
@@ -164,6 +175,15 @@ class TableDevice : public Device {
     }
   }
 
+  void list_own_counters() {
+    own_counters_.clear();
+    for (const std::vector<Bound>& rows : bound_) {
+      for (const Bound& bound : rows) {
+        if (const auto slot = bound.state->own_counter()) own_counters_.push_back(*slot);
+      }
+    }
+  }
+
   // A new partition with the name of an old one starts with empty states.
   States& states_of(const Partition& partition) {
     PartitionStates& known = partition_states_[partition.name];
@@ -237,6 +257,7 @@ class TableDevice : public Device {
   std::array<Reads, kTiers.size()> reads_{};
   std::vector<SeriesSpec> series_;
   std::vector<std::size_t> constants_;
+  std::vector<std::size_t> own_counters_;
   std::array<std::size_t, kTiers.size()> cursor_{};
   Readiness readiness_ = Readiness::awake;
 };

@@ -100,6 +100,18 @@ bool RowState::plan(const RowFacts& row, bool settles, SeriesPlan& plan) {
   return true;
 }
 
+// The counts of DRM clients are kept by this process too.
+std::optional<std::size_t> RowState::own_counter() const noexcept {
+  if (slots_.counter != kNone) return slots_.counter;
+  const bool is_own = is_counter_ && (is_integrating_ || row_->traits.counted_by != "hardware");
+  return is_own ? std::optional<std::size_t>(slots_.value) : std::nullopt;
+}
+
+void RowState::resume(double total) noexcept {
+  if (is_counter_) return hardware_.resume(total);
+  integral_.resume(total);
+}
+
 void RowState::attach() noexcept {
   has_succeeded_ = false;
   failures_ = 0;

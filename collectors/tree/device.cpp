@@ -81,6 +81,14 @@ class TreeDevice : public Device {
     return table_ ? table_->series() : std::span<const SeriesSpec>();
   }
 
+  std::span<const std::size_t> own_counters() const override {
+    return table_ ? table_->own_counters() : std::span<const std::size_t>();
+  }
+
+  void resume(std::size_t slot, double total) noexcept override {
+    if (table_) table_->resume(slot, total);
+  }
+
   void release() noexcept override {
     if (table_) table_->release();
   }

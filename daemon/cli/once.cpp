@@ -93,7 +93,7 @@ void sample_once(const config::Config& config, int passes, const std::function<v
   const FleetSettings settings = settings_of(config);
   jobs::UserNames names;
   const WorkloadSettings workloads =
-      workload_settings_of(config, [&](std::uint32_t uid) { return names.of(uid); });
+      workload_settings_of(config, clock, [&](std::uint32_t uid) { return names.of(uid); });
   const auto store = std::make_shared<Store>();
   const auto scans = std::make_shared<SingleScans>(scan_sources_of(config.paths));
   const Survey found = survey(config, clock, scans);

@@ -1,19 +1,11 @@
 /// DeviceDirectory's functions for the file.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "base/descriptor.hpp"
 #include "daemon/fleet/device_directory.hpp"
+#include "daemon/state/durable_file.hpp"
 
 namespace gpumeter {
 namespace {
@@ -111,72 +103,13 @@ Content parse(const std::string& text) {
   return content;
 }
 
-Error system_error(const std::string& what) { return Error(what + ": " + std::strerror(errno)); }
-
-/// O_NONBLOCK: open() must not wait for the other end of a FIFO.
-Result<Descriptor> open_regular(const std::string& path, int flags) {
-  Descriptor file(open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644));
-  struct stat status {};
-  if (!file || fstat(file.number(), &status) != 0) return system_error(path);
-  if (!S_ISREG(status.st_mode)) return Error(path + ": is not a regular file");
-  return file;
-}
-
-Result<std::string> read_whole(const std::string& path) {
-  const Result<Descriptor> file = open_regular(path, O_RDONLY);
-  if (!file) return file.error();
-  std::string text;
-  std::array<char, 16384> piece;
-  while (text.size() <= kMostBytes) {
-    const ssize_t got = read(file->number(), piece.data(), piece.size());
-    if (got == 0) return text;
-    if (got < 0 && errno != EINTR) return system_error(path);
-    if (got > 0) text.append(piece.data(), static_cast<std::size_t>(got));
-  }
-  return Error(path + ": is larger than " + std::to_string(kMostBytes) + " bytes");
-}
-
-/// Returns the id in a file as described by machine-id(5); empty if the machine has none yet.
-std::string machine_id_in(const std::string& path) {
-  const Result<std::string> text = read_whole(path);
-  const std::string id = text ? text->substr(0, text->find('\n')) : "";
-  constexpr std::size_t kDigits = 32;
-  return id.size() == kDigits && id.find_first_not_of("0123456789abcdef") == std::string::npos ? id : "";
-}
-
-/// Only root can give the file away. Everyone else owns both the folder and the file.
-void give_to_owner_of(const std::string& folder, const Descriptor& file) {
-  struct stat status {};
-  if (geteuid() != 0 || stat(folder.c_str(), &status) != 0) return;
-  [[maybe_unused]] const int ignored = fchown(file.number(), status.st_uid, status.st_gid);
-}
-
-Result<Done> write_durably(const std::string& folder, const std::string& path, const std::string& text) {
-  const Result<Descriptor> file = open_regular(path, O_WRONLY | O_CREAT | O_TRUNC);
-  if (!file) return file.error();
-  give_to_owner_of(folder, *file);
-  const ssize_t written = write(file->number(), text.data(), text.size());
-  if (written < 0) return system_error(path);
-  if (static_cast<std::size_t>(written) < text.size()) return Error(path + ": No space left on device");
-  if (fsync(file->number()) != 0) return system_error(path);
-  return Done{};
-}
-
-/// Makes a rename in the folder durable. Not all file systems can: EINVAL.
-Result<Done> sync_folder(const std::string& path) {
-  const Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const bool is_done = folder && (fsync(folder.number()) == 0 || errno == EINVAL);
-  if (!is_done) return system_error(path);
-  return Done{};
-}
-
 }  // namespace
 
 Result<Done> DeviceDirectory::load() {
   machine_id_ = machine_id_in(machine_id_file_);
   std::error_code error;
   if (!std::filesystem::exists(path(), error) && !error) return Done{};
-  const Result<std::string> text = read_whole(path());
+  const Result<std::string> text = read_state_file(path(), kMostBytes);
   readable_ = static_cast<bool>(text);
   if (!text) return text.error();
   try {
@@ -188,8 +121,7 @@ Result<Done> DeviceDirectory::load() {
     for (const auto& [uuid, device] : devices_) taken_.insert(device.index);
     return Done{};
   } catch (const std::exception& problem) {
-    std::error_code ignored;
-    std::filesystem::rename(path(), path() + ".bad", ignored);
+    set_aside(path());
     return Error(path() + ": " + problem.what() +
                  "; the file was renamed to devices.json.bad, indexes start from 0");
   }
@@ -198,14 +130,10 @@ Result<Done> DeviceDirectory::load() {
 Result<Done> DeviceDirectory::save() const {
   json list = json::array();
   for (const auto& [uuid, device] : devices_) list.push_back(to_json(device));
-  std::error_code ignored;
-  std::filesystem::create_directories(folder_, ignored);
   json document = {{"devices", list}};
   if (!machine_id_.empty()) document["machine_id"] = machine_id_;
   const std::string text = document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-  if (Result<Done> written = write_durably(folder_, path() + ".new", text); !written) return written;
-  if (std::rename((path() + ".new").c_str(), path().c_str()) != 0) return system_error(path());
-  return sync_folder(folder_);
+  return replace_state_file(folder_, "devices.json", text);
 }
 
 }  // namespace gpumeter

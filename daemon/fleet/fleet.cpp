@@ -17,12 +17,13 @@ constexpr auto kLook = std::chrono::milliseconds(10);
 }  // namespace
 
 Fleet::Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, IndexKeeper indexes,
-             FleetSettings settings, WorkloadSettings workloads)
+             FleetSettings settings, WorkloadSettings workloads, std::shared_ptr<TotalsBook> totals)
     : store_(std::move(store)),
       clock_(clock),
       log_(log),
       started_(clock.monotonic()),
       workloads_(std::move(workloads)),
+      totals_(std::move(totals)),
       settings_(std::move(settings)),
       indexes_(std::move(indexes)) {}
 
@@ -119,8 +120,9 @@ void Fleet::make_lane(CollectorHost& host, const KnownDevice& device) {
   }
   const DeviceIdentity identity{device.collector, device.index, device.info,
                                 name_of(settings_.names, device.info)};
-  auto session = std::make_unique<DeviceSession>(host.collector()->device(device.info), identity,
-                                                 settings_.labels, store_, clock_, workloads_);
+  auto session =
+      std::make_unique<DeviceSession>(host.collector()->device(device.info), identity, settings_.labels,
+                                      store_, clock_, workloads_, totals_->of(uuid));
   auto lane = std::make_shared<Lane>(std::move(session), host.gate(), clock_, settings_.intervals,
                                      host.next_stagger());
   log_.info("device found", {{"gpu", std::to_string(device.index)},
@@ -201,6 +203,7 @@ std::string Fleet::missing_devices() const {
 void Fleet::drop(const std::string& uuid) {
   if (const auto member = members_.find(uuid); member != members_.end()) end_lane(member);
   indexes_.forget(uuid);
+  totals_->forget(uuid);
   log_.info("device forgotten", {{"uuid", uuid}});
   up_changed_ = true;
 }

@@ -17,6 +17,7 @@
 #include "daemon/fleet/settings.hpp"
 #include "daemon/fleet/status_view.hpp"
 #include "daemon/self/metrics.hpp"
+#include "daemon/state/device_totals.hpp"
 #include "exporter/store/series_list.hpp"
 #include "exporter/store/store.hpp"
 
@@ -29,7 +30,8 @@ namespace gpumeter {
 class Fleet : public std::enable_shared_from_this<Fleet> {
  public:
   Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, IndexKeeper indexes,
-        FleetSettings settings, WorkloadSettings workloads = {});
+        FleetSettings settings, WorkloadSettings workloads = {},
+        std::shared_ptr<TotalsBook> totals = std::make_shared<TotalsBook>());
 
   struct Addition {
     const CollectorEntry* entry;  ///< static storage
@@ -112,6 +114,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   Log& log_;
   const Nanoseconds started_;
   const WorkloadSettings workloads_;
+  const std::shared_ptr<TotalsBook> totals_;
   const std::shared_ptr<HangingCalls> hanging_ = std::make_shared<HangingCalls>();  // of all discoveries
 
   mutable Mutex mutex_;

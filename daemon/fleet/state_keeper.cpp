@@ -1,5 +1,6 @@
 #include "daemon/fleet/state_keeper.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "daemon/fleet/folder_lock.hpp"
+#include "daemon/state/figures_file.hpp"
 
 namespace gpumeter {
 namespace {
@@ -29,7 +31,8 @@ constexpr int kLockAttempts = 10;
 /// The state folder. turn() and write(): the thread "state". Everything else: any thread.
 class StateKeeper::Folder {
  public:
-  Folder(std::string path, const Clock& clock, Log& log) : path_(std::move(path)), clock_(clock), log_(log) {}
+  Folder(std::string path, const Clock& clock, Log& log, KeptFigures figures)
+      : path_(std::move(path)), clock_(clock), log_(log), figures_(path_, clock, log, std::move(figures)) {}
 
   Nanoseconds turn();
   void write();
@@ -59,6 +62,7 @@ class StateKeeper::Folder {
   std::optional<Nanoseconds> next_write_;  // CLOCK_MONOTONIC
   bool write_failed_ = false;
   std::optional<FolderLock> lock_;
+  FiguresFile figures_;
 
   Mailbox<DeviceDirectory> wanted_;
   std::atomic<bool> may_write_ = false;
@@ -73,9 +77,10 @@ class StateKeeper::Folder {
 Nanoseconds StateKeeper::Folder::turn() {
   if (!std::exchange(is_loaded_, true)) load();
   const Nanoseconds now = clock_.monotonic();
-  if (next_write_ && now < *next_write_) return *next_write_ - now;
-  write();
-  return next_write_ ? *next_write_ - now : Worker::kForever;
+  if (!next_write_ || now >= *next_write_) write();
+  Nanoseconds pause = next_write_ ? *next_write_ - now : Worker::kForever;
+  if (may_write_) pause = std::min(pause, figures_.save_if_due());
+  return pause;
 }
 
 // The load may end after the wait for it; the file is then not overwritten either.
@@ -84,8 +89,11 @@ void StateKeeper::Folder::load() {
   DeviceDirectory directory(path_);
   const Result<Done> done = directory.load();
   const bool readable = directory.is_readable();
+  const bool may_write = readable && !is_shared;
+  if (may_write) figures_.read();
   const MutexLock lock(mutex_);
   if (given_up_) return;
+  if (may_write) figures_.restore();
   report(directory, done);
   if (is_shared) {
     log_.error(
@@ -93,7 +101,7 @@ void StateKeeper::Folder::load() {
         {{"path", path_}});
   }
   loaded_ = std::move(directory);
-  may_write_ = readable && !is_shared;
+  may_write_ = may_write;
   changed_.notify_all();
 }
 
@@ -130,6 +138,7 @@ void StateKeeper::Folder::lock() {
 
 void StateKeeper::Folder::end() {
   write();
+  if (may_write_) figures_.save();
   lock_.reset();
 }
 
@@ -165,10 +174,10 @@ void StateKeeper::Folder::report_late(bool is_late) {
   log_.error("the state folder does not answer; changes are not saved until it does", {{"path", path_}});
 }
 
-StateKeeper::StateKeeper(std::string folder, const Clock& clock, Log& log)
+StateKeeper::StateKeeper(std::string folder, const Clock& clock, Log& log, KeptFigures figures)
     : clock_(clock),
       log_(log),
-      folder_(std::make_shared<Folder>(std::move(folder), clock, log)),
+      folder_(std::make_shared<Folder>(std::move(folder), clock, log, std::move(figures))),
       worker_(clock) {}
 
 StateKeeper::~StateKeeper() { stop(clock_.monotonic() + kEnd); }

@@ -6,16 +6,19 @@
 #include "base/worker.hpp"
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/log/log.hpp"
+#include "daemon/state/figures_file.hpp"
 
 namespace gpumeter {
 
-/// Reads and writes the state folder on a separate thread ("state"). If the disk or mount hangs, only that
-/// thread hangs, and is left behind.
+/// Reads and writes the state folder on a separate thread ("state"): the directory of devices whenever it
+/// changes, the figures every 10 s and at the end. Figures of another machine are ignored. A file of figures
+/// that is damaged is set aside as figures.state.bad and reported; the figures then start from 0. If the disk
+/// or mount hangs, only that thread hangs, and is left behind.
 class StateKeeper {
  public:
   /// `folder` is paths.state. `clock` and `log` must outlive the keeper. If stop() returns false, they must
-  /// live until the process ends.
-  StateKeeper(std::string folder, const Clock& clock, Log& log);
+  /// live until the process ends. Without `figures` only the directory is kept.
+  StateKeeper(std::string folder, const Clock& clock, Log& log, KeptFigures figures = {});
   ~StateKeeper();
   StateKeeper(const StateKeeper&) = delete;
   StateKeeper& operator=(const StateKeeper&) = delete;
@@ -30,8 +33,8 @@ class StateKeeper {
   /// counts. If a write fails, the thread retries after 5 s. Does not block. Any thread.
   void save(const DeviceDirectory& directory);
 
-  /// Writes the pending directory and ends the thread; blocks until `deadline` (monotonic). Returns false if
-  /// the folder does not answer and the thread was left behind.
+  /// Writes the pending directory and the figures, and ends the thread; blocks until `deadline` (monotonic).
+  /// Returns false if the folder does not answer and the thread was left behind.
   bool stop(Nanoseconds deadline);
 
  private:

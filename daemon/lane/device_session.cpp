@@ -1,5 +1,6 @@
 #include "daemon/lane/device_session.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -12,6 +13,11 @@ constexpr std::array kObservedTiers = {Tier::fast, Tier::normal, Tier::slow};
 
 void add_fact(std::vector<Label>& labels, const char* name, const std::string& value) {
   if (!value.empty()) labels.push_back({name, value});
+}
+
+Nanoseconds nanoseconds_of(double seconds) noexcept {
+  constexpr double kMost = 9e9;  // nanoseconds have a range of 292 years
+  return std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(std::min(seconds, kMost)));
 }
 
 std::string text_of(const std::optional<int>& number) {
@@ -43,13 +49,14 @@ std::vector<Label> facts_of(const DeviceIdentity& device) {
 
 DeviceSession::DeviceSession(std::unique_ptr<Device> device, DeviceIdentity identity, DeviceLabels labels,
                              std::shared_ptr<Store> store, const Clock& clock,
-                             const WorkloadSettings& workloads)
+                             const WorkloadSettings& workloads, std::shared_ptr<DeviceTotals> totals)
     : device_(std::move(device)),
       store_(std::move(store)),
       clock_(clock),
       identity_(std::move(identity)),
       which_labels_(labels),
-      source_(store_->attach(identity_.collector)) {
+      source_(store_->attach(identity_.collector)),
+      totals_(std::move(totals)) {
   auto* lister = dynamic_cast<ListsProcesses*>(device_.get());
   if (lister != nullptr && workloads.book) workloads_ = std::make_unique<DeviceWorkloads>(*lister, workloads);
 }
@@ -75,7 +82,39 @@ void DeviceSession::renew_slots() {
   source_.reserve(series.size());
   for (const SeriesSpec& spec : series) source_.add(*spec.family, of_device.with(spec.labels));
   is_attached_ = true;
+  continue_totals();
   if (workloads_) workloads_->attach(identity_, device_->series());
+}
+
+// Slices of a device are left out: another slice may have got the name in the meantime.
+void DeviceSession::continue_totals() {
+  counted_.clear();
+  std::vector<std::string> keys;
+  for (const std::size_t slot : device_->own_counters()) {
+    const SeriesSpec& series = device_->series()[slot];
+    if (std::ranges::find(series.labels, "partition", &Label::name) != series.labels.end()) continue;
+    const std::string& key = keys.emplace_back(DeviceTotals::key_of(series));
+    counted_.push_back(slot);
+    const std::optional<double> total = resumed_.insert(key).second ? totals_->find(key) : std::nullopt;
+    if (total) device_->resume(slot, *total);
+  }
+  const std::vector<SeriesSpec> own = own_series();
+  for (std::size_t i = 0; i < kObservedTiers.size(); ++i) {
+    const std::string& key = keys.emplace_back(DeviceTotals::key_of(own[1 + i]));
+    counted_.push_back(own_slot_ + 1 + i);
+    const std::optional<double> total = resumed_.insert(key).second ? totals_->find(key) : std::nullopt;
+    if (total) observed_.resume(kObservedTiers[i], nanoseconds_of(*total));
+  }
+  totals_->plan(keys);
+  kept_.resize(counted_.size());
+}
+
+void DeviceSession::keep_totals() noexcept {
+  const Frame& frame = source_.frame();
+  for (std::size_t i = 0; i < counted_.size(); ++i) {
+    kept_[i] = {frame.values()[counted_[i]], frame.statuses()[counted_[i]]};
+  }
+  totals_->put(kept_);
 }
 
 void DeviceSession::relabel(const std::string& name, const DeviceLabels& which) {
@@ -178,6 +217,7 @@ PassOutcome DeviceSession::rebind(const SamplingIntervals& intervals) {
 
 void DeviceSession::commit(const Pass& pass, PassOutcome outcome) {
   if (workloads_) workloads_->take(pass, outcome, source_);
+  keep_totals();
   source_.commit(clock_.monotonic());
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "collectors/attribution/device_workloads.hpp"
 #include "daemon/lane/observed_time.hpp"
 #include "daemon/lane/tier_schedule.hpp"
+#include "daemon/state/device_totals.hpp"
 #include "exporter/store/labels.hpp"
 #include "exporter/store/store.hpp"
 
@@ -22,12 +24,14 @@ constexpr Nanoseconds pass_deadline(Tier tier) noexcept {
 }
 
 /// Moves one device's data from its driver to the store: attach, read a tier, commit. Adds gpu_info and the
-/// observed time. If the driver lists processes, the session also adds the device's attribution. The session
-/// has no thread of its own; calls block in the driver.
+/// observed time, and continues the counters that gpumeter counts from the totals of an earlier process. If
+/// the driver lists processes, the session also adds the device's attribution. The session has no thread of
+/// its own; calls block in the driver.
 class DeviceSession {
  public:
   DeviceSession(std::unique_ptr<Device> device, DeviceIdentity identity, DeviceLabels labels,
-                std::shared_ptr<Store> store, const Clock& clock, const WorkloadSettings& workloads = {});
+                std::shared_ptr<Store> store, const Clock& clock, const WorkloadSettings& workloads = {},
+                std::shared_ptr<DeviceTotals> totals = std::make_shared<DeviceTotals>());
   DeviceSession(const DeviceSession&) = delete;
   DeviceSession& operator=(const DeviceSession&) = delete;
 
@@ -75,6 +79,8 @@ class DeviceSession {
   std::vector<SeriesSpec> all_series() const;
   Labels labels() const;
   void renew_slots();
+  void continue_totals();
+  void keep_totals() noexcept;
   void judge(PassOutcome outcome);
   void export_observed(Tier tier);
   void commit(const Pass& pass, PassOutcome outcome);
@@ -94,9 +100,13 @@ class DeviceSession {
   bool is_rebinding_ = false;  // true while readings are not yet shown
   int unread_passes_ = 0;      // fast ones, in a row
   std::array<std::uint64_t, kTiers.size()> failed_{};
-  ReadErrors fast_errors_{};                    // of the last fast pass
-  ReadErrors errors_{};                         // of all passes
-  Source::Slot own_slot_ = 0;                   // of the first series of own_series()
+  ReadErrors fast_errors_{};  // of the last fast pass
+  ReadErrors errors_{};       // of all passes
+  const std::shared_ptr<DeviceTotals> totals_;
+  std::set<std::string> resumed_;          // keys of the totals that were continued or had no earlier total
+  std::vector<Source::Slot> counted_;      // the slots of the totals
+  std::vector<DeviceTotals::Value> kept_;  // their values; a member, to reuse its memory
+  Source::Slot own_slot_ = 0;              // of the first series of own_series()
   std::unique_ptr<DeviceWorkloads> workloads_;  // null: disabled, or the device does not list processes
 };
 

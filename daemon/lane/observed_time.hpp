@@ -26,6 +26,9 @@ class ObservedTime {
   void interrupt(Tier tier) noexcept { last_[index(tier)].reset(); }
   void interrupt_all() noexcept { last_ = {}; }
 
+  /// Continues from the time that an earlier process observed.
+  void resume(Tier tier, Nanoseconds total) noexcept { total_[index(tier)] += total; }
+
   Nanoseconds total(Tier tier) const noexcept { return total_[index(tier)]; }
 
  private:

@@ -59,6 +59,14 @@ std::map<workloads::WorkloadId, Names> allocated_only(const workloads::NameBook&
   return found;
 }
 
+/// The labels beyond those that a cost has anyway.
+std::vector<Label> facts_in(std::vector<Label> labels) {
+  std::erase_if(labels, [](const Label& label) {
+    return label.name == "kind" || label.name == "workload" || label.name == "source";
+  });
+  return labels;
+}
+
 }  // namespace
 
 void WorkloadInfo::add_allocated(const std::set<workloads::WorkloadId>& present) {
@@ -77,10 +85,14 @@ void WorkloadInfo::tick(Nanoseconds now) {
       settings_.book->generation() + (settings_.names ? settings_.names->generation() : 0);
   if (published_ == generation && now < published_at_ + kAnyway) return;
   std::set<workloads::WorkloadId> present;
+  workloads::CostLedger::Names names;
   for (const auto& workload : settings_.book->workloads()) {
     present.insert(workload.id);
-    series_.add(catalog::workload_info, Labels(labels_of(workload, settings_)), 1);
+    std::vector<Label> labels = labels_of(workload, settings_);
+    series_.add(catalog::workload_info, Labels(labels), 1);
+    if (settings_.costs) names.emplace_back(workload.id, facts_in(std::move(labels)));
   }
+  if (settings_.costs) settings_.costs->describe(std::move(names));
   add_allocated(present);
   series_.commit(now);
   published_ = generation;

@@ -11,9 +11,13 @@
 #include "exporter/json/devices.hpp"
 #include "exporter/json/health.hpp"
 #include "exporter/json/series.hpp"
+#include "exporter/json/workloads.hpp"
 
 namespace gpumeter {
 namespace {
+
+constexpr std::string_view kWorkloads = "/api/v1/workloads";
+constexpr std::string_view kOneWorkload = "/api/v1/workloads/";
 
 constexpr HttpHeader kNoSniff{"X-Content-Type-Options", "nosniff"};
 constexpr HttpHeader kNoStore{"Cache-Control", "no-store"};
@@ -100,6 +104,8 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.path == "/api/v1/devices") return devices();
   if (request.path == "/api/v1/series") return series(request);
   if (request.path == "/api/v1/health" && context_.health) return health(request);
+  const bool is_of_workloads = request.path == kWorkloads || request.path.starts_with(kOneWorkload);
+  if (is_of_workloads && context_.workloads) return workloads(request);
   if (BrowserRoutes::is_costly(request.path) && is_busy(request)) return busy();
   if (std::optional<HttpResponse> response = browsers_.answer(request)) return *std::move(response);
   return plain(404, "Not found.\n");
@@ -127,6 +133,27 @@ HttpResponse Routes::series(const HttpRequest& request) const {
 HttpResponse Routes::health(const HttpRequest& request) const {
   if (is_busy(request)) return busy();
   return json(health_json(*context_.health(), SystemClock().monotonic()));
+}
+
+/// A unit that was started again has several costs, the last one first. The names of some workloads have
+/// slashes.
+HttpResponse Routes::workloads(const HttpRequest& request) const {
+  if (is_busy(request)) return busy();
+  const auto has_format = [](const auto& argument) {
+    return argument.first == "format" && argument.second == "text";
+  };
+  const bool is_text = std::ranges::any_of(request.query, has_format);
+  std::vector<WorkloadCost> workloads = context_.workloads();
+  if (request.path != kWorkloads) {
+    const std::string_view named = request.path.substr(kOneWorkload.size());
+    std::erase_if(workloads,
+                  [&](const WorkloadCost& each) { return each.kind + "/" + each.workload != named; });
+    if (workloads.empty()) return plain(404, "No workload of this kind and name used a GPU within a day.\n");
+  }
+  if (!is_text) return json(workloads_json(workloads));
+  std::string lines;
+  for (const WorkloadCost& each : workloads) lines += workload_line(each);
+  return plain(200, std::move(lines));
 }
 
 HttpResponse Routes::metrics(const HttpRequest& request) {

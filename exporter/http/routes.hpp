@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectors/api/device_status.hpp"
+#include "collectors/api/workload_cost.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/http/browser_routes.hpp"
 #include "exporter/http/message.hpp"
@@ -25,6 +26,7 @@ struct RouteContext {
   std::function<std::vector<UnreadDevice>()> unread = {};  ///< empty: none is unread
   std::function<std::vector<CollectorState>()> collectors = {};
   std::function<std::shared_ptr<const health::Report>()> health = {};  ///< empty: no such route
+  std::function<std::vector<WorkloadCost>()> workloads = {};           ///< empty: no such route
   const History* history = nullptr;                                    ///< null: there is no /api/v1/history
   LiveAnswers* live = nullptr;                                         ///< null: there is no /api/v1/live
 };
@@ -46,6 +48,7 @@ class Routes {
   HttpResponse metrics(const HttpRequest& request);
   HttpResponse series(const HttpRequest& request) const;
   HttpResponse health(const HttpRequest& request) const;
+  HttpResponse workloads(const HttpRequest& request) const;
   HttpResponse devices() const;
   HttpResponse ready() const;
   bool is_busy(const HttpRequest& request) const noexcept;

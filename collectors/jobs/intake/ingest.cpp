@@ -19,6 +19,10 @@ constexpr Nanoseconds kTick = std::chrono::seconds(1);
 /// How long a tick waits for the messages that are still in the queue of the datagram socket.
 constexpr Nanoseconds kReceiveLast = std::chrono::milliseconds(200);
 
+/// How often the state of the runs is kept for the next write of the state file, which comes every 10 s. A
+/// crash then loses 11 s at most.
+constexpr Nanoseconds kKeep = std::chrono::seconds(1);
+
 /// How long stop() waits for the threads that read logs.
 constexpr Nanoseconds kStopLogs = std::chrono::milliseconds(300);
 
@@ -33,6 +37,11 @@ Ingest::Ingest(Parts parts, Settings settings)
   for (const LogSettings& log : settings_.logs) {
     logs_.push_back(std::make_unique<MllogReader>(log, static_cast<std::int32_t>(logs_.size()) + 1));
   }
+}
+
+Result<Done> Ingest::resume(const SavedRuns& saved, bool is_of_this_boot) {
+  if (Result<Done> restored = model_.restore(saved.model, now(), is_of_this_boot); !restored) return restored;
+  return join_.restore(saved.join);
 }
 
 void Ingest::start(std::vector<PassedSocket> passed) {
@@ -85,6 +94,7 @@ bool Ingest::stop() {
   worker_.request_stop();
   if (wake_) eventfd_write(wake_.number(), 1);
   worker_.join();
+  if (is_running_) keep_runs();
   const Nanoseconds deadline = parts_.clock.monotonic() + kStopLogs;
   const bool is_left =
       std::ranges::count_if(logs_, [&](const auto& log) { return !log->join(deadline); }) > 0;
@@ -224,8 +234,14 @@ void Ingest::tick() {
     join_.write(joined_);
     joined_.commit(parts_.clock.monotonic());
   }
+  if (parts_.clock.monotonic() - kept_at_ >= kKeep) keep_runs();
   if (std::exchange(is_full_, false)) watch(sockets_.stream.number());
   tick_at_ = parts_.clock.monotonic() + kTick;
+}
+
+void Ingest::keep_runs() {
+  kept_at_ = parts_.clock.monotonic();
+  if (parts_.keep) parts_.keep({model_.save(now()), join_.saved()});
 }
 
 bool Ingest::is_alive(const SenderId& id) const {

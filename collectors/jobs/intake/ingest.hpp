@@ -21,6 +21,12 @@
 
 namespace gpumeter::jobs {
 
+/// The sections of the state file about runs.
+struct SavedRuns {
+  std::string model;  ///< RunModel::save()
+  std::string join;   ///< RunJoin::saved()
+};
+
 /// Receives the messages of jobs and commits their series to the store each second, on its own thread "jobs".
 /// A Receiver empties the datagram socket meanwhile. Each log and the file of subordinate uids has a thread
 /// of its own, because reading a file or looking up a name may hang. Failures are logged; none of them stops
@@ -36,6 +42,9 @@ class Ingest {
     /// The processes on each device, for the join with runs. Called on thread "jobs"; must not block. Empty:
     /// no join.
     std::function<DeviceUses()> device_uses = {};
+    /// Takes the state of the runs, every 10 s and at the end. Called on thread "jobs" or by stop(); must not
+    /// block. Empty: runs do not survive a restart.
+    std::function<void(SavedRuns)> keep = {};
   };
 
   Ingest(Parts parts, Settings settings);
@@ -43,6 +52,8 @@ class Ingest {
   Ingest(const Ingest&) = delete;
   Ingest& operator=(const Ingest&) = delete;
 
+  /// Continues the runs of an earlier process. Call it before start().
+  Result<Done> resume(const SavedRuns& saved, bool is_of_this_boot);
   /// Opens the sockets and starts the thread. Call once.
   void start(std::vector<PassedSocket> passed);
   /// Starts the thread if the kernel has refused it so far (pids.max). Cheap otherwise.
@@ -65,6 +76,7 @@ class Ingest {
   void read_connection(int number);
   void take_log(MllogReader& log, std::string& said);
   void tick();
+  void keep_runs();
   bool is_alive(const SenderId& id) const;
   Moment now() const noexcept { return {parts_.clock.boottime(), parts_.clock.realtime()}; }
 
@@ -90,6 +102,7 @@ class Ingest {
   std::vector<std::unique_ptr<MllogReader>> logs_;
   std::vector<std::string> troubles_;  ///< last logged trouble of each log
   Nanoseconds tick_at_{};
+  Nanoseconds kept_at_{};
   bool is_full_ = false;  ///< no descriptor is left for a connection: accepts none until the next tick
 
   Mutex mutex_;

@@ -1,8 +1,11 @@
 #include "collectors/jobs/join/run_join.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <string>
 
+#include "base/records.hpp"
 #include "collectors/api/catalog.hpp"
 
 namespace gpumeter::jobs {
@@ -91,6 +94,35 @@ void RunJoin::take_idle(const workloads::DeviceUse& device, const std::map<RunNa
 void RunJoin::forget(const RunList& jobs) {
   const std::set<RunName> known(jobs.runs.begin(), jobs.runs.end());
   std::erase_if(totals_, [&](const auto& entry) { return !known.contains(entry.first); });
+}
+
+std::string RunJoin::saved() const {
+  RecordWriter out;
+  for (const auto& [run, totals] : totals_) {
+    out.begin("joined").text(run.user).text(run.run).number(totals.energy_joules).number(totals.idle_seconds);
+  }
+  return out.take();
+}
+
+Result<Done> RunJoin::restore(std::string_view section) {
+  const auto is_amount = [](std::optional<double> value) {
+    return !value || (std::isfinite(*value) && *value >= 0);
+  };
+  std::map<RunName, Totals> totals;
+  RecordReader in(section);
+  while (in.next()) {
+    if (in.kind() != "joined") in.fail();
+    RunName name;
+    name.user = in.text();
+    name.run = in.text();
+    Totals& total = totals[name];
+    total.energy_joules = in.optional_number();
+    total.idle_seconds = in.optional_number();
+    if (!is_amount(total.energy_joules) || !is_amount(total.idle_seconds)) in.fail();
+  }
+  if (in.failed()) return Error("the energy of runs, line " + std::to_string(in.line()));
+  totals_ = std::move(totals);
+  return Done{};
 }
 
 void RunJoin::write(SeriesList& out) const {

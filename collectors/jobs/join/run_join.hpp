@@ -5,9 +5,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/result.hpp"
 #include "collectors/attribution/device_use.hpp"
 #include "collectors/jobs/intake/process_kin.hpp"
 #include "collectors/jobs/join/run_owners.hpp"
@@ -32,6 +34,10 @@ class RunJoin {
   /// Adds ml_energy_joules_total, ml_gpu_idle_allocated_seconds_total and ml_run_gpu_info for the runs that
   /// have or had a GPU.
   void write(SeriesList& out) const;
+
+  /// The section of the state file: energy and idle time of each run.
+  std::string saved() const;
+  Result<Done> restore(std::string_view section);
 
  private:
   struct Gpu {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectors/jobs/model/run_series.hpp"
+#include "collectors/jobs/model/saved.hpp"
 #include "collectors/jobs/wire/vocabulary.hpp"
 
 namespace gpumeter::jobs {
@@ -27,6 +28,8 @@ class Cell {
   void show() const noexcept;
   /// The number of series that the quotas charge.
   std::size_t series() const noexcept { return slots_.size(); }
+  void save(RecordWriter& out) const;
+  void restore(SavedReader& in);
 
  private:
   const Word* word_;
@@ -60,6 +63,11 @@ class Cells {
   CustomScalar* find_custom(std::string_view metric) noexcept;
   void add_custom(const std::string& metric, double value);
   std::size_t customs() const noexcept { return customs_.size(); }
+
+  /// One line for each cell and custom metric.
+  void save(RecordWriter& out) const;
+  void restore_cell(SavedReader& in);
+  void restore_custom(SavedReader& in);
 
  private:
   RunSeries run_;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "collectors/jobs/model/run_series.hpp"
+#include "collectors/jobs/model/saved.hpp"
 #include "collectors/jobs/wire/sender.hpp"
 
 namespace gpumeter::jobs {
@@ -26,6 +27,9 @@ class Evaluation {
   /// `is_late`: the run's first message arrived long after its start. If the first evaluation then meets the
   /// target, an earlier one may have met it too. The time to solution is unknown in that case and omitted.
   void show(const Moment& start, bool is_late) const noexcept;
+  /// The line that restore() reads, whose first field is the metric, for the constructor.
+  void save(RecordWriter& out) const;
+  void restore(SavedReader& in);
 
  private:
   struct Seen {

@@ -85,6 +85,10 @@ class Run {
   /// Writes all values into their slots.
   void show(const Moment& now) const noexcept;
 
+  /// A line with `name`, and the lines of its parts. UserRuns::restore() reads the first fields.
+  void save(RecordWriter& out, std::string_view name) const;
+  void restore(SavedReader& in);
+
   Workload workload;  ///< of the run's processes; may be unknown
   Cells cells;
   RunProgress progress;

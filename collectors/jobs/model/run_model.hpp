@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 #include <string_view>
 
+#include "base/result.hpp"
 #include "collectors/jobs/model/message.hpp"
 #include "collectors/jobs/model/run_list.hpp"
 #include "collectors/jobs/model/user.hpp"
@@ -58,6 +60,11 @@ class RunModel {
     std::size_t series;   ///< charged to the quotas
   };
   Usage usage() const noexcept;
+
+  /// The section of the state file.
+  std::string save(const Moment& now) const;
+  /// Takes the runs of an earlier process. Call it before any message. On an Error there are none.
+  Result<Done> restore(std::string_view section, const Moment& now, bool is_of_this_boot);
 
  private:
   User* user_of(const Sender& sender, const Moment& now);

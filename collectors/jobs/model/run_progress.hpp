@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "collectors/jobs/model/saved.hpp"
 #include "collectors/jobs/wire/sender.hpp"
 
 namespace gpumeter::jobs {
@@ -70,6 +71,11 @@ class RunProgress {
   std::optional<double> step() const noexcept { return step_; }
   double restarts() const noexcept { return restarts_; }
   double lost_steps() const noexcept { return lost_steps_; }
+
+  /// A line, and one for each member.
+  void save(RecordWriter& out) const;
+  void restore(SavedReader& in);
+  void restore_member(SavedReader& in);
 
  private:
   void begin_generation(bool completed) noexcept;

@@ -92,11 +92,19 @@ class User {
   void show(const Moment& now) const noexcept;
   const UserRuns& runs() const noexcept { return runs_; }
 
+  /// A line, and the lines of its processes and runs.
+  void save(RecordWriter& out, std::uint32_t account) const;
+  /// Reads one of these lines; `run` is the run that the following lines are about.
+  void restore_line(SavedReader& in, Run*& run);
+  /// True if each member of a run is a known process.
+  bool is_whole() const;
+
  private:
   bool is_gone(const SenderId& id, Nanoseconds last_seen, Nanoseconds now) const;
   /// A process without a pid that has sent nothing for the run for as long as runs are kept.
   bool is_silent(const Member& member, Nanoseconds now) const noexcept;
   Process* process_of(const Origin& from);
+  void restore_process(SavedReader& in);
   bool has_room(const Process& process, std::size_t series) const noexcept;
   bool make_room(const Process& process, std::size_t series, Nanoseconds now);
   Cell& cell_of_others(const Word& word, LabelChoice choice, Nanoseconds now);

@@ -30,6 +30,8 @@ class UserRuns {
   /// The run's series are in `source`, with the label `user`.
   Run& add(const Workload& workload, std::string_view name, const Moment& at, Source& source,
            std::string_view user);
+  /// Adds a run of an earlier process. The lines of its parts follow.
+  Run& restore(SavedReader& in, Source& source, std::string_view user);
   using Place = std::multimap<std::string, Run, std::less<>>::iterator;
   /// A run without members if there is any, otherwise the one that is silent the longest; end() if there is
   /// none.

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Given a job on a simulated GPU, when the daemon restarts in the middle, then energy, workloads and runs go on; after a crash at
+most the last 10 s are missing; a damaged file is reported and set aside."""
+import json
+import re
+import tempfile
+import unittest
+from pathlib import Path
+
+import at_once
+from harness import Daemon, Page, wait_until
+from jobs import Folder
+from workloads_test import machine
+
+JOB = {"kind": "slurm_job", "workload": "4711"}
+OWN = ("gpu_energy_joules_total", "gpu_busy_seconds_total", "gpu_throttle_seconds_total", "gpu_observed_seconds_total",
+       "gpu_workload_energy_joules_total", "gpu_workload_busy_seconds_total")
+
+
+def own_counters(page: Page) -> dict:
+    return {key: value for key, value in page.items() if key[0] in OWN}
+
+
+def costs(daemon: Daemon, path: str = "") -> list[dict]:
+    return json.loads(daemon.fetch("/api/v1/workloads" + path).text)["workloads"]
+
+
+def written(folder: Path, config: dict) -> str:
+    path = folder / "gpumeter.yaml"
+    path.write_text(json.dumps(config))  # JSON is YAML
+    return f"--config.file={path}"
+
+
+class Restart(unittest.TestCase):
+    """Two GPUs; a job's process works on GPU 0."""
+
+    def setUp(self):
+        self.machine = self.enterContext(machine())
+        self.state = self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-state-"))
+        self.figures = Path(self.state, "figures.state")
+        self.jobs = self.enterContext(Folder())
+        self.pid = self.machine.start("/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0")
+        listed = self.machine.pid_file("on-0", [self.pid])
+        off = {"enabled": False}
+        self.flag = written(self.machine.folder, {
+            "paths": {"procfs": str(self.machine.procfs)},
+            "jobs": {"socket": self.jobs.datagram, "stream_socket": self.jobs.stream},
+            "collectors": {"simulated": {"enabled": True, "devices": 2, "processes": [f"0={listed},busy=0.5,memory=1GiB"]},
+                           "nvidia": off, "amd": off}})
+
+    def start(self) -> Daemon:
+        return self.enterContext(Daemon(self.flag, state=self.state))
+
+    def work(self, daemon: Daemon) -> Page:
+        """Until the job has used energy."""
+        wait_until(lambda: sum(daemon.page().of("gpu_workload_energy_joules_total", gpu="0", **JOB).values()) > 100, "the job works")
+        return daemon.page()
+
+    def test_a_job_goes_on(self):
+        first = self.start()
+        self.jobs.send("_e{9,4}:run_start|bert|t:info", "ml.steps:40|c\nml.step:40|g\nml.target:0.7|g|#metric:top1,direction:max\n"
+                       "ml.eval:0.71|g|#metric:top1")
+        wait_until(lambda: first.page().of("ml_time_to_solution_seconds"), "the target is reached")
+        before = self.work(first)
+        began = costs(first, "/slurm_job/4711")[0]
+        self.assertEqual(first.stop()[0], 0)
+        again = self.start()
+        wait_until(lambda: again.page().of("gpu_workload_memory_used_bytes", gpu="0", **JOB), "its process is seen again")
+        after = again.page()
+        for key, value in own_counters(before).items():
+            self.assertGreaterEqual(after.get(key, -1), value, key)
+        energy = [page.one("gpu_workload_energy_joules_total", gpu="0", **JOB) for page in (before, after)]
+        print("energy of the job before and after, in joules:", energy, "steps:", before.one("ml_steps_total"), after.one("ml_steps_total"))
+        parts = sum(after.of("gpu_workload_energy_joules_total", gpu="0").values())
+        self.assertAlmostEqual(parts, after.one("gpu_energy_joules_total", gpu="0"), delta=1e-6 * parts)
+        for family in ("ml_steps_total", "ml_step", "ml_eval_best_value", "ml_target_value", "ml_time_to_solution_seconds",
+                       "ml_run_start_timestamp_seconds"):
+            self.assertEqual(after.of(family), before.of(family), family)
+        cost, = costs(again, "/slurm_job/4711")
+        self.assertEqual((cost["state"], cost["labels"]["slurm_job"]), ("running", "4711"))
+        self.assertAlmostEqual(cost["start_timestamp_seconds"], began["start_timestamp_seconds"], delta=0.1)
+        self.assertGreaterEqual(cost["joules"], began["joules"])
+        self.machine.end(self.pid)
+        ended = wait_until(lambda: next((c for c in costs(again, "/slurm_job/4711") if c["state"] == "ended"), None), "it has ended")
+        self.assertGreater(ended["gpu_seconds"], 0)
+        self.assertEqual(ended["peak_memory_bytes"], 1 << 30)
+        line = again.fetch("/api/v1/workloads/slurm_job/4711?format=text").text
+        self.assertRegex(line, r"^kind=slurm_job workload=4711 state=ended .*gpu_seconds=[0-9.]+ .*joules=[0-9.]+ ")
+        self.assertEqual(again.fetch("/api/v1/workloads/slurm_job/1").status, 404)
+
+    def test_a_crash_loses_what_was_not_written(self):
+        first = self.start()
+        self.work(first)
+        wait_until(self.figures.exists, "the figures are written", 20)
+        first.process.kill()
+        first.process.wait()
+        saved = float(re.search(r"^counter\tgpu_energy_joules_total\t(.*)$", self.figures.read_text(), re.M)[1])
+        again = self.start()
+        page = again.page()
+        self.assertGreaterEqual(page.one("gpu_energy_joules_total", gpu="0"), saved)
+        self.assertGreater(page.one("gpu_workload_energy_joules_total", gpu="0", **JOB), 0)
+
+    def test_a_damaged_file_is_set_aside(self):
+        first = self.start()
+        before = self.work(first)
+        self.assertEqual(first.stop()[0], 0)
+        text = self.figures.read_text()
+        self.figures.write_text(text.replace("gpu_energy", "gpu_enerGy", 1))
+        again = self.start()
+        self.assertIn("the figures of the last run are lost: their file is damaged; it was renamed to figures.state.bad", again.log)
+        self.assertIn("its checksum does not match", again.log)
+        self.assertTrue(Path(self.state, "figures.state.bad").exists())
+        self.assertLess(again.page().one("gpu_observed_seconds_total", gpu="0", tier="fast"),
+                        before.one("gpu_observed_seconds_total", gpu="0", tier="fast"))
+
+
+if __name__ == "__main__":
+    at_once.main()

@@ -63,8 +63,8 @@ class HardwareCounter {
   /// or 64.
   void advance(double raw, Scale scale, int bits) noexcept;
 
-  /// Continues from the total of an earlier process, in the base unit. Only for a source that counts from this
-  /// process's start.
+  /// Continues from the total of an earlier process, in the base unit. Only for a source that counts from
+  /// this process's start.
   void resume(double total) noexcept { carried_ += total; }
 
   /// From now on another source is read; its own count does not cover the past.

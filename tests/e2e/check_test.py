@@ -192,6 +192,45 @@ esac""")
         self.assertEqual(self.run_health(scontrol="exit 1"), (1, ""))
 
 
+class JobCostTest(Commands):
+    LINE = "kind=slurm_job workload=4711 state=ended user=alice gpus=1 gpu_seconds=60 joules=15000.5"
+
+    def report(self, answer: str, *arguments: str, more: str = "", **env: str) -> list[str]:
+        """What the epilog logs and writes."""
+        said = self.folder / "said"
+        said.write_text("")
+        (self.folder / "answer").write_text(answer)
+        (self.folder / "defaults").write_text(f'CURL=fetch\ntimeout() {{ shift; "$@"; }}\nsleep() {{ :; }}\n'
+                                              f'fetch() {{ echo "$*" >> {self.folder}/fetched; cat {self.folder}/answer; }}\n'
+                                              f'logger() {{ echo "logger $*" >> {said}; }}\n'
+                                              f'scontrol() {{ echo "scontrol $*" >> {said}; }}\n{more}\n')
+        done = subprocess.run([INTEGRATIONS / "slurm/gpumeter-job-cost", *arguments], capture_output=True, text=True, timeout=60,
+                              env={"PATH": os.environ["PATH"], "SLURM_JOB_ID": "4711", "GPUMETER_SLURM_DEFAULTS": str(self.folder / "defaults"), **env})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return said.read_text().splitlines()
+
+    def test_a_job_that_ended_is_logged(self):
+        self.assertEqual(self.report(self.LINE, "--report"), [f"logger --tag gpumeter-job-cost -- {self.LINE}"])
+        self.assertIn("http://localhost:10478/api/v1/workloads/slurm_job/4711?format=text", (self.folder / "fetched").read_text())
+
+    def test_the_comment_is_written_if_asked(self):
+        logged, comment = self.report(self.LINE, "--report", more="ADMIN_COMMENT=yes")
+        self.assertEqual(comment, "scontrol update jobid=4711 admincomment=gpumeter: " + self.LINE.removeprefix("kind=slurm_job "))
+        self.assertEqual(len(self.report(self.LINE, "--report", more="ADMIN_COMMENT=yes", SLURM_JOB_NUM_NODES="2")), 1)
+
+    def test_a_job_without_a_gpu_is_not_logged(self):
+        self.assertEqual(self.report("", "--report"), [])
+        self.assertEqual(self.report(self.LINE, "--report", SLURM_JOB_ID=""), [])
+
+    def test_it_does_not_wait_for_ever(self):
+        running = self.LINE.replace("ended", "running")
+        self.assertEqual(self.report(running, "--report"), [f"logger --tag gpumeter-job-cost -- {running}"])
+
+    def test_the_epilog_leaves_the_work_to_a_process_of_its_own(self):
+        self.report(self.LINE)
+        wait_until((self.folder / "said").read_text, "it is logged")
+
+
 class NodeProblemDetectorTest(Commands):
     def run_plugin(self, status: int, line: str) -> tuple[int, str]:
         self.gpumeter(status, line)

@@ -48,6 +48,8 @@ class StateKeeper::Folder {
 
  private:
   void load() GPUMETER_EXCLUDES(mutex_);
+  Result<Done> publish(DeviceDirectory directory, const Result<Done>& loaded, bool may_write, bool is_shared)
+      GPUMETER_EXCLUDES(mutex_);
   void report(const DeviceDirectory& directory, const Result<Done>& loaded);
   void lock();
   bool belongs_to_another();
@@ -88,13 +90,18 @@ void StateKeeper::Folder::load() {
   const bool is_shared = belongs_to_another();
   DeviceDirectory directory(path_);
   const Result<Done> done = directory.load();
-  const bool readable = directory.is_readable();
-  const bool may_write = readable && !is_shared;
+  const bool may_write = directory.is_readable() && !is_shared;
   if (may_write) figures_.read();
+  figures_.report(publish(std::move(directory), done, may_write, is_shared));
+}
+
+// Returns the outcome for the figures.
+Result<Done> StateKeeper::Folder::publish(DeviceDirectory directory, const Result<Done>& loaded,
+                                          bool may_write, bool is_shared) {
   const MutexLock lock(mutex_);
-  if (given_up_) return;
-  if (may_write) figures_.restore();
-  report(directory, done);
+  if (given_up_) return Done{};
+  const Result<Done> restored = may_write ? figures_.restore() : Result<Done>(Done{});
+  report(directory, loaded);
   if (is_shared) {
     log_.error(
         "another gpumeter uses the state folder; this one reads it and saves nothing until it is restarted",
@@ -103,6 +110,7 @@ void StateKeeper::Folder::load() {
   loaded_ = std::move(directory);
   may_write_ = may_write;
   changed_.notify_all();
+  return restored;
 }
 
 void StateKeeper::Folder::report(const DeviceDirectory& directory, const Result<Done>& loaded) {

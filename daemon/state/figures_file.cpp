@@ -48,10 +48,13 @@ void FiguresFile::read() {
   found_ = *std::move(state);
 }
 
-void FiguresFile::restore() {
-  if (!found_) return;
-  const Result<Done> restored = figures_.restore(*found_);
-  found_.reset();
+Result<Done> FiguresFile::restore() {
+  if (!found_) return Done{};
+  const std::optional<SavedState> found = std::exchange(found_, std::nullopt);
+  return figures_.restore(*found);
+}
+
+void FiguresFile::report(const Result<Done>& restored) {
   if (!restored) reject(path() + ": " + restored.error().message());
 }
 

@@ -38,8 +38,10 @@ class FiguresFile {
 
   /// Reads the file, and reports it and sets it aside if it is damaged.
   void read();
-  /// Gives the figures that were read to their owners.
-  void restore();
+  /// Gives the figures that were read to their owners. Does not block. An Error is for report().
+  Result<Done> restore();
+  /// Reports figures that were not understood, and sets their file aside.
+  void report(const Result<Done>& restored);
 
   /// Writes the figures if the last write is 10 s ago. Returns the time until the next one.
   Nanoseconds save_if_due();

@@ -33,7 +33,12 @@ class RoutesTest : public testing::Test {
                       [] {
                         return std::vector<CollectorState>{{"amd", true}, {"intel", false}};
                       },
-                  .health = [] { return std::make_shared<const health::Report>(); }}};
+                  .health = [] { return std::make_shared<const health::Report>(); },
+                  .workloads =
+                      [] {
+                        return std::vector<WorkloadCost>{{.kind = "slurm_job", .workload = "7"},
+                                                         {.kind = "other", .workload = "a/b"}};
+                      }}};
 };
 
 TEST_F(RoutesTest, ServesTheCurrentPage) {
@@ -53,6 +58,26 @@ TEST_F(RoutesTest, ServesWhatWasNegotiated) {
             "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores");
   EXPECT_EQ(response.page->format(), Format::openmetrics);
   EXPECT_EQ(response.page->encoding(), Encoding::gzip);
+}
+
+TEST_F(RoutesTest, ServesTheCostOfAllWorkloadsOrOfOne) {
+  const auto count = [&](std::string_view path) {
+    const std::string body = get(path).body;
+    std::size_t found = 0;
+    for (auto at = body.find("\"kind\""); at != std::string::npos; at = body.find("\"kind\"", at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(get("/api/v1/workloads").content_type, "application/json");
+  EXPECT_EQ(count("/api/v1/workloads"), 2U);
+  EXPECT_EQ(count("/api/v1/workloads/slurm_job/7"), 1U);
+  EXPECT_EQ(count("/api/v1/workloads/other/a/b"), 1U);
+  for (const char* path : {"/api/v1/workloads/", "/api/v1/workloads/slurm_job", "/api/v1/workloads/pod/7"}) {
+    EXPECT_EQ(get(path).status, 404U) << path;
+  }
+  const HttpResponse line = routes_.answer(
+      {.method = "GET", .path = "/api/v1/workloads/slurm_job/7", .query = {{"format", "text"}}});
+  EXPECT_TRUE(line.body.starts_with("kind=slurm_job workload=7 state=running")) << line.body;
 }
 
 TEST_F(RoutesTest, ServesTheLastJudgement) {

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -173,6 +175,31 @@ Complaint check_users(const std::vector<std::string>& users) {
 Complaint check_percent(const unsigned& percent) {
   if (percent <= 100) return std::nullopt;
   return "must be a whole number from 0 to 100, not " + std::to_string(percent);
+}
+
+Complaint check_pod_labels(const std::vector<std::string>& labels) {
+  constexpr std::size_t kMost = 32;
+  constexpr std::size_t kLongest = 253 + 1 + 63;  // PREFIX/NAME
+  if (labels.size() > kMost) return "must have at most 32 labels";
+  std::map<std::string, std::string> exported;
+  for (const std::string& label : labels) {
+    const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0; };
+    const auto is_allowed = [&](unsigned char c) {
+      return is_word(c) || (c != 0 && std::strchr("-_./", c) != nullptr);
+    };
+    if (label.empty() || label.size() > kLongest || !std::all_of(label.begin(), label.end(), is_allowed)) {
+      return "must have names of Kubernetes' labels, such as app.kubernetes.io/name, not \"" +
+             printable(label) + "\"";
+    }
+    std::string name = label;
+    std::replace_if(
+        name.begin(), name.end(), [&](unsigned char c) { return !is_word(c); }, '_');
+    if (const auto [other, is_new] = exported.emplace(name, label); !is_new) {
+      return "must not have both \"" + printable(other->second) + "\" and \"" + printable(label) +
+             "\": both are exported as k8s_label_" + name;
+    }
+  }
+  return std::nullopt;
 }
 
 Complaint check_not_zero(const unsigned& number) {

@@ -29,6 +29,8 @@ Complaint check_mllog_files(const std::vector<std::string>& files);
 /// Requires that numbers are uids. The daemon checks whether named users exist.
 Complaint check_users(const std::vector<std::string>& users);
 Complaint check_percent(const unsigned& percent);
+/// Requires names of Kubernetes' labels that remain different as names of Prometheus' labels.
+Complaint check_pod_labels(const std::vector<std::string>& labels);
 Complaint check_not_zero(const unsigned& number);
 Complaint check_retention(const Duration& retention);
 Complaint check_device_names(const std::map<std::string, std::string>& names);

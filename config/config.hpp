@@ -141,6 +141,17 @@ struct JobLimits {
   bool operator==(const JobLimits&) const = default;
 };
 
+/// The sources of the names of Kubernetes' pods on this node. An empty path: not used.
+struct Kubernetes {
+  Enabled enabled = Enabled::automatic;
+  std::string pods_socket = "/var/lib/kubelet/pods-api/pods-api.sock";
+  std::string pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
+  std::string log_path = "/var/log";
+  std::string cri_socket;           ///< for example /run/containerd/containerd.sock
+  std::vector<std::string> labels;  ///< of pods, exported as k8s_label_*
+  bool operator==(const Kubernetes&) const = default;
+};
+
 struct CollectorConfig {
   Enabled enabled = Enabled::automatic;
   /// Holds every key of the collector's schema, checked against its kind. A plain value is a list of one; an
@@ -159,6 +170,7 @@ struct Config {
   Allocations allocations;
   Paths paths;
   Logging log;
+  Kubernetes kubernetes;
   Jobs jobs;
   JobLimits job_limits;                               ///< `jobs.limits` in the file
   std::map<std::string, CollectorConfig> collectors;  ///< one entry for every known collector

@@ -116,6 +116,7 @@ void App::make_fleet(const config::Config& config) {
   workload_costs_ = workloads.costs;
   workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
   allocations_ = make_allocations(config, workloads.names);
+  kubelet_names_ = make_kubelet_names(config, workloads, clock_, log_, *store_);
   host_series_ = std::make_unique<HostSeries>(
       HostSeries::Settings{config.paths.sysfs, config.paths.procfs, config.device_labels, workloads},
       *store_);
@@ -228,6 +229,9 @@ Result<Done> App::start_threads() {
   if (Result<Done> started = doctor_.start(may_begin); !started) return started;
   if (Result<Done> started = history_.start(may_begin); !started) return started;
   if (Result<Done> started = drm_scans_->start(); !started) return started;
+  if (kubelet_names_) {
+    if (Result<Done> started = kubelet_names_->start(); !started) return started;
+  }
   return bus_watcher_->start();
 }
 
@@ -286,11 +290,13 @@ void App::stop() {
   history_.stop();
   if (bus_watcher_) bus_watcher_->request_stop();
   if (drm_scans_) drm_scans_->request_stop();
+  if (kubelet_names_) kubelet_names_->request_stop();
   left_behind_ = !jobs_.stop();
   if (control_ && !control_->stop(deadline)) left_behind_ = true;
   if (fleet_ && !fleet_->stop(deadline)) left_behind_ = true;
   if (bus_watcher_ && !bus_watcher_->join(deadline)) left_behind_ = true;
   if (drm_scans_ && !drm_scans_->join(deadline)) left_behind_ = true;
+  if (kubelet_names_ && !kubelet_names_->join(deadline)) left_behind_ = true;
   if (!upkeep_.join(deadline)) left_behind_ = true;
   if (!host_.join(deadline)) left_behind_ = true;
   if (allocations_ && !allocations_->join(deadline)) left_behind_ = true;
@@ -303,6 +309,7 @@ void App::stop() {
 // has its own deadline.
 void App::keep_up() {
   const bool is_first_pass_over = fleet_->first_pass_over();
+  if (kubelet_names_) kubelet_names_->tick();
   workload_info_->tick(clock_.monotonic());
   self_report_->publish();
   if (!is_first_pass_over) return;

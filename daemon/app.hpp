@@ -19,6 +19,7 @@
 #include "daemon/host/host_series.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/names/allocations.hpp"
+#include "daemon/names/kubelet.hpp"
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
 #include "daemon/self/workload_info.hpp"
@@ -90,6 +91,7 @@ class App {
   Worker watchdog_{clock_};
   std::shared_ptr<BusWatcher> bus_watcher_;
   std::unique_ptr<WorkloadInfo> workload_info_;  // used by upkeep
+  std::unique_ptr<KubeletNames> kubelet_names_;  // null: disabled; ticks on upkeep
   std::unique_ptr<HostSeries> host_series_;      // used by host
   std::unique_ptr<Allocations> allocations_;     // null if workloads are disabled
   std::unique_ptr<SelfReport> self_report_;

@@ -23,6 +23,9 @@ inline constexpr auto read_errors = counter("gpumeter_read_errors_total", "", "F
 inline constexpr auto drm_processes_inaccessible = gauge("gpumeter_drm_processes_inaccessible", "", "Processes whose file descriptors gpumeter may not read; their use of GPUs is missing. Absent unless clients of a DRM device are scanned.");
 inline constexpr auto drm_scan_duration = gauge("gpumeter_drm_scan_duration_seconds", "seconds", "Duration of the last scan of /proc for clients of DRM devices, in seconds. Absent unless clients of a DRM device are scanned.");
 inline constexpr auto drm_malformed_lines = counter("gpumeter_drm_malformed_lines_total", "", "Lines of /proc/PID/fdinfo about DRM clients that could not be parsed. Absent unless clients of a DRM device are scanned.");
+inline constexpr auto names_source_up = gauge("gpumeter_names_source_up", "", "1 if the last request to this source of names of workloads succeeded. Absent for sources that are not there.");
+inline constexpr auto names_source_last_success = gauge("gpumeter_names_source_last_success_timestamp_seconds", "seconds", "Unix time at which this source of names last answered. The answer holds for 10 minutes.");
+inline constexpr auto names_source_errors = counter("gpumeter_names_source_errors_total", "", "Failed requests to sources of names of workloads, by reason.");
 inline constexpr auto simulated = gauge("gpumeter_simulated", "", "1 if the page contains simulated devices.");
 inline constexpr auto config_reload_successful = gauge("gpumeter_config_last_reload_successful", "", "1 if the last attempt to load the configuration succeeded. Otherwise the previous configuration stays in force.");
 inline constexpr auto config_reload_timestamp = gauge("gpumeter_config_last_reload_success_timestamp_seconds", "seconds", "Unix time at which the configuration in force was loaded.");
@@ -57,6 +60,9 @@ inline constexpr const MetricDescriptor* kAll[] = {
     &drm_processes_inaccessible,
     &drm_scan_duration,
     &drm_malformed_lines,
+    &names_source_up,
+    &names_source_last_success,
+    &names_source_errors,
     &simulated,
     &config_reload_successful,
     &config_reload_timestamp,

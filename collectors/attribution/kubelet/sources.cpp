@@ -1,0 +1,245 @@
+#include "collectors/attribution/kubelet/sources.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "collectors/attribution/kubelet/log_names.hpp"
+#include "collectors/attribution/kubelet/names.hpp"
+
+namespace gpumeter::kubelet {
+namespace {
+
+using grpc::Call;
+using grpc::Failure;
+using grpc::Outcome;
+
+/// The API is alpha in 1.35 and beta in 1.37 under one name; a later kubelet may rename it.
+constexpr std::array<const char*, 3> kVersions = {"v1alpha1", "v1beta1", "v1"};
+
+constexpr std::size_t kMostPods = 4096;
+constexpr std::size_t kMostRemembered = 8192;
+constexpr std::size_t kLongestPod = 4U << 20U;  // etcd's limit of an object is 1.5 MiB
+constexpr Nanoseconds kSettle = std::chrono::milliseconds(100);
+constexpr Nanoseconds kShortest = std::chrono::seconds(1);
+constexpr Nanoseconds kLongest = std::chrono::seconds(10);
+constexpr Nanoseconds kIfAbsent = std::chrono::minutes(1);  // while the machine shows no sign of a kubelet
+
+std::string method(std::size_t version, const char* name) {
+  return std::string("/") + kVersions.at(version) + ".Pods/" + name;
+}
+
+Outcome malformed(const Error& error) { return {Failure::malformed, error.message()}; }
+
+}  // namespace
+
+Sources::Sources(Places places, const Clock& clock, workloads::NameBook& book, Wakers wakers)
+    : places_(std::move(places)),
+      clock_(clock),
+      book_(book),
+      wakers_(wakers),
+      address_of_(card_addresses(places_.sysfs)) {}
+
+Nanoseconds Sources::turn() {
+  if (watch_) wait_for_events();
+  const Nanoseconds now = clock_.monotonic();
+  if (watch_ && now >= watched_since_ + kRewatch) watch_.reset();
+  if (!watch_ && !places_.pods_socket.empty() && now >= watch_at_) open_watch();
+  if (clock_.monotonic() >= asks_at_) ask_rest();
+  publish();
+  if (watch_) return Nanoseconds{0};
+  const Nanoseconds next = places_.pods_socket.empty() ? asks_at_ : std::min(asks_at_, watch_at_);
+  return std::clamp(next - clock_.monotonic(), Nanoseconds{0}, kIfAbsent);
+}
+
+// Returns after the events that come together, or when something else is to be done.
+void Sources::wait_for_events() {
+  Nanoseconds deadline = std::min(watched_since_ + kRewatch, asks_at_);
+  bool is_synchronised = true;
+  while (true) {
+    switch (watch_->wait(deadline, wakers_.waker)) {
+      case Call::Event::message:
+        take_event(watch_->take_message(), watched_, is_synchronised);
+        deadline = std::min(deadline, clock_.monotonic() + kSettle);
+        break;
+      case Call::Event::end:
+        return end_watch(watch_->outcome(), false);
+      default:
+        // An open watch is a success, however long nothing happens.
+        return note(SourceId::pods_api, {});
+    }
+  }
+}
+
+void Sources::take_event(const std::string& message, std::map<std::string, Pod>& pods,
+                         bool& is_synchronised) {
+  const Result<PodEvent> event = decode_pod_event(message);
+  if (!event) return note(SourceId::pods_api, malformed(event.error()));
+  if (event->type == PodEvent::Type::initial_sync_complete) is_synchronised = true;
+  if (event->pod.empty()) return;
+  Result<Pod> pod = decode_pod(event->pod, places_.labels);
+  if (!pod) return note(SourceId::pods_api, malformed(pod.error()));
+  if (pod->uid.empty()) return;
+  if (event->type == PodEvent::Type::deleted) {
+    pods.erase(pod->uid);
+  } else if (pods.size() < kMostPods || pods.contains(pod->uid)) {
+    pods[pod->uid] = *std::move(pod);
+  }
+}
+
+void Sources::open_watch() {
+  grpc::Request request{.method = method(version_, "WatchPods"), .message = {}};
+  request.most_bytes = kLongestPod;
+  request.most_messages = 0;
+  watch_ = std::make_unique<Call>(places_.pods_socket, std::move(request), clock_);
+  if (synchronise()) {
+    watched_since_ = clock_.monotonic();
+    watch_pause_ = {};
+    note(SourceId::pods_api, {});
+  }
+}
+
+// The pods that exist come first. The new list replaces the old one when it is complete.
+bool Sources::synchronise() {
+  std::map<std::string, Pod> pods;
+  bool is_synchronised = false;
+  const Nanoseconds deadline = clock_.monotonic() + kSyncPatience;
+  while (!is_synchronised) {
+    const Call::Event event = watch_->wait(deadline, wakers_.stopper);
+    if (event == Call::Event::end) {
+      end_watch(watch_->outcome(), watch_->is_absent());
+      return false;
+    }
+    if (event != Call::Event::message) break;
+    take_event(watch_->take_message(), pods, is_synchronised);
+  }
+  watched_.swap(pods);
+  // Early versions do not mark the end of the list, so it is asked for.
+  return is_synchronised || list_pods();
+}
+
+bool Sources::list_pods() {
+  grpc::Answer answer =
+      grpc::ask(places_.pods_socket, {.method = method(version_, "ListPods"), .message = {}}, clock_,
+                clock_.monotonic() + kPatience, wakers_.stopper);
+  if (!answer.outcome) return end_watch(answer.outcome, answer.is_absent), false;
+  const auto list = decode_pod_list(answer.message);
+  if (!list) return end_watch(malformed(list.error()), false), false;
+  watched_.clear();
+  for (const std::string_view bytes : *list) {
+    Result<Pod> pod = decode_pod(bytes, places_.labels);
+    if (pod && !pod->uid.empty()) watched_[pod->uid] = *std::move(pod);
+  }
+  return true;
+}
+
+// `outcome` is a copy: the watch owns the original.
+void Sources::end_watch(Outcome outcome, bool is_absent) {
+  watch_.reset();
+  if (outcome.failure == Failure::unimplemented) version_ = (version_ + 1) % kVersions.size();
+  // A server that ends a watch without an error is asked again like one that fails.
+  if (outcome) outcome = {Failure::unavailable, "the server ended the watch"};
+  note(SourceId::pods_api, outcome, is_absent);
+  watch_pause_ = std::clamp(watch_pause_ * 2, kShortest, kLongest);
+  if (!figures_[SourceId::pods_api].is_used) watch_pause_ = kIfAbsent;
+  watch_at_ = clock_.monotonic() + watch_pause_;
+}
+
+void Sources::ask_rest() {
+  const std::vector<Pod>* const pods = word_of(SourceId::pods_api);
+  if (pods == nullptr || !has_devices(*pods)) {
+    ask_resources();
+  } else {
+    words_.erase(SourceId::pod_resources);
+  }
+  if (pods == nullptr) ask_runtime();
+  if (pods == nullptr && word_of(SourceId::cri) == nullptr) read_logs();
+  const bool is_node = std::ranges::any_of(figures_, [](const auto& each) { return each.second.is_used; });
+  asks_at_ = clock_.monotonic() + (is_node ? kEvery : kIfAbsent);
+}
+
+void Sources::ask_resources() {
+  if (places_.resources_socket.empty()) return;
+  const grpc::Answer answer =
+      grpc::ask(places_.resources_socket, {.method = "/v1.PodResourcesLister/List", .message = {}}, clock_,
+                clock_.monotonic() + kPatience, wakers_.stopper);
+  if (!answer.outcome) return note(SourceId::pod_resources, answer.outcome, answer.is_absent);
+  Result<std::vector<Pod>> pods = decode_pod_resources(answer.message);
+  if (!pods) return note(SourceId::pod_resources, malformed(pods.error()));
+  words_[SourceId::pod_resources] = {*std::move(pods), {}};
+  note(SourceId::pod_resources, {});
+}
+
+void Sources::ask_runtime() {
+  if (places_.cri_socket.empty()) return;
+  const grpc::Answer answer =
+      grpc::ask(places_.cri_socket,
+                {.method = "/runtime.v1.RuntimeService/ListContainers", .message = cri_running_containers()},
+                clock_, clock_.monotonic() + kPatience, wakers_.stopper);
+  if (!answer.outcome) return note(SourceId::cri, answer.outcome, answer.is_absent);
+  Result<std::vector<Pod>> pods = decode_cri_containers(answer.message);
+  if (!pods) return note(SourceId::cri, malformed(pods.error()));
+  words_[SourceId::cri] = {*std::move(pods), {}};
+  note(SourceId::cri, {});
+}
+
+void Sources::read_logs() {
+  if (places_.log_path.empty()) return;
+  Result<std::vector<Pod>> pods = read_log_names(places_.log_path);
+  std::error_code ignored;
+  const bool is_absent = !std::filesystem::exists(places_.log_path + "/pods", ignored);
+  if (!pods) return note(SourceId::logs, {Failure::unavailable, pods.error().message()}, is_absent);
+  words_[SourceId::logs] = {*std::move(pods), {}};
+  note(SourceId::logs, {});
+}
+
+void Sources::note(SourceId source, const Outcome& outcome, bool is_absent) {
+  SourceFigures& figures = figures_[source];
+  figures.is_up = bool(outcome);
+  figures.last_error = outcome.message;
+  // A source that was there and is gone, as while the kubelet restarts, is not an absent one.
+  figures.is_used = figures.is_used || !is_absent;
+  if (!outcome && figures.is_used) ++figures.errors.at(static_cast<std::size_t>(outcome.failure));
+  if (!outcome) return;
+  figures.last_success = clock_.realtime();
+  Word& word = words_[source];
+  word.at = clock_.monotonic();
+  if (source != SourceId::pods_api) return;
+  word.pods.clear();
+  for (const auto& [uid, pod] : watched_) word.pods.push_back(pod);
+}
+
+const std::vector<Pod>* Sources::word_of(SourceId source) const {
+  const auto word = words_.find(source);
+  if (word == words_.end() || clock_.monotonic() >= word->second.at + kKeep) return nullptr;
+  return &word->second.pods;
+}
+
+void Sources::publish() {
+  std::vector<Pod> pods;
+  for (const SourceId source : {SourceId::pods_api, SourceId::cri, SourceId::logs}) {
+    const std::vector<Pod>* const word = word_of(source);
+    if (word == nullptr) continue;
+    pods = *word;
+    break;
+  }
+  const std::vector<Pod>* const resources = word_of(SourceId::pod_resources);
+  if (resources != nullptr && !has_devices(pods)) add_devices(pods, *resources);
+  workloads::Names names = names_of(pods, address_of_);
+  remember(names);
+  book_.publish("kubelet", std::move(names));
+}
+
+// Uids and ids of containers are never used again, so an old name cannot be a wrong one.
+void Sources::remember(workloads::Names& names) {
+  const Nanoseconds now = clock_.monotonic();
+  std::erase_if(departed_, [now](const auto& each) { return now >= each.second.until; });
+  for (const auto& [key, labels] : names.labels) {
+    if (departed_.size() < kMostRemembered || departed_.contains(key))
+      departed_[key] = {labels, now + kRemember};
+  }
+  for (const auto& [key, each] : departed_) names.labels.emplace(key, each.labels);
+}
+
+}  // namespace gpumeter::kubelet

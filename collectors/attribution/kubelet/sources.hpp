@@ -1,0 +1,121 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/enum_names.hpp"
+#include "collectors/attribution/grpc/call.hpp"
+#include "collectors/attribution/kubelet/device_ids.hpp"
+#include "collectors/attribution/kubelet/pod.hpp"
+#include "collectors/attribution/names/name_book.hpp"
+
+namespace gpumeter::kubelet {
+
+enum class SourceId : std::uint8_t { pods_api, pod_resources, cri, logs };
+inline constexpr EnumNames<SourceId, 4> kSourceNames = {{{SourceId::pods_api, "pods_api"},
+                                                         {SourceId::pod_resources, "pod_resources"},
+                                                         {SourceId::cri, "cri"},
+                                                         {SourceId::logs, "logs"}}};
+constexpr std::string_view to_string(SourceId source) noexcept { return kSourceNames.of(source); }
+
+/// Where to ask. An empty path: this source is not used.
+struct Places {
+  std::string pods_socket;
+  std::string resources_socket;
+  std::string cri_socket;
+  std::string log_path;
+  std::string sysfs = "/sys";
+  std::vector<std::string> labels;  ///< the allow-list of pods' labels
+};
+
+/// The state of one source.
+struct SourceFigures {
+  bool is_used = false;                       ///< false: not configured, or nothing is at its path
+  bool is_up = false;                         ///< the last request succeeded
+  std::optional<Nanoseconds> last_success{};  ///< CLOCK_REALTIME
+  std::array<std::uint64_t, grpc::kFailureCount> errors{};  ///< by Failure
+  std::string last_error{};                                 ///< empty while it is up
+};
+using Figures = std::map<SourceId, SourceFigures>;
+
+/// The sources of one node, in the order of preference: the Pods API, which the kubelet updates; otherwise
+/// pod-resources for devices, and the container runtime or the names of logs for names. The last word of a
+/// source holds for kKeep after its last success, over restarts of the kubelet and its rate limit. Names of a
+/// pod that has left stay for kRemember, as its series do. One thread.
+class Sources {
+ public:
+  static constexpr Nanoseconds kEvery = std::chrono::seconds(10);        ///< between two requests
+  static constexpr Nanoseconds kPatience = std::chrono::seconds(5);      ///< for one request
+  static constexpr Nanoseconds kSyncPatience = std::chrono::seconds(3);  ///< for the first events of a watch
+  static constexpr Nanoseconds kRewatch =
+      std::chrono::minutes(5);  ///< early versions drop events of a slow reader
+  static constexpr Nanoseconds kKeep = std::chrono::minutes(10);
+  static constexpr Nanoseconds kRemember = std::chrono::minutes(15);
+
+  /// Descriptors of eventfds: `waker` ends a wait for events, `stopper` a request too.
+  struct Wakers {
+    int waker = -1;
+    int stopper = -1;
+  };
+
+  /// `clock`, `book` and the descriptors must outlive this object.
+  Sources(Places places, const Clock& clock, workloads::NameBook& book, Wakers wakers);
+
+  /// Asks the sources whose time has come, publishes under the name "kubelet", and, while a watch is open,
+  /// waits for its next event. Returns the pause until the next call.
+  Nanoseconds turn();
+
+  /// The next turn asks at once: a container without names is on a GPU.
+  void ask_soon() noexcept { asks_at_ = {}; }
+
+  const Figures& figures() const noexcept { return figures_; }
+
+ private:
+  struct Word {
+    std::vector<Pod> pods;
+    Nanoseconds at{};  // CLOCK_MONOTONIC
+  };
+  struct Remembered {
+    std::vector<Label> labels;
+    Nanoseconds until{};
+  };
+
+  void wait_for_events();
+  void take_event(const std::string& message, std::map<std::string, Pod>& pods, bool& is_synchronised);
+  void open_watch();
+  bool synchronise();
+  bool list_pods();
+  void end_watch(grpc::Outcome outcome, bool is_absent);
+  void ask_rest();
+  void ask_resources();
+  void ask_runtime();
+  void read_logs();
+  void note(SourceId source, const grpc::Outcome& outcome, bool is_absent = false);
+  const std::vector<Pod>* word_of(SourceId source) const;
+  void publish();
+  void remember(workloads::Names& names);
+
+  const Places places_;
+  const Clock& clock_;
+  workloads::NameBook& book_;
+  const Wakers wakers_;
+  const CardAddress address_of_;
+  std::map<SourceId, Word> words_;
+  Figures figures_;
+  std::unique_ptr<grpc::Call> watch_;   // synchronised; null: none
+  std::map<std::string, Pod> watched_;  // by uid
+  Nanoseconds watched_since_{};
+  Nanoseconds watch_at_{};  // of the next attempt
+  Nanoseconds watch_pause_{};
+  std::size_t version_ = 0;  // of the Pods API
+  Nanoseconds asks_at_{};
+  std::map<workloads::NameKey, Remembered> departed_;
+};
+
+}  // namespace gpumeter::kubelet

@@ -71,8 +71,8 @@ class RowState {
   /// counts by itself (Reader::settles). Returns false if the series is already planned.
   bool plan(const RowFacts& row, bool settles, SeriesPlan& plan);
 
-  /// The slot of the row's counter if gpumeter counts it: by integration, or by a reader that counts from this
-  /// process's start. nullopt: the row has no counter, or the hardware keeps it.
+  /// The slot of the row's counter if gpumeter counts it: by integration, or by a reader that counts from
+  /// this process's start. nullopt: the row has no counter, or the hardware keeps it.
   std::optional<std::size_t> own_counter() const noexcept;
   /// Continues that counter from the total of an earlier process.
   void resume(double total) noexcept;

@@ -16,7 +16,8 @@ struct Word {
 };
 
 // nvml_constants.tsv: NVML_FEATURE_*, NVML_COMPUTEMODE_*, NVML_DEVICE_ARCH_*, NVML_GPU_FABRIC_STATE_*,
-// NVML_GPU_RECOVERY_ACTION_*, NVML_CC_SYSTEM_*, NVML_GRID_LICENSE_*, NVML_NVLINK_DEVICE_TYPE_*, nvmlClocksEventReason*, nvmlEventType*.
+// NVML_GPU_RECOVERY_ACTION_*, NVML_CC_SYSTEM_*, NVML_GRID_LICENSE_*, NVML_NVLINK_DEVICE_TYPE_*,
+// nvmlClocksEventReason*, nvmlEventType*.
 constexpr Word kWords[] = {
     {"no", 0},
     {"disabled", 0},

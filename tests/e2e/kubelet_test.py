@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Given processes in pods' control groups and a kubelet made of grpcio and Kubernetes' messages, then the page has the pods' names: over
+new and deleted pods, a restart of the kubelet, its rate limit, and answers that are none."""
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness import ROOT, Daemon, wait_until
+from own_group import put_into
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes/kubelet"))
+try:
+    import grpc
+    import messages as k
+    from server import Kubelet
+except ImportError as error:
+    print(f"skipped: requires python3-grpcio, python3-protobuf and protobuf-compiler ({error})")
+    sys.exit(77)
+
+UIDS = ["0f1e2d3c-1111-4222-8333-444455556666", "0f1e2d3c-1111-4222-8333-444455557777"]
+IDS = ["a" * 64, "b" * 64]
+
+
+def group(uid: str, container: str) -> str:
+    return f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{uid.replace('-', '_')}.slice/cri-containerd-{container}.scope"
+
+
+class Node:
+    """A folder with a /proc, a kubelet's sockets and /var/log, and two processes in pods on GPU 0."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.procfs, self.log = folder, folder / "proc", folder / "log"
+        self.running = [subprocess.Popen(["sleep", "600"]) for _ in UIDS]
+        put_into(self.procfs, 1, "/init.scope")
+        for process, uid, container in zip(self.running, UIDS, IDS):
+            put_into(self.procfs, process.pid, group(uid, container))
+
+    def config(self, **kubernetes) -> str:
+        off = {"enabled": False}
+        users = [f"0={process.pid},busy=0.25,memory=1GiB" for process in self.running]
+        section = {"pods_socket": f"{self.folder}/pods-api.sock", "pod_resources_socket": f"{self.folder}/kubelet.sock", "log_path": str(self.log), **kubernetes}
+        path = self.folder / "gpumeter.yaml"
+        path.write_text(json.dumps({"kubernetes": section, "paths": {"procfs": str(self.procfs)}, "collectors": {
+            "simulated": {"enabled": True, "devices": 2, "processes": users}, "nvidia": off, "amd": off}}))
+        return f"--config.file={path}"
+
+
+@contextmanager
+def node() -> Iterator[Node]:
+    with tempfile.TemporaryDirectory(prefix="gpumeter-node-") as folder:
+        made = Node(Path(folder))
+        try:
+            yield made
+        finally:
+            for process in made.running:
+                process.kill()
+                process.wait()
+
+
+def names(daemon: Daemon, uid: str) -> dict[str, str]:
+    """The labels k8s_* of a pod's gpu_workload_info, without the prefix."""
+    found = [dict(labels) for _, labels in daemon.page().of("gpu_workload_info", kind="pod", workload=uid)]
+    assert len(found) <= 1, found
+    return {name[4:]: value for each in found for name, value in each.items() if name.startswith("k8s_")}
+
+
+def wait_for_names(daemon: Daemon, uid: str, expected: dict[str, str]) -> None:
+    try:
+        wait_until(lambda: names(daemon, uid) == expected, f"{uid} is {expected}", 25)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; it is {names(daemon, uid)}\n{daemon.log}") from None
+
+
+def errors(daemon: Daemon, source: str) -> dict[str, float]:
+    page = daemon.page().of("gpumeter_names_source_errors_total", source=source)
+    return {dict(labels)["reason"]: value for (_, labels), value in page.items() if value}
+
+
+BERT = {"namespace": "ml", "pod": "bert-7d9c5b8f6-x2x4z", "container": "train", "owner_kind": "Deployment", "owner": "bert", "label_team": "nlp"}
+GPT = {"namespace": "ml", "pod": "gpt-0", "container": "main", "owner_kind": "StatefulSet", "owner": "gpt"}
+
+
+def bert():
+    return k.pod("bert-7d9c5b8f6-x2x4z", UIDS[0], {"train": IDS[0]}, labels={"pod-template-hash": "7d9c5b8f6", "team": "nlp", "other": "no"},
+                 owner=("ReplicaSet", "bert-7d9c5b8f6"))
+
+
+def gpt(uid: str = UIDS[1]):
+    return k.pod("gpt-0", uid, {"main": IDS[1]}, owner=("StatefulSet", "gpt"))
+
+
+def said_by(kubelet: "Kubelet", *arguments: str) -> list[str]:
+    """The lines of tests/kubelet_names.cpp. The folder of the sockets is that of the logs too."""
+    program = os.environ.get("GPUMETER_KUBELET_NAMES", str(ROOT / "build/release/tests/kubelet_names"))
+    folder = str(kubelet.resources_socket.parent)
+    said = subprocess.run([program, str(kubelet.pods_socket), str(kubelet.resources_socket), folder, *arguments], capture_output=True, text=True, check=True, timeout=600)
+    return said.stdout.splitlines()
+
+
+class KubeletTest(unittest.TestCase):
+    def test_names_follow_the_watch_over_a_restart_of_the_kubelet(self) -> None:
+        with node() as n, Kubelet(n.folder) as kubelet:
+            kubelet.put(bert())
+            with Daemon(n.config(labels=["team"])) as daemon:
+                wait_for_names(daemon, UIDS[0], BERT)
+                self.assertEqual(names(daemon, UIDS[1]), {})
+                kubelet.put(gpt())
+                wait_for_names(daemon, UIDS[1], GPT)
+                self.assertEqual(daemon.page().one("gpumeter_names_source_up", source="pods_api"), 1)
+                # The pod is deleted: its series stay for minutes, and so do its names. A pod of the same name is another.
+                kubelet.delete(UIDS[1])
+                kubelet.put(gpt("0f1e2d3c-1111-4222-8333-444455558888"))
+                kubelet.stop()
+                wait_until(lambda: daemon.page().one("gpumeter_names_source_up", source="pods_api") == 0, "the loss is seen")
+                self.assertEqual((names(daemon, UIDS[0]), names(daemon, UIDS[1])), (BERT, GPT))
+                kubelet.refusal = (grpc.StatusCode.FAILED_PRECONDITION, "sources have not synced")
+                kubelet.start()
+                wait_until(lambda: errors(daemon, "pods_api").get("not_ready"), "the kubelet is not ready")
+                self.assertEqual(names(daemon, UIDS[0]), BERT)
+                moved = bert()
+                moved.metadata.labels["team"] = "vision"
+                kubelet.pods[UIDS[0]] = moved
+                kubelet.refusal = None
+                wait_for_names(daemon, UIDS[0], {**BERT, "label_team": "vision"})
+                self.assertEqual(daemon.page().one("gpumeter_names_source_up", source="pods_api"), 1)
+
+    def test_without_the_pods_api_logs_name_the_pods(self) -> None:
+        with node() as n, Kubelet(n.folder, pods_api=False) as kubelet:
+            kubelet.refusal = (grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")
+            (n.log / "containers").mkdir(parents=True)
+            (n.log / f"pods/ml_gpt-0_{UIDS[1]}").mkdir(parents=True)
+            (n.log / f"containers/bert-7d9c5b8f6-x2x4z_ml_train-{IDS[0]}.log").symlink_to(f"/var/log/pods/ml_bert-7d9c5b8f6-x2x4z_{UIDS[0]}/train/0.log")
+            with Daemon(n.config()) as daemon:
+                wait_for_names(daemon, UIDS[0], {name: BERT[name] for name in ("namespace", "pod", "container")})
+                self.assertEqual(names(daemon, UIDS[1]), {"namespace": "ml", "pod": "gpt-0"})
+                wait_until(lambda: errors(daemon, "pod_resources") == {"rate_limited": 1}, "the limit is counted")
+                self.assertEqual(daemon.page().of("gpumeter_names_source_up", source="pods_api"), {})
+
+    def test_pods_hold_gpus_without_a_process(self) -> None:
+        """Two pods share GPU-1 by time slicing, one has a MIG instance by a claim; the fourth has ended."""
+        shared = [bert(), gpt()]
+        devices = {"nvidia.com/gpu.shared": ["GPU-1::0", "GPU-1::3"]}
+        with tempfile.TemporaryDirectory() as folder:
+            with Kubelet(Path(folder)) as kubelet:
+                for pod, replica in zip(shared, ("GPU-1::0", "GPU-1::3")):
+                    given = pod.status.containerStatuses[0].allocatedResourcesStatus.add(name="nvidia.com/gpu.shared")
+                    given.resources.add(resourceID=replica, health="Healthy")
+                    kubelet.put(pod)
+                kubelet.put(k.pod("dra-0", "uid-3", {"main": "c" * 64}, devices={"main": {"claim:gpus/one": ["gpu.nvidia.com/node-1/gpu-1-mig-2g47gb-14-0"]}}))
+                kubelet.put(k.pod("done-0", "uid-4", {"main": "d" * 64}, phase="Succeeded", devices={"main": devices}))
+                since = f"since {k.STARTED}"
+                bert_line = f"kubelet uuid GPU-1 {UIDS[0]} {since} k8s_container=train k8s_label_team=nlp k8s_namespace=ml k8s_owner=bert k8s_owner_kind=Deployment k8s_pod={BERT['pod']}"
+                gpt_line = f"kubelet uuid GPU-1 {UIDS[1]} {since} k8s_container=main k8s_namespace=ml k8s_owner=gpt k8s_owner_kind=StatefulSet k8s_pod=gpt-0"
+                dra_line = f"dra minor 1 uid-3 {since} k8s_container=main k8s_namespace=ml k8s_pod=dra-0"
+                self.assertEqual(said_by(kubelet), [bert_line, gpt_line, dra_line, "pods_api up"])
+            with Kubelet(Path(folder), pods_api=False) as kubelet:
+                kubelet.resources = k.resources({("ml", "bert-0", "train"): {"nvidia.com/gpu": ["GPU-1::0"]}, ("ml", "gpt-0", "main"): {"nvidia.com/gpu": ["GPU-1::3"]}})
+                (Path(folder) / f"pods/ml_gpt-0_{UIDS[1]}").mkdir(parents=True)
+                self.assertEqual(said_by(kubelet), [
+                    f"kubelet uuid GPU-1 {UIDS[1]} since 0 k8s_container=main k8s_namespace=ml k8s_pod=gpt-0",
+                    "kubelet uuid GPU-1 ml/bert-0 since 0 k8s_container=train k8s_namespace=ml k8s_pod=bert-0", "pod_resources up", "logs up"])
+
+    def test_many_calls_and_a_long_answer(self) -> None:
+        """$KUBELET_CALLS calls, each on a connection of its own, of an answer longer than HTTP/2's first window of 64 KiB."""
+        calls = int(os.environ.get("KUBELET_CALLS", "200"))
+        with tempfile.TemporaryDirectory() as folder, Kubelet(Path(folder), pods_api=False) as kubelet:
+            kubelet.resources = k.resources({("ml", f"pod-{i}", "main"): {"nvidia.com/gpu": [f"GPU-{i}-{j}" for j in range(8)]} for i in range(1000)})
+            self.assertGreater(kubelet.resources.ByteSize(), 1 << 17)
+            self.assertEqual(said_by(kubelet, str(calls)), [f"none {calls}"])
+
+    def test_hostile_answers_change_nothing(self) -> None:
+        with node() as n, hostile(n.folder / "kubelet.sock", lambda: os.urandom(65536)) as count, \
+                hostile(n.folder / "pods-api.sock", endless_pings), Daemon(n.config(enabled="true")) as daemon:
+            wait_until(lambda: errors(daemon, "pod_resources").get("malformed"), "the answer is malformed", 40)
+            wait_until(lambda: errors(daemon, "pods_api"), "the watch failed", 40)
+            self.assertGreater(count(), 0)
+            self.assertEqual(names(daemon, UIDS[0]), {})
+            self.assertEqual(daemon.stop()[0], 0)
+
+    def test_a_machine_without_a_kubelet_has_no_such_series(self) -> None:
+        with node() as n, Daemon(n.config()) as daemon:
+            self.assertFalse([name for name, _ in daemon.page() if name.startswith("gpumeter_names_")])
+            self.assertNotIn("names of pods", daemon.log)
+
+
+def endless_pings() -> bytes:
+    settings, ping = bytes(3) + b"\x04" + bytes(5), b"\0\0\x08\x06" + bytes(5) + b"8 bytes!"
+    return settings + ping * 4000
+
+
+@contextmanager
+def hostile(path: Path, answer: Callable[[], bytes]) -> Iterator[Callable[[], int]]:
+    """A server that sends bytes of its own to every client."""
+    served = 0
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+
+        def serve() -> None:
+            nonlocal served
+            while True:
+                try:
+                    client, _ = server.accept()
+                except OSError:
+                    return
+                served += 1
+                with client:
+                    try:
+                        client.sendall(answer())
+                    except OSError:
+                        pass
+
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield lambda: served
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+
+
+if __name__ == "__main__":
+    unittest.main()

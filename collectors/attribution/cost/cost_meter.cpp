@@ -46,8 +46,9 @@ void CostMeter::look(Nanoseconds now, const DeviceMeter& meter, const DeviceRead
 }
 
 // A workload held the device since the last look if it was there already. A new one held it for at least as
-// long as it was busy. The device's own busy time counts for a workload that uses the device alone if the
-// driver does not report that of processes.
+// long as it was busy. One that left since the last look counts as idle as before, because its last busy time
+// is not known. The device's own busy time counts for a workload that uses the device alone if the driver
+// does not report that of processes.
 void CostMeter::add(Tally& tally, const Workload& workload, double elapsed,
                     std::optional<double> device_busy) {
   std::optional<double> busy = device_busy;
@@ -56,7 +57,12 @@ void CostMeter::add(Tally& tally, const Workload& workload, double elapsed,
   }
   const bool was_present = std::exchange(tally.was_present, workload.processes > 0);
   const double held = was_present ? elapsed : std::min(elapsed, busy.value_or(0));
-  tally.cost.held_seconds += held;
+  const double held_before = std::exchange(tally.cost.held_seconds, tally.cost.held_seconds + held);
+  const bool has_left = was_present && workload.processes == 0 && busy.value_or(0) == 0;
+  if (has_left) {
+    if (held_before > 0 && tally.cost.idle_seconds) *tally.cost.idle_seconds *= 1 + held / held_before;
+    return;
+  }
   if (busy && (was_present || workload.processes > 0)) {
     add_to(tally.cost.busy_seconds, *busy);
     add_to(tally.cost.idle_seconds, std::max(held - *busy, 0.0));

@@ -51,8 +51,8 @@ Call::Event Call::wait(Nanoseconds deadline, int waker) {
   while (true) {
     if (!message_) message_ = stream_.take_message();
     if (message_) return Event::message;
-    if (stream_.has_ended()) return Event::end;
     flush();
+    if (stream_.has_ended()) return Event::end;
     const short events = unsent_.empty() ? POLLIN : POLLIN | POLLOUT;
     std::array<pollfd, 2> polled = {{{socket_.number(), events, 0}, {waker, POLLIN, 0}}};
     const int ready = poll(polled.data(), polled.size(), milliseconds_until(deadline, clock_));

@@ -139,18 +139,19 @@ std::string Stream::take_output() {
     const std::uint8_t* bytes = nullptr;
     const ssize_t size = nghttp2_session_mem_send(session_.get(), &bytes);
     if (size < 0) end(malformed(nghttp2_strerror(static_cast<int>(size))));
-    if (size <= 0) return output;
+    if (size <= 0) break;
     output.append(view_of(bytes, static_cast<std::size_t>(size)));
   }
+  // libnghttp2 answers a violation of the protocol with GOAWAY, and then wants no more bytes.
+  if (nghttp2_session_want_read(session_.get()) == 0) end(malformed("not HTTP/2"));
+  return output;
 }
 
 void Stream::feed(std::string_view bytes) {
   if (ended_) return;
   const auto* const data = reinterpret_cast<const std::uint8_t*>(bytes.data());
   const ssize_t read = nghttp2_session_mem_recv(session_.get(), data, bytes.size());
-  if (read < 0) return end(malformed(nghttp2_strerror(static_cast<int>(read))));
-  // libnghttp2 answers a violation of the protocol with GOAWAY and then wants no more bytes.
-  if (!ended_ && nghttp2_session_want_read(session_.get()) == 0) end(malformed("not HTTP/2"));
+  if (read < 0) end(malformed(nghttp2_strerror(static_cast<int>(read))));
 }
 
 void Stream::end(Outcome outcome) {

@@ -144,6 +144,16 @@ TEST(Load, NamesTheLineOfAPatternThatIsNone) {
             "g.yaml:1: metrics.detail: must be standard or full, not \"some\"\n");
 }
 
+TEST(Load, PodLabelsMustStayDifferentAndBeNames) {
+  EXPECT_EQ(problems("kubernetes: {labels: [team, app.kubernetes.io/name]}"), "");
+  EXPECT_EQ(problems("kubernetes: {labels: [a.b, a/b]}"),
+            "g.yaml:1: kubernetes.labels: must not have both \"a.b\" and \"a/b\": both are exported as "
+            "k8s_label_a_b\n");
+  EXPECT_EQ(problems("kubernetes: {labels: [\"*\"]}"),
+            "g.yaml:1: kubernetes.labels: must have names of Kubernetes' labels, such as "
+            "app.kubernetes.io/name, not \"*\"\n");
+}
+
 TEST(Load, NamesUnknownKeysAndWhatWasMeant) {
   EXPECT_EQ(problems("web:\n  lissen: []\n"),
             "g.yaml:2: web.lissen: unknown key; did you mean web.listen?\n");
@@ -152,8 +162,8 @@ TEST(Load, NamesUnknownKeysAndWhatWasMeant) {
             "telemetry_path\n");
   EXPECT_EQ(problems("wed: {}"), "g.yaml:1: wed: unknown key; did you mean web?\n");
   EXPECT_EQ(problems("<<: {}"),
-            "g.yaml:1: <<: unknown key; the file has collectors, device_labels, devices, jobs, log, metrics, "
-            "paths, sampling, web and workloads\n");
+            "g.yaml:1: <<: unknown key; the file has allocations, collectors, device_labels, devices, jobs, "
+            "kubernetes, log, metrics, paths, sampling, web and workloads\n");
   EXPECT_EQ(problems("jobs: {listen: x}"),
             "g.yaml:1: jobs.listen: unknown key; jobs has enabled, limits, mllog, socket, socket_mode, "
             "stream_socket and users\n");

@@ -134,7 +134,7 @@ class OperationsTest(unittest.TestCase):
         (self.machine.etc / "gpumeter").mkdir()
         server = self.machine.servers["prometheus"] = subprocess.Popen(["sleep", "60"])
         (self.machine.folder / "prometheus.pid").write_text(str(server.pid))
-        self.assertEqual(self.machine.run(render).count("SUCCESS"), 3)
+        self.assertEqual(self.machine.run(render).count("SUCCESS"), 5)
         alerts = (self.machine.etc / "gpumeter/alerts.yml").read_text()
         self.assertIn('gpu_cause:gpu_throttle_seconds:rate5m{cause="thermal"} > 0.25', alerts)
         self.assertIn("runbook_url: https://wiki.example.org/gpumeter/runbooks#gputhermalthrottling", alerts)

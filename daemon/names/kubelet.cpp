@@ -104,7 +104,7 @@ void KubeletNames::tick() {
     figures = figures_;
   }
   for (const auto& [source, each] : figures) {
-    if (each.is_used || is_required_) add_series(source, each);
+    if (each.is_used || is_required_) add_source_series(source, each, series_);
   }
   series_.commit(clock_.monotonic());
 }
@@ -116,16 +116,16 @@ bool KubeletNames::has_nameless_pod() const {
   });
 }
 
-void KubeletNames::add_series(SourceId source, const SourceFigures& figures) {
+void add_source_series(SourceId source, const SourceFigures& figures, SeriesList& series) {
   const Labels labels = labels_of(source);
-  series_.add(self_catalog::names_source_up, labels, figures.is_up ? 1 : 0);
+  series.add(self_catalog::names_source_up, labels, figures.is_up ? 1 : 0);
   if (figures.last_success) {
-    series_.add(self_catalog::names_source_last_success, labels, to_seconds(*figures.last_success));
+    series.add(self_catalog::names_source_last_success, labels, to_seconds(*figures.last_success));
   }
   for (const auto& [failure, name] : grpc::kFailureNames) {
     if (failure == grpc::Failure::none) continue;
-    series_.add(self_catalog::names_source_errors, labels.with({{"reason", std::string(name)}}),
-                static_cast<double>(figures.errors.at(static_cast<std::size_t>(failure))));
+    series.add(self_catalog::names_source_errors, labels.with({{"reason", std::string(name)}}),
+               static_cast<double>(figures.errors.at(static_cast<std::size_t>(failure))));
   }
 }
 

@@ -35,7 +35,6 @@ class KubeletNames {
   void wake();
   void log_changes(const kubelet::Figures& before, const kubelet::Figures& now);
   bool has_nameless_pod() const;
-  void add_series(kubelet::SourceId source, const kubelet::SourceFigures& figures);
 
   const bool is_required_;  // `enabled: true`: a missing source is on the page too
   const WorkloadSettings workloads_;
@@ -51,6 +50,9 @@ class KubeletNames {
   bool asks_soon_ GPUMETER_GUARDED_BY(mutex_) = false;
   Worker worker_;
 };
+
+/// The families gpumeter_names_source_*.
+void add_source_series(kubelet::SourceId source, const kubelet::SourceFigures& figures, SeriesList& series);
 
 /// Returns null if the configuration disables workloads or the names of Kubernetes.
 std::unique_ptr<KubeletNames> make_kubelet_names(const config::Config& config,

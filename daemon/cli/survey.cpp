@@ -18,7 +18,7 @@ Result<Discovery> discover(const CollectorEntry& entry, const CollectorContext& 
 
 }  // namespace
 
-Survey survey(const config::Config& config, const Clock& clock, std::shared_ptr<DrmUsers> drm_users) {
+Survey survey(const config::Config& config, const Clock& clock, const std::shared_ptr<DrmUsers>& drm_users) {
   Survey survey;
   DeviceDirectory directory(config.paths.state);
   if (const Result<Done> loaded = directory.load(); !loaded) survey.notes.push_back(loaded.error().message());

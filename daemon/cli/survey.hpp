@@ -31,6 +31,6 @@ struct Survey {
 
 /// `drm_users`: for collectors; null: they know no clients.
 Survey survey(const config::Config& config, const Clock& clock,
-              std::shared_ptr<DrmUsers> drm_users = nullptr);
+              const std::shared_ptr<DrmUsers>& drm_users = nullptr);
 
 }  // namespace gpumeter

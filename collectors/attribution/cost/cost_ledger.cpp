@@ -50,7 +50,7 @@ void CostLedger::take(const AccountEntry& entry, const std::string& uuid) {
   open.seen = std::max(open.seen, entry.is_present ? clock_.realtime() : seen);
 }
 
-void CostLedger::describe(Names names) {
+void CostLedger::describe(Names&& names) {
   const MutexLock lock(mutex_);
   std::erase_if(names_, [&](const auto& entry)
                             GPUMETER_REQUIRES(mutex_) { return !contents_.open.contains(entry.first); });

@@ -42,7 +42,7 @@ class CostLedger {
 
   /// The labels of all workloads that exist now.
   using Names = std::vector<std::pair<WorkloadId, std::vector<Label>>>;
-  void describe(Names names) GPUMETER_EXCLUDES(mutex_);
+  void describe(Names&& names) GPUMETER_EXCLUDES(mutex_);
 
   /// Running workloads first, then the ended ones, the last one first. `unattributed` and `_other` are left
   /// out.

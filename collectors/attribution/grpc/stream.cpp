@@ -59,6 +59,7 @@ struct Stream::Callbacks {
     }
   }
 
+  // NOLINTNEXTLINE(readability-function-size): the parameters of nghttp2_on_header_callback
   static int on_header(nghttp2_session*, const nghttp2_frame*, const std::uint8_t* name,
                        std::size_t name_size, const std::uint8_t* value, std::size_t value_size, std::uint8_t,
                        void* user) noexcept {
@@ -83,7 +84,7 @@ struct Stream::Callbacks {
                            std::uint32_t* flags, nghttp2_data_source* source, void*) noexcept {
     Stream& stream = self(source->ptr);
     const std::size_t count = std::min(room, stream.body_.size() - stream.sent_);
-    std::memcpy(to, stream.body_.data() + stream.sent_, count);
+    std::copy_n(stream.body_.data() + stream.sent_, count, to);
     stream.sent_ += count;
     if (stream.sent_ == stream.body_.size()) *flags |= NGHTTP2_DATA_FLAG_EOF;
     return static_cast<ssize_t>(count);

@@ -81,7 +81,7 @@ int each_entry(const std::string& path, Take take) {
   return 0;
 }
 
-Dated& dated(Pods& pods, Pod pod, std::int64_t changed) {
+Dated& dated(Pods& pods, const Pod& pod, std::int64_t changed) {
   Dated& known = pods.try_emplace(pod.uid, Dated{pod, changed}).first->second;
   known.changed = std::max(known.changed, changed);
   return known;

@@ -84,7 +84,8 @@ void Sources::take_event(const std::string& message, std::map<std::string, Pod>&
   if (event->type == PodEvent::Type::deleted) {
     pods.erase(pod->uid);
   } else if (pods.size() < kMostPods || pods.contains(pod->uid)) {
-    pods[pod->uid] = *std::move(pod);
+    const std::string uid = pod->uid;
+    pods[uid] = *std::move(pod);
   }
 }
 
@@ -129,7 +130,9 @@ bool Sources::list_pods() {
   watched_.clear();
   for (const std::string_view bytes : *list) {
     Result<Pod> pod = decode_pod(bytes, places_.labels);
-    if (pod && !pod->uid.empty()) watched_[pod->uid] = *std::move(pod);
+    if (!pod || pod->uid.empty()) continue;
+    const std::string uid = pod->uid;
+    watched_[uid] = *std::move(pod);
   }
   return true;
 }

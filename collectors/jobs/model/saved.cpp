@@ -115,7 +115,7 @@ void RunProgress::restore_member(SavedReader& in) {
   member.series = in.count();
   member.last_seen = in.elapsed();
   if (find(member.id) != nullptr) in.fail();
-  members_.push_back(std::move(member));
+  members_.push_back(member);
 }
 
 void Run::save(RecordWriter& out, std::string_view name) const {
@@ -192,23 +192,20 @@ void User::restore_process(SavedReader& in) {
 void User::restore_line(SavedReader& in, Run*& run) {
   const std::string_view kind = in.kind();
   Cells& cells = run != nullptr ? run->cells : other_;
+  const auto restore_of_run = [&] {
+    if (kind == "progress") return run->progress.restore(in), true;
+    if (kind == "member") return run->progress.restore_member(in), true;
+    if (kind == "custom") return cells.restore_custom(in), true;
+    if (kind == "evaluation") return run->add_evaluation(in.text()).restore(in), true;
+    return false;
+  };
   if (kind == "run") {
     run = &runs_.restore(in, shared_.source, label_);
   } else if (kind == "process") {
     restore_process(in);
   } else if (kind == "cell") {
     cells.restore_cell(in);
-  } else if (run == nullptr) {
-    in.fail();
-  } else if (kind == "progress") {
-    run->progress.restore(in);
-  } else if (kind == "member") {
-    run->progress.restore_member(in);
-  } else if (kind == "custom") {
-    cells.restore_custom(in);
-  } else if (kind == "evaluation") {
-    run->add_evaluation(in.text()).restore(in);
-  } else {
+  } else if (run == nullptr || !restore_of_run()) {
     in.fail();
   }
 }

@@ -112,7 +112,7 @@ Result<Done> TlsStream::send(std::string_view text, Deadline deadline) {
   return Done{};
 }
 
-// Servers that close without a farewell are common; the Content-Length tells whether the answer is complete.
+// Many servers close without close_notify; the Content-Length tells whether the answer is complete.
 Result<std::size_t> TlsStream::receive(char* bytes, std::size_t size, Deadline deadline) {
   while (true) {
     const auto got =

@@ -33,7 +33,7 @@ std::vector<Value> of_partitions(const Row& row, const Samples& samples, bool al
   return values;
 }
 
-// Like the rule pack: a series of any label tells that the card is divided.
+// As in the rule pack, a series with any label means that the card is divided.
 std::vector<Value> divided(const Row& row, const Picture& picture, std::string_view uuid) {
   const Samples& partitions = picture.of(partition_family(row.family->name), uuid);
   if (!partitions.empty()) return of_partitions(row, partitions, false);

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collectors/benchmark/measure/fault.hpp"
+#include "collectors/benchmark/measure/pace.hpp"
+#include "collectors/benchmark/measure/result.hpp"
+#include "collectors/sources/pci.hpp"
+
+namespace gpumeter::benchmark::blas {
+
+/// Measures matrix products with the vendor's library: cuBLAS, otherwise rocBLAS. Only these reach the matrix
+/// units, which OpenCL does not have. The outcome has a note if there is none for the GPU, and for each type
+/// that the library lacks.
+void measure(const std::vector<std::string>& folders, const pci::Address& address, const Pace& pace,
+             Faults faults, Outcome& outcome);
+
+}  // namespace gpumeter::benchmark::blas

@@ -1,0 +1,18 @@
+# fish completion for gpumeter-benchmark(1)
+complete -c gpumeter-benchmark -f
+complete -c gpumeter-benchmark -l gpu -x -d 'Number, uuid or PCI address of a GPU'
+complete -c gpumeter-benchmark -l cpu -d 'Measure the processor by OpenCL'
+complete -c gpumeter-benchmark -l report-as -x -d 'With --cpu, report as this GPU'
+complete -c gpumeter-benchmark -l backend -x -a 'all opencl blas' -d 'What computes'
+complete -c gpumeter-benchmark -l time -x -d 'The most time for one GPU'
+complete -c gpumeter-benchmark -l url -x -a '(__fish_print_hostnames)' -d 'Address of the daemon'
+complete -c gpumeter-benchmark -l ca-file -r -F -d 'Authorities for https'
+complete -c gpumeter-benchmark -l login-file -r -F -d 'File with USER:PASSWORD'
+complete -c gpumeter-benchmark -l jobs-socket -r -F -d 'The socket for results'
+complete -c gpumeter-benchmark -l no-send -d 'Send no results to the daemon'
+complete -c gpumeter-benchmark -l history -r -F -d 'Folder of earlier results'
+complete -c gpumeter-benchmark -l lock -r -F -d 'The lock of all benchmarks'
+complete -c gpumeter-benchmark -l library-path -r -F -d 'Folder with libraries of the vendor'
+complete -c gpumeter-benchmark -l json -d 'Print JSON'
+complete -c gpumeter-benchmark -s h -l help -d 'Print the flags'
+complete -c gpumeter-benchmark -l version -d 'Print the version'

@@ -1,0 +1,156 @@
+// libcuda.so.1, libcublas.so.12, libamdhip64.so.6 and librocblas.so.4 in one library, which computes on the
+// processor. Made from the documented ABI (cuda.h, cublas_api.h, hip_runtime_api.h, rocblas-types.h); nothing
+// of the vendors' is in it.
+//
+// $FAKE_BLAS: "cuda" or "hip", the driver that has the GPU 0000:0c:00.0. int8 is refused by "cuda", bf16 by
+// "hip".
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <string_view>
+#include <vector>
+
+#include "collectors/benchmark/measure/element.hpp"
+
+namespace {
+
+using namespace gpumeter::benchmark;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE, hipErrorNoDevice
+
+struct Event {
+  Clock::time_point at;
+};
+
+bool is_driver(std::string_view name) {
+  const char* const driver = std::getenv("FAKE_BLAS");
+  return driver != nullptr && name == driver;
+}
+int find_device(const char* address, int* device) {
+  *device = 0;
+  return std::string_view(address) == "0000:0c:00.0" ? 0 : kNoDevice;
+}
+void* new_event() {
+  static std::deque<Event> events;  // their users never give them back
+  return &events.emplace_back();
+}
+
+int elapsed(float* milliseconds, void* first, void* second) {
+  const auto* const begin = static_cast<Event*>(first);
+  const auto* const end = static_cast<Event*>(second);
+  *milliseconds = std::chrono::duration<float, std::milli>(end->at - begin->at).count();
+  return 0;
+}
+
+double value(Element element, const void* memory, std::size_t place) {
+  const std::vector<double> one{1};
+  return times({static_cast<const std::byte*>(memory) + place * size_of(element), element, 1, 1, 1}, one)[0];
+}
+std::vector<float> plain(Element element, const void* memory, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(value(element, memory, i));
+  return values;
+}
+
+template <class Sum>
+void product(std::size_t n, const std::vector<float>& a, const std::vector<float>& b, void* c) {
+  for (std::size_t column = 0; column < n; ++column) {
+    for (std::size_t row = 0; row < n; ++row) {
+      Sum sum = 0;
+      for (std::size_t k = 0; k < n; ++k)
+        sum += static_cast<Sum>(a[row * n + k]) * static_cast<Sum>(b[column * n + k]);
+      std::memcpy(static_cast<std::byte*>(c) + (column * n + row) * sizeof sum, &sum, sizeof sum);
+    }
+  }
+}
+
+/// c = transposed a * b by columns, as both libraries are asked for it.
+int gemm(Element factor, Element sum, int size, const void* a, const void* b, void* c) {
+  const auto n = static_cast<std::size_t>(size);
+  const auto left = plain(factor, a, n * n);
+  const auto right = plain(factor, b, n * n);
+  if (sum == Element::fp64) product<double>(n, left, right, c);
+  if (sum == Element::fp32) product<float>(n, left, right, c);
+  if (sum == Element::int32) product<std::int32_t>(n, left, right, c);
+  return 0;
+}
+
+}  // namespace
+
+extern "C" {
+int cuInit(unsigned) { return is_driver("cuda") ? 0 : kNoDevice; }
+int cuDriverGetVersion(int* version) { return *version = 12040, 0; }
+int cuDeviceGetByPCIBusId(int* device, const char* address) { return find_device(address, device); }
+int cuDevicePrimaryCtxRetain(void** context, int) { return *context = nullptr, 0; }
+int cuCtxSetCurrent(void*) { return 0; }
+int cuMemAlloc_v2(unsigned long long* address, std::size_t size) {
+  void* const memory = std::malloc(size);
+  *address = reinterpret_cast<std::uintptr_t>(memory);
+  return memory == nullptr ? 2 : 0;
+}
+int cuMemFree_v2(unsigned long long address) { return std::free(reinterpret_cast<void*>(address)), 0; }
+int cuMemcpyHtoD_v2(unsigned long long to, const void* from, std::size_t size) {
+  return std::memcpy(reinterpret_cast<void*>(to), from, size), 0;
+}
+int cuMemcpyDtoH_v2(void* to, unsigned long long from, std::size_t size) {
+  return std::memcpy(to, reinterpret_cast<void*>(from), size), 0;
+}
+int cuEventCreate(void** event, unsigned) { return *event = new_event(), 0; }
+int cuEventRecord(void* event, void*) { return static_cast<Event*>(event)->at = Clock::now(), 0; }
+int cuEventSynchronize(void*) { return 0; }
+int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
+  return elapsed(milliseconds, begin, end);
+}
+
+int cublasCreate_v2(void** handle) { return *handle = nullptr, 0; }
+int cublasGetVersion_v2(void*, int* version) { return *version = 120402, 0; }
+int cublasGemmEx(void*, int a_form, int b_form, int m, int n, int k, const void* alpha, const void* a,
+                 int a_type, int, const void* b, int b_type, int, const void*, void* c, int c_type, int,
+                 int compute, int) {
+  if (a_form != 1 || b_form != 0 || m != n || n != k || a_type != b_type)
+    return 7;  // CUBLAS_STATUS_INVALID_VALUE
+  float one = 0;
+  std::memcpy(&one, alpha, sizeof one);
+  if (a_type == 3) return 15;  // CUBLAS_STATUS_NOT_SUPPORTED
+  if (a_type == 1 && c_type == 1 && compute == 70) return gemm(Element::fp64, Element::fp64, n, a, b, c);
+  if (c_type != 0 || (compute != 68 && compute != 77) || one != 1) return 7;
+  if (a_type == 0) return gemm(Element::fp32, Element::fp32, n, a, b, c);
+  if (a_type == 2) return gemm(Element::fp16, Element::fp32, n, a, b, c);
+  return a_type == 14 ? gemm(Element::bf16, Element::fp32, n, a, b, c) : 7;
+}
+
+int hipInit(unsigned) { return is_driver("hip") ? 0 : kNoDevice; }
+int hipDeviceGetByPCIBusId(int* device, const char* address) { return find_device(address, device); }
+int hipSetDevice(int) { return 0; }
+int hipMalloc(void** memory, std::size_t size) { return (*memory = std::malloc(size)) == nullptr ? 2 : 0; }
+int hipFree(void* memory) { return std::free(memory), 0; }
+int hipMemcpy(void* to, const void* from, std::size_t size, int kind) {
+  return kind == 1 || kind == 2 ? (std::memcpy(to, from, size), 0) : 1;
+}
+int hipEventCreate(void** event) { return *event = new_event(), 0; }
+int hipEventRecord(void* event, void*) { return static_cast<Event*>(event)->at = Clock::now(), 0; }
+int hipEventSynchronize(void*) { return 0; }
+int hipEventElapsedTime(float* milliseconds, void* begin, void* end) {
+  return elapsed(milliseconds, begin, end);
+}
+
+int rocblas_create_handle(void** handle) { return *handle = nullptr, 0; }
+int rocblas_get_version_string(char* text, std::size_t size) { return std::strncpy(text, "4.2.0", size), 0; }
+int rocblas_gemm_ex(void*, int a_form, int b_form, int m, int n, int k, const void*, const void* a,
+                    int a_type, int, const void* b, int b_type, int, const void*, const void* c, int c_type,
+                    int, void* d, int d_type, int, int compute, int, std::int32_t, std::uint32_t) {
+  if (a_form != 112 || b_form != 111 || m != n || n != k || a_type != b_type || c != d || c_type != d_type)
+    return 11;
+  if (a_type == 168) return 2;  // rocblas_status_not_implemented
+  if (a_type == 152 && d_type == 152 && compute == 152) return gemm(Element::fp64, Element::fp64, n, a, b, d);
+  if (a_type == 160 && d_type == 162 && compute == 162)
+    return gemm(Element::int8, Element::int32, n, a, b, d);
+  if (d_type != 151 || compute != 151) return 11;
+  if (a_type == 151) return gemm(Element::fp32, Element::fp32, n, a, b, d);
+  return a_type == 150 ? gemm(Element::fp16, Element::fp32, n, a, b, d) : 11;
+}
+}

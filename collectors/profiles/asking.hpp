@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "collectors/profiles/door.hpp"
+
+/// The text that `gpumeter profile` and the daemon exchange over a Unix stream socket. A request is lines of
+/// a word and its value, and an empty line:
+///
+///   run NAME | pid NUMBER
+///   steps NUMBER | milliseconds NUMBER
+///   folder PATH          (optional)
+///
+/// The daemon answers `refused REASON`, or `file PID PATH` for each process and then `accepted`. The lines
+/// `taken PID`, `done PID PATH`, `failed PID REASON` follow as they happen, and `end STATUS` is the last
+/// line. The client withdraws its request by closing the connection. Any thread.
+namespace gpumeter::profiles {
+
+struct Asked {
+  std::string run;         ///< empty: `pid`
+  std::optional<int> pid;  ///< as the client sees it
+  Extent extent;
+  std::string folder;  ///< empty: the daemon's choice
+};
+
+inline constexpr std::size_t kMostAsked = 4096;
+inline constexpr unsigned kMostSteps = 1000;
+inline constexpr std::chrono::seconds kLongestTrace{300};
+
+/// Returns the request in its lines.
+std::string text_of(const Asked& asked);
+/// Parses a complete request, including the empty line.
+Result<Asked> parse_asked(std::string_view text);
+
+/// Returns the path of an order: folder/gpumeter_RUN_RANDOM.json. Nobody can predict the random number, so
+/// nobody can put a link there. Returns an Error if the folder is not usable.
+Result<std::string> path_in(std::string_view folder, std::string_view run);
+
+}  // namespace gpumeter::profiles

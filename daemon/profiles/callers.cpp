@@ -1,0 +1,81 @@
+#include "daemon/profiles/callers.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "collectors/profiles/asking.hpp"
+
+namespace gpumeter {
+
+void Callers::accept_from(int listener, Nanoseconds now) {
+  while (true) {
+    Descriptor made(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!made) return;
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (getsockopt(made.number(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) continue;
+    const auto is_same = [&](const auto& entry) { return entry.second.asker.uid == peer.uid; };
+    const auto own = static_cast<std::size_t>(std::ranges::count_if(open_, is_same));
+    if (open_.size() >= kMost || own >= kMostOfUser) continue;  // closes it
+    const int number = made.number();
+    open_[number] = {std::move(made), {peer.pid, peer.uid}, now, "", 0};
+  }
+}
+
+std::vector<Callers::Call> Callers::read(int number) {
+  const auto at = open_.find(number);
+  if (at == open_.end()) return {};
+  std::array<char, 1024> bytes{};
+  const ssize_t got = recv(number, bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return {};
+  Open& open = at->second;
+  if (got > 0 && open.request == 0) open.text.append(bytes.data(), static_cast<std::size_t>(got));
+  if (got <= 0 || open.request != 0 || open.text.size() > profiles::kMostAsked) {
+    end(number);  // a client sends nothing after its request
+    return {};
+  }
+  const bool is_whole = open.text.starts_with('\n') || open.text.find("\n\n") != std::string::npos;
+  if (!is_whole) return {};
+  return {{number, open.asker, std::exchange(open.text, "")}};
+}
+
+void Callers::end(int number) {
+  const auto at = open_.find(number);
+  if (at->second.request != 0) left_.push_back(at->second.request);
+  open_.erase(at);
+}
+
+void Callers::tell(int number, std::string_view line) {
+  if (!open_.contains(number)) return;
+  const std::string text = std::string(line) + "\n";
+  const ssize_t sent = send(number, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent != static_cast<ssize_t>(text.size())) end(number);
+}
+
+void Callers::tell_about(profiles::Desk::Number request, std::string_view line) {
+  const auto at = std::ranges::find_if(open_, [&](auto& entry) { return entry.second.request == request; });
+  if (at != open_.end()) tell(at->first, line);
+}
+
+void Callers::close_about(profiles::Desk::Number request) {
+  std::erase_if(open_, [&](const auto& entry) { return entry.second.request == request; });
+}
+
+std::vector<profiles::Desk::Number> Callers::tick(Nanoseconds now) {
+  std::erase_if(open_, [&](const auto& entry) {
+    return entry.second.request == 0 && now - entry.second.since >= kPatience;
+  });
+  return std::exchange(left_, {});
+}
+
+std::vector<int> Callers::numbers() const {
+  std::vector<int> numbers;
+  for (const auto& [number, open] : open_) numbers.push_back(number);
+  return numbers;
+}
+
+}  // namespace gpumeter

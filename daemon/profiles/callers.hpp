@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "collectors/jobs/intake/sockets.hpp"
+#include "collectors/profiles/desk.hpp"
+#include "daemon/profiles/targets.hpp"
+
+namespace gpumeter {
+
+/// The connections of `gpumeter profile` to the daemon (collectors/profiles/asking.hpp). Thread "profiles".
+class Callers {
+ public:
+  static constexpr std::size_t kMost = 64;
+  static constexpr std::size_t kMostOfUser = 16;
+  /// The longest time for a client to send its request.
+  static constexpr Nanoseconds kPatience = std::chrono::seconds(5);
+
+  /// A complete request of a connection.
+  struct Call {
+    int number = 0;
+    Asker asker;
+    std::string text;
+  };
+
+  /// Takes the connections that wait.
+  void accept_from(int listener, Nanoseconds now);
+  /// Reads a connection. Returns its request once it is complete.
+  std::vector<Call> read(int number);
+  /// The connection waits for the events of this request from now on.
+  void bind_to(int number, profiles::Desk::Number request) { open_.at(number).request = request; }
+  /// Sends a line to a connection. Closes it if the line does not fit into the socket's buffer.
+  void tell(int number, std::string_view line);
+  /// The same, to the connection that waits for this request.
+  void tell_about(profiles::Desk::Number request, std::string_view line);
+  void close(int number) { open_.erase(number); }
+  void close_about(profiles::Desk::Number request);
+  /// Closes connections that send no request. Returns the requests whose clients have left since the last
+  /// call.
+  std::vector<profiles::Desk::Number> tick(Nanoseconds now);
+  /// The descriptors to wait for.
+  std::vector<int> numbers() const;
+
+ private:
+  struct Open {
+    Descriptor descriptor;
+    Asker asker;
+    Nanoseconds since{};
+    std::string text;
+    profiles::Desk::Number request = 0;  ///< 0: none yet
+  };
+
+  void end(int number);
+
+  std::map<int, Open> open_;
+  std::vector<profiles::Desk::Number> left_;
+};
+
+}  // namespace gpumeter

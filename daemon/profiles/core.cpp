@@ -1,0 +1,275 @@
+#include "daemon/profiles/core.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ranges>
+
+#include "collectors/profiles/asking.hpp"
+
+namespace gpumeter {
+namespace {
+
+using profiles::Status;
+
+constexpr auto kNextAttempt = std::chrono::minutes(5);
+
+// While a request is under way its client waits for the events.
+constexpr Nanoseconds kTick = std::chrono::seconds(1);
+constexpr Nanoseconds kBusyTick = std::chrono::milliseconds(200);
+
+// The polls of one user's processes: Kineto sends one every 5 s, and may repeat it ten times. Allowance
+// permits twice as many.
+constexpr double kPollsPerSecond = 500;
+
+profiles::Budget budget_of(const config::Profiles& settings) {
+  return {settings.per_run, settings.per_host, settings.cooldown};
+}
+
+std::string seconds_text(Nanoseconds time) {
+  char text[32];
+  const int size = std::snprintf(text, sizeof text, "%.1f", to_seconds(time));
+  return {text, static_cast<std::size_t>(std::max(0, size))};
+}
+
+std::string files_of(const profiles::Request& request) {
+  std::string files;
+  for (const profiles::Member& member : request.members) {
+    files += (files.empty() ? "" : " ") + profiles::file_of(request.order.path, member.inner_pid);
+  }
+  return files;
+}
+
+}  // namespace
+
+Profiler::Core::Core(Parts parts, const config::Config& config)
+    : parts_(std::move(parts)),
+      settings_(config.profiles),
+      woken_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      ledger_(budget_of(settings_)),
+      targets_({config.paths.procfs, parts_.owner_of, parts_.name_of, settings_.users}, kineto_),
+      allowance_(kPollsPerSecond, parts_.clock.monotonic()),
+      series_(parts_.store.attach()),
+      runs_(std::make_shared<const jobs::RunList>()) {
+  places_.push_back({""});
+  if (!settings_.kineto_folder.empty()) places_.push_back({settings_.kineto_folder});
+}
+
+void Profiler::Core::wake() const noexcept { eventfd_write(woken_.number(), 1); }
+
+void Profiler::Core::take_runs(const jobs::RunList& runs) {
+  auto copy = std::make_shared<const jobs::RunList>(runs);
+  const MutexLock lock(mutex_);
+  runs_ = std::move(copy);
+}
+
+std::shared_ptr<const jobs::RunList> Profiler::Core::runs() const {
+  const MutexLock lock(mutex_);
+  return runs_;
+}
+
+void Profiler::Core::take_findings(std::vector<profiles::Finding> findings) {
+  {
+    const MutexLock lock(mutex_);
+    findings_ = std::move(findings);
+  }
+  wake();
+}
+
+void Profiler::Core::turn() {
+  open_all();
+  wait();
+  judge();
+  if (now() >= next_tick_ || desk_.busy()) tick();
+}
+
+void Profiler::Core::open_all() {
+  for (Place& place : places_) open(place);
+  if (settings_.socket.empty() || listener_ || now() < next_attempt_) return;
+  constexpr mode_t kEveryone = 0666;
+  auto opened = jobs::BoundSocket::open(settings_.socket, SOCK_STREAM, kEveryone);
+  if (opened) {
+    listener_ = *std::move(opened);
+  } else if (!std::exchange(is_listener_logged_, true)) {
+    parts_.log.warn("gpumeter profile cannot reach this daemon; gpumeter retries every 5 minutes",
+                    {{"path", settings_.socket}, {"error", opened.error().message()}});
+  }
+  next_attempt_ = now() + kNextAttempt;
+}
+
+void Profiler::Core::open(Place& place) {
+  if (place.socket || now() < place.next_attempt) return;
+  auto opened = place.folder.empty() ? profiles::KinetoSocket::open_abstract()
+                                     : profiles::KinetoSocket::open_in(place.folder);
+  const std::string name = place.folder.empty() ? "dynolog (abstract)" : place.folder + "/dynolog";
+  place.next_attempt = now() + kNextAttempt;
+  if (opened) {
+    place.socket = *std::move(opened);
+    parts_.log.info("PyTorch's processes can be profiled", {{"socket", name}});
+  } else if (!std::exchange(place.is_logged, true)) {
+    parts_.log.warn("PyTorch's processes cannot be profiled by this socket; gpumeter retries every 5 minutes",
+                    {{"socket", name}, {"error", opened.error().message()}});
+  }
+}
+
+void Profiler::Core::wait() {
+  std::vector<pollfd> ready = {{woken_.number(), POLLIN, 0}, {listener_.number(), POLLIN, 0}};
+  for (const Place& place : places_) ready.push_back({place.socket ? place.socket->number() : -1, POLLIN, 0});
+  for (const int number : callers_.numbers()) ready.push_back({number, POLLIN, 0});
+  const Nanoseconds left = desk_.busy() ? kBusyTick : std::clamp(next_tick_ - now(), Nanoseconds(0), kTick);
+  poll(ready.data(), ready.size(),
+       static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
+  const auto is_ready = [&](std::size_t at) { return ready[at].revents != 0; };
+  eventfd_t ignored = 0;
+  if (is_ready(0)) eventfd_read(woken_.number(), &ignored);
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    if (!is_ready(2 + i)) continue;
+    places_[i].socket->serve([this](const auto& peer, auto bytes) { return answer(peer, bytes); },
+                             [this](const auto& peer) { kineto_.unsent(peer.pid); });
+  }
+  if (is_ready(1)) callers_.accept_from(listener_.number(), now());
+  for (std::size_t i = 2 + places_.size(); i < ready.size(); ++i) {
+    if (!is_ready(i)) continue;
+    for (const Callers::Call& call : callers_.read(ready[i].fd)) take_call(call);
+  }
+}
+
+// Each message that is one gets an answer, because Kineto waits for it, but none over the rate.
+std::string Profiler::Core::answer(const profiles::Peer& peer, std::string_view datagram) {
+  namespace kineto = profiles::kineto;
+  if (allowance_.refuse(peer.uid, ".", now()) != 0) return {};
+  const std::optional<kineto::Message> message = kineto::parse(datagram);
+  if (!message) return {};
+  const std::string text = kineto_.hear(peer, *message, now(), parts_.clock.realtime());
+  if (message->kind == kineto::Message::Kind::request) return kineto::answer(text);
+  return kineto::answer_context(static_cast<std::int32_t>(kineto_.size()));
+}
+
+void Profiler::Core::refuse(int number, const std::string& why) {
+  callers_.tell(number, "refused " + why);
+  callers_.close(number);
+}
+
+void Profiler::Core::take_call(const Callers::Call& call) {
+  Result<profiles::Asked> asked = profiles::parse_asked(call.text);
+  if (!asked) return refuse(call.number, asked.error().message());
+  Result<Targets::Found> found = targets_.find(*asked, call.asker, runs(), now());
+  if (!found) return refuse(call.number, found.error().message());
+  Result<std::string> path =
+      profiles::path_in(asked->folder.empty() ? settings_.folder : asked->folder, found->run.run);
+  if (!path) return refuse(call.number, path.error().message());
+  profiles::Request request{found->run,
+                            profiles::kByRequest,
+                            "request of uid " + std::to_string(call.asker.uid),
+                            {*path, asked->extent},
+                            std::move(found->members)};
+  const std::vector<profiles::Member> members = request.members;
+  const Result<Number> begun = begin(std::move(request));
+  if (!begun) {
+    ledger_.count(found->run, profiles::kByRequest, Status::refused, parts_.clock.boottime(),
+                  parts_.clock.realtime());
+    return refuse(call.number, begun.error().message());
+  }
+  callers_.bind_to(call.number, *begun);
+  for (const profiles::Member& member : members) {
+    callers_.tell_about(
+        *begun, "file " + std::to_string(member.pid) + " " + profiles::file_of(*path, member.inner_pid));
+  }
+  callers_.tell_about(*begun, "accepted");
+}
+
+Result<Profiler::Core::Number> Profiler::Core::begin(profiles::Request request) {
+  const profiles::Request begun = request;
+  Result<Number> number = desk_.open(std::move(request), now());
+  if (!number) return number;
+  parts_.log.info("profiling a run", {{"run", begun.run.run},
+                                      {"user", begun.run.user},
+                                      {"trigger", begun.trigger},
+                                      {"reason", begun.reason},
+                                      {"files", files_of(begun)}});
+  return number;
+}
+
+void Profiler::Core::tick() {
+  const Nanoseconds at = now();
+  for (const int pid : desk_.pids()) {
+    if (!targets_.is_alive(pid)) kineto_.gone(pid);
+  }
+  kineto_.tick(at);
+  for (const Number left : callers_.tick(at)) desk_.abandon(left);
+  for (const profiles::Desk::Event& event : desk_.tick(at)) {
+    if (event.outcome) {
+      finish(event);
+    } else {
+      callers_.tell_about(event.number, event.line);
+    }
+  }
+  if (at < next_tick_) return;
+  next_tick_ = at + kTick;
+  allowance_.tick(at);
+  ledger_.tick(parts_.clock.boottime());
+  ledger_.write(series_);
+  series_.commit(at);
+}
+
+void Profiler::Core::finish(const profiles::Desk::Event& event) {
+  const profiles::Request& request = event.request;
+  const std::string status(profiles::kStatusNames.of(event.outcome->status));
+  ledger_.count(request.run, request.trigger, event.outcome->status, parts_.clock.boottime(),
+                parts_.clock.realtime());
+  callers_.tell_about(event.number, "end " + status);
+  callers_.close_about(event.number);
+  const bool is_done = event.outcome->status == Status::done;
+  const Log::Fields fields = {{"run", request.run.run},     {"user", request.run.user},
+                              {"trigger", request.trigger}, {"reason", request.reason},
+                              {"status", status},           {"seconds", seconds_text(event.outcome->took)},
+                              {"files", files_of(request)}, {"error", event.outcome->error}};
+  is_done ? parts_.log.info("a run was profiled", fields) : parts_.log.warn("a run was not profiled", fields);
+}
+
+void Profiler::Core::judge() {
+  std::optional<std::vector<profiles::Finding>> findings;
+  {
+    const MutexLock lock(mutex_);
+    findings = std::exchange(findings_, std::nullopt);
+  }
+  if (!findings) return;
+  std::set<std::pair<profiles::RunName, std::string>> held;
+  for (const profiles::Finding& finding : *findings) {
+    held.emplace(finding.run, finding.condition);
+    act_on(finding, !held_.contains({finding.run, finding.condition}));
+  }
+  held_ = std::move(held);
+}
+
+// A condition that holds on is refused, counted and logged once.
+void Profiler::Core::act_on(const profiles::Finding& finding, bool is_new) {
+  const Targets::Found found = targets_.first_of(finding.run, runs(), now());
+  if (found.members.empty()) return;
+  const Nanoseconds at = parts_.clock.boottime();
+  std::optional<std::string> refusal = ledger_.refusal(finding.run, at);
+  if (desk_.has_automatic()) refusal = "a profile by condition is under way";
+  const Result<std::string> path = profiles::path_in(settings_.folder, finding.run.run);
+  if (!path) refusal = path.error().message();
+  if (!refusal) {
+    const Result<Number> begun = begin({finding.run,
+                                        finding.condition,
+                                        finding.reason,
+                                        {*path, {std::nullopt, settings_.duration}},
+                                        found.members});
+    if (begun) return ledger_.spend(finding.run, at);
+    refusal = begun.error().message();
+  }
+  if (!is_new) return;
+  ledger_.count(finding.run, finding.condition, Status::refused, at, parts_.clock.realtime());
+  parts_.log.info("a condition holds, and takes no profile", {{"run", finding.run.run},
+                                                              {"user", finding.run.user},
+                                                              {"trigger", finding.condition},
+                                                              {"reason", finding.reason},
+                                                              {"error", *refusal}});
+}
+
+}  // namespace gpumeter

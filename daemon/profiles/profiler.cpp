@@ -1,0 +1,66 @@
+#include "daemon/profiles/profiler.hpp"
+
+#include <utility>
+
+#include "daemon/profiles/core.hpp"
+
+namespace gpumeter {
+namespace {
+
+profiles::Thresholds thresholds_of(const config::Profiles& settings) {
+  constexpr double kPercent = 0.01;
+  profiles::Thresholds thresholds;
+  thresholds.enabled = {settings.conditions.begin(), settings.conditions.end()};
+  thresholds.hold = settings.hold;
+  thresholds.throttled_share = settings.throttled_percent * kPercent;
+  thresholds.slow_factor = settings.slow_percent * kPercent;
+  thresholds.mfu_share = settings.mfu_percent * kPercent;
+  return thresholds;
+}
+
+}  // namespace
+
+Profiler::Profiler(Parts parts, const config::Config& config)
+    : parts_(std::move(parts)),
+      thresholds_(thresholds_of(config.profiles)),
+      core_(std::make_shared<Core>(parts_, config)),
+      worker_(parts_.clock),
+      rules_(parts_.clock) {}
+
+Profiler::~Profiler() { request_stop(); }
+
+Result<Done> Profiler::start() {
+  const auto turn = [core = core_] {
+    core->turn();
+    return Nanoseconds(0);
+  };
+  if (Result<Done> started = worker_.start("profiles", turn); !started) return started;
+  if (thresholds_.enabled.empty()) return Done{};
+  const auto conditions = std::make_shared<profiles::Conditions>(thresholds_);
+  const auto judge = [core = core_, conditions, &store = parts_.store, &clock = parts_.clock] {
+    constexpr Nanoseconds kEvery = std::chrono::seconds(5);
+    core->take_findings(conditions->judge(store, clock.monotonic()));
+    return kEvery;
+  };
+  return rules_.start("profile-rules", judge);
+}
+
+void Profiler::request_stop() {
+  worker_.request_stop();
+  rules_.request_stop();
+  core_->wake();
+}
+
+bool Profiler::join(Nanoseconds deadline) {
+  const bool has_ended = worker_.join(deadline);
+  return rules_.join(deadline) && has_ended;
+}
+
+void Profiler::take_runs(const jobs::RunList& runs) { core_->take_runs(runs); }
+
+std::unique_ptr<Profiler> make_profiler(const config::Config& config, Profiler::Parts parts) {
+  if (!config.profiles.enabled) return nullptr;
+  return std::make_unique<Profiler>(std::move(parts), config);
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "base/worker.hpp"
+#include "collectors/jobs/model/run_list.hpp"
+#include "collectors/profiles/conditions.hpp"
+#include "collectors/profiles/ledger.hpp"
+#include "config/config.hpp"
+#include "daemon/log/log.hpp"
+#include "daemon/service.hpp"
+#include "exporter/store/store.hpp"
+
+namespace gpumeter {
+
+/// Profiles of jobs, on request (`gpumeter profile`) and by condition. The thread "profiles" answers Kineto's
+/// clients and those who ask; Kineto waits 90 ms for an answer, so this thread calls nothing that may hang.
+/// The thread "profile-rules" judges the conditions. Exists only if the configuration enables profiles.
+class Profiler final : public Service {
+ public:
+  /// All must live until join() returns true.
+  struct Parts {
+    const Clock& clock;
+    Log& log;
+    Store& store;
+    std::function<std::uint32_t(std::uint32_t uid)> owner_of;
+    std::function<std::string(std::uint32_t uid)> name_of;
+  };
+
+  Profiler(Parts parts, const config::Config& config);
+  ~Profiler() override;
+
+  Result<Done> start() override;
+  void request_stop() override;
+  bool join(Nanoseconds deadline) override;
+
+  /// The runs as of now. Any thread.
+  void take_runs(const jobs::RunList& runs);
+
+ private:
+  class Core;
+
+  const Parts parts_;
+  const profiles::Thresholds thresholds_;
+  const std::shared_ptr<Core> core_;  ///< shared with the threads, which may outlive this object
+  Worker worker_;
+  Worker rules_;
+};
+
+/// Returns null if the configuration does not enable profiles.
+std::unique_ptr<Profiler> make_profiler(const config::Config& config, Profiler::Parts parts);
+
+}  // namespace gpumeter

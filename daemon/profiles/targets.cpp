@@ -1,0 +1,148 @@
+#include "daemon/profiles/targets.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/proc.hpp"
+#include "base/text.hpp"
+#include "collectors/sources/sysfs.hpp"
+
+namespace gpumeter {
+
+using profiles::Process;
+using profiles::RunName;
+
+std::vector<int> numbers_in_namespaces(std::string_view status) {
+  constexpr std::string_view kKey = "NSpid:";
+  constexpr std::size_t kMostNamespaces = 32;  // MAX_PID_NS_LEVEL of the kernel
+  std::vector<int> numbers;
+  while (!status.empty()) {
+    std::string_view line = take_until(status, '\n');
+    if (!line.starts_with(kKey)) continue;
+    line.remove_prefix(kKey.size());
+    while (numbers.size() <= kMostNamespaces) {
+      line = trimmed(line);
+      const auto number = take_number<int>(line);
+      if (!number || *number < 1) return numbers;
+      numbers.push_back(*number);
+    }
+    return numbers;
+  }
+  return numbers;
+}
+
+std::vector<int> Targets::numbers_of(int pid) const {
+  return numbers_in_namespaces(sysfs::read_text(proc::path(sources_.procfs, pid, "status")));
+}
+
+bool Targets::is_alive(int pid) const {
+  return proc::is_alive(sysfs::read_text(proc::path(sources_.procfs, pid, "stat")));
+}
+
+bool Targets::is_admitted(std::uint32_t uid) const {
+  if (sources_.users.empty()) return true;
+  const std::uint32_t owner = sources_.owner_of(uid);
+  const std::string name = sources_.name_of(owner);
+  return std::ranges::any_of(sources_.users, [&](const std::string& user) {
+    return user == name || user == std::to_string(owner) || user == std::to_string(uid);
+  });
+}
+
+std::vector<Targets::Candidate> Targets::candidates(const std::function<bool(const Process&)>& is_wanted,
+                                                    const std::shared_ptr<const jobs::RunList>& runs,
+                                                    Nanoseconds now) {
+  kin_.begin_pass(now);
+  owners_.begin_pass(*runs);
+  std::vector<Candidate> found;
+  for (const Process& process : door_.processes()) {
+    if (is_wanted(process) && is_admitted(process.uid)) found.push_back(candidate(process, *runs));
+  }
+  owners_.end_pass();
+  return found;
+}
+
+Targets::Candidate Targets::candidate(const Process& process, const jobs::RunList& jobs) {
+  const std::string stat = sysfs::read_text(proc::path(sources_.procfs, process.pid, "stat"));
+  workloads::ProcessUse use;
+  use.id = {process.pid, proc::start_ticks(stat).value_or(0)};
+  use.uid = process.uid;
+  use.group = kin_.of(process.pid).group;
+  use.present = true;
+  std::vector<RunName> runs = owners_.of(use).runs;
+  const std::string user = sources_.name_of(sources_.owner_of(process.uid));
+  std::erase_if(runs, [&](const RunName& run) { return run.user != user; });  // of a parent, such as sudo
+  const bool reports = std::ranges::any_of(
+      jobs.processes, [&](const jobs::RunProcess& reporter) { return reporter.id.pid == process.pid; });
+  return {process, numbers_of(process.pid), std::move(runs), reports};
+}
+
+Result<Targets::Found> Targets::find(const profiles::Asked& asked, const Asker& asker,
+                                     const std::shared_ptr<const jobs::RunList>& runs, Nanoseconds now) {
+  const std::size_t depth = std::max<std::size_t>(1, numbers_of(asker.pid).size());
+  kin_.begin_pass(now);
+  const std::string group = kin_.of(asker.pid).group;
+  const std::uint32_t owner = sources_.owner_of(asker.uid);
+  const auto may_ask = [&](const Process& process) {
+    if (depth > 1 && (group.empty() || kin_.of(process.pid).group != group)) return false;
+    return asker.uid == 0 || sources_.owner_of(process.uid) == owner;
+  };
+  const std::vector<Candidate> from = candidates(may_ask, runs, now);
+  return asked.pid ? of_pid(*asked.pid, depth, from) : of_run(asked.run, from);
+}
+
+profiles::Member Targets::member_of(const Candidate& candidate) const {
+  const int pid = candidate.process.pid;
+  return {&door_, pid, candidate.numbers.empty() ? pid : candidate.numbers.back()};
+}
+
+// `depth`: the number of pid namespaces that the client is in.
+Result<Targets::Found> Targets::of_pid(int pid, std::size_t depth, const std::vector<Candidate>& from) const {
+  std::vector<const Candidate*> matching;
+  for (const Candidate& each : from) {
+    const bool is_plain = depth == 1 || each.numbers.empty();
+    const int number = is_plain ? each.process.pid : each.numbers[std::min(depth, each.numbers.size()) - 1];
+    if (number == pid) matching.push_back(&each);
+  }
+  if (matching.size() > 1) return Error("several processes have the number; name a run");
+  if (matching.empty()) {
+    return Error("no process of yours with this number asks for profiles; start it with KINETO_USE_DAEMON=1");
+  }
+  const Candidate& found = *matching.front();
+  RunName run{sources_.name_of(sources_.owner_of(found.process.uid)), "_other"};
+  if (!found.runs.empty()) run = found.runs.front();
+  return Found{std::move(run), {member_of(found)}};
+}
+
+std::vector<const Targets::Candidate*> Targets::of_run(const std::function<bool(const RunName&)>& is_it,
+                                                       const std::vector<Candidate>& from) {
+  std::vector<const Candidate*> reporters;
+  std::vector<const Candidate*> relatives;
+  for (const Candidate& each : from) {
+    if (std::ranges::any_of(each.runs, is_it)) (each.reports ? reporters : relatives).push_back(&each);
+  }
+  return reporters.empty() ? relatives : reporters;
+}
+
+Result<Targets::Found> Targets::of_run(const std::string& run, const std::vector<Candidate>& from) const {
+  Found found;
+  for (const Candidate* each : of_run([&](const RunName& name) { return name.run == run; }, from)) {
+    const RunName& name = *std::ranges::find(each->runs, run, &RunName::run);
+    if (!found.members.empty() && found.run != name) return Error("several users have a run of this name");
+    found.run = name;
+    if (found.members.size() < kMostMembers) found.members.push_back(member_of(*each));
+  }
+  if (found.members.empty()) {
+    return Error("no process of yours in this run asks for profiles; start it with KINETO_USE_DAEMON=1");
+  }
+  return found;
+}
+
+Targets::Found Targets::first_of(const RunName& run, const std::shared_ptr<const jobs::RunList>& runs,
+                                 Nanoseconds now) {
+  const std::vector<Candidate> from = candidates([](const Process&) { return true; }, runs, now);
+  const std::vector<const Candidate*> of_it = of_run([&](const RunName& name) { return name == run; }, from);
+  if (of_it.empty()) return {run, {}};
+  return {run, {member_of(*of_it.front())}};
+}
+
+}  // namespace gpumeter

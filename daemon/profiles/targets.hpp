@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "collectors/jobs/intake/process_kin.hpp"
+#include "collectors/jobs/join/run_owners.hpp"
+#include "collectors/profiles/asking.hpp"
+#include "collectors/profiles/desk.hpp"
+
+namespace gpumeter {
+
+/// Who asks for a profile, by SO_PEERCRED.
+struct Asker {
+  int pid = 0;
+  std::uint32_t uid = 0;
+};
+
+/// The numbers of a process in its pid namespaces, the outermost first: the line `NSpid:` of proc(5)'s
+/// status. Empty if there is none.
+std::vector<int> numbers_in_namespaces(std::string_view status);
+
+/// Finds the processes that a request is about. Reads a few small files of /proc. Thread "profiles".
+///
+/// The processes of a run are those that report it. If none of them polls, those that jobs::RunOwners assigns
+/// to the run count, but not the launcher of processes that do.
+///
+/// A user may ask for the processes with his uid, or a subordinate uid of his; root for all. A client in
+/// another pid namespace, such as that of a container, may ask only for processes in its own cgroup: uid 0 of
+/// a container is root to the kernel, and the users of two containers may have the same uid.
+class Targets {
+ public:
+  struct Sources {
+    std::string procfs;
+    std::function<std::uint32_t(std::uint32_t uid)> owner_of;
+    std::function<std::string(std::uint32_t uid)> name_of;
+    std::vector<std::string> users;  ///< names or uids whose jobs may be profiled; empty: all
+  };
+  /// The processes of one run.
+  struct Found {
+    profiles::RunName run;
+    std::vector<profiles::Member> members;
+  };
+
+  /// The most processes of a run that take a trace at once. The others of a run do the same work.
+  static constexpr std::size_t kMostMembers = 8;
+
+  Targets(Sources sources, profiles::Door& door)
+      : sources_(std::move(sources)), door_(door), kin_(sources_.procfs), owners_(kin_) {}
+
+  Result<Found> find(const profiles::Asked& asked, const Asker& asker,
+                     const std::shared_ptr<const jobs::RunList>& runs, Nanoseconds now);
+  /// Returns one process of the run for a condition's profile; an empty list if none polls or the user is not
+  /// admitted.
+  Found first_of(const profiles::RunName& run, const std::shared_ptr<const jobs::RunList>& runs,
+                 Nanoseconds now);
+  bool is_alive(int pid) const;
+
+ private:
+  /// A process that can be asked, with its run.
+  struct Candidate {
+    profiles::Process process;
+    std::vector<int> numbers;
+    std::vector<profiles::RunName> runs;
+    bool reports = false;  ///< it reports a run itself; otherwise it is a relative, such as the launcher
+  };
+
+  std::vector<Candidate> candidates(const std::function<bool(const profiles::Process&)>& is_wanted,
+                                    const std::shared_ptr<const jobs::RunList>& runs, Nanoseconds now);
+  Candidate candidate(const profiles::Process& process, const jobs::RunList& runs);
+  static std::vector<const Candidate*> of_run(const std::function<bool(const profiles::RunName&)>& is_it,
+                                              const std::vector<Candidate>& from);
+  bool is_admitted(std::uint32_t uid) const;
+  std::vector<int> numbers_of(int pid) const;
+  profiles::Member member_of(const Candidate& candidate) const;
+  Result<Found> of_pid(int pid, std::size_t depth, const std::vector<Candidate>& from) const;
+  Result<Found> of_run(const std::string& run, const std::vector<Candidate>& from) const;
+
+  const Sources sources_;
+  profiles::Door& door_;
+  jobs::ProcessKin kin_;
+  jobs::RunOwners owners_;
+};
+
+}  // namespace gpumeter

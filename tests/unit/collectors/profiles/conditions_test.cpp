@@ -1,0 +1,113 @@
+#include "collectors/profiles/conditions.hpp"
+
+#include <gtest/gtest.h>
+
+#include "collectors/api/catalog.hpp"
+#include "exporter/store/series_list.hpp"
+
+namespace gpumeter::profiles {
+namespace {
+
+using std::chrono::seconds;
+
+const Labels kRun{{"run", "bert"}, {"user", "alice"}};
+
+/// A run on GPU A; the test sets its counters and looks every 10 s.
+class Machine {
+ public:
+  explicit Machine(std::string condition) : conditions_(thresholds(std::move(condition))) {}
+
+  /// Returns the reasons of the findings.
+  std::vector<std::string> look() {
+    at_ += seconds(10);
+    const auto add = [this](const MetricDescriptor& family, const Labels& labels, double value,
+                            Part part = Part::value) { series_.add(family, labels, value, part); };
+    add(catalog::ml_run_gpu_info, kRun.with({{"uuid", "A"}}), 1);
+    add(catalog::throttle_seconds, Labels{{"uuid", "A"}, {"cause", "thermal"}}, hot);
+    add(catalog::throttle_seconds, Labels{{"uuid", "A"}, {"cause", "power"}}, to_seconds(at_));
+    add(catalog::throttle_seconds, Labels{{"uuid", "B"}, {"cause", "thermal"}}, to_seconds(at_));
+    if (peak > 0) add(catalog::peak_flops, Labels{{"uuid", "A"}, {"dtype", "bf16"}}, peak);
+    add(catalog::ml_model_flops, kRun, flops);
+    const Labels train = kRun.with({{"split", "train"}});
+    add(catalog::ml_step_duration, train.with({{"le", "0.1"}}), 0, Part::bucket);
+    add(catalog::ml_step_duration, train.with({{"le", "0.2"}}), fast, Part::bucket);
+    add(catalog::ml_step_duration, train.with({{"le", "+Inf"}}), fast + slow, Part::bucket);
+    add(catalog::ml_step_duration, train, fast * 0.15 + slow, Part::sum);
+    add(catalog::ml_step_duration, train, fast + slow, Part::count);
+    series_.commit(at_);
+    std::vector<std::string> reasons;
+    for (const Finding& finding : conditions_.judge(store_, at_)) {
+      EXPECT_EQ(finding.run, (RunName{"alice", "bert"}));
+      reasons.push_back(finding.reason);
+    }
+    return reasons;
+  }
+
+  double hot = 0, peak = 100, flops = 0;
+  double fast = 0;  ///< steps of 0.15 s
+  double slow = 0;  ///< steps of 1 s
+
+ private:
+  static Thresholds thresholds(std::string condition) {
+    Thresholds thresholds;
+    thresholds.enabled.insert(std::move(condition));
+    return thresholds;
+  }
+
+  Store store_;
+  SeriesList series_{store_.attach()};
+  Conditions conditions_;
+  Nanoseconds at_{};
+};
+
+using Reasons = std::vector<std::string>;
+
+TEST(Conditions, ThermalThrottling) {
+  Machine machine{std::string(kThermal)};
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(machine.look(), Reasons()) << "another GPU, another cause";
+  for (int i = 0; i < 5; ++i) {
+    machine.hot += 2;
+    EXPECT_EQ(machine.look(), Reasons()) << "not yet 20 % of the minute";
+  }
+  machine.hot += 2;
+  EXPECT_EQ(machine.look(), Reasons{"GPU A was throttled by heat for 20 % of 60 s"});
+}
+
+TEST(Conditions, SlowSteps) {
+  Machine machine{std::string(kSlowSteps)};
+  machine.fast = 100;
+  for (int i = 0; i < 8; ++i) {
+    machine.fast += 10;
+    EXPECT_EQ(machine.look(), Reasons());
+  }
+  machine.slow += 9;  // 9 s and 50 times 0.15 s
+  EXPECT_EQ(machine.look(), Reasons());
+  machine.slow += 10;
+  EXPECT_EQ(machine.look(),
+            Reasons{"a step (train) takes 0.4237 s on average, 2.8 times the median of 0.15 s"});
+}
+
+TEST(Conditions, SlowStepsNeedAPast) {
+  Machine machine{std::string(kSlowSteps)};
+  machine.fast = 19;
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(machine.look(), Reasons());
+  machine.slow = 100;
+  EXPECT_EQ(machine.look(), Reasons());
+}
+
+TEST(Conditions, LowUtilisation) {
+  Machine machine{std::string(kLowMfu)};
+  for (int i = 0; i < 7; ++i) {
+    machine.flops += 300;  // in 10 s, of 1000
+    EXPECT_EQ(machine.look(), Reasons());
+  }
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(machine.look(), Reasons()) << "still 20 % and more of the minute";
+  EXPECT_EQ(machine.look(), Reasons{"the model FLOPS utilisation was 15.0 % over 60 s"});
+  machine.flops = 0;
+  EXPECT_EQ(machine.look(), Reasons()) << "it began again";
+  machine.peak = 0;
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(machine.look(), Reasons()) << "no peak is known";
+}
+
+}  // namespace
+}  // namespace gpumeter::profiles

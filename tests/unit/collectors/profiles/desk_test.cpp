@@ -1,0 +1,139 @@
+#include "collectors/profiles/desk.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "collectors/profiles/asking.hpp"
+#include "collectors/profiles/kineto_wire.hpp"
+
+namespace gpumeter::profiles {
+namespace {
+
+using std::chrono::seconds;
+
+class Door1 final : public Door {
+ public:
+  std::vector<Process> processes() const override { return {}; }
+  bool ask(int pid, const Order&, Nanoseconds) override {
+    return stages.try_emplace(pid, Progress{Stage::asked, ""}).second;
+  }
+  Progress progress(int pid) const override { return stages.contains(pid) ? stages.at(pid) : Progress(); }
+  void release(int pid) override { stages.erase(pid); }
+
+  std::map<int, Progress> stages;
+};
+
+Request request_of(Door& door, std::vector<int> pids, std::string trigger = kByRequest) {
+  Request request{{"alice", "bert"}, std::move(trigger), "why", {"/tmp/x.json", {}}, {}};
+  for (const int pid : pids) request.members.push_back({&door, pid, pid + 100});
+  return request;
+}
+
+std::vector<std::string> lines(const std::vector<Desk::Event>& events) {
+  std::vector<std::string> lines;
+  for (const Desk::Event& event : events) {
+    lines.push_back(event.outcome ? std::string(kStatusNames.of(event.outcome->status)) : event.line);
+  }
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(Desk, ReportsEachProcessAndTheEnd) {
+  Door1 door;
+  Desk desk;
+  ASSERT_TRUE(desk.open(request_of(door, {1, 2}), seconds(0)));
+  EXPECT_EQ(lines(desk.tick(seconds(1))), Lines());
+  door.stages[1].stage = Stage::taken;
+  EXPECT_EQ(lines(desk.tick(seconds(2))), Lines{"taken 1"});
+  door.stages[1].stage = Stage::done;
+  door.stages[2].stage = Stage::taken;
+  EXPECT_EQ(lines(desk.tick(seconds(3))), (Lines{"done 1 /tmp/x_101.json", "taken 2"}));
+  door.stages[2].stage = Stage::done;
+  EXPECT_EQ(lines(desk.tick(seconds(4))), (Lines{"done 2 /tmp/x_102.json", "done"}));
+  EXPECT_FALSE(desk.busy());
+  EXPECT_TRUE(door.stages.empty()) << "released";
+}
+
+TEST(Desk, RefusesAProcessThatHasAnOrder) {
+  Door1 door;
+  Desk desk;
+  ASSERT_TRUE(desk.open(request_of(door, {2}, "slow_steps"), seconds(0)));
+  EXPECT_TRUE(desk.has_automatic());
+  EXPECT_FALSE(desk.open(request_of(door, {1, 2}), seconds(0)));
+  EXPECT_FALSE(door.stages.contains(1)) << "nothing is left of the refused request";
+}
+
+TEST(Desk, FailsAndTimesOut) {
+  Door1 door;
+  Desk desk;
+  ASSERT_TRUE(desk.open(request_of(door, {1, 2}), seconds(0)));
+  door.stages[1] = {Stage::failed, "it ended"};
+  EXPECT_EQ(lines(desk.tick(seconds(1))), Lines{"failed 1 it ended"});
+  EXPECT_EQ(lines(desk.tick(Desk::kTake - seconds(1))), Lines());
+  EXPECT_EQ(lines(desk.tick(Desk::kTake)),
+            (Lines{"failed 2 the process did not take the order in time", "timeout"}));
+
+  ASSERT_TRUE(desk.open(request_of(door, {3}), seconds(0)));
+  door.stages[3].stage = Stage::taken;
+  EXPECT_EQ(lines(desk.tick(seconds(1))), Lines{"taken 3"});
+  EXPECT_EQ(desk.tick(seconds(5) + Desk::kWrite).size(), 0U);
+  EXPECT_EQ(lines(desk.tick(seconds(6) + Desk::kWrite)).back(), "timeout");
+}
+
+TEST(Desk, WithdrawsOnlyWhatNobodyTook) {
+  Door1 door;
+  Desk desk;
+  const auto number = desk.open(request_of(door, {1, 2}), seconds(0));
+  ASSERT_TRUE(number);
+  door.stages[1].stage = Stage::taken;
+  desk.abandon(*number);
+  EXPECT_TRUE(door.stages.contains(1));
+  EXPECT_FALSE(door.stages.contains(2));
+}
+
+TEST(Ledger, KeepsTheBudget) {
+  Ledger ledger({2, 3, std::chrono::hours(1)});
+  const RunName bert{"alice", "bert"};
+  const RunName other{"bob", "gpt"};
+  EXPECT_EQ(ledger.refusal(bert, seconds(0)), std::nullopt);
+  ledger.spend(bert, seconds(0));
+  EXPECT_EQ(ledger.refusal(bert, seconds(3599)), "the run was profiled a short time ago");
+  EXPECT_EQ(ledger.refusal(bert, seconds(3600)), std::nullopt);
+  ledger.spend(bert, seconds(3600));
+  EXPECT_EQ(ledger.refusal(bert, seconds(8000)), "the run's budget of the day is spent");
+  EXPECT_EQ(ledger.refusal(other, seconds(8000)), std::nullopt);
+  ledger.spend(other, seconds(8000));
+  EXPECT_EQ(ledger.refusal({"eve", "x"}, seconds(8000)), "the machine's budget of the day is spent");
+  EXPECT_EQ(ledger.refusal(bert, std::chrono::hours(24)), std::nullopt);
+}
+
+TEST(Asking, ReadsWhatItWrites) {
+  Asked asked;
+  asked.run = "bert large";
+  asked.extent.duration = std::chrono::milliseconds(1500);
+  asked.folder = "/tmp/t";
+  EXPECT_EQ(text_of(asked), "run bert large\nmilliseconds 1500\nfolder /tmp/t\n\n");
+  const auto read = parse_asked(text_of(asked));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->run, "bert large");
+  EXPECT_EQ(read->extent.duration, asked.extent.duration);
+  for (const char* text : {"", "\n", "run a\n", "run a\npid 1\n\n", "pid 0\n\n", "run a\nsteps 1001\n\n",
+                           "run a\nmilliseconds 300001\n\n", "run a\nnonsense 1\n\n", "run\n\n"}) {
+    EXPECT_FALSE(parse_asked(text)) << text;
+  }
+}
+
+TEST(Asking, NamesFilesThatNobodyCanPredict) {
+  const auto one = path_in("/tmp/", "a/b =#..");
+  const auto two = path_in("/tmp", "a/b =#..");
+  ASSERT_TRUE(one && two);
+  EXPECT_TRUE(one->starts_with("/tmp/gpumeter_a-b-----_") && one->ends_with(".json")) << *one;
+  EXPECT_NE(*one, *two);
+  EXPECT_FALSE(path_in("relative", "a"));
+  EXPECT_FALSE(path_in("/tmp/a=b", "a"));
+}
+
+}  // namespace
+}  // namespace gpumeter::profiles

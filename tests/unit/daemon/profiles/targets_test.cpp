@@ -1,0 +1,122 @@
+#include "daemon/profiles/targets.hpp"
+
+#include <gtest/gtest.h>
+
+#include "collectors/profiles/kineto_door.hpp"
+#include "tests/fakes/tree.hpp"
+
+namespace gpumeter {
+namespace {
+
+using profiles::Asked;
+
+constexpr std::uint32_t kAlice = 1000;
+constexpr std::uint32_t kBob = 1001;
+
+/// Processes that poll, in a /proc of the test's.
+class Machine {
+ public:
+  void process(int pid, std::uint32_t uid, const std::string& numbers, const std::string& group,
+               const std::string& run = "") {
+    const std::string folder = std::to_string(pid);
+    tree_.write(folder + "/stat", folder + " (x) S 1 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 77 0");
+    tree_.write(folder + "/status", "Name:\tx\nNSpid:\t" + numbers + "\n");
+    tree_.write(folder + "/cgroup", "0::" + group + "\n");
+    if (uid != 0)
+      door_.hear({pid, uid, "a"}, {profiles::kineto::Message::Kind::request, true}, Nanoseconds(0),
+                 Nanoseconds(0));
+    if (!run.empty()) {
+      runs_.runs.push_back({name_of(uid), run});
+      runs_.processes.push_back({{uid, pid, 77}, {name_of(uid), run}});
+    }
+  }
+
+  Result<Targets::Found> find(const Asked& asked, const Asker& asker) {
+    Targets targets({tree_.path(), [](std::uint32_t uid) { return uid; }, name_of, users}, door_);
+    return targets.find(asked, asker, std::make_shared<const jobs::RunList>(runs_), Nanoseconds(1));
+  }
+
+  static std::string name_of(std::uint32_t uid) { return uid == kAlice ? "alice" : std::to_string(uid); }
+
+  std::vector<std::string> users;
+
+ private:
+  Tree tree_{{}};
+  profiles::KinetoDoor door_;
+  jobs::RunList runs_;
+};
+
+Asked of_run(const std::string& run) {
+  Asked asked;
+  asked.run = run;
+  return asked;
+}
+
+Asked of_pid(int pid) {
+  Asked asked;
+  asked.pid = pid;
+  return asked;
+}
+
+TEST(Targets, ReadsTheNumbersOfAProcess) {
+  EXPECT_EQ(numbers_in_namespaces("Name:\tx\nNSpid:\t4711\t12\t1\nX:\t1\n"), (std::vector<int>{4711, 12, 1}));
+  EXPECT_EQ(numbers_in_namespaces("NSpid:\tx\n"), std::vector<int>());
+  EXPECT_EQ(numbers_in_namespaces("Name:\tNSpid: 1"), std::vector<int>());
+}
+
+TEST(Targets, AUserAsksForHisOwnProcesses) {
+  Machine machine;
+  machine.process(10, kAlice, "10", "/a", "bert");
+  machine.process(11, kAlice, "11\t5", "/a", "bert");
+  machine.process(20, kBob, "20", "/b", "gpt");
+  const auto found = machine.find(of_run("bert"), {30, kAlice});
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->members.size(), 2U);
+  EXPECT_EQ(found->run, (profiles::RunName{"alice", "bert"}));
+  EXPECT_EQ(found->members[1].pid, 11);
+  EXPECT_EQ(found->members[1].inner_pid, 5) << "the file has the number that the process knows";
+  EXPECT_FALSE(machine.find(of_run("bert"), {30, kBob}));
+  EXPECT_FALSE(machine.find(of_pid(10), {30, kBob}));
+  EXPECT_TRUE(machine.find(of_pid(10), {30, kAlice}));
+  EXPECT_TRUE(machine.find(of_pid(20), {30, 0})) << "root asks for all";
+  machine.users = {"1001"};
+  EXPECT_FALSE(machine.find(of_pid(10), {30, kAlice})) << "not admitted";
+  EXPECT_TRUE(machine.find(of_pid(20), {30, kBob}));
+}
+
+TEST(Targets, AProcessOfAnotherUserIsNotPartOfTheRun) {
+  Machine machine;
+  machine.process(10, kAlice, "10", "/a", "bert");
+  machine.process(20, kBob, "20", "/a");  // in the same cgroup
+  const auto found = machine.find(of_run("bert"), {30, 0});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->members.size(), 1U);
+}
+
+TEST(Targets, TheLauncherIsNotPartOfTheRun) {
+  Machine machine;
+  machine.process(10, kAlice, "10", "/a");  // in the cgroup of the run's process
+  machine.process(11, kAlice, "11", "/a", "bert");
+  const auto found = machine.find(of_run("bert"), {30, kAlice});
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->members.size(), 1U);
+  EXPECT_EQ(found->members.front().pid, 11);
+}
+
+TEST(Targets, AContainerAsksOnlyForItsOwnCgroup) {
+  const std::string ours = "/system.slice/docker-" + std::string(64, 'a') + ".scope";
+  const std::string theirs = "/system.slice/docker-" + std::string(64, 'b') + ".scope";
+  Machine machine;
+  machine.process(10, kAlice, "10\t7", ours);
+  machine.process(20, kAlice, "20\t7", theirs);
+  machine.process(30, 0, "30\t9", ours);  // the client
+  for (const std::uint32_t uid : {kAlice, 0U}) {
+    const auto found = machine.find(of_pid(7), {30, uid});
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->members.front().pid, 10);
+    EXPECT_FALSE(machine.find(of_pid(20), {30, uid}));
+  }
+}
+
+}  // namespace
+}  // namespace gpumeter

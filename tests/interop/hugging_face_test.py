@@ -69,7 +69,7 @@ class HuggingFaceTest(unittest.TestCase):
                                ('ml_target_value{metric="accuracy"}', 0.01), ('ml_target_value{metric="loss"}', 0.001),
                                ('ml_custom{metric="learning_rate"}', logs["learning_rate"]),
                                ('ml_custom{metric="gradient_norm"}', logs["grad_norm"]),
-                               ('ml_run_info{framework="transformers",model="bert"}', 1)):
+                               ('ml_run_info{framework="transformers",model="bert",precision="fp32",data_parallel="1"}', 1)):
             with self.subTest(series):
                 self.assertAlmostEqual(found(series), number, places=6)
         runtime = sum(each["eval_runtime"] for each in known["evaluations"])

@@ -68,7 +68,8 @@ class CallbackTest(unittest.TestCase):
         self.assertEqual(self.lines(), [], "a run begins with the training")
         trainer.begin()
         trainer.step()
-        self.assertEqual(self.lines(), ["_e{9,4}:run_start|tune|#run:tune,framework:transformers,version:4.57.0,model:bert",
+        self.assertEqual(self.lines(), ["_e{9,4}:run_start|tune|#run:tune,framework:transformers,version:4.57.0,model:bert,"
+                                        "precision:bf16,data_parallel:2",
                                         "ml.world_size:2|g|#run:tune",
                                         "ml.batch_size:16|g|#run:tune",
                                         "ml.target:0.9|g|#run:tune,metric:accuracy,direction:max",

@@ -13,17 +13,22 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional
 
+from ._facts import PRECISIONS, SHARDINGS
 from ._hugging_face import hugging_face_callback
+from ._jax import jax_step
+from ._keras import keras_callback
+from ._lightning import lightning_callback
 from ._run import Run
 from ._wire import DIRECTIONS, DTYPES, KINDS, OUTSIDE_STEPS, PHASES, SPLITS, STATUSES
 
-__all__ = ["DIRECTIONS", "DTYPES", "KINDS", "OUTSIDE_STEPS", "PHASES", "SPLITS", "STATUSES", "Run", "__version__",
-           "hugging_face_callback", "run"]
+__all__ = ["DIRECTIONS", "DTYPES", "KINDS", "OUTSIDE_STEPS", "PHASES", "PRECISIONS", "SHARDINGS", "SPLITS", "STATUSES", "Run",
+           "__version__", "hugging_face_callback", "jax_step", "keras_callback", "lightning_callback", "run"]
 __version__ = "0.1.0"
 
 
-def run(name: str, *, framework: str = "", version: str = "", model: str = "", config: Any = None, sigterm: bool = True) -> Run:
+def run(name: str, *, framework: str = "", version: str = "", model: str = "", config: Any = None,
+        facts: Optional[Mapping[str, Any]] = None, sigterm: bool = True) -> Run:
     """Begins a run; best as `with gpumeter.run("resnet50") as run:`. `config` is a mapping or a namespace of hyperparameters.
-    The run keeps it as `run.config` and reports the keys that the daemon supports. `sigterm=False` leaves the handling of
-    SIGTERM unchanged."""
-    return Run(name, framework=framework, version=version, model=model, config=config, sigterm=sigterm)
+    The run keeps it as `run.config` and reports the keys that the daemon supports. `facts`: see Run.facts(). `sigterm=False` leaves the
+    handling of SIGTERM unchanged."""
+    return Run(name, framework=framework, version=version, model=model, config=config, facts=facts, sigterm=sigterm)

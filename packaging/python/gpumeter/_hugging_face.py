@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
+from . import _facts
 from ._guard import harmless
 from ._run import Run
 from ._wire import Number
@@ -26,7 +27,13 @@ class _HuggingFace:
     @harmless
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         kind = getattr(getattr(model, "config", None), "model_type", "")
-        self._run = self._run or Run(str(self._name), framework="transformers", version=self._version, model=kind)
+        facts = _facts.described(_facts_of, args, model)
+        if self._run is None:
+            self._run = Run(str(self._name), framework="transformers", version=self._version, model=kind, facts=facts)
+        else:
+            self._run._found(facts)
+        if hasattr(args, "process_index"):
+            self._run._take_ranks(args.process_index, args.local_process_index)
         self._processes = max(1, args.world_size)
         self._run.world_size(self._processes)
         self._run.batch_size(self._samples(args) * self._processes)
@@ -58,7 +65,7 @@ class _HuggingFace:
     def on_log(self, args: Any, state: Any, control: Any, logs: Optional[Mapping[str, Any]] = None, **_: Any) -> None:
         """Skips evaluations, which on_evaluate reports, and the means logged at the end of the training."""
         if self._run:
-            dtype = "bf16" if args.bf16 else "fp16" if args.fp16 else "fp32"
+            dtype = _precision(args)
             self._run.count(flops=self._share(state, "total_flos"), dtype=dtype)
             self._run.log({name: value for name, value in (logs or {}).items()
                            if not name.startswith((_PREFIX, "train_", "test_")) and name not in _TOTALS})
@@ -99,6 +106,25 @@ class _HuggingFace:
     def _drop(self, reason: str) -> None:
         if self._run:
             self._run._drop(reason)
+
+
+def _precision(args: Any) -> str:
+    if args.bf16 or args.fp16:
+        return "bf16" if args.bf16 else "fp16"
+    return _facts.of_torch(getattr(args, "device", None))
+
+
+def _facts_of(args: Any, model: Any) -> Dict[str, Any]:
+    """All processes are replicas, except those that share the layers of a model with tensor parallelism."""
+    shared = getattr(model, "tp_size", None)
+    shared = shared if isinstance(shared, int) and shared > 1 else 1
+    options = [str(getattr(option, "value", option)) for option in getattr(args, "fsdp", None) or ()]
+    sharding = "hsdp" if "hybrid_shard" in options else "zero2" if "shard_grad_op" in options else "fsdp" if "full_shard" in options else ""
+    deepspeed = getattr(getattr(args, "hf_deepspeed_config", None), "config", None)
+    if isinstance(deepspeed, Mapping):
+        sharding = _facts.zero(deepspeed)
+    return {"precision": _precision(args), "sharding": sharding, "data_parallel": max(1, args.world_size // shared),
+            "tensor_parallel": shared if shared > 1 else None}
 
 
 def _bare(metric: str) -> str:

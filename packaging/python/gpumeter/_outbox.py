@@ -18,6 +18,7 @@ class Outbox:
     def __init__(self, path: str, tags: str, clock: Callable[[], float], at_first: Callable[[], None]) -> None:
         """`at_first` is called before the first datagram of a process."""
         self.path, self.tags, self.clock, self.at_first = path, tags, clock, at_first
+        self.at_flush: Callable[[bool], None] = lambda last: None  # may put lines
         self.lock = threading.RLock()  # reentrant: a signal handler may end a step in the same thread
         self.lines: Lines = {}
         self.standing: Lines = {}  # repeated to the daemon once a minute
@@ -77,6 +78,8 @@ class Outbox:
             self._flush()
 
     def close(self, event: Key) -> None:
+        if self.spoke and not self.closed:
+            self.at_flush(True)
         with self.lock:
             silent = self.closed or not self.spoke  # not spoke: a process that only inherited the run
             self.closed = True
@@ -101,6 +104,8 @@ class Outbox:
         """Sends outside of the lock, so that no thread's step waits for another's system call."""
         if not self.spoke:
             self.at_first()
+        if not last:
+            self.at_flush(False)
         lines: Lines = {}
         before, self.flusher = self.flusher, threading.get_ident()
         try:

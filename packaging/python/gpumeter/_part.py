@@ -5,9 +5,10 @@ import os
 import pickle
 import threading
 import time
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Type
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type
 
 from . import _process
+from ._allocator import Allocator
 from ._device import Pending
 from ._guard import harmless, say_once
 from ._outbox import Outbox
@@ -35,6 +36,9 @@ class Part:
         self._is_part = is_part  # of a run that another process began
         self._phases, self._pending = ThreadPhases(), Pending()
         self._ranks: Optional[Tuple[bool, bool]] = None
+        self._allocator = Allocator(self._out)
+        self._at_end: List[Callable[[], None]] = []  # before the last lines of this process
+        self._out.at_flush = self._read_allocator
         self._stepped, self._stepper = False, 0  # the thread that steps
         self._step_began: Optional[float] = None
         _process.open_runs.add(self)
@@ -90,6 +94,14 @@ class Part:
         self._ranks = (not integer(environ, "RANK", "SLURM_PROCID"), not integer(environ, "LOCAL_RANK", "SLURM_LOCALID"))
         return self._ranks
 
+    def _take_ranks(self, rank: int, local_rank: int) -> None:
+        """As a trainer gives them, which may set no RANK."""
+        self._ranks = (rank == 0, local_rank == 0)
+
+    @harmless
+    def _read_allocator(self, last: bool) -> None:
+        self._allocator.report(last)
+
     @harmless
     def _take_part(self) -> None:
         _process.take_part(self._sigterm)
@@ -103,8 +115,14 @@ class Part:
     def _end_process(self) -> None:
         if not self._is_part:
             return self.stop("aborted")
-        self._read_device()
+        self._settle()
         self._out.leave()
+
+    @harmless
+    def _settle(self) -> None:
+        for end in self._at_end:
+            end()
+        self._read_device()
 
     @harmless
     def _read_device(self) -> None:

@@ -7,58 +7,66 @@ import time
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
 
 from . import _process, _scalars
+from ._described import Described
 from ._device import Stretch, begun, ended
+from ._facts import amended, usable
 from ._guard import harmless, say_once
-from ._part import Part
 from ._phase import Phase
 from ._wire import DIRECTIONS, DTYPES, KINDS, OUTSIDE_STEPS, PHASES, SPLITS, STATUSES, Number, chosen, clean, event, integer, number
 
+MEANS = 256  # steps of one call whose time, their mean, is reported
 
-class Run(Part):
+
+class Run(Described):
     """Any thread may call any method. In forked and spawned processes, and pickled, it is a part of the same run."""
 
     def __init__(self, name: str, *, framework: str = "", version: str = "", model: str = "", config: Any = None,
-                 sigterm: bool = True, path: Optional[str] = None, environ: Mapping[str, str] = os.environ,
-                 clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
+                 facts: Optional[Mapping[str, Any]] = None, sigterm: bool = True, path: Optional[str] = None,
+                 environ: Mapping[str, str] = os.environ, clock: Callable[[], float] = time.monotonic,
+                 wall: Callable[[], float] = time.time) -> None:
         super().__init__(clean(name), sigterm, path, environ, clock, wall)
-        self._start({"framework": framework, "version": version, "model": model}, config)
+        self._start({"framework": framework, "version": version, "model": model, **(facts or {})}, config)
 
     @harmless
-    def _start(self, given: Dict[str, str], config: Any) -> None:
+    def _start(self, given: Dict[str, Any], config: Any) -> None:
         try:
             self.config = _scalars.kept(config)
         except Exception as error:  # neither a mapping nor an object with attributes
             say_once("config", error)
-        facts = {**_scalars.facts(self.config), **{key: value for key, value in given.items() if value}}
-        tags = "".join(f",{key}:{clean(facts[key])}" for key in given if key in facts)
-        self._out.keep(event("run_start", self._name, f"|d:{int(self._wall())}{self._tags}{tags}"), [])
-        world_size = integer(self._environ, "WORLD_SIZE", "SLURM_NTASKS") or facts.get("world_size")
+        found = _scalars.facts(self.config)
+        start = event("run_start", self._name, f"|d:{int(self._wall())}{self._tags}")
+        facts = {**usable(found), **self._checked(given)}
+        self._out.keep(amended(start, facts), [])
+        world_size = integer(self._environ, "WORLD_SIZE", "SLURM_NTASKS") or found.get("world_size")
         if world_size is not None:
             self.world_size(world_size)
-        if "batch_size" in facts:
-            self.batch_size(facts["batch_size"])
+        if "batch_size" in found:
+            self.batch_size(found["batch_size"])
         self._out.flush_if_due()
 
     def __enter__(self) -> "Run":
         return self
 
     def __exit__(self, kind: Optional[type], error: Optional[BaseException], _: object) -> None:
+        self.failed(error)
         well = kind is None or (isinstance(error, SystemExit) and error.code in (None, 0))
         self.stop("success" if well else "aborted")
 
     @harmless
     def step(self, samples: Optional[Number] = None, *, tokens: Optional[Number] = None, flops: Optional[Number] = None,
              dtype: str = "bf16", loss: Optional[Number] = None, seconds: Optional[Number] = None,
-             step: Optional[int] = None, split: str = "train") -> None:
-        """Reports a completed step. Samples, tokens and model FLOPs are those of this process; the number (`step`) is that of the whole
-        run. The time of a training step is the time since the last one, without evaluations, checkpoints and the like."""
+             step: Optional[int] = None, split: str = "train", steps: int = 1) -> None:
+        """Reports a completed step, or several, if the job cannot tell them apart: all values are then theirs together. Samples, tokens
+        and model FLOPs are those of this process; the number (`step`) is that of the whole run. The time of a training step is the time
+        since the last one, without evaluations, checkpoints and the like."""
         tags = self._split(split)
         first = split == "train" and not self._stepped
         if split == "train":
-            took = self._next_step(step)
+            took = self._next_step(step, steps)
             seconds = took if seconds is None else seconds
-        self._out.put("ml.steps", "c", 1, tags)
-        self._out.put("ml.step.seconds", "d", seconds, tags)
+        self._out.put("ml.steps", "c", steps, tags)
+        for _ in range(min(steps, MEANS) if seconds is not None else 0):
+            self._out.put("ml.step.seconds", "d", seconds if steps == 1 else number(seconds, "d") / steps, tags)
         self._count(split, samples, tokens, "train" if split == "train" else "input", flops, dtype)
         if loss is not None and self._leads:
             self._out.put("ml.loss", "g", loss, tags)
@@ -179,7 +187,7 @@ class Run(Part):
     def stop(self, status: str = "success") -> None:
         """Ends the run. Leaving its `with` calls this; a process that exits without it reports "aborted"."""
         told = event("run_stop", chosen(status, STATUSES, "status"), f"|d:{int(self._wall())}{self._tags}")
-        self._read_device()
+        self._settle()
         self._out.close(told)
         self._out.lose("unsent", len(self._pending))
         _process.open_runs.discard(self)
@@ -209,10 +217,10 @@ class Run(Part):
             self._customs.add(name)
         self._out.put("ml.custom", "g", value, f"{self._tags},metric:{name}")
 
-    def _next_step(self, step: Optional[int]) -> Optional[float]:
+    def _next_step(self, step: Optional[int], steps: int) -> Optional[float]:
         with self._out.lock:
             now = self._clock()
-            self._step = self._step + 1 if step is None else int(number(step, "c"))
+            self._step = self._step + steps if step is None else int(number(step, "c"))
             took = None if self._step_began is None else now - self._step_began
             self._step_began, self._stepped, self._stepper = now, True, threading.get_ident()
             self._out.put("ml.step", "g", self._step, self._tags)

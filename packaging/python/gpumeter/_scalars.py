@@ -18,6 +18,11 @@ _FACTS = {
     "version": ("framework_version", "version"),
     "model": ("model", "model_name", "model_type", "arch", "architecture"),
     "batch_size": ("global_batch_size", "batch_size"),
+    "precision": ("precision", "mixed_precision"),
+    "sharding": ("sharding",),
+    "data_parallel": ("data_parallel", "data_parallel_size"),
+    "tensor_parallel": ("tensor_parallel", "tensor_parallel_size"),
+    "pipeline_parallel": ("pipeline_parallel", "pipeline_parallel_size"),
     "world_size": ("world_size",),
 }
 
@@ -44,6 +49,16 @@ def _word(key: str) -> Tuple[str, str]:
     return ("eval_loss" if name.lower() == "loss" else "eval"), name
 
 
+def bare_evaluation(name: str) -> str:
+    """The name of an evaluation without its prefix; every other name unchanged."""
+    found = _OF_EVALUATION.match(name)
+    return name[found.end():] or name if found else name
+
+
+def is_loss(name: str) -> bool:
+    return _word(name)[0] == "loss"
+
+
 def better(metric: str) -> str:
     """The default direction of a metric, from the last word of its name. The daemon has the same rule."""
     words_of = re.split(r"[-_./: ]", metric.lower())
@@ -58,10 +73,10 @@ def kept(config: Any) -> Dict[str, Any]:
 
 
 def facts(config: Mapping[str, Any]) -> Dict[str, Any]:
-    """framework, version and model as text, batch_size and world_size as numbers, if they are there."""
+    """Facts as text, sizes as numbers, if they are there."""
     return {fact: value for fact, keys in _FACTS.items() for value in [_first(config, keys, fact)] if value is not None}
 
 
 def _first(config: Mapping[str, Any], keys: Tuple[str, ...], fact: str) -> Optional[Any]:
-    kind = int if fact in ("batch_size", "world_size") else str
+    kind = int if fact.endswith(("_size", "_parallel")) else str
     return next((config[key] for key in keys if type(config.get(key)) is kind and config[key]), None)

@@ -29,11 +29,13 @@ class ListsProcesses {
  public:
   virtual ~ListsProcesses() = default;
 
-  /// The lane lists the processes after each complete pass of this tier.
+  /// The lane lists the processes after each complete pass of this tier, and after a pass of another tier
+  /// when a workload has just begun.
   virtual Tier processes_tier() const noexcept = 0;
 
   /// Adds the processes on the device to an empty list. `ok` with an empty list: no process uses the device.
-  /// On any other status the previous list stays in force. May block in the driver. `pass` is the last pass.
+  /// On any other status the previous list stays in force. May block in the driver. `pass` is the last pass;
+  /// its `elapsed` is the time since the last call.
   virtual ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept = 0;
 };
 

@@ -18,6 +18,10 @@ void add(std::optional<double>& sum, std::optional<double> amount) {
   if (amount) sum = sum.value_or(0) + *amount;
 }
 
+void raise(std::optional<double>& peak, std::optional<double> amount) {
+  if (amount) peak = std::max(peak.value_or(0), *amount);
+}
+
 }  // namespace
 
 DeviceMeter::DeviceMeter(std::string procfs, bool with_names, std::shared_ptr<WorkloadBook> book)
@@ -41,6 +45,7 @@ void DeviceMeter::resume(std::span<const Earlier> workloads, std::optional<doubl
                                                       : workload_of(attribution).second;
     workload.energy_joules += earlier.energy_joules;
     add(workload.busy_seconds, sane(earlier.busy_seconds));
+    raise(workload.peak_memory, earlier.peak_memory);
     workload.part = earlier.part;
     workload.last_seen = earlier.last_seen;
     workload.is_measured = earlier.busy_seconds.has_value();
@@ -68,6 +73,7 @@ void DeviceMeter::update(Nanoseconds now, std::span<const DeviceProcess> listed)
   if (cgroups_) cgroups_->begin_pass();
   for (const DeviceProcess& process : listed) account(now, claimant_of(process), process);
   divide_energy();
+  note_peaks();
   forget(now);
   divide_shares(now);
 }
@@ -197,6 +203,10 @@ void DeviceMeter::divide_energy() {
     claimants_[i].workload->second.part += parts_[i];
     if (claimants_[i].process != nullptr) claimants_[i].process->part += parts_[i];
   }
+}
+
+void DeviceMeter::note_peaks() noexcept {
+  for (auto& [id, workload] : workloads_) raise(workload.peak_memory, workload.memory_bytes);
 }
 
 void DeviceMeter::divide_shares(Nanoseconds now) {

@@ -24,6 +24,7 @@ struct Workload {
   double energy_joules = 0;
   std::optional<double> busy_seconds;  ///< nullopt: never reported by the driver
   std::optional<double> memory_bytes;  ///< nullopt: it has no process, or the driver does not report memory
+  std::optional<double> peak_memory;   ///< the highest memory_bytes of any look
   double share = 0;
   std::size_t processes = 0;
   double part = 0;  ///< its part of future energy
@@ -49,7 +50,7 @@ struct Process {
 /// the device's lane. Only update() makes system calls.
 class DeviceMeter {
  public:
-  /// Limit in addition to `unattributed` and `_other`; each workload has up to four series.
+  /// Limit in addition to `unattributed` and `_other`; each workload has up to five series.
   static constexpr std::size_t kMostWorkloads = 64;
   /// How long a workload stays after its last process, so that a scraper reads its final values.
   static constexpr Nanoseconds kWorkloadStays = std::chrono::minutes(10);
@@ -69,6 +70,7 @@ class DeviceMeter {
     WorkloadId id;
     double energy_joules = 0;
     std::optional<double> busy_seconds;
+    std::optional<double> peak_memory;
     double part = 0;          ///< of the energy up to the first list
     Nanoseconds last_seen{};  ///< by this machine's monotonic clock, as in Workload
   };
@@ -111,6 +113,7 @@ class DeviceMeter {
   void recognise(Process& process, const cgroup::Process& found, WorkloadEntry& workload);
   void account(Nanoseconds now, const Claimant& claimant, const DeviceProcess& listed);
   void divide_energy();
+  void note_peaks() noexcept;
   void divide_shares(Nanoseconds now);
   void forget(Nanoseconds now);
 

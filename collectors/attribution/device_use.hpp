@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -36,7 +37,9 @@ struct DeviceUse {
   Nanoseconds listed_at{};             ///< time of the last reading of the processes and their busy time
   bool has_energy = false;             ///< whether the device has an energy counter
   std::optional<double> busy_seconds;  ///< the device's own counter
-  std::vector<ProcessUse> processes;   ///< present, or gone for less than a minute
+  std::vector<std::pair<std::string, double>> throttled;  ///< seconds by cause: the device's own counters
+  std::optional<double> clock_lost_seconds;  ///< ClockLoss; nullopt: no such counters, or no clocks
+  std::vector<ProcessUse> processes;         ///< present, or gone for less than a minute
 };
 
 }  // namespace gpumeter::workloads

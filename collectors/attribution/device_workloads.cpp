@@ -8,9 +8,10 @@
 namespace gpumeter {
 namespace {
 
-std::optional<std::size_t> slot_of(std::span<const SeriesSpec> series, const MetricDescriptor& family) {
+std::optional<std::size_t> slot_of(std::span<const SeriesSpec> series, const MetricDescriptor& family,
+                                   const std::vector<Label>& labels = {}) {
   const auto found = std::find_if(series.begin(), series.end(), [&](const SeriesSpec& spec) {
-    return spec.family == &family && spec.labels.empty();
+    return spec.family == &family && spec.labels == labels;
   });
   if (found == series.end()) return std::nullopt;
   return static_cast<std::size_t>(found - series.begin());
@@ -43,6 +44,9 @@ void DeviceWorkloads::attach(const DeviceIdentity& identity, std::span<const Ser
   device_labels_ = Labels(identity.info, identity.index, "", {.vendor = false, .model = false});
   energy_slot_ = slot_of(series, catalog::energy_joules);
   busy_slot_ = slot_of(series, catalog::busy_seconds);
+  const std::vector<Label> computes = {{"clock", "graphics"}};
+  clock_slot_ = slot_of(series, catalog::clock, computes);
+  clock_max_slot_ = slot_of(series, catalog::clock_max, computes);
   throttle_slots_.clear();
   for (std::size_t slot = 0; slot < series.size(); ++slot) {
     const SeriesSpec& spec = series[slot];
@@ -61,7 +65,8 @@ void DeviceWorkloads::resume(bool counts_own_energy) {
   if (!account) return;
   std::vector<workloads::DeviceMeter::Earlier> earlier;
   for (const workloads::AccountEntry& entry : account->entries) {
-    earlier.push_back({entry.id, entry.energy_joules, entry.busy_counter, entry.part, entry.seen});
+    earlier.push_back(
+        {entry.id, entry.energy_joules, entry.busy_counter, entry.cost.peak_memory, entry.part, entry.seen});
   }
   meter_.resume(earlier, account->energy_total);
   costs_.resume(*account);
@@ -74,11 +79,20 @@ void DeviceWorkloads::take(const Pass& pass, PassOutcome outcome, Source& source
   const Frame& frame = source.frame();
   const std::optional<double> energy = value(frame, energy_slot_);
   if (energy) meter_.add_energy(*energy);
-  const bool has_looked = pass.tier == device_.processes_tier() && look(pass, outcome);
-  if (meter_.is_known()) publish(pass.now, frame);
-  if (meter_.is_known() && settings_.costs) keep_costs(pass.now, has_looked, frame);
+  const bool has_looked = is_time_to_look(pass) && look(pass, outcome);
+  if (meter_.is_known()) {
+    workloads::DeviceReadings now_read = readings(frame);
+    if (settings_.costs) keep_costs(pass.now, has_looked, now_read);
+    publish(pass.now, frame, std::move(now_read));
+  }
   collect_points(energy.has_value());
   write_series(source);
+}
+
+// Before the first list there is nothing to be early for.
+bool DeviceWorkloads::is_time_to_look(const Pass& pass) const {
+  if (pass.tier == device_.processes_tier()) return true;
+  return meter_.is_known() && settings_.lists && settings_.lists->is_due(pass.now, asked_at_);
 }
 
 // The processes of a sleeping device are not read, because that could wake it; nothing runs on it.
@@ -86,7 +100,11 @@ bool DeviceWorkloads::look(const Pass& pass, PassOutcome outcome) {
   const bool is_awake = outcome == PassOutcome::complete || outcome == PassOutcome::partial;
   if (!is_awake && outcome != PassOutcome::asleep) return false;
   listed_.clear();
-  const bool knows = outcome == PassOutcome::asleep || device_.processes(pass, listed_) == ReadStatus::ok;
+  Pass since_last = pass;
+  const Nanoseconds last = std::exchange(asked_at_, pass.now);
+  if (meter_.is_known() && pass.elapsed > Nanoseconds{0}) since_last.elapsed = pass.now - last;
+  const bool knows =
+      outcome == PassOutcome::asleep || device_.processes(since_last, listed_) == ReadStatus::ok;
   if (!knows) return false;
   meter_.update(pass.now, listed_);
   listed_at_ = pass.now;
@@ -101,21 +119,24 @@ workloads::DeviceReadings DeviceWorkloads::readings(const Frame& frame) const {
   return readings;
 }
 
-void DeviceWorkloads::keep_costs(Nanoseconds now, bool has_looked, const Frame& frame) {
-  const workloads::DeviceReadings now_read = readings(frame);
-  costs_.pass(meter_, now_read);
-  if (has_looked) costs_.look(now, meter_, now_read);
-  settings_.costs->publish(costs_.account(identity_.info.uuid, identity_.index, meter_, now_read));
+void DeviceWorkloads::keep_costs(Nanoseconds now, bool has_looked,
+                                 const workloads::DeviceReadings& readings) {
+  costs_.pass(meter_, readings);
+  if (has_looked) costs_.look(now, meter_, readings);
+  settings_.costs->publish(costs_.account(identity_.info.uuid, identity_.index, meter_, readings));
 }
 
-void DeviceWorkloads::publish(Nanoseconds now, const Frame& frame) {
+void DeviceWorkloads::publish(Nanoseconds now, const Frame& frame, workloads::DeviceReadings readings) {
+  clock_loss_.pass(readings.throttled, value(frame, clock_slot_), value(frame, clock_max_slot_));
   auto use = std::make_shared<workloads::DeviceUse>();
   use->uuid = identity_.info.uuid;
   use->index = identity_.index;
   use->at = now;
   use->listed_at = listed_at_;
   use->has_energy = energy_slot_.has_value();
-  use->busy_seconds = value(frame, busy_slot_);
+  use->busy_seconds = readings.busy_seconds;
+  use->throttled = std::move(readings.throttled);
+  use->clock_lost_seconds = clock_loss_.seconds();
   use->processes = meter_.uses();
   use_ = std::move(use);
   settings_.book->publish(use_);
@@ -124,6 +145,7 @@ void DeviceWorkloads::publish(Nanoseconds now, const Frame& frame) {
 void DeviceWorkloads::lose() {
   meter_.interrupt();
   costs_.interrupt();
+  clock_loss_.interrupt();
   settings_.book->withdraw(std::exchange(use_, nullptr));
 }
 
@@ -148,6 +170,7 @@ void DeviceWorkloads::add_points(const workloads::WorkloadEntry& entry, bool wit
   add(catalog::workload_memory_used, workload.memory_bytes);
   add(catalog::workload_busy_seconds, workload.busy_seconds);
   if (with_energy) add(catalog::workload_energy, workload.energy_joules);
+  add(catalog::workload_memory_peak, workload.peak_memory);
   add(catalog::workload_share, workload.share);
 }
 

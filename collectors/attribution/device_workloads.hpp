@@ -11,6 +11,7 @@
 
 #include "collectors/api/device_identity.hpp"
 #include "collectors/api/process_list.hpp"
+#include "collectors/attribution/clock_loss.hpp"
 #include "collectors/attribution/cost/cost_meter.hpp"
 #include "collectors/attribution/device_meter.hpp"
 #include "collectors/attribution/workload_settings.hpp"
@@ -33,9 +34,9 @@ class DeviceWorkloads {
   void attach(const DeviceIdentity& identity, std::span<const SeriesSpec> series);
 
   /// Called after a pass. Reads the device's energy from the source's frame. If the pass was of the
-  /// processes' tier, lists the processes from the driver. Then writes the current series into slots of the
-  /// source; the owner of the source commits them. There are no series until the driver has listed the
-  /// processes once.
+  /// processes' tier, or a list was requested, lists the processes from the driver. Then writes the current
+  /// series into slots of the source; the owner of the source commits them. There are no series until the
+  /// driver has listed the processes once.
   void take(const Pass& pass, PassOutcome outcome, Source& source);
 
   /// The device will not be read until it is attached again.
@@ -54,10 +55,11 @@ class DeviceWorkloads {
   };
 
   void resume(bool counts_own_energy);
+  bool is_time_to_look(const Pass& pass) const;
   bool look(const Pass& pass, PassOutcome outcome);
   workloads::DeviceReadings readings(const Frame& frame) const;
-  void keep_costs(Nanoseconds now, bool has_looked, const Frame& frame);
-  void publish(Nanoseconds now, const Frame& frame);
+  void keep_costs(Nanoseconds now, bool has_looked, const workloads::DeviceReadings& readings);
+  void publish(Nanoseconds now, const Frame& frame, workloads::DeviceReadings readings);
   std::optional<double> value(const Frame& frame, std::optional<std::size_t> slot) const;
   void collect_points(bool with_energy);
   void add_points(const workloads::WorkloadEntry& entry, bool with_energy);
@@ -69,13 +71,17 @@ class DeviceWorkloads {
   const WorkloadSettings settings_;
   workloads::DeviceMeter meter_;
   workloads::CostMeter costs_;
+  workloads::ClockLoss clock_loss_;
   bool is_resumed_ = false;
   DeviceIdentity identity_;
   Labels device_labels_;
   std::optional<std::size_t> energy_slot_;
   std::optional<std::size_t> busy_slot_;
+  std::optional<std::size_t> clock_slot_;
+  std::optional<std::size_t> clock_max_slot_;
   std::vector<std::pair<std::string, std::size_t>> throttle_slots_;  // by cause
   std::shared_ptr<const workloads::DeviceUse> use_;
+  Nanoseconds asked_at_{};  ///< the last look, also if the driver did not answer
   Nanoseconds listed_at_{};
   std::vector<Source::Slot> slots_;  ///< one per element of last_points_
   std::uint64_t series_generation_ = 0;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "collectors/attribution/cost/cost_ledger.hpp"
+#include "collectors/attribution/list_request.hpp"
 #include "collectors/attribution/names/name_book.hpp"
 #include "collectors/attribution/workload_book.hpp"
 
@@ -19,6 +20,7 @@ struct WorkloadSettings {
   std::shared_ptr<workloads::WorkloadBook> book;  ///< null: config `workloads.enabled` is false
   std::shared_ptr<workloads::CostLedger> costs;   ///< null only in tests: costs are not kept
   std::shared_ptr<workloads::NameBook> names;     ///< null: no source of names
+  std::shared_ptr<workloads::ListRequest> lists;  ///< null: processes are listed at their interval only
   std::string procfs = "/proc";
   bool processes = false;  ///< each process has its own series
   UserName user_name = [](std::uint32_t uid) { return std::to_string(uid); };

@@ -13,7 +13,7 @@ constexpr Nanoseconds kShortest = std::chrono::seconds(1);
 }  // namespace
 
 DrmScans::DrmScans(fdinfo::Scanner::Sources sources, const Clock& clock)
-    : scanner_(std::move(sources)), worker_(clock) {}
+    : clock_(clock), scanner_(std::move(sources)), worker_(clock) {}
 
 Result<Done> DrmScans::start() {
   return worker_.start("drm-users", [self = shared_from_this()] { return self->turn(); });
@@ -45,6 +45,18 @@ std::shared_ptr<const DrmUse> DrmScans::use_of(std::string_view device) const {
   MutexLock lock(mutex_);
   const auto use = uses_.find(device);
   return use == uses_.end() ? nullptr : use->second;
+}
+
+void DrmScans::scan_soon() {
+  constexpr int kShare = 100;
+  {
+    MutexLock lock(mutex_);
+    const Nanoseconds now = clock_.monotonic();
+    if (watches_.empty() || !figures_ || now < next_extra_) return;
+    const std::chrono::duration<double> rest(kShare * figures_->scan_seconds);
+    next_extra_ = now + std::chrono::duration_cast<Nanoseconds>(rest);
+  }
+  worker_.wake();
 }
 
 std::optional<DrmScans::Figures> DrmScans::figures() const {

@@ -34,6 +34,10 @@ class DrmScans final : public DrmUsers, public std::enable_shared_from_this<DrmS
   std::shared_ptr<void> watch(std::string_view device, Nanoseconds every) override GPUMETER_EXCLUDES(mutex_);
   std::shared_ptr<const DrmUse> use_of(std::string_view device) const override GPUMETER_EXCLUDES(mutex_);
 
+  /// A workload has just begun: scans at once, unless such scans would then take more than 1 % of a
+  /// processor. Does not block.
+  void scan_soon() GPUMETER_EXCLUDES(mutex_);
+
   /// Of the last scan.
   struct Figures {
     double scan_seconds = 0;
@@ -56,12 +60,14 @@ class DrmScans final : public DrmUsers, public std::enable_shared_from_this<DrmS
   void publish(fdinfo::Scanner::Result result) GPUMETER_EXCLUDES(mutex_);
   void end_watch(const std::string& device, Nanoseconds every) GPUMETER_EXCLUDES(mutex_);
 
+  const Clock& clock_;
   fdinfo::Scanner scanner_;  // used only by the thread
   Worker worker_;
   mutable Mutex mutex_;
   std::map<std::string, std::multiset<Nanoseconds>> watches_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<const DrmUse>, std::less<>> uses_ GPUMETER_GUARDED_BY(mutex_);
   std::optional<Figures> figures_ GPUMETER_GUARDED_BY(mutex_);
+  Nanoseconds next_extra_ GPUMETER_GUARDED_BY(mutex_){};  // CLOCK_MONOTONIC: the earliest scan by scan_soon()
   std::uint64_t malformed_ GPUMETER_GUARDED_BY(mutex_) = 0;
 };
 

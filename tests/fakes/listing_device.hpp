@@ -14,11 +14,12 @@ struct ListingScript {
   std::vector<DeviceProcess> processes;
   ReadStatus status = ReadStatus::ok;
   PassOutcome outcome = PassOutcome::complete;
-  int lists = 0;  ///< number of calls to processes()
+  Tier tier = Tier::fast;  ///< of the list
+  int lists = 0;           ///< number of calls to processes()
+  Nanoseconds elapsed{};   ///< given to the last call
 };
 
-/// A device with an energy counter and a list of processes, both from the script. Its list is on the fast
-/// tier.
+/// A device with an energy counter and a list of processes, both from the script.
 class ScriptedListing final : public Device, public ListsProcesses {
  public:
   explicit ScriptedListing(ListingScript& script) : script_(script) {}
@@ -34,9 +35,10 @@ class ScriptedListing final : public Device, public ListsProcesses {
     }
     return script_.outcome;
   }
-  Tier processes_tier() const noexcept override { return Tier::fast; }
-  ReadStatus processes(const Pass&, std::vector<DeviceProcess>& out) noexcept override {
+  Tier processes_tier() const noexcept override { return script_.tier; }
+  ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept override {
     ++script_.lists;
+    script_.elapsed = pass.elapsed;
     out = script_.processes;
     return script_.status;
   }

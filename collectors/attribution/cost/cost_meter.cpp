@@ -67,9 +67,6 @@ void CostMeter::add(Tally& tally, const Workload& workload, double elapsed,
     add_to(tally.cost.busy_seconds, *busy);
     add_to(tally.cost.idle_seconds, std::max(held - *busy, 0.0));
   }
-  if (workload.memory_bytes) {
-    tally.cost.peak_memory = std::max(tally.cost.peak_memory.value_or(0), *workload.memory_bytes);
-  }
 }
 
 std::optional<double> CostMeter::device_busy(const DeviceReadings& readings) {
@@ -107,6 +104,7 @@ std::shared_ptr<const DeviceAccount> CostMeter::account(const std::string& uuid,
              workload.last_seen};
     entry.cost.uuid = uuid;
     entry.cost.index = index;
+    entry.cost.peak_memory = workload.peak_memory;
     if (readings.energy_total) entry.cost.joules = workload.energy_joules;
   }
   return account;

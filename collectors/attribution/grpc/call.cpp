@@ -24,12 +24,33 @@ int milliseconds_until(Nanoseconds deadline, const Clock& clock) noexcept {
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kLongest));
 }
 
+Answer finish(Call& call, Nanoseconds deadline, int waker) {
+  Answer answer;
+  while (true) {
+    switch (call.wait(deadline, waker)) {
+      case Call::Event::message:
+        answer.message = call.take_message();
+        break;
+      case Call::Event::end:
+        answer.outcome = call.outcome();
+        answer.is_absent = call.is_absent();
+        return answer;
+      default:
+        answer.outcome = {Failure::timeout, "no answer in time"};
+        return answer;
+    }
+  }
+}
+
 }  // namespace
 
 Call::Call(const std::string& socket, Request request, const Clock& clock)
     : clock_(clock), stream_(std::move(request)) {
   connect_to(socket);
 }
+
+Call::Call(Descriptor socket, Request request, const Clock& clock)
+    : clock_(clock), stream_(std::move(request)), socket_(std::move(socket)) {}
 
 // connect() to a Unix socket ends at once: EAGAIN if the server's queue is full.
 void Call::connect_to(const std::string& path) {
@@ -77,6 +98,7 @@ void Call::flush() {
       unsent_.erase(0, static_cast<std::size_t>(sent));
       continue;
     }
+    if (errno == ECONNREFUSED) return fail(errno);  // the end of a connect() that was under way
     // After EPIPE, the server's last words may still wait; receive() finds the end of the connection.
     if (errno != EAGAIN && errno != EINTR) unsent_.clear();
     return;
@@ -93,21 +115,11 @@ void Call::receive() {
 
 Answer ask(const std::string& socket, Request request, const Clock& clock, Nanoseconds deadline, int waker) {
   Call call(socket, std::move(request), clock);
-  Answer answer;
-  while (true) {
-    switch (call.wait(deadline, waker)) {
-      case Call::Event::message:
-        answer.message = call.take_message();
-        break;
-      case Call::Event::end:
-        answer.outcome = call.outcome();
-        answer.is_absent = call.is_absent();
-        return answer;
-      default:
-        answer.outcome = {Failure::timeout, "no answer in time"};
-        return answer;
-    }
-  }
+  return finish(call, deadline, waker);
 }
 
+Answer ask(Descriptor socket, Request request, const Clock& clock, Nanoseconds deadline, int waker) {
+  Call call(std::move(socket), std::move(request), clock);
+  return finish(call, deadline, waker);
+}
 }  // namespace gpumeter::grpc

@@ -10,13 +10,17 @@
 
 namespace gpumeter::grpc {
 
-/// A call to a server on a Unix socket, on a connection of its own. The only call that may block is wait(),
-/// and it has a deadline. One thread.
+/// A call to a server on a connection of its own, to a Unix socket unless stated otherwise. The only call
+/// that may block is wait(), and it has a deadline. One thread.
 class Call {
  public:
   /// Connects and sends the request. `clock` must be the system's and outlive this object. A missing socket
   /// is an outcome, which wait() reports.
   Call(const std::string& socket, Request request, const Clock& clock);
+
+  /// Sends the request on a stream socket that does not block, such as one of TCP. Its connect() may be under
+  /// way.
+  Call(Descriptor socket, Request request, const Clock& clock);
 
   enum class Event : std::uint8_t {
     message,   ///< take_message() has one
@@ -59,5 +63,6 @@ struct Answer {
 /// too.
 Answer ask(const std::string& socket, Request request, const Clock& clock, Nanoseconds deadline,
            int waker = -1);
+Answer ask(Descriptor socket, Request request, const Clock& clock, Nanoseconds deadline, int waker = -1);
 
 }  // namespace gpumeter::grpc

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -26,6 +27,9 @@ constexpr Nanoseconds kKeep = std::chrono::seconds(1);
 /// How long stop() waits for the threads that read logs.
 constexpr Nanoseconds kStopLogs = std::chrono::milliseconds(300);
 
+/// The user of gpumeter-benchmark.service.
+constexpr std::string_view kBenchmarkUser = "gpumeter-benchmark";
+
 }  // namespace
 
 Ingest::Ingest(Parts parts, Settings settings)
@@ -41,7 +45,8 @@ Ingest::Ingest(Parts parts, Settings settings)
 
 Result<Done> Ingest::resume(const SavedRuns& saved, bool is_of_this_boot) {
   if (Result<Done> restored = model_.restore(saved.model, now(), is_of_this_boot); !restored) return restored;
-  return join_.restore(saved.join);
+  if (Result<Done> restored = join_.restore(saved.join); !restored) return restored;
+  return results_.restore(saved.benchmarks);
 }
 
 void Ingest::start(std::vector<PassedSocket> passed) {
@@ -169,9 +174,26 @@ void Ingest::take(const Datagram& datagram) {
   const Moment at = now();
   const Nanoseconds age = std::max(Nanoseconds(0), at.unix - datagram.sent);
   const auto admitted = gate_.admit(datagram.from, at.elapsed - age, at.elapsed);
-  if (const auto* refusal = std::get_if<Refusal>(&admitted)) return model_.drop(*refusal);
+  const auto* const refused = std::get_if<Refusal>(&admitted);
+  if (datagram.payload.starts_with(benchmarks::kPrefix) &&
+      (refused == nullptr || *refused == Refusal::user)) {
+    return take_results(datagram, at);
+  }
+  if (refused != nullptr) return model_.drop(*refused);
   if (datagram.cut) return model_.drop(Refusal::too_long);
   model_.receive(std::get<Guest>(admitted).sender(), datagram.payload, at);
+}
+
+/// jobs.users does not apply: it is about who may report runs.
+bool Ingest::may_send_results(std::uint32_t uid) {
+  return uid == 0 || uid == geteuid() || gate_.name_of(uid) == kBenchmarkUser;
+}
+
+void Ingest::take_results(const Datagram& datagram, const Moment& at) {
+  if (!may_send_results(datagram.from.uid)) return model_.drop(Refusal::user);
+  const std::vector<DeviceIdentity> devices =
+      parts_.devices ? parts_.devices() : std::vector<DeviceIdentity>();
+  results_.receive(datagram.payload, devices, at.unix, [this](Refusal refusal) { model_.drop(refusal); });
 }
 
 void Ingest::accept_all() {
@@ -229,10 +251,16 @@ void Ingest::tick() {
   connections_.tick(at.elapsed);
   model_.tick(at, [this] { receive_last(); });
   source_.commit(parts_.clock.monotonic());
+  const RunList runs = parts_.device_uses || parts_.runs ? model_.runs() : RunList();
+  if (parts_.runs) parts_.runs(runs);
   if (parts_.device_uses) {
-    join_.update(model_.runs(), parts_.device_uses());
+    join_.update(runs, parts_.device_uses());
+    if (parts_.run_book) parts_.run_book->publish(join_.take_runs());
     join_.write(joined_);
     joined_.commit(parts_.clock.monotonic());
+  }
+  if (parts_.devices && !results_.empty()) {
+    result_series_.show(results_, parts_.devices(), parts_.clock.monotonic());
   }
   if (parts_.clock.monotonic() - kept_at_ >= kKeep) keep_runs();
   if (std::exchange(is_full_, false)) watch(sockets_.stream.number());
@@ -241,7 +269,7 @@ void Ingest::tick() {
 
 void Ingest::keep_runs() {
   kept_at_ = parts_.clock.monotonic();
-  if (parts_.keep) parts_.keep({model_.save(now()), join_.saved()});
+  if (parts_.keep) parts_.keep({model_.save(now()), join_.saved(), results_.saved()});
 }
 
 bool Ingest::is_alive(const SenderId& id) const {

@@ -11,10 +11,12 @@
 
 #include "base/mutex.hpp"
 #include "base/worker.hpp"
+#include "collectors/jobs/benchmarks/series.hpp"
 #include "collectors/jobs/intake/connections.hpp"
 #include "collectors/jobs/intake/mllog_reader.hpp"
 #include "collectors/jobs/intake/receiver.hpp"
 #include "collectors/jobs/intake/sockets.hpp"
+#include "collectors/jobs/join/run_book.hpp"
 #include "collectors/jobs/join/run_join.hpp"
 #include "collectors/jobs/model/run_model.hpp"
 #include "exporter/store/store.hpp"
@@ -23,8 +25,9 @@ namespace gpumeter::jobs {
 
 /// The sections of the state file about runs.
 struct SavedRuns {
-  std::string model;  ///< RunModel::save()
-  std::string join;   ///< RunJoin::saved()
+  std::string model;       ///< RunModel::save()
+  std::string join;        ///< RunJoin::saved()
+  std::string benchmarks;  ///< benchmarks::Results::saved()
 };
 
 /// Receives the messages of jobs and commits their series to the store each second, on its own thread "jobs".
@@ -42,9 +45,15 @@ class Ingest {
     /// The processes on each device, for the join with runs. Called on thread "jobs"; must not block. Empty:
     /// no join.
     std::function<DeviceUses()> device_uses = {};
+    /// Takes the runs as of each tick. Called on thread "jobs"; must not block. Empty: not needed.
+    std::function<void(const RunList&)> runs = {};
     /// Takes the state of the runs, every 10 s and at the end. Called on thread "jobs" or by stop(); must not
     /// block. Empty: runs do not survive a restart.
     std::function<void(SavedRuns)> keep = {};
+    /// All known GPUs, for the results of benchmarks. Called on thread "jobs"; must not block. Empty: none.
+    std::function<std::vector<DeviceIdentity>()> devices = {};
+    /// Takes the runs of processes each second; null: not needed.
+    std::shared_ptr<RunBook> run_book = nullptr;
   };
 
   Ingest(Parts parts, Settings settings);
@@ -61,6 +70,8 @@ class Ingest {
   /// Returns false if a read of a log or a lookup of a name hangs; its thread is then left behind.
   bool stop();
   void configure(LiveSettings settings);
+  /// Returns the user that owns a subordinate uid, otherwise the uid. Any thread.
+  std::uint32_t owner_of(std::uint32_t uid) const { return owners_.owner_of(uid); }
 
  private:
   Result<Done> watch_sockets();
@@ -72,6 +83,8 @@ class Ingest {
   void take_letters();
   void receive_last();
   void take(const Datagram& datagram);
+  bool may_send_results(std::uint32_t uid);
+  void take_results(const Datagram& datagram, const Moment& at);
   void accept_all();
   void read_connection(int number);
   void take_log(MllogReader& log, std::string& said);
@@ -97,6 +110,8 @@ class Ingest {
   RunModel model_;
   RunJoin join_{kin_};
   SeriesList joined_{parts_.store.attach()};
+  benchmarks::Results results_;
+  benchmarks::Series result_series_{parts_.store.attach(), settings_.device_labels};
   Letters letters_;
   Connections connections_{gate_};
   std::vector<std::unique_ptr<MllogReader>> logs_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
+#include "base/device_labels.hpp"
 #include "collectors/jobs/model/shared.hpp"
 
 namespace gpumeter::jobs {
@@ -36,6 +37,7 @@ struct Settings {
   std::string subuids = "/etc/subuid";  ///< see UserOwners
   SocketSettings sockets;
   std::vector<LogSettings> logs;
+  DeviceLabels device_labels;  ///< of the results of benchmarks
   LiveSettings live;
 };
 

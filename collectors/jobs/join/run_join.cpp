@@ -17,6 +17,7 @@ constexpr double increase(double from, double to) noexcept { return std::max(0.0
 
 void RunJoin::update(const RunList& jobs, const DeviceUses& devices) {
   owners_.begin_pass(jobs);
+  runs_.clear();
   for (auto& [run, totals] : totals_) totals.gpus.clear();
   for (const auto& device : devices) account(*device);
   owners_.end_pass();
@@ -29,7 +30,10 @@ void RunJoin::update(const RunList& jobs, const DeviceUses& devices) {
 void RunJoin::note_gaps(const DeviceUses& devices) {
   for (auto& [uuid, reading] : readings_) {
     const auto same = [&](const auto& device) { return device->uuid == uuid; };
-    if (std::ranges::none_of(devices, same)) reading.listed_at.reset();
+    if (std::ranges::any_of(devices, same)) continue;
+    reading.listed_at.reset();
+    reading.clock_lost_seconds.reset();
+    reading.throttled.clear();
   }
 }
 
@@ -39,6 +43,8 @@ void RunJoin::account(const workloads::DeviceUse& device) {
   reading.listed_at = device.listed_at;
   const bool is_listed_anew = device.listed_at != last.listed_at;
   reading.busy_seconds = is_listed_anew ? device.busy_seconds.value_or(0) : last.busy_seconds;
+  reading.clock_lost_seconds = device.clock_lost_seconds;
+  reading.throttled.insert(device.throttled.begin(), device.throttled.end());
   std::map<RunName, Part> parts;
   for (const workloads::ProcessUse& use : device.processes) {
     const auto before = last.processes.find(use.id);
@@ -46,6 +52,7 @@ void RunJoin::account(const workloads::DeviceUse& device) {
     reading.processes[use.id] = {use.energy_joules,
                                  is_listed_anew ? use.busy_seconds.value_or(0) : past.busy_seconds};
     const auto& [runs, is_guess] = owners_.of(use);
+    if (use.present && !runs.empty()) runs_.try_emplace(use.id, runs.front());
     take_energy(device, runs, increase(past.energy_joules, use.energy_joules));
     for (const RunName& run : runs) {
       Part& part = parts[run];
@@ -55,6 +62,7 @@ void RunJoin::account(const workloads::DeviceUse& device) {
       if (part.busy_seconds) *part.busy_seconds += increase(past.busy_seconds, *use.busy_seconds);
     }
   }
+  take_throttled(device, parts, last);
   if (is_listed_anew && last.listed_at) take_idle(device, parts, last);
 }
 
@@ -91,6 +99,24 @@ void RunJoin::take_idle(const workloads::DeviceUse& device, const std::map<RunNa
   }
 }
 
+// The time counts in full for each run that holds the device: each of them waits.
+void RunJoin::take_throttled(const workloads::DeviceUse& device, const std::map<RunName, Part>& parts,
+                             const DeviceReading& last) {
+  for (const auto& [run, part] : parts) {
+    if (part.present == 0) continue;
+    Totals& totals = totals_[run];
+    for (const auto& [cause, seconds] : device.throttled) {
+      const auto before = last.throttled.find(cause);
+      totals.throttled_seconds[cause] +=
+          before == last.throttled.end() ? 0 : increase(before->second, seconds);
+    }
+    if (!device.clock_lost_seconds) continue;
+    const double before = last.clock_lost_seconds.value_or(*device.clock_lost_seconds);
+    totals.clock_lost_seconds =
+        totals.clock_lost_seconds.value_or(0) + increase(before, *device.clock_lost_seconds);
+  }
+}
+
 void RunJoin::forget(const RunList& jobs) {
   const std::set<RunName> known(jobs.runs.begin(), jobs.runs.end());
   std::erase_if(totals_, [&](const auto& entry) { return !known.contains(entry.first); });
@@ -100,6 +126,8 @@ std::string RunJoin::saved() const {
   RecordWriter out;
   for (const auto& [run, totals] : totals_) {
     out.begin("joined").text(run.user).text(run.run).number(totals.energy_joules).number(totals.idle_seconds);
+    out.number(totals.clock_lost_seconds);
+    for (const auto& [cause, seconds] : totals.throttled_seconds) out.text(cause).number(seconds);
   }
   return out.take();
 }
@@ -118,7 +146,15 @@ Result<Done> RunJoin::restore(std::string_view section) {
     Totals& total = totals[name];
     total.energy_joules = in.optional_number();
     total.idle_seconds = in.optional_number();
-    if (!is_amount(total.energy_joules) || !is_amount(total.idle_seconds)) in.fail();
+    if (in.has_field()) total.clock_lost_seconds = in.optional_number();
+    while (in.has_field() && !in.failed()) {
+      const std::string cause = in.text();
+      total.throttled_seconds[cause] = in.number();
+      if (!is_amount(total.throttled_seconds[cause])) in.fail();
+    }
+    for (const auto& amount : {total.energy_joules, total.idle_seconds, total.clock_lost_seconds}) {
+      if (!is_amount(amount)) in.fail();
+    }
   }
   if (in.failed()) return Error("the energy of runs, line " + std::to_string(in.line()));
   totals_ = std::move(totals);
@@ -130,6 +166,12 @@ void RunJoin::write(SeriesList& out) const {
     const Labels labels{{"run", run.run}, {"user", run.user}};
     if (totals.energy_joules) out.add(catalog::ml_energy, labels, *totals.energy_joules);
     if (totals.idle_seconds) out.add(catalog::ml_gpu_idle_allocated_seconds, labels, *totals.idle_seconds);
+    for (const auto& [cause, seconds] : totals.throttled_seconds) {
+      out.add(catalog::ml_throttled_seconds, labels.with({{"cause", cause}}), seconds);
+    }
+    if (totals.clock_lost_seconds) {
+      out.add(catalog::ml_clock_lost_seconds, labels, *totals.clock_lost_seconds);
+    }
     for (const auto& [uuid, gpu] : totals.gpus) {
       out.add(catalog::ml_run_gpu_info,
               labels.with({{"gpu", std::to_string(gpu.index)},

@@ -38,6 +38,11 @@ void Cell::add(double value, double weight) noexcept {
   buckets_[static_cast<std::size_t>(bucket)] += weight;
 }
 
+void Cell::hold(std::optional<double> value) noexcept {
+  is_held_ = value.has_value();
+  value_ = value.value_or(0);
+}
+
 void Cell::absorb(const Cell& other) noexcept {
   value_ += other.value_;
   times_ += other.times_;
@@ -49,7 +54,7 @@ void Cell::show() const noexcept {
   if (word_->times != nullptr) (slot++)->show(times_);
   double cumulative = 0;
   for (const double bucket : buckets_) (slot++)->show(cumulative += bucket);
-  (slot++)->show(value_);
+  (slot++)->show(is_held_ ? std::optional(value_) : std::nullopt);
   if (!buckets_.empty()) slot->show(cumulative);
 }
 

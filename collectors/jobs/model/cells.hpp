@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,8 @@ class Cell {
   /// `value`: as the client sent it, in seconds if it is a duration. `weight`: the number of events that the
   /// value represents (1 / sampling rate). A gauge has no weight.
   void add(double value, double weight) noexcept;
+  /// Sets the value of a Shape::memory; nullopt removes its series from the page.
+  void hold(std::optional<double> value) noexcept;
   /// Adds the values of a cell of the same word and labels. Not for a gauge.
   void absorb(const Cell& other) noexcept;
   const Word& word() const noexcept { return *word_; }
@@ -35,6 +38,7 @@ class Cell {
   const Word* word_;
   LabelChoice choice_;
   double value_ = 0;              ///< count, last value, or sum of the durations
+  bool is_held_ = true;           ///< false: no process of the run has the value any more
   double times_ = 0;              ///< durations
   std::vector<double> buckets_;   ///< not cumulative; only of a histogram
   std::vector<OwnedSlot> slots_;  ///< times and value, or buckets, sum and count
@@ -47,7 +51,7 @@ struct CustomScalar {
   OwnedSlot slot;
 };
 
-/// The cells of a run. The closed sets limit them to 48, so a linear search is fastest.
+/// The cells of a run. The closed sets limit them to 52, so a linear search is fastest.
 class Cells {
  public:
   explicit Cells(RunSeries run) : run_(std::move(run)) {}
@@ -58,6 +62,7 @@ class Cells {
   /// The number of series that the quotas charge.
   std::size_t series() const noexcept;
   const std::vector<Cell>& all() const noexcept { return cells_; }
+  std::vector<Cell>& all() noexcept { return cells_; }
   void clear();
 
   CustomScalar* find_custom(std::string_view metric) noexcept;

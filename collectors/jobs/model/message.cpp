@@ -23,6 +23,12 @@ bool is_near(std::int64_t unix_seconds, const Moment& now) noexcept {
 
 LabelChoice untagged(const Word& word) { return std::get<LabelChoice>(choose(word, Tags())); }
 
+RunFacts facts_of_model(const std::string& model) {
+  RunFacts facts;
+  facts[static_cast<std::size_t>(Fact::model)] = model;
+  return facts;
+}
+
 std::string metric_label(std::string_view metric) { return label_text(metric.empty() ? "unnamed" : metric); }
 
 }  // namespace
@@ -84,6 +90,8 @@ void Message::apply(const Place& place, const Measure& measure) {
       return take_evaluation(place, measure);
     case Shape::custom:
       return take_custom(place, measure);
+    case Shape::memory:
+      return take_memory(place, measure);
     default:
       break;
   }
@@ -99,6 +107,13 @@ void Message::take_step(const Place& place, double step) {
   if (place.run == nullptr) return drop(Refusal::series_limit);
   place.run->progress.at_step(*place.member, step);
   if (place.run->progress.is_unsettled()) unsettled_.push_back(place.run);
+}
+
+/// The run's sum is the value of the cell; see Run::tick().
+void Message::take_memory(const Place& place, const Measure& measure) {
+  if (place.run == nullptr) return drop(Refusal::series_limit);
+  const Cell* const cell = user_.cell(place, measure.word, measure.choice, from_.now.elapsed);
+  if (cell != nullptr) place.member->memory.at(measure.choice[0]) = measure.value;
 }
 
 void Message::finish() noexcept {
@@ -147,11 +162,17 @@ void Message::take_event(const EventLine& line) {
   if (place.run == nullptr) return drop(Refusal::series_limit);
   if (starts) {
     place.process->run = run;
-    const RunFacts facts{line.tags.find("framework"), line.tags.find("version"), line.tags.find("model")};
-    place.run->started(*place.member, {facts, line.timestamp}, from_.facts, from_.at);
+    place.run->started(*place.member, {facts_of(line.tags), line.timestamp}, from_.facts, from_.at);
   }
   if (stops) place.run->stopped(*place.member, line.text == "success", from_.at);
   if (line.title == "restart") place.run->progress.announced_restart(*place.member);
+}
+
+/// The other facts of a line with an unknown one are used.
+RunFacts Message::facts_of(const Tags& tags) {
+  FactsRead read = read_facts(tags);
+  if (read.refused > 0) shared_.drop(Refusal::bad_label, read.refused);
+  return std::move(read.facts);
 }
 
 void Message::take(std::string_view run, const MllogLine& line) {
@@ -166,7 +187,7 @@ void Message::take(std::string_view run, const MllogLine& line) {
   if (line.samples) take_samples(place, *line.samples);
   switch (line.kind) {
     case Kind::run_start:
-      return place.run->started(*place.member, {{.model = benchmark}, {}}, from_.facts, from_.at);
+      return place.run->started(*place.member, {facts_of_model(benchmark), {}}, from_.facts, from_.at);
     case Kind::run_stop:
       return place.run->stopped(*place.member, line.success, from_.at);
     case Kind::benchmark:

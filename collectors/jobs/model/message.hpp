@@ -45,6 +45,8 @@ class Message {
   void take_step(const Place& place, double step);
   void take_evaluation(const Place& place, const Measure& measure);
   void take_custom(const Place& place, const Measure& measure);
+  void take_memory(const Place& place, const Measure& measure);
+  RunFacts facts_of(const Tags& tags);
   void take_samples(const Place& place, double so_far);
   void drop(Refusal refusal) noexcept { shared_.drop(refusal); }
 

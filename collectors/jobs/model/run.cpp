@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "collectors/api/catalog.hpp"
-#include "collectors/jobs/wire/label_text.hpp"
 
 namespace gpumeter::jobs {
 
@@ -120,6 +119,9 @@ void Run::stop_if_over() noexcept {
 
 void Run::tick(const Moment& now) noexcept {
   if (progress.is_live()) last_live_ = now.elapsed;
+  for (Cell& cell : cells.all()) {
+    if (cell.word().shape == Shape::memory) cell.hold(progress.memory(cell.choice()[0]));
+  }
 }
 
 bool Run::is_expired(const Moment& now, Nanoseconds retention) const noexcept {
@@ -146,12 +148,13 @@ void Run::begin_anew(const Moment& start, const Moment& now) noexcept {
   stop_.reset();
   worst_.reset();
   samples_ = 0;
+  facts_ = {};
+  info_ = OwnedSlot();
   progress.begin_anew();
   for (Evaluation& evaluation : evaluations_) evaluation.forget();
 }
 
 void Run::started(Member& member, const RunStart& said, const SenderFacts& facts, const Moment& at) {
-  note_facts(said.facts);
   const bool repeats = member.announced && said.time && said.time == member.announced_at;
   if (!repeats) {
     const Moment start = said.time ? bounded_start(*said.time, facts.began, at) : at;
@@ -165,6 +168,7 @@ void Run::started(Member& member, const RunStart& said, const SenderFacts& facts
       start_ = start;
     }
   }
+  note_facts(said.facts);
   announced_ = member.announced = true;
   if (member.leader) return;
   member.stopped = false;
@@ -189,15 +193,15 @@ void Run::find_leader(Member& member) noexcept {
   }
 }
 
-/// Some ranks may report no facts; the known facts stay.
+/// Some ranks may report no facts, or fewer: a known fact stays until a process reports another.
 void Run::note_facts(const RunFacts& facts) {
-  if (facts.framework.empty() && facts.version.empty() && facts.model.empty()) return;
-  const Labels labels = series_.labels().with({{"framework", label_text(facts.framework)},
-                                               {"version", label_text(facts.version)},
-                                               {"model", label_text(facts.model)}});
-  if (labels == facts_) return;
-  facts_ = labels;
-  info_ = series_.add(catalog::ml_run_info, labels);
+  RunFacts known = facts_;
+  for (std::size_t i = 0; i < kFactCount; ++i) {
+    if (!facts[i].empty()) known[i] = facts[i];
+  }
+  if (known == facts_) return;
+  facts_ = std::move(known);
+  info_ = series_.add(catalog::ml_run_info, series_.labels().with(labels_of(facts_)));
   info_.show(1);
 }
 

@@ -11,15 +11,9 @@
 #include "collectors/jobs/model/cells.hpp"
 #include "collectors/jobs/model/evaluation.hpp"
 #include "collectors/jobs/model/run_progress.hpp"
+#include "collectors/jobs/wire/run_facts.hpp"
 
 namespace gpumeter::jobs {
-
-/// The labels of ml_run_info, as a run_start may give them.
-struct RunFacts {
-  std::string_view framework;
-  std::string_view version;
-  std::string_view model;
-};
 
 /// A run_start. `time`: the event's own time (`d:`) in Unix seconds. Repetitions and forks of the sender send
 /// the same time.
@@ -58,7 +52,7 @@ class Run {
   Nanoseconds last_heard() const noexcept { return last_update_.elapsed; }
   /// Removes the members that are gone. With `up_to_alive`, stops at the first one that is not.
   void remove(const std::function<bool(const Member&)>& is_gone, const Moment& now, bool up_to_alive = false);
-  /// Marks a run with live processes as in use, so that it does not expire.
+  /// Marks a run with live processes as in use, so that it does not expire. Sums what each process has.
   void tick(const Moment& now) noexcept;
   /// The run has had no live process for `retention`.
   bool is_expired(const Moment& now, Nanoseconds retention) const noexcept;
@@ -88,6 +82,7 @@ class Run {
   /// A line with `name`, and the lines of its parts. UserRuns::restore() reads the first fields.
   void save(RecordWriter& out, std::string_view name) const;
   void restore(SavedReader& in);
+  void restore_fact(SavedReader& in);
 
   Workload workload;  ///< of the run's processes; may be unknown
   Cells cells;
@@ -122,7 +117,7 @@ class Run {
   std::optional<Stop> stop_;  ///< set when the run is over
   Moment last_update_;
   Nanoseconds last_live_;
-  Labels facts_;
+  RunFacts facts_;
   std::vector<Evaluation> evaluations_;
   double samples_ = 0;
 };

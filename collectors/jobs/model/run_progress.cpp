@@ -77,6 +77,16 @@ void RunProgress::settle(Member& member) noexcept {
   resumes_.reset();
 }
 
+std::optional<double> RunProgress::memory(std::size_t state) const noexcept {
+  std::optional<double> sum;
+  if (state >= kMemoryStates) return sum;
+  for (const Member& member : members_) {
+    const std::optional<double> part = member.stopped ? std::nullopt : member.memory[state];
+    if (part) sum = sum.value_or(0) + *part;
+  }
+  return sum;
+}
+
 void RunProgress::begin_anew() noexcept {
   for (Member& member : members_) {
     member.step.reset();

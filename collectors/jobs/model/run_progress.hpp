@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -8,6 +10,7 @@
 #include "base/clock.hpp"
 #include "collectors/jobs/model/saved.hpp"
 #include "collectors/jobs/wire/sender.hpp"
+#include "collectors/jobs/wire/vocabulary.hpp"
 
 namespace gpumeter::jobs {
 
@@ -31,7 +34,9 @@ struct Member {
   double counted_steps = 0;     ///< its ml.steps of split train
   std::uint32_t restarts = 0;   ///< its `restart` events
   std::size_t series = 0;       ///< charged to this process
-  Nanoseconds last_seen{};      ///< its last message for this run
+  /// Its last ml.memory, by the place of the label's value. nullopt: it sent none.
+  std::array<std::optional<double>, kMemoryStates> memory;
+  Nanoseconds last_seen{};  ///< its last message for this run
 };
 
 /// The processes of a run and their step. A generation is a set of overlapping processes: each joined before
@@ -72,10 +77,15 @@ class RunProgress {
   double restarts() const noexcept { return restarts_; }
   double lost_steps() const noexcept { return lost_steps_; }
 
-  /// A line, and one for each member.
+  /// The sum over the processes that have not sent run_stop; nullopt if none of them has the value.
+  std::optional<double> memory(std::size_t state) const noexcept;
+
+  /// A line, and one or two for each member.
   void save(RecordWriter& out) const;
   void restore(SavedReader& in);
   void restore_member(SavedReader& in);
+  /// The second line of the last member.
+  void restore_memory(SavedReader& in);
 
  private:
   void begin_generation(bool completed) noexcept;

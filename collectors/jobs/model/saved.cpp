@@ -8,11 +8,12 @@
 #include <utility>
 
 #include "collectors/jobs/model/run_model.hpp"
+#include "collectors/jobs/wire/label_text.hpp"
 
 namespace gpumeter::jobs {
 namespace {
 
-constexpr std::string_view kLabels[] = {"framework", "version", "model"};  // of RunFacts
+constexpr std::size_t kFactsOfRunLine = 3;  // the first facts; the others have lines of their own
 
 }  // namespace
 
@@ -81,6 +82,9 @@ void RunProgress::save(RecordWriter& out) const {
     jobs::save(out, member.leader.value_or(SenderId{}));
     out.flag(member.orphaned).number(member.step).number(member.start).number(member.counted_steps);
     out.integer(member.restarts).integer(static_cast<std::int64_t>(member.series)).time(member.last_seen);
+    if (std::ranges::none_of(member.memory, &std::optional<double>::has_value)) continue;
+    out.begin("memory");
+    for (const std::optional<double>& part : member.memory) out.number(part);
   }
 }
 
@@ -118,6 +122,11 @@ void RunProgress::restore_member(SavedReader& in) {
   members_.push_back(member);
 }
 
+void RunProgress::restore_memory(SavedReader& in) {
+  if (members_.empty()) return in.fail();
+  for (std::optional<double>& part : members_.back().memory) part = in.optional_finite();
+}
+
 void Run::save(RecordWriter& out, std::string_view name) const {
   out.begin("run").text(name).text(label_);
   jobs::save(out, workload);
@@ -126,10 +135,9 @@ void Run::save(RecordWriter& out, std::string_view name) const {
   out.integer(worst_ ? static_cast<int>(*worst_) : -1);
   out.integer(stop_ ? static_cast<int>(stop_->end) : -1);
   jobs::save(out, stop_ ? stop_->time : Moment{});
-  for (const std::string_view label : kLabels) {
-    const auto pairs = facts_.pairs();
-    const auto found = std::ranges::find(pairs, label, &Labels::Pair::first);
-    out.text(found == pairs.end() ? std::string_view() : found->second);
+  for (std::size_t i = 0; i < kFactsOfRunLine; ++i) out.text(facts_[i]);
+  for (std::size_t i = kFactsOfRunLine; i < kFactCount; ++i) {
+    if (!facts_[i].empty()) out.begin("fact").text(to_string(static_cast<Fact>(i))).text(facts_[i]);
   }
   progress.save(out);
   cells.save(out);
@@ -150,9 +158,18 @@ void Run::restore(SavedReader& in) {
   const std::optional<End> stopped = end();
   const Moment at = in.moment();
   if (stopped) stop_ = Stop{at, *stopped};
-  std::array<std::string, std::size(kLabels)> facts;
-  for (std::string& fact : facts) fact = in.text();
-  note_facts({facts[0], facts[1], facts[2]});
+  RunFacts facts;
+  for (std::size_t i = 0; i < kFactsOfRunLine; ++i) facts[i] = label_text(in.text());
+  note_facts(facts);
+}
+
+void Run::restore_fact(SavedReader& in) {
+  const std::optional<Fact> fact = kFactNames.find(in.text());
+  const std::string text = in.text();
+  if (!fact || !is_acceptable(*fact, text)) return in.fail();
+  RunFacts facts;
+  facts[static_cast<std::size_t>(*fact)] = text;
+  note_facts(facts);
 }
 
 Run& UserRuns::restore(SavedReader& in, Source& source, std::string_view user) {
@@ -195,6 +212,8 @@ void User::restore_line(SavedReader& in, Run*& run) {
   const auto restore_of_run = [&] {
     if (kind == "progress") return run->progress.restore(in), true;
     if (kind == "member") return run->progress.restore_member(in), true;
+    if (kind == "memory") return run->progress.restore_memory(in), true;
+    if (kind == "fact") return run->restore_fact(in), true;
     if (kind == "custom") return cells.restore_custom(in), true;
     if (kind == "evaluation") return run->add_evaluation(in.text()).restore(in), true;
     return false;

@@ -113,7 +113,7 @@ Cell* User::cell(const Place& place, const Word& word, LabelChoice choice, Nanos
   return can_be_summed(word) ? &overflow_cell(word, choice, now) : nullptr;
 }
 
-/// The closed sets bound these cells to 901 series for each user, and to 901 more for all users together.
+/// The closed sets bound these cells to 902 series for each user, and to 902 more for all users together.
 Cell& User::overflow_cell(const Word& word, LabelChoice choice, Nanoseconds now) {
   if (Cell* const cell = other_.find(word, choice)) return *cell;
   const std::size_t series = series_of(word);

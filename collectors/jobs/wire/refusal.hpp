@@ -21,12 +21,14 @@ enum class Refusal : std::uint8_t {
   bad_label,       ///< a value outside the label's closed set
   rate_limit,      ///< the user sent more lines than its rate allows
   series_limit,    ///< no room for another series: counted under `_other`, or lost if it is a gauge
-  user,            ///< a datagram or connection of a user that the configuration does not admit
+  user,            ///< a datagram or connection of a user that the configuration does not admit, or a
+                   ///< benchmark's results of a user that may not send them
   identity,        ///< a datagram or connection under a uid that its process does not have
   connections,     ///< a connection beyond the limit of one user or of all users
   client,          ///< values that the client lost: rejected, or without room while the daemon did not read
+  device,          ///< a benchmark's result of no GPU, or of a GPU that is not known
 };
-inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::client) + 1;
+inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::device) + 1;
 
 /// The values of the label.
 inline constexpr EnumNames<Refusal, kRefusalCount> kRefusalNames = {
@@ -43,7 +45,8 @@ inline constexpr EnumNames<Refusal, kRefusalCount> kRefusalNames = {
      {Refusal::user, "user"},
      {Refusal::identity, "identity"},
      {Refusal::connections, "connections"},
-     {Refusal::client, "client"}}};
+     {Refusal::client, "client"},
+     {Refusal::device, "device"}}};
 constexpr std::string_view to_string(Refusal refusal) noexcept { return kRefusalNames.of(refusal); }
 
 }  // namespace gpumeter::jobs

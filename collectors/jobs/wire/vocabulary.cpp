@@ -13,13 +13,14 @@ constexpr std::string_view kKinds[] = {"train", "input", "output"};
 constexpr std::string_view kPhases[] = {
     "data_loading",    "h2d",  "forward", "backward", "optimizer", "communication", "checkpoint_save",
     "checkpoint_load", "eval", "compile", "init",     "idle",      "other"};
-// The same as for gpu_peak_flops.
-constexpr std::string_view kDtypes[] = {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"};
+
+constexpr std::string_view kStates[kMemoryStates] = {"allocated", "reserved", "peak"};
 
 constexpr ClosedLabel kSplit{"split", kSplits, "train", ""};
 constexpr ClosedLabel kKind{"kind", kKinds, "train", ""};
 constexpr ClosedLabel kPhase{"phase", kPhases, "other", "other"};
 constexpr ClosedLabel kDtype{"dtype", kDtypes, "", ""};
+constexpr ClosedLabel kState{"state", kStates, "allocated", ""};
 
 // clang-format off
 constexpr Word kWords[] = {
@@ -36,6 +37,8 @@ constexpr Word kWords[] = {
     {"ml.loss",          Shape::gauge,     &catalog::ml_loss,                {&kSplit}},
     {"ml.batch_size",    Shape::size,      &catalog::ml_batch_size},
     {"ml.world_size",    Shape::size,      &catalog::ml_world_size},
+    {"ml.memory",        Shape::memory,    &catalog::ml_allocator_memory,    {&kState}},
+    {"ml.oom",           Shape::counter,   &catalog::ml_out_of_memory},
     {"ml.target",        Shape::target,    &catalog::ml_target_value},
     {"ml.eval",          Shape::eval,      &catalog::ml_eval_value},
     {"ml.custom",        Shape::custom,    &catalog::ml_custom},

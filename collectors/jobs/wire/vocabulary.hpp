@@ -16,6 +16,9 @@
 /// The metrics that jobs may send, one row for each name. Constant tables, any thread.
 namespace gpumeter::jobs {
 
+/// Data types: the label `dtype`, with the same values as that of gpu_peak_flops.
+inline constexpr std::string_view kDtypes[] = {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"};
+
 /// A label with a closed set of values, so that no job can create an unlimited number of series.
 struct ClosedLabel {
   std::string_view name;  ///< of the client's tag and of the exported label
@@ -23,6 +26,9 @@ struct ClosedLabel {
   std::string_view fallback;  ///< value if the tag is missing; empty: the label is omitted
   std::string_view unknown;   ///< value for any other tag value; empty: the line is rejected
 };
+
+/// The number of values of `state`, the label of a Shape::memory.
+inline constexpr std::size_t kMemoryStates = 3;
 
 /// Index into ClosedLabel::values; kNoLabel: the series does not have the label.
 using LabelChoice = std::array<std::uint8_t, 2>;
@@ -33,6 +39,7 @@ enum class Shape : std::uint8_t {
   gauge,      ///< the last value
   size,       ///< the last value, 0 or more
   step,       ///< a gauge of each process
+  memory,     ///< a gauge of each process; the run has the sum of those that live
   phase,      ///< durations into a counter of seconds and one of times
   histogram,  ///< durations into buckets
   target,     ///< of an evaluation, with `metric` and `direction`

@@ -73,11 +73,28 @@ TEST_F(DeviceWorkloadsTest, ShowsWhoUsesTheDevice) {
   EXPECT_EQ(lines(), energy("160") + line("workload_busy_seconds_total", kUnit, "0.5") +
                          line("workload_energy_joules_total", kUnit, "60") +
                          line("workload_energy_joules_total", kNobody, "100") +
+                         line("workload_memory_peak_bytes", kUnit, "4096") +
                          line("workload_memory_used_bytes", kUnit, "4096") +
                          line("workload_share_ratio", kUnit, "1") +
                          line("workload_share_ratio", kNobody, "0"));
   EXPECT_EQ(script_.lists, 1);
   EXPECT_EQ(lines({.collect = {}, .exclude = {"fake"}}), "");
+}
+
+TEST_F(DeviceWorkloadsTest, TheHighestMemoryStaysAfterTheProcess) {
+  procfs_.add(7, "/system.slice/a.service");
+  procfs_.add(8, "/system.slice/a.service");
+  script_ = {.energy = 0, .processes = {{7, 1000, 0}, {8, 500, 0}}};
+  open();
+  pass();
+  script_.processes = {{7, 200, 0}};
+  pass();
+  const std::string peak = line("workload_memory_peak_bytes", kUnit, "1500");
+  EXPECT_NE(lines().find(peak + line("workload_memory_used_bytes", kUnit, "200")), std::string::npos)
+      << lines();
+  script_.processes = {};
+  pass();
+  EXPECT_NE(lines().find(peak + line("workload_share_ratio", kUnit, "0")), std::string::npos) << lines();
 }
 
 TEST_F(DeviceWorkloadsTest, ADeviceThatNobodyUsesIsUnattributed) {
@@ -118,6 +135,39 @@ TEST_F(DeviceWorkloadsTest, NobodyIsOnADeviceThatSleepsAndItIsNotAsked) {
   pass();
   EXPECT_EQ(script_.lists, 1);
   EXPECT_NE(lines().find(line("workload_share_ratio", kNobody, "1")), std::string::npos) << lines();
+}
+
+TEST_F(DeviceWorkloadsTest, AWorkloadThatBeginsIsLookedForAtOnceAndAgain) {
+  procfs_.add(7, "/system.slice/a.service");
+  settings_.lists = std::make_shared<workloads::ListRequest>();
+  settings_.lists->note(clock_.monotonic());
+  script_.tier = Tier::normal;
+  open();
+  pass();
+  EXPECT_EQ(script_.lists, 0) << "nothing is known yet";
+  pass(Tier::normal);
+  pass();
+  pass();
+  EXPECT_EQ(script_.lists, 2) << "3 s after the request";
+  pass();
+  EXPECT_EQ(script_.lists, 2);
+  settings_.lists->note(clock_.monotonic());
+  script_.energy = 50;
+  script_.processes = {{7, 4096, 0.5}};
+  std::string looked;
+  for (int i = 0; i < 5; ++i) {
+    const int before = script_.lists;
+    pass();
+    looked += script_.lists > before ? "yes " : "no ";
+  }
+  EXPECT_EQ(looked, "yes no yes no no ") << "the list at 1 s is the first";
+  EXPECT_EQ(script_.elapsed, 2s) << "since the last list";
+  EXPECT_NE(lines().find(line("workload_energy_joules_total", kUnit, "0")), std::string::npos)
+      << "the counter starts at 0: " << lines();
+  script_.energy = 80;
+  pass(Tier::normal);
+  EXPECT_EQ(script_.elapsed, 3s);
+  EXPECT_NE(lines().find(line("workload_energy_joules_total", kUnit, "30")), std::string::npos) << lines();
 }
 
 TEST_F(DeviceWorkloadsTest, AnInterruptedPassAsksNobody) {

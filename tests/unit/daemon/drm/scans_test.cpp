@@ -72,6 +72,19 @@ TEST_F(DrmScansTest, ScansOnlyWhileSomebodyWatches) {
   EXPECT_EQ(scans_->figures(), std::nullopt);
 }
 
+TEST_F(DrmScansTest, AWorkloadThatBeginsIsNotKeptWaiting) {
+  scans_->scan_soon();
+  const std::shared_ptr<void> watch = scans_->watch(kCard, std::chrono::hours(1));
+  EXPECT_TRUE(becomes_true([&] { return scans_->use_of(kCard) != nullptr; }));
+  procfs_.add(11);
+  procfs_.open(11, 3, "/dev/dri/renderD9128",
+               "drm-driver: amdgpu\ndrm-pdev: 0000:03:00.0\ndrm-client-id: 2\ndrm-resident-vram: 8 KiB\n");
+  EXPECT_TRUE(becomes_true([&] {
+    scans_->scan_soon();
+    return scans_->use_of(kCard)->processes.size() == 2;
+  }));
+}
+
 TEST_F(DrmScansTest, AWatchMayOutliveItsScanner) {
   std::shared_ptr<void> watch;
   {

@@ -82,12 +82,14 @@ TEST_F(CostMeterTest, AGapIsNotCounted) {
 
 TEST_F(CostMeterTest, ContinuesAnEarlierProcess) {
   look(0s, {{7, 100, 0}});
+  look(5s, {{7, 400, 0}});
   look(10s, {{7, 100, 5}});
   const auto account = costs_.account("GPU-1", 3, meter_, {});
   DeviceMeter meter(procfs_.path(), false, book_);
   std::vector<DeviceMeter::Earlier> earlier;
   for (const AccountEntry& entry : account->entries) {
-    earlier.push_back({entry.id, entry.energy_joules, entry.busy_counter, entry.part, entry.seen});
+    earlier.push_back(
+        {entry.id, entry.energy_joules, entry.busy_counter, entry.cost.peak_memory, entry.part, entry.seen});
   }
   meter.resume(earlier, 500);
   CostMeter costs;
@@ -103,6 +105,7 @@ TEST_F(CostMeterTest, ContinuesAnEarlierProcess) {
   const auto found = std::ranges::find_if(again->entries, is_unit);
   ASSERT_NE(found, again->entries.end());
   EXPECT_EQ(found->cost.busy_seconds, 7);
+  EXPECT_EQ(found->cost.peak_memory, 400);
 }
 
 }  // namespace

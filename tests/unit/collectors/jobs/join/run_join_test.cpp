@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -62,13 +63,19 @@ class Machine {
       uses.push_back(std::make_shared<DeviceUse>(device));
     }
     kin_.begin_pass(now_);
-    join_.update(jobs, uses);
+    join_->update(jobs, uses);
+  }
+  /// Continues with what the state file keeps.
+  void restart() {
+    const std::string saved = join_->saved();
+    join_.emplace(kin_);
+    ASSERT_TRUE(join_->restore(saved));
   }
   /// Sorted by run.
   std::string text() const {
     Store store;
     SeriesList list(store.attach());
-    join_.write(list);
+    join_->write(list);
     list.commit(now_);
     std::multimap<std::string, std::string> lines;  // by the labels `run` and `user`
     store.walk([&](const Family& family) {
@@ -88,6 +95,14 @@ class Machine {
     return text;
   }
 
+  /// The run of a process, as other parts of the daemon see it.
+  std::string run_of(int pid) {
+    RunBook book;
+    book.publish(join_->take_runs());
+    const auto run = book.of({pid, 5});
+    return run ? run->user + "/" + run->run : "none";
+  }
+
   RunList jobs;
   std::vector<DeviceUse> devices;
 
@@ -95,9 +110,25 @@ class Machine {
   Tree tree_ = make_tree({});
   std::map<int, std::string> groups_;
   ProcessKin kin_{tree_.path()};
-  RunJoin join_{kin_};
+  std::optional<RunJoin> join_{std::in_place, kin_};
   Nanoseconds now_{};
 };
+
+TEST(RunJoin, PublishesTheRunsOfProcesses) {
+  Machine machine;
+  machine.process(10, 1, "/system.slice/train.service");
+  machine.process(11, 1, "/system.slice/train.service");
+  machine.process(12, 1, "/system.slice/other.service");
+  machine.tells(10, kAlice, "alice", "resnet");
+  machine.device("A").processes = {machine.in_group(10), machine.in_group(11), machine.in_group(12)};
+  machine.second();
+  EXPECT_EQ(machine.run_of(11), "alice/resnet");
+  machine.second();
+  EXPECT_EQ(machine.run_of(12), "none");
+  machine.devices[0].processes[0].present = false;
+  machine.second();
+  EXPECT_EQ(machine.run_of(10), "none");
+}
 
 TEST(RunJoin, GivesARunTheEnergyAndTheIdleTimeOfItsProcess) {
   Machine machine;
@@ -214,6 +245,56 @@ TEST(RunJoin, TakesTheDevicesBusyTimeWhereTheProcessesIsNotKnownAndItIsAlone) {
   EXPECT_NE(machine.text().find("idle_allocated_seconds_total{run=\"resnet\",user=\"alice\"} 0.7500"),
             std::string::npos)
       << machine.text();
+}
+
+TEST(RunJoin, SumsTheTimeThatARunsGpusLoseByThrottling) {
+  Machine machine;
+  machine.devices.reserve(2);
+  machine.tells(10, kAlice, "alice", "resnet");
+  for (const char* const uuid : {"A", "B"}) {
+    DeviceUse& gpu = machine.device(uuid);
+    gpu.has_energy = false;
+    gpu.processes = {Machine::use(10, 0, std::nullopt)};
+    gpu.throttled = {{"power", 100}, {"thermal", 7}};
+    gpu.clock_lost_seconds = 40;
+  }
+  machine.second();
+  const std::string gpus =
+      "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"} 1.0000\n"
+      "ml_run_gpu_info{run=\"resnet\",user=\"alice\",gpu=\"0\",uuid=\"B\",source=\"process\"} 1.0000\n";
+  EXPECT_EQ(machine.text(),
+            "ml_clock_lost_seconds_total{run=\"resnet\",user=\"alice\"} 0.0000\n" + gpus +
+                "ml_throttled_seconds_total{run=\"resnet\",user=\"alice\",cause=\"power\"} 0.0000\n"
+                "ml_throttled_seconds_total{run=\"resnet\",user=\"alice\",cause=\"thermal\"} 0.0000\n");
+  machine.devices[0].throttled = {{"power", 101}, {"thermal", 7.5}};
+  machine.devices[0].clock_lost_seconds = 40.25;
+  machine.devices[1].throttled = {{"power", 100.5}, {"thermal", 7}};
+  machine.devices[1].clock_lost_seconds = 40.5;
+  machine.second(false);
+  const std::string lost =
+      "ml_clock_lost_seconds_total{run=\"resnet\",user=\"alice\"} 0.7500\n" + gpus +
+      "ml_throttled_seconds_total{run=\"resnet\",user=\"alice\",cause=\"power\"} 1.5000\n"
+      "ml_throttled_seconds_total{run=\"resnet\",user=\"alice\",cause=\"thermal\"} 0.5000\n";
+  EXPECT_EQ(machine.text(), lost);
+  machine.devices[1].throttled = {{"power", 900}};  // counted while it was away
+  machine.devices[1].clock_lost_seconds = 900;
+  const DeviceUse away = machine.devices[1];
+  machine.devices.pop_back();
+  machine.second();
+  machine.devices.push_back(away);
+  machine.second();
+  EXPECT_EQ(machine.text(), lost);
+  machine.restart();
+  EXPECT_EQ(machine.text(),
+            lost.substr(0, lost.find("ml_run_gpu_info")) + lost.substr(lost.find("ml_throttled")));
+}
+
+TEST(RunJoin, ReadsTheStateOfAnEarlierVersion) {
+  ProcessKin kin{"/nowhere"};
+  RunJoin join(kin);
+  EXPECT_TRUE(join.restore("joined\talice\tresnet\t80\t-\n"));
+  EXPECT_FALSE(join.restore("joined\talice\tresnet\t80\t-\t1\tpower\t-2\n"));
+  EXPECT_FALSE(join.restore("joined\talice\tresnet\t80\t-\t1\tpower\n"));
 }
 
 TEST(RunJoin, SaysNothingOfEnergyThatTheDeviceDoesNotTell) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -44,6 +45,45 @@ ml_phases_total{run="resnet50",user="alice",phase="data_loading"} 2
 ml_phase_seconds_total{run="resnet50",user="alice",phase="data_loading"} 0.75
 )");
   EXPECT_EQ(jobs.dropped(), "");
+}
+
+TEST(RunModel, AFactStaysUntilAnotherIsReported) {
+  JobsBench jobs;
+  jobs.send(10, "_e{9,1}:run_start|a|d:1700000000|#run:a,framework:pytorch,precision:bf16");
+  jobs.send(10, "_e{9,1}:run_start|a|d:1700000000|#run:a,data_parallel:8,sharding:fsdp");
+  jobs.send(11, "_e{9,1}:run_start|a|d:1700000000|#run:a");
+  jobs.send(11, "_e{9,1}:run_start|a|d:1700000000|#run:a,precision:ternary,tensor_parallel:0,model:llama");
+  EXPECT_EQ(jobs.page({"ml_run_info"}),
+            "ml_run_info{run=\"a\",user=\"alice\",framework=\"pytorch\",model=\"llama\",precision=\"bf16\","
+            "sharding=\"fsdp\",data_parallel=\"8\"} 1\n");
+  EXPECT_EQ(jobs.dropped(), "bad_label=2 ");
+  jobs.send(10, "_e{8,7}:run_stop|success|d:1700000000|#run:a");
+  jobs.send(11, "_e{8,7}:run_stop|success|d:1700000000|#run:a");
+  jobs.wait(10);
+  jobs.send(12, "_e{9,1}:run_start|a|d:1700000010|#run:a,framework:jax");
+  EXPECT_EQ(jobs.page({"ml_run_info"}), "ml_run_info{run=\"a\",user=\"alice\",framework=\"jax\"} 1\n");
+}
+
+TEST(RunModel, AllocatorMemoryIsTheSumOfLiveProcesses) {
+  JobsBench jobs;
+  const std::set<std::string_view> families = {"ml_allocator_memory_bytes", "ml_out_of_memory_errors_total"};
+  const auto line = [](std::string_view state, std::string_view value) {
+    return "ml_allocator_memory_bytes{run=\"a\",user=\"alice\",state=\"" + std::string(state) + "\"} " +
+           std::string(value) + '\n';
+  };
+  const std::string ooms = "ml_out_of_memory_errors_total{run=\"a\",user=\"alice\"} ";
+  jobs.send(10,
+            "ml.memory:100|g|#run:a,state:allocated\nml.memory:300|g|#run:a,state:peak\nml.oom:0|c|#run:a");
+  jobs.send(11, "ml.memory:70|g|#run:a,state:allocated\nml.memory:80|g|#run:a\nml.oom:2|c|#run:a");
+  EXPECT_EQ(jobs.page(families), line("allocated", "180") + line("peak", "300") + ooms + "2\n");
+  jobs.send(12, "ml.memory:5|g|#run:a,state:allocated\n_e{8,7}:run_stop|success|#run:a");
+  jobs.kill(10);
+  EXPECT_EQ(jobs.page(families), line("allocated", "80") + ooms + "2\n") << "one has stopped, one was killed";
+  jobs.send(11, "ml.memory:-1|g|#run:a\nml.memory:1|g|#run:a,state:cached\nml.memory:1|c|#run:a");
+  EXPECT_EQ(jobs.page(families), line("allocated", "80") + ooms + "2\n");
+  EXPECT_EQ(jobs.dropped(), "bad_value=1 wrong_type=1 bad_label=1 ");
+  jobs.kill(11);
+  EXPECT_EQ(jobs.page(families), ooms + "2\n");
 }
 
 TEST(RunModel, AHistogramIsCumulativeAndWeighsByTheSamplingRate) {

@@ -10,12 +10,15 @@ namespace {
 /// A run with every kind of value, in the middle of its life.
 void train(JobsBench& jobs) {
   jobs.in_workload(10, cgroup::Kind::slurm_job, "4711");
-  jobs.send(10, "_e{9,6}:run_start|resnet|t:info|#framework:torch,version:2.7,model:a\tb");
+  jobs.send(10,
+            "_e{9,6}:run_start|resnet|t:info|#framework:torch,version:2.7,model:a\tb,"
+            "precision:bf16,data_parallel:8");
   jobs.wait(100);
   jobs.send(10,
             "ml.steps:1|c\nml.step:7|g\nml.samples:256|c\nml.loss:2.5|g\nml.phase.seconds:0.5:0.25|d|#phase:"
             "data_loading\nml.step.seconds:0.2|d\nml.custom:3|g|#metric:norm\n");
   jobs.send(10, "ml.target:0.759|g|#metric:top1,direction:max\nml.eval:0.76|g|#metric:top1\n");
+  jobs.send(10, "ml.memory:100|g|#state:allocated\nml.memory:300|g|#state:peak\nml.oom:2|c");
   jobs.wait(5);
   jobs.send(11, "ml.infer.seconds:0.003|d|#run:serve");
   jobs.tick();
@@ -42,14 +45,25 @@ TEST(SavedRuns, ARestartChangesNothing) {
       std::string::npos);
 }
 
+TEST(SavedRuns, AFactOutsideItsSetIsRejected) {
+  JobsBench before;
+  train(before);
+  std::string saved = before.model.save(before.now);
+  saved.replace(saved.find("bf16"), 4, "bf17");
+  JobsBench after;
+  EXPECT_FALSE(after.model.restore(saved, after.now, true));
+}
+
 TEST(SavedRuns, AProcessThatEndedMeanwhileIsLost) {
   JobsBench before;
   train(before);
   JobsBench after;
   after.now = before.now;
   ASSERT_TRUE(after.model.restore(before.model.save(before.now), after.now, true));
+  EXPECT_NE(after.page().find("state=\"peak\"} 300"), std::string::npos);
   after.kill(10);
   EXPECT_NE(after.page().find("status=\"lost\""), std::string::npos);
+  EXPECT_EQ(after.page().find("state="), std::string::npos) << "memory of a process that ended";
 }
 
 TEST(SavedRuns, TimesOfAnEarlierBootAreMoved) {

@@ -48,6 +48,8 @@ ml.itl.seconds -> ml_inter_token_latency_seconds ms h d >=0
 ml.loss -> ml_loss g
 ml.batch_size -> ml_batch_size g >=0
 ml.world_size -> ml_world_size g >=0
+ml.memory -> ml_allocator_memory_bytes g >=0
+ml.oom -> ml_out_of_memory_errors_total c >=0
 ml.target -> ml_target_value g
 ml.eval -> ml_eval_value g
 ml.custom -> ml_custom g
@@ -67,6 +69,9 @@ TEST(Vocabulary, LabelsAreClosedSets) {
   EXPECT_EQ(chosen("ml.phase.seconds", "phase:data_loading"), "phase=data_loading ");
   EXPECT_EQ(chosen("ml.phase.seconds", "phase:augmentation"), "phase=other ");
   EXPECT_EQ(chosen("ml.step", "split:eval"), "");
+  EXPECT_EQ(chosen("ml.memory", "state:peak"), "state=peak ");
+  EXPECT_EQ(chosen("ml.memory", ""), "state=allocated ");
+  EXPECT_EQ(chosen("ml.memory", "state:cached"), "bad_label");
 }
 
 TEST(Vocabulary, Direction) {

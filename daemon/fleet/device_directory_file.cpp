@@ -89,7 +89,7 @@ Content parse(const std::string& text) {
   Content content;
   Devices& devices = content.devices;
   Owners owners;
-  const json document = json::parse(text);
+  const json document = json::parse(std::string_view(text));  // as the other users of the library
   if (document.contains("machine_id")) content.machine_id = document.at("machine_id").get<std::string>();
   const json& list = document.at("devices");
   if (!list.is_array()) throw std::runtime_error("devices must be a list");

@@ -31,8 +31,12 @@ constexpr int kLockAttempts = 10;
 /// The state folder. turn() and write(): the thread "state". Everything else: any thread.
 class StateKeeper::Folder {
  public:
-  Folder(std::string path, const Clock& clock, Log& log, KeptFigures figures)
-      : path_(std::move(path)), clock_(clock), log_(log), figures_(path_, clock, log, std::move(figures)) {}
+  Folder(FiguresFolders folders, const Clock& clock, Log& log, KeptFigures figures)
+      : path_(folders.state),
+        has_copies_(!folders.runtime.empty()),
+        clock_(clock),
+        log_(log),
+        figures_(std::move(folders), clock, log, std::move(figures)) {}
 
   Nanoseconds turn();
   void write();
@@ -45,6 +49,8 @@ class StateKeeper::Folder {
     wanted_.post(directory, [](const DeviceDirectory&) { return true; });
   }
   void report_late(bool is_late);
+  bool has_copies() const { return has_copies_; }
+  void note_page() { was_served_ = true; }
 
  private:
   void load() GPUMETER_EXCLUDES(mutex_);
@@ -55,6 +61,7 @@ class StateKeeper::Folder {
   bool belongs_to_another();
 
   const std::string path_;
+  const bool has_copies_;
   const Clock& clock_;
   Log& log_;
 
@@ -67,6 +74,7 @@ class StateKeeper::Folder {
   FiguresFile figures_;
 
   Mailbox<DeviceDirectory> wanted_;
+  std::atomic<bool> was_served_ = false;
   std::atomic<bool> may_write_ = false;
   std::atomic<bool> late_reported_ = false;
   Mutex mutex_;
@@ -81,7 +89,7 @@ Nanoseconds StateKeeper::Folder::turn() {
   const Nanoseconds now = clock_.monotonic();
   if (!next_write_ || now >= *next_write_) write();
   Nanoseconds pause = next_write_ ? *next_write_ - now : Worker::kForever;
-  if (may_write_) pause = std::min(pause, figures_.save_if_due());
+  if (may_write_) pause = std::min(pause, figures_.save_if_due(was_served_.exchange(false)));
   return pause;
 }
 
@@ -146,7 +154,7 @@ void StateKeeper::Folder::lock() {
 
 void StateKeeper::Folder::end() {
   write();
-  if (may_write_) figures_.save();
+  if (may_write_) figures_.save_last();
   lock_.reset();
 }
 
@@ -182,10 +190,10 @@ void StateKeeper::Folder::report_late(bool is_late) {
   log_.error("the state folder does not answer; changes are not saved until it does", {{"path", path_}});
 }
 
-StateKeeper::StateKeeper(std::string folder, const Clock& clock, Log& log, KeptFigures figures)
+StateKeeper::StateKeeper(FiguresFolders folders, const Clock& clock, Log& log, KeptFigures figures)
     : clock_(clock),
       log_(log),
-      folder_(std::make_shared<Folder>(std::move(folder), clock, log, std::move(figures))),
+      folder_(std::make_shared<Folder>(std::move(folders), clock, log, std::move(figures))),
       worker_(clock) {}
 
 StateKeeper::~StateKeeper() { stop(clock_.monotonic() + kEnd); }
@@ -204,6 +212,12 @@ void StateKeeper::save(const DeviceDirectory& directory) {
   folder_->save(directory);
   worker_.wake();
   folder_->report_late(worker_.is_busy_for(kLate));
+}
+
+void StateKeeper::copy_soon() {
+  if (!folder_->has_copies()) return;
+  folder_->note_page();
+  worker_.wake();
 }
 
 bool StateKeeper::stop(Nanoseconds deadline) {

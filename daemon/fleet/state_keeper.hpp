@@ -11,14 +11,15 @@
 namespace gpumeter {
 
 /// Reads and writes the state folder on a separate thread ("state"): the directory of devices whenever it
-/// changes, the figures every 10 s and at the end. Figures of another machine are ignored. A file of figures
-/// that is damaged is set aside as figures.state.bad and reported; the figures then start from 0. If the disk
-/// or mount hangs, only that thread hangs, and is left behind.
+/// changes, the figures every 10 s and at the end, their copy in the runtime folder every second and after
+/// each page. Figures of another machine are ignored. A file of figures that is damaged is set aside as
+/// figures.state.bad and reported; the figures then start from 0. If the disk or mount hangs, only that
+/// thread hangs, and is left behind.
 class StateKeeper {
  public:
-  /// `folder` is paths.state. `clock` and `log` must outlive the keeper. If stop() returns false, they must
-  /// live until the process ends. Without `figures` only the directory is kept.
-  StateKeeper(std::string folder, const Clock& clock, Log& log, KeptFigures figures = {});
+  /// `folders.state` is paths.state. `clock` and `log` must outlive the keeper. If stop() returns false, they
+  /// must live until the process ends. Without `figures` only the directory is kept.
+  StateKeeper(FiguresFolders folders, const Clock& clock, Log& log, KeptFigures figures = {});
   ~StateKeeper();
   StateKeeper(const StateKeeper&) = delete;
   StateKeeper& operator=(const StateKeeper&) = delete;
@@ -32,6 +33,10 @@ class StateKeeper {
   /// Schedules a write of the directory: at once, or 1 s after the last write. Only the latest directory
   /// counts. If a write fails, the thread retries after 5 s. Does not block. Any thread.
   void save(const DeviceDirectory& directory);
+
+  /// A page was served: schedules a copy of the figures, which are at least those of the page. Does not
+  /// block. Any thread.
+  void copy_soon();
 
   /// Writes the pending directory and the figures, and ends the thread; blocks until `deadline` (monotonic).
   /// Returns false if the folder does not answer and the thread was left behind.

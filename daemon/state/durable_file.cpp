@@ -47,12 +47,13 @@ Result<Done> write_all(const Descriptor& file, const std::string& path, std::str
   return Done{};
 }
 
-Result<Done> write_durably(const std::string& folder, const std::string& path, const std::string& text) {
+Result<Done> write_new(const std::string& folder, const std::string& path, const std::string& text,
+                       Outlives event) {
   const Result<Descriptor> file = open_regular(path, O_WRONLY | O_CREAT | O_TRUNC);
   if (!file) return file.error();
   give_to_owner_of(folder, *file);
   if (Result<Done> written = write_all(*file, path, text); !written) return written;
-  if (fsync(file->number()) != 0) return system_error(path);
+  if (event == Outlives::power_cut && fsync(file->number()) != 0) return system_error(path);
   return Done{};
 }
 
@@ -80,13 +81,14 @@ Result<std::string> read_state_file(const std::string& path, std::size_t most) {
   return Error(path + ": is larger than " + std::to_string(most) + " bytes");
 }
 
-Result<Done> replace_state_file(const std::string& folder, const std::string& name, const std::string& text) {
+Result<Done> replace_state_file(const std::string& folder, const std::string& name, const std::string& text,
+                                Outlives event) {
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
   const std::string path = folder + "/" + name;
-  if (Result<Done> written = write_durably(folder, path + ".new", text); !written) return written;
+  if (Result<Done> written = write_new(folder, path + ".new", text, event); !written) return written;
   if (std::rename((path + ".new").c_str(), path.c_str()) != 0) return system_error(path);
-  return sync_folder(folder);
+  return event == Outlives::power_cut ? sync_folder(folder) : Result<Done>(Done{});
 }
 
 void set_aside(const std::string& path) {

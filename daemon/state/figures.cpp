@@ -9,10 +9,12 @@ constexpr const char* kDevices = "devices";
 constexpr const char* kWorkloads = "workloads";
 constexpr const char* kRuns = "runs";
 constexpr const char* kJoin = "runs_on_devices";
+constexpr const char* kBenchmarks = "benchmarks";
 
 Result<Done> restore(const FigureOwners& owners, const SavedState& state) {
   if (Result<Done> loaded = owners.totals->load(state.section(kDevices)); !loaded) return loaded;
-  owners.runs->put_earlier({{state.section(kRuns), state.section(kJoin)}, state.is_of_this_boot});
+  owners.runs->put_earlier(
+      {{state.section(kRuns), state.section(kJoin), state.section(kBenchmarks)}, state.is_of_this_boot});
   if (!owners.costs) return Done{};
   return owners.costs->load(state.section(kWorkloads), state.saved_at, state.is_of_this_boot);
 }
@@ -25,6 +27,7 @@ StateSections collect(const FigureOwners& owners) {
   jobs::SavedRuns runs = owners.runs->get();
   sections[kRuns] = std::move(runs.model);
   sections[kJoin] = std::move(runs.join);
+  sections[kBenchmarks] = std::move(runs.benchmarks);
   return sections;
 }
 

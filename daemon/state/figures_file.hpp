@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
 
+#include "base/worker.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/state/saved_state.hpp"
 
@@ -15,7 +17,7 @@ struct KeptFigures {
   /// Takes the figures of an earlier process. Called at most once, before load() returns. An Error means that
   /// they are not understood: the file is set aside.
   std::function<Result<Done>(const SavedState&)> restore;
-  /// Returns the figures now; called every 10 s and at the end.
+  /// Returns the figures now; called every second and at the end.
   std::function<StateSections()> collect;
 };
 
@@ -25,34 +27,57 @@ struct MachineFiles {
   std::string boot_id = "/proc/sys/kernel/random/boot_id";  ///< random(4)
 };
 
-/// `figures.state` in the state folder. Thread "state"; each call blocks for as long as the folder does,
-/// except restore().
+/// The folders of `figures.state`.
+struct FiguresFolders {
+  std::string state;         ///< written every 10 s; outlives a power cut
+  std::string runtime = {};  ///< in memory, written every second; outlives a crash. Empty: none
+};
+
+/// `figures.state` in the state folder, and a newer copy in the runtime folder. The copy makes sure that no
+/// counter is lower after a crash than it was on the last page, which Prometheus would take for a reset.
+/// Thread "state"; each call blocks for as long as the folder does, except restore().
 class FiguresFile {
  public:
   static constexpr const char* kName = "figures.state";
-  /// A crash loses at most this much.
+  /// A power cut loses at most this much.
   static constexpr Nanoseconds kEvery = std::chrono::seconds(10);
+  /// A crash loses at most this much.
+  static constexpr Nanoseconds kCopyEvery = std::chrono::seconds(1);
+  /// The shortest time between two copies, however often a page is served.
+  static constexpr Nanoseconds kBetweenCopies = std::chrono::milliseconds(100);
+  /// A copy takes at most this part of a processor: large ones are made less often.
+  static constexpr int kCopyShare = 100;
 
-  FiguresFile(std::string folder, const Clock& clock, Log& log, KeptFigures figures,
+  FiguresFile(FiguresFolders folders, const Clock& clock, Log& log, KeptFigures figures,
               MachineFiles machine = {});
 
-  /// Reads the file, and reports it and sets it aside if it is damaged.
+  /// Reads the file and the copy. Reports the file and sets it aside if it is damaged.
   void read();
-  /// Gives the figures that were read to their owners. Does not block. An Error is for report().
+  /// Gives the newer of the figures that were read to their owners. Does not block. An Error is for report().
   Result<Done> restore();
   /// Reports figures that were not understood, and sets their file aside.
   void report(const Result<Done>& restored);
 
-  /// Writes the figures if the last write is 10 s ago. Returns the time until the next one.
-  Nanoseconds save_if_due();
-  /// Writes the figures now. Logs the first of several failures.
-  void save();
+  /// Writes the figures if the last write is 10 s ago, else the copy if it is 1 s old or a page with newer
+  /// figures `was_served`. Returns the time until the next write.
+  Nanoseconds save_if_due(bool was_served);
+  /// Writes the figures for the last time. The copy goes once the file has them.
+  void save_last();
 
  private:
-  std::string path() const { return folder_ + "/" + kName; }
-  void reject(const std::string& why);
+  std::string path() const { return folders_.state + "/" + kName; }
+  std::string copy_path() const { return folders_.runtime + "/" + kName; }
+  std::optional<SavedState> read_file(bool has_copy);
+  std::optional<SavedState> read_copy();
+  bool is_foreign(const SavedState& state) const;
+  bool is_of_this_boot(const SavedState& state) const;
+  void reject(const std::string& path, const std::string& why);
+  bool save();
+  void copy();
+  bool write_copy(const SavedState& state);
+  SavedState now() const;
 
-  const std::string folder_;
+  const FiguresFolders folders_;
   const Clock& clock_;
   Log& log_;
   const KeptFigures figures_;
@@ -60,8 +85,13 @@ class FiguresFile {
   std::string machine_id_;
   std::string boot_id_;
   std::optional<SavedState> found_;  // until restore()
-  std::optional<Nanoseconds> next_;  // CLOCK_MONOTONIC
+  std::string found_path_;
+  std::optional<Nanoseconds> next_;  // CLOCK_MONOTONIC, as are the next two
+  Nanoseconds next_copy_ = Worker::kForever;
+  Nanoseconds earliest_copy_{};        // of a page that was served
+  std::optional<std::size_t> copied_;  // hash of the sections in the copy
   bool has_failed_ = false;
+  bool has_copy_failed_ = false;
 };
 
 }  // namespace gpumeter

@@ -24,9 +24,11 @@ class RunsShelf {
     jobs::SavedRuns runs;
     bool is_of_this_boot = false;
   };
-  /// The runs of an earlier process.
+  /// The runs of an earlier process. Those of this boot are the runs now until the thread "jobs" puts newer
+  /// ones: a crash before that loses nothing.
   void put_earlier(Earlier runs) GPUMETER_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
+    if (runs.is_of_this_boot) now_ = runs.runs;
     earlier_ = std::move(runs);
   }
   std::optional<Earlier> take_earlier() GPUMETER_EXCLUDES(mutex_) {

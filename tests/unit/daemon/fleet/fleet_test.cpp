@@ -67,7 +67,7 @@ class FleetTest : public testing::Test {
   }
 
   void start(const CollectorEntry& entry = kFake) {
-    keeper_ = std::make_shared<StateKeeper>(folder_, clock_, log_);
+    keeper_ = std::make_shared<StateKeeper>(FiguresFolders{folder_}, clock_, log_);
     IndexKeeper indexes(keeper_->load(clock_.monotonic() + seconds(30)), keeper_, clock_);
     FleetSettings settings;
     settings.forget = forget_;

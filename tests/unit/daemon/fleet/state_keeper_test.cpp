@@ -30,7 +30,7 @@ class StateKeeperTest : public testing::Test {
 };
 
 TEST_F(StateKeeperTest, TheLatestDirectoryIsOnTheDiskAtTheEnd) {
-  StateKeeper keeper(folder_, clock_, log_);
+  StateKeeper keeper({folder_}, clock_, log_);
   DeviceDirectory directory = keeper.load(soon());
   for (const char* uuid : {"a", "b", "c"}) {
     directory.admit("amd", device(uuid), 0, seconds(1));
@@ -43,12 +43,12 @@ TEST_F(StateKeeperTest, TheLatestDirectoryIsOnTheDiskAtTheEnd) {
 }
 
 TEST_F(StateKeeperTest, TheFolderOfAnotherDaemonIsReadAndNotWritten) {
-  StateKeeper first(folder_, clock_, log_);
+  StateKeeper first({folder_}, clock_, log_);
   DeviceDirectory directory = first.load(soon());
   directory.admit("amd", device("a"), 0, seconds(1));
   first.save(directory);
   while (!std::filesystem::exists(folder_ + "/devices.json")) std::this_thread::yield();
-  StateKeeper second(folder_, clock_, log_);
+  StateKeeper second({folder_}, clock_, log_);
   DeviceDirectory copy = second.load(soon());
   EXPECT_EQ(copy.devices().size(), 1U);
   copy.admit("amd", device("b"), 0, seconds(1));
@@ -58,7 +58,7 @@ TEST_F(StateKeeperTest, TheFolderOfAnotherDaemonIsReadAndNotWritten) {
   DeviceDirectory read(folder_);
   ASSERT_TRUE(read.load());
   EXPECT_EQ(read.devices().size(), 1U);
-  StateKeeper alone(folder_, clock_, log_);
+  StateKeeper alone({folder_}, clock_, log_);
   EXPECT_EQ(alone.load(soon()).devices().size(), 1U);
   alone.save(copy);
   ASSERT_TRUE(alone.stop(soon()));
@@ -68,7 +68,7 @@ TEST_F(StateKeeperTest, TheFolderOfAnotherDaemonIsReadAndNotWritten) {
 }
 
 TEST_F(StateKeeperTest, IsNotOnlyWrittenAtTheEnd) {
-  StateKeeper keeper(folder_, clock_, log_);
+  StateKeeper keeper({folder_}, clock_, log_);
   DeviceDirectory directory = keeper.load(soon());
   directory.admit("amd", device("a"), 0, seconds(1));
   keeper.save(directory);
@@ -81,7 +81,7 @@ TEST_F(StateKeeperTest, WhatCannotBeReadIsNotOverwritten) {
   std::filesystem::create_directories(folder_);
   ASSERT_EQ(mkfifo((folder_ + "/devices.json").c_str(), 0600), 0);
   testing::internal::CaptureStderr();
-  StateKeeper keeper(folder_, clock_, log_);
+  StateKeeper keeper({folder_}, clock_, log_);
   DeviceDirectory directory = keeper.load(soon());
   EXPECT_TRUE(directory.devices().empty());
   directory.admit("amd", device("a"), 0, seconds(1));

@@ -17,9 +17,10 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from batches import batches, headers
-
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "packaging"))
+from batches import batches, headers  # noqa: E402
+
 CACHE = ROOT / "build" / "tidy-cache"
 FOLDERS = ("base", "collectors", "config", "daemon", "exporter", "systemd")
 OWN = f"{ROOT}/({'|'.join(FOLDERS)})/"

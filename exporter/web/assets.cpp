@@ -2,8 +2,16 @@
 
 #include <charconv>
 #include <cstdint>
+#include <utility>
+
+#include "exporter/text/gzip.hpp"
 
 namespace gpumeter {
+
+std::string assets::unpacked(std::string_view file) {
+  Result<std::string> text = gunzip(file);
+  return text ? *std::move(text) : std::string();
+}
 
 std::string etag_of(std::string_view bytes) {
   std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a

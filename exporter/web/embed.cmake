@@ -1,10 +1,16 @@
 # Writes a C++ source that defines gpumeter::assets from files.
-# cmake -DOUTPUT=FILE -DSOURCES="kName=a.js,b.js;kOther=c.css" -P embed.cmake
+# cmake -DOUTPUT=FILE -DSOURCES="kName=a.js,b.js;kOther=c.css" -DGZIP=PROGRAM -DPACKED="kName" -P embed.cmake
+# -n: neither the time nor a file's name, so that each build has the same bytes.
+cmake_minimum_required(VERSION 3.22)
 set(code "// Generated from exporter/web/assets.\n#include \"exporter/web/assets.hpp\"\n\nnamespace gpumeter::assets {\n")
 foreach(entry IN LISTS SOURCES)
   string(REGEX MATCH "^([^=]+)=(.*)$" matched "${entry}")
   set(name ${CMAKE_MATCH_1})
   string(REPLACE "," ";" files "${CMAKE_MATCH_2}")
+  if(name IN_LIST PACKED)
+    execute_process(COMMAND ${CMAKE_COMMAND} -E cat ${files} COMMAND ${GZIP} -9nc OUTPUT_FILE ${OUTPUT}.gz COMMAND_ERROR_IS_FATAL ANY)
+    set(files ${OUTPUT}.gz)
+  endif()
   set(bytes "")
   foreach(file IN LISTS files)
     file(READ ${file} hex HEX)

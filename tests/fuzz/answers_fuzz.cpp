@@ -1,8 +1,10 @@
-// What a daemon answers to `gpumeter top` and `gpumeter check`, which may run on another machine: no text of
-// it reaches the terminal with a control character.
+// What a daemon answers to `gpumeter top`, `gpumeter check` and gpumeter-benchmark, which may run on another
+// machine: no text of it reaches the terminal with a control character.
 #include <algorithm>
 #include <string>
 
+#include "collectors/benchmark/report/report.hpp"
+#include "collectors/benchmark/target/gpu.hpp"
 #include "exporter/client/http_get.hpp"
 #include "exporter/json/health.hpp"
 #include "exporter/top/model/snapshot.hpp"
@@ -11,10 +13,14 @@
 namespace gpumeter {
 namespace {
 
-void expect_printable(const std::string& text) {
-  fuzz::expect(top::printable(text, top::Charset::utf8) == text);
+void expect_no_control(const std::string& text) {
   fuzz::expect(
       std::ranges::none_of(text, [](char byte) { return (byte >= 0 && byte < 0x20) || byte == 0x7f; }));
+}
+
+void expect_printable(const std::string& text) {
+  fuzz::expect(top::printable(text, top::Charset::utf8) == text);
+  expect_no_control(text);
 }
 
 void check(const top::Sample& sample) {
@@ -43,6 +49,17 @@ void check(const top::Health& health) {
   }
 }
 
+void check(const std::vector<benchmark::Gpu>& gpus) {
+  for (const benchmark::Gpu& gpu : gpus) {
+    expect_no_control(gpu.model);
+    expect_no_control(benchmark::why_not(gpu).value_or(""));
+    benchmark::Report report;
+    report.gpu = gpu;
+    const std::string lines = benchmark::datagram(report);
+    fuzz::expect(lines.empty() || std::ranges::count(lines, '\n') == 2);
+  }
+}
+
 }  // namespace
 }  // namespace gpumeter
 
@@ -60,5 +77,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::expect(!answer || (!answer->is_refused && text.ends_with(answer->body)));
   const Result<health::Report> report = parse_health_json(text, Nanoseconds{1'000'000'000});
   fuzz::expect(report || !report.error().message().empty());
+  const Result<std::vector<benchmark::Gpu>> gpus = benchmark::parse_gpus(text, R"({"series":[]})");
+  if (gpus) check(*gpus);
+  fuzz::expect(!benchmark::parse_gpus(R"({"gpus":3})", text));
   return 0;
 }

@@ -67,6 +67,23 @@ std::string pci_address_of(std::string_view key) {
   return address;
 }
 
+/// True for "http://host:port", with or without a path.
+bool is_page(std::string_view text) {
+  const std::size_t scheme = text.starts_with("https://") ? 8 : 7;
+  if (scheme == 7 && !text.starts_with("http://")) return false;
+  constexpr std::size_t kLongest = 1024;
+  const auto is_blank = [](unsigned char c) { return c <= ' ' || c >= 0x7f; };
+  if (text.size() > kLongest || std::ranges::any_of(text, is_blank)) return false;
+  text.remove_prefix(scheme);
+  const std::string_view place = text.substr(0, text.find('/'));
+  const std::size_t colon = place.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  const std::string_view host = place.substr(0, colon);
+  const bool is_bracketed = host.starts_with('[') && host.ends_with(']');
+  const bool is_host = is_bracketed || host.find_first_of("[]:?#@") == std::string_view::npos;
+  return is_host && parse_number<std::uint16_t>(place.substr(colon + 1)).value_or(0) != 0;
+}
+
 }  // namespace
 
 bool is_number(std::string_view text) noexcept {
@@ -202,9 +219,56 @@ Complaint check_pod_labels(const std::vector<std::string>& labels) {
   return std::nullopt;
 }
 
+Complaint check_ports(const std::vector<std::string>& ports) {
+  const auto is_wrong = [](const std::string& port) {
+    return port.starts_with('0') || !parse_number<std::uint16_t>(port);
+  };
+  const auto wrong = std::ranges::find_if(ports, is_wrong);
+  if (wrong == ports.end()) return std::nullopt;
+  return "must be ports from 1 to 65535, not \"" + printable(*wrong) + "\"";
+}
+
+Complaint check_targets(const std::vector<std::string>& targets) {
+  std::set<std::string> seen;
+  for (const std::string& target : targets) {
+    if (!is_page(target)) {
+      return "must be addresses with a port, such as \"http://127.0.0.1:8000/metrics\", not \"" +
+             printable(target) + "\"";
+    }
+    if (!seen.insert(target).second)
+      return "must list each page once, not \"" + printable(target) + "\" twice";
+  }
+  return std::nullopt;
+}
+
 Complaint check_not_zero(const unsigned& number) {
   if (number > 0) return std::nullopt;
   return "must be at least 1; set jobs.enabled to false to ignore all jobs";
+}
+
+Complaint check_port(const unsigned& port) {
+  if (port > 0 && port <= UINT16_MAX) return std::nullopt;
+  return "must be from 1 to 65535";
+}
+
+Complaint check_nccl_interval(const Duration& interval) {
+  if (interval >= Nccl::kShortest) return std::nullopt;
+  return "must be at least 30s: a query is work for all processes of the job";
+}
+
+Complaint check_nccl_version(const std::string& version) {
+  const auto parts = [](std::string_view text) {
+    std::vector<unsigned> numbers;
+    for (std::string_view rest = text; !rest.empty();) {
+      numbers.push_back(parse_number<unsigned>(take_until(rest, '.')).value_or(0));
+    }
+    return numbers;
+  };
+  const std::vector<unsigned> numbers = parts(version);
+  const bool is_version =
+      version.find_first_not_of("0123456789.") == std::string::npos && numbers.size() == 3;
+  if (is_version && numbers >= parts(Nccl().oldest)) return std::nullopt;
+  return "must be a version from 2.29.2 on, not \"" + printable(version) + "\"";
 }
 
 Complaint check_retention(const Duration& retention) {
@@ -212,6 +276,38 @@ Complaint check_retention(const Duration& retention) {
   // page.
   if (retention >= std::chrono::seconds(10) && retention <= std::chrono::hours(24)) return std::nullopt;
   return "must be from 10s to 24h";
+}
+
+Complaint check_trace_folder(const std::string& path) {
+  const auto is_plain = [](char c) { return c > ' ' && c < '\x7f' && c != '=' && c != '#'; };
+  constexpr std::size_t kLongest = 256;
+  const bool is_valid = path.starts_with('/') && path.size() <= kLongest &&
+                        std::all_of(path.begin(), path.end(), is_plain) &&
+                        path.find("..") == std::string::npos;
+  if (is_valid) return std::nullopt;
+  return "must be an absolute path of printable ASCII characters without blanks, = # and .., not \"" +
+         printable(path) + "\"";
+}
+
+Complaint check_kineto_folder(const std::string& path) {
+  // Kineto adds "/dynoconfigclient" and a UUID of 36 characters, and does not check the length.
+  constexpr std::size_t kLongest = 54;
+  if (path.empty()) return std::nullopt;
+  if (path.size() > kLongest) return "must have at most 54 bytes, so that the clients' sockets fit";
+  return check_trace_folder(path);
+}
+
+Complaint check_trace_time(const Duration& duration) {
+  if (duration >= std::chrono::milliseconds(1) && duration <= std::chrono::minutes(5)) return std::nullopt;
+  return "must be from 1ms to 5m";
+}
+
+Complaint check_profile_conditions(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (name == "thermal_throttling" || name == "slow_steps" || name == "low_mfu") continue;
+    return "must have thermal_throttling, slow_steps or low_mfu, not \"" + printable(name) + "\"";
+  }
+  return std::nullopt;
 }
 
 }  // namespace gpumeter::config

@@ -31,8 +31,23 @@ Complaint check_users(const std::vector<std::string>& users);
 Complaint check_percent(const unsigned& percent);
 /// Requires names of Kubernetes' labels that remain different as names of Prometheus' labels.
 Complaint check_pod_labels(const std::vector<std::string>& labels);
+/// Requires numbers of TCP ports.
+Complaint check_ports(const std::vector<std::string>& ports);
+/// Requires http:// or https://, a host, a port and at most a path, and no target twice.
+Complaint check_targets(const std::vector<std::string>& targets);
 Complaint check_not_zero(const unsigned& number);
+/// Requires the number of a TCP port.
+Complaint check_port(const unsigned& port);
+Complaint check_nccl_interval(const Duration& interval);
+/// Requires MAJOR.MINOR.PATCH that is not below the default.
+Complaint check_nccl_version(const std::string& version);
 Complaint check_retention(const Duration& retention);
+/// Requires a path that Kineto accepts, in ASCII without blanks, = # and "..".
+Complaint check_trace_folder(const std::string& path);
+/// Requires the same, or no path, and one so short that the clients' sockets fit into it.
+Complaint check_kineto_folder(const std::string& path);
+Complaint check_trace_time(const Duration& duration);
+Complaint check_profile_conditions(const std::vector<std::string>& names);
 Complaint check_device_names(const std::map<std::string, std::string>& names);
 
 }  // namespace gpumeter::config

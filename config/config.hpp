@@ -152,6 +152,46 @@ struct Kubernetes {
   bool operator==(const Kubernetes&) const = default;
 };
 
+/// Profiles of jobs on request and by condition.
+struct Profiles {
+  bool enabled = false;
+  std::string socket = "/run/gpumeter/profiles.sock";  ///< of `gpumeter profile`; empty: none
+  std::string kineto_folder;                           ///< KINETO_IPC_SOCKET_DIR of jobs; empty: none
+  std::string folder = "/tmp";                         ///< of the traces, as the jobs see it
+  std::vector<std::string> users;                      ///< names or uids; empty: all users
+  std::vector<std::string> conditions;                 ///< those that take a profile
+  Duration duration = std::chrono::seconds(5);         ///< of a condition's profile
+  Duration hold = std::chrono::minutes(1);             ///< how long a condition must hold
+  Duration cooldown = std::chrono::hours(1);           ///< between two profiles of a run by conditions
+  unsigned per_run = 3;                                ///< profiles by conditions, in 24 hours
+  unsigned per_host = 10;
+  unsigned throttled_percent = 20;  ///< of the time
+  unsigned slow_percent = 200;      ///< of the median duration of a step
+  unsigned mfu_percent = 20;
+  bool operator==(const Profiles&) const = default;
+};
+
+/// Queries to the NCCL and RCCL of jobs about their ranks.
+struct Nccl {
+  bool enabled = false;
+  std::vector<std::string> users;                ///< names or uids; empty: all users
+  Duration interval = std::chrono::seconds(30);  ///< at least kShortest
+  unsigned port = 28028;                         ///< NCCL's own default (NCCL_RAS_ADDR)
+  std::string oldest = "2.29.2";                 ///< no process with an older NCCL is asked
+  static constexpr auto kShortest = std::chrono::seconds(30);
+  bool operator==(const Nccl&) const = default;
+};
+
+/// Model servers whose metrics pages the daemon reads.
+struct Servers {
+  bool enabled = false;
+  /// Of vLLM, Triton, llama.cpp, SGLang and TGI, by default.
+  std::vector<std::string> ports = {"8000", "8002", "8080", "30000", "3000"};
+  std::vector<std::string> processes;  ///< names; empty: any
+  std::vector<std::string> targets;    ///< "http://host:port/path"; read also if not enabled
+  bool operator==(const Servers&) const = default;
+};
+
 struct CollectorConfig {
   Enabled enabled = Enabled::automatic;
   /// Holds every key of the collector's schema, checked against its kind. A plain value is a list of one; an
@@ -171,8 +211,11 @@ struct Config {
   Paths paths;
   Logging log;
   Kubernetes kubernetes;
+  Nccl nccl;
   Jobs jobs;
-  JobLimits job_limits;                               ///< `jobs.limits` in the file
+  JobLimits job_limits;  ///< `jobs.limits` in the file
+  Profiles profiles;
+  Servers servers;
   std::map<std::string, CollectorConfig> collectors;  ///< one entry for every known collector
   bool operator==(const Config&) const = default;
 };

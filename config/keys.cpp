@@ -1,6 +1,7 @@
 #include "config/keys.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -67,7 +68,7 @@ Key option_key(const std::string& collector, const OptionSchema& option) {
 
 // One row a key.
 // clang-format off
-std::vector<Key> fixed_keys() {
+std::vector<Key> keys_of_the_machine() {
   return {
       row<&Config::web, &Web::listen>("web.listen", kNeedsRestart, "Listen addresses, each as host:port or unix:/path. `:10478` listens on all addresses. Every user of the machine may connect to a Unix socket.", check_addresses),
       row<&Config::web, &Web::config_file>("web.config_file", kNeedsRestart, "File with TLS, users, headers and a rate limit, in the format of Prometheus' exporters (docs/web-configuration.md). Changes of its content need no restart. Empty: none.", check_optional_path),
@@ -96,11 +97,21 @@ std::vector<Key> fixed_keys() {
       row<&Config::kubernetes, &Kubernetes::log_path>("kubernetes.log_path", kNeedsRestart, "Folder with `pods` and `containers`, whose file names are the names of pods, if the Pods API is missing. No log is read. Empty: not used.", check_optional_path),
       row<&Config::kubernetes, &Kubernetes::cri_socket>("kubernetes.cri_socket", kNeedsRestart, "Socket of the container runtime, in place of `log_path`. Whoever may open it is root on the node. Empty: not used.", check_socket_path),
       row<&Config::kubernetes, &Kubernetes::labels>("kubernetes.labels", kNeedsRestart, "Labels of pods that are exported, such as `[team, app.kubernetes.io/name]`: `k8s_label_team`, `k8s_label_app_kubernetes_io_name`. Requires the Pods API.", check_pod_labels),
+      row<&Config::nccl, &Nccl::enabled>("nccl.enabled", kNeedsRestart, "Ask the NCCL or RCCL of jobs about their ranks (ml_nccl_*), by its RAS socket on this machine. Reading other users' processes needs CAP_SYS_PTRACE (docs/operations.md, \"NCCL\")."),
+      row<&Config::nccl, &Nccl::users>("nccl.users", kNeedsRestart, "Users whose jobs are asked, by name or uid. Empty: all.", check_users),
+      row<&Config::nccl, &Nccl::interval>("nccl.interval", kNeedsRestart, "Time between two queries of a job, at least 30s. A query is work for all processes of the job, so machines without its first rank ask ten times less often.", check_nccl_interval),
+      row<&Config::nccl, &Nccl::port>("nccl.port", kNeedsRestart, "Port of NCCL's RAS on loopback, as in the jobs' NCCL_RAS_ADDR.", check_port),
+      row<&Config::nccl, &Nccl::oldest>("nccl.oldest", kNeedsRestart, "Oldest version of NCCL that is asked, at least 2.29.2: a query may crash jobs with earlier ones.", check_nccl_version),
       row<&Config::paths, &Paths::sysfs>("paths.sysfs", kNeedsRestart, "Mount point of sysfs.", check_absolute_path),
       row<&Config::paths, &Paths::procfs>("paths.procfs", kNeedsRestart, "Mount point of procfs.", check_absolute_path),
       row<&Config::paths, &Paths::state>("paths.state", kNeedsRestart, "Folder of the state that survives a restart: the index of each device.", check_absolute_path),
       row<&Config::log, &Logging::level>("log.level", kReloads, "Lowest level that is logged."),
       row<&Config::log, &Logging::format>("log.format", kReloads, "auto: the journal if systemd runs the daemon, otherwise logfmt on stderr."),
+  };
+}
+
+std::vector<Key> keys_of_jobs() {
+  return {
       row<&Config::jobs, &Jobs::enabled>("jobs.enabled", kNeedsRestart, "Accept messages from jobs (the ml_* families)."),
       row<&Config::jobs, &Jobs::socket>("jobs.socket", kNeedsRestart, "Unix datagram socket for DogStatsD lines, unless systemd passes one; `\"\"`: none.", check_socket_path),
       row<&Config::jobs, &Jobs::stream_socket>("jobs.stream_socket", kNeedsRestart, "Unix stream socket for the same lines, unless systemd passes one; `\"\"`: none.", check_socket_path),
@@ -112,9 +123,33 @@ std::vector<Key> fixed_keys() {
       row<&Config::job_limits, &JobLimits::series_per_user>("jobs.limits.series_per_user", kReloads, "Maximum series of all runs of one user. Values beyond it are summed under the run `_other`.", check_not_zero),
       row<&Config::job_limits, &JobLimits::series>("jobs.limits.series", kReloads, "Maximum series of all runs of all users.", check_not_zero),
       row<&Config::job_limits, &JobLimits::retention>("jobs.limits.retention", kReloads, "How long a run stays on the page after its last process ended.", check_retention),
+      row<&Config::profiles, &Profiles::enabled>("profiles.enabled", kNeedsRestart, "Let users take profiles of their jobs by `gpumeter profile`, and take them by condition (docs/profiles.md)."),
+      row<&Config::profiles, &Profiles::socket>("profiles.socket", kNeedsRestart, "Unix stream socket of `gpumeter profile`; every user may connect, and may profile its own processes. `\"\"`: none.", check_socket_path),
+      row<&Config::profiles, &Profiles::kineto_folder>("profiles.kineto_folder", kNeedsRestart, "Folder of sockets for PyTorch in containers: the value of KINETO_IPC_SOCKET_DIR there. The daemon creates it, writable by all. The abstract socket `dynolog` is served in any case. Empty: none.", check_kineto_folder),
+      row<&Config::profiles, &Profiles::folder>("profiles.folder", kNeedsRestart, "Folder of the traces, as the jobs see it. They write them with their own permissions. Newer versions of PyTorch accept only folders under the job's KINETO_ONDEMAND_TRACE_DIR (default /tmp).", check_trace_folder),
+      row<&Config::profiles, &Profiles::users>("profiles.users", kNeedsRestart, "Users whose jobs may be profiled, by name or uid. Empty: all. Only a job's own user and root may ask in any case.", check_users),
+      row<&Config::profiles, &Profiles::conditions>("profiles.conditions", kNeedsRestart, "Conditions that take a profile of a run: thermal_throttling, slow_steps, low_mfu.", check_profile_conditions),
+      row<&Config::profiles, &Profiles::duration>("profiles.duration", kNeedsRestart, "Length of a profile by condition.", check_trace_time),
+      row<&Config::profiles, &Profiles::hold>("profiles.hold", kNeedsRestart, "Time over which a condition is measured: it must be true on average over this time.", check_retention),
+      row<&Config::profiles, &Profiles::cooldown>("profiles.cooldown", kNeedsRestart, "Minimum time between two profiles of a run by conditions."),
+      row<&Config::profiles, &Profiles::per_run>("profiles.per_run", kNeedsRestart, "Maximum number of profiles of a run by conditions in 24 hours."),
+      row<&Config::profiles, &Profiles::per_host>("profiles.per_host", kNeedsRestart, "Maximum number of profiles of all runs by conditions in 24 hours."),
+      row<&Config::profiles, &Profiles::throttled_percent>("profiles.throttled_percent", kNeedsRestart, "thermal_throttling: share of the time in percent in which heat limits the clocks of one of the run's GPUs.", check_percent),
+      row<&Config::profiles, &Profiles::slow_percent>("profiles.slow_percent", kNeedsRestart, "slow_steps: mean duration of a step, in percent of the median of the run so far.", check_not_zero),
+      row<&Config::profiles, &Profiles::mfu_percent>("profiles.mfu_percent", kNeedsRestart, "low_mfu: model FLOPS utilisation in percent of the dense bf16 peak of the run's GPUs, below which a profile is taken.", check_percent),
+      row<&Config::servers, &Servers::enabled>("servers.enabled", kNeedsRestart, "Find model servers (vLLM, SGLang, TGI, Triton, llama.cpp) by the listening ports of processes that use a GPU, and read their metrics pages: `ml_server_*` (docs/model-servers.md)."),
+      row<&Config::servers, &Servers::ports>("servers.ports", kNeedsRestart, "Ports that are read if such a process listens there on loopback. The daemon sends `GET /metrics` to them.", check_ports),
+      row<&Config::servers, &Servers::processes>("servers.processes", kNeedsRestart, "Names of processes, such as `[vllm, llama-server]`: only their ports are read. Empty: any."),
+      row<&Config::servers, &Servers::targets>("servers.targets", kNeedsRestart, "Metrics pages that are read in any case, such as `http://172.17.0.2:8000/metrics`: of servers in other network namespaces, or without a GPU.", check_targets),
   };
 }
 // clang-format on
+
+std::vector<Key> fixed_keys() {
+  std::vector<Key> all = keys_of_the_machine();
+  std::ranges::move(keys_of_jobs(), std::back_inserter(all));
+  return all;
+}
 
 }  // namespace
 

@@ -19,6 +19,7 @@
 #include "daemon/listeners.hpp"
 #include "daemon/main_loop.hpp"
 #include "daemon/reload.hpp"
+#include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/state/figures.hpp"
 #include "systemd/listen_fds.hpp"
@@ -64,7 +65,11 @@ App::App(Options options, config::Config config, const Clock& clock)
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
              },
              [this] { return workload_book_ ? workload_book_->uses() : jobs::DeviceUses(); },
-             [runs = saved_runs_](jobs::SavedRuns saved) { runs->put(std::move(saved)); }},
+             [this](const jobs::RunList& runs) {
+               if (profiler_) profiler_->take_runs(runs);
+             },
+             [runs = saved_runs_](jobs::SavedRuns saved) { runs->put(std::move(saved)); },
+             [this] { return fleet_->known_devices(); }, run_book_},
             job_settings_of(*config_.get())) {
   pages_.select(page_selection_of(*config_.get()));
 }
@@ -99,7 +104,11 @@ Result<Done> App::start() {
   if (Result<Done> listening = start_http(config.web, passed->http); !listening) return listening;
   if (Result<Done> started = start_threads(); !started) return started;
   std::vector<jobs::PassedSocket> job_sockets = job_sockets_of(passed->jobs);
-  if (config.jobs.enabled) start_jobs(std::move(job_sockets));
+  if (config.jobs.enabled) {
+    start_jobs(std::move(job_sockets));
+  } else {
+    saved_runs_->put({});
+  }
   std::vector<Fleet::Addition> collectors;
   for (const CollectorEntry& entry : builtin_collectors()) {
     if (is_enabled(entry, config))
@@ -115,14 +124,21 @@ void App::make_fleet(const config::Config& config) {
   workload_book_ = workloads.book;
   workload_costs_ = workloads.costs;
   workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
-  allocations_ = make_allocations(config, workloads.names);
-  kubelet_names_ = make_kubelet_names(config, workloads, clock_, log_, *store_);
+  add_service(make_allocations(config, workloads));
+  kubelet_names_ = add_service(make_kubelet_names(config, workloads, clock_, log_, *store_));
+  profiler_ = add_service(
+      make_profiler(config, {clock_, log_, *store_, [this](std::uint32_t uid) { return jobs_.owner_of(uid); },
+                             [this](std::uint32_t uid) { return user_names_.of(uid); }}));
+  add_service(make_nccl_queries(config, {clock_, log_, *store_, workloads, run_book_}));
   host_series_ = std::make_unique<HostSeries>(
       HostSeries::Settings{config.paths.sysfs, config.paths.procfs, config.device_labels, workloads},
       *store_);
+  const auto uses = [book = workloads.book] { return book ? book->uses() : jobs::DeviceUses(); };
+  add_service(ModelServers::make(config, uses, *store_, log_, clock_));
   const auto totals = std::make_shared<TotalsBook>();
-  state_keeper_ = std::make_shared<StateKeeper>(
-      config.paths.state, clock_, log_, figures_of({totals, workloads.book, workloads.costs, saved_runs_}));
+  state_keeper_ =
+      std::make_shared<StateKeeper>(FiguresFolders{config.paths.state, own_runtime_folder()}, clock_, log_,
+                                    figures_of({totals, workloads.book, workloads.costs, saved_runs_}));
   DeviceDirectory directory = state_keeper_->load(clock_.monotonic() + kLoadState);
   forget_simulated(directory, config);
   IndexKeeper indexes(std::move(directory), state_keeper_, clock_);
@@ -137,13 +153,15 @@ void App::make_fleet(const config::Config& config) {
 
 // The fleet does not exist yet, and its devices are not known before the first pass is over.
 std::unique_ptr<Allocations> App::make_allocations(const config::Config& config,
-                                                   std::shared_ptr<workloads::NameBook> names) {
-  if (names == nullptr) return nullptr;
+                                                   const WorkloadSettings& workloads) {
+  if (workloads.names == nullptr) return nullptr;
   const auto devices = [this] {
     return fleet_->first_pass_over() ? fleet_->known_devices() : std::vector<DeviceIdentity>();
   };
-  return std::make_unique<Allocations>(allocation_settings_of(config), std::move(names), devices, *store_,
-                                       log_, clock_);
+  const auto begun = [this] { drm_scans_->scan_soon(); };
+  return std::make_unique<Allocations>(allocation_settings_of(config),
+                                       Allocations::Shared{workloads.names, workloads.lists, devices, begun},
+                                       *store_, log_, clock_);
 }
 
 void App::start_jobs(std::vector<jobs::PassedSocket> sockets) {
@@ -185,6 +203,7 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
   context.collectors = [this] { return collector_states(); };
   context.health = [this] { return doctor_.report(); };
   if (workload_costs_) context.workloads = [costs = workload_costs_] { return costs->workloads(); };
+  context.served = [keeper = state_keeper_] { keeper->copy_soon(); };
   context.history = &history_.history();
   context.live = &history_.live();
   routes_ = std::make_unique<Routes>(pages_, *store_, std::move(context));
@@ -218,9 +237,6 @@ Result<Done> App::start_threads() {
   if (Result<Done> started = start_watchdog(); !started) return started;
   if (Result<Done> started = start_upkeep(); !started) return started;
   if (Result<Done> started = start_host(); !started) return started;
-  if (allocations_) {
-    if (Result<Done> started = allocations_->start(); !started) return started;
-  }
   if (Result<Done> started = control_->start(); !started) return started;
   // These read the whole store each second, which would delay the lanes that still add their series.
   const auto may_begin = [this, until = clock_.monotonic() + kFirstPass] {
@@ -229,8 +245,8 @@ Result<Done> App::start_threads() {
   if (Result<Done> started = doctor_.start(may_begin); !started) return started;
   if (Result<Done> started = history_.start(may_begin); !started) return started;
   if (Result<Done> started = drm_scans_->start(); !started) return started;
-  if (kubelet_names_) {
-    if (Result<Done> started = kubelet_names_->start(); !started) return started;
+  for (const auto& service : services_) {
+    if (Result<Done> started = service->start(); !started) return started;
   }
   return bus_watcher_->start();
 }
@@ -286,20 +302,20 @@ void App::stop() {
   doctor_.stop();
   upkeep_.request_stop();
   host_.request_stop();
-  if (allocations_) allocations_->request_stop();
   history_.stop();
   if (bus_watcher_) bus_watcher_->request_stop();
   if (drm_scans_) drm_scans_->request_stop();
-  if (kubelet_names_) kubelet_names_->request_stop();
+  for (const auto& service : services_) service->request_stop();
   left_behind_ = !jobs_.stop();
   if (control_ && !control_->stop(deadline)) left_behind_ = true;
   if (fleet_ && !fleet_->stop(deadline)) left_behind_ = true;
   if (bus_watcher_ && !bus_watcher_->join(deadline)) left_behind_ = true;
   if (drm_scans_ && !drm_scans_->join(deadline)) left_behind_ = true;
-  if (kubelet_names_ && !kubelet_names_->join(deadline)) left_behind_ = true;
+  for (const auto& service : services_) {
+    if (!service->join(deadline)) left_behind_ = true;
+  }
   if (!upkeep_.join(deadline)) left_behind_ = true;
   if (!host_.join(deadline)) left_behind_ = true;
-  if (allocations_ && !allocations_->join(deadline)) left_behind_ = true;
   if (web_config_ && !web_config_->stop(deadline)) left_behind_ = true;
   if (state_keeper_ && !state_keeper_->stop(clock_.monotonic() + kLastState)) left_behind_ = true;
   left_behind_ = left_behind_ || user_names_.hangs() || known_users_.hangs();

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/worker.hpp"
@@ -20,9 +21,12 @@
 #include "daemon/log/log.hpp"
 #include "daemon/names/allocations.hpp"
 #include "daemon/names/kubelet.hpp"
+#include "daemon/nccl/queries.hpp"
+#include "daemon/profiles/profiler.hpp"
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
 #include "daemon/self/workload_info.hpp"
+#include "daemon/servers/model_servers.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/state/runs_shelf.hpp"
 #include "daemon/web/web_config.hpp"
@@ -55,8 +59,15 @@ class App {
   Result<Done> start_watchdog();
   Result<Done> start_upkeep();
   Result<Done> start_host();
+  /// Returns the service, which stop() ends; null if there is none.
+  template <class SomeService>
+  SomeService* add_service(std::unique_ptr<SomeService> service) {
+    SomeService* const added = service.get();
+    if (added != nullptr) services_.push_back(std::move(service));
+    return added;
+  }
   std::unique_ptr<Allocations> make_allocations(const config::Config& config,
-                                                std::shared_ptr<workloads::NameBook> names);
+                                                const WorkloadSettings& workloads);
   std::shared_ptr<BusWatcher> make_bus_watcher(const config::Config& config);
   void wait_for_first_pass();
   void serve(Signals& signals);
@@ -80,6 +91,7 @@ class App {
   std::shared_ptr<workloads::WorkloadBook> workload_book_;  // null if workloads are disabled, as is the next
   std::shared_ptr<workloads::CostLedger> workload_costs_;
   const std::shared_ptr<RunsShelf> saved_runs_ = std::make_shared<RunsShelf>();
+  const std::shared_ptr<jobs::RunBook> run_book_ = std::make_shared<jobs::RunBook>();
   std::shared_ptr<StateKeeper> state_keeper_;
   std::shared_ptr<Fleet> fleet_;
   std::shared_ptr<DrmScans> drm_scans_;
@@ -90,10 +102,11 @@ class App {
   std::unique_ptr<HttpServer> server_;
   Worker watchdog_{clock_};
   std::shared_ptr<BusWatcher> bus_watcher_;
-  std::unique_ptr<WorkloadInfo> workload_info_;  // used by upkeep
-  std::unique_ptr<KubeletNames> kubelet_names_;  // null: disabled; ticks on upkeep
-  std::unique_ptr<HostSeries> host_series_;      // used by host
-  std::unique_ptr<Allocations> allocations_;     // null if workloads are disabled
+  std::unique_ptr<WorkloadInfo> workload_info_;     // used by upkeep
+  std::unique_ptr<HostSeries> host_series_;         // used by host
+  std::vector<std::unique_ptr<Service>> services_;  // those that the configuration enables
+  KubeletNames* kubelet_names_ = nullptr;           // one of them; null: disabled; ticks on upkeep
+  Profiler* profiler_ = nullptr;                    // one of them; null: disabled
   std::unique_ptr<SelfReport> self_report_;
   bool says_what_is_read_ = false;  // used by upkeep
   Worker upkeep_{clock_};

@@ -28,6 +28,7 @@ jobs::Settings job_settings_of(const config::Config& config) {
   const config::Jobs& wanted = config.jobs;
   jobs::Settings settings;
   settings.procfs = config.paths.procfs;
+  settings.device_labels = config.device_labels;
   settings.sockets = {wanted.socket, wanted.stream_socket,
                       static_cast<mode_t>(std::stoul(wanted.socket_mode, nullptr, 8))};
   for (std::string_view entry : wanted.mllog) {  // RUN=/absolute/path; RUN may contain =

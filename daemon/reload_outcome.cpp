@@ -35,10 +35,15 @@ std::string text_of(const ReloadOutcome& outcome) {
 
 }  // namespace
 
-std::string runtime_folder() {
+std::string own_runtime_folder() {
   const char* given = std::getenv("RUNTIME_DIRECTORY");
   const std::string_view folders = given == nullptr ? "" : given;
-  return folders.empty() ? "/run/gpumeter" : std::string(folders.substr(0, folders.find(':')));
+  return std::string(folders.substr(0, folders.find(':')));
+}
+
+std::string runtime_folder() {
+  std::string own = own_runtime_folder();
+  return own.empty() ? "/run/gpumeter" : own;
 }
 
 // O_NONBLOCK: opening a FIFO of that name fails instead of waiting.

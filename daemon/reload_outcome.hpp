@@ -20,8 +20,11 @@ struct ReloadOutcome {
   std::vector<std::string> problems;  ///< one line each; empty: the configuration is in force
 };
 
-/// Returns systemd's $RUNTIME_DIRECTORY, the first of several folders, or /run/gpumeter if the variable is
-/// not set.
+/// Returns systemd's $RUNTIME_DIRECTORY, the first of several folders; empty if the variable is not set. No
+/// other daemon has the same one.
+std::string own_runtime_folder();
+
+/// Returns own_runtime_folder(), or /run/gpumeter if there is none.
 std::string runtime_folder();
 
 /// Replaces the previous outcome atomically, by a rename. Does not sync, because the file need not survive a

@@ -66,6 +66,7 @@ WorkloadSettings workload_settings_of(const config::Config& config, const Clock&
     settings.book = std::make_shared<workloads::WorkloadBook>();
     settings.names = std::make_shared<workloads::NameBook>();
     settings.costs = std::make_shared<workloads::CostLedger>(clock);
+    settings.lists = std::make_shared<workloads::ListRequest>();
   }
   settings.procfs = config.paths.procfs;
   settings.processes = config.workloads.processes;
@@ -78,6 +79,7 @@ Allocations::Settings allocation_settings_of(const config::Config& config) {
   const config::Allocations& own = config.allocations;
   settings.slurm = {own.slurm, own.slurm_gpus, config.paths.sysfs};
   settings.manual = own.manual;
+  settings.cgroups = config.paths.sysfs + "/fs/cgroup";
   constexpr double kPercent = 0.01;
   settings.meter.idle_below = own.idle_percent * kPercent;
   // Lists of processes are read at the interval `normal`.

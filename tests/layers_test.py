@@ -32,9 +32,16 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "exporter/top": ["base", "exporter/client"],  # a client, and a program of its own
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
+    "collectors/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "exporter/client"],  # a program of its own
+    "collectors/profiles": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store"],
+    "collectors/import": ["base"],  # a program of its own, without threads
+    "collectors/nccl": ["base", "collectors/api", "collectors/attribution", "exporter/store"],
+    "collectors/servers": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store",
+                           "exporter/client"],
     "config": ["base", "exporter/access"],
     "systemd": ["base"],
-    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/jobs", "collectors/attribution",
+    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/jobs", "collectors/nccl", "collectors/profiles", "collectors/servers",
+               "collectors/attribution",
                "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
                "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd"],
 }
@@ -44,8 +51,8 @@ MAY_HANG = {r"\bf(data)?sync\(": ["daemon/state/durable_file.cpp"],
             r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["collectors/attribution/names/known_users.cpp", "collectors/attribution/names/user_names.cpp", "exporter/listen/address.cpp", "exporter/client/http_get.cpp"],
             r"\bsend_to_journal\(|\bspdlog::logger\b": ["daemon/log/log.cpp", "daemon/log/log.hpp", "daemon/log/output.cpp", "systemd/journal.cpp", "systemd/journal.hpp"],
             r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["daemon/log/output.cpp", "daemon/cli/standard_streams.cpp",
-                                                     "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp"]}
-CLIENTS = ("exporter/top/",)  # programs that wait only for their own user
+                                                     "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp", "daemon/profiles/ask.cpp"]}
+CLIENTS = ("collectors/benchmark/", "collectors/import/", "exporter/top/")  # programs that wait only for their own user
 HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 
 
@@ -68,7 +75,7 @@ def main() -> int:
             if (ROOT / target).exists() and (sibling or layer(target) not in [layer(name), *MAY_INCLUDE[layer(name)]]):
                 wrong.append(f"{name} includes {target}: {layer(name)} may include only {MAY_INCLUDE[layer(name)]}")
             for library in (h for h in HEAVY if target.startswith(h)):
-                heavy[library, name.startswith(CLIENTS)].add(name)
+                heavy[library, next((c for c in CLIENTS if name.startswith(c)), "")].add(name)
         code = re.sub(r"//.*|\"[^\"\n]*\"", "", file.read_text())
         wrong += [f"{name} calls {found[0]}, which may hang: only {files} may" for call, files in MAY_HANG.items()
                   if name not in files and not name.startswith(CLIENTS) and (found := re.search(call, code))]

@@ -150,6 +150,14 @@ inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the 
 inline constexpr auto health = gauge("gpu_health", "", "1 for the state of the device's health: ok, degraded, failed, or unknown while the device is not read or its driver is closed on request. docs/conditions.md lists the conditions. Judged once a second by the running daemon, not by --once.");
 inline constexpr auto health_reason = gauge("gpu_health_reason", "", "1 while a reason degrades or fails the device's health, by severity and by the action that helps; absent otherwise. docs/conditions.md lists the reasons.");
 
+// Results of active benchmarks: gpumeter-benchmark, or imported
+inline constexpr auto benchmark_flops = gauge("gpu_benchmark_flops", "flops", "Measured rate of matrix multiplication in operations per second, by data type and by the library that computed (backend).");
+inline constexpr auto benchmark_memory_bandwidth = gauge("gpu_benchmark_memory_bandwidth_bytes_per_second", "bytes_per_second", "Measured bandwidth of the device's memory in bytes per second, by operation: read, write, copy, or triad (two reads, one write). Read and written bytes are added.");
+inline constexpr auto benchmark_transfer = gauge("gpu_benchmark_transfer_bytes_per_second", "bytes_per_second", "Measured rate of transfers in bytes per second, by direction: host_to_device, device_to_host, or device_to_device.");
+inline constexpr auto benchmark_result = gauge("gpu_benchmark_result", "", "Result of a benchmark that has no family of its own, in the unit of the label unit.", kFullPageOnly);
+inline constexpr auto benchmark_failed = gauge("gpu_benchmark_failed", "", "1 if the device computed a wrong result or could not complete its last benchmark.");
+inline constexpr auto benchmark_timestamp = gauge("gpu_benchmark_timestamp_seconds", "seconds", "Unix time of the device's last benchmark.");
+
 // Partitions of a device, with the device's labels and `partition`. Do not add them to the device's own families.
 inline constexpr auto partition_info = gauge("gpu_partition_info", "", "Static facts of a partition, as labels; always 1. NVIDIA: a GPU instance with several compute instances has one series per compute_instance; compute_units is the total of the GPU instance.");
 inline constexpr auto partition_utilization = gauge("gpu_partition_utilization_ratio", "ratio", "Share of time in which the partition was busy. AMD: the busiest compute die; NVIDIA: the graphics engine (GPM).");
@@ -176,6 +184,7 @@ inline constexpr auto partition_xid_errors = counter("gpu_partition_xid_errors_t
 
 // Groups of processes
 inline constexpr auto workload_memory_used = gauge("gpu_workload_memory_used_bytes", "bytes", "Device memory held by the workload's processes, in bytes.");
+inline constexpr auto workload_memory_peak = gauge("gpu_workload_memory_peak_bytes", "bytes", "Highest device memory that the workload's processes held at a sample since gpumeter first saw the workload, in bytes.");
 inline constexpr auto workload_busy_seconds = counter("gpu_workload_busy_seconds_total", "seconds", "Time in which work of the workload's processes was on the device, in seconds, summed over the processes.");
 inline constexpr auto workload_energy = counter("gpu_workload_energy_joules_total", "joules", "Device energy attributed to the workload by its share, in joules. workload=unattributed holds the energy that no process used, so that the sum is the device's.");
 inline constexpr auto workload_share = gauge("gpu_workload_share_ratio", "ratio", "Workload's share of the device: by busy time of the last minute, or by memory if no workload was busy. The shares of a device sum to 1.");
@@ -218,8 +227,31 @@ inline constexpr auto ml_lost_steps = counter("ml_lost_steps_total", "", "Steps 
 inline constexpr auto ml_last_update_timestamp = gauge("ml_last_update_timestamp_seconds", "seconds", "Unix time of the run's last message.");
 inline constexpr auto ml_energy = counter("ml_energy_joules_total", "joules", "GPU energy attributed to the run by its share of each GPU, in joules. Includes GPUs that ml_run_gpu_info marks as guesses.");
 inline constexpr auto ml_gpu_idle_allocated_seconds = counter("ml_gpu_idle_allocated_seconds_total", "seconds", "Time in which a GPU held by the run was idle, in seconds.");
-inline constexpr auto ml_run_info = gauge("ml_run_info", "", "Facts reported by the run, as labels; always 1.");
-inline constexpr auto ml_run_gpu_info = gauge("ml_run_gpu_info", "", "GPU used by processes of the run; always 1. Join by uuid. source=process: the process reports the run, or the kernel relates it to one that does (cgroup, ancestor or descendant). source=workload: a guess, because the two share only the user and the Slurm job, pod or unit.");
+inline constexpr auto ml_run_info = gauge("ml_run_info", "", "Facts reported by the run, as labels; always 1: framework, version, model, precision, sharding, and the numbers of data-, tensor- and pipeline-parallel processes.");
+inline constexpr auto ml_run_gpu_info = gauge("ml_run_gpu_info", "", "GPU used by processes of the run; always 1. Join by uuid. source=process: the process reports the run, or the kernel relates it to one that does (cgroup, ancestor or descendant). source=workload: a guess, because the two share only the user and the Slurm job, pod or unit. source=nccl: one of NCCL's ranks, of a run that no process reports.");
+inline constexpr auto ml_allocator_memory = gauge("ml_allocator_memory_bytes", "bytes", "Device memory of the framework's allocator, in bytes, summed over the run's live processes. state=allocated: in use by tensors; reserved: taken from the device; peak: the highest allocated.");
+inline constexpr auto ml_out_of_memory = counter("ml_out_of_memory_errors_total", "", "Allocations of device memory that failed, as counted by the framework, summed over the run's processes.");
+inline constexpr auto ml_throttled_seconds = counter("ml_throttled_seconds_total", "seconds", "Time in which a GPU of the run was throttled, in seconds, summed over the run's GPUs, by cause as in gpu_throttle_seconds_total.");
+inline constexpr auto ml_clock_lost_seconds = counter("ml_clock_lost_seconds_total", "seconds", "Time that the run's GPUs lost to clocks below the maximum while they were throttled, in seconds: the missing share of the clock integrated over that time and summed over the run's GPUs.");
+inline constexpr auto ml_profiles = counter("ml_profiles_total", "", "Profiles of the run, by trigger (request, or the name of the condition) and by status.");
+inline constexpr auto ml_profile_last_timestamp = gauge("ml_profile_last_timestamp_seconds", "seconds", "Unix time of the run's last profile, by trigger.");
+inline constexpr auto ml_nccl_ranks = gauge("ml_nccl_ranks", "", "Ranks of the run's NCCL communicators as NCCL reports them on all machines, by state: ok, missing, dead, or error.");
+inline constexpr auto ml_nccl_collectives = counter("ml_nccl_collectives_total", "", "Collective operations launched by the run's ranks of this machine, by op.");
+inline constexpr auto ml_nccl_rank_lag = gauge("ml_nccl_rank_lag", "", "Highest difference of launched collective operations between two ranks of a communicator.");
+inline constexpr auto ml_nccl_stalled_seconds = gauge("ml_nccl_stalled_seconds", "seconds", "Time for which no rank of the run has launched a collective operation, in seconds. A rank launches before it computes: only together with busy GPUs of low power is it a stall.");
+inline constexpr auto ml_nccl_stalled_rank = gauge("ml_nccl_stalled_rank", "", "1 for a rank that stands still behind the others, is missing, or is dead, by rank, host and state; absent otherwise.");
+inline constexpr auto ml_nccl_last_success_timestamp = gauge("ml_nccl_last_success_timestamp_seconds", "seconds", "Unix time of NCCL's last complete answer for the run.");
+
+// Model servers, read from their own metrics pages. Labels: server (its kind) and port, host for a named target; the workload is in ml_server_info
+inline constexpr auto ml_server_up = gauge("ml_server_up", "", "1 if the last read of the server's metrics page succeeded.");
+inline constexpr auto ml_server_tokens = counter("ml_server_tokens_total", "", "Tokens processed by the server, by kind: input or output.");
+inline constexpr auto ml_server_requests = counter("ml_server_requests_total", "", "Requests completed by the server.");
+inline constexpr auto ml_server_requests_running = gauge("ml_server_requests_running", "", "Requests that the server computes at present.");
+inline constexpr auto ml_server_requests_waiting = gauge("ml_server_requests_waiting", "", "Requests that wait in the server's queue.");
+inline constexpr auto ml_server_time_to_first_token = histogram("ml_server_time_to_first_token_seconds", "seconds", "Time from a request to its first token in seconds, with the server's own buckets.");
+inline constexpr auto ml_server_cache_utilization = gauge("ml_server_cache_utilization_ratio", "ratio", "Used share of the server's memory for keys and values of attention.");
+inline constexpr auto ml_server_info = gauge("ml_server_info", "", "Facts of the server, as labels; always 1. gpu, uuid: a GPU that the server's processes use, one series for each.");
+inline constexpr auto ml_server_energy = counter("ml_server_energy_joules_total", "joules", "GPU energy attributed to the server's processes by their share of each GPU, in joules.");
 // clang-format on
 
 }  // namespace gpumeter::catalog

@@ -26,6 +26,7 @@ inline constexpr auto drm_malformed_lines = counter("gpumeter_drm_malformed_line
 inline constexpr auto names_source_up = gauge("gpumeter_names_source_up", "", "1 if the last request to this source of names of workloads succeeded. Absent for sources that are not there.");
 inline constexpr auto names_source_last_success = gauge("gpumeter_names_source_last_success_timestamp_seconds", "seconds", "Unix time at which this source of names last answered. The answer holds for 10 minutes.");
 inline constexpr auto names_source_errors = counter("gpumeter_names_source_errors_total", "", "Failed requests to sources of names of workloads, by reason.");
+inline constexpr auto nccl_state = gauge("gpumeter_nccl_state", "", "1 for the state of the queries to NCCL for each user whose NCCL listens on this machine: asked; failed: no valid answer; old_version, unknown_version, or no_permission: not asked, because a query might crash the job. Absent unless nccl.enabled.");
 inline constexpr auto simulated = gauge("gpumeter_simulated", "", "1 if the page contains simulated devices.");
 inline constexpr auto config_reload_successful = gauge("gpumeter_config_last_reload_successful", "", "1 if the last attempt to load the configuration succeeded. Otherwise the previous configuration stays in force.");
 inline constexpr auto config_reload_timestamp = gauge("gpumeter_config_last_reload_success_timestamp_seconds", "seconds", "Unix time at which the configuration in force was loaded.");
@@ -63,6 +64,7 @@ inline constexpr const MetricDescriptor* kAll[] = {
     &names_source_up,
     &names_source_last_success,
     &names_source_errors,
+    &nccl_state,
     &simulated,
     &config_reload_successful,
     &config_reload_timestamp,

@@ -45,6 +45,20 @@ bool by_number(std::string_view left, std::string_view right) noexcept {
   return left.size() < right.size();
 }
 
+/// Decimal digits and at most a line's end, as in most files; nullopt: another form.
+std::optional<std::int64_t> plain_number(std::string_view text) noexcept {
+  constexpr std::size_t kMostDigits = 18;  // every such number fits
+  std::int64_t value = 0;
+  std::size_t digits = 0;
+  for (; digits < std::min(text.size(), kMostDigits); ++digits) {
+    const char digit = text[digits];
+    if (digit < '0' || digit > '9') break;
+    value = 10 * value + (digit - '0');
+  }
+  const std::string_view rest = text.substr(digits);
+  return digits > 0 && (rest.empty() || rest == "\n") ? std::optional(value) : std::nullopt;
+}
+
 }  // namespace
 
 File::File(const std::string& path) noexcept
@@ -69,7 +83,7 @@ Bytes File::read(std::span<char> buffer, std::size_t offset) const noexcept {
 }
 
 Sample File::read_integer() const noexcept {
-  std::array<char, kIntegerText> buffer{};
+  std::array<char, kIntegerText> buffer;
   const Bytes bytes = read(buffer);
   if (bytes.status != ReadStatus::ok) return Sample::miss(bytes.status);
   const std::string_view text(buffer.data(), bytes.size);
@@ -102,6 +116,7 @@ ReadStatus status_of(int error_number) noexcept {
 
 // Every sampling cycle runs this, so it does not search for the text's end as trimmed() does.
 std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
+  if (const std::optional<std::int64_t> plain = plain_number(text)) return plain;
   const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");

@@ -20,6 +20,7 @@
 #include "daemon/cli/standard_streams.hpp"
 #include "daemon/control/allocate.hpp"
 #include "daemon/control/forget.hpp"
+#include "daemon/profiles/ask.hpp"
 #include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/signals.hpp"
@@ -77,6 +78,8 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
       return forget(options.argument, config, clock);
     case Action::allocate:
       return allocate(options.allocate, config);
+    case Action::profile:
+      return ask_for_profile(options.profile, config.profiles.socket);
     case Action::check:
       return check(options.check, config);
     default:

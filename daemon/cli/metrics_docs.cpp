@@ -38,10 +38,10 @@ constexpr const MetricDescriptor* kOfTheDaemon[] = {&catalog::info,
 
 /// Families of devices whose drivers list their processes, for every collector.
 constexpr const MetricDescriptor* kOfWorkloads[] = {
-    &catalog::workload_memory_used, &catalog::workload_busy_seconds,  &catalog::workload_energy,
-    &catalog::workload_share,       &catalog::workload_info,          &catalog::process_memory_used,
-    &catalog::process_busy_seconds, &catalog::workload_cpu_seconds,   &catalog::allocation_info,
-    &catalog::allocation_start,     &catalog::allocated_idle_seconds,
+    &catalog::workload_memory_used, &catalog::workload_busy_seconds, &catalog::workload_energy,
+    &catalog::workload_memory_peak, &catalog::workload_share,        &catalog::workload_info,
+    &catalog::process_memory_used,  &catalog::process_busy_seconds,  &catalog::workload_cpu_seconds,
+    &catalog::allocation_info,      &catalog::allocation_start,      &catalog::allocated_idle_seconds,
 };
 
 /// Families of each run in addition to the words of the vocabulary.
@@ -59,6 +59,34 @@ constexpr const MetricDescriptor* kOfRuns[] = {
     &catalog::ml_energy,
     &catalog::ml_gpu_idle_allocated_seconds,
     &catalog::ml_run_gpu_info,
+    &catalog::ml_throttled_seconds,
+    &catalog::ml_clock_lost_seconds,
+    &catalog::ml_profiles,
+    &catalog::ml_profile_last_timestamp,
+    &catalog::ml_nccl_ranks,
+    &catalog::ml_nccl_collectives,
+    &catalog::ml_nccl_rank_lag,
+    &catalog::ml_nccl_stalled_seconds,
+    &catalog::ml_nccl_stalled_rank,
+    &catalog::ml_nccl_last_success_timestamp,
+};
+
+constexpr const MetricDescriptor* kOfBenchmarks[] = {
+    &catalog::benchmark_flops,  &catalog::benchmark_memory_bandwidth, &catalog::benchmark_transfer,
+    &catalog::benchmark_result, &catalog::benchmark_failed,           &catalog::benchmark_timestamp,
+};
+
+/// Families of each model server that is read.
+constexpr const MetricDescriptor* kOfServers[] = {
+    &catalog::ml_server_up,
+    &catalog::ml_server_info,
+    &catalog::ml_server_tokens,
+    &catalog::ml_server_requests,
+    &catalog::ml_server_requests_running,
+    &catalog::ml_server_requests_waiting,
+    &catalog::ml_server_time_to_first_token,
+    &catalog::ml_server_cache_utilization,
+    &catalog::ml_server_energy,
 };
 
 void add(Families& families, const MetricDescriptor& descriptor, const Use* use) {
@@ -84,6 +112,8 @@ Families all_families(std::span<const CollectorEntry> collectors) {
   for (const MetricDescriptor* descriptor : self_catalog::all()) add(families, *descriptor, nullptr);
   for (const MetricDescriptor* descriptor : kOfWorkloads) add(families, *descriptor, nullptr);
   for (const MetricDescriptor* descriptor : kOfRuns) add(families, *descriptor, nullptr);
+  for (const MetricDescriptor* descriptor : kOfBenchmarks) add(families, *descriptor, nullptr);
+  for (const MetricDescriptor* descriptor : kOfServers) add(families, *descriptor, nullptr);
   for (const jobs::Word& word : jobs::vocabulary()) {
     add(families, *word.family, nullptr);
     if (word.times != nullptr) add(families, *word.times, nullptr);

@@ -12,6 +12,8 @@
 #include "config/codec.hpp"
 #include "config/keys.hpp"
 #include "config/suggest.hpp"
+#include "daemon/cli/commands/commands.hpp"
+#include "daemon/cli/commands/words.hpp"
 #include "daemon/setup.hpp"
 
 namespace gpumeter {
@@ -81,32 +83,6 @@ constexpr const char* kKeyGroup = "Configuration (overrides the file)";
 constexpr const char* kCollectorGroup = "Collectors";
 constexpr const char* kActionGroup = "Instead of running";
 
-/// PID_MAX_LIMIT of the kernel, the upper bound of process ids.
-constexpr unsigned kMostProcesses = 1U << 22U;
-
-Exit usage_error(const std::string& sentence) {
-  return {2, "gpumeter: " + sentence + "\nTry 'gpumeter --help'.\n"};
-}
-
-/// Accepts the values of a closed set. The error message has the form of those for keys of the file.
-CLI::Validator one_of(const std::vector<std::string>& words) {
-  const auto check = [words](const std::string& text) {
-    if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
-    return "must be " + config::enumerate(words, "or") + ", not " + gpumeter::quoted(config::printable(text));
-  };
-  return {check, ""};
-}
-
-CLI::Validator from_one_to(unsigned most) {
-  const auto check = [most](const std::string& text) {
-    const unsigned count = parse_number<unsigned>(text).value_or(0);
-    if (count >= 1 && count <= most) return std::string();
-    return "must be a whole number from 1 to " + std::to_string(most) + ", not " +
-           gpumeter::quoted(config::printable(text));
-  };
-  return {check, ""};
-}
-
 std::string version_text() {
   return std::string("gpumeter, version ") + build::kVersion + " (branch: " + build::kBranch +
          ", revision: " + build::kRevision + ")\n  compiler:         " + build::kCompiler + "\n";
@@ -136,7 +112,7 @@ class CommandLine {
     add_key_flags();
     add_collector_flags(collectors);
     add_action_flags();
-    add_commands();
+    commands_.emplace(app_, options_);  // they take over how the flags are read
   }
 
   std::variant<Options, Exit> parse(int argc, const char* const* argv) try {
@@ -147,7 +123,7 @@ class CommandLine {
     if (auto exit = take_keys()) return *exit;
     if (auto exit = take_collectors()) return *exit;
     if (auto exit = take_action()) return *exit;
-    if (auto exit = take_command()) return *exit;
+    if (auto exit = commands_->take(options_)) return *exit;
     return std::move(options_);
   } catch (const CLI::CallForHelp&) {
     return Exit{0, app_.help()};
@@ -210,64 +186,6 @@ class CommandLine {
       option->check(flag.words.empty() ? from_one_to(kMostProcesses) : one_of(flag.words));
       if (flag.action == Action::once) option->expected(0, 1)->default_str("1");
     }
-  }
-
-  /// The flags of the configuration may be before or after a command's name.
-  CLI::App* add_command(const char* name, const char* help) {
-    CLI::App* command = app_.add_subcommand(name, help)->group("Commands")->fallthrough()->allow_extras();
-    command->formatter(app_.get_formatter());
-    return command;
-  }
-
-  void add_commands() {
-    app_.require_subcommand(0, 1);
-    forget_ = add_command("forget", "Forget a missing GPU, so that its gpu_up 0 ends (forget UUID)");
-    add_allocate();
-    check_ = add_command("check", "Report failed and degraded GPUs as monitoring plugins do (check --help)");
-    top_ = add_command("top", "Show GPUs and jobs in the terminal (top --help)");
-    check_->add_flag("--json", options_.check.json, "Print the answer of /api/v1/health");
-    check_->add_option("--gpu", gpu_, "Check this GPU only, by its index")->type_name("N");
-    check_->add_option("--fail-on", fail_on_, "failed: ignore degraded GPUs; degraded: exit 2 for them too")
-        ->type_name("STATE")
-        ->check(one_of({"failed", "degraded"}));
-    check_->add_option("--url", options_.check.url, "Ask this daemon (default: the first web.listen)")
-        ->type_name("URL");
-    check_
-        ->add_option("--ca-file", options_.check.ca_file,
-                     "Trust these authorities (PEM) for https (default: the system's)")
-        ->type_name("FILE");
-    check_
-        ->add_option("--login-file", options_.check.login_file,
-                     "A user for the daemon: USER:PASSWORD in the first line")
-        ->type_name("FILE");
-    forget_->add_option("UUID", options_.argument, "The GPU, as in the label uuid")->expected(1);
-  }
-
-  void add_allocate() {
-    allocate_ = add_command("allocate", "Record by hand who was given a GPU (allocate --help)");
-    allocate_->add_option("VERB", verb_, "set, clear, or list (the default)")
-        ->check(one_of({"set", "clear", "list"}));
-    allocate_->add_option("WORKLOAD", options_.allocate.workload.name, "Name of the workload");
-    allocate_
-        ->add_option("--gpu", options_.allocate.gpus,
-                     "Its GPU: index, uuid or PCI address; repeatable, or a list with commas")
-        ->type_name("GPU")
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->delimiter(',')
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    allocate_->add_option("--user", options_.allocate.user, "Who is responsible for it")->type_name("USER");
-    allocate_->add_option("--kind", kind_, "Label kind (default other)")
-        ->type_name("KIND")
-        ->check(one_of(kinds()));
-  }
-
-  static std::vector<std::string> kinds() {
-    std::vector<std::string> names;
-    for (const auto& [kind, name] : cgroup::kKindNames) {
-      if (kind != cgroup::Kind::unattributed) names.emplace_back(name);
-    }
-    return names;
   }
 
   bool is_there(const std::string& flag) const { return app_.count(flag) > 0; }
@@ -337,41 +255,7 @@ class CommandLine {
     return std::nullopt;
   }
 
-  std::optional<Exit> take_command() {
-    if (check_->parsed()) return take_check();
-    if (top_->parsed()) return usage_error("top must be the first argument");  // a program of its own
-    if (allocate_->parsed()) return take_allocate();
-    if (!forget_->parsed()) return std::nullopt;
-    if (options_.argument.empty()) return usage_error("forget requires the uuid of a device");
-    options_.action = Action::forget;
-    return std::nullopt;
-  }
-
-  std::optional<Exit> take_allocate() {
-    using Verb = AllocateOptions::Verb;
-    options_.action = Action::allocate;
-    AllocateOptions& wanted = options_.allocate;
-    if (verb_ == "set") wanted.verb = Verb::set;
-    if (verb_ == "clear") wanted.verb = Verb::clear;
-    wanted.workload.kind = cgroup::kKindNames.find(kind_).value_or(cgroup::Kind::other);
-    if (wanted.verb != Verb::list && wanted.workload.name.empty()) {
-      return usage_error("allocate " + verb_ + " requires the name of a workload");
-    }
-    if (wanted.verb == Verb::set && wanted.gpus.empty()) return usage_error("allocate set requires --gpu");
-    return std::nullopt;
-  }
-
-  std::optional<Exit> take_check() {
-    options_.action = Action::check;
-    if (fail_on_ == "failed") options_.check.fail_on = FailOn::failed;
-    if (fail_on_ == "degraded") options_.check.fail_on = FailOn::degraded;
-    if (gpu_.empty()) return std::nullopt;
-    options_.check.gpu = parse_number<unsigned>(gpu_);
-    if (options_.check.gpu) return std::nullopt;
-    return usage_error("--gpu must be the index of a GPU, not " + gpumeter::quoted(config::printable(gpu_)));
-  }
-
-  std::string commands() const {
+  std::string command_names() const {
     std::vector<std::string> names;
     for (const CLI::App* command : app_.get_subcommands(nullptr)) names.push_back(command->get_name());
     return (names.size() == 1 ? "the command " : "the commands ") + config::enumerate(names, "and");
@@ -381,7 +265,7 @@ class CommandLine {
     const std::string name = argument.substr(0, argument.find('='));
     if (!name.starts_with('-'))
       return "unexpected argument " + gpumeter::quoted(argument) + "; gpumeter accepts flags and " +
-             commands();
+             command_names();
     std::vector<std::string> names;
     for (const auto* option : app_.get_options()) {
       for (const std::string& known : option->get_lnames()) names.push_back("--" + known);
@@ -393,15 +277,8 @@ class CommandLine {
   const std::vector<config::CollectorSchema> schemas_;
   const std::vector<config::Key> keys_;
   CLI::App app_{"Prometheus exporter for every GPU of a machine.", "gpumeter"};
-  CLI::App* forget_ = nullptr;
-  CLI::App* allocate_ = nullptr;
-  CLI::App* check_ = nullptr;
-  CLI::App* top_ = nullptr;
-  std::string gpu_;
-  std::string fail_on_;
-  std::string verb_;
-  std::string kind_;
   Options options_;
+  std::optional<Commands> commands_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collectors/attribution/allocation/readings.hpp"
+#include "collectors/attribution/cgroup/new_groups.hpp"
 #include "collectors/attribution/names/manual_file.hpp"
 
 namespace gpumeter {
@@ -22,19 +23,19 @@ std::chrono::seconds since_1970() {
 /// The thread's state.
 class Allocations::Turn {
  public:
-  Turn(Settings settings, std::shared_ptr<workloads::NameBook> book, Devices devices, Store& store, Log& log,
-       const Clock& clock)
+  Turn(Settings settings, Shared shared, Store& store, Log& log, const Clock& clock)
       : settings_(std::move(settings)),
-        book_(std::move(book)),
-        devices_(std::move(devices)),
+        shared_(std::move(shared)),
         store_(store),
         log_(log),
         clock_(clock),
+        groups_(settings_.cgroups),
         slurm_(settings_.slurm),
         meter_(settings_.meter),
         series_(store.attach()) {}
 
   Nanoseconds run() {
+    look_for_groups();
     if (!settings_.slurm.path.empty()) read_slurm();
     if (!settings_.manual.empty()) read_manual();
     publish();
@@ -42,6 +43,14 @@ class Allocations::Turn {
   }
 
  private:
+  void look_for_groups() {
+    const Nanoseconds now = clock_.monotonic();
+    if (groups_.look()) shared_.lists->note(now);
+    if (!shared_.lists->is_due(now, begun_at_)) return;
+    begun_at_ = now;
+    shared_.begun();
+  }
+
   void read_slurm() {
     Result<workloads::Names> names = slurm_.read(since_1970());
     note("slurm", names ? "" : names.error().message());
@@ -49,7 +58,7 @@ class Allocations::Turn {
       log_.info("GPUs of Slurm jobs are counted in the order of PCI addresses",
                 {{"list", settings_.slurm.gpu_list.empty() ? "not configured" : settings_.slurm.gpu_list}});
     }
-    book_->publish("slurm", names ? *std::move(names) : workloads::Names());
+    shared_.names->publish("slurm", names ? *std::move(names) : workloads::Names());
   }
 
   void read_manual() {
@@ -61,7 +70,7 @@ class Allocations::Turn {
         for (auto& each : manual::allocations_of(grant)) names.allocations.push_back(std::move(each));
       }
     }
-    book_->publish("manual", std::move(names));
+    shared_.names->publish("manual", std::move(names));
   }
 
   // One line for each change.
@@ -73,8 +82,8 @@ class Allocations::Turn {
   }
 
   void publish() {
-    const std::vector<workloads::Allocation> given = book_->allocations();
-    const std::vector<DeviceIdentity> devices = devices_();
+    const std::vector<workloads::Allocation> given = shared_.names->allocations();
+    const std::vector<DeviceIdentity> devices = shared_.devices();
     if ((given.empty() || devices.empty()) && !has_series_) return;
     const Nanoseconds now = clock_.monotonic();
     meter_.update(given, devices, allocation::read(store_), now);
@@ -98,11 +107,12 @@ class Allocations::Turn {
   }
 
   const Settings settings_;
-  const std::shared_ptr<workloads::NameBook> book_;
-  const Devices devices_;
+  const Shared shared_;
   Store& store_;
   Log& log_;
   const Clock& clock_;
+  cgroup::NewGroups groups_;
+  Nanoseconds begun_at_{};  // the last call of shared_.begun
   slurm::Folder slurm_;
   allocation::Meter meter_;
   SeriesList series_;
@@ -112,10 +122,8 @@ class Allocations::Turn {
   bool has_series_ = false;
 };
 
-Allocations::Allocations(Settings settings, std::shared_ptr<workloads::NameBook> book, Devices devices,
-                         Store& store, Log& log, const Clock& clock)
-    : turn_(std::make_shared<Turn>(std::move(settings), std::move(book), std::move(devices), store, log,
-                                   clock)),
+Allocations::Allocations(Settings settings, Shared shared, Store& store, Log& log, const Clock& clock)
+    : turn_(std::make_shared<Turn>(std::move(settings), std::move(shared), store, log, clock)),
       worker_(clock) {}
 
 Result<Done> Allocations::start() {

@@ -11,34 +11,46 @@
 #include "base/worker.hpp"
 #include "collectors/api/device_identity.hpp"
 #include "collectors/attribution/allocation/meter.hpp"
+#include "collectors/attribution/list_request.hpp"
 #include "collectors/attribution/names/name_book.hpp"
 #include "collectors/attribution/names/slurm/folder.hpp"
 #include "daemon/log/log.hpp"
+#include "daemon/service.hpp"
 #include "exporter/store/store.hpp"
 
 namespace gpumeter {
 
 /// Reads who was given which GPU from the folders of Slurm's prolog and of `gpumeter allocate`, and keeps the
-/// series of all sources' allocations in the store. Has a thread of its own ("allocations"), because the
-/// folders' file systems may hang.
-class Allocations {
+/// series of all sources' allocations in the store. Requests lists of processes when a job or a pod begins.
+/// Has a thread of its own ("allocations"), because the folders' file systems may hang.
+class Allocations final : public Service {
  public:
   struct Settings {
     slurm::Folder::Settings slurm;  ///< an empty path: none
     std::string manual;             ///< folder of `gpumeter allocate`; empty: none
+    std::string cgroups;            ///< where the control groups are mounted
     allocation::Meter::Settings meter;
   };
   /// All known devices, by index. Called on the thread.
   using Devices = std::function<std::vector<DeviceIdentity>()>;
 
-  /// `book` is shared with the other sources of names. `clock`, `log` and `store` must outlive the thread.
-  Allocations(Settings settings, std::shared_ptr<workloads::NameBook> book, Devices devices, Store& store,
-              Log& log, const Clock& clock);
+  /// The control group of a job or a pod has just been created: called at the times of
+  /// workloads::ListRequest::kAfter, on the thread; must not block.
+  using Begun = std::function<void()>;
 
-  Result<Done> start();
-  void request_stop() { worker_.request_stop(); }
-  /// False: a file system hangs, and the thread was left behind.
-  bool join(Nanoseconds deadline) { return worker_.join(deadline); }
+  /// What is shared with other parts.
+  struct Shared {
+    std::shared_ptr<workloads::NameBook> names;     ///< with the other sources of names
+    std::shared_ptr<workloads::ListRequest> lists;  ///< with the lanes
+    Devices devices;
+    Begun begun;
+  };
+  /// `clock`, `log` and `store` must outlive the thread.
+  Allocations(Settings settings, Shared shared, Store& store, Log& log, const Clock& clock);
+
+  Result<Done> start() override;
+  void request_stop() override { worker_.request_stop(); }
+  bool join(Nanoseconds deadline) override { return worker_.join(deadline); }
 
  private:
   class Turn;

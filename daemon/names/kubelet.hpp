@@ -10,6 +10,7 @@
 #include "collectors/attribution/workload_settings.hpp"
 #include "config/config.hpp"
 #include "daemon/log/log.hpp"
+#include "daemon/service.hpp"
 #include "exporter/store/series_list.hpp"
 #include "exporter/store/store.hpp"
 
@@ -17,15 +18,15 @@ namespace gpumeter {
 
 /// Asks the node's kubelet for the names of pods on the thread "kubelet", and publishes the state of the
 /// sources. Nobody waits for the thread. start(), request_stop() and join(): the owner's thread.
-class KubeletNames {
+class KubeletNames final : public Service {
  public:
   /// `clock`, `log` and `store` must outlive this object and its thread.
   KubeletNames(const config::Config& config, WorkloadSettings workloads, const Clock& clock, Log& log,
                Store& store);
 
-  Result<Done> start();
-  void request_stop();
-  bool join(Nanoseconds deadline) { return worker_.join(deadline); }
+  Result<Done> start() override;
+  void request_stop() override;
+  bool join(Nanoseconds deadline) override { return worker_.join(deadline); }
 
   /// Commits gpumeter_names_source_*. Wakes the thread if a pod without a name is on a GPU. One thread.
   void tick() GPUMETER_EXCLUDES(mutex_);

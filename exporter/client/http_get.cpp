@@ -153,15 +153,30 @@ std::string request_of(const HttpAddress& address, const std::string& path, cons
   return request + "\r\n";
 }
 
-/// Returns the Content-Length of the headers; 0 if there is none.
-std::size_t length_in(std::string_view headers) {
-  constexpr std::string_view kName = "\r\ncontent-length:";
+/// Returns the value of the header, in lower case; `name` is "\r\nname:". Empty if there is none.
+std::string header_in(std::string_view headers, std::string_view name) {
   std::string lower(headers);
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  const std::size_t at = lower.find(kName);
-  if (at == std::string::npos) return 0;
-  std::string_view value = headers.substr(at + kName.size());
-  return parse_number<std::size_t>(trimmed(take_until(value, '\r'))).value_or(0);
+  const std::size_t at = lower.find(name);
+  if (at == std::string::npos) return {};
+  std::string_view value = std::string_view(lower).substr(at + name.size());
+  return std::string(trimmed(take_until(value, '\r')));
+}
+
+/// Joins the chunks of a body (RFC 9112, 7.1); nullopt if it ends before its last chunk.
+std::optional<std::string> joined(std::string_view body) {
+  constexpr int kHexadecimal = 16;
+  std::string whole;
+  while (true) {
+    std::string_view line = take_until(body, '\n');
+    const auto size = parse_number<std::size_t>(trimmed(take_until(line, ';')), kHexadecimal);
+    if (!size || *size > body.size()) return std::nullopt;
+    if (*size == 0) return whole;
+    whole += body.substr(0, *size);
+    body.remove_prefix(*size);
+    if (!body.starts_with("\r\n")) return std::nullopt;
+    body.remove_prefix(2);
+  }
 }
 
 }  // namespace
@@ -192,7 +207,8 @@ Result<HttpAddress> parse_http_address(std::string_view text) {
   return HttpAddress{std::string(host), port, {}, is_tls};
 }
 
-// gpumeter answers with a Content-Length. HTTP/1.0 in the request rules out a chunked answer.
+// gpumeter answers with a Content-Length. HTTP/1.0 in the request rules out a chunked answer, but some
+// servers send one (uvicorn with httptools, to applications that know no length).
 Result<HttpAnswer> parse_http_answer(std::string_view text) {
   const std::size_t end = text.find("\r\n\r\n");
   constexpr std::string_view kVersion = "HTTP/1.";
@@ -201,9 +217,14 @@ Result<HttpAnswer> parse_http_answer(std::string_view text) {
   take_until(line, ' ');
   const std::optional<unsigned> status = parse_number<unsigned>(take_until(line, ' '));
   if (!status) return Error("the answer is not HTTP");
+  const std::string_view headers = text.substr(0, end + 2);
   const std::string_view body = text.substr(end + 4);
-  if (body.size() < length_in(text.substr(0, end + 2))) return Error("the answer ends too early");
-  return HttpAnswer{false, *status, std::string(body)};
+  const bool is_chunked = header_in(headers, "\r\ntransfer-encoding:").ends_with("chunked");
+  std::optional<std::string> whole = is_chunked ? joined(body) : std::optional(std::string(body));
+  const auto length = parse_number<std::size_t>(header_in(headers, "\r\ncontent-length:"));
+  const bool is_cut = !is_chunked && body.size() < length.value_or(0);
+  if (!whole || is_cut) return Error("the answer ends too early");
+  return HttpAnswer{false, *status, *std::move(whole)};
 }
 
 Result<HttpAnswer> http_get(const HttpAddress& address, const std::string& path,

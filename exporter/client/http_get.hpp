@@ -31,7 +31,7 @@ struct HttpAnswer {
 };
 
 /// Parses all bytes that a server sent until it closed the connection. Returns an Error if they are not HTTP
-/// or end before the Content-Length.
+/// or end before the Content-Length or the last chunk.
 Result<HttpAnswer> parse_http_answer(std::string_view text);
 
 /// What a request needs in addition to its address.

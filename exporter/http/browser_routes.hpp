@@ -42,9 +42,9 @@ class BrowserRoutes {
   HttpResponse live(const HttpRequest& request) const;
 
   const Sources sources_;
-  const Asset style_{assets::kStyle};
-  const Asset script_{assets::kScript};
-  const Asset runbooks_{runbooks_page(assets::kRunbooks)};
+  const Asset style_{assets::unpacked(assets::kStyle)};
+  const Asset script_{assets::unpacked(assets::kScript)};
+  const Asset runbooks_{runbooks_page(assets::unpacked(assets::kRunbooks))};
 };
 
 }  // namespace gpumeter

@@ -173,6 +173,7 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
     // dcgm-exporter has no protobuf either.
     if (negotiated.format == Format::protobuf) negotiated = negotiate_format("");
     Rendered page = dcgm::render(store_, *version, negotiated.format, filter, context_.host);
+    if (context_.served) context_.served();
     return {.content_type = negotiated.content_type,
             .page = make_page(std::move(page), negotiated.format, encoding),
             .headers = kMetricsHeaders};
@@ -180,10 +181,13 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
   const bool all = filter.empty();
   const Nanoseconds age = request.is_memory_short ? kRecent : Nanoseconds{};
   const auto [format, content_type] = negotiated;
-  return {.content_type = content_type,
-          .page = all ? pages_.recent(format, encoding, age) : pages_.filtered(format, encoding, filter),
-          .is_current = all,
-          .headers = kMetricsHeaders};
+  HttpResponse response{
+      .content_type = content_type,
+      .page = all ? pages_.recent(format, encoding, age) : pages_.filtered(format, encoding, filter),
+      .is_current = all,
+      .headers = kMetricsHeaders};
+  if (context_.served) context_.served();
+  return response;
 }
 
 HttpResponse Routes::devices() const {

@@ -29,6 +29,7 @@ struct RouteContext {
   std::function<std::vector<WorkloadCost>()> workloads = {};           ///< empty: no such route
   const History* history = nullptr;                                    ///< null: there is no /api/v1/history
   LiveAnswers* live = nullptr;                                         ///< null: there is no /api/v1/live
+  std::function<void()> served = {};  ///< a page of metrics was rendered; must not block. Empty: nothing
 };
 
 /// Maps one request to one response; independent of sockets. Any thread.

@@ -3,50 +3,61 @@
 #include <chrono>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "exporter/json/health.hpp"
+#include "exporter/json/scalars.hpp"
 
 namespace gpumeter {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
-Json known(const std::string& text) { return text.empty() ? Json() : Json(text); }
+/// An object of a list, a member a line.
+class Object {
+ public:
+  Object& add(std::string_view name, const std::string& json) {
+    text_.append(text_.empty() ? "    {\n      " : ",\n      ")
+        .append(json_quoted(name))
+        .append(": ")
+        .append(json);
+    return *this;
+  }
+  Object& text(std::string_view name, std::string_view value) { return add(name, json_quoted(value)); }
+  /// null if it is empty.
+  Object& known(std::string_view name, std::string_view value) {
+    return value.empty() ? add(name, "null") : text(name, value);
+  }
+  std::string take() { return std::move(text_) + "\n    }"; }
 
-Json as_json(const DeviceStatus& device) {
-  Json json;
-  json["index"] = device.index;
-  json["uuid"] = device.uuid;
-  json["vendor"] = known(device.vendor);
-  json["model"] = known(device.model);
-  json["pci_address"] = known(device.pci_address);
-  json["collector"] = device.collector;
-  json["driver"] = known(device.driver);
-  json["up"] = device.up;
-  json["state"] = device.state;
+ private:
+  std::string text_;
+};
+
+std::string as_json(const DeviceStatus& device) {
   const auto last = device.last_success_timestamp_seconds;
-  json["last_success_timestamp_seconds"] = last ? Json(*last) : Json();
-  return json;
+  Object object;
+  object.add("index", std::to_string(device.index)).text("uuid", device.uuid).known("vendor", device.vendor);
+  object.known("model", device.model).known("pci_address", device.pci_address);
+  object.text("collector", device.collector).known("driver", device.driver);
+  object.add("up", device.up ? "true" : "false").text("state", device.state);
+  return object.add("last_success_timestamp_seconds", last ? json_number(*last) : "null").take();
 }
 
-Json as_json(const UnreadDevice& device) {
-  Json json;
-  json["pci_address"] = device.pci_address;
-  json["vendor"] = device.vendor;
-  json["pci_id"] = device.pci_id;
-  json["driver"] = known(device.driver);
-  json["module"] = device.module;
-  json["why"] = device.why;
-  json["remedy"] = device.remedy;
-  return json;
+std::string as_json(const UnreadDevice& device) {
+  Object object;
+  object.text("pci_address", device.pci_address).text("vendor", device.vendor).text("pci_id", device.pci_id);
+  object.known("driver", device.driver).text("module", device.module).text("why", device.why);
+  return object.text("remedy", device.remedy).take();
 }
 
 template <class Item>
-Json list_of(std::span<const Item> items) {
-  Json list = Json::array();
-  for (const Item& item : items) list.push_back(as_json(item));
-  return list;
+std::string list_of(std::span<const Item> items) {
+  std::string list;
+  for (const Item& item : items) list += (list.empty() ? "[\n" : ",\n") + as_json(item);
+  return list.empty() ? "[]" : list + "\n  ]";
 }
 
 using health::DeviceHealth;
@@ -99,7 +110,7 @@ DeviceHealth device_of(const Json& json, Nanoseconds now) {
 
 // Defined here because few files may include nlohmann's header.
 Result<health::Report> parse_health_json(const std::string& body, Nanoseconds now) try {
-  const Json json = Json::parse(body);
+  const Json json = Json::parse(std::string_view(body));  // as the other users of the library
   health::Report report;
   report.at = now;
   for (const Json& device : json.at("devices")) report.devices.push_back(device_of(device, now));
@@ -111,11 +122,7 @@ Result<health::Report> parse_health_json(const std::string& body, Nanoseconds no
 }
 
 std::string devices_json(std::span<const DeviceStatus> devices, std::span<const UnreadDevice> unread) {
-  Json root;
-  root["devices"] = list_of(devices);
-  root["unread"] = list_of(unread);
-  // Strings from drivers may contain invalid UTF-8: the dump replaces it by U+FFFD instead of throwing.
-  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return "{\n  \"devices\": " + list_of(devices) + ",\n  \"unread\": " + list_of(unread) + "\n}\n";
 }
 
 }  // namespace gpumeter

@@ -33,4 +33,25 @@ Result<std::string> gzip(std::string_view bytes) {
   return out;
 }
 
+Result<std::string> gunzip(std::string_view file) {
+  constexpr std::size_t kTrailer = 4;  // the length of the bytes, little-endian
+  if (file.size() < kTrailer) return Error("gunzip: the file is cut");
+  std::size_t length = 0;
+  for (std::size_t i = 1; i <= kTrailer; ++i) {
+    length = length << 8 | static_cast<unsigned char>(file[file.size() - i]);
+  }
+  constexpr std::size_t kMostGrowth = 1032;  // of deflate, by zlib's "Technical Details"
+  if (length > kMostGrowth * file.size()) return Error("gunzip: the file is damaged");
+  std::string bytes(length, '\0');
+  z_stream stream{};
+  if (inflateInit2(&stream, kGzipWindowBits) != Z_OK) return Error("gunzip: zlib is out of memory");
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, inflateEnd);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(file.data()));  // zlib only reads it
+  stream.avail_in = static_cast<uInt>(file.size());
+  stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_out = static_cast<uInt>(bytes.size());
+  if (inflate(&stream, Z_FINISH) != Z_STREAM_END) return Error("gunzip: the file is damaged");
+  return bytes;
+}
+
 }  // namespace gpumeter

@@ -1,9 +1,11 @@
 # bash completion for gpumeter(8)                                          -*- shell-script -*-
 
-_gpumeter_commands="allocate check forget top"
+_gpumeter_commands="allocate check forget import profile top"
 _gpumeter_check_flags="--json --gpu= --fail-on= --url= --ca-file= --login-file="
+_gpumeter_profile_words="--run= --pid= --steps= --seconds= --output="
 _gpumeter_allocate_words="set clear list --gpu= --user= --kind="
 _gpumeter_top_flags="--url= --ca-file= --login-file= --interval= --sort= --once --help --version"
+_gpumeter_import_words="clpeak nvbandwidth dcgm-diag rocm-bandwidth-test transferbench deepbench ai-benchmark mlperf nccl-tests --gpu= --uuid= --host= --socket= --dry-run --help --version"
 # The flags. A "=" marks a flag with a value; the case below completes some of the values.
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
 --metrics.detail= --path.sysfs= --path.procfs= --path.state= --log.level= --log.format=
@@ -36,8 +38,10 @@ _gpumeter() {
   local words=$_gpumeter_flags
   [ "$COMP_CWORD" -eq 1 ] && words="$_gpumeter_commands $words"
   [ "${COMP_WORDS[1]-}" = check ] && words="$_gpumeter_check_flags $words"
+  [ "${COMP_WORDS[1]-}" = profile ] && words="$_gpumeter_profile_words $words"
   [ "${COMP_WORDS[1]-}" = allocate ] && words="$_gpumeter_allocate_words $words"
   [ "${COMP_WORDS[1]-}" = top ] && words=$_gpumeter_top_flags
+  [ "${COMP_WORDS[1]-}" = import ] && words=$_gpumeter_import_words
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
   [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 }

@@ -45,6 +45,10 @@
     // Retransmitted PCIe packets a minute. DCGM's health check uses the same number.
     pcieReplaysPerMinute: 8,
 
+    // Measured rates as a share of earlier ones and of the median of the model. Healthy cards of one model differ by some percent;
+    // gpu-fryer and Megatron's sniff test tolerate a tenth too.
+    benchmarkRatio: 0.9,
+
     // Daemons that are down at once, as a number and as a share of all, above which the cause is one for all of them.
     manyDown: { number: 2, ratio: 0.25 },
 
@@ -64,6 +68,17 @@
     // Seconds since a run's last message; longer than most steps, evaluations and checkpoints. A run whose processes are gone
     // stays on the page for 10 minutes, so this and its hold time must end well before.
     runSilenceSeconds: 300,
+
+    // Seconds without a collective operation of any rank, after which a run on busy GPUs makes no progress; longer than most evaluations and
+    // checkpoints. The daemon asks NCCL every 30 s.
+    ncclStalledSeconds: 300,
+    // Mean utilisation above which the GPUs of such a run are busy: a collective operation that waits keeps a kernel running.
+    ncclBusyRatio: 0.9,
+    // Share of cycles with work of the tensor pipe, above which a GPU computes. Kernels that wait have none.
+    ncclTensorRatio: 0.02,
+    // Mean power as a share of the limit, above which a GPU computes, for GPUs without a reading of the tensor pipe. Kernels that
+    // wait take a third to a half.
+    ncclPowerRatio: 0.6,
 
     // How long a condition must hold before its alert fires. Alerts on a reason of gpu_health_reason have no entry: the daemon
     // has already waited.
@@ -87,9 +102,14 @@
       GpuMemoryNearlyFull: '15m',
       GpuPcieLinkDegraded: '10m',
       GpuPcieReplays: '10m',
+      // A day and an hour: the next daily result is slow too.
+      GpuSlowerThanBefore: '25h',
+      GpuSlowerThanPeers: '25h',
       GpuAllocatedButIdle: '30m',
       GpuHeldButIdle: '30m',
       MlRunStalled: '2m',
+      NcclRankStandsStill: '3m',
+      NcclNoProgress: '2m',
     },
   },
 }

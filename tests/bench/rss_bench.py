@@ -65,6 +65,18 @@ def over_cycles() -> tuple[float, float, float]:
             return before, resident_mib(daemon.process.pid), (observed() - start) / CYCLE_SECONDS
 
 
+def copying_percent() -> float:
+    """CPU time of the thread that copies the figures of 8 GPUs to the runtime folder each second, in percent of a core."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, Daemon("--simulate=8", env={"RUNTIME_DIRECTORY": folder}) as daemon:
+        time.sleep(SETTLE_SECONDS)
+        tasks = Path(f"/proc/{daemon.process.pid}/task")
+        thread = next(task for task in tasks.iterdir() if Path(task, "comm").read_text() == "state\n")
+        spent = lambda: int(Path(thread, "schedstat").read_text().split()[0]) * 1e-9
+        before, begun = spent(), time.monotonic()
+        time.sleep(20)
+        return 100 * (spent() - before) / (time.monotonic() - begun)
+
+
 def history_mib() -> list[float]:
     """The heap of 8 GPUs' history after half a minute, an hour and six hours of a fake clock."""
     output = subprocess.run([f"{sys.argv[1]}/tests/bench/bench_history"], capture_output=True, text=True, check=True).stdout
@@ -90,6 +102,8 @@ def main() -> None:
         flat(f"resident: 8 GPUs before and after {SCRAPES} scrapes", before, after),
         flat(f"resident: 8 GPUs before and after {cycles:.0f} cycles of all tiers", first, last),
     ])
+    table("figures that survive a crash", [
+        at_most("copy of the figures of 8 GPUs, each second", copying_percent(), 0.2, "% of a core", 3)])
 
 
 if __name__ == "__main__":

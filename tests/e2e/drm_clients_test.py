@@ -29,6 +29,8 @@ XE_WORKLOADS = [  # use before the first scan is unknown; the energy is the card
     f"gpu_workload_energy_joules_total{XE_SERVER} 0",
     f"gpu_workload_energy_joules_total{XE_CONTAINER} 0",
     f"gpu_workload_energy_joules_total{XE_REST} 81523.753173",
+    f"gpu_workload_memory_peak_bytes{XE_SERVER} 9.437184e+09",
+    f"gpu_workload_memory_peak_bytes{XE_CONTAINER} 1.048576e+09",
     f"gpu_workload_memory_used_bytes{XE_SERVER} 9.437184e+09",
     f"gpu_workload_memory_used_bytes{XE_CONTAINER} 1.048576e+09",
     f"gpu_workload_share_ratio{XE_SERVER} 0.9",

@@ -2,13 +2,16 @@
 
 The binary is $GPUMETER_BINARY (ctest sets it to the built one), otherwise build/release/gpumeter.
 """
+import contextlib
 import functools
 import http.client
 import os
+import random
 import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -35,9 +38,12 @@ def is_sanitized() -> bool:
 
 
 def free_port(family: int = socket.AF_INET) -> int:
-    with socket.socket(family) as probe:
-        probe.bind(("localhost" if family == socket.AF_INET else "::1", 0))
-        return probe.getsockname()[1]
+    """Outside the kernel's own range, so that no connection of another test takes it before the daemon listens."""
+    while True:
+        port = random.randrange(12000, 32000)
+        with socket.socket(family) as probe, contextlib.suppress(OSError):
+            probe.bind(("localhost" if family == socket.AF_INET else "::1", port))
+            return port
 
 
 def run(*arguments: str, timeout: float = START_SECONDS, env: dict | None = None) -> subprocess.CompletedProcess:
@@ -213,4 +219,6 @@ class Daemon:
         asked = time.monotonic()
         self.process.send_signal(number)
         self.process.wait(timeout)
+        if self.process.returncode not in (0, -number):
+            print(f"the daemon ended with {self.process.returncode}:\n{self.log}", file=sys.stderr)
         return self.process.returncode, time.monotonic() - asked

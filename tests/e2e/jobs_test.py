@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import array
 import os
+import re
 import signal
 import socket
 import stat
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from harness import TEXT, promtool_findings, wait_until
 from harness import run as run_binary
-from jobs import Folder, dropped, framed, is_root, recorded, shown, value
+from jobs import Folder, Job, dropped, framed, is_root, recorded, shown, value
 
 try:
     import statsd
@@ -26,7 +27,8 @@ except ImportError:
 import gpumeter
 
 MLLOG = ':::MLLOG {{"key": "{key}", "value": {value}, "time_ms": {time}, "metadata": {metadata}}}\n'
-OF_GPUS = {"ml_energy_joules", "ml_gpu_idle_allocated_seconds", "ml_run_gpu_info"}  # of runs whose processes use one
+# Of runs whose processes use a GPU, and what others than the job report about it.
+OF_OTHERS = re.compile(r"ml_(energy|gpu_idle|run_gpu_info|throttled|clock_lost|profile|nccl|server)")
 PLAIN_CLIENT = """
 import socket
 out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -42,7 +44,8 @@ class JobsTest(unittest.TestCase):
         self.folder = self.enterContext(Folder())
 
     def test_our_client(self) -> None:
-        with self.folder.daemon() as daemon:
+        with self.folder.daemon() as daemon, Job(self.folder, "alive") as alive:
+            alive.say("ml.memory:4096|g|#state:peak")
             with gpumeter.Run("resnet50", framework="pytorch", path=self.folder.datagram, environ={}) as run:
                 run.batch_size(2048)
                 run.world_size(8)
@@ -54,6 +57,8 @@ class JobsTest(unittest.TestCase):
                 run.eval("top1", 0.75)
                 run.inference(0.82, ttft=0.11, itl=[0.1, 0.2], input_tokens=512)
                 run.loss("no number")  # rejected by the client with a log line
+                run.facts(precision="bf16-mixed", data_parallel=8)
+                run.failed(type("OutOfMemoryError", (RuntimeError,), {})())
                 self.folder.send("ml.custom:0.003|g|#run:resnet50,metric:learning_rate")
             page = shown(daemon, {
                 'ml_steps_total{run="resnet50",split="train"}': 5, 'ml_step{run="resnet50"}': 5,
@@ -61,13 +66,14 @@ class JobsTest(unittest.TestCase):
                 'ml_model_flops_total{dtype="bf16"}': 5e12, 'ml_loss{run="resnet50"}': 2.5,
                 'ml_phases_total{phase="data_loading"}': 1, 'ml_eval_value{metric="top1"}': 0.75,
                 'ml_target_value{metric="top1"}': 0.7, 'ml_custom{metric="learning_rate"}': 0.003, "ml_inter_token_latency_seconds_count": 2,
-                "ml_inference_duration_seconds_sum": 0.82, 'ml_run_info{framework="pytorch"}': 1})
+                "ml_inference_duration_seconds_sum": 0.82, 'ml_run_info{framework="pytorch",precision="bf16",data_parallel="8"}': 1,
+                'ml_allocator_memory_bytes{run="alive",state="peak"}': 4096, 'ml_out_of_memory_errors_total{run="resnet50"}': 1})
             self.assertIsNotNone(value(page, 'ml_time_to_solution_seconds{metric="top1"}'))
             self.assertIsNotNone(value(page, 'ml_run_stop_timestamp_seconds{status="success"}'))
             self.assertEqual(dropped(page), {"client": 1})
             documented = {line.split("\t")[0] for line in run_binary("--print-metrics=text").stdout.splitlines()}
             self.assertEqual({name for name in page.types if name.startswith("ml_")},
-                             {name.removesuffix("_total") for name in documented if name.startswith("ml_")} - OF_GPUS)
+                             {name.removesuffix("_total") for name in documented if name.startswith("ml_") and not OF_OTHERS.match(name)})
             text = daemon.fetch("/metrics", {"Accept": TEXT}).text
             self.assertEqual(promtool_findings(text), "")
 

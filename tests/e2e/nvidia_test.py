@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes/nvml"))
 from hang_test import STOP, Watch, observed, values_of  # noqa: E402
 from harness import OF_THE_HOST, Daemon, Page, run, wait_until  # noqa: E402
 from machine import SCENARIOS, Machine  # noqa: E402
+from workloads_test import machine as processes  # noqa: E402
 
 EIGHT = "include: h100_8.yaml\n"
 OTHERS = tuple("0124567")
@@ -44,6 +45,15 @@ MIG_EVENT = MIG + """
     supported_events: [xid, mig_config_change]
 events: [{at: 5.1, device: 0, type: mig_config_change}]
 """
+
+
+JOB = "/system.slice/slurmstepd.scope/job_4711"
+
+
+def with_job(pid: int) -> str:
+    """The process of a job of 4 s."""
+    present = "{steps: [[0, 0], [3, 1], [7, 0]]}"
+    return EIGHT + f"change: {{0: {{processes: {{compute: [{{pid: {pid}, memory: 1024 MiB, present: {present}}}]}}}}}}\n"
 
 
 def up(page: Page) -> list[float | None]:
@@ -311,6 +321,23 @@ class NvidiaTest(unittest.TestCase):
             said = run("--list-devices", *machine.arguments, f"--path.state={machine.folder}", env=machine.env)
         self.assertEqual(said.returncode, 0, said.stderr)
         return said.stdout
+
+
+class ShortJobTest(unittest.TestCase):
+    def test_a_job_of_four_seconds_is_seen_although_processes_are_listed_once_a_minute(self) -> None:
+        with processes() as running:
+            scenario = with_job(running.start(JOB + "/step_0/user/task_0"))
+            with Machine(scenario, sampling="{normal: 60s, slow: 60s}") as machine:
+                groups = machine.folder / "sys/fs/cgroup"
+                (groups / JOB[1:]).parent.mkdir(parents=True)
+                (groups / "cgroup.controllers").touch()
+                with Daemon(*machine.arguments, f"--path.procfs={running.procfs}", env=machine.env) as daemon:
+                    job = lambda: daemon.page().of("gpu_workload_memory_used_bytes", kind="slurm_job", workload="4711")
+                    time.sleep(2)  # the group is watched
+                    self.assertFalse(job())
+                    (groups / JOB[1:]).mkdir()
+                    wait_until(job, "the job is seen", 10)
+                    self.assertEqual(daemon.stop()[0], 0)
 
 
 if __name__ == "__main__":

@@ -77,25 +77,41 @@ class FlagsTest(unittest.TestCase):
         self.assertEqual({f"--{name}" for name in re.findall(r" -l (\S+)", text)}, self.flags)
 
 
-class TopFlagsTest(unittest.TestCase):
-    """The same for gpumeter-top(1)."""
+class CompanionFlagsTest(unittest.TestCase):
+    """The same for the other programs."""
 
-    def test_man_page_and_completions(self) -> None:
-        top = str(Path(BINARY).with_name("gpumeter-top"))
-        said = subprocess.run([top, "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
+    def test_man_pages_and_completions(self) -> None:
+        for program, words in (("benchmark", ""), ("import", "words"), ("top", "flags")):
+            with self.subTest(program=program):
+                self.check(f"gpumeter-{program}", words and f"_gpumeter_{program}_{words}")
+
+    def check(self, program: str, words: str) -> None:
+        path = str(Path(BINARY).with_name(program))
+        said = subprocess.run([path, "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
         flags = set(re.findall(r"--[a-z][a-z-]+", " ".join(line.split("  ")[1] for line in said.splitlines() if line.startswith("  -"))))
-        self.assertIn("--url", flags)
-        page = (PACKAGING / "man/gpumeter-top.1.scd").read_text()
+        self.assertIn("--version", flags)
+        page = (PACKAGING / f"man/{program}.1.scd").read_text()
         entries = " ".join(line for line in page.splitlines() if line.startswith("*-"))
         self.assertEqual(set(re.findall(r"\*(--[a-z][a-z-]+)\*", entries)), flags)
-        bash = re.search(r'-W "(--[^"]+)"', (PACKAGING / "completions/gpumeter-top.bash").read_text())
+        bash = re.search(r'-W "(--[^"]+)"', (PACKAGING / f"completions/{program}.bash").read_text())
         self.assertEqual(set(bash[1].split()) if bash else set(), flags)
-        words = re.search(r'_gpumeter_top_flags="([^"]+)"', (PACKAGING / "completions/gpumeter.bash").read_text())
-        self.assertEqual(set(words[1].replace("=", "").split()) if words else set(), flags)
-        zsh = (PACKAGING / "completions/_gpumeter-top").read_text()
+        if words:  # a command of gpumeter too
+            found = re.search(rf'{words}="([^"]+)"', (PACKAGING / "completions/gpumeter.bash").read_text())
+            self.assertEqual({word.rstrip("=") for word in found[1].split() if word.startswith("-")} if found else set(), flags)
+        zsh = (PACKAGING / f"completions/_{program}").read_text()
         self.assertEqual(set(re.findall(r"--[a-z][a-z-]+(?==?-?\[|\}'\[)", zsh)), flags)
-        fish = (PACKAGING / "completions/gpumeter-top.fish").read_text()
+        fish = (PACKAGING / f"completions/{program}.fish").read_text()
         self.assertEqual({f"--{name}" for name in re.findall(r" -l (\S+)", fish)}, flags)
+
+    def test_formats(self) -> None:
+        said = subprocess.run([Path(BINARY).with_name("gpumeter-import"), "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
+        formats = {line.split()[0] for line in said.partition("\nFormats:\n")[2].splitlines() if line.startswith("  ")}
+        self.assertIn("clpeak", formats)
+        page = (PACKAGING / "man/gpumeter-import.1.scd").read_text().partition("# FORMATS")[2].partition("# FLAGS")[0]
+        self.assertEqual(set(re.findall(r"(?m)^\*([a-z-]+)\*$", page)), formats)
+        for name in ("gpumeter.bash", "gpumeter-import.bash", "_gpumeter-import", "gpumeter.fish", "gpumeter-import.fish"):
+            text = (PACKAGING / "completions" / name).read_text()
+            self.assertEqual({form for form in formats if not re.search(rf"(?<![\w-]){form}(?![\w-])", text)}, set(), name)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def compiled(text: str, folder: str, *options: str) -> Path:
 
 class HardeningTest(unittest.TestCase):
     def test_the_programs_of_the_build(self) -> None:
-        for program in (BINARY, BINARY.with_name("gpumeter-top")):
+        for program in (BINARY, *map(BINARY.with_name, ("gpumeter-benchmark", "gpumeter-import", "gpumeter-top"))):
             with self.subTest(program=program.name):
                 self.assertEqual(missing(program), [])
 
@@ -68,7 +68,7 @@ class HardeningTest(unittest.TestCase):
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))
         subprocess.run(["dpkg-deb", "-x", str(DEB), folder], check=True, timeout=60)
         programs = sorted(Path(folder, "usr/bin").iterdir())
-        self.assertEqual([program.name for program in programs], ["gpumeter", "gpumeter-top"])
+        self.assertEqual([program.name for program in programs], ["gpumeter", "gpumeter-benchmark", "gpumeter-import", "gpumeter-top"])
         for program in programs:
             with self.subTest(program=program.name):
                 self.assertEqual(missing(program), [])

@@ -67,7 +67,7 @@ class SbomTest(unittest.TestCase):
         for program in sorted((self.folder / "usr/bin").iterdir()):
             needed = re.findall(r"\(NEEDED\).*\[(.+)\]", output("readelf", "-dW", str(program)))
             paths = dict(re.findall(r"^\s*(\S+) => (/\S+)", output("ldd", str(program)), re.M))
-            self.assertGreater(len(needed), 4)
+            self.assertGreaterEqual(len(needed), 4)  # also of a program that needs only the language
             self.assertEqual(self.related(f"SPDXRef-file-{program.name}", "DYNAMIC_LINK"), {owner(paths[name]) for name in needed})
         for package in self.document["packages"]:
             if package["name"] != "gpumeter":

@@ -71,6 +71,10 @@ def training(run: Run, labels: dict[str, str], t: float) -> Iterator[Sample]:
     yield "ml_run_restarts_total", labels, int(lost > 0)
     yield "ml_lost_steps_total", labels, lost
     yield "ml_loss", train, 0.5 + 4 / (1 + t / 10)
+    yield "ml_run_info", {**labels, "framework": "pytorch", "precision": "bf16", "data_parallel": str(len(run.gpus))}, 1
+    for state, gib in {"allocated": 20, "reserved": 40, "peak": 36}.items():
+        yield "ml_allocator_memory_bytes", {**labels, "state": state}, gib * 2**30 * len(run.gpus)
+    yield "ml_out_of_memory_errors_total", labels, t // 10
     yield from evaluations(labels, t)
 
 

@@ -16,7 +16,7 @@ local number = import '../lib/number.libsonnet';
       {
         name: 'gpumeter-alerts',
         rules: rules(import 'presence.libsonnet') + rules(import 'heat.libsonnet') + rules(import 'memory.libsonnet')
-               + rules(import 'pcie.libsonnet') + rules(import 'jobs.libsonnet'),
+               + rules(import 'pcie.libsonnet') + rules(import 'benchmarks.libsonnet') + rules(import 'jobs.libsonnet'),
       },
     ],
   },

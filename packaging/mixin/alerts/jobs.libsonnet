@@ -106,4 +106,54 @@ function(config, make)
       + text.with('ml_step' + run, ' It was at step {{ . | first | value }}.', arguments=of_run)
       + text.with('run:ml_run_gpus:count' + run, ' GPUs held: {{ . | first | value }}.{{ else }} It holds no GPU.', arguments=of_run)
     ),
+
+    // Every machine of a job reports all ranks of the job: one alert for each rank.
+    make.alert(
+      'NcclRankStandsStill',
+      'warning',
+      |||
+        max without (instance) (ml_nccl_stalled_rank)
+      |||,
+      'Rank {{ $labels.rank }} of the run {{ $labels.run }} of {{ $labels.user }} stands still ({{ $labels.job }})',
+      |||
+        {{ if eq $labels.state "behind" }}Rank {{ $labels.rank }} on the host {{ $labels.host }} launches no collective operation
+        while other ranks wait for it{{ else }}NCCL reports rank {{ $labels.rank }} on the host {{ $labels.host }} as
+        {{ $labels.state }}{{ end }}, for %s already.
+      ||| % duration.words(config.hold.NcclRankStandsStill)
+      + text.with('max(ml_nccl_rank_lag{job=%q,run=%q,user=%q})',
+                  ' The ranks are up to {{ . | first | value }} operations apart.',
+                  arguments='$labels.job $labels.run $labels.user')
+      + text.with('sum(max by (state) (ml_nccl_ranks{job=%q,run=%q,user=%q}))',
+                  ' The run has {{ . | first | value }} ranks.',
+                  arguments='$labels.job $labels.run $labels.user')
+    ),
+
+    // Ranks launch operations long before these complete, so counts that stand still are no stall alone; neither are busy GPUs. GPUs
+    // that are busy without computing, while no rank launches anything, are.
+    make.alert(
+      'NcclNoProgress',
+      'warning',
+      |||
+        ml_nccl_stalled_seconds > %(ncclStalledSeconds)s
+          and on (job, instance, run, user)
+            min by (job, instance, run, user) (
+              max by (job, instance, run, user, uuid) (ml_run_gpu_info)
+                * on (job, instance, uuid) group_left () max by (job, instance, uuid) (gpu:gpu_utilization:ratio_rate5m)) > %(ncclBusyRatio)s
+          unless on (job, instance, run, user)
+            max by (job, instance, run, user) (
+              max by (job, instance, run, user, uuid) (ml_run_gpu_info)
+                * on (job, instance, uuid) group_left () (
+                    max by (job, instance, uuid) (avg_over_time(gpu_pipe_active_ratio{pipe="tensor"}[5m])) / %(ncclTensorRatio)s
+                  or
+                    max by (job, instance, uuid) (avg_over_time(gpu_power_watts[5m]))
+                      / on (job, instance, uuid) max by (job, instance, uuid) (gpu_power_limit_watts{limit="enforced"}) / %(ncclPowerRatio)s)) > 1
+      ||| % config,
+      'The run {{ $labels.run }} of {{ $labels.user }} on {{ $labels.instance }} makes no progress',
+      |||
+        No rank of the run {{ $labels.run }} of {{ $labels.user }} has launched a collective operation for
+        {{ $value | humanizeDuration }}; the alert's limit is {{ %(ncclStalledSeconds)s | humanizeDuration }}. Its GPUs are busy, but
+        compute nothing.
+      ||| % config
+      + text.with('ml_nccl_rank_lag' + run, ' Its ranks are up to {{ . | first | value }} operations apart.', arguments=of_run)
+    ),
   ]

@@ -130,5 +130,5 @@
             and ignoring (vendor, version, revision, branch, compiler) gpumeter_build_info
       |||,
     },
-  ],
+  ] + (import 'benchmarks.libsonnet'),
 }

@@ -84,6 +84,12 @@
       expr: '1 / run_kind:ml_tokens_per_joule:ratio_rate5m',
     },
 
+    // Energy per token of a model server, by kind: input, output. Each kind has all of the energy.
+    {
+      record: 'server_kind:ml_server_energy_joules_per_token:ratio_rate5m',
+      expr: 'rate(ml_server_energy_joules_total[5m]) / ignoring (kind) group_right () (rate(ml_server_tokens_total[5m]) > 0)',
+    },
+
     // Floating-point operations of the model per second, of any dtype.
     {
       record: 'run:ml_model_flops:rate5m',

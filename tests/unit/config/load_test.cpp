@@ -145,6 +145,14 @@ TEST(Load, NamesTheLineOfAPatternThatIsNone) {
 }
 
 TEST(Load, PodLabelsMustStayDifferentAndBeNames) {
+  EXPECT_EQ(problems("nccl: {enabled: true, users: [ann, \"1001\"], oldest: 2.30.1}"), "");
+  EXPECT_EQ(problems("nccl: {interval: 29s}"),
+            "g.yaml:1: nccl.interval: must be at least 30s: a query is work for all processes of the job\n");
+  EXPECT_EQ(problems("nccl: {port: 65536}"), "g.yaml:1: nccl.port: must be from 1 to 65535\n");
+  for (const std::string version : {"2.29.1", "2.9.9", "2.30", "2.30.x", "1.99.99"}) {
+    EXPECT_EQ(problems("nccl: {oldest: " + version + "}"),
+              "g.yaml:1: nccl.oldest: must be a version from 2.29.2 on, not \"" + version + "\"\n");
+  }
   EXPECT_EQ(problems("kubernetes: {labels: [team, app.kubernetes.io/name]}"), "");
   EXPECT_EQ(problems("kubernetes: {labels: [a.b, a/b]}"),
             "g.yaml:1: kubernetes.labels: must not have both \"a.b\" and \"a/b\": both are exported as "
@@ -163,7 +171,7 @@ TEST(Load, NamesUnknownKeysAndWhatWasMeant) {
   EXPECT_EQ(problems("wed: {}"), "g.yaml:1: wed: unknown key; did you mean web?\n");
   EXPECT_EQ(problems("<<: {}"),
             "g.yaml:1: <<: unknown key; the file has allocations, collectors, device_labels, devices, jobs, "
-            "kubernetes, log, metrics, paths, sampling, web and workloads\n");
+            "kubernetes, log, metrics, nccl, paths, profiles, sampling, servers, web and workloads\n");
   EXPECT_EQ(problems("jobs: {listen: x}"),
             "g.yaml:1: jobs.listen: unknown key; jobs has enabled, limits, mllog, socket, socket_mode, "
             "stream_socket and users\n");
@@ -390,6 +398,26 @@ TEST(Load, RefusesWhatJobsCannotHave) {
       "g.yaml:3: jobs.limits.series: must be at least 1; set jobs.enabled to false to ignore all jobs\n");
   EXPECT_EQ(problems("jobs:\n  limits:\n    retention: 5s\n"),
             "g.yaml:3: jobs.limits.retention: must be from 10s to 24h\n");
+}
+
+TEST(Load, ReadsTheServersAndRejectsWhatIsNoPortAndNoPage) {
+  Config expected = defaults(schemas());
+  expected.servers = {true, {"8000"}, {"vllm"}, {"http://[fd00::1]:8000", "https://node-7:1/m?model=a"}};
+  EXPECT_EQ(good("servers:\n  enabled: true\n  ports: [\"8000\"]\n  processes: [vllm]\n"
+                 "  targets: [\"http://[fd00::1]:8000\", \"https://node-7:1/m?model=a\"]\n"),
+            expected);
+  for (const std::string port : {"0", "080", "65536", "http", ""}) {
+    EXPECT_EQ(problems("servers: {ports: [\"" + port + "\"]}"),
+              "g.yaml:1: servers.ports: must be ports from 1 to 65535, not \"" + port + "\"\n");
+  }
+  for (const std::string page :
+       {"127.0.0.1:8000", "http://127.0.0.1", "http://:8000/", "http://a:0/", "http://a:1 /", "ftp://a:1/",
+        "http://a@b:1/", "http://fd00::1:8000/", "http:///:1"}) {
+    EXPECT_EQ(problems("servers: {targets: [\"" + page + "\"]}"),
+              "g.yaml:1: servers.targets: must be addresses with a port, such as "
+              "\"http://127.0.0.1:8000/metrics\", not \"" +
+                  page + "\"\n");
+  }
 }
 
 }  // namespace

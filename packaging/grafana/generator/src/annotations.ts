@@ -35,3 +35,20 @@ export const alerts = (board: Board) =>
       .textFormat('{{instance}} GPU {{gpu}}')
       .tagKeys('severity'),
   );
+
+/** A mark for a minute after each profile of a run. The daemon's log says where the trace is. */
+export const profiles = (board: Board) =>
+  board.uid !== 'gpumeter-jobs'
+    ? []
+    : [
+        new AnnotationQueryBuilder()
+          .name('Profiles')
+          .datasource(DATASOURCE)
+          .enable(true)
+          .iconColor('purple')
+          .expr('time() - ml_profile_last_timestamp_seconds{instance=~"$instance", run=~"$run"} < 60')
+          .step('60s')
+          .titleFormat('Profile of {{run}}')
+          .textFormat('{{trigger}}, {{instance}}')
+          .tagKeys('trigger'),
+      ];

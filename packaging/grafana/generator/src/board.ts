@@ -13,7 +13,7 @@ import {
   VariableRefresh,
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
-import { alerts, defaultAnnotations } from './annotations';
+import { alerts, defaultAnnotations, profiles } from './annotations';
 import { DATASOURCE } from './common';
 import { heatmap } from './heatmap';
 import type { Board, Choice, Link, Panel } from './panel';
@@ -88,7 +88,7 @@ export function buildBoard(board: Board): Dashboard {
     .refresh('30s')
     .timezone('browser')
     .tooltip(DashboardCursorSync.Crosshair)
-    .annotations([defaultAnnotations(), ...alerts(board)])
+    .annotations([defaultAnnotations(), ...alerts(board), ...profiles(board)])
     .link(siblings())
     .variables(variables(board));
   for (const row of board.rows) {

@@ -2,7 +2,7 @@
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { jobChoices } from './choices';
 import { energy, waste } from './jobs_cost';
-import { evaluations, inference, steps, throughput } from './jobs_progress';
+import { evaluations, inference, memory, steps, throughput } from './jobs_progress';
 import { workloads } from './jobs_workloads';
 import { ROW_TO_NODE, ROW_TO_RUN, TO_NODE, TO_RUN } from './links';
 import type { Board, Column, Row } from './panel';
@@ -27,6 +27,18 @@ const columns: Column[] = [
   { name: 'GPUs', expr: GPUS, ...COUNT, width: 70 },
 ];
 
+/** Labels of ml_run_info, which is 1 for every run that reports facts, and their columns. */
+const FACTS: [label: string, name: string][] = [
+  ['framework', 'Framework'],
+  ['version', 'Version'],
+  ['model', 'Model'],
+  ['precision', 'Precision'],
+  ['sharding', 'Sharding'],
+  ['data_parallel', 'Data parallel'],
+  ['tensor_parallel', 'Tensor parallel'],
+  ['pipeline_parallel', 'Pipeline parallel'],
+];
+
 const runs: Row = {
   title: 'Runs',
   panels: [
@@ -37,6 +49,23 @@ const runs: Row = {
         'A run belongs to one user on one machine. Rates are means over the last rate interval. MFU: model FLOPs as a share of the bf16 peak of the GPUs that the run holds. Cells are empty if the job does not report the value or has not reached it yet.',
       unit: units.Short,
       columns,
+      sortBy: ['Instance', 'User', 'Run'],
+      links: [],
+    },
+    {
+      kind: 'table',
+      title: 'Facts',
+      description:
+        'What each run reports about itself: precision of the matrix multiplications, and into how many replicas, parts of a layer and stages the model is split. Cells are empty if the job does not report the value.',
+      unit: units.Short,
+      facts: [ofRun('ml_run_info')],
+      columns: [
+        { name: 'job', label: 'job', hidden: true },
+        { name: 'Instance', label: 'instance', link: ROW_TO_NODE },
+        { name: 'User', label: 'user' },
+        { name: 'Run', label: 'run', link: ROW_TO_RUN },
+        ...FACTS.map(([label, name]) => ({ name, label })),
+      ],
       sortBy: ['Instance', 'User', 'Run'],
       links: [],
     },
@@ -53,7 +82,7 @@ export const jobs: Board = {
   uid: 'gpumeter-jobs',
   title: 'GPU jobs',
   description: 'Progress and cost of runs and workloads on the GPUs.',
-  rows: [runs, throughput, steps, evaluations, energy, waste, inference, workloads].map(sorted),
+  rows: [runs, throughput, steps, evaluations, memory, energy, waste, inference, workloads].map(sorted),
   choices: jobChoices,
   links: [TO_RUN, TO_NODE],
   single: false,

@@ -1,9 +1,9 @@
-// Progress of the runs: throughput, steps, evaluations, inference.
+// Progress of the runs: throughput, steps, evaluations, memory, inference.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Panel, Row } from './panel';
-import { rate } from './promql';
+import { increase, rate } from './promql';
 import { MFU, RUN, SAMPLES, SAMPLES_PER_GPU, TOKENS, ofRun, quantile } from './promql_jobs';
-import { COUNT, PER_SECOND, SECONDS, SHARE } from './scales';
+import { BYTES, COUNT, PER_SECOND, SECONDS, SHARE } from './scales';
 
 export const throughput: Row = {
   title: 'Throughput',
@@ -110,6 +110,27 @@ export const evaluations: Row = {
       description: 'Last reported loss.',
       unit: units.Short,
       queries: [{ expr: ofRun('ml_loss'), legend: `{{split}}: ${RUN}` }],
+    },
+  ],
+};
+
+export const memory: Row = {
+  title: 'Memory',
+  panels: [
+    {
+      kind: 'series',
+      title: "Memory of the framework's allocator",
+      description:
+        "Device memory summed over the run's live processes. Reserved memory is taken from the device, also if no tensor uses it; the peak is the highest allocated.",
+      ...BYTES,
+      queries: [{ expr: ofRun('ml_allocator_memory_bytes'), legend: `{{state}}: ${RUN}` }],
+    },
+    {
+      kind: 'series',
+      title: 'Out of memory',
+      description: 'Allocations of device memory that failed, in each step of the graph.',
+      ...COUNT,
+      queries: [{ expr: increase(ofRun('ml_out_of_memory_errors_total')), legend: RUN, look: 'bars' }],
     },
   ],
 };

@@ -20,6 +20,8 @@ TEST(ParseInteger, TakesWhatDriversWrite) {
   EXPECT_EQ(parse_integer("42"), 42);
   EXPECT_EQ(parse_integer("-273150\n"), -273150);
   EXPECT_EQ(parse_integer("17163091968\n"), 17163091968);
+  EXPECT_EQ(parse_integer("999999999999999999\n"), 999999999999999999);
+  EXPECT_EQ(parse_integer("9223372036854775807\n"), 9223372036854775807);
   EXPECT_EQ(parse_integer("0x73bf\n"), 0x73bf);
   EXPECT_EQ(parse_integer(" 7 \n"), 7);
   EXPECT_EQ(parse_integer("36000000\n"s + std::string(4000, '\0')), 36000000);

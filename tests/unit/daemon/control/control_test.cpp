@@ -72,7 +72,7 @@ TEST_F(ControlTest, AFolderThatIsNotThereIsAnError) {
 
 TEST_F(ControlTest, WithADaemonTheDaemonIsAskedAndTheFileIsLeftToIt) {
   save({"a", "b"});
-  StateKeeper keeper(folder_, clock_, log_);
+  StateKeeper keeper({folder_}, clock_, log_);
   keeper.load(soon());
   std::mutex mutex;
   std::vector<std::string> asked;
@@ -100,7 +100,7 @@ TEST_F(ControlTest, ASecondDaemonLeavesTheSocketToTheFirst) {
   const auto refusing = [](const char* name) {
     return [name](const std::string&) -> Result<Done> { return Error(name); };
   };
-  StateKeeper keeper(folder_, clock_, log_);
+  StateKeeper keeper({folder_}, clock_, log_);
   keeper.load(soon());
   ControlServer first(folder_, clock_, log_, refusing("first"));
   ASSERT_TRUE(first.start());
@@ -115,7 +115,7 @@ TEST_F(ControlTest, ASecondDaemonLeavesTheSocketToTheFirst) {
 
 TEST_F(ControlTest, ADaemonThatCannotBeAskedIsAnErrorAndTheFileStays) {
   save({"a"});
-  StateKeeper keeper(folder_, clock_, log_);
+  StateKeeper keeper({folder_}, clock_, log_);
   keeper.load(soon());
   EXPECT_EQ(refusal("a"), "another process uses " + folder_ + ", and it cannot be asked: " + folder_ +
                               "/control.sock: No such file or directory");

@@ -101,6 +101,21 @@ TEST(HttpGet, RefusesWhatIsNotAWholeAnswer) {
             "no complete answer in time");
 }
 
+TEST(HttpGet, JoinsTheChunksOfAnAnswer) {
+  const auto body_of = [](const std::string& chunks) {
+    const Result<HttpAnswer> answer =
+        parse_http_answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n" + chunks);
+    return answer ? answer->body : answer.error().message();
+  };
+  EXPECT_EQ(body_of("3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n"), "abc0123456789");
+  EXPECT_EQ(body_of("0\r\n\r\n"), "");
+  const std::string cut = "the answer ends too early";
+  for (const char* const wrong : {"", "3\r\nabc\r\n", "3\r\nab", "3\r\nabcde\r\n0\r\n", "-1\r\n", "x\r\n",
+                                  "ffffffffffffffff\r\nabc\r\n"}) {
+    EXPECT_EQ(body_of(wrong), cut) << wrong;
+  }
+}
+
 TEST(HttpGet, KnowsThatNobodyListens) {
   HttpAddress address;
   {

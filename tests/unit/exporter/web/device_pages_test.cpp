@@ -44,7 +44,7 @@ TEST(DevicePages, ListsDevicesAsJson) {
     {
       "index": 1,
       "uuid": ")"
-                                               "\uFFFD"
+                                               R"(\ufffd)"
                                                R"(",
       "vendor": null,
       "model": null,

@@ -36,7 +36,7 @@ TEST(RunbooksPage, TextIsNoMarkup) {
 }
 
 TEST(RunbooksPage, EveryConditionHasItsSection) {
-  const std::string page = runbooks_page(assets::kRunbooks);
+  const std::string page = runbooks_page(assets::unpacked(assets::kRunbooks));
   for (const health::Condition& condition : health::all_conditions()) {
     EXPECT_NE(page.find("<h2 id=\"" + runbook_of(condition) + "\">"), std::string::npos) << condition.reason;
   }

@@ -1,0 +1,26 @@
+// Asks a profiler service: `profiler_service PORT MILLISECONDS FOLDER SESSION HOST` prints the path of the
+// trace and "empty" or "full", or "failed REASON: MESSAGE".
+#include "collectors/profiles/profiler_service.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+int main(int count, char** arguments) {
+  using namespace gpumeter;
+  if (count != 6) return 2;
+  const SystemClock clock;
+  const profiles::ServiceOrder order = {.port = static_cast<std::uint16_t>(std::atoi(arguments[1])),
+                                        .duration = std::chrono::milliseconds(std::atoi(arguments[2])),
+                                        .folder = arguments[3],
+                                        .session = arguments[4],
+                                        .host = arguments[5]};
+  profiles::ServiceFailure why;
+  const auto trace = profiles::ProfilerService(clock).profile(order, &why);
+  if (trace) {
+    std::printf("%s %s\n", trace->path.c_str(), trace->is_empty ? "empty" : "full");
+  } else {
+    std::printf("failed %s: %s\n", std::string(to_string(why.failure)).c_str(),
+                trace.error().message().c_str());
+  }
+  return 0;
+}

@@ -95,7 +95,7 @@ class Job:
     """A process that sends given lines of the run `name`. Its times are whole Unix seconds, like those of the lines."""
 
     def __init__(self, folder: Folder, name: str, group: str = "") -> None:
-        self.name, self.start = name, int(time.time())
+        self.name, self.start = name, 0
         self.process = subprocess.Popen([sys.executable, "-c", JOB, folder.datagram], text=True, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
         if group:
@@ -118,7 +118,8 @@ class Job:
         self.process.stdout.readline()
 
     def begin(self, *lines: str, fork: bool = False) -> None:
-        """As the client does each minute."""
+        """As the client does each minute. The first one is the start: on a busy machine, the process may have taken seconds to come up."""
+        self.start = self.start or int(time.time())
         self.say(f"_e{{9,{len(self.name)}}}:run_start|{self.name}|d:{self.start}", *lines, fork=fork)
 
     def stop(self, status: str = "success") -> None:

@@ -58,7 +58,7 @@ class Machine:
 
     def run(self, commands: str) -> str:
         env = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}", "SHIMS": str(self.folder)}
-        said = subprocess.run(["bash", "-ec", self.here(commands)], capture_output=True, text=True, env=env, timeout=60)
+        said = subprocess.run(["bash", "-ec", self.here(commands)], capture_output=True, text=True, env=env, timeout=200)
         assert said.returncode == 0, f"{commands}\n{said.stdout}{said.stderr}"
         return said.stdout
 

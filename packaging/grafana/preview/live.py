@@ -95,6 +95,8 @@ class Prometheus:
             with urllib.request.urlopen(url, timeout=30) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
+            if error.code == 503:  # Prometheus does not answer queries yet
+                raise
             raise QueryError(f"{json.load(error).get('error')}\n{query.get('query')}") from None
 
     def scrapes(self) -> int:

@@ -52,6 +52,7 @@ void HttpServer::Callbacks::on_connection(void* handler, MHD_Connection* connect
   }
   try {
     const sockaddr* peer = peer_of(connection);
+    if (Standstill::is_asked_by(peer)) static_cast<Handler*>(handler)->standstill().hold();
     HttpConnection* const entry = opened(connections, connection, peer);
     *context = entry;
     const TlsSessions& tls = static_cast<Handler*>(handler)->tls();

@@ -14,6 +14,7 @@
 #include "exporter/http/response.hpp"
 #include "exporter/http/routes.hpp"
 #include "exporter/http/server.hpp"
+#include "exporter/http/standstill.hpp"
 #include "exporter/http/strict.hpp"
 #include "exporter/http/tls_sessions.hpp"
 
@@ -68,6 +69,7 @@ class HttpServer::Handler {
   void count(unsigned status) noexcept;
   HttpCounts counts() const;
   HttpConnections& connections() noexcept { return connections_; }
+  Standstill& standstill() noexcept { return standstill_; }
   TlsSessions& tls() noexcept { return tls_; }
 
  private:
@@ -87,6 +89,7 @@ class HttpServer::Handler {
   Routes& routes_;
   TlsSessions tls_;
   HttpConnections connections_;
+  Standstill standstill_;
   WebAccess* const access_;
   ResponseCache responses_;
   std::atomic<unsigned> in_flight_{0};

@@ -13,6 +13,7 @@
 #include "exporter/access/access.hpp"
 #include "exporter/http/callbacks.hpp"
 #include "exporter/http/probe.hpp"
+#include "exporter/http/standstill.hpp"
 
 namespace gpumeter {
 namespace {
@@ -29,6 +30,10 @@ constexpr std::size_t kMaxRequestBytes = std::size_t{16} * 1024;
 /// any stay open.
 constexpr auto kLastAnswers = std::chrono::milliseconds(200);
 constexpr auto kLook = std::chrono::milliseconds(5);
+
+/// How long stop() waits for the threads to stand still. A thread makes one answer at a time, which takes
+/// 40 ms for a page of 17 MB.
+constexpr auto kStandstill = std::chrono::milliseconds(300);
 
 constexpr auto kReapEvery = std::chrono::milliseconds(250);
 
@@ -97,10 +102,7 @@ Result<Done> HttpServer::start_reaper() {
 // answer the connections it has accepted.
 void HttpServer::stop() {
   if (access_ != nullptr) access_->close();  // the library cannot stop while a request is paused
-  std::vector<Result<ListenSocket>> listeners;
-  for (const DaemonPtr& daemon : daemons_) {
-    listeners.push_back(ListenSocket::adopt(MHD_quiesce_daemon(daemon.get())));
-  }
+  const std::vector<ListenSocket> listeners = quiesce();
   const auto end = std::chrono::steady_clock::now() + kLastAnswers;
   do {
     std::this_thread::sleep_for(kLook);
@@ -108,6 +110,27 @@ void HttpServer::stop() {
   daemons_.clear();
   files_.clear();
   reaper_.stop();
+}
+
+// If a thread does not stand still in time, connections are accepted until the library stops.
+std::vector<ListenSocket> HttpServer::quiesce() {
+  Standstill& standstill = handler_->standstill();
+  std::vector<ListenSocket> listeners;
+  std::vector<Result<HttpProbe>> asked;
+  standstill.begin();
+  for (const DaemonPtr& daemon : daemons_) {
+    for (unsigned thread = 0; thread < threads_; ++thread) {
+      asked.push_back(ask(*daemon, thread, Standstill::kAddress));
+    }
+  }
+  if (standstill.holds(static_cast<unsigned>(asked.size()), kStandstill)) {
+    for (const DaemonPtr& daemon : daemons_) {
+      auto listener = ListenSocket::adopt(MHD_quiesce_daemon(daemon.get()));
+      if (listener) listeners.push_back(*std::move(listener));
+    }
+  }
+  standstill.end();
+  return listeners;
 }
 
 // All probes are sent before the first answer is awaited.
@@ -120,7 +143,7 @@ Result<Done> HttpServer::probe(std::chrono::milliseconds timeout) const {
       return error.with("HTTP listener " + endpoints_[i].text());
     };
     for (unsigned thread = 0; thread < threads_; ++thread) {
-      Result<HttpProbe> probe = ask(*daemons_[i], thread);
+      Result<HttpProbe> probe = ask(*daemons_[i], thread, kProbeAddress);
       if (!probe) return failed(probe.error());
       probes.emplace_back(*std::move(probe), &endpoints_[i]);
     }
@@ -133,9 +156,9 @@ Result<Done> HttpServer::probe(std::chrono::milliseconds timeout) const {
 }
 
 // The library assigns a connection to the thread whose number is the descriptor's remainder.
-Result<HttpProbe> HttpServer::ask(MHD_Daemon& daemon, unsigned thread) const {
+Result<HttpProbe> HttpServer::ask(MHD_Daemon& daemon, unsigned thread, const sockaddr& as) const {
   const auto serve = [&](int descriptor) {
-    return MHD_add_connection(&daemon, descriptor, &kProbeAddress, sizeof kProbeAddress.sa_family) == MHD_YES;
+    return MHD_add_connection(&daemon, descriptor, &as, sizeof as) == MHD_YES;
   };
   return HttpProbe::ask(serve, thread, threads_, handler_->tls().loopback());
 }

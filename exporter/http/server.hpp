@@ -14,6 +14,7 @@
 #include "exporter/listen/socket.hpp"
 
 struct MHD_Daemon;
+struct sockaddr;
 
 namespace gpumeter {
 
@@ -59,7 +60,10 @@ class HttpServer {
   using DaemonPtr = std::unique_ptr<MHD_Daemon, StopDaemon>;
 
   HttpServer(Routes& routes, unsigned threads, WebAccess* access);
-  Result<HttpProbe> ask(MHD_Daemon& daemon, unsigned thread) const;
+  /// Gives the thread a connection with the address `as`, on which the daemon's own probe asks.
+  Result<HttpProbe> ask(MHD_Daemon& daemon, unsigned thread, const sockaddr& as) const;
+  /// Stops accepting connections. The listening sockets close with the result.
+  std::vector<ListenSocket> quiesce();
   unsigned connections() const;
   Result<Done> start_reaper();
   static DaemonPtr serve(ListenSocket& listener, Handler& handler, unsigned threads);

@@ -102,6 +102,19 @@ std::string normalized(const std::string& response) {
   return result + response.substr(end + 2);
 }
 
+/// The server may be gone.
+void try_to_ask(const Endpoint& endpoint) {
+  const int out = socket(endpoint.address.ss_family, SOCK_STREAM, 0);
+  const std::string_view request = "GET /metrics HTTP/1.0\r\n\r\n";
+  if (connect(out, reinterpret_cast<const sockaddr*>(&endpoint.address), endpoint.length) == 0 &&
+      ::send(out, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
+    char byte = 0;
+    while (recv(out, &byte, 1, 0) > 0) {
+    }
+  }
+  close(out);
+}
+
 std::string status_of(const std::string& response) { return response.substr(0, response.find("\r\n")); }
 std::string body_of(const std::string& response) { return response.substr(response.find("\r\n\r\n") + 4); }
 
@@ -419,6 +432,25 @@ TEST_F(HttpServerTest, LeavesASharedSocketToTheNextServerWithEveryRequestAnswere
   auto second = HttpServer::start(std::move(listeners), routes_);
   ASSERT_TRUE(second) << second.error().message();
   for (const auto& client : clients) EXPECT_EQ(body_of(client->receive_all()), kUpPage);
+}
+
+/// libmicrohttpd ended the process now and then if a client connected at that moment.
+TEST_F(HttpServerTest, StopsWhileClientsConnect) {
+  for (int round = 0; round < 400; ++round) {
+    auto listening = listen_on("127.0.0.1:0");
+    auto server = HttpServer::start(std::move(listening->sockets), routes_);
+    const Endpoint where = (*server)->endpoints()[0];
+    std::atomic<bool> over = false;
+    std::vector<std::thread> clients;
+    for (int c = 0; c < 4; ++c)
+      clients.emplace_back([&] {
+        while (!over) try_to_ask(where);
+      });
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    (*server)->stop();
+    over = true;
+    for (std::thread& client : clients) client.join();
+  }
 }
 
 TEST_F(HttpServerTest, ServesSeveralListeners) {

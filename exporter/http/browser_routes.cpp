@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "exporter/http/negotiate.hpp"
+#include "exporter/http/negotiation/negotiate.hpp"
 #include "exporter/json/history.hpp"
 #include "exporter/web/status_page.hpp"
 

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "exporter/http/accept_header.hpp"
-#include "exporter/http/negotiate.hpp"
+#include "exporter/http/negotiation/accept_header.hpp"
+#include "exporter/http/negotiation/negotiate.hpp"
 
 namespace gpumeter {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "exporter/dcgm/choice.hpp"
 #include "exporter/dcgm/view.hpp"
-#include "exporter/http/negotiate.hpp"
+#include "exporter/http/negotiation/negotiate.hpp"
 #include "exporter/json/devices.hpp"
 #include "exporter/json/health.hpp"
 #include "exporter/json/series.hpp"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "exporter/http/accept_header.hpp"
+#include "exporter/http/negotiation/accept_header.hpp"
 
 namespace gpumeter {
 namespace {

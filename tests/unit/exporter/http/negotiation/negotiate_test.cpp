@@ -1,4 +1,4 @@
-#include "exporter/http/negotiate.hpp"
+#include "exporter/http/negotiation/negotiate.hpp"
 
 #include <gtest/gtest.h>
 

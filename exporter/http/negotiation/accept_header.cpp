@@ -1,4 +1,4 @@
-#include "exporter/http/accept_header.hpp"
+#include "exporter/http/negotiation/accept_header.hpp"
 
 #include <algorithm>
 #include <tuple>

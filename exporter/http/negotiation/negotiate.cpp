@@ -1,4 +1,4 @@
-#include "exporter/http/negotiate.hpp"
+#include "exporter/http/negotiation/negotiate.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/text.hpp"
-#include "exporter/http/accept_header.hpp"
+#include "exporter/http/negotiation/accept_header.hpp"
 
 namespace gpumeter {
 namespace {

@@ -1,7 +1,7 @@
 // Writes the limits that dashboards draw, for their generator: ./dev mixin
 local config = (import 'mixin.libsonnet')._config;
 local number = import 'lib/number.libsonnet';
-local names = ['temperatureMarginCelsius', 'memoryUsedRatio'];
+local names = ['temperatureMarginCelsius', 'memoryUsedRatio', 'benchmarkRatio'];
 
 std.rstripChars(|||
   // Generated from packaging/mixin/config.libsonnet by `./dev mixin`, do not edit.

@@ -18,16 +18,16 @@ COLUMNS = 24
 CHOSEN = {"fleet": ("gpu",), "gpu": ("gpu",), "jobs": ("user", "run")}  # by variables, in addition to job and instance
 
 HOST = 'job=~"$job", instance=~"$instance", $cluster_label=~"$cluster", $rack_label=~"$rack"'
-METRIC = r"[a-z][a-z0-9_]*"
+METRIC = r"[a-z][a-z0-9_:]*"
 SELECTOR = re.compile(rf"\b({METRIC})\{{([^}}]*)\}}")
-FAMILY = re.compile(r"\b(?:gpu|gpumeter|ml|process)_[a-z0-9_]+\b(?!\s*=)")  # a metric; label names have no such prefix
+FAMILY = re.compile(r"(?<!:)\b(?:gpu|gpumeter|ml|process)_[a-z0-9_]+\b(?!\s*=|:)")  # a metric; label names have no such prefix
 COUNTED = re.compile(rf"\b(?:rate|irate|increase)\({METRIC}_total\{{[^}}]*\}}\[\$__(?:rate_interval\]|range\] @ end\(\))\)")
 COUNTER = re.compile(rf"\b{METRIC}_total\{{")
 TOTALS = ("fleet: Every GPU",)  # a column counts the uncorrected errors since the driver was loaded
-BASE_UNITS = {"percentunit", "joule", "watt", "celsius", "bytes", "Bps", "hertz", "s", "volt", "short", "rotrpm", "string"}
-OTHER_UNITS = {"dateTimeFromNow": ("Driver errors, last seen", "Every run")}  # a time of day; it has no base unit
+BASE_UNITS = {"percentunit", "joule", "watt", "celsius", "bytes", "Bps", "flops", "hertz", "s", "volt", "short", "rotrpm", "string"}
+OTHER_UNITS = {"dateTimeFromNow": ("Driver errors, last seen", "Every run", "Measured rates")}  # a time of day; it has no base unit
 UNIT_OF = {"_ratio": {"percentunit"}, "_watts": {"watt", "percentunit"}, "_joules_total": {"watt", "percentunit", "joule"},
-           "_celsius": {"celsius"}, "_bytes": {"bytes", "percentunit"}, "_bytes_total": {"Bps"}, "_hertz": {"hertz"},
+           "_celsius": {"celsius"}, "_bytes": {"bytes", "percentunit"}, "_bytes_total": {"Bps"}, "_bytes_per_second": {"Bps"}, "_hertz": {"hertz"},
            "_volts": {"volt"}, "_rpm": {"rotrpm"}, "_duration_seconds": {"s"}}
 
 
@@ -216,7 +216,7 @@ class QueryRules(unittest.TestCase):
         for where, expr in QUERIES:
             of_jobs = where.startswith("jobs: ")
             for metric, matchers in SELECTOR.findall(expr):
-                of_device = metric.startswith(("gpu_", "ml_run_gpu_info")) and not of_jobs
+                of_device = metric.startswith(("gpu_", "gpu:", "ml_run_gpu_info")) and not of_jobs
                 self.assertEqual('gpu=~"$gpu"' in matchers, of_device, f"{where}: {metric}")
                 self.assertEqual('user=~"$user", run=~"$run"' in matchers, metric.startswith("ml_") and not of_device, f"{where}: {metric}")
 

@@ -20,8 +20,8 @@ import live  # noqa: E402
 SKIPPED = 77
 SECONDS, STEP = 600, 15
 SERIES = re.compile(r"^(\w+)\{(.*)\} (\S+)$", re.M)
-# Families of the running daemon and of jobs, which golden pages lack.
-OF_THE_DAEMON = re.compile(r"\b(gpu_health\w*|gpumeter_\w+|ml_\w+|process_\w+)\{")
+# Families of the running daemon, of jobs and of benchmarks, which golden pages lack.
+OF_THE_DAEMON = re.compile(r"\b(gpu_health\w*|gpu_benchmark_\w+|gpumeter_\w+|ml_\w+|process_\w+)\{")
 PANELS = {panel.title: panel for panel in dashboards.load("gpu").panels
           if not all(OF_THE_DAEMON.search(target["expr"]) for target in panel.targets)}
 

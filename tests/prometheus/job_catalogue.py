@@ -1,4 +1,4 @@
-"""The families of jobs in the daemon's sources: a page has runs and workloads only while there are some."""
+"""The families of jobs and of results of benchmarks in the daemon's sources: a page has runs and workloads only while there are some."""
 import re
 from pathlib import Path
 
@@ -7,13 +7,13 @@ OF_HISTOGRAM = ("_bucket", "_sum", "_count")
 
 
 def series_names() -> set[str]:
-    families = re.findall(r'(gauge|counter|histogram)\("((?:ml|gpu_workload)_\w+)"', (COLLECTORS / "api/catalog.hpp").read_text())
+    families = re.findall(r'(gauge|counter|histogram)\("((?:ml|gpu_workload|gpu_benchmark)_\w+)"', (COLLECTORS / "api/catalog.hpp").read_text())
     return {name + suffix for kind, name in families for suffix in (OF_HISTOGRAM if kind == "histogram" else ("",))}
 
 
 def label_values() -> set[str]:
     """Of the labels that are closed sets."""
-    texts = [(COLLECTORS / "jobs" / name).read_text() for name in ("wire/vocabulary.cpp", "model/run.cpp")]
+    texts = [(COLLECTORS / "jobs" / name).read_text() for name in ("wire/vocabulary.cpp", "wire/vocabulary.hpp", "model/run.cpp", "benchmarks/reading.cpp")]
     return {word for text in texts for word in re.findall(r'"(\w+)"', text)} | {"unattributed"}
 
 

@@ -106,6 +106,9 @@ def run_page(machine: JobMachine, run: Run, t: float, now: float) -> Iterator[Sa
     yield "ml_run_time_seconds", labels, t
     yield "ml_energy_joules_total", labels, run.watts * t
     yield "ml_gpu_idle_allocated_seconds_total", labels, run.idle * len(run.gpus) * t
+    for cause, share in {"thermal": 0.06, "power_cap": 0.2}.items():
+        yield "ml_throttled_seconds_total", {**labels, "cause": cause}, share * len(run.gpus) * t
+    yield "ml_clock_lost_seconds_total", labels, 0.03 * len(run.gpus) * t
     for gpu in run.gpus:
         yield "ml_run_gpu_info", {**labels, "gpu": str(gpu), "uuid": f"{machine.place}-{gpu}",
                                    "source": "process" if gpu == 0 else "workload"}, 1
@@ -118,7 +121,13 @@ def run_page(machine: JobMachine, run: Run, t: float, now: float) -> Iterator[Sa
     yield from inference(run, labels, t) if run.answers else training(run, labels, t)
 
 
-def device_page(machine: JobMachine, gpu: int, t: float) -> Iterator[Sample]:
+def benchmarks(card: dict[str, str], began: float) -> Iterator[Sample]:
+    yield "gpu_benchmark_flops", {**card, "dtype": "bf16", "backend": "cublas"}, 0.73 * PEAK
+    yield "gpu_benchmark_failed", card, 0
+    yield "gpu_benchmark_timestamp_seconds", card, round(began) - 3600
+
+
+def device_page(machine: JobMachine, gpu: int, t: float, now: float) -> Iterator[Sample]:
     labels = {"gpu": str(gpu), "uuid": f"{machine.place}-{gpu}"}
     card = {**labels, "vendor": "simulated", "model": "Simulated GPU"}
     watts = {f"{run.name}.service": run.watts / len(run.gpus) for run in machine.runs if gpu in run.gpus}
@@ -127,6 +136,7 @@ def device_page(machine: JobMachine, gpu: int, t: float) -> Iterator[Sample]:
     yield "gpu_busy_seconds_total", card, 0.9 * t
     yield "gpu_energy_joules_total", card, (sum(watts.values()) + 50) * t
     yield "gpu_peak_flops", {**card, "dtype": "bf16", "source": "table"}, PEAK
+    yield from benchmarks(card, now - t)
     for workload, power in {**watts, "unattributed": 50}.items():
         kind = "unattributed" if workload == "unattributed" else "systemd_unit"
         of_workload = {**labels, "kind": kind, "workload": workload}
@@ -139,7 +149,7 @@ def device_page(machine: JobMachine, gpu: int, t: float) -> Iterator[Sample]:
 
 def page(machine: JobMachine, t: float, now: float) -> list[Sample]:
     samples = [sample for run in machine.runs for sample in run_page(machine, run, t, now)]
-    return samples + [sample for gpu in range(machine.gpus) for sample in device_page(machine, gpu, t)]
+    return samples + [sample for gpu in range(machine.gpus) for sample in device_page(machine, gpu, t, now)]
 
 
 def text(samples: list[Sample]) -> str:

@@ -1,8 +1,10 @@
 """A real Prometheus that scrapes simulated GPUs, and a panel's queries as Grafana would send them."""
 import json
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -14,6 +16,7 @@ from pathlib import Path
 import dashboards
 
 TESTS = dashboards.FOLDER.parent.parent / "tests"
+RULES = dashboards.FOLDER.parent / "prometheus/rules.yml"
 sys.path[:0] = [str(TESTS / "e2e"), str(TESTS / "prometheus")]
 from harness import Daemon, free_port, wait_until  # noqa: E402
 from job_page import JobMachine, JobPage  # noqa: E402
@@ -28,16 +31,28 @@ class Machine:
     """A daemon to be scraped: its configuration and further flags."""
     config: str
     flags: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()  # datagrams of benchmarks
 
 
 # Everything that the panels read is on the cheaper page.
 STANDARD = ("--metrics.detail=standard",)
 
 
+def results(gpu: int, speed: float = 1) -> str:
+    """What gpumeter-benchmark would send for a simulated GPU with this speed."""
+    flops = {"fp64 cublas": 3e13, "fp32 cublas": 5e13, "tf32 cublas": 3.6e14, "bf16 cublas": 7.3e14, "fp16 cublas": 7.4e14, "int8 cublas": 1.4e15,
+             "fp8 cublaslt": 1.3e15, "fp32 opencl": 2e13}
+    lines = [f"gpu.benchmark.flops:{rate * speed:g}|g|#gpu:{gpu},dtype:{kind.split()[0]},backend:{kind.split()[1]}" for kind, rate in flops.items()]
+    lines += [f"gpu.benchmark.memory_bandwidth:{rate * speed:g}|g|#gpu:{gpu},operation:{operation}" for operation, rate in (("copy", 2.7e12), ("triad", 2.8e12))]
+    return "\n".join([*lines, f"gpu.benchmark.transfer:5e10|g|#gpu:{gpu},direction:host_to_device", f"gpu.benchmark.failed:0|g|#gpu:{gpu}",
+                      f"gpu.benchmark.timestamp:{time.time() - 7200:.0f}|g|#gpu:{gpu}"])
+
+
 def simulated(devices: int, events: list[str]) -> Machine:
-    """`events`: what happens to its GPUs, as `gpumeter --simulate-event` has it."""
+    """`events`: what happens to its GPUs, as `gpumeter --simulate-event` has it. Its GPUs have results of benchmarks, and the third is slow."""
     options = {"enabled": True, "devices": devices, "events": events}
-    return Machine(f"collectors: {json.dumps({'amd': {'enabled': False}, 'simulated': options})}\n", STANDARD)
+    return Machine(f"collectors: {json.dumps({'amd': {'enabled': False}, 'simulated': options})}\n", STANDARD,
+                   tuple(results(gpu, 0.8 if gpu == 2 else 1) for gpu in range(devices)))
 
 
 class QueryError(Exception):
@@ -135,6 +150,14 @@ def scene(machines: Mapping[str, Machine | JobMachine]) -> Iterator[Prometheus]:
                 ports[name] = stack.enter_context(JobPage(machine)).port
                 continue
             config = Path(folder, f"{name}.yaml")
-            config.write_text(SAMPLING + machine.config)
+            config.write_text(f"{SAMPLING}jobs: {{socket: {folder}/{name}.sock, stream_socket: {folder}/{name}.stream}}\n{machine.config}")
             ports[name] = stack.enter_context(Daemon(f"--config.file={config}", *machine.flags)).port
-        yield stack.enter_context(Prometheus(folder, ports))
+            send(machine.results, f"{folder}/{name}.sock")
+        yield stack.enter_context(Prometheus(folder, ports, (str(RULES),)))
+
+
+def send(datagrams: Sequence[str], path: str) -> None:
+    """Waits while the queue of the socket is full."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
+        for datagram in datagrams:
+            out.sendto(datagram.encode(), path)

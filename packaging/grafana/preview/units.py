@@ -2,9 +2,9 @@
 import time
 from math import isnan
 
-SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
+SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
 IEC = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"), (1, ""))
-PREFIXED = {"bytes": (IEC, "B"), "Bps": (SI, "B/s"), "hertz": (SI, "Hz"), "watt": (SI, "W"), "short": (SI, ""), "joule": (SI, "J")}
+PREFIXED = {"bytes": (IEC, "B"), "Bps": (SI, "B/s"), "hertz": (SI, "Hz"), "watt": (SI, "W"), "short": (SI, ""), "joule": (SI, "J"), "flops": (SI, "FLOP/s")}
 PLAIN = {"celsius": "°C", "volt": "V", "rotrpm": "rpm", "string": ""}
 
 

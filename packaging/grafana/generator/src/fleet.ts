@@ -1,5 +1,6 @@
 // The fleet: what is wrong, one row per GPU, totals, and the most important values over time.
 import { deviceChoices } from './choices';
+import { benchmarks } from './fleet_benchmarks';
 import { daemons } from './fleet_daemons';
 import { devices } from './fleet_devices';
 import { health } from './fleet_health';
@@ -62,7 +63,7 @@ export const fleet: Board = {
   uid: 'gpumeter-fleet',
   title: 'GPU fleet',
   description: 'All GPUs of all machines that gpumeter measures: what is wrong first.',
-  rows: [health, devices, totals, trends, daemons],
+  rows: [health, devices, totals, trends, benchmarks, daemons],
   choices: deviceChoices(true),
   links: FLEET_LINKS,
   single: false,

@@ -2,6 +2,7 @@
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { deviceChoices } from './choices';
 import { activity } from './gpu_activity';
+import { benchmarks } from './gpu_benchmarks';
 import { errors } from './gpu_errors';
 import { links, memory } from './gpu_memory';
 import { power } from './gpu_power';
@@ -163,7 +164,7 @@ export const gpu: Board = {
   uid: 'gpumeter-gpu',
   title: 'GPU',
   description: 'One GPU in depth. If you choose several instances, the rows repeat for each.',
-  rows: [device, activity, power, memory, links, errors],
+  rows: [device, activity, power, memory, links, errors, benchmarks],
   choices: deviceChoices(false),
   links: [CHOSEN_JOBS, CHOSEN_FLEET],
   single: true,

@@ -1,7 +1,7 @@
 // Cost of the runs, and waste.
 import type { Row } from './panel';
 import { increase, rate } from './promql';
-import { ENERGY, GOODPUT, IDLE, INPUT_BOUND, JOULES_PER_SAMPLE, RUN, ofMachine, ofRun } from './promql_jobs';
+import { CLOCK_LOST, ENERGY, GOODPUT, IDLE, INPUT_BOUND, JOULES_PER_SAMPLE, RUN, THROTTLED_BY_CAUSE, ofMachine, ofRun } from './promql_jobs';
 import { COUNT, JOULES, SHARE, WATTS } from './scales';
 
 const WORKLOAD_ENERGY = 'gpu_workload_energy_joules_total';
@@ -77,6 +77,21 @@ export const waste: Row = {
       description: "Share of the training steps' time spent in the phase data_loading.",
       ...SHARE,
       queries: [{ expr: INPUT_BOUND, legend: RUN }],
+    },
+    {
+      kind: 'series',
+      title: 'Time lost by throttling',
+      description:
+        'Share of the time of its GPUs that each run lost to clocks below the maximum while they were throttled. Steps take longer by about this share if the GPU limits them.',
+      ...SHARE,
+      queries: [{ expr: CLOCK_LOST, legend: RUN }],
+    },
+    {
+      kind: 'series',
+      title: 'Throttled by cause',
+      description: 'Share of the time in which each cause limited the clocks of the GPUs that a run holds. Causes overlap; do not add them.',
+      ...SHARE,
+      queries: [{ expr: THROTTLED_BY_CAUSE, legend: `{{cause}}: ${RUN}` }],
     },
     {
       kind: 'series',

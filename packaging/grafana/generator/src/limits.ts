@@ -2,4 +2,5 @@
 export const LIMITS = {
   temperatureMarginCelsius: 5,
   memoryUsedRatio: 0.98,
+  benchmarkRatio: 0.9,
 };

@@ -39,6 +39,11 @@ export const INPUT_BOUND = `${perRun('sum', rate(ofRun('ml_phase_seconds_total',
 /** Idle share of the time for each GPU held. The daemon counts the time over all of the run's GPUs. */
 export const IDLE = `${perRun('sum', rate(ofRun('ml_gpu_idle_allocated_seconds_total')))} / ${GPUS}`;
 
+/** Share of the time in which each cause limited the clocks of the GPUs held. */
+export const THROTTLED_BY_CAUSE = `sum by (job, instance, run, user, cause) (${rate(ofRun('ml_throttled_seconds_total'))}) / on (job, instance, run, user) group_left () ${GPUS}`;
+/** Share of the GPUs' time that throttling cost: the missing share of the clock while they were throttled. */
+export const CLOCK_LOST = `${perRun('sum', rate(ofRun('ml_clock_lost_seconds_total')))} / ${GPUS}`;
+
 /** The quantile `share` of the durations in the step. */
 export const quantile = (share: number, histogram: string, ...matchers: string[]) =>
   `histogram_quantile(${share}, sum by (job, instance, run, user, le) (${rate(ofRun(`${histogram}_bucket`, ...matchers))}))`;

@@ -28,6 +28,7 @@ export const WATTS: Scale = { unit: units.Watt, min: 0 };
 export const JOULES: Scale = { unit: units.Joule, min: 0 };
 export const SECONDS: Scale = { unit: units.Seconds, min: 0 };
 export const PER_SECOND: Scale = { unit: units.Short, min: 0 };
+export const FLOPS: Scale = { unit: units.FlopsPerSecond, min: 0 };
 export const BYTES: Scale = { unit: units.BytesIEC, min: 0 };
 export const BYTES_PER_SECOND: Scale = { unit: units.BytesPerSecondSI, min: 0 };
 
@@ -48,6 +49,11 @@ export const THROTTLED_CELL: Scale = { ...SHARE, thresholds: steps('transparent'
 export const FILLED: Scale = { ...SHARE, thresholds: steps('green', [0.9, 'orange'], [LIMITS.memoryUsedRatio, 'red']) };
 export const LOAD: Scale = { ...SHARE, thresholds: steps('blue') };
 export const OF_LIMIT: Scale = { ...SHARE, thresholds: steps('blue', [0.98, 'orange']) };
+
+/** The alert GpuSlowerThanPeers fires below. */
+export const SLOW = LIMITS.benchmarkRatio;
+export const OF_PEERS_CELL: Scale = { unit: units.PercentUnit, min: 0, thresholds: steps('orange', [SLOW, 'transparent']) };
+export const OF_PEAK: Scale = { ...SHARE, thresholds: steps('blue') };
 
 export const HEALTH_WORDS: Scale = {
   unit: units.Short,

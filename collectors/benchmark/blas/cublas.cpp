@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collectors/benchmark/blas/library.hpp"
+#include "collectors/benchmark/blas/lt_dialects.hpp"
 
 // Declared from the facts of the ABI, so that the build needs no SDK: cuda.h (driver API 11.0 to 13.0:
 // CUresult and CUdevice are int, CUdeviceptr is 64 bits wide), library_types.h and cublas_api.h (cuBLAS 11 to
@@ -58,6 +59,8 @@ Numbers numbers_of(Type type) {
       return {14, 0, 68};  // CUDA_R_16BF
     case Type::int8:
       return {3, 10, 72};  // CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I
+    case Type::fp8:
+      break;  // only cublasLt has it
   }
   return {};
 }
@@ -92,13 +95,18 @@ class Cublas final : public Library {
     return Done{};
   }
 
-  const char* backend() const override { return "cublas"; }
-  std::string version() override {
+  const char* backend(Type type) const override { return type == Type::fp8 ? "cublaslt" : "cublas"; }
+  // NVIDIA delivers cublasLt with cuBLAS, under the same version.
+  std::vector<Fact> facts() override {
     int library = 0;
     int driver = 0;
     cublasGetVersion_v2_(handle_, &library);
     cuDriverGetVersion_(&driver);
-    return std::to_string(library) + " (driver for CUDA " + std::to_string(driver) + ")";
+    return {{"cublas", std::to_string(library) + " (driver for CUDA " + std::to_string(driver) + ")"}};
+  }
+  void add_fp8(const std::vector<std::string>& folders) {
+    attach(open_lt(folders, {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}, kCublasLt),
+           Element::e4m3);
   }
   void* allocate(std::size_t bytes) override {
     DevicePointer address = 0;
@@ -154,6 +162,7 @@ Result<std::unique_ptr<Library>> open_cublas(const std::vector<std::string>& fol
   if (!blas) return blas.error();
   auto library = std::make_unique<Cublas>(*std::move(driver), *std::move(blas));
   if (const auto opened = library->open(pci::to_string(address)); !opened) return opened.error();
+  library->add_fp8(folders);
   return Result<std::unique_ptr<Library>>(std::move(library));
 }
 

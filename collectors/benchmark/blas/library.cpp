@@ -17,13 +17,53 @@ const void* Library::one(Type type) noexcept { return scalar(type, 1); }
 const void* Library::zero(Type type) noexcept { return scalar(type, 0); }
 
 std::optional<double> Library::multiply(Type type, int size, const void* a, const void* b, void* c) {
-  if (!good()) return std::nullopt;
+  if (!good() || (type == Type::fp8 && !prepare_fp8(size))) return std::nullopt;
   mark(false);
-  enqueue(type, size, a, b, c);
+  start(type, size, a, b, c);
   mark(true);
   const float milliseconds = good() ? milliseconds_between_marks() : 0;
   return good() && !refused_ && milliseconds > 0 ? std::optional(static_cast<double>(milliseconds) * 1e-3)
                                                  : std::nullopt;
+}
+
+void Library::attach(Result<std::unique_ptr<Lt>> lt, Element fp8) {
+  fp8_ = fp8;
+  if (lt) {
+    lt_ = *std::move(lt);
+  } else {
+    why_no_lt_ = lt.error().message();
+  }
+}
+
+bool Library::take(const LtStatus& status) {
+  if (status.is_refused) return refuse(status.call + " returned " + std::to_string(status.code)), false;
+  return passes(status.code, status.call.c_str());
+}
+
+bool Library::prepare_fp8(int size) {
+  if (lt_ == nullptr) return refuse(why_no_lt_), false;
+  if (lt_memory_.workspace == nullptr) {
+    lt_memory_ = {allocate(kLtWorkspace), allocate(sizeof(float))};
+    upload(lt_memory_.one, one(Type::fp32), sizeof(float));
+  }
+  return good() && take(lt_->prepare(size, lt_memory_));
+}
+
+void Library::start(Type type, int size, const void* a, const void* b, void* c) {
+  if (type == Type::fp8) {
+    take(lt_->multiply(a, b, c));
+  } else {
+    enqueue(type, size, a, b, c);
+  }
+}
+
+Result<std::unique_ptr<Lt>> open_lt(const std::vector<std::string>& folders,
+                                    std::initializer_list<const char*> files, const LtDialect& dialect) {
+  Result<DynamicLibrary> library = open_any(folders, files);
+  if (!library) return library.error();
+  auto lt = std::make_unique<Lt>(*std::move(library), dialect);
+  if (const auto opened = lt->open(); !opened) return opened.error();
+  return Result<std::unique_ptr<Lt>>(std::move(lt));
 }
 
 Result<DynamicLibrary> open_any(const std::vector<std::string>& folders,

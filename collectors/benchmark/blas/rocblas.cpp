@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collectors/benchmark/blas/library.hpp"
+#include "collectors/benchmark/blas/lt_dialects.hpp"
 
 // Declared from the facts of the ABI: hip_runtime_api.h (ROCm 5 to 7) and rocblas-types.h,
 // rocblas-functions.h (rocBLAS 2.45 to 5). Enumerations are int.
@@ -16,6 +17,7 @@ using Handle = void*;  // rocblas_handle
 #define GPUMETER_HIP(X)                                       \
   X(hipInit, int (*)(unsigned))                               \
   X(hipDeviceGetByPCIBusId, int (*)(int*, const char*))       \
+  X(hipDeviceComputeCapability, int (*)(int*, int*, int))     \
   X(hipSetDevice, int (*)(int))                               \
   X(hipMalloc, int (*)(void**, std::size_t))                  \
   X(hipFree, int (*)(void*))                                  \
@@ -56,6 +58,8 @@ std::optional<Numbers> numbers_of(Type type) {
       return Numbers{168, 151};  // bf16_r
     case Type::int8:
       return Numbers{160, 162};  // i8_r, i32_r
+    case Type::fp8:
+      return std::nullopt;  // only hipBLASLt has it
   }
   return std::nullopt;
 }
@@ -73,11 +77,10 @@ class Rocblas final : public Library {
 #define GPUMETER_LOAD_ROCBLAS(name, type) GPUMETER_LOAD(blas_, name, type)
     GPUMETER_HIP(GPUMETER_LOAD_HIP)
     GPUMETER_ROCBLAS(GPUMETER_LOAD_ROCBLAS)
-    int device = 0;
     const bool is_open =
         passes(hipInit_(0), "hipInit") &&
-        passes(hipDeviceGetByPCIBusId_(&device, address.c_str()), "hipDeviceGetByPCIBusId") &&
-        passes(hipSetDevice_(device), "hipSetDevice") &&
+        passes(hipDeviceGetByPCIBusId_(&device_, address.c_str()), "hipDeviceGetByPCIBusId") &&
+        passes(hipSetDevice_(device_), "hipSetDevice") &&
         passes(rocblas_create_handle_(&handle_), "rocblas_create_handle") &&
         passes(hipEventCreate_(&begin_), "hipEventCreate") &&
         passes(hipEventCreate_(&end_), "hipEventCreate");
@@ -85,11 +88,22 @@ class Rocblas final : public Library {
     return Done{};
   }
 
-  const char* backend() const override { return "rocblas"; }
-  std::string version() override {
+  const char* backend(Type type) const override { return type == Type::fp8 ? "hipblaslt" : "rocblas"; }
+  std::vector<Fact> facts() override {
     std::array<char, 128> text{};
     rocblas_get_version_string_(text.data(), text.size() - 1);
-    return text.data();
+    std::vector<Fact> all{{"rocblas", text.data()}};
+    if (!fp8_version_.empty()) all.push_back({"hipblaslt", fp8_version_});
+    return all;
+  }
+  /// Does nothing on devices without fp8.
+  void add_fp8(const std::vector<std::string>& folders) {
+    const std::optional<Element> encoding = fp8_of_device();
+    if (!encoding) return;
+    auto lt = open_lt(folders, {"libhipblaslt.so.1", "libhipblaslt.so.0"},
+                      *encoding == Element::e4m3 ? kHipblasLt : kHipblasLtFnuz);
+    if (lt) fp8_version_ = version_of(**lt);
+    attach(std::move(lt), *encoding);
   }
   void* allocate(std::size_t bytes) override {
     void* memory = nullptr;
@@ -107,6 +121,20 @@ class Rocblas final : public Library {
   }
 
  private:
+  /// ROCm's precision support: gfx942 has AMD's own encoding, gfx950 and gfx12 have that of OCP. The compute
+  /// capability is the first two parts of the name.
+  std::optional<Element> fp8_of_device() {
+    int major = 0;
+    int minor = 0;
+    if (hipDeviceComputeCapability_(&major, &minor, device_) != 0) return std::nullopt;
+    if (major == 9 && minor == 4) return Element::e4m3_fnuz;
+    return major == 12 || (major == 9 && minor == 5) ? std::optional(Element::e4m3) : std::nullopt;
+  }
+  static std::string version_of(const Lt& lt) {
+    int version = 0;
+    auto* const read = lt.library().symbol<int (*)(Handle, int*)>("hipblasLtGetVersion");
+    return read != nullptr && read(lt.handle(), &version) == 0 ? std::to_string(version) : "";
+  }
   void enqueue(Type type, int size, const void* a, const void* b, void* c) override {
     const std::optional<Numbers> n = numbers_of(type);
     if (!n) return refuse();
@@ -127,6 +155,8 @@ class Rocblas final : public Library {
   }
 
   DynamicLibrary driver_, blas_;
+  int device_ = 0;
+  std::string fp8_version_;
   Handle handle_ = nullptr;
   Event begin_ = nullptr;
   Event end_ = nullptr;
@@ -147,6 +177,7 @@ Result<std::unique_ptr<Library>> open_rocblas(const std::vector<std::string>& fo
   if (!blas) return blas.error();
   auto library = std::make_unique<Rocblas>(*std::move(driver), *std::move(blas));
   if (const auto opened = library->open(pci::to_string(address)); !opened) return opened.error();
+  library->add_fp8(folders);
   return Result<std::unique_ptr<Library>>(std::move(library));
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "collectors/benchmark/blas/library.hpp"
 #include "collectors/benchmark/measure/verify.hpp"
@@ -23,7 +24,13 @@ constexpr Row kRows[] = {
     {Type::fp32, "fp32", Element::fp32, Element::fp32, kFp32Rounding},
     {Type::fp64, "fp64", Element::fp64, Element::fp64, kFp64Rounding},
     {Type::int8, "int8", Element::int8, Element::int32, kExact},
+    {Type::fp8, "fp8", Element::e4m3, Element::fp32, kExact},
 };
+
+Row suited(Row row, const Library& library) {
+  if (row.type == Type::fp8) row.factor = library.fp8();
+  return row;
+}
 
 constexpr std::size_t kSmallest = 256;
 constexpr std::size_t kLargest = 8192;
@@ -103,7 +110,8 @@ std::optional<std::size_t> fitting_size(Library& library, const Row& row, const 
 
 void ended_early(Library& library, const std::string& test, Outcome& outcome) {
   if (library.refused()) {
-    outcome.notes.push_back(test + ": the library does not have it on this device");
+    const std::string why = library.refusal().empty() ? "" : " (" + library.refusal() + ")";
+    outcome.notes.push_back(test + ": the library does not have it on this device" + why);
   } else if (!library.good()) {
     outcome.failures.push_back(test + ": " + library.problem());
   } else {
@@ -113,7 +121,7 @@ void ended_early(Library& library, const std::string& test, Outcome& outcome) {
 }
 
 void measure_type(Library& library, const Row& row, const Pace& pace, Faults faults, Outcome& outcome) {
-  const std::string test = std::string(library.backend()) + " " + row.name;
+  const std::string test = std::string(library.backend(row.type)) + " " + row.name;
   const std::optional<std::size_t> size = fitting_size(library, row, pace);
   if (!size) return ended_early(library, test, outcome);
   Matrices matrices(library, row, *size);
@@ -121,9 +129,9 @@ void measure_type(Library& library, const Row& row, const Pace& pace, Faults fau
   if (!sample) return ended_early(library, test, outcome);
   const auto n = static_cast<double>(*size);
   const double operations = 2 * n * n * n;
-  outcome.measurements.push_back({Quantity::flops, row.name, library.backend(), operations / sample->median,
-                                  operations * sample->deviation / (sample->median * sample->median),
-                                  sample->runs});
+  outcome.measurements.push_back(
+      {Quantity::flops, row.name, library.backend(row.type), operations / sample->median,
+       operations * sample->deviation / (sample->median * sample->median), sample->runs});
   if (const auto wrong = matrices.wrong(faults)) outcome.failures.push_back(test + ": " + *wrong);
   library.clear();
 }
@@ -138,8 +146,8 @@ void measure(const std::vector<std::string>& folders, const pci::Address& addres
     library = open_rocblas(folders, address);
   }
   if (!library) return outcome.notes.push_back("rocblas: " + library.error().message());
-  outcome.facts.push_back({(*library)->backend(), (*library)->version()});
-  for (const Row& row : kRows) measure_type(**library, row, pace, faults, outcome);
+  for (Fact& fact : (*library)->facts()) outcome.facts.push_back(std::move(fact));
+  for (const Row& row : kRows) measure_type(**library, suited(row, **library), pace, faults, outcome);
 }
 
 }  // namespace gpumeter::benchmark::blas

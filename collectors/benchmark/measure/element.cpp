@@ -1,10 +1,13 @@
 #include "collectors/benchmark/measure/element.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <numbers>
 #include <random>
+
+#include "collectors/benchmark/measure/fp8.hpp"
 
 namespace gpumeter::benchmark {
 namespace {
@@ -34,6 +37,10 @@ void put_as(Element element, std::byte* place, float value) noexcept {
                  static_cast<std::int8_t>(std::clamp(std::round(value * kInt8Scale), -127.0F, 127.0F)));
     case Element::int32:
       return put(place, static_cast<std::int32_t>(std::round(value * kInt8Scale)));
+    case Element::e4m3:
+      return put(place, to_fp8(Fp8::e4m3, half_steps(value)));
+    case Element::e4m3_fnuz:
+      return put(place, to_fp8(Fp8::e4m3_fnuz, half_steps(value)));
   }
 }
 
@@ -53,6 +60,20 @@ struct Half {
 struct Bfloat {
   std::uint16_t bits;
 };
+template <Fp8 Encoding>
+struct Fp8Bits {
+  std::uint8_t bits;
+};
+template <Fp8 Encoding>
+double value_of(Fp8Bits<Encoding> number) {
+  static const auto kValues = [] {
+    std::array<float, 256> values{};
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = from_fp8(Encoding, static_cast<std::uint8_t>(i));
+    return values;
+  }();
+  return kValues[number.bits];
+}
 double value_of(Half half) { return from_half(half.bits); }
 double value_of(Bfloat bfloat) { return from_bfloat(bfloat.bits); }
 template <class T>
@@ -95,6 +116,8 @@ std::size_t size_of(Element element) noexcept {
     case Element::bf16:
       return 2;
     case Element::int8:
+    case Element::e4m3:
+    case Element::e4m3_fnuz:
       return 1;
   }
   return 0;
@@ -160,6 +183,10 @@ std::vector<double> times(const MatrixView& matrix, const std::vector<double>& v
       return product<std::int8_t>(matrix, vector);
     case Element::int32:
       return product<std::int32_t>(matrix, vector);
+    case Element::e4m3:
+      return product<Fp8Bits<Fp8::e4m3>>(matrix, vector);
+    case Element::e4m3_fnuz:
+      return product<Fp8Bits<Fp8::e4m3_fnuz>>(matrix, vector);
   }
   return {};
 }

@@ -9,7 +9,16 @@
 /// Data types of matrices on the host. Any thread.
 namespace gpumeter::benchmark {
 
-enum class Element : std::uint8_t { fp64, fp32, fp16, bf16, int8, int32 };
+enum class Element : std::uint8_t {
+  fp64,
+  fp32,
+  fp16,
+  bf16,
+  int8,
+  int32,
+  e4m3,       ///< fp8 as in Fp8
+  e4m3_fnuz,  ///< the same
+};
 
 /// Size of one element in bytes.
 std::size_t size_of(Element element) noexcept;
@@ -22,7 +31,8 @@ float from_bfloat(std::uint16_t bits) noexcept;
 
 /// `count` elements with a normal distribution (mean 0, deviation 1), the same for each seed. The power of a
 /// device depends on the data (arXiv:2212.08805), so all runs use the same. Each value is one of bf16 that
-/// fp16 holds too, so every type of floating point holds it exactly; int8 has 32 times the value, rounded.
+/// fp16 holds too, so every larger type holds it exactly; int8 has 32 times the value, rounded, and fp8 the
+/// value by half_steps().
 std::vector<std::byte> normal_elements(Element element, std::size_t count, std::uint64_t seed);
 
 /// A square matrix in memory. Element (row, column) is at row * row_stride + column * column_stride, and one

@@ -24,7 +24,7 @@ inline constexpr EnumNames<Quantity, 3> kQuantityNames{{
 struct Measurement {
   Quantity quantity = Quantity::flops;
   std::string kind;      ///< fp32, triad, host_to_device
-  std::string backend;   ///< opencl, cublas, rocblas
+  std::string backend;   ///< opencl, cublas, cublaslt, rocblas, hipblaslt
   double value = 0;      ///< in base units per second
   double deviation = 0;  ///< median absolute deviation, same unit
   int runs = 0;

@@ -1,6 +1,6 @@
 // libcuda.so.1, libcublas.so.12, libamdhip64.so.6 and librocblas.so.4 in one library, which computes on the
-// processor. Made from the documented ABI (cuda.h, cublas_api.h, hip_runtime_api.h, rocblas-types.h); nothing
-// of the vendors' is in it.
+// processor; fake_lt.cpp adds the libraries for fp8. Made from the documented ABI (cuda.h, cublas_api.h,
+// hip_runtime_api.h, rocblas-types.h); nothing of the vendors' is in it.
 //
 // $FAKE_BLAS: "cuda" or "hip", the driver that has the GPU 0000:0c:00.0. int8 is refused by "cuda", bf16 by
 // "hip".
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "collectors/benchmark/measure/element.hpp"
+#include "fake.hpp"
 
 namespace {
 
@@ -68,7 +69,8 @@ void product(std::size_t n, const std::vector<float>& a, const std::vector<float
   }
 }
 
-/// c = transposed a * b by columns, as both libraries are asked for it.
+}  // namespace
+
 int gemm(Element factor, Element sum, int size, const void* a, const void* b, void* c) {
   const auto n = static_cast<std::size_t>(size);
   const auto left = plain(factor, a, n * n);
@@ -78,8 +80,6 @@ int gemm(Element factor, Element sum, int size, const void* a, const void* b, vo
   if (sum == Element::int32) product<std::int32_t>(n, left, right, c);
   return 0;
 }
-
-}  // namespace
 
 extern "C" {
 int cuInit(unsigned) { return is_driver("cuda") ? 0 : kNoDevice; }
@@ -125,6 +125,12 @@ int cublasGemmEx(void*, int a_form, int b_form, int m, int n, int k, const void*
 
 int hipInit(unsigned) { return is_driver("hip") ? 0 : kNoDevice; }
 int hipDeviceGetByPCIBusId(int* device, const char* address) { return find_device(address, device); }
+int hipDeviceComputeCapability(int* major, int* minor, int) {
+  const std::string_view gpu = fake_gpu();
+  *major = gpu == "gfx1201" ? 12 : 9;
+  *minor = gpu == "gfx942" ? 4 : gpu == "gfx950" ? 5 : 0;
+  return 0;
+}
 int hipSetDevice(int) { return 0; }
 int hipMalloc(void** memory, std::size_t size) { return (*memory = std::malloc(size)) == nullptr ? 2 : 0; }
 int hipFree(void* memory) { return std::free(memory), 0; }

@@ -11,9 +11,10 @@ class Pace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `most` is the time of all tests. Each test takes a 28th: there are at most 18, and their
-  /// preparation and verification need the rest.
-  explicit Pace(Clock::duration most) : Pace(most, most / 28) {}
+  /// The time of one test if all have `most`: there are at most 19, and their preparation and verification
+  /// need the rest.
+  static constexpr Clock::duration share_of(Clock::duration most) noexcept { return most / 28; }
+  /// `most` is the time of all tests, `slice` that of one.
   Pace(Clock::duration most, Clock::duration slice) : deadline_(Clock::now() + most), slice_(slice) {}
 
   /// The time of one test.

@@ -55,10 +55,10 @@ struct Web {
 };
 
 /// The series of the page for Prometheus. The live page, the history, the conditions and the JSON pages have
-/// all series in any case. The default is the page on which a 0 is a series: dashboards made for it keep
-/// working, and an error that a card cannot report differs from one that it never had.
+/// all series in any case. The default has what the shipped rules, alerts and dashboards read: Prometheus
+/// keeps every series in memory, and most of the others are a 0 that never changes.
 struct Metrics {
-  MetricsDetail detail = MetricsDetail::full;
+  MetricsDetail detail = MetricsDetail::standard;
   std::vector<std::string> include;  ///< SeriesPattern; on the page in any case
   std::vector<std::string> exclude;  ///< never on the page, unless included
   bool operator==(const Metrics&) const = default;

@@ -24,14 +24,14 @@ OWN_FAMILY = re.compile(r"(# (HELP|TYPE) )?(gpumeter|process)_")
 CLASSES = {"render": "graphics", "csd": "compute", "tfu": "copy"}
 
 
-def page_of(machine: Path, change=lambda root: None, env: dict[str, str] | None = None) -> str:
+def page_of(machine: Path, change=lambda root: None, env: dict[str, str] | None = None, detail: str | None = "full") -> str:
     with tempfile.TemporaryDirectory(prefix="gpumeter-test-") as folder:
         root = Path(folder)
         lay_machine(root, machine)
         change(root)
         config = root / "gpumeter.yaml"
         said = run("--once=0", f"--path.sysfs={root}/sys", f"--path.procfs={root}/proc", f"--path.state={root}",
-                   "--no-collector.nvidia", *([f"--config.file={config}"] if config.exists() else []), env=env)
+                   "--no-collector.nvidia", *([f"--config.file={config}"] if config.exists() else []), env=env, detail=detail)
     assert said.returncode == 0, said.stderr
     return "".join(line for line in said.stdout.splitlines(keepends=True) if not OWN_FAMILY.match(line))
 

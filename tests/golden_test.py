@@ -22,14 +22,14 @@ GOLDEN = HERE / "golden"
 OWN_FAMILY = re.compile(r"(# (HELP|TYPE) )?(gpumeter|process)_")
 
 
-def page_of(card: Path) -> str:
+def page_of(card: Path, detail: str | None = "full") -> str:
     with tempfile.TemporaryDirectory(prefix="gpumeter-test-") as folder:
         root = Path(folder)
         lay(root / "sys", card)
         write(root / "gpumeter.yaml", f"collectors:\n  amd:\n    ids_file: {CARDS}/amdgpu.ids\n"
               f"  intel:\n    ids_file: {INTEL_CARDS}/pci.ids\n".encode())
         said = run("--once=0", f"--config.file={root}/gpumeter.yaml", f"--path.sysfs={root}/sys",
-                   f"--path.procfs={root}", f"--path.state={root}")
+                   f"--path.procfs={root}", f"--path.state={root}", detail=detail)
     assert said.returncode == 0, said.stderr
     return "".join(line for line in said.stdout.splitlines(keepends=True) if not OWN_FAMILY.match(line))
 

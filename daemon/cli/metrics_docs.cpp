@@ -227,8 +227,9 @@ constexpr std::string_view kIntroduction =
     "gpumeter omits values that a card does not report; a missing series never means 0.\n"
     "The default sampling intervals of the tiers are 1 s (fast), 10 s (normal) and 60 s (slow).\n"
     "Values of the tier `once` are read once.\n"
-    "With `metrics.detail: standard`, the metrics page omits the series that a family's line names:\n"
-    "see \"The price of a series\" in operations.md.\n";
+    "A family's line names its series on the standard page, if they are not all: the metrics page by "
+    "default\n"
+    "(`metrics.detail: standard`). See \"The price of a series\" in operations.md.\n";
 
 }  // namespace
 

@@ -35,7 +35,7 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--web.telemetry-path", "web.telemetry_path", "PATH", false,
      "Path of the metrics page (default /metrics)"},
     {"--metrics.detail", "metrics.detail", "DETAIL", false,
-     "Series of the metrics page: full (default) or standard"},
+     "Series of the metrics page: standard (default) or full"},
     {"--path.sysfs", "paths.sysfs", "DIR", true, "Mount point of sysfs (default /sys)"},
     {"--path.procfs", "paths.procfs", "DIR", true, "Mount point of procfs (default /proc)"},
     {"--path.state", "paths.state", "DIR", true, "State folder (default /var/lib/gpumeter)"},

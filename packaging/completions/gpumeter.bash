@@ -16,7 +16,7 @@ _gpumeter_values() {
   case $1 in
     --config.file | --web.config.file | --ca-file | --login-file) compgen -f -- "$2" ;;
     --path.*) compgen -d -- "$2" ;;
-    --metrics.detail) compgen -W "full standard" -- "$2" ;;
+    --metrics.detail) compgen -W "standard full" -- "$2" ;;
     --log.level) compgen -W "debug info warn error" -- "$2" ;;
     --log.format) compgen -W "auto logfmt json" -- "$2" ;;
     --once) compgen -W "0 1" -- "$2" ;;

@@ -38,8 +38,8 @@ def calls_until_stopped(daemon: Daemon, machine: Machine) -> tuple[float, int]:
 
 def daemons() -> list[Row]:
     """Two daemons side by side; what the longer one did more is what a daemon does in the steady state."""
-    with Machine(SCENARIO) as one, Machine(SCENARIO) as other, Daemon(*one.arguments, "--metrics.detail=standard", env=one.env) as short, \
-            Daemon(*other.arguments, env=other.env) as long:
+    with Machine(SCENARIO) as one, Machine(SCENARIO) as other, Daemon(*one.arguments, env=one.env, detail=None) as short, \
+            Daemon(*other.arguments, env=other.env, detail=None) as long:
         wait_until(lambda: observed(short) and observed(long), "all are read", 60)
         time.sleep(SETTLE_SECONDS)
         of_one = sum(1 for line in short.fetch("/metrics").text.splitlines() if line.startswith("gpu_") and 'gpu="0"' in line)
@@ -52,7 +52,7 @@ def daemons() -> list[Row]:
     rate = (many - few) / (until_long - until_short) / GPUS
     full, empty, bare = holder(SCENARIO, LIBRARY), holder(NO_GPUS, LIBRARY), holder(SCENARIO)
     return [at_most(f"NVML calls a second and GPU, over {WINDOW_SECONDS} s", rate, 25, "calls"),
-            at_most("series of one H100 on the standard page", of_one, 130, "series", 0),
+            at_most("series of one H100 by default", of_one, 130, "series", 0),
             Row("CPU of the daemon with 8 NVIDIA GPUs, the fake NVML included", f"{cpu:.2%} of one"),
             at_most("resident: the daemon with 8 NVIDIA GPUs, the fake included", memory, 16, "MiB"),
             Row("resident: 8 handles of the fake; the fake without GPUs; neither", f"{full:.1f}, {empty:.1f}, {bare:.1f} MiB"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""/metrics?names=dcgm and the rule packs give the same values with the same labels.
+"""/metrics?names=dcgm and the rule packs give the same values with the same labels. The rules get the page that they get by default.
 
 Given a machine of the fake NVML that stands still, promtool evaluates the rules on the daemon's page, and the result is compared
 with the daemon's page under dcgm-exporter's names.
@@ -64,7 +64,7 @@ class DcgmPageTest(unittest.TestCase):
     def test_the_page_and_the_rules_say_the_same(self):
         for scenario in ("h100_8", "h200_mig7", "l40s"):
             with Machine(SCENARIOS / f"{scenario}.yaml", 0.5) as machine, \
-                    Daemon(*machine.arguments, f"--path.procfs={machine.procfs}", env=machine.env) as daemon:
+                    Daemon(*machine.arguments, f"--path.procfs={machine.procfs}", env=machine.env, detail=None) as daemon:
                 page, others = self.still(daemon)
             for names, text in others.items():
                 with self.subTest(scenario=scenario, names=names):
@@ -76,7 +76,7 @@ class DcgmPageTest(unittest.TestCase):
 
     def test_the_page_is_valid_in_both_formats_and_complete(self):
         with Machine(SCENARIOS / "h100_8.yaml") as machine, \
-                Daemon(*machine.arguments, f"--path.procfs={machine.procfs}", env=machine.env) as daemon:
+                Daemon(*machine.arguments, f"--path.procfs={machine.procfs}", env=machine.env, detail=None) as daemon:
             wait_until(lambda: len(daemon.page("?names=dcgm").of("DCGM_FI_DEV_POWER_USAGE")) == 8, "the GPUs are read")
             text = daemon.fetch("/metrics?names=dcgm").text
             strict = openmetrics_page(daemon.fetch("/metrics?names=dcgm", {"Accept": OPENMETRICS}).text)

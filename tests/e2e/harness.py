@@ -46,9 +46,16 @@ def free_port(family: int = socket.AF_INET) -> int:
             return port
 
 
-def run(*arguments: str, timeout: float = START_SECONDS, env: dict | None = None) -> subprocess.CompletedProcess:
-    """The binary run to its end: version, checks, --once."""
-    return subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=timeout,
+def with_detail(arguments: tuple[str, ...], detail: str | None) -> list[str]:
+    """Most tests look at values whose series the standard page, the default, omits."""
+    is_given = detail is None or any(each.startswith("--metrics.detail") for each in arguments)
+    return list(arguments) if is_given else [f"--metrics.detail={detail}", *arguments]
+
+
+def run(*arguments: str, timeout: float = START_SECONDS, env: dict | None = None, detail: str | None = "full") -> subprocess.CompletedProcess:
+    """The binary run to its end: version, checks, --once, whose page is the full one; detail=None: as configured."""
+    is_page = any(each.startswith("--once") for each in arguments)
+    return subprocess.run([BINARY, *with_detail(arguments, detail if is_page else None)], capture_output=True, text=True, timeout=timeout,
                           env={**os.environ, **(env or {})})
 
 
@@ -148,11 +155,11 @@ def promtool_findings(text: str) -> str:
 
 
 class Daemon:
-    """A running gpumeter; a context manager that leaves no process behind."""
+    """A running gpumeter with the full page; a context manager that leaves no process behind. detail=None: the page is as configured."""
 
     def __init__(self, *arguments: str, env: dict | None = None, port: int | None = None, wait: bool = True,
                  pass_fds=(), state: str | None = None, wrap: "list[str] | None" = None, log: "Path | None" = None,
-                 stderr: int | None = None, tls: "ssl.SSLContext | None" = None):
+                 stderr: int | None = None, tls: "ssl.SSLContext | None" = None, detail: "str | None" = "full"):
         self.port = port or free_port()
         self.tls = tls
         self.folder = tempfile.TemporaryDirectory(prefix="gpumeter-test-")
@@ -167,7 +174,7 @@ class Daemon:
             defaults.append(f"--config.file={config}")
         self.started = time.monotonic()
         with self.log_path.open("wb") as log:
-            self.process = subprocess.Popen([*(wrap or []), BINARY, *defaults, *arguments], stdout=log, stderr=log if stderr is None else stderr, pass_fds=pass_fds,
+            self.process = subprocess.Popen([*(wrap or []), BINARY, *defaults, *with_detail(arguments, detail)], stdout=log, stderr=log if stderr is None else stderr, pass_fds=pass_fds,
                                             env={**os.environ, **(env or {})})
         if wait:
             try:

@@ -35,7 +35,7 @@ class LiveTest(unittest.TestCase):
 
         root = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))
         lay(Path(root, "sys"), OLD_CARD)
-        old = live.Machine("", (*live.STANDARD, f"--path.sysfs={root}/sys", f"--path.procfs={root}"))
+        old = live.Machine("", (f"--path.sysfs={root}/sys", f"--path.procfs={root}"))
         # Lost and back, throttled, and with reasons to attend to: what a device that stays well has none of.
         lost = live.simulated(2, ["lose 1 after 8s for 2s", "xid:48 1 after 2s", "remap 1 after 2s", "throttle 0 after 5s"])
         cls.prometheus = cls.enterClassContext(live.scene({"simulated": lost, "old": old, "jobs": JOBS}))

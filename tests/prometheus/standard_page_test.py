@@ -59,11 +59,10 @@ class StandardPageTest(unittest.TestCase):
     def setUpClass(cls):
         machine = cls.enterClassContext(Machine(SCENARIOS / "h100_8.yaml"))
         config = machine.config.read_text()
-        machine.config.write_text(config + "metrics: {detail: standard}\n")
-        daemon = cls.enterClassContext(Daemon(*machine.arguments, f"--path.procfs={machine.procfs}", env=machine.env))
+        daemon = cls.enterClassContext(Daemon(*machine.arguments, f"--path.procfs={machine.procfs}", env=machine.env, detail=None))
         cls.standard = wait_until(lambda: (page := daemon.page()) and has_all(page) and page, "a whole page", every=0.5)
         cls.json = json.loads(daemon.fetch("/api/v1/series?match=gpu_throttled").text)
-        machine.config.write_text(config + "metrics: {exclude: [process_th*]}\n")
+        machine.config.write_text(config + "metrics: {detail: full, exclude: [process_th*]}\n")
         daemon.send(signal.SIGHUP)
         cls.full = wait_until(lambda: (page := daemon.page()) and page.of("gpu_throttled") and page, "the full page")
         cls.named = selectors()

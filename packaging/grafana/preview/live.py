@@ -34,10 +34,6 @@ class Machine:
     results: tuple[str, ...] = ()  # datagrams of benchmarks
 
 
-# Everything that the panels read is on the cheaper page.
-STANDARD = ("--metrics.detail=standard",)
-
-
 def results(gpu: int, speed: float = 1) -> str:
     """What gpumeter-benchmark would send for a simulated GPU with this speed."""
     flops = {"fp64 cublas": 3e13, "fp32 cublas": 5e13, "tf32 cublas": 3.6e14, "bf16 cublas": 7.3e14, "fp16 cublas": 7.4e14, "int8 cublas": 1.4e15,
@@ -51,8 +47,7 @@ def results(gpu: int, speed: float = 1) -> str:
 def simulated(devices: int, events: list[str]) -> Machine:
     """`events`: what happens to its GPUs, as `gpumeter --simulate-event` has it. Its GPUs have results of benchmarks, and the third is slow."""
     options = {"enabled": True, "devices": devices, "events": events}
-    return Machine(f"collectors: {json.dumps({'amd': {'enabled': False}, 'simulated': options})}\n", STANDARD,
-                   tuple(results(gpu, 0.8 if gpu == 2 else 1) for gpu in range(devices)))
+    return Machine(f"collectors: {json.dumps({'amd': {'enabled': False}, 'simulated': options})}\n", results=tuple(results(gpu, 0.8 if gpu == 2 else 1) for gpu in range(devices)))
 
 
 class QueryError(Exception):

@@ -134,9 +134,15 @@ TEST(Load, ForgetsMissingDevicesNeverOrAfterATime) {
             "\"soon\"\n");
 }
 
+TEST(Load, TheStandardPageIsTheDefault) {
+  EXPECT_EQ(good("").metrics.detail, MetricsDetail::standard);
+  EXPECT_EQ(good("metrics: {include: [gpu_up]}").metrics.detail, MetricsDetail::standard);
+  EXPECT_EQ(good("metrics: {detail: full}").metrics.detail, MetricsDetail::full);
+}
+
 TEST(Load, NamesTheLineOfAPatternThatIsNone) {
-  EXPECT_EQ(good("metrics: {detail: standard, exclude: ['gpu_link_*{link=\"0\"}']}").metrics,
-            (Metrics{MetricsDetail::standard, {}, {"gpu_link_*{link=\"0\"}"}}));
+  EXPECT_EQ(good("metrics: {detail: full, exclude: ['gpu_link_*{link=\"0\"}']}").metrics,
+            (Metrics{MetricsDetail::full, {}, {"gpu_link_*{link=\"0\"}"}}));
   EXPECT_EQ(problems("metrics:\n  include:\n    - gpu_up\n    - gpu_xid{31}\n"),
             "g.yaml:4: metrics.include: must be the name of a family, such as gpu_link_* or "
             "gpu_xid_errors_total{xid=\"31\"}, not \"gpu_xid{31}\"\n");

@@ -73,6 +73,17 @@ std::string complaint_about(std::string_view names) {
   return "names: unknown value. Use one of " + choices + ".\n";
 }
 
+/// The series of the page by the last `detail` of the request; nullopt: another word than these.
+std::optional<PageDetail> detail_of(const HttpRequest& request) noexcept {
+  PageDetail detail = PageDetail::configured;
+  for (const auto& [name, value] : request.query) {
+    if (name != "detail") continue;
+    if (value != "standard" && value != "full") return std::nullopt;
+    detail = value == "full" ? PageDetail::full : PageDetail::standard;
+  }
+  return detail;
+}
+
 /// The message with which node_exporter rejects an invalid filter; empty if the filter is valid. Unknown
 /// names in exclude[] are no error in node_exporter either.
 std::string complaint_about(const Filter& filter, const std::vector<CollectorState>& collectors) {
@@ -167,6 +178,8 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
   if (std::string complaint = complaint_about(names); !complaint.empty()) {
     return plain(400, std::move(complaint));
   }
+  const std::optional<PageDetail> detail = detail_of(request);
+  if (!detail) return plain(400, "detail: unknown value. Use one of standard, full.\n");
   NegotiatedFormat negotiated = negotiate_format(request.accept);
   const Encoding encoding = negotiate_encoding(request.accept_encoding);
   if (const auto version = dcgm::version_of(names)) {
@@ -181,11 +194,11 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
   const bool all = filter.empty();
   const Nanoseconds age = request.is_memory_short ? kRecent : Nanoseconds{};
   const auto [format, content_type] = negotiated;
-  HttpResponse response{
-      .content_type = content_type,
-      .page = all ? pages_.recent(format, encoding, age) : pages_.filtered(format, encoding, filter),
-      .is_current = all,
-      .headers = kMetricsHeaders};
+  HttpResponse response{.content_type = content_type,
+                        .page = all ? pages_.recent(format, encoding, age, *detail)
+                                    : pages_.filtered(format, encoding, filter, *detail),
+                        .is_current = all,
+                        .headers = kMetricsHeaders};
   if (context_.served) context_.served();
   return response;
 }

@@ -19,34 +19,53 @@ PagePtr make_page(Rendered rendered, Format format, Encoding encoding) {
   return encoding == Encoding::gzip ? compressed(page) : page;
 }
 
+PageCache::Level& PageCache::level(PageDetail detail) noexcept {
+  const bool is_full = detail == PageDetail::configured ? is_full_.load() : detail == PageDetail::full;
+  return is_full ? full_ : standard_;
+}
+
 // A render that began before holds the slot, so its page is dropped too.
-void PageCache::select(PageSelection selection) {
-  view_.select(std::move(selection));
-  for (auto& encodings : slots_) {
+void PageCache::Level::select(PageSelection selection) {
+  view.select(std::move(selection));
+  for (auto& encodings : slots) {
     for (Slot& slot : encodings) slot.clear();
   }
 }
 
-PagePtr PageCache::page(Format format, Encoding encoding) {
-  Slot& slot = this->slot(format, encoding);
+void PageCache::select(PageSelection selection) {
+  is_full_ = selection.is_full;
+  selection.is_full = false;
+  standard_.select(selection);
+  selection.is_full = true;
+  full_.select(std::move(selection));
+}
+
+PagePtr PageCache::page(Format format, Encoding encoding, PageDetail detail) {
+  return current(level(detail), format, encoding);
+}
+
+PagePtr PageCache::current(Level& level, Format format, Encoding encoding) {
+  Slot& slot = level.slot(format, encoding);
   const PagePtr before = slot.load();
   if (before != nullptr && before->generation() == store_.generation()) return before;
   MutexLock alone(slot.rendering());
   PagePtr page = slot.load();
-  if (page != before) return page;        // another scrape rendered it in the meantime
-  page = filtered(format, encoding, {});  // the cache keeps only the compressed bytes for gzip
+  if (page != before) return page;  // another scrape rendered it in the meantime
+  page =
+      make_page(level.view.render(format), format, encoding);  // of gzip, only the compressed bytes are kept
   slot.store(page);
   return page;
 }
 
-PagePtr PageCache::recent(Format format, Encoding encoding, Nanoseconds age) {
-  const PagePtr last = slot(format, encoding).load();
+PagePtr PageCache::recent(Format format, Encoding encoding, Nanoseconds age, PageDetail detail) {
+  Level& level = this->level(detail);
+  const PagePtr last = level.slot(format, encoding).load();
   const bool is_recent = last != nullptr && SystemClock().monotonic() - last->rendered_at() <= age;
-  return is_recent ? last : page(format, encoding);
+  return is_recent ? last : current(level, format, encoding);
 }
 
-PagePtr PageCache::filtered(Format format, Encoding encoding, const Filter& filter) {
-  return make_page(view_.render(format, filter), format, encoding);
+PagePtr PageCache::filtered(Format format, Encoding encoding, const Filter& filter, PageDetail detail) {
+  return make_page(level(detail).view.render(format, filter), format, encoding);
 }
 
 PagePtr PageCache::Slot::load() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -47,23 +48,32 @@ using PagePtr = std::shared_ptr<const Page>;
 /// A page with this text, in the requested encoding, or in identity if compression fails.
 PagePtr make_page(Rendered rendered, Format format, Encoding encoding);
 
-/// The current page in each format and encoding: the first scrape after a commit renders it, later scrapes
-/// reuse it. Any thread. A scrape waits for one render at most. If a render is under way, the scrape takes
-/// that page, even if a commit followed the start of the render.
+/// Which series a page has.
+enum class PageDetail : std::uint8_t {
+  configured,  ///< those of the selection
+  standard,    ///< of the same selection with PageSelection::is_full false
+  full,        ///< of the same selection with PageSelection::is_full true
+};
+
+/// The current page in each detail, format and encoding: the first scrape after a commit renders it, later
+/// scrapes reuse it. Any thread. A scrape waits for one render at most. If a render is under way, the scrape
+/// takes that page, even if a commit followed the start of the render.
 class PageCache {
  public:
-  explicit PageCache(const Store& store) : store_(store), view_(store) {}
+  explicit PageCache(const Store& store) : store_(store), standard_(store), full_(store) { select({}); }
 
   /// Replaces the selection of series, for the next page on. Waits for a render.
   void select(PageSelection selection);
 
   /// The page in the requested encoding, or in identity if compression fails. Page::encoding() reports which.
-  PagePtr page(Format format, Encoding encoding);
+  PagePtr page(Format format, Encoding encoding, PageDetail detail = PageDetail::configured);
   /// The same, or the last page if it is at most `age` old. For times when pages take too much memory: each
   /// new page stays in memory until its slowest reader has it.
-  PagePtr recent(Format format, Encoding encoding, Nanoseconds age);
+  PagePtr recent(Format format, Encoding encoding, Nanoseconds age,
+                 PageDetail detail = PageDetail::configured);
   /// Renders a page for this one request; the page is not cached.
-  PagePtr filtered(Format format, Encoding encoding, const Filter& filter);
+  PagePtr filtered(Format format, Encoding encoding, const Filter& filter,
+                   PageDetail detail = PageDetail::configured);
 
  private:
   class Slot {
@@ -79,13 +89,25 @@ class PageCache {
     PagePtr page_ GPUMETER_GUARDED_BY(mutex_);
   };
 
-  Slot& slot(Format format, Encoding encoding) noexcept {
-    return slots_[static_cast<std::size_t>(format)][static_cast<std::size_t>(encoding)];
-  }
+  /// The pages of one level. Takes no memory to speak of before its first page.
+  struct Level {
+    explicit Level(const Store& store) : view(store) {}
+    Slot& slot(Format format, Encoding encoding) noexcept {
+      return slots[static_cast<std::size_t>(format)][static_cast<std::size_t>(encoding)];
+    }
+    void select(PageSelection selection);
+
+    TextView view;
+    std::array<std::array<Slot, kEncodingCount>, kFormatCount> slots = {};
+  };
+
+  Level& level(PageDetail detail) noexcept;
+  PagePtr current(Level& level, Format format, Encoding encoding);
 
   const Store& store_;
-  TextView view_;
-  std::array<std::array<Slot, kEncodingCount>, kFormatCount> slots_;
+  std::atomic<bool> is_full_{true};  ///< of the selection
+  Level standard_;
+  Level full_;
 };
 
 }  // namespace gpumeter

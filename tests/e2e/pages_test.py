@@ -102,6 +102,13 @@ class PagesTest(unittest.TestCase):
         self.assertFalse(without.of("gpu_power_watts"))
         self.assertEqual(len(self.daemon.page("?collect%5B%5D=simulated").of("gpu_power_watts")), 2)
 
+    def test_a_scraper_chooses_its_series(self):
+        names = {detail: {name for name, _ in self.daemon.page(f"?detail={detail}")} for detail in ("standard", "full")}
+        self.assertEqual(names["standard"] - names["full"], set())
+        self.assertLessEqual({"gpu_throttled", "gpu_power_instant_watts"}, names["full"] - names["standard"])
+        refused = self.daemon.fetch("/metrics?detail=all")
+        self.assertEqual((refused.status, refused.text), (400, "detail: unknown value. Use one of standard, full.\n"))
+
     def test_wrong_filters_are_400(self):
         missing = "Couldn't create filtered metrics handler: "
         for query, said in (

@@ -124,6 +124,23 @@ TEST_F(RoutesTest, RefusesUnknownNames) {
   EXPECT_EQ(response.body, "names: unknown value. Use one of gpumeter, dcgm, dcgm-4.8, dcgm-4.9.\n");
 }
 
+TEST_F(RoutesTest, ServesTheLevelThatIsAsked) {
+  constexpr MetricDescriptor kOnlyFull{"only_full", "F.", "", MetricType::gauge, kFullPageOnly};
+  constexpr std::string_view kMore = "# HELP only_full F.\n# TYPE only_full gauge\nonly_full 2\n";
+  SeriesList more(store_.attach("amd"));
+  more.add(kOnlyFull, {}, 2);
+  more.commit({});
+  const std::string both = std::string(kUpPage).append(kMore);
+  pages_.select({.is_full = false});
+  EXPECT_EQ(get("/metrics").page->bytes(), kUpPage);
+  EXPECT_EQ(query({{"detail", "standard"}}).page->bytes(), kUpPage);
+  EXPECT_EQ(query({{"detail", "full"}}).page->bytes(), both);
+  EXPECT_TRUE(query({{"detail", "full"}}).is_current);
+  EXPECT_EQ(query({{"detail", "full"}, {"collect[]", "amd"}}).page->bytes(), both);
+  EXPECT_EQ(query({{"detail", "all"}}).status, 400U);
+  EXPECT_EQ(query({{"detail", "all"}}).body, "detail: unknown value. Use one of standard, full.\n");
+}
+
 TEST_F(RoutesTest, LimitsPagesUnderWayAndNothingElse) {
   const HttpResponse refused = routes_.answer({.method = "GET", .path = "/metrics", .in_flight = 3});
   EXPECT_EQ(refused.status, 503U);

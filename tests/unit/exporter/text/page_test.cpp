@@ -82,6 +82,29 @@ TEST(PageCache, RendersFilteredPagesForEachRequest) {
   EXPECT_EQ(pages.page(Format::text, Encoding::identity)->bytes(), kUpPage);
 }
 
+// gpu_up is on the full page only.
+TEST(PageCache, KeepsThePagesOfBothLevelsApart) {
+  constexpr MetricDescriptor kOnlyFull{"gpu_up", "Up.", "", MetricType::gauge, kFullPageOnly};
+  constexpr Format kText = Format::text;
+  constexpr Encoding kIdentity = Encoding::identity;
+  Store store;
+  SeriesList up(store.attach());
+  up.add(kOnlyFull, {}, 1);
+  up.commit({});
+  PageCache pages(store);
+  EXPECT_EQ(pages.page(kText, kIdentity)->bytes(), kUpPage) << "the full page at first";
+  pages.select({.is_full = false});
+  const PagePtr configured = pages.page(kText, kIdentity);
+  EXPECT_EQ(configured->bytes(), "");
+  EXPECT_EQ(pages.page(kText, kIdentity, PageDetail::standard), configured);
+  const PagePtr full = pages.page(kText, kIdentity, PageDetail::full);
+  EXPECT_EQ(full->bytes(), kUpPage);
+  EXPECT_EQ(pages.recent(kText, kIdentity, {}, PageDetail::full), full) << "rendered once";
+  EXPECT_EQ(pages.filtered(kText, kIdentity, {}, PageDetail::full)->bytes(), kUpPage);
+  pages.select({.is_full = false, .exclude = {*SeriesPattern::parse("gpu_up")}});
+  EXPECT_EQ(pages.page(kText, kIdentity, PageDetail::full)->bytes(), "") << "the patterns hold for both";
+}
+
 TEST(PageCache, NeverGoesBackForAScraperWhileCommitsGoOn) {
   Store store;
   PageCache pages(store);

@@ -68,6 +68,7 @@ WorkloadSettings workload_settings_of(const config::Config& config, const Clock&
     settings.costs = std::make_shared<workloads::CostLedger>(clock);
     settings.lists = std::make_shared<workloads::ListRequest>();
   }
+  settings.clock = &clock;
   settings.procfs = config.paths.procfs;
   settings.processes = config.workloads.processes;
   settings.user_name = std::move(user_name);

@@ -48,6 +48,7 @@ void DeviceMeter::resume(std::span<const Earlier> workloads, std::optional<doubl
     raise(workload.peak_memory, earlier.peak_memory);
     workload.part = earlier.part;
     workload.last_seen = earlier.last_seen;
+    if (&workload != &unattributed_) workload.begun = earlier.begun;
     workload.is_measured = earlier.busy_seconds.has_value();
   }
   last_energy_ = energy_total;
@@ -66,8 +67,9 @@ void DeviceMeter::add_energy(double total_joules) {
   for (auto& [id, process] : processes_) process.use.energy_joules += added * process.part;
 }
 
-void DeviceMeter::update(Nanoseconds now, std::span<const DeviceProcess> listed) {
+void DeviceMeter::update(Nanoseconds now, std::span<const DeviceProcess> listed, Nanoseconds realtime) {
   begin_look();
+  looked_at_ = realtime;
   is_known_ = true;
   if (!listed.empty() && !cgroups_) cgroups_.emplace(procfs_);
   if (cgroups_) cgroups_->begin_pass();
@@ -135,11 +137,14 @@ WorkloadEntry& DeviceMeter::workload_of(const cgroup::Attribution& attribution) 
   if (named_ < kMostWorkloads && book_->open(id)) {
     ++named_;
     ++generation_;
-    return *workloads_.try_emplace(id).first;
+    WorkloadEntry& entry = *workloads_.try_emplace(id).first;
+    entry.second.begun = looked_at_;
+    return entry;
   }
   const auto [others, is_new] = workloads_.try_emplace(all_others());
   if (is_new) {
     book_->open(all_others());
+    others->second.begun = looked_at_;
     ++generation_;
   }
   return *others;

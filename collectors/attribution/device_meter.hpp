@@ -29,6 +29,9 @@ struct Workload {
   std::size_t processes = 0;
   double part = 0;  ///< its part of future energy
   Nanoseconds last_seen{};
+  /// CLOCK_REALTIME of the look that saw it first, when its counters were 0. Zero: unknown, and
+  /// `unattributed`, whose energy begins with that of the device.
+  Nanoseconds begun{};
   LastMinute recent;  ///< busy time
   bool is_measured = false;
 };
@@ -73,6 +76,7 @@ class DeviceMeter {
     std::optional<double> peak_memory;
     double part = 0;          ///< of the energy up to the first list
     Nanoseconds last_seen{};  ///< by this machine's monotonic clock, as in Workload
+    Nanoseconds begun{};      ///< as in Workload
   };
   /// Continues these workloads, and the device's counter from `energy_total`. Call it before anything else.
   void resume(std::span<const Earlier> workloads, std::optional<double> energy_total);
@@ -80,8 +84,9 @@ class DeviceMeter {
   /// Adds a reading of the device's counter. The first reading is unattributed; a decrease adds nothing.
   void add_energy(double total_joules);
 
-  /// Takes the processes now on the device; reads three small files per process.
-  void update(Nanoseconds now, std::span<const DeviceProcess> listed);
+  /// Takes the processes now on the device; reads three small files per process. `realtime`: CLOCK_REALTIME
+  /// at `now`; zero: unknown.
+  void update(Nanoseconds now, std::span<const DeviceProcess> listed, Nanoseconds realtime = {});
 
   /// The device will not be read for a while: its processes are unknown until the next update().
   void interrupt();
@@ -130,6 +135,7 @@ class DeviceMeter {
   std::uint64_t generation_ = 0;
   std::uint64_t look_ = 1;
   std::uint64_t full_look_ = 0;  // the last look that could not make room
+  Nanoseconds looked_at_{};      // CLOCK_REALTIME of the present look; zero: unknown
   // State of the present look, in the list's order; members, to reuse their memory.
   std::vector<Claim> claims_;
   std::vector<Claimant> claimants_;

@@ -65,8 +65,8 @@ void DeviceWorkloads::resume(bool counts_own_energy) {
   if (!account) return;
   std::vector<workloads::DeviceMeter::Earlier> earlier;
   for (const workloads::AccountEntry& entry : account->entries) {
-    earlier.push_back(
-        {entry.id, entry.energy_joules, entry.busy_counter, entry.cost.peak_memory, entry.part, entry.seen});
+    earlier.push_back({entry.id, entry.energy_joules, entry.busy_counter, entry.cost.peak_memory, entry.part,
+                       entry.seen, realtime_of(entry.begun)});
   }
   meter_.resume(earlier, account->energy_total);
   costs_.resume(*account);
@@ -106,7 +106,7 @@ bool DeviceWorkloads::look(const Pass& pass, PassOutcome outcome) {
   const bool knows =
       outcome == PassOutcome::asleep || device_.processes(since_last, listed_) == ReadStatus::ok;
   if (!knows) return false;
-  meter_.update(pass.now, listed_);
+  meter_.update(pass.now, listed_, realtime_of(pass.now));
   listed_at_ = pass.now;
   return true;
 }
@@ -191,11 +191,25 @@ void DeviceWorkloads::write_series(Source& source) {
   if (!same) {
     for (const Source::Slot slot : slots_) source.drop(slot);
     slots_.clear();
-    for (const Point& point : points_) slots_.push_back(source.add(*point.family, labels_of(point)));
+    for (const Point& point : points_) {
+      slots_.push_back(source.add(*point.family, labels_of(point), Part::value, since_of(point)));
+    }
     series_generation_ = meter_.generation();
   }
   for (std::size_t i = 0; i < points_.size(); ++i) source.set(slots_[i], points_[i].value);
   std::swap(points_, last_points_);
+}
+
+// Prometheus keeps start times in milliseconds.
+Nanoseconds DeviceWorkloads::realtime_of(Nanoseconds monotonic) const {
+  if (settings_.clock == nullptr) return {};
+  const Clock& clock = *settings_.clock;
+  return std::chrono::floor<std::chrono::milliseconds>(clock.realtime() - (clock.monotonic() - monotonic));
+}
+
+double DeviceWorkloads::since_of(const Point& point) const {
+  if (point.workload == nullptr || point.family->type != MetricType::counter) return 0;
+  return to_seconds(meter_.workloads().at(*point.workload).begun);
 }
 
 Labels DeviceWorkloads::labels_of(const Point& point) const {

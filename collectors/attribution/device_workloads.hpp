@@ -60,6 +60,8 @@ class DeviceWorkloads {
   workloads::DeviceReadings readings(const Frame& frame) const;
   void keep_costs(Nanoseconds now, bool has_looked, const workloads::DeviceReadings& readings);
   void publish(Nanoseconds now, const Frame& frame, workloads::DeviceReadings readings);
+  Nanoseconds realtime_of(Nanoseconds monotonic) const;
+  double since_of(const Point& point) const;
   std::optional<double> value(const Frame& frame, std::optional<std::size_t> slot) const;
   void collect_points(bool with_energy);
   void add_points(const workloads::WorkloadEntry& entry, bool with_energy);

@@ -21,6 +21,7 @@ struct WorkloadSettings {
   std::shared_ptr<workloads::CostLedger> costs;   ///< null only in tests: costs are not kept
   std::shared_ptr<workloads::NameBook> names;     ///< null: no source of names
   std::shared_ptr<workloads::ListRequest> lists;  ///< null: processes are listed at their interval only
+  const Clock* clock = nullptr;                   ///< null: the counters of workloads have no start time
   std::string procfs = "/proc";
   bool processes = false;  ///< each process has its own series
   UserName user_name = [](std::uint32_t uid) { return std::to_string(uid); };

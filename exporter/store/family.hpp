@@ -39,6 +39,7 @@ struct StoredSource {
   std::string collector;
   std::uint64_t age;  ///< grows with each source
   std::vector<Slot> slots = {};
+  std::vector<double> since = {};  ///< Series::since() by slot; shorter than `slots` if no later slot has one
   Frame frame = Frame(0);
   Nanoseconds committed_at{};
   bool is_shown = false;  ///< committed and not hidden since
@@ -56,6 +57,8 @@ class Series {
   const Labels& labels() const noexcept { return source_.slots[slot_].labels; }
   Part part() const noexcept { return source_.slots[slot_].part; }
   double value() const noexcept { return source_.frame.values()[slot_]; }
+  /// Unix time in seconds at which a counter was 0 and began to count; 0: unknown.
+  double since() const noexcept { return slot_ < source_.since.size() ? source_.since[slot_] : 0; }
   /// Time of the source's last commit, by the monotonic clock.
   Nanoseconds committed_at() const noexcept { return source_.committed_at; }
   /// Empty if the source belongs to no collector.

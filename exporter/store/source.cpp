@@ -31,7 +31,7 @@ Source::~Source() {
   if (store_ != nullptr) store_->detach(*stored_);
 }
 
-Source::Slot Source::add(const MetricDescriptor& family, Labels labels, Part part) {
+Source::Slot Source::add(const MetricDescriptor& family, Labels labels, Part part, double since) {
   Slot slot = end_;
   if (free_.empty()) {
     // Grows by an eighth, but by at least kFewest slots: a GPU's processes are few compared with its series.
@@ -42,7 +42,7 @@ Source::Slot Source::add(const MetricDescriptor& family, Labels labels, Part par
     slot = free_.back();
     free_.pop_back();
   }
-  changes_.push_back({Change::Kind::add, slot, &family, std::move(labels), part});
+  changes_.push_back({Change::Kind::add, slot, &family, std::move(labels), part, since});
   return slot;
 }
 

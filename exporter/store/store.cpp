@@ -33,6 +33,15 @@ bool is_same(const MetricDescriptor& a, const MetricDescriptor& b) {
   return a.name == b.name && a.type == b.type && a.unit == b.unit && a.help == b.help;
 }
 
+// Few sources have such counters, so that the others take no memory for them.
+void set_since(StoredSource& source, std::size_t slot, double since) {
+  if (slot >= source.since.size()) {
+    if (since == 0) return;
+    source.since.resize(slot + 1);
+  }
+  source.since[slot] = since;
+}
+
 Error invalid_family(std::string_view name) {
   return Error(
       "family " + std::string(name) +
@@ -122,6 +131,7 @@ void Store::apply(StoredSource& source, const Source& with) {
         slot.labels = change.labels;
         slot.rank = ++ranks_ & StoredSource::kRanks;
         slot.part = change.part;
+        set_since(source, change.slot, change.since);
         invalidate(*slot.family);
         break;
       case Source::Change::Kind::relabel:
@@ -139,6 +149,7 @@ void Store::apply(StoredSource& source, const Source& with) {
 void Store::clear(StoredSource& source) noexcept {
   for (StoredSource::Slot& slot : source.slots) free(slot);
   source.slots.clear();
+  source.since.clear();
 }
 
 void Store::free(StoredSource::Slot& slot) noexcept {

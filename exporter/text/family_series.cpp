@@ -31,7 +31,7 @@ void FamilySeries::decide(const Family& family, const FamilySelection& selection
 Shown FamilySeries::look_at(const Series& series, const PageTime& now) noexcept {
   const Appearance appearance = appearances_[series.position()];
   if (appearance == Appearance::never) return {};
-  if (appearance == Appearance::always) return {true, series.value(), 0};
+  if (appearance == Appearance::always) return {true, series.value(), series.since()};
   if (!is_counter_) return {series.value() != 0, series.value(), 0};
   const auto late = late_.find({series.labels().id(), series.part()});
   return late == late_.end() ? Shown{} : late->second.series.counter(series.value(), now);

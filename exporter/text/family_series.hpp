@@ -29,7 +29,8 @@ class FamilySeries {
   template <class Visit>
   void for_each(const Family& family, const PageTime& now, Visit&& visit) {
     family.for_each([&](const Series& series) {
-      const Shown shown = appearances_.empty() ? Shown{true, series.value(), 0} : look_at(series, now);
+      const Shown shown =
+          appearances_.empty() ? Shown{true, series.value(), series.since()} : look_at(series, now);
       if (shown.is_shown) visit(series, shown);
     });
   }

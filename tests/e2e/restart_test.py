@@ -76,6 +76,8 @@ class Restart(unittest.TestCase):
         for family in ("ml_steps_total", "ml_step", "ml_eval_best_value", "ml_target_value", "ml_time_to_solution_seconds",
                        "ml_run_start_timestamp_seconds"):
             self.assertEqual(after.of(family), before.of(family), family)
+        starts = [page.one("gpu_workload_energy_joules_created", gpu="0", **JOB) for page in (before, after)]
+        self.assertAlmostEqual(*starts, delta=0.5)  # by two readings of the two clocks
         cost, = costs(again, "/slurm_job/4711")
         self.assertEqual((cost["state"], cost["labels"]["slurm_job"]), ("running", "4711"))
         self.assertAlmostEqual(cost["start_timestamp_seconds"], began["start_timestamp_seconds"], delta=0.1)

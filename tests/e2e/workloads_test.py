@@ -92,6 +92,7 @@ class WorkloadsTest(unittest.TestCase):
             flags = config(m.folder, [f"0={m.pid_file('units', units)},busy=0.25,memory=1GiB",
                                       f"0={contained},busy=0.5,memory=2GiB",
                                       f"1={m.pid_file('others', others)},busy=0,memory=3GiB"], procfs=m.procfs)
+            began = time.time()
             with Daemon(flags) as daemon:
                 wait_until(lambda: daemon.page().of("gpu_workload_share_ratio", gpu="0", **UNIT), "the unit is seen")
                 for number in range(20):
@@ -110,7 +111,14 @@ class WorkloadsTest(unittest.TestCase):
                 self.assertGreater(page.one("gpu_workload_energy_joules_total", gpu="1", **CONTAINER), 0)
                 where = key("gpu_workload_energy_joules_total", gpu="0", uuid="SIM-1-0", **UNIT)
                 self.assertIn(where, page)  # these labels and no others
+                self.starts(page, began)
                 self.info(page)
+
+    def starts(self, page: Page, began: float) -> None:
+        for family in ("gpu_workload_energy_joules", "gpu_workload_busy_seconds"):
+            self.assertLess(began, page.one(f"{family}_created", gpu="0", **UNIT), family)
+            self.assertLess(page.one(f"{family}_created", gpu="0", **UNIT), time.time(), family)
+        self.assertEqual(page.of("gpu_workload_energy_joules_created", **NOBODY), {})
 
     def info(self, page: Page) -> None:
         self.assertEqual(page.one("gpu_workload_info", unit="train.service", source="process", **UNIT), 1)

@@ -170,6 +170,54 @@ TEST_F(DeviceWorkloadsTest, AWorkloadThatBeginsIsLookedForAtOnceAndAgain) {
   EXPECT_NE(lines().find(line("workload_energy_joules_total", kUnit, "30")), std::string::npos) << lines();
 }
 
+// FakeClock begins at 1767225600; the first list is at its second 1, the job begins at second 3.
+TEST_F(DeviceWorkloadsTest, TheCountersOfAWorkloadHaveTheTimeOfTheirBegin) {
+  procfs_.add(7, "/system.slice/a.service");
+  settings_.clock = &clock_;
+  script_.energy = 100;
+  open();
+  pass();
+  pass();
+  script_ = {.energy = 110, .processes = {{7, 4096, 0.5}}};
+  pass();
+  script_ = {.energy = 170, .processes = {{7, 4096, 0.5}}};
+  pass();
+  const auto created = [&](const std::string& family, const char* labels) {
+    const std::string page = TextView(*store_).render(Format::openmetrics).text;
+    const std::string start = "gpu_workload_" + family + "_created{gpu=\"3\",uuid=\"A\"," + labels + "} ";
+    const std::size_t at = page.find(start);
+    if (at == std::string::npos) return std::string("none");
+    const std::size_t value = at + start.size();
+    return page.substr(value, page.find('\n', value) - value);
+  };
+  EXPECT_EQ(created("energy_joules", kUnit), "1.767225603e+09");
+  EXPECT_EQ(created("busy_seconds", kUnit), "1.767225603e+09");
+  EXPECT_EQ(created("energy_joules", kNobody), "none") << "it begins with the device's energy";
+  EXPECT_EQ(created("memory_peak_bytes", kUnit), "none") << "a gauge";
+}
+
+TEST_F(DeviceWorkloadsTest, ARestartedDaemonKeepsTheBeginOfAWorkload) {
+  procfs_.add(7, "/system.slice/a.service");
+  settings_.clock = &clock_;
+  settings_.costs = std::make_shared<workloads::CostLedger>(clock_);
+  script_ = {.energy = 100, .processes = {{7, 4096, 0.5}}};
+  open();
+  pass();
+  const std::string saved = settings_.costs->save(*settings_.book);
+  session_.reset();
+  settings_.book = std::make_shared<workloads::WorkloadBook>();
+  settings_.costs = std::make_shared<workloads::CostLedger>(clock_);
+  ASSERT_TRUE(settings_.costs->load(saved, clock_.realtime(), true));
+  clock_.advance(20s);
+  open();
+  pass();
+  EXPECT_NE(TextView(*store_)
+                .render(Format::openmetrics)
+                .text.find("gpu_workload_busy_seconds_created{gpu=\"3\",uuid=\"A\"," + std::string(kUnit) +
+                           "} 1.767225601e+09\n"),
+            std::string::npos);
+}
+
 TEST_F(DeviceWorkloadsTest, AnInterruptedPassAsksNobody) {
   script_.outcome = PassOutcome::interrupted;
   open();

@@ -122,6 +122,33 @@ TEST_F(TextViewTest, HasTheGenerationThatItShows) {
   EXPECT_EQ(view_.render(Format::text).generation, store_.generation());
 }
 
+TEST_F(TextViewTest, HasTheTimeSinceWhichACounterCountsInOpenMetrics) {
+  Source source = store_.attach();
+  source.set(source.add(kEnergy, Labels{{"run", "a"}}, Part::value, 1767225600.125), 5);
+  source.set(source.add(kEnergy, Labels{{"run", "b"}}), 6);
+  source.commit(kNow);
+  const std::string begin =
+      "# TYPE gpu_energy_joules counter\n# UNIT gpu_energy_joules joules\n# HELP gpu_energy_joules Energy.\n";
+  EXPECT_EQ(openmetrics(), begin +
+                               "gpu_energy_joules_total{run=\"a\"} 5\n"
+                               "gpu_energy_joules_created{run=\"a\"} 1.767225600125e+09\n"
+                               "gpu_energy_joules_total{run=\"b\"} 6\n# EOF\n");
+  EXPECT_EQ(text(),
+            "# HELP gpu_energy_joules_total Energy.\n# TYPE gpu_energy_joules_total counter\n"
+            "gpu_energy_joules_total{run=\"a\"} 5\ngpu_energy_joules_total{run=\"b\"} 6\n");
+  source.drop(0);
+  source.set(source.add(kEnergy, Labels{{"run", "c"}}), 7);
+  source.commit(kNow);
+  EXPECT_EQ(openmetrics(), begin +
+                               "gpu_energy_joules_total{run=\"b\"} 6\n"
+                               "gpu_energy_joules_total{run=\"c\"} 7\n# EOF\n")
+      << "the slot is used again, its start is not";
+  source.clear();
+  source.set(source.add(kEnergy, Labels{{"run", "d"}}), 8);
+  source.commit(kNow);
+  EXPECT_EQ(openmetrics(), begin + "gpu_energy_joules_total{run=\"d\"} 8\n# EOF\n");
+}
+
 TEST_F(TextViewTest, ShowsAFamilyThatIsDeclaredAtRunTime) {
   const auto rack = store_.declare({"site_rack_power_watts", "Power of a rack.", "watts", MetricType::gauge});
   ASSERT_TRUE(rack);

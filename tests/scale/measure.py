@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """A real Prometheus with the shipped rules scrapes a fleet of nodes of eight H100s, replayed by one process. Prints a table.
 
-usage: measure.py [--nodes 50,100,200] [--minutes 6] [--interval 15] [--without-rules] [--limit-gib 8]
+usage: measure.py [--nodes 100,400,1000] [--minutes 6] [--interval 15] [--detail full] [--without-rules] [--limit-gib 8] [--nice 19]
 
-Everything runs at nice 19. A run ends early if Prometheus takes more memory than the limit. Nothing is asserted. The fleet and
-its mix of jobs are those of fleet.py. The rules have their usual windows of 5 minutes, so that a shorter run shows less work.
+The pages are those of the default, or of another value of metrics.detail. Everything runs at nice 19 unless told otherwise: a
+machine that other work keeps busy needs a lower value for a large fleet. A run ends early if Prometheus takes more memory than the
+limit. Nothing is asserted. The fleet and its mix of jobs are those of fleet.py. The rules have their usual windows of 5 minutes, so
+that a shorter run shows less work.
 """
 import argparse
 import json
@@ -31,10 +33,12 @@ SETTLE = 60  # seconds after the start that are not measured: new series cost mo
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", default="50,100,200", type=lambda text: [int(each) for each in text.split(",")])
+    parser.add_argument("--nodes", default="100,400,1000", type=lambda text: [int(each) for each in text.split(",")])
     parser.add_argument("--minutes", default=6, type=float)
     parser.add_argument("--interval", default=15, type=int, help="seconds, of scrapes and rules")
+    parser.add_argument("--detail", choices=("standard", "full"), help="of the pages; the default: the daemon's")
     parser.add_argument("--limit-gib", default=8, type=float)
+    parser.add_argument("--nice", default=19, type=int)
     parser.add_argument("--without-rules", action="store_true")
     return parser.parse_args()
 
@@ -64,7 +68,7 @@ class Prometheus:
         self.folder, self.url = folder, f"http://127.0.0.1:{free_port()}"
         self.log = open(folder / "log", "wb")
         self.process = subprocess.Popen(
-            ["nice", "-n", "19", "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+            ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
              f"--web.listen-address={self.url.removeprefix('http://')}"], stdout=self.log, stderr=self.log)
 
     def __enter__(self) -> "Prometheus":
@@ -101,7 +105,7 @@ def measure(recording: Path, nodes: int, options: argparse.Namespace) -> Result:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpumeter-scale-")))
         port = free_port()
-        fleet = subprocess.Popen(["nice", "-n", "19", sys.executable, "-B", str(HERE / "server.py"), str(recording), str(nodes), str(port)])
+        fleet = subprocess.Popen([sys.executable, "-B", str(HERE / "server.py"), str(recording), str(nodes), str(port)])
         stack.callback(fleet.wait)
         stack.callback(fleet.kill)
         server = stack.enter_context(Prometheus(folder, nodes, port, options.interval, not options.without_rules))
@@ -134,7 +138,7 @@ def figures(server: Prometheus, before: dict, after: dict, seconds: float, most:
     groups = {key.rpartition(";")[2].rstrip('"}'): value for key, value in after.items() if key.startswith("prometheus_rule_group_last_duration_seconds{")}
     window = f"[{options.minutes * 60 - SETTLE:.0f}s]"
     return {
-        "targets up": f"{server.query('sum(up)'):.0f}",
+        "targets up, the fewest and last": f"{server.query(f'min_over_time(sum(up){window[:-1]}:])'):.0f}, {server.query('sum(up)'):.0f}",
         "samples appended, 1/s": f"{rate('prometheus_tsdb_head_samples_appended_total'):.0f}",
         "series of scrapes, each node": f"{server.query('avg(scrape_samples_post_metric_relabeling)'):.0f}",
         "head series": f"{after['prometheus_tsdb_head_series']:.0f}",
@@ -142,6 +146,7 @@ def figures(server: Prometheus, before: dict, after: dict, seconds: float, most:
         "resident, most, MiB": f"{most / 2**20:.0f}",
         "Go heap in use, MiB": f"{after['go_memstats_heap_inuse_bytes'] / 2**20:.0f}",
         "CPU, cores": f"{rate('process_cpu_seconds_total'):.3f}",
+        "in rules, of the time": f"{rate('prometheus_rule_evaluation_duration_seconds_sum'):.1%}",
         "rule groups, s an evaluation": ", ".join(f"{name.removeprefix('gpumeter-')} {value:.3f}" for name, value in sorted(groups.items())),
         "evaluations missed": f"{sum(value for key, value in after.items() if key.startswith('prometheus_rule_group_iterations_missed_total')):.0f}",
         "scrape, median and 99 %, ms": ", ".join(f"{server.query(f'quantile({q}, quantile_over_time({q}, scrape_duration_seconds{window}))') * 1e3:.1f}" for q in (0.5, 0.99)),
@@ -150,12 +155,12 @@ def figures(server: Prometheus, before: dict, after: dict, seconds: float, most:
 
 def main() -> int:
     options = arguments()
-    os.nice(19)
+    os.nice(options.nice)  # of this process and its children
     with tempfile.NamedTemporaryFile(prefix="gpumeter-scale-") as recording:
-        recording.write(pickle.dumps(record()))
+        recording.write(pickle.dumps(record(detail=options.detail)))
         recording.flush()
         for nodes in options.nodes:
-            print(f"\n== {nodes} nodes of 8 GPUs, every {options.interval} s, {options.minutes:g} minutes"
+            print(f"\n== {nodes} nodes of 8 GPUs, detail {options.detail or 'by default'}, every {options.interval} s, {options.minutes:g} minutes"
                   f"{', without rules' if options.without_rules else ''}, load of the machine before: {os.getloadavg()[0]:.1f}", flush=True)
             for what, figure in measure(Path(recording.name), nodes, options).figures.items():
                 print(f"{what:34}{figure}", flush=True)

@@ -59,11 +59,11 @@ def cgroup(machine: Machine) -> None:
     (own / "cgroup").write_text(f"0::/system.slice/slurmstepd.scope/job_{JOB.decode()}/step_0/user/task_0\n")
 
 
-def recorded_pages(count: int) -> tuple[list[bytes], float]:
-    """The texts, and the seconds from the first to the last."""
+def recorded_pages(count: int, detail: str | None) -> tuple[list[bytes], float]:
+    """The texts, and the seconds from the first to the last. `detail`: the value of metrics.detail; None: the default."""
     with Machine(SCENARIO) as machine:
         cgroup(machine)
-        with Daemon(*machine.arguments, f"--path.procfs={machine.procfs}", env=machine.env) as daemon:
+        with Daemon(*machine.arguments, f"--path.procfs={machine.procfs}", env=machine.env, detail=detail) as daemon:
             wait_until(lambda: b"gpu_workload_share_ratio" in daemon.fetch("/metrics").body, "the job is seen")
             time.sleep(12)  # the host's part and the slow tier are on the page, and the list of series stands
             began, pages = time.monotonic(), []
@@ -73,8 +73,8 @@ def recorded_pages(count: int) -> tuple[list[bytes], float]:
             return pages, time.monotonic() - 1 - began
 
 
-def record(count: int = PAGES) -> list[Line]:
-    pages, seconds = recorded_pages(count)
+def record(count: int = PAGES, detail: str | None = None) -> list[Line]:
+    pages, seconds = recorded_pages(count, detail)
     later = [dict(line.rsplit(b" ", 1) for line in page.splitlines() if not line.startswith(b"#")) for page in pages[1:]]
     lines, counters = [], set()
     for text in pages[0].splitlines():

@@ -103,6 +103,7 @@ struct Allocations {
   std::string slurm = "/run/gpumeter/slurm";         ///< files of Slurm's prolog; empty: none
   std::string slurm_gpus;                            ///< output of `slurmd -G`, or gres.conf; empty: none
   std::string manual = "/run/gpumeter/allocations";  ///< files of `gpumeter allocate`; empty: none
+  std::string held = "/run/gpumeter-held";           ///< files of gpumeter-held; empty: none
   bool operator==(const Allocations&) const = default;
 };
 

@@ -80,6 +80,8 @@ Allocations::Settings allocation_settings_of(const config::Config& config) {
   const config::Allocations& own = config.allocations;
   settings.slurm = {own.slurm, own.slurm_gpus, config.paths.sysfs};
   settings.manual = own.manual;
+  settings.held = own.held;
+  settings.sysfs = config.paths.sysfs;
   settings.cgroups = config.paths.sysfs + "/fs/cgroup";
   constexpr double kPercent = 0.01;
   settings.meter.idle_below = own.idle_percent * kPercent;

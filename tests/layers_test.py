@@ -35,6 +35,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "collectors/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "exporter/client"],  # a program of its own
     "collectors/profiles": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store"],
     "collectors/import": ["base"],  # a program of its own, without threads
+    "collectors/held": ["base", "collectors/attribution"],  # a program of its own, without threads, of root's
     "collectors/nccl": ["base", "collectors/api", "collectors/attribution", "exporter/store"],
     "collectors/servers": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store",
                            "exporter/client"],
@@ -52,7 +53,7 @@ MAY_HANG = {r"\bf(data)?sync\(": ["daemon/state/durable_file.cpp"],
             r"\bsend_to_journal\(|\bspdlog::logger\b": ["daemon/log/log.cpp", "daemon/log/log.hpp", "daemon/log/output.cpp", "systemd/journal.cpp", "systemd/journal.hpp"],
             r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["daemon/log/output.cpp", "daemon/cli/standard_streams.cpp",
                                                      "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp", "daemon/profiles/ask.cpp"]}
-CLIENTS = ("collectors/benchmark/", "collectors/import/", "exporter/top/")  # programs that wait only for their own user
+CLIENTS = ("collectors/benchmark/", "collectors/held/", "collectors/import/", "exporter/top/")  # programs that wait only for their own user
 HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 
 

@@ -5,12 +5,13 @@
 
 #include "collectors/attribution/allocation/readings.hpp"
 #include "collectors/attribution/cgroup/new_groups.hpp"
+#include "collectors/attribution/names/held_files.hpp"
 #include "collectors/attribution/names/manual_file.hpp"
 
 namespace gpumeter {
 namespace {
 
-// A job of 4 s must not be missed, and both folders are in memory.
+// A job of 4 s must not be missed, and the folders are in memory.
 constexpr auto kEvery = std::chrono::seconds(1);
 
 std::chrono::seconds since_1970() {
@@ -38,6 +39,7 @@ class Allocations::Turn {
     look_for_groups();
     if (!settings_.slurm.path.empty()) read_slurm();
     if (!settings_.manual.empty()) read_manual();
+    if (!settings_.held.empty()) read_held();
     publish();
     return kEvery;
   }
@@ -71,6 +73,12 @@ class Allocations::Turn {
       }
     }
     shared_.names->publish("manual", std::move(names));
+  }
+
+  void read_held() {
+    Result<workloads::Names> names = held::read_held(settings_.held, settings_.sysfs);
+    note("cgroup", names ? "" : names.error().message());
+    shared_.names->publish("cgroup", names ? *std::move(names) : workloads::Names());
   }
 
   // One line for each change.

@@ -20,14 +20,17 @@
 
 namespace gpumeter {
 
-/// Reads who was given which GPU from the folders of Slurm's prolog and of `gpumeter allocate`, and keeps the
-/// series of all sources' allocations in the store. Requests lists of processes when a job or a pod begins.
-/// Has a thread of its own ("allocations"), because the folders' file systems may hang.
+/// Reads who was given which GPU from the folders of Slurm's prolog, of `gpumeter allocate` and of
+/// gpumeter-held, and keeps the series of all sources' allocations in the store. Requests lists of processes
+/// when a job or a pod begins. Has a thread of its own ("allocations"), because the folders' file systems may
+/// hang.
 class Allocations final : public Service {
  public:
   struct Settings {
     slurm::Folder::Settings slurm;  ///< an empty path: none
     std::string manual;             ///< folder of `gpumeter allocate`; empty: none
+    std::string held;               ///< folder of gpumeter-held; empty: none
+    std::string sysfs;              ///< "/sys"
     std::string cgroups;            ///< where the control groups are mounted
     allocation::Meter::Settings meter;
   };

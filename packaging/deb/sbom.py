@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""sbom.py BUILD BINARIES VERSION: prints the package's list of materials as SPDX 2.3 JSON.
+"""sbom.py BUILD USR VERSION: prints the package's list of materials as SPDX 2.3 JSON.
 
-BINARIES is the folder of the installed programs, BUILD the folder in which ninja built them. The list names the Debian package of
-each library that a program loads at its start, and of each library whose headers were compiled into it. The same input
+USR is the folder with bin and sbin of the installed programs, BUILD the folder in which ninja built them. The list names the Debian package of
+each library that a program loads at its start or, if it loads none, contains, and of each library whose headers were compiled into it. The same input
 results in the same output; $SOURCE_DATE_EPOCH is the time of creation.
 """
 import hashlib
@@ -31,14 +31,19 @@ def output(*command: str) -> str:
 
 
 def programs(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.read_bytes()[:4] == b"\x7fELF")
+    return sorted(path for name in ("bin", "sbin") for path in (folder / name).iterdir() if path.read_bytes()[:4] == b"\x7fELF")
 
 
 def libraries(program: Path) -> dict[str, str]:
     """Path by soname of the libraries that the program itself names."""
     needed = re.findall(r"\(NEEDED\).*\[(.+)\]", output("readelf", "-dW", str(program)))
-    found = dict(re.findall(r"^\s*(\S+) => (/\S+)", output("ldd", str(program)), re.M))
+    found = dict(re.findall(r"^\s*(\S+) => (/\S+)", output("ldd", str(program)), re.M)) if needed else {}
     return {name: found[name] for name in needed}
+
+
+def archives(program: Path) -> set[str]:
+    """The archives of a program without libraries: those of the language."""
+    return set() if libraries(program) else {os.path.realpath(output("c++", f"-print-file-name={name}").strip()) for name in ("libc.a", "libstdc++.a")}
 
 
 def compiled_headers(build: Path) -> set[str]:
@@ -104,7 +109,7 @@ def described(package: str) -> dict[str, object]:
 def file_entry(path: Path) -> dict[str, object]:
     data = path.read_bytes()
     sums = [{"algorithm": name.upper(), "checksumValue": hashlib.new(name, data).hexdigest()} for name in ("sha1", "sha256")]
-    return {"SPDXID": identifier(f"file-{path.name}"), "fileName": f"./usr/bin/{path.name}", "fileTypes": ["BINARY"], "checksums": sums,
+    return {"SPDXID": identifier(f"file-{path.name}"), "fileName": f"./usr/{path.parent.name}/{path.name}", "fileTypes": ["BINARY"], "checksums": sums,
             "licenseConcluded": "Apache-2.0", "copyrightText": "NOASSERTION"}
 
 
@@ -116,21 +121,25 @@ def document(build: Path, folder: Path, version: str) -> dict[str, object]:
     files = [file_entry(path) for path in programs(folder)]
     linked = {path.name: owners(set(libraries(path).values())) for path in programs(folder)}
     dynamic = set().union(*linked.values())
+    contained = {path.name: owners(archives(path)) for path in programs(folder)}
     sources = {facts(package)["source:Package"] for package in dynamic} | NO_CODE
     static = {package for package in owners(compiled_headers(build)) if facts(package)["source:Package"] not in sources}
+    inside = set().union(*contained.values())
     own = {"SPDXID": "SPDXRef-gpumeter", "name": "gpumeter", "versionInfo": version, "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
            "supplier": "NOASSERTION", "licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION"}
     relations = [relation("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-gpumeter")]
     relations += [relation("SPDXRef-gpumeter", "CONTAINS", str(entry["SPDXID"])) for entry in files]
     relations += [relation(identifier(f"file-{name}"), "DYNAMIC_LINK", identifier(facts(package)["name"]))
                   for name, packages in sorted(linked.items()) for package in sorted(packages)]
+    relations += [relation(identifier(f"file-{name}"), "STATIC_LINK", identifier(facts(package)["name"]))
+                  for name, packages in sorted(contained.items()) for package in sorted(packages)]
     relations += [relation("SPDXRef-gpumeter", "STATIC_LINK", identifier(facts(package)["name"])) for package in sorted(static)]
     digest = hashlib.sha256(json.dumps([files, relations]).encode()).hexdigest()
     created = datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), timezone.utc)
     return {"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"gpumeter-{version}",
             "documentNamespace": f"https://gpumeter.invalid/spdx/{version}/{digest}",
             "creationInfo": {"created": created.strftime("%Y-%m-%dT%H:%M:%SZ"), "creators": ["Tool: gpumeter-sbom"]},
-            "packages": [own, *(described(package) for package in sorted(dynamic | static))],
+            "packages": [own, *(described(package) for package in sorted(dynamic | static | inside))],
             "files": files, "relationships": relations}
 
 

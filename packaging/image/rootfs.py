@@ -17,6 +17,7 @@ from pathlib import Path
 ADDITIONAL = ("base-files", "coreutils", "libdrm-common", "pci.ids")
 LIBRARY = re.compile(r"(usr/)?lib(64)?/([^/]+-linux-gnu[^/]*/)?[^/]+\.so(\.[^/]*)?")
 KEPT = re.compile(r"usr/share/libdrm/.+|usr/share/misc/pci\.ids|usr/lib/os-release|(usr/)?bin/chown")
+# gpumeter-held stays out: it moves a process of the host's root into control groups of the host, which a container must not be able to do.
 OWN = re.compile(r"usr/bin/gpumeter|etc/gpumeter/gpumeter\.yaml|usr/share/doc/gpumeter/sbom\.spdx\.json")
 # The daemon's user. Kubernetes checks `runAsNonRoot` against a number. This one belongs to no user of Debian or Fedora.
 USER = 65532

@@ -49,7 +49,27 @@ def compiled(text: str, folder: str, *options: str) -> Path:
     return program
 
 
+def missing_in_static(program: Path) -> list[str]:
+    """The protections that a program without libraries lacks. It has to have its symbols."""
+    header, dynamic = output("readelf", "-hW", str(program)), output("readelf", "-dW", str(program))
+    segments, symbols = output("readelf", "-lW", str(program)), output("nm", str(program))
+    stack = re.search(r"GNU_STACK.*", segments)
+    checks = {
+        "position-independent executable": re.search(r"Type:\s+DYN", header) and re.search(r"FLAGS_1\).*\bPIE\b", dynamic),
+        "no library and no loader": "NEEDED" not in dynamic and "INTERP" not in segments,
+        "read-only relocations": "GNU_RELRO" in segments,
+        "immediate binding": re.search(r"FLAGS_1\).*\bNOW\b", dynamic),
+        "stack without execution": stack and "E" not in stack[0].split("0x")[-2].split()[-1],
+        "no segment both writable and executable": not re.search(r"LOAD.*\bRWE\b", segments),
+        "stack protector": "__stack_chk_fail" in symbols,
+    }
+    return [name for name, holds in checks.items() if not holds]
+
+
 class HardeningTest(unittest.TestCase):
+    def test_roots_program_of_the_build(self) -> None:
+        self.assertEqual(missing_in_static(BINARY.with_name("gpumeter-held")), [])
+
     def test_the_programs_of_the_build(self) -> None:
         for program in (BINARY, *map(BINARY.with_name, ("gpumeter-benchmark", "gpumeter-import", "gpumeter-top"))):
             with self.subTest(program=program.name):
@@ -72,6 +92,14 @@ class HardeningTest(unittest.TestCase):
         for program in programs:
             with self.subTest(program=program.name):
                 self.assertEqual(missing(program), [])
+
+    @unittest.skipUnless(DEB, "$GPUMETER_DEB names no package: ./dev package builds one")
+    def test_roots_program_of_the_package(self) -> None:
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))
+        subprocess.run(["dpkg-deb", "-x", str(DEB), folder], check=True, timeout=60)
+        self.assertEqual([program.name for program in Path(folder, "usr/sbin").iterdir()], ["gpumeter-held"])
+        # It is stripped, and without its symbols the stack protector cannot be seen.
+        self.assertEqual(missing_in_static(Path(folder, "usr/sbin/gpumeter-held")), ["stack protector"])
 
     def test_a_bare_program_lacks_each_protection(self) -> None:
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))

@@ -69,6 +69,8 @@ class SbomTest(unittest.TestCase):
             paths = dict(re.findall(r"^\s*(\S+) => (/\S+)", output("ldd", str(program)), re.M))
             self.assertGreaterEqual(len(needed), 4)  # also of a program that needs only the language
             self.assertEqual(self.related(f"SPDXRef-file-{program.name}", "DYNAMIC_LINK"), {owner(paths[name]) for name in needed})
+        self.assertEqual(self.related("SPDXRef-file-gpumeter-held", "STATIC_LINK"),
+                         {owner(os.path.realpath(output("c++", f"-print-file-name={name}").strip())) for name in ("libc.a", "libstdc++.a")})
         for package in self.document["packages"]:
             if package["name"] != "gpumeter":
                 self.assertEqual(package["versionInfo"], output("dpkg-query", "-W", "-f", "${Version} ", package["name"]).split()[0])

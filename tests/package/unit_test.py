@@ -13,7 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 DROP_INS = sorted((ROOT / "packaging/systemd").glob("*.conf"))
-UNITS = ("gpumeter.service", "gpumeter.socket", "gpumeter-jobs.socket", "gpumeter-benchmark.service", "gpumeter-benchmark.timer")
+UNITS = ("gpumeter.service", "gpumeter.socket", "gpumeter-jobs.socket", "gpumeter-benchmark.service", "gpumeter-benchmark.timer",
+         "gpumeter-held.service", "gpumeter-held.timer")
 MOST_EXPOSED = 20  # tenths
 
 if not shutil.which("systemd-analyze"):
@@ -34,6 +35,8 @@ class UnitTest(unittest.TestCase):
         (self.folder / "gpumeter.service").write_text(service.replace("/usr/bin/gpumeter", BINARY))
         benchmark = (ROOT / "systemd/gpumeter-benchmark.service").read_text()
         (self.folder / "gpumeter-benchmark.service").write_text(benchmark.replace("/usr/bin/gpumeter-benchmark", f"{BINARY}-benchmark"))
+        held = (ROOT / "systemd/gpumeter-held.service").read_text()
+        (self.folder / "gpumeter-held.service").write_text(held.replace("/usr/sbin/gpumeter-held", f"{BINARY}-held"))
         for unit in UNITS:
             if not unit.endswith(".service"):
                 shutil.copy(ROOT / "systemd" / unit, self.folder)
@@ -68,7 +71,7 @@ class UnitTest(unittest.TestCase):
         self.assertIn("SocketMod", self.verify())
 
     def test_exposure(self) -> None:
-        for unit in ("gpumeter.service", "gpumeter-benchmark.service"):
+        for unit in ("gpumeter.service", "gpumeter-benchmark.service", "gpumeter-held.service"):
             with self.subTest(unit=unit):
                 said = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSED}", str(self.folder / unit))
                 self.assertEqual(said.returncode, 0, said.stdout)

@@ -42,12 +42,13 @@ struct DeviceSelector {
 };
 
 /// The label `source` of gpu_allocation_info.
-enum class AllocationSource : std::uint8_t { kubelet, slurm, dra, manual };
-inline constexpr EnumNames<AllocationSource, 4> kAllocationSourceNames = {
+enum class AllocationSource : std::uint8_t { kubelet, slurm, dra, manual, cgroup };
+inline constexpr EnumNames<AllocationSource, 5> kAllocationSourceNames = {
     {{AllocationSource::kubelet, "kubelet"},
      {AllocationSource::slurm, "slurm"},
      {AllocationSource::dra, "dra"},
-     {AllocationSource::manual, "manual"}}};
+     {AllocationSource::manual, "manual"},
+     {AllocationSource::cgroup, "cgroup"}}};
 constexpr std::string_view to_string(AllocationSource source) noexcept {
   return kAllocationSourceNames.of(source);
 }

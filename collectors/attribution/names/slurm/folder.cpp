@@ -72,8 +72,8 @@ Result<workloads::Names> Folder::read(std::chrono::seconds now) {
     std::int64_t modified = 0;
     std::optional<Job> job = read_job(*folder, name, modified);
     if (!job) continue;
-    const bool is_by_sluid = !job->sluid.empty() && groups.ids.contains(job->sluid);
-    const bool has_group = is_by_sluid || groups.ids.contains(job->id);
+    const bool is_by_sluid = !job->sluid.empty() && groups.folders.contains(job->sluid);
+    const bool has_group = is_by_sluid || groups.folders.contains(job->id);
     const auto age = now - std::chrono::seconds(modified);
     if (groups.has_slurm && !has_group && age > kWithoutGroup) continue;
     const auto since = job->start.value_or(std::chrono::seconds(modified));

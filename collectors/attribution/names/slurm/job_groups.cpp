@@ -57,7 +57,7 @@ class Walk {
     for (const std::string& name : folders_in(root + path)) {
       const std::string job = path + "/" + name;
       const cgroup::SlurmFolder folder = cgroup::slurm_folder(job);
-      if (!folder.id().empty()) groups_.ids.emplace(folder.id());
+      if (!folder.id().empty()) groups_.folders.emplace(folder.id(), root + job);
     }
   }
 
@@ -71,7 +71,7 @@ JobGroups read_job_groups(const std::string& sysfs) {
   Walk walk(groups);
   const std::string root = sysfs + "/fs/cgroup";
   walk.slices(root, "", 0);
-  for (const char* const hierarchy : {"/freezer", "/memory", "/cpuset", "/devices"}) {
+  for (const char* const hierarchy : {"/devices", "/freezer", "/memory", "/cpuset"}) {
     walk.users(root + hierarchy);
   }
   return groups;

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <set>
+#include <functional>
+#include <map>
 #include <string>
-#include <string_view>
 
 namespace gpumeter::slurm {
 
@@ -11,7 +11,9 @@ struct JobGroups {
   /// False: slurmd has no folder of control groups, so nothing can be said about any job
   /// (proctrack/linuxproc).
   bool has_slurm = false;
-  std::set<std::string, std::less<>> ids;  ///< job numbers, or SLUIDs
+  /// By job number or SLUID: the job's folder in the unified hierarchy, or in the first of v1 that has it:
+  /// devices, freezer, memory, cpuset.
+  std::map<std::string, std::string, std::less<>> folders;
 };
 
 /// Reads the names of Slurm's folders below `sysfs`/fs/cgroup: of the unified hierarchy at most four levels

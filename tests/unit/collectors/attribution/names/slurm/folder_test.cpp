@@ -109,7 +109,11 @@ TEST_F(SlurmFolderTest, FindsGroupsOfBothVersions) {
   group("/user.slice/user-1.slice/slurmstepd.scope/job_5");
   const JobGroups groups = read_job_groups(root_);
   EXPECT_TRUE(groups.has_slurm);
-  EXPECT_EQ(groups.ids, (std::set<std::string, std::less<>>{"3", "4"}));
+  group("/devices/slurm_node1/uid_2001/job_3");
+  const std::map<std::string, std::string, std::less<>> folders = {
+      {"3", root_ + "/fs/cgroup/devices/slurm_node1/uid_2001/job_3"},
+      {"4", root_ + "/fs/cgroup/a.slice/b.slice/slurmstepd.scope/job_4"}};
+  EXPECT_EQ(read_job_groups(root_).folders, folders);
 }
 
 TEST_F(SlurmFolderTest, IgnoresFilesThatOthersCouldHaveMade) {

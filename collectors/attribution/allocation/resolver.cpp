@@ -30,7 +30,6 @@ Resolver::Resolver(std::span<const DeviceIdentity> devices, std::span<const Part
 
 std::optional<Resolver::Found> Resolver::find(const Selector& selector) const {
   const auto has_address = [&](const DeviceInfo& info) { return info.pci_address == selector.id; };
-  const auto has_minor = [&](const DeviceInfo& info) { return info.minor == selector.id; };
   if (selector.id.empty()) return std::nullopt;
   switch (selector.by) {
     case Selector::By::uuid:
@@ -38,7 +37,7 @@ std::optional<Resolver::Found> Resolver::find(const Selector& selector) const {
     case Selector::By::pci_address:
       return only(selector.vendor, has_address);
     case Selector::By::minor:
-      return only(selector.vendor, has_minor);
+      return by_minor(selector);
     case Selector::By::position:
       return in_order(selector);
   }
@@ -80,6 +79,20 @@ std::optional<Resolver::Found> Resolver::by_old_mig_name(const std::string& name
   });
   if (!device || part == partitions_.end()) return std::nullopt;
   return Found{device->device, part->place.partition};
+}
+
+// An instance that the driver does not list (yet) is its GPU.
+std::optional<Resolver::Found> Resolver::by_minor(const Selector& selector) const {
+  std::string_view part = selector.id;
+  const std::string_view minor = take_until(part, '/');
+  auto found = only(selector.vendor, [&](const DeviceInfo& info) { return info.minor == minor; });
+  if (!found || !part.starts_with("gi")) return found;
+  part.remove_prefix(std::string_view("gi").size());
+  const auto known = std::ranges::find_if(partitions_, [&](const PartitionFacts& facts) {
+    return facts.place.uuid == found->device->info.uuid && facts.gpu_instance == part;
+  });
+  if (known != partitions_.end()) found->partition = known->place.partition;
+  return found;
 }
 
 std::optional<Resolver::Found> Resolver::in_order(const Selector& selector) const {

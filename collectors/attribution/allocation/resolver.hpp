@@ -32,6 +32,7 @@ class Resolver {
 
   std::optional<Found> by_uuid(const std::string& uuid) const;
   std::optional<Found> by_old_mig_name(const std::string& name) const;
+  std::optional<Found> by_minor(const Selector& selector) const;
   std::optional<Found> in_order(const Selector& selector) const;
   template <class Matches>
   std::optional<Found> only(const std::string& vendor, Matches matches) const;

@@ -33,9 +33,12 @@ Selector nvidia(std::string_view id) {
   if (id.starts_with("GPU-") || id.starts_with("MIG-"))
     return DeviceSelector{By::uuid, std::string(id), kNvidia};
   if (is_digits(id)) return DeviceSelector{By::position, std::string(id), kNvidia};
-  const std::string_view gpu = id.substr(0, id.find('/'));
+  const std::string_view gpu = take_until(id, '/');
+  const std::string_view part = take_until(id, '/');
   if (!gpu.starts_with(kNvidia) || !is_digits(gpu.substr(6))) return std::nullopt;
-  return DeviceSelector{By::minor, std::string(gpu.substr(6)), kNvidia};
+  std::string minor(gpu.substr(6));
+  if (part.starts_with("gi") && is_digits(part.substr(2))) minor.append("/").append(part);
+  return DeviceSelector{By::minor, std::move(minor), kNvidia};
 }
 
 /// NVIDIA's DRA driver: `gpu-MINOR`, `gpu-MINOR-mig-PROFILE-ID-START`. A GPU of `gpu-vfio-N` is a virtual

@@ -31,11 +31,11 @@ struct DeviceSelector {
   enum class By : std::uint8_t {
     uuid,         ///< of a GPU or of a MIG instance
     pci_address,  ///< dddd:bb:dd.f, lower case
-    minor,        ///< DeviceInfo::minor
+    minor,        ///< DeviceInfo::minor; with `/giN`, its MIG instance with this GPU instance id
     position,     ///< in the order of PCI addresses, from 0
   };
   By by;
-  std::string id;      ///< digits for `minor` and `position`
+  std::string id;      ///< digits for `position`; digits, or digits and `/giN`, for `minor`
   std::string vendor;  ///< DeviceInfo::vendor; empty: any. Minors and positions count within a vendor
 
   auto operator<=>(const DeviceSelector&) const = default;

@@ -201,5 +201,21 @@ TEST(ReadingsTest, ComeFromTheStore) {
   EXPECT_FALSE(readings.own({"GPU-b", kPod}));
 }
 
+TEST_F(MeterTest, AMinorWithAGpuInstanceIsTheMigInstance) {
+  readings.partitions = {{{"GPU-a", "1g.10gb:3"}, "MIG-3", "3", "0"},
+                         {{"GPU-b", "1g.10gb:3"}, "MIG-4", "3", "0"},
+                         {{"GPU-b", "2g.20gb:13"}, "MIG-5", "13", "0"}};
+  give(DeviceSelector::By::minor, "0/gi3", kPod, AllocationSource::kubelet);
+  update();
+  EXPECT_EQ(text(),
+            "gpu_allocation_info gpu=1 uuid=GPU-b partition=1g.10gb:3 kind=pod workload=uid-1 source=kubelet "
+            "1\n");
+  given.clear();
+  give(DeviceSelector::By::minor, "0/gi7", kPod, AllocationSource::kubelet);
+  meter.update({}, devices, readings, std::chrono::seconds(2000));
+  meter.update(given, devices, readings, std::chrono::seconds(3000));
+  EXPECT_EQ(text(), "gpu_allocation_info gpu=1 uuid=GPU-b kind=pod workload=uid-1 source=kubelet 1\n");
+}
+
 }  // namespace
 }  // namespace gpumeter::allocation

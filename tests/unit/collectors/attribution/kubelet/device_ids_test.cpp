@@ -29,10 +29,12 @@ TEST(DeviceIdsTest, NvidiasPluginGivesUuidsReplicasAndIndices) {
   EXPECT_EQ(of_plugin("nvidia.com/gpu", "eth0"), std::nullopt);
 }
 
-TEST(DeviceIdsTest, GkesPluginGivesMinors) {
+TEST(DeviceIdsTest, GkesPluginGivesMinorsAndGpuInstances) {
   EXPECT_EQ(of_plugin("nvidia.com/gpu", "nvidia0"), nvidia(By::minor, "0"));
   EXPECT_EQ(of_plugin("nvidia.com/gpu", "nvidia3/vgpu1"), nvidia(By::minor, "3"));
-  EXPECT_EQ(of_plugin("nvidia.com/gpu", "nvidia0/gi3/vgpu0"), nvidia(By::minor, "0"));
+  EXPECT_EQ(of_plugin("nvidia.com/gpu", "nvidia0/gi3/vgpu0"), nvidia(By::minor, "0/gi3"));
+  EXPECT_EQ(of_plugin("nvidia.com/gpu", "nvidia0/gi13"), nvidia(By::minor, "0/gi13"));
+  EXPECT_EQ(of_plugin("nvidia.com/gpu", "nvidia0/gix"), nvidia(By::minor, "0"));
   EXPECT_EQ(of_plugin("nvidia.com/gpu", "nvidia"), std::nullopt);
 }
 

@@ -36,7 +36,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "collectors/profiles": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store"],
     "collectors/import": ["base"],  # a program of its own, without threads
     "collectors/held": ["base", "collectors/attribution"],  # a program of its own, without threads, of root's
-    "collectors/nccl": ["base", "collectors/api", "collectors/attribution", "exporter/store"],
+    "collectors/nccl": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "collectors/servers": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store",
                            "exporter/client"],
     "config": ["base", "exporter/access"],

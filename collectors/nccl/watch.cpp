@@ -1,16 +1,19 @@
 #include "collectors/nccl/watch.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/proc.hpp"
+#include "base/small_file.hpp"
 #include "base/text.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/self_catalog.hpp"
 #include "collectors/attribution/cgroup/workload_of.hpp"
 #include "collectors/attribution/workload_facts.hpp"
 #include "collectors/nccl/client.hpp"
-#include "collectors/nccl/small_file.hpp"
+#include "collectors/nccl/own_addresses.hpp"
 
 namespace gpumeter::nccl {
 namespace {
@@ -55,6 +58,16 @@ bool Watch::is_allowed(std::uint32_t uid, const std::string& name) const {
          std::ranges::find(allowed, std::to_string(uid)) != allowed.end();
 }
 
+// If the kernel lists no sockets, no process is asked.
+std::vector<tcp::Listener> Watch::ras_listeners() const {
+  Result<std::vector<tcp::Listener>> all = tcp::listeners(settings_.procfs);
+  if (!all) return {};
+  std::erase_if(*all, [this](const tcp::Listener& each) {
+    return each.port != settings_.port || each.address.empty();
+  });
+  return *std::move(all);
+}
+
 // Users without a process on a GPU are not looked at, whoever listens.
 bool Watch::look() {
   std::map<std::uint32_t, User> users;
@@ -68,7 +81,7 @@ bool Watch::look() {
   }
   const bool has_processes = !users.empty();
   if (has_processes) {
-    for (const Listener& listener : read_listeners(settings_.procfs, settings_.port)) {
+    for (const tcp::Listener& listener : ras_listeners()) {
       const auto user = users.find(listener.uid);
       if (user != users.end()) user->second.listeners.push_back(listener);
     }
@@ -96,7 +109,7 @@ void Watch::serve(std::uint32_t uid, User& user) {
   std::vector<int> pids;
   for (const auto& [pid, process] : user.processes) pids.push_back(pid);
   std::set<std::uint64_t> sockets;
-  for (const Listener& listener : user.listeners) sockets.insert(listener.inode);
+  for (const tcp::Listener& listener : user.listeners) sockets.insert(listener.inode);
   const Verdict verdict = gate_.check(pids, sockets);
   next_query = now + settings_.interval;
   if (verdict.refusal) return note(user, *verdict.refusal, verdict.reason);
@@ -114,7 +127,7 @@ void Watch::serve(std::uint32_t uid, User& user) {
 // A process that began to listen since the look was not judged. The kernel may connect to it.
 bool Watch::has_changed(std::uint32_t uid, const std::set<std::uint64_t>& sockets) const {
   std::set<std::uint64_t> now;
-  for (const Listener& listener : read_listeners(settings_.procfs, settings_.port)) {
+  for (const tcp::Listener& listener : ras_listeners()) {
     if (listener.uid == uid) now.insert(listener.inode);
   }
   return now != sockets;
@@ -129,7 +142,8 @@ void Watch::note(User& user, State state, std::string reason) {
 
 Result<Done> Watch::ask(std::uint32_t uid, User& user, const Verdict& verdict) {
   RasClient client(parts_.clock, {.most_bytes = kMostAnswerBytes}, parts_.waker);
-  const Result<std::string> text = client.status(user.listeners.front().family, settings_.port);
+  const Result<std::string> text =
+      client.status(user.listeners.front().is_ip6() ? AF_INET6 : AF_INET, settings_.port);
   if (!text) return text.error();
   const Result<Answer> answer = parse_answer(*text);
   if (!answer) return answer.error();

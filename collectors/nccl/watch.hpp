@@ -14,8 +14,8 @@
 #include "base/clock.hpp"
 #include "collectors/attribution/device_use.hpp"
 #include "collectors/nccl/gate.hpp"
-#include "collectors/nccl/listeners.hpp"
 #include "collectors/nccl/progress.hpp"
+#include "collectors/sources/tcp/listeners.hpp"
 
 namespace gpumeter::nccl {
 
@@ -70,9 +70,9 @@ class Watch {
   using Processes = std::map<int, Process>;  // by pid
   struct User {
     std::string name;
-    Processes processes;  // on GPUs
-    std::vector<Listener> listeners;
-    std::optional<State> state;  // nullopt: not decided yet
+    Processes processes;                   // on GPUs
+    std::vector<tcp::Listener> listeners;  // of RAS; all processes of one user share the port
+    std::optional<State> state;            // nullopt: not decided yet
     std::string reason;
     int failures = 0;  // since the last answer
   };
@@ -88,6 +88,8 @@ class Watch {
 
   /// Returns true if a process is on a GPU.
   bool look();
+  /// The sockets that listen on the port of RAS, and that loopback reaches.
+  std::vector<tcp::Listener> ras_listeners() const;
   bool is_allowed(std::uint32_t uid, const std::string& name) const;
   void serve(std::uint32_t uid, User& user);
   bool has_changed(std::uint32_t uid, const std::set<std::uint64_t>& sockets) const;

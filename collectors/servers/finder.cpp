@@ -11,20 +11,13 @@
 #include "base/text.hpp"
 #include "collectors/attribution/process_facts.hpp"
 #include "collectors/sources/sysfs.hpp"
+#include "collectors/sources/tcp/holders.hpp"
 
 namespace gpumeter::servers {
 namespace {
 
 constexpr std::size_t kMostMembers = 1024;  ///< of a cgroup
 constexpr std::size_t kWords = 4;           ///< of a command line: interpreter, options, script
-
-bool holds(const std::string& procfs, int pid, std::uint64_t inode) {
-  const std::string folder = proc::path(procfs, pid, "fd");
-  const std::string wanted = "socket:[" + std::to_string(inode) + "]";
-  return std::ranges::any_of(sysfs::list(folder), [&](const std::string& name) {
-    return sysfs::link_name(folder + "/" + name) == wanted;
-  });
-}
 
 }  // namespace
 
@@ -64,13 +57,14 @@ void Finder::add_members(const std::string& group, std::set<int>& pids) const {
   }
 }
 
-int Finder::holder_of(const Listener& listener, const std::set<int>& pids) {
-  const auto found =
-      std::ranges::find_if(pids, [&](int pid) { return holds(settings_.procfs, pid, listener.inode); });
+int Finder::holder_of(const tcp::Listener& listener, const std::set<int>& pids) {
+  const auto found = std::ranges::find_if(pids, [&](int pid) {
+    return !tcp::sockets_of(settings_.procfs, pid, {listener.inode}).sockets.empty();
+  });
   return found == pids.end() ? 0 : *found;
 }
 
-std::string Finder::group_of(const Listener& listener, const Candidates& candidates) const {
+std::string Finder::group_of(const tcp::Listener& listener, const Candidates& candidates) const {
   for (const auto& [group, users] : candidates.groups) {
     struct stat folder {};
     const bool is_same = listener.cgroup_id != 0 && users.contains(listener.uid) &&
@@ -96,9 +90,9 @@ Result<std::vector<Place>> Finder::find(const jobs::DeviceUses& devices) {
   std::vector<Place> places;
   const Candidates among = candidates(devices);
   if (among.pids.empty()) return places;
-  const Result<std::vector<Listener>> listeners = listeners_();
+  const Result<std::vector<tcp::Listener>> listeners = listeners_(settings_.procfs);
   if (!listeners) return listeners.error();
-  for (const Listener& listener : *listeners) {
+  for (const tcp::Listener& listener : *listeners) {
     const bool is_known = std::ranges::find(places, listener.port, &Place::port) != places.end();
     if (is_known || listener.address.empty() || !settings_.ports.contains(listener.port)) continue;
     const int pid = holder_of(listener, among.pids);

@@ -12,7 +12,7 @@
 #include "collectors/attribution/device_use.hpp"
 #include "collectors/jobs/intake/process_kin.hpp"
 #include "collectors/jobs/join/run_join.hpp"
-#include "collectors/servers/listeners.hpp"
+#include "collectors/sources/tcp/listeners.hpp"
 
 namespace gpumeter::servers {
 
@@ -38,9 +38,9 @@ class Finder {
     std::string procfs = "/proc";
     std::string cgroups = "/sys/fs/cgroup";
   };
-  using Listeners = std::function<Result<std::vector<Listener>>()>;
+  using Listeners = std::function<Result<std::vector<tcp::Listener>>(const std::string& procfs)>;
 
-  Finder(Settings settings, jobs::ProcessKin& kin, Listeners listeners = tcp_listeners)
+  Finder(Settings settings, jobs::ProcessKin& kin, Listeners listeners = tcp::listeners)
       : settings_(std::move(settings)), kin_(kin), listeners_(std::move(listeners)) {}
 
   /// One place for each port, by port.
@@ -54,8 +54,8 @@ class Finder {
   };
   Candidates candidates(const jobs::DeviceUses& devices);
   void add_members(const std::string& group, std::set<int>& pids) const;
-  int holder_of(const Listener& listener, const std::set<int>& pids);
-  std::string group_of(const Listener& listener, const Candidates& candidates) const;
+  int holder_of(const tcp::Listener& listener, const std::set<int>& pids);
+  std::string group_of(const tcp::Listener& listener, const Candidates& candidates) const;
   bool is_wanted(int pid) const;
   bool has_wanted(const std::string& group, const Candidates& candidates);
 

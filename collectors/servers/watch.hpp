@@ -50,7 +50,7 @@ class Watch {
     std::function<jobs::DeviceUses()> device_uses;
     std::function<Result<std::string>(const Target&)> fetch;
     std::function<void(const Notice&)> say;
-    Finder::Listeners listeners = tcp_listeners;
+    Finder::Listeners listeners = tcp::listeners;
   };
 
   Watch(Settings settings, Parts parts, Source source);

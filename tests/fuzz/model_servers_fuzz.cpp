@@ -3,14 +3,14 @@
 #include <span>
 #include <vector>
 
-#include "collectors/servers/listeners.hpp"
 #include "collectors/servers/reading.hpp"
+#include "collectors/sources/tcp/listeners.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gpumeter;
-  std::vector<servers::Listener> listeners;
-  servers::take_listeners(std::as_bytes(std::span(data, size)), listeners);
+  std::vector<tcp::Listener> listeners;
+  static_cast<void>(tcp::take_listeners(std::as_bytes(std::span(data, size)), listeners));
   const auto reading = servers::read_page(fuzz::text_of(data, size));
   if (!reading) return 0;
   for (const auto& figure : {reading->input_tokens, reading->output_tokens, reading->requests,

@@ -1,10 +1,8 @@
 // Answers of NCCL's RAS, tables of sockets, maps of processes, and bytes of libraries.
-#include <sys/socket.h>
-
 #include "collectors/nccl/answer.hpp"
-#include "collectors/nccl/listeners.hpp"
 #include "collectors/nccl/progress.hpp"
 #include "collectors/nccl/version.hpp"
+#include "collectors/sources/tcp/listeners.hpp"
 #include "exporter/store/store.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -37,8 +35,10 @@ void answer(std::string_view text) {
 }
 
 void sockets(std::string_view text) {
-  for (const int family : {AF_INET, AF_INET6}) {
-    for (const auto& each : nccl::listeners_in(text, family, 28028)) expect(each.family == family);
+  for (const bool is_ip6 : {false, true}) {
+    for (const auto& each : tcp::listeners_in(text, is_ip6)) {
+      expect(each.address.empty() || each.is_ip6() == is_ip6);
+    }
   }
 }
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "collectors/nccl/listeners.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::nccl {
@@ -119,41 +118,6 @@ TEST_F(NcclGate, TellsMissingPermission) {
   add(10, {{"/usr/lib/libnccl.so.2.29.3"}}, {501});
   ::chmod((tree_ / "10/maps").c_str(), 0);
   EXPECT_EQ(checked({10}, {501}), "no_permission: process 10: maps: Permission denied");
-}
-
-TEST(NcclListeners, ReadTheKernelsTable) {
-  // From Linux 6.1: RAS of two processes on 127.0.0.1 and ::1, another port, a connection to the port, and
-  // addresses that loopback does not reach.
-  const std::string_view v4 =
-      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-      "   0: 0100007F:6D7C 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 34567 1 "
-      "ffff 100 0 0 10 0\n"
-      "   1: 0100007F:6D7C 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 34568 1 "
-      "ffff 100 0 0 10 0\n"
-      "   2: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12345 1 "
-      "ffff 100 0 0 10 0\n"
-      "   3: 0500000A:6D7C 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1001        0 34569 1 "
-      "ffff 100 0 0 10 0\n"
-      "   4: 00000000:6D7C 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1002        0 34570 1 "
-      "ffff 100 0 0 10 0\n"
-      "   5: 0100007F:6D7C 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 34571 1 "
-      "ffff 20 4 30 10 -1\n"
-      "   6: 0100007F:6D7C 00000000:0000 0A";
-  EXPECT_THAT(listeners_in(v4, AF_INET, 28028),
-              testing::ElementsAre(Listener{AF_INET, 1000, 34567}, Listener{AF_INET, 1000, 34568},
-                                   Listener{AF_INET, 1002, 34570}));
-  const std::string_view v6 =
-      "   0: 00000000000000000000000001000000:6D7C 00000000000000000000000000000000:0000 0A "
-      "00000000:00000000 00:00000000 "
-      "00000000  1000        0 44001 1 ffff 100 0 0 10 0\n"
-      "   1: 000080FE00000000FF005450A9C6A1FE:6D7C 00000000000000000000000000000000:0000 0A "
-      "00000000:00000000 00:00000000 "
-      "00000000  1000        0 44002 1 ffff 100 0 0 10 0\n"
-      "   2: 00000000000000000000000000000000:6D7C 00000000000000000000000000000000:0000 0A "
-      "00000000:00000000 00:00000000 "
-      "00000000  1003        0 44003 1 ffff 100 0 0 10 0\n";
-  EXPECT_THAT(listeners_in(v6, AF_INET6, 28028),
-              testing::ElementsAre(Listener{AF_INET6, 1000, 44001}, Listener{AF_INET6, 1003, 44003}));
 }
 
 TEST(NcclVersion, TakesVersions) {

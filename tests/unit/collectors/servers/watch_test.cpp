@@ -81,7 +81,7 @@ class WatchTest : public testing::Test {
     parts.say = [this](const Watch::Notice& notice) {
       said_ += notice.message + "|" + notice.server + "|" + notice.error + "\n";
     };
-    parts.listeners = [this]() -> Result<std::vector<Listener>> { return listeners_; };
+    parts.listeners = [this](const std::string&) -> Result<std::vector<tcp::Listener>> { return listeners_; };
     watch_ = std::make_unique<Watch>(std::move(settings), std::move(parts), store_.attach());
   }
   /// The page after an update, without comments.
@@ -101,7 +101,7 @@ class WatchTest : public testing::Test {
   std::map<int, std::string> groups_;
   std::map<std::string, std::string> members_;
   std::map<std::string, workloads::DeviceUse> devices_;
-  std::vector<Listener> listeners_;
+  std::vector<tcp::Listener> listeners_;
   std::map<std::string, std::string> pages_;
   std::string asked_, said_;
   Store store_;

@@ -1,5 +1,3 @@
-#include "collectors/servers/listeners.hpp"
-
 #include <arpa/inet.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
@@ -16,8 +14,9 @@
 #include <system_error>
 
 #include "base/descriptor.hpp"
+#include "collectors/sources/tcp/listeners.hpp"
 
-namespace gpumeter::servers {
+namespace gpumeter::tcp {
 namespace {
 
 constexpr unsigned kListening = 10;       // TCP_LISTEN of include/net/tcp_states.h
@@ -72,6 +71,15 @@ void take_listener(std::span<const std::byte> payload, std::vector<Listener>& ou
                  cgroup_id_of(payload.subspan(head))});
 }
 
+/// Both messages start with an error number, negative or 0: a kernel without the module tcp_diag answers
+/// -ENOENT.
+Result<bool> end_of(std::span<const std::byte> payload) {
+  int error = 0;
+  if (!read_head(payload, error) || error >= 0) return false;
+  errno = -error;
+  return system_error();
+}
+
 Result<Done> ask(const Descriptor& socket, std::uint8_t family) {
   struct {
     nlmsghdr header;
@@ -93,35 +101,38 @@ Result<Done> receive_all(const Descriptor& socket, std::vector<Listener>& out) {
     const ssize_t got = recv(socket.number(), datagram.data(), datagram.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error();
-    if (!take_listeners(std::span(datagram).first(static_cast<std::size_t>(got)), out)) return Done{};
+    const Result<bool> follows =
+        take_listeners(std::span(datagram).first(static_cast<std::size_t>(got)), out);
+    if (!follows) return follows.error();
+    if (!*follows) return Done{};
   }
 }
 
 }  // namespace
 
-bool take_listeners(std::span<const std::byte> datagram, std::vector<Listener>& out) {
+Result<bool> take_listeners(std::span<const std::byte> datagram, std::vector<Listener>& out) {
   nlmsghdr header{};
   while (read_head(datagram, header)) {
     if (header.nlmsg_len < sizeof header || header.nlmsg_len > datagram.size()) return false;
-    if (header.nlmsg_type == NLMSG_DONE || header.nlmsg_type == NLMSG_ERROR) return false;
     const auto payload = datagram.first(header.nlmsg_len).subspan(NLMSG_HDRLEN);
+    if (header.nlmsg_type == NLMSG_DONE || header.nlmsg_type == NLMSG_ERROR) return end_of(payload);
     if (header.nlmsg_type == SOCK_DIAG_BY_FAMILY) take_listener(payload, out);
     datagram = datagram.subspan(std::min<std::size_t>(NLMSG_ALIGN(header.nlmsg_len), datagram.size()));
   }
   return datagram.empty();
 }
 
-Result<std::vector<Listener>> tcp_listeners() {
+Result<std::vector<Listener>> listeners_by_sock_diag() {
   const Descriptor netlink(socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!netlink) return system_error();
   const timeval patience{1, 0};  // the kernel answers at once; the limit is for a kernel that does not
   setsockopt(netlink.number(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  std::vector<Listener> listeners;
+  std::vector<Listener> found;
   for (const std::uint8_t family : {std::uint8_t{AF_INET}, std::uint8_t{AF_INET6}}) {
     if (Result<Done> asked = ask(netlink, family); !asked) return asked.error();
-    if (Result<Done> received = receive_all(netlink, listeners); !received) return received.error();
+    if (Result<Done> received = receive_all(netlink, found); !received) return received.error();
   }
-  return listeners;
+  return found;
 }
 
-}  // namespace gpumeter::servers
+}  // namespace gpumeter::tcp

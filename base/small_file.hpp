@@ -9,7 +9,7 @@
 
 #include "base/descriptor.hpp"
 
-namespace gpumeter::nccl {
+namespace gpumeter {
 
 /// The start of a file of /proc.
 struct SmallFile {
@@ -35,4 +35,4 @@ inline SmallFile read_small_file(const std::string& path, std::size_t most) {
   return out;
 }
 
-}  // namespace gpumeter::nccl
+}  // namespace gpumeter

@@ -15,9 +15,9 @@
 ///   steps NUMBER | milliseconds NUMBER
 ///   folder PATH          (optional)
 ///
-/// The daemon answers `refused REASON`, or `file PID PATH` for each process and then `accepted`. The lines
-/// `taken PID`, `done PID PATH`, `failed PID REASON` follow as they happen, and `end STATUS` is the last
-/// line. The client withdraws its request by closing the connection. Any thread.
+/// The daemon answers `refused REASON`, or `file PID PATH` for each process and then `accepted WHEN`. The
+/// lines `taken PID`, `done PID PATH`, `failed PID REASON` follow as they happen, and `end STATUS` is the
+/// last line. The client withdraws its request by closing the connection. Any thread.
 namespace gpumeter::profiles {
 
 struct Asked {

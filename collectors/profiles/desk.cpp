@@ -15,12 +15,16 @@ Nanoseconds patience(Stage stage, const Extent& extent) noexcept {
 
 }  // namespace
 
+std::string file_of(const Order& order, const Member& member) {
+  return member.door->file_of(order, member.pid, member.inner_pid);
+}
+
 Result<Desk::Number> Desk::open(Request request, Nanoseconds now) {
   Open open{.number = ++last_, .request = std::move(request), .began = now};
   for (const Member& member : open.request.members) {
-    if (!member.door->ask(member.pid, open.request.order, now)) {
+    if (const Result<Done> asked = member.door->ask(member.pid, open.request.order, now); !asked) {
       for (const Place& place : open.places) place.member.door->release(place.member.pid);
-      return Error("another request for process " + std::to_string(member.pid) + " is under way");
+      return asked.error().with("process " + std::to_string(member.pid));
     }
     open.places.push_back({member, Stage::asked, now});
   }
@@ -56,7 +60,7 @@ void Desk::look(Open& open, Place& place, Nanoseconds now, std::vector<Event>& e
   const std::string pid = std::to_string(member.pid);
   std::string line = "taken " + pid;
   if (progress.stage == Stage::done) {
-    line = "done " + pid + " " + file_of(open.request.order.path, member.inner_pid);
+    line = "done " + pid + " " + file_of(open.request.order, member);
   }
   if (progress.stage == Stage::failed) {
     line = "failed " + pid + " " + progress.why;

@@ -18,6 +18,9 @@ struct Member {
   int inner_pid = 0;  ///< in the process's own, as in the name of its file
 };
 
+/// The file that the process writes for an order.
+std::string file_of(const Order& order, const Member& member);
+
 /// A request for a profile of one run or process.
 struct Request {
   RunName run;

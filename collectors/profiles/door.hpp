@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/result.hpp"
 
 /// Profiles of jobs on demand: processes that can be asked for a trace, and what asks them.
 namespace gpumeter::profiles {
@@ -18,18 +20,16 @@ struct Extent {
 
 /// An order for one trace.
 struct Order {
-  std::string path;  ///< absolute, as the process sees it, ending with ".json"; see file_of()
+  std::string path;  ///< absolute, as the process sees it, ending with ".json"; see Door::file_of()
   Extent extent;
 };
-
-/// The file that the process with this number, as the process itself sees it, writes for the path of an
-/// order: /tmp/x.json becomes /tmp/x_123.json.
-std::string file_of(const std::string& path, int inner_pid);
 
 /// A process that can be asked. The kernel identifies it.
 struct Process {
   int pid = 0;  ///< in the daemon's pid namespace
   std::uint32_t uid = 0;
+
+  bool operator==(const Process&) const = default;
 };
 
 /// How far a process is with its order.
@@ -48,11 +48,15 @@ class Door {
 
   /// Sorted by pid.
   virtual std::vector<Process> processes() const = 0;
-  /// Returns false if no such process is known, or if it has an order.
-  virtual bool ask(int pid, const Order& order, Nanoseconds now) = 0;
+  /// Returns an Error if no such process is known, if it has an order, or if the protocol has no such extent.
+  virtual Result<Done> ask(int pid, const Order& order, Nanoseconds now) = 0;
   virtual Progress progress(int pid) const = 0;
   /// Forgets the order. A trace that has begun continues.
   virtual void release(int pid) = 0;
+  /// The file that the process writes for an order. `inner_pid`: its number in its own pid namespace.
+  virtual std::string file_of(const Order& order, int pid, int inner_pid) const = 0;
+  /// When the trace begins, for the user that asks.
+  virtual std::string_view begins() const noexcept = 0;
 };
 
 }  // namespace gpumeter::profiles

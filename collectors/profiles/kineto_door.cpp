@@ -106,12 +106,13 @@ std::vector<Process> KinetoDoor::processes() const {
   return processes;
 }
 
-bool KinetoDoor::ask(int pid, const Order& order, Nanoseconds) {
+Result<Done> KinetoDoor::ask(int pid, const Order& order, Nanoseconds) {
   const auto at = known_.find(pid);
-  if (at == known_.end() || at->second.stage != Stage::none) return false;
+  if (at == known_.end()) return Error("it no longer asks for profiles");
+  if (at->second.stage != Stage::none) return Error("another request for it is under way");
   at->second.stage = Stage::asked;
   at->second.order = order;
-  return true;
+  return Done{};
 }
 
 Progress KinetoDoor::progress(int pid) const {
@@ -126,6 +127,10 @@ void KinetoDoor::release(int pid) {
   if (at == known_.end()) return;
   at->second.stage = Stage::none;
   at->second.why.clear();
+}
+
+std::string KinetoDoor::file_of(const Order& order, int, int inner_pid) const {
+  return kineto::file_of(order.path, inner_pid);
 }
 
 }  // namespace gpumeter::profiles

@@ -40,9 +40,12 @@ class KinetoDoor final : public Door {
   std::size_t size() const noexcept { return known_.size(); }
 
   std::vector<Process> processes() const override;
-  bool ask(int pid, const Order& order, Nanoseconds now) override;
+  Result<Done> ask(int pid, const Order& order, Nanoseconds now) override;
   Progress progress(int pid) const override;
   void release(int pid) override;
+  /// /tmp/x.json becomes /tmp/x_123.json.
+  std::string file_of(const Order& order, int pid, int inner_pid) const override;
+  std::string_view begins() const noexcept override { return "PyTorch asks for orders every 5 s"; }
 
  private:
   struct Known {

@@ -3,14 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace gpumeter::profiles {
-
-std::string file_of(const std::string& path, int inner_pid) {
-  constexpr std::string_view kEnd = ".json";
-  return path.substr(0, path.size() - kEnd.size()) + "_" + std::to_string(inner_pid) + std::string(kEnd);
-}
-
-namespace kineto {
+namespace gpumeter::profiles::kineto {
 namespace {
 
 constexpr std::string_view kContext = "ctxt";
@@ -63,6 +56,11 @@ std::optional<Message> parse(std::string_view datagram) noexcept {
   return Message{Message::Kind::request, (number_at<std::int32_t>(payload, 0) & kActivities) != 0};
 }
 
+std::string file_of(const std::string& path, int inner_pid) {
+  constexpr std::string_view kEnd = ".json";
+  return path.substr(0, path.size() - kEnd.size()) + "_" + std::to_string(inner_pid) + std::string(kEnd);
+}
+
 std::string answer(std::string_view text) { return datagram(kRequest, text); }
 
 std::string answer_context(std::int32_t registered) {
@@ -104,5 +102,4 @@ Result<Done> check_path(std::string_view path) {
   return Done{};
 }
 
-}  // namespace kineto
-}  // namespace gpumeter::profiles
+}  // namespace gpumeter::profiles::kineto

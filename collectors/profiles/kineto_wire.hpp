@@ -48,6 +48,10 @@ inline constexpr std::chrono::seconds kStartAfter{4};
 /// Returns the order as Kineto's configuration, a line for each key. `unix`: the time now (CLOCK_REALTIME).
 std::string text_of(const Order& order, Nanoseconds unix);
 
+/// The file that the process with this number, as the process itself sees it, writes for the path of an
+/// order: /tmp/x.json becomes /tmp/x_123.json.
+std::string file_of(const std::string& path, int inner_pid);
+
 /// The time that a process is busy with an order at least; steps take an unknown time (0).
 Nanoseconds least_time(const Extent& extent) noexcept;
 

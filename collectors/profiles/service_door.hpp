@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "collectors/profiles/door.hpp"
+#include "collectors/profiles/ports.hpp"
 #include "collectors/profiles/profiler_service.hpp"
 
 namespace gpumeter::profiles {
@@ -17,39 +19,37 @@ namespace gpumeter::profiles {
 /// times only: an order of steps is not accepted.
 class ServiceDoor final : public Door {
  public:
-  /// A process that listens on a port of the service.
-  struct Service {
-    Process process;
-    std::uint16_t port = 0;
-    bool is_ip6 = false;
-  };
+  /// Called before each connection, on the call's thread. An Error ends the order.
+  using Check = std::function<Result<Done>(const tcp::Listener& listener)>;
   static constexpr std::size_t kMostCalls = 64;  ///< threads at once; a machine has 16 GPUs at most
 
   /// `clock` must be the system's and outlive the threads.
-  explicit ServiceDoor(const Clock& clock);
+  explicit ServiceDoor(const Clock& clock, Check check = {});
   /// Ends the calls under way; the jobs drop their traces. Does not wait.
   ~ServiceDoor() override;
   ServiceDoor(const ServiceDoor&) = delete;
   ServiceDoor& operator=(const ServiceDoor&) = delete;
 
   /// Replaces the list of the services on this machine. Calls under way continue.
-  void found(const std::vector<Service>& services);
+  void found(const std::vector<PortHolder>& services);
 
   std::vector<Process> processes() const override;
-  bool ask(int pid, const Order& order, Nanoseconds now) override;
+  Result<Done> ask(int pid, const Order& order, Nanoseconds now) override;
   Progress progress(int pid) const override;
   /// Ends a call that is under way: the job drops the trace.
   void release(int pid) override;
 
-  /// The file that the process writes for the path of an order: /logs/x.json becomes
-  /// /logs/plugins/profile/x/PID.xplane.pb, which TensorBoard reads.
-  static std::string file_of(const Order& order, int pid);
+  /// /logs/x.json becomes /logs/x/plugins/profile/x/PID.xplane.pb, which TensorBoard reads. The first folder
+  /// is the order's own: in /tmp, another user's folder `plugins` would be in the way.
+  std::string file_of(const Order& order, int pid, int inner_pid) const override;
+  std::string_view begins() const noexcept override { return "the trace begins at once"; }
 
  private:
   class Call;
 
   const Clock& clock_;
-  std::map<int, Service> services_;             ///< by pid
+  const Check check_;
+  std::map<int, PortHolder> services_;          ///< by pid
   std::map<int, std::unique_ptr<Call>> calls_;  ///< by pid
 };
 

@@ -60,7 +60,7 @@ class Conversation {
   void take(std::string_view line) {
     const std::string_view word = take_until(line, ' ');
     if (word == "refused") fail("no profile: " + std::string(line));
-    if (word == "accepted") print("accepted; PyTorch asks for orders every 5 s\n");
+    if (word == "accepted") print("accepted; " + std::string(line) + "\n");
     if (word == "end") is_over_ = true;
     if (word == "end" && line != "done") has_failed_ = true;
     const std::string pid(take_until(line, ' '));

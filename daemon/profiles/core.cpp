@@ -38,7 +38,7 @@ std::string seconds_text(Nanoseconds time) {
 std::string files_of(const profiles::Request& request) {
   std::string files;
   for (const profiles::Member& member : request.members) {
-    files += (files.empty() ? "" : " ") + profiles::file_of(request.order.path, member.inner_pid);
+    files += (files.empty() ? "" : " ") + profiles::file_of(request.order, member);
   }
   return files;
 }
@@ -49,8 +49,13 @@ Profiler::Core::Core(Parts parts, const config::Config& config)
     : parts_(std::move(parts)),
       settings_(config.profiles),
       woken_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      services_(parts_.clock,
+                [procfs = config.paths.procfs](const auto& listener) {
+                  return profiles::check_listener(procfs, listener);
+                }),
       ledger_(budget_of(settings_)),
-      targets_({config.paths.procfs, parts_.owner_of, parts_.name_of, settings_.users}, kineto_),
+      targets_({config.paths.procfs, parts_.owner_of, parts_.name_of, settings_.users},
+               {&kineto_, &services_}),
       allowance_(kPollsPerSecond, parts_.clock.monotonic()),
       series_(parts_.store.attach()),
       runs_(std::make_shared<const jobs::RunList>()) {
@@ -79,9 +84,27 @@ void Profiler::Core::take_findings(std::vector<profiles::Finding> findings) {
   wake();
 }
 
+void Profiler::Core::take_services(std::vector<profiles::PortHolder> services) {
+  {
+    const MutexLock lock(mutex_);
+    found_ = std::move(services);
+  }
+  wake();
+}
+
+void Profiler::Core::look_for_services() {
+  std::optional<std::vector<profiles::PortHolder>> found;
+  {
+    const MutexLock lock(mutex_);
+    found = std::exchange(found_, std::nullopt);
+  }
+  if (found) services_.found(*found);
+}
+
 void Profiler::Core::turn() {
   open_all();
   wait();
+  look_for_services();
   judge();
   if (now() >= next_tick_ || desk_.busy()) tick();
 }
@@ -166,7 +189,7 @@ void Profiler::Core::take_call(const Callers::Call& call) {
                             "request of uid " + std::to_string(call.asker.uid),
                             {*path, asked->extent},
                             std::move(found->members)};
-  const std::vector<profiles::Member> members = request.members;
+  const profiles::Request made = request;
   const Result<Number> begun = begin(std::move(request));
   if (!begun) {
     ledger_.count(found->run, profiles::kByRequest, Status::refused, parts_.clock.boottime(),
@@ -174,11 +197,11 @@ void Profiler::Core::take_call(const Callers::Call& call) {
     return refuse(call.number, begun.error().message());
   }
   callers_.bind_to(call.number, *begun);
-  for (const profiles::Member& member : members) {
-    callers_.tell_about(
-        *begun, "file " + std::to_string(member.pid) + " " + profiles::file_of(*path, member.inner_pid));
+  for (const profiles::Member& member : made.members) {
+    callers_.tell_about(*begun,
+                        "file " + std::to_string(member.pid) + " " + profiles::file_of(made.order, member));
   }
-  callers_.tell_about(*begun, "accepted");
+  callers_.tell_about(*begun, "accepted " + std::string(made.members.front().door->begins()));
 }
 
 Result<Profiler::Core::Number> Profiler::Core::begin(profiles::Request request) {

@@ -14,14 +14,15 @@
 #include "collectors/profiles/desk.hpp"
 #include "collectors/profiles/kineto_door.hpp"
 #include "collectors/profiles/kineto_socket.hpp"
+#include "collectors/profiles/service_door.hpp"
 #include "daemon/profiles/callers.hpp"
 #include "daemon/profiles/profiler.hpp"
 #include "daemon/profiles/targets.hpp"
 
 namespace gpumeter {
 
-/// The work of the thread "profiles". wake(), take_runs() and take_findings(): any thread; everything else:
-/// that thread.
+/// The work of the thread "profiles". wake(), take_runs(), take_findings() and take_services(): any thread;
+/// everything else: that thread.
 class Profiler::Core {
  public:
   Core(Parts parts, const config::Config& config);
@@ -31,6 +32,7 @@ class Profiler::Core {
   void wake() const noexcept;
   void take_runs(const jobs::RunList& runs) GPUMETER_EXCLUDES(mutex_);
   void take_findings(std::vector<profiles::Finding> findings) GPUMETER_EXCLUDES(mutex_);
+  void take_services(std::vector<profiles::PortHolder> services) GPUMETER_EXCLUDES(mutex_);
 
  private:
   using Number = profiles::Desk::Number;
@@ -53,6 +55,7 @@ class Profiler::Core {
   void tick();
   void finish(const profiles::Desk::Event& event);
   void judge();
+  void look_for_services();
   void act_on(const profiles::Finding& finding, bool is_new);
   std::shared_ptr<const jobs::RunList> runs() const GPUMETER_EXCLUDES(mutex_);
   Nanoseconds now() const noexcept { return parts_.clock.monotonic(); }
@@ -61,6 +64,7 @@ class Profiler::Core {
   const config::Profiles settings_;
   const Descriptor woken_;  // an eventfd
   profiles::KinetoDoor kineto_;
+  profiles::ServiceDoor services_;
   profiles::Desk desk_;
   profiles::Ledger ledger_;
   Targets targets_;
@@ -77,6 +81,7 @@ class Profiler::Core {
   mutable Mutex mutex_;
   std::shared_ptr<const jobs::RunList> runs_ GPUMETER_GUARDED_BY(mutex_);
   std::optional<std::vector<profiles::Finding>> findings_ GPUMETER_GUARDED_BY(mutex_);
+  std::optional<std::vector<profiles::PortHolder>> found_ GPUMETER_GUARDED_BY(mutex_);
 };
 
 }  // namespace gpumeter

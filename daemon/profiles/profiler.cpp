@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "base/text.hpp"
 #include "daemon/profiles/core.hpp"
+#include "daemon/profiles/service_search.hpp"
 
 namespace gpumeter {
 namespace {
@@ -18,14 +20,25 @@ profiles::Thresholds thresholds_of(const config::Profiles& settings) {
   return thresholds;
 }
 
+std::set<std::uint16_t> ports_of(const std::vector<std::string>& texts) {
+  std::set<std::uint16_t> ports;
+  for (const std::string& text : texts) {
+    if (const auto port = parse_number<std::uint16_t>(text)) ports.insert(*port);
+  }
+  return ports;
+}
+
 }  // namespace
 
 Profiler::Profiler(Parts parts, const config::Config& config)
     : parts_(std::move(parts)),
       thresholds_(thresholds_of(config.profiles)),
+      procfs_(config.paths.procfs),
+      ports_(ports_of(config.profiles.profiler_ports)),
       core_(std::make_shared<Core>(parts_, config)),
       worker_(parts_.clock),
-      rules_(parts_.clock) {}
+      rules_(parts_.clock),
+      search_(parts_.clock) {}
 
 Profiler::~Profiler() { request_stop(); }
 
@@ -35,6 +48,11 @@ Result<Done> Profiler::start() {
     return Nanoseconds(0);
   };
   if (Result<Done> started = worker_.start("profiles", turn); !started) return started;
+  if (Result<Done> started = start_rules(); !started) return started;
+  return start_search();
+}
+
+Result<Done> Profiler::start_rules() {
   if (thresholds_.enabled.empty()) return Done{};
   const auto conditions = std::make_shared<profiles::Conditions>(thresholds_);
   const auto judge = [core = core_, conditions, &store = parts_.store, &clock = parts_.clock] {
@@ -45,15 +63,25 @@ Result<Done> Profiler::start() {
   return rules_.start("profile-rules", judge);
 }
 
+Result<Done> Profiler::start_search() {
+  if (ports_.empty()) return Done{};
+  const auto take = [core = core_](auto services) { core->take_services(std::move(services)); };
+  const auto search =
+      std::make_shared<ServiceSearch>(profiles::PortSearch(procfs_, ports_), take, parts_.log);
+  return search_.start("profile-ports", [search] { return search->turn(); });
+}
+
 void Profiler::request_stop() {
   worker_.request_stop();
   rules_.request_stop();
+  search_.request_stop();
   core_->wake();
 }
 
 bool Profiler::join(Nanoseconds deadline) {
   const bool has_ended = worker_.join(deadline);
-  return rules_.join(deadline) && has_ended;
+  const bool have_ended = rules_.join(deadline) && has_ended;
+  return search_.join(deadline) && have_ended;
 }
 
 void Profiler::take_runs(const jobs::RunList& runs) { core_->take_runs(runs); }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ namespace gpumeter {
 
 /// Profiles of jobs, on request (`gpumeter profile`) and by condition. The thread "profiles" answers Kineto's
 /// clients and those who ask; Kineto waits 90 ms for an answer, so this thread calls nothing that may hang.
-/// The thread "profile-rules" judges the conditions. Exists only if the configuration enables profiles.
+/// The thread "profile-rules" judges the conditions, and "profile-ports" looks for profiler services. Exists
+/// only if the configuration enables profiles.
 class Profiler final : public Service {
  public:
   /// All must live until join() returns true.
@@ -46,11 +48,17 @@ class Profiler final : public Service {
  private:
   class Core;
 
+  Result<Done> start_rules();
+  Result<Done> start_search();
+
   const Parts parts_;
   const profiles::Thresholds thresholds_;
+  const std::string procfs_;
+  const std::set<std::uint16_t> ports_;
   const std::shared_ptr<Core> core_;  ///< shared with the threads, which may outlive this object
   Worker worker_;
   Worker rules_;
+  Worker search_;
 };
 
 /// Returns null if the configuration does not enable profiles.

@@ -1,6 +1,7 @@
 #include "daemon/profiles/targets.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/proc.hpp"
@@ -11,6 +12,14 @@ namespace gpumeter {
 
 using profiles::Process;
 using profiles::RunName;
+
+namespace {
+
+constexpr const char* kHowTo =
+    "start it with KINETO_USE_DAEMON=1 (PyTorch), or with a profiler service on one of "
+    "profiles.profiler_ports (JAX, TensorFlow)";
+
+}  // namespace
 
 std::vector<int> numbers_in_namespaces(std::string_view status) {
   constexpr std::string_view kKey = "NSpid:";
@@ -54,14 +63,19 @@ std::vector<Targets::Candidate> Targets::candidates(const std::function<bool(con
   kin_.begin_pass(now);
   owners_.begin_pass(*runs);
   std::vector<Candidate> found;
-  for (const Process& process : door_.processes()) {
-    if (is_wanted(process) && is_admitted(process.uid)) found.push_back(candidate(process, *runs));
+  std::set<int> seen;
+  for (profiles::Door* const door : doors_) {
+    for (const Process& process : door->processes()) {
+      if (!is_wanted(process) || !is_admitted(process.uid) || !seen.insert(process.pid).second) continue;
+      found.push_back(candidate(process, *door, *runs));
+    }
   }
   owners_.end_pass();
   return found;
 }
 
-Targets::Candidate Targets::candidate(const Process& process, const jobs::RunList& jobs) {
+Targets::Candidate Targets::candidate(const Process& process, profiles::Door& door,
+                                      const jobs::RunList& jobs) {
   const std::string stat = sysfs::read_text(proc::path(sources_.procfs, process.pid, "stat"));
   workloads::ProcessUse use;
   use.id = {process.pid, proc::start_ticks(stat).value_or(0)};
@@ -73,7 +87,7 @@ Targets::Candidate Targets::candidate(const Process& process, const jobs::RunLis
   std::erase_if(runs, [&](const RunName& run) { return run.user != user; });  // of a parent, such as sudo
   const bool reports = std::ranges::any_of(
       jobs.processes, [&](const jobs::RunProcess& reporter) { return reporter.id.pid == process.pid; });
-  return {process, numbers_of(process.pid), std::move(runs), reports};
+  return {process, &door, numbers_of(process.pid), std::move(runs), reports};
 }
 
 Result<Targets::Found> Targets::find(const profiles::Asked& asked, const Asker& asker,
@@ -90,9 +104,9 @@ Result<Targets::Found> Targets::find(const profiles::Asked& asked, const Asker& 
   return asked.pid ? of_pid(*asked.pid, depth, from) : of_run(asked.run, from);
 }
 
-profiles::Member Targets::member_of(const Candidate& candidate) const {
+profiles::Member Targets::member_of(const Candidate& candidate) {
   const int pid = candidate.process.pid;
-  return {&door_, pid, candidate.numbers.empty() ? pid : candidate.numbers.back()};
+  return {candidate.door, pid, candidate.numbers.empty() ? pid : candidate.numbers.back()};
 }
 
 // `depth`: the number of pid namespaces that the client is in.
@@ -105,7 +119,7 @@ Result<Targets::Found> Targets::of_pid(int pid, std::size_t depth, const std::ve
   }
   if (matching.size() > 1) return Error("several processes have the number; name a run");
   if (matching.empty()) {
-    return Error("no process of yours with this number asks for profiles; start it with KINETO_USE_DAEMON=1");
+    return Error(std::string("no process of yours with this number can be profiled; ") + kHowTo);
   }
   const Candidate& found = *matching.front();
   RunName run{sources_.name_of(sources_.owner_of(found.process.uid)), "_other"};
@@ -132,7 +146,7 @@ Result<Targets::Found> Targets::of_run(const std::string& run, const std::vector
     if (found.members.size() < kMostMembers) found.members.push_back(member_of(*each));
   }
   if (found.members.empty()) {
-    return Error("no process of yours in this run asks for profiles; start it with KINETO_USE_DAEMON=1");
+    return Error(std::string("no process of yours in this run can be profiled; ") + kHowTo);
   }
   return found;
 }

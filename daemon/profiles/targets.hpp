@@ -27,8 +27,8 @@ std::vector<int> numbers_in_namespaces(std::string_view status);
 
 /// Finds the processes that a request is about. Reads a few small files of /proc. Thread "profiles".
 ///
-/// The processes of a run are those that report it. If none of them polls, those that jobs::RunOwners assigns
-/// to the run count, but not the launcher of processes that do.
+/// The processes of a run are those that report it. If none of them can be asked, those that jobs::RunOwners
+/// assigns to the run count, but not the launcher of processes that do.
 ///
 /// A user may ask for the processes with his uid, or a subordinate uid of his; root for all. A client in
 /// another pid namespace, such as that of a container, may ask only for processes in its own cgroup: uid 0 of
@@ -50,13 +50,14 @@ class Targets {
   /// The most processes of a run that take a trace at once. The others of a run do the same work.
   static constexpr std::size_t kMostMembers = 8;
 
-  Targets(Sources sources, profiles::Door& door)
-      : sources_(std::move(sources)), door_(door), kin_(sources_.procfs), owners_(kin_) {}
+  /// `doors`: in the order of preference, if a process is known to several.
+  Targets(Sources sources, std::vector<profiles::Door*> doors)
+      : sources_(std::move(sources)), doors_(std::move(doors)), kin_(sources_.procfs), owners_(kin_) {}
 
   Result<Found> find(const profiles::Asked& asked, const Asker& asker,
                      const std::shared_ptr<const jobs::RunList>& runs, Nanoseconds now);
-  /// Returns one process of the run for a condition's profile; an empty list if none polls or the user is not
-  /// admitted.
+  /// Returns one process of the run for a condition's profile; an empty list if none can be asked or the user
+  /// is not admitted.
   Found first_of(const profiles::RunName& run, const std::shared_ptr<const jobs::RunList>& runs,
                  Nanoseconds now);
   bool is_alive(int pid) const;
@@ -65,6 +66,7 @@ class Targets {
   /// A process that can be asked, with its run.
   struct Candidate {
     profiles::Process process;
+    profiles::Door* door = nullptr;
     std::vector<int> numbers;
     std::vector<profiles::RunName> runs;
     bool reports = false;  ///< it reports a run itself; otherwise it is a relative, such as the launcher
@@ -72,17 +74,17 @@ class Targets {
 
   std::vector<Candidate> candidates(const std::function<bool(const profiles::Process&)>& is_wanted,
                                     const std::shared_ptr<const jobs::RunList>& runs, Nanoseconds now);
-  Candidate candidate(const profiles::Process& process, const jobs::RunList& runs);
+  Candidate candidate(const profiles::Process& process, profiles::Door& door, const jobs::RunList& runs);
   static std::vector<const Candidate*> of_run(const std::function<bool(const profiles::RunName&)>& is_it,
                                               const std::vector<Candidate>& from);
   bool is_admitted(std::uint32_t uid) const;
   std::vector<int> numbers_of(int pid) const;
-  profiles::Member member_of(const Candidate& candidate) const;
+  static profiles::Member member_of(const Candidate& candidate);
   Result<Found> of_pid(int pid, std::size_t depth, const std::vector<Candidate>& from) const;
   Result<Found> of_run(const std::string& run, const std::vector<Candidate>& from) const;
 
   const Sources sources_;
-  profiles::Door& door_;
+  const std::vector<profiles::Door*> doors_;
   jobs::ProcessKin kin_;
   jobs::RunOwners owners_;
 };

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The client of TensorFlow's and JAX's profiler service against a gRPC server of grpcio with the service's messages."""
-import importlib
+"""The client of TensorFlow's and JAX's profiler service against a gRPC server of grpcio with the service's messages; and given jobs with
+such a server, when `gpumeter profile` asks, then they write their traces, and nobody else's request reaches them."""
 import os
-import shutil
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,22 +11,12 @@ import unittest
 from concurrent import futures
 from pathlib import Path
 
+from harness import BINARY, Daemon, free_port, wait_until
+from profiler_messages import grpc, messages, serve
+
 HERE = Path(__file__).resolve().parent
-PROTO = HERE.parent / "fakes/profiler"
 PROGRAM = os.environ.get("GPUMETER_PROFILER_SERVICE", str(HERE.parent.parent / "build/release/tests/profiler_service"))
-try:
-    import google.protobuf  # noqa: F401
-    import grpc
-    if not shutil.which("protoc"):
-        raise ImportError("protoc is not installed")
-    with tempfile.TemporaryDirectory() as made:
-        subprocess.run(["protoc", f"-I{PROTO}", f"--python_out={made}", f"{PROTO}/profiler_service.proto"], check=True)
-        sys.path.insert(0, made)
-        messages = importlib.import_module("profiler_service_pb2")
-        sys.path.remove(made)
-except ImportError as error:
-    print(f"skipped: requires python3-grpcio, python3-protobuf and protobuf-compiler ({error})")
-    sys.exit(77)
+STRANGER = 54321
 
 
 def ask(port: int, milliseconds: int = 50) -> str:
@@ -39,12 +29,7 @@ class ProfilerServiceTest(unittest.TestCase):
         self.requests: list = []
         self.answer = messages.ProfileResponse()
         self.refusal = None
-        self.server = grpc.server(futures.ThreadPoolExecutor(2))
-        self.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("tensorflow.ProfilerService", {
-            "Profile": grpc.unary_unary_rpc_method_handler(self.profile, messages.ProfileRequest.FromString,
-                                                           messages.ProfileResponse.SerializeToString)}),))
-        self.port = self.server.add_insecure_port("127.0.0.1:0")
-        self.server.start()
+        self.server, self.port = serve(self.profile, "127.0.0.1:0")
         self.addCleanup(lambda: self.server.stop(None).wait(10))
 
     def profile(self, request, context):
@@ -84,6 +69,92 @@ class ProfilerServiceTest(unittest.TestCase):
         other.start()
         self.addCleanup(lambda: other.stop(None).wait(10))
         self.assertTrue(ask(port).startswith("failed unimplemented: "))
+
+
+
+class DaemonTest(unittest.TestCase):
+    """`gpumeter profile` with jobs that serve the profiler service."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory(prefix="gpumeter-profiler-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name).resolve()
+        self.folder.chmod(0o1777)
+        self.ports = [free_port() for _ in range(4)]
+        self.config = self.folder / "gpumeter.yaml"
+        self.config.write_text(f"""
+jobs: {{socket: {self.folder}/jobs.sock, stream_socket: ""}}
+profiles:
+  enabled: true
+  socket: {self.folder}/profiles.sock
+  profiler_ports: {[str(port) for port in self.ports]}
+  folder: {self.folder}
+""".replace("'", '"'))
+
+    def job(self, port: int, *arguments: str, user: int | None = None) -> subprocess.Popen:
+        job = subprocess.Popen([sys.executable, "-B", str(HERE / "profiler_double.py"), str(port), *arguments], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True, user=user)
+        self.addCleanup(job.communicate)
+        self.assertEqual(job.stdout.readline(), "ready\n")
+        return job
+
+    def profile(self, *words: str, user: int | None = None) -> tuple[int, str, str]:
+        done = subprocess.run([BINARY, "profile", f"--config.file={self.config}", *words], capture_output=True, text=True, timeout=60,
+                              user=user)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_requests(self) -> None:
+        with Daemon(f"--config.file={self.config}", "--collector.disable-defaults") as daemon:
+            wait_until(lambda: (self.folder / "jobs.sock").exists(), "the jobs' socket is there")
+            report = ["--jobs", f"{self.folder}/jobs.sock"]
+            ours = self.job(self.ports[0], "--run", "resnet", *report)
+            busy = self.job(self.ports[1], "--refuse")
+            for job, port in ((ours, self.ports[0]), (busy, self.ports[1])):
+                wait_until(lambda: f'can be profiled" pid={job.pid} port={port} ' in daemon.log, "the service is found")
+            wait_until(lambda: daemon.page().one("ml_steps_total", run="resnet"), "the run is known")
+
+            with self.subTest("a run"):
+                code, out, error = self.profile("--run=resnet", "--seconds=0.3")
+                self.assertEqual((code, error), (0, ""), out)
+                self.assertIn("accepted; the trace begins at once\n", out)
+                found = re.search(rf"process {ours.pid}: (/\S+), \d+ bytes\n", out)
+                self.assertRegex(found[1], rf"^{self.folder}/(gpumeter_resnet_[0-9a-f]+)/plugins/profile/\1/{ours.pid}.xplane.pb$")
+                self.assertEqual(Path(found[1]).read_text(), "trace of 300 ms")
+                counts = wait_until(lambda: daemon.page().of("ml_profiles_total", run="resnet", trigger="request", status="done"),
+                                    "it is counted")
+                self.assertEqual(list(counts.values()), [1])
+
+            with self.subTest("steps"):
+                code, out, error = self.profile("--run=resnet", "--steps=3")
+                self.assertEqual((code, out), (1, ""))
+                self.assertIn("counts no steps; ask for seconds", error)
+
+            with self.subTest("a job that refuses"):
+                code, out, error = self.profile(f"--pid={busy.pid}", "--seconds=0.1")
+                self.assertEqual(code, 1)
+                self.assertIn("Another profiling session active.", error)
+
+            with self.subTest("two processes on one port"):
+                self.job(self.ports[1])
+                wait_until(lambda: f"port={self.ports[1]} error=\"several processes listen on it" in daemon.log, "the log names the port")
+                self.assertIn("no process of yours", self.profile(f"--pid={busy.pid}")[2])
+
+            with self.subTest("another user's job"):
+                if os.getuid() != 0:
+                    self.skipTest("only root can act as another user")
+                theirs = self.job(self.ports[2], user=STRANGER)
+                wait_until(lambda: f"pid={theirs.pid} port={self.ports[2]} uid={STRANGER}" in daemon.log, "the service is found")
+                self.assertIn("no process of yours", self.profile(f"--pid={ours.pid}", user=STRANGER)[2])
+                code, out, error = self.profile(f"--pid={theirs.pid}", "--seconds=0.1", user=STRANGER)
+                self.assertEqual((code, error), (0, ""), out)
+                trace = Path(re.search(r": (/\S+), \d+ bytes", out)[1])
+                self.assertEqual((trace.stat().st_uid, trace.parents[3].stat().st_uid), (STRANGER, STRANGER))
+
+            ours.kill()
+            ours.wait()
+            said = wait_until(lambda: "no process of yours" in (said := self.profile("--run=resnet"))[2] and said, "the job is gone")
+            self.assertEqual(said[0], 1)
+            self.assertEqual(daemon.stop()[0], 0)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,14 @@ using std::chrono::seconds;
 class Door1 final : public Door {
  public:
   std::vector<Process> processes() const override { return {}; }
-  bool ask(int pid, const Order&, Nanoseconds) override {
-    return stages.try_emplace(pid, Progress{Stage::asked, ""}).second;
+  Result<Done> ask(int pid, const Order&, Nanoseconds) override {
+    if (stages.try_emplace(pid, Progress{Stage::asked, ""}).second) return Done{};
+    return Error("busy");
   }
+  std::string file_of(const Order& order, int, int inner_pid) const override {
+    return kineto::file_of(order.path, inner_pid);
+  }
+  std::string_view begins() const noexcept override { return "now"; }
   Progress progress(int pid) const override { return stages.contains(pid) ? stages.at(pid) : Progress(); }
   void release(int pid) override { stages.erase(pid); }
 
@@ -61,7 +66,9 @@ TEST(Desk, RefusesAProcessThatHasAnOrder) {
   Desk desk;
   ASSERT_TRUE(desk.open(request_of(door, {2}, "slow_steps"), seconds(0)));
   EXPECT_TRUE(desk.has_automatic());
-  EXPECT_FALSE(desk.open(request_of(door, {1, 2}), seconds(0)));
+  const auto refused = desk.open(request_of(door, {1, 2}), seconds(0));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(), "process 2: busy");
   EXPECT_FALSE(door.stages.contains(1)) << "nothing is left of the refused request";
 }
 

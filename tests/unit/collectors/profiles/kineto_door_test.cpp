@@ -34,7 +34,7 @@ TEST(KinetoDoor, GivesAnOrderOnceAndSeesItsEnd) {
 TEST(KinetoDoor, AnOrderThatCouldNotBeSentIsGivenAgain) {
   KinetoDoor door;
   door.hear(kPeer, kFree, seconds(0), seconds(100));
-  door.ask(10, kOrder, seconds(0));
+  ASSERT_TRUE(door.ask(10, kOrder, seconds(0)));
   EXPECT_NE(door.hear(kPeer, kFree, seconds(1), seconds(100)), "");
   door.unsent(10);
   EXPECT_NE(door.hear(kPeer, kFree, seconds(2), seconds(100)), "");
@@ -43,7 +43,7 @@ TEST(KinetoDoor, AnOrderThatCouldNotBeSentIsGivenAgain) {
 TEST(KinetoDoor, AProcessThatNeverTurnsBusyRejectedTheOrder) {
   KinetoDoor door;
   door.hear(kPeer, kFree, seconds(0), seconds(100));
-  door.ask(10, {"/tmp/x.json", {std::nullopt, seconds(60)}}, seconds(0));
+  ASSERT_TRUE(door.ask(10, {"/tmp/x.json", {std::nullopt, seconds(60)}}, seconds(0)));
   door.hear(kPeer, kFree, seconds(5), seconds(100));
   door.hear(kPeer, kFree, seconds(10), seconds(100));
   EXPECT_EQ(door.progress(10).stage, Stage::taken) << "the poll may have crossed the order";
@@ -55,7 +55,7 @@ TEST(KinetoDoor, PollsMayBeTooRareToSeeATrace) {
   for (const Extent& extent : {Extent{std::nullopt, seconds(1)}, Extent{3, seconds(5)}}) {
     KinetoDoor door;
     door.hear(kPeer, kFree, seconds(0), seconds(100));
-    door.ask(10, {"/tmp/x.json", extent}, seconds(0));
+    ASSERT_TRUE(door.ask(10, {"/tmp/x.json", extent}, seconds(0)));
     door.hear(kPeer, kFree, seconds(5), seconds(100));
     door.hear(kPeer, kFree, seconds(12), seconds(100));
     EXPECT_EQ(door.progress(10).stage, Stage::done);
@@ -65,7 +65,7 @@ TEST(KinetoDoor, PollsMayBeTooRareToSeeATrace) {
 TEST(KinetoDoor, AShortTraceThatShouldHaveBeenSeenWasRejected) {
   KinetoDoor door;
   door.hear(kPeer, kFree, seconds(0), seconds(100));
-  door.ask(10, {"/tmp/x.json", {std::nullopt, seconds(1)}}, seconds(0));
+  ASSERT_TRUE(door.ask(10, {"/tmp/x.json", {std::nullopt, seconds(1)}}, seconds(0)));
   for (const int at : {5, 10, 15}) door.hear(kPeer, kFree, seconds(at), seconds(100));
   EXPECT_EQ(door.progress(10).stage, Stage::failed);
 }
@@ -73,7 +73,7 @@ TEST(KinetoDoor, AShortTraceThatShouldHaveBeenSeenWasRejected) {
 TEST(KinetoDoor, ForgetsSilentProcessesAndFailsTheirOrders) {
   KinetoDoor door;
   door.hear(kPeer, kFree, seconds(0), seconds(100));
-  door.ask(10, kOrder, seconds(0));
+  ASSERT_TRUE(door.ask(10, kOrder, seconds(0)));
   door.tick(seconds(59));
   EXPECT_EQ(door.size(), 1U);
   door.tick(seconds(60));
@@ -86,11 +86,11 @@ TEST(KinetoDoor, ForgetsSilentProcessesAndFailsTheirOrders) {
 TEST(KinetoDoor, AnOrderIsForTheProcessThatWasThere) {
   KinetoDoor door;
   door.hear(kPeer, kFree, seconds(0), seconds(100));
-  door.ask(10, kOrder, seconds(0));
+  ASSERT_TRUE(door.ask(10, kOrder, seconds(0)));
   EXPECT_EQ(door.hear({10, 1001, "a"}, kFree, seconds(1), seconds(100)), "") << "another user";
   EXPECT_EQ(door.progress(10).stage, Stage::failed);
   door.release(10);
-  door.ask(10, kOrder, seconds(2));
+  ASSERT_TRUE(door.ask(10, kOrder, seconds(2)));
   EXPECT_EQ(door.hear({10, 1001, "b"}, kFree, seconds(3), seconds(100)), "") << "another program";
   EXPECT_EQ(door.progress(10).stage, Stage::failed);
 }

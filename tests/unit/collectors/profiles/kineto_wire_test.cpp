@@ -62,7 +62,7 @@ TEST(KinetoWire, WritesAnOrder) {
   EXPECT_EQ(kineto::text_of({"/tmp/x.json", {3, std::chrono::seconds(5)}}, Nanoseconds(0)),
             "ACTIVITIES_LOG_FILE=/tmp/x.json\nACTIVITIES_WARMUP_PERIOD_SECS=1\nPROFILE_START_ITERATION=0\n"
             "PROFILE_START_ITERATION_ROUNDUP=1\nACTIVITIES_ITERATIONS=3\nACTIVITIES_DURATION_MSECS=5000\n");
-  EXPECT_EQ(file_of("/tmp/x.json", 12), "/tmp/x_12.json");
+  EXPECT_EQ(kineto::file_of("/tmp/x.json", 12), "/tmp/x_12.json");
 }
 
 TEST(KinetoWire, RejectsPathsThatKinetoCannotRead) {

@@ -29,9 +29,10 @@ std::string answer(std::string_view message) {
 }
 const Order kOrder = {"/logs/gpumeter_bert_77.json", {std::nullopt, milliseconds(20)}};
 
+PortHolder holder(int pid, std::uint16_t port) { return {{pid, 1000}, {port, "127.0.0.1", 77, 1000, 0}}; }
 std::unique_ptr<ServiceDoor> door_to(const RasServer& server) {
   auto door = std::make_unique<ServiceDoor>(kRealClock);
-  door->found({{{42, 1000}, server.port(), false}, {{7, 1001}, 1, false}});
+  door->found({holder(42, server.port()), holder(7, 1)});
   return door;
 }
 Progress ended(const ServiceDoor& door, int pid) {
@@ -51,7 +52,8 @@ TEST(ServiceDoor, TakesATrace) {
   EXPECT_EQ(ended(*door, 42).stage, Stage::done);
   door->release(42);
   EXPECT_EQ(door->progress(42).stage, Stage::none);
-  EXPECT_EQ(ServiceDoor::file_of(kOrder, 42), "/logs/plugins/profile/gpumeter_bert_77/42.xplane.pb");
+  EXPECT_EQ(door->file_of(kOrder, 42, 1),
+            "/logs/gpumeter_bert_77/plugins/profile/gpumeter_bert_77/42.xplane.pb");
 }
 
 TEST(ServiceDoor, ReportsFailures) {
@@ -74,9 +76,20 @@ TEST(ServiceDoor, ReportsFailures) {
 
 TEST(ServiceDoor, RefusesWhatTheServiceLacks) {
   ServiceDoor door(kRealClock);
-  EXPECT_FALSE(door.ask(42, kOrder, {}));
-  door.found({{{42, 1000}, 1, false}});
-  EXPECT_FALSE(door.ask(42, {"/logs/x.json", {10U, milliseconds(20)}}, {}));
+  EXPECT_EQ(door.ask(42, kOrder, {}).error().message(), "it no longer listens on its port");
+  door.found({holder(42, 1)});
+  EXPECT_EQ(door.ask(42, {"/logs/x.json", {10U, milliseconds(20)}}, {}).error().message(),
+            "the profiler service of TensorFlow and JAX counts no steps; ask for seconds");
+}
+
+TEST(ServiceDoor, ConnectsToNoOtherProcess) {
+  const RasServer server(answering(answer("")));
+  ServiceDoor door(kRealClock, [](const tcp::Listener& listener) -> Result<Done> {
+    return Error("port " + std::to_string(listener.inode) + " has another owner");
+  });
+  door.found({holder(42, server.port())});
+  ASSERT_TRUE(door.ask(42, kOrder, {}));
+  EXPECT_EQ(ended(door, 42).why, "port 77 has another owner");
 }
 
 TEST(ServiceDoor, EndsACall) {

@@ -32,7 +32,7 @@ class Machine {
   }
 
   Result<Targets::Found> find(const Asked& asked, const Asker& asker) {
-    Targets targets({tree_.path(), [](std::uint32_t uid) { return uid; }, name_of, users}, door_);
+    Targets targets({tree_.path(), [](std::uint32_t uid) { return uid; }, name_of, users}, {&door_});
     return targets.find(asked, asker, std::make_shared<const jobs::RunList>(runs_), Nanoseconds(1));
   }
 

@@ -92,7 +92,8 @@ void Conditions::judge_heat(const Reading& before, const Reading& after, std::ve
       if (share < thresholds_.throttled_share || share <= 0) continue;
       to.push_back({std::string(kThermal), name,
                     words("GPU %.60s was throttled by heat for %.0f %% of %.0f s", uuid.c_str(),
-                          share * kPercent, elapsed)});
+                          share * kPercent, elapsed),
+                    uuid});
       break;
     }
   }

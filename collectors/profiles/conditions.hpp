@@ -32,7 +32,8 @@ struct Thresholds {
 struct Finding {
   std::string condition;
   RunName run;
-  std::string reason;  ///< with figures, for the log
+  std::string reason;    ///< with figures, for the log
+  std::string gpu = {};  ///< uuid of the GPU that it is about; empty: all of the run's
 };
 
 /// Judges the runs by what the store shows of them and of their GPUs (ml_run_gpu_info). Each condition

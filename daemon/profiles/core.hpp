@@ -57,6 +57,7 @@ class Profiler::Core {
   void judge();
   void look_for_services();
   void act_on(const profiles::Finding& finding, bool is_new);
+  std::set<int> processes_on(const std::string& gpu) const;
   std::shared_ptr<const jobs::RunList> runs() const GPUMETER_EXCLUDES(mutex_);
   Nanoseconds now() const noexcept { return parts_.clock.monotonic(); }
 

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/worker.hpp"
+#include "collectors/jobs/join/run_join.hpp"
 #include "collectors/jobs/model/run_list.hpp"
 #include "collectors/profiles/conditions.hpp"
 #include "collectors/profiles/ledger.hpp"
@@ -33,6 +34,7 @@ class Profiler final : public Service {
     Store& store;
     std::function<std::uint32_t(std::uint32_t uid)> owner_of;
     std::function<std::string(std::uint32_t uid)> name_of;
+    std::function<jobs::DeviceUses()> uses;  ///< who uses which GPU; must not block
   };
 
   Profiler(Parts parts, const config::Config& config);

@@ -151,12 +151,14 @@ Result<Targets::Found> Targets::of_run(const std::string& run, const std::vector
   return found;
 }
 
-Targets::Found Targets::first_of(const RunName& run, const std::shared_ptr<const jobs::RunList>& runs,
-                                 Nanoseconds now) {
+Targets::Found Targets::first_of(const RunName& run, const std::set<int>& preferred,
+                                 const std::shared_ptr<const jobs::RunList>& runs, Nanoseconds now) {
   const std::vector<Candidate> from = candidates([](const Process&) { return true; }, runs, now);
   const std::vector<const Candidate*> of_it = of_run([&](const RunName& name) { return name == run; }, from);
   if (of_it.empty()) return {run, {}};
-  return {run, {member_of(*of_it.front())}};
+  const auto found = std::ranges::find_if(
+      of_it, [&](const Candidate* each) { return preferred.contains(each->process.pid); });
+  return {run, {member_of(found == of_it.end() ? *of_it.front() : **found)}};
 }
 
 }  // namespace gpumeter

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,10 +57,10 @@ class Targets {
 
   Result<Found> find(const profiles::Asked& asked, const Asker& asker,
                      const std::shared_ptr<const jobs::RunList>& runs, Nanoseconds now);
-  /// Returns one process of the run for a condition's profile; an empty list if none can be asked or the user
-  /// is not admitted.
-  Found first_of(const profiles::RunName& run, const std::shared_ptr<const jobs::RunList>& runs,
-                 Nanoseconds now);
+  /// Returns one process of the run for a condition's profile, one of `preferred` (pids) if there is one; an
+  /// empty list if none can be asked or the user is not admitted.
+  Found first_of(const profiles::RunName& run, const std::set<int>& preferred,
+                 const std::shared_ptr<const jobs::RunList>& runs, Nanoseconds now);
   bool is_alive(int pid) const;
 
  private:

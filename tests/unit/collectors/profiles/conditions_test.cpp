@@ -38,6 +38,7 @@ class Machine {
     std::vector<std::string> reasons;
     for (const Finding& finding : conditions_.judge(store_, at_)) {
       EXPECT_EQ(finding.run, (RunName{"alice", "bert"}));
+      EXPECT_EQ(finding.gpu, finding.condition == kThermal ? "A" : "");
       reasons.push_back(finding.reason);
     }
     return reasons;

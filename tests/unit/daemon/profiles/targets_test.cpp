@@ -36,6 +36,19 @@ class Machine {
     return targets.find(asked, asker, std::make_shared<const jobs::RunList>(runs_), Nanoseconds(1));
   }
 
+  std::vector<int> first_of(const std::string& run, const std::set<int>& preferred) {
+    Targets targets({tree_.path(), [](std::uint32_t uid) { return uid; }, name_of, users}, {&door_});
+    std::vector<int> pids;
+    for (const profiles::Member& member :
+         targets
+             .first_of({"alice", run}, preferred, std::make_shared<const jobs::RunList>(runs_),
+                       Nanoseconds(1))
+             .members) {
+      pids.push_back(member.pid);
+    }
+    return pids;
+  }
+
   static std::string name_of(std::uint32_t uid) { return uid == kAlice ? "alice" : std::to_string(uid); }
 
   std::vector<std::string> users;
@@ -101,6 +114,17 @@ TEST(Targets, TheLauncherIsNotPartOfTheRun) {
   ASSERT_TRUE(found);
   ASSERT_EQ(found->members.size(), 1U);
   EXPECT_EQ(found->members.front().pid, 11);
+}
+
+TEST(Targets, AConditionProfilesAProcessOnItsGpu) {
+  Machine machine;
+  machine.process(10, kAlice, "10", "/a", "bert");
+  machine.process(11, kAlice, "11", "/a", "bert");
+  machine.process(12, kAlice, "12", "/a", "other");
+  EXPECT_EQ(machine.first_of("bert", {11, 12}), std::vector<int>{11});
+  EXPECT_EQ(machine.first_of("bert", {12}), std::vector<int>{10}) << "none of the run's processes is on it";
+  EXPECT_EQ(machine.first_of("bert", {}), std::vector<int>{10});
+  EXPECT_EQ(machine.first_of("gpt", {11}), std::vector<int>());
 }
 
 TEST(Targets, AContainerAsksOnlyForItsOwnCgroup) {

@@ -1,0 +1,66 @@
+// The part of the thread "profiles" that takes profiles by condition.
+#include <set>
+#include <utility>
+
+#include "collectors/profiles/asking.hpp"
+#include "daemon/profiles/core.hpp"
+
+namespace gpumeter {
+
+using profiles::Status;
+
+void Profiler::Core::judge() {
+  std::optional<std::vector<profiles::Finding>> findings;
+  {
+    const MutexLock lock(mutex_);
+    findings = std::exchange(findings_, std::nullopt);
+  }
+  if (!findings) return;
+  std::set<std::pair<profiles::RunName, std::string>> held;
+  for (const profiles::Finding& finding : *findings) {
+    held.emplace(finding.run, finding.condition);
+    act_on(finding, !held_.contains({finding.run, finding.condition}));
+  }
+  held_ = std::move(held);
+}
+
+std::set<int> Profiler::Core::processes_on(const std::string& gpu) const {
+  std::set<int> pids;
+  if (gpu.empty()) return pids;
+  for (const auto& device : parts_.uses()) {
+    if (device->uuid != gpu) continue;
+    for (const workloads::ProcessUse& use : device->processes) {
+      if (use.present) pids.insert(use.id.pid);
+    }
+  }
+  return pids;
+}
+
+// A condition that holds on is refused, counted and logged once.
+void Profiler::Core::act_on(const profiles::Finding& finding, bool is_new) {
+  const Targets::Found found = targets_.first_of(finding.run, processes_on(finding.gpu), runs(), now());
+  if (found.members.empty()) return;
+  const Nanoseconds at = parts_.clock.boottime();
+  std::optional<std::string> refusal = ledger_.refusal(finding.run, at);
+  if (desk_.has_automatic()) refusal = "a profile by condition is under way";
+  const Result<std::string> path = profiles::path_in(settings_.folder, finding.run.run);
+  if (!path) refusal = path.error().message();
+  if (!refusal) {
+    const Result<Number> begun = begin({finding.run,
+                                        finding.condition,
+                                        finding.reason,
+                                        {*path, {std::nullopt, settings_.duration}},
+                                        found.members});
+    if (begun) return ledger_.spend(finding.run, at);
+    refusal = begun.error().message();
+  }
+  if (!is_new) return;
+  ledger_.count(finding.run, finding.condition, Status::refused, at, parts_.clock.realtime());
+  parts_.log.info("a condition holds, and takes no profile", {{"run", finding.run.run},
+                                                              {"user", finding.run.user},
+                                                              {"trigger", finding.condition},
+                                                              {"reason", finding.reason},
+                                                              {"error", *refusal}});
+}
+
+}  // namespace gpumeter

@@ -96,9 +96,15 @@ bool Desk::has_automatic() const noexcept {
   return std::ranges::any_of(open_, [](const Open& open) { return open.request.trigger != kByRequest; });
 }
 
-std::vector<int> Desk::pids() const {
+bool Desk::has(Number number, int pid) const {
+  const std::vector<int> own = pids(number);
+  return std::ranges::find(own, pid) != own.end();
+}
+
+std::vector<int> Desk::pids(std::optional<Number> number) const {
   std::vector<int> pids;
   for (const Open& open : open_) {
+    if (number && open.number != *number) continue;
     for (const Place& place : open.places) pids.push_back(place.member.pid);
   }
   return pids;

@@ -70,8 +70,10 @@ class Desk {
   std::size_t size() const noexcept { return open_.size(); }
   /// True if a condition's request is under way.
   bool has_automatic() const noexcept;
-  /// The processes of all requests.
-  std::vector<int> pids() const;
+  /// The processes of all requests, or of one.
+  std::vector<int> pids(std::optional<Number> number = {}) const;
+  /// The process is part of the request.
+  bool has(Number number, int pid) const;
 
  private:
   struct Place {

@@ -68,6 +68,15 @@ void PortSearch::find_new(const std::vector<tcp::Listener>& listeners) {
   }
 }
 
+// PyTorch's WorkerServer names its threads (torch/csrc/distributed/c10d/control_plane/WorkerServer.cpp).
+bool PortSearch::has_debug_server(int pid) const {
+  constexpr std::string_view kThread = "pt_workerserver";
+  const std::string tasks = proc::path(procfs_, pid, "task");
+  return std::ranges::any_of(sysfs::list(tasks), [&](const std::string& task) {
+    return sysfs::read_text(tasks + "/" + task + "/comm") == kThread;
+  });
+}
+
 Result<Ports> PortSearch::find() {
   const Result<std::vector<tcp::Listener>> all = listeners();
   if (!all) return all.error();
@@ -83,7 +92,8 @@ Result<Ports> PortSearch::find() {
     } else if (std::ranges::find(ports.holders, holder->second.pid, [](const PortHolder& it) {
                  return it.process.pid;
                }) == ports.holders.end()) {
-      ports.holders.push_back({{holder->second.pid, each.uid}, each});
+      const int pid = holder->second.pid;
+      ports.holders.push_back({{pid, each.uid}, each, has_debug_server(pid)});
     }
   }
   std::ranges::sort(ports.holders, {}, [](const PortHolder& each) { return each.process.pid; });

@@ -16,6 +16,7 @@ namespace gpumeter::profiles {
 struct PortHolder {
   Process process;
   tcp::Listener listener;
+  bool is_debug_server = false;  ///< of PyTorch; otherwise the profiler service of TensorFlow or JAX
 
   bool operator==(const PortHolder&) const = default;
 };
@@ -50,6 +51,7 @@ class PortSearch {
   void find_new(const std::vector<tcp::Listener>& listeners);
   void look_at(int pid, const std::map<std::uint64_t, std::uint32_t>& wanted);
   bool is_alive(const Holder& holder) const;
+  bool has_debug_server(int pid) const;
 
   const std::string procfs_;
   const std::set<std::uint16_t> ports_;

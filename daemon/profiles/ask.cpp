@@ -10,14 +10,23 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
 #include <thread>
 
 #include "base/descriptor.hpp"
 #include "base/text.hpp"
+#include "collectors/profiles/debug_door.hpp"
 #include "daemon/cli/standard_streams.hpp"
+#include "daemon/profiles/fetch.hpp"
 
 namespace gpumeter {
 namespace {
+
+/// For a process's collection of its trace. Kineto's first use of CUPTI takes seconds.
+constexpr Nanoseconds kWrite = std::chrono::minutes(2);
 
 Result<Descriptor> connect_to(const std::string& path) {
   sockaddr_un address{};
@@ -33,15 +42,19 @@ Result<Descriptor> connect_to(const std::string& path) {
 /// What the daemon reports, in words, and whether all went well.
 class Conversation {
  public:
-  explicit Conversation(Descriptor connection) : connection_(std::move(connection)) {}
+  Conversation(Descriptor connection, Nanoseconds duration)
+      : connection_(std::move(connection)), duration_(duration) {}
 
   int run() {
     std::array<char, 4096> bytes{};
     for (ssize_t got = 1; got > 0;) {
-      got = recv(connection_.number(), bytes.data(), bytes.size(), 0);
+      Descriptor attached;
+      got = receive(bytes, attached);
+      if (attached) attached_.push_back(std::move(attached));
       if (got > 0) text_.append(bytes.data(), static_cast<std::size_t>(got));
       take_lines();
     }
+    fetches_.clear();  // waits for them
     if (is_over_) return has_failed_ ? 1 : 0;
     print_error("the daemon ended the connection before the profile was over");
     return 1;
@@ -64,6 +77,8 @@ class Conversation {
     if (word == "end") is_over_ = true;
     if (word == "end" && line != "done") has_failed_ = true;
     const std::string pid(take_until(line, ' '));
+    if (word == "file") files_[pid] = line;
+    if (word == "fetch") fetch(pid, line);
     if (word == "taken") print("process " + pid + ": has the order\n");
     if (word == "failed") fail("process " + pid + ": " + std::string(line));
     if (word == "done") look_for(pid, std::string(line));
@@ -72,6 +87,41 @@ class Conversation {
   void fail(const std::string& text) {
     print_error(text);
     is_over_ = has_failed_ = true;
+  }
+
+  // Line by line: the daemon sends a connection with its own line only.
+  ssize_t receive(std::array<char, 4096>& bytes, Descriptor& attached) const {
+    iovec part{bytes.data(), bytes.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t got = recvmsg(connection_.number(), &message, MSG_CMSG_CLOEXEC);
+    if (got <= 0) return got;
+    const cmsghdr* const head = CMSG_FIRSTHDR(&message);
+    if (head != nullptr && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(head), sizeof number);
+      attached = Descriptor(number);
+    }
+    return got;
+  }
+
+  // The processes of a run answer at the same time, and PyTorch's server waits 5 s for a reader.
+  void fetch(const std::string& pid, std::string_view owner) {
+    if (attached_.empty()) return;
+    const auto connection = std::make_shared<Descriptor>(std::move(attached_.front()));
+    attached_.erase(attached_.begin());
+    const std::uint32_t uid = parse_number<std::uint32_t>(owner).value_or(geteuid());
+    fetches_.emplace_back([this, pid, connection, uid, path = files_[pid]] {
+      const Result<std::uint64_t> size =
+          fetch_to_file(*connection, profiles::debug_request(duration_), path, uid, duration_ + kWrite);
+      const std::string line =
+          size ? "got " + pid + "\n" : "lost " + pid + " " + size.error().message() + "\n";
+      send(connection_.number(), line.data(), line.size(), MSG_NOSIGNAL);
+    });
   }
 
   // The process is free once the trace is written, but its folder may be on a network. A container's folder
@@ -93,7 +143,11 @@ class Conversation {
   }
 
   const Descriptor connection_;
+  const Nanoseconds duration_;  ///< of the trace
   std::string text_;
+  std::deque<Descriptor> attached_;           ///< in the order of their lines
+  std::map<std::string, std::string> files_;  ///< by pid
+  std::list<std::jthread> fetches_;
   bool is_over_ = false;
   bool has_failed_ = false;
 };
@@ -112,7 +166,7 @@ int ask_for_profile(const profiles::Asked& asked, const std::string& socket) {
   }
   const std::string text = profiles::text_of(asked);
   send(connection->number(), text.data(), text.size(), MSG_NOSIGNAL);
-  return Conversation(*std::move(connection)).run();
+  return Conversation(*std::move(connection), asked.extent.duration).run();
 }
 
 }  // namespace gpumeter

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "collectors/profiles/asking.hpp"
@@ -33,14 +34,23 @@ std::vector<Callers::Call> Callers::read(int number) {
   const ssize_t got = recv(number, bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return {};
   Open& open = at->second;
-  if (got > 0 && open.request == 0) open.text.append(bytes.data(), static_cast<std::size_t>(got));
-  if (got <= 0 || open.request != 0 || open.text.size() > profiles::kMostAsked) {
-    end(number);  // a client sends nothing after its request
+  if (got > 0) open.text.append(bytes.data(), static_cast<std::size_t>(got));
+  if (got <= 0 || open.text.size() > profiles::kMostAsked) {
+    end(number);
     return {};
   }
+  if (open.request != 0) return lines_of(number, open);
   const bool is_whole = open.text.starts_with('\n') || open.text.find("\n\n") != std::string::npos;
   if (!is_whole) return {};
-  return {{number, open.asker, std::exchange(open.text, "")}};
+  return {{number, open.asker, std::exchange(open.text, ""), 0}};
+}
+
+std::vector<Callers::Call> Callers::lines_of(int number, Open& open) {
+  std::vector<Call> lines;
+  for (std::size_t end = 0; (end = open.text.find('\n')) != std::string::npos; open.text.erase(0, end + 1)) {
+    lines.push_back({number, open.asker, open.text.substr(0, end), open.request});
+  }
+  return lines;
 }
 
 void Callers::end(int number) {
@@ -59,6 +69,29 @@ void Callers::tell(int number, std::string_view line) {
 void Callers::tell_about(profiles::Desk::Number request, std::string_view line) {
   const auto at = std::ranges::find_if(open_, [&](auto& entry) { return entry.second.request == request; });
   if (at != open_.end()) tell(at->first, line);
+}
+
+bool Callers::pass_about(profiles::Desk::Number request, std::string_view line, const Descriptor& attached) {
+  const auto at = std::ranges::find_if(open_, [&](auto& entry) { return entry.second.request == request; });
+  if (at == open_.end()) return false;
+  std::string text = std::string(line) + "\n";
+  iovec bytes{text.data(), text.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof(int));
+  const int number = attached.number();
+  std::memcpy(CMSG_DATA(head), &number, sizeof number);
+  const ssize_t sent = sendmsg(at->first, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent == static_cast<ssize_t>(text.size())) return true;
+  end(at->first);
+  return false;
 }
 
 void Callers::close_about(profiles::Desk::Number request) {

@@ -26,11 +26,12 @@ class Callers {
     int number = 0;
     Asker asker;
     std::string text;
+    profiles::Desk::Number request = 0;  ///< not 0: `text` is a line about this request, without its end
   };
 
   /// Takes the connections that wait.
   void accept_from(int listener, Nanoseconds now);
-  /// Reads a connection. Returns its request once it is complete.
+  /// Reads a connection. Returns its request once it is complete, and then the lines about it.
   std::vector<Call> read(int number);
   /// The connection waits for the events of this request from now on.
   void bind_to(int number, profiles::Desk::Number request) { open_.at(number).request = request; }
@@ -38,6 +39,8 @@ class Callers {
   void tell(int number, std::string_view line);
   /// The same, to the connection that waits for this request.
   void tell_about(profiles::Desk::Number request, std::string_view line);
+  /// The same, with a descriptor attached. Returns false if no connection waits for the request.
+  bool pass_about(profiles::Desk::Number request, std::string_view line, const Descriptor& attached);
   void close(int number) { open_.erase(number); }
   void close_about(profiles::Desk::Number request);
   /// Closes connections that send no request. Returns the requests whose clients have left since the last
@@ -55,6 +58,7 @@ class Callers {
     profiles::Desk::Number request = 0;  ///< 0: none yet
   };
 
+  static std::vector<Call> lines_of(int number, Open& open);
   void end(int number);
 
   std::map<int, Open> open_;

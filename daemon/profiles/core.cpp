@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <ranges>
 
+#include "base/text.hpp"
 #include "collectors/profiles/asking.hpp"
 
 namespace gpumeter {
@@ -53,9 +54,12 @@ Profiler::Core::Core(Parts parts, const config::Config& config)
                 [procfs = config.paths.procfs](const auto& listener) {
                   return profiles::check_listener(procfs, listener);
                 }),
+      debug_([procfs = config.paths.procfs](const auto& listener) {
+        return profiles::check_listener(procfs, listener);
+      }),
       ledger_(budget_of(settings_)),
       targets_({config.paths.procfs, parts_.owner_of, parts_.name_of, settings_.users},
-               {&kineto_, &services_}),
+               {&kineto_, &services_, &debug_}),
       allowance_(kPollsPerSecond, parts_.clock.monotonic()),
       series_(parts_.store.attach()),
       runs_(std::make_shared<const jobs::RunList>()) {
@@ -98,7 +102,12 @@ void Profiler::Core::look_for_services() {
     const MutexLock lock(mutex_);
     found = std::exchange(found_, std::nullopt);
   }
-  if (found) services_.found(*found);
+  if (!found) return;
+  const auto split = std::ranges::stable_partition(
+      *found, [](const profiles::PortHolder& each) { return !each.is_debug_server; });
+  debug_.found({split.begin(), split.end()});
+  found->erase(split.begin(), split.end());
+  services_.found(*found);
 }
 
 void Profiler::Core::turn() {
@@ -156,7 +165,9 @@ void Profiler::Core::wait() {
   if (is_ready(1)) callers_.accept_from(listener_.number(), now());
   for (std::size_t i = 2 + places_.size(); i < ready.size(); ++i) {
     if (!is_ready(i)) continue;
-    for (const Callers::Call& call : callers_.read(ready[i].fd)) take_call(call);
+    for (const Callers::Call& call : callers_.read(ready[i].fd)) {
+      call.request == 0 ? take_call(call) : take_line(call);
+    }
   }
 }
 
@@ -202,6 +213,27 @@ void Profiler::Core::take_call(const Callers::Call& call) {
                         "file " + std::to_string(member.pid) + " " + profiles::file_of(made.order, member));
   }
   callers_.tell_about(*begun, "accepted " + std::string(made.members.front().door->begins()));
+  pass_connections(*begun, made);
+}
+
+void Profiler::Core::pass_connections(Number request, const profiles::Request& made) {
+  for (const profiles::Member& member : made.members) {
+    if (member.door != &debug_) continue;
+    const Descriptor connection = debug_.connection(member.pid);
+    const std::string line =
+        "fetch " + std::to_string(member.pid) + " " + std::to_string(debug_.owner(member.pid));
+    if (!callers_.pass_about(request, line, connection)) debug_.ended(member.pid, "the client has left");
+  }
+}
+
+// A client writes the traces of its own request only. If it lies, the figures of its own run are wrong.
+void Profiler::Core::take_line(const Callers::Call& call) {
+  std::string_view line = call.text;
+  const std::string_view word = take_until(line, ' ');
+  const auto pid = parse_number<int>(take_until(line, ' '));
+  if (!pid || !desk_.has(call.request, *pid)) return;
+  if (word == "got") debug_.ended(*pid, "");
+  if (word == "lost") debug_.ended(*pid, line.empty() ? "the client has no file" : std::string(line));
 }
 
 Result<Profiler::Core::Number> Profiler::Core::begin(profiles::Request request) {
@@ -222,7 +254,10 @@ void Profiler::Core::tick() {
     if (!targets_.is_alive(pid)) kineto_.gone(pid);
   }
   kineto_.tick(at);
-  for (const Number left : callers_.tick(at)) desk_.abandon(left);
+  for (const Number left : callers_.tick(at)) {
+    desk_.abandon(left);
+    for (const int pid : desk_.pids(left)) debug_.ended(pid, "the client has left");
+  }
   for (const profiles::Desk::Event& event : desk_.tick(at)) {
     if (event.outcome) {
       finish(event);

@@ -11,6 +11,7 @@
 #include "base/mutex.hpp"
 #include "collectors/jobs/intake/allowance.hpp"
 #include "collectors/jobs/intake/sockets.hpp"
+#include "collectors/profiles/debug_door.hpp"
 #include "collectors/profiles/desk.hpp"
 #include "collectors/profiles/kineto_door.hpp"
 #include "collectors/profiles/kineto_socket.hpp"
@@ -50,6 +51,8 @@ class Profiler::Core {
   void wait();
   std::string answer(const profiles::Peer& peer, std::string_view datagram);
   void take_call(const Callers::Call& call);
+  void take_line(const Callers::Call& call);
+  void pass_connections(Number request, const profiles::Request& made);
   void refuse(int number, const std::string& why);
   Result<Number> begin(profiles::Request request);
   void tick();
@@ -66,6 +69,7 @@ class Profiler::Core {
   const Descriptor woken_;  // an eventfd
   profiles::KinetoDoor kineto_;
   profiles::ServiceDoor services_;
+  profiles::DebugDoor debug_;
   profiles::Desk desk_;
   profiles::Ledger ledger_;
   Targets targets_;

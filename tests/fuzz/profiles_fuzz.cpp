@@ -1,6 +1,7 @@
-// What local processes send about profiles: Kineto's datagrams, the request of `gpumeter profile`, and the
-// status of a process. A message is understood only if its sizes agree; a request that is understood says the
-// same after it was written again; a path that is accepted is one line of Kineto's configuration.
+// What local processes send about profiles: Kineto's datagrams, the request of `gpumeter profile`, the status
+// of a process, and the answer of PyTorch's debug server. A message is understood only if its sizes agree; a
+// request that is understood says the same after it was written again; a path that is accepted is one line of
+// Kineto's configuration.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -8,6 +9,7 @@
 #include "collectors/profiles/asking.hpp"
 #include "collectors/profiles/kineto_door.hpp"
 #include "collectors/profiles/kineto_wire.hpp"
+#include "daemon/profiles/fetch.hpp"
 #include "daemon/profiles/targets.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -50,5 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_datagram(bytes);
   check_request(bytes);
   for (const int number : numbers_in_namespaces(bytes)) fuzz::expect(number > 0);
+  const AnswerHead head = parse_answer_head(bytes);
+  fuzz::expect(!head.length || bytes.find(':') != std::string_view::npos);
   return 0;
 }

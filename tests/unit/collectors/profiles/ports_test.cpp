@@ -103,6 +103,20 @@ TEST(PortSearch, UsesNoDoubtfulPort) {
   EXPECT_EQ(machine.found(), "") << "the doors connect to 127.0.0.1";
 }
 
+TEST(PortSearch, KnowsPyTorchsDebugServerByItsThreads) {
+  const Tree tree = make_tree(
+      {{"net/tcp",
+        "   0: 0100007F:2334 00000000:0000 0A 00000000:00000000 00:00000000 00000000  7        0 501 1\n"},
+       {"10/stat", "10 (x) S 1 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5 0"},
+       {"10/status", "Name:\tx\nUid:\t7\t7\t7\t7\n"},
+       {"10/fd/3", "-> socket:[501]"},
+       {"10/task/10/comm", "python\n"}});
+  PortSearch search(tree.path(), {9012});
+  EXPECT_FALSE(search.find()->holders.at(0).is_debug_server);
+  tree.write("10/task/11/comm", "pt_workerserver\n");  // it starts a moment after the socket
+  EXPECT_TRUE(search.find()->holders.at(0).is_debug_server);
+}
+
 TEST(PortSearch, ChecksTheSocketAgain) {
   Machine machine;
   machine.listens(9012, 501, kAlice);

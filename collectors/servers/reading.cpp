@@ -77,14 +77,17 @@ constexpr Row kRows[] = {
 /// Labels of models, in the order of preference. Triton's own series name the model `model`.
 constexpr std::string_view kModelLabels[] = {"model_name", "model"};
 
-/// SGLang repeats the figures of an engine for each of its ranks, and once more by priority.
-bool is_repeated(const SampleLine& sample) {
+/// SGLang's schedulers repeat the gauges of an engine for each of its ranks, and next to the total once more
+/// by priority. Its counters are of another process, which counts a request under its own priority only
+/// (tokenizer_manager.py, collect_metrics).
+bool is_repeated(Figure figure, const SampleLine& sample) {
   const auto is_other = [&](std::string_view label) {
     const std::string_view rank = sample.label(label);
     return !rank.empty() && rank != "0";
   };
+  const bool is_gauge = figure == Figure::running || figure == Figure::waiting || figure == Figure::cache;
   return is_other("tp_rank") || is_other("pp_rank") || is_other("moe_ep_rank") ||
-         !sample.label("priority").empty();
+         (is_gauge && !sample.label("priority").empty());
 }
 
 /// What the page has of one row.
@@ -200,7 +203,7 @@ std::optional<ServerReading> read_page(std::string_view page) {
     const SampleLine& sample = lines.sample();
     bool is_known = false;
     for (std::size_t i = 0; i < found.size(); ++i) {
-      if (!is_of(kRows[i], sample.name) || is_repeated(sample)) continue;
+      if (!is_of(kRows[i], sample.name) || is_repeated(kRows[i].figure, sample)) continue;
       take(kRows[i], sample, found[i]);
       is_known = true;
     }

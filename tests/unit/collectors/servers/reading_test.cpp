@@ -60,6 +60,11 @@ TEST(ReadPage, OfSglangCountsNoRankAndNoPriorityTwice) {
             "sglang 'm' out=150 requests=4 waiting=6 cache=0.4 0.5:3 sum=1.75 count=4");
 }
 
+TEST(ReadPage, OfSglangCountsTheRequestsOfAllPriorities) {
+  EXPECT_EQ(text_of(fixture("sglang_priorities")),
+            "sglang 'tiny' in=60 out=9 requests=3 running=2 waiting=5 cache=0.25 0.5:2 sum=1.75 count=3");
+}
+
 TEST(ReadPage, OfTgiWhichHasNoTimeToFirstToken) {
   EXPECT_EQ(text_of(fixture("tgi")), "tgi '' in=900 out=8123 requests=40 running=5 waiting=3");
 }

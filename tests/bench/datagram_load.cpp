@@ -1,17 +1,20 @@
-// Senders and a bare receiver of Unix datagrams for tests/bench/jobs_fairness.py. Senders never wait; each
-// prints how many messages found room, how many did not, and the seconds.
+// Senders and a bare receiver of Unix datagrams for jobs_fairness.py and jobs_rates.py. Senders never wait;
+// each prints how many messages found room, how many did not, and the seconds.
 //
-//   datagram_load flood PATH SECONDS SOCKETS    as fast as it can, in turns over its sockets, each with the
-//   largest send buffer datagram_load default PATH SECONDS SOCKETS  the same with the default send buffers
+// clang-format off
+//   datagram_load flood PATH SECONDS SOCKETS    as fast as it can, in turns over its sockets, each with the largest send buffer
+//   datagram_load default PATH SECONDS SOCKETS  the same with the default send buffers
+//   datagram_load paced PATH SECONDS RATE       RATE a second, evenly; it polls the clock between two messages
 //   datagram_load steady PATH SECONDS RUN       100 a second
-//   datagram_load receive                       a loop of recvmmsg() on descriptor 3 that does nothing else,
-//   until SIGTERM
+//   datagram_load receive                       a loop of recvmmsg() on descriptor 3 that does nothing else, until SIGTERM
+// clang-format on
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -63,6 +66,24 @@ int send_all(const std::vector<int>& outs, const std::string& line, double secon
   return 0;
 }
 
+/// One message in each interval. A late message (the sender lost the processor) delays all that follow: the
+/// sender never catches up by a burst, so the rate stays at or below the offered one.
+int send_paced(int out, const std::string& line, double seconds, double rate) {
+  const auto gap = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(1 / rate));
+  long sent = 0;
+  long lost = 0;
+  const auto begin = Clock::now();
+  const auto end = begin + std::chrono::duration<double>(seconds);
+  auto due = begin;
+  for (auto now = begin; now < end; now = Clock::now()) {
+    if (now < due) continue;
+    due = std::max(due, now - gap) + gap;
+    ++(send(out, line.data(), line.size(), 0) < 0 ? lost : sent);
+  }
+  printf("%ld %ld %.3f\n", sent, lost, std::chrono::duration<double>(Clock::now() - begin).count());
+  return 0;
+}
+
 int receive() {
   constexpr unsigned kBatch = 64;
   constexpr std::size_t kLargest = 65'536;
@@ -104,6 +125,9 @@ int main(int count, char** arguments) {
   if (given[0] == "steady") {
     return send_all({connected(given[1], false)}, "ml.steps:1|c|#run:" + given[3], seconds,
                     std::chrono::milliseconds(10));
+  }
+  if (given[0] == "paced") {
+    return send_paced(connected(given[1], false), "ml.steps:1|c|#run:flood", seconds, atof(given[3].c_str()));
   }
   std::vector<int> outs;
   for (int i = 0; i < atoi(given[3].c_str()); ++i) outs.push_back(connected(given[1], given[0] == "flood"));

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Iterator
 
-from bench import table
+from bench import Daemon, table
 from jobs_cost import GENEROUS, bound_with_queue, thread_seconds
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -66,7 +66,7 @@ def beside(load: str, folder: Folder, pid: int, attack: list[subprocess.Popen]) 
 
 
 @contextlib.contextmanager
-def daemon_with_queue(length: int, config: str = "", wrap: list[str] | None = None) -> Iterator[tuple[Folder, int]]:
+def daemon_with_queue(length: int, config: str = "", wrap: list[str] | None = None) -> Iterator[tuple[Folder, Daemon]]:
     with Folder(config) as folder:
         made = bound_with_queue(folder.datagram, length)
         os.chmod(folder.datagram, 0o666)
@@ -74,16 +74,33 @@ def daemon_with_queue(length: int, config: str = "", wrap: list[str] | None = No
             made.close()
             os.unlink(folder.datagram)
         with (folder.daemon(wrap=wrap) if wrap else folder.passed([made])) as daemon:
-            yield folder, daemon.process.pid
+            yield folder, daemon
+
+
+@contextlib.contextmanager
+def bare_loop(load: str, length: int) -> Iterator[str]:
+    """The path of a socket that a loop of recvmmsg() empties, with the options of the daemon's."""
+    with Folder() as folder:
+        made = bound_with_queue(folder.datagram, length)
+        os.chmod(folder.datagram, 0o666)
+        for option in (socket.SO_PASSCRED, 35):  # 35: SO_TIMESTAMPNS
+            made.setsockopt(socket.SOL_SOCKET, option, 1)
+        loop = subprocess.Popen(["sh", "-c", f'exec "$0" receive 3<&{made.fileno()}', load], pass_fds=[made.fileno()], stdout=subprocess.PIPE,
+                                text=True)
+        try:
+            yield folder.datagram
+        finally:
+            loop.terminate()
+            loop.communicate()
 
 
 def floods(load: str, length: int) -> list[tuple[str, str, str]]:
     rows = []
     for name, flooders in ATTACKS:
-        with daemon_with_queue(length) as (folder, pid):
+        with daemon_with_queue(length) as (folder, daemon):
             attack = [as_user(4001 + i, [load, how, folder.datagram, str(SECONDS + 1), str(sockets)])
                       for i, (how, sockets) in enumerate(flooders)]
-            rows.append((f"queue of {length}, {name}", beside(load, folder, pid, attack), "<= 1 %"))
+            rows.append((f"queue of {length}, {name}", beside(load, folder, daemon.process.pid, attack), "<= 1 %"))
     return rows
 
 
@@ -93,10 +110,11 @@ def subordinate(load: str) -> list[tuple[str, str, str]]:
         subuid.write(f"{OWNER}:{FIRST}:65536\n")
         subuid.flush()
         wrap = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/subuid && exec "$@"', subuid.name]
-        with daemon_with_queue(QUEUES[-1], wrap=wrap) as (folder, pid):
+        with daemon_with_queue(QUEUES[-1], wrap=wrap) as (folder, daemon):
             attack = subprocess.Popen(["/usr/bin/python3", "-I", jobs_sender.__file__, folder.datagram, "each", str(FIRST), str(UIDS)],
                                       stdout=subprocess.PIPE, text=True)
-            return [(f"queue of {QUEUES[-1]}, {UIDS} uids of one subordinate range", beside(load, folder, pid, [attack]), "<= 1 %")]
+            figure = beside(load, folder, daemon.process.pid, [attack])
+            return [(f"queue of {QUEUES[-1]}, {UIDS} uids of one subordinate range", figure, "<= 1 %")]
 
 
 def rate(sent: int, lost: int) -> str:
@@ -107,16 +125,8 @@ def takes(load: str, length: int) -> list[tuple[str, str, str]]:
     """One sender that never waits, with jobs.limits that reject nothing, and the bare loop."""
     with daemon_with_queue(length, GENEROUS) as (folder, _):
         daemon = result([as_user(4001, [load, "default", folder.datagram, str(SECONDS), "1"])])
-    with Folder() as folder:
-        made = bound_with_queue(folder.datagram, length)
-        os.chmod(folder.datagram, 0o666)
-        for option in (socket.SO_PASSCRED, 35):  # 35: SO_TIMESTAMPNS
-            made.setsockopt(socket.SOL_SOCKET, option, 1)
-        bare = subprocess.Popen(["sh", "-c", f'exec "$0" receive 3<&{made.fileno()}', load], pass_fds=[made.fileno()], stdout=subprocess.PIPE,
-                                text=True)
-        loop = result([as_user(4001, [load, "default", folder.datagram, str(SECONDS), "1"])])
-        bare.terminate()
-        bare.communicate()
+    with bare_loop(load, length) as path:
+        loop = result([as_user(4001, [load, "default", path, str(SECONDS), "1"])])
     return [(f"queue of {length}, a sender that never waits", rate(*daemon), "none below 500 000/s"),
             ("the same, a bare loop of recvmmsg()", rate(*loop), "")]
 

@@ -18,6 +18,8 @@ constexpr Nanoseconds kFresh = std::chrono::seconds(1);
 constexpr Nanoseconds kKept = std::chrono::minutes(1);
 /// Limits the table against a user that starts processes without end.
 constexpr std::size_t kMostSeen = 16'384;
+/// Limits the answers of one moment, for the same reason.
+constexpr std::size_t kMostAnswers = 1024;
 /// The start time is cut to ticks, and the time of sending comes from another clock.
 constexpr Nanoseconds kTolerance = std::chrono::milliseconds(20);
 
@@ -102,6 +104,27 @@ bool Gate::is_alive(const SenderId& id) const {
 
 std::string Gate::stat_of(std::int32_t pid) const {
   return sysfs::read_text(proc::path(procfs_, pid, "stat"));
+}
+
+/// The time of a message decides only whether its process had begun by then: a process that had begun stays
+/// known for later messages, and one that had not stays unknown for earlier ones.
+bool Admissions::Known::holds(const Credentials& who, Nanoseconds sent_then) const noexcept {
+  const auto* const guest = std::get_if<Guest>(&answer);
+  if (guest == nullptr || who.pid <= 0) return true;
+  return guest->id.pid != 0 ? sent_then >= sent : sent_then <= sent;
+}
+
+const Admissions::Answer& Admissions::of(const Credentials& who, Nanoseconds sent, Nanoseconds now) {
+  if (last_ == known_.end() || last_->first != who) last_ = known_.find(who);
+  if (last_ != known_.end() && last_->second.holds(who, sent)) return last_->second.answer;
+  if (known_.size() >= kMostAnswers) known_.clear();
+  last_ = known_.insert_or_assign(who, Known{gate_.admit(who, sent, now), sent}).first;
+  return last_->second.answer;
+}
+
+void Admissions::clear() noexcept {
+  known_.clear();
+  last_ = known_.end();
 }
 
 void Gate::tick(Nanoseconds now) {

@@ -88,4 +88,30 @@ class Gate {
   std::map<Credentials, Seen> seen_;
 };
 
+/// The gate's answers about the senders of one moment, so that a sender of many messages is looked up once.
+/// One thread.
+class Admissions {
+ public:
+  using Answer = std::variant<Guest, Refusal>;
+
+  explicit Admissions(Gate& gate) : gate_(gate) {}
+
+  /// See Gate::admit(). Valid until the next call.
+  const Answer& of(const Credentials& who, Nanoseconds sent, Nanoseconds now);
+  /// Forgets all answers. Call it before the messages of another moment.
+  void clear() noexcept;
+
+ private:
+  struct Known {
+    Answer answer;
+    Nanoseconds sent;  ///< of the message that the gate was asked about
+
+    bool holds(const Credentials& who, Nanoseconds sent_then) const noexcept;
+  };
+
+  Gate& gate_;
+  std::map<Credentials, Known> known_;
+  std::map<Credentials, Known>::iterator last_ = known_.end();
+};
+
 }  // namespace gpumeter::jobs

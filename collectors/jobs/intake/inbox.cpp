@@ -26,22 +26,25 @@ void Letters::add(const Datagram& datagram) {
   heads_.push_back({datagram.from, datagram.sent, static_cast<std::uint32_t>(payload.size()), datagram.cut});
 }
 
+void Letters::append(Letters& later) {
+  if (empty()) return std::swap(*this, later);
+  bytes_.insert(bytes_.end(), later.bytes_.begin(), later.bytes_.end());
+  heads_.insert(heads_.end(), later.heads_.begin(), later.heads_.end());
+  over_rate_ += later.over_rate_;
+  later.clear();
+}
+
 void Letters::clear() {
   clear_vector(bytes_);
   clear_vector(heads_);
   over_rate_ = 0;
 }
 
-bool Inbox::put(const Datagram& datagram) {
+bool Inbox::put(Letters& letters) {
   const MutexLock lock(mutex_);
-  const std::size_t before = waiting_.size();  // lines over the rate are counted without a message
-  waiting_.add(datagram);
-  return before == 0;
-}
-
-void Inbox::put_over_rate(std::uint64_t lines) {
-  const MutexLock lock(mutex_);
-  waiting_.add_over_rate(lines);
+  const bool had_messages = waiting_.has_messages();
+  waiting_.append(letters);
+  return waiting_.has_messages() && !had_messages;
 }
 
 bool Inbox::wait_for_room(Nanoseconds at_most) {

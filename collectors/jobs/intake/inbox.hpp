@@ -13,9 +13,12 @@ namespace gpumeter::jobs {
 class Letters {
  public:
   bool empty() const noexcept { return heads_.empty() && over_rate_ == 0; }
+  bool has_messages() const noexcept { return !heads_.empty(); }
   /// Memory that the messages need.
   std::size_t size() const noexcept { return bytes_.size() + heads_.size() * sizeof(Head); }
   void add(const Datagram& datagram);
+  /// Adds all that `later` has, and empties it.
+  void append(Letters& later);
   void add_over_rate(std::uint64_t lines) noexcept { over_rate_ += lines; }
   std::uint64_t over_rate() const noexcept { return over_rate_; }
 
@@ -46,12 +49,12 @@ class Letters {
 /// Messages on their way from the thread that receives them to the thread "jobs". Any thread.
 class Inbox {
  public:
-  /// Above this the receiving thread waits. One message may exceed it.
+  /// Above this the receiving thread waits. One batch may exceed it.
   static constexpr std::size_t kRoom = std::size_t{2} << 20;
 
-  /// Returns true if no message was waiting.
-  bool put(const Datagram& datagram) GPUMETER_EXCLUDES(mutex_);
-  void put_over_rate(std::uint64_t lines) GPUMETER_EXCLUDES(mutex_);
+  /// Moves all messages of `letters` here. Returns true if the reader must be woken: there are messages, and
+  /// none was waiting before.
+  bool put(Letters& letters) GPUMETER_EXCLUDES(mutex_);
   /// Waits until there is room, for `at_most` this long. Returns false if there is none.
   bool wait_for_room(Nanoseconds at_most) GPUMETER_EXCLUDES(mutex_);
   /// Moves all messages to `letters`, which must be empty.

@@ -151,7 +151,9 @@ void Ingest::take_orders() {
 
 void Ingest::take_letters() {
   receiver_.take(letters_);
-  letters_.for_each([this](const Datagram& datagram) { take(datagram); });
+  const Moment at = now();
+  letters_.for_each([&](const Datagram& datagram) { take(datagram, at); });
+  admissions_.clear();
   model_.drop(Refusal::rate_limit, letters_.over_rate());
   letters_.clear();
 }
@@ -170,10 +172,9 @@ void Ingest::receive_last() {
   hear_all(0);
 }
 
-void Ingest::take(const Datagram& datagram) {
-  const Moment at = now();
+void Ingest::take(const Datagram& datagram, const Moment& at) {
   const Nanoseconds age = std::max(Nanoseconds(0), at.unix - datagram.sent);
-  const auto admitted = gate_.admit(datagram.from, at.elapsed - age, at.elapsed);
+  const auto& admitted = admissions_.of(datagram.from, at.elapsed - age, at.elapsed);
   const auto* const refused = std::get_if<Refusal>(&admitted);
   if (datagram.payload.starts_with(benchmarks::kPrefix) &&
       (refused == nullptr || *refused == Refusal::user)) {

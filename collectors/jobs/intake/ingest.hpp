@@ -82,7 +82,7 @@ class Ingest {
   void take_orders();
   void take_letters();
   void receive_last();
-  void take(const Datagram& datagram);
+  void take(const Datagram& datagram, const Moment& at);
   bool may_send_results(std::uint32_t uid);
   void take_results(const Datagram& datagram, const Moment& at);
   void accept_all();
@@ -106,6 +106,7 @@ class Ingest {
   // Used by the thread only.
   ProcessKin kin_{settings_.procfs};
   Gate gate_{settings_.procfs, parts_.names, kin_, owners_};
+  Admissions admissions_{gate_};
   Source source_{parts_.store.attach()};
   RunModel model_;
   RunJoin join_{kin_};

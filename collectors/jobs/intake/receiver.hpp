@@ -19,6 +19,10 @@ namespace gpumeter::jobs {
 /// Nothing is parsed here: the thread rejects what exceeds a user's Allowance and copies the rest to an
 /// Inbox.
 ///
+/// Under load the thread saves the processor's time for the thread "jobs" and the senders. It hands messages
+/// over every few milliseconds. If the queue is long, it also lets messages gather: then a sender wakes
+/// nobody, and one system call reads many messages.
+///
 /// start(), stop() and the destructor: the owner's thread. set_rate(): any thread. The rest: the thread
 /// "jobs".
 class Receiver {
@@ -43,9 +47,13 @@ class Receiver {
 
  private:
   void turn();
+  void begin();
   void wait();
   std::size_t read();
+  bool expects_more();
+  void gather();
   void put(const Datagram& datagram);
+  void hand_over();
   void answer(std::uint64_t question) GPUMETER_EXCLUDES(mutex_);
 
   const Clock& clock_;
@@ -66,8 +74,13 @@ class Receiver {
   std::shared_ptr<const SubordinateUids> uids_;
   Nanoseconds now_{};
   Nanoseconds tick_at_{};
-  Nanoseconds last_sent_{};      ///< CLOCK_REALTIME of the last message that was read
-  std::uint64_t over_rate_ = 0;  ///< not yet in the inbox
+  Letters pending_;  ///< not yet in the inbox
+  Nanoseconds handed_at_{};
+  Nanoseconds last_sent_{};  ///< CLOCK_REALTIME of the last message that was read
+  bool is_long_ = false;     ///< the queue has once held a whole batch
+  std::size_t recent_ = 0;   ///< messages since the thread last waited, gathered or decided to poll
+  Nanoseconds poll_until_{};
+  Nanoseconds pause_{};
 
   Mutex mutex_;
   Condition answered_now_;

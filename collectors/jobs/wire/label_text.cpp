@@ -21,12 +21,22 @@ std::string printable(std::string_view raw) {
   });
 }
 
+/// Printable ASCII that needs no cut, as nearly all names are: no character has to be decoded.
+bool is_plain(std::string_view raw) noexcept {
+  return raw.size() <= kMaxLabelBytes &&
+         std::ranges::all_of(raw, [](char each) { return each >= ' ' && each <= '~'; });
+}
+
 }  // namespace
 
 std::string label_text(std::string_view raw) {
+  if (is_plain(raw)) return std::string(raw);
   return std::string(first_bytes(printable(raw), kMaxLabelBytes));
 }
 
-std::string run_name_text(std::string_view raw) { return shortened(printable(raw), kMaxLabelBytes, raw); }
+std::string run_name_text(std::string_view raw) {
+  if (is_plain(raw)) return std::string(raw);
+  return shortened(printable(raw), kMaxLabelBytes, raw);
+}
 
 }  // namespace gpumeter::jobs

@@ -145,5 +145,41 @@ TEST_F(GateTest, LetsInWhomTheConfigNames) {
   EXPECT_EQ(admitted({50, 1002}), "1002/50/10000 1002");
 }
 
+/// Of one moment: 1000 s after the start of the machine.
+class AdmissionsTest : public GateTest {
+ protected:
+  std::string answered(Credentials who, Nanoseconds sent) {
+    const auto& answer = admissions_.of(who, sent, seconds(1000));
+    if (const auto* refusal = std::get_if<Refusal>(&answer)) return std::string(to_string(*refusal));
+    const Guest& guest = std::get<Guest>(answer);
+    return std::to_string(guest.id.pid) + " " + guest.user;
+  }
+
+  Admissions admissions_{gate_};
+};
+
+TEST_F(AdmissionsTest, AsksTheGateOnceForEachSender) {
+  run(50, 10'000, "1000\t1000\t1000\t1000");
+  run(51, 10'000, "1\t1\t1\t1");
+  EXPECT_EQ(answered({50, 1000}, seconds(999)), "50 alice");
+  EXPECT_EQ(answered({51, 1}, seconds(999)), "51 1");
+  EXPECT_EQ(answered({51, 1000}, seconds(999)), "identity");
+  gate_.let_in({"bob"});
+  EXPECT_EQ(answered({50, 1000}, seconds(1000)), "50 alice");
+  EXPECT_EQ(answered({51, 1}, seconds(1000)), "51 1");
+  EXPECT_EQ(answered({51, 1000}, seconds(1000)), "identity");
+  admissions_.clear();
+  EXPECT_EQ(answered({50, 1000}, seconds(1000)), "user");
+}
+
+// Process 50 began at 100 s: an earlier message is of the process that had its number before.
+TEST_F(AdmissionsTest, DoNotHoldForAMessageFromBeforeTheProcess) {
+  run(50, 10'000, "1000\t1000\t1000\t1000");
+  EXPECT_EQ(answered({50, 1000}, seconds(99)), "0 alice");
+  EXPECT_EQ(answered({50, 1000}, seconds(101)), "50 alice");
+  EXPECT_EQ(answered({50, 1000}, seconds(99)), "0 alice");
+  EXPECT_EQ(answered({50, 1000}, seconds(98)), "0 alice");
+}
+
 }  // namespace
 }  // namespace gpumeter::jobs

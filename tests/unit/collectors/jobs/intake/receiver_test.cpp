@@ -7,6 +7,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace gpumeter::jobs {
 namespace {
@@ -86,6 +87,22 @@ TEST_F(ReceiverTest, RejectsAFloodAndCountsItsLines) {
   EXPECT_GT(over_rate_, 0U);
 }
 
+// The thread lets messages gather and hands them over in parts, in any case in the order of their arrival.
+TEST_F(ReceiverTest, DeliversABusyStreamInOrder) {
+  receiver_.set_rate(1e9);
+  owners_.start();
+  ASSERT_TRUE(receiver_.start(daemon_.number()));
+  constexpr int kMessages = 20'000;
+  std::string expected;
+  for (int i = 0; i < kMessages; ++i) expected += std::to_string(i) + "| ";
+  std::thread sender([&] {
+    for (int i = 0; i < kMessages; ++i) send_text(std::to_string(i));
+  });
+  while (count_ < kMessages) take_all();
+  sender.join();
+  EXPECT_EQ(text_, expected);
+}
+
 TEST_F(ReceiverTest, WaitsForRoomAndLosesNothing) {
   receiver_.set_rate(1e9);
   owners_.start();
@@ -110,23 +127,53 @@ TEST_F(ReceiverTest, StopsWhileItWaitsForRoom) {
   EXPECT_GT(count_, 0U);
 }
 
-TEST(Inbox, KeepsTheOrderAndForgetsCutPayloads) {
-  Inbox inbox;
-  EXPECT_TRUE(inbox.put({"a", {1, 2}, {}, false}));
-  EXPECT_FALSE(inbox.put({"long", {3, 4}, {}, true}));
-  EXPECT_FALSE(inbox.put({"c", {1, 2}, {}, false}));
-  inbox.put_over_rate(7);
+Letters letters_of(const std::vector<Datagram>& datagrams) {
   Letters letters;
-  inbox.take(letters);
+  for (const Datagram& datagram : datagrams) letters.add(datagram);
+  return letters;
+}
+
+std::string text_of(const Letters& letters) {
   std::string text;
   letters.for_each([&](const Datagram& datagram) {
     text += std::to_string(datagram.from.pid) + std::string(datagram.payload) + (datagram.cut ? "cut " : " ");
   });
-  EXPECT_EQ(text, "1a 3cut 1c ");
+  return text;
+}
+
+TEST(Inbox, KeepsTheOrderAndForgetsCutPayloads) {
+  Inbox inbox;
+  Letters first = letters_of({{"a", {1, 2}, {}, false}, {"long", {3, 4}, {}, true}});
+  Letters second = letters_of({{"c", {1, 2}, {}, false}});
+  second.add_over_rate(7);
+  EXPECT_TRUE(inbox.put(first));
+  EXPECT_FALSE(inbox.put(second));
+  EXPECT_TRUE(first.empty());
+  EXPECT_TRUE(second.empty());
+  Letters letters;
+  inbox.take(letters);
+  EXPECT_EQ(text_of(letters), "1a 3cut 1c ");
   EXPECT_EQ(letters.over_rate(), 7U);
   letters.clear();
   EXPECT_TRUE(letters.empty());
-  EXPECT_TRUE(inbox.put({"d", {1, 2}, {}, false}));
+  first = letters_of({{"d", {1, 2}, {}, false}});
+  EXPECT_TRUE(inbox.put(first));
+}
+
+// Lines over the rate wait for the next message or tick, but they do not hide that a message is the first.
+TEST(Inbox, WakesForMessagesOnly) {
+  Inbox inbox;
+  Letters rejected;
+  rejected.add_over_rate(3);
+  EXPECT_FALSE(inbox.put(rejected));
+  rejected.add_over_rate(4);
+  EXPECT_FALSE(inbox.put(rejected));
+  Letters message = letters_of({{"a", {1, 2}, {}, false}});
+  EXPECT_TRUE(inbox.put(message));
+  Letters letters;
+  inbox.take(letters);
+  EXPECT_EQ(text_of(letters), "1a ");
+  EXPECT_EQ(letters.over_rate(), 7U);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class Letters {
 /// Messages on their way from the thread that receives them to the thread "jobs". Any thread.
 class Inbox {
  public:
-  /// Above this the receiving thread waits. One batch may exceed it.
+  /// Above this the receiving thread waits. One delivery of it may exceed it.
   static constexpr std::size_t kRoom = std::size_t{2} << 20;
 
   /// Moves all messages of `letters` here. Returns true if the reader must be woken: there are messages, and

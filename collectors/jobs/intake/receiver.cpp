@@ -32,7 +32,7 @@ constexpr Nanoseconds kLongestPause = std::chrono::microseconds(200);
 /// Within this time nobody notices a message's delay, and one wakeup of the thread "jobs" serves all
 /// messages.
 constexpr Nanoseconds kHandOver = std::chrono::milliseconds(2);
-/// Handed over at once: some 2700 short messages.
+/// Handed over at once, so that a batch of long messages needs no memory of its own: some 2700 short ones.
 constexpr std::size_t kMuch = std::size_t{128} << 10;
 /// As for the kernel's own threads. Among many busy senders a thread of equal rank would get too small a
 /// share of the processor to empty the queue. A daemon without CAP_SYS_NICE keeps its rank; its service then
@@ -136,7 +136,7 @@ std::size_t Receiver::read() {
   now_ = clock_.monotonic();
   recent_ += size;
   is_long_ = is_long_ || (size == Datagrams::kBatch && last_sent_ < before);
-  if (now_ - handed_at_ >= kHandOver || pending_.size() >= kMuch) hand_over();
+  if (now_ - handed_at_ >= kHandOver) hand_over();
   return size;
 }
 
@@ -169,6 +169,7 @@ void Receiver::put(const Datagram& datagram) {
     pending_.add_over_rate(refused);
   } else {
     pending_.add(datagram);
+    if (pending_.size() >= kMuch) hand_over();
   }
 }
 

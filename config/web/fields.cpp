@@ -10,7 +10,7 @@
 namespace gpumeter::config::web {
 namespace {
 
-using Read = std::function<Complaint(const Node&, Fields&)>;
+using Read = Complaint (*)(const Node&, Fields&);
 
 /// Reads texts into a map or a list of pairs, whose keys the file chooses.
 Complaint read_texts(const Node& node, const std::function<void(const Node&)>& add) {
@@ -45,50 +45,47 @@ Complaint read_interval(const Node& node, Nanoseconds& interval) {
 }
 
 template <auto kMember>
-Read field() {
+constexpr Read field() {
   return [](const Node& node, Fields& fields) { return read(node, fields.*kMember); };
 }
 template <auto kMember>
-Read tls_field() {
+constexpr Read tls_field() {
   return [](const Node& node, Fields& fields) { return read(node, fields.tls.*kMember); };
 }
 template <auto kMember>
-Read version_field() {
+constexpr Read version_field() {
   return [](const Node& node, Fields& fields) { return read_version(node, fields.tls.*kMember); };
 }
 
 struct Row {
-  std::string section;  ///< empty: the file itself
-  std::string name;
+  std::string_view section;  ///< empty: the file itself
+  std::string_view name;
   Read read;
 };
 
-const std::vector<Row>& rows() {
-  static const std::string kTls = "tls_server_config";
-  static const std::vector<Row> kRows = {
-      {kTls, "cert", field<&Fields::cert>()},
-      {kTls, "cert_file", field<&Fields::cert_file>()},
-      {kTls, "key", field<&Fields::key>()},
-      {kTls, "key_file", field<&Fields::key_file>()},
-      {kTls, "client_auth_type", field<&Fields::client_auth_type>()},
-      {kTls, "client_ca", field<&Fields::client_ca>()},
-      {kTls, "client_ca_file", field<&Fields::client_ca_file>()},
-      {kTls, "client_allowed_sans", tls_field<&TlsSettings::allowed_sans>()},
-      {kTls, "min_version", version_field<&TlsSettings::min_version>()},
-      {kTls, "max_version", version_field<&TlsSettings::max_version>()},
-      {kTls, "cipher_suites", tls_field<&TlsSettings::cipher_suites>()},
-      {kTls, "curve_preferences", tls_field<&TlsSettings::curve_preferences>()},
-      {kTls, "prefer_server_cipher_suites", tls_field<&TlsSettings::prefer_server_ciphers>()},
-      {"http_server_config", "http2", field<&Fields::http2>()},
-      {"http_server_config", "headers", read_headers},
-      {"", "basic_auth_users", read_users},
-      {"rate_limit", "interval",
-       [](const Node& node, Fields& fields) { return read_interval(node, fields.rate_limit.interval); }},
-      {"rate_limit", "burst",
-       [](const Node& node, Fields& fields) { return read(node, fields.rate_limit.burst); }},
-  };
-  return kRows;
-}
+constexpr std::string_view kTls = "tls_server_config";
+constexpr Row kRows[] = {
+    {kTls, "cert", field<&Fields::cert>()},
+    {kTls, "cert_file", field<&Fields::cert_file>()},
+    {kTls, "key", field<&Fields::key>()},
+    {kTls, "key_file", field<&Fields::key_file>()},
+    {kTls, "client_auth_type", field<&Fields::client_auth_type>()},
+    {kTls, "client_ca", field<&Fields::client_ca>()},
+    {kTls, "client_ca_file", field<&Fields::client_ca_file>()},
+    {kTls, "client_allowed_sans", tls_field<&TlsSettings::allowed_sans>()},
+    {kTls, "min_version", version_field<&TlsSettings::min_version>()},
+    {kTls, "max_version", version_field<&TlsSettings::max_version>()},
+    {kTls, "cipher_suites", tls_field<&TlsSettings::cipher_suites>()},
+    {kTls, "curve_preferences", tls_field<&TlsSettings::curve_preferences>()},
+    {kTls, "prefer_server_cipher_suites", tls_field<&TlsSettings::prefer_server_ciphers>()},
+    {"http_server_config", "http2", field<&Fields::http2>()},
+    {"http_server_config", "headers", read_headers},
+    {"", "basic_auth_users", read_users},
+    {"rate_limit", "interval",
+     [](const Node& node, Fields& fields) { return read_interval(node, fields.rate_limit.interval); }},
+    {"rate_limit", "burst",
+     [](const Node& node, Fields& fields) { return read(node, fields.rate_limit.burst); }},
+};
 
 /// Walks the tree once.
 class Reader {
@@ -110,7 +107,7 @@ class Reader {
 
  private:
   void read(const Node& node, const std::string& section) {
-    for (const Row& row : rows()) {
+    for (const Row& row : kRows) {
       if (row.section == section && row.name == node.key) return read_row(node, row);
       if (section.empty() && row.section == node.key) return read_section(node);
     }
@@ -127,7 +124,8 @@ class Reader {
   }
 
   void read_row(const Node& node, const Row& row) {
-    const std::string path = row.section.empty() ? row.name : row.section + "." + row.name;
+    const std::string path =
+        std::string(row.section) + (row.section.empty() ? "" : ".") + std::string(row.name);
     fields_.places.lines[path] = {node.line};
     for (const Node& child : node.children) {
       if (!child.key.empty()) fields_.places.lines[path + "." + child.key] = {child.line};
@@ -149,9 +147,9 @@ class Reader {
 
   void report_unknown(const Node& node, const std::string& section) {
     std::set<std::string> names;
-    for (const Row& row : rows()) {
-      if (row.section == section) names.insert(row.name);
-      if (section.empty() && !row.section.empty()) names.insert(row.section);
+    for (const Row& row : kRows) {
+      if (row.section == section) names.emplace(row.name);
+      if (section.empty() && !row.section.empty()) names.emplace(row.section);
     }
     const std::vector<std::string> known(names.begin(), names.end());
     const std::string meant = nearest(node.key, known);

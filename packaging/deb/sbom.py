@@ -35,10 +35,12 @@ def programs(folder: Path) -> list[Path]:
 
 
 def libraries(program: Path) -> dict[str, str]:
-    """Path by soname of the libraries that the program itself names."""
+    """Path by soname of the libraries that the program itself names. They are those of the package's architecture, which may not be that
+    of the machine."""
     needed = re.findall(r"\(NEEDED\).*\[(.+)\]", output("readelf", "-dW", str(program)))
-    found = dict(re.findall(r"^\s*(\S+) => (/\S+)", output("ldd", str(program)), re.M)) if needed else {}
-    return {name: found[name] for name in needed}
+    folders = [Path(parent, output("dpkg-architecture", "-qDEB_HOST_MULTIARCH").strip()) for parent in ("/lib", "/usr/lib")]
+    # A static part of the compiler's library is in a folder of its own; the loader has a fixed name.
+    return {name: str(next(path for folder in [*folders, Path("/lib"), Path("/lib64")] if (path := folder / name).exists())) for name in needed}
 
 
 def archives(program: Path) -> set[str]:
@@ -56,7 +58,7 @@ def owners(paths: set[str]) -> set[str]:
     """The Debian packages of these files. dpkg may know a path by its name before the merge of /usr."""
     names = sorted(paths | {path.removeprefix("/usr") for path in paths} | {os.path.realpath(path) for path in paths})
     found = subprocess.run(["dpkg-query", "-S", *names], capture_output=True, text=True).stdout
-    by_path = {path: owner for owner, path in re.findall(r"^(\S+): (\S+)$", found, re.M)}
+    by_path = {path: owner for owner, path in re.findall(r"^(?:\S+, )*(\S+): (\S+)$", found, re.M)}
     unknown = [path for path in paths if not {path, path.removeprefix("/usr"), os.path.realpath(path)} & set(by_path)]
     if unknown:
         sys.exit(f"sbom.py: no package contains {', '.join(sorted(unknown))}")

@@ -99,7 +99,10 @@ bool Ingest::stop() {
   worker_.request_stop();
   if (wake_) eventfd_write(wake_.number(), 1);
   worker_.join();
-  if (is_running_) keep_runs();
+  if (is_running_) {
+    take_letters();  // which the socket no longer has
+    keep_runs();
+  }
   const Nanoseconds deadline = parts_.clock.monotonic() + kStopLogs;
   const bool is_left =
       std::ranges::count_if(logs_, [&](const auto& log) { return !log->join(deadline); }) > 0;

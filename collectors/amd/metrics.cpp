@@ -31,7 +31,6 @@ constexpr Traits kGeneration{.min = 1, .max = 6};
 constexpr Traits kLanes{.min = 1, .max = 32};
 constexpr Traits kMemory{.min = 0, .wakes = false};
 constexpr Traits kSize{.min = 1, .wakes = false};
-constexpr Traits kPositive{.min = 0};
 
 // The scan of the clients has its own thread; before their first scan there is no value.
 constexpr Traits kOfClients{.min = 0, .wakes = false, .forgets = true, .counted_by = "fdinfo"};
@@ -46,8 +45,8 @@ constexpr auto kRows = std::to_array<Row>({
     {&catalog::suspended, {}, asleep("power/runtime_status"), 1, fast, {}, kNeverWakes},
 
     // The driver averages all of these: over about a second on most chips, over less on some.
-    {&catalog::utilization, {}, busy("gpu_busy_percent"), kPercent, fast, kBusy.with_extremes(catalog::utilization_max, catalog::utilization_min), kRatio},
-    {&catalog::utilization, {}, blob("gpu_metrics.average_gfx_activity"), 1, fast, kBusy.with_extremes(catalog::utilization_max, catalog::utilization_min), kRatio},
+    {&catalog::utilization, {}, busy("gpu_busy_percent"), kPercent, fast, kBusy.with(kUtilizationExtremes), kRatio},
+    {&catalog::utilization, {}, blob("gpu_metrics.average_gfx_activity"), 1, fast, kBusy.with(kUtilizationExtremes), kRatio},
     {&catalog::busy_seconds, {}, clients_busy("fdinfo.drm-engine-*"), 1, fast, {}, kOfClients},
     {&catalog::utilization, {}, clients_utilization("fdinfo.drm-engine-*"), 1, fast, {}, kRatioOfClients},
     {&catalog::memory_controller_utilization, {}, busy("mem_busy_percent"), kPercent, fast, kMemoryBusy, kRatio},
@@ -66,10 +65,10 @@ constexpr auto kRows = std::to_array<Row>({
 
     // Power. power1_average if the chip averages; the values of APUs include their processor cores.
     {&catalog::energy_joules, {}, blob_energy(), 1, fast, {}, kPositive},
-    {&catalog::power, {}, power("hwmon/power1_average"), kMicro, fast, kEnergy.with_extremes(catalog::power_max, catalog::power_min), kWatts},
-    {&catalog::power, {}, power("hwmon/power1_input"), kMicro, fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
-    {&catalog::power, {}, blob("gpu_metrics.average_socket_power"), 1, fast, kEnergy.with_extremes(catalog::power_max, catalog::power_min), kBlobWatts},
-    {&catalog::power, {}, blob("gpu_metrics.curr_socket_power"), 1, fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kBlobWatts},
+    {&catalog::power, {}, power("hwmon/power1_average"), kMicro, fast, kEnergy.with(kPowerExtremes), kWatts},
+    {&catalog::power, {}, power("hwmon/power1_input"), kMicro, fast, instantaneous(catalog::energy_joules).with(kPowerExtremes), kWatts},
+    {&catalog::power, {}, blob("gpu_metrics.average_socket_power"), 1, fast, kEnergy.with(kPowerExtremes), kBlobWatts},
+    {&catalog::power, {}, blob("gpu_metrics.curr_socket_power"), 1, fast, instantaneous(catalog::energy_joules).with(kPowerExtremes), kBlobWatts},
     {&catalog::power_instant, {}, power("hwmon/power1_input"), kMicro, fast, {}, kWatts},
     {&catalog::power_instant, {}, blob("gpu_metrics.curr_socket_power"), 1, fast, {}, kBlobWatts},
     {&catalog::power_limit, {"limit", "enforced"}, file("hwmon/power1_cap"), kMicro, slow, {}, kWatts},

@@ -27,15 +27,12 @@ constexpr Traits kLimit{.min = 1, .max = 250, .zero_is_unknown = true};
 constexpr Traits kWatts{.min = 0, .max = 5000};
 constexpr Traits kVolts{.min = 0, .max = 20};
 constexpr Traits kHertz{.min = 0, .max = 20e9, .wakes = false};
-constexpr Traits kPositive{.min = 0};
 // Served from the driver's own memory, in any state of the device.
 constexpr Traits kSoft{.min = 0, .wakes = false};
 
-constexpr Derived kUtilization = Derived{}.with_extremes(catalog::utilization_max, catalog::utilization_min);
-constexpr Derived kPower =
-    instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min);
-constexpr Derived kAveragedBusy =
-    averaged(catalog::busy_seconds).with_extremes(catalog::utilization_max, catalog::utilization_min);
+constexpr Derived kUtilization = Derived{}.with(kUtilizationExtremes);
+constexpr Derived kPower = instantaneous(catalog::energy_joules).with(kPowerExtremes);
+constexpr Derived kAveragedBusy = averaged(catalog::busy_seconds).with(kUtilizationExtremes);
 
 // clang-format off
 // Parts that several devices share.
@@ -46,7 +43,7 @@ constexpr auto kHwmon = std::to_array<Row>({
     {&catalog::temperature_limit, {"sensor", "core", "limit", "critical"}, file("hwmon/temp1_crit"), kMilli, slow, {}, kLimit},
     {&catalog::temperature_limit, {"sensor", "core", "limit", "emergency"}, file("hwmon/temp1_emergency"), kMilli, slow, {}, kLimit},
     {&catalog::temperature_margin, {"sensor", "core"}, margin("hwmon/temp1"), kMilli, fast},
-    {&catalog::power, {}, file("hwmon/power1_average"), kMicro, fast, averaged(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
+    {&catalog::power, {}, file("hwmon/power1_average"), kMicro, fast, averaged(catalog::energy_joules).with(kPowerExtremes), kWatts},
     {&catalog::power, {}, file("hwmon/power1_input"), kMicro, fast, kPower, kWatts},
     {&catalog::power_limit, {"limit", "max"}, file("hwmon/power1_cap_max"), kMicro, slow, {}, kWatts},
     {&catalog::fan_rpm, {"fan", "0"}, file("hwmon/fan1_input"), 1, normal, {}, kPositive},

@@ -21,7 +21,6 @@ constexpr Traits kWatts{.min = 0, .max = 5000};
 constexpr Traits kWattLimit{.min = 1, .max = 5000, .zero_is_unknown = true};
 constexpr Traits kVolts{.min = 0, .max = 100};
 constexpr Traits kHertz{.min = 0, .max = 20e9};
-constexpr Traits kPositive{.min = 0};
 
 constexpr std::uint64_t kFromTheSecond = 2;  // the first is sensor="core"
 
@@ -39,8 +38,8 @@ constexpr auto kDriverRows = std::to_array<Row>({
     status("in_creation", "**/status = in device creation"),
     {&catalog::clock, {"clock", "graphics"}, file("**/clk_cur_freq_mhz"), kMega, fast, {}, kHertz},
     {&catalog::clock_max, {"clock", "graphics"}, file("**/clk_max_freq_mhz"), kMega, slow, {}, kHertz},
-    {&catalog::power, {}, file("hwmon/power1_average"), kMicro, fast, averaged(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
-    {&catalog::power, {}, file("hwmon/power1_input"), kMicro, fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
+    {&catalog::power, {}, file("hwmon/power1_average"), kMicro, fast, averaged(catalog::energy_joules).with(kPowerExtremes), kWatts},
+    {&catalog::power, {}, file("hwmon/power1_input"), kMicro, fast, instantaneous(catalog::energy_joules).with(kPowerExtremes), kWatts},
     {&catalog::power_limit, {"limit", "enforced"}, file("**/max_power"), kMilli, slow, {}, kWattLimit},
     {&catalog::temperature, {"sensor", "core"}, file("hwmon/temp1_input"), kMilli, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "*"}, file("hwmon/temp{*}_input", kFromTheSecond), kMilli, fast, {}, kCelsius},

@@ -25,9 +25,6 @@ constexpr Traits kHertz{.min = 0, .max = 20e9};                               //
 constexpr Traits kGeneration{.min = 1, .max = 7};
 constexpr Traits kLanes{.min = 1, .max = 32};
 constexpr Traits kSize{.min = 1};
-constexpr Traits kPositive{.min = 0};
-
-constexpr Derived kPowerExtremes{Integration::none, nullptr, &catalog::power_max, &catalog::power_min};
 
 // clang-format off
 constexpr auto kRows = std::to_array<Row>({
@@ -47,9 +44,9 @@ constexpr auto kRows = std::to_array<Row>({
     {&catalog::energy_joules, {}, nonzero("hwmon/energy{pkg}_input"), kMicro, fast, {}, kPositive},
     {&catalog::rail_energy_joules, {"rail", "card"}, nonzero("hwmon/energy{=card}_input"), kMicro, fast, {}, kPositive},
     {&catalog::rail_energy_joules, {"rail", "package"}, nonzero("hwmon/energy{=pkg}_input"), kMicro, fast, {}, kPositive},
-    {&catalog::power, {}, file("hwmon/power{card}_input"), kMicro, fast, kPowerExtremes, kWatts},
-    {&catalog::power, {}, mean_power("hwmon/energy{card}_input"), kMicro, fast, kPowerExtremes, kMeanWatts},
-    {&catalog::power, {}, mean_power("hwmon/energy{pkg}_input"), kMicro, fast, kPowerExtremes, kMeanWatts},
+    {&catalog::power, {}, file("hwmon/power{card}_input"), kMicro, fast, Derived{}.with(kPowerExtremes), kWatts},
+    {&catalog::power, {}, mean_power("hwmon/energy{card}_input"), kMicro, fast, Derived{}.with(kPowerExtremes), kMeanWatts},
+    {&catalog::power, {}, mean_power("hwmon/energy{pkg}_input"), kMicro, fast, Derived{}.with(kPowerExtremes), kMeanWatts},
     {&catalog::power_rail, {"rail", "card"}, mean_power("hwmon/energy{=card}_input"), kMicro, fast, {}, kMeanWatts},
     {&catalog::power_rail, {"rail", "package"}, mean_power("hwmon/energy{=pkg}_input"), kMicro, fast, {}, kMeanWatts},
 

@@ -16,12 +16,10 @@ using enum Tier;
 using namespace tree;
 using gpumeter::Traits;
 
-constexpr Traits kPositive{.min = 0};
-
 // clang-format off
 constexpr auto kRows = std::to_array<Row>({
     {&catalog::busy_seconds, {}, busiest("**/nc_time_in_use"), kMicro, fast, {}, kPositive},
-    {&catalog::utilization, {}, busiest_share("**/nc_time_in_use"), 1, fast, Derived{}.with_extremes(catalog::utilization_max, catalog::utilization_min), kShare},
+    {&catalog::utilization, {}, busiest_share("**/nc_time_in_use"), 1, fast, Derived{}.with(kUtilizationExtremes), kShare},
     // Older drivers have no total of the categories.
     {&catalog::memory_used, {"memory", "vram"}, sum("**/device_mem/total"), 1, normal, {}, kPositive},
     {&catalog::memory_used, {"memory", "vram"}, sum("**/device_mem/*/total"), 1, normal, {}, kPositive},

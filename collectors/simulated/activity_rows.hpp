@@ -44,7 +44,7 @@ inline constexpr auto kPowerLimit = reads<&power_limit>("power_limit_watts");
 
 // clang-format off
 inline constexpr auto kUtilizationRows = std::to_array<Row>({
-    {&catalog::utilization, {}, kUtilization, 1, Tier::fast, averaged(catalog::busy_seconds).with_extremes(catalog::utilization_max, catalog::utilization_min), kRatio},
+    {&catalog::utilization, {}, kUtilization, 1, Tier::fast, averaged(catalog::busy_seconds).with(kUtilizationExtremes), kRatio},
     {&catalog::memory_controller_utilization, {}, kUtilization, 0.55, Tier::fast, averaged(catalog::memory_controller_busy_seconds), kRatio},
     {&catalog::compute_active, {}, kUtilization, 0.82, Tier::fast, averaged(catalog::compute_active_seconds), kRatio},
     {&catalog::compute_occupancy, {}, kUtilization, 0.41, Tier::fast, averaged(catalog::compute_occupancy_seconds), kRatio},
@@ -81,7 +81,7 @@ inline constexpr auto kMemoryRows = std::to_array<Row>({
 });
 
 inline constexpr auto kPowerRows = std::to_array<Row>({
-    {&catalog::power, {}, kPower, 1, Tier::fast, averaged(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), {.min = 0}},
+    {&catalog::power, {}, kPower, 1, Tier::fast, averaged(catalog::energy_joules).with(kPowerExtremes), kPositive},
     {&catalog::power_instant, {}, reads<&Model::power_instant_watts>("power_instant_watts"), 1, Tier::fast},
     {&catalog::power_limit, {"limit", "enforced"}, kPowerLimit, 1, Tier::slow},
     {&catalog::power_limit, {"limit", "default"}, kPowerLimit, 1, Tier::once},
@@ -92,7 +92,7 @@ inline constexpr auto kPowerRows = std::to_array<Row>({
 
 inline constexpr Part kRails[] = {{"gpu", 0.75}, {"memory", 0.2}};
 inline constexpr auto kRailRows = each(kRails, [](const Part& rail) {
-  return Row{&catalog::power_rail, {"rail", rail.name}, kPower, rail.amount, Tier::fast, averaged(catalog::rail_energy_joules), {.min = 0}};
+  return Row{&catalog::power_rail, {"rail", rail.name}, kPower, rail.amount, Tier::fast, averaged(catalog::rail_energy_joules), kPositive};
 });
 
 // Index of a sensor in Model::kSensors, which the readers take as their argument.

@@ -168,7 +168,7 @@ inline constexpr auto kXidRows = each_place(kXidNames, [](std::size_t place, std
   return Row{&catalog::xid_errors, {"xid", xid}, reads<&xid_count>("events: xid", xid_code(place)), 1, Tier::fast};
 });
 inline constexpr auto kXidTimeRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
-  return Row{&catalog::xid_last_timestamp, {"xid", xid}, {bind_xid_time, {"events: xid", xid_code(place)}}, 1, Tier::fast, {}, {.zero_is_unknown = true}};
+  return Row{&catalog::xid_last_timestamp, {"xid", xid}, {bind_xid_time, {"events: xid", xid_code(place)}}, 1, Tier::fast, {}, kZeroIsUnknown};
 });
 
 struct Errors {

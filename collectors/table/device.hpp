@@ -143,7 +143,7 @@ class TableDevice : public Device {
 
   void bind(std::span<const Row> rows, States& states, SeriesPlan& plan) {
     for (const Row& row : rows) {
-      if (plan.has(*row.family, row.labels)) continue;
+      if (plan.has(*row.family, row.labels.unpacked())) continue;
       Reader read = row.source.bind(context_, row.source.read);
       if (!read) continue;
       std::unique_ptr<RowState>& known = states[first_of_series(rows, row)];
@@ -216,7 +216,7 @@ class TableDevice : public Device {
   void sample_row(const Pass& pass, Bound& bound, SampleSink& sink) noexcept {
     const RowFacts& row = *bound.row;
     RowState& state = *bound.state;
-    if (readiness_ == Readiness::asleep && row.traits.wakes) return state.rest(sink);
+    if (readiness_ == Readiness::asleep && row.traits->wakes) return state.rest(sink);
     if (!state.due(pass.now)) return;
     note(pass.tier, row, state.take(pass, bound.read(), sink));
   }
@@ -226,7 +226,7 @@ class TableDevice : public Device {
   void note(Tier tier, const RowFacts& row, RowState::Outcome outcome) noexcept {
     Reads& reads = reads_[static_cast<std::size_t>(tier)];
     reads.has_gap = reads.has_gap || outcome == RowState::Outcome::gap;
-    if (!row.traits.wakes) return;
+    if (!row.traits->wakes) return;
     reads.any_good = reads.any_good || outcome == RowState::Outcome::good;
     reads.any_failed =
         reads.any_failed || outcome == RowState::Outcome::failed || outcome == RowState::Outcome::gap;

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <memory>
+#include <new>
+#include <type_traits>
 #include <utility>
 
 #include "collectors/api/sample.hpp"
@@ -20,43 +23,71 @@ class Reader {
   template <class Read>
     requires std::same_as<std::invoke_result_t<Read&>, Sample>
   Reader(Read read)  // NOLINT(google-explicit-constructor): a function that binds returns a lambda
-      : body_(std::make_unique<Body<Read>>(std::move(read))) {}
+      : body_(new Body<Read>{{&kCalls<Read>}, std::move(read)}) {}
 
   explicit operator bool() const noexcept { return body_ != nullptr; }
 
   /// Each pass. May block in the driver; allocates nothing.
-  Sample operator()() noexcept { return body_->read(); }
+  Sample operator()() noexcept { return body_->calls->read(*body_); }
 
   /// True if settle() must be called at the end of each pass, whether the value was read or not.
-  bool settles() const noexcept { return body_->settles(); }
+  bool settles() const noexcept { return body_->calls->settle != nullptr; }
 
   /// The pass has ended. The count of the pass is kept if the pass was observed. Otherwise the count is
   /// dropped, and Pass::elapsed of the next pass includes this pass's time or is zero.
-  void settle(bool is_observed) noexcept { body_->settle(is_observed); }
+  void settle(bool is_observed) noexcept {
+    if (settles()) body_->calls->settle(*body_, is_observed);
+  }
 
  private:
+  struct Base;
+
+  /// The functions of one type of reader. Virtual functions would do the same, but there are 180 types: their
+  /// names, tables and destructors take 70 kB.
+  struct Calls {
+    Sample (*read)(Base&) noexcept;
+    void (*settle)(Base&, bool is_observed) noexcept;  ///< null: the reader does not count by itself
+    void (*destroy)(Base*) noexcept;
+  };
   struct Base {
-    virtual ~Base() = default;
-    virtual Sample read() noexcept = 0;
-    virtual bool settles() const noexcept = 0;
-    virtual void settle(bool is_observed) noexcept = 0;
+    const Calls* calls;
+  };
+  template <class Read>
+  struct Body : Base {
+    Read call;
+  };
+  struct Destroy {
+    void operator()(Base* body) const noexcept { body->calls->destroy(body); }
   };
 
   template <class Read>
-  struct Body final : Base {
-    explicit Body(Read given) : call(std::move(given)) {}
-    static constexpr bool kSettles = requires(Read& read) { read.settle(true); };
+  static Sample read_by(Base& body) noexcept {
+    return static_cast<Body<Read>&>(body).call();
+  }
+  template <class Read>
+  static void settle_by(Base& body, bool is_observed) noexcept {
+    static_cast<Body<Read>&>(body).call.settle(is_observed);
+  }
+  template <class Read>
+  static void destroy_by(Base* body) noexcept {
+    delete static_cast<Body<Read>*>(body);
+  }
+  /// For all types whose destructor does nothing.
+  static void release(Base* body) noexcept { ::operator delete(body); }
 
-    Sample read() noexcept override { return call(); }
-    bool settles() const noexcept override { return kSettles; }
-    void settle([[maybe_unused]] bool is_observed) noexcept override {
-      if constexpr (kSettles) call.settle(is_observed);
-    }
+  template <class Read>
+  static constexpr Calls calls_of() noexcept {
+    Calls calls{read_by<Read>, nullptr, release};
+    if constexpr (requires(Read& read) { read.settle(true); }) calls.settle = settle_by<Read>;
+    constexpr bool kIsPlain =
+        std::is_trivially_destructible_v<Read> && alignof(Body<Read>) <= alignof(std::max_align_t);
+    if constexpr (!kIsPlain) calls.destroy = destroy_by<Read>;
+    return calls;
+  }
+  template <class Read>
+  static constexpr Calls kCalls = calls_of<Read>();
 
-    Read call;
-  };
-
-  std::unique_ptr<Base> body_;
+  std::unique_ptr<Base, Destroy> body_;
 };
 
 /// Returns the same value each time: a fact found at attach.

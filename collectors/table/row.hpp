@@ -16,6 +16,7 @@
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/collector.hpp"
 #include "collectors/table/derived.hpp"
+#include "collectors/table/packed_labels.hpp"
 #include "collectors/table/reader.hpp"
 
 namespace gpumeter {
@@ -43,46 +44,64 @@ struct RowSource {
   ReadSource read;
 };
 
+/// Families of the highest and the lowest value of the last minute.
+struct Extremes {
+  const MetricDescriptor* max;
+  const MetricDescriptor* min;
+};
+inline constexpr Extremes kUtilizationExtremes{&catalog::utilization_max, &catalog::utilization_min};
+inline constexpr Extremes kPowerExtremes{&catalog::power_max, &catalog::power_min};
+
 /// Series that a row's gauge feeds in addition to its own: a counter by integration, extremes of the last
 /// minute.
 struct Derived {
-  Integration how = Integration::none;
   const MetricDescriptor* counter = nullptr;
-  const MetricDescriptor* max = nullptr;
-  const MetricDescriptor* min = nullptr;
+  const Extremes* extremes = nullptr;
+  Integration how = Integration::none;
 
-  constexpr Derived with_extremes(const MetricDescriptor& highest, const MetricDescriptor& lowest) const {
-    return {how, counter, &highest, &lowest};
+  constexpr Derived with(const Extremes& of) const { return {counter, &of, how}; }
+  constexpr Derived with(const Extremes&&) const = delete;
+  constexpr const MetricDescriptor* max() const noexcept {
+    return extremes == nullptr ? nullptr : extremes->max;
+  }
+  constexpr const MetricDescriptor* min() const noexcept {
+    return extremes == nullptr ? nullptr : extremes->min;
   }
 };
-constexpr Derived averaged(const MetricDescriptor& counter) { return {Integration::averaged, &counter}; }
-constexpr Derived instantaneous(const MetricDescriptor& counter) {
-  return {Integration::instantaneous, &counter};
+constexpr Derived averaged(const MetricDescriptor& counter) {
+  return {&counter, nullptr, Integration::averaged};
 }
-constexpr Derived state(const MetricDescriptor& counter) { return {Integration::state, &counter}; }
+constexpr Derived instantaneous(const MetricDescriptor& counter) {
+  return {&counter, nullptr, Integration::instantaneous};
+}
+constexpr Derived state(const MetricDescriptor& counter) { return {&counter, nullptr, Integration::state}; }
 
-/// Properties observed on real hardware. A value outside [min, max], in base units, is a failed read.
+/// Properties observed on real hardware. A value outside [min, max], in base units, is a failed read. Rows
+/// refer to constants, because many rows have the same.
 struct Traits {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
-  bool zero_is_unknown = false;  ///< the driver reports 0 if it does not know the value
-  bool wakes = true;             ///< reading it wakes a sleeping device, so the row is skipped during sleep
-  int counter_bits = 64;         ///< width at which a hardware counter wraps: 32 or 64
+  bool zero_is_unknown = false;    ///< the driver reports 0 if it does not know the value
+  bool wakes = true;               ///< reading it wakes a sleeping device, so the row is skipped during sleep
+  std::uint8_t counter_bits = 64;  ///< width at which a hardware counter wraps: 32 or 64
   bool forgets = false;  ///< the source misses events while it cannot be read: a counter is omitted from its
                          ///< first failed read on; `unsupported` is not an error and may end soon
   std::string_view counted_by = "hardware";  ///< origin of a row that is a counter, for gpu_meter_source_info
 };
+inline constexpr Traits kUsual{};
 inline constexpr Traits kRatio{.min = 0, .max = 1};
+inline constexpr Traits kPositive{.min = 0};
+inline constexpr Traits kZeroIsUnknown{.zero_is_unknown = true};
 inline constexpr Traits kNeverWakes{.wakes = false};
 
-/// One metric, independent of a vendor's source.
+/// One metric, independent of a vendor's source. A table has up to 400 rows, so each byte counts.
 struct RowFacts {
   const MetricDescriptor* family = nullptr;
-  LabelSet labels{};
+  PackedLabels labels{};
   double scale = 0;  ///< source's unit -> base unit
-  Tier tier{};
   Derived derived{};
-  Traits traits{};
+  const Traits* traits = &kUsual;
+  Tier tier{};
 
   constexpr bool same_series(const RowFacts& other) const noexcept {
     return family == other.family && labels == other.labels;
@@ -97,8 +116,13 @@ struct MetricRow : RowFacts {
 
   constexpr MetricRow() = default;
   constexpr MetricRow(const MetricDescriptor* of_family, LabelSet with_labels, RowSource<Context> from,
-                      double by_scale, Tier in_tier, Derived and_derived = {}, Traits with_traits = {})
-      : RowFacts{of_family, with_labels, by_scale, in_tier, and_derived, with_traits}, source(from) {}
+                      double by_scale, Tier in_tier, Derived and_derived = {},
+                      const Traits& with_traits = kUsual)
+      : RowFacts{of_family, with_labels, by_scale, and_derived, &with_traits, in_tier}, source(from) {}
+  /// The row keeps the address: traits are a constant with a name.
+  constexpr MetricRow(const MetricDescriptor* of_family, LabelSet with_labels, RowSource<Context> from,
+                      double by_scale, Tier in_tier, Derived and_derived,
+                      const Traits&& with_traits) = delete;
 };
 
 constexpr bool valid_facts(const RowFacts& row) noexcept {
@@ -107,9 +131,10 @@ constexpr bool valid_facts(const RowFacts& row) noexcept {
       (row.derived.how == Integration::none) == (row.derived.counter == nullptr) &&
       (row.derived.counter == nullptr ||
        (row.family->type == MetricType::gauge && row.derived.counter->type == MetricType::counter));
-  const bool extremes_ok = (row.derived.max == nullptr) == (row.derived.min == nullptr);
-  const bool traits_ok = row.traits.min < row.traits.max && !row.traits.counted_by.empty() &&
-                         (row.traits.counter_bits == 32 || row.traits.counter_bits == 64);
+  const bool extremes_ok = (row.derived.max() == nullptr) == (row.derived.min() == nullptr);
+  const Traits& traits = *row.traits;
+  const bool traits_ok = traits.min < traits.max && !traits.counted_by.empty() &&
+                         (traits.counter_bits == 32 || traits.counter_bits == 64);
   return row.family != nullptr && scale_ok && counter_ok && extremes_ok && traits_ok;
 }
 
@@ -124,8 +149,8 @@ constexpr bool valid_table(const Rows& rows) noexcept {
 
 template <class Context>
 constexpr RowDoc doc_of(const MetricRow<Context>& row) noexcept {
-  return {row.family,          row.labels,      row.source.read.name, row.tier,
-          row.derived.counter, row.derived.max, row.derived.min};
+  return {row.family,          row.labels.unpacked(), row.source.read.name, row.tier,
+          row.derived.counter, row.derived.max(),     row.derived.min()};
 }
 
 // Tables are built from rows at compile time.

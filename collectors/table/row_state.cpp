@@ -75,7 +75,8 @@ std::size_t SeriesPlan::add_source(const MetricDescriptor& counter, std::string_
 
 bool RowState::plan(const RowFacts& row, bool settles, SeriesPlan& plan) {
   const Derived& derived = row.derived;
-  const std::optional<std::size_t> value = plan.add(*row.family, row.labels);
+  const LabelSet labels = row.labels.unpacked();
+  const std::optional<std::size_t> value = plan.add(*row.family, labels);
   if (!value) return false;
   slots_ = {};
   slots_.value = number_of(value);
@@ -86,16 +87,16 @@ bool RowState::plan(const RowFacts& row, bool settles, SeriesPlan& plan) {
   }
   row_ = &row;
   scale_ = row.scale;
-  if (is_counter_) slots_.source = number_of(plan.add_source(*row.family, row.traits.counted_by));
+  if (is_counter_) slots_.source = number_of(plan.add_source(*row.family, row.traits->counted_by));
   if (derived.counter != nullptr) {
-    slots_.counter = number_of(plan.add(*derived.counter, row.labels));
+    slots_.counter = number_of(plan.add(*derived.counter, labels));
     if (slots_.counter != kNone) slots_.source = number_of(plan.add_source(*derived.counter, "integrated"));
   }
   is_integrating_ = (settles && is_counter_) || slots_.counter != kNone;
-  if (derived.max == nullptr) return true;
+  if (derived.extremes == nullptr) return true;
   const LabelSet window("window", "1m");
-  slots_.max = number_of(plan.add(*derived.max, window));
-  slots_.min = number_of(plan.add(*derived.min, window));
+  slots_.max = number_of(plan.add(*derived.extremes->max, window));
+  slots_.min = number_of(plan.add(*derived.extremes->min, window));
   if (!extremes_) extremes_ = std::make_unique<RollingExtremes>();
   return true;
 }
@@ -103,7 +104,7 @@ bool RowState::plan(const RowFacts& row, bool settles, SeriesPlan& plan) {
 // The counts of DRM clients are kept by this process too.
 std::optional<std::size_t> RowState::own_counter() const noexcept {
   if (slots_.counter != kNone) return slots_.counter;
-  const bool is_own = is_counter_ && (is_integrating_ || row_->traits.counted_by != "hardware");
+  const bool is_own = is_counter_ && (is_integrating_ || row_->traits->counted_by != "hardware");
   return is_own ? std::optional<std::size_t>(slots_.value) : std::nullopt;
 }
 
@@ -120,7 +121,7 @@ void RowState::attach() noexcept {
 }
 
 RowState::Outcome RowState::take(const Pass& pass, Sample raw, SampleSink& sink) noexcept {
-  const Traits& traits = row_->traits;
+  const Traits& traits = *row_->traits;
   kept_.reset();
   if (raw.status == ReadStatus::unsupported && traits.forgets) {
     miss(pass.now, raw.status, sink);
@@ -149,7 +150,7 @@ void RowState::accept(const Pass& pass, double raw, double value, SampleSink& si
   if (is_integrating_) kept_ = is_counter_ ? raw : value;
   if (is_counter_) {
     if (is_integrating_) return;
-    hardware_.advance(raw, scale_, row_->traits.counter_bits);
+    hardware_.advance(raw, scale_, row_->traits->counter_bits);
     return sink.set(slots_.value, hardware_.total());
   }
   sink.set(slots_.value, value);
@@ -164,7 +165,7 @@ void RowState::settle(double elapsed, bool is_observed, SampleSink& sink) noexce
   const std::optional<double> reading = std::exchange(kept_, std::nullopt);
   if (!reading || !is_observed) return;
   if (is_counter_) {
-    hardware_.advance(*reading, scale_, row_->traits.counter_bits);
+    hardware_.advance(*reading, scale_, row_->traits->counter_bits);
     return sink.set(slots_.value, hardware_.total());
   }
   integral_.advance(row_->derived.how, *reading, elapsed);
@@ -180,7 +181,7 @@ RowState::Outcome RowState::refuse(Nanoseconds now, ReadStatus why, SampleSink& 
 bool RowState::miss(Nanoseconds now, ReadStatus why, SampleSink& sink) noexcept {
   miss_gauges(why, sink);
   if (failures_++ == 0) failing_since_ = now;
-  const bool has_left = failures_ >= kCounterFailures || row_->traits.forgets;
+  const bool has_left = failures_ >= kCounterFailures || row_->traits->forgets;
   if (has_left) miss_counters(why, sink);
   const bool is_given_up = has_left && now - failing_since_ >= kGiveUp;
   if (is_given_up) integral_.miss();

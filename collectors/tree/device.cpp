@@ -22,7 +22,8 @@ struct Expanded {
 };
 
 bool is_for_each(const Row& row) {
-  return std::ranges::any_of(row.labels.pairs, [](const auto& pair) { return pair.value == kEach; });
+  const LabelSet labels = row.labels.unpacked();
+  return std::ranges::any_of(labels.pairs, [](const auto& pair) { return pair.value == kEach; });
 }
 
 void add_for_each(const Row& row, const TreePaths& paths, Expanded& out) {
@@ -35,9 +36,11 @@ void add_for_each(const Row& row, const TreePaths& paths, Expanded& out) {
     const bool is_left_out = sensor.index < static_cast<int>(row.source.read.argument);
     if (is_left_out || !seen.insert(value).second) continue;
     Row made = row;
-    for (LabelSet::Pair& pair : made.labels.pairs) {
+    LabelSet labels = row.labels.unpacked();
+    for (LabelSet::Pair& pair : labels.pairs) {
       if (pair.value == kEach) pair.value = out.keep(value);
     }
+    made.labels = labels;
     made.source.read.name = out.keep(sensor.stem + std::string(rest));
     out.rows.push_back(made);
   }

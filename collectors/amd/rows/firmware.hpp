@@ -15,7 +15,6 @@ using enum Tier;
 inline constexpr Traits kCelsius{.min = -50, .max = 250};
 inline constexpr Traits kWatts{.min = 0, .max = 5000};
 inline constexpr Traits kHertz{.min = 0, .max = 20e9, .zero_is_unknown = true};
-inline constexpr Traits kPositive{.min = 0};
 inline constexpr Traits kBandwidth{.min = 1};
 inline constexpr Derived kEngineBusy = averaged(catalog::engine_busy_seconds);
 

@@ -30,12 +30,11 @@ inline constexpr XgmiLink kXgmiLinks[] = {
 
 inline constexpr auto kLinkReceivedRows = each(kXgmiLinks, [](const XgmiLink& link) {
   const LabelSet labels("kind", "xgmi", "link", link.label);
-  return Row{&catalog::link_received_bytes, labels, link.received, 1, Tier::normal, {}, firmware::kPositive};
+  return Row{&catalog::link_received_bytes, labels, link.received, 1, Tier::normal, {}, kPositive};
 });
 inline constexpr auto kLinkTransmittedRows = each(kXgmiLinks, [](const XgmiLink& link) {
   const LabelSet labels("kind", "xgmi", "link", link.label);
-  return Row{
-      &catalog::link_transmitted_bytes, labels, link.transmitted, 1, Tier::normal, {}, firmware::kPositive};
+  return Row{&catalog::link_transmitted_bytes, labels, link.transmitted, 1, Tier::normal, {}, kPositive};
 });
 inline constexpr auto kLinkUpRows = each(kXgmiLinks, [](const XgmiLink& link) {
   return Row{&catalog::link_up, {"kind", "xgmi", "link", link.label}, link.status, 1, Tier::slow};
@@ -44,9 +43,9 @@ inline constexpr auto kLinkUpRows = each(kXgmiLinks, [](const XgmiLink& link) {
 // Counters since the driver was loaded, of MI300 and later.
 // clang-format off
 inline constexpr auto kPcieEventRows = std::to_array<Row>({
-    {&catalog::pcie_link_events, {"event", "l0_to_recovery"}, blob_counter("gpu_metrics.pcie_l0_to_recov_count_acc"), 1, Tier::slow, {}, firmware::kPositive},
-    {&catalog::pcie_link_events, {"event", "nak_received"}, blob_counter("gpu_metrics.pcie_nak_rcvd_count_acc"), 1, Tier::slow, {}, firmware::kPositive},
-    {&catalog::pcie_link_events, {"event", "nak_sent"}, blob_counter("gpu_metrics.pcie_nak_sent_count_acc"), 1, Tier::slow, {}, firmware::kPositive},
+    {&catalog::pcie_link_events, {"event", "l0_to_recovery"}, blob_counter("gpu_metrics.pcie_l0_to_recov_count_acc"), 1, Tier::slow, {}, kPositive},
+    {&catalog::pcie_link_events, {"event", "nak_received"}, blob_counter("gpu_metrics.pcie_nak_rcvd_count_acc"), 1, Tier::slow, {}, kPositive},
+    {&catalog::pcie_link_events, {"event", "nak_sent"}, blob_counter("gpu_metrics.pcie_nak_sent_count_acc"), 1, Tier::slow, {}, kPositive},
 });
 // clang-format on
 

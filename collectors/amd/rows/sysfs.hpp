@@ -41,7 +41,7 @@ inline constexpr auto kSysfsRows = std::to_array<Row>({
 
 // The card's partition modes, and the performance level that was set.
 inline constexpr auto kModeRows = each_place(kModes, [](std::size_t index, const Mode& of) {
-  return Row{&catalog::mode, {"mode", of.mode, "state", of.state}, mode(index), 1, Tier::slow, {}, Traits{.wakes = of.wakes}};
+  return Row{&catalog::mode, {"mode", of.mode, "state", of.state}, mode(index), 1, Tier::slow, {}, of.wakes ? kUsual : kNeverWakes};
 });
 // clang-format on
 

@@ -19,16 +19,13 @@ inline constexpr Traits kClientSeconds{.min = 0, .forgets = true, .counted_by = 
 inline constexpr EngineClass kEngines[] = {EngineClass::graphics, EngineClass::compute, EngineClass::copy,
                                            EngineClass::video, EngineClass::video_enhance};
 
-inline constexpr Derived kUtilizationExtremes{Integration::none, nullptr, &catalog::utilization_max,
-                                              &catalog::utilization_min};
-
 constexpr LabelSet engine_label(EngineClass engine) noexcept {
   return {"engine", kEngineClassNames.of(engine)};
 }
 
 template <class Source>
 constexpr auto engine_seconds(Source source, const Traits& traits) {
-  return each(kEngines, [=](EngineClass engine) {
+  return each(kEngines, [source, &traits](EngineClass engine) {
     return Row{&catalog::engine_busy_seconds,
                engine_label(engine),
                source(static_cast<std::size_t>(engine)),
@@ -56,8 +53,8 @@ constexpr auto engine_shares(Source source) {
 inline constexpr auto kDeviceBusyRows = std::to_array<Row>({
     {&catalog::busy_seconds, {}, events_busy(kBusiest), 1, Tier::fast, {}, kEventSeconds},
     {&catalog::busy_seconds, {}, clients_busy(kBusiest), 1, Tier::fast, {}, kClientSeconds},
-    {&catalog::utilization, {}, events_share(kBusiest), 1, Tier::fast, kUtilizationExtremes, kShare},
-    {&catalog::utilization, {}, clients_share(kBusiest), 1, Tier::fast, kUtilizationExtremes, kShare},
+    {&catalog::utilization, {}, events_share(kBusiest), 1, Tier::fast, Derived{}.with(kUtilizationExtremes), kShare},
+    {&catalog::utilization, {}, clients_share(kBusiest), 1, Tier::fast, Derived{}.with(kUtilizationExtremes), kShare},
 });
 // clang-format on
 

@@ -77,7 +77,7 @@ inline constexpr Fan kFans[] = {{"0", "hwmon/fan1", "hwmon/fan1_input"},
                                 {"2", "hwmon/fan3", "hwmon/fan3_input"},
                                 {"3", "hwmon/fan4", "hwmon/fan4_input"}};
 inline constexpr auto kFanSpeedRows = each(kFans, [](const Fan& of) {
-  return Row{&catalog::fan_rpm, {"fan", of.fan}, file(of.speed), 1, Tier::normal, {}, Traits{.min = 0}};
+  return Row{&catalog::fan_rpm, {"fan", of.fan}, file(of.speed), 1, Tier::normal, {}, kPositive};
 });
 inline constexpr auto kFanShareRows = each(kFans, [](const Fan& of) {
   return Row{&catalog::fan_speed, {"fan", of.fan}, fan_share(of.file), 1, Tier::normal, {}, kRatio};

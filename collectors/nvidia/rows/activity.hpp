@@ -2,6 +2,7 @@
 
 #include "collectors/api/catalog.hpp"
 #include "collectors/nvidia/readers/activity.hpp"
+#include "collectors/nvidia/rows/traits.hpp"
 #include "collectors/table/row.hpp"
 
 /// Rows of the GPU's activity. Counters precede the gauges whose integral would be the same series.
@@ -11,11 +12,11 @@ namespace gpumeter::nvidia {
 // Field ids: nvml.h, NVML_FI_DEV_*; metric ids: NVML_GPM_METRIC_*. The driver has no utilisation of a divided
 // GPU.
 inline constexpr auto kUtilizationRows = std::to_array<Row>({
-    {&catalog::busy_seconds, {}, sampled("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, {.counted_by = "samples"}},
+    {&catalog::busy_seconds, {}, sampled("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, kSampled},
     {&catalog::utilization_max, {"window", "1m"}, sampled_max("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, kRatio},
     {&catalog::utilization_min, {"window", "1m"}, sampled_min("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, kRatio},
-    {&catalog::utilization, {}, part<&F::nvmlDeviceGetUtilizationRates, &nvml::Utilization::gpu>("nvmlDeviceGetUtilizationRates gpu"), kPercent, Tier::fast, averaged(catalog::busy_seconds).with_extremes(catalog::utilization_max, catalog::utilization_min), kRatio},
-    {&catalog::memory_controller_busy_seconds, {}, on_card<readers::bind_sampled_total>("nvmlDeviceGetSamples memory", nvml::kMemorySamples), kPercent, Tier::fast, {}, {.counted_by = "samples"}},
+    {&catalog::utilization, {}, part<&F::nvmlDeviceGetUtilizationRates, &nvml::Utilization::gpu>("nvmlDeviceGetUtilizationRates gpu"), kPercent, Tier::fast, averaged(catalog::busy_seconds).with(kUtilizationExtremes), kRatio},
+    {&catalog::memory_controller_busy_seconds, {}, on_card<readers::bind_sampled_total>("nvmlDeviceGetSamples memory", nvml::kMemorySamples), kPercent, Tier::fast, {}, kSampled},
     {&catalog::memory_controller_utilization, {}, on_card<readers::bind_part<&F::nvmlDeviceGetUtilizationRates, &nvml::Utilization::memory>>("nvmlDeviceGetUtilizationRates memory"), kPercent, Tier::fast, averaged(catalog::memory_controller_busy_seconds), kRatio},
     {&catalog::engine_utilization, {"engine", "encode"}, call<&F::nvmlDeviceGetEncoderUtilization>("nvmlDeviceGetEncoderUtilization"), kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},
     {&catalog::engine_utilization, {"engine", "decode"}, call<&F::nvmlDeviceGetDecoderUtilization>("nvmlDeviceGetDecoderUtilization"), kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},

@@ -3,17 +3,11 @@
 #include "collectors/api/catalog.hpp"
 #include "collectors/nvidia/readers/activity.hpp"
 #include "collectors/nvidia/readers/health.hpp"
+#include "collectors/nvidia/rows/traits.hpp"
 #include "collectors/table/row.hpp"
 
 /// Rows of memory, power, temperatures, clocks, fans and peaks.
 namespace gpumeter::nvidia {
-
-// No card exceeds these ranges, so a reading outside must be wrong.
-inline constexpr Traits kCelsius{.min = -50, .max = 250};
-inline constexpr Traits kWatts{.min = 0, .max = 5000};
-inline constexpr Traits kHertz{.min = 0, .max = 20e9};
-inline constexpr Traits kPositive{.min = 0};
-inline constexpr Traits kFan{.min = 0, .max = 2};  // "may exceed 100 %" (nvml.h at nvmlDeviceGetFanSpeed)
 
 // clang-format off
 // The families that a GPU and a MIG instance have in common: one set for each.
@@ -22,14 +16,14 @@ struct MemoryFamilies {
 };
 constexpr auto memory_rows(const MemoryFamilies& of) {
   return std::to_array<Row>({
-    {of.size, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::total>("nvmlDeviceGetMemoryInfo_v2 total"), 1, Tier::normal, {}, {.min = 1}},
+    {of.size, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::total>("nvmlDeviceGetMemoryInfo_v2 total"), 1, Tier::normal, {}, kSize},
     {of.used, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::used>("nvmlDeviceGetMemoryInfo_v2 used"), 1, Tier::normal, {}, kPositive},
     {of.free, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::free>("nvmlDeviceGetMemoryInfo_v2 free"), 1, Tier::normal, {}, kPositive},
     {of.reserved, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::reserved>("nvmlDeviceGetMemoryInfo_v2 reserved"), 1, Tier::normal, {}, kPositive},
-    {of.size, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::total>("nvmlDeviceGetMemoryInfo total"), 1, Tier::normal, {}, {.min = 1}},
+    {of.size, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::total>("nvmlDeviceGetMemoryInfo total"), 1, Tier::normal, {}, kSize},
     {of.used, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::used>("nvmlDeviceGetMemoryInfo used"), 1, Tier::normal, {}, kPositive},
     {of.free, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::free>("nvmlDeviceGetMemoryInfo free"), 1, Tier::normal, {}, kPositive},
-    {of.size, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::total>("nvmlDeviceGetBAR1MemoryInfo total"), 1, Tier::normal, {}, {.min = 1}},
+    {of.size, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::total>("nvmlDeviceGetBAR1MemoryInfo total"), 1, Tier::normal, {}, kSize},
     {of.used, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::used>("nvmlDeviceGetBAR1MemoryInfo used"), 1, Tier::normal, {}, kPositive},
     {of.free, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::free>("nvmlDeviceGetBAR1MemoryInfo free"), 1, Tier::normal, {}, kPositive},
   });
@@ -50,11 +44,11 @@ inline constexpr auto kUnifiedMemoryRows = std::to_array<Row>({
 inline constexpr auto kPowerRows = std::to_array<Row>({
     {&catalog::energy_joules, {}, field("NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 83, Tier::fast), kMilli, Tier::fast, {}, kPositive},
     {&catalog::energy_joules, {}, call<&F::nvmlDeviceGetTotalEnergyConsumption>("nvmlDeviceGetTotalEnergyConsumption"), kMilli, Tier::fast, {}, kPositive},
-    {&catalog::energy_joules, {}, sampled("nvmlDeviceGetSamples power", nvml::kPowerSamples), kMilli, Tier::fast, {}, {.counted_by = "samples"}},
+    {&catalog::energy_joules, {}, sampled("nvmlDeviceGetSamples power", nvml::kPowerSamples), kMilli, Tier::fast, {}, kSampled},
     {&catalog::power_max, {"window", "1m"}, sampled_max("nvmlDeviceGetSamples power", nvml::kPowerSamples), kMilli, Tier::fast, {}, kWatts},
     {&catalog::power_min, {"window", "1m"}, sampled_min("nvmlDeviceGetSamples power", nvml::kPowerSamples), kMilli, Tier::fast, {}, kWatts},
-    {&catalog::power, {}, field("NVML_FI_DEV_POWER_AVERAGE", 185, Tier::fast), kMilli, Tier::fast, averaged(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
-    {&catalog::power, {}, call<&F::nvmlDeviceGetPowerUsage>("nvmlDeviceGetPowerUsage"), kMilli, Tier::fast, instantaneous(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min), kWatts},
+    {&catalog::power, {}, field("NVML_FI_DEV_POWER_AVERAGE", 185, Tier::fast), kMilli, Tier::fast, averaged(catalog::energy_joules).with(kPowerExtremes), kWatts},
+    {&catalog::power, {}, call<&F::nvmlDeviceGetPowerUsage>("nvmlDeviceGetPowerUsage"), kMilli, Tier::fast, instantaneous(catalog::energy_joules).with(kPowerExtremes), kWatts},
     {&catalog::power_instant, {}, field("NVML_FI_DEV_POWER_INSTANT", 186, Tier::fast), kMilli, Tier::fast, {}, kWatts},
     {&catalog::rail_energy_joules, {"rail", "module"}, field("NVML_FI_DEV_ENERGY module", 191, Tier::fast, 1), kMilli, Tier::fast, {}, kPositive},
     {&catalog::power_rail, {"rail", "module"}, field("NVML_FI_DEV_POWER_AVERAGE module", 185, Tier::fast, 1), kMilli, Tier::fast, averaged(catalog::rail_energy_joules), kWatts},
@@ -69,7 +63,7 @@ inline constexpr auto kPowerRows = std::to_array<Row>({
 inline constexpr auto kTemperatureRows = std::to_array<Row>({
     {&catalog::temperature, {"sensor", "core"}, part<&F::nvmlDeviceGetTemperatureV, &nvml::Temperature::celsius>("nvmlDeviceGetTemperatureV"), 1, Tier::fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "core"}, call<&F::nvmlDeviceGetTemperature>("nvmlDeviceGetTemperature"), 1, Tier::fast, {}, kCelsius},
-    {&catalog::temperature, {"sensor", "memory"}, field("NVML_FI_DEV_MEMORY_TEMP", 82, Tier::fast), 1, Tier::fast, {}, {.min = -50, .max = 250, .zero_is_unknown = true}},
+    {&catalog::temperature, {"sensor", "memory"}, field("NVML_FI_DEV_MEMORY_TEMP", 82, Tier::fast), 1, Tier::fast, {}, kMemoryCelsius},
     {&catalog::temperature_limit, {"sensor", "core", "limit", "slowdown"}, tlimit("NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT", 194), 1, Tier::slow, {}, kCelsius},
     {&catalog::temperature_limit, {"sensor", "core", "limit", "shutdown"}, tlimit("NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT", 193), 1, Tier::slow, {}, kCelsius},
     {&catalog::temperature_limit, {"sensor", "core", "limit", "max"}, tlimit("NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT", 196), 1, Tier::slow, {}, kCelsius},
@@ -98,7 +92,7 @@ inline constexpr auto kClockMaxRows = each(kClocks, [](const Clock& clock) {
   return Row{&catalog::clock_max, {"clock", clock.name}, clock_source<&F::nvmlDeviceGetMaxClockInfo>("nvmlDeviceGetMaxClockInfo", clock.type), kMega, Tier::slow, {}, kHertz};
 });
 inline constexpr auto kStateRows = std::to_array<Row>({
-    {&catalog::performance_state, {}, call<&F::nvmlDeviceGetPerformanceState>("nvmlDeviceGetPerformanceState"), 1, Tier::normal, {}, {.min = 0, .max = 15}},
+    {&catalog::performance_state, {}, call<&F::nvmlDeviceGetPerformanceState>("nvmlDeviceGetPerformanceState"), 1, Tier::normal, {}, kPerformanceStates},
 });
 
 inline constexpr std::string_view kFans[] = {"0", "1", "2", "3", "4", "5", "6", "7"};

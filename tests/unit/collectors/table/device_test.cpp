@@ -41,9 +41,9 @@ constexpr LabelSet kCore("sensor", "core");
 constexpr MetricRow<BenchContext> kRows[] = {
     {&catalog::utilization, {}, source("busy"), kPercent, Tier::fast, averaged(catalog::busy_seconds), kRatio},
     {&catalog::energy_joules, {}, source("energy"), kMilli, Tier::fast},
-    {&catalog::power, {}, source("power_average"), kMicro, Tier::fast, averaged(catalog::energy_joules).with_extremes(catalog::power_max, catalog::power_min)},
+    {&catalog::power, {}, source("power_average"), kMicro, Tier::fast, averaged(catalog::energy_joules).with(kPowerExtremes)},
     {&catalog::power, {}, source("power_input"), kMicro, Tier::fast, instantaneous(catalog::energy_joules)},
-    {&catalog::temperature, kCore, source("temp"), kMilli, Tier::normal, {}, {.zero_is_unknown = true}},
+    {&catalog::temperature, kCore, source("temp"), kMilli, Tier::normal, {}, kZeroIsUnknown},
     {&catalog::pcie_replays, {}, source("replays"), 1, Tier::slow},
     {&catalog::memory_used, LabelSet("memory", "vram"), source("vram"), 1, Tier::fast, {}, kNeverWakes},
 };

@@ -49,6 +49,13 @@ bool Library::prepare_fp8(int size) {
   return good() && take(lt_->prepare(size, lt_memory_));
 }
 
+void Library::end() {
+  for (void* each : {lt_memory_.workspace, lt_memory_.one}) {
+    if (each != nullptr) release(each);
+  }
+  lt_memory_ = {};
+}
+
 void Library::start(Type type, int size, const void* a, const void* b, void* c) {
   if (type == Type::fp8) {
     take(lt_->multiply(a, b, c));

@@ -42,6 +42,9 @@ class Library {
   /// by the device's clock. nullopt: an error, or refused().
   std::optional<double> multiply(Type type, int size, const void* a, const void* b, void* c);
 
+  /// Frees the memory that the library itself needed. multiply() must not follow.
+  void end();
+
   /// The library does not have the last product's type on this device.
   bool refused() const noexcept { return refused_; }
   /// Why, if it is known.

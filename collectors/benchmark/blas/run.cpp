@@ -148,6 +148,7 @@ void measure(const std::vector<std::string>& folders, const pci::Address& addres
   if (!library) return outcome.notes.push_back("rocblas: " + library.error().message());
   for (Fact& fact : (*library)->facts()) outcome.facts.push_back(std::move(fact));
   for (const Row& row : kRows) measure_type(**library, suited(row, **library), pace, faults, outcome);
+  (*library)->end();
 }
 
 }  // namespace gpumeter::benchmark::blas

@@ -92,7 +92,7 @@ inline constexpr auto peak_flops = gauge("gpu_peak_flops", "flops", "Peak dense 
 inline constexpr auto peak_memory_bandwidth = gauge("gpu_peak_memory_bandwidth_bytes_per_second", "bytes_per_second", "Peak memory bandwidth in bytes per second.", kFullPageOnly);
 
 // Throttling
-inline constexpr auto throttled = gauge("gpu_throttled", "", "1 while any reason of the cause limits the clocks.", kFullPageOnly);
+inline constexpr auto throttled = gauge("gpu_throttled", "", "1 while any reason of the cause limits the clocks.", kWhileNonzero);
 inline constexpr auto throttle_seconds = counter("gpu_throttle_seconds_total", "seconds", "Time in which any reason of the cause limited the clocks, in seconds; at most 1 s per second. Idle is not throttling.");
 inline constexpr auto throttle_reason_active = gauge("gpu_throttle_reason_active", "", "1 while the throttle reason is active; reason is the vendor's name.", kFullPageOnly);
 inline constexpr auto throttle_reason_seconds = counter("gpu_throttle_reason_seconds_total", "seconds", "Time in which the throttle reason was active, in seconds; reason is the vendor's name.");

@@ -105,7 +105,7 @@ class PagesTest(unittest.TestCase):
     def test_a_scraper_chooses_its_series(self):
         names = {detail: {name for name, _ in self.daemon.page(f"?detail={detail}")} for detail in ("standard", "full")}
         self.assertEqual(names["standard"] - names["full"], set())
-        self.assertLessEqual({"gpu_throttled", "gpu_power_instant_watts"}, names["full"] - names["standard"])
+        self.assertLessEqual({"gpu_throttle_reason_active", "gpu_power_instant_watts"}, names["full"] - names["standard"])
         refused = self.daemon.fetch("/metrics?detail=all")
         self.assertEqual((refused.status, refused.text), (400, "detail: unknown value. Use one of standard, full.\n"))
 

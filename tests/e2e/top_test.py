@@ -29,7 +29,7 @@ class Screen:
         self.socket = str(Path(self.folder.name, "tmux"))
         variables = {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "PS1": "$ ", **(environment or {})}
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "env", *(f"{k}={v}" for k, v in variables.items()),
-                  "sh", "-c", 'stty -g >"$0"/before; "$@"; echo "status $?"; stty -g >"$0"/after; exec sleep 600', self.folder.name, *command)
+                  "sh", "-c", 'stty -g >"$0"/before; "$@"; status=$?; stty -g >"$0"/after; echo "status $status"; exec sleep 600', self.folder.name, *command)
 
     def tmux(self, *arguments: str) -> str:
         done = subprocess.run(["tmux", "-S", self.socket, *arguments], capture_output=True, text=True, timeout=30, env={**os.environ, "LC_ALL": "C.UTF-8"})

@@ -38,7 +38,8 @@ def played(capture: Path, section: str, folder: Path) -> Page:
         subprocess.run([sys.executable, "-B", str(ROOT / "tests/fakes/nvml/from_nvidia_smi.py"), str(capture), "--section", section],
                        stdout=out, check=True, timeout=60)
     environment = {"FAKE_NVML_SCENARIO": str(scenario), "LD_LIBRARY_PATH": str(FAKE.parent), "PATH": "/usr/bin:/bin"}
-    said = subprocess.run([BINARY, "--once", f"--path.state={folder}", f"--path.sysfs={folder}", f"--config.file={os.devnull}"],
+    said = subprocess.run([BINARY, "--once", f"--path.state={folder}", f"--path.sysfs={folder}", f"--config.file={os.devnull}",
+                           "--metrics.detail=full"],
                           env=environment, capture_output=True, text=True, timeout=60)
     assert said.returncode == 0, said.stderr
     return Page(said.stdout)

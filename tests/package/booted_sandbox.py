@@ -40,7 +40,7 @@ def amd() -> None:
     lay(SYS / "sys", CARDS / f"{CARD}.card")
     shutil.copy(CARDS / "amdgpu.ids", SYS)
     # A state folder of its own: no device was known before.
-    configure(f"paths: {{sysfs: {SYS}/sys, procfs: {SYS}, state: /var/lib/gpumeter/amd}}\n"
+    configure(f"metrics: {{detail: full}}\npaths: {{sysfs: {SYS}/sys, procfs: {SYS}, state: /var/lib/gpumeter/amd}}\n"
               f"collectors:\n  amd: {{ids_file: {SYS}/amdgpu.ids}}\n")
     restart()
     outside = device_values((GOLDEN / f"amd_{CARD}.prom").read_text().splitlines())

@@ -81,7 +81,8 @@ class SbomTest(unittest.TestCase):
     def test_checksums_are_those_of_the_programs(self) -> None:
         named = {entry["fileName"]: {item["algorithm"]: item["checksumValue"] for item in entry["checksums"]}["SHA256"]
                  for entry in self.document["files"]}
-        real = {f"./usr/bin/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in (self.folder / "usr/bin").iterdir()}
+        real = {f"./usr/{folder}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for folder in ("bin", "sbin")
+                for path in (self.folder / "usr" / folder).iterdir()}
         self.assertEqual(named, real)
 
     def test_version_and_licences(self) -> None:

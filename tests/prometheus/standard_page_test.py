@@ -68,10 +68,10 @@ class StandardPageTest(unittest.TestCase):
         config = machine.config.read_text()
         daemon = cls.enterClassContext(Daemon(*machine.arguments, f"--path.procfs={machine.procfs}", env=machine.env, detail=None))
         cls.standard = wait_until(lambda: (page := without_starts(daemon.page())) and has_all(page) and page, "a whole page", every=0.5)
-        cls.json = json.loads(daemon.fetch("/api/v1/series?match=gpu_throttled").text)
+        cls.json = json.loads(daemon.fetch("/api/v1/series?match=gpu_throttle_reason_active").text)
         machine.config.write_text(config + "metrics: {detail: full, exclude: [process_th*]}\n")
         daemon.send(signal.SIGHUP)
-        cls.full = wait_until(lambda: (page := without_starts(daemon.page())) and page.of("gpu_throttled") and page, "the full page")
+        cls.full = wait_until(lambda: (page := without_starts(daemon.page())) and page.of("gpu_throttle_reason_active") and page, "the full page")
         cls.named = selectors()
 
     def test_it_has_at_most_half_of_the_series(self):
@@ -95,8 +95,8 @@ class StandardPageTest(unittest.TestCase):
         self.assertLessEqual(gone, OF_THE_DAEMON)
 
     def test_other_pages_have_all_series(self):
-        self.assertEqual(len(self.json["series"]), len(self.full.of("gpu_throttled")))
-        self.assertEqual(self.standard.of("gpu_throttled"), {})
+        self.assertEqual(len(self.json["series"]), len(self.full.of("gpu_throttle_reason_active")))
+        self.assertEqual(self.standard.of("gpu_throttle_reason_active"), {})
 
     def test_a_reload_excludes(self):
         self.assertGreater(self.standard.one("process_threads"), 0)

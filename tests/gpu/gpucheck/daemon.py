@@ -22,7 +22,7 @@ class Daemon:
         config = Path(self.state.name, "gpumeter.yaml")
         config.write_text("")
         self.process = subprocess.Popen([binary, f"--web.listen-address=127.0.0.1:{port}", f"--path.state={self.state.name}",
-                                         f"--config.file={config}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                         f"--config.file={config}", "--metrics.detail=full"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self._wait()
 
     def _wait(self) -> None:

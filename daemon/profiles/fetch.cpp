@@ -101,10 +101,9 @@ std::string some_of_body(const Descriptor& connection, Nanoseconds patience) {
   return std::string(bytes ? *bytes : "");
 }
 
-Result<Done> copy_body(const Descriptor& connection, const Descriptor& file, std::string text,
+Result<Done> copy_body(const Descriptor& connection, const Descriptor& file, std::string_view bytes,
                        std::uint64_t length, Nanoseconds patience) {
   Chunk chunk;
-  std::string_view bytes = text;
   while (true) {
     bytes = bytes.substr(0, std::min<std::uint64_t>(bytes.size(), length));
     if (Result<Done> written = write_all(file, bytes); !written) return written;
@@ -149,7 +148,7 @@ Result<std::uint64_t> fetch_to_file(const Descriptor& connection, std::string_vi
   const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOwnOnly));
   if (!file) return system_error(path);
   if (geteuid() == 0 && fchown(file.number(), owner, static_cast<gid_t>(-1)) != 0) return system_error(path);
-  const Result<Done> copied = copy_body(connection, file, std::move(text), *head->length, patience);
+  const Result<Done> copied = copy_body(connection, file, text, *head->length, patience);
   if (!copied) {
     unlink(path.c_str());
     return copied.error();

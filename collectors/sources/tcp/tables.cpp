@@ -35,7 +35,8 @@ std::string address_of(std::string_view address, bool is_ip6) {
   const std::string_view front = address.substr(0, address.size() - last.size());
   const auto word = parse_number<std::uint32_t>(last, kHex);
   if (!word) return {};
-  if (is_ip6) return ntohl(*word) == 1 && front.find_first_not_of('0') == front.npos ? loopback : "";
+  if (is_ip6)
+    return ntohl(*word) == 1 && front.find_first_not_of('0') == std::string_view::npos ? loopback : "";
   if (ntohl(*word) >> 24U != IN_LOOPBACKNET) return {};
   const in_addr v4{*word};
   std::array<char, INET_ADDRSTRLEN> text{};

@@ -69,7 +69,7 @@ void Receiver::stop() {
   worker_.request_stop();
   if (stop_) eventfd_write(stop_.number(), 1);
   worker_.join();
-  if (std::exchange(is_running_, false)) inbox_.put(pending_);
+  is_running_ = false;
 }
 
 std::uint64_t Receiver::ask() {
@@ -93,10 +93,7 @@ void Receiver::answer(std::uint64_t question) {
 /// Waits for a message, a question or the stop.
 void Receiver::wait() {
   std::array<pollfd, 2> ready{{{descriptor_, POLLIN, 0}, {stop_.number(), POLLIN, 0}}};
-  const Nanoseconds patience =
-      pending_.empty() ? kTick : std::clamp(handed_at_ + kHandOver - now_, Nanoseconds(0), kHandOver);
-  poll(ready.data(), ready.size(),
-       static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(patience).count()));
+  poll(ready.data(), ready.size(), static_cast<int>(kTick / std::chrono::milliseconds(1)));
   eventfd_t ignored = 0;
   if (ready[1].revents != 0) eventfd_read(stop_.number(), &ignored);
 }
@@ -129,8 +126,8 @@ void Receiver::turn() {
     if (size == 0 || last_sent_ >= asked_at || count >= kLongestQueue) is_behind = false;
     if (size == 0 && !expects_more()) break;
   }
-  if (is_due() || question != answered_last_ || is_stopping_) hand_over();
-  if (std::exchange(answered_last_, question) != question) answer(question);
+  hand_over();  // without a delay: who a sender is must be looked up while its process exists
+  answer(question);
 }
 
 std::size_t Receiver::read() {
@@ -139,11 +136,9 @@ std::size_t Receiver::read() {
   now_ = clock_.monotonic();
   recent_ += size;
   is_long_ = is_long_ || (size == Datagrams::kBatch && last_sent_ < before);
-  if (is_due()) hand_over();
+  if (now_ - handed_at_ >= kHandOver) hand_over();
   return size;
 }
-
-bool Receiver::is_due() const noexcept { return now_ - handed_at_ >= kHandOver; }
 
 /// The queue is empty. Returns false if the thread should sleep until the next message.
 bool Receiver::expects_more() {

@@ -35,7 +35,6 @@ class Receiver {
 
   /// `descriptor`: the socket, which must outlive this object. An Error: the kernel provides no thread now.
   Result<Done> start(int descriptor);
-  /// All messages that were read are in the inbox then.
   void stop();
   void set_rate(double lines_per_second) noexcept { rate_ = lines_per_second; }
 
@@ -54,7 +53,6 @@ class Receiver {
   bool expects_more();
   void gather();
   void put(const Datagram& datagram);
-  bool is_due() const noexcept;
   void hand_over();
   void answer(std::uint64_t question) GPUMETER_EXCLUDES(mutex_);
 
@@ -78,10 +76,9 @@ class Receiver {
   Nanoseconds tick_at_{};
   Letters pending_;  ///< not yet in the inbox
   Nanoseconds handed_at_{};
-  std::uint64_t answered_last_ = 0;  ///< as `answered_`
-  Nanoseconds last_sent_{};          ///< CLOCK_REALTIME of the last message that was read
-  bool is_long_ = false;             ///< the queue has once held a whole batch
-  std::size_t recent_ = 0;           ///< messages since the thread last waited, gathered or decided to poll
+  Nanoseconds last_sent_{};  ///< CLOCK_REALTIME of the last message that was read
+  bool is_long_ = false;     ///< the queue has once held a whole batch
+  std::size_t recent_ = 0;   ///< messages since the thread last waited, gathered or decided to poll
   Nanoseconds poll_until_{};
   Nanoseconds pause_{};
 

@@ -29,8 +29,8 @@ constexpr Nanoseconds kPoll = std::chrono::microseconds(50);
 /// batch.
 constexpr Nanoseconds kShortestPause = std::chrono::microseconds(20);
 constexpr Nanoseconds kLongestPause = std::chrono::microseconds(200);
-/// Within this time nobody notices a message's delay, and one wakeup of the thread "jobs" serves all
-/// messages.
+/// While the queue is never empty, one wakeup of the thread "jobs" serves the messages of this time. A longer
+/// time loses more senders: their processes are looked up later, and may have ended.
 constexpr Nanoseconds kHandOver = std::chrono::milliseconds(2);
 /// Handed over at once, so that a batch of long messages needs no memory of its own: some 2700 short ones.
 constexpr std::size_t kMuch = std::size_t{128} << 10;
@@ -126,7 +126,7 @@ void Receiver::turn() {
     if (size == 0 || last_sent_ >= asked_at || count >= kLongestQueue) is_behind = false;
     if (size == 0 && !expects_more()) break;
   }
-  hand_over();  // without a delay: who a sender is must be looked up while its process exists
+  hand_over();  // at once: a sender that ends can no longer be looked up
   answer(question);
 }
 

@@ -28,7 +28,8 @@ TEST(FamilySelection, HasEverythingOnTheFullPage) {
 TEST(FamilySelection, HasThePartsOfFamiliesThatTheCatalogueNames) {
   const PageSelection standard = selection(false);
   EXPECT_TRUE(FamilySelection(standard, catalog::power).is_whole());
-  EXPECT_EQ(of(standard, catalog::throttled, {{"cause", "power"}}), Appearance::never);
+  EXPECT_EQ(of(standard, catalog::throttled, {{"cause", "power"}}), Appearance::nonzero);
+  EXPECT_EQ(of(standard, catalog::visible_memory_size, {}), Appearance::never);
   EXPECT_EQ(of(standard, catalog::xid_errors, {{"xid", "79"}}), Appearance::nonzero);
   EXPECT_EQ(of(standard, catalog::xid_errors, {{"xid", "other"}}), Appearance::always);
   EXPECT_EQ(of(standard, catalog::peak_flops, {{"dtype", "bf16"}}), Appearance::always);

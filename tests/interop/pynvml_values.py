@@ -4,6 +4,7 @@ Run with the fake NVML on LD_LIBRARY_PATH. A line is [family, labels, value]; a 
 lacks. Any other error is a line ["refused", {"what": ...}, null]: a fault of the library, or of who calls it.
 """
 import json
+import statistics
 import sys
 import time
 
@@ -58,6 +59,7 @@ class Gpu:
     def __init__(self, index: int):
         self.handle = n.nvmlDeviceGetHandleByIndex(index)
         self.labels = {"gpu": str(index)}
+        self.engines = {}  # what the calls of single engines said, in percent; in MIG mode they say nothing
 
     def one(self, family: str, labels: dict, *ways, scale: float = 1, lacking=LACKING) -> None:
         value = asked(f"{family}{labels}", *ways, lacking=lacking)
@@ -79,7 +81,7 @@ class Gpu:
         say("gpu_memory_controller_utilization_ratio", self.labels, rates and rates.memory / 100)
         for engine, function in (("encode", n.nvmlDeviceGetEncoderUtilization), ("decode", n.nvmlDeviceGetDecoderUtilization),
                                  ("jpeg", n.nvmlDeviceGetJpgUtilization), ("optical_flow", n.nvmlDeviceGetOfaUtilization)):
-            self.one("gpu_engine_utilization_ratio", {"engine": engine}, lambda f=function: f(self.handle)[0], scale=0.01)
+            self.engines[engine] = asked(f"{engine} utilization", lambda f=function: f(self.handle)[0])
 
     def memory(self) -> None:
         self.memory_of(self.handle, "gpu_memory", {})
@@ -171,6 +173,8 @@ class Gpu:
         self.fields("gpu_retired_pages_pending", {}, n.NVML_FI_DEV_RETIRED_PENDING)
         for cause, number in (("corrected", n.NVML_FI_DEV_REMAPPED_COR), ("uncorrected", n.NVML_FI_DEV_REMAPPED_UNC)):
             self.fields("gpu_remapped_rows", {"cause": cause}, number)
+        for cause, number in (("corrected", n.NVML_FI_DEV_REMAPPED_ROWS_COR_INACTIVE), ("uncorrected", n.NVML_FI_DEV_REMAPPED_ROWS_UNC_INACTIVE)):
+            self.fields("gpu_remapped_rows_inactive", {"cause": cause}, number)
         self.fields("gpu_row_remap_pending", {}, n.NVML_FI_DEV_REMAPPED_PENDING)
         self.fields("gpu_row_remap_failed", {}, n.NVML_FI_DEV_REMAPPED_FAILURE)
         banks = asked("banks", lambda: n.nvmlDeviceGetRowRemapperHistogram(h))
@@ -220,12 +224,16 @@ class Gpu:
                 ("crc_flit", n.NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, n.NVML_NVLINK_ERROR_DL_CRC_FLIT),
                 ("crc_data", n.NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL, n.NVML_NVLINK_ERROR_DL_CRC_DATA),
                 ("replay", n.NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, n.NVML_NVLINK_ERROR_DL_REPLAY),
-                ("recovery", n.NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL, n.NVML_NVLINK_ERROR_DL_RECOVERY),
                 ("ecc_data", n.NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL, n.NVML_NVLINK_ERROR_DL_ECC_DATA)):
             self.fields("gpu_interconnect_errors_total", {**nvlink, "error": error}, number,
                         lambda c=counter: summed(lambda link: n.nvmlDeviceGetNvLinkErrorCounter(h, link, c)))
+        events = n.NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS  # of the links that no longer count recoveries, Blackwell's
+        self.fields("gpu_interconnect_errors_total", {**nvlink, "error": "recovery"}, n.NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL,
+                    lambda: summed(lambda link: n.nvmlDeviceGetNvLinkErrorCounter(h, link, n.NVML_NVLINK_ERROR_DL_RECOVERY)),
+                    lambda: field(h, events, ALL_LINKS), lambda: summed(lambda link: field(h, events, link)))
         for error, number in (("malformed_packet", n.NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS),
                               ("buffer_overrun", n.NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS), ("receive", n.NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS),
+                              ("discard", n.NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS),
                               ("local_link_integrity", n.NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS),
                               ("recovery_failed", n.NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS)):
             self.fields("gpu_interconnect_errors_total", {**nvlink, "error": error}, number, lambda f=number: summed(lambda link: field(h, f, link)), scope=ALL_LINKS)
@@ -252,7 +260,11 @@ class Gpu:
     def performance(self) -> None:
         gpm = asked("GPM support", lambda: n.nvmlGpmQueryDeviceSupport(self.handle))
         has = gpm is not None and gpm.isSupportedDevice
-        for (family, labels), value in gpm_values(self.handle, "gpu", n.nvmlGpmSampleGet).items() if has else ():
+        values = gpm_values(self.handle, "gpu", n.nvmlGpmSampleGet) if has else {}
+        for engine, value in self.engines.items():
+            by_gpm = values.pop(engine_key("gpu", engine), None)
+            say("gpu_engine_utilization_ratio", {**self.labels, "engine": engine}, by_gpm if value is None else value / 100)
+        for (family, labels), value in values.items():
             say(family, {**self.labels, **dict(labels)}, value)
 
     def processes(self) -> None:
@@ -308,6 +320,15 @@ GPM = [("compute_active_ratio", (), n.NVML_GPM_METRIC_SM_UTIL), ("compute_occupa
        ("pipe_active_ratio", (("pipe", "tensor"),), n.NVML_GPM_METRIC_ANY_TENSOR_UTIL), ("pipe_active_ratio", (("pipe", "fp64"),), n.NVML_GPM_METRIC_FP64_UTIL),
        ("pipe_active_ratio", (("pipe", "fp32"),), n.NVML_GPM_METRIC_FP32_UTIL), ("pipe_active_ratio", (("pipe", "fp16"),), n.NVML_GPM_METRIC_FP16_UTIL),
        ("pipe_active_ratio", (("pipe", "int"),), n.NVML_GPM_METRIC_INTEGER_UTIL), ("memory_bandwidth_utilization_ratio", (), n.NVML_GPM_METRIC_DRAM_BW_UTIL)]
+# Engines of a kind are numbered one after the other; the kind's value is the mean of those that the GPU has.
+GPM_ENGINES = {"encode": range(n.NVML_GPM_METRIC_NVENC_0_UTIL, n.NVML_GPM_METRIC_NVENC_0_UTIL + 4),
+               "decode": range(n.NVML_GPM_METRIC_NVDEC_0_UTIL, n.NVML_GPM_METRIC_NVDEC_0_UTIL + 8),
+               "jpeg": range(n.NVML_GPM_METRIC_NVJPG_0_UTIL, n.NVML_GPM_METRIC_NVJPG_0_UTIL + 8),
+               "optical_flow": range(n.NVML_GPM_METRIC_NVOFA_0_UTIL, n.NVML_GPM_METRIC_NVOFA_0_UTIL + 2)}
+
+
+def engine_key(prefix: str, engine: str) -> tuple:
+    return f"{prefix}_engine_utilization_ratio", (("engine", engine),)
 
 
 def gpm_values(handle, prefix: str, take) -> dict:
@@ -315,7 +336,9 @@ def gpm_values(handle, prefix: str, take) -> dict:
     utilization = ("utilization_ratio", (), n.NVML_GPM_METRIC_GRAPHICS_UTIL)
     if prefix == "gpu":
         utilization = ("engine_utilization_ratio", (("engine", "graphics"),), n.NVML_GPM_METRIC_GRAPHICS_UTIL)
-    wanted = [utilization, *GPM]
+    engines = [(*engine_key("", engine), numbers) for engine, numbers in GPM_ENGINES.items()]
+    wanted = [(f"_{family}", labels, [number]) for family, labels, number in [utilization, *GPM]] + engines
+    numbers = [number for _, _, several in wanted for number in several]
     samples = []
     for _ in range(2):
         sample = n.nvmlGpmSampleAlloc()
@@ -323,14 +346,15 @@ def gpm_values(handle, prefix: str, take) -> dict:
         samples.append(sample)
         time.sleep(0.11)  # NVML requires 100 ms between two
     metrics = n.c_nvmlGpmMetricsGet_t()
-    metrics.version, metrics.numMetrics, metrics.sample1, metrics.sample2 = n.NVML_GPM_METRICS_GET_VERSION, len(wanted), *samples
-    for place, (_, _, number) in enumerate(wanted):
+    metrics.version, metrics.numMetrics, metrics.sample1, metrics.sample2 = n.NVML_GPM_METRICS_GET_VERSION, len(numbers), *samples
+    for place, number in enumerate(numbers):
         metrics.metrics[place].metricId = number
     n.nvmlGpmMetricsGet(metrics)
     for sample in samples:
         n.nvmlGpmSampleFree(sample)
-    return {(f"{prefix}_{family}", labels): metric.value / 100 if metric.nvmlReturn == n.NVML_SUCCESS else None
-            for metric, (family, labels, _) in zip(metrics.metrics, wanted)}
+    percent = {metric.metricId: metric.value for metric in metrics.metrics[:len(numbers)] if metric.nvmlReturn == n.NVML_SUCCESS}
+    return {(prefix + family, labels): statistics.fmean(percent[one] for one in several if one in percent) / 100 if set(several) & set(percent) else None
+            for family, labels, several in wanted}
 
 
 def read_all() -> None:

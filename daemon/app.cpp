@@ -127,18 +127,19 @@ void App::make_fleet(const config::Config& config) {
   add_service(make_allocations(config, workloads));
   kubelet_names_ = add_service(make_kubelet_names(config, workloads, clock_, log_, *store_));
   const auto uses = [book = workloads.book] { return book ? book->uses() : jobs::DeviceUses(); };
-  profiler_ = add_service(
-      make_profiler(config, {clock_, log_, *store_, [this](std::uint32_t uid) { return jobs_.owner_of(uid); },
-                             [this](std::uint32_t uid) { return user_names_.of(uid); }, uses}));
+  const auto profile_budget = make_profile_budget(config.profiles, clock_);
+  profiler_ = add_service(make_profiler(
+      config, {clock_, log_, *store_, [this](std::uint32_t uid) { return jobs_.owner_of(uid); },
+               [this](std::uint32_t uid) { return user_names_.of(uid); }, uses, profile_budget}));
   add_service(make_nccl_queries(config, {clock_, log_, *store_, workloads, run_book_}));
   host_series_ = std::make_unique<HostSeries>(
       HostSeries::Settings{config.paths.sysfs, config.paths.procfs, config.device_labels, workloads},
       *store_);
   add_service(ModelServers::make(config, uses, *store_, log_, clock_));
   const auto totals = std::make_shared<TotalsBook>();
-  state_keeper_ =
-      std::make_shared<StateKeeper>(FiguresFolders{config.paths.state, own_runtime_folder()}, clock_, log_,
-                                    figures_of({totals, workloads.book, workloads.costs, saved_runs_}));
+  state_keeper_ = std::make_shared<StateKeeper>(
+      FiguresFolders{config.paths.state, own_runtime_folder()}, clock_, log_,
+      figures_of({totals, workloads.book, workloads.costs, saved_runs_, profile_budget}));
   DeviceDirectory directory = state_keeper_->load(clock_.monotonic() + kLoadState);
   forget_simulated(directory, config);
   IndexKeeper indexes(std::move(directory), state_keeper_, clock_);

@@ -10,27 +10,7 @@ namespace {
 
 constexpr Nanoseconds kDay = std::chrono::hours(24);
 
-std::size_t recent(std::deque<Nanoseconds>& times, Nanoseconds now) {
-  while (!times.empty() && now - times.front() >= kDay) times.pop_front();
-  return times.size();
-}
-
 }  // namespace
-
-std::optional<std::string> Ledger::refusal(const RunName& run, Nanoseconds now) {
-  if (recent(spent_, now) >= budget_.per_host) return "the machine's budget of the day is spent";
-  const auto at = pages_.find(run);
-  if (at == pages_.end()) return std::nullopt;
-  std::deque<Nanoseconds>& spent = at->second.spent;
-  if (recent(spent, now) >= budget_.per_run) return "the run's budget of the day is spent";
-  if (!spent.empty() && now - spent.back() < budget_.cooldown) return "the run was profiled a short time ago";
-  return std::nullopt;
-}
-
-void Ledger::spend(const RunName& run, Nanoseconds now) {
-  page(run, now).spent.push_back(now);
-  spent_.push_back(now);
-}
 
 void Ledger::count(const RunName& run, const std::string& trigger, Status status, Nanoseconds now,
                    Nanoseconds unix) {

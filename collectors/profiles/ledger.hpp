@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,26 +27,12 @@ inline constexpr EnumNames<Status, 4> kStatusNames = {{{Status::done, "done"},
                                                        {Status::timeout, "timeout"},
                                                        {Status::refused, "refused"}}};
 
-/// The limits of profiles that conditions cause.
-struct Budget {
-  unsigned per_run = 3;  ///< in 24 hours
-  unsigned per_host = 10;
-  Nanoseconds cooldown = std::chrono::hours(1);  ///< between two of a run
-};
-
-/// Counts the profiles of each run, and enforces the budget of those that conditions cause. One thread. Times
-/// are CLOCK_BOOTTIME unless named otherwise.
+/// Counts the profiles of each run. One thread. Times are CLOCK_BOOTTIME unless named otherwise.
 class Ledger {
  public:
   /// Runs that are remembered. Another one takes the place of the run that is unused the longest.
   static constexpr std::size_t kMostRuns = 512;
 
-  explicit Ledger(const Budget& budget) : budget_(budget) {}
-
-  /// Returns why no condition may profile the run now; nullopt: it may.
-  std::optional<std::string> refusal(const RunName& run, Nanoseconds now);
-  /// A condition's profile of the run begins.
-  void spend(const RunName& run, Nanoseconds now);
   /// `unix`: CLOCK_REALTIME.
   void count(const RunName& run, const std::string& trigger, Status status, Nanoseconds now,
              Nanoseconds unix);
@@ -61,15 +45,12 @@ class Ledger {
   struct Page {
     std::map<std::pair<std::string, Status>, std::uint64_t> counts;  ///< by trigger and status
     std::map<std::string, double> last;                              ///< Unix time, by trigger
-    std::deque<Nanoseconds> spent;                                   ///< in the last 24 hours
     Nanoseconds used{};
   };
 
   Page& page(const RunName& run, Nanoseconds now);
 
-  const Budget budget_;
   std::map<RunName, Page> pages_;
-  std::deque<Nanoseconds> spent_;  ///< of all runs
 };
 
 }  // namespace gpumeter::profiles

@@ -26,10 +26,6 @@ constexpr Nanoseconds kBusyTick = std::chrono::milliseconds(200);
 // permits twice as many.
 constexpr double kPollsPerSecond = 500;
 
-profiles::Budget budget_of(const config::Profiles& settings) {
-  return {settings.per_run, settings.per_host, settings.cooldown};
-}
-
 std::string seconds_text(Nanoseconds time) {
   char text[32];
   const int size = std::snprintf(text, sizeof text, "%.1f", to_seconds(time));
@@ -57,7 +53,6 @@ Profiler::Core::Core(Parts parts, const config::Config& config)
       debug_([procfs = config.paths.procfs](const auto& listener) {
         return profiles::check_listener(procfs, listener);
       }),
-      ledger_(budget_of(settings_)),
       targets_({config.paths.procfs, parts_.owner_of, parts_.name_of, settings_.users},
                {&kineto_, &services_, &debug_}),
       allowance_(kPollsPerSecond, parts_.clock.monotonic()),

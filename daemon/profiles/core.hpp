@@ -15,6 +15,7 @@
 #include "collectors/profiles/desk.hpp"
 #include "collectors/profiles/kineto_door.hpp"
 #include "collectors/profiles/kineto_socket.hpp"
+#include "collectors/profiles/ledger.hpp"
 #include "collectors/profiles/service_door.hpp"
 #include "daemon/profiles/callers.hpp"
 #include "daemon/profiles/profiler.hpp"

@@ -40,8 +40,7 @@ std::set<int> Profiler::Core::processes_on(const std::string& gpu) const {
 void Profiler::Core::act_on(const profiles::Finding& finding, bool is_new) {
   const Targets::Found found = targets_.first_of(finding.run, processes_on(finding.gpu), runs(), now());
   if (found.members.empty()) return;
-  const Nanoseconds at = parts_.clock.boottime();
-  std::optional<std::string> refusal = ledger_.refusal(finding.run, at);
+  std::optional<std::string> refusal = parts_.budget->refusal(finding.run);
   if (desk_.has_automatic()) refusal = "a profile by condition is under way";
   const Result<std::string> path = profiles::path_in(settings_.folder, finding.run.run);
   if (!path) refusal = path.error().message();
@@ -51,11 +50,12 @@ void Profiler::Core::act_on(const profiles::Finding& finding, bool is_new) {
                                         finding.reason,
                                         {*path, {std::nullopt, settings_.duration}},
                                         found.members});
-    if (begun) return ledger_.spend(finding.run, at);
+    if (begun) return parts_.budget->spend(finding.run);
     refusal = begun.error().message();
   }
   if (!is_new) return;
-  ledger_.count(finding.run, finding.condition, Status::refused, at, parts_.clock.realtime());
+  ledger_.count(finding.run, finding.condition, Status::refused, parts_.clock.boottime(),
+                parts_.clock.realtime());
   parts_.log.info("a condition holds, and takes no profile", {{"run", finding.run.run},
                                                               {"user", finding.run.user},
                                                               {"trigger", finding.condition},

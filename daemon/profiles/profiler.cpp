@@ -86,6 +86,13 @@ bool Profiler::join(Nanoseconds deadline) {
 
 void Profiler::take_runs(const jobs::RunList& runs) { core_->take_runs(runs); }
 
+std::shared_ptr<profiles::BudgetBook> make_profile_budget(const config::Profiles& settings,
+                                                          const Clock& clock) {
+  if (!settings.enabled) return nullptr;
+  const profiles::Budget budget{settings.per_run, settings.per_host, settings.cooldown};
+  return std::make_shared<profiles::BudgetBook>(budget, clock);
+}
+
 std::unique_ptr<Profiler> make_profiler(const config::Config& config, Profiler::Parts parts) {
   if (!config.profiles.enabled) return nullptr;
   return std::make_unique<Profiler>(std::move(parts), config);

@@ -12,8 +12,8 @@
 #include "base/worker.hpp"
 #include "collectors/jobs/join/run_join.hpp"
 #include "collectors/jobs/model/run_list.hpp"
+#include "collectors/profiles/budget_book.hpp"
 #include "collectors/profiles/conditions.hpp"
-#include "collectors/profiles/ledger.hpp"
 #include "config/config.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/service.hpp"
@@ -35,6 +35,7 @@ class Profiler final : public Service {
     std::function<std::uint32_t(std::uint32_t uid)> owner_of;
     std::function<std::string(std::uint32_t uid)> name_of;
     std::function<jobs::DeviceUses()> uses;  ///< who uses which GPU; must not block
+    std::shared_ptr<profiles::BudgetBook> budget;
   };
 
   Profiler(Parts parts, const config::Config& config);
@@ -63,7 +64,9 @@ class Profiler final : public Service {
   Worker search_;
 };
 
-/// Returns null if the configuration does not enable profiles.
+/// Both return null if the configuration does not enable profiles.
+std::shared_ptr<profiles::BudgetBook> make_profile_budget(const config::Profiles& settings,
+                                                          const Clock& clock);
 std::unique_ptr<Profiler> make_profiler(const config::Config& config, Profiler::Parts parts);
 
 }  // namespace gpumeter

@@ -4,6 +4,7 @@
 
 #include "collectors/attribution/cost/cost_ledger.hpp"
 #include "collectors/attribution/workload_book.hpp"
+#include "collectors/profiles/budget_book.hpp"
 #include "daemon/state/device_totals.hpp"
 #include "daemon/state/figures_file.hpp"
 #include "daemon/state/runs_shelf.hpp"
@@ -16,6 +17,7 @@ struct FigureOwners {
   std::shared_ptr<workloads::WorkloadBook> workloads;  ///< null: workloads are disabled, and so is `costs`
   std::shared_ptr<workloads::CostLedger> costs;
   std::shared_ptr<RunsShelf> runs;
+  std::shared_ptr<profiles::BudgetBook> profiles;  ///< null: profiles are disabled
 };
 
 /// The sections of figures.state. A section of a part that is disabled is dropped.

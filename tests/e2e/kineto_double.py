@@ -7,6 +7,7 @@ Prints the pid of each process, then serves until its input ends. A process that
 order, then writes PATH_PID.json, as Kineto does. It reports steps of 0.1 s to its run, and later of 1 s.
 """
 import argparse
+import contextlib
 import os
 import signal
 import socket
@@ -69,7 +70,7 @@ def write_trace(order: dict[str, str]) -> None:
 def serve(arguments: argparse.Namespace, steps: socket.socket | None) -> None:
     client, order, until = Client(arguments.folder), None, 0.0
     client.register()
-    begun = time.monotonic()
+    begun = next_step = time.monotonic()
     while os.getppid() == arguments.parent:
         if order and time.monotonic() >= until:
             write_trace(order)
@@ -80,9 +81,12 @@ def serve(arguments: argparse.Namespace, steps: socket.socket | None) -> None:
             until = time.monotonic() + int(order["ACTIVITIES_DURATION_MSECS"]) / 1000
             if arguments.never_busy:
                 order = None
-        if steps:
+        if steps and time.monotonic() >= next_step:
             seconds = 0.1 if time.monotonic() - begun < arguments.slow_after else 1
-            steps.sendto(f"ml.steps:1|c|#run:{arguments.run}\nml.step.seconds:{seconds}|d|#run:{arguments.run}".encode(), arguments.jobs)
+            report = f"ml.steps:1|c|#run:{arguments.run}\nml.step.seconds:{seconds}|d|#run:{arguments.run}"
+            with contextlib.suppress(OSError):  # the daemon restarts
+                steps.sendto(report.encode(), arguments.jobs)
+            next_step = time.monotonic() + seconds - 0.05
         time.sleep(arguments.every)
 
 

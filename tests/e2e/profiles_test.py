@@ -52,7 +52,7 @@ profiles:
 """)
 
     def daemon(self) -> Daemon:
-        return Daemon(f"--config.file={self.config}", "--collector.disable-defaults")
+        return Daemon(f"--config.file={self.config}", "--collector.disable-defaults", state=str(self.folder / "state"))
 
     def profile(self, *words: str, user: int | None = None) -> tuple[int, str, str]:
         done = subprocess.run([BINARY, "profile", f"--config.file={self.config}", *words], capture_output=True, text=True,
@@ -128,6 +128,19 @@ profiles:
                 self.assertEqual(len(self.traces("slow")), 1, "the cooldown holds")
             self.assertEqual(daemon.stop()[0], 0)
             self.assertFalse((self.kineto / "dynolog").exists())
+
+    def test_the_budget_holds_over_a_restart(self) -> None:
+        with self.daemon() as daemon:
+            wait_until((self.kineto / "dynolog").exists, "the folder is served")
+            doubles = Doubles(1, "--folder", str(self.kineto), "--run", "slow", "--jobs", f"{self.folder}/jobs.sock", "--slow-after", "8")
+            self.addCleanup(doubles.__exit__)
+            taken = {"run": "slow", "trigger": "slow_steps", "status": "done"}
+            wait_until(lambda: daemon.page().one("ml_profiles_total", **taken), "the condition takes a profile")
+            self.assertEqual(daemon.stop()[0], 0)
+        with self.daemon() as daemon:
+            wait_until(lambda: daemon.page().one("ml_profiles_total", **{**taken, "status": "refused"}), "the condition is refused")
+            self.assertRegex(daemon.log, r'takes no profile" run=slow .* error="the run was profiled a short time ago"')
+            self.assertEqual(len(self.traces("slow")), 1)
 
     def attack(self, victim: str) -> None:
         """Garbage, lying sizes, other processes' numbers, wrong addresses; the victim's own answers stay right."""

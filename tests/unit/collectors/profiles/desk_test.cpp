@@ -100,22 +100,6 @@ TEST(Desk, WithdrawsOnlyWhatNobodyTook) {
   EXPECT_FALSE(door.stages.contains(2));
 }
 
-TEST(Ledger, KeepsTheBudget) {
-  Ledger ledger({2, 3, std::chrono::hours(1)});
-  const RunName bert{"alice", "bert"};
-  const RunName other{"bob", "gpt"};
-  EXPECT_EQ(ledger.refusal(bert, seconds(0)), std::nullopt);
-  ledger.spend(bert, seconds(0));
-  EXPECT_EQ(ledger.refusal(bert, seconds(3599)), "the run was profiled a short time ago");
-  EXPECT_EQ(ledger.refusal(bert, seconds(3600)), std::nullopt);
-  ledger.spend(bert, seconds(3600));
-  EXPECT_EQ(ledger.refusal(bert, seconds(8000)), "the run's budget of the day is spent");
-  EXPECT_EQ(ledger.refusal(other, seconds(8000)), std::nullopt);
-  ledger.spend(other, seconds(8000));
-  EXPECT_EQ(ledger.refusal({"eve", "x"}, seconds(8000)), "the machine's budget of the day is spent");
-  EXPECT_EQ(ledger.refusal(bert, std::chrono::hours(24)), std::nullopt);
-}
-
 TEST(Asking, ReadsWhatItWrites) {
   Asked asked;
   asked.run = "bert large";

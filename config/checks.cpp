@@ -289,6 +289,17 @@ Complaint check_trace_folder(const std::string& path) {
          printable(path) + "\"";
 }
 
+Complaint check_own_trace_folder(const std::string& path) {
+  return path.empty() ? std::nullopt : check_trace_folder(path);
+}
+
+Complaint check_socket_patterns(const std::vector<std::string>& patterns) {
+  const auto wrong =
+      std::ranges::find_if(patterns, [](const std::string& each) { return !each.starts_with('/'); });
+  if (wrong == patterns.end()) return std::nullopt;
+  return "must be absolute paths, not \"" + printable(*wrong) + "\"";
+}
+
 Complaint check_kineto_folder(const std::string& path) {
   // Kineto adds "/dynoconfigclient" and a UUID of 36 characters, and does not check the length.
   constexpr std::size_t kLongest = 54;

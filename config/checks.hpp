@@ -44,6 +44,8 @@ Complaint check_nccl_version(const std::string& version);
 Complaint check_retention(const Duration& retention);
 /// Requires a path that Kineto accepts, in ASCII without blanks, = # and "..".
 Complaint check_trace_folder(const std::string& path);
+Complaint check_own_trace_folder(const std::string& path);
+Complaint check_socket_patterns(const std::vector<std::string>& patterns);
 /// Requires the same, or no path, and one so short that the clients' sockets fit into it.
 Complaint check_kineto_folder(const std::string& path);
 Complaint check_trace_time(const Duration& duration);

@@ -158,14 +158,16 @@ struct Profiles {
   bool enabled = false;
   std::string socket = "/run/gpumeter/profiles.sock";  ///< of `gpumeter profile`; empty: none
   std::string kineto_folder;                           ///< KINETO_IPC_SOCKET_DIR of jobs; empty: none
-  std::vector<std::string> profiler_ports;      ///< of TensorFlow's and JAX's profiler service; empty: none
-  std::string folder = "/tmp";                  ///< of the traces, as the jobs see it
-  std::vector<std::string> users;               ///< names or uids; empty: all users
-  std::vector<std::string> conditions;          ///< those that take a profile
-  Duration duration = std::chrono::seconds(5);  ///< of a condition's profile
-  Duration hold = std::chrono::minutes(1);      ///< how long a condition must hold
-  Duration cooldown = std::chrono::hours(1);    ///< between two profiles of a run by conditions
-  unsigned per_run = 3;                         ///< profiles by conditions, in 24 hours
+  std::vector<std::string> profiler_ports;  ///< of TensorFlow's and JAX's profiler service; empty: none
+  std::vector<std::string> worker_sockets;  ///< of PyTorch's debug server; patterns; empty: none
+  std::string folder = "/tmp";              ///< of the traces, as the jobs see it
+  std::string trace_folder = "/var/cache/gpumeter/traces";  ///< of those that the daemon writes; empty: none
+  std::vector<std::string> users;                           ///< names or uids; empty: all users
+  std::vector<std::string> conditions;                      ///< those that take a profile
+  Duration duration = std::chrono::seconds(5);              ///< of a condition's profile
+  Duration hold = std::chrono::minutes(1);                  ///< how long a condition must hold
+  Duration cooldown = std::chrono::hours(1);                ///< between two profiles of a run by conditions
+  unsigned per_run = 3;                                     ///< profiles by conditions, in 24 hours
   unsigned per_host = 10;
   unsigned throttled_percent = 20;  ///< of the time
   unsigned slow_percent = 200;      ///< of the median duration of a step

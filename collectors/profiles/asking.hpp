@@ -17,9 +17,10 @@
 ///
 /// The daemon answers `refused REASON`, or `file PID PATH` for each process and then `accepted WHEN`. The
 /// lines `taken PID`, `done PID PATH`, `failed PID REASON` follow as they happen, and `end STATUS` is the
-/// last line. The line `fetch PID UID` has the connection to a process attached (SCM_RIGHTS): the client
-/// sends debug_request() there, writes the file of PID for the user, and sends `got PID` or `lost PID
-/// REASON`. The client withdraws its request by closing the connection. Any thread.
+/// last line. The line `fetch PID UID` has the connection to a process attached (SCM_RIGHTS), and `fetch PID
+/// UID PATH` names the Unix socket to which the client connects: the client sends debug_request() there,
+/// writes the file of PID for the user, and sends `got PID` or `lost PID REASON`. The client withdraws its
+/// request by closing the connection. Any thread.
 namespace gpumeter::profiles {
 
 struct Asked {

@@ -57,6 +57,10 @@ Result<Done> DebugDoor::ask(int pid, const Order& order, Nanoseconds) {
   if (server == servers_.end()) return Error("it no longer listens on its port");
   if (calls_.contains(pid)) return Error("another request for it is under way");
   if (order.extent.steps) return Error("PyTorch's debug server counts no steps; ask for seconds");
+  if (!server->second.socket.empty()) {
+    calls_[pid];
+    return Done{};
+  }
   const tcp::Listener& listener = server->second.listener;
   if (check_) {
     if (Result<Done> checked = check_(listener); !checked) return checked;
@@ -70,6 +74,16 @@ Result<Done> DebugDoor::ask(int pid, const Order& order, Nanoseconds) {
 std::uint32_t DebugDoor::owner(int pid) const {
   const auto server = servers_.find(pid);
   return server == servers_.end() ? static_cast<std::uint32_t>(-1) : server->second.process.uid;
+}
+
+std::string DebugDoor::socket(int pid) const {
+  const auto server = servers_.find(pid);
+  return server == servers_.end() ? "" : server->second.socket;
+}
+
+bool DebugDoor::serves_conditions(int pid) const noexcept {
+  const auto server = servers_.find(pid);
+  return serves_conditions_ && server != servers_.end() && server->second.may_connect;
 }
 
 Descriptor DebugDoor::connection(int pid) {

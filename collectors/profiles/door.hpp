@@ -57,8 +57,8 @@ class Door {
   virtual std::string file_of(const Order& order, int pid, int inner_pid) const = 0;
   /// When the trace begins, for the user that asks.
   virtual std::string_view begins() const noexcept = 0;
-  /// False: the client that asks writes the file, so no condition can take a trace.
-  virtual bool writes_files() const noexcept { return true; }
+  /// False: no condition can take a trace of the process, because nobody would write the file.
+  virtual bool serves_conditions(int) const noexcept { return true; }
 };
 
 }  // namespace gpumeter::profiles

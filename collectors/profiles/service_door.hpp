@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "collectors/profiles/door.hpp"
-#include "collectors/profiles/ports.hpp"
 #include "collectors/profiles/profiler_service.hpp"
+#include "collectors/profiles/search/ports.hpp"
 
 namespace gpumeter::profiles {
 

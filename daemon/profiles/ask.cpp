@@ -19,6 +19,7 @@
 #include "base/descriptor.hpp"
 #include "base/text.hpp"
 #include "collectors/profiles/debug_door.hpp"
+#include "collectors/profiles/search/sockets.hpp"
 #include "daemon/cli/standard_streams.hpp"
 #include "daemon/profiles/fetch.hpp"
 
@@ -110,18 +111,31 @@ class Conversation {
   }
 
   // The processes of a run answer at the same time, and PyTorch's server waits 5 s for a reader.
-  void fetch(const std::string& pid, std::string_view owner) {
-    if (attached_.empty()) return;
-    const auto connection = std::make_shared<Descriptor>(std::move(attached_.front()));
-    attached_.erase(attached_.begin());
+  void fetch(const std::string& pid, std::string_view socket) {
+    const std::string_view owner = take_until(socket, ' ');
     const std::uint32_t uid = parse_number<std::uint32_t>(owner).value_or(geteuid());
-    fetches_.emplace_back([this, pid, connection, uid, path = files_[pid]] {
-      const Result<std::uint64_t> size =
-          fetch_to_file(*connection, profiles::debug_request(duration_), path, uid, duration_ + kWrite);
+    const auto connection = std::make_shared<Descriptor>();
+    if (socket.empty()) {
+      if (attached_.empty()) return;
+      *connection = std::move(attached_.front());
+      attached_.erase(attached_.begin());
+    }
+    fetches_.emplace_back([this, pid, connection, uid, socket = std::string(socket), path = files_[pid]] {
+      const Result<std::uint64_t> size = fetched(*connection, socket, {path, uid});
       const std::string line =
           size ? "got " + pid + "\n" : "lost " + pid + " " + size.error().message() + "\n";
       send(connection_.number(), line.data(), line.size(), MSG_NOSIGNAL);
     });
+  }
+
+  Result<std::uint64_t> fetched(Descriptor& connection, const std::string& socket,
+                                const TraceFile& file) const {
+    if (!socket.empty()) {
+      Result<Descriptor> made = profiles::connect_to_socket(socket, file.reader);
+      if (!made) return made.error();
+      connection = *std::move(made);
+    }
+    return fetch_to_file(connection, profiles::debug_request(duration_), file, duration_ + kWrite);
   }
 
   // The process is free once the trace is written, but its folder may be on a network. A container's folder

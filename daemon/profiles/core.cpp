@@ -50,9 +50,10 @@ Profiler::Core::Core(Parts parts, const config::Config& config)
                 [procfs = config.paths.procfs](const auto& listener) {
                   return profiles::check_listener(procfs, listener);
                 }),
-      debug_([procfs = config.paths.procfs](const auto& listener) {
-        return profiles::check_listener(procfs, listener);
-      }),
+      debug_([procfs = config.paths.procfs](
+                 const auto& listener) { return profiles::check_listener(procfs, listener); },
+             !settings_.trace_folder.empty()),
+      fetches_(parts_.clock),
       targets_({config.paths.procfs, parts_.owner_of, parts_.name_of, settings_.users},
                {&kineto_, &services_, &debug_}),
       allowance_(kPollsPerSecond, parts_.clock.monotonic()),
@@ -214,9 +215,13 @@ void Profiler::Core::take_call(const Callers::Call& call) {
 void Profiler::Core::pass_connections(Number request, const profiles::Request& made) {
   for (const profiles::Member& member : made.members) {
     if (member.door != &debug_) continue;
-    const Descriptor connection = debug_.connection(member.pid);
     const std::string line =
         "fetch " + std::to_string(member.pid) + " " + std::to_string(debug_.owner(member.pid));
+    if (const std::string socket = debug_.socket(member.pid); !socket.empty()) {
+      callers_.tell_about(request, line + " " + socket);
+      continue;
+    }
+    const Descriptor connection = debug_.connection(member.pid);
     if (!callers_.pass_about(request, line, connection)) debug_.ended(member.pid, "the client has left");
   }
 }
@@ -253,6 +258,7 @@ void Profiler::Core::tick() {
     desk_.abandon(left);
     for (const int pid : desk_.pids(left)) debug_.ended(pid, "the client has left");
   }
+  for (const Fetches::Ended& ended : fetches_.take_ended()) debug_.ended(ended.pid, ended.error);
   for (const profiles::Desk::Event& event : desk_.tick(at)) {
     if (event.outcome) {
       finish(event);
@@ -270,6 +276,7 @@ void Profiler::Core::tick() {
 
 void Profiler::Core::finish(const profiles::Desk::Event& event) {
   const profiles::Request& request = event.request;
+  for (const profiles::Member& member : request.members) fetches_.stop(member.pid);
   const std::string status(profiles::kStatusNames.of(event.outcome->status));
   ledger_.count(request.run, request.trigger, event.outcome->status, parts_.clock.boottime(),
                 parts_.clock.realtime());

@@ -18,6 +18,7 @@
 #include "collectors/profiles/ledger.hpp"
 #include "collectors/profiles/service_door.hpp"
 #include "daemon/profiles/callers.hpp"
+#include "daemon/profiles/fetches.hpp"
 #include "daemon/profiles/profiler.hpp"
 #include "daemon/profiles/targets.hpp"
 
@@ -60,6 +61,7 @@ class Profiler::Core {
   void finish(const profiles::Desk::Event& event);
   void judge();
   void look_for_services();
+  void fetch(const profiles::Member& member, const profiles::Order& order);
   void act_on(const profiles::Finding& finding, bool is_new);
   std::set<int> processes_on(const std::string& gpu) const;
   std::shared_ptr<const jobs::RunList> runs() const GPUMETER_EXCLUDES(mutex_);
@@ -71,6 +73,7 @@ class Profiler::Core {
   profiles::KinetoDoor kineto_;
   profiles::ServiceDoor services_;
   profiles::DebugDoor debug_;
+  Fetches fetches_;
   profiles::Desk desk_;
   profiles::Ledger ledger_;
   Targets targets_;

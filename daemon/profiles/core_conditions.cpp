@@ -36,20 +36,30 @@ std::set<int> Profiler::Core::processes_on(const std::string& gpu) const {
   return pids;
 }
 
+// The job writes no file, and no client is there that would.
+void Profiler::Core::fetch(const profiles::Member& member, const profiles::Order& order) {
+  fetches_.start(member.pid,
+                 {debug_.connection(member.pid), debug_.socket(member.pid),
+                  profiles::debug_request(order.extent.duration), profiles::file_of(order, member),
+                  debug_.owner(member.pid), order.extent.duration + profiles::Desk::kWrite});
+}
+
 // A condition that holds on is refused, counted and logged once.
 void Profiler::Core::act_on(const profiles::Finding& finding, bool is_new) {
   const Targets::Found found = targets_.first_of(finding.run, processes_on(finding.gpu), runs(), now());
   if (found.members.empty()) return;
   std::optional<std::string> refusal = parts_.budget->refusal(finding.run);
   if (desk_.has_automatic()) refusal = "a profile by condition is under way";
-  const Result<std::string> path = profiles::path_in(settings_.folder, finding.run.run);
+  const profiles::Member& member = found.members.front();
+  const bool is_fetched = member.door == &debug_;
+  const std::string& folder = is_fetched ? settings_.trace_folder : settings_.folder;
+  const Result<std::string> path = profiles::path_in(folder, finding.run.run);
   if (!path) refusal = path.error().message();
   if (!refusal) {
-    const Result<Number> begun = begin({finding.run,
-                                        finding.condition,
-                                        finding.reason,
-                                        {*path, {std::nullopt, settings_.duration}},
-                                        found.members});
+    const profiles::Order order{*path, {std::nullopt, settings_.duration}};
+    const Result<Number> begun =
+        begin({finding.run, finding.condition, finding.reason, order, found.members});
+    if (begun && is_fetched) fetch(member, order);
     if (begun) return parts_.budget->spend(finding.run);
     refusal = begun.error().message();
   }

@@ -1,6 +1,5 @@
 #include "daemon/profiles/fetch.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -133,7 +132,7 @@ AnswerHead parse_answer_head(std::string_view text) {
 }
 
 Result<std::uint64_t> fetch_to_file(const Descriptor& connection, std::string_view request,
-                                    const std::string& path, std::uint32_t owner, Nanoseconds patience) {
+                                    const TraceFile& file, Nanoseconds patience) {
   if (const Result<Done> sent = send_request(connection, request, patience); !sent) return sent.error();
   std::string text;
   const Result<AnswerHead> head = read_head(connection, text, patience);
@@ -144,13 +143,15 @@ Result<std::uint64_t> fetch_to_file(const Descriptor& connection, std::string_vi
     return Error(reason_of(follows ? some_of_body(connection, patience) : text, head->status));
   }
   if (!head->length || *head->length == 0) return Error("the process sends an empty trace");
-  constexpr mode_t kOwnOnly = 0600;
-  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOwnOnly));
-  if (!file) return system_error(path);
-  if (geteuid() == 0 && fchown(file.number(), owner, static_cast<gid_t>(-1)) != 0) return system_error(path);
-  const Result<Done> copied = copy_body(connection, file, text, *head->length, patience);
+  if (*head->length > file.most) {
+    return Error("the trace has " + std::to_string(*head->length) + " bytes, more than " +
+                 std::to_string(file.most));
+  }
+  const Result<Descriptor> out = create(file);
+  if (!out) return out.error();
+  const Result<Done> copied = copy_body(connection, *out, text, *head->length, patience);
   if (!copied) {
-    unlink(path.c_str());
+    unlink(file.path.c_str());
     return copied.error();
   }
   return *head->length;

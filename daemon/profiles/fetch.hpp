@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
+#include "daemon/profiles/trace_file.hpp"
 
 namespace gpumeter {
 
@@ -21,10 +22,10 @@ struct AnswerHead {
 AnswerHead parse_answer_head(std::string_view text);
 
 /// Sends the request to an HTTP server on a non-blocking connection, which may be under way, and writes the
-/// body of the answer to a new file, readable by its owner only. As root, gives the file to `owner`. Returns
-/// the size of the body. Returns an Error, and leaves no file, unless the status is 200 and the body is
-/// complete. Ends if the server sends nothing for `patience`. Blocks; a thread of the command.
+/// body of the answer to a new file. Returns the size of the body. Returns an Error, and leaves no file,
+/// unless the status is 200 and the body is complete. Ends if the server sends nothing for `patience`.
+/// Blocks; a thread of the command, or one of its own.
 Result<std::uint64_t> fetch_to_file(const Descriptor& connection, std::string_view request,
-                                    const std::string& path, std::uint32_t owner, Nanoseconds patience);
+                                    const TraceFile& file, Nanoseconds patience);
 
 }  // namespace gpumeter

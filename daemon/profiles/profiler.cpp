@@ -35,6 +35,7 @@ Profiler::Profiler(Parts parts, const config::Config& config)
       thresholds_(thresholds_of(config.profiles)),
       procfs_(config.paths.procfs),
       ports_(ports_of(config.profiles.profiler_ports)),
+      sockets_(config.profiles.worker_sockets),
       core_(std::make_shared<Core>(parts_, config)),
       worker_(parts_.clock),
       rules_(parts_.clock),
@@ -64,10 +65,11 @@ Result<Done> Profiler::start_rules() {
 }
 
 Result<Done> Profiler::start_search() {
-  if (ports_.empty()) return Done{};
+  if (ports_.empty() && sockets_.empty()) return Done{};
   const auto take = [core = core_](auto services) { core->take_services(std::move(services)); };
-  const auto search =
-      std::make_shared<ServiceSearch>(profiles::PortSearch(procfs_, ports_), take, parts_.log);
+  const auto search = std::make_shared<ServiceSearch>(profiles::PortSearch(procfs_, ports_, parts_.clock),
+                                                      profiles::SocketSearch(procfs_, sockets_, parts_.clock),
+                                                      take, parts_.log);
   return search_.start("profile-ports", [search] { return search->turn(); });
 }
 

@@ -58,7 +58,8 @@ class Profiler final : public Service {
   const profiles::Thresholds thresholds_;
   const std::string procfs_;
   const std::set<std::uint16_t> ports_;
-  const std::shared_ptr<Core> core_;  ///< shared with the threads, which may outlive this object
+  const std::vector<std::string> sockets_;  ///< patterns
+  const std::shared_ptr<Core> core_;        ///< shared with the threads, which may outlive this object
   Worker worker_;
   Worker rules_;
   Worker search_;

@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "collectors/profiles/ports.hpp"
+#include "collectors/profiles/search/ports.hpp"
+#include "collectors/profiles/search/sockets.hpp"
 #include "daemon/log/log.hpp"
 
 namespace gpumeter {
 
-/// Looks for the processes that listen on `profiles.profiler_ports`, and logs what changed. Thread
-/// "profile-ports".
+/// Looks for the processes that listen on `profiles.profiler_ports` and `profiles.worker_sockets`, and logs
+/// what changed. Thread "profile-ports".
 class ServiceSearch {
  public:
   using Take = std::function<void(std::vector<profiles::PortHolder> services)>;
@@ -20,20 +21,23 @@ class ServiceSearch {
   static constexpr Nanoseconds kEvery = std::chrono::seconds(5);
 
   /// `log` must outlive the thread.
-  ServiceSearch(profiles::PortSearch search, Take take, Log& log)
-      : search_(std::move(search)), take_(std::move(take)), log_(log) {}
+  ServiceSearch(profiles::PortSearch ports, profiles::SocketSearch sockets, Take take, Log& log)
+      : ports_(std::move(ports)), sockets_(std::move(sockets)), take_(std::move(take)), log_(log) {}
 
   /// Returns the pause until the next turn.
   Nanoseconds turn();
 
  private:
+  Result<profiles::Ports> find();
   void log_changes(const profiles::Ports& now);
+  void log_unused(const profiles::Ports& now);
 
-  profiles::PortSearch search_;
+  profiles::PortSearch ports_;
+  profiles::SocketSearch sockets_;
   const Take take_;
   Log& log_;
   profiles::Ports known_;
-  std::set<std::uint16_t> unused_;  ///< ports that a warning has named
+  std::set<std::string> unused_;  ///< ports and sockets that a warning has named
   std::string error_;
 };
 

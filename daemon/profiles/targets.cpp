@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kHowTo =
     "start it with KINETO_USE_DAEMON=1 (PyTorch), or with a profiler service on one of "
-    "profiles.profiler_ports (JAX, TensorFlow, PyTorch's debug server)";
+    "profiles.profiler_ports (JAX, TensorFlow, PyTorch's debug server) or profiles.worker_sockets (the "
+    "latter)";
 
 }  // namespace
 
@@ -154,7 +155,7 @@ Result<Targets::Found> Targets::of_run(const std::string& run, const std::vector
 Targets::Found Targets::first_of(const RunName& run, const std::set<int>& preferred,
                                  const std::shared_ptr<const jobs::RunList>& runs, Nanoseconds now) {
   std::vector<Candidate> from = candidates([](const Process&) { return true; }, runs, now);
-  std::erase_if(from, [](const Candidate& each) { return !each.door->writes_files(); });
+  std::erase_if(from, [](const Candidate& each) { return !each.door->serves_conditions(each.process.pid); });
   const std::vector<const Candidate*> of_it = of_run([&](const RunName& name) { return name == run; }, from);
   if (of_it.empty()) return {run, {}};
   const auto found = std::ranges::find_if(

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A job with the worker server of PyTorch's debug server (torch.distributed.debug), as PyTorch 2.15 answers.
 
-usage: debug_server_double.py PORT [--run NAME --jobs SOCKET] [--answer whole|cut|error] [--unnamed]
+usage: debug_server_double.py PORT|PATH [--run NAME --jobs SOCKET [--slow-after SECONDS]] [--answer whole|cut|error] [--unnamed]
 
-Serves on [::]:PORT and prints "ready". Its threads have WorkerServer's name, unless --unnamed. Reports steps to its run. Ends with its
-input.
+Serves on [::]:PORT or on a Unix socket, and prints "ready". Its threads have WorkerServer's name, unless --unnamed. Reports steps of 0.1 s to
+its run, and later of 1 s. Ends with its input.
 """
 import argparse
 import contextlib
@@ -12,6 +12,7 @@ import http.server
 import json
 import os
 import socket
+import socketserver
 import sys
 import threading
 import time
@@ -19,9 +20,10 @@ import urllib.parse
 from pathlib import Path
 
 parser = argparse.ArgumentParser()
-parser.add_argument("port", type=int)
+parser.add_argument("place")
 parser.add_argument("--run")
 parser.add_argument("--jobs")
+parser.add_argument("--slow-after", type=float, default=1e9)
 parser.add_argument("--answer", default="whole")
 parser.add_argument("--unnamed", action="store_true")
 arguments = parser.parse_args()
@@ -55,6 +57,13 @@ class Server(http.server.ThreadingHTTPServer):
     address_family = socket.AF_INET6
 
 
+class UnixServer(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_UNIX
+
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)
+
+
 def serve() -> None:
     if not arguments.unnamed:
         Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text("pt_workerserver")
@@ -63,13 +72,16 @@ def serve() -> None:
 
 def report() -> None:
     out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    begun = time.monotonic()
     while True:
+        seconds = 0.1 if time.monotonic() - begun < arguments.slow_after else 1
         with contextlib.suppress(OSError):  # the daemon has ended
-            out.sendto(f"ml.steps:1|c|#run:{arguments.run}".encode(), arguments.jobs)
-        time.sleep(0.1)
+            out.sendto(f"ml.steps:1|c|#run:{arguments.run}\nml.step.seconds:{seconds}|d|#run:{arguments.run}".encode(), arguments.jobs)
+        time.sleep(seconds)
 
 
-server = Server(("::", arguments.port), Handler)
+is_path = arguments.place.startswith("/")
+server = UnixServer(arguments.place, Handler) if is_path else Server(("::", int(arguments.place)), Handler)
 threading.Thread(target=serve, daemon=True).start()
 if arguments.run:
     threading.Thread(target=report, daemon=True).start()

@@ -30,15 +30,21 @@ profiles:
   enabled: true
   socket: {self.folder}/profiles.sock
   profiler_ports: {json.dumps([str(port) for port in self.ports])}
+  worker_sockets: ["{self.folder}/worker-*.sock"]
   folder: {self.folder}
+  trace_folder: {self.folder}/cache/traces
+  conditions: [slow_steps]
+  duration: 300ms
+  hold: 10s
 """)
 
-    def job(self, port: int, *arguments: str, user: int | None = None) -> subprocess.Popen:
-        job = subprocess.Popen([sys.executable, "-B", str(DOUBLE), str(port), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    def job(self, place: int | str, *arguments: str, user: int | None = None) -> subprocess.Popen:
+        job = subprocess.Popen([sys.executable, "-B", str(DOUBLE), str(place), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                text=True, user=user)
         self.addCleanup(job.communicate)
         self.assertEqual(job.stdout.readline(), "ready\n")
-        wait_until(lambda: f'can be profiled" pid={job.pid} port={port} ' in self.daemon.log, "the server is found")
+        kind = "port" if isinstance(place, int) else "socket"
+        wait_until(lambda: f'can be profiled" pid={job.pid} {kind}={place} ' in self.daemon.log, "the server is found")
         return job
 
     def profile(self, *words: str, user: int | None = None) -> tuple[int, str, str]:
@@ -88,6 +94,36 @@ profiles:
                     self.assertEqual((code, error), (0, ""), out)
                     trace = Path(re.search(r": (/\S+), \d+ bytes", out)[1])
                     self.assertEqual((trace.stat().st_uid, trace.stat().st_mode & 0o777), (STRANGER, 0o600))
+
+            with self.subTest("Unix sockets"):
+                local = self.job(f"{self.folder}/worker-0.sock", "--run", "local", *report[2:])
+                wait_until(lambda: self.daemon.page().one("ml_steps_total", run="local"), "the run is known")
+                code, out, error = self.profile("--run=local", "--seconds=0.3")
+                self.assertEqual((code, error), (0, ""), out)
+                trace = Path(re.search(rf"process {local.pid}: (/\S+), \d+ bytes\n", out)[1])
+                self.assertEqual(json.loads(trace.read_text())["traceEvents"][0]["dur"], 0.3)
+                if os.getuid() == 0:  # only a job's own user may connect to such a socket
+                    theirs = self.job(f"{self.folder}/worker-1.sock", user=STRANGER)
+                    code, out, error = self.profile(f"--pid={theirs.pid}", "--seconds=0.1", user=STRANGER)
+                    self.assertEqual((code, error), (0, ""), out)
+                    self.assertEqual(Path(re.search(r": (/\S+), \d+ bytes", out)[1]).stat().st_uid, STRANGER)
+            self.assertEqual(self.daemon.stop()[0], 0)
+
+    def test_conditions(self) -> None:
+        with Daemon(f"--config.file={self.config}", "--collector.disable-defaults") as self.daemon:
+            wait_until(lambda: (self.folder / "jobs.sock").exists(), "the jobs' socket is there")
+            report = ["--jobs", f"{self.folder}/jobs.sock", "--slow-after", "8", "--run"]
+            user = STRANGER if os.getuid() == 0 else None
+            jobs = {"port": self.job(self.ports[0], *report, "port", user=user),
+                    "socket": self.job(f"{self.folder}/worker-0.sock", *report, "socket")}
+            for run, job in jobs.items():
+                with self.subTest(run):
+                    done = {"run": run, "trigger": "slow_steps", "status": "done"}
+                    wait_until(lambda: self.daemon.page().one("ml_profiles_total", **done), "the condition takes a profile")
+                    trace, = (self.folder / "cache/traces").glob(f"gpumeter_{run}_*_{job.pid}.json")
+                    self.assertEqual(json.loads(trace.read_text())["traceEvents"][0]["dur"], 0.3)
+                    owner = Path(f"/proc/{job.pid}").stat().st_uid
+                    self.assertEqual((trace.stat().st_uid, trace.stat().st_mode & 0o777), (owner, 0o600))
             self.assertEqual(self.daemon.stop()[0], 0)
 
 

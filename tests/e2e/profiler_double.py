@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A job with the profiler service of TensorFlow and JAX, as grpcio serves it.
 
-usage: profiler_double.py PORT [--run NAME --jobs SOCKET] [--refuse]
+usage: profiler_double.py PORT [--run NAME --jobs SOCKET [--slow-after SECONDS]] [--refuse]
 
 Serves on [::]:PORT, as JAX does, and prints "ready". Writes each trace itself, to ROOT/SESSION/HOST.xplane.pb, as TensorFlow does.
-Reports steps of 0.1 s to its run. Ends with its input.
+Reports steps of 0.1 s to its run, and later of 1 s. Ends with its input.
 """
 import argparse
 import contextlib
@@ -21,6 +21,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("port")
 parser.add_argument("--run")
 parser.add_argument("--jobs")
+parser.add_argument("--slow-after", type=float, default=1e9)
 parser.add_argument("--refuse", action="store_true")
 arguments = parser.parse_args()
 
@@ -37,10 +38,12 @@ def profile(request, context):
 
 def report() -> None:
     out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    begun = time.monotonic()
     while True:
+        seconds = 0.1 if time.monotonic() - begun < arguments.slow_after else 1
         with contextlib.suppress(OSError):  # the daemon has ended
-            out.sendto(f"ml.steps:1|c|#run:{arguments.run}\nml.step.seconds:0.1|d|#run:{arguments.run}".encode(), arguments.jobs)
-        time.sleep(0.1)
+            out.sendto(f"ml.steps:1|c|#run:{arguments.run}\nml.step.seconds:{seconds}|d|#run:{arguments.run}".encode(), arguments.jobs)
+        time.sleep(seconds)
 
 
 server, _ = serve(profile, f"[::]:{arguments.port}")

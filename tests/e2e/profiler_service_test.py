@@ -11,6 +11,7 @@ import unittest
 from concurrent import futures
 from pathlib import Path
 
+from faulty import Faulty, missing
 from harness import BINARY, Daemon, free_port, wait_until
 from profiler_messages import grpc, messages, serve
 
@@ -89,6 +90,9 @@ profiles:
   socket: {self.folder}/profiles.sock
   profiler_ports: {[str(port) for port in self.ports]}
   folder: {self.folder}
+  conditions: [slow_steps]
+  duration: 300ms
+  hold: 10s
 """.replace("'", '"'))
 
     def job(self, port: int, *arguments: str, user: int | None = None) -> subprocess.Popen:
@@ -155,6 +159,42 @@ profiles:
             said = wait_until(lambda: "no process of yours" in (said := self.profile("--run=resnet"))[2] and said, "the job is gone")
             self.assertEqual(said[0], 1)
             self.assertEqual(daemon.stop()[0], 0)
+
+    def test_a_condition(self) -> None:
+        with Daemon(f"--config.file={self.config}", "--collector.disable-defaults") as daemon:
+            wait_until(lambda: (self.folder / "jobs.sock").exists(), "the jobs' socket is there")
+            job = self.job(self.ports[0], "--run", "slow", "--jobs", f"{self.folder}/jobs.sock", "--slow-after", "8")
+            done = {"run": "slow", "trigger": "slow_steps", "status": "done"}
+            wait_until(lambda: daemon.page().one("ml_profiles_total", **done), "the condition takes a profile")
+            trace, = self.folder.glob(f"gpumeter_slow_*/plugins/profile/*/{job.pid}.xplane.pb")
+            self.assertEqual(trace.read_text(), "trace of 300 ms")
+            self.assertEqual(daemon.stop()[0], 0)
+
+    @unittest.skipIf(missing(), missing())
+    def test_nobody_waits_for_a_process_whose_files_in_proc_hang(self) -> None:
+        proc = self.enterContext(Faulty())
+        (proc.backing / "net").mkdir()
+        rows = ""
+        for number, port in ((10, self.ports[0]), (11, self.ports[1])):
+            rows += f"   0: 0100007F:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000  7        0 {number}01 1\n"
+            process = proc.backing / str(number)
+            (process / "fd").mkdir(parents=True)
+            (process / "fd/3").symlink_to(f"socket:[{number}01]")
+            (process / "stat").write_text(f"{number} (x) S 1 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5 0")
+            (process / "status").write_text("Name:\tx\nUid:\t7\t7\t7\t7\n")
+        (proc.backing / "net/tcp").write_text(rows)
+        proc.fail("read:hang", "^/10/")
+        daemon = self.enterContext(Daemon(f"--config.file={self.config}", f"--path.procfs={proc.root}", "--simulate=1"))
+        self.addCleanup(proc.heal)
+        wait_until(lambda: f'can be profiled" pid=11 port={self.ports[1]} ' in daemon.log, "the other process is found")
+        wait_until(lambda: f'port={self.ports[0]} error="its process is not known' in daemon.log, "the log names the port")
+        self.assertTrue(proc.hangs())
+        self.assertEqual(daemon.page().one("gpu_up", gpu="0"), 1)
+        self.assertEqual(daemon.fetch("/-/ready").status, 200)
+        self.assertIn("no process of yours", self.profile("--pid=10")[2])
+        proc.heal()
+        wait_until(lambda: f'can be profiled" pid=10 port={self.ports[0]} ' in daemon.log, "the process is found once it answers")
+        self.assertEqual(daemon.stop()[0], 0)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // What local processes send about profiles: Kineto's datagrams, the request of `gpumeter profile`, the status
-// of a process, and the answer of PyTorch's debug server. A message is understood only if its sizes agree; a
-// request that is understood says the same after it was written again; a path that is accepted is one line of
-// Kineto's configuration.
+// of a process, the kernel's list of Unix sockets, and the answer of PyTorch's debug server. A message is
+// understood only if its sizes agree; a request that is understood says the same after it was written again;
+// a path that is accepted is one line of Kineto's configuration.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -9,6 +9,7 @@
 #include "collectors/profiles/asking.hpp"
 #include "collectors/profiles/kineto_door.hpp"
 #include "collectors/profiles/kineto_wire.hpp"
+#include "collectors/profiles/search/sockets.hpp"
 #include "daemon/profiles/fetch.hpp"
 #include "daemon/profiles/targets.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -52,6 +53,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_datagram(bytes);
   check_request(bytes);
   for (const int number : numbers_in_namespaces(bytes)) fuzz::expect(number > 0);
+  for (const UnixListener& each : unix_listeners_in(bytes)) {
+    fuzz::expect(each.path.starts_with('/') && bytes.find(each.path) != std::string_view::npos);
+  }
   const AnswerHead head = parse_answer_head(bytes);
   fuzz::expect(!head.length || bytes.find(':') != std::string_view::npos);
   return 0;

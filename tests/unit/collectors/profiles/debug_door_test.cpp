@@ -51,6 +51,18 @@ TEST(DebugDoor, GivesTheConnectionToTheClient) {
   EXPECT_EQ(door.file_of(kOrder, 42, 7), "/tmp/gpumeter_bert_77_42.json");
 }
 
+TEST(DebugDoor, NamesAUnixSocketInPlaceOfAConnection) {
+  DebugDoor door({}, true);
+  door.found({{{42, 1000}, {}, true, "/run/a.sock", false}, {{43, 1000}, {}, true, "/run/b.sock", true}});
+  ASSERT_TRUE(door.ask(42, kOrder, {}));
+  EXPECT_EQ(door.socket(42), "/run/a.sock");
+  EXPECT_FALSE(door.connection(42));
+  EXPECT_EQ(door.progress(42).stage, Stage::taken);
+  EXPECT_FALSE(door.serves_conditions(42)) << "the daemon may not connect";
+  EXPECT_TRUE(door.serves_conditions(43));
+  EXPECT_EQ(door.socket(44), "");
+}
+
 TEST(DebugDoor, ReportsWhatTheClientReports) {
   const RasServer server(echo);
   DebugDoor door;
@@ -73,7 +85,7 @@ TEST(DebugDoor, RefusesWhatTheServerLacks) {
   EXPECT_EQ(door.ask(42, {"/tmp/x.json", {10U, milliseconds(1)}}, {}).error().message(),
             "PyTorch's debug server counts no steps; ask for seconds");
   EXPECT_EQ(door.ask(43, kOrder, {}).error().message(), "port 2 has another owner");
-  EXPECT_FALSE(door.writes_files());
+  EXPECT_FALSE(door.serves_conditions(42)) << "there is no folder";
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class Fetch : public testing::Test {
  protected:
   /// The size or the error.
   std::string fetched(const Answered& answered) {
-    const auto size = fetch_to_file(answered.ours, "GET / HTTP/1.1\r\n\r\n", path_, geteuid(),
+    const auto size = fetch_to_file(answered.ours, "GET / HTTP/1.1\r\n\r\n", {path_, geteuid(), 100},
                                     std::chrono::milliseconds(50));
     return size ? std::to_string(*size) : size.error().message();
   }
@@ -75,6 +75,8 @@ TEST_F(Fetch, LeavesNoFileOfAnIncompleteTrace) {
   EXPECT_EQ(fetched(Answered("HTTP/1.1 200 OK\r\nContent-Length: -4\r\n\r\nx")),
             "the process sends an empty trace");
   EXPECT_EQ(fetched(Answered(std::string(20'000, 'x'))), "the process ended the connection");
+  EXPECT_EQ(fetched(Answered("HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n")),
+            "the trace has 101 bytes, more than 100");
   EXPECT_FALSE(is_there());
 }
 

@@ -1,4 +1,4 @@
-#include "collectors/profiles/ports.hpp"
+#include "collectors/profiles/search/ports.hpp"
 
 #include <gtest/gtest.h>
 
@@ -60,7 +60,8 @@ class Machine {
  private:
   Tree tree_ = make_tree({{"net/tcp", ""}});
   std::string table_;
-  PortSearch search_{tree_.path(), {9012, 9013}};
+  SystemClock clock_;
+  PortSearch search_{tree_.path(), {9012, 9013}, clock_};
 };
 
 TEST(PortSearch, FindsTheProcessOfASocket) {
@@ -111,7 +112,8 @@ TEST(PortSearch, KnowsPyTorchsDebugServerByItsThreads) {
        {"10/status", "Name:\tx\nUid:\t7\t7\t7\t7\n"},
        {"10/fd/3", "-> socket:[501]"},
        {"10/task/10/comm", "python\n"}});
-  PortSearch search(tree.path(), {9012});
+  const SystemClock clock;
+  PortSearch search(tree.path(), {9012}, clock);
   EXPECT_FALSE(search.find()->holders.at(0).is_debug_server);
   tree.write("10/task/11/comm", "pt_workerserver\n");  // it starts a moment after the socket
   EXPECT_TRUE(search.find()->holders.at(0).is_debug_server);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -72,6 +73,18 @@ std::optional<unsigned> multiprocessors_of(const std::vector<ComputeInstance>& p
   return sum;
 }
 
+/// The profile's number and the first memory slice, by which NVIDIA's DRA driver names the instance. NVML
+/// gives them to privileged callers only, so a failure is no trouble of the GPU's.
+std::vector<Label> place_of(const NvmlCaller& gpu, unsigned gpu_instance) {
+  NvmlCaller caller(gpu.session(), gpu.device());
+  nvml::GpuInstance instance = nullptr;
+  nvml::GpuInstanceInfo info{};
+  if (caller.call<&F::nvmlDeviceGetGpuInstanceById>(gpu_instance, &instance) != nvml::kSuccess) return {};
+  if (caller.call_plain<&F::nvmlGpuInstanceGetInfo>(instance, &info) != nvml::kSuccess) return {};
+  return {{"profile_id", std::to_string(info.profile_id)},
+          {"placement", std::to_string(info.placement_start)}};
+}
+
 MigInstance describe(unsigned gpu_instance, const std::vector<ComputeInstance>& parts) {
   const ComputeInstance& first = parts.front();
   std::string profile = profile_in(first.name);
@@ -112,7 +125,10 @@ std::vector<MigInstance> mig_instances(NvmlCaller& gpu) {
     gpu.share_trouble_of(instance);
   }
   std::vector<MigInstance> found;
-  for (const auto& [gpu_instance, computes] : parts) found.push_back(describe(gpu_instance, computes));
+  for (const auto& [gpu_instance, computes] : parts) {
+    found.push_back(describe(gpu_instance, computes));
+    std::ranges::copy(place_of(gpu, gpu_instance), std::back_inserter(found.back().partition.facts));
+  }
   return found;
 }
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from harness import ROOT, Daemon, wait_until
 from kubelet_node import IDS, UIDS, errors, names, node, wait_for_names
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes/kubelet"))
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "fakes" / name) for name in ("kubelet", "nvml")]
+from machine import Machine  # noqa: E402
 try:
     import grpc
     import messages as k
@@ -99,7 +100,7 @@ class KubeletTest(unittest.TestCase):
                 since = f"since {k.STARTED}"
                 bert_line = f"kubelet uuid GPU-1 {UIDS[0]} {since} k8s_container=train k8s_label_team=nlp k8s_namespace=ml k8s_owner=bert k8s_owner_kind=Deployment k8s_pod={BERT['pod']}"
                 gpt_line = f"kubelet uuid GPU-1 {UIDS[1]} {since} k8s_container=main k8s_namespace=ml k8s_owner=gpt k8s_owner_kind=StatefulSet k8s_pod=gpt-0"
-                dra_line = f"dra minor 1 uid-3 {since} k8s_container=main k8s_namespace=ml k8s_pod=dra-0"
+                dra_line = f"dra minor 1/mig-2g47gb-14-0 uid-3 {since} k8s_container=main k8s_namespace=ml k8s_pod=dra-0"
                 self.assertEqual(said_by(kubelet), [bert_line, gpt_line, dra_line, "pods_api up"])
             with Kubelet(Path(folder), pods_api=False) as kubelet:
                 kubelet.resources = k.resources({("ml", "bert-0", "train"): {"nvidia.com/gpu": ["GPU-1::0"]}, ("ml", "gpt-0", "main"): {"nvidia.com/gpu": ["GPU-1::3"]}})
@@ -107,6 +108,18 @@ class KubeletTest(unittest.TestCase):
                 self.assertEqual(said_by(kubelet), [
                     f"kubelet uuid GPU-1 {UIDS[1]} since 0 k8s_container=main k8s_namespace=ml k8s_pod=gpt-0",
                     "kubelet uuid GPU-1 ml/bert-0 since 0 k8s_container=train k8s_namespace=ml k8s_pod=bert-0", "pod_resources up", "logs up"])
+
+    def test_a_claim_of_a_mig_device_is_the_instance_at_its_place(self) -> None:
+        instances = ", ".join(f"{{uuid: MIG-{gi}, gi: {gi}, ci: 0, name: A MIG 1g.10gb, gi_profile: 19, gi_start: {start}}}" for gi, start in ((7, 0), (9, 4)))
+        gpu = f"devices: [{{uuid: GPU-0, minor: 2, mig: {{mode: enabled, mode_pending: enabled, most: 7, instances: [{instances}]}}}}]"
+        with tempfile.TemporaryDirectory() as folder, Kubelet(Path(folder)) as kubelet, Machine(gpu) as machine:
+            machine.config.write_text(machine.config.read_text() + f"kubernetes: {{enabled: true, pods_socket: {kubelet.pods_socket}, "
+                                      f"pod_resources_socket: {kubelet.resources_socket}, log_path: {folder}}}\n")
+            kubelet.put(k.pod("dra-0", "uid-3", {"main": "c" * 64}, devices={"main": {"claim:gpus/one": ["gpu.nvidia.com/node-1/gpu-2-mig-1g10gb-19-4"]}}))
+            with Daemon(*machine.arguments, env=machine.env) as daemon:
+                given = wait_until(lambda: daemon.page().of("gpu_allocation_info", source="dra"), "the claim is on the page")
+                labels = [dict(labels) for _, labels in given]
+                self.assertEqual([(each["uuid"], each.get("partition"), each["workload"]) for each in labels], [("GPU-0", "1g.10gb:9", "uid-3")])
 
     def test_many_calls_and_a_long_answer(self) -> None:
         """$KUBELET_CALLS calls, each on a connection of its own, of an answer longer than HTTP/2's first window of 64 KiB."""

@@ -56,7 +56,8 @@ void take(const Copy& copy, Readings& readings) {
     readings.of_workloads[row.on_device()] = copy.value;
   } else if (copy.family == &catalog::partition_info) {
     const Place place = {row["uuid"], row["partition"]};
-    readings.partitions.push_back({place, row["mig_uuid"], row["gpu_instance"], row["compute_instance"]});
+    readings.partitions.push_back({place, row["mig_uuid"], row["gpu_instance"], row["compute_instance"],
+                                   row["profile"], row["profile_id"], row["placement"]});
   } else {
     readings.busy[{row["uuid"], row["partition"]}] = copy.value;
   }

@@ -34,6 +34,9 @@ struct PartitionFacts {
   std::string mig_uuid;
   std::string gpu_instance;
   std::string compute_instance;
+  std::string profile = {};     ///< "1g.10gb+me"
+  std::string profile_id = {};  ///< NVML's number of the profile
+  std::string placement = {};   ///< first memory slice
 };
 
 /// Who was busy where, copied from one walk over the store.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -18,6 +20,34 @@ bool is_of(const DeviceIdentity& device, const std::string& vendor) {
 auto order_of(const DeviceIdentity* device) {
   const std::string& address = device->info.pci_address;
   return std::tuple(address.empty(), std::string_view(address), device->index);
+}
+
+/// Removes and returns the part behind the last separator.
+std::string_view take_last(std::string_view& text, char separator) noexcept {
+  const std::size_t at = text.rfind(separator);
+  if (at == std::string_view::npos) return std::exchange(text, {});
+  const std::string_view last = text.substr(at + 1);
+  text = text.substr(0, at);
+  return last;
+}
+
+/// A profile as NVIDIA's DRA driver writes it in a device's name: "1g.10gb+me" is "1g10gb-me".
+std::string dra_profile(std::string_view profile) {
+  std::string name;
+  for (const char c : profile) {
+    if (c == '.') continue;
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    const bool is_upper = c >= 'A' && c <= 'Z';
+    name += is_plain ? c : is_upper ? static_cast<char>(c - 'A' + 'a') : '-';
+  }
+  return name;
+}
+
+/// "1c2g20gb", a part of an instance, is "2g20gb".
+std::string_view without_compute_slices(std::string_view profile) noexcept {
+  const std::size_t digits = std::min(profile.find_first_not_of("0123456789"), profile.size());
+  const bool has_slices = digits > 0 && profile.substr(digits).starts_with('c');
+  return has_slices ? profile.substr(digits + 1) : profile;
 }
 
 }  // namespace
@@ -81,17 +111,42 @@ std::optional<Resolver::Found> Resolver::by_old_mig_name(const std::string& name
   return Found{device->device, part->place.partition};
 }
 
+std::string Resolver::instance_with_id(const std::string& uuid, std::string_view id) const {
+  const auto known = std::ranges::find_if(partitions_, [&](const PartitionFacts& facts) {
+    return facts.place.uuid == uuid && facts.gpu_instance == id;
+  });
+  return known == partitions_.end() ? "" : known->place.partition;
+}
+
+// `name`: PROFILE-ID-START. NVML gives the id of an instance's profile and its place to privileged callers
+// only. Otherwise the instance is known if it is the only one of its profile.
+std::string Resolver::instance_at_place(const std::string& uuid, std::string_view name) const {
+  const std::string_view start = take_last(name, '-');
+  const std::string_view id = take_last(name, '-');
+  std::set<std::string> by_profile;
+  bool are_places_known = false;
+  for (const PartitionFacts& facts : partitions_) {
+    if (facts.place.uuid != uuid) continue;
+    are_places_known = are_places_known || !facts.placement.empty();
+    if (!facts.placement.empty() && facts.placement == start && facts.profile_id == id) {
+      return facts.place.partition;
+    }
+    if (dra_profile(facts.profile) == without_compute_slices(name)) by_profile.insert(facts.place.partition);
+  }
+  return by_profile.size() == 1 && !are_places_known ? *by_profile.begin() : "";
+}
+
 // An instance that the driver does not list (yet) is its GPU.
 std::optional<Resolver::Found> Resolver::by_minor(const Selector& selector) const {
   std::string_view part = selector.id;
   const std::string_view minor = take_until(part, '/');
   auto found = only(selector.vendor, [&](const DeviceInfo& info) { return info.minor == minor; });
-  if (!found || !part.starts_with("gi")) return found;
-  part.remove_prefix(std::string_view("gi").size());
-  const auto known = std::ranges::find_if(partitions_, [&](const PartitionFacts& facts) {
-    return facts.place.uuid == found->device->info.uuid && facts.gpu_instance == part;
-  });
-  if (known != partitions_.end()) found->partition = known->place.partition;
+  if (!found) return found;
+  const std::string& uuid = found->device->info.uuid;
+  constexpr std::string_view kId = "gi";
+  constexpr std::string_view kPlace = "mig-";
+  if (part.starts_with(kId)) found->partition = instance_with_id(uuid, part.substr(kId.size()));
+  if (part.starts_with(kPlace)) found->partition = instance_at_place(uuid, part.substr(kPlace.size()));
   return found;
 }
 

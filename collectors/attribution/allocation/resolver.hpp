@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,8 @@ class Resolver {
 
   std::optional<Found> by_uuid(const std::string& uuid) const;
   std::optional<Found> by_old_mig_name(const std::string& name) const;
+  std::string instance_with_id(const std::string& uuid, std::string_view id) const;
+  std::string instance_at_place(const std::string& uuid, std::string_view name) const;
   std::optional<Found> by_minor(const Selector& selector) const;
   std::optional<Found> in_order(const Selector& selector) const;
   template <class Matches>

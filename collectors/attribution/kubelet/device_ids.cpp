@@ -41,16 +41,18 @@ Selector nvidia(std::string_view id) {
   return DeviceSelector{By::minor, std::move(minor), kNvidia};
 }
 
-/// NVIDIA's DRA driver: `gpu-MINOR`, `gpu-MINOR-mig-PROFILE-ID-START`. A GPU of `gpu-vfio-N` is a virtual
-/// machine's.
+/// NVIDIA's DRA driver: `gpu-MINOR`, `gpu-MINOR-mig-PROFILE-ID-START` (cmd/gpu-kubelet-plugin/mig.go of
+/// kubernetes-sigs/dra-driver-nvidia-gpu). A GPU of `gpu-vfio-N` is a virtual machine's.
 Selector nvidia_dra(std::string_view device) {
   constexpr std::string_view kGpu = "gpu-";
   if (!device.starts_with(kGpu)) return std::nullopt;
   device.remove_prefix(kGpu.size());
   const std::string_view minor = leading_digits(device);
-  const std::string_view rest = device.substr(minor.size());
+  std::string_view rest = device.substr(minor.size());
   if (!is_digits(minor) || !(rest.empty() || rest.starts_with("-mig-"))) return std::nullopt;
-  return DeviceSelector{By::minor, std::string(minor), kNvidia};
+  std::string id(minor);
+  if (!rest.empty()) id.append("/").append(rest.substr(1));
+  return DeviceSelector{By::minor, std::move(id), kNvidia};
 }
 
 /// `0000:19:00.0`; a partition's `amdgpu_xcp_30` is a platform device, whose GPU its name does not tell.

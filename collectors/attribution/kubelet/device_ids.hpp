@@ -17,8 +17,7 @@ using CardAddress = std::function<std::optional<std::string>(std::string_view ca
 CardAddress card_addresses(std::string sysfs);
 
 /// The GPU of a device id, by the conventions of the device plugins of NVIDIA, GKE, AMD and Intel and of
-/// NVIDIA's DRA driver. DRA's `gpu-1-mig-...` names a part by its profile and place, which the NVIDIA
-/// collector does not read; the selector is that of its GPU. nullopt: no GPU, a device for monitoring, which
+/// NVIDIA's DRA driver. nullopt: no GPU, a device for monitoring, which
 /// is not use, or an id that the node cannot resolve. Any thread; may call `address_of`.
 std::optional<workloads::DeviceSelector> selector_of(const GivenDevice& device,
                                                      const CardAddress& address_of);

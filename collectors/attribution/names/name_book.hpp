@@ -31,11 +31,12 @@ struct DeviceSelector {
   enum class By : std::uint8_t {
     uuid,         ///< of a GPU or of a MIG instance
     pci_address,  ///< dddd:bb:dd.f, lower case
-    minor,        ///< DeviceInfo::minor; with `/giN`, its MIG instance with this GPU instance id
+    minor,        ///< DeviceInfo::minor; with `/giN`, its MIG instance with this GPU instance id; with
+                  ///< `/mig-PROFILE-ID-START`, the one of this profile (name and id) and place
     position,     ///< in the order of PCI addresses, from 0
   };
   By by;
-  std::string id;      ///< digits for `position`; digits, or digits and `/giN`, for `minor`
+  std::string id;      ///< digits for `position`; digits, or digits and a MIG instance, for `minor`
   std::string vendor;  ///< DeviceInfo::vendor; empty: any. Minors and positions count within a vendor
 
   auto operator<=>(const DeviceSelector&) const = default;

@@ -13,9 +13,10 @@
 /// (nvmlDeviceGetPciInfo). Each function returns a Return (constants.hpp).
 namespace gpumeter::nvidia::nvml {
 
-using Device = struct DeviceHandle*;        ///< nvmlDevice_t; of a GPU or of a MIG instance
-using EventSet = struct EventSetHandle*;    ///< nvmlEventSet_t
-using GpmSample = struct GpmSampleHandle*;  ///< nvmlGpmSample_t
+using Device = struct DeviceHandle*;            ///< nvmlDevice_t; of a GPU or of a MIG instance
+using GpuInstance = struct GpuInstanceHandle*;  ///< nvmlGpuInstance_t
+using EventSet = struct EventSetHandle*;        ///< nvmlEventSet_t
+using GpmSample = struct GpmSampleHandle*;      ///< nvmlGpmSample_t
 
 /// The `version` of a versioned struct. Structs of GPM use a plain 1.
 template <class Struct>
@@ -330,11 +331,20 @@ struct ProcessesUtilization {  // nvmlProcessesUtilizationInfo_v1_t
 static_assert(sizeof(ProcessesUtilization) == 24 && offsetof(ProcessesUtilization, last_seen) == 8 &&
               offsetof(ProcessesUtilization, samples) == 16);
 
+struct GpuInstanceInfo {  // nvmlGpuInstanceInfo_t
+  Device device;
+  unsigned id, profile_id;
+  unsigned placement_start, placement_size;  ///< memory slices
+};
+static_assert(sizeof(GpuInstanceInfo) == 24 && offsetof(GpuInstanceInfo, placement_start) == 16);
+
 #define GPUMETER_NVML_PROCESSES(X)                                                      \
   X(nvmlDeviceGetMaxMigDeviceCount, (nvml::Device, unsigned*))                          \
   X(nvmlDeviceGetMigDeviceHandleByIndex, (nvml::Device, unsigned, nvml::Device*))       \
   X(nvmlDeviceGetGpuInstanceId, (nvml::Device, unsigned*))                              \
   X(nvmlDeviceGetComputeInstanceId, (nvml::Device, unsigned*))                          \
+  X(nvmlDeviceGetGpuInstanceById, (nvml::Device, unsigned, nvml::GpuInstance*))         \
+  X(nvmlGpuInstanceGetInfo, (nvml::GpuInstance, nvml::GpuInstanceInfo*))                \
   X(nvmlDeviceGetAttributes_v2, (nvml::Device, nvml::DeviceAttributes*))                \
   X(nvmlDeviceGetComputeRunningProcesses_v3, (nvml::Device, unsigned*, void*))          \
   X(nvmlDeviceGetGraphicsRunningProcesses_v3, (nvml::Device, unsigned*, void*))         \

@@ -63,6 +63,35 @@ FAKE_NVML_EXPORT unsigned nvmlDeviceGetComputeInstanceId(nvml::Device device, un
   return one_number("nvmlDeviceGetComputeInstanceId", device, "ci", out);
 }
 
+// The handle of a GPU instance is that of one of its MIG devices. Without the key `gi_profile`, the caller is
+// not privileged.
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetGpuInstanceById(nvml::Device device, unsigned id,
+                                                       nvml::GpuInstance* out) {
+  return on_device("nvmlDeviceGetGpuInstanceById", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr || call.handle().instance != 0) return nvml::kInvalidArgument;
+    for (unsigned i = 0; i < call.count("mig.instances"); ++i) {
+      const std::string of = "mig.instances." + std::to_string(i) + ".";
+      if (!call.says(of + "gi") || or_else(call, of + "gi", 0U) != id) continue;
+      if (!call.says(of + "gi_profile")) return nvml::kNoPermission;
+      Handle handle = call.handle();
+      handle.instance = i + 1;
+      *out = reinterpret_cast<nvml::GpuInstance>(encode(handle));
+      return nvml::kSuccess;
+    }
+    return nvml::kNotFound;
+  });
+}
+
+FAKE_NVML_EXPORT unsigned nvmlGpuInstanceGetInfo(nvml::GpuInstance instance, nvml::GpuInstanceInfo* out) {
+  const auto device = reinterpret_cast<nvml::Device>(instance);
+  return on_device("nvmlGpuInstanceGetInfo", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr || call.handle().instance == 0) return nvml::kInvalidArgument;
+    *out = {};
+    return first_error(call.read("gi", &out->id), call.read("gi_profile", &out->profile_id),
+                       call.read("gi_start", &out->placement_start));
+  });
+}
+
 FAKE_NVML_EXPORT unsigned nvmlDeviceGetAttributes_v2(nvml::Device device, nvml::DeviceAttributes* out) {
   return on_device("nvmlDeviceGetAttributes_v2", device, [&](const Call& call) -> unsigned {
     if (out == nullptr) return nvml::kInvalidArgument;

@@ -21,7 +21,8 @@ constexpr Group kSystem[] = {
 constexpr Group kDevice[] = {
     {"",
      "present name uuid serial vbios inforom gsp_firmware minor architecture compute_capability cores "
-     "memory_bus_width numa_node module_id virtualization unrepairable_memory supported_events index gi ci"},
+     "memory_bus_width numa_node module_id virtualization unrepairable_memory supported_events index gi ci "
+     "gi_profile gi_start"},
     {"pci", "bus_id device_id subsystem_id"},
     {"modes", "persistence compute display_active ecc ecc_pending"},
     {"utilization", "gpu memory"},

@@ -37,6 +37,15 @@ TEST(MigInstances, ProfileComesFromTheName) {
             "3g.40gb:1=MIG-a, 3g.40gb:2=MIG-b, 1g.10gb+me:9=MIG-c");
 }
 
+TEST(MigInstances, APrivilegedCallerKnowsTheirPlaces) {
+  EXPECT_EQ(instances(R"(mode: enabled, most: 7, instances: [
+              {uuid: MIG-a, gi: 7, ci: 0, name: A MIG 1g.10gb, gi_profile: 19, gi_start: 4},
+              {uuid: MIG-b, gi: 8, ci: 0, name: A MIG 1g.10gb}])"),
+            "1g.10gb:7 profile=1g.10gb gpu_instance=7 mig_uuid=MIG-a profile_id=19 placement=4; "
+            "1g.10gb:8 profile=1g.10gb gpu_instance=8 mig_uuid=MIG-b; "
+            "1g.10gb:7=MIG-a, 1g.10gb:8=MIG-b");
+}
+
 TEST(MigInstances, ElseFromSlicesAndMemoryElseThereIsNone) {
   EXPECT_EQ(instances(R"(mode: enabled, most: 7, instances: [
               {gi: 1, name: NVIDIA H200, attributes: {multiprocessors: 16, copy_engines: 1, decoders: 1,

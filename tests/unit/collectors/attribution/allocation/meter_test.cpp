@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
+#include "collectors/attribution/allocation/resolver.hpp"
 
 namespace gpumeter::allocation {
 namespace {
@@ -187,7 +188,13 @@ TEST(ReadingsTest, ComeFromTheStore) {
   list.add(catalog::busy_seconds, gpu, 12);
   list.add(catalog::partition_busy_seconds, gpu.with({{"partition", "1g:7"}}), 3);
   list.add(catalog::partition_info,
-           gpu.with({{"partition", "1g:7"}, {"gpu_instance", "7"}, {"mig_uuid", "MIG-1"}}), 1);
+           gpu.with({{"partition", "1g:7"},
+                     {"gpu_instance", "7"},
+                     {"mig_uuid", "MIG-1"},
+                     {"profile", "1g"},
+                     {"profile_id", "19"},
+                     {"placement", "4"}}),
+           1);
   list.add(catalog::workload_share, job, 1);
   list.commit(std::chrono::seconds(5));
 
@@ -196,6 +203,9 @@ TEST(ReadingsTest, ComeFromTheStore) {
   EXPECT_EQ(readings.busy.at({"GPU-a", ""}).seconds, 12);
   EXPECT_EQ(readings.busy.at({"GPU-a", "1g:7"}).at, std::chrono::seconds(5));
   EXPECT_EQ(readings.partitions.at(0).mig_uuid, "MIG-1");
+  EXPECT_EQ(readings.partitions.at(0).profile, "1g");
+  EXPECT_EQ(readings.partitions.at(0).profile_id, "19");
+  EXPECT_EQ(readings.partitions.at(0).placement, "4");
   EXPECT_FALSE(readings.own({"GPU-a", kJob}));  // the driver does not report it
   EXPECT_EQ(readings.own({"GPU-a", kPod})->seconds, 0);
   EXPECT_FALSE(readings.own({"GPU-b", kPod}));
@@ -215,6 +225,44 @@ TEST_F(MeterTest, AMinorWithAGpuInstanceIsTheMigInstance) {
   meter.update({}, devices, readings, std::chrono::seconds(2000));
   meter.update(given, devices, readings, std::chrono::seconds(3000));
   EXPECT_EQ(text(), "gpu_allocation_info gpu=1 uuid=GPU-b kind=pod workload=uid-1 source=kubelet 1\n");
+}
+
+/// The partition that a name of NVIDIA's DRA driver is given, on GPU-b, whose minor is 0.
+class DraNameTest : public MeterTest {
+ protected:
+  std::string partition_of(const std::string& name) {
+    give(DeviceSelector::By::minor, "0/mig-" + name, kPod, AllocationSource::dra);
+    Resolver resolver(devices, readings.partitions);
+    const auto found = resolver.find(given.back().device);
+    return found ? found->device->info.uuid + " " + found->partition : "nothing";
+  }
+};
+
+TEST_F(DraNameTest, IsTheInstanceWithItsProfileAndPlace) {
+  readings.partitions = {{{"GPU-a", "1g.10gb:1"}, "MIG-1", "1", "", "1g.10gb", "19", "0"},
+                         {{"GPU-b", "1g.10gb:7"}, "MIG-2", "7", "", "1g.10gb", "19", "0"},
+                         {{"GPU-b", "1g.10gb:9"}, "MIG-3", "9", "", "1g.10gb", "19", "4"},
+                         {{"GPU-b", "1g.10gb+me:8"}, "MIG-4", "8", "", "1g.10gb+me", "20", "5"}};
+  EXPECT_EQ(partition_of("1g10gb-19-0"), "GPU-b 1g.10gb:7");
+  EXPECT_EQ(partition_of("1g10gb-19-4"), "GPU-b 1g.10gb:9");
+  EXPECT_EQ(partition_of("1g10gb-me-20-5"), "GPU-b 1g.10gb+me:8");
+  EXPECT_EQ(partition_of("1g10gb-me-20-6"), "GPU-b ") << "no instance has the place: it is the GPU";
+  EXPECT_EQ(partition_of("1g10gb-me"), "GPU-b ");
+  EXPECT_EQ(partition_of(""), "GPU-b ");
+}
+
+TEST_F(DraNameTest, WithoutPlacesIsTheOnlyInstanceOfItsProfile) {
+  readings.partitions = {{{"GPU-a", "2g.20gb:1"}, "MIG-1", "1", "", "2g.20gb"},
+                         {{"GPU-b", "2g.20gb:5"}, "MIG-2", "5", "0", "2g.20gb"},
+                         {{"GPU-b", "2g.20gb:5"}, "MIG-3", "5", "1", "2g.20gb"},
+                         {{"GPU-b", "1g.10gb:7"}, "MIG-4", "7", "", "1g.10gb"},
+                         {{"GPU-b", "1g.10gb:8"}, "MIG-5", "8", "", "1g.10gb"},
+                         {{"GPU-b", "1g.10gb+me.all:9"}, "MIG-6", "9", "", "1g.10gb+me.all"}};
+  EXPECT_EQ(partition_of("2g20gb-14-0"), "GPU-b 2g.20gb:5");
+  EXPECT_EQ(partition_of("1c2g20gb-14-0"), "GPU-b 2g.20gb:5") << "a compute instance of it";
+  EXPECT_EQ(partition_of("1g10gb-meall-21-6"), "GPU-b 1g.10gb+me.all:9");
+  EXPECT_EQ(partition_of("1g10gb-19-0"), "GPU-b ") << "two have the profile";
+  EXPECT_EQ(partition_of("3g40gb-9-4"), "GPU-b ");
 }
 
 }  // namespace

@@ -38,9 +38,10 @@ TEST(DeviceIdsTest, GkesPluginGivesMinorsAndGpuInstances) {
   EXPECT_EQ(of_plugin("nvidia.com/gpu", "nvidia"), std::nullopt);
 }
 
-TEST(DeviceIdsTest, NvidiasDraDriverGivesMinors) {
+TEST(DeviceIdsTest, NvidiasDraDriverGivesMinorsAndMigPlaces) {
   EXPECT_EQ(of_claim("gpu.nvidia.com", "gpu-1"), nvidia(By::minor, "1"));
-  EXPECT_EQ(of_claim("gpu.nvidia.com", "gpu-1-mig-2g47gb-14-0"), nvidia(By::minor, "1"));
+  EXPECT_EQ(of_claim("gpu.nvidia.com", "gpu-1-mig-2g47gb-14-0"), nvidia(By::minor, "1/mig-2g47gb-14-0"));
+  EXPECT_EQ(of_claim("gpu.nvidia.com", "gpu-3-mig-1g5gb-me-19-4"), nvidia(By::minor, "3/mig-1g5gb-me-19-4"));
   EXPECT_EQ(of_claim("gpu.nvidia.com", "gpu-vfio-2"), std::nullopt);
   EXPECT_EQ(of_claim("gpu.nvidia.com", "gpu-1x"), std::nullopt);
   EXPECT_EQ(of_claim("nic.example.com", "gpu-1"), std::nullopt);

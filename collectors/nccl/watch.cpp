@@ -10,7 +10,6 @@
 #include "base/text.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/self_catalog.hpp"
-#include "collectors/attribution/cgroup/workload_of.hpp"
 #include "collectors/attribution/workload_facts.hpp"
 #include "collectors/nccl/client.hpp"
 #include "collectors/nccl/own_addresses.hpp"
@@ -35,11 +34,6 @@ int own_pid(const std::string& procfs, int pid) {
   return pid;
 }
 
-std::string workload_of(const workloads::ProcessUse& use) {
-  const std::string name = cgroup::attribution_of(cgroup::read_path(use.group)).workload;
-  return name.empty() ? workloads::unattributed().name : name;
-}
-
 }  // namespace
 
 Watch::Watch(Parts parts, Settings settings)
@@ -50,12 +44,6 @@ Nanoseconds Watch::turn() {
   for (auto& [uid, user] : users_) serve(uid, user);
   forget();
   return has_processes ? kLook : kIdleLook;
-}
-
-bool Watch::is_allowed(std::uint32_t uid, const std::string& name) const {
-  const auto& allowed = settings_.users;
-  return allowed.empty() || std::ranges::find(allowed, name) != allowed.end() ||
-         std::ranges::find(allowed, std::to_string(uid)) != allowed.end();
 }
 
 // If the kernel lists no sockets, no process is asked.
@@ -97,7 +85,9 @@ bool Watch::look() {
       user.name = parts_.user_name(uid);
     }
   }
-  std::erase_if(users, [this](const auto& entry) { return !is_allowed(entry.first, entry.second.name); });
+  std::erase_if(users, [this](const auto& entry) {
+    return !is_allowed(settings_.users, entry.first, entry.second.name);
+  });
   users_ = std::move(users);
   return has_processes;
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,17 +14,10 @@
 #include "collectors/attribution/device_use.hpp"
 #include "collectors/nccl/gate.hpp"
 #include "collectors/nccl/progress.hpp"
+#include "collectors/nccl/run_labels.hpp"
 #include "collectors/sources/tcp/listeners.hpp"
 
 namespace gpumeter::nccl {
-
-/// The labels of the ml_nccl_* families.
-struct RunLabels {
-  std::string user;
-  std::string run;
-
-  auto operator<=>(const RunLabels&) const = default;
-};
 
 struct Settings {
   std::vector<std::string> users;  ///< names or uids in digits; empty: all
@@ -90,7 +82,6 @@ class Watch {
   bool look();
   /// The sockets that listen on the port of RAS, and that loopback reaches.
   std::vector<tcp::Listener> ras_listeners() const;
-  bool is_allowed(std::uint32_t uid, const std::string& name) const;
   void serve(std::uint32_t uid, User& user);
   bool has_changed(std::uint32_t uid, const std::set<std::uint64_t>& sockets) const;
   void note(User& user, State state, std::string reason);

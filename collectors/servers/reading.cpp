@@ -10,7 +10,7 @@
 
 #include "base/text.hpp"
 #include "collectors/jobs/wire/label_text.hpp"
-#include "collectors/servers/sample_lines.hpp"
+#include "collectors/sources/page/sample_lines.hpp"
 
 namespace gpumeter::servers {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "collectors/api/series.hpp"
 
-namespace gpumeter::servers {
+namespace gpumeter {
 
 /// One sample of a page in Prometheus' text format (version 0.0.4) or OpenMetrics.
 struct SampleLine {
@@ -20,7 +20,8 @@ struct SampleLine {
 };
 
 /// Reads the samples of a page from outside, any bytes. Skips comments and lines that are not samples, lines
-/// with more than kMostLabels labels included. Timestamps and exemplars are ignored. One thread.
+/// with more than kMostLabels labels included, and counts them. Timestamps and exemplars are ignored. One
+/// thread.
 class SampleLines {
  public:
   static constexpr std::size_t kMostLabels = 64;
@@ -33,12 +34,21 @@ class SampleLines {
   /// Valid until next().
   const SampleLine& sample() const noexcept { return sample_; }
 
+  /// The number of the last line that was read, from 1.
+  std::size_t line() const noexcept { return line_; }
+  /// The number of the first line that is neither a sample nor a comment nor empty; 0: none so far.
+  std::size_t first_bad_line() const noexcept { return first_bad_line_; }
+
  private:
+  /// Returns true for a line that holds no sample and needs none.
+  static bool is_blank(std::string_view line) noexcept;
   bool parse(std::string_view line);
   bool parse_labels(std::string_view& line);
 
   std::string_view rest_;
   SampleLine sample_;
+  std::size_t line_ = 0;
+  std::size_t first_bad_line_ = 0;
 };
 
-}  // namespace gpumeter::servers
+}  // namespace gpumeter

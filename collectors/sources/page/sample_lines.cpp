@@ -1,4 +1,4 @@
-#include "collectors/servers/sample_lines.hpp"
+#include "collectors/sources/page/sample_lines.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 
-namespace gpumeter::servers {
+namespace gpumeter {
 namespace {
 
 std::optional<double> value_of(std::string_view text) {
@@ -44,14 +44,22 @@ std::string_view SampleLine::label(std::string_view wanted) const noexcept {
 
 bool SampleLines::next() {
   while (!rest_.empty()) {
-    if (parse(take_until(rest_, '\n'))) return true;
+    const std::string_view line = take_until(rest_, '\n');
+    ++line_;
+    if (is_blank(line)) continue;
+    if (parse(line)) return true;
+    if (first_bad_line_ == 0) first_bad_line_ = line_;
   }
   return false;
 }
 
+bool SampleLines::is_blank(std::string_view line) noexcept {
+  line = trimmed(line);
+  return line.empty() || line.front() == '#';
+}
+
 bool SampleLines::parse(std::string_view line) {
   skip_blanks(line);
-  if (line.empty() || line.front() == '#') return false;
   sample_.labels.clear();
   sample_.name = line.substr(0, line.find_first_of("{ \t"));
   line.remove_prefix(sample_.name.size());
@@ -81,4 +89,4 @@ bool SampleLines::parse_labels(std::string_view& line) {
   return false;
 }
 
-}  // namespace gpumeter::servers
+}  // namespace gpumeter

@@ -256,6 +256,25 @@ Complaint check_nccl_interval(const Duration& interval) {
   return "must be at least 30s: a query is work for all processes of the job";
 }
 
+Complaint check_inspector_interval(const Duration& interval) {
+  if (interval >= Nccl::kShortest) return std::nullopt;
+  return "must be at least 30s: NCCL Inspector does not write Prometheus files more often";
+}
+
+Complaint check_dump_prefixes(const std::vector<std::string>& prefixes) {
+  std::set<std::string> seen;
+  for (const std::string& prefix : prefixes) {
+    if (!prefix.starts_with('/')) {
+      return "must have absolute paths, such as \"/var/log/torch/trace_rank_\", not \"" + printable(prefix) +
+             "\"";
+    }
+    if (!seen.insert(prefix).second) {
+      return "must list each prefix once, not \"" + printable(prefix) + "\" twice";
+    }
+  }
+  return std::nullopt;
+}
+
 Complaint check_nccl_version(const std::string& version) {
   const auto parts = [](std::string_view text) {
     std::vector<unsigned> numbers;

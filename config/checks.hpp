@@ -39,6 +39,9 @@ Complaint check_not_zero(const unsigned& number);
 /// Requires the number of a TCP port.
 Complaint check_port(const unsigned& port);
 Complaint check_nccl_interval(const Duration& interval);
+Complaint check_inspector_interval(const Duration& interval);
+/// Requires absolute paths, none twice.
+Complaint check_dump_prefixes(const std::vector<std::string>& prefixes);
 /// Requires MAJOR.MINOR.PATCH that is not below the default.
 Complaint check_nccl_version(const std::string& version);
 Complaint check_retention(const Duration& retention);

@@ -175,14 +175,18 @@ struct Profiles {
   bool operator==(const Profiles&) const = default;
 };
 
-/// Queries to the NCCL and RCCL of jobs about their ranks.
+/// Queries to the NCCL and RCCL of jobs about their ranks, and the files of NCCL Inspector and of PyTorch's
+/// flight recorder, which are read also if the queries are not enabled.
 struct Nccl {
   bool enabled = false;
-  std::vector<std::string> users;                ///< names or uids; empty: all users
-  Duration interval = std::chrono::seconds(30);  ///< at least kShortest
-  unsigned port = 28028;                         ///< NCCL's own default (NCCL_RAS_ADDR)
-  std::string oldest = "2.29.2";                 ///< no process with an older NCCL is asked
-  static constexpr auto kShortest = std::chrono::seconds(30);
+  std::vector<std::string> users;                          ///< names or uids; empty: all users
+  Duration interval = std::chrono::seconds(30);            ///< at least kShortest
+  unsigned port = 28028;                                   ///< NCCL's own default (NCCL_RAS_ADDR)
+  std::string oldest = "2.29.2";                           ///< no process with an older NCCL is asked
+  std::string inspector;                                   ///< folder of NCCL Inspector's files; empty: none
+  Duration inspector_interval = std::chrono::seconds(30);  ///< of its dumps; at least kShortest
+  std::vector<std::string> flight_recorder;                ///< prefixes of PyTorch's dumps; empty: none
+  static constexpr auto kShortest = std::chrono::seconds(30);  ///< also Inspector's own minimum
   bool operator==(const Nccl&) const = default;
 };
 

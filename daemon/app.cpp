@@ -132,6 +132,7 @@ void App::make_fleet(const config::Config& config) {
       config, {clock_, log_, *store_, [this](std::uint32_t uid) { return jobs_.owner_of(uid); },
                [this](std::uint32_t uid) { return user_names_.of(uid); }, uses, profile_budget}));
   add_service(make_nccl_queries(config, {clock_, log_, *store_, workloads, run_book_}));
+  add_service(make_nccl_files(config, {clock_, log_, *store_, workloads, run_book_}));
   host_series_ = std::make_unique<HostSeries>(
       HostSeries::Settings{config.paths.sysfs, config.paths.procfs, config.device_labels, workloads},
       *store_);

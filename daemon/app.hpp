@@ -21,6 +21,7 @@
 #include "daemon/log/log.hpp"
 #include "daemon/names/allocations.hpp"
 #include "daemon/names/kubelet.hpp"
+#include "daemon/nccl/files.hpp"
 #include "daemon/nccl/queries.hpp"
 #include "daemon/profiles/profiler.hpp"
 #include "daemon/running_config.hpp"

@@ -69,6 +69,13 @@ constexpr const MetricDescriptor* kOfRuns[] = {
     &catalog::ml_nccl_stalled_seconds,
     &catalog::ml_nccl_stalled_rank,
     &catalog::ml_nccl_last_success_timestamp,
+    &catalog::ml_nccl_bus_bandwidth,
+    &catalog::ml_nccl_operation_duration,
+    &catalog::ml_nccl_recorded_operations,
+    &catalog::ml_nccl_lost_operations,
+    &catalog::ml_nccl_dump_timestamp,
+    &catalog::ml_flight_recorder_collective,
+    &catalog::ml_flight_recorder_dump_timestamp,
 };
 
 constexpr const MetricDescriptor* kOfBenchmarks[] = {

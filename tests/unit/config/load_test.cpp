@@ -155,6 +155,19 @@ TEST(Load, PodLabelsMustStayDifferentAndBeNames) {
   EXPECT_EQ(problems("nccl: {interval: 29s}"),
             "g.yaml:1: nccl.interval: must be at least 30s: a query is work for all processes of the job\n");
   EXPECT_EQ(problems("nccl: {port: 65536}"), "g.yaml:1: nccl.port: must be from 1 to 65535\n");
+  EXPECT_EQ(
+      problems("nccl: {inspector: /var/log/nccl, inspector_interval: 60s, flight_recorder: [/a/rank_, /b/]}"),
+      "");
+  EXPECT_EQ(problems("nccl: {inspector: logs}").substr(0, 29), "g.yaml:1: nccl.inspector: mus");
+  EXPECT_EQ(
+      problems("nccl: {inspector_interval: 10s}"),
+      "g.yaml:1: nccl.inspector_interval: must be at least 30s: NCCL Inspector does not write Prometheus "
+      "files more often\n");
+  EXPECT_EQ(problems("nccl: {flight_recorder: [trace_rank_]}"),
+            "g.yaml:1: nccl.flight_recorder: must have absolute paths, such as "
+            "\"/var/log/torch/trace_rank_\", not \"trace_rank_\"\n");
+  EXPECT_EQ(problems("nccl: {flight_recorder: [/a/rank_, /a/rank_]}"),
+            "g.yaml:1: nccl.flight_recorder: must list each prefix once, not \"/a/rank_\" twice\n");
   for (const std::string version : {"2.29.1", "2.9.9", "2.30", "2.30.x", "1.99.99"}) {
     EXPECT_EQ(problems("nccl: {oldest: " + version + "}"),
               "g.yaml:1: nccl.oldest: must be a version from 2.29.2 on, not \"" + version + "\"\n");

@@ -139,6 +139,7 @@ TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
   jobs.commit({});
   store.walk([&](const Family& family) { exported.push_back(family.descriptor().name); });
   exported.push_back(self_catalog::nccl_state.name);  // daemon/nccl
+  exported.push_back(self_catalog::nccl_files.name);
   std::vector<std::string_view> listed;
   for (const MetricDescriptor* family : self_catalog::all()) listed.push_back(family->name);
   std::ranges::sort(exported);

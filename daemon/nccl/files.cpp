@@ -1,0 +1,114 @@
+#include "daemon/nccl/files.hpp"
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "collectors/api/self_catalog.hpp"
+#include "collectors/nccl/files/flight_recorder.hpp"
+#include "collectors/nccl/files/inspector.hpp"
+#include "exporter/store/series_list.hpp"
+
+namespace gpumeter {
+namespace {
+
+// A file that is being written is complete in milliseconds, and judged when it is a second old.
+constexpr auto kSoon = std::chrono::seconds(2);
+
+using Counts = std::map<nccl::FileState, std::size_t>;
+
+void write_counts(const Counts& counts, const std::string& source, SeriesList& out) {
+  for (const auto& [state, count] : counts) {
+    out.add(self_catalog::nccl_files,
+            Labels({{"source", source}, {"state", std::string(nccl::kFileStateNames.of(state))}}),
+            static_cast<double>(count));
+  }
+}
+
+}  // namespace
+
+/// The thread's state.
+class NcclFiles::Turn {
+ public:
+  Turn(Parts parts, const config::Nccl& settings, Nanoseconds interval)
+      : parts_(std::move(parts)),
+        users_(settings.users),
+        interval_(interval),
+        inspector_({settings.inspector, settings.inspector_interval}, say("NCCL Inspector's file")),
+        flight_recorder_(settings.flight_recorder, say("the flight recorder's dump")),
+        has_inspector_(!settings.inspector.empty()),
+        series_(parts_.store.attach()) {}
+
+  Nanoseconds run() {
+    const Nanoseconds now = parts_.clock.realtime();
+    const nccl::Owners owners = owners_now();
+    bool is_torn = has_inspector_ && inspector_.look(owners, now);
+    is_torn = flight_recorder_.look(owners, now) || is_torn;
+    write();
+    return is_torn ? Nanoseconds(kSoon) : interval_;
+  }
+
+ private:
+  nccl::SayFile say(const std::string& what) const {
+    return [&log = parts_.log, what](const std::string& path, const std::string& complaint) {
+      if (complaint.empty()) return log.info(what + " is read without complaint again", {{"file", path}});
+      log.warn(what + " is not read, or not all of it; gpumeter retries when it changes",
+               {{"file", path}, {"error", complaint}});
+    };
+  }
+
+  nccl::Owners owners_now() const {
+    return nccl::Owners(
+        {.uses = parts_.workloads.book->uses(),
+         .partitions = has_inspector_ ? allocation::read(parts_.store).partitions
+                                      : std::vector<allocation::PartitionFacts>(),
+         .allowed = users_,
+         .run_of = [this](const workloads::ProcessUse& use) -> std::optional<nccl::RunLabels> {
+           const auto run = parts_.runs->of(use.id);
+           if (!run) return std::nullopt;
+           return nccl::RunLabels{run->user, run->run};
+         },
+         .user_name = parts_.workloads.user_name});
+  }
+
+  void write() {
+    Counts counts;
+    inspector_.write(series_);
+    inspector_.count(counts);
+    write_counts(std::exchange(counts, {}), "inspector", series_);
+    flight_recorder_.write(series_);
+    flight_recorder_.count(counts);
+    write_counts(counts, "flight_recorder", series_);
+    series_.commit(parts_.clock.monotonic());
+  }
+
+  const Parts parts_;
+  const std::vector<std::string> users_;
+  const Nanoseconds interval_;
+  nccl::Inspector inspector_;
+  nccl::FlightRecorder flight_recorder_;
+  const bool has_inspector_;
+  SeriesList series_;
+};
+
+NcclFiles::NcclFiles(const Parts& parts, const config::Nccl& settings, Nanoseconds interval)
+    : turn_(std::make_shared<Turn>(parts, settings, interval)), worker_(parts.clock) {}
+
+Result<Done> NcclFiles::start() {
+  return worker_.start("nccl-files", [turn = turn_] { return turn->run(); });
+}
+
+std::unique_ptr<NcclFiles> make_nccl_files(const config::Config& config, const NcclFiles::Parts& parts) {
+  const bool has_files = !config.nccl.inspector.empty() || !config.nccl.flight_recorder.empty();
+  if (!has_files) return nullptr;
+  if (parts.workloads.book == nullptr) {
+    parts.log.warn(
+        "files of NCCL Inspector and the flight recorder are not read: only with workloads.enabled is it "
+        "known who uses a GPU");
+    return nullptr;
+  }
+  return std::make_unique<NcclFiles>(parts, config.nccl, config.sampling.normal);
+}
+
+}  // namespace gpumeter

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Given a process on a GPU, Inspector's file of that GPU and dumps of PyTorch's flight recorder in the configured places, then the page has
+them under the process's run, and the log names what is wrong with a file."""
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import at_once
+from harness import BINARY, ROOT, Daemon, Page, wait_until
+
+LIBRARY = Path(os.environ.get("GPUMETER_FAKE_NVML", str(Path(BINARY).with_name("tests") / "fake_nvml/libnvidia-ml.so.1")))
+DUMPS = ROOT / "tests/fixtures/nccl/flight_recorder"
+UUID = "b1000000-0000-4000-8000-000000000000"
+SCENARIO = """
+include: a100.yaml
+change:
+  0:
+    processes: {{compute: [{{pid: {pid}, memory: 900 MiB, sm: 0}}], graphics: []}}
+"""
+
+
+class Calls:
+    """Executed by Python's own reader of pickles."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+class NcclFilesTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-nccl-files-")))
+        self.job = self.enterContext(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
+        self.addCleanup(self.job.kill)
+        (self.folder / "a100.yaml").symlink_to(ROOT / "tests/fixtures/nvidia/a100.yaml")
+        (self.folder / "scenario.yaml").write_text(SCENARIO.format(pid=self.job.pid))
+        (self.folder / "gpumeter.yaml").write_text(f"""
+sampling: {{fast: 1s, normal: 1s}}
+nccl: {{inspector: {self.folder}, flight_recorder: [{self.folder}/rank_]}}
+jobs: {{enabled: false}}
+collectors: {{nvidia: {{library: {LIBRARY}}}, amd: {{enabled: false}}}}
+""")
+
+    def inspector(self, uuid: str, text: str) -> None:
+        (self.folder / f"nccl_inspector_metrics_{uuid}.prom").write_text(text)
+
+    def daemon(self) -> Daemon:
+        return self.enterContext(Daemon(f"--config.file={self.folder}/gpumeter.yaml",
+                                        env={"FAKE_NVML_SCENARIO": str(self.folder / "scenario.yaml")}))
+
+    def page_with(self, daemon: Daemon, name: str, **labels: str) -> Page:
+        return wait_until(lambda: (page := daemon.page()).of(name, **labels) and page, f"{name}{labels} on the page\n{daemon.log}", 30)
+
+    def test_inspector(self) -> None:
+        self.inspector(UUID, (ROOT / "tests/fixtures/nccl/inspector_v5.1.prom").read_text() + "nonsense\n")
+        self.inspector(UUID.replace("b1", "c1"), "")
+        daemon = self.daemon()
+        page = self.page_with(daemon, "ml_nccl_bus_bandwidth_bytes_per_second")
+        labels = {"gpu": "0", "uuid": f"GPU-{UUID}", "op": "all_reduce", "size": "4GiB and more", "scope": "node"}
+        self.assertAlmostEqual(page.one("ml_nccl_bus_bandwidth_bytes_per_second", **labels), 678.263e9, delta=1)
+        self.assertAlmostEqual(page.one("ml_nccl_operation_duration_seconds", **labels), 9498.47e-6, delta=1e-12)
+        found, = page.of("ml_nccl_bus_bandwidth_bytes_per_second", **labels)
+        self.assertLessEqual({"run", "user"}, {name for name, _ in found[1]})
+        self.assertEqual(page.one("gpumeter_nccl_files", source="inspector", state="unknown_gpu"), 1)
+        self.assertEqual(page.one("gpumeter_nccl_files", source="inspector", state="invalid"), 1)
+        self.assertIn(f"nccl_inspector_metrics_{UUID}.prom", daemon.log)
+        self.assertIn("line 11: is no sample of a metric", daemon.log)
+
+    def test_flight_recorder(self) -> None:
+        for rank, name in enumerate(("rank_0.pickle", "rank_1.json", "rank_2.pickle")):
+            (self.folder / f"rank_{rank}").write_bytes((DUMPS / name).read_bytes())
+        executed = self.folder / "executed"
+        (self.folder / "rank_3").write_bytes(pickle.dumps({"pg_status": Calls(executed)}))
+        daemon = self.daemon()
+        page = self.page_with(daemon, "ml_flight_recorder_collective", rank="2")
+        self.assertEqual([page.one("ml_flight_recorder_collective", rank=str(rank), group="0", state="enqueued") for rank in range(4)],
+                         [7, 7, 6, None])
+        self.assertEqual(page.one("gpumeter_nccl_files", source="flight_recorder", state="invalid"), 1)
+        self.assertIn("opcode STACK_GLOBAL is refused, only data is read", daemon.log)
+        self.assertFalse(executed.exists())
+        pickle.loads((self.folder / "rank_3").read_bytes())
+        self.assertTrue(executed.exists(), "Python's reader executes the same file")
+
+
+if __name__ == "__main__":
+    at_once.main()

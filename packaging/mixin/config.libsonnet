@@ -110,6 +110,8 @@
       MlRunStalled: '2m',
       NcclRankStandsStill: '3m',
       NcclNoProgress: '2m',
+      // Dumps appear within seconds of each other, and the page is scraped at different times on each machine.
+      FlightRecorderRankBehind: '1m',
     },
   },
 }

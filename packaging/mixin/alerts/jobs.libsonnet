@@ -156,4 +156,25 @@ function(config, make)
       ||| % config
       + text.with('ml_nccl_rank_lag' + run, ' Its ranks are up to {{ . | first | value }} operations apart.', arguments=of_run)
     ),
+
+    // Each machine reports the dumps of its own ranks, so the comparison is across instances. Without the label run, ranks of different
+    // jobs of a user could not be told apart.
+    make.alert(
+      'FlightRecorderRankBehind',
+      'warning',
+      |||
+        max by (job, run, user, group, description) (ml_flight_recorder_collective{run!="",state="enqueued"})
+          - on (job, run, user, group, description) group_right ()
+            ml_flight_recorder_collective{run!="",state="enqueued"} > 0
+      |||,
+      'Rank {{ $labels.rank }} of the run {{ $labels.run }} of {{ $labels.user }} on {{ $labels.instance }} stood behind',
+      |||
+        PyTorch's flight recorder dumped the ranks of the run {{ $labels.run }} of {{ $labels.user }}. In the process group
+        {{ $labels.group }}{{ if $labels.description }} ({{ $labels.description }}){{ end }}, rank {{ $labels.rank }} had launched
+        fewer collective operations than the others. Operations behind the furthest rank: {{ $value }}.
+      |||
+      + text.with('count(ml_flight_recorder_dump_timestamp_seconds{job=%q,run=%q,user=%q})',
+                  ' Ranks with a dump: {{ . | first | value }}.',
+                  arguments='$labels.job $labels.run $labels.user')
+    ),
   ]

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collectors/profiles/debug_door.hpp"
 #include "collectors/profiles/kineto_door.hpp"
 #include "tests/fakes/tree.hpp"
 
@@ -37,7 +38,10 @@ class Machine {
   }
 
   std::vector<int> first_of(const std::string& run, const std::set<int>& preferred) {
-    Targets targets({tree_.path(), [](std::uint32_t uid) { return uid; }, name_of, users}, {&door_});
+    return first_of(door_, run, preferred);
+  }
+  std::vector<int> first_of(profiles::Door& door, const std::string& run, const std::set<int>& preferred) {
+    Targets targets({tree_.path(), [](std::uint32_t uid) { return uid; }, name_of, users}, {&door});
     std::vector<int> pids;
     for (const profiles::Member& member :
          targets
@@ -125,6 +129,20 @@ TEST(Targets, AConditionProfilesAProcessOnItsGpu) {
   EXPECT_EQ(machine.first_of("bert", {12}), std::vector<int>{10}) << "none of the run's processes is on it";
   EXPECT_EQ(machine.first_of("bert", {}), std::vector<int>{10});
   EXPECT_EQ(machine.first_of("gpt", {11}), std::vector<int>());
+}
+
+TEST(Targets, AConditionAsksNoProcessWhoseTraceNobodyWrites) {
+  Machine machine;
+  machine.process(10, kAlice, "10", "/a", "bert");
+  machine.process(11, kAlice, "11", "/a", "bert");
+  const std::vector<profiles::PortHolder> servers = {{{10, kAlice}, {}, true, "/run/a.sock", false},
+                                                     {{11, kAlice}, {}, true, "/run/b.sock", true}};
+  profiles::DebugDoor without({}, false);
+  without.found(servers);
+  EXPECT_EQ(machine.first_of(without, "bert", {}), std::vector<int>());
+  profiles::DebugDoor with_folder({}, true);
+  with_folder.found(servers);
+  EXPECT_EQ(machine.first_of(with_folder, "bert", {10}), std::vector<int>{11});
 }
 
 TEST(Targets, AContainerAsksOnlyForItsOwnCgroup) {

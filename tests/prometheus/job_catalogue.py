@@ -13,7 +13,8 @@ def series_names() -> set[str]:
 
 def label_values() -> set[str]:
     """Of the labels that are closed sets."""
-    texts = [(COLLECTORS / "jobs" / name).read_text() for name in ("wire/vocabulary.cpp", "wire/vocabulary.hpp", "model/run.cpp", "benchmarks/reading.cpp")]
+    texts = [(COLLECTORS / name).read_text() for name in ("jobs/wire/vocabulary.cpp", "jobs/wire/vocabulary.hpp", "jobs/model/run.cpp",
+                                                          "jobs/benchmarks/reading.cpp", "nccl/files/flight_recorder.cpp")]
     return {word for text in texts for word in re.findall(r'"(\w+)"', text)} | {"unattributed"}
 
 

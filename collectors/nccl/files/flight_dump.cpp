@@ -1,5 +1,6 @@
 #include "collectors/nccl/files/flight_dump.hpp"
 
+#include <array>
 #include <map>
 #include <utility>
 
@@ -112,27 +113,34 @@ void read_status(JsonReader& in, Groups& groups) {
   }
 }
 
+/// ["0","default_pg"]: the name and the description.
+std::pair<std::string_view, std::string_view> read_names(JsonReader& in) {
+  std::array<std::string_view, 2> names;
+  in.begin_array();
+  for (std::size_t at = 0; in.next_element(); ++at) {
+    if (at >= names.size()) {
+      in.skip();
+    } else {
+      names.at(at) = in.string();
+    }
+  }
+  return {names[0], names[1]};
+}
+
 void read_entry(JsonReader& in, Groups& groups) {
   std::int64_t id = -1;
-  std::string_view names[2];
+  std::pair<std::string_view, std::string_view> names;
   in.begin_object();
   for (std::string_view key; in.next_key(key);) {
     if (key == "pg_id") {
       id = in.number<std::int64_t>();
     } else if (key == "process_group") {
-      in.begin_array();
-      for (std::size_t at = 0; in.next_element(); ++at) {
-        if (at < 2) {
-          names[at] = in.string();
-        } else {
-          in.skip();
-        }
-      }
+      names = read_names(in);
     } else {
       in.skip();
     }
   }
-  if (id >= 0) groups.name(id, names[0], names[1]);
+  if (id >= 0) groups.name(id, names.first, names.second);
 }
 
 Result<FlightDump> from_json(std::string_view text) {

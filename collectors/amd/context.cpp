@@ -200,11 +200,13 @@ bool AmdContext::has_blob_field(std::size_t field, std::size_t element) noexcept
   return !awake_ || blob().has(field, element);
 }
 
-const GpuMetricsBlob& AmdContext::blob() noexcept {
-  if (!blob_is_fresh_ && blob_file_.status() != ReadStatus::ok) blob_file_.retry();
-  if (!blob_is_fresh_) blob_.read(blob_file_);
+void AmdContext::read_blob() noexcept {
+  static constexpr std::size_t kIndependent = known_blob_field("indep_throttle_status");
+  static constexpr std::size_t kOfChip = known_blob_field("throttle_status");
+  if (blob_file_.status() != ReadStatus::ok) blob_file_.retry();
+  blob_.read(blob_file_);
   blob_is_fresh_ = true;
-  return blob_;
+  throttlers_ = {blob_.flags(kIndependent), blob_.flags(kOfChip)};
 }
 
 }  // namespace gpumeter::amd

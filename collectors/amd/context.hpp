@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,6 +43,9 @@ struct AmdOptions {
   std::shared_ptr<EventListener> events = nullptr;  ///< null: events are not counted
   std::shared_ptr<DrmUsers> drm_users = nullptr;    ///< the machine's DRM clients; null: they are not read
 };
+
+/// The fields of throttlers: the order of their bits is the same for all chips, or the chip's own.
+enum class Throttlers : std::uint8_t { independent, of_chip };
 
 /// One open card: its files, and the values that this pass has read from them. Readers (readers/) hold
 /// references to it and compute values from it. Lane thread.
@@ -116,9 +120,18 @@ class AmdContext {
   /// Busy time of the card's clients, as of the last scan.
   const fdinfo::BusyCounters& clients() const noexcept { return client_counters_; }
   /// gpu_metrics, read by the first call in a pass.
-  const GpuMetricsBlob& blob() noexcept;
+  const GpuMetricsBlob& blob() noexcept {
+    if (!blob_is_fresh_) read_blob();
+    return blob_;
+  }
+  /// The active throttlers of gpu_metrics. 40 rows of a card test them, so each pass looks them up once.
+  const GpuMetricsBlob::Flags& throttlers(Throttlers of) noexcept {
+    if (!blob_is_fresh_) read_blob();
+    return throttlers_[static_cast<std::size_t>(of)];
+  }
 
  private:
+  void read_blob() noexcept;
   void find_topology(const DeviceInfo& info);
   void find_clients(const DeviceInfo& info);
   bool may_read(const Pass& pass, const PowerState& state) noexcept;
@@ -152,6 +165,7 @@ class AmdContext {
   double last_memory_used_ = 0;
   sysfs::File blob_file_;
   GpuMetricsBlob blob_;
+  std::array<GpuMetricsBlob::Flags, 2> throttlers_{};  // by Throttlers
   Chip chip_ = Chip::other;
   bool blob_is_fresh_ = false;
   bool has_pcie_link_ = true;

@@ -48,15 +48,15 @@ bool by_number(std::string_view left, std::string_view right) noexcept {
 /// Decimal digits and at most a line's end, as in most files; nullopt: another form.
 std::optional<std::int64_t> plain_number(std::string_view text) noexcept {
   constexpr std::size_t kMostDigits = 18;  // every such number fits
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (text.empty() || text.size() > kMostDigits) return std::nullopt;
   std::int64_t value = 0;
-  std::size_t digits = 0;
-  for (; digits < std::min(text.size(), kMostDigits); ++digits) {
-    const char digit = text[digits];
-    if (digit < '0' || digit > '9') break;
-    value = 10 * value + (digit - '0');
+  for (const char each : text) {
+    const auto digit = static_cast<unsigned char>(each - '0');
+    if (digit > 9) return std::nullopt;
+    value = 10 * value + digit;
   }
-  const std::string_view rest = text.substr(digits);
-  return digits > 0 && (rest.empty() || rest == "\n") ? std::optional(value) : std::nullopt;
+  return value;
 }
 
 }  // namespace

@@ -3,20 +3,6 @@
 namespace gpumeter {
 namespace {
 
-double area(Integration how, double last, bool has_last, double value, double elapsed) noexcept {
-  switch (how) {
-    case Integration::none:
-      return 0;
-    case Integration::averaged:
-      return value * elapsed;
-    case Integration::instantaneous:
-      return has_last ? (last + value) / 2 * elapsed : 0;
-    case Integration::state:
-      return has_last ? last * elapsed : 0;
-  }
-  return 0;
-}
-
 constexpr double kTwoTo31 = 2147483648.0;
 constexpr double kTwoTo32 = 4294967296.0;
 
@@ -31,12 +17,6 @@ double growth(double last, double raw, int bits) noexcept {
 }
 
 }  // namespace
-
-void Integral::advance(Integration how, double value, double elapsed) noexcept {
-  total_ += area(how, last_, has_last_, value, elapsed);
-  last_ = value;
-  has_last_ = true;
-}
 
 void HardwareCounter::advance(double raw, Scale scale, int bits) noexcept {
   scale_ = scale;

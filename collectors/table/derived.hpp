@@ -21,15 +21,14 @@ enum class Integration : std::uint8_t {
 /// 0.818, times 1e-3 it is 0.8180000000000001. The divisor is kept because every reading needs it.
 class Scale {
  public:
-  /// `factor`: the source's unit to the base unit.
+  /// `factor`: the source's unit to the base unit, above 0.
   constexpr Scale(double factor) noexcept  // NOLINT(google-explicit-constructor): a factor is a scale
-      : by_(factor < 1 ? 1 / factor : factor), divides_(factor < 1) {}
+      : by_(factor < 1 ? -1 / factor : factor) {}
 
-  constexpr double operator()(double raw) const noexcept { return divides_ ? raw / by_ : raw * by_; }
+  constexpr double operator()(double raw) const noexcept { return by_ < 0 ? raw / -by_ : raw * by_; }
 
  private:
-  double by_;
-  bool divides_;
+  double by_;  // below 0: the divisor, negated
 };
 
 /// The time integral of a reading, over observed time only. One thread.
@@ -41,7 +40,7 @@ class Integral {
 
   /// Readings of this value are missing although passes were observed: the next reading starts a new
   /// interval.
-  void miss() noexcept { has_last_ = false; }
+  void miss() noexcept { last_ = kNone; }
 
   /// Continues from the total of an earlier process.
   void resume(double total) noexcept { total_ += total; }
@@ -50,10 +49,31 @@ class Integral {
   double total() const noexcept { return total_; }
 
  private:
+  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+  bool has_last() const noexcept { return last_ == last_; }
+  double area(Integration how, double value, double elapsed) const noexcept {
+    switch (how) {
+      case Integration::none:
+        return 0;
+      case Integration::averaged:
+        return value * elapsed;
+      case Integration::instantaneous:
+        return has_last() ? (last_ + value) / 2 * elapsed : 0;
+      case Integration::state:
+        return has_last() ? last_ * elapsed : 0;
+    }
+    return 0;
+  }
+
   double total_ = 0;
-  double last_ = 0;
-  bool has_last_ = false;
+  double last_ = kNone;  // no reading is NaN: it would be out of every row's range
 };
+
+inline void Integral::advance(Integration how, double value, double elapsed) noexcept {
+  total_ += area(how, value, elapsed);
+  last_ = value;
+}
 
 /// A hardware counter whose exported total survives wraps, resets and a change of source without jumping or
 /// decreasing. One thread.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collectors/api/process_list.hpp"
+#include "collectors/table/bound_rows.hpp"
 #include "collectors/table/row.hpp"
 #include "collectors/table/row_state.hpp"
 
@@ -68,18 +69,17 @@ class TableDevice : public Device {
   Result<Done> attach(const DeviceInfo& info) override {
     if (Result<Done> opened = context_.open(info); !opened) return opened;
     SeriesPlan plan;
-    for (std::vector<Bound>& rows : bound_) rows.clear();
+    for (BoundRows& rows : bound_) rows.clear();
     bind(rows_, states_, plan);
     if constexpr (DescribesItself<Context>) {
       for (SeriesSpec& series : context_.info_series()) plan.add_constant(std::move(series));
     }
     bind_partitions(plan);
-    list_settling();
-    list_own_counters();
+    own_counters_.clear();
+    for (const BoundRows& rows : bound_) rows.list_own_counters(own_counters_);
     if constexpr (BindsAgain<Context>) context_.end_binding();
     constants_ = plan.constants();
     series_ = plan.take();
-    cursor_ = {};
     return Done{};
   }
 
@@ -88,27 +88,25 @@ class TableDevice : public Device {
   std::span<const std::size_t> own_counters() const override { return own_counters_; }
 
   void resume(std::size_t slot, double total) noexcept override {
-    for (const std::vector<Bound>& rows : bound_) {
-      for (const Bound& bound : rows) {
-        if (bound.state->own_counter() == slot) return bound.state->resume(total);
-      }
+    for (BoundRows& rows : bound_) {
+      if (rows.resume(slot, total)) return;
     }
   }
 
   void release() noexcept override { context_.close(); }
 
   PassOutcome sample(const Pass& pass, SampleSink& sink) noexcept override {
-    std::size_t& cursor = cursor_[static_cast<std::size_t>(pass.tier)];
-    if (cursor == 0) {
+    BoundRows& rows = bound_[static_cast<std::size_t>(pass.tier)];
+    if (!rows.is_under_way()) {
       readiness_ = context_.begin_pass(pass);
-      reads_[static_cast<std::size_t>(pass.tier)] = {};
+      rows.begin();
       if (pass.tier == Tier::once) export_constants(sink);
     }
     if (readiness_ == Readiness::gone) return PassOutcome::gone;
-    if (!sample_rows(pass, sink, cursor)) return PassOutcome::interrupted;
-    cursor = 0;
-    const PassOutcome outcome = outcome_of(reads_[static_cast<std::size_t>(pass.tier)]);
-    settle(pass, outcome == PassOutcome::complete, sink);
+    const bool is_asleep = readiness_ == Readiness::asleep;
+    if (!rows.sample(pass, is_asleep, sink)) return PassOutcome::interrupted;
+    const PassOutcome outcome = is_asleep ? PassOutcome::asleep : rows.outcome();
+    rows.settle(pass, outcome == PassOutcome::complete, sink);
     return outcome;
   }
 
@@ -130,16 +128,6 @@ class TableDevice : public Device {
     std::string identity;
     States states;
   };
-  struct Bound {
-    const RowFacts* row;
-    RowState* state;
-    Reader read;
-  };
-  struct Reads {  // of a pass that is under way
-    bool any_good = false;
-    bool any_failed = false;
-    bool has_gap = false;
-  };
 
   void bind(std::span<const Row> rows, States& states, SeriesPlan& plan) {
     for (const Row& row : rows) {
@@ -151,7 +139,7 @@ class TableDevice : public Device {
       RowState& state = *known;
       if (!state.plan(row, read.settles(), plan)) continue;
       state.attach();
-      bound_[static_cast<std::size_t>(row.tier)].push_back({&row, &state, std::move(read)});
+      bound_[static_cast<std::size_t>(row.tier)].add(row, state, std::move(read));
     }
   }
 
@@ -162,24 +150,6 @@ class TableDevice : public Device {
         context_.turn_to(i);
         plan.begin_partition(partitions[i]);
         bind(partition_rows_, states_of(partitions[i]), plan);
-      }
-    }
-  }
-
-  void list_settling() {
-    for (std::size_t tier = 0; tier < bound_.size(); ++tier) {
-      settling_[tier].clear();
-      for (Bound& bound : bound_[tier]) {
-        if (bound.state->integrates() || bound.read.settles()) settling_[tier].push_back(&bound);
-      }
-    }
-  }
-
-  void list_own_counters() {
-    own_counters_.clear();
-    for (const std::vector<Bound>& rows : bound_) {
-      for (const Bound& bound : rows) {
-        if (const auto slot = bound.state->own_counter()) own_counters_.push_back(*slot);
       }
     }
   }
@@ -203,62 +173,15 @@ class TableDevice : public Device {
     for (const std::size_t slot : constants_) sink.set(slot, 1);
   }
 
-  // False: the pass yielded and continues at `cursor`.
-  bool sample_rows(const Pass& pass, SampleSink& sink, std::size_t& cursor) noexcept {
-    std::vector<Bound>& rows = bound_[static_cast<std::size_t>(pass.tier)];
-    for (; cursor < rows.size(); ++cursor) {
-      if (pass.yield != nullptr && pass.yield->should_yield()) return false;
-      sample_row(pass, rows[cursor], sink);
-    }
-    return true;
-  }
-
-  void sample_row(const Pass& pass, Bound& bound, SampleSink& sink) noexcept {
-    const RowFacts& row = *bound.row;
-    RowState& state = *bound.state;
-    if (readiness_ == Readiness::asleep && row.traits->wakes) return state.rest(sink);
-    if (!state.due(pass.now)) return;
-    note(pass.tier, row, state.take(pass, bound.read(), sink));
-  }
-
-  // A row with `wakes` false is read without the device, so its success does not prove that the device
-  // answers.
-  void note(Tier tier, const RowFacts& row, RowState::Outcome outcome) noexcept {
-    Reads& reads = reads_[static_cast<std::size_t>(tier)];
-    reads.has_gap = reads.has_gap || outcome == RowState::Outcome::gap;
-    if (!row.traits->wakes) return;
-    reads.any_good = reads.any_good || outcome == RowState::Outcome::good;
-    reads.any_failed =
-        reads.any_failed || outcome == RowState::Outcome::failed || outcome == RowState::Outcome::gap;
-  }
-
-  PassOutcome outcome_of(const Reads& reads) const noexcept {
-    if (readiness_ == Readiness::asleep) return PassOutcome::asleep;
-    if (reads.any_failed && !reads.any_good) return PassOutcome::unread;
-    return reads.has_gap ? PassOutcome::partial : PassOutcome::complete;
-  }
-
-  // Counters advance together or not at all, so that each is complete over the observed time.
-  void settle(const Pass& pass, bool is_observed, SampleSink& sink) noexcept {
-    const double elapsed = to_seconds(pass.elapsed);
-    for (Bound* const bound : settling_[static_cast<std::size_t>(pass.tier)]) {
-      if (bound->state->integrates()) bound->state->settle(elapsed, is_observed, sink);
-      if (bound->read.settles()) bound->read.settle(is_observed);
-    }
-  }
-
   Context context_;
   const std::span<const Row> rows_;
   const std::span<const Row> partition_rows_;
   States states_;
   std::map<std::string, PartitionStates> partition_states_;  // by name of the partition
-  std::array<std::vector<Bound>, kTiers.size()> bound_;      // by tier
-  std::array<std::vector<Bound*>, kTiers.size()> settling_;  // those of bound_ that settle
-  std::array<Reads, kTiers.size()> reads_{};
+  std::array<BoundRows, kTiers.size()> bound_;               // by tier
   std::vector<SeriesSpec> series_;
   std::vector<std::size_t> constants_;
   std::vector<std::size_t> own_counters_;
-  std::array<std::size_t, kTiers.size()> cursor_{};
   Readiness readiness_ = Readiness::awake;
 };
 

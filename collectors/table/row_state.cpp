@@ -78,34 +78,38 @@ bool RowState::plan(const RowFacts& row, bool settles, SeriesPlan& plan) {
   const LabelSet labels = row.labels.unpacked();
   const std::optional<std::size_t> value = plan.add(*row.family, labels);
   if (!value) return false;
-  slots_ = {};
-  slots_.value = number_of(value);
+  value_ = number_of(value);
+  counter_ = max_ = min_ = source_ = kNone;
+  has_extremes_ = false;
   is_counter_ = row.family->type == MetricType::counter;
   if (row_ != nullptr && row_ != &row) {
     hardware_.change_source();
     has_worked_ = false;
   }
   row_ = &row;
+  traits_ = row.traits;
+  how_ = derived.how;
   scale_ = row.scale;
-  if (is_counter_) slots_.source = number_of(plan.add_source(*row.family, row.traits->counted_by));
+  if (is_counter_) source_ = number_of(plan.add_source(*row.family, row.traits->counted_by));
   if (derived.counter != nullptr) {
-    slots_.counter = number_of(plan.add(*derived.counter, labels));
-    if (slots_.counter != kNone) slots_.source = number_of(plan.add_source(*derived.counter, "integrated"));
+    counter_ = number_of(plan.add(*derived.counter, labels));
+    if (counter_ != kNone) source_ = number_of(plan.add_source(*derived.counter, "integrated"));
   }
-  is_integrating_ = (settles && is_counter_) || slots_.counter != kNone;
+  is_integrating_ = (settles && is_counter_) || counter_ != kNone;
   if (derived.extremes == nullptr) return true;
   const LabelSet window("window", "1m");
-  slots_.max = number_of(plan.add(*derived.extremes->max, window));
-  slots_.min = number_of(plan.add(*derived.extremes->min, window));
+  max_ = number_of(plan.add(*derived.extremes->max, window));
+  min_ = number_of(plan.add(*derived.extremes->min, window));
+  has_extremes_ = max_ != kNone && min_ != kNone;
   if (!extremes_) extremes_ = std::make_unique<RollingExtremes>();
   return true;
 }
 
 // The counts of DRM clients are kept by this process too.
 std::optional<std::size_t> RowState::own_counter() const noexcept {
-  if (slots_.counter != kNone) return slots_.counter;
-  const bool is_own = is_counter_ && (is_integrating_ || row_->traits->counted_by != "hardware");
-  return is_own ? std::optional<std::size_t>(slots_.value) : std::nullopt;
+  if (counter_ != kNone) return counter_;
+  const bool is_own = is_counter_ && (is_integrating_ || traits_->counted_by != "hardware");
+  return is_own ? std::optional<std::size_t>(value_) : std::nullopt;
 }
 
 void RowState::resume(double total) noexcept {
@@ -117,13 +121,12 @@ void RowState::attach() noexcept {
   has_succeeded_ = false;
   failures_ = 0;
   next_try_ = Nanoseconds{0};
-  kept_.reset();
+  has_kept_ = false;
 }
 
-RowState::Outcome RowState::take(const Pass& pass, Sample raw, SampleSink& sink) noexcept {
-  const Traits& traits = *row_->traits;
-  kept_.reset();
-  if (raw.status == ReadStatus::unsupported && traits.forgets) {
+// Not a good reading: its source had none, or none that is possible.
+RowState::Outcome RowState::refuse(const Pass& pass, Sample raw, SampleSink& sink) noexcept {
+  if (raw.status == ReadStatus::unsupported && traits_->forgets) {
     miss(pass.now, raw.status, sink);
     return Outcome::idle;
   }
@@ -131,57 +134,38 @@ RowState::Outcome RowState::take(const Pass& pass, Sample raw, SampleSink& sink)
     next_try_ = pass.now + kRetryUnsupported;
     return Outcome::idle;
   }
-  if (raw.status != ReadStatus::ok) return refuse(pass.now, raw.status, sink);
-  if (traits.zero_is_unknown && raw.value == 0) {  // no error
+  if (raw.status == ReadStatus::ok && traits_->zero_is_unknown && raw.value == 0) {  // no error
     return miss(pass.now, ReadStatus::unsupported, sink) ? Outcome::gap : Outcome::idle;
   }
-  const double value = scale_(raw.value);
-  const bool in_range = value >= traits.min && value <= traits.max;  // false for NaN too
-  if (!in_range) return refuse(pass.now, ReadStatus::out_of_range, sink);
-  accept(pass, raw.value, value, sink);
-  return Outcome::good;
-}
-
-void RowState::accept(const Pass& pass, double raw, double value, SampleSink& sink) noexcept {
-  failures_ = 0;
-  has_succeeded_ = true;
-  has_worked_ = true;
-  if (slots_.source != kNone) sink.set(slots_.source, 1);
-  if (is_integrating_) kept_ = is_counter_ ? raw : value;
-  if (is_counter_) {
-    if (is_integrating_) return;
-    hardware_.advance(raw, scale_, row_->traits->counter_bits);
-    return sink.set(slots_.value, hardware_.total());
-  }
-  sink.set(slots_.value, value);
-  if (slots_.max != kNone && slots_.min != kNone) {
-    extremes_->add(pass.now, value);
-    sink.set(slots_.max, extremes_->max());
-    sink.set(slots_.min, extremes_->min());
-  }
-}
-
-void RowState::settle(double elapsed, bool is_observed, SampleSink& sink) noexcept {
-  const std::optional<double> reading = std::exchange(kept_, std::nullopt);
-  if (!reading || !is_observed) return;
-  if (is_counter_) {
-    hardware_.advance(*reading, scale_, row_->traits->counter_bits);
-    return sink.set(slots_.value, hardware_.total());
-  }
-  integral_.advance(row_->derived.how, *reading, elapsed);
-  sink.set(slots_.counter, integral_.total());
-}
-
-RowState::Outcome RowState::refuse(Nanoseconds now, ReadStatus why, SampleSink& sink) noexcept {
+  const ReadStatus why = raw.status == ReadStatus::ok ? ReadStatus::out_of_range : raw.status;
   sink.count_error(why);
-  return miss(now, why, sink) ? Outcome::gap : Outcome::failed;
+  return miss(pass.now, why, sink) ? Outcome::gap : Outcome::failed;
+}
+
+// A count over observed time waits for the end of the pass.
+void RowState::take_count(double raw, SampleSink& sink) noexcept {
+  has_kept_ = is_integrating_;
+  kept_ = raw;
+  if (!is_integrating_) count(raw, sink);
+}
+
+void RowState::count(double raw, SampleSink& sink) noexcept {
+  hardware_.advance(raw, scale_, traits_->counter_bits);
+  sink.set(value_, hardware_.total());
+}
+
+void RowState::extend(Nanoseconds now, double value, SampleSink& sink) noexcept {
+  extremes_->add(now, value);
+  sink.set(max_, extremes_->max());
+  sink.set(min_, extremes_->min());
 }
 
 // True if a counter lacks this reading.
 bool RowState::miss(Nanoseconds now, ReadStatus why, SampleSink& sink) noexcept {
   miss_gauges(why, sink);
-  if (failures_++ == 0) failing_since_ = now;
-  const bool has_left = failures_ >= kCounterFailures || row_->traits->forgets;
+  if (failures_ == 0) failing_since_ = now;
+  if (failures_ < kCounterFailures) ++failures_;
+  const bool has_left = failures_ >= kCounterFailures || traits_->forgets;
   if (has_left) miss_counters(why, sink);
   const bool is_given_up = has_left && now - failing_since_ >= kGiveUp;
   if (is_given_up) integral_.miss();
@@ -189,20 +173,20 @@ bool RowState::miss(Nanoseconds now, ReadStatus why, SampleSink& sink) noexcept 
 }
 
 void RowState::rest(SampleSink& sink) noexcept {
-  kept_.reset();
+  has_kept_ = false;
   integral_.miss();
   miss_gauges(ReadStatus::unsupported, sink);
 }
 
 void RowState::miss_gauges(ReadStatus why, SampleSink& sink) noexcept {
-  if (!is_counter_) sink.miss(slots_.value, why);
-  if (slots_.max != kNone) sink.miss(slots_.max, why);
-  if (slots_.min != kNone) sink.miss(slots_.min, why);
+  if (!is_counter_) sink.miss(value_, why);
+  if (max_ != kNone) sink.miss(max_, why);
+  if (min_ != kNone) sink.miss(min_, why);
 }
 
 void RowState::miss_counters(ReadStatus why, SampleSink& sink) noexcept {
-  if (is_counter_) sink.miss(slots_.value, why);
-  if (slots_.counter != kNone) sink.miss(slots_.counter, why);
+  if (is_counter_) sink.miss(value_, why);
+  if (counter_ != kNone) sink.miss(counter_, why);
 }
 
 }  // namespace gpumeter

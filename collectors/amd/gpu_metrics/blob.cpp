@@ -177,10 +177,10 @@ Sample GpuMetricsBlob::count_of(std::size_t field, std::uint64_t mask) const noe
   return reported ? Sample::of(count) : Sample::miss(ReadStatus::unsupported);
 }
 
-Sample GpuMetricsBlob::any_of(std::size_t field, std::uint64_t mask) const noexcept {
-  if (status_ != ReadStatus::ok) return Sample::miss(status_);
-  const std::optional<std::uint64_t> flags = raw(field);
-  return flags ? Sample::of((*flags & mask) != 0 ? 1 : 0) : Sample::miss(ReadStatus::unsupported);
+GpuMetricsBlob::Flags GpuMetricsBlob::flags(std::size_t field) const noexcept {
+  if (status_ != ReadStatus::ok) return {0, status_};
+  const std::optional<std::uint64_t> bits = raw(field);
+  return bits ? Flags{*bits, ReadStatus::ok} : Flags{};
 }
 
 std::optional<std::uint64_t> GpuMetricsBlob::raw(std::size_t field, std::size_t element) const noexcept {

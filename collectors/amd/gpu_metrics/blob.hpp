@@ -58,8 +58,18 @@ class GpuMetricsBlob {
   /// Number of elements whose value is set as a bit in `mask`: 0b110 for 1 and 2.
   Sample count_of(std::size_t field, std::uint64_t mask) const noexcept;
 
-  /// For a field that is a set of flags: 1 if any flag of `mask` is set, 0 otherwise.
-  Sample any_of(std::size_t field, std::uint64_t mask) const noexcept;
+  /// A field that is a set of flags.
+  struct Flags {
+    std::uint64_t bits = 0;
+    ReadStatus status = ReadStatus::unsupported;
+
+    /// 1 if any flag of `mask` is set, 0 otherwise.
+    Sample any_of(std::uint64_t mask) const noexcept {
+      if (status != ReadStatus::ok) return Sample::miss(status);
+      return Sample::of((bits & mask) != 0 ? 1 : 0);
+    }
+  };
+  Flags flags(std::size_t field) const noexcept;
 
   /// The raw element, in any unit; nullopt if it is all-ones or missing.
   std::optional<std::uint64_t> raw(std::size_t field, std::size_t element = 0) const noexcept;

@@ -29,9 +29,10 @@ ThrottleResidency::Fields fields_of(std::string_view names) {
   return fields;
 }
 
-/// 1 while any bit of the mask is set in the field.
-Reader any_of(AmdContext& context, std::size_t field, std::uint64_t mask) {
-  return [&context, field, mask] { return context.blob().any_of(field, mask); };
+/// 1 while any throttler of the mask is active.
+template <Throttlers of>
+Reader any_of(AmdContext& context, std::uint64_t mask) {
+  return [&context, mask] { return context.throttlers(of).any_of(mask); };
 }
 
 Sample energy(AmdContext& context) noexcept {
@@ -98,10 +99,10 @@ Reader bind_energy(AmdContext& context, const ReadSource&) {
 
 Reader bind_throttle(AmdContext& context, const ReadSource& source) {
   if (context.has_blob_field(kIndependentThrottle))
-    return any_of(context, kIndependentThrottle, source.argument);
+    return any_of<Throttlers::independent>(context, source.argument);
   const std::uint64_t mask = chip_throttle_mask(context.chip(), source.argument);
   const bool is_known = mask != 0 && context.has_blob_field(kChipThrottle);
-  return is_known ? any_of(context, kChipThrottle, mask) : Reader();
+  return is_known ? any_of<Throttlers::of_chip>(context, mask) : Reader();
 }
 
 Reader bind_residency(AmdContext& context, const ReadSource& source) {

@@ -104,7 +104,7 @@ TEST(GpuMetricsBlob, AllOnesIsAbsentElementByElement) {
   EXPECT_EQ(blob.value(kHbm, 0).status, ReadStatus::unsupported);
   EXPECT_EQ(blob.value(kHbm, 1).value, 41);
   EXPECT_EQ(blob.value(kHbm, 4).status, ReadStatus::unsupported);  // there are four
-  EXPECT_EQ(blob.any_of(kThrottle, 1).status, ReadStatus::unsupported);
+  EXPECT_EQ(blob.flags(kThrottle).any_of(1).status, ReadStatus::unsupported);
   for (std::size_t field = 0; field < kBlobFieldCount; ++field) {
     const ReadStatus expected = field == kHbm ? ReadStatus::ok : ReadStatus::unsupported;
     EXPECT_EQ(blob.value(field).status, expected) << fields::kAll[field].name;
@@ -123,11 +123,11 @@ TEST(GpuMetricsBlob, ZeroIsAbsentForTemperaturesAndVoltagesOnly) {
 
 TEST(GpuMetricsBlob, FlagsAreAskedByMask) {
   const GpuMetricsBlob none = parsed(FakeBlob().set("indep_throttle_status", 0).bytes());
-  EXPECT_EQ(none.any_of(kThrottle, ~0ULL).status, ReadStatus::ok);
-  EXPECT_EQ(none.any_of(kThrottle, ~0ULL).value, 0);
+  EXPECT_EQ(none.flags(kThrottle).any_of(~0ULL).status, ReadStatus::ok);
+  EXPECT_EQ(none.flags(kThrottle).any_of(~0ULL).value, 0);
   const GpuMetricsBlob hotspot = parsed(FakeBlob().set("indep_throttle_status", 1ULL << 36).bytes());
-  EXPECT_EQ(hotspot.any_of(kThrottle, 1ULL << 36 | 1).value, 1);
-  EXPECT_EQ(hotspot.any_of(kThrottle, 1ULL << 35 | 1).value, 0);
+  EXPECT_EQ(hotspot.flags(kThrottle).any_of(1ULL << 36 | 1).value, 1);
+  EXPECT_EQ(hotspot.flags(kThrottle).any_of(1ULL << 35 | 1).value, 0);
 }
 
 TEST(GpuMetricsBlob, PaddingBehindTheStructureIsNotRead) {
@@ -143,7 +143,7 @@ TEST(GpuMetricsBlob, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(blob.parse(other), ReadStatus::unsupported);
   EXPECT_FALSE(blob.has(kEdge));
   EXPECT_EQ(blob.value(kEdge).status, ReadStatus::unsupported);
-  EXPECT_EQ(blob.any_of(kThrottle, 1).status, ReadStatus::unsupported);
+  EXPECT_EQ(blob.flags(kThrottle).any_of(1).status, ReadStatus::unsupported);
 }
 
 TEST(GpuMetricsBlob, RefusesWhatIsTooShort) {

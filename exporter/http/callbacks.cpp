@@ -86,9 +86,12 @@ MHD_Result HttpServer::Callbacks::on_request(void* handler, MHD_Connection* conn
   const bool is_resumed = *request == &kPaused;
   const bool seen = is_resumed || *request == connection;
   const auto* refusal = seen ? nullptr : static_cast<const Refusal*>(*request);
-  if (!seen && refusal == nullptr) refusal = malformed_headers(connection, version);
   *request = connection;
-  if (!seen && refusal == nullptr && !Handler::must_answer_unread(connection, method)) return MHD_YES;
+  if (!seen && refusal == nullptr) {
+    const HeaderCheck headers = check_headers(connection, version);
+    refusal = headers.refusal;
+    if (refusal == nullptr && !headers.announce_body && Handler::is_method_known(method)) return MHD_YES;
+  }
   HttpConnection* const entry = Handler::entry_of(connection);
   if (entry != nullptr) entry->asked();
   *request = handler;

@@ -5,43 +5,56 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace gpumeter {
 
+namespace {
+
+/// Only the worker's thread writes these fields; whoever reads a later one has the earlier ones too. A
+/// request sets a dozen, and a stronger order takes 6 ns for each.
+template <class T>
+void publish(std::atomic<T>& field, std::type_identity_t<T> value) noexcept {
+  field.store(value, std::memory_order_release);
+}
+
+}  // namespace
+
 void HttpConnection::waits(Nanoseconds now, Nanoseconds at_most) noexcept {
-  active_at_ = now.count();
-  deadline_ = (now + at_most).count();
+  publish(active_at_, now.count());
+  publish(deadline_, (now + at_most).count());
 }
 
 void HttpConnection::asked() noexcept {
   waits(book_.clock_.monotonic(), book_.limits_.answer);
-  paused_ = nullptr;
-  phase_ = Phase::asked;
+  publish(paused_, nullptr);
+  publish(phase_, Phase::asked);
   ++group_->second.answers;
 }
 
 void HttpConnection::paused(void* request) noexcept {
-  paused_ = request;
-  phase_ = Phase::paused;
+  publish(paused_, request);
+  publish(phase_, Phase::paused);
   --group_->second.answers;
 }
 
 void HttpConnection::sends(const void* body, std::size_t bytes, Nanoseconds timeout) noexcept {
-  deadline_ = active_at_ + std::min(timeout, book_.limits_.answer).count();
-  active_at_ = book_.clock_.monotonic().count();
-  bytes_ = bytes;
+  publish(deadline_, active_at_ + std::min(timeout, book_.limits_.answer).count());
+  publish(active_at_, book_.clock_.monotonic().count());
+  publish(bytes_, bytes);
   book_.bytes_ += bytes;
-  body_ = body;
-  phase_ = Phase::sending;
+  publish(body_, body);
+  publish(phase_, Phase::sending);
 }
 
 void HttpConnection::answered() noexcept {
-  body_ = nullptr;
-  book_.bytes_ -= bytes_.exchange(0);
+  publish(body_, nullptr);
+  book_.bytes_ -= bytes_.load();
+  publish(bytes_, 0);
   --group_->second.answers;
   waits(book_.clock_.monotonic(), book_.limits_.next_request);
-  phase_ = Phase::served;
+  publish(phase_, Phase::served);
 }
 
 HttpConnection* HttpConnections::opened(int descriptor, Peer peer) {

@@ -67,28 +67,21 @@ void take_header(Intake& intake, std::string_view name, std::string_view value) 
 }
 
 /// The library calls this for each header and query argument; no exception may escape.
-MHD_Result take_value(void* to, MHD_ValueKind kind, const char* key, const char* text) noexcept {
+// NOLINTNEXTLINE(readability-function-size): the library's parameters
+MHD_Result take_value(void* to, MHD_ValueKind kind, const char* key, std::size_t key_size, const char* text,
+                      std::size_t text_size) noexcept {
   try {
     auto& intake = *static_cast<Intake*>(to);
-    const std::string_view value = text == nullptr ? "" : text;
-    if (kind == MHD_HEADER_KIND) {
-      if (text != kNoBody) take_header(intake, key, value);
-    } else {
-      intake.request.query.emplace_back(key, value);
+    if (kind != MHD_HEADER_KIND) {
+      intake.request.query.emplace_back(key,
+                                        text == nullptr ? "" : text);  // an argument ends at its first NUL
+    } else if (text != kNoBody) {
+      take_header(intake, {key, key_size}, {text, text == nullptr ? 0 : text_size});
     }
     return MHD_YES;
   } catch (...) {
     return MHD_NO;
   }
-}
-
-/// The library calls this for each header; the search stops at one that announces a body.
-MHD_Result find_body(void* found, MHD_ValueKind, const char* key, const char* text) noexcept {
-  const bool announces = equals_ignoring_case(key, "Content-Length")
-                             ? text != kNoBody
-                             : equals_ignoring_case(key, "Transfer-Encoding");
-  if (announces) *static_cast<bool*>(found) = true;
-  return announces ? MHD_NO : MHD_YES;
 }
 
 using Verdict = Admission::Verdict;
@@ -130,18 +123,12 @@ const Refusal* HttpServer::Handler::refusal_of(const char* text) noexcept {
   return uri.size() > kLongestUri ? &kTooLong : malformed_line(text);
 }
 
-bool HttpServer::Handler::must_answer_unread(MHD_Connection* connection, std::string_view method) noexcept {
-  bool has_body = false;
-  MHD_get_connection_values(connection, MHD_HEADER_KIND, find_body, &has_body);
-  return (method != "GET" && method != "HEAD") || has_body;
-}
-
 HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connection,
                                                          const RequestLine& line) {
   const unsigned in_flight = ++in_flight_;
   Intake intake{.request = {.method = line.method, .path = line.path}};
-  MHD_get_connection_values(connection, MHD_HEADER_KIND, take_value, &intake);
-  MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_value, &intake);
+  MHD_get_connection_values_n(connection, MHD_HEADER_KIND, take_value, &intake);
+  MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, take_value, &intake);
   if (intake.has_two_authorizations) intake.authorization = std::nullopt;
   Admission admission = admit(connection, line, intake.authorization);
   if (admission.verdict == Verdict::waits) {

@@ -55,8 +55,10 @@ class HttpServer::Handler {
   static const Refusal* refusal_of(const char* uri) noexcept;
   /// The connection's entry in the book; null if there was no memory for it.
   static HttpConnection* entry_of(MHD_Connection* connection) noexcept;
-  /// True if the routes may reject this request because of its method or its body.
-  static bool must_answer_unread(MHD_Connection* connection, std::string_view method) noexcept;
+  /// False if the routes reject the method, whatever is requested.
+  static bool is_method_known(std::string_view method) noexcept {
+    return method == "GET" || method == "HEAD";
+  }
   Outcome answer(MHD_Connection* connection, const RequestLine& line);
   /// The answer was sent, or the connection broke.
   void completed() noexcept { --in_flight_; }

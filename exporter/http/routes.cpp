@@ -7,7 +7,6 @@
 
 #include "exporter/dcgm/choice.hpp"
 #include "exporter/dcgm/view.hpp"
-#include "exporter/http/negotiation/negotiate.hpp"
 #include "exporter/json/devices.hpp"
 #include "exporter/json/health.hpp"
 #include "exporter/json/series.hpp"
@@ -180,8 +179,7 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
   }
   const std::optional<PageDetail> detail = detail_of(request);
   if (!detail) return plain(400, "detail: unknown value. Use one of standard, full.\n");
-  NegotiatedFormat negotiated = negotiate_format(request.accept);
-  const Encoding encoding = negotiate_encoding(request.accept_encoding);
+  auto [negotiated, encoding] = negotiations_.of(request.accept, request.accept_encoding);
   if (const auto version = dcgm::version_of(names)) {
     // dcgm-exporter has no protobuf either.
     if (negotiated.format == Format::protobuf) negotiated = negotiate_format("");

@@ -11,6 +11,7 @@
 #include "exporter/health/report.hpp"
 #include "exporter/http/browser_routes.hpp"
 #include "exporter/http/message.hpp"
+#include "exporter/http/negotiation/negotiations.hpp"
 #include "exporter/text/page.hpp"
 
 namespace gpumeter {
@@ -63,6 +64,7 @@ class Routes {
   const Store& store_;
   const RouteContext context_;
   const BrowserRoutes browsers_;
+  Negotiations negotiations_;
   std::atomic<bool> ready_{false};
 };
 

@@ -29,6 +29,10 @@ const Refusal* malformed_line(const char* uri) noexcept;
 
 /// A header whose name is no token (such as "Content-Length "), a NUL or control character in a value, a
 /// folded line, different line ends, more than one Host, or none in HTTP/1.1.
-const Refusal* malformed_headers(MHD_Connection* connection, const char* version) noexcept;
+struct HeaderCheck {
+  const Refusal* refusal;  ///< null: the headers are well formed
+  bool announce_body;      ///< of well-formed headers: a Content-Length or a Transfer-Encoding
+};
+HeaderCheck check_headers(MHD_Connection* connection, const char* version) noexcept;
 
 }  // namespace gpumeter

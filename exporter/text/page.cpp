@@ -46,7 +46,7 @@ PagePtr PageCache::page(Format format, Encoding encoding, PageDetail detail) {
 
 PagePtr PageCache::current(Level& level, Format format, Encoding encoding) {
   Slot& slot = level.slot(format, encoding);
-  const PagePtr before = slot.load();
+  PagePtr before = slot.load();
   if (before != nullptr && before->generation() == store_.generation()) return before;
   MutexLock alone(slot.rendering());
   PagePtr page = slot.load();
@@ -59,7 +59,8 @@ PagePtr PageCache::current(Level& level, Format format, Encoding encoding) {
 
 PagePtr PageCache::recent(Format format, Encoding encoding, Nanoseconds age, PageDetail detail) {
   Level& level = this->level(detail);
-  const PagePtr last = level.slot(format, encoding).load();
+  if (age <= Nanoseconds{}) return current(level, format, encoding);
+  PagePtr last = level.slot(format, encoding).load();
   const bool is_recent = last != nullptr && SystemClock().monotonic() - last->rendered_at() <= age;
   return is_recent ? last : current(level, format, encoding);
 }

@@ -59,7 +59,7 @@ std::vector<AcceptRange> parse_accept(std::string_view header) {
   return ranges;
 }
 
-bool equals_ignoring_case(std::string_view a, std::string_view b) noexcept {
+bool equals_ignoring_case_of(std::string_view a, std::string_view b) noexcept {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 

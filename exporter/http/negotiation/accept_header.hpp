@@ -20,7 +20,12 @@ struct AcceptRange {
 /// codings. A q that is not a number counts as 1, as in Go.
 std::vector<AcceptRange> parse_accept(std::string_view header);
 
-/// Ignores the case of ASCII letters only, as HTTP requires for its tokens.
-bool equals_ignoring_case(std::string_view a, std::string_view b) noexcept;
+bool equals_ignoring_case_of(std::string_view a, std::string_view b) noexcept;
+
+/// Ignores the case of ASCII letters only, as HTTP requires for its tokens. Most comparisons end at the
+/// length: each header of a request is compared with eight names.
+inline bool equals_ignoring_case(std::string_view a, std::string_view b) noexcept {
+  return a.size() == b.size() && equals_ignoring_case_of(a, b);
+}
 
 }  // namespace gpumeter

@@ -28,7 +28,7 @@ import gpumeter
 
 MLLOG = ':::MLLOG {{"key": "{key}", "value": {value}, "time_ms": {time}, "metadata": {metadata}}}\n'
 # Of runs whose processes use a GPU, and what others than the job report about it.
-OF_OTHERS = re.compile(r"ml_(energy|gpu_idle|run_gpu_info|throttled|clock_lost|profile|nccl|server)")
+OF_OTHERS = re.compile(r"ml_(energy|gpu_idle|run_gpu_info|throttled|clock_lost|profile|nccl|flight_recorder|server)")
 PLAIN_CLIENT = """
 import socket
 out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -1,5 +1,6 @@
 /// DeviceDirectory's functions for the file.
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "collectors/attribution/names/held_files.hpp"
+#include "tests/fakes/requirements.hpp"
 
 namespace gpumeter::held {
 namespace {
@@ -199,6 +200,7 @@ TEST_F(HeldPassTest, EntersOnlyGroupsWithoutProcessesOfTheJob) {
 }
 
 TEST_F(HeldPassTest, AProcessAnswersAndEnds) {
+  if (const auto reason = no_process_in_own_memory(); !reason.empty()) GTEST_SKIP() << reason;
   write("/group/cgroup.procs", "");
   const std::vector<std::string> paths = {root_ + "/dev/nvidia0", root_ + "/dev/none"};
   const auto answers = ask(root_ + "/group", paths);

@@ -12,6 +12,7 @@
 #include "collectors/intel/ras/client.hpp"
 #include "collectors/intel/ras/counts.hpp"
 #include "tests/fakes/intel_card_test.hpp"
+#include "tests/fakes/requirements.hpp"
 
 namespace gpumeter::intel::ras {
 namespace {
@@ -164,6 +165,7 @@ TEST(DrmRas, RequestsHaveTheFormOfTheSpecification) {
 
 // The kernel of this machine answers; one without the family refuses.
 TEST(DrmRas, TheKernelsAnswer) {
+  if (const auto reason = no_generic_netlink(); !reason.empty()) GTEST_SKIP() << reason;
   const Counts counts = read_counts("0000:ff:1f.7");
   EXPECT_TRUE(counts.status == ReadStatus::unsupported || counts.status == ReadStatus::denied)
       << to_string(counts.status);

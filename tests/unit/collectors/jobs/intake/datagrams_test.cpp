@@ -10,6 +10,7 @@
 
 #include "base/descriptor.hpp"
 #include "collectors/jobs/wire/payload.hpp"
+#include "tests/fakes/requirements.hpp"
 
 namespace gpumeter::jobs {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 class DatagramsTest : public testing::Test {
  protected:
   void SetUp() override {
+    if (const auto reason = no_socket_timestamps(); !reason.empty()) GTEST_SKIP() << reason;
     int ends[2] = {-1, -1};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, ends), 0);
     job_ = Descriptor(ends[0]);

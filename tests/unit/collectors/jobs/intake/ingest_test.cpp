@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "tests/fakes/requirements.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::jobs {
@@ -14,6 +15,9 @@ namespace {
 /// The real thread, with real sockets and the machine's clocks.
 class IngestTest : public testing::Test {
  protected:
+  void SetUp() override {
+    if (const auto reason = no_socket_timestamps(); !reason.empty()) GTEST_SKIP() << reason;
+  }
   void start() {
     settings_.sockets = {tree_ / "d", tree_ / "s"};
     const Say say = [this](const Notice& notice) {
@@ -104,6 +108,7 @@ TEST_F(IngestTest, TakesOnOtherUsersAndLimits) {
 }
 
 TEST_F(IngestTest, FollowsLogsOfMlperf) {
+  if (const auto reason = no_root_folder(tree_.path()); !reason.empty()) GTEST_SKIP() << reason;
   const std::string_view log =
       R"(:::MLLOG {"key": "run_start", "value": null, "time_ms": 1600000000000, "metadata": {}})"
       "\n";

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/fakes/requirements.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::jobs {
@@ -16,6 +17,9 @@ namespace {
 
 class MllogFileTest : public testing::Test {
  protected:
+  void SetUp() override {
+    if (const auto reason = no_root_folder(tree_.path()); !reason.empty()) GTEST_SKIP() << reason;
+  }
   /// Returns the new lines, each followed by a bar.
   std::string read(MllogFile& file) {
     std::optional<MllogFile::Batch> batch = file.read();

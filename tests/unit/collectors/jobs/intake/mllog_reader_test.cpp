@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/fakes/no_threads.hpp"
+#include "tests/fakes/requirements.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::jobs {
@@ -15,6 +16,9 @@ using namespace std::chrono_literals;
 
 class MllogReaderTest : public testing::Test {
  protected:
+  void SetUp() override {
+    if (const auto reason = no_root_folder(tree_.path()); !reason.empty()) GTEST_SKIP() << reason;
+  }
   ~MllogReaderTest() override {
     reader_.request_stop();
     EXPECT_TRUE(reader_.join(SystemClock().monotonic() + 5s));

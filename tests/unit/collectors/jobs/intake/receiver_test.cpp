@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/fakes/requirements.hpp"
+
 namespace gpumeter::jobs {
 namespace {
 
@@ -18,6 +20,7 @@ using std::chrono::milliseconds;
 class ReceiverTest : public testing::Test {
  protected:
   void SetUp() override {
+    if (const auto reason = no_socket_timestamps(); !reason.empty()) GTEST_SKIP() << reason;
     int ends[2] = {-1, -1};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
     job_ = Descriptor(ends[0]);

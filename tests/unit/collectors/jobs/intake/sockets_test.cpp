@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "tests/fakes/requirements.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::jobs {
@@ -39,6 +40,9 @@ void leave_socket(const std::string& path) {
 
 class JobSocketsTest : public testing::Test {
  protected:
+  void SetUp() override {
+    if (const auto reason = no_socket_timestamps(); !reason.empty()) GTEST_SKIP() << reason;
+  }
   JobSockets opened(std::vector<PassedSocket> passed = {}) {
     said_.clear();
     return open_sockets(settings_, std::move(passed), [this](const Notice& notice) {
@@ -145,6 +149,7 @@ TEST_F(JobSocketsTest, OfSystemdComeFirstAndKeepTheirFile) {
 }
 
 TEST(QueueLength, LeavesRoomWhileOneSenderFillsItsPart) {
+  if (const auto reason = no_socket_timestamps(); !reason.empty()) GTEST_SKIP() << reason;
   Tree tree{{}};
   const Result<BoundSocket> made = BoundSocket::open(tree / "d", SOCK_DGRAM, 0600);
   ASSERT_TRUE(made) << made.error().message();

@@ -48,12 +48,13 @@ struct Trace {
 /// The newest first.
 std::vector<Trace> traces_in(const std::string& folder) {
   std::vector<Trace> traces;
-  std::error_code ignored;
-  for (const auto& each : fs::directory_iterator(folder, ignored)) {
-    const std::string name = each.path().filename().string();
+  std::error_code end;
+  for (fs::directory_iterator each(folder, end); !end && each != fs::directory_iterator();
+       each.increment(end)) {
+    const std::string name = each->path().filename().string();
     if (!name.starts_with("gpumeter_") || !name.ends_with(".json")) continue;
     std::error_code error;
-    const Trace trace{each.path(), each.last_write_time(error), each.file_size(error)};
+    const Trace trace{each->path(), each->last_write_time(error), each->file_size(error)};
     if (!error) traces.push_back(trace);
   }
   std::ranges::sort(traces, std::greater<>(), &Trace::written);

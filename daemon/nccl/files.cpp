@@ -1,8 +1,10 @@
 #include "daemon/nccl/files.hpp"
 
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "collectors/api/self_catalog.hpp"
@@ -38,9 +40,11 @@ class NcclFiles::Turn {
         inspector_({settings.inspector, settings.inspector_interval}, say("NCCL Inspector's file")),
         flight_recorder_(settings.flight_recorder, say("the flight recorder's dump")),
         has_inspector_(!settings.inspector.empty()),
+        new_folder_(settings.inspector),
         series_(parts_.store.attach()) {}
 
   Nanoseconds run() {
+    name_missing_folder(std::exchange(new_folder_, {}));
     const Nanoseconds now = parts_.clock.realtime();
     const nccl::Owners owners = owners_now();
     bool is_torn = has_inspector_ && inspector_.look(owners, now);
@@ -56,6 +60,13 @@ class NcclFiles::Turn {
       log.warn(what + " is not read, or not all of it; gpumeter retries when it changes",
                {{"file", path}, {"error", complaint}});
     };
+  }
+
+  // A job may create the folder later, so this is no error; a wrong path would show nothing at all.
+  void name_missing_folder(const std::string& path) const {
+    std::error_code error;
+    if (path.empty() || std::filesystem::exists(path, error)) return;
+    parts_.log.warn("the folder of NCCL Inspector's files does not exist yet", {{"folder", path}});
   }
 
   nccl::Owners owners_now() const {
@@ -89,6 +100,7 @@ class NcclFiles::Turn {
   nccl::Inspector inspector_;
   nccl::FlightRecorder flight_recorder_;
   const bool has_inspector_;
+  std::string new_folder_;  // until the first look
   SeriesList series_;
 };
 

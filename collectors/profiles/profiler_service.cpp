@@ -98,7 +98,7 @@ Result<bool> parse_profile_response(std::string_view message) {
     constexpr auto kField = protozero::tag_and_type(kEmptyTrace, protozero::pbf_wire_type::varint);
     while (reader.next()) {
       if (reader.tag_and_type() == kField) {
-        is_empty = reader.get_bool();
+        is_empty = reader.get_uint64() != 0;  // get_bool() would look at a byte that may not be there
       } else {
         reader.skip();
       }

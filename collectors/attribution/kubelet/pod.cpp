@@ -25,7 +25,8 @@ Owner decode_owner(std::string_view bytes) {
   each_field(bytes, [&owner](std::uint32_t field, pbf_reader& message) {
     if (field == text_field(1)) return owner.kind = view_of(message), true;
     if (field == text_field(3)) return owner.name = view_of(message), true;
-    if (field == number_field(6)) return owner.controls = message.get_bool(), true;
+    // get_bool() would look at a byte that may not be there.
+    if (field == number_field(6)) return owner.controls = message.get_uint64() != 0, true;
     return false;
   });
   return owner;

@@ -109,6 +109,7 @@ TEST(ProfilerService, ReadsAnswers) {
   EXPECT_TRUE(*parse_profile_response("\x38\x01"));
   EXPECT_TRUE(*parse_profile_response(std::string("\x32\x03\x0a\x01x\x38\x01", 7)));
   EXPECT_FALSE(parse_profile_response("\x32\x7f"));
+  EXPECT_FALSE(parse_profile_response("\x38"));
 }
 
 }  // namespace

@@ -76,7 +76,8 @@ void take_listener(std::span<const std::byte> payload, std::vector<Listener>& ou
 Result<bool> end_of(std::span<const std::byte> payload) {
   int error = 0;
   if (!read_head(payload, error) || error >= 0) return false;
-  errno = -error;
+  constexpr int kLeast = -4095;  // the kernel's MAX_ERRNO
+  errno = error < kLeast ? EPROTO : -error;
   return system_error();
 }
 

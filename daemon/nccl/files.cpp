@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -28,6 +29,15 @@ void write_counts(const Counts& counts, const std::string& source, SeriesList& o
   }
 }
 
+std::set<std::string> folders_of(const config::Nccl& settings) {
+  std::set<std::string> folders;
+  if (!settings.inspector.empty()) folders.insert(settings.inspector);
+  for (const std::string& prefix : settings.flight_recorder) {
+    folders.insert(std::filesystem::path(prefix).parent_path().string());
+  }
+  return folders;
+}
+
 }  // namespace
 
 /// The thread's state.
@@ -40,11 +50,11 @@ class NcclFiles::Turn {
         inspector_({settings.inspector, settings.inspector_interval}, say("NCCL Inspector's file")),
         flight_recorder_(settings.flight_recorder, say("the flight recorder's dump")),
         has_inspector_(!settings.inspector.empty()),
-        new_folder_(settings.inspector),
+        new_folders_(folders_of(settings)),
         series_(parts_.store.attach()) {}
 
   Nanoseconds run() {
-    name_missing_folder(std::exchange(new_folder_, {}));
+    name_missing(std::exchange(new_folders_, {}));
     const Nanoseconds now = parts_.clock.realtime();
     const nccl::Owners owners = owners_now();
     bool is_torn = has_inspector_ && inspector_.look(owners, now);
@@ -62,11 +72,14 @@ class NcclFiles::Turn {
     };
   }
 
-  // A job may create the folder later, so this is no error; a wrong path would show nothing at all.
-  void name_missing_folder(const std::string& path) const {
-    std::error_code error;
-    if (path.empty() || std::filesystem::exists(path, error)) return;
-    parts_.log.warn("the folder of NCCL Inspector's files does not exist yet", {{"folder", path}});
+  // A job may create a folder later, so this is no error; a wrong path would show nothing at all.
+  void name_missing(const std::set<std::string>& folders) const {
+    for (const std::string& folder : folders) {
+      std::error_code error;
+      if (std::filesystem::exists(folder, error)) continue;
+      parts_.log.warn("a folder of NCCL Inspector's files or the flight recorder's dumps does not exist yet",
+                      {{"folder", folder}});
+    }
   }
 
   nccl::Owners owners_now() const {
@@ -100,7 +113,7 @@ class NcclFiles::Turn {
   nccl::Inspector inspector_;
   nccl::FlightRecorder flight_recorder_;
   const bool has_inspector_;
-  std::string new_folder_;  // until the first look
+  std::set<std::string> new_folders_;  // until the first look
   SeriesList series_;
 };
 

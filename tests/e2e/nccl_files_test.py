@@ -74,11 +74,12 @@ collectors: {{nvidia: {{library: {LIBRARY}}}, amd: {{enabled: false}}}}
         self.assertIn(f"nccl_inspector_metrics_{UUID}.prom", daemon.log)
         self.assertIn("line 11: is no sample of a metric", daemon.log)
 
-    def test_a_missing_folder_is_named_and_read_later(self) -> None:
+    def test_missing_folders_are_named_and_read_later(self) -> None:
         config = self.folder / "gpumeter.yaml"
-        config.write_text(config.read_text().replace(f"inspector: {self.folder},", f"inspector: {self.folder}/later,"))
+        config.write_text(config.read_text().replace(f"inspector: {self.folder},", f"inspector: {self.folder}/later,").replace("/rank_]", "/dumps/rank_]"))
         daemon = self.daemon()
-        wait_until(lambda: "the folder of NCCL Inspector's files does not exist yet" in daemon.log, "the folder is named", 30)
+        for name in ("later", "dumps"):
+            wait_until(lambda folder=self.folder / name: f"does not exist yet\" folder={folder}" in daemon.log, f"{name} is named\n{daemon.log}", 30)
         (self.folder / "later").mkdir()
         (self.folder / "later" / f"nccl_inspector_metrics_{UUID}.prom").write_bytes((ROOT / "tests/fixtures/nccl/inspector_v5.1.prom").read_bytes())
         self.page_with(daemon, "ml_nccl_bus_bandwidth_bytes_per_second")

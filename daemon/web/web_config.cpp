@@ -1,12 +1,33 @@
 #include "daemon/web/web_config.hpp"
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
+
+#include "exporter/tls/context.hpp"
 
 namespace gpumeter {
 namespace {
 
 constexpr auto kLook = std::chrono::seconds(1);
+/// As the alert GpumeterCertificateEnds (certificateEnds of the mixin).
+constexpr auto kEndsSoon = std::chrono::hours(14 * 24);
+
+CertificateEnd end_of(const TlsContext* tls, Nanoseconds now) {
+  if (tls == nullptr) return CertificateEnd::far;
+  const auto left =
+      std::chrono::seconds(tls->not_after()) - std::chrono::duration_cast<std::chrono::seconds>(now);
+  if (left <= std::chrono::seconds(0)) return CertificateEnd::past;
+  return left < kEndsSoon ? CertificateEnd::soon : CertificateEnd::far;
+}
+
+/// "2026-10-01T15:23:16Z"; empty for a year that the C library cannot express.
+std::string utc(std::time_t seconds) {
+  std::tm parts{};
+  char text[32];
+  if (gmtime_r(&seconds, &parts) == nullptr) return {};
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
 
 /// Reasons why a generation that is correct by itself cannot replace the one in force.
 std::vector<std::string> obstacles(const WebGeneration& old, const WebGeneration& wanted) {
@@ -64,6 +85,7 @@ bool WebConfig::stop(Nanoseconds deadline) {
 
 // The stamps are older than the content, so a change during the reading is found by the next look.
 void WebConfig::look() {
+  report_certificate();
   std::vector<FileStamp> stamps = stamps_of(files_);
   if (stamps == stamps_) return;
   const WebAttempt attempt = load_generation(file_, access_.current());
@@ -71,6 +93,23 @@ void WebConfig::look() {
   if (attempt.files != files_) stamps.clear();
   files_ = attempt.files;
   stamps_ = std::move(stamps);
+}
+
+void WebConfig::report_certificate() {
+  const auto tls = access_.current()->tls;
+  const CertificateEnd end = end_of(tls.get(), clock_.realtime());
+  if (std::exchange(certificate_end_, end) == end) return;
+  const std::string at = tls == nullptr ? "" : utc(tls->not_after());
+  switch (end) {
+    case CertificateEnd::past:
+      return log_.error("the TLS certificate has ended; clients that verify it cannot connect",
+                        {{"end", at}});
+    case CertificateEnd::soon:
+      return log_.warn("the TLS certificate ends soon; clients that verify it cannot connect then",
+                       {{"end", at}});
+    case CertificateEnd::far:
+      return log_.info("the TLS certificate no longer ends soon", {{"end", at}});
+  }
 }
 
 std::vector<std::string> WebConfig::reload() { return apply(load_generation(file_, access_.current())); }

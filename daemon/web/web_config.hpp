@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,9 +22,13 @@ struct WebReload {
   Nanoseconds loaded_at{};  ///< CLOCK_REALTIME of the last successful attempt
 };
 
+/// When the server's TLS certificate ends, as far as the log distinguishes. Far: also without TLS.
+enum class CertificateEnd : std::uint8_t { far, soon, past };
+
 /// The web configuration file of a running daemon. A thread ("web-config") looks at the file and the files
 /// that it names once a second, and puts changes in force. If the new state is wrong, the old one stays in
-/// force. The owner's thread, except where noted.
+/// force. It also logs when the certificate is about to end or has ended. The owner's thread, except where
+/// noted.
 class WebConfig {
  public:
   /// Loads the file. `clock` and `log` must outlive the object.
@@ -46,6 +51,7 @@ class WebConfig {
  private:
   WebConfig(std::string file, const Clock& clock, Log& log, const WebAttempt& first);
   void look();
+  void report_certificate();
   std::vector<std::string> apply(const WebAttempt& attempt) GPUMETER_EXCLUDES(mutex_);
   /// Keeps the outcome of an attempt, and returns the problems of the one before.
   std::vector<std::string> record(const std::vector<std::string>& problems) GPUMETER_EXCLUDES(mutex_);
@@ -57,6 +63,7 @@ class WebConfig {
   WebAccess access_;
   std::vector<std::string> files_;  // of the thread "web-config"
   std::vector<FileStamp> stamps_;   // of the thread "web-config": before the files were read
+  CertificateEnd certificate_end_ = CertificateEnd::far;  // of the thread "web-config": as logged
   mutable Mutex mutex_;
   WebReload last_reload_ GPUMETER_GUARDED_BY(mutex_);
   std::vector<std::string> problems_ GPUMETER_GUARDED_BY(mutex_);  // logged ones, until an attempt succeeds

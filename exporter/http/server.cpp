@@ -61,8 +61,12 @@ HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler
   // The library rejects a pool of one thread.
   const unsigned pool = threads > 1 ? threads : 0;
   const bool is_tls = handler.tls().is_on();
-  const unsigned flags = MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG |
-                         MHD_ALLOW_SUSPEND_RESUME | (is_tls ? MHD_USE_TLS : MHD_NO_FLAG);
+  // With epoll the library (0.9.71 to 1.0.1) calls gnutls_handshake() without a pause once a byte has
+  // arrived: MHD_run_tls_handshake_() does not note that the socket is empty again. poll() looks at the
+  // socket itself.
+  const unsigned waits = is_tls ? MHD_USE_TLS | MHD_USE_POLL : MHD_USE_EPOLL;
+  const unsigned flags =
+      waits | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME;
   MHD_OptionItem tls_options[] = {
       // The library requires a certificate, or a function that returns one, for sessions without credentials
       // of their own. There are none: on_connection() sets them.

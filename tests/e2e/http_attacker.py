@@ -24,10 +24,13 @@ def insecure_context() -> ssl.SSLContext:
     return context
 
 
-def client_hello() -> bytes:
-    """The first message of a handshake."""
+def client_hello(curve: str = "") -> bytes:
+    """The first message of a handshake, with a key of this group, or of the one that OpenSSL prefers."""
     sent = ssl.MemoryBIO()
-    client = insecure_context().wrap_bio(ssl.MemoryBIO(), sent)
+    context = insecure_context()
+    if curve:
+        context.set_ecdh_curve(curve)
+    client = context.wrap_bio(ssl.MemoryBIO(), sent)
     try:
         client.do_handshake()
     except ssl.SSLWantReadError:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Many TLS scrapers at once, each scrape on a connection of its own: none with good credentials is refused while others try bad
-ones, none with bad ones is let in, and no client notices that the certificate is replaced.
+ones, none with bad ones is let in, and no client notices that the certificate is replaced. Clients that begin a handshake and do not go
+on cost next to nothing.
 
 GPUMETER_TLS_SCRAPERS: scrapers with good credentials (60); a tenth as many have bad ones. GPUMETER_TLS_SECONDS: for how long (10).
 The long form is 200 for 60 s.
@@ -17,7 +18,8 @@ import time
 import unittest
 from collections import Counter
 
-from harness import Daemon, fetch, wait_until
+from harness import Daemon, fetch, is_sanitized, wait_until
+from http_attacker import client_hello
 from tls_test import NO_CLIENTS, PASSWORD, USERS, VERIFIED, TlsTest
 
 SCRAPERS = int(os.environ.get("GPUMETER_TLS_SCRAPERS", "60"))
@@ -64,6 +66,38 @@ class Crowd:
 
     def __str__(self) -> str:
         return "\n".join(f"{kind}: {dict(counter)}, longest {self.longest.get(kind, 0):.2f} s" for kind, counter in self.results.items())
+
+
+class UnfinishedTest(TlsTest):
+    CLIENTS, WINDOW, BUDGET = 200, 8, 0.01  # s, of the 10 s after which they are ended; cores
+
+    def processor_time(self, process: int) -> float:
+        return time.clock_gettime(~process << 3 | 2)  # CPUCLOCK_SCHED of another process: clock_getcpuclockid(3)
+
+    def test_unfinished_handshakes_cost_no_processor_and_no_scrape(self) -> None:
+        """A hello with a key costs one signature, which is not counted: the server has answered it when the window begins. A hello
+        without a key of a group that the server prefers is answered by a request for one."""
+        daemon = self.daemon(NO_CLIENTS)
+        self.assertEqual(daemon.fetch("/metrics").status, 200)
+        hello = client_hello()
+        for name, sent, is_signed in (("a byte", hello[:1], False), ("half a hello", hello[:len(hello) // 2], False),
+                                      ("a hello", hello, False), ("a hello with a key", client_hello("prime256v1"), True)):
+            before = self.processor_time(daemon.process.pid)
+            clients = [self.enterContext(socket.create_connection(("127.0.0.1", daemon.port), timeout=20)) for _ in range(self.CLIENTS)]
+            for client in clients:
+                client.sendall(sent)
+            if is_signed:
+                self.assertNotIn(b"", [client.recv(1) for client in clients])
+                before = self.processor_time(daemon.process.pid)
+            time.sleep(self.WINDOW)
+            share = (self.processor_time(daemon.process.pid) - before) / self.WINDOW
+            print(f"\n{self.CLIENTS} clients that sent {name}: {100 * share:.2f} % of a core")
+            with self.subTest(name):
+                if not is_sanitized():
+                    self.assertLess(share, self.BUDGET)
+                self.assertEqual({daemon.fetch("/metrics").status for _ in range(5)}, {200})
+            for client in clients:
+                client.close()
 
 
 class LoadTest(TlsTest):

@@ -26,7 +26,7 @@ import time
 import unittest
 from pathlib import Path
 
-from harness import BINARY, Daemon, fetch, free_port, wait_until
+from harness import BINARY, Daemon, fetch, free_port, text_page, wait_until
 from notifications import Notifications
 from pki import Pki
 
@@ -278,6 +278,27 @@ class ReplacedTest(TlsTest):
         wait_until(lambda: "the key does not belong to the certificate" in daemon.log, "the log has the reason", 15)
         self.assertEqual(self.curl(daemon.port).stdout, "200")
         self.assertNotIn("PRIVATE KEY", daemon.log)
+
+
+class EndTest(TlsTest):
+    def end_on_page(self, port: int) -> float:
+        """Read by a client that does not verify the certificate."""
+        context = ssl._create_unverified_context()
+        return text_page(fetch(port, "/metrics?detail=standard", tls=context).text).one(EXPIRY)
+
+    def test_the_end_of_the_certificate_is_reported_once_per_change(self) -> None:
+        daemon = self.daemon(NO_CLIENTS, wait=False)
+        wait_until(lambda: "Listening on" in daemon.log, "it listens")
+        said = []
+        for days, line in ((13, "level=warn msg=\"the TLS certificate ends soon; clients that verify it cannot connect then\" end=20"),
+                           (0, "level=error msg=\"the TLS certificate has ended; clients that verify it cannot connect\" end=20"),
+                           (30, "level=info msg=\"the TLS certificate no longer ends soon\" end=20")):
+            self.assertEqual([each for each in daemon.log.splitlines() if "certificate" in each], said)
+            self.pki.issue_server(days=days)
+            said.append(wait_until(lambda: next((each for each in daemon.log.splitlines() if line in each), None), line, 15))
+            ends = time.time() + days * 86400
+            wait_until(lambda: abs(self.end_on_page(daemon.port) - ends) < 60, "the page has the end", 15)
+            time.sleep(2.5)  # two more looks
 
 
 class LifeTest(TlsTest):

@@ -20,6 +20,8 @@ namespace {
 
 // The folder may appear later, or its disk may be full.
 constexpr auto kNextAttempt = std::chrono::seconds(30);
+/// After an accept() that failed, for lack of a descriptor: the socket stays readable.
+constexpr auto kAcceptAgain = std::chrono::milliseconds(250);
 
 bool is_administrator(const Descriptor& connection) {
   ucred peer{};
@@ -88,7 +90,8 @@ Nanoseconds ControlServer::Listener::turn() {
   poll(ready.data(), ready.size(), -1);
   if (ready[1].revents != 0) return Worker::kForever;
   const Descriptor connection(accept4(socket_.number(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (connection && is_administrator(connection)) serve(connection);
+  if (!connection) return kAcceptAgain;
+  if (is_administrator(connection)) serve(connection);
   return Nanoseconds(0);
 }
 

@@ -12,10 +12,10 @@
 
 namespace gpumeter {
 
-void Callers::accept_from(int listener, Nanoseconds now) {
+bool Callers::accept_from(int listener, Nanoseconds now) {
   while (true) {
     Descriptor made(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!made) return;
+    if (!made) return errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS;
     ucred peer{};
     socklen_t size = sizeof peer;
     if (getsockopt(made.number(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) continue;

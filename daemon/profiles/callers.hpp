@@ -29,8 +29,9 @@ class Callers {
     profiles::Desk::Number request = 0;  ///< not 0: `text` is a line about this request, without its end
   };
 
-  /// Takes the connections that wait.
-  void accept_from(int listener, Nanoseconds now);
+  /// Takes the connections that wait. Returns false if no descriptor is left for one; the listener stays
+  /// readable then.
+  bool accept_from(int listener, Nanoseconds now);
   /// Reads a connection. Returns its request once it is complete, and then the lines about it.
   std::vector<Call> read(int number);
   /// The connection waits for the events of this request from now on.

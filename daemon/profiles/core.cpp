@@ -144,7 +144,7 @@ void Profiler::Core::open(Place& place) {
 }
 
 void Profiler::Core::wait() {
-  std::vector<pollfd> ready = {{woken_.number(), POLLIN, 0}, {listener_.number(), POLLIN, 0}};
+  std::vector<pollfd> ready = {{woken_.number(), POLLIN, 0}, {accepts_ ? listener_.number() : -1, POLLIN, 0}};
   for (const Place& place : places_) ready.push_back({place.socket ? place.socket->number() : -1, POLLIN, 0});
   for (const int number : callers_.numbers()) ready.push_back({number, POLLIN, 0});
   const Nanoseconds left = desk_.busy() ? kBusyTick : std::clamp(next_tick_ - now(), Nanoseconds(0), kTick);
@@ -158,7 +158,7 @@ void Profiler::Core::wait() {
     places_[i].socket->serve([this](const auto& peer, auto bytes) { return answer(peer, bytes); },
                              [this](const auto& peer) { kineto_.unsent(peer.pid); });
   }
-  if (is_ready(1)) callers_.accept_from(listener_.number(), now());
+  if (is_ready(1)) accepts_ = callers_.accept_from(listener_.number(), now());
   for (std::size_t i = 2 + places_.size(); i < ready.size(); ++i) {
     if (!is_ready(i)) continue;
     for (const Callers::Call& call : callers_.read(ready[i].fd)) {
@@ -268,6 +268,7 @@ void Profiler::Core::tick() {
   }
   if (at < next_tick_) return;
   next_tick_ = at + kTick;
+  accepts_ = true;
   allowance_.tick(at);
   ledger_.tick(parts_.clock.boottime());
   ledger_.write(series_);

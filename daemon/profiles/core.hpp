@@ -85,6 +85,7 @@ class Profiler::Core {
   bool is_listener_logged_ = false;
   SeriesList series_;
   Nanoseconds next_tick_{};
+  bool accepts_ = true;  ///< false: no descriptor was left for a connection; accepts none until the next tick
   std::set<std::pair<profiles::RunName, std::string>> held_;  ///< run and condition at the last judgement
 
   mutable Mutex mutex_;

@@ -1,6 +1,9 @@
 #include "daemon/self/report.hpp"
 
+#include <sys/resource.h>
+
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "build_info.hpp"
@@ -37,6 +40,7 @@ void SelfReport::publish() {
   self.devices_expected = sources_.expected();
   self.log_dropped = sources_.log.dropped();
   self.http_requests = sources_.server.counts();
+  report_descriptors();
   if (Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
   add_self_series(self, series_);
   series_.commit(sources_.clock.monotonic());
@@ -51,6 +55,19 @@ void SelfReport::add_bus(SelfState& self) {
   if (std::exchange(bus_was_late_, is_late) == is_late) return;
   if (!is_late) return sources_.log.info("the PCI bus answers again");
   sources_.log.error("the PCI bus does not answer; gpumeter_pci_devices is omitted until it answers");
+}
+
+void SelfReport::report_descriptors() {
+  const bool lacks = sources_.server.lacks_descriptors();
+  if (std::exchange(lacked_descriptors_, lacks) == lacks) return;
+  if (!lacks) return sources_.log.info("the file descriptors suffice again for HTTP clients");
+  rlimit most{};
+  getrlimit(RLIMIT_NOFILE, &most);
+  sources_.log.warn(
+      "file descriptors run out; connections of HTTP clients end early, idle ones first. Raise LimitNOFILE= "
+      "of "
+      "the service, or find the clients that hold connections open",
+      {{"limit", std::to_string(most.rlim_cur)}});
 }
 
 }  // namespace gpumeter

@@ -48,10 +48,12 @@ class SelfReport {
 
  private:
   void add_bus(SelfState& self);
+  void report_descriptors();
 
   const Sources sources_;
-  SeriesList series_;          // of the publishing thread
-  bool bus_was_late_ = false;  // of the publishing thread
+  SeriesList series_;                // of the publishing thread
+  bool bus_was_late_ = false;        // of the publishing thread
+  bool lacked_descriptors_ = false;  // of the publishing thread
   mutable Mutex mutex_;
   bool reload_ok_ GPUMETER_GUARDED_BY(mutex_) = true;
   Nanoseconds reloaded_at_ GPUMETER_GUARDED_BY(mutex_);  // CLOCK_REALTIME

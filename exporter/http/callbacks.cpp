@@ -13,6 +13,9 @@ namespace {
 /// argument.
 constexpr std::string_view kRefused = "Error processing request (HTTP response code is %u";
 
+/// Start of the log message after an accept() that failed for lack of a descriptor or of memory.
+constexpr std::string_view kAcceptFailed = "Hit process or system resource limit";
+
 /// A request's context while it waits for the check of a password; recognised by its address.
 constexpr char kPaused = 0;
 
@@ -122,6 +125,8 @@ void HttpServer::Callbacks::on_completed(void* handler, MHD_Connection* connecti
 void HttpServer::Callbacks::on_message(void* handler, const char* format, std::va_list arguments) noexcept {
   if (std::string_view(format).starts_with(kRefused)) {
     static_cast<Handler*>(handler)->count(va_arg(arguments, unsigned));
+  } else if (std::string_view(format).starts_with(kAcceptFailed)) {
+    static_cast<Handler*>(handler)->connections().accept_failed();
   }
 }
 

@@ -35,7 +35,8 @@ struct HttpServer::Callbacks {
                                std::size_t* body_size, void** request) noexcept;
   static void on_completed(void* handler, MHD_Connection* connection, void** request,
                            MHD_RequestTerminationCode code) noexcept;
-  /// The library's log. Only messages about its own refusals are used: they are counted.
+  /// The library's log. Two kinds of messages are used: its own refusals are counted, and an accept() that
+  /// failed for lack of resources ends a connection.
   static void on_message(void* handler, const char* format, std::va_list arguments) noexcept;
 };
 

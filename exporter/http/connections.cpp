@@ -1,9 +1,12 @@
 #include "exporter/http/connections.hpp"
 
 #include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <set>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -11,6 +14,12 @@
 namespace gpumeter {
 
 namespace {
+
+/// A lack of descriptors ends when it was not noticed for so long: longer than scrapers' usual intervals.
+constexpr auto kLacks = std::chrono::minutes(1);
+
+/// How long a thread without connections waits before it accepts again. A scrape is late by as much.
+constexpr auto kAcceptAgain = std::chrono::milliseconds(50);
 
 /// Only the worker's thread writes these fields; whoever reads a later one has the earlier ones too. A
 /// request sets a dozen, and a stronger order takes 6 ns for each.
@@ -69,6 +78,7 @@ HttpConnection* HttpConnections::opened(int descriptor, Peer peer) {
   connections_.push_back(std::move(connection));
   make_room_on_worker_of(*opened);
   if (opened->group_->first.is_remote) make_room_at_peer_of(*opened);
+  make_room_of_descriptors(*opened);
   return opened;
 }
 
@@ -134,6 +144,59 @@ void HttpConnections::make_room_at_peer_of(const HttpConnection& opened) {
   if (HttpConnection* const any = first(of_peer, Phase::sending, clock_.monotonic())) end(*any);
 }
 
+// The kernel gives the lowest number that is free, so at least as many descriptors are open. The number of
+// the connection is compared, not that of all connections, because the daemon's drivers may use any number.
+void HttpConnections::make_room_of_descriptors(const HttpConnection& opened) {
+  rlimit most{};
+  if (getrlimit(RLIMIT_NOFILE, &most) != 0) return;
+  const rlim_t free = std::min<rlim_t>(most.rlim_cur / 4, limits_.free_descriptors);
+  const auto others = [&](const HttpConnection& other) { return &other != &opened; };
+  auto used = static_cast<rlim_t>(std::max(opened.descriptor_ - closing(), 0));
+  for (; used + free >= most.rlim_cur; --used) {
+    if (end_idle_for_descriptor(others)) continue;
+    if (used + free / 2 < most.rlim_cur) return;
+    HttpConnection* const any = first(others, Phase::sending, clock_.monotonic());
+    if (any == nullptr) return;
+    end(*any);
+  }
+}
+
+template <class Belongs>
+bool HttpConnections::end_idle_for_descriptor(Belongs belongs) {
+  const Nanoseconds now = clock_.monotonic();
+  lacks_until_ = (now + kLacks).count();
+  if (end_departed(belongs)) return true;
+  HttpConnection* const idle = first(belongs, Phase::served, now - limits_.patience);
+  if (idle != nullptr) end(*idle);
+  return idle != nullptr;
+}
+
+// The kernel reports the lack of a descriptor also if no connection waits any more, because another thread
+// has accepted it. Therefore only idle connections end here. A thread that has connections does not accept
+// until one of them is closed; the thread of the ended connection is then the one that accepts.
+void HttpConnections::accept_failed() noexcept {
+  {
+    const MutexLock lock(mutex_);
+    is_starved_ = true;
+    if (!make_room_for_starved()) spare_ = Descriptor();
+    const auto here = [](const auto& each) { return each->worker_ == std::this_thread::get_id(); };
+    if (std::ranges::any_of(connections_, here)) return;
+  }
+  std::this_thread::sleep_for(kAcceptAgain);
+}
+
+bool HttpConnections::make_room_for_starved() {
+  if (!is_starved_) return false;
+  const auto all = [](const HttpConnection&) { return true; };
+  const bool has_room = closing() > 0 || end_idle_for_descriptor(all);
+  is_starved_ = !has_room;
+  return has_room;
+}
+
+int HttpConnections::closing() const {
+  return static_cast<int>(std::ranges::count_if(connections_, [](const auto& each) { return each->ended_; }));
+}
+
 // Clients that closed their connection after an answer need no room. When many scrape at once, for example by
 // TLS with its handshakes, the library has not yet seen that they left.
 template <class Belongs>
@@ -197,6 +260,8 @@ void HttpConnections::look() {
     if (!connection->ended_ && connection->deadline_ <= now) end(*connection);
   }
   end_half_closed();
+  make_room_for_starved();
+  if (!spare_) spare_ = Descriptor(eventfd(0, EFD_CLOEXEC));
 }
 
 // libmicrohttpd 0.9.75 uses edge-triggered polling and misses a FIN that arrives together with the request

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/descriptor.hpp"
 #include "base/mutex.hpp"
 #include "exporter/listen/peer.hpp"
 
@@ -25,6 +26,9 @@ struct HttpLimits {
   std::size_t of_one_worker = 160;
   std::size_t most_of_one_worker = 208;  ///< above it, any connection may end at once
   std::size_t of_one_peer = 32;          ///< connections of one remote peer, summed over all threads
+  /// File descriptors that connections leave to the rest of the daemon: so many, or a quarter of
+  /// RLIMIT_NOFILE if that is less. The daemon's own parts open a few dozen.
+  std::size_t free_descriptors = 64;
   /// Bytes of different bodies under way, or two bodies if they are larger. Each page that a slow client
   /// still reads stays in memory.
   std::size_t bytes = std::size_t{32} << 20U;
@@ -117,6 +121,13 @@ class HttpConnections {
   std::size_t make_room_for_answers(std::size_t most, const HttpConnection* asker = nullptr)
       GPUMETER_EXCLUDES(mutex_);
 
+  /// The library could not accept a connection on the calling thread for lack of a descriptor or of memory.
+  /// Ends an idle connection for it, now or at one of the next looks, or gives up the spare descriptor. Waits
+  /// for 50 ms if the thread has no connections, because the library would try again at once.
+  void accept_failed() noexcept GPUMETER_EXCLUDES(mutex_);
+  /// Connections had to end within the last minute because the process had too few descriptors.
+  bool lacks_descriptors() const noexcept { return clock_.monotonic().count() < lacks_until_; }
+
   /// Ends connections past their deadline. Also ends idle ones whose client's FIN was seen in two looks in a
   /// row.
   void look() GPUMETER_EXCLUDES(mutex_);
@@ -128,6 +139,11 @@ class HttpConnections {
 
   void make_room_on_worker_of(const HttpConnection& opened) GPUMETER_REQUIRES(mutex_);
   void make_room_at_peer_of(const HttpConnection& opened) GPUMETER_REQUIRES(mutex_);
+  void make_room_of_descriptors(const HttpConnection& opened) GPUMETER_REQUIRES(mutex_);
+  bool make_room_for_starved() GPUMETER_REQUIRES(mutex_);
+  template <class Belongs>
+  bool end_idle_for_descriptor(Belongs belongs) GPUMETER_REQUIRES(mutex_);
+  int closing() const GPUMETER_REQUIRES(mutex_);  ///< connections that were ended and are not closed yet
   template <class Belongs>
   std::size_t count(Belongs belongs) const GPUMETER_REQUIRES(mutex_);
   /// The one that gives way first among those up to `phase` that have been so since `since`; null if none.
@@ -144,7 +160,11 @@ class HttpConnections {
   const HttpLimits limits_;
   const Release release_;
   std::atomic<std::size_t> bytes_{0};  ///< of all answers under way; a shared body counts for each
+  std::atomic<std::int64_t> lacks_until_{0};
   Mutex mutex_;
+  Descriptor spare_ GPUMETER_GUARDED_BY(mutex_);  ///< for a connection when no descriptor is left
+  bool is_starved_ GPUMETER_GUARDED_BY(mutex_) =
+      false;  ///< an accept() failed, and no connection ended for it
   Connections connections_ GPUMETER_GUARDED_BY(mutex_);
   std::map<Peer, HttpConnection::Group> groups_ GPUMETER_GUARDED_BY(mutex_);
 };

@@ -180,4 +180,6 @@ void HttpServer::StopDaemon::operator()(MHD_Daemon* daemon) const { MHD_stop_dae
 
 HttpCounts HttpServer::counts() const { return handler_->counts(); }
 
+bool HttpServer::lacks_descriptors() const noexcept { return handler_->connections().lacks_descriptors(); }
+
 }  // namespace gpumeter

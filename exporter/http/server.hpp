@@ -50,6 +50,8 @@ class HttpServer {
   /// The addresses on which the server listens, with their actual ports.
   std::span<const Endpoint> endpoints() const noexcept { return endpoints_; }
   HttpCounts counts() const;
+  /// Clients take more descriptors than the process may open: connections ended for it within a minute.
+  bool lacks_descriptors() const noexcept;
 
  private:
   class Handler;

@@ -17,6 +17,9 @@ constexpr Refusal kBadLine{400, "The request line is malformed.\n"};
 constexpr Refusal kBadHeader{400, "A header is malformed.\n"};
 constexpr Refusal kNotOneHost{400, "Exactly one Host header is required.\n"};
 
+/// The library decodes it, and its strings then end there.
+constexpr const char* kEscapedNul = "%00";
+
 /// In later versions the library itself refuses a NUL, and its strings may lie anywhere.
 constexpr bool kIsOneBuffer = MHD_VERSION < 0x01000000;
 
@@ -98,7 +101,8 @@ MHD_Result check_header(void* to, MHD_ValueKind, const char* name_text, std::siz
 
 const Refusal* malformed_line(const char* uri) noexcept {
   constexpr std::string_view kVersion = "HTTP/";
-  const bool is_good = is_value(uri) && std::strpbrk(uri, " \t") == nullptr;
+  const bool is_good =
+      is_value(uri) && std::strpbrk(uri, " \t") == nullptr && std::strstr(uri, kEscapedNul) == nullptr;
   const char* const next = end_of(uri) + 1;
   const bool is_whole = !kIsOneBuffer || std::strncmp(next, kVersion.data(), kVersion.size()) == 0;
   return is_good && is_whole ? nullptr : &kBadLine;

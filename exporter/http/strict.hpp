@@ -24,7 +24,8 @@ struct Refusal {
 /// The Content-Length added to each request before its client's headers; recognised by its address.
 inline constexpr char kNoBody[] = "0";
 
-/// A space, a control character or a NUL in the target. `uri` is the text in the library's buffer.
+/// A space, a control character or a NUL in the target, also "%00". `uri` is the text in the library's
+/// buffer.
 const Refusal* malformed_line(const char* uri) noexcept;
 
 /// A header whose name is no token (such as "Content-Length "), a NUL or control character in a value, a

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Clients that hold connections in every way, with a daemon that notifies systemd: scrapes are answered, no watchdog message is
-missed, and no connection is held past its deadline."""
+missed, and no connection is held past its deadline. Few file descriptors cost no scrape."""
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import socket
 import subprocess
@@ -14,7 +15,7 @@ import unittest
 from pathlib import Path
 
 import http_attacker
-from harness import Daemon, free_port, run, wait_until
+from harness import Daemon, free_port, is_sanitized, run, wait_until
 from lifecycle_test import Notifications
 from pki import Pki
 
@@ -283,6 +284,61 @@ class SlowReadersTest(unittest.TestCase):
         client.close()
         self.assertLess(time.monotonic() - began, 30)
         self.assertLess(taken, len(self.daemon.fetch("/metrics").body), "it was sent whole")
+
+
+class FewDescriptorsTest(unittest.TestCase):
+    """The limit of the process is below what its clients take. Their address is not the scraper's."""
+    WINDOW = 2.0  # s
+
+    def clients(self, port: int, count: int) -> None:
+        for _ in range(count):
+            client = self.enterContext(socket.socket())
+            client.bind(("127.0.0.2", 0))
+            client.settimeout(30)
+            client.connect(("127.0.0.1", port))
+
+    def cores(self, process: int) -> float:
+        clock = ~process << 3 | 2  # CPUCLOCK_SCHED of another process: clock_getcpuclockid(3)
+        before = time.clock_gettime(clock)
+        time.sleep(self.WINDOW)
+        return (time.clock_gettime(clock) - before) / self.WINDOW
+
+    def assert_says_so_once(self, daemon: Daemon, limit: int) -> None:
+        wait_until(lambda: "file descriptors run out" in daemon.log, "the log has the reason")
+        lines = [line for line in daemon.log.splitlines() if "file descriptors" in line]
+        self.assertEqual(len(lines), 1)
+        self.assertIn("LimitNOFILE=", lines[0])
+        self.assertTrue(lines[0].endswith(f" limit={limit}"), lines[0])
+
+    def test_80_idle_clients_of_64_descriptors(self) -> None:
+        daemon = self.enterContext(Daemon("--simulate=1", wrap=["prlimit", "--nofile=64:64"]))
+        with Scraper(daemon) as scraper:
+            self.clients(daemon.port, 80)
+            share = self.cores(daemon.process.pid)
+        print(f"\n80 idle clients, 64 descriptors: {scraper}, {100 * share:.1f} % of a core with the scrapes")
+        self.assertEqual(scraper.lost, [])
+        self.assertLess(len(os.listdir(f"/proc/{daemon.process.pid}/fd")), 60, "the rest of the daemon has descriptors left")
+        self.assert_says_so_once(daemon, 64)
+
+    def test_no_descriptor_is_left(self) -> None:
+        """Another part of the process took all of them. The scraper gets through, and no thread computes meanwhile."""
+        daemon = self.enterContext(Daemon("--simulate=1"))
+        process = daemon.process.pid
+        time.sleep(1)  # the spare descriptor is taken within 250 ms
+        taken = {int(number) for number in os.listdir(f"/proc/{process}/fd")}
+        free = next(number for number in range(1024) if number not in taken)
+        resource.prlimit(process, resource.RLIMIT_NOFILE, (free, free))
+        began = time.monotonic()
+        for _ in range(3):
+            self.assertEqual(daemon.fetch("/metrics").status, 200)
+        print(f"\nno descriptor is left: 3 scrapes in {time.monotonic() - began:.2f} s")
+        self.clients(daemon.port, 5)
+        share = self.cores(process)
+        print(f"with 5 idle clients: {100 * share:.1f} % of a core")
+        if not is_sanitized():
+            self.assertLess(share, 0.1)
+        self.assertEqual(daemon.fetch("/metrics").status, 200)
+        self.assert_says_so_once(daemon, free)
 
 
 class PortTest(unittest.TestCase):

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -297,6 +298,69 @@ TEST_F(HttpConnectionsTest, EndsTheOldestOfARemotePeerForANewOneOfTheSame) {
     EXPECT_FALSE(third.is_ended());
   }).join();
   EXPECT_FALSE(other.is_ended());
+}
+
+/// So many descriptors are left to the process, until the end of the block.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t left) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = dup(0);
+    close(next);
+    const rlimit few{static_cast<rlim_t>(next) + left, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+constexpr HttpLimits kTwoFree{.free_descriptors = 2};
+
+TEST_F(HttpConnectionsTest, LeavesDescriptorsToTheRestOfTheDaemon) {
+  HttpConnections few(clock, kTwoFree);
+  const FewDescriptors limit(6);  // two for each pair
+  Pair many(few, kUser), more(few, kUser);
+  EXPECT_FALSE(few.lacks_descriptors());
+  EXPECT_FALSE(many.is_ended());
+  clock.advance(milliseconds(300));
+  const Pair last(few, kOther);
+  EXPECT_TRUE(many.is_ended());
+  EXPECT_FALSE(more.is_ended());
+  EXPECT_FALSE(last.is_ended());
+  EXPECT_TRUE(few.lacks_descriptors());
+  clock.advance(seconds(60));
+  EXPECT_FALSE(few.lacks_descriptors());
+}
+
+TEST_F(HttpConnectionsTest, EndsAnIdleConnectionIfNoneCanBeAccepted) {
+  Pair asks(book), fresh(book);
+  asks->asked();
+  book.accept_failed();
+  EXPECT_FALSE(fresh.is_ended()) << "its request may come";
+  clock.advance(milliseconds(300));
+  book.look();
+  EXPECT_TRUE(fresh.is_ended()) << "the accept failed since";
+  EXPECT_FALSE(asks.is_ended());
+  const Pair idle(book);
+  clock.advance(milliseconds(300));
+  book.look();
+  EXPECT_FALSE(idle.is_ended()) << "no accept failed since";
+}
+
+TEST_F(HttpConnectionsTest, GivesUpItsSpareDescriptorAndTakesAnother) {
+  book.look();
+  const FewDescriptors limit(0);
+  EXPECT_EQ(dup(0), -1);
+  book.accept_failed();
+  const int freed = dup(0);
+  EXPECT_NE(freed, -1);
+  close(freed);
+  book.look();
+  EXPECT_EQ(dup(0), -1) << "the book has the spare one again";
 }
 
 TEST_F(HttpConnectionsTest, EndsAnIdleConnectionWhoseClientHasClosedItsHalf) {

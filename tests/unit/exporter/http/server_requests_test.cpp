@@ -74,6 +74,10 @@ TEST_F(HttpRequests, RefusesRequestsThatAProxyMayReadDifferently) {
       line + host + "X: a\x01" + "b\r\n" + end,
       "GET /metrics\0 HTTP/1.1\r\n"s + host + end,
       "GET /metrics HTTP/1.1\0\r\n"s + host + end,
+      "GET /metrics%00 HTTP/1.1\r\n" + host + end,  // the library would end the path here
+      "GET /metrics%00x HTTP/1.1\r\n" + host + end,
+      "GET %00/metrics HTTP/1.1\r\n" + host + end,
+      "GET /metrics?collect[]=amd%00x HTTP/1.1\r\n" + host + end,
       "GET /met rics HTTP/1.1\r\n" + host + end,
       "GET /metrics FOO/1.1\r\n" + host + end,
       "GET /metrics\r\n" + host + end,
@@ -82,6 +86,18 @@ TEST_F(HttpRequests, RefusesRequestsThatAProxyMayReadDifferently) {
   EXPECT_EQ(counts(), "400: " + std::to_string(std::size(all_bad)) + "\n");
   EXPECT_EQ(first_line("GET /metrics HTTP/2.0\r\n" + host + end), "HTTP/1.1 505 HTTP Version Not Supported");
   EXPECT_EQ(counts(), "400: " + std::to_string(std::size(all_bad)) + "\n505: 1\n");
+}
+
+/// An escape is decoded once, and one that is none stays as it is.
+TEST_F(HttpRequests, DecodesEscapesOfThePathOnce) {
+  EXPECT_EQ(body_of(ask("GET /%6detrics")), kUpPage);
+  EXPECT_EQ(body_of(ask("GET /metrics?collect%5B%5D=amd")), kUpPage);
+  for (const char* path :
+       {"/metrics%", "/metrics%0", "/metrics%0g", "/metrics%2500", "/%256detrics", "/metrics%01",
+        "/metrics%20", "/metrics%0a", "/metrics%2f", "/metrics%3fx=1", "/metrics%c0%80", "/metrics%u0000",
+        "/%2e/metrics", "/x/../metrics", "//metrics"}) {
+    EXPECT_EQ(status_of(ask(std::string("GET ") + path)), "HTTP/1.1 404 Not Found") << path;
+  }
 }
 
 TEST_F(HttpRequests, TakesUnusualButClearRequests) {

@@ -92,8 +92,8 @@ inline constexpr auto peak_flops = gauge("gpu_peak_flops", "flops", "Peak dense 
 inline constexpr auto peak_memory_bandwidth = gauge("gpu_peak_memory_bandwidth_bytes_per_second", "bytes_per_second", "Peak memory bandwidth in bytes per second.", kFullPageOnly);
 
 // Throttling
-inline constexpr auto throttled = gauge("gpu_throttled", "", "1 while any reason of the cause limits the clocks.", kWhileNonzero);
-inline constexpr auto throttle_seconds = counter("gpu_throttle_seconds_total", "seconds", "Time in which any reason of the cause limited the clocks, in seconds; at most 1 s per second. Idle is not throttling.");
+inline constexpr auto throttled = gauge("gpu_throttled", "", "1 while any reason of the cause limits the clocks, else 0: one series for each cause that the card reports. It is sampled once a second; for shares of time use rate(gpu_throttle_seconds_total[5m]), which also counts what lies between two scrapes.");
+inline constexpr auto throttle_seconds = counter("gpu_throttle_seconds_total", "seconds", "Time in which any reason of the cause limited the clocks, in seconds; at most 1 s per second. rate() is the share of the time. Idle is not throttling.");
 inline constexpr auto throttle_reason_active = gauge("gpu_throttle_reason_active", "", "1 while the throttle reason is active; reason is the vendor's name.", kFullPageOnly);
 inline constexpr auto throttle_reason_seconds = counter("gpu_throttle_reason_seconds_total", "seconds", "Time in which the throttle reason was active, in seconds; reason is the vendor's name.");
 
@@ -138,13 +138,13 @@ inline constexpr auto row_remap_banks = gauge("gpu_row_remap_banks", "", "Memory
 inline constexpr auto xid_errors = counter("gpu_xid_errors_total", "", "NVIDIA driver errors, by XID code.", {Detail::Level::nonzero, "xid", "other"});
 inline constexpr auto xid_last_timestamp = gauge("gpu_xid_last_timestamp_seconds", "seconds", "Unix time of the last event with the XID code.");
 inline constexpr auto events = counter("gpu_events_total", "", "Device events, by type.", {Detail::Level::nonzero, "event", "bus_lost"});
-inline constexpr auto recovery_action = gauge("gpu_recovery_action", "", "1 for the recovery action that the driver requests. action=other: unknown to this version.", kWhileNonzero);
-inline constexpr auto fabric_state = gauge("gpu_fabric_state", "", "1 for the state of the device's registration with the fabric manager. state=failed: ended with an error.", kWhileNonzero);
-inline constexpr auto fabric_health = gauge("gpu_fabric_health", "", "1 for the fabric's health as reported by the device.", kWhileNonzero);
+inline constexpr auto recovery_action = gauge("gpu_recovery_action", "", "1 for the recovery action that the driver requests. action=other: unknown to this version. On the standard page action=none is always there and the others while they hold: to average or to compare with 0, use action=none.", {Detail::Level::nonzero, "action", "none"});
+inline constexpr auto fabric_state = gauge("gpu_fabric_state", "", "1 for the state of the device's registration with the fabric manager. state=failed: ended with an error. On the standard page state=completed is always there and the others while they hold: to average or to compare with 0, use state=completed.", {Detail::Level::nonzero, "state", "completed"});
+inline constexpr auto fabric_health = gauge("gpu_fabric_health", "", "1 for the fabric's health as reported by the device. On the standard page state=healthy is always there and the others while they hold: to average or to compare with 0, use state=healthy.", {Detail::Level::nonzero, "state", "healthy"});
 inline constexpr auto fabric_info = gauge("gpu_fabric_info", "", "Fabric in which the device is registered: clique, and cluster_uuid if the cluster has one; always 1. Absent until registration has succeeded.", kFullPageOnly);
 inline constexpr auto platform_info = gauge("gpu_platform_info", "", "Place of the device in its rack, as labels; always 1. chassis_serial: serial number of the chassis; slot: its slot, switches included; tray: its compute tray; host: the node in the slot; module: the GPU in the node.");
 inline constexpr auto topology_info = gauge("gpu_topology_info", "", "Path between the device and a peer GPU (uuid) of the machine; always 1. path=link: NVLink or xGMI; pix: one PCIe switch; pxb: several; phb: one host bridge; node: one NUMA node; sys: between NUMA nodes.", kFullPageOnly);
-inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the state of the vGPU licence.", kWhileNonzero);
+inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the state of the vGPU licence. On the standard page state=licensed is always there and the others while they hold: to average or to compare with 0, use state=licensed.", {Detail::Level::nonzero, "state", "licensed"});
 
 // The daemon's judgement, exporter/health
 inline constexpr auto health = gauge("gpu_health", "", "1 for the state of the device's health: ok, degraded, failed, or unknown while the device is not read or its driver is closed on request. docs/conditions.md lists the conditions. Judged once a second by the running daemon, not by --once.");

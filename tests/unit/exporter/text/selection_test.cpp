@@ -28,7 +28,10 @@ TEST(FamilySelection, HasEverythingOnTheFullPage) {
 TEST(FamilySelection, HasThePartsOfFamiliesThatTheCatalogueNames) {
   const PageSelection standard = selection(false);
   EXPECT_TRUE(FamilySelection(standard, catalog::power).is_whole());
-  EXPECT_EQ(of(standard, catalog::throttled, {{"cause", "power"}}), Appearance::nonzero);
+  EXPECT_TRUE(FamilySelection(standard, catalog::throttled).is_whole())
+      << "a cause that is not there is not 0";
+  EXPECT_EQ(of(standard, catalog::recovery_action, {{"action", "none"}}), Appearance::always);
+  EXPECT_EQ(of(standard, catalog::recovery_action, {{"action", "reset"}}), Appearance::nonzero);
   EXPECT_EQ(of(standard, catalog::visible_memory_size, {}), Appearance::never);
   EXPECT_EQ(of(standard, catalog::xid_errors, {{"xid", "79"}}), Appearance::nonzero);
   EXPECT_EQ(of(standard, catalog::xid_errors, {{"xid", "other"}}), Appearance::always);

@@ -16,14 +16,13 @@ bool Callers::accept_from(int listener, Nanoseconds now) {
   while (true) {
     Descriptor made(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!made) return errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS;
-    ucred peer{};
-    socklen_t size = sizeof peer;
-    if (getsockopt(made.number(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) continue;
-    const auto is_same = [&](const auto& entry) { return entry.second.asker.uid == peer.uid; };
+    Result<PeerProcess> peer = PeerProcess::of(made.number());
+    if (!peer) continue;
+    const auto is_same = [&](const auto& entry) { return entry.second.process.uid() == peer->uid(); };
     const auto own = static_cast<std::size_t>(std::ranges::count_if(open_, is_same));
     if (open_.size() >= kMost || own >= kMostOfUser) continue;  // closes it
     const int number = made.number();
-    open_[number] = {std::move(made), {peer.pid, peer.uid}, now, "", 0};
+    open_[number] = {std::move(made), *std::move(peer), now, "", 0};
   }
 }
 
@@ -42,13 +41,13 @@ std::vector<Callers::Call> Callers::read(int number) {
   if (open.request != 0) return lines_of(number, open);
   const bool is_whole = open.text.starts_with('\n') || open.text.find("\n\n") != std::string::npos;
   if (!is_whole) return {};
-  return {{number, open.asker, std::exchange(open.text, ""), 0}};
+  return {{number, std::exchange(open.text, ""), 0}};
 }
 
 std::vector<Callers::Call> Callers::lines_of(int number, Open& open) {
   std::vector<Call> lines;
   for (std::size_t end = 0; (end = open.text.find('\n')) != std::string::npos; open.text.erase(0, end + 1)) {
-    lines.push_back({number, open.asker, open.text.substr(0, end), open.request});
+    lines.push_back({number, open.text.substr(0, end), open.request});
   }
   return lines;
 }

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/peer_process.hpp"
 #include "collectors/jobs/intake/sockets.hpp"
 #include "collectors/profiles/desk.hpp"
-#include "daemon/profiles/targets.hpp"
 
 namespace gpumeter {
 
@@ -24,7 +24,6 @@ class Callers {
   /// A complete request of a connection.
   struct Call {
     int number = 0;
-    Asker asker;
     std::string text;
     profiles::Desk::Number request = 0;  ///< not 0: `text` is a line about this request, without its end
   };
@@ -34,6 +33,8 @@ class Callers {
   bool accept_from(int listener, Nanoseconds now);
   /// Reads a connection. Returns its request once it is complete, and then the lines about it.
   std::vector<Call> read(int number);
+  /// Who connected. Valid until the connection is closed.
+  const PeerProcess& process(int number) const { return open_.at(number).process; }
   /// The connection waits for the events of this request from now on.
   void bind_to(int number, profiles::Desk::Number request) { open_.at(number).request = request; }
   /// Sends a line to a connection. Closes it if the line does not fit into the socket's buffer.
@@ -53,7 +54,7 @@ class Callers {
  private:
   struct Open {
     Descriptor descriptor;
-    Asker asker;
+    PeerProcess process;
     Nanoseconds since{};
     std::string text;
     profiles::Desk::Number request = 0;  ///< 0: none yet

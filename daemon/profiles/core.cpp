@@ -186,14 +186,18 @@ void Profiler::Core::refuse(int number, const std::string& why) {
 void Profiler::Core::take_call(const Callers::Call& call) {
   Result<profiles::Asked> asked = profiles::parse_asked(call.text);
   if (!asked) return refuse(call.number, asked.error().message());
-  Result<Targets::Found> found = targets_.find(*asked, call.asker, runs(), now());
+  const PeerProcess& asker = callers_.process(call.number);
+  Result<Targets::Found> found =
+      targets_.find(*asked, {asker.pid(), asker.uid(), asker.numbers()}, runs(), now());
   if (!found) return refuse(call.number, found.error().message());
+  // Only now: the number may have become another process's while its files were read.
+  if (!asker.is_alive()) return refuse(call.number, "the process that connected has ended");
   Result<std::string> path =
       profiles::path_in(asked->folder.empty() ? settings_.folder : asked->folder, found->run.run);
   if (!path) return refuse(call.number, path.error().message());
   profiles::Request request{found->run,
                             profiles::kByRequest,
-                            "request of uid " + std::to_string(call.asker.uid),
+                            "request of uid " + std::to_string(asker.uid()),
                             {*path, asked->extent},
                             std::move(found->members)};
   const profiles::Request made = request;

@@ -22,25 +22,6 @@ constexpr const char* kHowTo =
 
 }  // namespace
 
-std::vector<int> numbers_in_namespaces(std::string_view status) {
-  constexpr std::string_view kKey = "NSpid:";
-  constexpr std::size_t kMostNamespaces = 32;  // MAX_PID_NS_LEVEL of the kernel
-  std::vector<int> numbers;
-  while (!status.empty()) {
-    std::string_view line = take_until(status, '\n');
-    if (!line.starts_with(kKey)) continue;
-    line.remove_prefix(kKey.size());
-    while (numbers.size() <= kMostNamespaces) {
-      line = trimmed(line);
-      const auto number = take_number<int>(line);
-      if (!number || *number < 1) return numbers;
-      numbers.push_back(*number);
-    }
-    return numbers;
-  }
-  return numbers;
-}
-
 std::vector<int> Targets::numbers_of(int pid) const {
   return numbers_in_namespaces(sysfs::read_text(proc::path(sources_.procfs, pid, "status")));
 }
@@ -93,12 +74,17 @@ Targets::Candidate Targets::candidate(const Process& process, profiles::Door& do
 
 Result<Targets::Found> Targets::find(const profiles::Asked& asked, const Asker& asker,
                                      const std::shared_ptr<const jobs::RunList>& runs, Nanoseconds now) {
-  const std::size_t depth = std::max<std::size_t>(1, numbers_of(asker.pid).size());
+  if (!asker.numbers) return asker.numbers.error();
+  const std::size_t depth = asker.numbers->size();
   kin_.begin_pass(now);
   const std::string group = kin_.of(asker.pid).group;
+  if (depth > 1 && group.empty()) {
+    return Error(
+        "the daemon cannot read the cgroup of the process that connected, in whose container it would look");
+  }
   const std::uint32_t owner = sources_.owner_of(asker.uid);
   const auto may_ask = [&](const Process& process) {
-    if (depth > 1 && (group.empty() || kin_.of(process.pid).group != group)) return false;
+    if (depth > 1 && kin_.of(process.pid).group != group) return false;
     return asker.uid == 0 || sources_.owner_of(process.uid) == owner;
   };
   const std::vector<Candidate> from = candidates(may_ask, runs, now);
@@ -114,8 +100,8 @@ profiles::Member Targets::member_of(const Candidate& candidate) {
 Result<Targets::Found> Targets::of_pid(int pid, std::size_t depth, const std::vector<Candidate>& from) const {
   std::vector<const Candidate*> matching;
   for (const Candidate& each : from) {
-    const bool is_plain = depth == 1 || each.numbers.empty();
-    const int number = is_plain ? each.process.pid : each.numbers[std::min(depth, each.numbers.size()) - 1];
+    if (depth > 1 && each.numbers.size() < depth) continue;  // the client does not see it
+    const int number = depth == 1 ? each.process.pid : each.numbers[depth - 1];
     if (number == pid) matching.push_back(&each);
   }
   if (matching.size() > 1) return Error("several processes have the number; name a run");

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/peer_process.hpp"
 #include "base/result.hpp"
 #include "collectors/jobs/intake/process_kin.hpp"
 #include "collectors/jobs/join/run_owners.hpp"
@@ -16,15 +17,12 @@
 
 namespace gpumeter {
 
-/// Who asks for a profile, by SO_PEERCRED.
+/// Who asks for a profile.
 struct Asker {
   int pid = 0;
   std::uint32_t uid = 0;
+  Result<std::vector<int>> numbers;  ///< PeerProcess::numbers()
 };
-
-/// The numbers of a process in its pid namespaces, the outermost first: the line `NSpid:` of proc(5)'s
-/// status. Empty if there is none.
-std::vector<int> numbers_in_namespaces(std::string_view status);
 
 /// Finds the processes that a request is about. Reads a few small files of /proc. Thread "profiles".
 ///
@@ -33,7 +31,8 @@ std::vector<int> numbers_in_namespaces(std::string_view status);
 ///
 /// A user may ask for the processes with his uid, or a subordinate uid of his; root for all. A client in
 /// another pid namespace, such as that of a container, may ask only for processes in its own cgroup: uid 0 of
-/// a container is root to the kernel, and the users of two containers may have the same uid.
+/// a container is root to the kernel, and the users of two containers may have the same uid. A client whose
+/// namespaces or cgroup are not known gets nothing.
 class Targets {
  public:
   struct Sources {

@@ -18,6 +18,19 @@ ABSTRACT = "PyTorch's processes can be profiled\" socket=\"dynolog (abstract)\""
 STRANGER = 54321
 
 
+# The root of a container asks for a process of the host: a child connects and ends, and the parent, whom the kernel does not name, sends.
+ATTACK = """
+import os, socket, sys
+to = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+if child := os.fork():
+    os.waitpid(child, 0)
+    to.sendall(f"pid {sys.argv[2]}\\nmilliseconds 200\\n\\n".encode())
+    print(to.recv(1000).decode(), end="")
+else:
+    to.connect(sys.argv[1])
+"""
+
+
 class Doubles:
     def __init__(self, count: int, *arguments: str, user: int | None = None) -> None:
         self.process = subprocess.Popen([sys.executable, "-B", str(DOUBLE), str(count), *arguments], stdin=subprocess.PIPE,
@@ -58,6 +71,11 @@ profiles:
         done = subprocess.run([BINARY, "profile", f"--config.file={self.config}", *words], capture_output=True, text=True,
                               timeout=60, user=user)
         return done.returncode, done.stdout, done.stderr
+
+    def from_container(self, pid: str) -> subprocess.CompletedProcess:
+        unshare = ["unshare", "--pid", "--fork"] + (["--map-root-user"] if os.getuid() != 0 else [])
+        return subprocess.run([*unshare, sys.executable, "-c", ATTACK, f"{self.folder}/profiles.sock", pid], capture_output=True, text=True,
+                              timeout=60)
 
     def traces(self, run_name: str) -> list[Path]:
         return sorted(self.folder.glob(f"gpumeter_{run_name}_*.json"))
@@ -115,6 +133,12 @@ profiles:
                                            and said, "a user profiles his own process")
                         self.assertIn(f"_{theirs.pids[0]}.json", known[1])
                         self.assertEqual(Path(known[1].split(": ")[-1].split(",")[0]).stat().st_uid, STRANGER)
+
+                with self.subTest("a child connects, its parent sends"):
+                    said = self.from_container(ours.pids[0])
+                    if said.returncode != 0 and "unshare" in said.stderr:
+                        self.skipTest(said.stderr)
+                    self.assertEqual(said.stdout, "refused the process that connected has ended, so the daemon cannot identify it\n")
 
                 with self.subTest("hostile messages"):
                     self.attack(ours.pids[0])

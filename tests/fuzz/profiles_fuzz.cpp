@@ -6,12 +6,12 @@
 #include <cstring>
 #include <string>
 
+#include "base/peer_process.hpp"
 #include "collectors/profiles/asking.hpp"
 #include "collectors/profiles/kineto_door.hpp"
 #include "collectors/profiles/kineto_wire.hpp"
 #include "collectors/profiles/search/sockets.hpp"
 #include "daemon/profiles/fetch.hpp"
-#include "daemon/profiles/targets.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter {

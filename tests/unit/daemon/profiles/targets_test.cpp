@@ -63,6 +63,9 @@ class Machine {
   jobs::RunList runs_;
 };
 
+/// A client in the host's pid namespace.
+Asker host(std::uint32_t uid) { return {30, uid, std::vector<int>{30}}; }
+
 Asked of_run(const std::string& run) {
   Asked asked;
   asked.run = run;
@@ -75,37 +78,31 @@ Asked of_pid(int pid) {
   return asked;
 }
 
-TEST(Targets, ReadsTheNumbersOfAProcess) {
-  EXPECT_EQ(numbers_in_namespaces("Name:\tx\nNSpid:\t4711\t12\t1\nX:\t1\n"), (std::vector<int>{4711, 12, 1}));
-  EXPECT_EQ(numbers_in_namespaces("NSpid:\tx\n"), std::vector<int>());
-  EXPECT_EQ(numbers_in_namespaces("Name:\tNSpid: 1"), std::vector<int>());
-}
-
 TEST(Targets, AUserAsksForHisOwnProcesses) {
   Machine machine;
   machine.process(10, kAlice, "10", "/a", "bert");
   machine.process(11, kAlice, "11\t5", "/a", "bert");
   machine.process(20, kBob, "20", "/b", "gpt");
-  const auto found = machine.find(of_run("bert"), {30, kAlice});
+  const auto found = machine.find(of_run("bert"), host(kAlice));
   ASSERT_TRUE(found);
   ASSERT_EQ(found->members.size(), 2U);
   EXPECT_EQ(found->run, (profiles::RunName{"alice", "bert"}));
   EXPECT_EQ(found->members[1].pid, 11);
   EXPECT_EQ(found->members[1].inner_pid, 5) << "the file has the number that the process knows";
-  EXPECT_FALSE(machine.find(of_run("bert"), {30, kBob}));
-  EXPECT_FALSE(machine.find(of_pid(10), {30, kBob}));
-  EXPECT_TRUE(machine.find(of_pid(10), {30, kAlice}));
-  EXPECT_TRUE(machine.find(of_pid(20), {30, 0})) << "root asks for all";
+  EXPECT_FALSE(machine.find(of_run("bert"), host(kBob)));
+  EXPECT_FALSE(machine.find(of_pid(10), host(kBob)));
+  EXPECT_TRUE(machine.find(of_pid(10), host(kAlice)));
+  EXPECT_TRUE(machine.find(of_pid(20), host(0))) << "root asks for all";
   machine.users = {"1001"};
-  EXPECT_FALSE(machine.find(of_pid(10), {30, kAlice})) << "not admitted";
-  EXPECT_TRUE(machine.find(of_pid(20), {30, kBob}));
+  EXPECT_FALSE(machine.find(of_pid(10), host(kAlice))) << "not admitted";
+  EXPECT_TRUE(machine.find(of_pid(20), host(kBob)));
 }
 
 TEST(Targets, AProcessOfAnotherUserIsNotPartOfTheRun) {
   Machine machine;
   machine.process(10, kAlice, "10", "/a", "bert");
   machine.process(20, kBob, "20", "/a");  // in the same cgroup
-  const auto found = machine.find(of_run("bert"), {30, 0});
+  const auto found = machine.find(of_run("bert"), host(0));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->members.size(), 1U);
 }
@@ -114,7 +111,7 @@ TEST(Targets, TheLauncherIsNotPartOfTheRun) {
   Machine machine;
   machine.process(10, kAlice, "10", "/a");  // in the cgroup of the run's process
   machine.process(11, kAlice, "11", "/a", "bert");
-  const auto found = machine.find(of_run("bert"), {30, kAlice});
+  const auto found = machine.find(of_run("bert"), host(kAlice));
   ASSERT_TRUE(found);
   ASSERT_EQ(found->members.size(), 1U);
   EXPECT_EQ(found->members.front().pid, 11);
@@ -153,11 +150,32 @@ TEST(Targets, AContainerAsksOnlyForItsOwnCgroup) {
   machine.process(20, kAlice, "20\t7", theirs);
   machine.process(30, 0, "30\t9", ours);  // the client
   for (const std::uint32_t uid : {kAlice, 0U}) {
-    const auto found = machine.find(of_pid(7), {30, uid});
+    const auto found = machine.find(of_pid(7), Asker{30, uid, std::vector<int>{30, 9}});
     ASSERT_TRUE(found);
     EXPECT_EQ(found->members.front().pid, 10);
-    EXPECT_FALSE(machine.find(of_pid(20), {30, uid}));
+    EXPECT_FALSE(machine.find(of_pid(20), Asker{30, uid, std::vector<int>{30, 9}}));
   }
+}
+
+TEST(Targets, AClientThatIsNotIdentifiedGetsNothing) {
+  Machine machine;
+  machine.process(10, kAlice, "10", "/a", "bert");
+  for (const std::uint32_t uid : {kAlice, 0U}) {
+    const auto unknown = machine.find(of_pid(10), {30, uid, Error("it has ended")});
+    ASSERT_FALSE(unknown);
+    EXPECT_EQ(unknown.error().message(), "it has ended");
+    const auto hidden = machine.find(of_pid(10), {30, uid, std::vector<int>{30, 9}});  // no folder in /proc
+    ASSERT_FALSE(hidden);
+    EXPECT_NE(hidden.error().message().find("cannot read the cgroup"), std::string::npos);
+  }
+}
+
+TEST(Targets, AProcessWhoseNamespacesAreNotKnownIsInNoContainer) {
+  const std::string group = "/system.slice/docker-" + std::string(64, 'a') + ".scope";
+  Machine machine;
+  machine.process(10, kAlice, "10", group);  // as seen without the right to read it, and on the host
+  machine.process(30, 0, "30\t10", group);
+  EXPECT_FALSE(machine.find(of_pid(10), {30, kAlice, std::vector<int>{30, 10}}));
 }
 
 }  // namespace

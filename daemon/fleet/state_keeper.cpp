@@ -33,7 +33,6 @@ class StateKeeper::Folder {
  public:
   Folder(FiguresFolders folders, const Clock& clock, Log& log, KeptFigures figures)
       : path_(folders.state),
-        has_copies_(!folders.runtime.empty()),
         clock_(clock),
         log_(log),
         figures_(std::move(folders), clock, log, std::move(figures)) {}
@@ -49,7 +48,6 @@ class StateKeeper::Folder {
     wanted_.post(directory, [](const DeviceDirectory&) { return true; });
   }
   void report_late(bool is_late);
-  bool has_copies() const { return has_copies_; }
   void note_page() { was_served_ = true; }
 
  private:
@@ -61,7 +59,6 @@ class StateKeeper::Folder {
   bool belongs_to_another();
 
   const std::string path_;
-  const bool has_copies_;
   const Clock& clock_;
   Log& log_;
 
@@ -215,7 +212,6 @@ void StateKeeper::save(const DeviceDirectory& directory) {
 }
 
 void StateKeeper::copy_soon() {
-  if (!folder_->has_copies()) return;
   folder_->note_page();
   worker_.wake();
 }

@@ -11,7 +11,7 @@
 namespace gpumeter {
 
 /// Reads and writes the state folder on a separate thread ("state"): the directory of devices whenever it
-/// changes, the figures every 10 s and at the end, their copy in the runtime folder every second and after
+/// changes, the figures every 10 s and at the end, their copy every second and after
 /// each page. Figures of another machine are ignored. A file of figures that is damaged is set aside as
 /// figures.state.bad and reported; the figures then start from 0. If the disk or mount hangs, only that
 /// thread hangs, and is left behind.

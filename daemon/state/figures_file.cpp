@@ -62,10 +62,10 @@ std::optional<SavedState> FiguresFile::read_file(bool has_copy) {
   return std::nullopt;
 }
 
-// A copy of another boot is in a runtime folder that is not in memory: a file that somebody restored.
+// A copy of another boot is on a disk: its folder is the state folder, or not in memory.
 std::optional<SavedState> FiguresFile::read_copy() {
   std::error_code ignored;
-  if (folders_.runtime.empty() || !std::filesystem::exists(copy_path(), ignored)) return std::nullopt;
+  if (!std::filesystem::exists(copy_path(), ignored)) return std::nullopt;
   const Result<std::string> text = read_state_file(copy_path(), kMostBytes);
   Result<SavedState> state = text ? decode(*text) : Result<SavedState>(text.error());
   if (!state) {
@@ -106,16 +106,15 @@ void FiguresFile::reject(const std::string& path, const std::string& why) {
 Nanoseconds FiguresFile::save_if_due(bool was_served) {
   if (!figures_.collect) return Worker::kForever;
   const Nanoseconds now = clock_.monotonic();
-  const bool has_copy = !folders_.runtime.empty();
   if (!next_) {
     next_ = now + kEvery;
-    if (has_copy) next_copy_ = now + kCopyEvery;
+    next_copy_ = now + kCopyEvery;
   }
-  if (was_served && has_copy) next_copy_ = std::min(next_copy_, earliest_copy_);
+  if (was_served) next_copy_ = std::min(next_copy_, earliest_copy_);
   if (now >= *next_) {
     save();
     next_ = clock_.monotonic() + kEvery;
-    if (has_copy) next_copy_ = clock_.monotonic() + kCopyEvery;
+    next_copy_ = clock_.monotonic() + kCopyEvery;
   } else if (now >= next_copy_) {
     copy();
   }
@@ -125,7 +124,7 @@ Nanoseconds FiguresFile::save_if_due(bool was_served) {
 SavedState FiguresFile::now() const { return {machine_id_, boot_id_, clock_.realtime(), figures_.collect()}; }
 
 void FiguresFile::save_last() {
-  if (!figures_.collect || !save() || folders_.runtime.empty()) return;
+  if (!figures_.collect || !save()) return;
   std::error_code ignored;
   std::filesystem::remove(copy_path(), ignored);
 }
@@ -155,9 +154,9 @@ void FiguresFile::copy() {
 
 // Logs the first of several failures.
 bool FiguresFile::write_copy(const SavedState& state) {
-  const Result<Done> written = replace_state_file(folders_.runtime, kName, encode(state), Outlives::crash);
+  const Result<Done> written = replace_state_file(copy_folder(), copy_name(), encode(state), Outlives::crash);
   if (!written && !std::exchange(has_copy_failed_, true)) {
-    log_.warn("figures cannot be copied to the runtime folder; a crash loses up to 10 s of them",
+    log_.warn("the copy of the figures cannot be written; a crash loses up to 10 s of them",
               {{"error", written.error().message()}});
   }
   if (written) has_copy_failed_ = false;

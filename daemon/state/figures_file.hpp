@@ -29,11 +29,13 @@ struct MachineFiles {
 
 /// The folders of `figures.state`.
 struct FiguresFolders {
-  std::string state;         ///< written every 10 s; outlives a power cut
-  std::string runtime = {};  ///< in memory, written every second; outlives a crash. Empty: none
+  std::string state;  ///< written every 10 s; outlives a power cut
+  /// In memory; the copy is written every second and outlives a crash. Empty: the copy is in `state`.
+  std::string runtime = {};
 };
 
-/// `figures.state` in the state folder, and a newer copy in the runtime folder. The copy makes sure that no
+/// `figures.state` in the state folder, and a newer copy in the runtime folder, or in `figures.copy` of the
+/// state folder if there is none. The copy makes sure that no
 /// counter is lower after a crash than it was on the last page, which Prometheus would take for a reset.
 /// Thread "state"; each call blocks for as long as the folder does, except restore().
 class FiguresFile {
@@ -66,7 +68,11 @@ class FiguresFile {
 
  private:
   std::string path() const { return folders_.state + "/" + kName; }
-  std::string copy_path() const { return folders_.runtime + "/" + kName; }
+  const std::string& copy_folder() const {
+    return folders_.runtime.empty() ? folders_.state : folders_.runtime;
+  }
+  const char* copy_name() const { return folders_.runtime.empty() ? "figures.copy" : kName; }
+  std::string copy_path() const { return copy_folder() + "/" + copy_name(); }
   std::optional<SavedState> read_file(bool has_copy);
   std::optional<SavedState> read_copy();
   bool is_foreign(const SavedState& state) const;

@@ -2,18 +2,34 @@
 """Given a job on a simulated GPU, when the daemon restarts in the middle, then energy, workloads and runs go on; after a crash no
 counter is lower than on the last page; a damaged file is reported and set aside."""
 import json
+import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
 import at_once
 from harness import Daemon, Page, wait_until
-from jobs import Folder
+from jobs import Folder, dropped
 from workloads_test import machine
 
 JOB = {"kind": "slurm_job", "workload": "4711"}
 OWN = ("gpu_energy_joules_total", "gpu_busy_seconds_total", "gpu_throttle_seconds_total", "gpu_observed_seconds_total",
        "gpu_workload_energy_joules_total", "gpu_workload_busy_seconds_total")
+
+
+# Sends steps as fast as the daemon takes them, and prints how many were accepted and what ended it.
+SENDER = """
+import errno, os, socket, sys
+out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+out.connect(sys.argv[1])
+sent = 0
+try:
+    while True:
+        sent += out.send(b"ml.steps:1|c|#run:last") > 0
+except OSError as error:
+    print(sent, errno.errorcode[error.errno])
+"""
 
 
 def own_counters(page: Page) -> dict:
@@ -48,8 +64,8 @@ class Restart(unittest.TestCase):
             "collectors": {"simulated": {"enabled": True, "devices": 2, "processes": [f"0={listed},busy=0.5,memory=1GiB"]},
                            "nvidia": off, "amd": off}})
 
-    def start(self) -> Daemon:
-        return self.enterContext(Daemon(self.flag, state=self.state, env={"RUNTIME_DIRECTORY": str(self.runtime.parent)}))
+    def start(self, env: dict | None = None) -> Daemon:
+        return self.enterContext(Daemon(self.flag, state=self.state, env={"RUNTIME_DIRECTORY": str(self.runtime.parent)} if env is None else env))
 
     def work(self, daemon: Daemon) -> Page:
         """Until the job has used energy."""
@@ -91,24 +107,43 @@ class Restart(unittest.TestCase):
         self.assertEqual(again.fetch("/api/v1/workloads/slurm_job/1").status, 404)
 
     def test_after_a_crash_no_counter_is_lower_than_on_the_last_page(self):
-        first = self.start()
+        self.crash({"RUNTIME_DIRECTORY": str(self.runtime.parent)}, self.runtime)
+
+    def test_nor_without_the_runtime_folder_of_systemd(self):
+        self.crash({}, Path(self.state, "figures.copy"))
+
+    def crash(self, env: dict, copy: Path):
+        first = self.start(env)
         self.jobs.send("ml.steps:40|c\nml.steps:2|c")
         wait_until(lambda: first.page().of("ml_steps_total"), "the run is on the page")
         last = self.work(first)
         for _ in range(2):  # a copy that is being written was begun before the page
-            copied = self.runtime.stat().st_mtime_ns
-            wait_until(lambda: self.runtime.stat().st_mtime_ns > copied, "the page is in the copy", 5)
+            copied = copy.stat().st_mtime_ns
+            wait_until(lambda: copy.stat().st_mtime_ns > copied, "the page is in the copy", 5)
         first.process.kill()
         first.process.wait()
         self.assertFalse(self.figures.exists(), "the state folder is written after 10 s")
-        again = self.start()
+        again = self.start(env)
         wait_until(lambda: again.page().of("gpu_workload_memory_used_bytes", gpu="0", **JOB), "its process is seen again")
         wait_until(lambda: again.page().of("ml_steps_total"), "the run goes on")
         page = again.page()
         for key, value in {**own_counters(last), **last.of("ml_steps_total")}.items():
             self.assertGreaterEqual(page.get(key, -1), value, key)
         self.assertEqual(again.stop()[0], 0)
-        self.assertFalse(self.runtime.exists(), "the state folder has the figures")
+        self.assertFalse(copy.exists(), "figures.state has the figures")
+
+    def test_what_jobs_sent_before_the_end_is_there_or_counted(self):
+        """The socket is the daemon's own; its sender is connected, as statsd clients are, and sends until it is refused."""
+        first = self.start({})
+        with subprocess.Popen([sys.executable, "-c", SENDER, self.jobs.datagram], text=True, stdout=subprocess.PIPE) as sender:
+            wait_until(lambda: first.page().of("ml_steps_total"), "the run is on the page")
+            self.assertEqual(first.stop()[0], 0)
+            sent, refused = sender.communicate(timeout=30)[0].split()
+        self.assertEqual(refused, "EPIPE")
+        page = wait_until(lambda: (again := self.start({}).page()).of("ml_steps_total") and again, "the run goes on")
+        there, lost = page.one("ml_steps_total"), sum(dropped(page).values())
+        print("steps sent:", sent, "there:", there, "counted as dropped:", dropped(page))
+        self.assertEqual(there + lost, int(sent))
 
     def test_a_damaged_file_is_set_aside(self):
         first = self.start()

@@ -3,14 +3,11 @@
 #include <algorithm>
 
 namespace gpumeter::jobs {
-namespace {
 
 std::uint64_t count_lines(std::string_view payload) noexcept {
   const auto ends = static_cast<std::uint64_t>(std::ranges::count(payload, '\n'));
   return ends + (payload.ends_with('\n') ? 0 : 1);
 }
-
-}  // namespace
 
 void Allowance::set_rate(double lines_per_second) noexcept {
   rate_ = 2 * lines_per_second;

@@ -56,6 +56,10 @@ std::uint64_t Connections::read(int number, Nanoseconds now, const Take& take) {
   return lost;
 }
 
+void Connections::refuse_senders() const {
+  for (const auto& [number, connection] : open_) shutdown(number, SHUT_RD);
+}
+
 void Connections::tick(Nanoseconds now) {
   std::erase_if(open_, [&](const auto& entry) { return now - entry.second.heard >= kIdle; });
 }

@@ -39,6 +39,8 @@ class Connections {
   std::uint64_t read(int number, Nanoseconds now, const Take& take);
   /// Returns how many connections had to give way to others since the last call.
   std::uint64_t take_displaced() noexcept { return std::exchange(displaced_, 0); }
+  /// From now on clients cannot send; what they have sent can still be read.
+  void refuse_senders() const;
   /// Closes idle connections. Call about once a second.
   void tick(Nanoseconds now);
   std::size_t size() const noexcept { return open_.size(); }

@@ -27,6 +27,9 @@ constexpr Nanoseconds kKeep = std::chrono::seconds(1);
 /// How long stop() waits for the threads that read logs.
 constexpr Nanoseconds kStopLogs = std::chrono::milliseconds(300);
 
+/// How long stop() takes messages that are still queued. A full queue needs a third of it.
+constexpr Nanoseconds kStopTaking = std::chrono::seconds(1);
+
 /// The user of gpumeter-benchmark.service.
 constexpr std::string_view kBenchmarkUser = "gpumeter-benchmark";
 
@@ -95,18 +98,41 @@ void Ingest::retry() {
 
 bool Ingest::stop() {
   for (const auto& log : logs_) log->request_stop();
+  if (is_running_) refuse_senders();
   receiver_.stop();
   worker_.request_stop();
   if (wake_) eventfd_write(wake_.number(), 1);
   worker_.join();
-  if (is_running_) {
-    take_letters();  // which the socket no longer has
-    keep_runs();
-  }
+  if (is_running_) take_rest();
   const Nanoseconds deadline = parts_.clock.monotonic() + kStopLogs;
   const bool is_left =
       std::ranges::count_if(logs_, [&](const auto& log) { return !log->join(deadline); }) > 0;
   return !is_left && !owners_.hangs();
+}
+
+/// The receiver and the thread "jobs" still run, and take what is queued. A sender gets an error from now on,
+/// and may keep its values for the next daemon, as our clients do.
+void Ingest::refuse_senders() {
+  sockets_.stream.remove_file();
+  if (!sockets_.datagram.remove_file()) return;
+  shutdown(sockets_.datagram.number(), SHUT_RD);
+  const Nanoseconds deadline = parts_.clock.monotonic() + kStopTaking;
+  const std::uint64_t question = receiver_.ask();
+  while (!receiver_.is_answered(question, deadline - parts_.clock.monotonic()) &&
+         parts_.clock.monotonic() < deadline) {
+  }
+  is_closed_ = true;
+}
+
+/// After the end of both threads.
+void Ingest::take_rest() {
+  take_letters();
+  if (is_closed_) model_.drop(Refusal::stop, receiver_.discard());
+  const Nanoseconds deadline = parts_.clock.monotonic() + kStopTaking;
+  connections_.refuse_senders();
+  while (hear_all(0) > 0 && parts_.clock.monotonic() < deadline) {
+  }
+  keep_runs();
 }
 
 void Ingest::configure(LiveSettings settings) {
@@ -124,11 +150,12 @@ void Ingest::turn() {
   if (parts_.clock.monotonic() >= tick_at_) tick();
 }
 
-/// `patience`: the longest wait, in milliseconds.
-void Ingest::hear_all(int patience) {
+/// `patience`: the longest wait, in milliseconds. Returns the number of descriptors that had something.
+int Ingest::hear_all(int patience) {
   std::array<epoll_event, 64> ready{};
   const int count = epoll_wait(events_.number(), ready.data(), ready.size(), patience);
   for (int i = 0; i < count; ++i) hear(ready[static_cast<std::size_t>(i)].data.fd);
+  return count;
 }
 
 void Ingest::hear(int number) {

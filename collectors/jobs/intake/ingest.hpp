@@ -67,7 +67,9 @@ class Ingest {
   void start(std::vector<PassedSocket> passed);
   /// Starts the thread if the kernel has refused it so far (pids.max). Cheap otherwise.
   void retry();
-  /// Returns false if a read of a log or a lookup of a name hangs; its thread is then left behind.
+  /// Takes what jobs have sent to sockets that the daemon created, and refuses what they send later. The
+  /// messages on systemd's socket are left to the next daemon. Returns false if a read of a log or a lookup
+  /// of a name hangs; its thread is then left behind.
   bool stop();
   void configure(LiveSettings settings);
   /// Returns the user that owns a subordinate uid, otherwise the uid. Any thread.
@@ -77,10 +79,12 @@ class Ingest {
   Result<Done> watch_sockets();
   bool watch(int number);
   void turn();
-  void hear_all(int patience);
+  int hear_all(int patience);
   void hear(int number);
   void take_orders();
   void take_letters();
+  void refuse_senders();
+  void take_rest();
   void receive_last();
   void take(const Datagram& datagram, const Moment& at);
   bool may_send_results(std::uint32_t uid);
@@ -98,6 +102,7 @@ class Ingest {
   Worker worker_{parts_.clock};
   UserOwners owners_{settings_.subuids};
   bool is_running_ = false;
+  bool is_closed_ = false;  ///< no message can follow those in the socket of datagrams
   bool is_missed_ = false;  ///< the missing thread was logged
   Descriptor events_;       ///< invalid if nothing can be received
   Descriptor wake_;

@@ -72,6 +72,14 @@ void Receiver::stop() {
   is_running_ = false;
 }
 
+std::uint64_t Receiver::discard() {
+  std::uint64_t lines = 0;
+  const auto count = [&](const Datagram& datagram) { lines += count_lines(datagram.payload); };
+  while (datagrams_.read(descriptor_, count) > 0) {
+  }
+  return lines;
+}
+
 std::uint64_t Receiver::ask() {
   const std::uint64_t question = ++asked_;
   if (stop_) eventfd_write(stop_.number(), 1);

@@ -36,6 +36,8 @@ class Receiver {
   /// `descriptor`: the socket, which must outlive this object. An Error: the kernel provides no thread now.
   Result<Done> start(int descriptor);
   void stop();
+  /// Reads what is left in the queue away, and returns how many lines it was. Call it after stop().
+  std::uint64_t discard();
   void set_rate(double lines_per_second) noexcept { rate_ = lines_per_second; }
 
   /// See Inbox::take().

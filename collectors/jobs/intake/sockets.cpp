@@ -149,10 +149,12 @@ Result<BoundSocket> BoundSocket::open(const std::string& path, int type, mode_t 
   return made;
 }
 
-BoundSocket::~BoundSocket() {
+bool BoundSocket::remove_file() const {
+  if (path_.empty()) return false;
   struct stat now {};
-  if (path_.empty() || lstat(path_.c_str(), &now) != 0) return;
-  if (now.st_dev == file_.st_dev && now.st_ino == file_.st_ino) unlink(path_.c_str());
+  const bool is_there = lstat(path_.c_str(), &now) == 0;
+  if (is_there && now.st_dev == file_.st_dev && now.st_ino == file_.st_ino) unlink(path_.c_str());
+  return true;
 }
 
 JobSockets open_sockets(const SocketSettings& settings, std::vector<PassedSocket> passed, const Say& say) {

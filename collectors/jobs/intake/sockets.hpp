@@ -38,8 +38,11 @@ class BoundSocket {
     std::swap(has_long_queue_, other.has_long_queue_);
     return *this;
   }
-  /// Removes the socket's own file, but not another one that has the same name by now.
-  ~BoundSocket();
+  ~BoundSocket() { remove_file(); }
+
+  /// Removes the socket's own file, but not another one that has the same name by now. Returns false if the
+  /// daemon did not create the socket.
+  bool remove_file() const;
 
   explicit operator bool() const noexcept { return static_cast<bool>(descriptor_); }
   int number() const noexcept { return descriptor_.number(); }

@@ -241,6 +241,11 @@ std::string RunModel::save(const Moment& now) const {
   RecordWriter out;
   out.begin("clock");
   jobs::save(out, now);
+  for (std::size_t i = 0; i < kRefusalCount; ++i) {
+    if (shared_.dropped[i] == 0) continue;
+    out.begin("dropped").text(to_string(static_cast<Refusal>(i)));
+    out.integer(static_cast<std::int64_t>(shared_.dropped[i]));
+  }
   for (const auto& [account, user] : users_) user.save(out, account);
   return out.take();
 }
@@ -263,6 +268,10 @@ Result<Done> RunModel::restore(std::string_view section, const Moment& now, bool
       user->heard(in.elapsed());
       run = nullptr;
       if (!is_new) in.fail();
+    } else if (in.kind() == "dropped") {
+      const auto refusal = kRefusalNames.find(in.text());
+      const std::int64_t count = in.integer(0, INT64_MAX);
+      if (refusal) shared_.drop(*refusal, static_cast<std::uint64_t>(count));
     } else if (user != nullptr) {
       user->restore_line(in, run);
     } else {

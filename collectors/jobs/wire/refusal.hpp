@@ -27,8 +27,9 @@ enum class Refusal : std::uint8_t {
   connections,     ///< a connection beyond the limit of one user or of all users
   client,          ///< values that the client lost: rejected, or without room while the daemon did not read
   device,          ///< a benchmark's result of no GPU, or of a GPU that is not known
+  stop,            ///< still queued when the daemon ended
 };
-inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::device) + 1;
+inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::stop) + 1;
 
 /// The values of the label.
 inline constexpr EnumNames<Refusal, kRefusalCount> kRefusalNames = {
@@ -46,7 +47,8 @@ inline constexpr EnumNames<Refusal, kRefusalCount> kRefusalNames = {
      {Refusal::identity, "identity"},
      {Refusal::connections, "connections"},
      {Refusal::client, "client"},
-     {Refusal::device, "device"}}};
+     {Refusal::device, "device"},
+     {Refusal::stop, "stop"}}};
 constexpr std::string_view to_string(Refusal refusal) noexcept { return kRefusalNames.of(refusal); }
 
 }  // namespace gpumeter::jobs

@@ -18,6 +18,9 @@ class Reader {
                      // machine's
     enter_users_part(name);
     if (!take_workload(name) && !found_workload()) take_unit(name);
+    if (depth_ == 0) first_ = name;
+    if (path_.batch.empty() && path_.owner.empty() && depth_ <= 3)
+      path_.batch = batch_job(first_, parent_, name);
     parent_ = name;
     ++depth_;
     return true;
@@ -29,6 +32,7 @@ class Reader {
                                 path_.kind == Kind::session || path_.kind == Kind::other;
     // A service around a container is kept (Podman's quadlets), but a user's manager is not.
     if (!is_unit_itself && (path_.kind != Kind::container || below_manager_)) path_.unit = {};
+    if (found_workload()) path_.batch = {};
     if (path_.kind != Kind::pod) return;
     path_.slice = {};
     // A slice anywhere in the path means that systemd creates the machine's groups, though not necessarily
@@ -126,6 +130,7 @@ class Reader {
   }
 
   Path& path_;
+  std::string_view first_;
   std::string_view parent_;
   int depth_ = 0;
   bool below_ecs_ = false;

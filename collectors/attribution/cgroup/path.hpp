@@ -53,6 +53,7 @@ struct Path {
   std::string_view driver;     ///< creator of the pod's groups: systemd, or the kubelet itself (cgroupfs)
   std::string_view machine;    ///< a VM's name
   std::string_view monitor;    ///< conmon or lxc.monitor, which watch a container from outside
+  std::string_view batch;      ///< the job of PBS, HTCondor (its slot) or LSF that the unit or group is
   SlurmFolder slurm;
   std::optional<std::uint32_t> uid;  ///< of `owner`, or of the Slurm job
   bool deleted = false;              ///< the group is removed; the process is a zombie or is about to be one

@@ -129,6 +129,16 @@ std::string_view virtual_machine(std::string_view parent, std::string_view name)
   return parent == "qemu.slice" && is_digits(number) ? number : std::string_view();
 }
 
+std::string_view batch_job(std::string_view first, std::string_view parent, std::string_view name) noexcept {
+  if (first == "pbs_jobs.service" && (parent == "jobid" || parent == "jobs")) return name;
+  if (parent == "htcondor" && name.starts_with("condor_")) {
+    const std::size_t slot = name.rfind("_slot");
+    return slot == std::string_view::npos ? name : name.substr(slot + 1);
+  }
+  std::string_view job = first == "lsf" ? between(name, "job.", "") : std::string_view();
+  return take_until(job, '.');
+}
+
 std::string_view lxc_container(std::string_view parent, std::string_view name, bool at_root) noexcept {
   if (at_root && (parent == "lxc" || parent == "lxc.payload")) return name;
   if (at_root && name.starts_with("lxc.payload.")) return between(name, "lxc.payload.", "");

@@ -55,6 +55,11 @@ std::string_view monitor(std::string_view parent, std::string_view name) noexcep
 /// machine-qemu\x2d1\x2dNAME.scope, qemu-1-NAME.libvirt-qemu, qemu.slice/100.scope
 std::string_view virtual_machine(std::string_view parent, std::string_view name) noexcept;
 
+/// The job of a batch system in a folder that its daemon creates outside of users' slices: PBS's
+/// pbs_jobs.service/jobid/ID (v2: jobs/ID), the slot of HTCondor's htcondor/condor_EXECUTE-FOLDER_SLOT@HOST,
+/// LSF's lsf/CLUSTER/job.ID.PID.TIME. `first`: the path's first name.
+std::string_view batch_job(std::string_view first, std::string_view parent, std::string_view name) noexcept;
+
 /// lxc/NAME and lxc.payload.NAME at the root, and libvirt's machine-lxc\x2d1\x2dNAME.scope
 std::string_view lxc_container(std::string_view parent, std::string_view name, bool at_root) noexcept;
 

@@ -96,7 +96,14 @@ std::string group_name(const Path& path) {
   return unescaped(known ? path.slice : path.text);
 }
 
+/// Below the unit of PBS, or below the folder of HTCondor or LSF, which is at the root or in a slice.
+std::string batch_name(const Path& path) {
+  const std::string_view system = path.text.find("/htcondor/") != std::string_view::npos ? "htcondor" : "lsf";
+  return unescaped(path.unit.empty() ? system : path.unit) + "/" + unescaped(path.batch);
+}
+
 std::string own_name(const Path& path) {
+  if (!path.batch.empty()) return batch_name(path);
   switch (path.kind) {
     case Kind::slurm_job:
       return std::string(path.slurm.id());
@@ -126,6 +133,7 @@ std::string_view up_to(std::string_view path, std::string_view part) noexcept {
 
 /// The part of the path that names the workload.
 std::string_view naming_part(const Path& path) noexcept {
+  if (!path.batch.empty()) return path.batch;
   switch (path.kind) {
     case Kind::slurm_job:
       return path.slurm.id();

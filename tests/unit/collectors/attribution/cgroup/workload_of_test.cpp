@@ -153,6 +153,26 @@ TEST(Workload, OfAMachineIsWithoutTheNumberOfItsStart) {
   EXPECT_EQ(workload("0::/qemu.slice/100.scope"), "100");
 }
 
+TEST(Workload, OfABatchSystemIsItsJob) {
+  const Attribution pbs = attribution("4:memory:/pbs_jobs.service/jobid/2404743.opbs/child");
+  EXPECT_EQ(pbs.kind, Kind::systemd_unit);
+  EXPECT_EQ(pbs.workload, "pbs_jobs.service/2404743.opbs");
+  EXPECT_EQ(pbs.unit, "pbs_jobs.service");
+  EXPECT_EQ(pbs.group, "/pbs_jobs.service/jobid/2404743.opbs");
+  EXPECT_EQ(workload("0::/pbs_jobs.service/jobs/12345[1].pbs"), "pbs_jobs.service/12345[1].pbs");
+  EXPECT_EQ(workload("0::/pbs_jobs.service"), "pbs_jobs.service");
+  const std::string slot = "/htcondor/condor_var_lib_condor_execute_slot1_23@node7";
+  EXPECT_EQ(workload("5:memory:" + slot), "htcondor/slot1_23@node7");
+  EXPECT_EQ(workload("0::/system.slice" + slot + "/control"), "htcondor/slot1_23@node7");
+  EXPECT_EQ(attribution("0::/system.slice" + slot + "/control").group, "/system.slice" + slot);
+  EXPECT_EQ(workload("3:memory:/lsf/cluster1/job.2517.23470.1609771890"), "lsf/2517");
+  EXPECT_EQ(workload("0::/user.slice/user-765.slice/user@765.service/imp-shell-450-fPY66riwfnP.service"),
+            "user-765.slice/imp-shell-450-fPY66riwfnP.service");  // Flux
+  EXPECT_EQ(workload("0::/docker/" + kId + "/pbs_jobs.service/jobid/1"), kId);
+  EXPECT_EQ(workload(kUser + "htcondor/condor_x_slot1@a").find("htcondor/slot"), std::string::npos)
+      << "a user may create any name";
+}
+
 TEST(Workload, OfAnotherGroupIsItsSliceOrPath) {
   EXPECT_EQ(workload("0::/system.slice"), "system.slice");
   EXPECT_EQ(workload(kUser.substr(0, kUser.size() - 1)), "user-1000.slice");

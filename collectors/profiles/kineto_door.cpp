@@ -1,6 +1,7 @@
 #include "collectors/profiles/kineto_door.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace gpumeter::profiles {
@@ -20,25 +21,25 @@ KinetoDoor::Known* KinetoDoor::known(const Peer& peer) {
     if (before.uid == peer.uid && before.address == peer.address) return &at->second;
     forget(at, "another program took the place of the process");
   }
-  if (!make_room(peer.uid)) return nullptr;
-  ++users_[peer.uid];
+  const std::uint32_t payer = payer_of(peer.uid, owner_of_(peer.uid));
+  if (!make_room(payer)) return nullptr;
+  shares_.add(payer);
   Known& added = known_[peer.pid];
   added.peer = peer;
+  added.payer = payer;
   return &added;
 }
 
 // If all places are taken, a process of the user with the most processes leaves: the one that is silent the
 // longest. So one user cannot keep the others out.
-bool KinetoDoor::make_room(std::uint32_t uid) {
-  const auto own = users_.find(uid);
-  const std::size_t count = own == users_.end() ? 0 : own->second;
-  if (count >= kMostOfUser) return false;
+bool KinetoDoor::make_room(std::uint32_t payer) {
+  if (shares_.of(payer) >= kMostOfUser) return false;
   if (known_.size() < kMost) return true;
-  const auto most = std::ranges::max_element(users_, {}, [](const auto& user) { return user.second; });
-  if (most->second < count + 2) return false;
+  const std::optional<std::uint32_t> crowd = shares_.yields_to(payer);
+  if (!crowd) return false;
   auto oldest = known_.end();
   for (auto at = known_.begin(); at != known_.end(); ++at) {
-    if (at->second.peer.uid != most->first) continue;
+    if (at->second.payer != *crowd) continue;
     if (oldest == known_.end() || at->second.heard < oldest->second.heard) oldest = at;
   }
   forget(oldest, "too many processes poll");
@@ -96,7 +97,7 @@ void KinetoDoor::gone(int pid) {
 void KinetoDoor::forget(std::map<int, Known>::iterator at, const std::string& why) {
   fail(at->second, why);
   if (at->second.stage == Stage::failed) lost_[at->first] = at->second.why;
-  if (const auto user = users_.find(at->second.peer.uid); --user->second == 0) users_.erase(user);
+  shares_.remove(at->second.payer);
   known_.erase(at);
 }
 

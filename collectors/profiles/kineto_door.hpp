@@ -2,10 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/shares.hpp"
 #include "collectors/profiles/door.hpp"
 #include "collectors/profiles/kineto_wire.hpp"
 
@@ -27,6 +30,10 @@ class KinetoDoor final : public Door {
   static constexpr Nanoseconds kForgotten = std::chrono::seconds(60);
   static constexpr std::size_t kMost = 8192;
   static constexpr std::size_t kMostOfUser = 1024;  ///< more ranks and loaders than one machine runs
+
+  using OwnerOf = std::function<std::uint32_t(std::uint32_t uid)>;
+  explicit KinetoDoor(OwnerOf owner_of = [](std::uint32_t uid) { return uid; })
+      : owner_of_(std::move(owner_of)) {}
 
   /// Takes a message. Returns the order to send, in Kineto's words; empty: none. If a quota is full, the
   /// process stays unknown. `now`: CLOCK_MONOTONIC; `unix`: CLOCK_REALTIME.
@@ -50,6 +57,7 @@ class KinetoDoor final : public Door {
  private:
   struct Known {
     Peer peer;
+    std::uint32_t payer = 0;
     Nanoseconds heard{};
     Stage stage = Stage::none;
     std::string why;
@@ -60,13 +68,14 @@ class KinetoDoor final : public Door {
   };
 
   Known* known(const Peer& peer);
-  bool make_room(std::uint32_t uid);
+  bool make_room(std::uint32_t payer);
   static std::string advance(Known& known, bool is_free, Nanoseconds now, Nanoseconds unix);
   static void fail(Known& known, std::string why);
   void forget(std::map<int, Known>::iterator at, const std::string& why);
 
-  std::map<int, Known> known_;  ///< by pid
-  std::map<std::uint32_t, std::size_t> users_;
+  const OwnerOf owner_of_;
+  std::map<int, Known> known_;       ///< by pid
+  Shares<std::uint32_t> shares_;     ///< of known_
   std::map<int, std::string> lost_;  ///< why the orders of forgotten processes failed, until release()
 };
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "collectors/profiles/asking.hpp"
@@ -18,12 +19,32 @@ bool Callers::accept_from(int listener, Nanoseconds now) {
     if (!made) return errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS;
     Result<PeerProcess> peer = PeerProcess::of(made.number());
     if (!peer) continue;
-    const auto is_same = [&](const auto& entry) { return entry.second.process.uid() == peer->uid(); };
-    const auto own = static_cast<std::size_t>(std::ranges::count_if(open_, is_same));
-    if (open_.size() >= kMost || own >= kMostOfUser) continue;  // closes it
+    const std::uint32_t payer = payer_of(peer->uid(), owner_of_(peer->uid()));
+    if (shares_.of(payer) >= kMostOfUser || (open_.size() >= kMost && !make_room(payer))) {
+      constexpr std::string_view kFull = "refused too many requests of yours are under way\n";
+      send(made.number(), kFull.data(), kFull.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      continue;
+    }
     const int number = made.number();
-    open_[number] = {std::move(made), *std::move(peer), now, "", 0};
+    open_[number] = {std::move(made), *std::move(peer), payer, now, "", 0};
+    shares_.add(payer);
   }
+}
+
+// A connection without a request leaves first, the oldest of them; otherwise the last request.
+bool Callers::make_room(std::uint32_t payer) {
+  const std::optional<std::uint32_t> crowd = shares_.yields_to(payer);
+  if (!crowd) return false;
+  const auto worth = [](const Open& open) {
+    return std::pair(open.request != 0, open.request != 0 ? -open.since : open.since);
+  };
+  auto least = open_.end();
+  for (auto each = open_.begin(); each != open_.end(); ++each) {
+    if (each->second.payer != *crowd) continue;
+    if (least == open_.end() || worth(each->second) < worth(least->second)) least = each;
+  }
+  end(least->first);
+  return true;
 }
 
 std::vector<Callers::Call> Callers::read(int number) {
@@ -55,6 +76,13 @@ std::vector<Callers::Call> Callers::lines_of(int number, Open& open) {
 void Callers::end(int number) {
   const auto at = open_.find(number);
   if (at->second.request != 0) left_.push_back(at->second.request);
+  close(number);
+}
+
+void Callers::close(int number) {
+  const auto at = open_.find(number);
+  if (at == open_.end()) return;
+  shares_.remove(at->second.payer);
   open_.erase(at);
 }
 
@@ -94,13 +122,15 @@ bool Callers::pass_about(profiles::Desk::Number request, std::string_view line, 
 }
 
 void Callers::close_about(profiles::Desk::Number request) {
-  std::erase_if(open_, [&](const auto& entry) { return entry.second.request == request; });
+  const auto at = std::ranges::find_if(open_, [&](auto& entry) { return entry.second.request == request; });
+  if (at != open_.end()) close(at->first);
 }
 
 std::vector<profiles::Desk::Number> Callers::tick(Nanoseconds now) {
-  std::erase_if(open_, [&](const auto& entry) {
-    return entry.second.request == 0 && now - entry.second.since >= kPatience;
-  });
+  for (auto at = open_.begin(); at != open_.end();) {
+    const auto& [number, open] = *at++;
+    if (open.request == 0 && now - open.since >= kPatience) close(number);
+  }
   return std::exchange(left_, {});
 }
 

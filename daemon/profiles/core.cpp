@@ -46,6 +46,7 @@ Profiler::Core::Core(Parts parts, const config::Config& config)
     : parts_(std::move(parts)),
       settings_(config.profiles),
       woken_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      kineto_(parts_.owner_of),
       services_(parts_.clock,
                 [procfs = config.paths.procfs](const auto& listener) {
                   return profiles::check_listener(procfs, listener);
@@ -56,6 +57,7 @@ Profiler::Core::Core(Parts parts, const config::Config& config)
       fetches_(parts_.clock),
       targets_({config.paths.procfs, parts_.owner_of, parts_.name_of, settings_.users},
                {&kineto_, &services_, &debug_}),
+      callers_(parts_.owner_of),
       allowance_(kPollsPerSecond, parts_.clock.monotonic()),
       series_(parts_.store.attach()),
       runs_(std::make_shared<const jobs::RunList>()) {
@@ -170,7 +172,7 @@ void Profiler::Core::wait() {
 // Each message that is one gets an answer, because Kineto waits for it, but none over the rate.
 std::string Profiler::Core::answer(const profiles::Peer& peer, std::string_view datagram) {
   namespace kineto = profiles::kineto;
-  if (allowance_.refuse(peer.uid, ".", now()) != 0) return {};
+  if (allowance_.refuse(payer_of(peer.uid, parts_.owner_of(peer.uid)), ".", now()) != 0) return {};
   const std::optional<kineto::Message> message = kineto::parse(datagram);
   if (!message) return {};
   const std::string text = kineto_.hear(peer, *message, now(), parts_.clock.realtime());

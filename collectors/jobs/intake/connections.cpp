@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 namespace gpumeter::jobs {
@@ -14,28 +16,26 @@ std::variant<int, Refusal> Connections::add(Descriptor connection, Nanoseconds n
   if (getsockopt(connection.number(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return Refusal::identity;
   auto admitted = gate_.admit({peer.pid, peer.uid}, now, now);
   if (const auto* refusal = std::get_if<Refusal>(&admitted)) return *refusal;
-  const std::uint32_t owner = std::get<Guest>(admitted).owner;
-  const auto own = static_cast<std::size_t>(
-      std::ranges::count_if(open_, [&](const auto& entry) { return entry.second.guest.owner == owner; }));
-  if (own >= kMostOfUser || (open_.size() >= kMost && !make_room(own))) return Refusal::connections;
+  const std::uint32_t paying = payer(std::get<Guest>(admitted));
+  if (shares_.of(paying) >= kMostOfUser || (open_.size() >= kMost && !make_room(paying))) {
+    return Refusal::connections;
+  }
+  shares_.add(paying);
   const int number = connection.number();
   open_.insert_or_assign(
       number, Connection{std::move(connection), std::get<Guest>(std::move(admitted)), StreamSplitter(), now});
   return number;
 }
 
-/// `own`: the connections that the newcomer's user has.
-bool Connections::make_room(std::size_t own) {
-  std::map<std::uint32_t, std::size_t> counts;
-  for (const auto& [number, connection] : open_) ++counts[connection.guest.owner];
-  const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
-  if (own > 0 && own + 1 >= most->second) return false;
+bool Connections::make_room(std::uint32_t paying) {
+  const std::optional<std::uint32_t> crowd = shares_.yields_to(paying);
+  if (!crowd) return false;
   auto longest = open_.end();
   for (auto each = open_.begin(); each != open_.end(); ++each) {
-    if (each->second.guest.owner != most->first) continue;
+    if (payer(each->second.guest) != *crowd) continue;
     if (longest == open_.end() || each->second.heard < longest->second.heard) longest = each;
   }
-  open_.erase(longest);
+  erase(longest);
   ++displaced_;
   return true;
 }
@@ -52,7 +52,7 @@ std::uint64_t Connections::read(int number, Nanoseconds now, const Take& take) {
   if (got > 0) splitter.received(static_cast<std::size_t>(got));
   while (const auto payload = splitter.next()) take(guest.sender(), *payload);
   const std::uint64_t lost = splitter.overlong() - overlong + (splitter.broken() ? 1 : 0);
-  if (got <= 0 || splitter.broken()) open_.erase(found);
+  if (got <= 0 || splitter.broken()) erase(found);
   return lost;
 }
 
@@ -61,7 +61,16 @@ void Connections::refuse_senders() const {
 }
 
 void Connections::tick(Nanoseconds now) {
-  std::erase_if(open_, [&](const auto& entry) { return now - entry.second.heard >= kIdle; });
+  for (auto each = open_.begin(); each != open_.end();) {
+    const auto next = std::next(each);
+    if (now - each->second.heard >= kIdle) erase(each);
+    each = next;
+  }
+}
+
+void Connections::erase(std::map<int, Connection>::iterator at) {
+  shares_.remove(payer(at->second.guest));
+  open_.erase(at);
 }
 
 }  // namespace gpumeter::jobs

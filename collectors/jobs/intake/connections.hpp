@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/descriptor.hpp"
+#include "base/shares.hpp"
 #include "collectors/jobs/intake/gate.hpp"
 #include "collectors/jobs/wire/payload.hpp"
 
@@ -53,10 +54,13 @@ class Connections {
     Nanoseconds heard;
   };
 
-  bool make_room(std::size_t own);
+  static std::uint32_t payer(const Guest& guest) noexcept { return payer_of(guest.id.uid, guest.owner); }
+  bool make_room(std::uint32_t paying);
+  void erase(std::map<int, Connection>::iterator at);
 
   Gate& gate_;
   std::map<int, Connection> open_;
+  Shares<std::uint32_t> shares_;  ///< of open_
   std::uint64_t displaced_ = 0;
 };
 

@@ -17,6 +17,9 @@
     // Share of time in which heat limits the clocks. Cards touch their thermal limit briefly at the start of a load. A tenth of
     // the time is a loss that users can measure.
     thermalThrottlingRatio: 0.1,
+    // The same within one minute, for the fast alert: most of it, because a card that starts a load may be at its limit for some seconds.
+    // A scrape every 30 s or less feeds it; with longer ones only cards past their limit and the slow alert are left.
+    overheatingRatio: 0.5,
     // The same for the board's own protection (slowdown signal, VR, prochot), which a working card never needs.
     hardwareThrottlingRatio: 0.1,
     // The same for the power supply's brake signal.
@@ -84,6 +87,8 @@
     // has already waited.
     hold: {
       GpuThermalThrottling: '5m',
+      // One more look: with scrapes and evaluations every 15 s and 30 s of Alertmanager a message takes at most 100 s.
+      GpuOverheating: '15s',
       GpuHardwareThrottling: '5m',
       GpuPowerBrake: '5m',
       GpuReliabilityThrottling: '15m',

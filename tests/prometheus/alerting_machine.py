@@ -26,9 +26,9 @@ rule_files: [/etc/prometheus/gpumeter/rules.yml, /etc/prometheus/gpumeter/jobs.y
 alerting: {alertmanagers: [{static_configs: [{targets: ["localhost:9093"]}]}]}
 """
 # All that differs from what is shipped: seconds for minutes.
-FASTER = ["-e", r"s/\[5m\]/[5s]/", "-e", r"s/^\( *for:\) .*/\1 2s/", "-e", "s/scrape_interval: 15s/scrape_interval: 1s/"]
+FASTER = ["-e", r"s/\[[15]m\]/[5s]/", "-e", r"s/^\( *for:\) .*/\1 2s/", "-e", "s/scrape_interval: 15s/scrape_interval: 1s/"]
 UNITS = ("gpumeter", "prometheus", "prometheus-alertmanager")
-HOT = ("GpuThermalThrottling", "GpuTemperatureNearLimit")  # what one hot GPU raises, and nothing else
+HOT = ("GpuThermalThrottling", "GpuOverheating", "GpuTemperatureNearLimit")  # what one hot GPU raises, and nothing else
 
 
 def run(*command: str) -> str:

@@ -60,8 +60,9 @@ def sections(markdown: str) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2]))
 
 
-def minutes(text: str) -> int:
-    return int(re.fullmatch(r"(\d+)m", text)[1])
+def minutes(text: str) -> float:
+    number, unit = re.fullmatch(r"(\d+)([ms])", text).groups()
+    return int(number) / {"m": 1, "s": 60}[unit]
 
 
 class RulesTest(unittest.TestCase):

@@ -28,6 +28,22 @@ function(config, make)
       'is throttled by heat',
       text.line(share('Heat limited the clocks of', 'thermalThrottlingRatio')) + text.temperatures
     ),
+    // The fast one of two: a cooler that failed shows within a minute, and a card past its limit at once. The mean of five minutes above
+    // is for the card that gets hotter by and by.
+    make.gpu_alert(
+      'GpuOverheating',
+      'warning',
+      |||
+        sum without (cause) (clamp_max(rate(gpu_throttle_seconds_total{cause="thermal"}[1m]), 1)) > %s
+          or gpu:gpu_temperature_margin_celsius:min < 0
+      ||| % config.overheatingRatio,
+      'overheats',
+      |||
+        GPU {{ $labels.gpu }} ({{ $labels.uuid }}) is past a temperature limit, or heat limited its clocks for more than %s of the last minute.
+      ||| % config.percent.overheatingRatio
+      + text.value(text.selector('gpu:gpu_temperature_margin_celsius:min'), 'Its nearest limit is', ' °C away.', 'humanize')
+      + text.temperatures
+    ),
     make.gpu_alert(
       'GpuHardwareThrottling',
       'warning',

@@ -49,6 +49,10 @@ constexpr Reading kClock{&catalog::clock, {"clock", "graphics"}};
 constexpr Reading kThrottled{&catalog::throttled};
 constexpr Reading kCore{&catalog::temperature, {"sensor", "core"}, Reduce::highest};
 
+/// A card may have fewer links than its chip by design (12 of 18 on an H100 NVL), so the card itself and its
+/// equals say how many are usual.
+constexpr Term kLinksLost{kLinksUp, Compare::below_usual, 0, Over::now, kUntilRelease};
+
 constexpr Reading of_state(const MetricDescriptor& family, std::string_view label, std::string_view state) {
   return {&family, {label, state}};
 }
@@ -86,13 +90,14 @@ constexpr Condition kTable[] = {
     {"reads_failing", failed, Action::reset, "GpuReadsFailing", "every read of the GPU fails: {value} errors within 30 s", seconds(5), {over(above(kReadErrors, 5), Over::rise, seconds(30)), below(kUp, 1)}},
 
     // The driver's own request: NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, driver 570 and later. NVIDIA, "GPU memory error
-    // management", recovery action flag: drain peer-to-peer traffic first, then ask again.
+    // management", recovery action flag: drain peer-to-peer traffic first, then ask again. The actions of newer drivers are resets and
+    // reboots of other kinds, such as that of one PCI function.
     {"recovery_action", failed, Action::reset, "GpuRecoveryAction", "the driver requests a reset of the GPU", seconds(0), {above(of_state(catalog::recovery_action, "action", "reset"), 0)}},
     {"recovery_action", failed, Action::reboot, "GpuRecoveryAction", "the driver requests a reboot of the machine", seconds(0), {above(of_state(catalog::recovery_action, "action", "reboot"), 0)}},
     {"recovery_action", failed, Action::drain, "GpuRecoveryAction", "the driver requests that all traffic between GPUs ends", seconds(0), {above(of_state(catalog::recovery_action, "action", "drain_p2p"), 0)}},
     {"recovery_action", failed, Action::reset, "GpuRecoveryAction", "the driver requests that the jobs end, then a reset of the GPU", seconds(0), {above(of_state(catalog::recovery_action, "action", "drain_and_reset"), 0)}},
     {"recovery_action", failed, Action::drain, "GpuRecoveryAction", "the driver requests that the IMEX domain is recovered", seconds(0), {above(of_state(catalog::recovery_action, "action", "recover_imex"), 0)}},
-    {"recovery_action", failed, Action::drain, "GpuRecoveryAction", "the driver requests an action that this version does not know", seconds(0), {above(of_state(catalog::recovery_action, "action", "other"), 0)}},
+    {"recovery_action", failed, Action::reboot, "GpuRecoveryAction", "the driver requests an action that this version does not know; a reboot includes every reset", seconds(0), {above(of_state(catalog::recovery_action, "action", "other"), 0)}},
 
     // Errors from before the daemon's start count. Errors over the card's lifetime are another family and judge nothing.
     {"memory_errors_uncorrected", failed, Action::reset, "GpuMemoryErrorsUncorrected", "{value} uncorrected memory errors since the driver was loaded", seconds(0), {since_opened(of_severity(catalog::memory_errors, "uncorrected"))}},
@@ -109,7 +114,7 @@ constexpr Condition kTable[] = {
     {"retired_pages_pending", degraded, Action::reset, "GpuRetiredPagesPending", "a memory page waits for a reset to be retired", seconds(0), {above({&catalog::retired_pages_pending}, 0)}},
 
     // A card without a bridge has all links down for ever, which is no fault: some link must have been up.
-    {"links_down", failed, Action::reset, "GpuLinksDown", "{value} of {of} links to other GPUs are up", seconds(30), {times(below(kLinksUp, 1), {&catalog::interconnect_links}), over(above(kLinksUp, 0), Over::highest, kUntilRelease)}},
+    {"links_down", failed, Action::reset, "GpuLinksDown", "{value} of {of} links to other GPUs are up", seconds(30), {kLinksLost, over(above(kLinksUp, 0), Over::highest, kUntilRelease)}},
     // DCGM's health check fails a link at one replay or recovery a minute; errors of the checksum matter at 100 a second.
     {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{value} replays on the links to other GPUs within 5 minutes", seconds(0), {over(above(link_errors("replay"), 0), Over::rise, minutes(5))}},
     {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{value} recoveries of links to other GPUs within 5 minutes", seconds(0), {over(above(link_errors("recovery"), 0), Over::rise, minutes(5))}},
@@ -206,6 +211,10 @@ std::string term_text(const Term& term) {
   const std::string text = over_text(term);
   if (term.compare == Compare::differs_in_model) return text + " differs from most GPUs of its model";
   if (term.compare == Compare::differs_in_vendor) return text + " differs from most GPUs of its vendor";
+  if (term.compare == Compare::below_usual) {
+    return text +
+           " is below its maximum since the driver was opened, or below that of most GPUs of its model";
+  }
   const std::string limit = number_text(term.threshold);
   const std::string sign = term.compare == Compare::above ? " > " : " < ";
   if (term.of.family == nullptr) return text + sign + limit;

@@ -73,6 +73,7 @@ enum class Compare : std::uint8_t {
   below,
   differs_in_model,   ///< from most GPUs of the same vendor and model
   differs_in_vendor,  ///< from most GPUs of the same vendor
+  below_usual,  ///< the highest value of the window, or what most GPUs of the same vendor and model have
 };
 
 /// One test of one reading. An absent reading passes no test.

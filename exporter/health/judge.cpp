@@ -71,17 +71,21 @@ DeviceHealth Judge::judge_device(std::size_t device) {
 // Every term is looked at in each turn, because a window must not miss a value.
 void Judge::judge_rule(const Rule& rule, std::size_t device, Past& past, std::vector<Finding>& to) {
   bool holds = true;
-  std::optional<double> first;
+  double first = kAbsent;
+  double of = 0;
   for (const Place& place : rule.places) {
     const double value = look(place, device, past);
-    if (!first) first = value;
-    holds = passes(place, device, value) && holds;
+    const double most = limit(place, device, value, past);
+    if (&place == rule.places.data()) {
+      first = value;
+      of = place.of ? readings_.value(device, *place.of) : most;
+    }
+    holds = passes(place, device, value, most) && holds;
   }
   auto& since = past.since[static_cast<std::size_t>(&rule - rulebook_.rules().data())];
   if (!is_held(*rule.condition, since, holds)) return;
   const Place& place = rule.places.front();
-  const double value = place.term->reading.text.empty() ? *first : 1;
-  const double of = place.of ? readings_.value(device, *place.of) : 0;
+  const double value = place.term->reading.text.empty() ? first : 1;
   const Finding finding = finding_of(*rule.condition, value, of, *since);
   const auto is_it = [&](const Finding& other) { return is_same(finding, other); };
   if (std::ranges::none_of(to, is_it)) to.push_back(finding);
@@ -97,11 +101,19 @@ double Judge::look(const Place& place, std::size_t device, Past& past) const {
   return past.windows[place.past].add(term.over, term.window, value, now_);
 }
 
-bool Judge::passes(const Place& place, std::size_t device, double value) const {
+double Judge::limit(const Place& place, std::size_t device, double value, Past& past) const {
+  const Term& term = *place.term;
+  if (!place.compares_with_usual())
+    return term.threshold * (place.of ? readings_.value(device, *place.of) : 1);
+  const double own = past.windows[place.past].add(Over::highest, term.window, value, now_);
+  return std::isnan(value) ? own : std::max(own, peers_.usual(place, readings_.devices()[device]));
+}
+
+bool Judge::passes(const Place& place, std::size_t device, double value, double limit) const {
   const Term& term = *place.term;
   if (std::isnan(value)) return false;
-  if (Peers::compares(term)) return peers_.differs(place, readings_.devices()[device], value);
-  const double limit = term.threshold * (place.of ? readings_.value(device, *place.of) : 1);
+  const bool is_limited = !Peers::compares(term) || place.compares_with_usual();
+  if (!is_limited) return peers_.differs(place, readings_.devices()[device], value);
   return term.compare == Compare::above ? value > limit : value < limit;  // false if the limit is absent
 }
 

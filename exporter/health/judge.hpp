@@ -35,7 +35,8 @@ class Judge {
   DeviceHealth judge_device(std::size_t device);
   void judge_rule(const Rule& rule, std::size_t device, Past& past, std::vector<Finding>& to);
   double look(const Place& place, std::size_t device, Past& past) const;
-  bool passes(const Place& place, std::size_t device, double value) const;
+  double limit(const Place& place, std::size_t device, double value, Past& past) const;
+  bool passes(const Place& place, std::size_t device, double value, double limit) const;
   bool is_held(const Condition& condition, std::optional<Nanoseconds>& since, bool holds) const;
   bool is_known(std::size_t device) const;
   std::vector<Finding> judge_machine();

@@ -23,7 +23,7 @@ class LastValues {
   void rearrange(std::span<const Labels> before, std::span<const Labels> after);
 
   /// Returns the value of the series at this position, or the last one if it is absent (NaN) for no longer
-  /// than kKept. `is_read`: the device is up and awake; otherwise an absent value is absent at once.
+  /// than kKept. `is_read`: the device is awake and not lost; otherwise an absent value is absent at once.
   double add(std::size_t position, double value, bool is_read, Nanoseconds now) noexcept;
 
  private:

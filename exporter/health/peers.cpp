@@ -22,6 +22,16 @@ void Peers::count(const Rulebook& rulebook, const Readings& readings) {
   }
 }
 
+double Peers::usual(const Place& place, const DeviceFacts& device) const {
+  const auto& counts = counts_.at(group_of(place, device));
+  std::size_t all = 0;
+  for (const auto& [each, count] : counts) all += count;
+  std::size_t as_high = 0;
+  auto each = counts.rbegin();
+  while (2 * (as_high += each->second) <= all) ++each;
+  return each->first;
+}
+
 bool Peers::differs(const Place& place, const DeviceFacts& device, double value) const {
   const auto& counts = counts_.at(group_of(place, device));
   std::size_t all = 0;

@@ -13,7 +13,8 @@ namespace gpumeter::health {
 class Peers {
  public:
   static bool compares(const Term& term) noexcept {
-    return term.compare == Compare::differs_in_model || term.compare == Compare::differs_in_vendor;
+    return term.compare == Compare::differs_in_model || term.compare == Compare::differs_in_vendor ||
+           term.compare == Compare::below_usual;
   }
 
   /// Counts the values of all devices.
@@ -22,6 +23,9 @@ class Peers {
   /// True if no more than half of the like devices have this value, which is one that was counted. If no
   /// value has a majority, all devices differ.
   bool differs(const Place& place, const DeviceFacts& device, double value) const;
+
+  /// The highest value that more than half of the like devices have or exceed; one of them is the device.
+  double usual(const Place& place, const DeviceFacts& device) const;
 
  private:
   using Group = std::pair<std::size_t, std::string>;  ///< column, kind of device

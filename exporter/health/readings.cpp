@@ -76,7 +76,7 @@ void Readings::copy_from(const Store& store, Nanoseconds now) {
   values_.assign(devices_.size() * columns_.size(), kAbsent);
   released_.clear();
   expected_.clear();
-  find_read_devices();
+  find_read_devices(now);
   for (Source& source : sources_) {
     if (!states_presence(source.family)) keep_last_values(source, now);
     reduce(source);
@@ -84,19 +84,19 @@ void Readings::copy_from(const Store& store, Nanoseconds now) {
   }
 }
 
-void Readings::find_read_devices() {
-  is_read_.assign(devices_.size(), false);
-  const auto set = [this](const MetricDescriptor& family, bool is_read) {
+void Readings::find_read_devices(Nanoseconds now) {
+  read_at_.resize(devices_.size());
+  const auto set = [this](const MetricDescriptor& family, std::optional<Nanoseconds> at) {
     const auto source = std::ranges::find(sources_, &family, &Source::family);
     if (source == sources_.end()) return;
     for (std::size_t position = 0; position + 1 < source->first.size(); ++position) {
       const bool holds =
           source->values[position] > 0 && source->first[position] < source->first[position + 1];
-      if (holds) is_read_[source->targets[source->first[position]].device] = is_read;
+      if (holds) read_at_[source->targets[source->first[position]].device] = at;
     }
   };
-  set(catalog::up, true);
-  set(catalog::suspended, false);
+  set(catalog::up, now);
+  set(catalog::suspended, std::nullopt);
 }
 
 void Readings::keep_last_values(Source& source, Nanoseconds now) {
@@ -104,7 +104,8 @@ void Readings::keep_last_values(Source& source, Nanoseconds now) {
     if (source.first[position] == source.first[position + 1]) continue;
     const std::uint32_t device = source.targets[source.first[position]].device;
     double& value = source.values[position];
-    value = source.lasts.add(position, value, is_read_[device], now);
+    const bool is_read = read_at_[device] && now - *read_at_[device] < kLost;
+    value = source.lasts.add(position, value, is_read, now);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -57,6 +58,9 @@ class Readings {
     std::uint32_t column;
     double text = 0;  ///< for a reading of a label's text: the text's number
   };
+  /// As the hold time of device_lost: one pass in which every read fails is no loss.
+  static constexpr Nanoseconds kLost = std::chrono::seconds(5);
+
   /// A family of the store: a copy of its list and of its values.
   struct Source {
     const MetricDescriptor* family = nullptr;
@@ -75,7 +79,7 @@ class Readings {
   void match(Source& source);
   void match_machine(const Source& source);
   void add_targets(Source& source, const std::vector<Labels::Pair>& pairs, std::uint32_t device);
-  void find_read_devices();
+  void find_read_devices(Nanoseconds now);
   void keep_last_values(Source& source, Nanoseconds now);
   void reduce(const Source& source);
   std::uint32_t device_of(const MetricDescriptor& family, const Labels& labels,
@@ -86,7 +90,7 @@ class Readings {
   std::unordered_map<std::string_view, std::vector<std::uint32_t>> columns_of_;  ///< by the family's name
   std::vector<Source> sources_;                                                  ///< by the family's id
   std::vector<DeviceFacts> devices_;
-  std::vector<bool> is_read_;  ///< by device: it is up and awake
+  std::vector<std::optional<Nanoseconds>> read_at_;  ///< by device: when it was up last; none while it sleeps
   std::unordered_map<std::string, std::uint32_t> by_uuid_;
   std::vector<double> values_;
   std::map<std::string, double, std::less<>> texts_;

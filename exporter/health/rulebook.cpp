@@ -6,6 +6,7 @@ namespace gpumeter::health {
 
 void Past::forget() noexcept {
   for (LastEvent& event : events) event.forget();
+  std::ranges::fill(windows, Window());
   std::ranges::fill(since, std::nullopt);
 }
 
@@ -25,7 +26,7 @@ Place Rulebook::place_of(const Term& term, const Readings& readings) {
   if (term.over == Over::event) {
     place.past = events_.size();
     events_.push_back(term.from_zero);
-  } else if (term.over != Over::now) {
+  } else if (term.over != Over::now || place.compares_with_usual()) {
     place.past = windows_++;
   }
   return place;

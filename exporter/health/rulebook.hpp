@@ -17,6 +17,8 @@ struct Place {
   std::size_t column;             ///< of its reading
   std::optional<std::size_t> of;  ///< column of the reading that limits it
   std::size_t past;               ///< among the windows or the events of a device
+
+  bool compares_with_usual() const noexcept { return term->compare == Compare::below_usual; }
 };
 
 /// A condition of the table, ready to be judged.

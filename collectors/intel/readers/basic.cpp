@@ -40,11 +40,13 @@ bool is_zero(IntelContext& context, int file) {
   return sample.status == ReadStatus::ok && sample.value == 0;
 }
 
-/// Returns the lowest one of a sensor's limits; a limit of 0 is not set.
+/// Returns the lower one of the limits above which a sensor's card slows down or switches off; a limit of 0
+/// is not set. `_max` is neither: xe reports 60 degrees for the package of a B-series card, which any load
+/// passes.
 Handle lowest_limit(IntelContext& context, const std::string& sensor) {
   Handle lowest;
   double value = 0;
-  for (const char* const suffix : {"_max", "_crit", "_emergency"}) {
+  for (const char* const suffix : {"_crit", "_emergency"}) {
     const Handle limit = context.awake() ? context.constant_file(sensor + suffix) : std::nullopt;
     const Sample sample = limit ? context.integer(*limit) : Sample::miss(ReadStatus::unsupported);
     if (sample.status != ReadStatus::ok || sample.value <= 0 || (lowest && sample.value >= value)) continue;

@@ -28,7 +28,7 @@ TEST_F(XeCard, SensorsGoByLabel) {
   sensor("temp2_label", "pkg\n");
   sensor("temp2_input", "56000\n");
   sensor("temp2_crit", "110000\n");
-  sensor("temp2_max", "100000\n");
+  sensor("temp2_max", "60000\n");
   sensor("temp3_label", "vram\n");
   sensor("temp3_input", "54000\n");
   sensor("temp4_label", "mctrl\n");
@@ -49,8 +49,8 @@ TEST_F(XeCard, SensorsGoByLabel) {
             "gpu_temperature_celsius{sensor=\"vram_ch_0\"} 52\n"
             "gpu_temperature_celsius{sensor=\"vram_ch_15\"} 53\n"
             "gpu_temperature_limit_celsius{sensor=\"core\",limit=\"critical\"} 110\n"
-            "gpu_temperature_limit_celsius{sensor=\"core\",limit=\"max\"} 100\n"
-            "gpu_temperature_margin_celsius{sensor=\"core\"} 44\n"
+            "gpu_temperature_limit_celsius{sensor=\"core\",limit=\"max\"} 60\n"
+            "gpu_temperature_margin_celsius{sensor=\"core\"} 54\n"
             "gpu_voltage_volts{rail=\"gfx\"} 0.605\n");
 }
 

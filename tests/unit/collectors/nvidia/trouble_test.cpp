@@ -162,7 +162,7 @@ devices:
 
 TEST(NvidiaTrouble, ARecoveryActionOfANewerDriverIsOther) {
   for (const auto& [said, holds] : {std::pair("0", "none"), std::pair("5", "recover_imex"),
-                                    std::pair("6", "other"), std::pair("17", "other")}) {
+                                    std::pair("6", "other"), std::pair("7", "other")}) {
     FakeDriver driver(std::string("devices: [{uuid: GPU-0, fields: {230: ") + said + "}}]");
     NvidiaGpu gpu(driver);
     gpu.attach().sampled();

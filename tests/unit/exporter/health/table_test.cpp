@@ -17,7 +17,8 @@ TEST(ConditionTable, EveryRowIsComplete) {
     EXPECT_TRUE(condition.alert.starts_with("Gpu"));
     EXPECT_NE(condition.terms[0].reading.family, nullptr);
     for (const Term& term : condition.terms) {
-      EXPECT_EQ(term.over != Over::now, term.window > std::chrono::seconds(0));
+      const bool looks_back = term.over != Over::now || term.compare == Compare::below_usual;
+      EXPECT_EQ(looks_back, term.window > std::chrono::seconds(0));
       EXPECT_FALSE(term.over == Over::rise && term.reading.family->type != MetricType::counter);
       EXPECT_FALSE(term.over == Over::event && term.reading.family->type != MetricType::counter);
     }

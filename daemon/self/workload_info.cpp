@@ -39,7 +39,6 @@ std::vector<Label> labels_of(const workloads::WorkloadBook::Workload& workload,
   add(labels, "slurm_sluid", facts.slurm_sluid);
   if (facts.uid.value()) labels.push_back({"user", settings.user_name(*facts.uid.value())});
   labels.push_back({"source", source_of(workload)});
-  if (settings.names) std::ranges::move(settings.names->labels_of(facts), std::back_inserter(labels));
   return labels;
 }
 
@@ -69,6 +68,21 @@ std::vector<Label> facts_in(std::vector<Label> labels) {
 
 }  // namespace
 
+/// An earlier process may have seen them.
+std::vector<Label> WorkloadInfo::names_of(const workloads::WorkloadBook::Workload& workload) {
+  const auto [known, is_new] = names_.try_emplace(workload.id);
+  if (is_new && settings_.costs) known->second = settings_.costs->earlier_labels(workload.id);
+  std::map<std::string, std::string> names;
+  if (settings_.names) {
+    for (const Label& label : settings_.names->labels_of(workload.facts))
+      names.emplace(label.name, label.value);
+  }
+  for (const Label& label : known->second) names.emplace(label.name, label.value);
+  known->second.clear();
+  for (const auto& [name, value] : names) known->second.push_back({name, value});
+  return known->second;
+}
+
 void WorkloadInfo::add_allocated(const std::set<workloads::WorkloadId>& present) {
   if (settings_.names == nullptr) return;
   for (const auto& [id, names] : allocated_only(*settings_.names, present)) {
@@ -89,9 +103,11 @@ void WorkloadInfo::tick(Nanoseconds now) {
   for (const auto& workload : settings_.book->workloads()) {
     present.insert(workload.id);
     std::vector<Label> labels = labels_of(workload, settings_);
+    std::ranges::move(names_of(workload), std::back_inserter(labels));
     series_.add(catalog::workload_info, Labels(labels), 1);
     if (settings_.costs) names.emplace_back(workload.id, facts_in(std::move(labels)));
   }
+  std::erase_if(names_, [&](const auto& entry) { return !present.contains(entry.first); });
   if (settings_.costs) settings_.costs->describe(std::move(names));
   add_allocated(present);
   series_.commit(now);

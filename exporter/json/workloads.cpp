@@ -1,9 +1,11 @@
 #include "exporter/json/workloads.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "exporter/json/scalars.hpp"
 
@@ -13,6 +15,16 @@ namespace {
 // Milliseconds and milliwatt-hours are noise.
 constexpr int kDigits = 12;
 constexpr int kFew = 6;  // in a line for people
+
+/// Whose it is, and what its owner calls it.
+constexpr std::string_view kNames[] = {"user",
+                                       "slurm_account",
+                                       "slurm_job_name",
+                                       "slurm_partition",
+                                       "slurm_array_job",
+                                       "slurm_array_task",
+                                       "k8s_namespace",
+                                       "k8s_pod"};
 
 struct Figures {
   std::optional<double> joules;
@@ -130,9 +142,7 @@ std::string workload_line(const WorkloadCost& workload) {
   std::set<std::string_view> seen;
   for (const Label& label : workload.labels) {
     if (!seen.insert(label.name).second) continue;
-    if (label.name == "user" || label.name.starts_with("slurm_account") || label.name == "k8s_namespace") {
-      add_text(label.name, label.value);
-    }
+    if (std::ranges::find(kNames, label.name) != std::end(kNames)) add_text(label.name, label.value);
   }
   add_number("gpus", static_cast<double>(workload.devices.size()));
   add_number("gpu_seconds", figures.held);

@@ -2,6 +2,7 @@
 """Given a job on a simulated GPU, when the daemon restarts in the middle, then energy, workloads and runs go on; after a crash no
 counter is lower than on the last page; a damaged file is reported and set aside."""
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -9,7 +10,7 @@ import unittest
 from pathlib import Path
 
 import at_once
-from harness import Daemon, Page, wait_until
+from harness import ROOT, Daemon, Page, wait_until
 from jobs import Folder, dropped
 from workloads_test import machine
 
@@ -144,6 +145,38 @@ class Restart(unittest.TestCase):
         there, lost = page.one("ml_steps_total"), sum(dropped(page).values())
         print("steps sent:", sent, "there:", there, "counted as dropped:", dropped(page))
         self.assertEqual(there + lost, int(sent))
+
+    def test_names_of_slurm_stay_after_the_epilog_and_a_restart(self):
+        folder = Path(self.state, "slurm")
+        defaults = Path(self.state, "defaults")
+        defaults.write_text(f"FOLDER={folder}\nJOB_NAMES=yes\n")
+
+        def plugin(name: str, **variables: str) -> None:
+            subprocess.run([ROOT / f"packaging/integrations/slurm/gpumeter-{name}"], check=True, timeout=30,
+                           env={"GPUMETER_SLURM_DEFAULTS": str(defaults), "SLURM_JOB_ID": "4711", **variables})
+
+        config = json.loads(Path(self.flag.partition("=")[2]).read_text())
+        self.flag = written(self.machine.folder, {**config, "allocations": {"slurm": str(folder)}})
+        plugin("prolog", SLURM_JOB_UID=str(os.getuid()), SLURM_JOB_USER="alice", SLURM_JOB_ACCOUNT="nlp", SLURM_JOB_PARTITION="gpu",
+               SLURM_JOB_GPUS="0", SLURM_JOB_START_TIME="1700000000")
+        plugin("task-prolog", SLURM_JOB_NAME="bert", SLURM_ARRAY_JOB_ID="6", SLURM_ARRAY_TASK_ID="2")
+        names = {"slurm_account": "nlp", "slurm_partition": "gpu", "slurm_job_name": "bert", "slurm_array_job": "6", "slurm_array_task": "2"}
+        first = self.start()
+        self.work(first)
+        wait_until(lambda: first.page().of("gpu_workload_info", **JOB, **names), "it has its names")
+        self.machine.end(self.pid)
+        plugin("epilog")
+        wait_until(lambda: not first.page().of("gpu_allocation_info"), "the epilog is known")
+        wait_until(lambda: costs(first, "/slurm_job/4711")[0]["state"] == "ended", "the job has ended")
+        for daemon in (first, None):
+            if not daemon:
+                self.assertEqual(first.stop()[0], 0)
+                daemon = self.start()
+                wait_until(lambda: daemon.page().of("gpu_workload_energy_joules_total", gpu="0", **JOB), "its energy is there again")
+            wait_until(lambda: daemon.page().of("gpu_workload_info", **JOB, **names), "the names stay")
+            self.assertEqual(costs(daemon, "/slurm_job/4711")[0]["labels"].items() & names.items(), names.items())
+            self.assertIn(" slurm_account=nlp slurm_array_job=6 slurm_array_task=2 slurm_job_name=bert slurm_partition=gpu ",
+                          daemon.fetch("/api/v1/workloads/slurm_job/4711?format=text").text)
 
     def test_a_damaged_file_is_set_aside(self):
         first = self.start()

@@ -57,6 +57,12 @@ void CostLedger::describe(Names&& names) {
   for (auto& [id, labels] : names) names_[id] = std::move(labels);
 }
 
+std::vector<Label> CostLedger::earlier_labels(const WorkloadId& id) const {
+  const MutexLock lock(mutex_);
+  const auto found = contents_.open.find(id);
+  return found == contents_.open.end() ? std::vector<Label>() : found->second.labels;
+}
+
 std::vector<WorkloadCost> CostLedger::workloads() {
   const MutexLock lock(mutex_);
   close_silent();

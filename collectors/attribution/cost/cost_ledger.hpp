@@ -44,6 +44,9 @@ class CostLedger {
   using Names = std::vector<std::pair<WorkloadId, std::vector<Label>>>;
   void describe(Names&& names) GPUMETER_EXCLUDES(mutex_);
 
+  /// The labels with which an earlier process saved a workload that goes on; none if there is none.
+  std::vector<Label> earlier_labels(const WorkloadId& id) const GPUMETER_EXCLUDES(mutex_);
+
   /// Running workloads first, then the ended ones, the last one first. `unattributed` and `_other` are left
   /// out.
   std::vector<WorkloadCost> workloads() GPUMETER_EXCLUDES(mutex_);

@@ -45,6 +45,11 @@ TEST(WorkloadsJson, ALineForALog) {
             "kind=slurm_job workload=4711 state=ended user=alice gpus=2 gpu_seconds=100 busy_ratio=0.75 "
             "idle_ratio=0.25 busy_seconds=45 joules=15000.5 peak_memory_bytes=2048 "
             "throttled_power_seconds=3.5\n");
+  WorkloadCost named = job();
+  named.labels = {
+      {"slurm_account", "nlp"}, {"slurm_job", "4711"}, {"slurm_job_name", "bert"}, {"user", "alice"}};
+  EXPECT_TRUE(workload_line(named).starts_with(
+      "kind=slurm_job workload=4711 state=ended slurm_account=nlp slurm_job_name=bert user=alice gpus=2 "));
   WorkloadCost odd;
   odd.kind = "other";
   odd.workload = "a b\"c";

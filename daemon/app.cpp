@@ -57,7 +57,7 @@ App::App(Options options, config::Config config, const Clock& clock)
       config_(std::move(config)),
       log_(clock, config_.get()->log),
       store_(std::make_shared<Store>()),
-      doctor_(*store_, clock_),
+      doctor_(*store_, clock_, log_),
       pages_(*store_),
       history_(*store_, clock_, [this] { return doctor_.report(); }),
       jobs_({clock_, *store_, user_names_,

@@ -7,18 +7,20 @@
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "base/worker.hpp"
+#include "daemon/log/log.hpp"
 #include "exporter/health/judge.hpp"
 #include "exporter/store/series_list.hpp"
 #include "exporter/store/store.hpp"
 
 namespace gpumeter {
 
-/// Judges the devices once a second on its own thread "health", and publishes gpu_health and
-/// gpu_health_reason. It reads the store only, so it never waits for a driver or the system.
+/// Judges the devices once a second on its own thread "health", publishes gpu_health and gpu_health_reason,
+/// and logs each reason when it begins and when it ends. It reads the store only, so it never waits for a
+/// driver or the system.
 class Doctor {
  public:
-  /// Both must outlive this object.
-  Doctor(Store& store, const Clock& clock);
+  /// All must outlive this object.
+  Doctor(Store& store, const Clock& clock, Log& log);
   /// Waits for the turn under way.
   ~Doctor() { stop(); }
   Doctor(const Doctor&) = delete;
@@ -44,6 +46,7 @@ class Doctor {
 
   const Store& store_;
   const Clock& clock_;
+  Log& log_;
   health::Judge judge_;     // of the thread
   SeriesList series_;       // of the thread
   bool has_begun_ = false;  // of the thread

@@ -89,14 +89,24 @@ class HealthTest(unittest.TestCase):
             self.assertEqual(reasons, {each["reason"] for each in device["reasons"]})
         self.assertEqual(promtool_findings(self.daemon.fetch("/metrics").text), "")
 
-    def test_3_a_release_of_the_drivers_ends_events(self):
+    def test_3_the_log_has_the_same(self):
+        log = self.daemon.log
+        for gpu, (verb, _, reasons, ends) in enumerate(CASES):
+            for reason, severity, action in map(str.split, reasons):
+                facts = rf'msg="health: a reason {{}}" gpu={gpu} uuid=\S+ state=\w+ reason={reason} severity={severity} action={action} '
+                self.assertRegex(log, "level=warn " + facts.format("begins"), verb)
+                if ends:
+                    self.assertRegex(log, "level=info " + facts.format("ends") + ".*held_seconds=", verb)
+        self.assertNotIn(f'health: a reason begins" gpu={len(CASES)} ', log, "a GPU without a fault")
+
+    def test_4_a_release_of_the_drivers_ends_events(self):
         self.assertEqual(self.health()["state"], "failed")
         self.daemon.send(signal.SIGUSR1)
         wait_until(lambda: {each["state"] for each in self.health()["devices"]} == {"unknown"}, "all GPUs are unknown", 20)
         self.daemon.send(signal.SIGUSR2)
         wait_until(lambda: self.health()["state"] == "ok", "all GPUs are ok", 30)
 
-    def test_4_every_reason_is_documented(self):
+    def test_5_every_reason_is_documented(self):
         table = json.loads(run("--print-conditions=json").stdout)
         known = {(each["reason"], each["severity"], each["action"]) for each in table["conditions"]}
         self.assertEqual([text for _, _, reasons, _ in CASES for text in reasons if tuple(text.split()) not in known], [])

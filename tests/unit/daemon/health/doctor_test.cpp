@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <thread>
@@ -40,7 +41,8 @@ class DoctorTest : public testing::Test {
   FakeClock clock_;
   Store store_;
   SeriesList device_{store_.attach("nvidia")};
-  Doctor doctor_{store_, clock_};
+  Log log_{clock_, {config::LogLevel::info, config::LogFormat::logfmt}};
+  Doctor doctor_{store_, clock_, log_};
 };
 
 constexpr const char* kFailed =
@@ -68,6 +70,30 @@ TEST_F(DoctorTest, AReasonThatEndsLeavesThePage) {
   judged();
   device(0);
   EXPECT_EQ(judged(), kOk);
+}
+
+TEST_F(DoctorTest, LogsWhenAReasonBeginsAndWhenItEnds) {
+  testing::internal::CaptureStderr();
+  device(0);
+  judged();
+  for (const double failed : {1, 1, 0, 0}) {
+    device(failed);
+    judged();
+  }
+  ASSERT_TRUE(log_.flush(10s));
+  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string facts =
+      " reason=row_remap_failed severity=failed action=replace detail=\"a memory row could not be remapped: "
+      "no "
+      "spare rows are left\"";
+  const auto begin =
+      log.find("level=warn msg=\"health: a reason begins\" gpu=0 uuid=GPU-0 state=failed" + facts);
+  const auto end = log.find("level=info msg=\"health: a reason ends\" gpu=0 uuid=GPU-0 state=ok" + facts +
+                            " held_seconds=2\n");
+  EXPECT_NE(begin, std::string::npos) << log;
+  EXPECT_NE(end, std::string::npos) << log;
+  EXPECT_LT(begin, end);
+  EXPECT_EQ(std::ranges::count(log, '\n'), 2) << log;
 }
 
 TEST_F(DoctorTest, JudgesOnItsThread) {

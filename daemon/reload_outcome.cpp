@@ -1,28 +1,23 @@
 #include "daemon/reload_outcome.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <string_view>
 #include <thread>
 #include <utility>
 
-#include "base/descriptor.hpp"
+#include "base/folder.hpp"
+#include "base/text.hpp"
 
 namespace gpumeter {
 namespace {
 
 constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
 
-std::string path_in(const std::string& folder) { return folder + "/reload"; }
+constexpr const char* kName = "reload";
 
 Error failed(const std::string& what) { return Error(what + ": " + std::strerror(errno)); }
 
@@ -46,29 +41,25 @@ std::string runtime_folder() {
   return own.empty() ? "/run/gpumeter" : own;
 }
 
-// O_NONBLOCK: opening a FIFO of that name fails instead of waiting.
 Result<Done> write_outcome(const std::string& folder, const ReloadOutcome& outcome) {
-  const std::string path = path_in(folder);
-  const std::string fresh = path + ".new";
-  const Descriptor file(
-      open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640));
-  if (!file) return failed(fresh);
-  const std::string text = text_of(outcome);
-  if (write(file.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    return failed(fresh);
-  if (rename(fresh.c_str(), path.c_str()) != 0) return failed(path);
-  return Done{};
+  constexpr mode_t kOwnAndGroup = 0640;
+  const Result<Folder> runtime = Folder::open(folder);
+  if (!runtime) return runtime.error();
+  return runtime->replace(kName, text_of(outcome), kOwnAndGroup, Folder::Outlives::crash);
 }
 
 std::optional<ReloadOutcome> read_outcome(const std::string& folder) {
-  std::ifstream file(path_in(folder));
-  ReloadOutcome outcome;
-  Nanoseconds::rep begun = 0;
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  if (!(std::istringstream(line) >> outcome.daemon >> begun)) return std::nullopt;
-  outcome.begun = Nanoseconds(begun);
-  while (std::getline(file, line)) outcome.problems.push_back(line);
+  constexpr std::size_t kMost = 1U << 20U;
+  const Result<Folder> runtime = Folder::open(folder);
+  const Result<std::string> text = runtime ? runtime->read(kName, kMost) : Result<std::string>(std::string());
+  if (!text) return std::nullopt;
+  std::string_view lines = *text;
+  std::string_view first = take_until(lines, '\n');
+  const auto daemon = parse_number<pid_t>(take_until(first, ' '));
+  const auto begun = parse_number<Nanoseconds::rep>(first);
+  if (!daemon || !begun) return std::nullopt;
+  ReloadOutcome outcome{*daemon, Nanoseconds(*begun), {}};
+  while (!lines.empty()) outcome.problems.push_back(readable(take_until(lines, '\n'), is_control));
   return outcome;
 }
 
@@ -83,7 +74,7 @@ Result<ReloadOutcome> request_reload(pid_t daemon, const std::string& folder, co
     if (kill(daemon, 0) != 0) return failed(name + " ended before the reload was complete");
     std::this_thread::sleep_for(kBetweenLooks);
   }
-  return Error(name + " received SIGHUP, but left no outcome in " + path_in(folder) + "; see its log");
+  return Error(name + " received SIGHUP, but left no outcome in " + folder + "/" + kName + "; see its log");
 }
 
 }  // namespace gpumeter

@@ -46,12 +46,19 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
                "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd"],
 }
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
-MAY_HANG = {r"\bf(data)?sync\(": ["daemon/state/durable_file.cpp"],
+MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],
             r"\bDeviceDirectory::save\(|\.save\(\)": ["daemon/fleet/device_directory_file.cpp", "daemon/fleet/state_keeper.cpp", "daemon/control/forget.cpp"],
             r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["collectors/attribution/names/known_users.cpp", "collectors/attribution/names/user_names.cpp", "exporter/listen/address.cpp", "exporter/client/http_get.cpp"],
             r"\bsend_to_journal\(|\bspdlog::logger\b": ["daemon/log/log.cpp", "daemon/log/log.hpp", "daemon/log/output.cpp", "systemd/journal.cpp", "systemd/journal.hpp"],
             r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["daemon/log/output.cpp", "daemon/cli/standard_streams.cpp",
                                                      "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp", "daemon/profiles/ask.cpp"]}
+# Calls that make, change or remove a name -> the only files that may make them: base/folder follows no path that another user may write.
+MAY_WRITE = {r"\bO_(CREAT|TMPFILE)\b|(?<![.>\w])((mkdir|mkfifo|mknod|rename|unlink|symlink)(at2?)?|linkat)\((?!const)|\bl?ch(own|mod)\(|\bfch(own|mod)at\(|\brmdir\(":
+             ["base/folder.cpp", "base/socket_file.cpp"],
+             r"\b[ow]?fstream\b.*\bios\b.*out|\bofstream\b|\bf(re)?open\(|\bmk(os?|d)?temps?\(|\btruncate\(|\bl?setxattr\(": [],
+             r"\b(filesystem|fs)::(create_|remove|rename|permissions|copy|resize)": [],
+             # The others bind an abstract name and an address of the network.
+             r"\bbind\([^)]*sockaddr|\bbind\(\w+, address, ": ["base/socket_file.cpp", "collectors/profiles/kineto_socket.cpp", "exporter/listen/socket.cpp"]}
 CLIENTS = ("collectors/benchmark/", "collectors/held/", "collectors/import/", "exporter/top/")  # programs that wait only for their own user
 HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 
@@ -77,6 +84,8 @@ def main() -> int:
             for library in (h for h in HEAVY if target.startswith(h)):
                 heavy[library, next((c for c in CLIENTS if name.startswith(c)), "")].add(name)
         code = re.sub(r"//.*|\"[^\"\n]*\"", "", file.read_text())
+        wrong += [f"{name} has {found[0]}: only {files or 'base/folder.cpp'} may write, so that root follows nobody's path"
+                  for call, files in MAY_WRITE.items() if name not in files and (found := re.search(call, code))]
         wrong += [f"{name} calls {found[0]}, which may hang: only {files} may" for call, files in MAY_HANG.items()
                   if name not in files and not name.startswith(CLIENTS) and (found := re.search(call, code))]
     for (library, _), names in heavy.items():

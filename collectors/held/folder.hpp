@@ -4,7 +4,9 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
+#include "base/folder.hpp"
 #include "base/result.hpp"
 #include "collectors/held/record.hpp"
 
@@ -30,10 +32,10 @@ class RecordFolder {
   void remove(const std::string& job) const;
 
  private:
-  explicit RecordFolder(std::string path) : path_(std::move(path)) {}
+  explicit RecordFolder(Folder folder) : folder_(std::move(folder)) {}
   Result<Done> replace(const std::string& name, const std::string& text) const;
 
-  std::string path_;
+  Folder folder_;
 };
 
 }  // namespace gpumeter::held

@@ -48,6 +48,13 @@ Result<Done> take_line(std::string_view word, std::string_view value, Asked& ask
   return Done{};
 }
 
+constexpr std::string_view kPrefix = "gpumeter_";
+constexpr std::string_view kSuffix = ".json";
+
+bool is_plain(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+}
+
 }  // namespace
 
 std::string text_of(const Asked& asked) {
@@ -78,19 +85,23 @@ Result<std::string> path_in(std::string_view folder, std::string_view run) {
   if (getrandom(&random, sizeof random, 0) != sizeof random) return Error("no random number");
   constexpr std::size_t kMostOfName = 40;
   std::string name(run.substr(0, kMostOfName));
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
-  };
   std::ranges::replace_if(
       name, [&](char c) { return !is_plain(c); }, '-');
   std::array<char, 16> digits{};
   const char* const end = std::to_chars(digits.begin(), digits.end(), random, 16).ptr;
   const std::string_view slash = folder.ends_with('/') ? "" : "/";
-  std::string path = std::string(folder).append(slash) + "gpumeter_" + (name.empty() ? "process" : name) +
-                     "_" + std::string(digits.data(), static_cast<std::size_t>(end - digits.data())) +
-                     ".json";
+  std::string path =
+      std::string(folder).append(slash) + std::string(kPrefix) + (name.empty() ? "process" : name) + "_" +
+      std::string(digits.data(), static_cast<std::size_t>(end - digits.data())) + std::string(kSuffix);
   if (const Result<Done> checked = kineto::check_path(path); !checked) return checked.error();
   return path;
+}
+
+bool is_trace_name(std::string_view name) {
+  constexpr std::size_t kLongest = 255;  // NAME_MAX
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix) || name.size() > kLongest) return false;
+  name.remove_suffix(kSuffix.size());
+  return std::ranges::all_of(name, [](char c) { return is_plain(c) || c == '_'; });
 }
 
 }  // namespace gpumeter::profiles

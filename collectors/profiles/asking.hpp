@@ -42,5 +42,7 @@ Result<Asked> parse_asked(std::string_view text);
 /// Returns the path of an order: folder/gpumeter_RUN_RANDOM.json. Nobody can predict the random number, so
 /// nobody can put a link there. Returns an Error if the folder is not usable.
 Result<std::string> path_in(std::string_view folder, std::string_view run);
+/// True if path_in() gives such a name to a file, of plain characters only.
+bool is_trace_name(std::string_view name);
 
 }  // namespace gpumeter::profiles

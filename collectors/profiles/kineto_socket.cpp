@@ -66,10 +66,11 @@ Result<KinetoSocket> KinetoSocket::open_abstract() {
 
 Result<KinetoSocket> KinetoSocket::open_in(const std::string& folder) {
   constexpr mode_t kDropBox = 01733;
-  if (mkdir(folder.c_str(), S_IRWXU) == 0 && chmod(folder.c_str(), kDropBox) != 0) return last_error("chmod");
+  if (const Result<Folder> made = Folder::make(folder, kDropBox); !made) return made.error();
   constexpr mode_t kEveryone = 0666;
   auto opened = jobs::BoundSocket::open(folder + "/" + std::string(kName), SOCK_DGRAM, kEveryone);
   if (!opened) return opened.error();
+  if (!opened->file().has_own_address()) return Error(folder + ": another user could replace the folder");
   return KinetoSocket(*std::move(opened), folder);
 }
 

@@ -79,7 +79,7 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
     case Action::allocate:
       return allocate(options.allocate, config);
     case Action::profile:
-      return ask_for_profile(options.profile, config.profiles.socket);
+      return ask_for_profile(options.profile, config.profiles);
     case Action::check:
       return check(options.check, config);
     default:

@@ -1,38 +1,23 @@
 #include "daemon/control/allocate.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <ctime>
 #include <optional>
 #include <utility>
 
-#include "base/descriptor.hpp"
+#include "base/folder.hpp"
 #include "base/text.hpp"
-#include "collectors/attribution/names/small_files.hpp"
 #include "daemon/fleet/device_directory.hpp"
 
 namespace gpumeter {
 namespace {
 
-using workloads::TrustedFolder;
-
-Error failed(const std::string& what) {
-  return Error(what + ": " + std::strerror(errno) + (errno == EACCES ? "; run it as root" : ""));
-}
-
-Result<TrustedFolder> open_or_make(const std::string& path) {
-  if (mkdir(path.c_str(), 0755) == 0) {
-    if (chmod(path.c_str(), 0755) != 0) return failed(path);  // whatever the umask is
-  } else if (errno != EEXIST) {
-    return failed(path);
-  }
-  return TrustedFolder::open(path);
+Error with_advice(const Error& error) {
+  return geteuid() == 0 ? error : Error(error.message() + "; run it as root");
 }
 
 /// The uuid of the GPU with this index; anything else as it is.
@@ -45,23 +30,6 @@ Result<std::string> uuid_of(const std::string& gpu, const std::string& state) {
     if (device.index == *index) return uuid;
   }
   return Error("no GPU " + gpu + " is known in " + state + "; use its uuid");
-}
-
-// Renamed into place, so that the daemon reads the whole file or none.
-Result<Done> replace(const TrustedFolder& folder, const std::string& name, const std::string& text) {
-  const std::string draft = "." + name;
-  unlinkat(folder.number(), draft.c_str(), 0);
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  const Descriptor file(openat(folder.number(), draft.c_str(), kFlags, 0644));
-  if (!file) return failed(name);
-  const bool is_written =
-      fchmod(file.number(), 0644) == 0 &&
-      write(file.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      renameat(folder.number(), draft.c_str(), folder.number(), name.c_str()) == 0;
-  if (is_written) return Done{};
-  const Error error = failed(name);
-  unlinkat(folder.number(), draft.c_str(), 0);
-  return error;
 }
 
 Result<std::string> set(const AllocateOptions& options, const std::string& path, const std::string& state) {
@@ -79,24 +47,28 @@ Result<std::string> set(const AllocateOptions& options, const std::string& path,
   if (!kept || kept->gpus.size() != grant.gpus.size() || text.size() > manual::kMostBytes) {
     return Error("a GPU is given twice, or there are too many");
   }
-  const Result<TrustedFolder> folder = open_or_make(path);
+  constexpr mode_t kReadable = 0644;  // by the daemon
+  if (const Result<Folder> made = Folder::make(path, kReadable | S_IXUSR | S_IXGRP | S_IXOTH); !made) {
+    return with_advice(made.error());
+  }
+  const Result<Folder> folder = Folder::open_trusted(path);
   if (!folder) return folder.error();
-  if (Result<Done> done = replace(*folder, manual::file_name(grant.workload), text); !done)
-    return done.error();
+  const Result<Done> done =
+      folder->replace(manual::file_name(grant.workload), text, kReadable, Folder::Outlives::power_cut);
+  if (!done) return with_advice(done.error());
   return std::to_string(grant.gpus.size()) + " GPU(s) are allocated to " + grant.workload.name + "\n";
 }
 
 Result<std::string> clear(const AllocateOptions& options, const std::string& path) {
-  const Result<TrustedFolder> folder = TrustedFolder::open(path);
+  const Result<Folder> folder = Folder::open_trusted(path);
   if (!folder) return folder.error();
   const std::string name = manual::file_name(options.workload);
-  const bool is_there = folder->number() >= 0;
-  if (is_there && unlinkat(folder->number(), name.c_str(), 0) == 0) {
-    return "the allocation of " + options.workload.name + " has ended\n";
+  if (folder->lacks(name)) {
+    return Error(options.workload.name + " has no allocation of the kind " +
+                 std::string(to_string(options.workload.kind)));
   }
-  if (is_there && errno != ENOENT) return failed(name);
-  return Error(options.workload.name + " has no allocation of the kind " +
-               std::string(to_string(options.workload.kind)));
+  if (const Result<Done> removed = folder->remove(name); !removed) return with_advice(removed.error());
+  return "the allocation of " + options.workload.name + " has ended\n";
 }
 
 std::string time_text(std::optional<std::chrono::seconds> since) {

@@ -1,15 +1,24 @@
 #include "daemon/control/forget.hpp"
 
+#include <grp.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 
 #include "base/bounded_calls.hpp"
+#include "base/folder.hpp"
+#include "base/text.hpp"
 #include "daemon/control/socket.hpp"
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/fleet/folder_lock.hpp"
 
 namespace gpumeter {
 namespace {
+
+Error with_advice(const Error& error) {
+  return geteuid() == 0 ? error : Error(error.message() + "; run it as root");
+}
 
 Result<Descriptor> connect_to(const std::string& folder) {
   Result<sockaddr_un> address = control::address_in(folder);
@@ -33,7 +42,8 @@ Result<Done> ask_daemon(const std::string& folder, const std::string& uuid) {
   const Result<std::string> answer = control::read_line(*connection);
   if (!answer) return answer.error().with("the daemon");
   if (*answer == control::kOk) return Done{};
-  return Error(answer->starts_with(control::kError) ? answer->substr(control::kError.size()) : *answer);
+  return Error(readable(
+      answer->starts_with(control::kError) ? answer->substr(control::kError.size()) : *answer, is_control));
 }
 
 std::string known_devices(const DeviceDirectory& directory) {
@@ -51,12 +61,27 @@ Result<Done> edit_file(const std::string& folder, const std::string& uuid) {
   return directory.save();
 }
 
+/// Root has no business of its own in the folder: whatever its owner put there then does no more than the
+/// owner may.
+Result<Done> become_owner_of(const std::string& path) {
+  const Result<Folder> folder = Folder::open(path);
+  if (!folder) return with_advice(folder.error());
+  const uid_t owner = folder->owner();
+  const gid_t group = folder->group();
+  if (geteuid() != 0 || owner == 0) return Done{};
+  const bool is_done =
+      setgroups(1, &group) == 0 && setresgid(group, group, group) == 0 && setresuid(owner, owner, owner) == 0;
+  if (!is_done) return Error(path + ": cannot become its owner: " + std::strerror(errno));
+  return Done{};
+}
+
 }  // namespace
 
 Result<Done> forget_device(const std::string& folder, const std::string& uuid) {
   if (uuid.find_first_of("\n\r") != std::string::npos) return Error("a uuid is one line");
+  if (Result<Done> done = become_owner_of(folder); !done) return done;
   const Result<FolderLock> lock = FolderLock::take(folder);
-  if (!lock) return lock.error();
+  if (!lock) return with_advice(lock.error());
   return lock->is_ours() ? edit_file(folder, uuid) : ask_daemon(folder, uuid);
 }
 

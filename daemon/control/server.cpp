@@ -2,18 +2,18 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
+#include "base/folder.hpp"
+#include "base/socket_file.hpp"
 #include "daemon/control/socket.hpp"
+#include "daemon/state/durable_file.hpp"
 
 namespace gpumeter {
 namespace {
@@ -30,31 +30,23 @@ bool is_administrator(const Descriptor& connection) {
   return peer.uid == 0 || peer.uid == geteuid();
 }
 
-// A daemon that is busy has a full queue (EAGAIN after the time limit).
-bool is_answered(const sockaddr_un& address) {
-  const Result<Descriptor> probe = control::open_socket();
-  if (!probe) return false;
-  control::limit_time(*probe);
-  const auto* const any = reinterpret_cast<const sockaddr*>(&address);
-  return connect(probe->number(), any, sizeof address) == 0 || errno == EAGAIN;
-}
+struct Listening {
+  Descriptor socket;
+  SocketFile file;
+};
 
 // The socket of an earlier run is replaced, that of a running daemon is not.
-Result<Descriptor> listen_in(const std::string& folder) {
-  std::error_code ignored;
-  std::filesystem::create_directories(folder, ignored);
-  Result<sockaddr_un> address = control::address_in(folder);
-  if (!address) return address.error();
+Result<Listening> listen_in(const std::string& folder) {
+  constexpr mode_t kOwnOnly = 0600;
+  constexpr int kBacklog = 4;
+  if (const Result<Folder> made = Folder::make(folder, kStateFolderMode); !made) return made.error();
   Result<Descriptor> opened = control::open_socket();
-  if (!opened) return opened;
-  if (is_answered(*address))
-    return Error(std::string(address->sun_path) + ": another gpumeter answers there");
-  unlink(address->sun_path);
-  const auto* const any = reinterpret_cast<const sockaddr*>(&*address);
-  const bool listens = bind(opened->number(), any, sizeof *address) == 0 &&
-                       chmod(address->sun_path, 0600) == 0 && listen(opened->number(), 4) == 0;
-  if (!listens) return Error(std::string(address->sun_path) + ": " + std::strerror(errno));
-  return opened;
+  if (!opened) return opened.error();
+  const std::string path = control::path_in(folder);
+  Result<SocketFile> file = SocketFile::bind(*opened, path, kOwnOnly);
+  if (!file) return file.error().with(path);
+  if (listen(opened->number(), kBacklog) != 0) return Error(path + ": " + std::strerror(errno));
+  return Listening{*std::move(opened), *std::move(file)};
 }
 
 }  // namespace
@@ -80,30 +72,30 @@ class ControlServer::Listener {
   Log& log_;
   const Forget forget_;
   const Descriptor woken_;
-  Descriptor socket_;
+  Listening listening_;
   bool failed_ = false;
 };
 
 Nanoseconds ControlServer::Listener::turn() {
   if (!is_open()) return kNextAttempt;
-  std::array<pollfd, 2> ready = {{{socket_.number(), POLLIN, 0}, {woken_.number(), POLLIN, 0}}};
+  std::array<pollfd, 2> ready = {{{listening_.socket.number(), POLLIN, 0}, {woken_.number(), POLLIN, 0}}};
   poll(ready.data(), ready.size(), -1);
   if (ready[1].revents != 0) return Worker::kForever;
-  const Descriptor connection(accept4(socket_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+  const Descriptor connection(accept4(listening_.socket.number(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!connection) return kAcceptAgain;
   if (is_administrator(connection)) serve(connection);
   return Nanoseconds(0);
 }
 
 bool ControlServer::Listener::is_open() {
-  if (socket_) return true;
-  Result<Descriptor> opened = listen_in(folder_);
+  if (listening_.socket) return true;
+  Result<Listening> opened = listen_in(folder_);
   if (opened) {
-    socket_ = *std::move(opened);
+    listening_ = *std::move(opened);
   } else if (!std::exchange(failed_, true)) {
     log_.info("gpumeter forget cannot reach this daemon", {{"error", opened.error().message()}});
   }
-  return static_cast<bool>(socket_);
+  return static_cast<bool>(listening_.socket);
 }
 
 void ControlServer::Listener::serve(const Descriptor& connection) {

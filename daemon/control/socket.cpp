@@ -12,8 +12,10 @@ Error failed(const std::string& what) { return Error(what + ": " + std::strerror
 
 }  // namespace
 
+std::string path_in(const std::string& folder) { return folder + "/control.sock"; }
+
 Result<sockaddr_un> address_in(const std::string& folder) {
-  const std::string path = folder + "/control.sock";
+  const std::string path = path_in(folder);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) return Error(path + ": is too long for a socket");

@@ -24,6 +24,7 @@ inline constexpr std::size_t kMostBytes = 4096;
 /// The limit for each read and write of a connection.
 inline constexpr std::chrono::seconds kPatience{2};
 
+std::string path_in(const std::string& folder);
 /// Returns an Error if the path is too long for a socket's address.
 Result<sockaddr_un> address_in(const std::string& folder);
 

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "daemon/fleet/folder_lock.hpp"
+#include "daemon/state/durable_file.hpp"
 #include "daemon/state/figures_file.hpp"
 
 namespace gpumeter {
@@ -143,8 +142,7 @@ bool StateKeeper::Folder::belongs_to_another() {
 // If the folder cannot be created, the write reports that.
 void StateKeeper::Folder::lock() {
   if (lock_ && lock_->is_ours()) return;
-  std::error_code ignored;
-  std::filesystem::create_directories(path_, ignored);
+  [[maybe_unused]] const Result<gpumeter::Folder> ignored = gpumeter::Folder::make(path_, kStateFolderMode);
   Result<FolderLock> taken = FolderLock::take(path_);
   if (taken) lock_.emplace(*std::move(taken));
 }

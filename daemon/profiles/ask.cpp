@@ -14,9 +14,11 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <span>
 #include <thread>
 
 #include "base/descriptor.hpp"
+#include "base/folder.hpp"
 #include "base/text.hpp"
 #include "collectors/profiles/debug_door.hpp"
 #include "collectors/profiles/search/sockets.hpp"
@@ -43,8 +45,13 @@ Result<Descriptor> connect_to(const std::string& path) {
 /// What the daemon reports, in words, and whether all went well.
 class Conversation {
  public:
-  Conversation(Descriptor connection, Nanoseconds duration)
-      : connection_(std::move(connection)), duration_(duration) {}
+  /// `folder`: of the traces, as this process knows it.
+  Conversation(Descriptor connection, Nanoseconds duration, std::string folder,
+               std::span<const std::string> worker_sockets)
+      : connection_(std::move(connection)),
+        duration_(duration),
+        folder_(std::move(folder)),
+        worker_sockets_(worker_sockets) {}
 
   int run() {
     std::array<char, 4096> bytes{};
@@ -61,7 +68,9 @@ class Conversation {
     return 1;
   }
 
-  static void print_error(const std::string& text) { std::fprintf(stderr, "gpumeter: %s\n", text.c_str()); }
+  static void print_error(std::string_view text) {
+    std::fprintf(stderr, "gpumeter: %s\n", readable(text, is_control).c_str());
+  }
 
  private:
   void take_lines() {
@@ -74,16 +83,18 @@ class Conversation {
   void take(std::string_view line) {
     const std::string_view word = take_until(line, ' ');
     if (word == "refused") fail("no profile: " + std::string(line));
-    if (word == "accepted") print("accepted; " + std::string(line) + "\n");
+    if (word == "accepted") say("accepted; " + std::string(line));
     if (word == "end") is_over_ = true;
     if (word == "end" && line != "done") has_failed_ = true;
     const std::string pid(take_until(line, ' '));
-    if (word == "file") files_[pid] = line;
+    if (word == "file") files_[pid] = PathOfFile(std::string(line)).name;
     if (word == "fetch") fetch(pid, line);
-    if (word == "taken") print("process " + pid + ": has the order\n");
+    if (word == "taken") say("process " + pid + ": has the order");
     if (word == "failed") fail("process " + pid + ": " + std::string(line));
     if (word == "done") look_for(pid, std::string(line));
   }
+
+  static void say(std::string_view text) { print(readable(text, is_control) + "\n"); }
 
   void fail(const std::string& text) {
     print_error(text);
@@ -110,43 +121,53 @@ class Conversation {
     return got;
   }
 
-  // The processes of a run answer at the same time, and PyTorch's server waits 5 s for a reader.
+  // The processes of a run answer at the same time, and PyTorch's server waits 5 s for a reader. The daemon
+  // is not believed: it names no folder, no owner, and no socket but a worker's, because root may be here.
   void fetch(const std::string& pid, std::string_view socket) {
     const std::string_view owner = take_until(socket, ' ');
     const std::uint32_t uid = parse_number<std::uint32_t>(owner).value_or(geteuid());
+    const std::string& name = files_[pid];
+    if (!profiles::is_trace_name(name)) return fail("process " + pid + ": the daemon names no trace's file");
+    if (!socket.empty() && !profiles::is_worker_socket(std::string(socket), worker_sockets_)) {
+      return fail("process " + pid + ": " + std::string(socket) + " is none of profiles.worker_sockets");
+    }
     const auto connection = std::make_shared<Descriptor>();
     if (socket.empty()) {
       if (attached_.empty()) return;
       *connection = std::move(attached_.front());
       attached_.erase(attached_.begin());
     }
-    fetches_.emplace_back([this, pid, connection, uid, socket = std::string(socket), path = files_[pid]] {
-      const Result<std::uint64_t> size = fetched(*connection, socket, {path, uid});
+    const std::string path = folder_ + "/" + name;
+    fetched_[pid] = path;
+    fetches_.emplace_back([this, pid, connection, uid, socket = std::string(socket), path] {
+      const Result<std::uint64_t> size = fetched(*connection, socket, uid, path);
       const std::string line =
           size ? "got " + pid + "\n" : "lost " + pid + " " + size.error().message() + "\n";
       send(connection_.number(), line.data(), line.size(), MSG_NOSIGNAL);
     });
   }
 
-  Result<std::uint64_t> fetched(Descriptor& connection, const std::string& socket,
-                                const TraceFile& file) const {
+  Result<std::uint64_t> fetched(Descriptor& connection, const std::string& socket, std::uint32_t uid,
+                                const std::string& path) const {
     if (!socket.empty()) {
-      Result<Descriptor> made = profiles::connect_to_socket(socket, file.reader);
+      Result<Descriptor> made = profiles::connect_to_socket(socket, uid);
       if (!made) return made.error();
       connection = *std::move(made);
     }
-    return fetch_to_file(connection, profiles::debug_request(duration_), file, duration_ + kWrite);
+    return fetch_to_file(connection, profiles::debug_request(duration_), {.path = path}, duration_ + kWrite);
   }
 
   // The process is free once the trace is written, but its folder may be on a network. A container's folder
   // is not visible here.
-  void look_for(const std::string& pid, const std::string& path) {
+  void look_for(const std::string& pid, const std::string& named) {
+    const auto own = fetched_.find(pid);
+    const std::string& path = own == fetched_.end() ? named : own->second;
     constexpr auto kPause = std::chrono::milliseconds(200);
     constexpr int kAttempts = 10;
     struct stat file {};
     for (int i = 0; i < kAttempts; ++i) {
       if (stat(path.c_str(), &file) == 0 && file.st_size > 0) {
-        print("process " + pid + ": " + path + ", " + std::to_string(file.st_size) + " bytes\n");
+        say("process " + pid + ": " + path + ", " + std::to_string(file.st_size) + " bytes");
         return;
       }
       std::this_thread::sleep_for(kPause);
@@ -158,9 +179,12 @@ class Conversation {
 
   const Descriptor connection_;
   const Nanoseconds duration_;  ///< of the trace
+  const std::string folder_;
+  const std::span<const std::string> worker_sockets_;
   std::string text_;
-  std::deque<Descriptor> attached_;           ///< in the order of their lines
-  std::map<std::string, std::string> files_;  ///< by pid
+  std::deque<Descriptor> attached_;             ///< in the order of their lines
+  std::map<std::string, std::string> files_;    ///< names of the traces, by pid
+  std::map<std::string, std::string> fetched_;  ///< paths of those that this process writes, by pid
   std::list<std::jthread> fetches_;
   bool is_over_ = false;
   bool has_failed_ = false;
@@ -168,19 +192,21 @@ class Conversation {
 
 }  // namespace
 
-int ask_for_profile(const profiles::Asked& asked, const std::string& socket) {
-  if (socket.empty()) {
+int ask_for_profile(const profiles::Asked& asked, const config::Profiles& config) {
+  if (config.socket.empty()) {
     Conversation::print_error("profiles.socket is empty, so no profile can be asked for");
     return 1;
   }
-  Result<Descriptor> connection = connect_to(socket);
+  Result<Descriptor> connection = connect_to(config.socket);
   if (!connection) {
     Conversation::print_error(connection.error().message());
     return 1;
   }
   const std::string text = profiles::text_of(asked);
   send(connection->number(), text.data(), text.size(), MSG_NOSIGNAL);
-  return Conversation(*std::move(connection), asked.extent.duration).run();
+  return Conversation(*std::move(connection), asked.extent.duration,
+                      asked.folder.empty() ? config.folder : asked.folder, config.worker_sockets)
+      .run();
 }
 
 }  // namespace gpumeter

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <string>
-
 #include "collectors/profiles/asking.hpp"
+#include "config/config.hpp"
 
 namespace gpumeter {
 
-/// Carries out `gpumeter profile`: asks the daemon at this socket, prints what happens, and looks for the
-/// traces. Returns the process's exit code: 0 if each trace was taken, otherwise 1. Waits until the trace is
-/// written or the daemon gives up.
-int ask_for_profile(const profiles::Asked& asked, const std::string& socket);
+/// Carries out `gpumeter profile`: asks the daemon, prints what happens, and looks for the traces. Returns
+/// the process's exit code: 0 if each trace was taken, otherwise 1. Waits until the trace is written or the
+/// daemon gives up. Writes only files with a trace's name in the folder of the request or of `config`, and
+/// connects only to sockets that `config` names, whatever the daemon says.
+int ask_for_profile(const profiles::Asked& asked, const config::Profiles& config);
 
 }  // namespace gpumeter

@@ -59,8 +59,6 @@ bool is_named(std::string_view line, std::string_view name) {
          });
 }
 
-constexpr bool is_control(char32_t code) noexcept { return code < ' ' || (code >= 0x7F && code < 0xA0); }
-
 /// The first line of an answer that is an error, such as "Handler torch_profile failed: ...".
 std::string reason_of(std::string_view body, int status) {
   const std::string_view line = trimmed(take_until(body, '\n'));
@@ -147,14 +145,15 @@ Result<std::uint64_t> fetch_to_file(const Descriptor& connection, std::string_vi
     return Error("the trace has " + std::to_string(*head->length) + " bytes, more than " +
                  std::to_string(file.most));
   }
-  const Result<Descriptor> out = create(file);
+  const PathOfFile at(file.path);
+  const Result<Folder> folder = Folder::open(at.folder);
+  if (!folder) return folder.error();
+  const Result<Descriptor> out = create(*folder, at.name, file);
   if (!out) return out.error();
   const Result<Done> copied = copy_body(connection, *out, text, *head->length, patience);
-  if (!copied) {
-    unlink(file.path.c_str());
-    return copied.error();
-  }
-  return *head->length;
+  if (copied) return *head->length;
+  [[maybe_unused]] const Result<Done> ignored = folder->remove(at.name);
+  return copied.error();
 }
 
 }  // namespace gpumeter

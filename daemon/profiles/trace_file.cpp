@@ -1,22 +1,23 @@
 #include "daemon/profiles/trace_file.hpp"
 
 #include <endian.h>
-#include <fcntl.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
+#include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
+#include <functional>
 #include <system_error>
+#include <utility>
 #include <vector>
+
+#include "collectors/profiles/asking.hpp"
 
 namespace gpumeter {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct AccessList {  // the value of system.posix_acl_access, little-endian
   posix_acl_xattr_header header;
@@ -40,54 +41,51 @@ Error system_error(const std::string& what) {
 }
 
 struct Trace {
-  fs::path path;
-  fs::file_time_type written;
+  std::string name;
+  timespec written{};
   std::uint64_t size = 0;
 };
 
 /// The newest first.
-std::vector<Trace> traces_in(const std::string& folder) {
+std::vector<Trace> traces_in(const Folder& folder) {
+  constexpr std::size_t kMostFiles = 65536;
   std::vector<Trace> traces;
-  std::error_code end;
-  for (fs::directory_iterator each(folder, end); !end && each != fs::directory_iterator();
-       each.increment(end)) {
-    const std::string name = each->path().filename().string();
-    if (!name.starts_with("gpumeter_") || !name.ends_with(".json")) continue;
-    std::error_code error;
-    const Trace trace{each->path(), each->last_write_time(error), each->file_size(error)};
-    if (!error) traces.push_back(trace);
+  for (const std::string& name : folder.names(kMostFiles)) {
+    const auto facts = profiles::is_trace_name(name) ? folder.facts(name) : std::nullopt;
+    if (facts && S_ISREG(facts->st_mode)) {
+      traces.push_back({name, facts->st_mtim, static_cast<std::uint64_t>(facts->st_size)});
+    }
   }
-  std::ranges::sort(traces, std::greater<>(), &Trace::written);
+  std::ranges::sort(traces, std::greater<>(),
+                    [](const Trace& each) { return std::pair(each.written.tv_sec, each.written.tv_nsec); });
   return traces;
 }
 
 }  // namespace
 
-Result<Descriptor> create(const TraceFile& file) {
+Result<Descriptor> create(const Folder& folder, const std::string& name, const TraceFile& file) {
   constexpr mode_t kOwnOnly = 0600;
-  Descriptor out(::open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOwnOnly));
-  if (!out) return system_error(file.path);
+  Result<Descriptor> out = folder.create(name, kOwnOnly);
+  if (!out || !file.reader) return out;
   if (geteuid() == 0) {
-    if (fchown(out.number(), file.reader, static_cast<gid_t>(-1)) != 0) return system_error(file.path);
-  } else if (geteuid() != file.reader) {
-    const AccessList list = readable_by(file.reader);
+    if (fchown(out->number(), *file.reader, static_cast<gid_t>(-1)) != 0) return system_error(file.path);
+  } else if (geteuid() != *file.reader) {
+    const AccessList list = readable_by(*file.reader);
     [[maybe_unused]] const int ignored =
-        fsetxattr(out.number(), "system.posix_acl_access", &list, sizeof list, 0);
+        fsetxattr(out->number(), "system.posix_acl_access", &list, sizeof list, 0);
   }
   return out;
 }
 
-Result<Done> make_room(const std::string& folder, std::uint64_t most) {
-  std::error_code error;
-  if (fs::create_directories(folder, error)) {
-    using enum fs::perms;  // the umask of the service is 0077
-    fs::permissions(folder, owner_all | group_read | group_exec | others_read | others_exec, error);
-  }
-  if (error) return Error(folder + ": " + error.message());
+Result<Done> make_room(const std::string& path, std::uint64_t most) {
+  constexpr mode_t kListable = 0755;
+  const Result<Folder> folder = Folder::make(path, kListable);
+  if (!folder) return folder.error();
   std::uint64_t bytes = 0;
-  for (const Trace& trace : traces_in(folder)) {
+  for (const Trace& trace : traces_in(*folder)) {
     bytes += trace.size;
-    if (bytes > most) fs::remove(trace.path, error);
+    if (bytes > most) [[maybe_unused]]
+      const Result<Done> ignored = folder->remove(trace.name);
   }
   return Done{};
 }

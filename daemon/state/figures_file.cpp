@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/small_file.hpp"
 #include "base/worker.hpp"
 #include "daemon/state/durable_file.hpp"
 
@@ -16,8 +17,8 @@ constexpr std::size_t kMostBytes = std::size_t{32} << 20;
 
 std::string first_line_of(const std::string& path) {
   constexpr std::size_t kMost = 4096;
-  const Result<std::string> text = read_state_file(path, kMost);
-  return text ? text->substr(0, text->find('\n')) : "";
+  const SmallFile file = read_small_file(path, kMost);
+  return file.text.substr(0, file.text.find('\n'));
 }
 
 }  // namespace
@@ -125,8 +126,9 @@ SavedState FiguresFile::now() const { return {machine_id_, boot_id_, clock_.real
 
 void FiguresFile::save_last() {
   if (!figures_.collect || !save()) return;
-  std::error_code ignored;
-  std::filesystem::remove(copy_path(), ignored);
+  const Result<Folder> folder = Folder::open(copy_folder());
+  if (folder) [[maybe_unused]]
+    const Result<Done> ignored = folder->remove(copy_name());
 }
 
 // Logs the first of several failures.
@@ -154,7 +156,8 @@ void FiguresFile::copy() {
 
 // Logs the first of several failures.
 bool FiguresFile::write_copy(const SavedState& state) {
-  const Result<Done> written = replace_state_file(copy_folder(), copy_name(), encode(state), Outlives::crash);
+  const Result<Done> written =
+      replace_state_file(copy_folder(), copy_name(), encode(state), Folder::Outlives::crash);
   if (!written && !std::exchange(has_copy_failed_, true)) {
     log_.warn("the copy of the figures cannot be written; a crash loses up to 10 s of them",
               {{"error", written.error().message()}});

@@ -96,19 +96,17 @@ Result<ListenSocket> ListenSocket::adopt(int descriptor) {
   return listener;
 }
 
+// The same clients as on localhost: a TCP port has no permissions. The folder can restrict them further.
 // Connections are refused until listen(2), so no client connects before the file has its permissions.
 Result<ListenSocket> ListenSocket::open_file(const Endpoint& endpoint, Descriptor descriptor) {
+  constexpr mode_t kEveryUser = 0666;
   const auto failed = [&](const Error& error) { return error.with("cannot listen on " + endpoint.text()); };
-  const auto failed_call = [&] { return failed(Error(last_error())); };
-  const std::string path = as<sockaddr_un>(endpoint).sun_path;
-  if (const auto way = SocketFile::make_way(path); !way) return failed(way.error());
-  const auto* address = reinterpret_cast<const sockaddr*>(&endpoint.address);
-  if (bind(descriptor.number(), address, endpoint.length) != 0) return failed_call();
-  Result<SocketFile> file = SocketFile::adopt(path);
+  Result<SocketFile> file = SocketFile::bind(descriptor, as<sockaddr_un>(endpoint).sun_path, kEveryUser);
   if (!file) return failed(file.error());
-  if (listen(descriptor.number(), kBacklog) != 0) return failed_call();
-  Result<ListenSocket> listener = adopt(descriptor.release());
-  if (listener) listener->file_ = *std::move(file);
+  if (listen(descriptor.number(), kBacklog) != 0) return failed(Error(last_error()));
+  ListenSocket listener{std::move(descriptor)};
+  listener.endpoint_ = endpoint;
+  listener.file_ = *std::move(file);
   return listener;
 }
 

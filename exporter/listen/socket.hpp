@@ -10,7 +10,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
-#include "exporter/listen/socket_file.hpp"
+#include "base/socket_file.hpp"
 
 namespace gpumeter {
 

@@ -94,7 +94,7 @@ class SecondDaemonTest(TemporaryFolder):
             with Daemon("--simulate=3", state=self.folder) as second:
                 self.assertIn("another gpumeter uses the state folder; this one reads it and saves nothing until it is restarted",
                               second.log)
-                wait_until(lambda: "control.sock: another gpumeter answers there" in second.log, "the socket is left alone", 20)
+                wait_until(lambda: "control.sock: another process listens on this socket" in second.log, "the socket is left alone", 20)
                 wait_until(lambda: len(second.page().of("gpu_up")) == 3, "the second serves", 20)
                 self.assertEqual(second.stop()[0], 0)
             self.assertEqual(len(json.loads(devices.read_text())["devices"]), 2)

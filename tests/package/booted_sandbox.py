@@ -64,6 +64,19 @@ def process_drop_in() -> None:
     check("without it, it has none again", int(process_status()["CapEff"], 16), 0)
 
 
+def own_programs() -> None:
+    given("given a program in a folder that the service may write, in its mounts:")
+    configure(simulated(devices=1))
+    restart()
+    inside = ("nsenter", f"--target={show('MainPID')}", "--mount")
+    for folder in ("/var/lib/gpumeter", "/var/cache/gpumeter", "/run/gpumeter", "/tmp", "/dev/shm"):
+        program = f"{folder}/program"
+        run(*inside, "cp", "/usr/bin/true", program)
+        started = subprocess.run([*inside, program], capture_output=True, text=True)
+        check(f"it does not start in {folder}", (started.returncode, "Permission denied" in started.stderr), (126, True))
+        run(*inside, "rm", program)
+
+
 def restart_socket() -> None:
     run("systemctl", "daemon-reload")
     run("systemctl", "stop", "gpumeter")

@@ -38,7 +38,6 @@ Failure failure_of(unsigned status) noexcept {
 Outcome outcome_of(unsigned status, std::string_view message) {
   const Failure failure = failure_of(status);
   if (failure == Failure::none) return {};
-  const auto is_control = [](char32_t code) { return code < 0x20 || (code >= 0x7F && code < 0xA0); };
   const std::string text = readable(first_bytes(message, kLongestMessage), is_control);
   return {failure, "status " + std::to_string(status) + (text.empty() ? "" : ": " + text)};
 }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/folder.hpp"
 #include "base/text.hpp"
 #include "collectors/attribution/cgroup/text.hpp"
-#include "collectors/attribution/names/small_files.hpp"
 
 namespace gpumeter::manual {
 namespace {
@@ -85,11 +85,11 @@ std::vector<workloads::Allocation> allocations_of(const Grant& grant) {
 }
 
 Result<std::vector<Grant>> read_grants(const std::string& folder) {
-  const auto opened = workloads::TrustedFolder::open(folder);
+  const auto opened = Folder::open_trusted(folder);
   if (!opened) return opened.error();
   std::vector<Grant> grants;
   for (const std::string& name : opened->names(kMostFiles)) {
-    const auto file = opened->read(name, opened->owner(), kMostBytes);
+    const auto file = opened->read_of(opened->owner(), name, kMostBytes);
     auto grant = file ? parse_grant(file->text) : std::nullopt;
     if (grant && file_name(grant->workload) == name) grants.push_back(*std::move(grant));
   }

@@ -1,6 +1,5 @@
 #include "collectors/benchmark/guard/lock.hpp"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -10,6 +9,8 @@
 #include <chrono>
 #include <system_error>
 #include <thread>
+
+#include "base/folder.hpp"
 
 namespace gpumeter::benchmark {
 namespace {
@@ -22,20 +23,21 @@ Error problem(const std::string& path, int error) {
 }
 
 /// Reading is enough for a lock, so every user may take it where the package created the file.
-Descriptor open_or_create(const std::string& path) {
-  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!file && errno == ENOENT)
-    file = Descriptor(open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644));
-  return file;
+Result<Descriptor> open_or_create(const std::string& path) {
+  constexpr mode_t kReadable = 0644;
+  const PathOfFile at(path);
+  const Result<Folder> folder = Folder::open(at.folder);
+  if (!folder) return folder.error();
+  return folder->open_lock(at.name, kReadable);
 }
 
 }  // namespace
 
 Result<Lock> Lock::take(const std::string& path) {
-  Descriptor file = open_or_create(path);
-  if (!file) return problem(path, errno).with("cannot open the lock; name another file by --lock");
+  Result<Descriptor> file = open_or_create(path);
+  if (!file) return file.error().with("cannot open the lock; name another file by --lock");
   int tries = 0;
-  while (flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
+  while (flock(file->number(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return problem(path, errno);
     if (++tries == kTries) return Error(path + ": another process holds the lock");
     std::this_thread::sleep_for(kPause);
@@ -43,7 +45,7 @@ Result<Lock> Lock::take(const std::string& path) {
   Descriptor openings(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!openings || inotify_add_watch(openings.number(), path.c_str(), IN_OPEN) < 0)
     return problem(path, errno).with("inotify");
-  return Lock(std::move(file), std::move(openings));
+  return Lock(*std::move(file), std::move(openings));
 }
 
 bool Lock::is_wanted() noexcept {

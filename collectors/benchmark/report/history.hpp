@@ -23,7 +23,6 @@ class History {
   double last_run(const std::string& uuid) const;
 
  private:
-  std::string path_of(const std::string& uuid) const;
   std::string folder_;
 };
 

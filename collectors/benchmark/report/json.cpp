@@ -1,12 +1,7 @@
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "base/folder.hpp"
 #include "collectors/benchmark/report/history.hpp"
 
 // Both outputs in one file, because few files may include nlohmann's header.
@@ -78,29 +73,25 @@ std::optional<double> compare(Json& baseline, const Measurement& each, bool may_
   return usual > 0 ? std::optional(each.value / usual) : std::nullopt;
 }
 
+/// A uuid comes from the daemon, and must not name a file elsewhere.
+std::string file_of(const std::string& uuid) {
+  std::string name = uuid;
+  std::ranges::replace_if(
+      name, [](char c) { return c == '/' || c == '\0' || c == '.'; }, '_');
+  return name + ".json";
+}
+
 /// The parsed file; an empty object if there is none. Moves a file away that is none of History's.
-Json load(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return Json::object();
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  Json root = Json::parse(text, nullptr, false);
+Json load(const Folder& folder, const std::string& name) {
+  constexpr std::size_t kMost = 64U << 20U;
+  if (folder.lacks(name)) return Json::object();
+  const Result<std::string> text = folder.read(name, kMost);
+  Json root = Json::parse(text ? *text : std::string(), nullptr, false);
   const bool is_ours = root.is_object() && root.contains("runs") && root["runs"].is_array() &&
                        root.contains("baselines") && root["baselines"].is_object();
   if (is_ours) return root;
-  std::error_code ignored;
-  std::filesystem::rename(path, path + ".bad", ignored);
+  [[maybe_unused]] const Result<Done> ignored = folder.rename(name, name + ".bad");
   return Json::object();
-}
-
-Result<Done> save(const std::string& path, const std::string& text) {
-  const std::string next = path + ".new";
-  std::FILE* const file = std::fopen(next.c_str(), "we");
-  if (file == nullptr) return Error(next + ": cannot be created");
-  const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
-                          std::fflush(file) == 0 && fsync(fileno(file)) == 0;
-  if (std::fclose(file) != 0 || !is_written) return Error(next + ": cannot be written");
-  if (std::rename(next.c_str(), path.c_str()) != 0) return Error(path + ": cannot be replaced");
-  return Done{};
 }
 
 }  // namespace
@@ -118,19 +109,13 @@ std::string json_text(std::span<const Report> reports) {
   return Json{{"benchmarks", list}}.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// A uuid comes from the daemon, and must not name a file elsewhere.
-std::string History::path_of(const std::string& uuid) const {
-  std::string name = uuid;
-  std::ranges::replace_if(
-      name, [](char c) { return c == '/' || c == '\0' || c == '.'; }, '_');
-  return folder_ + "/" + name + ".json";
-}
-
 Result<Done> History::record(Report& report) const try {
   if (report.gpu.uuid.empty() || (report.status != Status::ok && report.status != Status::failed))
     return Done{};
-  const std::string path = path_of(report.gpu.uuid);
-  Json root = load(path);
+  const Result<Folder> folder = Folder::open(folder_);
+  if (!folder) return folder.error();
+  const std::string name = file_of(report.gpu.uuid);
+  Json root = load(*folder, name);
   root["uuid"] = report.gpu.uuid;
   root["model"] = report.gpu.model;
   Json& baseline = root["baselines"][key_of(report)];
@@ -139,13 +124,17 @@ Result<Done> History::record(Report& report) const try {
   Json& runs = root["runs"];
   runs.push_back(run_of(report));
   if (runs.size() > kMostRuns) runs.erase(runs.begin(), runs.end() - static_cast<std::ptrdiff_t>(kMostRuns));
-  return save(path, root.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  constexpr mode_t kReadable = 0644;
+  return folder->replace(name, root.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", kReadable,
+                         Folder::Outlives::power_cut);
 } catch (const std::exception& problem) {
   return Error("the history of " + report.gpu.uuid + " cannot be kept: " + problem.what());
 }
 
 double History::last_run(const std::string& uuid) const try {
-  const Json root = load(path_of(uuid));
+  const Result<Folder> folder = Folder::open(folder_);
+  if (!folder) return 0;
+  const Json root = load(*folder, file_of(uuid));
   return root.contains("runs") && !root["runs"].empty()
              ? root["runs"].back().at("timestamp_seconds").get<double>()
              : 0;

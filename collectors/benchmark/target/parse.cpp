@@ -17,8 +17,6 @@ const Json& field(const Json& object, const char* key) {
 }
 
 /// Control characters (C0, DEL, C1) do not reach the terminal.
-bool is_control(char32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
-
 std::string text(const Json& object, const char* key) {
   const Json& value = field(object, key);
   return value.is_string() ? readable(value.get_ref<const std::string&>(), is_control) : std::string();

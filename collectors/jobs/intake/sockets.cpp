@@ -26,26 +26,6 @@ Error last_error(const std::string& what) {
   return Error(what + ": " + std::generic_category().message(errno));
 }
 
-sockaddr_un address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  return address;
-}
-
-template <class Call>
-int with_address(Call call, int descriptor, const std::string& path) {
-  const sockaddr_un address = address_of(path);
-  return call(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-}
-
-/// Only a refused connection proves that no process listens any more. Another socket type, a full queue or
-/// missing permission prove nothing.
-bool is_left_over(const std::string& path, int type) {
-  const Descriptor caller(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  return with_address(connect, caller.number(), path) != 0 && errno == ECONNREFUSED;
-}
-
 /// A socket has the queue length of the network namespace that it is created in, at that moment. The creating
 /// thread therefore enters a new namespace, whose length it may set, and ends. The path is not part of any
 /// network namespace. Needs CAP_SYS_ADMIN and a writable /proc/sys; invalid without.
@@ -65,28 +45,9 @@ Descriptor socket_with_long_queue() {
   return made;
 }
 
-std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
-
-/// Creates the folder as RuntimeDirectory= of systemd does, because a daemon started by hand finds no
-/// /run/gpumeter. If this fails, bind(2) reports it.
-void make_folder(const std::string& path) {
-  constexpr mode_t kEveryUsers = 0755;
-  const std::string folder = folder_of(path);
-  if (mkdir(folder.c_str(), kEveryUsers) == 0) chmod(folder.c_str(), kEveryUsers);
-}
-
-Result<Done> make_way(const std::string& path, int type) {
-  struct stat file {};
-  if (lstat(path.c_str(), &file) != 0) return Done{};
-  if (!S_ISSOCK(file.st_mode)) return Error("the path names a file that is not a socket");
-  if (!is_left_over(path, type)) return Error("another process listens on this socket");
-  if (unlink(path.c_str()) != 0) return last_error("cannot remove the old socket");
-  return Done{};
-}
-
 /// Names first the folder that the daemon needs, then what the administrator can do.
 std::string advice(const std::string& path) {
-  return "; enable gpumeter-jobs.socket, or give the daemon the folder " + folder_of(path) +
+  return "; enable gpumeter-jobs.socket, or give the daemon the folder " + PathOfFile(path).folder +
          "/, or name another path in jobs.socket and jobs.stream_socket";
 }
 
@@ -130,31 +91,25 @@ BoundSocket open_one(const std::string& path, int type, mode_t mode, const Say& 
 
 }  // namespace
 
+// The last folder is created as RuntimeDirectory= of systemd does, because a daemon started by hand finds no
+// /run/gpumeter. If this fails, the bind reports it.
 Result<BoundSocket> BoundSocket::open(const std::string& path, int type, mode_t mode) {
-  make_folder(path);
-  if (const auto way = make_way(path, type); !way) return way.error();
+  constexpr mode_t kEveryUsers = 0755;
+  const std::string folder = PathOfFile(path).folder;
+  if (Folder::open(PathOfFile(folder).folder)) {
+    [[maybe_unused]] const Result<Folder> ignored = Folder::make(folder, kEveryUsers);
+  }
   BoundSocket made;
   if (type == SOCK_DGRAM) made.descriptor_ = socket_with_long_queue();
   made.has_long_queue_ = static_cast<bool>(made);
   if (!made) made.descriptor_ = Descriptor(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   if (!made) return last_error("socket");
-  // bind(2) creates the file with the socket's own mode, less the umask. Only the owner has access until
-  // chmod().
-  if (fchmod(made.number(), S_IRUSR | S_IWUSR) != 0) return last_error("fchmod");
-  if (with_address(bind, made.number(), path) != 0) return last_error("bind");
-  made.path_ = path;
-  if (lstat(path.c_str(), &made.file_) != 0 || chmod(path.c_str(), mode) != 0) return last_error("chmod");
+  Result<SocketFile> file = SocketFile::bind(made.descriptor_, path, mode);
+  if (!file) return file.error();
+  made.file_ = *std::move(file);
   if (type == SOCK_STREAM && listen(made.number(), kBacklog) != 0) return last_error("listen");
   if (const auto prepared = prepare(made.number(), type); !prepared) return prepared.error();
   return made;
-}
-
-bool BoundSocket::remove_file() const {
-  if (path_.empty()) return false;
-  struct stat now {};
-  const bool is_there = lstat(path_.c_str(), &now) == 0;
-  if (is_there && now.st_dev == file_.st_dev && now.st_ino == file_.st_ino) unlink(path_.c_str());
-  return true;
 }
 
 JobSockets open_sockets(const SocketSettings& settings, std::vector<PassedSocket> passed, const Say& say) {

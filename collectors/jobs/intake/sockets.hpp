@@ -1,6 +1,5 @@
 #pragma once
 
-#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <string>
@@ -8,6 +7,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
+#include "base/socket_file.hpp"
 #include "collectors/jobs/intake/settings.hpp"
 
 namespace gpumeter::jobs {
@@ -24,35 +24,27 @@ class BoundSocket {
  public:
   BoundSocket() = default;
   /// Binds, and listens if `type` is SOCK_STREAM. Creates the last folder of the path if it is missing.
-  /// Replaces an existing file only if it is a socket without a listener. At no moment does the socket file
-  /// grant more access than `mode`.
   static Result<BoundSocket> open(const std::string& path, int type, mode_t mode);
   /// A socket whose file is managed by another program.
   explicit BoundSocket(Descriptor passed) : descriptor_(std::move(passed)) {}
 
-  BoundSocket(BoundSocket&&) noexcept = default;
-  BoundSocket& operator=(BoundSocket&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    std::swap(path_, other.path_);
-    std::swap(file_, other.file_);
-    std::swap(has_long_queue_, other.has_long_queue_);
-    return *this;
-  }
-  ~BoundSocket() { remove_file(); }
-
   /// Removes the socket's own file, but not another one that has the same name by now. Returns false if the
-  /// daemon did not create the socket.
-  bool remove_file() const;
+  /// daemon did not create the socket, or has removed the file.
+  bool remove_file() noexcept {
+    const bool was_ours = static_cast<bool>(file_);
+    file_ = SocketFile();
+    return was_ours;
+  }
 
   explicit operator bool() const noexcept { return static_cast<bool>(descriptor_); }
   int number() const noexcept { return descriptor_.number(); }
   /// The queue has kQueueLength, whatever the machine's limit is. False: not known, or shorter.
   bool has_long_queue() const noexcept { return has_long_queue_; }
+  const SocketFile& file() const noexcept { return file_; }
 
  private:
   Descriptor descriptor_;
-  std::string path_;  ///< empty: the daemon did not create the file
-  struct stat file_ {};
+  SocketFile file_;
   bool has_long_queue_ = false;
 };
 

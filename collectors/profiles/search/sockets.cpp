@@ -11,6 +11,7 @@
 #include <optional>
 #include <system_error>
 
+#include "base/folder.hpp"
 #include "base/small_file.hpp"
 #include "base/text.hpp"
 
@@ -54,8 +55,9 @@ std::vector<UnixListener> unix_listeners_in(std::string_view table) {
   return found;
 }
 
-bool SocketSearch::is_wanted(const std::string& path) const {
-  return std::ranges::any_of(patterns_, [&](const std::string& pattern) {
+bool is_worker_socket(const std::string& path, std::span<const std::string> patterns) {
+  if (path.find("/../") != std::string::npos) return false;
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) {
     return fnmatch(pattern.c_str(), path.c_str(), FNM_PATHNAME) == 0;
   });
 }
@@ -67,7 +69,7 @@ Result<Done> SocketSearch::find(Ports& ports) {
     return Error(procfs_ + "/net/unix: " + std::generic_category().message(table.error));
   }
   std::vector<UnixListener> all = unix_listeners_in(table.text);
-  std::erase_if(all, [this](const UnixListener& each) { return !is_wanted(each.path); });
+  std::erase_if(all, [this](const UnixListener& each) { return !is_worker_socket(each.path, patterns_); });
   WantedSockets wanted;
   for (const UnixListener& each : all) wanted[each.inode] = std::nullopt;
   holders_.look_for(wanted);
@@ -87,10 +89,16 @@ Result<Done> SocketSearch::find(Ports& ports) {
 }
 
 Result<Descriptor> connect_to_socket(const std::string& path, std::uint32_t uid) {
+  const PathOfFile at(path);
+  const Result<Folder> folder = Folder::open(at.folder);
+  if (!folder) return folder.error();
+  const auto facts = folder->facts(at.name);
+  if (!facts || !S_ISSOCK(facts->st_mode)) return Error(path + ": is not a socket");
+  const std::string through = "/proc/self/fd/" + std::to_string(folder->number()) + "/" + at.name;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return Error(path + ": is too long for a socket");
-  path.copy(address.sun_path, path.size());
+  if (through.size() >= sizeof address.sun_path) return Error(path + ": is too long for a socket");
+  through.copy(address.sun_path, through.size());
   Descriptor made(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const auto* const any = reinterpret_cast<const sockaddr*>(&address);
   if (!made || ::connect(made.number(), any, sizeof address) != 0) return system_error(path);

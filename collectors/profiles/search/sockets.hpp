@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,15 +38,16 @@ class SocketSearch {
   Result<Done> find(Ports& ports);
 
  private:
-  bool is_wanted(const std::string& path) const;
-
   const std::string procfs_;
   const std::vector<std::string> patterns_;
   SocketHolders holders_;
 };
 
-/// Connects to the socket, non-blocking. Returns an Error if a process of another user than `uid` listens, by
-/// SO_PEERCRED. Blocks as the folder's file system does. Any thread.
+/// True if the path matches one of the patterns, and names no folder above.
+bool is_worker_socket(const std::string& path, std::span<const std::string> patterns);
+
+/// Connects to the socket, non-blocking, and follows no link of others. Returns an Error if a process of
+/// another user than `uid` listens, by SO_PEERCRED. Blocks as the folder's file system does. Any thread.
 Result<Descriptor> connect_to_socket(const std::string& path, std::uint32_t uid);
 
 }  // namespace gpumeter::profiles

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
+#include "base/folder.hpp"
 #include "collectors/attribution/names/slurm/job_file.hpp"
 #include "collectors/attribution/names/slurm/job_groups.hpp"
-#include "collectors/attribution/names/small_files.hpp"
 
 namespace gpumeter::slurm {
 
@@ -26,7 +26,6 @@ namespace {
 
 using workloads::DeviceSelector;
 using workloads::NameKey;
-using workloads::TrustedFolder;
 
 constexpr std::size_t kMostListBytes = 65536;
 
@@ -43,14 +42,14 @@ bool is_job_number(const std::string& name) {
   return name.find_first_not_of("0123456789") == std::string::npos;
 }
 
-std::optional<Job> read_job(const TrustedFolder& folder, const std::string& name, std::int64_t& modified) {
-  const auto file = folder.read(name, folder.owner(), kMostBytes);
+std::optional<Job> read_job(const gpumeter::Folder& folder, const std::string& name, std::int64_t& modified) {
+  const auto file = folder.read_of(folder.owner(), name, kMostBytes);
   if (!file) return std::nullopt;
   modified = file->modified;
   std::optional<Job> job = parse_job(file->text);
   if (!job || job->id != name) return std::nullopt;
   if (job->uid) {
-    if (const auto claims = folder.read(name + ".name", *job->uid, kMostBytes))
+    if (const auto claims = folder.read_of(*job->uid, name + ".name", kMostBytes))
       add_claims(claims->text, *job);
   }
   return job;
@@ -60,7 +59,7 @@ std::optional<Job> read_job(const TrustedFolder& folder, const std::string& name
 
 Result<workloads::Names> Folder::read(std::chrono::seconds now) {
   assumes_order_ = false;
-  const Result<TrustedFolder> folder = TrustedFolder::open(settings_.path);
+  const Result<gpumeter::Folder> folder = gpumeter::Folder::open_trusted(settings_.path);
   if (!folder) return folder.error();
   std::vector<std::string> files = folder->names(2 * kMostJobs);
   std::erase_if(files, [](const std::string& name) { return !is_job_number(name); });

@@ -33,12 +33,12 @@ TEST_F(NcclFlightRecorder, ShowsHowFarEachRankIs) {
   write("rank_1", rank_1_, 0);
   write("rank_2", rank_2_, 1);
   EXPECT_FALSE(look(30));
-  const std::string run = "{run=\"train.service\",user=\"ann\",rank=";
+  const std::string labels = "{run=\"train.service\",user=\"ann\",rank=";
   const auto sequence = [&](const std::string& rest) {
-    return "ml_flight_recorder_collective" + run + rest + "\n";
+    return "ml_flight_recorder_collective" + labels + rest + "\n";
   };
   const auto time = [&](const std::string& rest) {
-    return "ml_flight_recorder_dump_timestamp_seconds" + run + rest + "\n";
+    return "ml_flight_recorder_dump_timestamp_seconds" + labels + rest + "\n";
   };
   const std::string all = ",group=\"0\",description=\"default_pg\"";
   EXPECT_EQ(brief(), sequence("\"0\"" + all + ",state=\"enqueued\"} 7") +

@@ -43,12 +43,13 @@ std::set<std::string> names_in(const std::string& folder) {
 TEST(TraceFile, BelongsToTheReaderIfRootWritesIt) {
   if (geteuid() != 0) GTEST_SKIP() << "requires root";
   const Tree tree = make_tree({});
-  ASSERT_TRUE(create({tree / "trace.json", kAlice}));
+  ASSERT_TRUE(create(*Folder::open(tree.path()), "trace.json", {tree / "trace.json", kAlice}));
   struct stat facts {};
   ASSERT_EQ(stat((tree / "trace.json").c_str(), &facts), 0);
   EXPECT_EQ(facts.st_uid, kAlice);
   EXPECT_EQ(facts.st_mode & 07777, 0600U);
-  EXPECT_EQ(create({tree / "trace.json", kAlice}).error().message(), tree / "trace.json" + ": File exists");
+  EXPECT_EQ(create(*Folder::open(tree.path()), "trace.json", {tree / "trace.json", kAlice}).error().message(),
+            tree / "trace.json" + ": File exists");
 }
 
 TEST(TraceFile, IsReadableByTheReaderAloneIfTheServiceWritesIt) {
@@ -58,7 +59,7 @@ TEST(TraceFile, IsReadableByTheReaderAloneIfTheServiceWritesIt) {
   const std::string path = tree / "trace.json";
   {
     const As service(kService);
-    ASSERT_TRUE(create({path, kAlice}));
+    ASSERT_TRUE(create(*Folder::open(tree.path()), "trace.json", {path, kAlice}));
   }
   if (getxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) < 0) GTEST_SKIP() << "no ACLs here";
   EXPECT_TRUE(can_read(kService, path));

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Given Slurm's prolog and `gpumeter allocate`, then the page has who was given which GPU, by name, until the epilog."""
+import contextlib
 import os
 import subprocess
 import tempfile
@@ -66,7 +67,7 @@ class AllocationsTest(unittest.TestCase):
             self.assertEqual(allocate("clear", "lab", "--kind=vm").returncode, 0)
             self.plugin("epilog", SLURM_JOB_ID="7")
             wait_until(lambda: not daemon.page().of("gpu_allocation_info"), "nothing is given")
-            self.assertEqual(sorted(self.jobs.iterdir()), [])
+            wait_until(lambda: not list(self.jobs.iterdir()), "the folder is empty")
             self.jobs.chmod(0o777)
             wait_until(lambda: "allocations are not read" in daemon.log, "a folder of anybody is refused")
 
@@ -88,11 +89,46 @@ class AllocationsTest(unittest.TestCase):
         self.assertNotIn("root", (self.jobs / "7").read_text())
         self.assertEqual((self.jobs / "7").stat().st_mode & 0o777, 0o644)
 
+    def name_of_7(self) -> str:
+        return wait_until(lambda: (self.jobs / "7.name").exists() and (self.jobs / "7.name").read_text(), "the name is read", 10)
+
     def test_the_first_task_names_the_job(self) -> None:
         self.plugin("prolog", **JOB)
+        self.plugin("task-prolog", SLURM_JOB_ID="7", SLURM_JOB_NAME="other", SLURM_LOCALID="1")
         for name in ("bert", "step"):
             self.plugin("task-prolog", SLURM_JOB_ID="7", SLURM_JOB_NAME=name)
-        self.assertEqual((self.jobs / "7.name").read_text(), "SLURM_JOB_NAME=bert\n")
+            self.assertEqual(self.name_of_7(), "SLURM_JOB_NAME=bert\n")
+        self.plugin("epilog", SLURM_JOB_ID="7")
+        self.assertEqual(list(self.jobs.iterdir()), [])
+
+    def readers(self) -> int:
+        return sum(b"7.pipe" in each.read_bytes() for each in Path("/proc").glob("[0-9]*/cmdline") if each.exists() and self.is_in(each))
+
+    def is_in(self, cmdline: Path) -> bool:
+        with contextlib.suppress(OSError):
+            return os.readlink(cmdline.parent / "cwd") == str(self.jobs)
+        return False
+
+    def test_a_job_without_a_name_leaves_no_process(self) -> None:
+        self.plugin("prolog", **JOB)
+        wait_until(self.readers, "root waits for the name")
+        self.plugin("epilog", SLURM_JOB_ID="7")
+        wait_until(lambda: not self.readers() and not list(self.jobs.iterdir()), "nobody waits any more, and nothing is left")
+
+    def test_a_job_cannot_fill_the_folder(self) -> None:
+        """It writes as much as it can, and keeps the pipe open over the epilog."""
+        self.plugin("prolog", **JOB)
+        writer = os.open(self.jobs / "7.pipe", os.O_RDWR | os.O_NONBLOCK)
+        self.addCleanup(os.close, writer)
+        written = 0
+        with contextlib.suppress(BlockingIOError):
+            while written < 64 << 20:
+                written += os.write(writer, b"SLURM_JOB_NAME=" + b"x" * 4000 + b"\n")
+        self.assertLess(written, 2 << 20)
+        self.assertEqual(len(self.name_of_7()), 2048)
+        self.assertFalse((self.jobs / "7.pipe").exists())
+        self.plugin("epilog", SLURM_JOB_ID="7")
+        self.assertEqual(list(self.jobs.iterdir()), [])
 
 
 if __name__ == "__main__":

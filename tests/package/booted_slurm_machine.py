@@ -217,14 +217,16 @@ def held_but_idle() -> None:
 def forgeries() -> None:
     given("given a user who would misname others")
     JOBS.joinpath("99").write_text("SLURM_JOB_ID=99\nSLURM_JOB_UID=2001\nSLURM_JOB_USER=alice\nSLURM_JOB_GPUS=3\n")
-    JOBS.joinpath("99.name").write_text("")
-    os.chown(JOBS / "99.name", 2001, 2001)
+    JOBS.joinpath("99.name").write_text("SLURM_JOB_NAME=mine\n")
+    os.mkfifo(JOBS / "99.pipe", 0o600)
+    os.chown(JOBS / "99.pipe", 2001, 2001)
     as_bob = ["runuser", "-u", "bob", "--", "sh", "-c"]
-    for what, command in (("another's name", f"echo SLURM_JOB_NAME=bad > {JOBS}/99.name"), ("another's file", f"echo x > {JOBS}/99"),
+    for what, command in (("another's name", f"echo SLURM_JOB_NAME=bad > {JOBS}/99.name"), ("to another's pipe", f"echo SLURM_JOB_NAME=bad 1<>{JOBS}/99.pipe"), ("another's file", f"echo x > {JOBS}/99"),
                           ("a file of one's own", f"echo x > {JOBS}/100"), ("its end", f"rm -f {JOBS}/99")):
         check(f"bob cannot write {what}", subprocess.run([*as_bob, command], stderr=subprocess.DEVNULL).returncode != 0, True)
-    check("alice can name her job", subprocess.run(
-        ["runuser", "-u", "alice", "--", "sh", "-c", f"SLURM_JOB_ID=99 SLURM_JOB_NAME=mine {PLUGINS}/gpumeter-task-prolog"]).returncode, 0)
+    job = run("runuser", "-u", "alice", "--", "sbatch", "--parsable", "--job-name=mine", "--wrap=sleep 20").strip()
+    becomes("alice names her job", lambda: facts(job, "slurm_job_name", "user"), ["mine", "alice"])
+    run("scancel", job)
     becomes("by name", lambda: facts("99", "slurm_job_name", "user"), ["mine", "alice"])
 
 

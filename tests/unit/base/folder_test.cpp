@@ -49,8 +49,8 @@ TEST(Folder, MakesWhatIsMissingWithItsModeWhateverTheUmask) {
 }
 
 TEST(Folder, FollowsItsOwnLinksOnTheWayAndNoCircle) {
-  const Tree tree{
-      {{"real/file", "text"}, {"link", "-> real"}, {"up", "-> link/../real"}, {"circle", "-> circle"}}};
+  const Tree tree = make_tree(
+      {{"real/file", "text"}, {"link", "-> real"}, {"up", "-> link/../real"}, {"circle", "-> circle"}});
   EXPECT_EQ(*opened(tree / "link").read("file", 10), "text");
   EXPECT_EQ(*opened(tree / "up/.").read("file", 10), "text");
   EXPECT_NE(Folder::open(tree / "circle").error().message().find("Too many levels"), std::string::npos);

@@ -48,9 +48,8 @@ std::optional<Job> read_job(const gpumeter::Folder& folder, const std::string& n
   modified = file->modified;
   std::optional<Job> job = parse_job(file->text);
   if (!job || job->id != name) return std::nullopt;
-  if (job->uid) {
-    if (const auto claims = folder.read_of(*job->uid, name + ".name", kMostBytes))
-      add_claims(claims->text, *job);
+  if (const auto claims = folder.read_of(folder.owner(), name + ".name", kMostBytes)) {
+    add_claims(claims->text, *job);
   }
   return job;
 }

@@ -38,8 +38,7 @@ bool FlightRecorder::look(const Owners& owners, Nanoseconds now) {
     const std::string complaint = folder ? "" : folder.error().message();
     if (std::exchange(folders_said_[path], complaint) != complaint && say_) say_(path, complaint);
     if (!folder) continue;
-    const auto is_dump = [&base](std::string_view name) { return rank_in(name, base).has_value(); };
-    for (const std::string& name : folder->names(is_dump, kMostFiles)) {
+    for (const std::string& name : names_in(*folder, path, base, owners)) {
       Known& known = files_[path + "/" + name];
       known.rank = rank_in(name, base).value_or(0);
       known.prefix = prefix;
@@ -49,6 +48,36 @@ bool FlightRecorder::look(const Owners& owners, Nanoseconds now) {
   std::erase_if(files_, [](const auto& entry) { return !entry.second.is_present; });
   drop_earlier();
   return std::ranges::any_of(files_, [](const auto& entry) { return entry.second.state == FileState::torn; });
+}
+
+std::vector<std::string> FlightRecorder::names_in(const UserFolder& folder, const std::string& path,
+                                                  const std::string& base, const Owners& owners) const {
+  std::map<std::uint32_t, std::string> users;               // empty: does not count
+  std::map<std::string, std::vector<std::string>> of_user;  // the user "": files that do not count
+  folder.for_each([&](const std::string& name) {
+    if (!rank_in(name, base)) return;
+    const auto known = files_.find(path + "/" + name);
+    const bool was_read = known != files_.end() && known->second.state == FileState::read;
+    std::string user = was_read ? known->second.run.user : "";
+    if (const Result<FileStamp> stamp = folder.look(name); stamp && !was_read) {
+      const auto [entry, is_new] = users.try_emplace(stamp->owner);
+      if (is_new) entry->second = owners.run_of(stamp->owner, "").value_or(RunLabels{}).user;
+      user = entry->second;
+    }
+    std::vector<std::string>& list = of_user[user];
+    if (list.size() < kMostFiles) list.push_back(name);
+  });
+  const std::vector<std::string> others = std::exchange(of_user[""], {});
+  std::vector<std::string> names;
+  for (std::size_t turn = 0; turn < kMostFiles; ++turn) {
+    for (const auto& [user, list] : of_user) {
+      if (turn < list.size() && names.size() < kMostFiles) names.push_back(list[turn]);
+    }
+  }
+  const std::size_t left = std::min(others.size(), kMostFiles - names.size());
+  names.insert(names.end(), others.begin(), others.begin() + static_cast<std::ptrdiff_t>(left));
+  std::ranges::sort(names);
+  return names;
 }
 
 // A dump that was read stays as it is, whatever its owner does later.

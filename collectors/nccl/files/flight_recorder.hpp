@@ -16,7 +16,8 @@ namespace gpumeter::nccl {
 
 /// Follows the dumps of PyTorch's flight recorder: files whose names are a prefix and the number of a rank. A
 /// dump counts if its owner has a process on a GPU of this machine when it is first seen, and keeps the run
-/// of that moment. One thread, which blocks as the folders' file systems do.
+/// of that moment. The files of others take only places that are left, and the users who count share the
+/// places. One thread, which blocks as the folders' file systems do.
 class FlightRecorder {
  public:
   static constexpr std::size_t kMostFiles = 64;                ///< with one prefix
@@ -53,6 +54,8 @@ class FlightRecorder {
     bool is_present = false;  ///< at this look
   };
 
+  std::vector<std::string> names_in(const UserFolder& folder, const std::string& path,
+                                    const std::string& base, const Owners& owners) const;
   void look_at(const UserFolder& folder, const std::string& name, const Owners& owners, Nanoseconds now,
                Known& known);
   FileState read(const UserFolder& folder, const std::string& name, const FileStamp& seen, Nanoseconds now,

@@ -37,12 +37,27 @@ bool Inspector::look(const Owners& owners, Nanoseconds now) {
   say(settings_.folder, folder_said_, folder ? "" : folder.error().message());
   bool is_torn = false;
   if (folder) {
-    for (const std::string& name : folder->names(is_page, kMostFiles)) {
+    for (const std::string& name : names_in(*folder, owners)) {
       is_torn = look_at(*folder, name, owners, now) == FileState::torn || is_torn;
     }
   }
   std::erase_if(files_, [](const auto& entry) { return !entry.second.is_present; });
   return is_torn;
+}
+
+// Files of this machine's GPUs first: any user may add files with other names.
+std::vector<std::string> Inspector::names_in(const UserFolder& folder, const Owners& owners) {
+  std::vector<std::string> names;
+  std::vector<std::string> others;
+  folder.for_each([&](const std::string& name) {
+    if (!is_page(name)) return;
+    std::vector<std::string>& list = owners.place_of(uuid_in(name)) ? names : others;
+    if (list.size() < kMostFiles) list.push_back(name);
+  });
+  others.resize(std::min(others.size(), kMostFiles - names.size()));
+  names.insert(names.end(), others.begin(), others.end());
+  std::ranges::sort(names);
+  return names;
 }
 
 FileState Inspector::look_at(const UserFolder& folder, const std::string& name, const Owners& owners,

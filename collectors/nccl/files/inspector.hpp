@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "collectors/nccl/files/inspector_page.hpp"
@@ -54,6 +55,7 @@ class Inspector {
     bool is_present = false;  ///< at this look
   };
 
+  static std::vector<std::string> names_in(const UserFolder& folder, const Owners& owners);
   FileState look_at(const UserFolder& folder, const std::string& name, const Owners& owners, Nanoseconds now);
   FileState judge(const UserFolder& folder, const std::string& name, const Owners& owners, Nanoseconds now,
                   Known& known) const;

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -48,22 +47,16 @@ Result<UserFolder> UserFolder::open(const std::string& path) {
   return UserFolder(std::move(folder));
 }
 
-std::vector<std::string> UserFolder::names(const std::function<bool(std::string_view)>& wanted,
-                                           std::size_t most) const {
-  std::vector<std::string> names;
-  if (!folder_) return names;
+void UserFolder::for_each(const std::function<void(const std::string& name)>& take) const {
+  if (!folder_) return;
   const int listed = openat(folder_.number(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (listed < 0) return names;
+  if (listed < 0) return;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(fdopendir(listed), closedir);
   if (!folder) {
     ::close(listed);
-    return names;
+    return;
   }
-  while (const dirent* const entry = readdir(folder.get())) {
-    if (names.size() < most && wanted(entry->d_name)) names.emplace_back(entry->d_name);
-  }
-  std::ranges::sort(names);
-  return names;
+  while (const dirent* const entry = readdir(folder.get())) take(entry->d_name);
 }
 
 Result<FileStamp> UserFolder::look(const std::string& name) const {

@@ -4,9 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
@@ -44,8 +42,8 @@ class UserFolder {
   /// Error: the folder exists and cannot be opened. A missing folder is empty.
   static Result<UserFolder> open(const std::string& path);
 
-  /// Names of the entries that are `wanted`, sorted, at most `most`. Others do not count: a user may add any.
-  std::vector<std::string> names(const std::function<bool(std::string_view)>& wanted, std::size_t most) const;
+  /// Calls `take` with the name of each entry. A user may add any number of them.
+  void for_each(const std::function<void(const std::string& name)>& take) const;
 
   /// Error: no plain file of one name (a second link may be another user's), or gone.
   Result<FileStamp> look(const std::string& name) const;

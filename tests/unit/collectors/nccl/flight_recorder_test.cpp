@@ -83,6 +83,27 @@ TEST_F(NcclFlightRecorder, AStrangersDumpIsForeign) {
   EXPECT_EQ(states(), "foreign=1");
 }
 
+// The attack: a user without a process on a GPU makes as many files as the folder takes.
+TEST_F(NcclFlightRecorder, AStrangersFilesTakeNoPlaceOfAJobs) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make files of another user";
+  for (int rank = 0; rank < 3000; ++rank) {
+    const std::string name = "rank_" + std::to_string(rank);
+    write(name, rank_0_, 0);
+    ASSERT_EQ(::chown((tree / name).c_str(), 4711, 4711), 0);
+  }
+  for (int rank = 3000; rank < 3008; ++rank) write("rank_" + std::to_string(rank), rank_1_, 0);
+  look(30);
+  EXPECT_EQ(states(), "read=8 foreign=56");
+  uses.clear();
+  look(40);
+  EXPECT_EQ(states(), "read=8 foreign=56") << "the job has ended";
+  put_on_gpu(4711, "GPU-c2000000-0000-4000-8000-000000000000");
+  put_on_gpu(::geteuid(), "GPU-c2000000-0000-4000-8000-000000000000");
+  look(50);
+  EXPECT_EQ(states(), "read=64");
+  EXPECT_NE(page().find("rank=\"3007\""), std::string::npos) << "two jobs share the places";
+}
+
 TEST_F(NcclFlightRecorder, DumpsOfAnEarlierStallLeave) {
   write("rank_0", rank_0_, 0);
   look(5);

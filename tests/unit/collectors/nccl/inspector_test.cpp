@@ -210,5 +210,15 @@ TEST(NcclInspectorFolder, AMissingFolderIsEmptyAndAnUnreadableOneIsAnError) {
   EXPECT_EQ(bench.said, "file: " + bench.tree.path() + "/file: Not a directory\n");
 }
 
+// The attack: files that look like those of GPUs which the machine does not have.
+TEST_F(NcclInspector, FilesOfUnknownGpusTakeNoPlaceOfAGpu) {
+  for (int gpu = 10'000; gpu < 13'000; ++gpu) {
+    write("nccl_inspector_metrics_c2000000-0000-4000-8000-0000000" + std::to_string(gpu) + ".prom", kLine, 0);
+  }
+  write(kName, kLine, 0);
+  EXPECT_FALSE(look(5));
+  EXPECT_EQ(states(), "read=1 unknown_gpu=511");
+}
+
 }  // namespace
 }  // namespace gpumeter::nccl

@@ -41,7 +41,7 @@ Verdict WebAccess::login(const WebSettings& settings, const Visitor& visitor, co
   if (!visitor.authorization) return Verdict::unauthorized;
   const auto credentials = parse_basic_credentials(*visitor.authorization);
   if (!credentials) return Verdict::unauthorized;
-  switch (logins_.check(settings.users, *credentials, visitor.request, pausing)) {
+  switch (logins_.check(settings.users, *credentials, {visitor.request, visitor.peer}, pausing)) {
     case Logins::Verdict::good:
       return Verdict::admitted;
     case Logins::Verdict::waits:

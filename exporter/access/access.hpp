@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/clock.hpp"
@@ -20,6 +21,7 @@ struct Visitor {
   std::optional<std::string_view> authorization =
       {};                   ///< the only header Authorization; nullopt: none, or several
   bool is_resumed = false;  ///< the request was paused before
+  std::string peer = {};    ///< Peer::key
 };
 
 struct Admission {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 namespace gpumeter {
@@ -33,28 +32,50 @@ LoginCheck* LoginQueue::find(const LoginKey& key) {
   return found == checks_.end() ? nullptr : &*found;
 }
 
-std::optional<LoginCheck> LoginQueue::displace(LoginRank rank) {
-  const auto lowest = std::min_element(checks_.rbegin(), checks_.rend(),
-                                       [](const auto& a, const auto& b) { return a.rank < b.rank; });
-  if (lowest == checks_.rend() || lowest->rank >= rank) return std::nullopt;
-  std::optional<LoginCheck> displaced = std::move(*lowest);
-  checks_.erase(std::next(lowest).base());
-  return displaced;
+LoginCheck& LoginQueue::add(LoginCheck check) {
+  shares_.add(check.peer);
+  return checks_.emplace_back(std::move(check));
+}
+
+LoginCheck LoginQueue::remove(std::deque<LoginCheck>::iterator check) {
+  LoginCheck removed = std::move(*check);
+  checks_.erase(check);
+  shares_.remove(removed.peer);
+  return removed;
+}
+
+std::optional<LoginCheck> LoginQueue::displace(const std::string& peer, LoginRank rank) {
+  const std::optional<std::string> crowd = shares_.yields_to(peer);
+  const auto may_yield = [&](const LoginCheck& check) {
+    if (crowd) return check.peer == *crowd;
+    return check.rank < rank && shares_.of(check.peer) >= shares_.of(peer);
+  };
+  auto last = checks_.end();
+  for (auto check = checks_.begin(); check != checks_.end(); ++check) {
+    if (may_yield(*check) && (last == checks_.end() || check->rank <= last->rank)) last = check;
+  }
+  if (last == checks_.end()) return std::nullopt;
+  return remove(last);
 }
 
 std::optional<LoginCheck> LoginQueue::take() {
-  const auto first = std::ranges::max_element(checks_, {}, &LoginCheck::rank);
+  const auto order = [this](const LoginCheck& check) {
+    const auto turn = turns_.find(check.peer);
+    return std::pair(turn == turns_.end() ? 0 : turn->second, -static_cast<int>(check.rank));
+  };
+  const auto first = std::ranges::min_element(checks_, {}, order);
   if (first == checks_.end()) return std::nullopt;
-  std::optional<LoginCheck> taken = std::move(*first);
-  checks_.erase(first);
-  return taken;
+  constexpr std::size_t kMostPeers = 1024;
+  if (turns_.size() >= kMostPeers) turns_.clear();
+  turns_[first->peer] = ++turn_;
+  return remove(first);
 }
 
 std::optional<LoginWaiter> LoginQueue::release(void* request) {
   for (auto check = checks_.begin(); check != checks_.end(); ++check) {
     const std::optional<LoginWaiter> released = release_from(*check, request);
     if (!released) continue;
-    if (check->waiters.empty()) checks_.erase(check);
+    if (check->waiters.empty()) remove(check);
     return released;
   }
   return std::nullopt;
@@ -66,6 +87,7 @@ std::vector<LoginWaiter> LoginQueue::clear() {
     waiters.insert(waiters.end(), check.waiters.begin(), check.waiters.end());
   }
   checks_.clear();
+  shares_ = {};
   return waiters;
 }
 

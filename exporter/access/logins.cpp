@@ -58,7 +58,7 @@ struct Logins::State {
   LoginCheck* add(LoginCheck check) GPUMETER_REQUIRES(mutex) {
     check.rank = rank_of(check);
     if (!queue.is_full()) return &queue.add(std::move(check));
-    const std::optional<LoginCheck> displaced = queue.displace(check.rank);
+    const std::optional<LoginCheck> displaced = queue.displace(check.peer, check.rank);
     refused.add(displaced ? displaced->key : check.key);
     if (!displaced) return nullptr;
     answer(displaced->waiters, Verdict::too_many);
@@ -117,7 +117,8 @@ void Logins::close() {
 bool Logins::stop(Nanoseconds deadline) { return worker_.stop(deadline); }
 
 Logins::Verdict Logins::check(const std::map<std::string, std::string>& users, const Credentials& credentials,
-                              void* request, const Pausing& pausing) {
+                              const Asking& asking, const Pausing& pausing) {
+  void* const request = asking.request;
   const std::string hash = hash_for(users, credentials.user);
   State& state = *state_;
   const MutexLock lock(state.mutex);
@@ -128,8 +129,11 @@ Logins::Verdict Logins::check(const std::map<std::string, std::string>& users, c
   if (state.is_closed) return Verdict::too_many;
   LoginCheck* check = state.find(key);
   if (check == nullptr) {
-    check = state.add(
-        {.key = key, .credentials = credentials, .hash = hash, .is_user = users.contains(credentials.user)});
+    check = state.add({.key = key,
+                       .credentials = credentials,
+                       .hash = hash,
+                       .peer = asking.peer,
+                       .is_user = users.contains(credentials.user)});
     worker_.wake();
   }
   if (check == nullptr) return Verdict::too_many;

@@ -21,7 +21,7 @@ struct Pausing {
 };
 
 /// Checks passwords by bcrypt on one thread ("web-users"), one at a time, and remembers the results. Requests
-/// with the same credentials share one check. Any thread, except where noted.
+/// with the same credentials share one check. Hosts take turns. Any thread, except where noted.
 class Logins {
  public:
   static constexpr std::size_t kMostWaiting = LoginQueue::kMost;  ///< the running check excluded
@@ -44,10 +44,14 @@ class Logins {
   /// behind.
   bool stop(Nanoseconds deadline);
 
-  /// Looks up the result, or pauses the request until it is there. `request` identifies it until it is
-  /// resumed or released.
+  /// Who waits for a result.
+  struct Asking {
+    void* request;     ///< identifies the request until it is resumed or released
+    std::string peer;  ///< Peer::key
+  };
+  /// Looks up the result, or pauses the request until it is there.
   Verdict check(const std::map<std::string, std::string>& users, const Credentials& credentials,
-                void* request, const Pausing& pausing);
+                const Asking& asking, const Pausing& pausing);
   /// Resumes a request that need not wait any longer, such as one whose client is gone. Others: no effect.
   void release(void* request);
   /// The request ended; its address may be used again.

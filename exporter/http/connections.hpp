@@ -52,6 +52,7 @@ class HttpConnections;
 /// count as activity.
 class HttpConnection {
  public:
+  const Peer& peer() const noexcept { return group_->first; }
   /// A request is complete; its answer starts.
   void asked() noexcept;
   /// The answer is ready. Connections with the same `body` share its bytes. The client gives up `timeout`

@@ -156,7 +156,9 @@ Admission HttpServer::Handler::admit(MHD_Connection* connection, const RequestLi
                                      std::optional<std::string_view> authorization) {
   if (access_ == nullptr || is_own_probe(connection)) return {};
   if (line.refusal != nullptr) return access_->admit_unseen();
-  return access_->admit({connection, authorization, line.is_resumed}, kPausing);
+  const HttpConnection* const entry = entry_of(connection);
+  const std::string peer = entry == nullptr ? "" : entry->peer().key;
+  return access_->admit({connection, authorization, line.is_resumed, peer}, kPausing);
 }
 
 bool HttpServer::Handler::queue(MHD_Connection* connection, HttpResponse message, Nanoseconds timeout) {

@@ -14,7 +14,9 @@ LoginKey key(std::uint8_t number, std::uint8_t more = 0) {
   return key;
 }
 
-LoginCheck check(std::uint8_t number, LoginRank rank) { return {.key = key(number), .rank = rank}; }
+LoginCheck check(std::uint8_t number, LoginRank rank, const std::string& peer = "a") {
+  return {.key = key(number), .peer = peer, .rank = rank};
+}
 
 TEST(LoginQueue, TakesTheFirstOfTheHighestRank) {
   const LoginRank ranks[] = {surely_bad, may_be_good, asked_again, may_be_good, asked_again};
@@ -32,12 +34,26 @@ TEST(LoginQueue, DisplacesTheLastOfTheLowestRankBelow) {
     queue.add(check(i, i < 2 ? surely_bad : may_be_good));
   }
   EXPECT_TRUE(queue.is_full());
-  EXPECT_FALSE(queue.displace(surely_bad));
-  EXPECT_EQ(queue.displace(may_be_good)->key, key(1));
-  EXPECT_EQ(queue.displace(may_be_good)->key, key(0));
-  EXPECT_FALSE(queue.displace(may_be_good));
-  EXPECT_EQ(queue.displace(asked_again)->key, key(LoginQueue::kMost - 1));
+  EXPECT_FALSE(queue.displace("a", surely_bad));
+  EXPECT_EQ(queue.displace("a", may_be_good)->key, key(1));
+  EXPECT_EQ(queue.displace("a", may_be_good)->key, key(0));
+  EXPECT_FALSE(queue.displace("a", may_be_good));
+  EXPECT_EQ(queue.displace("a", asked_again)->key, key(LoginQueue::kMost - 1));
   EXPECT_FALSE(queue.is_full());
+}
+
+// The attack: one host fills the queue with passwords of the highest rank; another one is not kept out by it.
+TEST(LoginQueue, PeersShareThePlacesAndTakeTurns) {
+  LoginQueue queue;
+  for (std::uint8_t i = 0; i < LoginQueue::kMost; ++i) queue.add(check(i, asked_again, "attacker"));
+  EXPECT_FALSE(queue.displace("attacker", asked_again));
+  EXPECT_EQ(queue.displace("user", may_be_good)->key, key(LoginQueue::kMost - 1));
+  queue.add(check(100, may_be_good, "user"));
+  EXPECT_FALSE(queue.displace("attacker", asked_again)) << "not in exchange for the user's";
+  EXPECT_EQ(queue.take()->key, key(0));
+  queue.add(check(50, asked_again, "attacker"));
+  EXPECT_EQ(queue.take()->key, key(100)) << "the user's turn";
+  EXPECT_EQ(queue.take()->key, key(1));
 }
 
 TEST(LoginQueue, ReleasesRequests) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <thread>
 
 namespace gpumeter {
@@ -27,8 +28,9 @@ std::string hashed(const char* password, const char* cost = "04") {
 
 class LoginsTest : public testing::Test {
  protected:
-  Verdict check(const std::string& user, const std::string& password, Request& request) {
-    return logins_.check(users_, {user, password}, &request, kPausing);
+  Verdict check(const std::string& user, const std::string& password, Request& request,
+                const std::string& peer = "10.0.0.1") {
+    return logins_.check(users_, {user, password}, {&request, peer}, kPausing);
   }
   void wait_for(const Request& request) {
     while (request.resumed == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -109,6 +111,24 @@ TEST_F(LoginsTest, CredentialsThatAreRepeatedPrecedeNewOnes) {
   EXPECT_EQ(check("dave", "dave123", dave), Verdict::waits);
   EXPECT_EQ(guesses.back().resumed, 1);
   EXPECT_EQ(check("dave", "7", guesses.back()), Verdict::too_many);
+  logins_.close();  // before the requests end
+}
+
+// The attack, after a restart: a host sends random passwords of a known user without end. A scrape with the
+// right password from another host is neither refused nor left waiting.
+TEST_F(LoginsTest, GuessesOfOneHostDoNotLockTheUserOut) {
+  std::deque<Request> guesses;
+  const auto guess = [&] {
+    check("dave", std::to_string(guesses.size()), guesses.emplace_back(), "10.0.0.66");
+  };
+  for (int i = 0; i < 3000; ++i) guess();
+  Request dave;
+  ASSERT_EQ(check("dave", "dave123", dave), Verdict::waits);
+  for (int i = 0; i < 3000; ++i) guess();
+  EXPECT_EQ(dave.resumed, 0) << "the guesses displace each other only";
+  ASSERT_TRUE(logins_.start());
+  while (dave.resumed == 0) guess();
+  EXPECT_EQ(check("dave", "dave123", dave), Verdict::good);
   logins_.close();  // before the requests end
 }
 

@@ -21,7 +21,8 @@ Origin origin_of(const Sender& sender, const Moment& now, const Moment& at) noex
 
 /// Creates the series of each reason at the start, because an alert on its rate needs the first increase.
 RunModel::RunModel(Source& source, const Limits& limits, IsAlive is_alive)
-    : shared_{.source = source, .limits = limits, .is_alive = std::move(is_alive)} {
+    : shared_{.source = source, .limits = limits, .is_alive = std::move(is_alive)},
+      nameless_(budget_of(limits.users, limits.renewal_of_users, {})) {
   for (std::size_t i = 0; i < kRefusalCount; ++i) {
     const std::string reason(to_string(static_cast<Refusal>(i)));
     dropped_[i] = OwnedSlot(source, self_catalog::jobs_dropped, Labels{{"reason", reason}});
@@ -31,7 +32,7 @@ RunModel::RunModel(Source& source, const Limits& limits, IsAlive is_alive)
 
 void RunModel::set_limits(const Limits& limits) noexcept {
   shared_.limits = limits;
-  for (auto& [uid, user] : users_) user.set_rate(limits);
+  for (auto& [uid, user] : users_) user.set_rates(limits);
 }
 
 void RunModel::receive(const Sender& sender, std::string_view payload, const Moment& now) {
@@ -69,6 +70,8 @@ void RunModel::receive_mllog(const Sender& sender, std::string_view run, std::st
 User* RunModel::user_of(const Sender& sender, const Moment& now) {
   auto found = users_.find(sender.account());
   if (found == users_.end()) {
+    const bool has_name = sender.user != std::to_string(sender.account());
+    if (!has_name && !nameless_.take(now.elapsed)) return nullptr;
     if (users_.size() >= shared_.limits.users && !make_room_for_user()) return nullptr;
     found = users_.try_emplace(sender.account(), label_text(sender.user), shared_, now.elapsed).first;
   }

@@ -27,6 +27,9 @@ namespace gpumeter::jobs {
 /// (kFirstSeries) take the place of a run of the user with the most series: one whose processes have ended if
 /// there is any, otherwise the one that is silent the longest. Its values count under `_other`. If there are
 /// too many users, a newcomer takes the place of the user without processes that is silent the longest.
+///
+/// The quotas hold for the series that are present. New series, and users without a name, have budgets in
+/// addition (Limits), so that runs or uids without end do not become series of Prometheus without end.
 class RunModel {
  public:
   /// The model adds ml_* and gpumeter_jobs_dropped_total to `source`, which must outlive it. The caller
@@ -73,6 +76,7 @@ class RunModel {
 
   Shared shared_;
   std::map<std::uint32_t, User> users_;  ///< by Sender::account()
+  TokenBucket nameless_;                 ///< new users without a name: the uids that a process may choose
   bool is_full_ = false;                 ///< since the last tick no user could be removed for another
   std::array<OwnedSlot, kRefusalCount> dropped_;
 };

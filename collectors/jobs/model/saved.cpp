@@ -197,7 +197,7 @@ void User::save(RecordWriter& out, std::uint32_t account) const {
 
 void User::restore_process(SavedReader& in) {
   const SenderId id = in.sender_id();
-  Process process;
+  Process process{.fresh = budget_of_process()};
   process.workload = in.workload();
   process.run = in.text();
   process.benchmark = in.text();

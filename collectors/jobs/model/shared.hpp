@@ -32,6 +32,13 @@ struct Limits {
   std::size_t senders = 8192;
   std::size_t users = 1024;
   Nanoseconds retention = std::chrono::minutes(10);  ///< of a run without senders; at least two scrapes
+  /// New series have budgets of their own, because every one stays in Prometheus after it has left the page.
+  /// A full budget is as large as the limit of the series that are present, and an empty one is full again
+  /// after this time.
+  Nanoseconds renewal_of_sender =
+      std::chrono::hours(1);  ///< of series_per_sender: few processes begin many runs
+  Nanoseconds renewal_of_user = std::chrono::minutes(15);  ///< of series_per_user: short jobs on every GPU
+  Nanoseconds renewal_of_users = std::chrono::hours(1);    ///< of `users`, for new ones without a name
 };
 
 /// Tokens arrive at a steady rate, and each line takes some. Up to `capacity` unused tokens are kept. A line
@@ -56,6 +63,7 @@ class TokenBucket {
     return true;
   }
   bool is_full(Nanoseconds now) const noexcept { return tokens_at(now) >= capacity_; }
+  bool has_any(Nanoseconds now) const noexcept { return tokens_at(now) >= 1; }
 
  private:
   double tokens_at(Nanoseconds now) const noexcept {
@@ -67,6 +75,12 @@ class TokenBucket {
   double tokens_;
   Nanoseconds filled_;
 };
+
+/// The budget of new series or users: `most` at once, and as many again over `renewal`.
+inline TokenBucket budget_of(std::size_t most, Nanoseconds renewal, Nanoseconds now) noexcept {
+  const auto capacity = static_cast<double>(most);
+  return {capacity / to_seconds(renewal), capacity, now};
+}
 
 /// State that the users of one model share: their source in the store, the limits, the current usage, and the
 /// counts of dropped data.

@@ -34,7 +34,9 @@ Process* User::process_of(const Origin& from) {
   if (found == processes_.end()) {
     const std::size_t most = senders_left(limits, processes_.empty());
     if (processes_.size() >= limits.senders_per_user || shared_.processes >= most) return nullptr;
-    found = processes_.emplace(from.id, Process{.workload = from.facts.workload}).first;
+    found =
+        processes_.emplace(from.id, Process{.workload = from.facts.workload, .fresh = budget_of_process()})
+            .first;
     ++shared_.processes;
   }
   found->second.last_seen = from.now.elapsed;
@@ -70,8 +72,22 @@ Place User::place(const Origin& from, std::string_view run_name) {
   return {process, run, member};
 }
 
+TokenBucket User::budget_of_process() const noexcept {
+  return budget_of(shared_.limits.series_per_sender, shared_.limits.renewal_of_sender, last_seen_);
+}
+
+void User::set_rates(const Limits& limits) noexcept {
+  bucket_.set(limits.lines_per_second, limits.burst_lines);
+  fresh_ = budget_of(limits.series_per_user, limits.renewal_of_user, last_seen_);
+  for (auto& [id, process] : processes_) process.fresh = budget_of_process();
+}
+
+bool User::has_budget(const Process& process) const noexcept {
+  return process.fresh.has_any(last_seen_) && fresh_.has_any(last_seen_);
+}
+
 bool User::has_room(const Process& process, std::size_t series) const noexcept {
-  return process.series + series <= shared_.limits.series_per_sender &&
+  return has_budget(process) && process.series + series <= shared_.limits.series_per_sender &&
          series_ + series <= shared_.limits.series_per_user &&
          shared_.series + series <= shared_.limits.series;
 }
@@ -79,6 +95,7 @@ bool User::has_room(const Process& process, std::size_t series) const noexcept {
 /// Has room, or takes it from the user with the most series for one of the first series of this user.
 bool User::make_room(const Process& process, std::size_t series, Nanoseconds now) {
   while (!has_room(process, series)) {
+    if (!has_budget(process)) return false;
     const bool is_only_the_whole_full = process.series + series <= shared_.limits.series_per_sender &&
                                         series_ + series <= shared_.limits.series_per_user;
     if (!is_only_the_whole_full || series_ + series > kFirstSeries) return false;
@@ -97,6 +114,8 @@ void User::charge(const Place& place, std::size_t series) noexcept {
        {&place.process->series, &place.member->series, &place.run->series, &series_, &shared_.series}) {
     *total += series;
   }
+  place.process->fresh.take(last_seen_, static_cast<double>(series));
+  fresh_.take(last_seen_, static_cast<double>(series));
 }
 
 Cell* User::cell(const Place& place, const Word& word, LabelChoice choice, Nanoseconds now) {

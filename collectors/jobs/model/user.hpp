@@ -26,6 +26,7 @@ struct Process {
   std::size_t series = 0;
   Nanoseconds last_seen{};
   bool is_gone = false;  ///< set by the current tick
+  TokenBucket fresh;     ///< new series
 };
 
 /// A process in the run of a line. If there is no room for the run, `run` and `member` are nullptr. If there
@@ -47,11 +48,13 @@ class User {
       : label_(std::move(label)),
         shared_(shared),
         other_(RunSeries(shared.source, kOther, label_)),
-        bucket_(shared.limits.lines_per_second, shared.limits.burst_lines, now) {}
+        bucket_(shared.limits.lines_per_second, shared.limits.burst_lines, now),
+        fresh_(budget_of(shared.limits.series_per_user, shared.limits.renewal_of_user, now)) {}
 
   const std::string& label() const noexcept { return label_; }
+  /// Call it before each message: its time is also that of the charges.
   void heard(Nanoseconds now) noexcept { last_seen_ = now; }
-  void set_rate(const Limits& limits) noexcept { bucket_.set(limits.lines_per_second, limits.burst_lines); }
+  void set_rates(const Limits& limits) noexcept;
   /// Returns false if the user sent more lines than its rate allows.
   bool take_lines(Nanoseconds now, std::size_t count) noexcept {
     return bucket_.take(now, static_cast<double>(count));
@@ -105,6 +108,8 @@ class User {
   bool is_silent(const Member& member, Nanoseconds now) const noexcept;
   Process* process_of(const Origin& from);
   void restore_process(SavedReader& in);
+  TokenBucket budget_of_process() const noexcept;
+  bool has_budget(const Process& process) const noexcept;
   bool has_room(const Process& process, std::size_t series) const noexcept;
   bool make_room(const Process& process, std::size_t series, Nanoseconds now);
   Cell& cell_of_others(const Word& word, LabelChoice choice, Nanoseconds now);
@@ -112,8 +117,9 @@ class User {
 
   const std::string label_;
   Shared& shared_;
-  Cells other_;  ///< of run `_other`
-  TokenBucket bucket_;
+  Cells other_;         ///< of run `_other`
+  TokenBucket bucket_;  ///< lines
+  TokenBucket fresh_;   ///< new series
   Nanoseconds last_seen_{};
   UserRuns runs_;
   std::map<SenderId, Process> processes_;

@@ -92,10 +92,11 @@ class JobsBench {
     model.receive(sender(pid, uid), payload, now);
   }
   /// From a process in a user namespace of `owner`.
-  void send_as(std::uint32_t owner, int pid, std::string_view payload, std::uint32_t uid) {
+  void send_as(std::uint32_t owner, int pid, std::string_view payload, std::uint32_t uid,
+               std::string_view name = {}) {
     Sender from = sender(pid, uid);
     from.owner = owner;
-    from.user = sender(pid, owner).user;
+    from.user = name.empty() ? sender(pid, owner).user : name;
     model.receive(from, payload, now);
   }
   void mllog(int pid, std::string_view line) { model.receive_mllog(sender(pid, 1000), "bert", line, now); }

@@ -54,6 +54,41 @@ TEST(RunQuota, AProcessHasFewerSeriesThanItsUser) {
   EXPECT_EQ(jobs.page({"ml_steps_total"}).find("run=\"of_another\"") == std::string::npos, false);
 }
 
+// The attack: one process begins 160 runs, ends them, and begins the next ones when they have left the page.
+TEST(RunQuota, NewSeriesHaveABudgetOfTheirOwn) {
+  JobsBench jobs(kUnhurried);
+  std::set<std::string> seen;
+  int run = 0;
+  for (int time = 0; time < 18; ++time) {
+    for (int i = 0; i < 160; ++i) {
+      const std::string tag = "|#run:r" + std::to_string(run++);
+      jobs.send(10, "ml.steps:1|c" + tag + "\n_e{8,7}:run_stop|success" + tag);
+    }
+    for (const PageLine& line : jobs.lines()) seen.insert(line.run());
+    jobs.wait(601);
+  }
+  EXPECT_LE(seen.size(), 4U * 142 + 1) << "a process's series at once, and as many an hour";
+  EXPECT_GE(seen.size(), 3U * 142);
+  jobs.send(11, "ml.steps:1|c|#run:of_another");
+  EXPECT_NE(jobs.page({"ml_steps_total"}).find("of_another"), std::string::npos);
+}
+
+// A container's root takes another uid for each message.
+TEST(RunQuota, NewUsersWithoutANameHaveABudgetOfTheirOwn) {
+  Limits limits = kUnhurried;
+  limits.users = 10;
+  limits.retention = std::chrono::seconds(1);
+  JobsBench jobs(limits);
+  for (std::uint32_t uid = 70'000; uid < 71'000; ++uid) {
+    jobs.send_as(uid, 0, "ml.steps:1|c", uid, std::to_string(uid));
+    jobs.wait(2);
+    jobs.tick();
+  }
+  EXPECT_EQ(jobs.dropped(), "series_limit=" + std::to_string(1000 - 10 - 5) + ' ') << "10, and 10 an hour";
+  jobs.send(11, "ml.steps:1|c", 1001);
+  EXPECT_EQ(sum_of(jobs, "ml_steps_total", "bob"), 1);
+}
+
 // Each check of a process reads a file of /proc.
 TEST(RunQuota, ALineThatFindsNoRoomAsksAboutFewProcesses) {
   JobsBench jobs(kUnhurried);

@@ -57,7 +57,7 @@ App::App(Options options, config::Config config, const Clock& clock)
       config_(std::move(config)),
       log_(clock, config_.get()->log),
       store_(std::make_shared<Store>()),
-      doctor_(*store_, clock_, log_),
+      doctor_(*store_, clock_, log_, events_),
       pages_(*store_),
       history_(*store_, clock_, [this] { return doctor_.report(); }),
       jobs_({clock_, *store_, user_names_,
@@ -140,7 +140,7 @@ void App::make_fleet(const config::Config& config) {
   const auto totals = std::make_shared<TotalsBook>();
   state_keeper_ = std::make_shared<StateKeeper>(
       FiguresFolders{config.paths.state, own_runtime_folder()}, clock_, log_,
-      figures_of({totals, workloads.book, workloads.costs, saved_runs_, profile_budget}));
+      figures_of({totals, workloads.book, workloads.costs, saved_runs_, profile_budget, events_}));
   DeviceDirectory directory = state_keeper_->load(clock_.monotonic() + kLoadState);
   forget_simulated(directory, config);
   IndexKeeper indexes(std::move(directory), state_keeper_, clock_);

@@ -84,6 +84,7 @@ class App {
   RunningConfig config_;
   Log log_;
   const std::shared_ptr<Store> store_;
+  const std::shared_ptr<health::EventBook> events_ = std::make_shared<health::EventBook>();
   Doctor doctor_;
   PageCache pages_;
   HistoryKeeper history_;

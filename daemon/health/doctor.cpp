@@ -66,10 +66,11 @@ void log_changes(const health::Report& before, const health::Report& now, Log& l
 
 }  // namespace
 
-Doctor::Doctor(Store& store, const Clock& clock, Log& log)
+Doctor::Doctor(Store& store, const Clock& clock, Log& log, std::shared_ptr<health::EventBook> book)
     : store_(store),
       clock_(clock),
       log_(log),
+      book_(std::move(book)),
       series_(store.attach()),
       report_(std::make_shared<const health::Report>()),
       worker_(clock) {}
@@ -84,8 +85,10 @@ Result<Done> Doctor::start(std::function<bool()> may_begin) {
 }
 
 void Doctor::judge() {
+  if (!std::exchange(has_resumed_, true)) judge_.resume(book_->get());
   auto report = std::make_shared<const health::Report>(judge_.judge(store_, clock_.monotonic()));
   publish(*report);
+  book_->put(judge_.events());
   log_changes(*this->report(), *report, log_);
   const MutexLock lock(mutex_);
   report_ = std::move(report);

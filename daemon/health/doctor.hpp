@@ -19,8 +19,8 @@ namespace gpumeter {
 /// driver or the system.
 class Doctor {
  public:
-  /// All must outlive this object.
-  Doctor(Store& store, const Clock& clock, Log& log);
+  /// All must outlive this object. `book` has the events of an earlier process before the first judgement.
+  Doctor(Store& store, const Clock& clock, Log& log, std::shared_ptr<health::EventBook> book);
   /// Waits for the turn under way.
   ~Doctor() { stop(); }
   Doctor(const Doctor&) = delete;
@@ -47,9 +47,11 @@ class Doctor {
   const Store& store_;
   const Clock& clock_;
   Log& log_;
-  health::Judge judge_;     // of the thread
-  SeriesList series_;       // of the thread
-  bool has_begun_ = false;  // of the thread
+  const std::shared_ptr<health::EventBook> book_;
+  health::Judge judge_;       // of the thread
+  SeriesList series_;         // of the thread
+  bool has_begun_ = false;    // of the thread
+  bool has_resumed_ = false;  // of the thread
   mutable Mutex mutex_;
   std::shared_ptr<const health::Report> report_ GPUMETER_GUARDED_BY(mutex_);
   Worker worker_;

@@ -8,6 +8,7 @@
 #include "daemon/state/device_totals.hpp"
 #include "daemon/state/figures_file.hpp"
 #include "daemon/state/runs_shelf.hpp"
+#include "exporter/health/event_book.hpp"
 
 namespace gpumeter {
 
@@ -18,6 +19,7 @@ struct FigureOwners {
   std::shared_ptr<workloads::CostLedger> costs;
   std::shared_ptr<RunsShelf> runs;
   std::shared_ptr<profiles::BudgetBook> profiles;  ///< null: profiles are disabled
+  std::shared_ptr<health::EventBook> events;
 };
 
 /// The sections of figures.state. A section of a part that is disabled is dropped.

@@ -51,7 +51,7 @@ DeviceHealth Judge::judge_device(std::size_t device) {
   const DeviceFacts& facts = readings_.devices()[device];
   const auto [known, is_new] = pasts_.try_emplace(facts.uuid);
   Past& past = known->second;
-  if (is_new) past = rulebook_.blank();
+  if (is_new) past = past_of(facts.uuid);
   DeviceHealth health{facts.labels, facts.gpu, facts.uuid, facts.vendor, facts.model, facts.pci_address};
   for (const Rule& rule : rulebook_.rules()) judge_rule(rule, device, past, health.findings);
   const bool is_released = readings_.released().contains(facts.collector);
@@ -66,6 +66,34 @@ DeviceHealth Judge::judge_device(std::size_t device) {
   past.state = health.state;
   health.since = *past.in_state_since;
   return health;
+}
+
+Past Judge::past_of(const std::string& uuid) const {
+  Past past = rulebook_.blank();
+  const auto earlier = earlier_.find(uuid);
+  if (earlier == earlier_.end()) return past;
+  for (const Rule& rule : rulebook_.rules()) {
+    for (const Place& place : rule.places) {
+      if (!place.counts_events_of_daemon()) continue;
+      const auto event = earlier->second.find(place.series());
+      if (event != earlier->second.end()) past.events[place.past].resume(event->second);
+    }
+  }
+  return past;
+}
+
+Events Judge::events() const {
+  Events events;
+  for (const auto& [uuid, past] : pasts_) {
+    for (const Rule& rule : rulebook_.rules()) {
+      for (const Place& place : rule.places) {
+        if (!place.counts_events_of_daemon()) continue;
+        const auto event = past.events[place.past].ongoing();
+        if (event) events[uuid][place.series()] = *event;
+      }
+    }
+  }
+  return events;
 }
 
 // Every term is looked at in each turn, because a window must not miss a value.

@@ -5,9 +5,11 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "exporter/health/event_book.hpp"
 #include "exporter/health/peers.hpp"
 #include "exporter/health/readings.hpp"
 #include "exporter/health/report.hpp"
@@ -31,7 +33,13 @@ class Judge {
   /// Returns the judgement as of `now` (CLOCK_MONOTONIC). The store's mutex is held to copy numbers only.
   Report judge(const Store& store, Nanoseconds now);
 
+  /// Events of an earlier process, for devices that were not judged yet.
+  void resume(Events earlier) { earlier_ = std::move(earlier); }
+  /// The events that only this process has counted, if they are news.
+  Events events() const;
+
  private:
+  Past past_of(const std::string& uuid) const;
   DeviceHealth judge_device(std::size_t device);
   void judge_rule(const Rule& rule, std::size_t device, Past& past, std::vector<Finding>& to);
   double look(const Place& place, std::size_t device, Past& past) const;
@@ -50,6 +58,7 @@ class Judge {
   const std::size_t suspended_;  ///< column of gpu_suspended
   Peers peers_;
   Nanoseconds now_{};
+  Events earlier_;
   std::unordered_map<std::string, Past> pasts_;                      ///< by uuid
   std::map<std::string, std::optional<Nanoseconds>> missing_since_;  ///< by vendor
 };

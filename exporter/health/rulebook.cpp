@@ -2,7 +2,22 @@
 
 #include <algorithm>
 
+#include "collectors/api/catalog.hpp"
+
 namespace gpumeter::health {
+
+bool Place::counts_events_of_daemon() const noexcept {
+  const MetricDescriptor* const family = term->reading.family;
+  return term->over == Over::event && (family == &catalog::xid_errors || family == &catalog::events);
+}
+
+std::string Place::series() const {
+  std::string text(term->reading.family->name);
+  for (const LabelSet::Pair& pair : term->reading.labels.pairs) {
+    if (!pair.name.empty()) text.append(",").append(pair.name).append("=").append(pair.value);
+  }
+  return text;
+}
 
 void Past::forget() noexcept {
   for (LastEvent& event : events) event.forget();

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -18,6 +19,10 @@ struct Place {
   std::optional<std::size_t> of;  ///< column of the reading that limits it
   std::size_t past;               ///< among the windows or the events of a device
 
+  /// True if nobody but the daemon knows of the events; the driver's counters outlive the daemon.
+  bool counts_events_of_daemon() const noexcept;
+  /// The counter, for the state file.
+  std::string series() const;
   bool compares_with_usual() const noexcept { return term->compare == Compare::below_usual; }
 };
 

@@ -38,6 +38,12 @@ class Window {
   double last_ = kAbsent;     ///< of a counter
 };
 
+/// Growth of a counter that is still news.
+struct OngoingEvent {
+  double count;
+  Nanoseconds at{};  ///< of the last one (CLOCK_MONOTONIC)
+};
+
 /// The last growth of a counter.
 class LastEvent {
  public:
@@ -49,6 +55,15 @@ class LastEvent {
 
   /// The events are no news any more.
   void forget() noexcept { at_.reset(); }
+
+  std::optional<OngoingEvent> ongoing() const noexcept {
+    return at_ ? std::optional(OngoingEvent{last_ - before_, *at_}) : std::nullopt;
+  }
+  /// An earlier process counted this; the counter begins at 0 again. Before the first add().
+  void resume(const OngoingEvent& earlier) noexcept {
+    before_ = -earlier.count;
+    at_ = earlier.at;
+  }
 
  private:
   double last_;

@@ -47,6 +47,29 @@ def written(folder: Path, config: dict) -> str:
     return f"--config.file={path}"
 
 
+class Xid(unittest.TestCase):
+    """An XID that the first daemon saw is a reason of the second one."""
+
+    def holds(self, daemon: Daemon) -> bool:
+        return bool(daemon.page().of("gpu_health_reason", reason="xid_79"))
+
+    def check(self, end) -> None:
+        state = self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-state-"))
+        with Daemon("--simulate=1", "--simulate-event=xid:79 0 after 1s", state=state) as first:
+            wait_until(lambda: self.holds(first), "the reason of the XID", 20)
+            wait_until(lambda: "gpu_xid_errors_total,xid=79" in "".join(path.read_text() for path in Path(state).rglob("figures.*")), "a copy", 20)
+            end(first)
+        with Daemon("--simulate=1", state=state) as second:
+            wait_until(lambda: second.page().of("gpu_health"), "a judgement", 20)
+            self.assertTrue(self.holds(second), second.log)
+
+    def test_after_a_crash(self):
+        self.check(lambda daemon: daemon.process.kill())
+
+    def test_after_a_stop(self):
+        self.check(lambda daemon: daemon.stop())
+
+
 class Restart(unittest.TestCase):
     """Two GPUs; a job's process works on GPU 0."""
 

@@ -51,7 +51,7 @@ def template_queries(annotation: str) -> list[str]:
     """The queries of an annotation; each value that printf fills in counts as a string."""
     inside = re.findall(r"\{\{(.*?)\}\}", annotation, re.S)
     return [text.replace("%q", "''") for part in inside
-            for text in re.findall(r'"((?:gpu|gpumeter|ml|run|vendor|count|rate|increase|max by )[_:(][^"]+)"', part)]
+            for text in re.findall(r'"((?:gpu|gpumeter|ml|run|vendor|count|clamp_min|rate|increase|max by )[_:(][^"]+)"', part)]
 
 
 def sections(markdown: str) -> dict[str, str]:

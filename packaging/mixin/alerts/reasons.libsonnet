@@ -12,7 +12,8 @@ local faults = [
     failure: true,
     what: 'reported XID {{ reReplaceAll "xid_" "" $labels.reason }}',
     text: 'The driver of GPU {{ $labels.gpu }} ({{ $labels.uuid }}) reported XID {{ reReplaceAll "xid_" "" $labels.reason }}.'
-          + text.with(text.selector('gpu_xid_errors_total', 'xid=%q,'),
+          // The standard page begins a counter with 0 (docs/operations.md, "The price of a series"); the reason says that it is at least 1.
+          + text.with('clamp_min(%s, 1)' % text.selector('gpu_xid_errors_total', 'xid=%q,'),
                       ' Its count is {{ . | first | value }}.',
                       arguments='(reReplaceAll "xid_" "" $labels.reason) $labels.job $labels.instance $labels.uuid'),
   },
@@ -155,6 +156,9 @@ local start = 'gpu_reason:gpu_health_reason:start_timestamp_seconds';
 
 function(config, make)
   local new = 'time() - %d > 0' % duration.seconds(config.newFailure);
+  // A restart of the daemon is no repair: its pages lack the reason for some seconds.
+  local kept = '[2m]';
+  local holds(matchers) = 'last_over_time(gpu_health_reason%s%s)' % [matchers, kept];
   local selector(fault, matchers='') =
     local operator = if std.length(std.findSubstr('+', fault.reason)) > 0 then '=~' else '=';
     '{reason%s"%s"%s}' % [operator, fault.reason, matchers];
@@ -163,11 +167,12 @@ function(config, make)
   );
   local rules(fault) =
     local failed = selector(fault, ',severity="failed"');
-    local critical = [rule(fault, 'critical', 'gpu_health_reason%s\n  and %s > %s\n' % [failed, start, new])];
-    local unless_new = '  unless %s%s > %s\n' % [start, failed, new];
+    local began = 'last_over_time(%s%s%s) > %s' % [start, failed, kept, new];
+    local critical = [rule(fault, 'critical', '%s\n  and %s\n' % [holds(failed), began])];
+    local unless_new = '\n  unless %s\n' % began;
     if std.objectHas(fault, 'failure')
-    then critical + [rule(fault, 'warning', 'gpu_health_reason%s\n' % selector(fault) + unless_new)]
-    else [rule(fault, 'warning', 'gpu_health_reason%s\n' % selector(fault))];
+    then critical + [rule(fault, 'warning', holds(selector(fault)) + unless_new)]
+    else [rule(fault, 'warning', holds(selector(fault)) + '\n')];
 
   // When the reason began, in Unix time; 0 if the reason was there when its GPU was scraped for the first time. A reason that
   // returns within an hour is the same failure, also over a restart of the daemon. The rule reads its own last result. It is in

@@ -42,7 +42,8 @@ class DoctorTest : public testing::Test {
   Store store_;
   SeriesList device_{store_.attach("nvidia")};
   Log log_{clock_, {config::LogLevel::info, config::LogFormat::logfmt}};
-  Doctor doctor_{store_, clock_, log_};
+  std::shared_ptr<health::EventBook> book_ = std::make_shared<health::EventBook>();
+  Doctor doctor_{store_, clock_, log_, book_};
 };
 
 constexpr const char* kFailed =

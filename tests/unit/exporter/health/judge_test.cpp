@@ -208,6 +208,41 @@ TEST_F(JudgeTest, AnXidBeforeTheFirstLookCounts) {
   EXPECT_EQ(text_at_once(), "failed: xid_48 reset");
 }
 
+TEST_F(JudgeTest, AnXidIsNewsAfterARestartForTheRestOfItsHour) {
+  set(0, {{&catalog::xid_errors, {{"xid", "79"}}, 0}});
+  after(1s);
+  set(0, {{&catalog::xid_errors, {{"xid", "79"}}, 2}});
+  EXPECT_EQ(text_after(1s), "failed: xid_79 reboot");
+  after(30min);
+  EventBook saved;
+  saved.put(judge_.events());
+  EventBook loaded;
+  ASSERT_TRUE(loaded.load(saved.save(), true));
+  Judge successor;
+  successor.resume(loaded.get());
+  set(0, {{&catalog::xid_errors, {{"xid", "79"}}, 0}});  // the daemon counts from 0 again
+  const auto judged_after = [&](std::chrono::seconds time) {
+    for (; time > 0s; time -= 1s) {
+      now_ += 1s;
+      write();
+      report_ = successor.judge(store_, now_);
+    }
+    return text_of(report_);
+  };
+  EXPECT_EQ(judged_after(1s), "failed: xid_79 reboot");
+  EXPECT_EQ(report_.devices[0].findings[0].value, 2);
+  EXPECT_EQ(judged_after(29min), "failed: xid_79 reboot");
+  EXPECT_EQ(judged_after(1min), "ok");
+  EXPECT_TRUE(successor.events().empty());
+}
+
+TEST_F(JudgeTest, EventsOfAnotherBootAreOver) {
+  EventBook book;
+  ASSERT_TRUE(book.load("event\tGPU-0\tgpu_xid_errors_total,xid=79\t1\t5\n", false));
+  EXPECT_TRUE(book.get().empty());
+  EXPECT_FALSE(book.load("event\tGPU-0\tgpu_xid_errors_total,xid=79\t-1\t5\n", true));
+}
+
 TEST_F(JudgeTest, XidsOfProgramsAreNoFault) {
   set(0, {{&catalog::xid_errors, {{"xid", "13"}}, 1},
           {&catalog::xid_errors, {{"xid", "31"}}, 2},

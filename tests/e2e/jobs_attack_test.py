@@ -75,5 +75,45 @@ class AttackTest(unittest.TestCase):
         self.check_page()
 
 
+# A directory server that takes 5 ms, in front of the C library's name service.
+NAME_SERVICE = """
+#include <pwd.h>
+#include <unistd.h>
+int getpwuid_r(uid_t uid, struct passwd* entry, char* buffer, size_t size, struct passwd** found) {
+  (void)entry; (void)buffer; (void)size;
+  usleep(5000);
+  *found = 0;
+  return 0;
+}
+"""
+
+
+@unittest.skipUnless(is_root(), "only root can take other uids")
+class NameServiceTest(unittest.TestCase):
+    """The root of a container takes another uid for each message, and the names of users come from a slow directory."""
+
+    def test_another_users_messages_arrive_and_the_daemon_stops(self) -> None:
+        folder = self.enterContext(Folder())
+        library = folder.path / "names.so"
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, "-xc", "-"], input=NAME_SERVICE, text=True, check=True)
+        daemon = self.enterContext(folder.daemon(env={"LD_PRELOAD": str(library)}))
+        other_user = ["setpriv", "--reuid=4711", "--regid=4711", "--clear-groups"]
+        victim = subprocess.Popen([*other_user, "/usr/bin/python3", "-I", "-", folder.datagram, "victim"], stdin=subprocess.PIPE, text=True)
+        self.addCleanup(victim.wait)
+        self.addCleanup(victim.kill)
+        source = Path(jobs_attacker.__file__).read_text()
+        attacker = subprocess.Popen(["/usr/bin/python3", "-I", "-", folder.datagram, "uids"], stdin=subprocess.PIPE,
+                                    stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(attacker.wait)
+        self.addCleanup(attacker.kill)
+        for each in (attacker, victim):
+            each.stdin.write(source)
+            each.stdin.close()
+        self.assertEqual(victim.wait(60), 0)
+        shown(daemon, {'ml_steps_total{run="victim"}': jobs_attacker.VICTIM})
+        self.assertIsNone(attacker.poll(), "the attack goes on")
+        self.assertEqual(daemon.stop()[0], 0)  # within its limit
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

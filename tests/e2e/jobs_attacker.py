@@ -1,16 +1,18 @@
 """Sends hostile messages to a datagram socket. A separate program, so that another user can run it.
 
-usage: jobs_attacker.py SOCKET runs|garbage
+usage: jobs_attacker.py SOCKET runs|garbage|uids|victim
 """
 from __future__ import annotations
 
 import os
 import socket
 import sys
+import time
 
 RUNS = 1_000_000
 LINES = 500  # of a datagram; 512 are looked at
 ROUNDS = 2000
+VICTIM = 790  # messages of the job that has no part in it
 LONG = 200  # of each kind of datagram that is long
 NAN = b"ml.loss:nan|g|#run:a\nml.loss:1e999|g\nml.steps:-1|c\nml.steps:1e19|c"  # four values that are none
 # What is the daemon's to say, and bytes that would end a label, a line or a terminal's patience.
@@ -35,10 +37,29 @@ def garbage(out: socket.socket) -> None:
         out.send(b"x" * 70_000)
 
 
+def uids(out: socket.socket) -> None:
+    """Without end."""
+    uid = 1_000_000
+    while True:
+        uid = uid + 1 if uid < 2_000_000 else 1_000_000
+        os.setresuid(uid, uid, 0)
+        try:
+            out.send(b"ml.steps:1|c|#run:uids", socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            time.sleep(0.001)
+        os.setresuid(0, 0, 0)
+
+
+def victim(out: socket.socket) -> None:
+    for _ in range(VICTIM):
+        out.send(b"ml.steps:1|c|#run:victim")
+        time.sleep(0.002)
+
+
 if __name__ == "__main__":
     path, what = sys.argv[1:]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to_daemon:
         to_daemon.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 18)
         to_daemon.connect(path)
-        {"runs": runs, "garbage": garbage}[what](to_daemon)
+        {"runs": runs, "garbage": garbage, "uids": uids, "victim": victim}[what](to_daemon)
     print("sent")

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <pwd.h>
 
-#include <deque>
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -16,6 +16,8 @@ namespace {
 constexpr auto kFresh = std::chrono::minutes(10);
 /// More users than send on one machine. The limit matters if a process can take any uid.
 constexpr std::size_t kMostNames = 4096;
+/// Lookups that wait. Who finds no place gets the digits and asks again with the next message.
+constexpr std::size_t kMostWanted = 64;
 
 }  // namespace
 
@@ -24,7 +26,8 @@ struct UserNames::State {
     std::optional<std::string> name;
     Nanoseconds known_at{};
     bool answered = false;
-    bool asked = false;  ///< queued for the thread, or being looked up
+    bool asked = false;      ///< queued for the thread, or being looked up
+    unsigned questions = 0;  ///< since the last answer
   };
 
   explicit State(Lookup how) : lookup(std::move(how)) {}
@@ -34,23 +37,47 @@ struct UserNames::State {
   Mutex mutex;
   Condition changed;
   std::map<std::uint32_t, Entry> entries GPUMETER_GUARDED_BY(mutex);
-  std::deque<std::uint32_t> wanted GPUMETER_GUARDED_BY(mutex);
+  std::vector<std::uint32_t> wanted GPUMETER_GUARDED_BY(mutex);
+  Nanoseconds patience GPUMETER_GUARDED_BY(mutex){kPatience};  ///< of soon(), at `measured`
+  Nanoseconds measured GPUMETER_GUARDED_BY(mutex){};
   bool is_looking GPUMETER_GUARDED_BY(mutex) = false;
   bool started GPUMETER_GUARDED_BY(mutex) = false;
 
-  Entry& entry_of(std::uint32_t uid) GPUMETER_REQUIRES(mutex) {
-    if (entries.size() >= kMostNames && !entries.contains(uid)) {
+  /// Null: too many wait.
+  Entry* entry_of(std::uint32_t uid) GPUMETER_REQUIRES(mutex) {
+    const auto found = entries.find(uid);
+    if (found != entries.end()) return &found->second;
+    if (wanted.size() >= kMostWanted) return nullptr;
+    if (entries.size() >= kMostNames) {
+      std::erase_if(entries, [](const auto& entry) { return entry.second.answered && !entry.second.name; });
+    }
+    if (entries.size() >= kMostNames) {
       entries.clear();
       wanted.clear();
     }
-    return entries[uid];
+    return &entries[uid];
+  }
+
+  void want(std::uint32_t uid, Entry& entry, Nanoseconds now) GPUMETER_REQUIRES(mutex) {
+    ++entry.questions;
+    const bool is_fresh = entry.answered && now - entry.known_at < kFresh;
+    if (!is_fresh && !entry.asked && wanted.size() < kMostWanted) {
+      entry.asked = true;
+      wanted.push_back(uid);
+    }
   }
 
   std::optional<std::uint32_t> take_wanted() GPUMETER_EXCLUDES(mutex) {
     const MutexLock lock(mutex);
     if (wanted.empty()) return std::nullopt;
-    const std::uint32_t uid = wanted.front();
-    wanted.pop_front();
+    unsigned most = 0;
+    std::size_t chosen = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const unsigned questions = entries[wanted[i]].questions;
+      if (questions > most) most = questions, chosen = i;
+    }
+    const std::uint32_t uid = wanted[chosen];
+    wanted.erase(wanted.begin() + static_cast<std::ptrdiff_t>(chosen));
     is_looking = true;
     return uid;
   }
@@ -61,7 +88,7 @@ struct UserNames::State {
     if (!uid) return Worker::kForever;
     std::optional<std::string> name = lookup(*uid);
     const MutexLock lock(mutex);
-    entries[*uid] = {std::move(name), clock.monotonic(), true, false};
+    entries[*uid] = {std::move(name), clock.monotonic(), true, false, 0};
     is_looking = false;
     changed.notify_all();
     return Nanoseconds{0};
@@ -78,7 +105,26 @@ bool UserNames::hangs() const {
   return state_->is_looking;
 }
 
-std::string UserNames::of(std::uint32_t uid) {
+std::string UserNames::of(std::uint32_t uid) { return of(uid, kPatience); }
+
+std::string UserNames::soon(std::uint32_t uid) {
+  constexpr int kPart = 50;
+  State& state = *state_;
+  const Nanoseconds begun = state.clock.monotonic();
+  Nanoseconds patience{};
+  {
+    const MutexLock lock(state.mutex);
+    const Nanoseconds earned = (begun - std::exchange(state.measured, begun)) / kPart;
+    patience = state.patience = std::min<Nanoseconds>(kPatience, state.patience + earned);
+  }
+  std::string name = of(uid, patience);
+  const Nanoseconds waited = state.clock.monotonic() - begun;
+  const MutexLock lock(state.mutex);
+  state.patience -= waited;
+  return name;
+}
+
+std::string UserNames::of(std::uint32_t uid, Nanoseconds patience) {
   State& state = *state_;
   const Nanoseconds begun = state.clock.monotonic();
   const MutexLock lock(state.mutex);
@@ -87,15 +133,15 @@ std::string UserNames::of(std::uint32_t uid) {
         static_cast<bool>(worker_.start("user-names", [own = state_] { return own->look_up_one(); }));
   }
   if (!state.started) return std::to_string(uid);  // pids.max is reached; the next call tries again
-  State::Entry* entry = &state.entry_of(uid);
-  const bool is_fresh = entry->answered && begun - entry->known_at < kFresh;
-  if (!is_fresh && !std::exchange(entry->asked, true)) {
-    state.wanted.push_back(uid);
-    worker_.wake();
-  }
-  while (!entry->answered && !worker_.is_busy_for(kPatience) && state.clock.monotonic() < begun + kPatience) {
-    state.changed.wait_for(state.mutex, std::chrono::milliseconds(10));
-    entry = &state.entry_of(uid);  // another thread's call may have cleared the table
+  State::Entry* entry = state.entry_of(uid);
+  if (entry == nullptr) return std::to_string(uid);
+  state.want(uid, *entry, begun);
+  if (entry->asked) worker_.wake();
+  while (!entry->answered && entry->asked && !worker_.is_busy_for(kPatience) &&
+         state.clock.monotonic() < begun + patience) {
+    state.changed.wait_for(state.mutex, std::min<Nanoseconds>(std::chrono::milliseconds(10), patience));
+    entry = state.entry_of(uid);  // another thread's call may have cleared the table
+    if (entry == nullptr) return std::to_string(uid);
   }
   return entry->name.value_or(std::to_string(uid));
 }

@@ -13,7 +13,8 @@ namespace gpumeter::jobs {
 
 /// Names of users. A network directory may supply them and may not answer, so a separate thread looks up each
 /// name. A caller waits for kPatience at most and then gets the digits. While one lookup hangs, no caller
-/// waits for another. Any thread.
+/// waits for another. The thread looks up those first that are asked for most often, and a name that is known
+/// is kept: a process that takes another uid for each question delays nobody's name for long. Any thread.
 class UserNames {
  public:
   using Lookup = std::function<std::optional<std::string>(std::uint32_t uid)>;
@@ -28,6 +29,10 @@ class UserNames {
 
   /// Returns the name, or the uid in digits if the user has no name or it is not known yet.
   std::string of(std::uint32_t uid);
+  /// The same, for threads that others wait for, such as the one that receives the messages of all jobs: all
+  /// calls together wait for kPatience, and for a fiftieth of the time that passes. A slow directory
+  /// otherwise makes such a thread as slow as itself.
+  std::string soon(std::uint32_t uid);
   /// True while a lookup hangs in the C library: the process must then end by _exit().
   bool hangs() const;
 
@@ -36,6 +41,8 @@ class UserNames {
 
  private:
   struct State;
+
+  std::string of(std::uint32_t uid, Nanoseconds patience);
 
   const std::shared_ptr<State> state_;  ///< shared with the thread, which may outlive this object
   Worker worker_;

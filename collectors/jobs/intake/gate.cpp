@@ -35,7 +35,7 @@ bool exists(std::int32_t pid) { return kill(pid, 0) == 0 || errno == EPERM; }
 
 std::variant<Guest, Refusal> Gate::admit(const Credentials& who, Nanoseconds sent, Nanoseconds now) {
   const std::uint32_t owner = owner_of(who.uid);
-  Guest guest{{who.uid, 0, 0}, owner, names_.of(owner), nullptr};
+  Guest guest{{who.uid, 0, 0}, owner, names_.soon(owner), nullptr};
   if (!is_invited(who.uid, guest)) return Refusal::user;
   if (who.pid <= 0) return guest;
   const Seen& process = seen(who, now);
@@ -48,7 +48,7 @@ std::variant<Guest, Refusal> Gate::admit(const Credentials& who, Nanoseconds sen
 
 bool Gate::is_invited(std::uint32_t uid, const Guest& guest) const {
   if (users_.empty() || is_invited(guest.owner, guest.user)) return true;
-  return uid != guest.owner && is_invited(uid, names_.of(uid));
+  return uid != guest.owner && is_invited(uid, names_.soon(uid));
 }
 
 bool Gate::is_invited(std::uint32_t uid, const std::string& name) const {

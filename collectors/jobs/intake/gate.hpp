@@ -56,7 +56,7 @@ class Gate {
   /// after the message. The start time is 0 if the process had ended before the gate first read it.
   std::variant<Guest, Refusal> admit(const Credentials& who, Nanoseconds sent, Nanoseconds now);
 
-  std::string name_of(std::uint32_t uid) { return names_.of(uid); }
+  std::string name_of(std::uint32_t uid) { return names_.soon(uid); }
   std::uint32_t owner_of(std::uint32_t uid) const { return owners_.owner_of(uid); }
   /// Returns whether the process still exists with the same start time, and is no zombie.
   bool is_alive(const SenderId& id) const;

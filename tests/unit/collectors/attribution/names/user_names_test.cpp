@@ -44,6 +44,24 @@ TEST(UserNames, AreDigitsWhileALookupHangsAndKnownOnceItAnswers) {
   }
 }
 
+// The attack: a directory that takes 5 ms, and a process that takes another uid for each message.
+TEST(UserNames, AThreadOfAllJobsDoesNotWaitForEachOfManyNames) {
+  const auto lookups = std::make_shared<std::atomic<int>>(0);
+  UserNames names([lookups](std::uint32_t uid) -> std::optional<std::string> {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ++*lookups;
+    return uid < 2000 ? std::optional<std::string>("user" + std::to_string(uid)) : std::nullopt;
+  });
+  EXPECT_EQ(names.soon(1000), "user1000");
+  std::uint32_t uid = 100'000;
+  for (; uid < 110'000; ++uid) {
+    names.soon(uid);
+    ASSERT_EQ(names.soon(1000), "user1000") << "a known name stays";
+  }
+  EXPECT_LT(*lookups, 1000);
+  while (names.soon(1001) != "user1001") names.soon(uid++);  // its turn comes
+}
+
 TEST(UserNames, CanEndWhileALookupHangs) {
   const auto answers = std::make_shared<std::atomic<bool>>(false);
   {

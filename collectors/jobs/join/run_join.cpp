@@ -37,6 +37,17 @@ void RunJoin::note_gaps(const DeviceUses& devices) {
   }
 }
 
+/// The runs that have a process on the device that is theirs without a guess. Another process there is no
+/// rank of theirs, which would have a GPU of its own, but a program beside them.
+std::set<RunName> RunJoin::proven_on(const workloads::DeviceUse& device) {
+  std::set<RunName> proven;
+  for (const workloads::ProcessUse& use : device.processes) {
+    const auto& [runs, is_guess] = owners_.of(use);
+    if (!is_guess) proven.insert(runs.begin(), runs.end());
+  }
+  return proven;
+}
+
 void RunJoin::account(const workloads::DeviceUse& device) {
   DeviceReading& reading = readings_[device.uuid];
   const DeviceReading last = std::exchange(reading, {});
@@ -46,12 +57,14 @@ void RunJoin::account(const workloads::DeviceUse& device) {
   reading.clock_lost_seconds = device.clock_lost_seconds;
   reading.throttled.insert(device.throttled.begin(), device.throttled.end());
   std::map<RunName, Part> parts;
+  const std::set<RunName> proven = proven_on(device);
   for (const workloads::ProcessUse& use : device.processes) {
     const auto before = last.processes.find(use.id);
     const Reading past = before == last.processes.end() ? Reading{} : before->second;
     reading.processes[use.id] = {use.energy_joules,
                                  is_listed_anew ? use.busy_seconds.value_or(0) : past.busy_seconds};
     const auto& [runs, is_guess] = owners_.of(use);
+    if (is_guess && proven.contains(runs.front())) continue;
     if (use.present && !runs.empty()) runs_.try_emplace(use.id, runs.front());
     take_energy(device, runs, increase(past.energy_joules, use.energy_joules));
     for (const RunName& run : runs) {

@@ -47,7 +47,7 @@ class RunJoin {
  private:
   struct Gpu {
     unsigned index = 0;
-    bool is_guess = true;  ///< rule 4 of RunOwners decided for all processes of the run on this GPU
+    bool is_guess = true;  ///< rule 3 of RunOwners decided for all processes of the run on this GPU
   };
   struct Totals {
     std::optional<double> energy_joules;
@@ -76,6 +76,7 @@ class RunJoin {
 
   void note_gaps(const DeviceUses& devices);
   void account(const workloads::DeviceUse& device);
+  std::set<RunName> proven_on(const workloads::DeviceUse& device);
   void note_gpu(const workloads::DeviceUse& device, const RunName& run, bool is_guess);
   void take_energy(const workloads::DeviceUse& device, const std::vector<RunName>& runs, double joules);
   void take_idle(const workloads::DeviceUse& device, const std::map<RunName, Part>& parts,

@@ -39,7 +39,6 @@ const RunOwners::Owners& RunOwners::of(const workloads::ProcessUse& use) {
   decision.asked_for = true;
   if (use.present && decision.ended > 1) owners = {};
   Runs runs = reported_by(use.id.pid, use.id.start_ticks);
-  if (runs.empty() && use.present) runs = of_group(use);
   if (runs.empty() && use.present) runs = of_kin(use);
   std::ranges::sort(runs);
   if (!runs.empty()) {
@@ -65,17 +64,6 @@ RunOwners::Runs RunOwners::reported_by(int pid, std::uint64_t start_ticks) const
   return runs;
 }
 
-RunOwners::Runs RunOwners::of_group(const workloads::ProcessUse& use) {
-  const auto group = index().by_group.find(use.group);
-  if (use.group.empty() || group == index().by_group.end()) return {};
-  Runs runs;
-  for (const auto& [uid, reported] : group->second) {
-    if (use.uid && *use.uid != uid) continue;
-    for (const RunName& run : reported) add(runs, run);
-  }
-  return runs.size() == 1 ? runs : Runs();
-}
-
 RunOwners::Runs RunOwners::of_kin(const workloads::ProcessUse& use) {
   for (const int ancestor : kin_.ancestors_of(use.id.pid)) {
     if (Runs runs = reported_by(ancestor, 0); !runs.empty()) return runs;
@@ -97,7 +85,6 @@ const RunOwners::Index& RunOwners::index() {
   for (const auto& [pid, reporter] : reporters_) {
     const ProcessKin::Facts& facts = kin_.of(pid);
     const std::uint32_t uid = reporter->id.uid;
-    add(index_->by_group[facts.group][uid], reporter->run);
     if (!facts.workload.empty()) add(index_->by_workload[{uid, facts.workload}], reporter->run);
     for (const int ancestor : kin_.ancestors_of(pid)) add(index_->by_ancestor[ancestor], reporter->run);
   }

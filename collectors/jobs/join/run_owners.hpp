@@ -18,13 +18,11 @@ namespace gpumeter::jobs {
 /// applies decides:
 ///
 /// 1. the process reports the run itself;
-/// 2. processes of its user and in its cgroup report one run, and no other;
-/// 3. the nearest of its ancestors that report, or otherwise its descendants that report;
-/// 4. processes of its user and in its workload (Slurm job, pod, unit) report one run, and no other.
+/// 2. the nearest of its ancestors that report, or otherwise its descendants that report;
+/// 3. processes of its user and in its workload (Slurm job, pod, unit) report one run, and no other.
 ///
-/// (Rules A4 of the reference. If a cgroup has several runs, as a login session may, rule 2 does not apply.)
-/// The first three rules use data from the kernel. Rule 4 is a guess for the ranks of a run if only rank 0
-/// reports it: Slurm and Kubernetes put each task or container into a cgroup of its own.
+/// The first two rules use data from the kernel. Rule 3 is a guess for the ranks of a run if only rank 0
+/// reports it. A common cgroup alone proves nothing: a server may run beside a training in one container.
 ///
 /// A decision holds until another rule decides otherwise, so that the last figures of an ended process count
 /// for its run. If the process still runs, as a notebook does, the decision ends in the second pass after the
@@ -33,7 +31,7 @@ class RunOwners {
  public:
   struct Owners {
     std::vector<RunName> runs;  ///< sorted; several if the process reports several runs
-    bool is_guess = false;      ///< decided by rule 4
+    bool is_guess = false;      ///< decided by rule 3
   };
 
   explicit RunOwners(ProcessKin& kin) : kin_(kin) {}
@@ -56,15 +54,13 @@ class RunOwners {
   using Workload = std::pair<std::uint32_t, std::string>;  // of a user
 
   using Runs = std::vector<RunName>;
-  /// The runs that processes report, by the groups, ancestors and workloads of these processes.
+  /// The runs that processes report, by the ancestors and workloads of these processes.
   struct Index {
-    std::map<std::string, std::map<std::uint32_t, Runs>, std::less<>> by_group;  ///< then by uid
     std::map<int, Runs> by_ancestor;
     std::map<Workload, Runs> by_workload;
   };
 
   Runs reported_by(int pid, std::uint64_t start_ticks) const;
-  Runs of_group(const workloads::ProcessUse& use);
   Runs of_kin(const workloads::ProcessUse& use);
   Runs of_workload(const workloads::ProcessUse& use);
   const Index& index();

@@ -9,8 +9,8 @@
 namespace gpumeter::jobs {
 namespace {
 
-// A server reports while its engine computes, in the same container.
-TEST(RunOwner, FindsTheRunByTheCgroup) {
+// A server reports while its engine computes, in the same container, started by the same shell.
+TEST(RunOwner, GuessesTheRunByTheCgroup) {
   JoinMachine machine;
   machine.process(10, 1, "/system.slice/serve.service");
   machine.process(20, 1, "/system.slice/serve.service");
@@ -18,8 +18,43 @@ TEST(RunOwner, FindsTheRunByTheCgroup) {
   machine.device("A").processes = {machine.in_group(20)};
   machine.second();
   EXPECT_NE(machine.text().find(
-                "ml_run_gpu_info{run=\"serve\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"process\"}"),
+                "ml_run_gpu_info{run=\"serve\",user=\"alice\",gpu=\"0\",uuid=\"A\",source=\"workload\"}"),
             std::string::npos);
+}
+
+// A model server beside a training in one container: its energy is not the training's.
+TEST(RunOwner, GivesNothingOfAProgramBesideTheRunsOwn) {
+  const std::string container = "/docker/" + std::string(64, 'a');
+  JoinMachine machine;
+  for (const int pid : {10, 20}) machine.process(pid, 1, container);
+  machine.process(11, 10, container);  // the training's child
+  machine.tells(10, kAlice, "alice", "train");
+  DeviceUse& gpu = machine.device("A");
+  const auto use = [&](double joules) {
+    gpu.processes.clear();
+    for (const int pid : {10, 11, 20}) {
+      gpu.processes.push_back(machine.in_group(pid));
+      gpu.processes.back().energy_joules = joules;
+    }
+  };
+  use(0);
+  machine.second();
+  use(100);
+  machine.second();
+  EXPECT_NE(machine.text().find("ml_energy_joules_total{run=\"train\",user=\"alice\"} 200.00\n"),
+            std::string::npos)
+      << machine.text();
+}
+
+// Nor of another program in a login session, even if it has a GPU of its own.
+TEST(RunOwner, GivesNothingOfAnotherProgramInALoginSession) {
+  const std::string session = "/user.slice/user-1000.slice/session-3.scope";
+  JoinMachine machine;
+  for (const int pid : {10, 20}) machine.process(pid, 1, session);
+  machine.tells(10, kAlice, "alice", "train");
+  machine.device("A").processes = {machine.in_group(20)};
+  machine.second();
+  EXPECT_EQ(machine.text(), "");
 }
 
 TEST(RunOwner, TrustsNoCgroupOfAnotherUserNorTheRoots) {

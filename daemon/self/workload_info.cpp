@@ -26,6 +26,12 @@ std::string source_of(const workloads::WorkloadBook::Workload& workload) {
   return is_told ? "process" : "equal";
 }
 
+// A pod's uid is a user of its image: the host's user with this number has nothing to do with it.
+std::string user_of(const workloads::WorkloadBook::Workload& workload, std::uint32_t uid,
+                    const WorkloadSettings& settings) {
+  return workload.id.kind == cgroup::Kind::pod ? std::to_string(uid) : settings.user_name(uid);
+}
+
 std::vector<Label> labels_of(const workloads::WorkloadBook::Workload& workload,
                              const WorkloadSettings& settings) {
   const workloads::WorkloadFacts& facts = workload.facts;
@@ -37,7 +43,7 @@ std::vector<Label> labels_of(const workloads::WorkloadBook::Workload& workload,
   add(labels, "pod_uid", facts.pod_uid);
   add(labels, "slurm_job", facts.slurm_job);
   add(labels, "slurm_sluid", facts.slurm_sluid);
-  if (facts.uid.value()) labels.push_back({"user", settings.user_name(*facts.uid.value())});
+  if (facts.uid.value()) labels.push_back({"user", user_of(workload, *facts.uid.value(), settings)});
   labels.push_back({"source", source_of(workload)});
   return labels;
 }

@@ -11,7 +11,7 @@ namespace {
 
 /// Families that belong to all cards together or whose order matters; the others are looked up by card.
 constexpr const MetricDescriptor* kWhole[] = {&catalog::info, &catalog::workload_info,
-                                              &catalog::workload_share};
+                                              &catalog::workload_share, &catalog::allocation_info};
 
 std::set<std::string, std::less<>> wanted_families() {
   std::set<std::string, std::less<>> names{std::string(catalog::utilization.name),

@@ -36,20 +36,27 @@ std::string bus_id(std::string_view address) {
   return id;
 }
 
-/// The only pod that has a share of the card; null if there is none or several.
-const Sample* pod_of(const Picture& picture, std::string_view uuid) {
-  const Sample* pod = nullptr;
-  for (const Sample& share : picture.of(catalog::workload_share.name)) {
-    if (share.label("uuid") != uuid) continue;
+/// The pods on the card by a family of workloads on cards.
+std::vector<const Sample*> pods_on(const Picture& picture, std::string_view uuid, std::string_view family) {
+  std::vector<const Sample*> pods;
+  for (const Sample& on_card : picture.of(family)) {
+    if (on_card.label("uuid") != uuid) continue;
     for (const Sample& info : picture.of(catalog::workload_info.name)) {
-      const bool is_its = info.label("kind") == share.label("kind") &&
-                          info.label("workload") == share.label("workload") && !info.label("k8s_pod").empty();
-      if (!is_its) continue;
-      if (pod != nullptr) return nullptr;
-      pod = &info;
+      const bool is_its = info.label("kind") == on_card.label("kind") &&
+                          info.label("workload") == on_card.label("workload") &&
+                          !info.label("k8s_pod").empty();
+      if (is_its && std::ranges::find(pods, &info) == pods.end()) pods.push_back(&info);
     }
   }
-  return pod;
+  return pods;
+}
+
+/// The only pod that was given the card, as in dcgm-exporter, also if it is idle. If no source names
+/// allocations, the only one that has a share of it. Null if there is none or several.
+const Sample* pod_of(const Picture& picture, std::string_view uuid) {
+  std::vector<const Sample*> pods = pods_on(picture, uuid, catalog::allocation_info.name);
+  if (pods.empty()) pods = pods_on(picture, uuid, catalog::workload_share.name);
+  return pods.size() == 1 ? pods.front() : nullptr;
 }
 
 Card card_of(const Sample& info, const Picture& picture, Version version, std::string_view host) {

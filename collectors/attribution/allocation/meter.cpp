@@ -50,27 +50,30 @@ void Meter::take(const workloads::Allocation& allocation, const Resolver& resolv
   if (allocation.since) held.since = std::min(*allocation.since, held.since.value_or(*allocation.since));
 }
 
-// If several workloads hold the place, its busy time does not show which of them is idle.
+// If several workloads hold the place, its busy time does not show which of them is idle. The last mean is of
+// the time until the allocation's end, however short.
 void Meter::account(const Key& key, Held& held, const Readings& readings) {
-  const bool is_shared = holders_[key.place] > 1;
+  const bool has_ended = held.sources.empty();
+  if (has_ended && !held.from) return;
   std::optional<BusyTime> own;
-  if (is_shared) own = readings.own({key.place.uuid, key.workload});
+  if (has_ended ? held.is_from_own : holders_[key.place] > 1)
+    own = readings.own({key.place.uuid, key.workload});
   const auto whole = readings.busy.find(key.place);
   const bool is_known = own || whole != readings.busy.end();
-  if (held.sources.empty() || !is_known) return held.from.reset();
+  if (!is_known) return held.from.reset();
   const BusyTime busy = own ? *own : whole->second;
   if (!held.idle_seconds) held.idle_seconds = 0;
   const bool is_new = !held.from || held.is_from_own != own.has_value() || busy.seconds < held.from->seconds;
   held.is_from_own = own.has_value();
   if (is_new) {
-    held.from = busy;
+    held.from = has_ended ? std::nullopt : std::optional(busy);
     return;
   }
   const Nanoseconds elapsed = busy.at - held.from->at;
-  if (elapsed < (own ? settings_.of_workload : settings_.of_device)) return;
-  const double share = (busy.seconds - held.from->seconds) / to_seconds(elapsed);
-  if (share < settings_.idle_below) *held.idle_seconds += to_seconds(elapsed);
-  held.from = busy;
+  if (!has_ended && elapsed < (own ? settings_.of_workload : settings_.of_device)) return;
+  const double busy_seconds = busy.seconds - held.from->seconds;
+  if (busy_seconds < settings_.idle_below * to_seconds(elapsed)) *held.idle_seconds += to_seconds(elapsed);
+  held.from = has_ended ? std::nullopt : std::optional(busy);
 }
 
 void Meter::forget(Nanoseconds now) {

@@ -141,6 +141,20 @@ TEST_F(DcgmViewTest, AddsTheOnlyPodOfACard) {
   pod("triton-1");
   pod("triton-2");
   EXPECT_NE(page().find(line("DCGM_FI_DEV_POWER_USAGE", "", "300")), std::string::npos) << "shared";
+  add_card();
+  add(catalog::power, 300);
+  pod("triton-2");
+  list_.add(catalog::workload_info,
+            Labels{{"kind", "pod"},
+                   {"workload", "idle"},
+                   {"source", "allocation"},
+                   {"k8s_namespace", "default"},
+                   {"k8s_pod", "triton-1"},
+                   {"k8s_container", "triton"}},
+            1);
+  add(catalog::allocation_info, 1, {{"kind", "pod"}, {"workload", "idle"}, {"source", "kubelet"}});
+  EXPECT_NE(page().find(line("DCGM_FI_DEV_POWER_USAGE", "", "300", host)), std::string::npos)
+      << "the pod that was given the card, although it is idle";
 }
 
 TEST_F(DcgmViewTest, LeavesOutOtherVendorsAndCollectors) {

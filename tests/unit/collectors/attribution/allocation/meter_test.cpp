@@ -122,6 +122,21 @@ TEST_F(MeterTest, CountsTheTimeInWhichAGivenGpuIsIdle) {
             std::string::npos);
 }
 
+TEST_F(MeterTest, CountsTheLastPartOfAnAllocation) {
+  for (const double work : {0.0, 4.0}) {
+    give(DeviceSelector::By::uuid, "GPU-a");
+    busy("GPU-a", 50);
+    update();
+    seconds_later(8);
+    given.clear();
+    busy("GPU-a", 50 + work);
+    update();
+    update();
+    EXPECT_EQ(text(), "gpu_allocated_idle_seconds_total gpu=0 uuid=GPU-a kind=slurm_job workload=7 8\n");
+    seconds_later(1);
+  }
+}
+
 TEST_F(MeterTest, ADeviceThatIsNotReadIsNotIdle) {
   give(DeviceSelector::By::uuid, "GPU-a");
   update();

@@ -57,7 +57,7 @@ Key option_key(const std::string& collector, const OptionSchema& option) {
 // One row a key.
 // clang-format off
 constexpr FixedKey kFixedKeys[] = {
-    row<&Config::web, &Web::listen>("web.listen", kNeedsRestart, "Listen addresses, each as host:port or unix:/path. `:10478` listens on all addresses. Every user of the machine may connect to a Unix socket.", check_addresses),
+    row<&Config::web, &Web::listen>("web.listen", kNeedsRestart, "Listen addresses, each as host:port or unix:/path. `:10478` listens on all addresses. Not used while systemd passes a socket, as in the package: change gpumeter.socket instead. Every user of the machine may connect to a Unix socket.", check_addresses),
     row<&Config::web, &Web::config_file>("web.config_file", kNeedsRestart, "File with TLS, users, headers and a rate limit, in the format of Prometheus' exporters (docs/web-configuration.md). Changes of its content need no restart. Empty: none.", check_optional_path),
     row<&Config::web, &Web::telemetry_path>("web.telemetry_path", kNeedsRestart, "Path of the metrics page.", check_url_path),
     row<&Config::web, &Web::max_requests>("web.max_requests", kNeedsRestart, "Maximum number of concurrent scrapes. A further scrape ends the oldest one that takes long, or is answered 503. 0: no limit."),

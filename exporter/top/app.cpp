@@ -148,7 +148,8 @@ int run(const Options& options) {
   Query query(HttpClient(options.address, options.access), charset, kClock);
   Result<Snapshot> first = query.run();
   if (!first)
-    return fail(options.address.url + ": " + first.error().message() +
+    return fail((options.address.socket.empty() ? options.address.url : options.address.socket) + ": " +
+                first.error().message() +
                 ". Is the service running (systemctl status gpumeter)? Name another address by --url.");
   Frame frame;
   frame.charset = charset;

@@ -74,7 +74,7 @@ std::variant<Options, Exit> parse_options(int argc, const char* const* argv) {
   Texts texts;
   app.set_help_flag("-h,--help", "Print this help");
   app.add_option("--url", texts.url,
-                 "Address of the daemon, URL or HOST[:PORT] (default http://localhost:10478)")
+                 "Address of the daemon, URL, HOST[:PORT] or unix:/PATH (default http://localhost:10478)")
       ->type_name("URL");
   app.add_option("--ca-file", texts.ca_file,
                  "Trust these authorities (PEM) for https (default: the system's)")

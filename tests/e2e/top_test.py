@@ -230,6 +230,19 @@ class TopTest(unittest.TestCase):
             self.assertEqual(full.returncode, 1)
             self.assertIn("stdout cannot be written", full.stderr)
 
+    def test_a_unix_socket(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="gpumeter-top-") as folder, \
+                Daemon("--simulate=2", f"--web.listen-address=unix:{folder}/web.sock", wait=False):
+            def seen() -> list[int]:
+                done = once(f"unix:{folder}/web.sock")
+                return gpus_in(done.stdout.decode().splitlines()) if done.returncode == 0 else []
+
+            wait_until(lambda: b"Simulated GPU" in once(f"unix:{folder}/web.sock").stdout, "a table")
+            self.assertEqual(seen(), [0, 1])
+            nobody = once(f"unix:{folder}/none.sock")
+            self.assertIn(f"{folder}/none.sock".encode(), nobody.stderr)
+            self.assertEqual(nobody.returncode, 1)
+
     def test_errors(self) -> None:
         nobody = once(f"127.0.0.1:{free_port()}")
         self.assertEqual((nobody.returncode, nobody.stdout), (1, b""))

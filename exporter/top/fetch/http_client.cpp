@@ -49,6 +49,12 @@ std::size_t append(const char* bytes, std::size_t size, std::size_t count, void*
 }  // namespace
 
 Result<Address> parse_address(const std::string& text) {
+  constexpr std::string_view kUnix = "unix:";
+  if (text.starts_with(kUnix)) {
+    const std::string path = text.substr(kUnix.size());
+    if (!path.starts_with('/')) return Error("the path of a Unix socket must begin with /");
+    return Address{"http://localhost", this_machine(), path};
+  }
   const bool has_scheme = text.find("://") != std::string::npos;
   const Url url(curl_url(), curl_url_cleanup);
   const CURLUcode code =
@@ -77,6 +83,8 @@ HttpClient::HttpClient(Address address, const Access& access) : session_(std::ma
   session_->address = std::move(address);
   CURL* curl = session_->curl;
   if (curl == nullptr) return;
+  if (!session_->address.socket.empty())
+    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, session_->address.socket.c_str());
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_PROXY, "");

@@ -13,6 +13,7 @@ struct Address {
   std::string url;   ///< without a path's last "/": "http://node17:10478"
   std::string host;  ///< for people: "node17", with the port if it is not gpumeter's; this machine's name for
                      ///< localhost
+  std::string socket = {};  ///< path of a Unix socket; empty: TCP
 };
 
 /// What the daemon requires of its clients.
@@ -21,8 +22,8 @@ struct Access {
   Login login;
 };
 
-/// Reads a URL or HOST[:PORT]. A text without scheme is http, and its default port is 10478. The Error says
-/// what is wrong.
+/// Reads a URL, HOST[:PORT], or unix:/PATH as in `web.listen`. A text without scheme is http, and its default
+/// port is 10478. The Error says what is wrong.
 Result<Address> parse_address(const std::string& text);
 
 /// Makes GET requests to one daemon and keeps the connection. Time and size are bounded: 3 s to connect, 10 s

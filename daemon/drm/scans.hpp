@@ -41,7 +41,7 @@ class DrmScans final : public DrmUsers, public std::enable_shared_from_this<DrmS
   /// Of the last scan.
   struct Figures {
     double scan_seconds = 0;
-    unsigned inaccessible = 0;    ///< processes whose descriptors may not be read
+    unsigned inaccessible = 0;    ///< processes whose descriptors are not all read
     std::uint64_t malformed = 0;  ///< lines of fdinfo since the start
 
     bool operator==(const Figures&) const = default;

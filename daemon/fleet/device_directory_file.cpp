@@ -7,6 +7,7 @@
 
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/state/durable_file.hpp"
+#include "daemon/state/saved_state.hpp"
 
 namespace gpumeter {
 namespace {
@@ -85,6 +86,10 @@ struct Content {
   Devices devices;
 };
 
+std::string checksum_of(const json& list) {
+  return gpumeter::checksum_of(list.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
 /// Throws on wrong content, like nlohmann.
 Content parse(const std::string& text) {
   Content content;
@@ -94,6 +99,10 @@ Content parse(const std::string& text) {
   if (document.contains("machine_id")) content.machine_id = document.at("machine_id").get<std::string>();
   const json& list = document.at("devices");
   if (!list.is_array()) throw std::runtime_error("devices must be a list");
+  // Files of older versions lack this key. A changed uuid would be a GPU that is missing for ever.
+  if (document.contains("checksum") && document.at("checksum").get<std::string>() != checksum_of(list)) {
+    throw std::runtime_error("the list of devices was changed: its checksum does not match");
+  }
   for (std::size_t i = 0; i < list.size(); ++i) {
     try {
       add(list[i], devices, owners);
@@ -131,7 +140,7 @@ Result<Done> DeviceDirectory::load() {
 Result<Done> DeviceDirectory::save() const {
   json list = json::array();
   for (const auto& [uuid, device] : devices_) list.push_back(to_json(device));
-  json document = {{"devices", list}};
+  json document = {{"devices", list}, {"checksum", checksum_of(list)}};
   if (!machine_id_.empty()) document["machine_id"] = machine_id_;
   const std::string text = document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
   return replace_state_file(folder_, "devices.json", text);

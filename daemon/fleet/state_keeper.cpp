@@ -174,7 +174,7 @@ void StateKeeper::Folder::write() {
     log_.warn("indexes cannot be saved; the daemon retries every 5 s", {{"error", saved.error().message()}});
   }
   if (saved) {
-    write_failed_ = false;
+    if (std::exchange(write_failed_, false)) log_.info("indexes are saved again", {{"path", path_}});
     unwritten_.reset();
   }
   next_write_ = clock_.monotonic() + (write_failed_ ? kAfterFailure : kBetweenWrites);

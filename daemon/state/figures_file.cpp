@@ -138,7 +138,7 @@ bool FiguresFile::save() {
   if (!saved && !std::exchange(has_failed_, true)) {
     log_.warn("figures cannot be saved; the daemon retries every 10 s", {{"error", saved.error().message()}});
   }
-  if (saved) has_failed_ = false;
+  if (saved && std::exchange(has_failed_, false)) log_.info("figures are saved again", {{"path", path()}});
   return static_cast<bool>(saved);
 }
 
@@ -162,7 +162,9 @@ bool FiguresFile::write_copy(const SavedState& state) {
     log_.warn("the copy of the figures cannot be written; a crash loses up to 10 s of them",
               {{"error", written.error().message()}});
   }
-  if (written) has_copy_failed_ = false;
+  if (written && std::exchange(has_copy_failed_, false)) {
+    log_.info("the copy of the figures is written again", {{"path", copy_path()}});
+  }
   return static_cast<bool>(written);
 }
 

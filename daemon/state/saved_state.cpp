@@ -17,15 +17,6 @@ constexpr std::int64_t kVersion = 1;
 constexpr std::string_view kSection = "section";
 constexpr std::string_view kEnd = "end";
 
-std::string checksum_of(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  constexpr int kBits = 32;
-  const uLong sum = crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(text.data()), text.size());
-  std::string digits;
-  for (int shift = kBits - 4; shift >= 0; shift -= 4) digits += kDigits[(sum >> shift) & 15U];
-  return digits;
-}
-
 /// Removes the last line if it is the right checksum of the others.
 bool take_checksum(std::string_view& text) {
   if (!text.ends_with('\n')) return false;
@@ -77,6 +68,15 @@ bool take_section(std::string_view& text, StateSections& sections) {
 }
 
 }  // namespace
+
+std::string checksum_of(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr int kBits = 32;
+  const uLong sum = crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(text.data()), text.size());
+  std::string digits;
+  for (int shift = kBits - 4; shift >= 0; shift -= 4) digits += kDigits[(sum >> shift) & 15U];
+  return digits;
+}
 
 const std::string& SavedState::section(const std::string& name) const {
   static const std::string kNone;

@@ -31,6 +31,9 @@ struct SavedState {
   const std::string& section(const std::string& name) const;
 };
 
+/// CRC-32 in 8 hexadecimal digits.
+std::string checksum_of(std::string_view text);
+
 std::string encode(const SavedState& state);
 
 /// Returns an Error for a text that is cut, changed or of another version; never a part of it.

@@ -20,9 +20,9 @@ constexpr Nanoseconds kTick = std::chrono::seconds(1);
 /// How long a tick waits for the messages that are still in the queue of the datagram socket.
 constexpr Nanoseconds kReceiveLast = std::chrono::milliseconds(200);
 
-/// How often the state of the runs is kept for the next write of the state file, which comes every 10 s. A
-/// crash then loses 11 s at most.
-constexpr Nanoseconds kKeep = std::chrono::seconds(1);
+/// How often the state of the runs is kept for the next write of the state file and of its copy: at each
+/// tick, less its jitter, so that a crash loses nothing that a page has shown.
+constexpr Nanoseconds kKeep = kTick / 2;
 
 /// How long stop() waits for the threads that read logs.
 constexpr Nanoseconds kStopLogs = std::chrono::milliseconds(300);

@@ -258,7 +258,8 @@ Result<Done> RunModel::restore(std::string_view section, const Moment& now, bool
   const Moment saved = section.empty() ? now : in.moment();
   const Nanoseconds shift = (now.elapsed - now.unix) - (saved.elapsed - saved.unix);
   constexpr Nanoseconds kMostShift = std::chrono::hours(24 * 365 * 10);  // of an invalid file
-  if (shift > kMostShift || shift < -kMostShift) in.fail();
+  // Within a boot CLOCK_BOOTTIME goes on, whatever happens to the calendar clock.
+  if (!is_of_this_boot && (shift > kMostShift || shift < -kMostShift)) in.fail();
   if (!is_of_this_boot) in.set_shift(shift);
   while (in.next()) {
     if (in.kind() == "user") {

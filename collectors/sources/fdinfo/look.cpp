@@ -127,7 +127,10 @@ class Looker {
       const auto fd = parse_number<int>(std::string_view(entry->d_name));
       if (!fd) continue;
       if (const auto node = drm_node(::dirfd(fds.get()), entry->d_name)) take(*fd, *node);
-      if (count % kBetweenLooksAtTheClock == 0 && order_.clock->monotonic() > order_.until) break;
+      if (count % kBetweenLooksAtTheClock == 0 && order_.clock->monotonic() > order_.until) {
+        result_.is_cut = ::readdir(fds.get()) != nullptr;
+        break;
+      }
     }
     return LookOutcome::ok;
   }
@@ -137,7 +140,11 @@ class Looker {
     auto [device, is_new] = devices_.try_emplace(node);
     if (is_new) device->second = device_of(order_.sysfs, node);
     const bool is_known = !device->second.empty();
-    if ((is_known && !is_asked(device->second)) || result_.clients.size() >= kMostClients) return;
+    if (is_known && !is_asked(device->second)) return;
+    if (result_.clients.size() >= kMostClients) {
+      result_.is_cut = true;
+      return;
+    }
     const std::string text = read_whole(folder_ + "/fdinfo/" + std::to_string(fd));
     const Text parsed = parse(text);
     result_.malformed += parsed.malformed;

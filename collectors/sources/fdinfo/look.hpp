@@ -33,6 +33,7 @@ struct Look {
   LookOutcome outcome = LookOutcome::skipped;
   std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat
   Nanoseconds at{};               ///< CLOCK_MONOTONIC, of the end of the look
+  bool is_cut = false;            ///< it has more descriptors or clients than were read
   bool holds_drm = false;         ///< a descriptor of any DRM device, asked for or not
   std::vector<Client> clients;    ///< each client of the asked devices once
   unsigned malformed = 0;         ///< lines, see Text

@@ -81,9 +81,9 @@ void Scanner::keep_only(const std::vector<int>& pids) {
   std::erase_if(known_, has_ended);
   std::erase_if(holders_, has_ended);
   for (const int pid : pids) {
-    if (known_.size() >= kMostProcesses) return;
-    known_.try_emplace(pid);
+    if (known_.size() < kMostProcesses) known_.try_emplace(pid);
   }
+  unlisted_ = pids.size() - known_.size();
 }
 
 // Holders first, by the age of what is known of them; then the others, those first that wait longest.
@@ -117,7 +117,7 @@ void Scanner::take(int pid, Look look, Nanoseconds every, Result& result) {
   if (look.outcome == LookOutcome::skipped) return;
   Known& known = known_[pid];
   if (!known.is_seen || known.start_ticks != look.start_ticks) known = {look.start_ticks, look.at, {}, true};
-  known.is_inaccessible = look.outcome == LookOutcome::denied;
+  known.is_inaccessible = look.outcome == LookOutcome::denied || look.is_cut;
   known.next_look =
       look.at + std::clamp((look.at - known.first_seen) / 2, every, std::max(every, kLookAgain));
   if (look.outcome == LookOutcome::kernel) known.next_look = kNever;
@@ -149,8 +149,10 @@ void Scanner::settle(const std::vector<std::string>& devices, Result& result) {
   const auto is_seen = [](const auto& entry) { return entry.second.is_seen; };
   is_whole_ = !known_.empty() && (is_whole_ || std::all_of(known_.begin(), known_.end(), is_seen));
   result.is_whole = is_whole_;
-  result.inaccessible = static_cast<unsigned>(std::count_if(
-      known_.begin(), known_.end(), [](const auto& entry) { return entry.second.is_inaccessible; }));
+  result.inaccessible =
+      static_cast<unsigned>(std::count_if(known_.begin(), known_.end(),
+                                          [](const auto& entry) { return entry.second.is_inaccessible; }) +
+                            static_cast<std::ptrdiff_t>(unlisted_));
   if (!is_whole_) return;
   const bool has_read_all =
       std::all_of(holders_.begin(), holders_.end(), [](const auto& each) { return each.second.is_fresh; });

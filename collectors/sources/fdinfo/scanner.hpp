@@ -42,8 +42,9 @@ class Scanner {
     /// False during the first round over all processes. Scans should then follow soon, and have no uses.
     bool is_whole = false;
     Nanoseconds duration{};
-    unsigned inaccessible = 0;    ///< processes whose descriptors may not be read, or whose look hangs
-    std::uint64_t malformed = 0;  ///< lines in this scan
+    unsigned inaccessible =
+        0;  ///< processes whose descriptors are not all read: not allowed, too many, or the look hangs
+    std::uint64_t malformed = 0;                                             ///< lines in this scan
     std::map<std::string, std::shared_ptr<const DrmUse>, std::less<>> uses;  ///< by device
   };
 
@@ -76,6 +77,7 @@ class Scanner {
   std::map<int, Known> known_;  // by pid
   DeviceAccount::Holders holders_;
   std::map<std::string, DeviceAccount> accounts_;
+  std::size_t unlisted_ = 0;  // processes beyond kMostProcesses
   bool is_whole_ = false;
   std::optional<Nanoseconds> last_scan_;       // CLOCK_MONOTONIC, its start
   std::optional<Nanoseconds> last_scan_boot_;  // the same in CLOCK_BOOTTIME, by which processes start

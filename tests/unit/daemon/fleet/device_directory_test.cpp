@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 namespace gpumeter {
 namespace {
@@ -45,6 +46,32 @@ TEST_F(DeviceDirectoryTest, ADeadDeviceDoesNotShiftTheOthersAfterARestart) {
             1u);                                                  // "a" is gone, "b" is now first on the bus
   EXPECT_EQ(after.admit("amd", device("c"), 1, kNow).index, 2u);  // and a new device gets an unused number
   EXPECT_EQ(after.devices().at("a").info.model, "Radeon");
+}
+
+// A changed byte of a uuid would be a GPU that is missing until somebody forgets it.
+TEST_F(DeviceDirectoryTest, RefusesAChangedListAndReadsOneOfAnOlderVersion) {
+  DeviceDirectory before(folder_);
+  before.admit("amd", device("GPU-a"), 3, kNow);
+  ASSERT_TRUE(before.save());
+  const std::string path = folder_ + "/devices.json";
+  const auto text = [&] { return (std::ostringstream() << std::ifstream(path).rdbuf()).str(); };
+  const std::string whole = text();
+  std::string changed = whole;
+  changed.replace(changed.find("GPU-a"), 5, "GPU-e");
+  std::ofstream(path) << changed;
+  DeviceDirectory after(folder_);
+  const Result<Done> loaded = after.load();
+  ASSERT_FALSE(loaded);
+  EXPECT_NE(loaded.error().message().find("its checksum does not match"), std::string::npos);
+  EXPECT_TRUE(after.devices().empty());
+  EXPECT_TRUE(std::filesystem::exists(path + ".bad"));
+  std::string older = whole;
+  const std::size_t checksum = older.find("\"checksum\"");
+  older.erase(checksum, older.find('\n', checksum) - checksum);
+  std::ofstream(path) << older;
+  DeviceDirectory old(folder_);
+  EXPECT_TRUE(old.load());
+  EXPECT_TRUE(old.devices().contains("GPU-a"));
 }
 
 TEST_F(DeviceDirectoryTest, CountsForHowLongADeviceIsMissingOverRestarts) {

@@ -80,6 +80,16 @@ TEST(SavedRuns, TimesOfAnEarlierBootAreMoved) {
       std::string::npos);
 }
 
+// The calendar clock was ten years ahead and was then set right.
+TEST(SavedRuns, AClockThatIsSetLosesNoRunOfTheBoot) {
+  JobsBench before;
+  before.send(10, "ml.steps:3|c|#run:a\n");
+  before.now.unix += std::chrono::hours(24 * 366 * 11);
+  JobsBench after;
+  ASSERT_TRUE(after.model.restore(before.model.save(before.now), after.now, true));
+  EXPECT_EQ(after.model.usage().runs, 1U);
+}
+
 TEST(SavedRuns, EveryCutLineIsRejectedOrAShorterState) {
   JobsBench before;
   train(before);

@@ -48,6 +48,26 @@ TEST_F(LookTest, ReadsTheClientsOfADevice) {
   EXPECT_EQ(found.clients[0].engines[0].count, 7u);
 }
 
+// A client hides behind descriptors that take longer to read than the scan may.
+TEST_F(LookTest, SaysThatItHasNotReadAll) {
+  procfs_.add(10);
+  for (int fd = 3; fd < 1100; ++fd) procfs_.open(10, fd, "/dev/null", "pos: 0\n");
+  class LateClock final : public Clock {
+   public:
+    Nanoseconds monotonic() const noexcept override { return std::chrono::seconds(is_first_++ == 0 ? 0 : 2); }
+    Nanoseconds boottime() const noexcept override { return {}; }
+    Nanoseconds realtime() const noexcept override { return {}; }
+
+   private:
+    mutable int is_first_ = 0;
+  };
+  const auto order = [&](Nanoseconds until) {
+    return LookOrder{procfs_.procfs(), procfs_.sysfs(), {kCard}, std::make_shared<LateClock>(), until};
+  };
+  EXPECT_TRUE(look_at(order(std::chrono::seconds(1)), 10).is_cut);
+  EXPECT_FALSE(look_at(order(std::chrono::seconds(3)), 10).is_cut);
+}
+
 TEST_F(LookTest, TwoDescriptorsOfAClientAreOne) {
   procfs_.add(10);
   procfs_.open(10, 4, kNode, kText);  // sysfs does not have the node: fdinfo names the device

@@ -25,6 +25,15 @@ OF_USERS = {"gpu_workload_memory_used_bytes", "gpu_workload_busy_seconds_total",
             "ml_steps_total", "ml_run_gpu_info", "ml_energy_joules_total", "gpumeter_jobs_dropped_total"}
 
 
+# What an operator reads in trouble or is promised: it must be on the page that the daemon serves by default.
+READ_BY_OPERATORS = ("README.md", "docs/runbooks.md", "packaging/prometheus/rules.yml", "packaging/prometheus/jobs.yml",
+                     "packaging/prometheus/alerts.yml", "packaging/grafana/fleet.json", "packaging/grafana/gpu.json", "packaging/grafana/jobs.json")
+NAMED = re.compile(r"(?<![\w:])((?:gpu|gpumeter|ml)_[a-z0-9_]+)(?![\w:*])(?:\{([^}]*)\})?")
+OF_HISTOGRAMS = re.compile(r"_(bucket|sum|count|created)$")
+BY_LINK = "gpu_link_"  # only if the configuration asks for each link
+NO_METRICS = {"gpu_busy_percent"}  # a file of amdgpu
+
+
 def printed(flag: str) -> str:
     return subprocess.run([BINARY, flag], capture_output=True, text=True, check=True, timeout=30).stdout
 
@@ -32,6 +41,27 @@ def printed(flag: str) -> str:
 def documented() -> dict[str, str]:
     """Type by family, as docs/metrics.md has them."""
     return dict(re.findall(r"^### (\w+)\n\n(\w+)", (ROOT / "docs/metrics.md").read_text(), re.M))
+
+
+def standard_parts() -> dict[str, str]:
+    """By family, its part of the standard page as docs/metrics.md has it; empty: all of it."""
+    texts = re.findall(r"^### (\w+)\n\n(.+)$", (ROOT / "docs/metrics.md").read_text(), re.M)
+    return {name: (re.findall(r"Standard page: (.+)\.$", text) or [""])[0] for name, text in texts}
+
+
+def why_missing(name: str, matchers: str, parts: dict[str, str]) -> str:
+    """Why a name of a metric with its matchers selects nothing on the standard page; empty: it does."""
+    family = name if name in parts else OF_HISTOGRAMS.sub("", name)
+    if family not in parts:
+        return "there is no such metric"
+    if family.startswith(BY_LINK):
+        return "it is on the page on request only"
+    part = parts[family]
+    if part == "none":
+        return "it is on the full page only"
+    only = re.fullmatch(r'`(\w+)="(\w+)"`', part)
+    wanted = dict(re.findall(r"""(\w+)=~?["']([^"']+)["']""", matchers.replace("\\", "")))
+    return f"only {part} is on the page" if only and wanted.get(only[1]) != only[2] else ""
 
 
 def catalogued() -> dict[str, str]:
@@ -62,6 +92,17 @@ class DocsTest(unittest.TestCase):
     def test_the_documented_families_are_the_catalogue(self) -> None:
         """An undocumented family of the catalogue has no row, so it would never have a value."""
         self.assertEqual(documented(), catalogued())
+
+    def test_what_operators_read_is_on_the_standard_page(self) -> None:
+        parts, missing, named = standard_parts(), [], 0
+        for file in READ_BY_OPERATORS:
+            for name, matchers in NAMED.findall((ROOT / file).read_text()):
+                if name not in NO_METRICS:
+                    named += 1
+                    why = why_missing(name, matchers, parts)
+                    missing += [f"{file}: {name}{{{matchers}}}: {why}"] if why else []
+        self.assertGreater(named, 500)
+        self.assertEqual(sorted(set(missing)), [])
 
     def test_every_family_of_a_captured_card_is_documented(self) -> None:
         known = documented()

@@ -154,7 +154,7 @@ inline constexpr auto health_reason = gauge("gpu_health_reason", "", "1 while a 
 inline constexpr auto benchmark_flops = gauge("gpu_benchmark_flops", "flops", "Measured rate of matrix multiplication in operations per second, by data type and by the library that computed (backend).");
 inline constexpr auto benchmark_memory_bandwidth = gauge("gpu_benchmark_memory_bandwidth_bytes_per_second", "bytes_per_second", "Measured bandwidth of the device's memory in bytes per second, by operation: read, write, copy, or triad (two reads, one write). Read and written bytes are added.");
 inline constexpr auto benchmark_transfer = gauge("gpu_benchmark_transfer_bytes_per_second", "bytes_per_second", "Measured rate of transfers in bytes per second, by direction: host_to_device, device_to_host, or device_to_device.");
-inline constexpr auto benchmark_result = gauge("gpu_benchmark_result", "", "Result of a benchmark that has no family of its own, in the unit of the label unit.", kFullPageOnly);
+inline constexpr auto benchmark_result = gauge("gpu_benchmark_result", "", "Result of a benchmark that has no family of its own, in the unit of the label unit.");
 inline constexpr auto benchmark_failed = gauge("gpu_benchmark_failed", "", "1 if the device computed a wrong result or could not complete its last benchmark.");
 inline constexpr auto benchmark_timestamp = gauge("gpu_benchmark_timestamp_seconds", "seconds", "Unix time of the device's last benchmark.");
 

@@ -28,9 +28,10 @@ constexpr Term times(Term term, Reading of) {
   term.of = of;
   return term;
 }
-/// Events that the daemon counts itself, for as long as they are news.
+/// Events for as long as they are news. Some drivers count them since they were loaded (Gaudi, Trainium), so
+/// the first count is no news.
 constexpr Term event(const MetricDescriptor& family, LabelSet labels, seconds keep) {
-  return {{&family, labels}, Compare::above, 0, Over::event, keep, {}, true};
+  return {{&family, labels}, Compare::above, 0, Over::event, keep};
 }
 
 /// Errors that count until the driver is closed for a reset. gpumeter's counter goes on where the driver's

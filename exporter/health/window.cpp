@@ -51,7 +51,8 @@ double Window::result(Over over) const noexcept {
 double LastEvent::add(Nanoseconds keep, double value, Nanoseconds now) noexcept {
   if (!std::isnan(value)) {
     const double last = std::exchange(last_, value);
-    if (value < last) before_ = 0;  // it starts again: only what it counts now is news
+    if (std::isnan(last) && at_) before_ += value;  // of an earlier process, which has counted this value too
+    if (value < last) before_ = 0;                  // it starts again: only what it counts now is news
     if (value > last && !at_) before_ = last;
     if (value > last || (value < last && value > 0)) at_ = now;
   }

@@ -59,7 +59,7 @@ class LastEvent {
   std::optional<OngoingEvent> ongoing() const noexcept {
     return at_ ? std::optional(OngoingEvent{last_ - before_, *at_}) : std::nullopt;
   }
-  /// An earlier process counted this; the counter begins at 0 again. Before the first add().
+  /// An earlier process saw this growth. Before the first add().
   void resume(const OngoingEvent& earlier) noexcept {
     before_ = -earlier.count;
     at_ = earlier.at;

@@ -1,4 +1,5 @@
 // Results of the device's benchmarks over time.
+import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Row } from './panel';
 import { ofGpu, perGpu } from './promql';
 import { BYTES_PER_SECOND, FLOPS } from './scales';
@@ -10,6 +11,7 @@ export const benchmarks: Row = {
   panels: [
     {
       kind: 'series',
+      width: 8,
       title: 'Matrix multiplication',
       description:
         'Measured rate by data type and library, and the peak of bf16 by the data sheet, which no library reaches. Compare rates of one library only.',
@@ -25,6 +27,7 @@ export const benchmarks: Row = {
     },
     {
       kind: 'series',
+      width: 8,
       title: 'Memory and transfers',
       description: 'Measured bandwidth of the memory by operation, read and written bytes added, and of transfers by direction.',
       ...BYTES_PER_SECOND,
@@ -32,6 +35,14 @@ export const benchmarks: Row = {
         { expr: ofGpu('gpu_benchmark_memory_bandwidth_bytes_per_second'), legend: 'memory, {{operation}}', look: 'step' },
         { expr: ofGpu('gpu_benchmark_transfer_bytes_per_second'), legend: '{{direction}}', look: 'step' },
       ],
+    },
+    {
+      kind: 'series',
+      width: 8,
+      title: 'Other results',
+      description: 'Results of imported benchmarks that have no metric of their own (MLPerf, AI-Benchmark, ...), each in its own unit.',
+      unit: units.Short,
+      queries: [{ expr: ofGpu('gpu_benchmark_result'), legend: '{{suite}} {{test}}, {{unit}}', look: 'step' }],
     },
   ],
 };

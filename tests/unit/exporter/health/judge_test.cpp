@@ -236,6 +236,23 @@ TEST_F(JudgeTest, AnXidIsNewsAfterARestartForTheRestOfItsHour) {
   EXPECT_TRUE(successor.events().empty());
 }
 
+// Gaudi's and Trainium's drivers count since they were loaded.
+TEST_F(JudgeTest, ResetsBeforeTheFirstLookAreNoNews) {
+  const auto resets = [&](double count) { set(0, {{&catalog::events, {{"event", "reset"}}, count}}); };
+  resets(3);
+  EXPECT_EQ(text_after(1s), "ok");
+  EXPECT_EQ(text_at_once(), "ok");
+  resets(4);
+  EXPECT_EQ(text_after(1s), "degraded: device_reset restart_job");
+  Judge successor;
+  successor.resume(judge_.events());
+  now_ += 1s;
+  write();
+  report_ = successor.judge(store_, now_);
+  EXPECT_EQ(text_of(report_), "degraded: device_reset restart_job");
+  EXPECT_EQ(report_.devices[0].findings[0].value, 1);
+}
+
 TEST_F(JudgeTest, EventsOfAnotherBootAreOver) {
   EventBook book;
   ASSERT_TRUE(book.load("event\tGPU-0\tgpu_xid_errors_total,xid=79\t1\t5\n", false));

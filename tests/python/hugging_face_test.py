@@ -41,8 +41,8 @@ class Trainer:
     def event(self, name: str, **more: Any) -> None:
         getattr(self.callback, name)(self.args, self.state, SimpleNamespace(), **more)
 
-    def begin(self) -> None:
-        self.event("on_train_begin", model=SimpleNamespace(config=SimpleNamespace(model_type="bert")), optimizer=None)
+    def begin(self, **more: Any) -> None:
+        self.event("on_train_begin", model=SimpleNamespace(config=SimpleNamespace(model_type="bert")), optimizer=None, **more)
 
     def step(self) -> None:
         self.event("on_step_begin")
@@ -104,6 +104,25 @@ class CallbackTest(unittest.TestCase):
         trainer.event("on_train_end")
         self.assertEqual(self.lines(), ["ml.custom:0.5|g|#run:tune,metric:epoch",
                                         "_e{8,7}:run_stop|success|#run:tune"])
+
+    def test_samples_are_those_of_the_batches(self) -> None:
+        """An epoch of 22 samples in batches of 4: the last step has 6 samples, not 8."""
+        class Loader:
+            def __iter__(self) -> Any:
+                for size in (4, 4, 4, 4, 4, 2):
+                    yield {"return_loss": True, "input_ids": SimpleNamespace(shape=(size, 128))}
+
+        trainer, loader = Trainer(gpumeter.hugging_face_callback("tune")), Loader()
+        trainer.begin(train_dataloader=loader)
+        self.assertIsInstance(loader, Loader)
+        for _ in range(2):  # epochs
+            batches = iter(loader)
+            for _ in range(3):
+                next(batches), next(batches)
+                trainer.step()
+        trainer.event("on_train_end")
+        self.assertEqual(sum(int(line.split("|")[0].split(":")[1]) for line in self.lines() if line.startswith("ml.samples:")), 44)
+        self.assertIs(type(loader), Loader)
 
     def test_a_step_lasts_from_its_begin_to_its_end(self) -> None:
         """Two batches each, with what comes between two steps: logs, an evaluation, a checkpoint."""

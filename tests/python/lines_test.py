@@ -59,6 +59,19 @@ class LinesTest(unittest.TestCase):
                                                      "ml.flops:1.24e+16|c|#run:resnet50,dtype:bf16\n"
                                                      "ml.loss:2.125|g|#run:resnet50,split:train\n"], "the rest, as one")
 
+    def test_flops_have_the_precision_of_the_run(self) -> None:
+        run = self.started(facts={"precision": "32-true"})
+        run.step(flops=1.0, seconds=1)
+        run.facts(precision="mixed")  # names no type
+        run.count(flops=1.0)
+        run.count(flops=1.0, dtype="fp8")
+        self.assertEqual([line.rpartition(":")[2] for line in self.sent() if line.startswith("ml.flops")], ["fp32", "bf16", "fp8"])
+
+    def test_the_start_has_milliseconds(self) -> None:
+        self.clock.now += 0.38
+        run_at(self.receiver.path, self.clock).stop()
+        self.assertEqual(self.receiver.datagrams()[0].partition("\n")[0], START.replace("|#", "|ms:380|#"))
+
     def test_steps_of_other_splits(self) -> None:
         run = self.started()
         run.step(samples=50, seconds=0.0625, split="eval")

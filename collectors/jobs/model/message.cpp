@@ -162,7 +162,9 @@ void Message::take_event(const EventLine& line) {
   if (place.run == nullptr) return drop(Refusal::series_limit);
   if (starts) {
     place.process->run = run;
-    place.run->started(*place.member, {facts_of(line.tags), line.timestamp}, from_.facts, from_.at);
+    place.run->started(*place.member,
+                       {facts_of(line.tags), line.timestamp, std::chrono::milliseconds(line.milliseconds)},
+                       from_.facts, from_.at);
   }
   if (stops) place.run->stopped(*place.member, line.text == "success", from_.at);
   if (line.title == "restart") place.run->progress.announced_restart(*place.member);

@@ -21,9 +21,9 @@ constexpr Nanoseconds kPrecision = std::chrono::seconds(1);
 constexpr Nanoseconds kLate = std::chrono::seconds(2);
 
 /// Converts the time of a start to an instant that is not after `now`.
-Moment moment_of(std::int64_t time, const Moment& now) noexcept {
+Moment moment_of(std::int64_t time, const Moment& now, Nanoseconds fraction = {}) noexcept {
   if (time > now.unix / kPrecision) return now;
-  return now.at(kPrecision * std::max<std::int64_t>(time, 0));
+  return now.at(std::min(kPrecision * std::max<std::int64_t>(time, 0) + fraction, now.unix));
 }
 
 /// Returns whether the process began after the start that it reports, beyond the precision of the start.
@@ -33,9 +33,10 @@ bool is_before(const Moment& start, std::optional<Nanoseconds> began) noexcept {
 
 /// The start of a run that a process reports as `time`. It is not after `now` and not before the process
 /// began (the machine, if `began` is unknown).
-Moment bounded_start(std::int64_t time, std::optional<Nanoseconds> began, const Moment& now) noexcept {
+Moment bounded_start(std::int64_t time, Nanoseconds fraction, std::optional<Nanoseconds> began,
+                     const Moment& now) noexcept {
   const Nanoseconds earliest = began.value_or(Nanoseconds(0));
-  const Moment said = moment_of(time, now);
+  const Moment said = moment_of(time, now, fraction);
   if (!is_before(said, earliest)) return said;
   return {earliest, now.unix - (now.elapsed - earliest)};
 }
@@ -157,7 +158,7 @@ void Run::begin_anew(const Moment& start, const Moment& now) noexcept {
 void Run::started(Member& member, const RunStart& said, const SenderFacts& facts, const Moment& at) {
   const bool repeats = member.announced && said.time && said.time == member.announced_at;
   if (!repeats) {
-    const Moment start = said.time ? bounded_start(*said.time, facts.began, at) : at;
+    const Moment start = said.time ? bounded_start(*said.time, said.fraction, facts.began, at) : at;
     const bool is_new_run = begins_anew(member, said);
     member.announced_at = said.time;
     member.inherits = said.time && is_before(moment_of(*said.time, at), facts.began);

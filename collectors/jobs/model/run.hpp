@@ -15,11 +15,12 @@
 
 namespace gpumeter::jobs {
 
-/// A run_start. `time`: the event's own time (`d:`) in Unix seconds. Repetitions and forks of the sender send
-/// the same time.
+/// A run_start. `time`: the event's own time (`d:`) in Unix seconds, and `fraction` what they leave out.
+/// Repetitions and forks of the sender send the same time.
 struct RunStart {
   RunFacts facts;
   std::optional<std::int64_t> time;
+  Nanoseconds fraction{};
 };
 
 /// Series that a run has in addition to its cells and evaluations: start, stop, run time, last update,

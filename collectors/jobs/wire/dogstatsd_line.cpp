@@ -77,7 +77,7 @@ Line parse_event(std::string_view text) noexcept {
   if (!title_size || !text_size || !text.starts_with(':')) return Refusal::malformed;
   text.remove_prefix(1);
   if (*title_size >= text.size() || text[*title_size] != '|') return Refusal::malformed;
-  EventLine event{text.substr(0, *title_size), {}, {}, {}};
+  EventLine event{text.substr(0, *title_size), {}, {}, {}, {}};
   text.remove_prefix(*title_size + 1);
   if (*text_size > text.size()) return Refusal::malformed;
   event.text = text.substr(0, *text_size);
@@ -87,6 +87,10 @@ Line parse_event(std::string_view text) noexcept {
     const std::string_view field = take_until(text, '|');
     if (field.starts_with('#')) event.tags = Tags(field.substr(1));
     if (field.starts_with("d:")) event.timestamp = parse_number<std::int64_t>(field.substr(2));
+    if (field.starts_with("ms:")) {
+      constexpr unsigned kMost = 999;
+      event.milliseconds = std::min(parse_number<unsigned>(field.substr(3)).value_or(0), kMost);
+    }
   }
   return event.tags.too_many() ? Line(Refusal::malformed) : Line(event);
 }

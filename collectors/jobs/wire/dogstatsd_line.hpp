@@ -74,6 +74,7 @@ struct EventLine {
   std::string_view text;
   Tags tags;
   std::optional<std::int64_t> timestamp;  ///< `d:`, Unix time in seconds; nullopt: missing or no integer
+  unsigned milliseconds = 0;              ///< `ms:`, our clients' addition to `d:`; at most 999
 };
 
 /// A valid line that is not used: a service check, or a client's own metric (`datadog.dogstatsd.client.*`).

@@ -72,6 +72,13 @@ def amended(start: Key, facts: Mapping[str, str], only_new: bool = False) -> Key
     return (f"{head}|#{run}{tags}", "", "")
 
 
+def told(standing: Mapping[Key, Any], name: str) -> str:
+    """A fact of the run_start among these lines; empty if it is not known."""
+    start = next((key[0] for key in standing if is_start(key)), "")
+    found = re.search(f",{name}:([^,]*)", start.rpartition("|#")[2])
+    return found[1] if found else ""
+
+
 def is_start(key: Key) -> bool:
     return key[0].startswith("_e{9,")
 

@@ -1,6 +1,7 @@
 """A callback for Hugging Face's Trainer."""
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
 from . import _facts
@@ -20,12 +21,15 @@ class _HuggingFace:
         self._run = run if isinstance(run, Run) else None
         self._processes = 1
         self._seen: Dict[str, Number] = {}
+        self._taken = 0  # samples of the batches since the last step
+        self._loader: Optional[Tuple[Any, type]] = None
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return hugging_face_callback, (self._name, dict(self._targets))
 
     @harmless
-    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, train_dataloader: Any = None, **_: Any) -> None:
+        self._follow(train_dataloader)
         kind = getattr(getattr(model, "config", None), "model_type", "")
         facts = _facts.described(_facts_of, args, model)
         if self._run is None:
@@ -54,7 +58,8 @@ class _HuggingFace:
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self._run:
             tokens = self._share(state, "num_input_tokens_seen")
-            self._run.step(self._samples(args), tokens=tokens, step=state.global_step)
+            self._run.step(self._taken or self._samples(args), tokens=tokens, step=state.global_step)
+        self._taken = 0
 
     @harmless
     def on_prediction_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -85,14 +90,42 @@ class _HuggingFace:
 
     @harmless
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._leave()
         if self._run and self._run is not self._name:
             self._run.stop()
             self._run = None
 
     @staticmethod
     def _samples(args: Any) -> int:
-        """Samples in one step of this process."""
+        """Samples in one step of this process, unless its batches are smaller."""
         return int(args.train_batch_size * args.gradient_accumulation_steps)
+
+    def _follow(self, loader: Any) -> None:
+        """Looks at each batch that the trainer takes: the last ones of an epoch are smaller, and so is their step. Neither the arguments nor
+        the state say by how much, and iter() looks for __iter__ in the class of the loader only."""
+        self._leave()
+        kind, callback = type(loader), self
+        if not hasattr(kind, "__iter__"):
+            return
+
+        def iterate(loader: Any) -> Any:
+            for batch in kind.__iter__(loader):
+                callback._take(batch)
+                yield batch
+
+        with contextlib.suppress(TypeError):  # a class of another layout
+            loader.__class__ = type(kind.__name__, (kind,), {"__iter__": iterate})
+            self._loader = (loader, kind)
+
+    def _leave(self) -> None:
+        if self._loader:
+            self._loader[0].__class__ = self._loader[1]
+        self._loader = None
+
+    @harmless
+    def _take(self, batch: Any) -> None:
+        values = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (list, tuple)) else (batch,)
+        self._taken += next((int(value.shape[0]) for value in values if getattr(value, "shape", ())), 0)
 
     def _share(self, state: Any, name: str) -> Optional[Number]:
         """This process's part of the growth of a total over all processes since the last call."""

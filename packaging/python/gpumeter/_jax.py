@@ -27,7 +27,7 @@ class _Steps:
     """Reports a step when its loss is there, which later calls check without waiting. Steps that were there at the same check share
     the time since the one before."""
 
-    def __init__(self, run: Run, loss: Optional[Callable[[Any], Any]], dtype: str, told: Dict[str, Any]) -> None:
+    def __init__(self, run: Run, loss: Optional[Callable[[Any], Any]], dtype: Optional[str], told: Dict[str, Any]) -> None:
         self._run, self._loss, self._dtype, self._told = run, loss, dtype, told
         self._pending: Deque[Any] = deque()
         self._begins = True
@@ -127,7 +127,7 @@ def _layout(mesh: Any) -> Dict[str, Any]:
 
 
 def jax_step(run: Run, function: Callable[..., Any], *, samples: Optional[Number] = None, tokens: Optional[Number] = None,
-             flops: Optional[Number] = None, dtype: str = "bf16", loss: Optional[Callable[[Any], Any]] = None,
+             flops: Optional[Number] = None, dtype: Optional[str] = None, loss: Optional[Callable[[Any], Any]] = None,
              mesh: Any = None) -> Callable[..., Any]:
     """`train_step = gpumeter.jax_step(run, jax.jit(train_step), samples=256)` returns a function with the same arguments and results.
     Each call is a step with these samples, tokens and FLOPs of this process. `loss` takes the loss out of the results; without it, the

@@ -9,12 +9,18 @@ from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
 from . import _process, _scalars
 from ._described import Described
 from ._device import Stretch, begun, ended
-from ._facts import amended, usable
+from ._facts import amended, told, usable
 from ._guard import harmless, say_once
 from ._phase import Phase
 from ._wire import DIRECTIONS, DTYPES, KINDS, OUTSIDE_STEPS, PHASES, SPLITS, STATUSES, Number, chosen, clean, event, integer, number
 
 MEANS = 256  # steps of one call whose time, their mean, is reported
+
+
+def _date(wall: float) -> str:
+    """The seconds are DogStatsD's. A daemon that does not know the milliseconds ignores them."""
+    milliseconds = int(wall * 1000)
+    return f"|d:{milliseconds // 1000}" + (f"|ms:{milliseconds % 1000}" if milliseconds % 1000 else "")
 
 
 class Run(Described):
@@ -34,7 +40,7 @@ class Run(Described):
         except Exception as error:  # neither a mapping nor an object with attributes
             say_once("config", error)
         found = _scalars.facts(self.config)
-        start = event("run_start", self._name, f"|d:{int(self._wall())}{self._tags}")
+        start = event("run_start", self._name, f"{_date(self._wall())}{self._tags}")
         facts = {**usable(found), **self._checked(given)}
         self._out.keep(amended(start, facts), [])
         world_size = integer(self._environ, "WORLD_SIZE", "SLURM_NTASKS") or found.get("world_size")
@@ -54,10 +60,10 @@ class Run(Described):
 
     @harmless
     def step(self, samples: Optional[Number] = None, *, tokens: Optional[Number] = None, flops: Optional[Number] = None,
-             dtype: str = "bf16", loss: Optional[Number] = None, seconds: Optional[Number] = None,
+             dtype: Optional[str] = None, loss: Optional[Number] = None, seconds: Optional[Number] = None,
              step: Optional[int] = None, split: str = "train", steps: int = 1) -> None:
         """Reports a completed step, or several, if the job cannot tell them apart: all values are then theirs together. Samples, tokens
-        and model FLOPs are those of this process; the number (`step`) is that of the whole run. The time of a training step is the time
+        and model FLOPs are those of this process, the FLOPs in the run's precision (bf16 if unknown) unless `dtype` says otherwise; the number (`step`) is that of the whole run. The time of a training step is the time
         since the last one, without evaluations, checkpoints and the like."""
         tags = self._split(split)
         first = split == "train" and not self._stepped
@@ -80,7 +86,7 @@ class Run(Described):
 
     @harmless
     def count(self, *, samples: Optional[Number] = None, tokens: Optional[Number] = None, kind: str = "train",
-              flops: Optional[Number] = None, dtype: str = "bf16", split: str = "train") -> None:
+              flops: Optional[Number] = None, dtype: Optional[str] = None, split: str = "train") -> None:
         """Reports work of this process without the end of a step."""
         self._count(split, samples, tokens, kind, flops, dtype)
         self._out.flush_if_due()
@@ -186,9 +192,9 @@ class Run(Described):
     @harmless
     def stop(self, status: str = "success") -> None:
         """Ends the run. Leaving its `with` calls this; a process that exits without it reports "aborted"."""
-        told = event("run_stop", chosen(status, STATUSES, "status"), f"|d:{int(self._wall())}{self._tags}")
+        stop = event("run_stop", chosen(status, STATUSES, "status"), f"{_date(self._wall())}{self._tags}")
         self._settle()
-        self._out.close(told)
+        self._out.close(stop)
         self._out.lose("unsent", len(self._pending))
         _process.open_runs.discard(self)
         if not _process.open_runs:
@@ -202,12 +208,16 @@ class Run(Described):
         return f"{self._tags},split:{chosen(split, SPLITS, 'split')}"
 
     def _count(self, split: str, samples: Optional[Number], tokens: Optional[Number], kind: str,
-               flops: Optional[Number] = None, dtype: str = "bf16") -> None:
+               flops: Optional[Number] = None, dtype: Optional[str] = None) -> None:
         tags, of_kind = self._split(split), f"kind:{chosen(kind, KINDS, 'kind')}"
-        of_dtype = f"dtype:{chosen(dtype, DTYPES, 'dtype')}"
+        of_dtype = f"dtype:{chosen(dtype or self._dtype(), DTYPES, 'dtype')}" if flops is not None or dtype else ""
         self._out.put("ml.samples", "c", samples, tags)
         self._out.put("ml.tokens", "c", tokens, f"{tags},{of_kind}")
         self._out.put("ml.flops", "c", flops, f"{self._tags},{of_dtype}")
+
+    def _dtype(self) -> str:
+        known = told(self._out.standing, "precision")
+        return known if known in DTYPES else "bf16"
 
     def _custom(self, name: str, value: Any) -> None:
         if name not in self._customs:

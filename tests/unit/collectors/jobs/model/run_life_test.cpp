@@ -101,6 +101,17 @@ TEST_F(RunLife, ARankThatIsHeardAfterTheFirstOnesEndIsOfTheSameRun) {
   EXPECT_EQ(life(), "start 0, success at 21, time 21");
 }
 
+TEST_F(RunLife, AStartHasItsMilliseconds) {
+  jobs_.wait(5);
+  const std::string begun = "_e{9,1}:run_start|a|d:" + std::to_string(kNow + 2);
+  jobs_.send(10, begun + "|ms:500|#run:a");
+  EXPECT_EQ(life(), "start 2.5, time 2.5");
+  jobs_.send(10, begun + "|ms:500|#run:a");  // repeated
+  EXPECT_EQ(life(), "start 2.5, time 2.5");
+  jobs_.send(11, "_e{9,1}:run_start|b|d:" + std::to_string(kNow + 5) + "|ms:99999|#run:b");
+  EXPECT_EQ(life(), "start 2.5, time 2.5, start 5, time 0") << "never after now";
+}
+
 TEST_F(RunLife, AStartIsNotAfterNowNorBeforeItsProcessOrTheMachine) {
   jobs_.born(10, 100);
   start(10, 50);

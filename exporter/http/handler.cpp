@@ -145,7 +145,14 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
   } else {
     request.in_flight = make_room(connection, in_flight);
     request.is_memory_short = connections_.may_hold_too_much();
-    message = ask_routes(request);
+    if (!routes_.is_slow(request)) {
+      message = ask_routes(request);
+    } else if (auto answered = renderings_.answer(request, connection, kPausing)) {
+      message = *std::move(answered);
+    } else {
+      completed();
+      return Outcome::paused;
+    }
   }
   message.access = std::move(admission.generation);
   return queue(connection, std::move(message), intake.timeout) ? Outcome::queued : Outcome::failed;
@@ -166,18 +173,26 @@ bool HttpServer::Handler::queue(MHD_Connection* connection, HttpResponse message
   if (message.counted) count(status);
   if (HttpConnection* const entry = entry_of(connection); entry != nullptr) {
     const Page* const page = message.page.get();
-    const void* const body = page == nullptr ? static_cast<const void*>(entry) : page;  // its own, or shared
-    entry->sends(body, page == nullptr ? message.body.size() : page->bytes().size(), timeout);
+    const std::string* const bytes = message.bytes.get();
+    if (page != nullptr) {
+      entry->sends(page, page->bytes().size(), timeout);
+    } else if (bytes != nullptr) {
+      entry->sends(bytes, bytes->size(), timeout);
+    } else {
+      entry->sends(entry, message.body.size(), timeout);  // its own
+    }
   }
   const MhdResponsePtr response = responses_.response(std::move(message));
   return response != nullptr && MHD_queue_response(connection, status, response.get()) == MHD_YES;
 }
 
 void HttpServer::Handler::release(void* request) noexcept {
+  renderings_.release(request);
   if (access_ != nullptr) access_->release(request);
 }
 
 void HttpServer::Handler::forget(MHD_Connection* connection) noexcept {
+  renderings_.forget(connection);
   if (access_ != nullptr) access_->forget(connection);
 }
 

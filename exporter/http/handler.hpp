@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "exporter/access/access.hpp"
 #include "exporter/http/connections.hpp"
+#include "exporter/http/renderings.hpp"
 #include "exporter/http/response.hpp"
 #include "exporter/http/routes.hpp"
 #include "exporter/http/server.hpp"
@@ -38,8 +39,8 @@ class HttpServer::Handler {
   };
   enum class Outcome : std::uint8_t {
     queued,  ///< the answer is with the library
-    paused,  ///< the request waits for its user's password to be checked; answer() is due again when it
-             ///< continues
+    paused,  ///< the request waits for its user's password to be checked, or for its page to be rendered;
+             ///< answer() is due again when it continues
     failed   ///< the connection ends without an answer
   };
 
@@ -48,7 +49,9 @@ class HttpServer::Handler {
       : routes_(routes),
         tls_(tls_source_of(access)),
         connections_(clock, {}, [this](void* request) { release(request); }),
-        access_(access) {}
+        access_(access),
+        renderings_(clock, routes.telemetry_path(),
+                    [this](const HttpRequest& request) { return ask_routes(request); }) {}
 
   /// Returns the refusal if `uri` is malformed or if the library may lack the memory to parse it, otherwise
   /// null.
@@ -73,6 +76,7 @@ class HttpServer::Handler {
   HttpConnections& connections() noexcept { return connections_; }
   Standstill& standstill() noexcept { return standstill_; }
   TlsSessions& tls() noexcept { return tls_; }
+  Renderings& renderings() noexcept { return renderings_; }
 
  private:
   /// Every status code that the routes and the library use.
@@ -96,6 +100,7 @@ class HttpServer::Handler {
   ResponseCache responses_;
   std::atomic<unsigned> in_flight_{0};
   std::array<std::atomic<std::uint64_t>, kCodes.size()> counts_{};
+  Renderings renderings_;
 };
 
 }  // namespace gpumeter

@@ -121,6 +121,20 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   return plain(404, "Not found.\n");
 }
 
+bool Routes::is_slow(const HttpRequest& request) const noexcept {
+  const bool is_asked = request.method == "GET" || request.method == "HEAD";
+  if (!is_asked || request.is_chunked || request.has_bad_length || request.has_body || is_busy(request))
+    return false;
+  if (request.path == context_.telemetry_path) {
+    return std::ranges::any_of(request.query, [](const auto& argument) {
+      const std::string_view name = argument.first;
+      return name == "names" || name == "detail" || name == "collect[]" || name == "exclude[]";
+    });
+  }
+  return request.path == "/api/v1/series" || request.path == "/api/v1/health" ||
+         request.path.starts_with(kWorkloads) || BrowserRoutes::is_costly(request.path);
+}
+
 bool Routes::is_busy(const HttpRequest& request) const noexcept {
   return context_.max_requests != 0 && request.in_flight > context_.max_requests;
 }

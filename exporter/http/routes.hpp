@@ -40,6 +40,10 @@ class Routes {
       : pages_(pages), store_(store), context_(std::move(context)), browsers_(sources_of(context_)) {}
 
   HttpResponse answer(const HttpRequest& request);
+  /// The answer may take long with many GPUs and jobs: every series, or a page that is no scraper's usual
+  /// one.
+  bool is_slow(const HttpRequest& request) const noexcept;
+  const std::string& telemetry_path() const noexcept { return context_.telemetry_path; }
 
   unsigned max_requests() const noexcept { return context_.max_requests; }
 

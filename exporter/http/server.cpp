@@ -44,6 +44,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> 
   std::unique_ptr<HttpServer> server(new HttpServer(routes, threads, access));
   if (Result<Done> ready = server->handler_->tls().prepare(); !ready) return ready.error();
   if (Result<Done> started = server->start_reaper(); !started) return started.error();
+  if (Result<Done> started = server->handler_->renderings().start(); !started) return started.error();
   for (ListenSocket& listener : listeners) {
     const Endpoint endpoint = listener.endpoint();
     DaemonPtr daemon = serve(listener, *server->handler_, threads);
@@ -92,6 +93,7 @@ HttpServer::HttpServer(Routes& routes, unsigned threads, WebAccess* access)
 // The library cannot stop while a request is paused.
 HttpServer::~HttpServer() {
   if (access_ != nullptr) access_->close();
+  handler_->renderings().close();
   reaper_.stop();
 }
 
@@ -106,6 +108,7 @@ Result<Done> HttpServer::start_reaper() {
 // answer the connections it has accepted.
 void HttpServer::stop() {
   if (access_ != nullptr) access_->close();  // the library cannot stop while a request is paused
+  handler_->renderings().close();
   const std::vector<ListenSocket> listeners = quiesce();
   const auto end = std::chrono::steady_clock::now() + kLastAnswers;
   do {
@@ -114,6 +117,7 @@ void HttpServer::stop() {
   daemons_.clear();
   files_.clear();
   reaper_.stop();
+  handler_->renderings().stop();
 }
 
 // If a thread does not stand still in time, connections are accepted until the library stops.

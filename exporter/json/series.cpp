@@ -102,7 +102,7 @@ bool selects(const std::vector<Selector>& selectors, const Copy& series) {
 // The text is made from the copies after the walk, so that no commit waits for it.
 std::vector<Copy> copied(const Store& store, const std::vector<Selector>& selectors) {
   std::vector<Copy> selected;
-  store.walk([&](const Family& family) {
+  store.walk_in_slices([&](const Family& family) {
     family.for_each([&](const Series& it) {
       Copy series{&family.descriptor(), it.part(), it.labels(), it.value(), it.committed_at()};
       if (selects(selectors, series)) selected.push_back(std::move(series));

@@ -1,6 +1,8 @@
 #include "exporter/store/store.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace gpumeter {
@@ -88,6 +90,24 @@ std::uint64_t Store::walk(const std::function<void(const Family&)>& visit) const
   arrange();
   for (const auto& [name, family] : families_) visit(family);
   return generation();
+}
+
+// A mutex goes to the thread that runs, so that only a pause lets the waiting ones in. Families stay for
+// good.
+void Store::walk_in_slices(const std::function<void(const Family&)>& visit) const {
+  constexpr auto kPause = std::chrono::microseconds(100);
+  const std::string_view* last = nullptr;
+  while (true) {
+    {
+      const MutexLock lock(mutex_);
+      arrange();
+      const auto next = last == nullptr ? families_.begin() : families_.upper_bound(*last);
+      if (next == families_.end()) return;
+      last = &next->first;
+      visit(next->second);
+    }
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 void Store::commit(StoredSource& source, const Frame& frame, Nanoseconds now) noexcept {

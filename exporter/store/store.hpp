@@ -47,6 +47,9 @@ class Store {
   /// Calls visit(const Family&) for each family, sorted by name, and returns the generation that was walked.
   /// The mutex is held during the walk: commits wait, and `visit` must not call the store.
   std::uint64_t walk(const std::function<void(const Family&)>& visit) const;
+  /// The same, for views that take long and need no common moment: commits and other walks come in between
+  /// any two families.
+  void walk_in_slices(const std::function<void(const Family&)>& visit) const;
 
  private:
   friend class Source;

@@ -1,0 +1,141 @@
+#include "exporter/http/renderings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <thread>
+
+#include "tests/unit/exporter/http/server_fixture.hpp"
+
+namespace gpumeter {
+namespace {
+
+struct Connection {
+  std::atomic<int> paused = 0;
+  std::atomic<int> resumed = 0;
+};
+constexpr Pausing kPausing = {
+    [](void* connection) noexcept { ++static_cast<Connection*>(connection)->paused; },
+    [](void* connection) noexcept { ++static_cast<Connection*>(connection)->resumed; }};
+
+/// Renders its own path, one page after the other, as the test permits.
+class RenderingsTest : public testing::Test {
+ protected:
+  std::optional<HttpResponse> ask(const std::string& path, Connection& connection) {
+    return renderings_.answer({.method = "GET", .path = path}, &connection, kPausing);
+  }
+  static void wait_for(const Connection& connection) {
+    while (connection.resumed == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  static std::string text(const std::optional<HttpResponse>& response) {
+    if (!response) return "waits";
+    return std::to_string(response->status) + " " +
+           (response->bytes != nullptr ? *response->bytes : response->body.substr(0, 8));
+  }
+
+  std::mutex mutex_;
+  std::vector<std::string> rendered_;
+  std::atomic<bool> goes_on_ = true;
+  const SystemClock clock_;
+  Renderings renderings_{clock_, "/metrics", [this](const HttpRequest& request) -> HttpResponse {
+                           while (!goes_on_) std::this_thread::yield();
+                           const std::scoped_lock lock(mutex_);
+                           return {.body = rendered_.emplace_back(request.path)};
+                         }};
+};
+
+TEST_F(RenderingsTest, RequestsForAPageShareARendering) {
+  std::array<Connection, 100> connections;
+  for (Connection& each : connections) EXPECT_EQ(text(ask("/a", each)), "waits");
+  ASSERT_TRUE(renderings_.start());
+  for (Connection& each : connections) {
+    wait_for(each);
+    EXPECT_EQ(text(ask("/a", each)), "200 /a");
+    EXPECT_EQ(each.paused, 1);
+    EXPECT_EQ(each.resumed, 1);
+  }
+  EXPECT_EQ(rendered_.size(), 1U);
+}
+
+TEST_F(RenderingsTest, ScrapesGoFirstAndTooManyAreRefused) {
+  std::deque<Connection> connections;
+  for (std::size_t i = 0; i < Renderings::kMostWaiting; ++i) {
+    EXPECT_EQ(text(ask("/" + std::to_string(i), connections.emplace_back())), "waits");
+  }
+  const auto refused = ask("/more", connections.emplace_back());
+  EXPECT_EQ(text(refused), "503 Too many");
+  EXPECT_STREQ(refused->headers.back().name, "Retry-After");
+  Connection scrape;
+  EXPECT_EQ(text(ask("/metrics", scrape)), "waits") << "others took no place of a scrape's";
+  ASSERT_TRUE(renderings_.start());
+  wait_for(connections[Renderings::kMostWaiting - 1]);
+  EXPECT_EQ(rendered_.front(), "/metrics");
+  EXPECT_EQ(rendered_.back(), "/7");
+}
+
+TEST_F(RenderingsTest, ARequestWhoseClientIsGoneNeedNotWait) {
+  Connection gone;
+  Connection other;
+  EXPECT_EQ(text(ask("/a", gone)), "waits");
+  renderings_.release(&gone);
+  renderings_.release(&gone);  // no effect: it does not wait
+  EXPECT_EQ(gone.resumed, 1);
+  renderings_.forget(&gone);  // a new request may have the same address
+  ASSERT_TRUE(renderings_.start());
+  EXPECT_EQ(text(ask("/b", other)), "waits");
+  wait_for(other);
+  EXPECT_EQ(rendered_, std::vector<std::string>{"/b"}) << "nobody waits for /a";
+}
+
+TEST_F(RenderingsTest, CloseResumesAll) {
+  goes_on_ = false;
+  Connection running;
+  Connection waiting;
+  ASSERT_TRUE(renderings_.start());
+  EXPECT_EQ(text(ask("/a", running)), "waits");
+  EXPECT_EQ(text(ask("/b", waiting)), "waits");
+  renderings_.close();
+  EXPECT_EQ(running.resumed + waiting.resumed, 2);
+  EXPECT_EQ(text(ask("/a", running)), "503 Too many");
+  EXPECT_EQ(text(ask("/c", waiting)), "503 Too many");
+  goes_on_ = true;
+}
+
+/// The attack: readers of pages whose rendering does not end.
+TEST(SlowPages, KeepNoScrapeWaiting) {
+  std::atomic<bool> goes_on = false;
+  Store store;
+  SeriesList up{store.attach("amd")};
+  up.add(kUp, {}, 1);
+  up.commit({});
+  PageCache pages{store};
+  Routes routes{pages, store, {.health = [&]() -> std::shared_ptr<const health::Report> {
+                  while (!goes_on) std::this_thread::yield();
+                  return std::make_shared<const health::Report>();
+                }}};
+  auto listening = listen_on("127.0.0.1:0");
+  ASSERT_TRUE(listening);
+  auto server = HttpServer::start(std::move(listening->sockets), routes);
+  ASSERT_TRUE(server);
+  const Endpoint& endpoint = (*server)->endpoints()[0];
+  std::deque<Client> readers;
+  for (int i = 0; i < 4; ++i) {
+    readers.emplace_back(endpoint).send(
+        "GET /api/v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    readers.emplace_back(endpoint).send(
+        "GET /api/v1/series HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  }
+  for (int i = 0; i < 8; ++i) {  // of both threads
+    Client scrape(endpoint);
+    scrape.send("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_EQ(body_of(scrape.receive_all()), kUpPage);
+  }
+  goes_on = true;
+  for (Client& reader : readers) EXPECT_EQ(status_of(reader.receive_all()), "HTTP/1.1 200 OK");
+  (*server)->stop();
+}
+
+}  // namespace
+}  // namespace gpumeter

@@ -91,10 +91,17 @@ class Device {
   virtual void resume(std::size_t, double) noexcept {}
 };
 
+/// Values that the service may not read as it is installed, and the example that permits them.
+struct DeniedValues {
+  std::string what;     ///< "busy_time"
+  std::string drop_in;  ///< in /usr/share/doc/gpumeter/examples/systemd
+};
+
 /// The result of a discovery. `notes` are logged once each: why a device cannot be read, and how to fix it.
 struct Discovery {
   std::vector<DeviceInfo> devices;
   std::vector<std::string> notes;
+  std::vector<DeniedValues> denied = {};
   /// Some device did not answer: discovery runs again soon.
   bool is_incomplete = false;
 };

@@ -40,6 +40,12 @@ SourceReport events_report(const Environment& environment, const DeviceInfo& inf
   return report;
 }
 
+/// The memory in use, of which the drivers say 0 without the capability.
+SourceReport used_memory_report(const Environment& environment) {
+  if (environment.may_see_use) return {"used memory", "", ReadStatus::ok, ""};
+  return {"used memory", "", ReadStatus::denied, "needs CAP_PERFMON: the drop-in pmu.conf grants it"};
+}
+
 std::vector<SourceReport> sources_of_card(const Environment& environment, const DeviceInfo& info) {
   const std::vector<Gt> gts = find_gts(info.source);
   std::error_code error;
@@ -53,6 +59,7 @@ std::vector<SourceReport> sources_of_card(const Environment& environment, const 
       events_report(environment, info),
       report_of("memory", has_render && environment.query_memory ? "/dev/dri/renderD" + info.minor : "",
                 "needs the node of the card in /dev/dri"),
+      used_memory_report(environment),
       report_of("pcie errors", info.source + "/aer_dev_fatal",
                 "needs a kernel with CONFIG_PCIEAER and a root port that reports errors"),
   };
@@ -69,9 +76,8 @@ class IntelCollector final : public Collector, public ReportsSources {
     if (!std::filesystem::is_directory(environment_.sysfs_root, error))
       return Error(environment_.sysfs_root + ": does not exist; is sysfs mounted?");
     Discovery found = discovery_.find();
-    if (std::string note = note_on_events(environment_, found.devices); !note.empty()) {
-      found.notes.push_back(std::move(note));
-    }
+    found.denied = denied_values(environment_, found.devices);
+    if (!found.denied.empty()) found.notes.push_back(pmu::denial_note());
     return found;
   }
 

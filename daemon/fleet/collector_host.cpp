@@ -59,6 +59,7 @@ void CollectorHost::report(std::shared_ptr<Collector> opened, const Result<Disco
   const bool has_events = std::dynamic_pointer_cast<WatchesEvents>(collector_) != nullptr;
   if (has_events && is_watching_) watcher_->watch(collector_);
   if (!found) return say_once(found.error().message());
+  denied_ = found->denied;
   for (const std::string& note : found->notes) say_once(note);
 }
 

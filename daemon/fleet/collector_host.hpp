@@ -59,6 +59,9 @@ class CollectorHost {
   /// Returns the reason why the last discovery failed or has not ended; empty if it succeeded.
   std::string error() const { return is_late_ ? "its discovery does not answer" : error_; }
 
+  /// What the last discovery that succeeded found denied.
+  const std::vector<DeniedValues>& denied() const noexcept { return denied_; }
+
   /// True after the first discovery.
   bool has_reported() const noexcept { return has_reported_; }
   /// True if the last discovery succeeded and the next one can run.
@@ -82,7 +85,8 @@ class CollectorHost {
   const std::shared_ptr<EventWatcher> watcher_;
   std::shared_ptr<Collector> collector_;
   std::set<std::string> said_;  ///< notes and errors that are already in the log
-  std::string error_;           ///< of the last discovery
+  std::vector<DeniedValues> denied_;
+  std::string error_;  ///< of the last discovery
   bool has_reported_ = false;
   bool is_up_ = false;
   bool is_looking_ = false;   ///< the discovery thread runs

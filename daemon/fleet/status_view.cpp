@@ -74,7 +74,7 @@ std::vector<DeviceIdentity> StatusView::known_devices(const FleetSettings& setti
 void StatusView::describe(SelfState& self, bool is_released) const {
   std::map<const CollectorHost*, CollectorHealth> healths;
   for (const auto& [name, host] : hosts) {
-    healths[&host] = {name, host.is_up(), is_released, 0, {}, host.past_errors};
+    healths[&host] = {name, host.is_up(), is_released, 0, {}, host.past_errors, host.denied()};
   }
   for (const auto& [uuid, member] : members) {
     CollectorHealth& health = healths[&member.host()];

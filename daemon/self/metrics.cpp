@@ -37,6 +37,10 @@ void add_collector(SeriesList& to, const CollectorHealth& collector) {
   if (const auto last = collector.last_success_timestamp_seconds) {
     to.add(self_catalog::collector_last_success, name, *last);
   }
+  for (const DeniedValues& denied : collector.denied) {
+    to.add(self_catalog::values_denied,
+           Labels({{"collector", collector.name}, {"what", denied.what}, {"drop_in", denied.drop_in}}), 1);
+  }
   for (const auto& [gpu, errors] : collector.read_errors) add_read_errors(to, collector.name, gpu, errors);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectors/api/collector.hpp"
 #include "collectors/api/device_status.hpp"
 #include "collectors/api/sample.hpp"
 #include "daemon/drm/scans.hpp"
@@ -24,6 +25,7 @@ struct CollectorHealth {
   std::optional<double> last_success_timestamp_seconds = {};  ///< nullopt before the first success
   /// By the GPU's index, also for GPUs that are gone. ReadStatus::ok is not an error and not exported.
   std::map<unsigned, ReadErrors> read_errors = {};
+  std::vector<DeniedValues> denied = {};
 };
 
 /// Duration of the last pass of one tier over one device.

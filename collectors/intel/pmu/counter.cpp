@@ -52,10 +52,11 @@ ReadStatus permission(Opener& opener) {
 }
 
 std::string denial_note() {
-  return "engines of Intel GPUs: the kernel refuses perf_event_open, so their busy time comes from "
-         "/proc/PID/fdinfo of the processes that may be read; the counters need CAP_PERFMON: copy pmu.conf "
-         "from "
-         "/usr/share/doc/gpumeter/examples/systemd to /etc/systemd/system/gpumeter.service.d";
+  return "Intel GPUs: without CAP_PERFMON the kernel refuses the counters of their engines and hides how "
+         "much "
+         "memory is used. gpumeter then has the busy time of the processes that it may read in "
+         "/proc/PID/fdinfo, of its own user only without process.conf, and may have no used memory: copy "
+         "pmu.conf from /usr/share/doc/gpumeter/examples/systemd to /etc/systemd/system/gpumeter.service.d";
 }
 
 }  // namespace gpumeter::intel::pmu

@@ -203,11 +203,19 @@ TEST_F(XeEngines, AScanThatIsOldIsNoValue) {
   EXPECT_EQ(page_->text(), "");
 }
 
-TEST_F(XeEngines, OneNoteNamesTheCapabilityIfEventsAreDenied) {
-  EXPECT_EQ(note_on_events(environment_, {info_}), "");
+TEST_F(XeEngines, WhatIsDeniedNamesItsDropIn) {
+  const auto denied = [&](const std::vector<DeviceInfo>& devices) {
+    std::string text;
+    for (const DeniedValues& each : denied_values(environment_, devices))
+      text += each.what + " " + each.drop_in + "\n";
+    return text;
+  };
+  EXPECT_EQ(denied({info_}), "");
   pmu_->is_denied = true;
-  EXPECT_EQ(note_on_events(environment_, {info_, info_}), pmu::denial_note());
-  EXPECT_EQ(note_on_events(environment_, {}), "");
+  EXPECT_EQ(denied({info_, info_}), "busy_time pmu.conf\n");
+  environment_.may_see_use = false;
+  EXPECT_EQ(denied({info_}), "busy_time pmu.conf\nused_memory pmu.conf\n");
+  EXPECT_EQ(denied({}), "");
 }
 
 TEST_F(XeEngines, WithoutEitherThereIsNoUtilisation) {

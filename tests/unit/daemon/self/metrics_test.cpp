@@ -67,6 +67,7 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
   amd.read_errors[0][static_cast<std::size_t>(ReadStatus::ok)] = 1000;
   amd.read_errors[0][static_cast<std::size_t>(ReadStatus::timeout)] = 3;
   amd.read_errors[1] = {};
+  amd.denied = {{"busy_time", "pmu.conf"}};
   const SelfState state{.build = {.version = "1"},
                         .simulated = true,
                         .config_reload_successful = false,
@@ -108,6 +109,7 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
             "gpumeter_read_errors_total{collector=\"amd\",gpu=\"1\",status=\"out_of_range\"} 0\n"
             "gpumeter_sample_duration_seconds{collector=\"amd\",gpu=\"1\",tier=\"fast\"} 0.25\n"
             "gpumeter_simulated 1\n"
+            "gpumeter_values_denied{collector=\"amd\",what=\"busy_time\",drop_in=\"pmu.conf\"} 1\n"
             "process_cpu_seconds_total 1.5\n"
             "process_max_fds 7\n"
             "process_open_fds 6\n"
@@ -118,16 +120,18 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
 }
 
 TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
-  SelfState state{
-      .web_config = {{true, 1}},
-      .certificate_expiry_timestamp_seconds = 1,
-      .collectors = {{.name = "amd", .last_success_timestamp_seconds = 1, .read_errors = {{0, {}}}}},
-      .passes = {{"amd", 0, "fast", 1}},
-      .pci_devices = {{"amd", 1}},
-      .devices_expected = {{"any", 1}},
-      .http_requests = {{200, 1}},
-      .drm_scans = DrmScans::Figures{},
-      .process = ProcessStats{}};
+  SelfState state{.web_config = {{true, 1}},
+                  .certificate_expiry_timestamp_seconds = 1,
+                  .collectors = {{.name = "amd",
+                                  .last_success_timestamp_seconds = 1,
+                                  .read_errors = {{0, {}}},
+                                  .denied = {{"busy_time", "pmu.conf"}}}},
+                  .passes = {{"amd", 0, "fast", 1}},
+                  .pci_devices = {{"amd", 1}},
+                  .devices_expected = {{"any", 1}},
+                  .http_requests = {{200, 1}},
+                  .drm_scans = DrmScans::Figures{},
+                  .process = ProcessStats{}};
   std::vector<std::string_view> exported;
   Store store;
   SeriesList series(store.attach());

@@ -1,6 +1,7 @@
 #include "exporter/store/source.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "exporter/store/store.hpp"
@@ -54,10 +55,14 @@ void Source::relabel(Slot slot, Labels labels) {
   changes_.push_back({.kind = Change::Kind::relabel, .slot = slot, .labels = std::move(labels)});
 }
 
-void Source::drop(Slot slot) {
-  free_.push_back(slot);
+// Without memory the series stays in the store without a value, and its slot is not used again.
+void Source::drop(Slot slot) noexcept {
   miss(slot, ReadStatus::unsupported);
-  changes_.push_back({.kind = Change::Kind::drop, .slot = slot});
+  try {
+    changes_.push_back({.kind = Change::Kind::drop, .slot = slot});
+    free_.push_back(slot);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void Source::clear() {

@@ -33,7 +33,8 @@ class Source {
   void reserve(std::size_t slots);
   /// Gives the slot's series other labels; its value is kept.
   void relabel(Slot slot, Labels labels);
-  void drop(Slot slot);
+  /// Never fails: destructors call it while an exception for lack of memory is under way.
+  void drop(Slot slot) noexcept;
   /// Drops all slots; the next slot is 0.
   void clear();
 

@@ -1,8 +1,12 @@
 #include "exporter/store/store.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
@@ -361,6 +365,33 @@ TEST(Store, ShowsEachCommitWholeToAViewWhileEightLanesCommit) {
   stop = true;
   for (std::thread& lane : lanes) lane.join();
   EXPECT_EQ(walked(store), "");
+}
+
+// Memory that is short while slots are dropped, as by destructors after a bad_alloc, must not end the
+// process.
+TEST(Store, SlotsAreDroppedWithoutMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's allocator ends the process";
+#endif
+  Store store;
+  Source source = store.attach();
+  std::vector<Source::Slot> slots;
+  for (int i = 0; i < 10'000; ++i) slots.push_back(source.add(kPower, Labels({{"gpu", std::to_string(i)}})));
+  source.commit({});
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_AS, &none);
+    for (std::size_t size = std::size_t{1} << 20U; size >= 16; size /= 2) {
+      while (std::malloc(size) != nullptr) {
+      }
+    }
+    for (const Source::Slot slot : slots) source.drop(slot);
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -7,9 +7,9 @@ _gpumeter_import() {
   if [ "$before" = "=" ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
   case $before in
     gpumeter-import) mapfile -t COMPREPLY < <(compgen -W "clpeak nvbandwidth dcgm-diag rocm-bandwidth-test transferbench deepbench ai-benchmark mlperf nccl-tests" -- "$word") ;;
-    --socket) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    --jobs-socket) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --gpu | --uuid | --host) COMPREPLY=() ;;
-    *) mapfile -t COMPREPLY < <(compgen -W "--gpu --uuid --host --socket --dry-run --help --version" -- "$word"; compgen -f -- "$word") ;;
+    *) mapfile -t COMPREPLY < <(compgen -W "--gpu --uuid --host --jobs-socket --dry-run --help --version" -- "$word"; compgen -f -- "$word") ;;
   esac
 }
 

@@ -8,7 +8,7 @@ complete -c gpumeter -n __fish_use_subcommand -a check -d 'Report failed and deg
 complete -c gpumeter -n '__fish_seen_subcommand_from check' -a '--json --gpu --fail-on --url --ca-file --login-file'
 complete -c gpumeter -n __fish_use_subcommand -a forget -d 'Forget a missing GPU'
 complete -c gpumeter -n __fish_use_subcommand -a import -d 'Send results of other benchmarks'
-complete -c gpumeter -n '__fish_seen_subcommand_from import' -a 'clpeak nvbandwidth dcgm-diag rocm-bandwidth-test transferbench deepbench ai-benchmark mlperf nccl-tests --gpu --uuid --host --socket --dry-run'
+complete -c gpumeter -n '__fish_seen_subcommand_from import' -a 'clpeak nvbandwidth dcgm-diag rocm-bandwidth-test transferbench deepbench ai-benchmark mlperf nccl-tests --gpu --uuid --host --jobs-socket --dry-run'
 complete -c gpumeter -n __fish_use_subcommand -a top -d 'Show GPUs and jobs in the terminal'
 complete -c gpumeter -l config.file -r -F -d 'Configuration file'
 complete -c gpumeter -l web.listen-address -x -d 'Listen address'

@@ -35,7 +35,7 @@ CASES = {  # file -> format and options
 }
 WRITTEN = 1_700_000_000
 # A shorter run of these programs ends like a file that was cut between two of its parts: at these lines.
-PARTS = {"transferbench": r" *Aggregate|#", "deepbench": r" +\d"}
+PARTS = {"transferbench": r" *Aggregate|#", "deepbench": r" +\d", "clpeak": r" +(float|double|int)16 +:| +memcpy to mapped ptr| +No |\n"}
 
 
 def run(form: str, file: str | Path, *options: str, text: str = "") -> subprocess.CompletedProcess:
@@ -62,6 +62,15 @@ class ImportTest(unittest.TestCase):
             if os.environ.get("UPDATE_GOLDEN"):
                 golden.write_bytes(said.stdout)
             self.assertEqual(said.stdout.decode(), golden.read_text(), name)
+
+    def test_a_run_of_some_tests_of_clpeak(self) -> None:
+        whole = (FIXTURES / "clpeak-1.1-a100.txt").read_text()
+        part = whole[:whole.index("    Single-precision")]
+        said = run("clpeak", "-", "--gpu=0", "--dry-run", text=part)
+        self.assertEqual((said.returncode, said.stderr), (0, b""))
+        lines = said.stdout.decode().splitlines()
+        self.assertTrue(lines)
+        self.assertLessEqual(set(lines), set((FIXTURES / "clpeak-1.1-a100.txt.lines").read_text().splitlines()))
 
     def test_every_cut_is_refused(self) -> None:
         refused = {}
@@ -134,7 +143,7 @@ class ImportTest(unittest.TestCase):
     def test_results_reach_the_page(self) -> None:
         folder = self.enterContext(Folder())
         daemon: Daemon = self.enterContext(folder.daemon())
-        command = [BINARY, "import", "clpeak", str(self.copied("clpeak-3-rtx5060.json")), "--gpu=0", f"--socket={folder.datagram}"]
+        command = [BINARY, "import", "clpeak", str(self.copied("clpeak-3-rtx5060.json")), "--gpu=0", f"--jobs-socket={folder.datagram}"]
         said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
         self.assertEqual((said.returncode, said.stdout), (0, f"results of 1 GPU(s) sent to {folder.datagram}\n"), said.stderr)
         rate = {"dtype": "fp16", "backend": "cublaslt"}

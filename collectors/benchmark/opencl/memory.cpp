@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "collectors/benchmark/measure/caches.hpp"
 #include "collectors/benchmark/opencl/kernels.hpp"
 #include "collectors/benchmark/opencl/test.hpp"
 
@@ -14,9 +15,9 @@ constexpr std::size_t kItem = 16;  // uint4
 constexpr std::size_t kGroup = 256;
 
 /// Three buffers of this size: larger than caches, and within the memory of the device and the test's limit.
-/// A GPU's caches have up to 256 MiB; a host's processor would need longer than a launch may take.
+/// A GPU's caches have up to 256 MiB; a host's processor says how much its caches have.
 std::size_t buffer_size(const Device& device) {
-  const std::size_t wanted = device.is_cpu ? std::size_t{64} << 20U : kMostMemory / 3;
+  const std::size_t wanted = device.is_cpu ? size_above_caches("/sys") : kMostMemory / 3;
   const std::size_t possible = std::min<std::size_t>({wanted, device.memory / 8, device.largest_buffer});
   return possible / (std::size_t{1} << 20U) * (std::size_t{1} << 20U);
 }

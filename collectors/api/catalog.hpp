@@ -159,7 +159,7 @@ inline constexpr auto benchmark_failed = gauge("gpu_benchmark_failed", "", "1 if
 inline constexpr auto benchmark_timestamp = gauge("gpu_benchmark_timestamp_seconds", "seconds", "Unix time of the device's last benchmark.");
 
 // Partitions of a device, with the device's labels and `partition`. Do not add them to the device's own families.
-inline constexpr auto partition_info = gauge("gpu_partition_info", "", "Static facts of a partition, as labels; always 1. NVIDIA: a GPU instance with several compute instances has one series per compute_instance; compute_units is the total of the GPU instance.");
+inline constexpr auto partition_info = gauge("gpu_partition_info", "", "Static facts of a partition, as labels; always 1. NVIDIA: a GPU instance with several compute instances has one series per compute_instance, each with its own mig_uuid and compute_units.");
 inline constexpr auto partition_utilization = gauge("gpu_partition_utilization_ratio", "ratio", "Share of time in which the partition was busy. AMD: the busiest compute die; NVIDIA: the graphics engine (GPM).");
 inline constexpr auto partition_busy_seconds = counter("gpu_partition_busy_seconds_total", "seconds", "Time in which the partition was busy, in seconds, as in gpu_partition_utilization_ratio.");
 inline constexpr auto partition_engine_utilization = gauge("gpu_partition_engine_utilization_ratio", "ratio", "Share of time in which an engine of the partition was busy, by engine.");

@@ -46,11 +46,14 @@ ComputeInstance compute_instance(NvmlCaller& caller) {
   return found;
 }
 
-/// The labels that distinguish the compute instances of one GPU instance.
+/// The labels of one of several compute instances of a GPU instance.
 std::vector<Label> part_of(const ComputeInstance& compute) {
   std::vector<Label> labels;
   if (compute.id) labels.push_back({"compute_instance", std::to_string(*compute.id)});
   if (!compute.uuid.empty()) labels.push_back({"mig_uuid", compute.uuid});
+  if (compute.attributes) {
+    labels.push_back({"compute_units", std::to_string(compute.attributes->multiprocessors)});
+  }
   return labels;
 }
 
@@ -61,16 +64,6 @@ std::vector<ComputeInstance>& parts_of(unsigned gpu_instance, PartsByInstance& a
   auto found = std::find_if(all.begin(), all.end(), is_it);
   if (found == all.end()) found = all.insert(found, {gpu_instance, {}});
   return found->second;
-}
-
-/// nullopt if the number of any part is unknown.
-std::optional<unsigned> multiprocessors_of(const std::vector<ComputeInstance>& parts) {
-  unsigned sum = 0;
-  for (const ComputeInstance& part : parts) {
-    if (!part.attributes) return std::nullopt;
-    sum += part.attributes->multiprocessors;
-  }
-  return sum;
 }
 
 /// The profile's number and the first memory slice, by which NVIDIA's DRA driver names the instance. NVML
@@ -96,7 +89,9 @@ MigInstance describe(unsigned gpu_instance, const std::vector<ComputeInstance>& 
   std::vector<Label>& facts = found.partition.facts;
   const bool is_whole = parts.size() == 1;
   if (is_whole && !first.uuid.empty()) facts.push_back({"mig_uuid", first.uuid});
-  if (const auto sum = multiprocessors_of(parts)) facts.push_back({"compute_units", std::to_string(*sum)});
+  if (is_whole && first.attributes) {
+    facts.push_back({"compute_units", std::to_string(first.attributes->multiprocessors)});
+  }
   for (const ComputeInstance& part : parts) {
     found.compute_instances.push_back(part.handle);
     found.compute_uuids.push_back(part.uuid);

@@ -175,17 +175,15 @@ events:
   - {at: 1, device: 0, type: xid, data: 8, gi: 1}
 )";
 
-TEST(NvidiaMig, AnInstanceInPartsHasTheSumOfThemAndAnInfoSeriesOfEach) {
+TEST(NvidiaMig, EachPartOfAnInstanceHasItsOwnFacts) {
   FakeDriver driver(kTwoParts);
   NvidiaGpu gpu(driver);
   gpu.attach().sampled();
   EXPECT_EQ(gpu.lines({"gpu_partition_info", "gpu_partition_memory_used"}),
-            "gpu_partition_info{partition=\"3g.71gb:1\",profile=\"3g.71gb\",gpu_instance=\"1\",compute_units="
-            "\"48\","
-            "compute_instance=\"0\",mig_uuid=\"MIG-a\"} 1\n"
-            "gpu_partition_info{partition=\"3g.71gb:1\",profile=\"3g.71gb\",gpu_instance=\"1\",compute_units="
-            "\"48\","
-            "compute_instance=\"1\",mig_uuid=\"MIG-b\"} 1\n"
+            "gpu_partition_info{partition=\"3g.71gb:1\",profile=\"3g.71gb\",gpu_instance=\"1\","
+            "compute_instance=\"0\",mig_uuid=\"MIG-a\",compute_units=\"16\"} 1\n"
+            "gpu_partition_info{partition=\"3g.71gb:1\",profile=\"3g.71gb\",gpu_instance=\"1\","
+            "compute_instance=\"1\",mig_uuid=\"MIG-b\",compute_units=\"32\"} 1\n"
             "gpu_partition_memory_used_bytes{partition=\"3g.71gb:1\",memory=\"vram\"} 40\n");
 }
 

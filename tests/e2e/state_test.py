@@ -64,6 +64,18 @@ class HungFolderTest(TemporaryFolder):
         self.assertEqual(daemon.fetch("/-/ready", timeout=2).status, 200)
         self.stop(daemon)
 
+    def test_a_full_disk_and_its_end_are_in_the_log(self):
+        self.state.fail("write:ENOSPC", "")
+        daemon = self.daemon("--simulate=2")
+        for what in ("indexes", "figures"):
+            wait_until(lambda: f"{what} cannot be saved" in daemon.log, f"{what} cannot be saved", 30)
+            self.assertNotIn(f"{what} are saved again", daemon.log)
+        self.state.heal()
+        for what in ("indexes", "figures"):
+            wait_until(lambda: f"{what} are saved again" in daemon.log, f"{what} are saved again", 30)
+        self.assertIn("the copy of the figures is written again", daemon.log)
+        self.assertTrue(self.devices.exists())
+
     def test_the_folder_hangs_at_the_start(self):
         self.devices.write_text("{}")
         self.state.fail("getattr:hang", "^/.")

@@ -13,7 +13,8 @@ int main(int count, char** arguments) {
                                         .duration = std::chrono::milliseconds(std::atoi(arguments[2])),
                                         .folder = arguments[3],
                                         .session = arguments[4],
-                                        .host = arguments[5]};
+                                        .host = arguments[5],
+                                        .is_host_traced = true};
   profiles::ServiceFailure why;
   const auto trace = profiles::ProfilerService(clock).profile(order, &why);
   if (trace) {

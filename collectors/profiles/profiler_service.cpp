@@ -77,7 +77,7 @@ std::string profile_request(const ServiceOrder& order) {
   // With a version, the levels count as they are: the host's operators, the device's kernels, and no trace of
   // each Python call, which would slow the job.
   opts.add_uint32(kVersion, 1);
-  opts.add_uint32(kHostLevel, 2);
+  opts.add_uint32(kHostLevel, order.is_host_traced ? 2 : 0);
   opts.add_uint32(kDeviceLevel, 1);
   opts.add_bool(kHlo, true);
   opts.add_uint64(kOptionsDuration, milliseconds);

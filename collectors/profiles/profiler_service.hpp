@@ -18,9 +18,10 @@ struct ServiceOrder {
   std::uint16_t port = 0;
   bool is_ip6 = false;  ///< ::1 in place of 127.0.0.1; the servers listen on both
   Nanoseconds duration = std::chrono::seconds(5);
-  std::string folder;   ///< absolute, as the job sees it; TensorBoard's log folder
-  std::string session;  ///< name of the trace's own folder, unique in `folder`
-  std::string host;     ///< start of the trace's file name
+  std::string folder;           ///< absolute, as the job sees it; TensorBoard's log folder
+  std::string session;          ///< name of the trace's own folder, unique in `folder`
+  std::string host;             ///< start of the trace's file name
+  bool is_host_traced = false;  ///< the host's operators as well; otherwise only the device's kernels
 };
 
 struct ServiceTrace {

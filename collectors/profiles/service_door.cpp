@@ -103,6 +103,7 @@ Result<Done> ServiceDoor::ask(int pid, const Order& order, Nanoseconds) {
   ServiceOrder asked = order_of(order, pid);
   asked.port = listener.port;
   asked.is_ip6 = listener.is_ip6();
+  asked.is_host_traced = service->second.has_safe_host_trace;
   const auto check = [check = check_, listener]() -> Result<Done> {
     return check ? check(listener) : Done{};
   };

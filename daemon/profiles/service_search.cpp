@@ -34,10 +34,12 @@ void ServiceSearch::log_changes(const profiles::Ports& now) {
   for (const PortHolder& each : now.holders) {
     if (std::ranges::find(known_.holders, each) != known_.holders.end()) continue;
     const bool has_port = each.socket.empty();
-    log_.info("a process with a profiler service can be profiled",
-              {{"pid", std::to_string(each.process.pid)},
-               {has_port ? "port" : "socket", has_port ? std::to_string(each.listener.port) : each.socket},
-               {"uid", std::to_string(each.process.uid)}});
+    log_.info(
+        "a process with a profiler service can be profiled",
+        {{"pid", std::to_string(each.process.pid)},
+         {has_port ? "port" : "socket", has_port ? std::to_string(each.listener.port) : each.socket},
+         {"uid", std::to_string(each.process.uid)},
+         {"trace", each.is_debug_server || each.has_safe_host_trace ? "host and device" : "device only"}});
   }
 }
 

@@ -1,10 +1,12 @@
 #include "collectors/profiles/search/holders.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 
 #include "base/proc.hpp"
+#include "base/small_file.hpp"
 #include "base/text.hpp"
 #include "collectors/sources/sysfs.hpp"
 #include "collectors/sources/tcp/holders.hpp"
@@ -18,6 +20,40 @@ bool has_worker_server(const std::string& procfs, int pid) {
   const std::string tasks = proc::path(procfs, pid, "task");
   return std::ranges::any_of(sysfs::list(tasks), [&](const std::string& task) {
     return sysfs::read_text(tasks + "/" + task + "/comm") == kThread;
+  });
+}
+
+/// The folder in which Python found jaxlib; empty: the process has not loaded it.
+std::string folder_of_jaxlib(std::string_view maps) {
+  const std::size_t at = maps.find("/jaxlib/");
+  if (at == std::string_view::npos) return "";
+  const std::size_t line = maps.rfind('\n', at) + 1;  // npos + 1 is 0
+  const std::size_t path = maps.find('/', line);
+  return std::string(maps.substr(path, at - path));
+}
+
+/// "jaxlib-0.10.2.dist-info" is 0.10.2.
+std::array<unsigned, 3> version_of(std::string_view name, std::string_view package) {
+  std::array<unsigned, 3> version{};
+  name.remove_prefix(package.size());
+  for (unsigned& part : version) part = parse_number<unsigned>(take_until(name, '.')).value_or(0);
+  return version;
+}
+
+/// Tracing the host makes jaxlib import TensorFlow's Python package, and jaxlib 0.8.1 stops the job for ever
+/// if there is none (xla/python/profiler/internal/python_hooks.cc). 0.10.2 goes on; those between are not
+/// known. TensorFlow itself, or JAX with TensorFlow loaded, has the package.
+bool has_safe_host_trace(const std::string& procfs, int pid) {
+  constexpr std::size_t kMostMaps = 16U << 20U;
+  constexpr std::string_view kPackage = "jaxlib-";
+  constexpr std::array<unsigned, 3> kSafe = {0, 10, 2};
+  const SmallFile maps = read_small_file(proc::path(procfs, pid, "maps"), kMostMaps);
+  if (maps.text.find("/libtensorflow_framework.so") != std::string::npos) return true;
+  const std::string folder = folder_of_jaxlib(maps.text);
+  if (folder.empty()) return false;
+  const std::vector<std::string> packages = sysfs::list(proc::path(procfs, pid, "root") + folder);
+  return std::ranges::any_of(packages, [&](const std::string& name) {
+    return name.starts_with(kPackage) && name.ends_with(".dist-info") && version_of(name, kPackage) >= kSafe;
   });
 }
 
@@ -47,6 +83,7 @@ ProcessLook look_at(const std::string& procfs, int pid, const WantedSockets& wan
   if (wanted.empty() || !look.sockets.empty()) {
     look.process.has_worker_server = has_worker_server(procfs, pid);
   }
+  if (!look.sockets.empty()) look.process.has_safe_host_trace = has_safe_host_trace(procfs, pid);
   return look;
 }
 
@@ -69,7 +106,8 @@ void SocketHolders::renew() {
   for (auto& [inode, holder] : known_) {
     const auto found = looks.values.find(std::to_string(holder.pid));
     if (found == looks.values.end()) continue;
-    const SocketHolder& now = found->second.process;
+    SocketHolder now = found->second.process;
+    now.has_safe_host_trace = holder.has_safe_host_trace;
     holder = now.start == holder.start ? now : SocketHolder();
   }
   std::erase_if(known_, [](const auto& entry) { return entry.second.pid == 0; });

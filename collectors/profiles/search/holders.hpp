@@ -16,9 +16,10 @@ namespace gpumeter::profiles {
 /// The process that has a listening socket open.
 struct SocketHolder {
   int pid = 0;
-  std::uint32_t uid = 0;           ///< effective
-  std::uint64_t start = 0;         ///< in clock ticks since boot
-  bool has_worker_server = false;  ///< it has a thread of PyTorch's worker server
+  std::uint32_t uid = 0;             ///< effective
+  std::uint64_t start = 0;           ///< in clock ticks since boot
+  bool has_worker_server = false;    ///< it has a thread of PyTorch's worker server
+  bool has_safe_host_trace = false;  ///< its framework is known to go on while the host is traced
 };
 
 /// Sockets to look for, by inode, with the user of their process; nullopt: any user.

@@ -42,7 +42,10 @@ Result<Ports> PortSearch::find() {
     } else if (holder == nullptr) {
       ports.hidden.insert(each.port);
     } else if (seen.insert(holder->pid).second) {
-      ports.holders.push_back({{holder->pid, each.uid}, each, holder->has_worker_server});
+      ports.holders.push_back({.process = {holder->pid, each.uid},
+                               .listener = each,
+                               .is_debug_server = holder->has_worker_server,
+                               .has_safe_host_trace = holder->has_safe_host_trace});
     }
   }
   std::ranges::sort(ports.holders, {}, [](const PortHolder& each) { return each.process.pid; });

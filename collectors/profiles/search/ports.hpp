@@ -16,9 +16,10 @@ namespace gpumeter::profiles {
 struct PortHolder {
   Process process;
   tcp::Listener listener = {};
-  bool is_debug_server = false;  ///< of PyTorch; otherwise the profiler service of TensorFlow or JAX
-  std::string socket = {};       ///< path of the Unix socket, as the process named it; empty: `listener`
-  bool may_connect = true;       ///< the daemon has permission to connect to the socket
+  bool is_debug_server = false;      ///< of PyTorch; otherwise the profiler service of TensorFlow or JAX
+  std::string socket = {};           ///< path of the Unix socket, as the process named it; empty: `listener`
+  bool may_connect = true;           ///< the daemon has permission to connect to the socket
+  bool has_safe_host_trace = false;  ///< as SocketHolder has it
 
   bool operator==(const PortHolder&) const = default;
 };

@@ -98,5 +98,27 @@ TEST_F(SocketHoldersTest, ANumberThatPassedToAnotherProcessIsLookedForAgain) {
   EXPECT_EQ(processes_->looks(), 4);
 }
 
+bool has_safe_host_trace(std::string_view map, std::string_view package) {
+  const Tree tree = make_tree({{"10/stat", "10 (x) S 1 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5 0"},
+                               {"10/status", "Name:\tx\nUid:\t7\t7\t7\t7\n"},
+                               {"10/fd/3", "-> socket:[501]"}});
+  tree.write("10/maps",
+             "7f00-7f01 r-xp 00000000 08:01 12 /usr/lib/libc.so.6\n7f02-7f03 r-xp 00000000 08:01 13 " +
+                 std::string(map) + "\n");
+  tree.write("10/root/venv/site-packages/" + std::string(package) + "/METADATA", "");
+  return look_at(tree.path(), 10, {{501, std::nullopt}}).process.has_safe_host_trace;
+}
+
+TEST(ProcessLook, KnowsTheFrameworksThatGoOnWhileTheHostIsTraced) {
+  constexpr const char* kJax = "/venv/site-packages/jaxlib/_jax.so";
+  EXPECT_FALSE(has_safe_host_trace(kJax, "jaxlib-0.8.1.dist-info"));
+  EXPECT_FALSE(has_safe_host_trace(kJax, "jaxlib-0.10.1.dist-info"));
+  EXPECT_TRUE(has_safe_host_trace(kJax, "jaxlib-0.10.2.dist-info"));
+  EXPECT_TRUE(has_safe_host_trace(kJax, "jaxlib-1.0.0.dist-info"));
+  EXPECT_FALSE(has_safe_host_trace(kJax, "jax-0.10.2.dist-info")) << "jaxlib's version is not known";
+  EXPECT_FALSE(has_safe_host_trace("/venv/x.so", "jaxlib-0.10.2.dist-info")) << "it has not loaded jaxlib";
+  EXPECT_TRUE(has_safe_host_trace("/venv/site-packages/tensorflow/libtensorflow_framework.so.2", "none"));
+}
+
 }  // namespace
 }  // namespace gpumeter::profiles

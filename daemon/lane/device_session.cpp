@@ -118,9 +118,10 @@ void DeviceSession::keep_totals() noexcept {
 }
 
 void DeviceSession::relabel(const std::string& name, const DeviceLabels& which) {
+  const bool is_same = identity_.name == name && which_labels_ == which;
   identity_.name = name;
   which_labels_ = which;
-  if (!is_attached_) return;
+  if (is_same || !is_attached_) return;
   const std::vector<SeriesSpec> series = all_series();
   const Labels of_device = labels();
   for (Source::Slot slot = 0; slot < series.size(); ++slot) {

@@ -95,8 +95,10 @@ void Lane::work() {
 }
 
 void Lane::obey(const Configure& order) {
-  intervals_ = order.intervals;
-  schedule_ = TierSchedule(intervals_, clock_.monotonic(), stagger_);
+  if (order.intervals != intervals_) {
+    intervals_ = order.intervals;
+    schedule_ = TierSchedule(intervals_, clock_.monotonic(), stagger_);
+  }
   session_->relabel(order.name, order.labels);
 }
 

@@ -16,6 +16,7 @@ struct SamplingIntervals {
 
   /// `once` is read again every hour, because a driver may report more values later.
   Nanoseconds of(Tier tier) const noexcept;
+  bool operator==(const SamplingIntervals&) const = default;
 };
 
 /// The times at which a lane reads each tier. Each tier has a fixed grid, so that the times do not drift.

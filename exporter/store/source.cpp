@@ -1,7 +1,6 @@
 #include "exporter/store/source.hpp"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include "exporter/store/store.hpp"
@@ -13,8 +12,10 @@ Source::Source(Source&& other) noexcept
       stored_(other.stored_),
       frame_(std::move(other.frame_)),
       end_(other.end_),
-      free_(std::move(other.free_)),
+      free_(std::exchange(other.free_, kNone)),
+      next_free_(std::move(other.next_free_)),
       changes_(std::move(other.changes_)),
+      has_drops_(other.has_drops_),
       is_cleared_(other.is_cleared_) {}
 
 Source& Source::operator=(Source&& other) noexcept {
@@ -23,7 +24,9 @@ Source& Source::operator=(Source&& other) noexcept {
   std::swap(frame_, other.frame_);
   std::swap(end_, other.end_);
   std::swap(free_, other.free_);
+  std::swap(next_free_, other.next_free_);
   std::swap(changes_, other.changes_);
+  std::swap(has_drops_, other.has_drops_);
   std::swap(is_cleared_, other.is_cleared_);
   return *this;
 }
@@ -33,51 +36,50 @@ Source::~Source() {
 }
 
 Source::Slot Source::add(const MetricDescriptor& family, Labels labels, Part part, double since) {
-  Slot slot = end_;
-  if (free_.empty()) {
-    // Grows by an eighth, but by at least kFewest slots: a GPU's processes are few compared with its series.
-    constexpr std::size_t kFewest = 8;
-    if (end_ == frame_.size()) reserve(end_ + std::max(kFewest, end_ / 8));
+  const Slot slot = free_ == kNone ? end_ : free_;
+  // Grows by an eighth, but by at least kFewest slots: a GPU's processes are few compared with its series.
+  constexpr std::size_t kFewest = 8;
+  if (slot == frame_.size()) reserve(end_ + std::max(kFewest, end_ / 8));
+  changes_.push_back({Change::Kind::add, slot, &family, std::move(labels), part, since});
+  if (slot == end_) {
     ++end_;
   } else {
-    slot = free_.back();
-    free_.pop_back();
+    free_ = next_free_[slot];
   }
-  changes_.push_back({Change::Kind::add, slot, &family, std::move(labels), part, since});
   return slot;
 }
 
 void Source::reserve(std::size_t slots) {
-  if (slots > frame_.size()) frame_.resize(slots);
+  if (slots <= frame_.size()) return;
+  next_free_.resize(slots, kNone);
+  frame_.resize(slots);
 }
 
 void Source::relabel(Slot slot, Labels labels) {
   changes_.push_back({.kind = Change::Kind::relabel, .slot = slot, .labels = std::move(labels)});
 }
 
-// Without memory the series stays in the store without a value, and its slot is not used again.
 void Source::drop(Slot slot) noexcept {
   miss(slot, ReadStatus::unsupported);
-  try {
-    changes_.push_back({.kind = Change::Kind::drop, .slot = slot});
-    free_.push_back(slot);
-  } catch (const std::bad_alloc&) {
-  }
+  next_free_[slot] = std::exchange(free_, slot);
+  has_drops_ = true;
 }
 
 void Source::clear() {
   frame_ = Frame();
   end_ = 0;
-  free_.clear();
+  free_ = kNone;
+  next_free_.clear();
   changes_.clear();
+  has_drops_ = false;
   is_cleared_ = true;
 }
 
 void Source::commit(Nanoseconds now) {
-  if (!is_cleared_ && changes_.empty()) return store_->commit(*stored_, frame_, now);
+  if (!is_cleared_ && !has_drops_ && changes_.empty()) return store_->commit(*stored_, frame_, now);
   store_->commit(*stored_, *this, now);
   std::vector<Change>().swap(changes_);  // a device has hundreds of changes at its start and none afterwards
-  is_cleared_ = false;
+  has_drops_ = is_cleared_ = false;
 }
 
 void Source::hide() noexcept { store_->hide(*stored_); }

@@ -33,7 +33,7 @@ class Source {
   void reserve(std::size_t slots);
   /// Gives the slot's series other labels; its value is kept.
   void relabel(Slot slot, Labels labels);
-  /// Never fails: destructors call it while an exception for lack of memory is under way.
+  /// Never allocates, so that it may run while an exception for lack of memory passes.
   void drop(Slot slot) noexcept;
   /// Drops all slots; the next slot is 0.
   void clear();
@@ -53,8 +53,9 @@ class Source {
 
  private:
   friend class Store;
+  static constexpr Slot kNone = static_cast<Slot>(-1);
   struct Change {
-    enum class Kind : std::uint8_t { add, relabel, drop };
+    enum class Kind : std::uint8_t { add, relabel };
     Kind kind;
     Slot slot;
     const MetricDescriptor* family = nullptr;
@@ -69,8 +70,10 @@ class Source {
   StoredSource* stored_;
   Frame frame_;
   Slot end_ = 0;                 ///< the first slot that was never used
-  std::vector<Slot> free_;       ///< dropped slots below end_
+  Slot free_ = kNone;            ///< the slot that was dropped last
+  std::vector<Slot> next_free_;  ///< by dropped slot: the one that was dropped before it, or kNone
   std::vector<Change> changes_;  ///< since the last commit
+  bool has_drops_ = false;       ///< since the last commit
   bool is_cleared_ = false;      ///< whether clear() was called before `changes_`
 };
 

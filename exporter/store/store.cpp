@@ -147,6 +147,7 @@ void Store::apply(StoredSource& source, const Source& with) {
     StoredSource::Slot& slot = source.slots[change.slot];
     switch (change.kind) {
       case Source::Change::Kind::add:
+        free(slot);  // dropped since the last commit
         slot.family = &family(*change.family);
         slot.labels = change.labels;
         slot.rank = ++ranks_ & StoredSource::kRanks;
@@ -158,12 +159,19 @@ void Store::apply(StoredSource& source, const Source& with) {
         slot.labels = change.labels;
         invalidate(*slot.family);
         break;
-      case Source::Change::Kind::drop:
-        free(slot);
-        break;
     }
   }
+  free_dropped(source, with);
   if (source.frame.size() != with.frame_.size()) source.frame.resize(with.frame_.size());
+}
+
+// Those that were dropped since the last commit come first in the list, and those before them are free
+// already.
+void Store::free_dropped(StoredSource& source, const Source& with) noexcept {
+  for (Source::Slot at = with.free_; at != Source::kNone && source.slots[at].family != nullptr;
+       at = with.next_free_[at]) {
+    free(source.slots[at]);
+  }
 }
 
 void Store::clear(StoredSource& source) noexcept {

@@ -65,6 +65,7 @@ class Store {
 
   Family& family(const MetricDescriptor& descriptor) GPUMETER_REQUIRES(mutex_);
   void apply(StoredSource& source, const Source& with) GPUMETER_REQUIRES(mutex_);
+  void free_dropped(StoredSource& source, const Source& with) noexcept GPUMETER_REQUIRES(mutex_);
   void show(StoredSource& source, const Frame& frame, Nanoseconds now) noexcept GPUMETER_REQUIRES(mutex_);
   void clear(StoredSource& source) noexcept GPUMETER_REQUIRES(mutex_);
   void free(StoredSource::Slot& slot) noexcept GPUMETER_REQUIRES(mutex_);

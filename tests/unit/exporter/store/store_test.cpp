@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "exporter/store/series_list.hpp"
@@ -140,6 +141,33 @@ TEST(Store, SlotsComeAndGoWithTheCommit) {
   source.drop(first);
   source.commit(kNow);
   EXPECT_EQ(walked(store), power(1, "3"));
+}
+
+TEST(Store, SlotsAreUsedAgainBetweenTwoCommits) {
+  static_assert(noexcept(std::declval<Source>().drop(0)),
+                "it runs while an exception for lack of memory passes");
+  Store store;
+  Source source = store.attach("amd");
+  const auto added = [&](unsigned gpu, double value) {
+    const Source::Slot slot = source.add(kPower, device(gpu));
+    source.set(slot, value);
+    return slot;
+  };
+  const Source::Slot zero = added(0, 1);
+  const Source::Slot one = added(1, 2);
+  source.drop(added(2, 3));
+  source.commit(kNow);
+  EXPECT_EQ(walked(store), power(0, "1") + power(1, "2"));
+  source.drop(zero);
+  source.drop(one);
+  EXPECT_EQ(added(3, 4), one) << "the last one that was dropped";
+  source.commit(kNow);
+  EXPECT_EQ(walked(store), power(3, "4"));
+  EXPECT_EQ(added(4, 5), zero);
+  source.drop(zero);
+  EXPECT_EQ(added(5, 6), zero);
+  source.commit(kNow);
+  EXPECT_EQ(walked(store), power(3, "4") + power(5, "6"));
 }
 
 TEST(Store, RelabelsSlotsWithTheCommit) {

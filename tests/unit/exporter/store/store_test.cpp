@@ -21,6 +21,14 @@
 namespace gpumeter {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kIsSanitized = false;
+#endif
+
 constexpr MetricDescriptor kPower{"gpu_power_watts", "Power.", "watts", MetricType::gauge};
 constexpr MetricDescriptor kEnergy{"gpu_energy_joules_total", "Energy.", "joules", MetricType::counter};
 constexpr MetricDescriptor kStep{"ml_step_seconds", "Step.", "seconds", MetricType::histogram};
@@ -398,9 +406,7 @@ TEST(Store, ShowsEachCommitWholeToAViewWhileEightLanesCommit) {
 // Memory that is short while slots are dropped, as by destructors after a bad_alloc, must not end the
 // process.
 TEST(Store, SlotsAreDroppedWithoutMemory) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer's allocator ends the process";
-#endif
+  if (kIsSanitized) GTEST_SKIP() << "the sanitizer's allocator ends the process";
   Store store;
   Source source = store.attach();
   std::vector<Source::Slot> slots;

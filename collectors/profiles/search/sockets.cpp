@@ -89,14 +89,16 @@ Result<Done> SocketSearch::find(Ports& ports) {
 }
 
 Result<Descriptor> connect_to_socket(const std::string& path, std::uint32_t uid) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return Error(path + ": is too long for a socket");
   const PathOfFile at(path);
   const Result<Folder> folder = Folder::open(at.folder);
   if (!folder) return folder.error();
   const auto facts = folder->facts(at.name);
-  if (!facts || !S_ISSOCK(facts->st_mode)) return Error(path + ": is not a socket");
+  if (!facts) return system_error(path);
+  if (!S_ISSOCK(facts->st_mode)) return Error(path + ": is not a socket");
   const std::string through = "/proc/self/fd/" + std::to_string(folder->number()) + "/" + at.name;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
   if (through.size() >= sizeof address.sun_path) return Error(path + ": is too long for a socket");
   through.copy(address.sun_path, through.size());
   Descriptor made(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

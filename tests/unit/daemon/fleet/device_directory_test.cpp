@@ -221,7 +221,7 @@ TEST_F(DeviceDirectoryTest, AFolderThatCannotBeWrittenIsAnError) {
   DeviceDirectory directory("/proc/none");
   const Result<Done> saved = directory.save();
   ASSERT_FALSE(saved);
-  EXPECT_EQ(saved.error().message(), "/proc/none/devices.json.new: No such file or directory");
+  EXPECT_EQ(saved.error().message(), "/proc/none: No such file or directory");
 }
 
 }  // namespace

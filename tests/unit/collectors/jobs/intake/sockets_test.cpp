@@ -105,7 +105,8 @@ TEST_F(JobSocketsTest, SayWhatIsWrongWithTheFolder) {
   settings_.datagram = tree_ / "nosuch/folder/d";
   settings_.stream = "";
   const JobSockets sockets = opened();
-  EXPECT_EQ(said_, "cannot listen for jobs here|d|bind: No such file or directory\n");
+  EXPECT_EQ(said_,
+            "cannot listen for jobs here|d|" + (tree_ / "nosuch/folder") + ": No such file or directory\n");
 }
 
 TEST_F(JobSocketsTest, MakeTheirFolderOpenToAllWhereItIsMissing) {

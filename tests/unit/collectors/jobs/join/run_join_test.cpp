@@ -13,12 +13,15 @@ namespace {
 TEST(RunJoin, PublishesTheRunsOfProcesses) {
   JoinMachine machine;
   machine.process(10, 1, "/system.slice/train.service");
-  machine.process(11, 1, "/system.slice/train.service");
+  machine.process(11, 10, "/system.slice/train.service");
   machine.process(12, 1, "/system.slice/other.service");
+  machine.process(13, 1, "/system.slice/train.service");
   machine.tells(10, kAlice, "alice", "resnet");
-  machine.device("A").processes = {machine.in_group(10), machine.in_group(11), machine.in_group(12)};
+  machine.device("A").processes = {machine.in_group(10), machine.in_group(11), machine.in_group(12),
+                                   machine.in_group(13)};
   machine.second();
   EXPECT_EQ(machine.run_of(11), "alice/resnet");
+  EXPECT_EQ(machine.run_of(13), "none") << "it is beside the run, in the same group";
   machine.second();
   EXPECT_EQ(machine.run_of(12), "none");
   machine.devices[0].processes[0].present = false;

@@ -37,7 +37,7 @@ LoginCheck& LoginQueue::add(LoginCheck check) {
   return checks_.emplace_back(std::move(check));
 }
 
-LoginCheck LoginQueue::remove(std::deque<LoginCheck>::iterator check) {
+LoginCheck LoginQueue::remove(const std::deque<LoginCheck>::iterator& check) {
   LoginCheck removed = std::move(*check);
   checks_.erase(check);
   shares_.remove(removed.peer);

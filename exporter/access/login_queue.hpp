@@ -82,7 +82,7 @@ class LoginQueue {
   std::vector<LoginWaiter> clear();
 
  private:
-  LoginCheck remove(std::deque<LoginCheck>::iterator check);
+  LoginCheck remove(const std::deque<LoginCheck>::iterator& check);
 
   std::deque<LoginCheck> checks_;
   Shares<std::string> shares_;                  ///< of checks_

@@ -66,9 +66,10 @@ std::variant<Options, Exit> parse_options(int argc, const char* const* argv) {
   app.add_option("--uuid", texts.uuids, "The same by their uuids")->type_name("LIST");
   app.add_option("--host", options.host, "The machine whose ranks count (default: this one)")
       ->type_name("NAME");
-  app.add_option("--jobs-socket,--socket", options.socket,
+  app.add_option("--jobs-socket", options.socket,
                  "The datagram socket of jobs (default /run/gpumeter/jobs.sock)")
       ->type_name("PATH");
+  app.add_option("--socket", options.socket)->group("");  // its former name, which the help omits
   bool version = false;
   app.add_flag("--dry-run", options.dry_run, "Print the lines instead of sending them");
   app.add_flag("--version", version, "Print the version");

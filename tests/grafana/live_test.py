@@ -23,7 +23,8 @@ SHOWS_OF_OLD_CARD = {"Identity", "Health now", "Reasons now", "Health", "Margin 
 # One run that trains and restarts within the test, one that answers, on a GPU that both use.
 JOBS = JobMachine(2, (Run("train", "ann", (0, 1), watts=500, samples=256, tokens={"train": 9000}, flops=5e14, restarts_at=8),
                       Run("serve", "bob", (1,), watts=90, samples=20, tokens={"input": 400, "output": 90}, answers=10)))
-EMPTY_BY_NATURE = {("fleet", "On the bus, not read"), ("fleet", "Failed reads")}  # simulated GPUs are on no bus, and answer
+# Simulated GPUs are on no bus, and answer; nobody has imported results for them.
+EMPTY_BY_NATURE = {("fleet", "On the bus, not read"), ("fleet", "Failed reads"), ("gpu", "Other results")}
 # On the standard page, the first event of a code rises from 0 after 70 s, which is longer than this test.
 RISES_LATER = ("gpu", "Events and driver errors")
 

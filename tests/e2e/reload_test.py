@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 import at_once
-from harness import Daemon, run, wait_until
+from harness import Daemon, is_sanitized, run, wait_until
 
 # A name service that never answers, and one that fails, in front of the C library's.
 NAME_SERVICE = """
@@ -82,6 +82,21 @@ class ReloadTest(Folder):
             path.write_text("")
             daemon.send(signal.SIGHUP)
             wait_until(lambda: expected() == {}, "no number", 20)
+
+    @unittest.skipIf(is_sanitized(), "a sanitizer's memory grows by itself")
+    def test_a_storm_of_reloads_gathers_nothing(self) -> None:
+        self.write("")
+        with Daemon("--simulate=8", f"--config.file={self.file}") as daemon:
+            def most_memory() -> int:
+                status = Path(f"/proc/{daemon.process.pid}/status").read_text()
+                return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) << 10
+
+            before, end = most_memory(), time.monotonic() + 3
+            while time.monotonic() < end:
+                daemon.send(signal.SIGHUP)
+                time.sleep(0.0005)
+            self.assertLess(most_memory() - before, 16 << 20)
+            self.assertEqual(len(daemon.page().of("gpu_up")), 8)
 
     def test_a_daemon_that_ends_or_is_not_there(self) -> None:
         self.write("log: {level: info}\n")

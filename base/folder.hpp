@@ -19,10 +19,11 @@ namespace gpumeter {
 /// others. Root writes in folders of the daemon, the daemon in folders of jobs.
 ///
 /// The folder is opened component by component, and a symbolic link on the way is followed only if it belongs
-/// to root or to this process's user: whoever owns the folder, or one above it, cannot direct a call
-/// elsewhere. In the folder, a name is a single component, and no link is followed: openat(2) with O_NOFOLLOW
-/// is then what openat2(2) does with RESOLVE_NO_SYMLINKS and RESOLVE_BENEATH, also on kernels before 5.6.
-/// Only descriptors are given to chmod and chown. What root creates belongs to the folder's owner.
+/// to root or to this process's user, and has no second name: whoever owns the folder, or one above it,
+/// cannot direct a call elsewhere. In the folder, a name is a single component, and no link is followed:
+/// openat(2) with O_NOFOLLOW is then what openat2(2) does with RESOLVE_NO_SYMLINKS and RESOLVE_BENEATH, also
+/// on kernels before 5.6. Only descriptors are given to chmod and chown. What root creates belongs to the
+/// folder's owner.
 ///
 /// One thread at a time. Each call blocks for as long as the file system does.
 class Folder {

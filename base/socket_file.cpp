@@ -75,8 +75,9 @@ SocketFile::~SocketFile() {
   if (!folder_) return;
   const auto now = folder_->facts(name_);
   const bool is_ours = now && now->st_dev == file_.st_dev && now->st_ino == file_.st_ino;
-  if (is_ours) [[maybe_unused]]
-    const Result<Done> ignored = folder_->remove(name_);
+  if (is_ours) {
+    [[maybe_unused]] const Result<Done> ignored = folder_->remove(name_);
+  }
 }
 
 // bind(2) creates the file with the socket's own mode, less the umask: only the owner has access until

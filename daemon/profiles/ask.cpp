@@ -127,9 +127,9 @@ class Conversation {
     const std::string_view owner = take_until(socket, ' ');
     const std::uint32_t uid = parse_number<std::uint32_t>(owner).value_or(geteuid());
     const std::string& name = files_[pid];
-    if (!profiles::is_trace_name(name)) return fail("process " + pid + ": the daemon names no trace's file");
+    if (!profiles::is_trace_name(name)) return refuse(pid, "the daemon names no trace's file");
     if (!socket.empty() && !profiles::is_worker_socket(std::string(socket), worker_sockets_)) {
-      return fail("process " + pid + ": " + std::string(socket) + " is none of profiles.worker_sockets");
+      return refuse(pid, std::string(socket) + " is none of profiles.worker_sockets");
     }
     const auto connection = std::make_shared<Descriptor>();
     if (socket.empty()) {
@@ -141,10 +141,19 @@ class Conversation {
     fetched_[pid] = path;
     fetches_.emplace_back([this, pid, connection, uid, socket = std::string(socket), path] {
       const Result<std::uint64_t> size = fetched(*connection, socket, uid, path);
-      const std::string line =
-          size ? "got " + pid + "\n" : "lost " + pid + " " + size.error().message() + "\n";
-      send(connection_.number(), line.data(), line.size(), MSG_NOSIGNAL);
+      tell(size ? "got " + pid : "lost " + pid + " " + size.error().message());
     });
+  }
+
+  void tell(const std::string& line) const {
+    const std::string text = line + "\n";
+    send(connection_.number(), text.data(), text.size(), MSG_NOSIGNAL);
+  }
+
+  // The daemon then waits no longer for the trace.
+  void refuse(const std::string& pid, const std::string& why) {
+    fail("process " + pid + ": " + why);
+    tell("lost " + pid + " " + why);
   }
 
   Result<std::uint64_t> fetched(Descriptor& connection, const std::string& socket, std::uint32_t uid,

@@ -84,8 +84,9 @@ Result<Done> make_room(const std::string& path, std::uint64_t most) {
   std::uint64_t bytes = 0;
   for (const Trace& trace : traces_in(*folder)) {
     bytes += trace.size;
-    if (bytes > most) [[maybe_unused]]
-      const Result<Done> ignored = folder->remove(trace.name);
+    if (bytes > most) {
+      [[maybe_unused]] const Result<Done> ignored = folder->remove(trace.name);
+    }
   }
   return Done{};
 }

@@ -22,8 +22,9 @@ Result<Done> replace_state_file(const std::string& folder, const std::string& na
 void set_aside(const std::string& path) {
   const PathOfFile at(path);
   const Result<Folder> folder = Folder::open(at.folder);
-  if (folder) [[maybe_unused]]
-    const Result<Done> ignored = folder->rename(at.name, at.name + ".bad");
+  if (folder) {
+    [[maybe_unused]] const Result<Done> ignored = folder->rename(at.name, at.name + ".bad");
+  }
 }
 
 std::string machine_id_in(const std::string& path) {

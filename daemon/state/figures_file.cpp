@@ -127,8 +127,9 @@ SavedState FiguresFile::now() const { return {machine_id_, boot_id_, clock_.real
 void FiguresFile::save_last() {
   if (!figures_.collect || !save()) return;
   const Result<Folder> folder = Folder::open(copy_folder());
-  if (folder) [[maybe_unused]]
-    const Result<Done> ignored = folder->remove(copy_name());
+  if (folder) {
+    [[maybe_unused]] const Result<Done> ignored = folder->remove(copy_name());
+  }
 }
 
 // Logs the first of several failures.

@@ -35,9 +35,9 @@ struct FiguresFolders {
 };
 
 /// `figures.state` in the state folder, and a newer copy in the runtime folder, or in `figures.copy` of the
-/// state folder if there is none. The copy makes sure that no
-/// counter is lower after a crash than it was on the last page, which Prometheus would take for a reset.
-/// Thread "state"; each call blocks for as long as the folder does, except restore().
+/// state folder if there is none. The copy makes sure that no counter is lower after a crash than it was on
+/// the last page, which Prometheus would take for a reset. Thread "state"; each call blocks for as long as
+/// the folder does, except restore().
 class FiguresFile {
  public:
   static constexpr const char* kName = "figures.state";

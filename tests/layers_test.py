@@ -28,13 +28,13 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "exporter/listen": ["base"],
     "exporter/http": ["base", "exporter/access", "exporter/tls", "exporter/listen", "collectors/api", "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/dcgm", "exporter/json",
                       "exporter/web"],
-    "exporter/top": ["base", "exporter/client"],  # a client, and a program of its own
+    "programs/top": ["base", "exporter/client"],  # a client, and a program of its own
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
-    "collectors/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "exporter/client"],  # a program of its own
+    "programs/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "exporter/client"],  # a program of its own
     "collectors/profiles": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store"],
     "collectors/import": ["base"],  # a program of its own, without threads
-    "collectors/held": ["base", "collectors/attribution"],  # a program of its own, without threads, of root's
+    "programs/held": ["base", "collectors/attribution"],  # a program of its own, without threads, of root's
     "collectors/nccl": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "collectors/servers": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store",
                            "exporter/client"],
@@ -59,7 +59,7 @@ MAY_WRITE = {r"\bO_(CREAT|TMPFILE)\b|(?<![.>\w])((mkdir|mkfifo|mknod|rename|unli
              r"\b(filesystem|fs)::(create_|remove|rename|permissions|copy|resize)": [],
              # The others bind an abstract name and an address of the network.
              r"\bbind\([^)]*sockaddr|\bbind\(\w+, address, ": ["base/socket_file.cpp", "collectors/profiles/kineto_socket.cpp", "exporter/listen/socket.cpp"]}
-CLIENTS = ("collectors/benchmark/", "collectors/held/", "collectors/import/", "exporter/top/")  # programs that wait only for their own user
+CLIENTS = ("programs/benchmark/", "programs/held/", "collectors/import/", "programs/top/")  # programs that wait only for their own user
 HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 
 
@@ -74,7 +74,7 @@ def layer(path: str) -> str:
 
 def main() -> int:
     wrong, heavy = [], defaultdict(set)
-    files = [f for top in ("base", "collectors", "exporter", "config", "systemd", "daemon") for f in (ROOT / top).rglob("*.[ch]pp")]
+    files = [f for top in ("base", "collectors", "exporter", "config", "systemd", "daemon", "programs") for f in (ROOT / top).rglob("*.[ch]pp")]
     for file in files:
         name = file.relative_to(ROOT).as_posix()
         for target in re.findall(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', file.read_text(), re.M):

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PRODUCT = ("base", "collectors", "exporter", "config", "systemd", "daemon")
+PRODUCT = ("base", "collectors", "exporter", "config", "systemd", "daemon", "programs")
 
 
 def listed(*patterns: str) -> list[str]:

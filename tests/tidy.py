@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "packaging"))
 from batches import batches, headers  # noqa: E402
 
 CACHE = ROOT / "build" / "tidy-cache"
-FOLDERS = ("base", "collectors", "config", "daemon", "exporter", "systemd")
+FOLDERS = ("base", "collectors", "config", "daemon", "exporter", "programs", "systemd")
 OWN = f"{ROOT}/({'|'.join(FOLDERS)})/"
 LARGEST = 12  # files of a group
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-16")

@@ -5,7 +5,7 @@
 
 #include "exporter/client/http_get.hpp"
 #include "exporter/listen/address.hpp"
-#include "exporter/top/fetch/http_client.hpp"
+#include "programs/top/fetch/http_client.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter {

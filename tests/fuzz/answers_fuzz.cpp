@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <string>
 
-#include "collectors/benchmark/report/report.hpp"
-#include "collectors/benchmark/target/gpu.hpp"
 #include "exporter/client/http_get.hpp"
 #include "exporter/json/health.hpp"
-#include "exporter/top/model/snapshot.hpp"
+#include "programs/benchmark/report/report.hpp"
+#include "programs/benchmark/target/gpu.hpp"
+#include "programs/top/model/snapshot.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter {

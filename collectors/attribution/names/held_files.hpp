@@ -5,7 +5,7 @@
 #include "base/result.hpp"
 #include "collectors/attribution/names/name_book.hpp"
 
-/// GPUs that the control groups of Slurm jobs permit, as gpumeter-held (collectors/held) found them. Its
+/// GPUs that the control groups of Slurm jobs permit, as gpumeter-held (programs/held) found them. Its
 /// files are those of `gpumeter allocate`, in a folder of root's.
 namespace gpumeter::held {
 

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "collectors/benchmark/measure/element.hpp"
 #include "fake.hpp"
+#include "programs/benchmark/measure/element.hpp"
 
 namespace {
 

@@ -1,0 +1,20 @@
+#include <cstdio>
+#include <exception>
+#include <variant>
+
+#include "programs/benchmark/app.hpp"
+
+int main(int argc, char** argv) {
+  using namespace gpumeter::benchmark;
+  try {
+    const auto parsed = parse_options(argc, argv);
+    if (const auto* exit = std::get_if<Exit>(&parsed)) {
+      std::fputs(exit->text.c_str(), exit->code == 0 ? stdout : stderr);
+      return exit->code;
+    }
+    return run(std::get<Options>(parsed));
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "gpumeter-benchmark: %s\n", problem.what());
+    return kExitFailed;
+  }
+}

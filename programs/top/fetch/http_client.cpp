@@ -1,0 +1,126 @@
+#include "programs/top/fetch/http_client.hpp"
+
+#include <curl/curl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+namespace gpumeter::top {
+namespace {
+
+constexpr std::string_view kPort = "10478";
+constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+constexpr long kConnectMilliseconds = 3000;
+constexpr long kTotalMilliseconds = 10000;
+
+using Url = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
+
+/// Returns an empty text if the URL lacks the part.
+std::string part_of(const Url& url, CURLUPart part) {
+  char* text = nullptr;
+  if (curl_url_get(url.get(), part, &text, 0) != CURLUE_OK) return {};
+  std::string copy(text);
+  curl_free(text);
+  return copy;
+}
+
+std::string this_machine() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+std::string host_for_people(const Url& url) {
+  std::string host = part_of(url, CURLUPART_HOST);
+  if (host == "localhost" || host == "[::1]" || host.starts_with("127.")) host = this_machine();
+  const std::string port = part_of(url, CURLUPART_PORT);
+  return port.empty() || port == kPort ? host : host + ":" + port;
+}
+
+std::size_t append(const char* bytes, std::size_t size, std::size_t count, void* body) {
+  std::string& text = *static_cast<std::string*>(body);
+  if (text.size() + size * count > kMostBytes) return 0;  // ends the transfer with an error
+  text.append(bytes, size * count);
+  return size * count;
+}
+
+}  // namespace
+
+Result<Address> parse_address(const std::string& text) {
+  constexpr std::string_view kUnix = "unix:";
+  if (text.starts_with(kUnix)) {
+    const std::string path = text.substr(kUnix.size());
+    if (!path.starts_with('/')) return Error("the path of a Unix socket must begin with /");
+    return Address{"http://localhost", this_machine(), path};
+  }
+  const bool has_scheme = text.find("://") != std::string::npos;
+  const Url url(curl_url(), curl_url_cleanup);
+  const CURLUcode code =
+      curl_url_set(url.get(), CURLUPART_URL, (has_scheme ? text : "http://" + text).c_str(), 0);
+  if (code != CURLUE_OK) return Error(curl_url_strerror(code));
+  const std::string scheme = part_of(url, CURLUPART_SCHEME);
+  if (scheme != "http" && scheme != "https") return Error("the scheme must be http or https");
+  if (!has_scheme && part_of(url, CURLUPART_PORT).empty())
+    curl_url_set(url.get(), CURLUPART_PORT, std::string(kPort).c_str(), 0);
+  curl_url_set(url.get(), CURLUPART_QUERY, nullptr, 0);
+  curl_url_set(url.get(), CURLUPART_FRAGMENT, nullptr, 0);
+  Address address{part_of(url, CURLUPART_URL), host_for_people(url)};
+  while (address.url.ends_with('/')) address.url.pop_back();
+  return address;
+}
+
+struct HttpClient::Session {
+  Address address;
+  CURL* curl = curl_easy_init();
+  std::array<char, CURL_ERROR_SIZE> problem{};
+
+  ~Session() { curl_easy_cleanup(curl); }
+};
+
+HttpClient::HttpClient(Address address, const Access& access) : session_(std::make_unique<Session>()) {
+  session_->address = std::move(address);
+  CURL* curl = session_->curl;
+  if (curl == nullptr) return;
+  if (!session_->address.socket.empty())
+    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, session_->address.socket.c_str());
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_PROXY, "");
+  curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "");
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectMilliseconds);
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, kTotalMilliseconds);
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, "gpumeter-top");
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, session_->problem.data());
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, append);
+  if (!access.ca_file.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, access.ca_file.c_str());
+  if (access.login.user.empty()) return;
+  curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+  curl_easy_setopt(curl, CURLOPT_USERNAME, access.login.user.c_str());
+  curl_easy_setopt(curl, CURLOPT_PASSWORD, access.login.password.c_str());
+}
+
+HttpClient::~HttpClient() = default;
+HttpClient::HttpClient(HttpClient&&) noexcept = default;
+
+const Address& HttpClient::address() const noexcept { return session_->address; }
+
+Result<HttpClient::Answer> HttpClient::get(const std::string& path) {
+  CURL* curl = session_->curl;
+  if (curl == nullptr) return Error("libcurl could not be initialized");
+  Answer answer;
+  session_->problem.front() = '\0';
+  curl_easy_setopt(curl, CURLOPT_URL, (session_->address.url + path).c_str());
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
+  const CURLcode code = curl_easy_perform(curl);
+  if (code == CURLE_WRITE_ERROR) return Error("the answer is longer than 64 MiB");
+  if (code != CURLE_OK) {
+    const std::string problem = session_->problem.data();
+    return Error(problem.empty() ? curl_easy_strerror(code) : problem);
+  }
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
+  return answer;
+}
+
+}  // namespace gpumeter::top

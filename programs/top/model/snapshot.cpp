@@ -1,0 +1,236 @@
+#include "programs/top/model/snapshot.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace gpumeter::top {
+namespace {
+
+/// A series that is one value of a GPU or a run. If `label` is not empty, only the series with this value.
+template <class Owner>
+struct Field {
+  std::string_view series;
+  Number Owner::*target;
+  std::string_view label = {};
+  std::string_view value = {};
+};
+
+/// A series of which a GPU or a run has several, by `label`. Series that differ in other labels are summed.
+template <class Owner>
+struct List {
+  std::string_view series;
+  Readings Owner::*target;
+  std::string_view label;
+  Number Reading::*part = &Reading::value;
+};
+
+constexpr Field<Gpu> kGpuFields[] = {
+    {"gpu_utilization_ratio", &Gpu::utilization},
+    {"gpu_utilization_max_ratio", &Gpu::utilization_max},
+    {"gpu_power_watts", &Gpu::power},
+    {"gpu_power_max_watts", &Gpu::power_max},
+    {"gpu_power_limit_watts", &Gpu::power_limit, "limit", "enforced"},
+    {"gpu_energy_joules_total", &Gpu::energy},
+    {"gpu_memory_used_bytes", &Gpu::memory_used, "memory", "vram"},
+    {"gpu_memory_used_bytes", &Gpu::memory_used, "memory", "unified"},
+    {"gpu_memory_size_bytes", &Gpu::memory_size, "memory", "vram"},
+    {"gpu_memory_size_bytes", &Gpu::memory_size, "memory", "unified"},
+    {"gpu_temperature_celsius", &Gpu::temperature, "sensor", "core"},
+    {"gpu_pcie_link_generation", &Gpu::pcie_generation},
+    {"gpu_pcie_link_max_generation", &Gpu::pcie_generation_max},
+    {"gpu_pcie_link_lanes", &Gpu::pcie_lanes},
+    {"gpu_pcie_link_max_lanes", &Gpu::pcie_lanes_max},
+    {"gpu_pcie_replays_total", &Gpu::pcie_replays},
+    {"gpu_row_remap_pending", &Gpu::row_remap_pending},
+    {"gpu_row_remap_failed", &Gpu::row_remap_failed},
+};
+constexpr List<Gpu> kGpuLists[] = {
+    {"gpu_temperature_celsius", &Gpu::temperatures, "sensor"},
+    {"gpu_temperature_margin_celsius", &Gpu::temperatures, "sensor", &Reading::of},
+    {"gpu_clock_hertz", &Gpu::clocks, "clock"},
+    {"gpu_clock_max_hertz", &Gpu::clocks, "clock", &Reading::of},
+    {"gpu_throttle_seconds_total", &Gpu::throttles, "cause"},
+    {"gpu_throttled", &Gpu::throttles, "cause", &Reading::of},
+    {"gpu_engine_utilization_ratio", &Gpu::engines, "engine"},
+    {"gpu_fan_speed_ratio", &Gpu::fans, "fan"},
+    {"gpu_interconnect_links_up", &Gpu::links, "kind"},
+    {"gpu_interconnect_links", &Gpu::links, "kind", &Reading::of},
+    {"gpu_interconnect_errors_total", &Gpu::link_errors, "kind"},
+    {"gpu_memory_errors_total", &Gpu::memory_errors, "severity"},
+    {"gpu_retired_pages", &Gpu::retired_pages, "cause"},
+    {"gpu_pcie_errors_total", &Gpu::pcie_errors, "severity"},
+    {"gpu_xid_errors_total", &Gpu::xids, "xid"},
+};
+constexpr Field<Run> kRunFields[] = {
+    {"ml_step", &Run::step},
+    {"ml_steps_total", &Run::steps, "split", "train"},
+    {"ml_inference_duration_seconds_count", &Run::requests},
+    {"ml_loss", &Run::loss, "split", "train"},
+    {"ml_run_time_seconds", &Run::run_seconds},
+    {"ml_world_size", &Run::world_size},
+    {"ml_samples_total", &Run::samples, "split", "train"},
+    {"ml_tokens_total", &Run::tokens, "split", "train"},
+    {"ml_energy_joules_total", &Run::energy},
+};
+constexpr List<Run> kRunLists[] = {{"ml_phase_seconds_total", &Run::phases, "phase"}};
+constexpr std::string_view kOthers[] = {"gpu_up",
+                                        "gpu_info",
+                                        "gpu_suspended",
+                                        "gpu_workload_share_ratio",
+                                        "gpu_workload_info",
+                                        "ml_run_gpu_info",
+                                        "ml_run_stop_timestamp_seconds",
+                                        "ml_last_update_timestamp_seconds",
+                                        "gpumeter_build_info",
+                                        "gpumeter_simulated"};
+
+template <class Owner, std::size_t N, std::size_t M>
+void take(Owner& owner, const Sample& sample, const Field<Owner> (&fields)[N],
+          const List<Owner> (&lists)[M]) {
+  for (const Field<Owner>& field : fields) {
+    if (field.series == sample.name && (field.label.empty() || sample.label(field.label) == field.value))
+      owner.*field.target = sample.value;
+  }
+  for (const List<Owner>& list : lists) {
+    if (list.series != sample.name) continue;
+    Readings& all = owner.*list.target;
+    const std::string_view name = sample.label(list.label);
+    auto found = std::ranges::find(all, name, &Reading::name);
+    if (found == all.end()) found = all.insert(all.end(), Reading{std::string(name), {}, {}});
+    Number& part = (*found).*list.part;
+    part = part.value_or(0) + sample.value;
+  }
+}
+
+/// Collects the series by their GPU, run and workload.
+class Builder {
+ public:
+  explicit Builder(const std::optional<Health>& health) {
+    snapshot_.is_judged = health.has_value();
+    if (!health) return;
+    snapshot_.machine = health->machine;
+    for (const DeviceHealth& device : health->devices) add(device);
+  }
+
+  void add(const Sample& sample) {
+    if (sample.name == "gpumeter_build_info") snapshot_.version = sample.label("version");
+    if (sample.name == "gpumeter_simulated") snapshot_.is_simulated = sample.value > 0;
+    if (sample.name == "gpu_workload_info") workloads_.push_back(&sample);
+    if (!sample.label("run").empty()) add_to(run_of(sample), sample);
+    if (const std::string_view uuid = sample.label("uuid"); !uuid.empty() && !sample.name.starts_with("ml_"))
+      add_to(gpu_of(sample), sample);
+  }
+
+  Snapshot finish() {
+    for (auto& [uuid, gpu] : gpus_) snapshot_.gpus.push_back(finished(std::move(gpu)));
+    std::ranges::stable_sort(snapshot_.gpus, {}, [](const Gpu& gpu) { return number_of(gpu.index); });
+    for (auto& [key, run] : runs_) {
+      std::ranges::sort(run.gpus, {}, number_of);
+      run.gpus.erase(std::unique(run.gpus.begin(), run.gpus.end()), run.gpus.end());
+      snapshot_.runs.push_back(std::move(run));
+    }
+    std::ranges::stable_partition(snapshot_.runs, [](const Run& run) { return run.status.empty(); });
+    return std::move(snapshot_);
+  }
+
+ private:
+  static long number_of(const std::string& index) { return parse_number<long>(index).value_or(-1); }
+
+  void add(const DeviceHealth& device) {
+    Gpu& gpu = gpus_[device.uuid];
+    gpu.index = device.gpu;
+    gpu.uuid = device.uuid;
+    gpu.model = device.model;
+    gpu.pci_address = device.pci_address;
+    gpu.state = kStateNames.find(device.state).value_or(State::unknown);
+    gpu.state_seconds = device.since_seconds;
+    gpu.findings = device.findings;
+  }
+
+  Gpu& gpu_of(const Sample& sample) {
+    Gpu& gpu = gpus_[std::string(sample.label("uuid"))];
+    gpu.uuid = sample.label("uuid");
+    gpu.index = sample.label("gpu");
+    if (const std::string_view model = sample.label("model"); !model.empty()) gpu.model = model;
+    return gpu;
+  }
+
+  Run& run_of(const Sample& sample) {
+    Run& run = runs_[{std::string(sample.label("run")), std::string(sample.label("user"))}];
+    run.name = sample.label("run");
+    run.user = sample.label("user");
+    return run;
+  }
+
+  void add_to(Gpu& gpu, const Sample& sample) {
+    take(gpu, sample, kGpuFields, kGpuLists);
+    if (sample.name == "gpu_up" && !snapshot_.is_judged)
+      gpu.state = sample.value > 0 ? State::up : State::down;
+    if (sample.name == "gpu_suspended") gpu.is_suspended = sample.value > 0;
+    if (sample.name == "gpu_info") {
+      gpu.driver_version = sample.label("driver_version");
+      if (!sample.label("pci_address").empty()) gpu.pci_address = sample.label("pci_address");
+    }
+    if (sample.name == "gpu_workload_share_ratio" && sample.label("kind") != "unattributed" &&
+        sample.value > 0)
+      gpu.shares.push_back(
+          {std::string(sample.label("kind")), std::string(sample.label("workload")), {}, sample.value});
+  }
+
+  static void add_to(Run& run, const Sample& sample) {
+    take(run, sample, kRunFields, kRunLists);
+    if (sample.name == "ml_last_update_timestamp_seconds") run.age_seconds = sample.age_seconds;
+    if (sample.name == "ml_run_stop_timestamp_seconds") run.status = sample.label("status");
+    if (sample.name == "ml_run_gpu_info") run.gpus.emplace_back(sample.label("gpu"));
+  }
+
+  Gpu finished(Gpu gpu) const {
+    for (const Reading& sensor : gpu.temperatures) {
+      if (!gpu.temperature) gpu.temperature = sensor.value;
+      if (sensor.of) gpu.margin = std::min(gpu.margin.value_or(*sensor.of), *sensor.of);
+    }
+    std::erase_if(gpu.xids, [](const Reading& xid) { return xid.value.value_or(0) <= 0; });
+    std::ranges::stable_sort(gpu.shares, std::ranges::greater(), &Share::ratio);
+    for (Share& share : gpu.shares) name(share);
+    return gpu;
+  }
+
+  /// Replaces the kernel's name of a workload by the one that people know.
+  void name(Share& share) const {
+    for (const Sample* info : workloads_) {
+      if (info->label("kind") != share.kind || info->label("workload") != share.name) continue;
+      share.user = info->label("user");
+      if (!info->label("k8s_pod").empty()) share.name = info->label("k8s_pod");
+    }
+    if (share.kind == "container") share.name.resize(std::min<std::size_t>(share.name.size(), 12));
+  }
+
+  Snapshot snapshot_;
+  std::map<std::string, Gpu> gpus_;
+  std::map<std::pair<std::string, std::string>, Run> runs_;
+  std::vector<const Sample*> workloads_;
+};
+
+}  // namespace
+
+std::vector<std::string_view> snapshot_series() {
+  std::vector<std::string_view> names(std::begin(kOthers), std::end(kOthers));
+  const auto add = [&](const auto& rows) {
+    for (const auto& row : rows) {
+      if (std::ranges::find(names, row.series) == names.end()) names.push_back(row.series);
+    }
+  };
+  add(kGpuFields), add(kGpuLists), add(kRunFields), add(kRunLists);
+  return names;
+}
+
+Snapshot make_snapshot(const std::vector<Sample>& samples, const std::optional<Health>& health) {
+  Builder builder(health);
+  for (const Sample& sample : samples) builder.add(sample);
+  return builder.finish();
+}
+
+}  // namespace gpumeter::top

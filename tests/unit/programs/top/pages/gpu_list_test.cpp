@@ -1,0 +1,61 @@
+#include "programs/top/pages/gpu_list.hpp"
+
+#include <gtest/gtest.h>
+
+namespace gpumeter::top {
+namespace {
+
+Gpu gpu(const char* index, State state, Number power, Number used = {}) {
+  Gpu made;
+  made.index = index;
+  made.uuid = index;
+  made.state = state;
+  made.power = power;
+  made.memory_used = used;
+  made.memory_size = 100;
+  return made;
+}
+
+std::string order(const std::vector<Gpu>& gpus, Sort sort, bool is_reversed = false) {
+  std::string text;
+  for (const Gpu* it : sorted(gpus, sort, is_reversed)) text += it->index;
+  return text;
+}
+
+TEST(GpuListTest, Sorts) {
+  const std::vector<Gpu> gpus = {gpu("0", State::ok, 90, 1), gpu("1", State::degraded, {}),
+                                 gpu("2", State::ok, 300, 5), gpu("3", State::failed, 100, 50)};
+  EXPECT_EQ(order(gpus, Sort::gpu), "0123");
+  EXPECT_EQ(order(gpus, Sort::gpu, true), "3210");
+  EXPECT_EQ(order(gpus, Sort::state), "3102");
+  EXPECT_EQ(order(gpus, Sort::power), "2301") << "the absent value is the last";
+  EXPECT_EQ(order(gpus, Sort::power, true), "0321") << "also in reverse";
+  EXPECT_EQ(order(gpus, Sort::memory), "3201");
+}
+
+TEST(GpuListTest, NamesTheHolder) {
+  Gpu it = gpu("0", State::ok, 1);
+  EXPECT_EQ(holder_text(it), "-");
+  it.shares = {{"slurm_job", "4711", "alice", 0.9}, {"pod", "p", "", 0.1}};
+  EXPECT_EQ(holder_text(it), "slurm_job 4711 (alice) +1");
+  it.shares = {{"other", "/session", "", 1}};
+  EXPECT_EQ(holder_text(it), "/session");
+}
+
+TEST(GpuListTest, NamesTheCausesThatHold) {
+  Gpu it = gpu("0", State::ok, 1);
+  EXPECT_EQ(throttle_text(it), "-");
+  it.throttles = {{"power", 3, 1}, {"sync", 9, 0}, {"thermal", 1, 1}};
+  EXPECT_EQ(throttle_text(it), "power,thermal");
+}
+
+TEST(GpuListTest, ASuspendedGpuIsAsleepUnlessItIsBad) {
+  Gpu it = gpu("0", State::ok, 1);
+  it.is_suspended = true;
+  EXPECT_EQ(state_word(it), "asleep");
+  it.state = State::failed;
+  EXPECT_EQ(state_word(it), "failed");
+}
+
+}  // namespace
+}  // namespace gpumeter::top

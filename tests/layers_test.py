@@ -28,7 +28,8 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "exporter/listen": ["base"],
     "exporter/http": ["base", "exporter/access", "exporter/tls", "exporter/listen", "collectors/api", "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/dcgm", "exporter/json",
                       "exporter/web"],
-    "programs/top": ["base", "exporter/client"],  # a client, and a program of its own
+    "programs/client": ["base"],
+    "programs/top": ["base", "programs/client"],
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "programs/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "exporter/client"],  # a program of its own

@@ -1,6 +1,9 @@
 #include "exporter/client/http_get.hpp"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -15,12 +18,12 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/descriptor.hpp"
 #include "base/text.hpp"
-#include "exporter/client/tls_stream.hpp"
 
 namespace gpumeter {
 namespace {
@@ -28,6 +31,13 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr unsigned kDefaultPort = 10478;
+
+/// True if the descriptor is ready for `events` (poll(2)) before the deadline.
+bool is_ready(const Descriptor& descriptor, short events, SteadyClock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
+  pollfd poller{descriptor.number(), events, 0};
+  return poll(&poller, 1, static_cast<int>(std::max(left.count(), decltype(left.count()){0}))) == 1;
+}
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const noexcept { freeaddrinfo(list); }
@@ -91,19 +101,56 @@ Result<std::pair<Descriptor, int>> connect_to(const HttpAddress& address, Steady
   return connect_any(addresses->get(), deadline);
 }
 
-/// A connection, with TLS or without.
+bool is_number(const std::string& host) {
+  std::array<unsigned char, sizeof(in6_addr)> address{};
+  return inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
+}
+
+Error tls_error(ssize_t code) {
+  return Error(std::string("TLS: ") + gnutls_strerror(static_cast<int>(code)));
+}
+
+/// A connection, with TLS after start_tls().
 class Stream {
  public:
-  Stream(const Descriptor& socket, std::unique_ptr<TlsStream> tls, SteadyClock::time_point deadline)
-      : socket_(&socket), tls_(std::move(tls)), deadline_(deadline) {}
+  Stream(const Descriptor& socket, SteadyClock::time_point deadline) : socket_(socket), deadline_(deadline) {}
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() {
+    if (session_ != nullptr) gnutls_deinit(session_);
+    if (trust_ != nullptr) gnutls_certificate_free_credentials(trust_);
+  }
+
+  /// Makes the handshake. The server's certificate must be for `host`, a name or a number, and from an
+  /// authority of `ca_file`; without one, of the system's. The Error says what is wrong with it.
+  Result<Done> start_tls(const std::string& host, const std::string& ca_file) {
+    if (const int code = gnutls_certificate_allocate_credentials(&trust_); code < 0) return tls_error(code);
+    const int authorities = ca_file.empty() ? gnutls_certificate_set_x509_system_trust(trust_)
+                                            : gnutls_certificate_set_x509_trust_file(trust_, ca_file.c_str(),
+                                                                                     GNUTLS_X509_FMT_PEM);
+    if (authorities < 0) return tls_error(authorities).with(ca_file);
+    if (authorities == 0 && !ca_file.empty()) return Error(ca_file + " has no certificate");
+    int code = gnutls_init(&session_, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL);
+    if (code < 0) return tls_error(code);
+    gnutls_set_default_priority(session_);
+    gnutls_credentials_set(session_, GNUTLS_CRD_CERTIFICATE, trust_);
+    if (!is_number(host)) gnutls_server_name_set(session_, GNUTLS_NAME_DNS, host.data(), host.size());
+    gnutls_session_set_verify_cert(session_, host.c_str(), 0);
+    gnutls_transport_set_int(session_, socket_.number());
+    do {
+      code = result_of([this] { return gnutls_handshake(session_); });
+    } while (code < 0 && code != GNUTLS_E_TIMEDOUT && gnutls_error_is_fatal(code) == 0);
+    if (code == GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR) return certificate_error();
+    if (code < 0) return tls_error(code);
+    return Done{};
+  }
 
   Result<Done> send(std::string_view text) {
-    if (tls_ != nullptr) return tls_->send(text, deadline_);
     while (!text.empty()) {
-      if (!is_ready(*socket_, POLLOUT, deadline_)) return Error("no answer in time");
-      const ssize_t sent = ::send(socket_->number(), text.data(), text.size(), MSG_NOSIGNAL);
-      if (sent < 0 && errno != EAGAIN) return system_error(errno);
-      text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(sent, 0)));
+      const Result<std::size_t> sent = session_ != nullptr ? send_sealed(text) : send_plain(text);
+      if (!sent) return sent.error();
+      text.remove_prefix(*sent);
     }
     return Done{};
   }
@@ -113,7 +160,7 @@ class Stream {
     std::string text;
     std::vector<char> piece(65536);
     while (text.size() <= most) {
-      const Result<std::size_t> got = receive(piece);
+      const Result<std::size_t> got = session_ != nullptr ? receive_sealed(piece) : receive_plain(piece);
       if (!got) return got.error();
       if (*got == 0) return text;
       text.append(piece.data(), *got);
@@ -122,29 +169,66 @@ class Stream {
   }
 
  private:
-  Result<std::size_t> receive(std::vector<char>& piece) {
-    if (tls_ != nullptr) return tls_->receive(piece.data(), piece.size(), deadline_);
-    while (is_ready(*socket_, POLLIN, deadline_)) {
-      const ssize_t got = recv(socket_->number(), piece.data(), piece.size(), 0);
+  /// Repeats a call until it has a result that is not "try again"; GNUTLS_E_TIMEDOUT after the deadline.
+  template <class Call>
+  std::invoke_result_t<Call> result_of(Call call) const {
+    while (true) {
+      const std::invoke_result_t<Call> result = call();
+      if (result != GNUTLS_E_AGAIN && result != GNUTLS_E_INTERRUPTED) return result;
+      const short events = gnutls_record_get_direction(session_) == 0 ? POLLIN : POLLOUT;
+      if (!is_ready(socket_, events, deadline_)) return GNUTLS_E_TIMEDOUT;
+    }
+  }
+
+  Error certificate_error() const {
+    gnutls_datum_t text{};
+    const unsigned status = gnutls_session_get_verify_cert_status(session_);
+    if (gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &text, 0) < 0)
+      return tls_error(GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR);
+    std::string sentence(reinterpret_cast<const char*>(text.data), text.size);
+    gnutls_free(text.data);
+    while (sentence.ends_with(' ')) sentence.pop_back();
+    return Error("TLS: " + sentence);
+  }
+
+  Result<std::size_t> send_sealed(std::string_view text) const {
+    const auto sent = result_of([&] { return gnutls_record_send(session_, text.data(), text.size()); });
+    if (sent < 0) return tls_error(sent);
+    return static_cast<std::size_t>(sent);
+  }
+
+  Result<std::size_t> send_plain(std::string_view text) const {
+    if (!is_ready(socket_, POLLOUT, deadline_)) return Error("no answer in time");
+    const ssize_t sent = ::send(socket_.number(), text.data(), text.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno != EAGAIN) return system_error(errno);
+    return static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
+  }
+
+  // Many servers close without close_notify; the Content-Length tells whether the answer is complete.
+  Result<std::size_t> receive_sealed(std::vector<char>& piece) const {
+    while (true) {
+      const auto got = result_of([&] { return gnutls_record_recv(session_, piece.data(), piece.size()); });
+      if (got == GNUTLS_E_PREMATURE_TERMINATION) return std::size_t{0};
+      if (got == GNUTLS_E_TIMEDOUT) return Error("no complete answer in time");
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (gnutls_error_is_fatal(static_cast<int>(got)) != 0) return tls_error(got);
+    }
+  }
+
+  Result<std::size_t> receive_plain(std::vector<char>& piece) const {
+    while (is_ready(socket_, POLLIN, deadline_)) {
+      const ssize_t got = recv(socket_.number(), piece.data(), piece.size(), 0);
       if (got >= 0) return static_cast<std::size_t>(got);
       if (errno != EAGAIN) return system_error(errno);
     }
     return Error("no complete answer in time");
   }
 
-  const Descriptor* socket_;
-  std::unique_ptr<TlsStream> tls_;
-  SteadyClock::time_point deadline_;
+  const Descriptor& socket_;
+  const SteadyClock::time_point deadline_;
+  gnutls_session_t session_ = nullptr;
+  gnutls_certificate_credentials_t trust_ = nullptr;
 };
-
-/// Without TLS if the address has none.
-Result<Stream> stream_over(const Descriptor& socket, const HttpAddress& address, const std::string& ca_file,
-                           SteadyClock::time_point deadline) {
-  if (!address.is_tls) return Stream(socket, nullptr, deadline);
-  Result<std::unique_ptr<TlsStream>> tls = TlsStream::open(socket, address.host, ca_file, deadline);
-  if (!tls) return tls.error();
-  return Stream(socket, *std::move(tls), deadline);
-}
 
 std::string request_of(const HttpAddress& address, const std::string& path, const Login& login) {
   std::string request = "GET " + path + " HTTP/1.0\r\nHost: " + address.host +
@@ -207,6 +291,23 @@ Result<HttpAddress> parse_http_address(std::string_view text) {
   return HttpAddress{std::string(host), port, {}, is_tls};
 }
 
+std::string basic_authorization(const Login& login) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const std::string plain = login.user + ":" + login.password;
+  std::string coded = "Basic ";
+  for (std::size_t at = 0; at < plain.size(); at += 3) {
+    const std::size_t count = std::min<std::size_t>(3, plain.size() - at);
+    unsigned bits = 0;  // 24, of three bytes
+    for (std::size_t i = 0; i < 3; ++i) {
+      bits = (bits << 8U) | (i < count ? static_cast<unsigned char>(plain[at + i]) : 0U);
+    }
+    for (std::size_t i = 0; i < 4; ++i) {
+      coded += i <= count ? kDigits[(bits >> (18U - 6U * i)) & 0x3FU] : '=';
+    }
+  }
+  return coded;
+}
+
 // gpumeter answers with a Content-Length. HTTP/1.0 in the request rules out a chunked answer, but some
 // servers send one (uvicorn with httptools, to applications that know no length).
 Result<HttpAnswer> parse_http_answer(std::string_view text) {
@@ -235,10 +336,12 @@ Result<HttpAnswer> http_get(const HttpAddress& address, const std::string& path,
   const auto& [connection, error] = *connected;
   if (error == ECONNREFUSED) return HttpAnswer{true, 0, {}};
   if (error != 0) return system_error(error);
-  Result<Stream> stream = stream_over(connection, address, access.ca_file, deadline);
-  if (!stream) return stream.error();
-  if (Result<Done> sent = stream->send(request_of(address, path, access.login)); !sent) return sent.error();
-  const Result<std::string> answer = stream->receive_all(most_bytes);
+  Stream stream(connection, deadline);
+  if (address.is_tls) {
+    if (Result<Done> begun = stream.start_tls(address.host, access.ca_file); !begun) return begun.error();
+  }
+  if (Result<Done> sent = stream.send(request_of(address, path, access.login)); !sent) return sent.error();
+  const Result<std::string> answer = stream.receive_all(most_bytes);
   if (!answer) return answer.error();
   return parse_http_answer(*answer);
 }

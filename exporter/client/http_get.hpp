@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/login.hpp"
 #include "base/result.hpp"
-#include "exporter/client/access.hpp"
 
 /// A small HTTP client for commands that ask a running daemon. Blocks; any thread.
 namespace gpumeter {
@@ -39,6 +39,9 @@ struct HttpAccess {
   std::string ca_file;  ///< authorities for TLS, PEM; empty: the system's
   Login login;
 };
+
+/// The value of the header Authorization (RFC 7617): "Basic " and "user:password" in base64.
+std::string basic_authorization(const Login& login);
 
 /// Requests a path. Returns an Error if the answer is not complete by `deadline`, is longer than
 /// `most_bytes`, or is not HTTP. The lookup of names other than localhost is not limited by `deadline`.

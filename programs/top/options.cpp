@@ -8,7 +8,7 @@
 #include "base/duration.hpp"
 #include "base/text.hpp"
 #include "build_info.hpp"
-#include "programs/top/layout/printable.hpp"
+#include "programs/top/layout.hpp"
 
 namespace gpumeter::top {
 namespace {
@@ -45,7 +45,7 @@ struct Texts {
 std::variant<Options, Exit> checked(const Texts& texts, bool once) {
   Options options;
   options.once = once;
-  const Result<Address> address = parse_address(texts.url);
+  const Result<client::Address> address = client::parse_address(texts.url);
   if (!address)
     return usage_error("--url: " + gpumeter::quoted(texts.url) + ": " + address.error().message());
   options.address = *address;

@@ -4,15 +4,15 @@
 #include <variant>
 
 #include "base/clock.hpp"
-#include "programs/top/fetch/http_client.hpp"
-#include "programs/top/pages/gpu_list.hpp"
+#include "programs/client/http.hpp"
+#include "programs/top/pages.hpp"
 
 namespace gpumeter::top {
 
 /// The validated command line.
 struct Options {
-  Address address;
-  Access access;
+  client::Address address;
+  client::Access access;
   Nanoseconds interval{};
   Sort sort = Sort::state;
   bool once = false;

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "base/result.hpp"
-#include "programs/top/layout/line.hpp"
-#include "programs/top/pages/view.hpp"
+#include "programs/top/layout.hpp"
+#include "programs/top/view.hpp"
 
 namespace gpumeter::top {
 

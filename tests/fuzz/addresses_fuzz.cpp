@@ -5,7 +5,7 @@
 
 #include "exporter/client/http_get.hpp"
 #include "exporter/listen/address.hpp"
-#include "programs/top/fetch/http_client.hpp"
+#include "programs/client/http.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter {
@@ -34,7 +34,7 @@ void check_client(std::string_view text) {
 }
 
 void check_top(const std::string& text) {
-  const Result<top::Address> address = top::parse_address(text);
+  const Result<client::Address> address = client::parse_address(text);
   if (!address) return;
   fuzz::expect(!address->host.empty() && address->url.starts_with("http") && !address->url.ends_with('/'));
 }

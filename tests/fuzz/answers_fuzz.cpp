@@ -7,7 +7,7 @@
 #include "exporter/json/health.hpp"
 #include "programs/benchmark/report/report.hpp"
 #include "programs/benchmark/target/gpu.hpp"
-#include "programs/top/model/snapshot.hpp"
+#include "programs/top/snapshot.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter {
@@ -40,12 +40,9 @@ void check(const top::Finding& finding) {
 
 void check(const top::Health& health) {
   for (const top::Finding& finding : health.machine) check(finding);
-  for (const top::DeviceHealth& device : health.devices) {
-    for (const std::string& text :
-         {device.gpu, device.uuid, device.model, device.pci_address, device.state}) {
-      expect_printable(text);
-    }
-    for (const top::Finding& finding : device.findings) check(finding);
+  for (const top::Gpu& gpu : health.gpus) {
+    for (const std::string& text : {gpu.index, gpu.uuid, gpu.model, gpu.pci_address}) expect_printable(text);
+    for (const top::Finding& finding : gpu.findings) check(finding);
   }
 }
 

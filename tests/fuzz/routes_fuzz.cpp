@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 #include "exporter/json/health.hpp"
-#include "programs/top/model/document.hpp"
+#include "programs/top/snapshot.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/fuzz/small_daemon.hpp"
 

@@ -128,5 +128,13 @@ TEST(HttpGet, KnowsThatNobodyListens) {
   EXPECT_TRUE(answer->is_refused);
 }
 
+/// The first is the example of RFC 7617, section 2.
+TEST(HttpGet, AuthorizesByUserAndPasswordInBase64) {
+  EXPECT_EQ(basic_authorization({"Aladdin", "open sesame"}), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+  EXPECT_EQ(basic_authorization({"a", "b"}), "Basic YTpi");
+  EXPECT_EQ(basic_authorization({"a", "\xff\xfe"}), "Basic YTr//g==");
+  EXPECT_EQ(basic_authorization({"a", "bcd"}), "Basic YTpiY2Q=");
+}
+
 }  // namespace
 }  // namespace gpumeter

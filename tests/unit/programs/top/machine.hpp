@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "programs/top/model/snapshot.hpp"
+#include "programs/top/snapshot.hpp"
 
 /// A small machine as a daemon reports it: GPU 0 works for a Slurm job, GPU 1 is hot, GPU 2 is lost.
 namespace gpumeter::top {

@@ -25,6 +25,7 @@ TEST(TopOptionsTest, Defaults) {
 TEST(TopOptionsTest, Addresses) {
   EXPECT_EQ(url("node17"), "http://node17:10478");
   EXPECT_EQ(url("node17:9"), "http://node17:9");
+  EXPECT_EQ(url(":9"), "http://localhost:9");
   EXPECT_EQ(url("[::1]"), "http://[::1]:10478");
   EXPECT_EQ(url("https://proxy/gpus/?a#b"), "https://proxy/gpus");
   EXPECT_EQ(std::get<Options>(parse({"--url=http://node17:10478"})).address.host, "node17");

@@ -1,20 +1,17 @@
-#include "programs/top/fetch/http_client.hpp"
+#include "programs/client/http.hpp"
 
 #include <curl/curl.h>
 #include <unistd.h>
 
 #include <array>
-#include <cstddef>
+#include <cerrno>
 #include <string_view>
 #include <utility>
 
-namespace gpumeter::top {
+namespace gpumeter::client {
 namespace {
 
 constexpr std::string_view kPort = "10478";
-constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
-constexpr long kConnectMilliseconds = 3000;
-constexpr long kTotalMilliseconds = 10000;
 
 using Url = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
 
@@ -39,13 +36,6 @@ std::string host_for_people(const Url& url) {
   return port.empty() || port == kPort ? host : host + ":" + port;
 }
 
-std::size_t append(const char* bytes, std::size_t size, std::size_t count, void* body) {
-  std::string& text = *static_cast<std::string*>(body);
-  if (text.size() + size * count > kMostBytes) return 0;  // ends the transfer with an error
-  text.append(bytes, size * count);
-  return size * count;
-}
-
 }  // namespace
 
 Result<Address> parse_address(const std::string& text) {
@@ -56,9 +46,10 @@ Result<Address> parse_address(const std::string& text) {
     return Address{"http://localhost", this_machine(), path};
   }
   const bool has_scheme = text.find("://") != std::string::npos;
+  const std::string whole =
+      has_scheme ? text : (text.starts_with(':') ? "http://localhost" : "http://") + text;
   const Url url(curl_url(), curl_url_cleanup);
-  const CURLUcode code =
-      curl_url_set(url.get(), CURLUPART_URL, (has_scheme ? text : "http://" + text).c_str(), 0);
+  const CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, whole.c_str(), 0);
   if (code != CURLUE_OK) return Error(curl_url_strerror(code));
   const std::string scheme = part_of(url, CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https") return Error("the scheme must be http or https");
@@ -73,14 +64,24 @@ Result<Address> parse_address(const std::string& text) {
 
 struct HttpClient::Session {
   Address address;
+  std::size_t most_bytes;
   CURL* curl = curl_easy_init();
+  bool was_refused = false;
+  std::string body = {};
   std::array<char, CURL_ERROR_SIZE> problem{};
 
   ~Session() { curl_easy_cleanup(curl); }
+
+  static std::size_t append(const char* bytes, std::size_t size, std::size_t count, void* session) {
+    Session& self = *static_cast<Session*>(session);
+    if (self.body.size() + size * count > self.most_bytes) return 0;  // ends the transfer with an error
+    self.body.append(bytes, size * count);
+    return size * count;
+  }
 };
 
-HttpClient::HttpClient(Address address, const Access& access) : session_(std::make_unique<Session>()) {
-  session_->address = std::move(address);
+HttpClient::HttpClient(Address address, const Access& access, const Limits& limits, const char* user_agent)
+    : session_(new Session{std::move(address), limits.bytes}) {
   CURL* curl = session_->curl;
   if (curl == nullptr) return;
   if (!session_->address.socket.empty())
@@ -89,11 +90,12 @@ HttpClient::HttpClient(Address address, const Access& access) : session_(std::ma
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_PROXY, "");
   curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "");
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectMilliseconds);
-  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, kTotalMilliseconds);
-  curl_easy_setopt(curl, CURLOPT_USERAGENT, "gpumeter-top");
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(limits.connect.count()));
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(limits.total.count()));
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, user_agent);
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, session_->problem.data());
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, append);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Session::append);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, session_.get());
   if (!access.ca_file.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, access.ca_file.c_str());
   if (access.login.user.empty()) return;
   curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
@@ -104,23 +106,27 @@ HttpClient::HttpClient(Address address, const Access& access) : session_(std::ma
 HttpClient::~HttpClient() = default;
 HttpClient::HttpClient(HttpClient&&) noexcept = default;
 
-const Address& HttpClient::address() const noexcept { return session_->address; }
+bool HttpClient::was_refused() const noexcept { return session_->was_refused; }
 
 Result<HttpClient::Answer> HttpClient::get(const std::string& path) {
   CURL* curl = session_->curl;
   if (curl == nullptr) return Error("libcurl could not be initialized");
-  Answer answer;
   session_->problem.front() = '\0';
+  session_->body.clear();
   curl_easy_setopt(curl, CURLOPT_URL, (session_->address.url + path).c_str());
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
   const CURLcode code = curl_easy_perform(curl);
-  if (code == CURLE_WRITE_ERROR) return Error("the answer is longer than 64 MiB");
+  long error = 0;
+  curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &error);
+  session_->was_refused = code == CURLE_COULDNT_CONNECT && (error == ECONNREFUSED || error == ENOENT);
+  if (code == CURLE_WRITE_ERROR)
+    return Error("the answer is longer than " + std::to_string(session_->most_bytes >> 20U) + " MiB");
   if (code != CURLE_OK) {
     const std::string problem = session_->problem.data();
     return Error(problem.empty() ? curl_easy_strerror(code) : problem);
   }
+  Answer answer{0, std::move(session_->body)};
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
   return answer;
 }
 
-}  // namespace gpumeter::top
+}  // namespace gpumeter::client

@@ -1,10 +1,9 @@
-#include "exporter/client/access.hpp"
+#include "base/login.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -42,23 +41,6 @@ Result<Login> read_login(const std::string& path) {
   const std::size_t colon = line->find(':');
   if (colon == std::string::npos || colon == 0) return Error(path + ": its first line must be USER:PASSWORD");
   return Login{line->substr(0, colon), line->substr(colon + 1)};
-}
-
-std::string basic_authorization(const Login& login) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const std::string plain = login.user + ":" + login.password;
-  std::string coded = "Basic ";
-  for (std::size_t at = 0; at < plain.size(); at += 3) {
-    const std::size_t count = std::min<std::size_t>(3, plain.size() - at);
-    unsigned bits = 0;  // 24, of three bytes
-    for (std::size_t i = 0; i < 3; ++i) {
-      bits = (bits << 8U) | (i < count ? static_cast<unsigned char>(plain[at + i]) : 0U);
-    }
-    for (std::size_t i = 0; i < 4; ++i) {
-      coded += i <= count ? kDigits[(bits >> (18U - 6U * i)) & 0x3FU] : '=';
-    }
-  }
-  return coded;
 }
 
 }  // namespace gpumeter

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/enum_names.hpp"
-#include "programs/top/layout/table.hpp"
-#include "programs/top/model/snapshot.hpp"
+#include "programs/top/layout.hpp"
+#include "programs/top/snapshot.hpp"
 
 namespace gpumeter::top {
 
@@ -30,18 +30,16 @@ Table gpu_table(const std::vector<const Gpu*>& gpus, const std::string& selected
 /// The state in a word: also "asleep" for a GPU that runtime power management has suspended.
 std::string_view state_word(const Gpu& gpu);
 Style style_of(State state);
-Style style_of_margin(Number margin);
-
-/// The causes that slow the GPU down now: "thermal,power"; "-" if there is none or nothing is known.
-std::string throttle_text(const Gpu& gpu);
-
-/// "slurm_job 4711"; the kind "other" is omitted.
-std::string share_name(const Share& share);
-
-/// The workload with the largest share: "slurm_job 4711 (alice) +1"; "-" without workloads.
-std::string holder_text(const Gpu& gpu);
-
 /// True if all GPUs have the same model.
 bool have_one_model(const std::vector<Gpu>& gpus);
+
+/// One row per run. Pure.
+Table job_table(const std::vector<Run>& runs);
+
+/// All that is known of one GPU: why it is in its state and what to do, its values, who uses it. Pure.
+Lines gpu_detail(const Snapshot& snapshot, const Gpu& gpu, int width, Charset charset);
+
+/// A finding in a line or more: severity, sentence, time, action, alert.
+Lines finding_lines(const Finding& finding, int width, Charset charset);
 
 }  // namespace gpumeter::top

@@ -1,4 +1,4 @@
-#include "programs/top/pages/view.hpp"
+#include "programs/top/view.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "programs/top/layout/line.hpp"
-#include "programs/top/model/snapshot.hpp"
-#include "programs/top/pages/gpu_list.hpp"
+#include "programs/top/layout.hpp"
+#include "programs/top/pages.hpp"
+#include "programs/top/snapshot.hpp"
 
 namespace gpumeter::top {
 

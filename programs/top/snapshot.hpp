@@ -1,15 +1,44 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/enum_names.hpp"
-#include "programs/top/model/document.hpp"
+#include "base/result.hpp"
+#include "programs/top/layout.hpp"
 
 namespace gpumeter::top {
+
+/// One series of /api/v1/series.
+struct Sample {
+  std::string name;
+  std::map<std::string, std::string, std::less<>> labels;
+  double value = 0;
+  double age_seconds = 0;
+
+  /// Returns an empty text if the series has no such label.
+  std::string_view label(std::string_view key) const noexcept {
+    const auto found = labels.find(key);
+    return found == labels.end() ? std::string_view() : std::string_view(found->second);
+  }
+};
+
+/// A reason of a state, from /api/v1/health.
+struct Finding {
+  std::string reason;
+  std::string severity;
+  std::string action;
+  std::string text;
+  std::string alert;
+  std::string runbook;
+  Number since_seconds;
+};
 
 /// The worst first. `down` is a GPU with gpu_up 0 and without a judgement.
 enum class State : std::uint8_t { failed, down, degraded, unknown, up, ok };
@@ -19,8 +48,6 @@ inline constexpr EnumNames<State, 6> kStateNames = {{{State::failed, "failed"},
                                                      {State::unknown, "unknown"},
                                                      {State::up, "up"},
                                                      {State::ok, "ok"}}};
-
-using Number = std::optional<double>;  ///< nullopt: the daemon does not have the value
 
 /// A value of one of several alike, such as a temperature of one sensor.
 struct Reading {
@@ -67,6 +94,18 @@ struct Gpu {
   std::vector<Share> shares;  ///< the largest first, without the unattributed one
 };
 
+/// The daemon's judgement.
+struct Health {
+  std::vector<Gpu> gpus;  ///< with their identity, state and findings
+  std::vector<Finding> machine;
+};
+
+/// Parse the daemon's answers. All texts of the result are printable(). Series whose value is not a finite
+/// number are omitted. Fields that are missing or have another type are empty. The Error states what is
+/// wrong with the document.
+Result<std::vector<Sample>> parse_series(std::string_view json, Charset charset);
+Result<Health> parse_health(std::string_view json, Charset charset);
+
 /// A job's run.
 struct Run {
   std::string name;
@@ -98,5 +137,26 @@ std::vector<std::string_view> snapshot_series();
 
 /// Joins the series and the health of a daemon. Without health, the state comes from gpu_up. Pure.
 Snapshot make_snapshot(const std::vector<Sample>& samples, const std::optional<Health>& health);
+
+/// Computes rates of runs from the snapshots of the last minute. Until there are snapshots of 10 s, the rates
+/// are means over the run's time. One thread.
+class Progress {
+ public:
+  /// Fills in the rates and phases of the runs. `now_seconds`: when the daemon answered, of a clock that
+  /// never steps.
+  void update(Snapshot& snapshot, double now_seconds);
+
+ private:
+  struct Point {
+    double seconds;
+    Number steps, requests;
+    Readings phases;
+  };
+  using Window = std::deque<Point>;
+
+  static void fill_in(Run& run, const Window& window);
+
+  std::map<std::pair<std::string, std::string>, Window> windows_;  ///< by name and user
+};
 
 }  // namespace gpumeter::top

@@ -1,12 +1,114 @@
-#include "programs/top/model/snapshot.hpp"
+#include "programs/top/snapshot.hpp"
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/text.hpp"
 
 namespace gpumeter::top {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Reads fields of a document, whatever their types are.
+class Reader {
+ public:
+  explicit Reader(Charset charset) : charset_(charset) {}
+
+  std::string text(const Json& value) const {
+    return value.is_string() ? text(value.get_ref<const std::string&>()) : std::string();
+  }
+  std::string text(const std::string& any) const { return printable(any, charset_); }
+  std::string text(const Json& object, const char* key) const { return text(field(object, key)); }
+
+  static std::optional<double> number(const Json& object, const char* key) {
+    const Json& value = field(object, key);
+    return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+  }
+
+  /// Returns null if `object` is none, or has no such field.
+  static const Json& field(const Json& object, const char* key) {
+    static const Json kNull;
+    const auto found = object.find(key);
+    return found == object.end() ? kNull : *found;
+  }
+
+  /// Returns what `make` returns for each element of the array; nothing if the field is no array.
+  template <class Make>
+  static auto list(const Json& object, const char* key, Make make) {
+    std::vector<decltype(make(object))> made;
+    const Json& array = field(object, key);
+    if (!array.is_array()) return made;
+    for (const Json& each : array) made.push_back(make(each));
+    return made;
+  }
+
+ private:
+  const Charset charset_;
+};
+
+Result<Json> document_with(std::string_view json, const char* list) {
+  Json root = Json::parse(json, nullptr, false);
+  if (root.is_discarded()) return Error("the answer is not JSON; is this gpumeter?");
+  if (!Reader::field(root, list).is_array())
+    return Error("the answer has no list \"" + std::string(list) + "\"; is this gpumeter?");
+  return root;
+}
+
+std::optional<Sample> sample_of(const Json& json, const Reader& read) {
+  const std::optional<double> value = Reader::number(json, "value");
+  if (!value) return std::nullopt;
+  Sample sample{read.text(json, "name"), {}, *value, Reader::number(json, "age_seconds").value_or(0)};
+  const Json& labels = Reader::field(json, "labels");
+  if (!labels.is_object()) return sample;
+  for (const auto& [name, label] : labels.items()) sample.labels.emplace(read.text(name), read.text(label));
+  return sample;
+}
+
+Finding finding_of(const Json& json, const Reader& read) {
+  return {read.text(json, "reason"),
+          read.text(json, "severity"),
+          read.text(json, "action"),
+          read.text(json, "text"),
+          read.text(json, "alert"),
+          read.text(json, "runbook"),
+          Reader::number(json, "since_seconds")};
+}
+
+}  // namespace
+
+Result<std::vector<Sample>> parse_series(std::string_view json, Charset charset) {
+  const Result<Json> root = document_with(json, "series");
+  if (!root) return root.error();
+  const Reader read(charset);
+  std::vector<Sample> samples;
+  for (const Json& each : Reader::field(*root, "series")) {
+    if (auto sample = sample_of(each, read)) samples.push_back(*std::move(sample));
+  }
+  return samples;
+}
+
+Result<Health> parse_health(std::string_view json, Charset charset) {
+  const Result<Json> root = document_with(json, "devices");
+  if (!root) return root.error();
+  const Reader read(charset);
+  const auto finding = [&](const Json& each) { return finding_of(each, read); };
+  const auto gpu = [&](const Json& each) {
+    Gpu made;
+    made.index = read.text(each, "gpu");
+    made.uuid = read.text(each, "uuid");
+    made.model = read.text(each, "model");
+    made.pci_address = read.text(each, "pci_address");
+    made.state = kStateNames.find(read.text(each, "state")).value_or(State::unknown);
+    made.state_seconds = Reader::number(each, "since_seconds");
+    made.findings = Reader::list(each, "reasons", finding);
+    return made;
+  };
+  return Health{Reader::list(*root, "devices", gpu), Reader::list(*root, "machine", finding)};
+}
+
 namespace {
 
 /// A series that is one value of a GPU or a run. If `label` is not empty, only the series with this value.
@@ -112,7 +214,7 @@ class Builder {
     snapshot_.is_judged = health.has_value();
     if (!health) return;
     snapshot_.machine = health->machine;
-    for (const DeviceHealth& device : health->devices) add(device);
+    for (const Gpu& gpu : health->gpus) gpus_[gpu.uuid] = gpu;
   }
 
   void add(const Sample& sample) {
@@ -138,17 +240,6 @@ class Builder {
 
  private:
   static long number_of(const std::string& index) { return parse_number<long>(index).value_or(-1); }
-
-  void add(const DeviceHealth& device) {
-    Gpu& gpu = gpus_[device.uuid];
-    gpu.index = device.gpu;
-    gpu.uuid = device.uuid;
-    gpu.model = device.model;
-    gpu.pci_address = device.pci_address;
-    gpu.state = kStateNames.find(device.state).value_or(State::unknown);
-    gpu.state_seconds = device.since_seconds;
-    gpu.findings = device.findings;
-  }
 
   Gpu& gpu_of(const Sample& sample) {
     Gpu& gpu = gpus_[std::string(sample.label("uuid"))];
@@ -231,6 +322,63 @@ Snapshot make_snapshot(const std::vector<Sample>& samples, const std::optional<H
   Builder builder(health);
   for (const Sample& sample : samples) builder.add(sample);
   return builder.finish();
+}
+
+namespace {
+
+constexpr double kWindowSeconds = 60;
+constexpr double kLeastSeconds = 10;  // less would show 0 and 2 steps by turns
+
+/// The increase of a counter; nullopt if it is unknown, restarted or stood still.
+Number increase(Number from, Number to) {
+  if (!from || !to || *to <= *from) return std::nullopt;
+  return *to - *from;
+}
+
+Number ratio(Number part, Number whole) {
+  if (!part || !whole || *whole <= 0) return std::nullopt;
+  return *part / *whole;
+}
+
+Number value_in(const Readings& readings, const std::string& name) {
+  const auto found = std::ranges::find(readings, name, &Reading::name);
+  return found == readings.end() ? Number(0) : found->value;
+}
+
+}  // namespace
+
+void Progress::update(Snapshot& snapshot, double now_seconds) {
+  std::map<std::pair<std::string, std::string>, Window> kept;
+  for (Run& run : snapshot.runs) {
+    const std::pair key(run.name, run.user);
+    Window& window = kept[key] = std::move(windows_[key]);
+    const double at = now_seconds - run.age_seconds;
+    if (window.empty() || at > window.back().seconds)
+      window.push_back({at, run.steps, run.requests, run.phases});
+    while (window.front().seconds < at - kWindowSeconds) window.pop_front();
+    fill_in(run, window);
+  }
+  windows_ = std::move(kept);
+}
+
+void Progress::fill_in(Run& run, const Window& window) {
+  const Point& from = window.front();
+  const double seconds = window.back().seconds - from.seconds;
+  const auto rate = [&](Number then, Number total) {
+    if (!run.status.empty()) return Number();
+    const bool is_known = then && total && *total >= *then && seconds >= kLeastSeconds;
+    return is_known ? Number((*total - *then) / seconds) : ratio(total, run.run_seconds);
+  };
+  run.step_rate = rate(from.steps, run.steps);
+  run.request_rate = rate(from.requests, run.requests);
+  Number most;
+  for (const Reading& phase : run.phases) {
+    const Number recent = increase(value_in(from.phases, phase.name), phase.value);
+    if (!recent || *recent <= most.value_or(0)) continue;
+    most = recent;
+    run.phase = phase.name;
+  }
+  run.phase_seconds = ratio(most, increase(from.steps, run.steps));
 }
 
 }  // namespace gpumeter::top

@@ -1,4 +1,4 @@
-#include "exporter/client/access.hpp"
+#include "base/login.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -40,14 +40,6 @@ TEST_F(LoginFileTest, IsRefusedWithoutAUserAndIfAllUsersCanReadIt) {
   }
   EXPECT_EQ(read("dave:x", 0644), "FILE has a password, and every user can read it (chmod o-r)");
   EXPECT_EQ(read_login("/nowhere/file").error().message(), "/nowhere/file: No such file or directory");
-}
-
-/// The first is the example of RFC 7617, section 2.
-TEST(BasicAuthorization, IsUserAndPasswordInBase64) {
-  EXPECT_EQ(basic_authorization({"Aladdin", "open sesame"}), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
-  EXPECT_EQ(basic_authorization({"a", "b"}), "Basic YTpi");
-  EXPECT_EQ(basic_authorization({"a", "\xff\xfe"}), "Basic YTr//g==");
-  EXPECT_EQ(basic_authorization({"a", "bcd"}), "Basic YTpiY2Q=");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "base/result.hpp"
 
@@ -17,8 +16,5 @@ struct Login {
 /// Reads "USER:PASSWORD", the first line of a file. Returns an Error if there is no such line, or if the
 /// file's permissions let other users read it.
 Result<Login> read_login(const std::string& path);
-
-/// The value of the header Authorization (RFC 7617): "Basic " and "user:password" in base64.
-std::string basic_authorization(const Login& login);
 
 }  // namespace gpumeter

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "base/login.hpp"
+#include "base/result.hpp"
+
+/// The HTTP client of the programs beside the daemon, by libcurl. The daemon does not link it. A program
+/// calls curl_global_init() before its first thread.
+namespace gpumeter::client {
+
+/// The address of a server.
+struct Address {
+  std::string url;   ///< without a path's last "/": "http://node17:10478"
+  std::string host;  ///< for people: "node17", with the port if it is not gpumeter's; this machine's name
+                     ///< for localhost
+  std::string socket = {};  ///< path of a Unix socket; empty: TCP
+};
+
+/// Reads a URL, HOST[:PORT], or unix:/PATH and :PORT as in `web.listen`. A text without scheme is http, and
+/// its default port is 10478. The Error says what is wrong.
+Result<Address> parse_address(const std::string& text);
+
+/// What a server requires of its clients.
+struct Access {
+  std::string ca_file;  ///< authorities for https, PEM; empty: the system's
+  Login login;
+};
+
+/// The bounds of one request.
+struct Limits {
+  std::chrono::milliseconds connect;
+  std::chrono::milliseconds total;  ///< also for the connection
+  std::size_t bytes;                ///< of the answer's body
+};
+
+/// Makes GET requests to one server and keeps the connection. Proxies of the environment are not used, and
+/// redirections not followed. One thread at a time.
+class HttpClient {
+ public:
+  struct Answer {
+    long status = 0;
+    std::string body;
+  };
+
+  HttpClient(Address address, const Access& access, const Limits& limits, const char* user_agent);
+  ~HttpClient();
+  HttpClient(HttpClient&&) noexcept;
+
+  /// `path` begins with "/". The Error is libcurl's message.
+  Result<Answer> get(const std::string& path);
+  /// True if the last get() failed because no process listens there.
+  bool was_refused() const noexcept;
+
+ private:
+  struct Session;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace gpumeter::client

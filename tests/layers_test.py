@@ -34,7 +34,6 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "programs/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "exporter/client"],  # a program of its own
     "collectors/profiles": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store"],
-    "collectors/import": ["base"],  # a program of its own, without threads
     "programs/held": ["base", "collectors/attribution"],  # a program of its own, without threads, of root's
     "collectors/nccl": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "collectors/servers": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store",
@@ -60,7 +59,7 @@ MAY_WRITE = {r"\bO_(CREAT|TMPFILE)\b|(?<![.>\w])((mkdir|mkfifo|mknod|rename|unli
              r"\b(filesystem|fs)::(create_|remove|rename|permissions|copy|resize)": [],
              # The others bind an abstract name and an address of the network.
              r"\bbind\([^)]*sockaddr|\bbind\(\w+, address, ": ["base/socket_file.cpp", "collectors/profiles/kineto_socket.cpp", "exporter/listen/socket.cpp"]}
-CLIENTS = ("programs/benchmark/", "programs/held/", "collectors/import/", "programs/top/")  # programs that wait only for their own user
+CLIENTS = ("programs/benchmark/", "programs/held/", "programs/top/")  # programs that wait only for their own user
 HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 
 

@@ -29,10 +29,14 @@ std::optional<int> run_companion(int argc, char* const* argv) {
   const char* const program = companion->program;
   std::error_code ignored;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const auto beside = self.parent_path() / program;
   // argv[1] becomes the program's own name in its argv[0].
-  if (!ignored) execv((self.parent_path() / program).c_str(), argv + 1);
+  if (!ignored) execv(beside.c_str(), argv + 1);
+  const bool lacks_interpreter = errno == ENOENT && access(beside.c_str(), F_OK) == 0;
   execvp(program, argv + 1);
-  std::fprintf(stderr, "gpumeter: %s cannot be run: %s\n", program, std::strerror(errno));
+  const char* const why =
+      lacks_interpreter ? "it requires /usr/bin/python3, which is not installed" : std::strerror(errno);
+  std::fprintf(stderr, "gpumeter: %s cannot be run: %s\n", program, why);
   return 1;
 }
 

@@ -66,6 +66,12 @@ class BundleTest(unittest.TestCase):
                    "--simulate=1", "--once=0")
         self.assertIn("gpu_up", families(said))
 
+    def test_import_runs_by_the_machine_s_python(self) -> None:
+        version = re.search(r"VERSION (\d[\d.]*)", (ROOT / "CMakeLists.txt").read_text().split("project(gpumeter", 1)[1])[1]
+        self.assertEqual(run(str(self.tree / "run"), "import", "--version", PATH="/usr/bin"), f"gpumeter-import, version {version}\n")
+        said = subprocess.run([str(self.tree / "run"), "import", "--version"], env={"PATH": str(self.tree)}, capture_output=True, text=True, timeout=60)
+        self.assertIn("requires python3", said.stderr)
+
     def test_the_check_and_the_licences_are_in_it(self) -> None:
         self.assertTrue(os.access(self.tree / "check/check", os.X_OK))
         self.assertEqual({path.name for path in (self.tree / "check/gpucheck").glob("*.py")},

@@ -40,12 +40,13 @@ class PackageTest(unittest.TestCase):
     def test_it_needs_nothing_of_a_certain_release(self) -> None:
         needs = {line.split()[0] for line in query("--requires") if not line.startswith("rpmlib(")}
         self.assertEqual(needs, NEEDS)
+        self.assertEqual(query("--recommends"), ["python3"])
         self.assertEqual({line.split()[0] for line in query("--provides")}, {"gpumeter", f"gpumeter({os.uname().machine.replace('_', '-')})"},
                          "its own libraries are not for others")
 
     def test_no_file_belongs_to_another_package(self) -> None:
         files = query("-l")
-        self.assertEqual([name for name in files if re.search(r"\.build-id|gpumeter-(benchmark|import|top)", name)], [])
+        self.assertEqual([name for name in files if re.search(r"\.build-id|gpumeter-(benchmark|top)", name)], [])
         shared = {"/usr/bin", "/usr/lib/systemd", "/usr/share/man", "/usr/lib/sysusers.d", "/lib", "/etc", "/usr/share/doc", "/usr/share/licenses"}
         self.assertEqual(shared & set(files), set())
         self.assertEqual({name for name in files if not re.match(r"/(usr|etc)/", name)}, set())
@@ -100,6 +101,10 @@ class InstalledTest(unittest.TestCase):
         self.assertEqual((self.root / "usr/bin/gpumeter").read_text(), '#!/bin/sh\nexec /usr/lib/gpumeter/run "$@"\n')
         for environment in ({}, {"GPUMETER_OWN_GLIBC": "1"}):
             self.assertIn(f"version {VERSION}", output(self.root / "usr/lib/gpumeter/run", "--version", **environment))
+
+    def test_import_starts_from_both_commands(self) -> None:
+        for command in ((self.root / "usr/lib/gpumeter/run", "import"), (self.root / "usr/bin/gpumeter-import",)):
+            self.assertEqual(output(*command, "--version"), f"gpumeter-import, version {VERSION}\n")
 
     def test_the_units_start_what_is_installed(self) -> None:
         unit = (self.root / "usr/lib/systemd/system/gpumeter.service").read_text()

@@ -19,8 +19,9 @@
 /// lines `taken PID`, `done PID PATH`, `failed PID REASON` follow as they happen, and `end STATUS` is the
 /// last line. The line `fetch PID UID` has the connection to a process attached (SCM_RIGHTS), and `fetch PID
 /// UID PATH` names the Unix socket to which the client connects: the client sends debug_request() there,
-/// writes the file of PID for the user, and sends `got PID` or `lost PID REASON`. The client withdraws its
-/// request by closing the connection. Any thread.
+/// writes the file of PID for the user, and sends `got PID` or `lost PID REASON`. It sends the same once it
+/// has looked for the file after `done`: only the user sees whether the process could write it. The client
+/// withdraws its request by closing the connection. Any thread.
 namespace gpumeter::profiles {
 
 struct Asked {

@@ -21,6 +21,7 @@ std::string file_of(const Order& order, const Member& member) {
 
 Result<Desk::Number> Desk::open(Request request, Nanoseconds now) {
   Open open{.number = ++last_, .request = std::move(request), .began = now};
+  open.has_client = open.request.trigger == kByRequest;
   for (const Member& member : open.request.members) {
     if (const Result<Done> asked = member.door->ask(member.pid, open.request.order, now); !asked) {
       for (const Place& place : open.places) place.member.door->release(place.member.pid);
@@ -43,6 +44,7 @@ std::vector<Desk::Event> Desk::tick(Nanoseconds now) {
 }
 
 void Desk::look(Open& open, Place& place, Nanoseconds now, std::vector<Event>& events) {
+  if (now - place.since >= kSee) place.is_unseen = false;
   if (is_final(place.stage)) return;
   const Member& member = place.member;
   Progress progress = member.door->progress(member.pid);
@@ -61,6 +63,7 @@ void Desk::look(Open& open, Place& place, Nanoseconds now, std::vector<Event>& e
   std::string line = "taken " + pid;
   if (progress.stage == Stage::done) {
     line = "done " + pid + " " + file_of(open.request.order, member);
+    place.is_unseen = open.has_client;
   }
   if (progress.stage == Stage::failed) {
     line = "failed " + pid + " " + progress.why;
@@ -71,7 +74,8 @@ void Desk::look(Open& open, Place& place, Nanoseconds now, std::vector<Event>& e
 }
 
 bool Desk::is_over(const Open& open) noexcept {
-  return std::ranges::all_of(open.places, [](const Place& place) { return is_final(place.stage); });
+  return std::ranges::all_of(open.places,
+                             [](const Place& place) { return is_final(place.stage) && !place.is_unseen; });
 }
 
 Desk::Event Desk::closed(Open& open, Nanoseconds now) {
@@ -80,11 +84,25 @@ Desk::Event Desk::closed(Open& open, Nanoseconds now) {
   return {open.number, "", std::move(outcome), std::move(open.request)};
 }
 
+bool Desk::seen(Number number, int pid, const std::string& error) {
+  for (Open& open : open_) {
+    if (open.number != number) continue;
+    for (Place& place : open.places) {
+      if (place.member.pid != pid || !std::exchange(place.is_unseen, false)) continue;
+      if (open.error.empty() && !error.empty()) open.error = "process " + std::to_string(pid) + ": " + error;
+      return true;
+    }
+  }
+  return false;
+}
+
 // Orders that were taken go on, and are counted at their end.
 void Desk::abandon(Number number) {
   for (Open& open : open_) {
     if (open.number != number) continue;
+    open.has_client = false;
     for (Place& place : open.places) {
+      place.is_unseen = false;
       if (place.stage != Stage::asked) continue;
       if (place.member.door->progress(place.member.pid).stage != Stage::asked) continue;
       place.member.door->release(place.member.pid);
@@ -105,7 +123,9 @@ std::vector<int> Desk::pids(std::optional<Number> number) const {
   std::vector<int> pids;
   for (const Open& open : open_) {
     if (number && open.number != *number) continue;
-    for (const Place& place : open.places) pids.push_back(place.member.pid);
+    for (const Place& place : open.places) {
+      if (!is_final(place.stage)) pids.push_back(place.member.pid);
+    }
   }
   return pids;
 }

@@ -58,21 +58,28 @@ class Desk {
   static constexpr Nanoseconds kWrite = std::chrono::minutes(2);
   /// The same for a trace of steps, whose duration is not known.
   static constexpr Nanoseconds kSteps = std::chrono::minutes(15);
+  /// The longest wait for a client to find the file of a trace. It looks for 2 s, for one of up to 8 after
+  /// the other.
+  static constexpr Nanoseconds kSee = std::chrono::seconds(30);
 
   /// Gives the orders. Returns an Error if one of the processes has an order already, or is unknown.
   Result<Number> open(Request request, Nanoseconds now);
   /// Returns what changed since the last call. Call it several times a second while busy().
   std::vector<Event> tick(Nanoseconds now);
-  /// The client has left: withdraws orders that no process has taken yet.
+  /// The client found the file of a trace that is done; with an error, it did not, and the request fails. A
+  /// request of a user ends only then, because a process does not report that it could not write its file.
+  /// Returns false if the request does not wait for this.
+  bool seen(Number number, int pid, const std::string& error);
+  /// The client has left: withdraws orders that no process has taken yet. A trace counts without its file.
   void abandon(Number number);
 
   bool busy() const noexcept { return !open_.empty(); }
   std::size_t size() const noexcept { return open_.size(); }
   /// True if a condition's request is under way.
   bool has_automatic() const noexcept;
-  /// The processes of all requests, or of one.
+  /// The processes that have an order, of all requests or of one.
   std::vector<int> pids(std::optional<Number> number = {}) const;
-  /// The process is part of the request.
+  /// The process has its order from this request.
   bool has(Number number, int pid) const;
 
  private:
@@ -80,6 +87,7 @@ class Desk {
     Member member;
     Stage stage = Stage::asked;  ///< as last reported
     Nanoseconds since{};         ///< of that stage
+    bool is_unseen = false;      ///< the client looks for the file
   };
   struct Open {
     Number number = 0;
@@ -88,6 +96,7 @@ class Desk {
     std::vector<Place> places;
     std::string error;
     bool is_late = false;
+    bool has_client = false;
   };
 
   static void look(Open& open, Place& place, Nanoseconds now, std::vector<Event>& events);

@@ -166,24 +166,28 @@ class Conversation {
     return fetch_to_file(connection, profiles::debug_request(duration_), {.path = path}, duration_ + kWrite);
   }
 
-  // The process is free once the trace is written, but its folder may be on a network. A container's folder
-  // is not visible here.
+  // The process is free once the trace is written, but its folder may be on a network. The daemon counts
+  // what this process sees. A path of a container is looked for as the process sees it; the number may be of
+  // another process here, in whose files nothing has a name that nobody can predict.
   void look_for(const std::string& pid, const std::string& named) {
     const auto own = fetched_.find(pid);
     const std::string& path = own == fetched_.end() ? named : own->second;
     constexpr auto kPause = std::chrono::milliseconds(200);
     constexpr int kAttempts = 10;
+    const std::string within = "/proc/" + pid + "/root" + path;
     struct stat file {};
     for (int i = 0; i < kAttempts; ++i) {
-      if (stat(path.c_str(), &file) == 0 && file.st_size > 0) {
+      const bool is_here = stat(path.c_str(), &file) == 0;
+      if ((is_here || stat(within.c_str(), &file) == 0) && file.st_size > 0) {
         say("process " + pid + ": " + path + ", " + std::to_string(file.st_size) + " bytes");
-        return;
+        return tell("got " + pid);
       }
       std::this_thread::sleep_for(kPause);
     }
     fail("process " + pid + ": " + path + " is not here. In a container, look for it there. Otherwise the " +
          "process's log says why; newer versions of PyTorch write only below $KINETO_ONDEMAND_TRACE_DIR "
          "(default /tmp)");
+    tell("lost " + pid + " its file is not there");
   }
 
   const Descriptor connection_;

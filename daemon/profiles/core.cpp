@@ -237,9 +237,11 @@ void Profiler::Core::take_line(const Callers::Call& call) {
   std::string_view line = call.text;
   const std::string_view word = take_until(line, ' ');
   const auto pid = parse_number<int>(take_until(line, ' '));
-  if (!pid || !desk_.has(call.request, *pid)) return;
-  if (word == "got") debug_.ended(*pid, "");
-  if (word == "lost") debug_.ended(*pid, line.empty() ? "the client has no file" : std::string(line));
+  if (!pid || (word != "got" && word != "lost")) return;
+  std::string error;
+  if (word == "lost") error = line.empty() ? "the client has no file" : std::string(line);
+  if (desk_.seen(call.request, *pid, error)) return;
+  if (desk_.has(call.request, *pid)) debug_.ended(*pid, error);
 }
 
 Result<Profiler::Core::Number> Profiler::Core::begin(profiles::Request request) {

@@ -63,7 +63,7 @@ def orders(text: str) -> dict[str, str]:
 
 def write_trace(order: dict[str, str]) -> None:
     path = order["ACTIVITIES_LOG_FILE"].removesuffix(".json") + f"_{os.getpid()}.json"
-    with open(path, "x") as file:
+    with contextlib.suppress(PermissionError), open(path, "x") as file:  # Kineto logs an error and goes on
         file.write('{"traceEvents": []}')
 
 

@@ -133,6 +133,15 @@ profiles:
                                            and said, "a user profiles his own process")
                         self.assertIn(f"_{theirs.pids[0]}.json", known[1])
                         self.assertEqual(Path(known[1].split(": ")[-1].split(",")[0]).stat().st_uid, STRANGER)
+                        closed = self.folder / "closed"
+                        closed.mkdir(0o755)
+                        said = self.profile(f"--pid={theirs.pids[0]}", "--seconds=0.3", f"--output={closed}", user=STRANGER)
+                        self.assertEqual(said[0], 1, said)
+                        self.assertIn("is not here", said[2])
+                        counts = wait_until(lambda: daemon.page().of("ml_profiles_total", user=str(STRANGER), status="failed"), "it is counted")
+                        self.assertEqual(list(counts.values()), [1])
+                        self.assertEqual(daemon.page().one("ml_profiles_total", user=str(STRANGER), status="done"), 1)
+                        self.assertIn("its file is not there", daemon.log)
 
                 with self.subTest("a child connects, its parent sends"):
                     said = self.from_container(ours.pids[0])

@@ -48,7 +48,8 @@ using Lines = std::vector<std::string>;
 TEST(Desk, ReportsEachProcessAndTheEnd) {
   Door1 door;
   Desk desk;
-  ASSERT_TRUE(desk.open(request_of(door, {1, 2}), seconds(0)));
+  const auto number = desk.open(request_of(door, {1, 2}), seconds(0));
+  ASSERT_TRUE(number);
   EXPECT_EQ(lines(desk.tick(seconds(1))), Lines());
   door.stages[1].stage = Stage::taken;
   EXPECT_EQ(lines(desk.tick(seconds(2))), Lines{"taken 1"});
@@ -56,9 +57,44 @@ TEST(Desk, ReportsEachProcessAndTheEnd) {
   door.stages[2].stage = Stage::taken;
   EXPECT_EQ(lines(desk.tick(seconds(3))), (Lines{"done 1 /tmp/x_101.json", "taken 2"}));
   door.stages[2].stage = Stage::done;
-  EXPECT_EQ(lines(desk.tick(seconds(4))), (Lines{"done 2 /tmp/x_102.json", "done"}));
-  EXPECT_FALSE(desk.busy());
+  EXPECT_FALSE(desk.seen(*number, 2, "")) << "it is not done";
+  EXPECT_EQ(lines(desk.tick(seconds(4))), Lines{"done 2 /tmp/x_102.json"});
   EXPECT_TRUE(door.stages.empty()) << "released";
+  EXPECT_TRUE(desk.seen(*number, 1, ""));
+  EXPECT_EQ(lines(desk.tick(seconds(5))), Lines()) << "the client looks for the other file";
+  EXPECT_TRUE(desk.seen(*number, 2, ""));
+  EXPECT_FALSE(desk.seen(*number, 2, "once"));
+  EXPECT_EQ(lines(desk.tick(seconds(6))), Lines{"done"});
+  EXPECT_FALSE(desk.busy());
+}
+
+TEST(Desk, ATraceWithoutItsFileFails) {
+  Door1 door;
+  Desk desk;
+  const auto number = desk.open(request_of(door, {1, 2}), seconds(0));
+  ASSERT_TRUE(number);
+  door.stages[1].stage = door.stages[2].stage = Stage::done;
+  EXPECT_EQ(desk.tick(seconds(1)).size(), 2U);
+  EXPECT_TRUE(desk.pids().empty()) << "other requests may order from the processes";
+  EXPECT_TRUE(desk.seen(*number, 1, "no file"));
+  EXPECT_TRUE(desk.seen(*number, 2, ""));
+  const std::vector<Desk::Event> events = desk.tick(seconds(2));
+  EXPECT_EQ(lines(events), Lines{"failed"});
+  EXPECT_EQ(events.front().outcome->error, "process 1: no file");
+}
+
+TEST(Desk, NobodyWaitsForAClientThatLeftOrIsSilent) {
+  Door1 door;
+  Desk desk;
+  const auto left = desk.open(request_of(door, {1}), seconds(0));
+  ASSERT_TRUE(left && desk.open(request_of(door, {2}), seconds(0)));
+  ASSERT_TRUE(desk.open(request_of(door, {3}, "slow_steps"), seconds(0)));
+  for (int pid = 1; pid <= 3; ++pid) door.stages[pid].stage = Stage::done;
+  EXPECT_EQ(lines(desk.tick(seconds(1))).back(), "done") << "a condition has no client";
+  desk.abandon(*left);
+  EXPECT_EQ(lines(desk.tick(seconds(2))), Lines{"done"});
+  EXPECT_EQ(lines(desk.tick(Desk::kSee)), Lines());
+  EXPECT_EQ(lines(desk.tick(seconds(1) + Desk::kSee)), Lines{"done"});
 }
 
 TEST(Desk, RefusesAProcessThatHasAnOrder) {

@@ -58,6 +58,12 @@ std::vector<int> numbers_in_namespaces(std::string_view status) {
   return numbers;
 }
 
+// A pidfd is readable once its process has ended.
+bool is_alive(const Descriptor& pidfd) {
+  pollfd ended{pidfd.number(), POLLIN, 0};
+  return poll(&ended, 1, 0) == 0;
+}
+
 Result<PeerProcess> PeerProcess::of(int connection) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -84,11 +90,6 @@ Result<std::vector<int>> PeerProcess::numbers() const {
   return numbers;
 }
 
-// A pidfd is readable once its process has ended.
-bool PeerProcess::is_alive() const {
-  if (!process_) return !has_ended_;
-  pollfd ended{process_.number(), POLLIN, 0};
-  return poll(&ended, 1, 0) == 0;
-}
+bool PeerProcess::is_alive() const { return process_ ? gpumeter::is_alive(process_) : !has_ended_; }
 
 }  // namespace gpumeter

@@ -15,6 +15,9 @@ namespace gpumeter {
 /// and of a pidfd's fdinfo. Empty if there is none.
 std::vector<int> numbers_in_namespaces(std::string_view status);
 
+/// False once the process has ended, whether or not its parent has waited for it.
+bool is_alive(const Descriptor& pidfd);
+
 /// The process that connected a Unix socket. A pidfd holds it, so its number cannot become that of another
 /// process unnoticed. Whoever inherited the connection sends in its name.
 ///

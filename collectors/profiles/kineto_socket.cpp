@@ -13,6 +13,15 @@
 #include <system_error>
 #include <utility>
 
+#include "base/peer_process.hpp"
+
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76
+#endif
+#ifndef SCM_PIDFD
+#define SCM_PIDFD 0x04
+#endif
+
 namespace gpumeter::profiles {
 namespace {
 
@@ -23,12 +32,23 @@ Error last_error(const char* what) {
   return Error(std::string(what) + ": " + std::generic_category().message(errno));
 }
 
-// Closes descriptors that a client sends along, if a kernel delivers them.
-ucred sender_of(msghdr& header) {
+/// The sender of a datagram, as the kernel reports it.
+struct Sender {
   ucred from{};
+  Descriptor process = {};  ///< its pidfd; none before Linux 6.5, or if the process was gone
+};
+
+// Closes descriptors that a client sends along, if a kernel delivers them.
+Sender sender_of(msghdr& header) {
+  Sender sender;
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
     if (part->cmsg_level != SOL_SOCKET) continue;
-    if (part->cmsg_type == SCM_CREDENTIALS) std::memcpy(&from, CMSG_DATA(part), sizeof from);
+    if (part->cmsg_type == SCM_CREDENTIALS) std::memcpy(&sender.from, CMSG_DATA(part), sizeof sender.from);
+    if (part->cmsg_type == SCM_PIDFD) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(part), sizeof number);
+      if (number >= 0) sender.process = Descriptor(number);
+    }
     if (part->cmsg_type != SCM_RIGHTS) continue;
     for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= part->cmsg_len; at += sizeof(int)) {
       int number = -1;
@@ -36,7 +56,7 @@ ucred sender_of(msghdr& header) {
       const Descriptor closed(number);
     }
   }
-  return from;
+  return sender;
 }
 
 bool send(int number, const sockaddr_un& to, socklen_t size, const std::string& bytes) {
@@ -45,6 +65,12 @@ bool send(int number, const sockaddr_un& to, socklen_t size, const std::string& 
 }
 
 }  // namespace
+
+KinetoSocket::KinetoSocket(jobs::BoundSocket socket, std::string folder)
+    : socket_(std::move(socket)), folder_(std::move(folder)) {
+  constexpr int kOn = 1;
+  has_pidfds_ = setsockopt(socket_.number(), SOL_SOCKET, SO_PASSPIDFD, &kOn, sizeof kOn) == 0;
+}
 
 Result<KinetoSocket> KinetoSocket::open_abstract() {
   Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -80,10 +106,13 @@ void KinetoSocket::serve(const Answer& answer, const Unsent& unsent) const {
   }
 }
 
-// Room for exactly the time, which is not used, and the credentials: descriptors that come along do not fit.
+// Room for exactly the time, which is not used, the credentials and the pidfd. The kernel puts the pidfd
+// last: a sender whose own descriptors take its place is not served, as one that has ended by now.
 bool KinetoSocket::serve_one(const Answer& answer, const Unsent& unsent) const {
   std::array<char, kineto::kMostBytes> bytes{};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(timespec)) + CMSG_SPACE(sizeof(ucred))> control{};
+  alignas(cmsghdr)
+      std::array<char, CMSG_SPACE(sizeof(timespec)) + CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int))>
+          control{};
   sockaddr_un from{};
   iovec part{bytes.data(), bytes.size()};
   msghdr header{};
@@ -95,10 +124,11 @@ bool KinetoSocket::serve_one(const Answer& answer, const Unsent& unsent) const {
   header.msg_controllen = control.size();
   const ssize_t size = recvmsg(socket_.number(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (size < 0) return errno == EINTR;
-  const ucred sender = sender_of(header);
+  const Sender sender = sender_of(header);
+  if (has_pidfds_ && !(sender.process && is_alive(sender.process))) return true;
   const auto length = std::min<socklen_t>(header.msg_namelen, sizeof from);
-  if ((header.msg_flags & MSG_TRUNC) != 0 || sender.pid <= 0 || length <= kFamilyBytes) return true;
-  const Peer peer{sender.pid, sender.uid, std::string(from.sun_path, length - kFamilyBytes)};
+  if ((header.msg_flags & MSG_TRUNC) != 0 || sender.from.pid <= 0 || length <= kFamilyBytes) return true;
+  const Peer peer{sender.from.pid, sender.from.uid, std::string(from.sun_path, length - kFamilyBytes)};
   if (!is_ours(peer.address)) return true;
   const std::string reply = answer(peer, {bytes.data(), static_cast<std::size_t>(size)});
   if (!reply.empty() && !send_to(peer, reply)) unsent(peer);

@@ -16,6 +16,10 @@ namespace gpumeter::profiles {
 /// without a name. An answer therefore leaves by this socket, and only to an address of the same form. In a
 /// folder, the file at that address must be a socket of the sender's user, so that nobody can direct his
 /// answer to the process of another user.
+///
+/// Where the kernel sends the sender's pidfd along (SCM_PIDFD, Linux 6.5), a process that has ended when its
+/// datagram is read gets no answer, because its number may be another process's. An older kernel gives the
+/// number alone.
 class KinetoSocket {
  public:
   /// The abstract name "dynolog". Kineto counts the NUL behind it to the name.
@@ -34,8 +38,7 @@ class KinetoSocket {
   int number() const noexcept { return socket_.number(); }
 
  private:
-  KinetoSocket(jobs::BoundSocket socket, std::string folder)
-      : socket_(std::move(socket)), folder_(std::move(folder)) {}
+  KinetoSocket(jobs::BoundSocket socket, std::string folder);
 
   bool serve_one(const Answer& answer, const Unsent& unsent) const;
   bool send_to(const Peer& peer, const std::string& bytes) const;
@@ -43,6 +46,7 @@ class KinetoSocket {
 
   jobs::BoundSocket socket_;
   std::string folder_;  ///< empty: abstract
+  bool has_pidfds_ = false;
 };
 
 }  // namespace gpumeter::profiles

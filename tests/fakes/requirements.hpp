@@ -42,6 +42,15 @@ inline std::string no_unknown_requests() {
   return has ? "" : "this machine does not pass unknown ioctls to the device";
 }
 
+/// SO_PASSPIDFD of Linux 6.5.
+inline std::string no_pidfds_of_senders() {
+  constexpr int kPassPidfd = 76;
+  const Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM, 0));
+  constexpr int kOn = 1;
+  const bool has = setsockopt(socket.number(), SOL_SOCKET, kPassPidfd, &kOn, sizeof kOn) == 0;
+  return has ? "" : "this kernel sends no pidfd along with a datagram";
+}
+
 inline std::string no_generic_netlink() {
   const Descriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC));
   return socket ? "" : "this machine has no sockets of generic netlink";

@@ -36,7 +36,6 @@ constexpr Term event(const MetricDescriptor& family, LabelSet labels, seconds ke
 
 /// Errors that count until the driver is closed for a reset. gpumeter's counter goes on where the driver's
 /// starts again, so the level alone would stay for ever.
-constexpr seconds kUntilRelease = hours(24 * 365);
 constexpr Term since_opened(Reading reading) {
   return {reading, Compare::above, 0, Over::event, kUntilRelease, {}, true};
 }

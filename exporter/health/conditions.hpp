@@ -87,6 +87,9 @@ struct Term {
   bool from_zero = false;  ///< the daemon itself counts the events from 0, so a first value above 0 is news
 };
 
+/// A window that ends only when the driver is closed for a reset.
+inline constexpr std::chrono::seconds kUntilRelease = std::chrono::hours(24 * 365);
+
 inline constexpr std::size_t kMostTerms = 3;
 
 /// A row of the table. The condition holds while all of its terms do; its value is that of the first term.

@@ -10,11 +10,13 @@
 
 namespace gpumeter::health {
 
-/// Events of the devices that are still news, by uuid and by the series that counts them.
+/// Events of the devices that are still news, by uuid and by the series that counts them. For a gauge, such
+/// as the number of links that are up, the count is the highest value so far.
 using Events = std::map<std::string, std::map<std::string, OngoingEvent>>;
 
 /// The events that only the daemon has counted, such as XIDs: they are news for as long after a restart of
-/// the daemon as without it, until the machine boots, which resets the GPUs. Any thread.
+/// the daemon as without it, until the machine boots, which resets the GPUs and may follow a change of their
+/// bridges. Any thread.
 class EventBook {
  public:
   void put(Events events) GPUMETER_EXCLUDES(mutex_);

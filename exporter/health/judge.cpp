@@ -74,9 +74,14 @@ Past Judge::past_of(const std::string& uuid) const {
   if (earlier == earlier_.end()) return past;
   for (const Rule& rule : rulebook_.rules()) {
     for (const Place& place : rule.places) {
-      if (!place.counts_events_of_daemon()) continue;
+      if (!place.counts_events_of_daemon() && !place.keeps_highest()) continue;
       const auto event = earlier->second.find(place.series());
-      if (event != earlier->second.end()) past.events[place.past].resume(event->second);
+      if (event == earlier->second.end()) continue;
+      if (place.counts_events_of_daemon()) {
+        past.events[place.past].resume(event->second);
+      } else {
+        past.windows[place.past].add(Over::highest, place.term->window, event->second.count, now_);
+      }
     }
   }
   return past;
@@ -87,9 +92,10 @@ Events Judge::events() const {
   for (const auto& [uuid, past] : pasts_) {
     for (const Rule& rule : rulebook_.rules()) {
       for (const Place& place : rule.places) {
-        if (!place.counts_events_of_daemon()) continue;
-        const auto event = past.events[place.past].ongoing();
-        if (event) events[uuid][place.series()] = *event;
+        std::optional<OngoingEvent> event;
+        if (place.counts_events_of_daemon()) event = past.events[place.past].ongoing();
+        if (place.keeps_highest()) event = OngoingEvent{past.windows[place.past].result(Over::highest), now_};
+        if (event && event->count > 0) events[uuid][place.series()] = *event;
       }
     }
   }

@@ -35,7 +35,8 @@ class Judge {
 
   /// Events of an earlier process, for devices that were not judged yet.
   void resume(Events earlier) { earlier_ = std::move(earlier); }
-  /// The events that only this process has counted, if they are news.
+  /// The events that only this process has counted, if they are news, and the highest values that it has seen
+  /// since the driver was opened.
   Events events() const;
 
  private:

@@ -11,6 +11,10 @@ bool Place::counts_events_of_daemon() const noexcept {
   return term->over == Over::event && (family == &catalog::xid_errors || family == &catalog::events);
 }
 
+bool Place::keeps_highest() const noexcept {
+  return term->window == kUntilRelease && (term->over == Over::highest || compares_with_usual());
+}
+
 std::string Place::series() const {
   std::string text(term->reading.family->name);
   for (const LabelSet::Pair& pair : term->reading.labels.pairs) {

@@ -21,7 +21,9 @@ struct Place {
 
   /// True if nobody but the daemon knows of the events; the driver's counters outlive the daemon.
   bool counts_events_of_daemon() const noexcept;
-  /// The counter, for the state file.
+  /// True if the highest value since the driver was opened counts, which only the daemon knows.
+  bool keeps_highest() const noexcept;
+  /// The series, for the state file.
   std::string series() const;
   bool compares_with_usual() const noexcept { return term->compare == Compare::below_usual; }
 };

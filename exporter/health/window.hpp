@@ -21,6 +21,8 @@ class Window {
   /// Adds the value of `now`, or nothing if it is absent. Returns the mean or the highest value, or the
   /// growth of a counter, in the window until now; absent if the window is empty.
   double add(Over over, Nanoseconds length, double value, Nanoseconds now) noexcept;
+  /// The same as of the last add().
+  double result(Over over) const noexcept;
 
  private:
   static constexpr std::size_t kSlots = 12;
@@ -31,7 +33,6 @@ class Window {
 
   void advance(std::int64_t to) noexcept;
   double growth(double value) noexcept;
-  double result(Over over) const noexcept;
 
   std::array<Slot, kSlots> slots_{};
   std::int64_t current_ = 0;  ///< number of the slot that holds the present

@@ -325,6 +325,33 @@ TEST_F(JudgeTest, LinksThatACardNeverHadAreNoFault) {
   EXPECT_EQ(text_after(1s), "ok");
 }
 
+TEST_F(JudgeTest, LinksThatWereLostBeforeARestartOfTheDaemonAreAFault) {
+  const auto up = [&](double links) {
+    set(0, {{&catalog::interconnect_links_up, {{"kind", "nvlink"}}, links}});
+  };
+  up(12);
+  after(1s);
+  EventBook saved;
+  saved.put(judge_.events());
+  for (const double left : {11.0, 0.0}) {
+    EventBook loaded;
+    ASSERT_TRUE(loaded.load(saved.save(), true));
+    Judge successor;
+    successor.resume(loaded.get());
+    up(left);
+    for (int second = 0; second <= 30; ++second) {
+      now_ += 1s;
+      write();
+      report_ = successor.judge(store_, now_);
+    }
+    EXPECT_EQ(text_of(report_), "failed: links_down reset") << left;
+    saved.put(successor.events());
+  }
+  machine({{&self_catalog::collector_released, {{"collector", "nvidia"}}, 1}});
+  after(1s);
+  EXPECT_TRUE(judge_.events().empty()) << "the driver is closed, and the bridge may go";
+}
+
 TEST_F(JudgeTest, MostCardsOfTheModelSayHowManyLinksAreUsual) {
   const auto up = [&](unsigned gpu, double links) {
     set(gpu, {{&catalog::interconnect_links_up, {{"kind", "nvlink"}}, links}});

@@ -44,6 +44,8 @@ std::uint64_t Connections::read(int number, Nanoseconds now, const Take& take) {
   const auto found = open_.find(number);
   if (found == open_.end()) return 0;
   auto& [descriptor, guest, splitter, heard] = found->second;
+  if (guest.user == std::to_string(guest.owner))
+    guest.user = gate_.name_of(guest.owner);  // looked up by now?
   const std::span<char> room = splitter.room();
   const ssize_t got = recv(descriptor.number(), room.data(), room.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;

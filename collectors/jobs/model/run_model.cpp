@@ -69,8 +69,12 @@ void RunModel::receive_mllog(const Sender& sender, std::string_view run, std::st
 /// Returns nullptr if there are too many users.
 User* RunModel::user_of(const Sender& sender, const Moment& now) {
   auto found = users_.find(sender.account());
+  const std::string digits = std::to_string(sender.account());
+  const bool has_name = sender.user != digits;
+  if (found != users_.end() && has_name && found->second.label() == digits) {
+    found = give_name(found, sender.user, now.elapsed);
+  }
   if (found == users_.end()) {
-    const bool has_name = sender.user != std::to_string(sender.account());
     if (!has_name && !nameless_.take(now.elapsed)) return nullptr;
     if (users_.size() >= shared_.limits.users && !make_room_for_user()) return nullptr;
     found = users_.try_emplace(sender.account(), label_text(sender.user), shared_, now.elapsed).first;

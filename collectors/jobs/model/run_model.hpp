@@ -19,6 +19,9 @@ namespace gpumeter::jobs {
 /// affect another user's runs. All subordinate uids of a user count as that user. A process that names no run
 /// belongs to a run with the name of its workload. No message makes the model throw. One thread.
 ///
+/// The label of a user whose name is not known yet is the number. The first message with the name gives all
+/// series and runs of the user the name; the number leaves the page.
+///
 /// Values that exceed a quota count under the user's run `_other`, so that sums over runs stay right. If the
 /// quota of all users is full, they count under user `_other`. Gauges cannot be summed, so their values are
 /// dropped. Both cases count as series_limit.
@@ -70,14 +73,18 @@ class RunModel {
   Result<Done> restore(std::string_view section, const Moment& now, bool is_of_this_boot);
 
  private:
+  using Users = std::map<std::uint32_t, User>;  ///< by Sender::account()
+
   User* user_of(const Sender& sender, const Moment& now);
+  Users::iterator give_name(Users::iterator user, std::string_view name, Nanoseconds now);
+  void read(SavedReader& in, Users& users, Nanoseconds now);
   bool make_room_for_series(std::size_t series, Nanoseconds now);
   bool make_room_for_user();
 
   Shared shared_;
-  std::map<std::uint32_t, User> users_;  ///< by Sender::account()
-  TokenBucket nameless_;                 ///< new users without a name: the uids that a process may choose
-  bool is_full_ = false;                 ///< since the last tick no user could be removed for another
+  Users users_;
+  TokenBucket nameless_;  ///< new users without a name: the uids that a process may choose
+  bool is_full_ = false;  ///< since the last tick no user could be removed for another
   std::array<OwnedSlot, kRefusalCount> dropped_;
 };
 

@@ -183,8 +183,8 @@ Run& UserRuns::restore(SavedReader& in, Source& source, std::string_view user) {
   return run;
 }
 
-void User::save(RecordWriter& out, std::uint32_t account) const {
-  out.begin("user").integer(account).text(label_).time(last_seen_);
+void User::save(RecordWriter& out, std::uint32_t account, std::string_view label) const {
+  out.begin("user").integer(account).text(label).time(last_seen_);
   for (const auto& [id, process] : processes_) {
     out.begin("process");
     jobs::save(out, id);
@@ -246,25 +246,18 @@ std::string RunModel::save(const Moment& now) const {
     out.begin("dropped").text(to_string(static_cast<Refusal>(i)));
     out.integer(static_cast<std::int64_t>(shared_.dropped[i]));
   }
-  for (const auto& [account, user] : users_) user.save(out, account);
+  for (const auto& [account, user] : users_) user.save(out, account, user.label());
   return out.take();
 }
 
-Result<Done> RunModel::restore(std::string_view section, const Moment& now, bool is_of_this_boot) {
-  SavedReader in(section);
+// The lines of users. A line of something else fails.
+void RunModel::read(SavedReader& in, Users& users, Nanoseconds now) {
   User* user = nullptr;
   Run* run = nullptr;
-  if (!section.empty() && (!in.next() || in.kind() != "clock")) in.fail();
-  const Moment saved = section.empty() ? now : in.moment();
-  const Nanoseconds shift = (now.elapsed - now.unix) - (saved.elapsed - saved.unix);
-  constexpr Nanoseconds kMostShift = std::chrono::hours(24 * 365 * 10);  // of an invalid file
-  // Within a boot CLOCK_BOOTTIME goes on, whatever happens to the calendar clock.
-  if (!is_of_this_boot && (shift > kMostShift || shift < -kMostShift)) in.fail();
-  if (!is_of_this_boot) in.set_shift(shift);
   while (in.next()) {
     if (in.kind() == "user") {
       const auto account = static_cast<std::uint32_t>(in.integer(0, UINT32_MAX));
-      const auto [place, is_new] = users_.try_emplace(account, in.text(), shared_, now.elapsed);
+      const auto [place, is_new] = users.try_emplace(account, in.text(), shared_, now);
       user = &place->second;
       user->heard(in.elapsed());
       run = nullptr;
@@ -279,9 +272,37 @@ Result<Done> RunModel::restore(std::string_view section, const Moment& now, bool
       in.fail();
     }
   }
-  const bool is_whole =
-      !in.failed() && std::ranges::all_of(users_, [](const auto& entry) { return entry.second.is_whole(); });
-  if (!is_whole) {
+  const bool is_whole = std::ranges::all_of(users, [](const auto& entry) { return entry.second.is_whole(); });
+  if (!is_whole) in.fail();
+}
+
+// The same way as over a restart of the daemon, so that nothing but the label changes.
+RunModel::Users::iterator RunModel::give_name(Users::iterator user, std::string_view name, Nanoseconds now) {
+  RecordWriter out;
+  user->second.save(out, user->first, label_text(name));
+  const std::string lines = out.take();
+  SavedReader in(lines);
+  Users renamed;
+  read(in, renamed, now);
+  if (in.failed() || renamed.empty()) return user;
+  user->second.uncharge();
+  users_.erase(user);
+  const auto place = users_.insert(renamed.extract(renamed.begin())).position;
+  place->second.count();
+  return place;
+}
+
+Result<Done> RunModel::restore(std::string_view section, const Moment& now, bool is_of_this_boot) {
+  SavedReader in(section);
+  if (!section.empty() && (!in.next() || in.kind() != "clock")) in.fail();
+  const Moment saved = section.empty() ? now : in.moment();
+  const Nanoseconds shift = (now.elapsed - now.unix) - (saved.elapsed - saved.unix);
+  constexpr Nanoseconds kMostShift = std::chrono::hours(24 * 365 * 10);  // of an invalid file
+  // Within a boot CLOCK_BOOTTIME goes on, whatever happens to the calendar clock.
+  if (!is_of_this_boot && (shift > kMostShift || shift < -kMostShift)) in.fail();
+  if (!is_of_this_boot) in.set_shift(shift);
+  read(in, users_, now.elapsed);
+  if (in.failed()) {
     users_.clear();
     return Error("the runs of jobs, line " + std::to_string(in.line()));
   }

@@ -95,8 +95,8 @@ class User {
   void show(const Moment& now) const noexcept;
   const UserRuns& runs() const noexcept { return runs_; }
 
-  /// A line, and the lines of its processes and runs.
-  void save(RecordWriter& out, std::uint32_t account) const;
+  /// A line, and the lines of its processes and runs. Another `label` renames the user.
+  void save(RecordWriter& out, std::uint32_t account, std::string_view label) const;
   /// Reads one of these lines; `run` is the run that the following lines are about.
   void restore_line(SavedReader& in, Run*& run);
   /// True if each member of a run is a known process.

@@ -4,6 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 namespace gpumeter::jobs {
 namespace {
 
@@ -34,6 +37,7 @@ class ConnectionsTest : public testing::Test {
     const auto take = [&](const Sender& sender, std::string_view payload) {
       EXPECT_EQ(sender.id.pid, getpid());
       EXPECT_EQ(sender.id.uid, geteuid());
+      user_ = sender.user;
       text.append(payload).append("|");
     };
     do {
@@ -46,13 +50,29 @@ class ConnectionsTest : public testing::Test {
     return text + std::to_string(overlong);
   }
 
-  UserNames names_{[](std::uint32_t) { return std::nullopt; }};
+  std::atomic<bool> answers_ = true;  ///< the directory of users, whose only user has the name "someone"
+  UserNames names_{[this](std::uint32_t) -> std::optional<std::string> {
+    while (!answers_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return "someone";
+  }};
+  std::string user_;  ///< of the last message
   ProcessKin kin_{"/proc"};
   UserOwners owners_{"/nonexistent"};
   Gate gate_{"/proc", names_, kin_, owners_};
   Connections connections_{gate_};
   int number_ = -1;
 };
+
+TEST_F(ConnectionsTest, HaveTheNameOfTheirUserOnceItIsKnown) {
+  answers_ = false;
+  const Descriptor job = connected();
+  EXPECT_EQ(heard(job, "ml.steps:1|c\n"), "ml.steps:1|c|0");
+  EXPECT_EQ(user_, std::to_string(geteuid()));
+  answers_ = true;
+  while (names_.of(geteuid()) != "someone") std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(heard(job, "ml.steps:1|c\n"), "ml.steps:1|c|0");
+  EXPECT_EQ(user_, "someone");
+}
 
 TEST_F(ConnectionsTest, CutPlainLines) {
   const Descriptor job = connected();

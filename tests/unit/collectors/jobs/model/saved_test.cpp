@@ -45,6 +45,34 @@ TEST(SavedRuns, ARestartChangesNothing) {
       std::string::npos);
 }
 
+// A directory of users may answer seconds after the first message.
+TEST(SavedRuns, AUserWhoseNameIsKnownLaterHasNoNumberAnyMore) {
+  JobsBench later;
+  JobsBench at_once;
+  for (JobsBench* const jobs : {&later, &at_once}) {
+    const auto send = [&](const char* lines, const char* name) {
+      jobs->send_as(1000, 10, lines, 1000, name);
+    };
+    const char* const first = jobs == &later ? "1000" : "alice";
+    jobs->in_workload(10, cgroup::Kind::slurm_job, "4711");
+    send("_e{9,6}:run_start|resnet|#framework:torch\nml.steps:2|c\nml.step.seconds:0.2|d\nml.eval:3|g",
+         first);
+    jobs->send(11, "ml.steps:7|c", 1001);
+    jobs->tick();
+    jobs->wait(3);
+    send("ml.steps:1|c\nml.custom:3|g|#metric:norm", "alice");
+    jobs->wait(1);
+    send("ml.steps:1|c", first);  // such as a connection from before
+  }
+  EXPECT_EQ(later.page(), std::string(at_once.page()));
+  EXPECT_NE(later.page().find("ml_steps_total{run=\"resnet\",user=\"alice\",split=\"train\"} 4"),
+            std::string::npos)
+      << later.page();
+  EXPECT_EQ(later.model.usage().series, at_once.model.usage().series);
+  EXPECT_EQ(later.model.usage().processes, at_once.model.usage().processes);
+  EXPECT_EQ(later.model.runs().runs.size(), 2U);
+}
+
 TEST(SavedRuns, AFactOutsideItsSetIsRejected) {
   JobsBench before;
   train(before);

@@ -15,11 +15,6 @@ void add_fact(std::vector<Label>& labels, const char* name, const std::string& v
   if (!value.empty()) labels.push_back({name, value});
 }
 
-Nanoseconds nanoseconds_of(double seconds) noexcept {
-  constexpr double kMost = 9e9;  // nanoseconds have a range of 292 years
-  return std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(std::min(seconds, kMost)));
-}
-
 std::string text_of(const std::optional<int>& number) {
   return number ? std::to_string(*number) : std::string();
 }
@@ -103,7 +98,7 @@ void DeviceSession::continue_totals() {
     const std::string& key = keys.emplace_back(DeviceTotals::key_of(own[1 + i]));
     counted_.push_back(own_slot_ + 1 + i);
     const std::optional<double> total = resumed_.insert(key).second ? totals_->find(key) : std::nullopt;
-    if (total) observed_.resume(kObservedTiers[i], nanoseconds_of(*total));
+    if (total) observed_.resume(kObservedTiers[i], *total);
   }
   totals_->plan(keys);
   kept_.resize(counted_.size());

@@ -26,8 +26,8 @@ class ObservedTime {
   void interrupt(Tier tier) noexcept { last_[index(tier)].reset(); }
   void interrupt_all() noexcept { last_ = {}; }
 
-  /// Continues from the time that an earlier process observed.
-  void resume(Tier tier, Nanoseconds total) noexcept { total_[index(tier)] += total; }
+  /// Continues from the time, in seconds, that an earlier process observed.
+  void resume(Tier tier, double total) noexcept;
 
   Nanoseconds total(Tier tier) const noexcept { return total_[index(tier)]; }
 

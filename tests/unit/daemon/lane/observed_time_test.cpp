@@ -65,6 +65,17 @@ TEST_F(ObservedTimeTest, ASuspendIsAGap) {
   EXPECT_EQ(pass(1), seconds(1));
 }
 
+TEST_F(ObservedTimeTest, IsNotShorterAfterARestart) {
+  for (const double before : {4.237574443, 0.1, 86400.000000001, 9e6 / 7}) {
+    ObservedTime after;
+    after.resume(Tier::fast, before);
+    EXPECT_NEAR(to_seconds(after.total(Tier::fast)), before, 5e-10);
+    ObservedTime again;
+    again.resume(Tier::fast, to_seconds(after.total(Tier::fast)));
+    EXPECT_EQ(again.total(Tier::fast), after.total(Tier::fast));
+  }
+}
+
 TEST_F(ObservedTimeTest, ALostDeviceIsAGap) {
   pass(0);
   observed_.interrupt_all();

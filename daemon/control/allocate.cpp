@@ -11,14 +11,11 @@
 
 #include "base/folder.hpp"
 #include "base/text.hpp"
+#include "daemon/control/socket.hpp"
 #include "daemon/fleet/device_directory.hpp"
 
 namespace gpumeter {
 namespace {
-
-Error with_advice(const Error& error) {
-  return geteuid() == 0 ? error : Error(error.message() + "; run it as root");
-}
 
 /// The uuid of the GPU with this index; anything else as it is.
 Result<std::string> uuid_of(const std::string& gpu, const std::string& state) {
@@ -49,13 +46,13 @@ Result<std::string> set(const AllocateOptions& options, const std::string& path,
   }
   constexpr mode_t kReadable = 0644;  // by the daemon
   if (const Result<Folder> made = Folder::make(path, kReadable | S_IXUSR | S_IXGRP | S_IXOTH); !made) {
-    return with_advice(made.error());
+    return control::with_advice(made.error());
   }
   const Result<Folder> folder = Folder::open_trusted(path);
   if (!folder) return folder.error();
   const Result<Done> done =
       folder->replace(manual::file_name(grant.workload), text, kReadable, Folder::Outlives::power_cut);
-  if (!done) return with_advice(done.error());
+  if (!done) return control::with_advice(done.error());
   return std::to_string(grant.gpus.size()) + " GPU(s) are allocated to " + grant.workload.name + "\n";
 }
 
@@ -67,7 +64,8 @@ Result<std::string> clear(const AllocateOptions& options, const std::string& pat
     return Error(options.workload.name + " has no allocation of the kind " +
                  std::string(to_string(options.workload.kind)));
   }
-  if (const Result<Done> removed = folder->remove(name); !removed) return with_advice(removed.error());
+  if (const Result<Done> removed = folder->remove(name); !removed)
+    return control::with_advice(removed.error());
   return "the allocation of " + options.workload.name + " has ended\n";
 }
 

@@ -16,10 +16,6 @@
 namespace gpumeter {
 namespace {
 
-Error with_advice(const Error& error) {
-  return geteuid() == 0 ? error : Error(error.message() + "; run it as root");
-}
-
 Result<Descriptor> connect_to(const std::string& folder) {
   Result<sockaddr_un> address = control::address_in(folder);
   if (!address) return address.error();
@@ -65,7 +61,7 @@ Result<Done> edit_file(const std::string& folder, const std::string& uuid) {
 /// owner may.
 Result<Done> become_owner_of(const std::string& path) {
   const Result<Folder> folder = Folder::open(path);
-  if (!folder) return with_advice(folder.error());
+  if (!folder) return control::with_advice(folder.error());
   const uid_t owner = folder->owner();
   const gid_t group = folder->group();
   if (geteuid() != 0 || owner == 0) return Done{};
@@ -81,7 +77,7 @@ Result<Done> forget_device(const std::string& folder, const std::string& uuid) {
   if (uuid.find_first_of("\n\r") != std::string::npos) return Error("a uuid is one line");
   if (Result<Done> done = become_owner_of(folder); !done) return done;
   const Result<FolderLock> lock = FolderLock::take(folder);
-  if (!lock) return with_advice(lock.error());
+  if (!lock) return control::with_advice(lock.error());
   return lock->is_ours() ? edit_file(folder, uuid) : ask_daemon(folder, uuid);
 }
 

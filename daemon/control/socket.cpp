@@ -55,4 +55,8 @@ Result<Done> write_line(const Descriptor& connection, const std::string& line) {
   return Done{};
 }
 
+Error with_advice(const Error& error) {
+  return geteuid() == 0 ? error : Error(error.message() + "; run it as root");
+}
+
 }  // namespace gpumeter::control

@@ -38,4 +38,7 @@ void limit_time(const Descriptor& connection) noexcept;
 Result<std::string> read_line(const Descriptor& connection);
 Result<Done> write_line(const Descriptor& connection, const std::string& line);
 
+/// For a command of the administrator that was refused: unless it runs as root, root may succeed.
+Error with_advice(const Error& error);
+
 }  // namespace gpumeter::control

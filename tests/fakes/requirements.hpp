@@ -17,6 +17,15 @@
 
 namespace gpumeter {
 
+/// The test is built with a sanitizer, which keeps freed memory and ends the process if none is left.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kIsSanitized = true;
+#elif defined(__has_feature)
+inline constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+inline constexpr bool kIsSanitized = false;
+#endif
+
 /// What some emulators and containers lack. Each function tries it and returns why the test cannot run here,
 /// or nothing; it names no architecture, so that a test runs again once the machine has it.
 

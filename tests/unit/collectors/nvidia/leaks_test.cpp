@@ -8,19 +8,12 @@
 #include "collectors/nvidia/collector.hpp"
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
+#include "tests/fakes/requirements.hpp"
 
 // A thousand losses and returns of one GPU leave no more behind than a hundred.
 
 namespace gpumeter::nvidia {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 long entries(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());

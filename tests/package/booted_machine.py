@@ -11,7 +11,7 @@ from booted_install import install, named_gpumeter, purge, sandbox
 from booted_jobs import jobs
 from booted_lifecycle import clean_stop, socket_activation, watchdog, wrong_configuration
 from booted_reload import lost_device, release, reload
-from booted_sandbox import amd, clients_drop_in, late_driver, own_programs, process_drop_in
+from booted_sandbox import amd, clients_drop_in, intel_gpu, late_driver, own_programs, process_drop_in
 from booted_upgrade import (upgrade_from_service_only, upgrade_with_changed_default, upgrade_with_own_addresses,
                             upgrade_with_socket)
 from machine import UNIT, run, state
@@ -25,7 +25,7 @@ def main(package: str, attack_seconds: float) -> None:
     install(package)
     sandbox()
     attack(attack_seconds)
-    for part in (jobs, reload, lost_device, release, amd, process_drop_in, clients_drop_in, late_driver, own_programs, watchdog, clean_stop,
+    for part in (jobs, reload, lost_device, release, amd, process_drop_in, intel_gpu, clients_drop_in, late_driver, own_programs, watchdog, clean_stop,
                  wrong_configuration, socket_activation):
         part()
     for upgrade in (upgrade_with_socket, upgrade_with_changed_default, upgrade_from_service_only, upgrade_with_own_addresses):

@@ -15,7 +15,8 @@ sys.path.insert(0, str(TESTS))
 CARD = "mi210"  # HBM, XGMI, RAS, the compute driver's topology
 SYS = Path("/srv/gpumeter-test")  # PrivateTmp and ProtectHome hide /tmp and /root
 EXAMPLES = Path("/usr/share/doc/gpumeter/examples/systemd")
-CAP_SYS_PTRACE = 1 << 19  # linux/capability.h
+CAP_SYS_PTRACE, CAP_PERFMON = 1 << 19, 1 << 38  # linux/capability.h
+GENERATOR, RUNTIME = "/lib/systemd/system-generators/gpumeter-generator", "/run/systemd/system"
 SOCKET_DROP_IN = Path("/etc/systemd/system/gpumeter.socket.d/test.conf")
 FREE_MAJOR = 242  # Documentation/admin-guide/devices.txt: 240 to 254 are for local use
 NODE = Path("/dev/gpumeter-test")
@@ -62,6 +63,28 @@ def process_drop_in() -> None:
     no_drop_ins()
     restart()
     check("without it, it has none again", int(process_status()["CapEff"], 16), 0)
+
+
+def intel_gpu() -> None:
+    given("given the generator on a machine with a GPU of Intel, the process")
+    if not int(re.search(r"^CapBnd:\s*(\w+)", Path("/proc/1/status").read_text(), re.M)[1], 16) & CAP_PERFMON:
+        print("  --   not shown: this container has no CAP_PERFMON to give")
+        return
+    function = SYS / "sys/bus/pci/devices/0000:03:00.0"
+    function.mkdir(parents=True)
+    (function / "vendor").write_text("0x8086\n")
+    (function / "class").write_text("0x030000\n")
+    configure(simulated(devices=1))
+    run("env", f"GPUMETER_SYSFS={SYS}/sys", GENERATOR, RUNTIME)
+    run("systemctl", "daemon-reload")
+    restart()
+    status = process_status()
+    check("has CAP_PERFMON and no other capability", [int(status[name], 16) for name in ("CapEff", "CapBnd")], [CAP_PERFMON] * 2)
+    shutil.rmtree(SYS)
+    shutil.rmtree(f"{RUNTIME}/gpumeter.service.d")
+    run("systemctl", "daemon-reload")
+    restart()
+    check("without the GPU, it has none", int(process_status()["CapEff"], 16), 0)
 
 
 def own_programs() -> None:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""systemd accepts the units without a complaint, alone and with each drop-in, and rates the services' exposure at most
-2.0 of 10."""
+"""systemd accepts the units without a complaint, alone, with each drop-in and with that of the generator, and rates the services'
+exposure at most 2.0 of 10."""
 import os
 import re
 import shutil
@@ -70,12 +70,53 @@ class UnitTest(unittest.TestCase):
         self.drop_in("[Socket]\nSocketMod=0600\n")
         self.assertIn("SocketMod", self.verify())
 
-    def test_exposure(self) -> None:
-        for unit in ("gpumeter.service", "gpumeter-benchmark.service", "gpumeter-held.service"):
+    def exposed(self, *units: str) -> None:
+        for unit in units:
             with self.subTest(unit=unit):
                 said = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSED}", str(self.folder / unit))
                 self.assertEqual(said.returncode, 0, said.stdout)
                 print(re.search(r"Overall exposure level.*", said.stdout).group())
+
+    def test_exposure(self) -> None:
+        self.exposed("gpumeter.service", "gpumeter-benchmark.service", "gpumeter-held.service")
+
+    def generated(self, *functions: tuple[str, str]) -> str:
+        """The drop-in of the generator on a machine with these PCI functions (vendor, class)."""
+        sysfs = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-")))
+        for number, (vendor, kind) in enumerate(functions):
+            function = sysfs / f"bus/pci/devices/0000:0{number}:00.0"
+            function.mkdir(parents=True)
+            (function / "vendor").write_text(f"{vendor}\n")
+            (function / "class").write_text(f"{kind}\n")
+        subprocess.run([ROOT / "systemd/gpumeter-generator", self.folder, "/none", "/none"], env={**os.environ, "GPUMETER_SYSFS": str(sysfs)},
+                       check=True, timeout=60)
+        drop_in = self.folder / "gpumeter.service.d/50-intel.conf"
+        return drop_in.read_text() if drop_in.exists() else ""
+
+    def test_only_machines_with_a_gpu_of_intel_have_its_capability(self) -> None:
+        bounding = re.search(r"^CapBnd:\s*(\w+)", Path("/proc/self/status").read_text(), re.M)
+        if not int(bounding[1], 16) >> 38 & 1:
+            self.skipTest("this container has no CAP_PERFMON to give")
+        self.assertEqual(self.generated(), "")
+        self.assertEqual(self.generated(("0x10de", "0x030200"), ("0x8086", "0x020000")), "", "another vendor's GPU, and a network card")
+        self.assertEqual(self.generated(("0x10de", "0x030200"), ("0x8086", "0x030000")),
+                         "[Service]\nCapabilityBoundingSet=CAP_PERFMON\nAmbientCapabilities=CAP_PERFMON\n")
+        self.assertEqual(self.verify(), "")
+        self.exposed("gpumeter.service")
+
+    def test_the_capability_cannot_be_used_on_processes(self) -> None:
+        """With CAP_PERFMON, these two calls would read the registers and stacks of all processes."""
+        unit = (ROOT / "systemd/gpumeter.service").read_text()
+        admitted = re.findall(r"^SystemCallFilter=(?!~)(.+)$", unit, re.M)
+        self.assertEqual(admitted, ["@system-service"])
+        groups, seen = ["@system-service"], set()
+        while groups:
+            said = analyze("syscall-filter", groups.pop()).stdout
+            calls = {line.strip() for line in said.splitlines() if line.startswith("    ") and not line.strip().startswith("#")}
+            groups += [call for call in calls - seen if call.startswith("@")]
+            seen |= calls
+        self.assertIn("openat", seen)
+        self.assertFalse(seen & {"perf_event_open", "bpf"})
 
 
 if __name__ == "__main__":

@@ -32,9 +32,9 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "programs/top": ["base", "programs/client"],
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
-    "programs/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "exporter/client"],  # a program of its own
+    "programs/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "programs/client"],
     "collectors/profiles": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store"],
-    "programs/held": ["base", "collectors/attribution"],  # a program of its own, without threads, of root's
+    "programs/held": ["base", "collectors/attribution"],  # without threads, root's
     "collectors/nccl": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "collectors/servers": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store",
                            "exporter/client"],

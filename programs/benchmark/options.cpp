@@ -69,8 +69,9 @@ void add_flags(CLI::App& app, Options& options, Texts& texts) {
 }
 
 std::variant<Options, Exit> checked(Options options, const Texts& texts) {
-  const Result<HttpAddress> address = parse_http_address(texts.url);
-  if (!address) return usage_error("--url: " + address.error().message());
+  const Result<client::Address> address = client::parse_address(texts.url);
+  if (!address)
+    return usage_error("--url: " + gpumeter::quoted(texts.url) + ": " + address.error().message());
   options.address = *address;
   if (!texts.login_file.empty()) {
     Result<Login> login = read_login(texts.login_file);

@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "exporter/client/http_get.hpp"
+#include "programs/client/http.hpp"
 
 namespace gpumeter::benchmark {
 
@@ -22,8 +22,8 @@ struct Options {
   bool opencl = true;
   bool blas = true;
   std::chrono::milliseconds time = kLongestTests;  ///< of one GPU's tests
-  HttpAddress address;
-  HttpAccess access;
+  client::Address address;
+  client::Access access;
   std::string jobs_socket;  ///< empty: nothing is sent
   std::string history;      ///< a folder
   std::string lock;

@@ -2,14 +2,123 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "base/enum_names.hpp"
+#include "base/folder.hpp"
+#include "base/result.hpp"
+#include "base/text.hpp"
 #include "collectors/attribution/names/slurm/job_groups.hpp"
-#include "programs/held/folder.hpp"
 
 namespace gpumeter::held {
 namespace {
+
+/// What the helper knows of a job: a file with lines NAME=VALUE.
+struct Record {
+  /// pending: the job is too young; failed: its group could not be entered, and is not entered again.
+  enum class State { pending, asked, failed };
+
+  State state = State::pending;
+  /// Inode of the job's group: a requeued job has its number again, in another group.
+  std::uint64_t group = 0;
+  std::set<std::string> allowed;  ///< PCI addresses that the job's filter permits
+  std::set<std::string> denied;
+  std::set<std::string> gpus;  ///< held by the job: what the daemon reads
+
+  bool operator==(const Record&) const = default;
+};
+
+/// By the name of the job's group: a job number or a SLUID.
+using Records = std::map<std::string, Record, std::less<>>;
+
+constexpr EnumNames<Record::State, 3> kStateNames{{{Record::State::pending, "pending"},
+                                                   {Record::State::asked, "asked"},
+                                                   {Record::State::failed, "failed"}}};
+
+/// The file's text. WORKLOAD, KIND and GPU are those of `gpumeter allocate`.
+std::string to_text(const std::string& job, const Record& record) {
+  std::string text = "WORKLOAD=" + job + "\nKIND=slurm_job\nSTATE=";
+  text.append(kStateNames.of(record.state)) += "\nGROUP=" + std::to_string(record.group) + "\n";
+  const auto add_lines = [&](const char* name, const std::set<std::string>& values) {
+    for (const std::string& value : values) text.append(name).append(value).append("\n");
+  };
+  add_lines("ALLOWED=", record.allowed);
+  add_lines("DENIED=", record.denied);
+  add_lines("GPU=", record.gpus);
+  return text;
+}
+
+/// Ignores unknown lines.
+Record parse_record(std::string_view text) {
+  Record record;
+  while (!text.empty()) {
+    std::string_view line = take_until(text, '\n');
+    const std::string_view name = take_until(line, '=');
+    if (name == "STATE") record.state = kStateNames.find(line).value_or(Record::State::pending);
+    if (name == "GROUP") record.group = parse_number<std::uint64_t>(line).value_or(0);
+    if (name == "ALLOWED") record.allowed.emplace(line);
+    if (name == "DENIED") record.denied.emplace(line);
+    if (name == "GPU") record.gpus.emplace(line);
+  }
+  return record;
+}
+
+/// Sets Record::gpus of all: a job holds the `managed` GPUs that its filter permits, which are those that the
+/// filter of some job denied, and the `named` ones. Another GPU may be none of the scheduler's, such as one
+/// for a display, and open to every job. A filter that denies no GPU may be none at all; then only the
+/// `named` ones count, for which the administrator vouches.
+void judge(Records& records, const std::set<std::string>& managed, const std::set<std::string>& named) {
+  for (auto& [job, record] : records) {
+    const std::set<std::string>& candidates = record.denied.empty() ? named : managed;
+    record.gpus.clear();
+    std::ranges::set_intersection(record.allowed, candidates, std::inserter(record.gpus, record.gpus.end()));
+  }
+}
+
+// As `gpumeter allocate` names its files: kind and workload.
+constexpr std::string_view kPrefix = "slurm_job:";
+// The PCI addresses that are known to be managed, one a line.
+constexpr const char* kManaged = ".managed";
+// A job's file has two lines for each of at most 64 GPUs.
+constexpr std::size_t kMostBytes = 16384;
+// A machine runs fewer jobs.
+constexpr std::size_t kMostFiles = 1024;
+
+std::string file_of(const std::string& job) { return std::string(kPrefix) + job; }
+
+/// What the folder has: a file a job, and kManaged.
+struct Content {
+  Records records;
+  std::map<std::string, std::chrono::seconds> written;  ///< since 1970, by job
+  std::set<std::string> managed;
+};
+
+Content read_all(const Folder& folder) {
+  Content content;
+  for (const std::string& name : folder.names(kMostFiles)) {
+    if (!name.starts_with(kPrefix)) continue;
+    const auto file = folder.read_of(folder.owner(), name, kMostBytes);
+    if (!file) continue;
+    const std::string job = name.substr(kPrefix.size());
+    content.records[job] = parse_record(file->text);
+    content.written[job] = std::chrono::seconds(file->modified);
+  }
+  const auto file = folder.read_of(folder.owner(), kManaged, kMostBytes);
+  std::string_view lines = file ? std::string_view(file->text) : std::string_view();
+  while (!lines.empty()) content.managed.emplace(take_until(lines, '\n'));
+  return content;
+}
 
 bool is_named(const std::set<std::string>& names, const std::string& node) {
   return names.contains(node) || (names.contains("nvidia") && node.starts_with("nvidia")) ||
@@ -40,7 +149,7 @@ Nodes nodes_of(const Roots& roots) {
 
 class Pass {
  public:
-  Pass(const Settings& settings, const Ask& ask, const RecordFolder& folder)
+  Pass(const Settings& settings, const Ask& ask, const Folder& folder)
       : settings_(settings), ask_(ask), folder_(folder), nodes_(nodes_of(settings.roots)) {
     for (const Gpu& gpu : nodes_.gpus) {
       if (is_named(settings.managed, gpu.node)) named_.insert(gpu.pci_address);
@@ -48,7 +157,7 @@ class Pass {
   }
 
   Outcome run(std::chrono::seconds now) {
-    const RecordFolder::Content before = folder_.read();
+    const Content before = read_all(folder_);
     records_ = before.records;
     const slurm::JobGroups groups = slurm::read_job_groups(settings_.roots.sysfs);
     outcome_.jobs = groups.folders.size();
@@ -71,7 +180,9 @@ class Pass {
   void remove_ended(const slurm::JobGroups& groups) {
     std::erase_if(records_, [&](const auto& entry) {
       const bool has_ended = !groups.folders.contains(entry.first);
-      if (has_ended) folder_.remove(entry.first);
+      if (has_ended) {
+        [[maybe_unused]] const Result<Done> ignored = folder_.remove(file_of(entry.first));
+      }
       return has_ended;
     });
   }
@@ -91,25 +202,32 @@ class Pass {
     }
   }
 
-  void note(const Result<Done>& written) {
-    if (!written) outcome_.failures.push_back(written.error().message());
+  // Replaces a file at once, so that a reader never sees a part. In memory: nothing outlives a power cut.
+  void write(const std::string& name, const std::string& text) {
+    constexpr mode_t kMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH;
+    if (const auto written = folder_.replace(name, text, kMode, Folder::Outlives::crash); !written)
+      outcome_.failures.push_back(written.error().message());
   }
 
-  void save(const RecordFolder::Content& before) {
+  void save(const Content& before) {
     std::set<std::string> known = before.managed;
     for (const auto& [job, record] : records_) known.insert(record.denied.begin(), record.denied.end());
-    if (known != before.managed) note(folder_.write_managed(known));
+    if (known != before.managed) {
+      std::string lines;
+      for (const std::string& gpu : known) lines += gpu + "\n";
+      write(kManaged, lines);
+    }
     known.insert(named_.begin(), named_.end());
     judge(records_, known, named_);
     for (const auto& [job, record] : records_) {
       const auto old = before.records.find(job);
-      if (old == before.records.end() || old->second != record) note(folder_.write(job, record));
+      if (old == before.records.end() || old->second != record) write(file_of(job), to_text(job, record));
     }
   }
 
   const Settings& settings_;
   const Ask& ask_;
-  const RecordFolder& folder_;
+  const Folder& folder_;
   const Nodes nodes_;
   std::set<std::string> named_;  // PCI addresses
   Records records_;
@@ -119,8 +237,9 @@ class Pass {
 }  // namespace
 
 Result<Outcome> pass(const Settings& settings, const Ask& ask, std::chrono::seconds now) {
-  const Result<RecordFolder> folder = RecordFolder::open(settings.folder);
+  const Result<Folder> folder = Folder::open_trusted(settings.folder);
   if (!folder) return folder.error();
+  if (!*folder) return Error(settings.folder + ": " + std::strerror(ENOENT));
   return Pass(settings, ask, *folder).run(now);
 }
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "programs/held/gpu_nodes.hpp"
 #include "programs/held/probe.hpp"
 
 namespace gpumeter::held {

@@ -5,8 +5,8 @@
 
 #include "exporter/client/http_get.hpp"
 #include "exporter/json/health.hpp"
-#include "programs/benchmark/report/report.hpp"
-#include "programs/benchmark/target/gpu.hpp"
+#include "programs/benchmark/gpu.hpp"
+#include "programs/benchmark/report.hpp"
 #include "programs/top/snapshot.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

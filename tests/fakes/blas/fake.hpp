@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "programs/benchmark/measure/element.hpp"
+#include "programs/benchmark/matrix.hpp"
 
 /// $FAKE_BLAS_GPU: hopper, gfx942, gfx950 and gfx1201 have fp8, others have none.
 inline std::string_view fake_gpu() {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "fake.hpp"
-#include "programs/benchmark/measure/element.hpp"
+#include "programs/benchmark/matrix.hpp"
 
 namespace {
 

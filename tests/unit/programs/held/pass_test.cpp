@@ -56,6 +56,7 @@ class HeldPassTest : public testing::Test {
   Result<Outcome> run(std::chrono::seconds after = kLong) {
     const Ask ask = [&](const std::string& group, std::span<const std::string> paths) {
       asked_.push_back(group);
+      if (!denied_.contains(group)) return Result<std::vector<Access>>(Error("no such group"));
       std::vector<Access> answers;
       for (const std::string& path : paths) {
         const std::string node = path.substr(settings_.roots.dev.size() + 1);
@@ -114,6 +115,16 @@ TEST_F(HeldPassTest, EntersAnOldEnoughGroupOnce) {
   EXPECT_EQ(record("7"),
             "WORKLOAD=7\nKIND=slurm_job\nSTATE=asked\nALLOWED=0000:00:00.0\nALLOWED=0000:0a:00.0\n"
             "DENIED=0000:01:00.0\nDENIED=0000:02:00.0\n");
+}
+
+TEST_F(HeldPassTest, AGroupThatCannotBeEnteredIsNotEnteredAgain) {
+  settings_.settle = {};
+  job("7", {});
+  denied_.clear();
+  EXPECT_EQ(run()->failures, std::vector<std::string>{"job 7: no such group"});
+  EXPECT_EQ(record("7"), "WORKLOAD=7\nKIND=slurm_job\nSTATE=failed\n");
+  EXPECT_EQ(run()->failures, std::vector<std::string>());
+  EXPECT_EQ(asked_.size(), 1U);
 }
 
 TEST_F(HeldPassTest, AnotherJobsFilterShowsThatAGpuIsManaged) {

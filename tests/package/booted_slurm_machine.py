@@ -224,10 +224,10 @@ def forgeries() -> None:
     for what, command in (("another's name", f"echo SLURM_JOB_NAME=bad > {JOBS}/99.name"), ("to another's pipe", f"echo SLURM_JOB_NAME=bad 1<>{JOBS}/99.pipe"), ("another's file", f"echo x > {JOBS}/99"),
                           ("a file of one's own", f"echo x > {JOBS}/100"), ("its end", f"rm -f {JOBS}/99")):
         check(f"bob cannot write {what}", subprocess.run([*as_bob, command], stderr=subprocess.DEVNULL).returncode != 0, True)
-    job = run("runuser", "-u", "alice", "--", "sbatch", "--parsable", "--job-name=mine", "--wrap=sleep 20").strip()
-    becomes("alice names her job", lambda: facts(job, "slurm_job_name", "user"), ["mine", "alice"])
-    run("scancel", job)
-    becomes("by name", lambda: facts("99", "slurm_job_name", "user"), ["mine", "alice"])
+    job = submit("alice", "hers", 1, "sleep 600")
+    becomes("alice names her job", lambda: facts(job, "slurm_job_name", "user"), ["hers", "alice"])
+    cancel(job)
+    becomes("and the names of the other stay", lambda: facts("99", "slurm_job_name", "user"), ["mine", "alice"])
 
 
 def report_times() -> None:

@@ -2,6 +2,7 @@
 """The generated pages are up to date with the binary. Their metrics are those of the catalogue and of real pages: of captured
 cards, and of a daemon with processes and jobs."""
 import difflib
+import json
 import os
 import re
 import subprocess
@@ -81,7 +82,30 @@ def busy_page() -> str:
         return wait_until(page, f"a page with {sorted(OF_USERS)}", 60, every=0.5)
 
 
+# A program of ctest's, or a suite of the unit tests.
+NAMED_TEST = re.compile(r"`((?:e2e|package|jobs|held|slurm|docs|fuzz_corpora)_\w+|[A-Z]\w+\.\*)`")
+
+
+def programs_of_ctest() -> set[str]:
+    said = subprocess.run(["ctest", "--show-only=json-v1"], cwd=Path(BINARY).parent, capture_output=True, text=True, check=True, timeout=60)
+    return {test["name"] for test in json.loads(said.stdout)["tests"]}
+
+
+def suites_of_unit_tests() -> set[str]:
+    """By the sources: ctest lists them only if they are built."""
+    texts = "".join(path.read_text() for path in (ROOT / "tests/unit").rglob("*_test.cpp"))
+    return {f"{suite}.*" for suite in re.findall(r"^TEST(?:_F|_P)?\((\w+),", texts, re.M)}
+
+
 class DocsTest(unittest.TestCase):
+    def test_the_tests_that_the_threat_model_names_exist(self) -> None:
+        text = (ROOT / "SECURITY.md").read_text()
+        named = set(NAMED_TEST.findall(text))
+        self.assertGreater(len(named), 60)
+        self.assertEqual(sorted(named - programs_of_ctest() - suites_of_unit_tests()), [])
+        entries = [line for line in text.split("| entry ", 1)[1].split("\n\n")[0].splitlines()[2:]]
+        self.assertEqual([line for line in entries if not NAMED_TEST.search(line.rsplit("|", 2)[1])], [], "an entry without a test")
+
     def test_pages_are_what_the_binary_prints(self) -> None:
         for page, flag in PAGES.items():
             written, now = (ROOT / page).read_text(), printed(flag)

@@ -80,6 +80,14 @@ class UnitTest(unittest.TestCase):
     def test_exposure(self) -> None:
         self.exposed("gpumeter.service", "gpumeter-benchmark.service", "gpumeter-held.service")
 
+    def test_the_unit_has_each_setting_that_the_threat_model_names(self) -> None:
+        text = (ROOT / "SECURITY.md").read_text().split("### A compromised HTTP thread")[1].split("### ")[0]
+        named = re.findall(r"`([A-Z]\w+)=(\w*)`", text)
+        self.assertGreater(len(named), 15)
+        unit = (ROOT / "systemd/gpumeter.service").read_text()
+        missing = [f"{name}={value}" for name, value in named if not re.search(rf"^{name}={value}", unit, re.M)]
+        self.assertEqual(missing, ["IPAddressAllow="], "which is the administrator's")
+
     def generated(self, *functions: tuple[str, str]) -> str:
         """The drop-in of the generator on a machine with these PCI functions (vendor, class)."""
         sysfs = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-")))

@@ -11,14 +11,9 @@
 #include "base/result.hpp"
 #include "base/worker.hpp"
 #include "exporter/access/login_queue.hpp"
+#include "exporter/access/waiting.hpp"
 
 namespace gpumeter {
-
-/// How the server stops and continues the work on a request. Neither function may block.
-struct Pausing {
-  void (*pause)(void* request) noexcept;
-  void (*resume)(void* request) noexcept;
-};
 
 /// Checks passwords by bcrypt on one thread ("web-users"), one at a time, and remembers the results. Requests
 /// with the same credentials share one check. Hosts take turns. Any thread, except where noted.

@@ -115,6 +115,11 @@ HttpConnection* HttpServer::Handler::entry_of(MHD_Connection* connection) noexce
   return info == nullptr ? nullptr : static_cast<HttpConnection*>(info->socket_context);
 }
 
+std::string HttpServer::Handler::peer_key(MHD_Connection* connection) {
+  const HttpConnection* const entry = entry_of(connection);
+  return entry == nullptr ? "" : entry->peer().key;
+}
+
 const Refusal* HttpServer::Handler::refusal_of(const char* text) noexcept {
   if (text == nullptr) return nullptr;
   const std::string_view uri = text;
@@ -147,7 +152,7 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
     request.is_memory_short = connections_.may_hold_too_much();
     if (!routes_.is_slow(request)) {
       message = ask_routes(request);
-    } else if (auto answered = renderings_.answer(request, connection, kPausing)) {
+    } else if (auto answered = renderings_.answer(request, {connection, peer_key(connection)}, kPausing)) {
       message = *std::move(answered);
     } else {
       completed();
@@ -163,9 +168,7 @@ Admission HttpServer::Handler::admit(MHD_Connection* connection, const RequestLi
                                      std::optional<std::string_view> authorization) {
   if (access_ == nullptr || is_own_probe(connection)) return {};
   if (line.refusal != nullptr) return access_->admit_unseen();
-  const HttpConnection* const entry = entry_of(connection);
-  const std::string peer = entry == nullptr ? "" : entry->peer().key;
-  return access_->admit({connection, authorization, line.is_resumed, peer}, kPausing);
+  return access_->admit({connection, authorization, line.is_resumed, peer_key(connection)}, kPausing);
 }
 
 bool HttpServer::Handler::queue(MHD_Connection* connection, HttpResponse message, Nanoseconds timeout) {

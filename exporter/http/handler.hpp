@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -58,6 +59,8 @@ class HttpServer::Handler {
   static const Refusal* refusal_of(const char* uri) noexcept;
   /// The connection's entry in the book; null if there was no memory for it.
   static HttpConnection* entry_of(MHD_Connection* connection) noexcept;
+  /// Peer::key of the client; empty if the book has no entry.
+  static std::string peer_key(MHD_Connection* connection);
   /// False if the routes reject the method, whatever is requested.
   static bool is_method_known(std::string_view method) noexcept {
     return method == "GET" || method == "HEAD";

@@ -1,7 +1,6 @@
 #include "exporter/http/renderings.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <string>
 #include <utility>
@@ -66,16 +65,7 @@ std::string key_of(const HttpRequest& request) {
 }  // namespace
 
 struct Renderings::State {
-  struct Waiter {
-    void* connection;
-    void (*resume)(void* connection) noexcept;
-  };
-  struct Rendering {
-    std::string key;
-    std::shared_ptr<const OwnedRequest> request;
-    bool is_scrape = false;
-    std::vector<Waiter> waiters = {};
-  };
+  using Room = WaitingRoom<std::string, std::shared_ptr<const OwnedRequest>, HttpResponse>;
   struct Finished {
     HttpResponse response;
     Nanoseconds at{};
@@ -88,59 +78,31 @@ struct Renderings::State {
   const std::string scrape_path;
   const Render render;
   Mutex mutex;
-  std::deque<Rendering> wanted GPUMETER_GUARDED_BY(mutex);
-  std::optional<Rendering> running GPUMETER_GUARDED_BY(mutex);
+  Room room GPUMETER_GUARDED_BY(mutex){kMostWaiting, busy()};
   std::map<std::string, Finished> fresh GPUMETER_GUARDED_BY(mutex);
-  std::map<void*, HttpResponse> answers GPUMETER_GUARDED_BY(mutex);  ///< of resumed requests
-  bool is_closed GPUMETER_GUARDED_BY(mutex) = false;
 
-  // A request is paused until it is resumed here, under the mutex, so it exists. Resuming sets a flag and
-  // wakes a thread; it does not block.
-  void resume(const std::vector<Waiter>& waiters, const HttpResponse& response) GPUMETER_REQUIRES(mutex) {
-    for (const Waiter& waiter : waiters) {
-      answers.insert_or_assign(waiter.connection, response);
-      waiter.resume(waiter.connection);
-    }
-  }
-
-  Rendering* find(const std::string& key) GPUMETER_REQUIRES(mutex) {
-    if (running && running->key == key) return &*running;
-    const auto found = std::ranges::find(wanted, key, &Rendering::key);
-    return found == wanted.end() ? nullptr : &*found;
-  }
-
-  void drop_old() GPUMETER_REQUIRES(mutex) {
+  std::optional<Room::Job> take() GPUMETER_EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
     std::erase_if(fresh,
                   [now = clock.monotonic()](const auto& entry) { return now - entry.second.at >= kFresh; });
+    return room.take();
   }
 
-  std::shared_ptr<const OwnedRequest> take() GPUMETER_EXCLUDES(mutex) {
-    const MutexLock lock(mutex);
-    drop_old();
-    if (wanted.empty()) return nullptr;
-    auto next = std::ranges::find(wanted, true, &Rendering::is_scrape);
-    if (next == wanted.end()) next = wanted.begin();
-    running = std::move(*next);
-    wanted.erase(next);
-    return running->request;
-  }
-
-  void finish(HttpResponse response) GPUMETER_EXCLUDES(mutex) {
+  void finish(const std::string& key, HttpResponse response) GPUMETER_EXCLUDES(mutex) {
     if (response.page == nullptr && response.bytes == nullptr) {
       response.bytes = std::make_shared<const std::string>(std::exchange(response.body, {}));
     }
     const MutexLock lock(mutex);
-    resume(running->waiters, response);
+    room.finish(key, response);
     if (fresh.size() >= kMostWaiting) {
       fresh.erase(std::ranges::min_element(fresh, {}, [](const auto& entry) { return entry.second.at; }));
     }
-    fresh.insert_or_assign(std::move(running->key), Finished{std::move(response), clock.monotonic()});
-    running.reset();
+    fresh.insert_or_assign(key, Finished{std::move(response), clock.monotonic()});
   }
 
   /// One turn of the thread. Returns when the last answers are old, so that they do not stay in memory.
   Nanoseconds run() GPUMETER_EXCLUDES(mutex) {
-    while (const auto request = take()) finish(render(request->view()));
+    while (const auto job = take()) finish(job->key, render(job->work->view()));
     const MutexLock lock(mutex);
     return fresh.empty() ? Worker::kForever : kFresh;
   }
@@ -160,56 +122,39 @@ Result<Done> Renderings::start() {
 
 void Renderings::close() {
   const MutexLock lock(state_->mutex);
-  state_->is_closed = true;
-  for (const State::Rendering& each : state_->wanted) state_->resume(each.waiters, busy());
-  state_->wanted.clear();
-  if (state_->running) state_->resume(std::exchange(state_->running->waiters, {}), busy());
+  state_->room.close();
 }
 
 void Renderings::stop() { worker_.stop(); }
 
-std::optional<HttpResponse> Renderings::answer(const HttpRequest& request, void* connection,
+std::optional<HttpResponse> Renderings::answer(const HttpRequest& request, const Asking& asking,
                                                const Pausing& pausing) {
   State& state = *state_;
   const std::string key = key_of(request);
+  const Waiter waiter{asking.connection, asking.peer, pausing.resume};
   const MutexLock lock(state.mutex);
-  if (auto answered = state.answers.extract(connection)) return std::move(answered.mapped());
-  if (state.is_closed) return busy();
+  if (auto answered = state.room.answer_to(asking.connection)) return answered;
   const auto fresh = state.fresh.find(key);
   if (fresh != state.fresh.end() && state.clock.monotonic() - fresh->second.at < kFresh)
     return fresh->second.response;
-  State::Rendering* rendering = state.find(key);
-  if (rendering == nullptr) {
-    const bool is_scrape = request.path == state.scrape_path;
-    const auto waiting = std::ranges::count(state.wanted, is_scrape, &State::Rendering::is_scrape);
-    if (static_cast<std::size_t>(waiting) >= kMostWaiting) return busy();
-    state.wanted.push_back({key, std::make_shared<const OwnedRequest>(request), is_scrape});
-    rendering = &state.wanted.back();
+  if (!state.room.join(key, waiter)) {
+    const unsigned lane = request.path == state.scrape_path ? 0 : 1;
+    if (state.room.add({key, std::make_shared<const OwnedRequest>(request), lane, 0, {waiter}}) == key)
+      return busy();
     worker_.wake();
   }
-  rendering->waiters.push_back({connection, pausing.resume});
-  pausing.pause(connection);
+  pausing.pause(asking.connection);
   return std::nullopt;
 }
 
 void Renderings::release(void* connection) {
-  State& state = *state_;
-  const MutexLock lock(state.mutex);
-  const auto release_from = [&](State::Rendering& rendering) GPUMETER_REQUIRES(state.mutex) {
-    const auto waiter = std::ranges::find(rendering.waiters, connection, &State::Waiter::connection);
-    if (waiter == rendering.waiters.end()) return;
-    const State::Waiter released = *waiter;
-    rendering.waiters.erase(waiter);
-    state.resume({released}, busy());
-  };
-  for (State::Rendering& each : state.wanted) release_from(each);
-  std::erase_if(state.wanted, [](const State::Rendering& each) { return each.waiters.empty(); });
-  if (state.running) release_from(*state.running);
+  const MutexLock lock(state_->mutex);
+  state_->room.release(connection);
 }
 
 void Renderings::forget(void* connection) {
   const MutexLock lock(state_->mutex);
-  state_->answers.erase(connection);
+  state_->room.forget(connection);
 }
 
 }  // namespace gpumeter

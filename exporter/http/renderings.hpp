@@ -10,20 +10,21 @@
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "base/worker.hpp"
-#include "exporter/access/logins.hpp"
+#include "exporter/access/waiting.hpp"
 #include "exporter/http/message.hpp"
 
 namespace gpumeter {
 
 /// Renders the answers that take long on one thread ("web-render"), so that no scrape on an HTTP thread waits
-/// for them: scrapes of other pages first, the others in the order of their arrival, and each page at most
-/// once a second. Requests for the same page share a rendering; they are paused until it is there. Any
-/// thread, except where noted.
+/// for them: scrapes of other pages first, and each page at most once a second. Requests for the same page
+/// share a rendering; they are paused until it is there. Peers share the places of those that wait, and take
+/// turns. Any thread, except where noted.
 class Renderings {
  public:
   using Render = std::function<HttpResponse(const HttpRequest&)>;
 
-  /// Renderings that wait, of pages of metrics and of others: more are refused.
+  /// Renderings that wait, of pages of metrics and of others: more are refused, those of the peer with the most
+  /// first.
   static constexpr std::size_t kMostWaiting = 8;
   /// How long an answer serves further requests.
   static constexpr Nanoseconds kFresh = std::chrono::seconds(1);
@@ -39,9 +40,14 @@ class Renderings {
   /// After close(), on the owner's thread.
   void stop();
 
-  /// Returns the answer, or pauses the request until it is there; ask again when it is resumed. `connection`
-  /// identifies the request until then, or until it is released.
-  std::optional<HttpResponse> answer(const HttpRequest& request, void* connection, const Pausing& pausing);
+  /// Who asks.
+  struct Asking {
+    void* connection;  ///< identifies the request until it is resumed or released
+    std::string peer;  ///< Peer::key
+  };
+  /// Returns the answer, or pauses the request until it is there; ask again when it is resumed.
+  std::optional<HttpResponse> answer(const HttpRequest& request, const Asking& asking,
+                                     const Pausing& pausing);
   /// Resumes a request that need not wait any longer, such as one whose client is gone. Others: no effect.
   void release(void* connection);
   /// The request ended; its address may be used again.

@@ -23,8 +23,9 @@ constexpr Pausing kPausing = {
 /// Renders its own path, one page after the other, as the test permits.
 class RenderingsTest : public testing::Test {
  protected:
-  std::optional<HttpResponse> ask(const std::string& path, Connection& connection) {
-    return renderings_.answer({.method = "GET", .path = path}, &connection, kPausing);
+  std::optional<HttpResponse> ask(const std::string& path, Connection& connection,
+                                  const std::string& peer = "10.0.0.1") {
+    return renderings_.answer({.method = "GET", .path = path}, {&connection, peer}, kPausing);
   }
   static void wait_for(const Connection& connection) {
     while (connection.resumed == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -73,6 +74,45 @@ TEST_F(RenderingsTest, ScrapesGoFirstAndTooManyAreRefused) {
   wait_for(connections[Renderings::kMostWaiting - 1]);
   EXPECT_EQ(rendered_.front(), "/metrics");
   EXPECT_EQ(rendered_.back(), "/7");
+}
+
+// The attack: a host asks for one page after the other, each with other arguments.
+TEST_F(RenderingsTest, AStrangersRequestsTakeNoPlaceOfAnother) {
+  std::deque<Connection> stranger;
+  const auto attack = [&] {
+    return ask("/" + std::to_string(stranger.size()), stranger.emplace_back(), "10.0.0.66");
+  };
+  for (int i = 0; i < 1000; ++i) attack();
+  EXPECT_EQ(text(attack()), "503 Too many");
+  Connection user;
+  EXPECT_EQ(text(ask("/a", user)), "waits");
+  Connection same;
+  EXPECT_EQ(text(ask("/0", same)), "waits") << "the stranger's page is theirs too";
+  Connection third;
+  EXPECT_EQ(text(ask("/b", third, "10.0.0.3")), "waits");
+  for (int i = 0; i < 1000; ++i) attack();
+  EXPECT_EQ(user.resumed + same.resumed + third.resumed, 0);
+  ASSERT_TRUE(renderings_.start());
+  for (const Connection* each : {&user, &same, &third}) wait_for(*each);
+  EXPECT_EQ(text(ask("/a", user)), "200 /a");
+  const std::scoped_lock lock(mutex_);
+  EXPECT_EQ(rendered_[1], "/a") << "the user's turn comes after one of the stranger's pages";
+}
+
+// The first who asked for it need not be the one who keeps it.
+TEST_F(RenderingsTest, APageThatOthersWaitForTooIsNotLost) {
+  std::deque<Connection> stranger;
+  Connection user;
+  for (std::size_t i = 0; i < Renderings::kMostWaiting; ++i) {
+    ask("/" + std::to_string(i), stranger.emplace_back(), "10.0.0.66");
+    if (i + 1 == Renderings::kMostWaiting) ask("/" + std::to_string(i), user);
+  }
+  Connection third;
+  EXPECT_EQ(text(ask("/b", third, "10.0.0.3")), "waits");
+  EXPECT_EQ(stranger[7].resumed, 1);
+  EXPECT_EQ(stranger[6].resumed, 1);
+  EXPECT_EQ(user.resumed, 0);
+  renderings_.close();
 }
 
 TEST_F(RenderingsTest, ARequestWhoseClientIsGoneNeedNotWait) {

@@ -45,6 +45,12 @@ HttpResponse revalidated(const HttpRequest& request, const Asset& asset, std::st
   return response;
 }
 
+bool has_sparklines(const HttpRequest& request) {
+  return std::ranges::any_of(request.query, [](const auto& argument) {
+    return argument.first == "sparklines" && argument.second == "1";
+  });
+}
+
 }  // namespace
 
 std::optional<HttpResponse> BrowserRoutes::answer(const HttpRequest& request) const {
@@ -63,6 +69,13 @@ std::optional<HttpResponse> BrowserRoutes::answer(const HttpRequest& request) co
   return std::nullopt;
 }
 
+bool BrowserRoutes::is_slow(const HttpRequest& request) const {
+  if (request.path == "/api/v1/live") {
+    return sources_.live != nullptr && !sources_.live->is_ready(has_sparklines(request));
+  }
+  return request.path == "/";
+}
+
 HttpResponse BrowserRoutes::page(const HttpRequest& request) const {
   const auto unread = sources_.unread ? sources_.unread() : std::vector<UnreadDevice>();
   const Asset page(status_page(sources_.devices(), unread, sources_.telemetry_path, sources_.build));
@@ -76,11 +89,7 @@ HttpResponse BrowserRoutes::history(const HttpRequest& request) const {
 }
 
 HttpResponse BrowserRoutes::live(const HttpRequest& request) const {
-  const auto wants = [](const auto& argument) {
-    return argument.first == "sparklines" && argument.second == "1";
-  };
-  const bool has_sparklines = std::ranges::any_of(request.query, wants);
-  return encoded(request, has_sparklines ? sources_.live->with_sparklines() : sources_.live->live(),
+  return encoded(request, has_sparklines(request) ? sources_.live->with_sparklines() : sources_.live->live(),
                  "application/json", kDataHeaders);
 }
 

@@ -33,6 +33,9 @@ class BrowserRoutes {
   std::optional<HttpResponse> answer(const HttpRequest& request) const;
   /// True if the answer is made for this request alone and may be long.
   static bool is_costly(std::string_view path) noexcept { return path == kHistory; }
+  /// True if the answer is not there yet, may take long with many GPUs, and is not refused while others are
+  /// under way.
+  bool is_slow(const HttpRequest& request) const;
 
  private:
   static constexpr std::string_view kHistory = "/api/v1/history";

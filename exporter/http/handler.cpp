@@ -135,6 +135,8 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
   MHD_get_connection_values_n(connection, MHD_HEADER_KIND, take_value, &intake);
   MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, take_value, &intake);
   if (intake.has_two_authorizations) intake.authorization = std::nullopt;
+  std::optional<HttpResponse> rendered;
+  if (line.is_resumed) rendered = renderings_.answer_to(connection);
   Admission admission = admit(connection, line, intake.authorization);
   if (admission.verdict == Verdict::waits) {
     completed();  // it is not under way; a later call begins again
@@ -148,19 +150,25 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
   } else if (line.refusal != nullptr) {
     message = {.status = line.refusal->status, .body = line.refusal->text, .close = true};
   } else {
-    request.in_flight = make_room(connection, in_flight);
-    request.is_memory_short = connections_.may_hold_too_much();
-    if (!routes_.is_slow(request)) {
-      message = ask_routes(request);
-    } else if (auto answered = renderings_.answer(request, {connection, peer_key(connection)}, kPausing)) {
-      message = *std::move(answered);
-    } else {
+    if (!rendered) rendered = answer_or_pause(connection, request, in_flight);
+    if (!rendered) {
       completed();
       return Outcome::paused;
     }
+    message = *std::move(rendered);
   }
   message.access = std::move(admission.generation);
   return queue(connection, std::move(message), intake.timeout) ? Outcome::queued : Outcome::failed;
+}
+
+// nullopt: the request is paused until its page is rendered.
+std::optional<HttpResponse> HttpServer::Handler::answer_or_pause(MHD_Connection* connection,
+                                                                 HttpRequest& request, unsigned in_flight) {
+  request.in_flight = make_room(connection, in_flight);
+  request.is_memory_short = connections_.may_hold_too_much();
+  const Rendering rendering = routes_.rendering_of(request);
+  if (rendering == Rendering::none) return ask_routes(request);
+  return renderings_.answer(request, {connection, peer_key(connection), rendering}, kPausing);
 }
 
 // A refusal reveals nothing, so it needs no user. The daemon's own probe passes without a user and a token.

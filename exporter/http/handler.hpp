@@ -51,8 +51,7 @@ class HttpServer::Handler {
         tls_(tls_source_of(access)),
         connections_(clock, {}, [this](void* request) { release(request); }),
         access_(access),
-        renderings_(clock, routes.telemetry_path(),
-                    [this](const HttpRequest& request) { return ask_routes(request); }) {}
+        renderings_(clock, [this](const HttpRequest& request) { return ask_routes(request); }) {}
 
   /// Returns the refusal if `uri` is malformed or if the library may lack the memory to parse it, otherwise
   /// null.
@@ -89,6 +88,8 @@ class HttpServer::Handler {
   /// Ends answers that take long if `in_flight` requests, or the pages that they hold, are too many. Returns
   /// how many are under way then.
   unsigned make_room(MHD_Connection* connection, unsigned in_flight);
+  std::optional<HttpResponse> answer_or_pause(MHD_Connection* connection, HttpRequest& request,
+                                              unsigned in_flight);
   HttpResponse ask_routes(const HttpRequest& request) noexcept;
   Admission admit(MHD_Connection* connection, const RequestLine& line,
                   std::optional<std::string_view> authorization);

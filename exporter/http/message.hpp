@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +27,14 @@ struct HttpRequest {
   bool is_chunked = false;       ///< any Transfer-Encoding
   unsigned in_flight = 1;        ///< requests under way, this one included
   bool is_memory_short = false;  ///< answers under way may hold more bytes than HttpLimits::bytes
+};
+
+/// Where the answer to a request is made.
+enum class Rendering : std::uint8_t {
+  none,   ///< on the HTTP thread: it is there, or takes a millisecond
+  usual,  ///< elsewhere, before the others: a page of metrics without arguments
+  page,   ///< elsewhere: a page of metrics with arguments
+  other   ///< elsewhere
 };
 
 struct HttpHeader {

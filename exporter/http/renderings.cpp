@@ -9,6 +9,10 @@
 namespace gpumeter {
 namespace {
 
+/// Lanes of the waiting room.
+constexpr unsigned kUsual = 0;
+constexpr unsigned kOthers = 1;
+
 constexpr HttpHeader kBusyHeaders[] = {{"X-Content-Type-Options", "nosniff"}, {"Retry-After", "1"}};
 
 HttpResponse busy() {
@@ -71,21 +75,20 @@ struct Renderings::State {
     Nanoseconds at{};
   };
 
-  State(const Clock& the_clock, std::string path, Render how)
-      : clock(the_clock), scrape_path(std::move(path)), render(std::move(how)) {}
+  State(const Clock& the_clock, Render how) : clock(the_clock), render(std::move(how)) {}
 
   const Clock& clock;
-  const std::string scrape_path;
   const Render render;
   Mutex mutex;
   Room room GPUMETER_GUARDED_BY(mutex){kMostWaiting, busy()};
   std::map<std::string, Finished> fresh GPUMETER_GUARDED_BY(mutex);
+  bool has_scrapes GPUMETER_GUARDED_BY(mutex) = false;  ///< the thread for usual pages runs
 
-  std::optional<Room::Job> take() GPUMETER_EXCLUDES(mutex) {
+  std::optional<Room::Job> take(unsigned lanes) GPUMETER_EXCLUDES(mutex) {
     const MutexLock lock(mutex);
     std::erase_if(fresh,
                   [now = clock.monotonic()](const auto& entry) { return now - entry.second.at >= kFresh; });
-    return room.take();
+    return room.take(lanes);
   }
 
   void finish(const std::string& key, HttpResponse response) GPUMETER_EXCLUDES(mutex) {
@@ -100,16 +103,16 @@ struct Renderings::State {
     fresh.insert_or_assign(key, Finished{std::move(response), clock.monotonic()});
   }
 
-  /// One turn of the thread. Returns when the last answers are old, so that they do not stay in memory.
-  Nanoseconds run() GPUMETER_EXCLUDES(mutex) {
-    while (const auto job = take()) finish(job->key, render(job->work->view()));
+  /// One turn of a thread. Returns when the last answers are old, so that they do not stay in memory.
+  Nanoseconds run(unsigned lanes) GPUMETER_EXCLUDES(mutex) {
+    while (const auto job = take(lanes)) finish(job->key, render(job->work->view()));
     const MutexLock lock(mutex);
     return fresh.empty() ? Worker::kForever : kFresh;
   }
 };
 
-Renderings::Renderings(const Clock& clock, std::string scrape_path, Render render)
-    : state_(std::make_shared<State>(clock, std::move(scrape_path), std::move(render))), worker_(clock) {}
+Renderings::Renderings(const Clock& clock, Render render)
+    : state_(std::make_shared<State>(clock, std::move(render))), scrapes_(clock), all_(clock) {}
 
 Renderings::~Renderings() {
   close();
@@ -117,7 +120,7 @@ Renderings::~Renderings() {
 }
 
 Result<Done> Renderings::start() {
-  return worker_.start("web-render", [state = state_] { return state->run(); });
+  return all_.start("web-render", [state = state_] { return state->run(kOthers); });
 }
 
 void Renderings::close() {
@@ -125,7 +128,11 @@ void Renderings::close() {
   state_->room.close();
 }
 
-void Renderings::stop() { worker_.stop(); }
+void Renderings::stop() {
+  scrapes_.request_stop();
+  all_.stop();
+  scrapes_.join();
+}
 
 std::optional<HttpResponse> Renderings::answer(const HttpRequest& request, const Asking& asking,
                                                const Pausing& pausing) {
@@ -133,18 +140,29 @@ std::optional<HttpResponse> Renderings::answer(const HttpRequest& request, const
   const std::string key = key_of(request);
   const Waiter waiter{asking.connection, asking.peer, pausing.resume};
   const MutexLock lock(state.mutex);
-  if (auto answered = state.room.answer_to(asking.connection)) return answered;
   const auto fresh = state.fresh.find(key);
   if (fresh != state.fresh.end() && state.clock.monotonic() - fresh->second.at < kFresh)
     return fresh->second.response;
   if (!state.room.join(key, waiter)) {
-    const unsigned lane = request.path == state.scrape_path ? 0 : 1;
-    if (state.room.add({key, std::make_shared<const OwnedRequest>(request), lane, 0, {waiter}}) == key)
+    const unsigned lane = asking.kind == Rendering::usual ? kUsual : kOthers;
+    const unsigned rank = asking.kind == Rendering::other ? 0 : 1;
+    if (state.room.add({key, std::make_shared<const OwnedRequest>(request), lane, rank, {waiter}}) == key)
       return busy();
-    worker_.wake();
+    // If the kernel refuses the thread, the other one renders these pages too.
+    if (lane == kUsual && !state.has_scrapes) {
+      const auto started = scrapes_.start("web-scrapes", [same = state_] { return same->run(kUsual); });
+      state.has_scrapes = static_cast<bool>(started);
+    }
+    if (lane == kUsual) scrapes_.wake();
+    all_.wake();
   }
   pausing.pause(asking.connection);
   return std::nullopt;
+}
+
+std::optional<HttpResponse> Renderings::answer_to(void* connection) {
+  const MutexLock lock(state_->mutex);
+  return state_->room.answer_to(connection);
 }
 
 void Renderings::release(void* connection) {

@@ -15,25 +15,26 @@
 
 namespace gpumeter {
 
-/// Renders the answers that take long on one thread ("web-render"), so that no scrape on an HTTP thread waits
-/// for them: scrapes of other pages first, and each page at most once a second. Requests for the same page
-/// share a rendering; they are paused until it is there. Peers share the places of those that wait, and take
-/// turns. Any thread, except where noted.
+/// Renders the answers that take long, so that no HTTP thread waits for them, and each of them at most once a
+/// second. Scrapes go first: one thread ("web-scrapes", from the first long page on) renders only scrapers'
+/// usual pages, the other ("web-render") everything. Requests for the same page share a rendering; they are
+/// paused until it is there. Peers share the places of those that wait, and take turns. Any thread, except
+/// where noted.
 class Renderings {
  public:
   using Render = std::function<HttpResponse(const HttpRequest&)>;
 
-  /// Renderings that wait, of pages of metrics and of others: more are refused, those of the peer with the most
+  /// Renderings that wait, of usual pages and of others: more are refused, those of the peer with the most
   /// first.
   static constexpr std::size_t kMostWaiting = 8;
   /// How long an answer serves further requests.
   static constexpr Nanoseconds kFresh = std::chrono::seconds(1);
 
-  /// `render` must not throw. `scrape_path`: that of the pages of metrics.
-  Renderings(const Clock& clock, std::string scrape_path, Render render);
+  /// `render` must not throw.
+  Renderings(const Clock& clock, Render render);
   ~Renderings();
 
-  /// The owner's thread. Returns an Error if the kernel refused the thread.
+  /// The owner's thread. Returns an Error if the kernel refused a thread.
   Result<Done> start();
   /// Answers all requests that wait, and later ones, with 503. The library cannot stop while one is paused.
   void close();
@@ -44,8 +45,11 @@ class Renderings {
   struct Asking {
     void* connection;  ///< identifies the request until it is resumed or released
     std::string peer;  ///< Peer::key
+    Rendering kind;    ///< not none
   };
-  /// Returns the answer, or pauses the request until it is there; ask again when it is resumed.
+  /// The answer to a request that was resumed; empty if it waited for something else.
+  std::optional<HttpResponse> answer_to(void* connection);
+  /// Returns the answer, or pauses the request until it is there.
   std::optional<HttpResponse> answer(const HttpRequest& request, const Asking& asking,
                                      const Pausing& pausing);
   /// Resumes a request that need not wait any longer, such as one whose client is gone. Others: no effect.
@@ -55,8 +59,9 @@ class Renderings {
 
  private:
   struct State;
-  const std::shared_ptr<State> state_;  ///< shared with the thread
-  Worker worker_;
+  const std::shared_ptr<State> state_;  ///< shared with the threads
+  Worker scrapes_;
+  Worker all_;
 };
 
 }  // namespace gpumeter

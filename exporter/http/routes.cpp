@@ -21,9 +21,6 @@ constexpr std::string_view kOneWorkload = "/api/v1/workloads/";
 constexpr HttpHeader kNoSniff{"X-Content-Type-Options", "nosniff"};
 constexpr HttpHeader kNoStore{"Cache-Control", "no-store"};
 /// Caches between gpumeter and a scraper must distinguish the formats.
-/// The age of a page that is served again while pages take too much memory: the shortest sampling interval.
-constexpr Nanoseconds kRecent = std::chrono::seconds(1);
-
 constexpr HttpHeader kMetricsHeaders[] = {{"Vary", "Accept, Accept-Encoding"}};
 constexpr HttpHeader kPlainHeaders[] = {kNoSniff};
 constexpr HttpHeader kMethodHeaders[] = {kNoSniff, {"Allow", "GET, HEAD"}};
@@ -116,23 +113,29 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.path == "/api/v1/health" && context_.health) return health(request);
   const bool is_of_workloads = request.path == kWorkloads || request.path.starts_with(kOneWorkload);
   if (is_of_workloads && context_.workloads) return workloads(request);
-  if (BrowserRoutes::is_costly(request.path) && is_busy(request)) return busy();
+  if (is_busy(request) && BrowserRoutes::is_costly(request.path)) return busy();
   if (std::optional<HttpResponse> response = browsers_.answer(request)) return *std::move(response);
   return plain(404, "Not found.\n");
 }
 
-bool Routes::is_slow(const HttpRequest& request) const noexcept {
+Rendering Routes::rendering_of(const HttpRequest& request) {
   const bool is_asked = request.method == "GET" || request.method == "HEAD";
-  if (!is_asked || request.is_chunked || request.has_bad_length || request.has_body || is_busy(request))
-    return false;
+  if (!is_asked || request.is_chunked || request.has_bad_length || request.has_body) return Rendering::none;
+  if (request.path == "/api/v1/devices" || browsers_.is_slow(request)) return Rendering::other;
+  if (is_busy(request)) return Rendering::none;  // it is refused
   if (request.path == context_.telemetry_path) {
-    return std::ranges::any_of(request.query, [](const auto& argument) {
+    const auto chooses = [](const auto& argument) {
       const std::string_view name = argument.first;
       return name == "names" || name == "detail" || name == "collect[]" || name == "exclude[]";
-    });
+    };
+    if (std::ranges::any_of(request.query, chooses)) return Rendering::page;
+    if (pages_.is_short()) return Rendering::none;
+    const auto [negotiated, encoding] = negotiations_.of(request.accept, request.accept_encoding);
+    return pages_.is_ready(negotiated.format, encoding) ? Rendering::none : Rendering::usual;
   }
-  return request.path == "/api/v1/series" || request.path == "/api/v1/health" ||
-         request.path.starts_with(kWorkloads) || BrowserRoutes::is_costly(request.path);
+  const bool is_slow = request.path == "/api/v1/series" || request.path == "/api/v1/health" ||
+                       request.path.starts_with(kWorkloads) || BrowserRoutes::is_costly(request.path);
+  return is_slow ? Rendering::other : Rendering::none;
 }
 
 bool Routes::is_busy(const HttpRequest& request) const noexcept {
@@ -204,7 +207,7 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
             .headers = kMetricsHeaders};
   }
   const bool all = filter.empty();
-  const Nanoseconds age = request.is_memory_short ? kRecent : Nanoseconds{};
+  const Nanoseconds age = request.is_memory_short ? PageCache::kRecent : Nanoseconds{};
   const auto [format, content_type] = negotiated;
   HttpResponse response{.content_type = content_type,
                         .page = all ? pages_.recent(format, encoding, age, *detail)

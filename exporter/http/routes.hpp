@@ -40,11 +40,8 @@ class Routes {
       : pages_(pages), store_(store), context_(std::move(context)), browsers_(sources_of(context_)) {}
 
   HttpResponse answer(const HttpRequest& request);
-  /// The answer may take long with many GPUs and jobs: every series, or a page that is no scraper's usual
-  /// one.
-  bool is_slow(const HttpRequest& request) const noexcept;
-  const std::string& telemetry_path() const noexcept { return context_.telemetry_path; }
-
+  /// An answer that is not there yet may take long with many GPUs and jobs.
+  Rendering rendering_of(const HttpRequest& request);
   unsigned max_requests() const noexcept { return context_.max_requests; }
 
   /// Called once the first pass is over: /-/ready then returns 200 instead of 503.

@@ -44,15 +44,28 @@ PagePtr PageCache::page(Format format, Encoding encoding, PageDetail detail) {
   return current(level(detail), format, encoding);
 }
 
+bool PageCache::is_current(const Level& level, const PagePtr& page, Nanoseconds age) const {
+  if (page == nullptr) return false;
+  if (page->generation() == store_.generation()) return true;
+  return level.length > kLong && SystemClock().monotonic() - page->rendered_at() <= age;
+}
+
+// The page must also be there a moment later, when it is served.
+bool PageCache::is_ready(Format format, Encoding encoding) {
+  Level& level = this->level(PageDetail::configured);
+  return is_current(level, level.slot(format, encoding).load(), kRecent * 9 / 10);
+}
+
 PagePtr PageCache::current(Level& level, Format format, Encoding encoding) {
   Slot& slot = level.slot(format, encoding);
   PagePtr before = slot.load();
-  if (before != nullptr && before->generation() == store_.generation()) return before;
+  if (is_current(level, before, kRecent)) return before;
   MutexLock alone(slot.rendering());
   PagePtr page = slot.load();
   if (page != before) return page;  // another scrape rendered it in the meantime
-  page =
-      make_page(level.view.render(format), format, encoding);  // of gzip, only the compressed bytes are kept
+  Rendered text = level.view.render(format);
+  level.length = text.text.size();
+  page = make_page(std::move(text), format, encoding);  // of gzip, only the compressed bytes are kept
   slot.store(page);
   return page;
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -56,15 +57,25 @@ enum class PageDetail : std::uint8_t {
 };
 
 /// The current page in each detail, format and encoding: the first scrape after a commit renders it, later
-/// scrapes reuse it. Any thread. A scrape waits for one render at most. If a render is under way, the scrape
-/// takes that page, even if a commit followed the start of the render.
+/// scrapes reuse it. A page with a long text is rendered once a second at most. Any thread. A scrape waits
+/// for one render at most. If a render is under way, the scrape takes that page, even if a commit followed
+/// the start of the render.
 class PageCache {
  public:
+  /// Bytes of a text that is long: rendering it takes 1 ms, and compressing it 3 ms.
+  static constexpr std::size_t kLong = std::size_t{1} << 20;
+  /// The age up to which a long page is served again: the shortest sampling interval.
+  static constexpr Nanoseconds kRecent = std::chrono::seconds(1);
+
   explicit PageCache(const Store& store) : store_(store), standard_(store), full_(store) { select({}); }
 
   /// Replaces the selection of series, for the next page on. Waits for a render.
   void select(PageSelection selection);
 
+  /// True unless the text of the last configured page was long.
+  bool is_short() noexcept { return level(PageDetail::configured).length <= kLong; }
+  /// True if the configured page is there.
+  bool is_ready(Format format, Encoding encoding);
   /// The page in the requested encoding, or in identity if compression fails. Page::encoding() reports which.
   PagePtr page(Format format, Encoding encoding, PageDetail detail = PageDetail::configured);
   /// The same, or the last page if it is at most `age` old. For times when pages take too much memory: each
@@ -98,11 +109,13 @@ class PageCache {
     void select(PageSelection selection);
 
     TextView view;
+    std::atomic<std::size_t> length = 0;  ///< bytes of the last text
     std::array<std::array<Slot, kEncodingCount>, kFormatCount> slots = {};
   };
 
   Level& level(PageDetail detail) noexcept;
   PagePtr current(Level& level, Format format, Encoding encoding);
+  bool is_current(const Level& level, const PagePtr& page, Nanoseconds age) const;
 
   const Store& store_;
   std::atomic<bool> is_full_{true};  ///< of the selection

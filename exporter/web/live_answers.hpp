@@ -32,6 +32,11 @@ class LiveAnswers {
   /// The same with the utilisation of the last 300 seconds.
   EncodedText with_sparklines() { return get(sparklines_); }
 
+  /// True if the answer is there.
+  bool is_ready(bool has_sparklines) const {
+    return (has_sparklines ? sparklines_ : live_).current(clock_.monotonic()).has_value();
+  }
+
   /// Renders the answers that somebody asked for in the last 5 s, and drops the others. Called after each
   /// sample of the history.
   void refresh();

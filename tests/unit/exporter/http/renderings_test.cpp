@@ -1,5 +1,6 @@
 #include "exporter/http/renderings.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -25,7 +26,9 @@ class RenderingsTest : public testing::Test {
  protected:
   std::optional<HttpResponse> ask(const std::string& path, Connection& connection,
                                   const std::string& peer = "10.0.0.1") {
-    return renderings_.answer({.method = "GET", .path = path}, {&connection, peer}, kPausing);
+    if (auto answered = renderings_.answer_to(&connection)) return answered;
+    const Rendering kind = path == "/metrics" ? Rendering::usual : Rendering::other;
+    return renderings_.answer({.method = "GET", .path = path}, {&connection, peer, kind}, kPausing);
   }
   static void wait_for(const Connection& connection) {
     while (connection.resumed == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -40,8 +43,8 @@ class RenderingsTest : public testing::Test {
   std::vector<std::string> rendered_;
   std::atomic<bool> goes_on_ = true;
   const SystemClock clock_;
-  Renderings renderings_{clock_, "/metrics", [this](const HttpRequest& request) -> HttpResponse {
-                           while (!goes_on_) std::this_thread::yield();
+  Renderings renderings_{clock_, [this](const HttpRequest& request) -> HttpResponse {
+                           while (!goes_on_ && request.path != "/metrics") std::this_thread::yield();
                            const std::scoped_lock lock(mutex_);
                            return {.body = rendered_.emplace_back(request.path)};
                          }};
@@ -72,8 +75,21 @@ TEST_F(RenderingsTest, ScrapesGoFirstAndTooManyAreRefused) {
   EXPECT_EQ(text(ask("/metrics", scrape)), "waits") << "others took no place of a scrape's";
   ASSERT_TRUE(renderings_.start());
   wait_for(connections[Renderings::kMostWaiting - 1]);
-  EXPECT_EQ(rendered_.front(), "/metrics");
+  EXPECT_THAT(rendered_, testing::Contains("/metrics"));
   EXPECT_EQ(rendered_.back(), "/7");
+}
+
+TEST_F(RenderingsTest, AUsualPageDoesNotWaitForAnother) {
+  goes_on_ = false;
+  Connection slow;
+  Connection scrape;
+  EXPECT_EQ(text(ask("/slow", slow)), "waits");
+  ASSERT_TRUE(renderings_.start());
+  EXPECT_EQ(text(ask("/metrics", scrape)), "waits");
+  wait_for(scrape);
+  EXPECT_EQ(slow.resumed, 0);
+  EXPECT_EQ(text(ask("/metrics", scrape)), "200 /metrics");
+  goes_on_ = true;
 }
 
 // The attack: a host asks for one page after the other, each with other arguments.
@@ -146,26 +162,37 @@ TEST_F(RenderingsTest, CloseResumesAll) {
 /// The attack: readers of pages whose rendering does not end.
 TEST(SlowPages, KeepNoScrapeWaiting) {
   std::atomic<bool> goes_on = false;
+  const auto wait = [&] {
+    while (!goes_on) std::this_thread::yield();
+  };
   Store store;
   SeriesList up{store.attach("amd")};
   up.add(kUp, {}, 1);
   up.commit({});
   PageCache pages{store};
-  Routes routes{pages, store, {.health = [&]() -> std::shared_ptr<const health::Report> {
-                  while (!goes_on) std::this_thread::yield();
-                  return std::make_shared<const health::Report>();
-                }}};
+  Routes routes{pages,
+                store,
+                {.devices =
+                     [&] {
+                       wait();
+                       return std::vector<DeviceStatus>();
+                     },
+                 .health =
+                     [&] {
+                       wait();
+                       return std::make_shared<const health::Report>();
+                     }}};
   auto listening = listen_on("127.0.0.1:0");
   ASSERT_TRUE(listening);
   auto server = HttpServer::start(std::move(listening->sockets), routes);
   ASSERT_TRUE(server);
   const Endpoint& endpoint = (*server)->endpoints()[0];
   std::deque<Client> readers;
-  for (int i = 0; i < 4; ++i) {
-    readers.emplace_back(endpoint).send(
-        "GET /api/v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    readers.emplace_back(endpoint).send(
-        "GET /api/v1/series HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  for (const std::string path : {"/api/v1/health", "/api/v1/series", "/api/v1/devices", "/"}) {
+    for (int i = 0; i < 4; ++i) {
+      readers.emplace_back(endpoint).send("GET " + path +
+                                          " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    }
   }
   for (int i = 0; i < 8; ++i) {  // of both threads
     Client scrape(endpoint);

@@ -144,20 +144,21 @@ class HttpServerTest : public testing::Test {
     return text;
   }
 
-  std::atomic<bool> hang_ = false;  // requests for devices hang
+  std::atomic<bool> hang_ = false;  // scrapes of a short page hang on their HTTP thread
   std::atomic<bool> hangs_ = false;
   Store store_;
   SeriesList up_{store_.attach("amd")};
   PageCache pages_{store_};
   Routes routes_{pages_,
                  store_,
-                 {.devices = [this]() -> std::vector<DeviceStatus> {
-                    while (hang_) hangs_ = true;
-                    throw std::runtime_error("no");
-                  },
+                 {.devices = []() -> std::vector<DeviceStatus> { throw std::runtime_error("no"); },
                   .collectors =
                       [] {
                         return std::vector<CollectorState>{{"amd", true}};
+                      },
+                  .served =
+                      [this] {
+                        while (hang_) hangs_ = true;
                       }}};
   std::unique_ptr<HttpServer> server_;
 };

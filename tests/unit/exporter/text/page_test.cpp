@@ -29,6 +29,31 @@ class Up {
 
 constexpr std::string_view kUpPage = "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 1\n";
 
+TEST(PageCache, RendersALongPageOnceASecondAtMost) {
+  Store store;
+  PageCache pages(store);
+  Up up(store);
+  up.commit(1);
+  pages.page(Format::text, Encoding::identity);
+  EXPECT_TRUE(pages.is_short());
+  SeriesList many{store.attach("")};
+  for (int i = 0; i < 20'000; ++i) {
+    many.add(kUp, {{"gpu", std::to_string(i) + std::string(64, 'x')}}, 1);
+  }
+  many.commit({});
+  const PagePtr first = pages.page(Format::text, Encoding::identity);
+  EXPECT_GT(first->bytes().size(), PageCache::kLong);
+  EXPECT_FALSE(pages.is_short());
+  EXPECT_FALSE(pages.is_ready(Format::text, Encoding::gzip));
+  up.commit(0);
+  const PagePtr again = pages.page(Format::text, Encoding::identity);
+  if (again != first) EXPECT_GE(again->rendered_at() - first->rendered_at(), PageCache::kRecent);
+  std::this_thread::sleep_for(PageCache::kRecent);
+  EXPECT_FALSE(pages.is_ready(Format::text, Encoding::identity));
+  EXPECT_NE(pages.page(Format::text, Encoding::identity), first);
+  EXPECT_TRUE(pages.is_ready(Format::text, Encoding::identity));
+}
+
 TEST(PageCache, RendersOnceAfterACommitAndThenServesTheSamePage) {
   Store store;
   PageCache pages(store);

@@ -211,7 +211,10 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
   routes_ = std::make_unique<Routes>(pages_, *store_, std::move(context));
   WebAccess* access = web_config_ ? &web_config_->access() : nullptr;
   constexpr unsigned kThreads = 2;
-  auto server = HttpServer::start(*std::move(listeners), *routes_, kThreads, access);
+  if (std::ranges::any_of(*listeners, [](const auto& each) { return each.endpoint().is_unix(); })) {
+    jobs_.owners().start();
+  }
+  auto server = HttpServer::start(*std::move(listeners), *routes_, kThreads, access, &jobs_.owners());
   if (!server) return server.error();
   server_ = *std::move(server);
   for (const Endpoint& endpoint : server_->endpoints())

@@ -19,11 +19,6 @@ constexpr std::string_view kAcceptFailed = "Hit process or system resource limit
 /// A request's context while it waits for the check of a password; recognised by its address.
 constexpr char kPaused = 0;
 
-HttpConnection* opened(HttpConnections& connections, MHD_Connection* connection, const sockaddr* peer) {
-  const MHD_ConnectionInfo* socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-  return connections.opened(socket->connect_fd, Peer::of(peer, socket->connect_fd));
-}
-
 const sockaddr* peer_of(MHD_Connection* connection) {
   const MHD_ConnectionInfo* peer = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
   return peer == nullptr ? nullptr : peer->client_addr;
@@ -56,7 +51,9 @@ void HttpServer::Callbacks::on_connection(void* handler, MHD_Connection* connect
   try {
     const sockaddr* peer = peer_of(connection);
     if (Standstill::is_asked_by(peer)) static_cast<Handler*>(handler)->standstill().hold();
-    HttpConnection* const entry = opened(connections, connection, peer);
+    const int descriptor = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    const UserOwners* const owners = static_cast<Handler*>(handler)->owners();
+    HttpConnection* const entry = connections.opened(descriptor, Peer::of(peer, descriptor, owners));
     *context = entry;
     const TlsSessions& tls = static_cast<Handler*>(handler)->tls();
     if (tls.is_on()) tls.open(connection, peer, *entry);

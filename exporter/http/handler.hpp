@@ -45,9 +45,10 @@ class HttpServer::Handler {
     failed   ///< the connection ends without an answer
   };
 
-  /// `access` may be null: all requests are admitted.
-  Handler(Routes& routes, const Clock& clock, WebAccess* access)
+  /// `access` may be null: all requests are admitted. So may `owners`.
+  Handler(Routes& routes, const Clock& clock, WebAccess* access, const UserOwners* owners)
       : routes_(routes),
+        owners_(owners),
         tls_(tls_source_of(access)),
         connections_(clock, {}, [this](void* request) { release(request); }),
         access_(access),
@@ -75,6 +76,7 @@ class HttpServer::Handler {
   /// Counts an answer, whether from the routes or from the library.
   void count(unsigned status) noexcept;
   HttpCounts counts() const;
+  const UserOwners* owners() const noexcept { return owners_; }
   HttpConnections& connections() noexcept { return connections_; }
   Standstill& standstill() noexcept { return standstill_; }
   TlsSessions& tls() noexcept { return tls_; }
@@ -97,6 +99,7 @@ class HttpServer::Handler {
   bool queue(MHD_Connection* connection, HttpResponse message, Nanoseconds timeout);
 
   Routes& routes_;
+  const UserOwners* const owners_;
   TlsSessions tls_;
   HttpConnections connections_;
   Standstill standstill_;

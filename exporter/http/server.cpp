@@ -40,8 +40,9 @@ constexpr auto kReapEvery = std::chrono::milliseconds(250);
 }  // namespace
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> listeners, Routes& routes,
-                                                      unsigned threads, WebAccess* access) {
-  std::unique_ptr<HttpServer> server(new HttpServer(routes, threads, access));
+                                                      unsigned threads, WebAccess* access,
+                                                      const UserOwners* owners) {
+  std::unique_ptr<HttpServer> server(new HttpServer(routes, threads, access, owners));
   if (Result<Done> ready = server->handler_->tls().prepare(); !ready) return ready.error();
   if (Result<Done> started = server->start_reaper(); !started) return started.error();
   if (Result<Done> started = server->handler_->renderings().start(); !started) return started.error();
@@ -87,8 +88,10 @@ HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler
   return daemon;
 }
 
-HttpServer::HttpServer(Routes& routes, unsigned threads, WebAccess* access)
-    : threads_(threads), access_(access), handler_(std::make_unique<Handler>(routes, clock_, access)) {}
+HttpServer::HttpServer(Routes& routes, unsigned threads, WebAccess* access, const UserOwners* owners)
+    : threads_(threads),
+      access_(access),
+      handler_(std::make_unique<Handler>(routes, clock_, access, owners)) {}
 
 // The library cannot stop while a request is paused.
 HttpServer::~HttpServer() {

@@ -19,6 +19,7 @@ struct sockaddr;
 namespace gpumeter {
 
 class HttpProbe;
+class UserOwners;
 class WebAccess;
 
 /// Requests answered so far, by status code. Health probes are omitted, because they would outnumber the
@@ -29,12 +30,13 @@ using HttpCounts = std::vector<std::pair<unsigned, std::uint64_t>>;
 /// connection, never a thread.
 class HttpServer {
  public:
-  /// The server accepts requests from when start() returns. `threads` is the number per listener. The routes
-  /// and `access` must outlive the server. `access` null: everybody is served, by plain HTTP. If its settings
-  /// have TLS at the start, every listener speaks only TLS, and each connection uses the context that is in
-  /// force when it is opened.
+  /// The server accepts requests from when start() returns. `threads` is the number per listener. The routes,
+  /// `access` and `owners` must outlive the server. `access` null: everybody is served, by plain HTTP. If its
+  /// settings have TLS at the start, every listener speaks only TLS, and each connection uses the context
+  /// that is in force when it is opened. `owners`: of the clients of Unix sockets; null: each uid is its own.
   static Result<std::unique_ptr<HttpServer>> start(std::vector<ListenSocket> listeners, Routes& routes,
-                                                   unsigned threads = 2, WebAccess* access = nullptr);
+                                                   unsigned threads = 2, WebAccess* access = nullptr,
+                                                   const UserOwners* owners = nullptr);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
   ~HttpServer();
@@ -61,7 +63,7 @@ class HttpServer {
   };
   using DaemonPtr = std::unique_ptr<MHD_Daemon, StopDaemon>;
 
-  HttpServer(Routes& routes, unsigned threads, WebAccess* access);
+  HttpServer(Routes& routes, unsigned threads, WebAccess* access, const UserOwners* owners);
   /// Gives the thread a connection with the address `as`, on which the daemon's own probe asks.
   Result<HttpProbe> ask(MHD_Daemon& daemon, unsigned thread, const sockaddr& as) const;
   /// Stops accepting connections. The listening sockets close with the result.

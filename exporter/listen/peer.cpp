@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/shares.hpp"
+
 namespace gpumeter {
 namespace {
 
@@ -25,18 +27,20 @@ Peer of_ipv6(const in6_addr& address) {
   return of_ipv4(mapped);
 }
 
-Peer of_user(int descriptor) {
-  ucred user{};
-  socklen_t size = sizeof user;
-  if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &user, &size) != 0) return {};
-  return {.key = std::to_string(user.uid)};
-}
-
 }  // namespace
 
-Peer Peer::of(const sockaddr* address, int descriptor) {
+Peer Peer::of_uid(std::uint32_t uid, const UserOwners* owners) {
+  return {.key = std::to_string(payer_of(uid, owners == nullptr ? uid : owners->owner_of(uid)))};
+}
+
+Peer Peer::of(const sockaddr* address, int descriptor, const UserOwners* owners) {
   if (address == nullptr) return {};
-  if (address->sa_family == AF_UNIX) return of_user(descriptor);
+  if (address->sa_family == AF_UNIX) {
+    ucred user{};
+    socklen_t size = sizeof user;
+    const bool is_known = getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &user, &size) == 0;
+    return is_known ? of_uid(user.uid, owners) : Peer();
+  }
   if (address->sa_family == AF_INET) {
     sockaddr_in ip{};
     std::memcpy(&ip, address, sizeof ip);

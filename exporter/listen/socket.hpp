@@ -29,6 +29,7 @@ struct Endpoint {
   std::string text() const;
   /// 0 for a unix socket.
   std::uint16_t port() const noexcept;
+  bool is_unix() const noexcept { return address.ss_family == AF_UNIX; }
   /// True if only this machine can connect.
   bool is_local() const noexcept;
 };

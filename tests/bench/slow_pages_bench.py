@@ -14,11 +14,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from bench import FULL, Row, series_count, table, verdict, wait_until
+from bench import FULL, Daemon, Row, series_count, table, verdict, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests/e2e")]
-from jobs import Folder, shown  # noqa: E402
+from jobs import Folder  # noqa: E402
 from jobs_cost import GENEROUS, RUN, RUNS  # noqa: E402
 
 GPUS = 1000
@@ -76,10 +76,11 @@ def row(what: str, taken: list[float], note: str = "") -> Row:
 
 
 def measured(detail: str) -> list[Row]:
-    with Folder(GENEROUS) as folder, folder.daemon(f"--simulate={GPUS}", wait=False, detail=detail) as daemon:
+    with Folder(GENEROUS) as folder, Daemon(f"--simulate={GPUS}", f"--config.file={folder.config}", wait=False, detail=detail) as daemon:
         daemon.wait_ready(300)
         folder.send(*(RUN.format(i=i) for i in range(RUNS)))
-        shown(daemon, {f'ml_steps_total{{run="r{RUNS - 1}"}}': 1})
+        last = f'/api/v1/series?match=ml_steps_total{{run="r{RUNS - 1}"}}'
+        wait_until(lambda: '"value":1,' in daemon.fetch(last, timeout=60).text, "the last run is shown", 120)
         name = f"{GPUS} GPUs, {series_count(daemon)} series ({detail} page with gzip)"
         before = scrapes(daemon.port)
         statuses, over = Counter(), threading.Event()

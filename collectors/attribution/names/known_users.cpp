@@ -1,10 +1,8 @@
 #include "collectors/attribution/names/known_users.hpp"
 
-#include <errno.h>
-#include <pwd.h>
-
-#include <cstddef>
 #include <utility>
+
+#include "base/user_owners.hpp"
 
 namespace gpumeter::jobs {
 namespace {
@@ -40,20 +38,10 @@ std::map<std::string, KnownUsers::Entry> KnownUsers::of(const std::vector<std::s
   return answers->entries;
 }
 
-// The call returns 0 without an entry only if the name service reports that the user does not exist. If a
-// directory is down, it returns an error number.
 KnownUsers::Entry KnownUsers::from_system(const std::string& name) {
-  constexpr std::size_t kLongest = std::size_t{1} << 20;  // limit for an entry; directories have long ones
-  std::vector<char> buffer(1024);
-  passwd entry{};
-  passwd* found = nullptr;
-  int error = 0;
-  while ((error = getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
-         buffer.size() < kLongest) {
-    buffer.resize(buffer.size() * 4);
-  }
-  if (found != nullptr) return {Status::known, found->pw_uid};
-  return {error == 0 ? Status::unknown : Status::no_answer, 0};
+  const auto uid = uid_of_user(name);
+  if (!uid) return {Status::no_answer, 0};
+  return *uid ? Entry{Status::known, **uid} : Entry{Status::unknown, 0};
 }
 
 }  // namespace gpumeter::jobs

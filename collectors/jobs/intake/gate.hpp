@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
+#include "base/user_owners.hpp"
 #include "collectors/attribution/names/user_names.hpp"
 #include "collectors/jobs/intake/process_kin.hpp"
-#include "collectors/jobs/intake/user_owners.hpp"
 #include "collectors/jobs/wire/refusal.hpp"
 #include "collectors/jobs/wire/sender.hpp"
 

@@ -72,6 +72,8 @@ class Ingest {
   /// of a name hangs; its thread is then left behind.
   bool stop();
   void configure(LiveSettings settings);
+  /// For others who must know them; start() runs without sockets for jobs, too. Main thread.
+  UserOwners& owners() { return owners_; }
   /// Returns the user that owns a subordinate uid, otherwise the uid. Any thread.
   std::uint32_t owner_of(std::uint32_t uid) const { return owners_.owner_of(uid); }
 

@@ -6,11 +6,11 @@
 
 #include "base/descriptor.hpp"
 #include "base/mutex.hpp"
+#include "base/user_owners.hpp"
 #include "base/worker.hpp"
 #include "collectors/jobs/intake/allowance.hpp"
 #include "collectors/jobs/intake/datagrams.hpp"
 #include "collectors/jobs/intake/inbox.hpp"
-#include "collectors/jobs/intake/user_owners.hpp"
 
 namespace gpumeter::jobs {
 

@@ -6,9 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <deque>
 #include <thread>
 
 #include "tests/fakes/fake_clock.hpp"
+#include "tests/fakes/tree.hpp"
 
 namespace gpumeter {
 namespace {
@@ -377,6 +379,28 @@ TEST_F(HttpConnectionsTest, EndsAnIdleConnectionWhoseClientHasClosedItsHalf) {
   book.look();
   book.look();
   EXPECT_TRUE(asks.is_ended());
+}
+
+// The attack: each process of a user namespace has another uid. The oldest connection is that of another
+// user.
+TEST_F(HttpConnectionsTest, TheUidsOfAUserNamespaceTakeNoPlaceOfAnotherUser) {
+  Tree tree{{"subuid", "1000:100000:65536\n"}};
+  UserOwners owners(tree / "subuid");
+  owners.start();
+  owners.wait(std::chrono::minutes(1));
+  const auto keep = [](Pair& pair) {
+    pair->asked();
+    pair->answered();
+  };
+  Pair user(book, Peer::of_uid(1001, &owners));
+  keep(user);
+  std::deque<Pair> attackers;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    clock.advance(seconds(1));
+    keep(attackers.emplace_back(book, Peer::of_uid(100'000 + i, &owners)));
+  }
+  EXPECT_FALSE(user.is_ended());
+  EXPECT_TRUE(attackers.front().is_ended());
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 #include <cstring>
 
+#include "tests/fakes/tree.hpp"
+
 namespace gpumeter {
 namespace {
 
@@ -47,6 +49,19 @@ TEST(Peer, IsTheUserOfAUnixSocket) {
   EXPECT_EQ(Peer::of(&unnamed, -1), Peer());
   close(ends[0]);
   close(ends[1]);
+}
+
+// The attack: uids of one user namespace. Root's containers (LXD) do not pay as root.
+TEST(Peer, IsTheOwnerOfASubordinateUid) {
+  Tree tree{{"subuid", "1000:100000:65536\n0:1000000:131072\n"}};
+  UserOwners owners(tree / "subuid");
+  owners.start();
+  owners.wait(std::chrono::minutes(1));
+  EXPECT_EQ(Peer::of_uid(100'001, &owners), Peer::of_uid(165'535, &owners));
+  EXPECT_EQ(Peer::of_uid(100'001, &owners), Peer::of_uid(1000, &owners));
+  EXPECT_NE(Peer::of_uid(100'001, &owners), Peer::of_uid(1001, &owners));
+  EXPECT_NE(Peer::of_uid(1'000'001, &owners), Peer::of_uid(0, &owners));
+  EXPECT_NE(Peer::of_uid(100'001, nullptr), Peer::of_uid(165'535, nullptr));
 }
 
 }  // namespace

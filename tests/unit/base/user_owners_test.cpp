@@ -1,10 +1,10 @@
-#include "collectors/jobs/intake/user_owners.hpp"
+#include "base/user_owners.hpp"
 
 #include <gtest/gtest.h>
 
 #include "tests/fakes/tree.hpp"
 
-namespace gpumeter::jobs {
+namespace gpumeter {
 namespace {
 
 std::optional<std::uint32_t> uid_of(std::string_view name) {
@@ -61,4 +61,4 @@ TEST(UserOwners, WithoutTheFileEachUidIsItsOwn) {
 }
 
 }  // namespace
-}  // namespace gpumeter::jobs
+}  // namespace gpumeter

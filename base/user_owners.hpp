@@ -9,9 +9,14 @@
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "base/result.hpp"
 #include "base/worker.hpp"
 
-namespace gpumeter::jobs {
+namespace gpumeter {
+
+/// The uid of a user, by getpwnam_r(3); nullopt: there is no such user. Returns an Error if the name service
+/// does not answer. May hang for ever.
+Result<std::optional<std::uint32_t>> uid_of_user(const std::string& name);
 
 /// The subordinate uids of subuid(5): which user owns a uid that exists only in user namespaces. Constant,
 /// any thread.
@@ -55,11 +60,10 @@ class UserOwners {
   /// Never nullptr.
   std::shared_ptr<const SubordinateUids> now() const;
   std::uint32_t owner_of(std::uint32_t uid) const { return now()->owner_of(uid); }
+  /// uid_of_user() without the reason.
+  static std::optional<std::uint32_t> from_system(std::string_view name);
   /// True while a lookup hangs in the C library: the process must then end by _exit().
   bool hangs() const { return worker_.busy_since().has_value(); }
-
-  /// getpwnam_r(3).
-  static std::optional<std::uint32_t> from_system(std::string_view name);
 
  private:
   struct State;
@@ -70,4 +74,4 @@ class UserOwners {
   Worker worker_{clock_};
 };
 
-}  // namespace gpumeter::jobs
+}  // namespace gpumeter

@@ -1,20 +1,43 @@
-#include "collectors/jobs/intake/user_owners.hpp"
+#include "base/user_owners.hpp"
+
+#include <errno.h>
+#include <pwd.h>
 
 #include <algorithm>
 #include <map>
+#include <system_error>
 #include <utility>
 
+#include "base/small_file.hpp"
 #include "base/text.hpp"
-#include "collectors/attribution/names/known_users.hpp"
-#include "collectors/sources/sysfs.hpp"
 
-namespace gpumeter::jobs {
+namespace gpumeter {
 namespace {
 
 /// useradd(8) appends a line; containers of a new user start later than that.
 constexpr Nanoseconds kEvery = std::chrono::minutes(1);
 
+/// Bytes of the file that are read: those of kMostRanges lines.
+constexpr std::size_t kMostBytes = std::size_t{4} << 20U;
+
 }  // namespace
+
+// The call returns 0 without an entry only if the name service reports that the user does not exist. If a
+// directory is down, it returns an error number.
+Result<std::optional<std::uint32_t>> uid_of_user(const std::string& name) {
+  constexpr std::size_t kLongest = std::size_t{1} << 20;  // limit for an entry; directories have long ones
+  std::vector<char> buffer(1024);
+  passwd entry{};
+  passwd* found = nullptr;
+  int error = 0;
+  while ((error = getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
+         buffer.size() < kLongest) {
+    buffer.resize(buffer.size() * 4);
+  }
+  if (found != nullptr) return std::optional(found->pw_uid);
+  if (error != 0) return Error(std::generic_category().message(error));
+  return std::optional<std::uint32_t>();
+}
 
 SubordinateUids::SubordinateUids(std::string_view text, const UidOf& uid_of) {
   std::map<std::string, std::optional<std::uint32_t>, std::less<>> known;  // one lookup for each owner
@@ -52,7 +75,7 @@ struct UserOwners::State {
   std::string text;  ///< at the last read; used by the thread only
 
   void read() {
-    std::string next = sysfs::read_text(file);
+    std::string next = read_small_file(file, kMostBytes).text;
     const bool is_same = next == text;
     auto parsed = is_same ? nullptr : std::make_shared<const SubordinateUids>(next, uid_of);
     text = std::move(next);
@@ -88,9 +111,8 @@ std::shared_ptr<const SubordinateUids> UserOwners::now() const {
 }
 
 std::optional<std::uint32_t> UserOwners::from_system(std::string_view name) {
-  const KnownUsers::Entry entry = KnownUsers::from_system(std::string(name));
-  if (entry.status != KnownUsers::Status::known) return std::nullopt;
-  return entry.uid;
+  const auto uid = uid_of_user(std::string(name));
+  return uid ? *uid : std::nullopt;
 }
 
-}  // namespace gpumeter::jobs
+}  // namespace gpumeter

@@ -8,7 +8,6 @@
 
 #include "collectors/api/event_source.hpp"
 #include "collectors/nvidia/identity.hpp"
-#include "collectors/nvidia/metrics.hpp"
 #include "collectors/sources/pci.hpp"
 #include "collectors/sources/pci_scan.hpp"
 #include "collectors/sources/sysfs.hpp"

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "collectors/nvidia/identity.hpp"
-#include "collectors/nvidia/platform.hpp"
 
 namespace gpumeter::nvidia {
 namespace {

@@ -6,12 +6,50 @@
 #include <vector>
 
 #include "collectors/api/device.hpp"
+#include "collectors/api/series.hpp"
 #include "collectors/api/source_report.hpp"
-#include "collectors/nvidia/nvml/caller.hpp"
-#include "collectors/nvidia/readers/peaks.hpp"
+#include "collectors/nvidia/nvml/session.hpp"
+#include "collectors/nvidia/peaks.hpp"
 
-/// The identity of a GPU from NVML, at discovery and at attach. May block.
 namespace gpumeter::nvidia {
+
+/// A GPU instance of a divided GPU. Its compute instances share its memory and its metrics, so the GPU
+/// instance is the unit of measurement. The handle is that of its first compute instance. Its multiprocessors
+/// are the sum over all compute instances.
+struct MigInstance {
+  nvml::Device handle;
+  unsigned gpu_instance;
+  std::string uuid;  ///< of the first compute instance: ids are reused, uuids are not
+  Partition partition;
+  std::vector<nvml::Device> compute_instances{};  ///< handles, `handle` among them
+  std::vector<std::string> compute_uuids{};       ///< uuids of the same; empty if unknown
+};
+
+/// Empty if the GPU is not divided, or if a call for the GPU failed. If a call failed that may succeed later,
+/// `gpu` was_troubled() afterwards. May block.
+std::vector<MigInstance> mig_instances(NvmlCaller& gpu);
+
+/// A text that describes the division, for comparison: "3g.40gb:1=MIG-..., ...". The uuids of several compute
+/// instances are joined by "+".
+std::string fingerprint(const std::vector<MigInstance>& instances);
+
+// The GPU's place in its machine, at attach. May block.
+
+/// False if NVML reports that the GPU has no memory: both calls return NOT_SUPPORTED, as on GB10, whose GPU
+/// allocates the host's memory. True if a call fails in any other way.
+bool has_own_memory(NvmlCaller& gpu);
+
+/// The labels of gpu_platform_info; empty if the driver does not report the place. From Blackwell on, the
+/// place in the rack (nvmlDeviceGetPlatformInfo). On boards with several GPU modules before it, the module.
+std::vector<Label> platform_labels(NvmlCaller& gpu);
+
+/// Returns where the GPU's NVLinks lead, sorted, each place once (DeviceInfo::linked_to): the PCI address of
+/// a GPU, or `switch:` and the PCI address of an NVSwitch. NVSwitches of NVLink 5 are no PCI functions of the
+/// machine, so their address is empty: all of them are one domain. Links that are down lead nowhere. Calls
+/// NVML twice a link. May block.
+std::vector<std::string> link_peers(NvmlCaller& gpu);
+
+// The identity of a GPU from NVML, at discovery and at attach. May block.
 
 /// Fills all fields but `numa_node`, which comes from the bus. Returns nullopt if NVML returns no UUID: the
 /// driver withholds it while the GPU is lost or being reset.

@@ -10,7 +10,7 @@
 
 namespace gpumeter::benchmark {
 
-/// The machine's GPUs as the daemon shows them.
+// The machine's GPUs as the daemon shows them.
 
 /// Who uses a GPU, by the daemon's attribution.
 struct Holder {

@@ -29,7 +29,7 @@
 #include "collectors/amd/kfd/processes.hpp"
 #include "collectors/amd/kfd/topology.hpp"
 #include "collectors/nvidia/nvml/session.hpp"
-#include "collectors/nvidia/processes/lists.hpp"
+#include "collectors/nvidia/processes.hpp"
 
 namespace gpumeter::benchmark {
 namespace {

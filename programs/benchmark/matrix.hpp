@@ -10,7 +10,7 @@
 
 namespace gpumeter::benchmark {
 
-/// Data types of matrices on the host. Any thread.
+// Data types of matrices on the host. Any thread.
 
 enum class Element : std::uint8_t {
   fp64,
@@ -58,7 +58,7 @@ inline MatrixView by_columns(const std::vector<std::byte>& data, Element element
 /// The matrix times a vector, in double precision.
 std::vector<double> times(const MatrixView& matrix, const std::vector<double>& vector);
 
-/// Floating point of 8 bits with 4 bits of exponent and 3 of fraction. Any thread.
+// Floating point of 8 bits with 4 bits of exponent and 3 of fraction. Any thread.
 
 /// Two encodings of the same bits. Their exponents differ by one, so one byte is not one value.
 enum class Fp8 : std::uint8_t {

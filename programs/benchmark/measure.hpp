@@ -15,7 +15,7 @@
 
 namespace gpumeter::benchmark {
 
-/// Results of the benchmark of one device. Plain data.
+// Results of the benchmark of one device. Plain data.
 
 enum class Quantity : std::uint8_t {
   flops,             ///< operations per second; the kind is the data type of the factors

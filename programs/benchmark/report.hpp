@@ -13,7 +13,7 @@
 
 namespace gpumeter::benchmark {
 
-/// What becomes of the results: text for people, JSON, and messages for the daemon.
+// What becomes of the results: text for people, JSON, and messages for the daemon.
 
 enum class Status : std::uint8_t {
   ok,

@@ -10,7 +10,7 @@
 
 namespace gpumeter::held {
 
-/// The GPUs of the machine and their device nodes.
+// The GPUs of the machine and their device nodes.
 
 /// Where the kernel's file systems are.
 struct Roots {
@@ -31,7 +31,7 @@ struct Gpu {
 /// open to the holders of all instances. Other drivers: the render node. Blocks as /proc and sysfs do.
 std::vector<Gpu> read_gpus(const Roots& roots);
 
-/// Finds out which devices the filter of a control group permits, without opening one.
+// Finds out which devices the filter of a control group permits, without opening one.
 
 enum class Access : std::uint8_t { allowed, denied, unknown };
 

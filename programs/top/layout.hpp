@@ -29,7 +29,7 @@ std::string cut(std::string_view text, int width, Charset charset);
 /// Returns the text cut or filled with blanks to exactly `width` columns.
 std::string padded(std::string_view text, int width, Charset charset, bool is_right = false);
 
-/// Values as people read them. An absent value is "-", never 0. Pure.
+// Values as people read them. An absent value is "-", never 0. Pure.
 
 inline constexpr std::string_view kAbsent = "-";
 

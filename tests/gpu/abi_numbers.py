@@ -49,23 +49,23 @@ THROTTLE_WORDS = {
 LOCATION_WORDS = {"l1": "L1_CACHE", "l2": "L2_CACHE", "texture": "TEXTURE_MEMORY", "shared": "TEXTURE_SHM"}
 MASK_WORDS = {"bandwidth": "DEGRADED_BW", "access_timeout": "ACCESS_TIMEOUT_RECOVERY", "configuration": "INCORRECT_CONFIGURATION"}
 LITERALS = [
-    Literal("field ids", "rows/*.hpp", r'(?:field|field_is|fields|tlimit)\("NVML_FI_DEV_(?P<word>\w+)[^"]*", (?P<number>\d+)', "NVML_FI_DEV_{}"),
-    Literal("field ids", "rows/*.hpp", r'(?:link_bytes|link_ber|c2c_error)<(?P<number>\d+)>\([^)]*?"NVML_FI_DEV_(?P<word>\w+)"', "NVML_FI_DEV_{}"),
-    Literal("field ids", "rows/activity.hpp", r'\{"\w+", "(?P<word>\w+)", [^{},]+, (?P<number>\d+)\}', "NVML_FI_DEV_{}", THROTTLE_WORDS),
+    Literal("field ids", "metrics.cpp", r'(?:field|field_is|fields|tlimit)\("NVML_FI_DEV_(?P<word>\w+)[^"]*", (?P<number>\d+)', "NVML_FI_DEV_{}"),
+    Literal("field ids", "metrics.cpp", r'(?:link_bytes|link_ber|c2c_error)<(?P<number>\d+)>\([^)]*?"NVML_FI_DEV_(?P<word>\w+)"', "NVML_FI_DEV_{}"),
+    Literal("field ids", "metrics.cpp", r'\{"\w+", "(?P<word>\w+)", [^{},]+, (?P<number>\d+)\}', "NVML_FI_DEV_{}", THROTTLE_WORDS),
     Literal("GPM ids", "**/*.?pp", r'gpm(?:_total|_cycles|_mean)?\("GPM (?P<word>[^"]+)", (?P<number>\d+)[,)]', "NVML_GPM_METRIC_{}", GPM_WORDS),
-    Literal("enum orders", "rows/health.hpp", r'\{"(?P<word>\w+)", (?P<number>\d)\}', "NVML_MEMORY_LOCATION_{}", LOCATION_WORDS),
-    Literal("enum orders", "rows/links.hpp", r'"error", "(?P<word>\w+)"\}, all_link_errors\("\w+", (?P<number>\d)\)', "NVML_NVLINK_ERROR_DL_{}"),
-    Literal("enum orders", "rows/links.hpp", r'link_error\("(?P<word>\w+)", (?P<number>\d)', "NVML_NVLINK_ERROR_DL_{}"),
-    Literal("enum orders", "rows/links.hpp", r'"state", "(?P<word>\w+)"\}, fabric_state\("[^"]*", (?P<number>\d)\)', "NVML_GPU_FABRIC_STATE_{}"),
+    Literal("enum orders", "metrics.cpp", r'\{"(?P<word>\w+)", (?P<number>\d)\}', "NVML_MEMORY_LOCATION_{}", LOCATION_WORDS),
+    Literal("enum orders", "metrics.cpp", r'"error", "(?P<word>\w+)"\}, all_link_errors\("\w+", (?P<number>\d)\)', "NVML_NVLINK_ERROR_DL_{}"),
+    Literal("enum orders", "metrics.cpp", r'link_error\("(?P<word>\w+)", (?P<number>\d)', "NVML_NVLINK_ERROR_DL_{}"),
+    Literal("enum orders", "metrics.cpp", r'"state", "(?P<word>\w+)"\}, fabric_state\("[^"]*", (?P<number>\d)\)', "NVML_GPU_FABRIC_STATE_{}"),
     Literal("enum orders", "readers/links.cpp", r"(?P<word>\w+) = mask >> (?P<number>\d+)", "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_{}", MASK_WORDS),
     Literal("enum orders", "readers/links.cpp", r"kTrue = (?P<number>\d)", "NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_TRUE"),
     Literal("enum orders", "readers/links.cpp", r"kTrue = (?P<number>\d)", "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE"),
     Literal("enum orders", "readers/links.cpp", r"configuration > (?P<number>\d)", "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NONE"),
-    Literal("enum orders", "rows/health.hpp", r'"state", "(?P<word>\w+)"\}, is<Function>\(call_name, (?P<number>\d)', "NVML_FEATURE_{}"),
-    Literal("enum orders", "rows/health.hpp", r'"compute", "state", "(?P<word>\w+)"\}, is<[^>]*>\("\w+", (?P<number>\d)', "NVML_COMPUTEMODE_{}"),
+    Literal("enum orders", "metrics.cpp", r'"state", "(?P<word>\w+)"\}, is<Function>\(call_name, (?P<number>\d)', "NVML_FEATURE_{}"),
+    Literal("enum orders", "metrics.cpp", r'"compute", "state", "(?P<word>\w+)"\}, is<[^>]*>\("\w+", (?P<number>\d)', "NVML_COMPUTEMODE_{}"),
     Literal("enum orders", "readers/health.cpp", r"nvmlDeviceGetTemperature>\([\w.()]+, (?P<number>\d)\)", "NVML_TEMPERATURE_GPU"),
     Literal("enum orders", "readers/health.cpp", r"state\.feature != (?P<number>\d)", "NVML_CC_SYSTEM_FEATURE_DISABLED"),
-    Literal("enum orders", "rows/sensors.hpp", r'"NVML_FI_DEV_POWER_AVERAGE (?P<word>\w+)", \d+, [\w:]+, (?P<number>\d)', "NVML_POWER_SCOPE_{}"),
+    Literal("enum orders", "metrics.cpp", r'"NVML_FI_DEV_POWER_AVERAGE (?P<word>\w+)", \d+, [\w:]+, (?P<number>\d)', "NVML_POWER_SCOPE_{}"),
     Literal("constants", "**/*.?pp", r"= (?P<number>\d+);\s*// NVML_(?P<word>\w+)(?![\w*])", "NVML_{}"),
     Literal("constants", "nvml/abi.hpp", r"struct GpmMetricsGet \{[^}]*unsigned version = (?P<number>\d);", "NVML_GPM_METRICS_GET_VERSION"),
     Literal("constants", "nvml/abi.hpp", r"struct GpmSupport \{[^}]*unsigned version = (?P<number>\d);", "NVML_GPM_SUPPORT_VERSION"),
@@ -75,15 +75,15 @@ LISTS = [
     ("nvml/abi.hpp", r"enum class ValueType[^{]*", 0, "NVML_VALUE_TYPE_",
      {"real": "DOUBLE", "uint": "UNSIGNED_INT", "ulong": "UNSIGNED_LONG", "ulonglong": "UNSIGNED_LONG_LONG", "longlong": "SIGNED_LONG_LONG",
       "sint": "SIGNED_INT", "ushort": "UNSIGNED_SHORT"}),
-    ("readers/links.hpp", r"enum class FabricHealth[^{]*", 1, "NVML_GPU_FABRIC_HEALTH_SUMMARY_", {}),
-    ("rows/health.hpp", r"kRecoveryActions\[\] = ", 0, "NVML_GPU_RECOVERY_ACTION_",
+    ("readers/readers.hpp", r"enum class FabricHealth[^{]*", 1, "NVML_GPU_FABRIC_HEALTH_SUMMARY_", {}),
+    ("metrics.cpp", r"kRecoveryActions\[\] = ", 0, "NVML_GPU_RECOVERY_ACTION_",
      {"reset": "GPU_RESET", "reboot": "NODE_REBOOT", "recover_imex": "RECOVER_IMEX_DOMAIN"}),
 ]
 
 
 def earlier_number(nvml: str, number: int) -> int | None:
-    """Of the fields that had other ids from driver 575 to 580.65 (nvml/by_driver.cpp), the id of that time."""
-    text = (ROOT / "collectors/nvidia/nvml/by_driver.cpp").read_text()
+    """Of the fields that had other ids from driver 575 to 580.65 (nvml/session.cpp), the id of that time."""
+    text = (ROOT / "collectors/nvidia/nvml/session.cpp").read_text()
     first, last, shift = (int(re.search(rf"{name} = (\d+)", text)[1]) for name in ("kFirstMoved", "kLastMoved", "kMovedBy"))
     return number - shift if nvml.startswith("NVML_FI_DEV_") and first <= number <= last else None
 

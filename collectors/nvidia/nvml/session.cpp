@@ -1,13 +1,97 @@
 #include "collectors/nvidia/nvml/session.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <utility>
 
 #include "base/mutex.hpp"
+#include "base/text.hpp"
+#include "collectors/nvidia/nvml/abi.hpp"
 #include "collectors/nvidia/nvml/constants.hpp"
-#include "collectors/nvidia/nvml/return_code.hpp"
 
 namespace gpumeter::nvidia {
+
+Blame blame_of(unsigned result) noexcept {
+  switch (result) {
+    case nvml::kSuccess:
+      return Blame::nobody;
+    case nvml::kGpuIsLost:
+    case nvml::kResetRequired:
+    case nvml::kGpuNotFound:
+      return Blame::device;
+    case nvml::kUninitialized:
+    case nvml::kDriverNotLoaded:
+    case nvml::kLibRmVersionMismatch:
+      return Blame::library;
+    default:
+      return Blame::call;
+  }
+}
+
+// NOT_FOUND and NO_DATA mean "nothing at this time": the next pass reads again. A wrong struct version counts
+// as unsupported by the library, as does a function that exists but is empty.
+ReadStatus status_of(unsigned result) noexcept {
+  switch (result) {
+    case nvml::kSuccess:
+      return ReadStatus::ok;
+    case nvml::kNotSupported:
+    case nvml::kFunctionNotFound:
+    case nvml::kArgumentVersionMismatch:
+    case nvml::kDeprecated:
+    case nvml::kInvalidArgument:
+      return ReadStatus::unsupported;
+    case nvml::kNoPermission:
+      return ReadStatus::denied;
+    case nvml::kTimeout:
+      return ReadStatus::timeout;
+    case nvml::kGpuIsLost:
+    case nvml::kResetRequired:
+    case nvml::kGpuNotFound:
+    case nvml::kUninitialized:
+    case nvml::kDriverNotLoaded:
+    case nvml::kLibRmVersionMismatch:
+      return ReadStatus::gone;
+    default:
+      return ReadStatus::failed;
+  }
+}
+
+bool is_passing_trouble(unsigned result) noexcept {
+  return result == nvml::kUnknown || result == nvml::kTimeout || result == nvml::kNotReady ||
+         result == nvml::kInvalidState || result == nvml::kMemory;
+}
+
+// Containers lose their devices when systemd reloads its units, and then get this error.
+std::string reason_of_init(unsigned result) {
+  if (result != nvml::kUnknown) return reason_of(result);
+  return "the driver gives no reason (NVML error 999). In a container: access to /dev/nvidia* was lost, "
+         "restart the container; otherwise see the NVRM lines in the kernel log";
+}
+
+std::string reason_of(unsigned result) {
+  switch (result) {
+    case nvml::kDriverNotLoaded:
+      return "the kernel module is not loaded: modprobe nvidia";
+    case nvml::kLibRmVersionMismatch:
+      return "reboot needed: the driver's library and its kernel module have different versions, as after "
+             "an "
+             "upgrade; unloading and loading the module also works";
+    case nvml::kNoPermission:
+    case nvml::kOperatingSystem:
+      return "/dev/nvidiactl or /dev/nvidia* may not be opened: see their permissions and the service's "
+             "DeviceAllow=";
+    case nvml::kUninitialized:
+      return "NVML was shut down while in use";
+    case nvml::kGpuIsLost:
+      return "a GPU has fallen off the bus: reset it (nvidia-smi --gpu-reset) or reboot";
+    case nvml::kResetRequired:
+      return "a GPU requires a reset: nvidia-smi --gpu-reset";
+    default:
+      return "NVML error " + std::to_string(result);
+  }
+}
+
 namespace {
 
 // The loader's text for ENOENT (glibc, elf/dl-load.c).
@@ -90,5 +174,70 @@ std::string NvmlSession::missing() const {
 }
 
 bool is_absent(const Error& error) { return error.message().find(kNoSuchFile) != std::string::npos; }
+
+namespace {
+
+using Version = std::pair<unsigned, unsigned>;
+
+// nvml.h 12.9 and 13.0.39 have the earlier ids, 12.8 has neither, and 13.0.87 and later have the new ones.
+// nvidia-ml-py 12.575.51 and 13.580.65 have the earlier ids, and 13.580.82 has the new ones.
+constexpr Version kFirstEarlier = {575, 0};
+constexpr Version kLastEarlier = {580, 65};
+constexpr Version kFirstNew = {580, 82};
+constexpr unsigned kFirstMoved = 269;
+constexpr unsigned kLastMoved = 273;
+constexpr unsigned kMovedBy = 18;
+
+/// "580.95.05" is {580, 95}.
+Version version_of(std::string_view text) noexcept {
+  const auto first = take_number<unsigned>(text);
+  text.remove_prefix(std::min<std::size_t>(1, text.size()));
+  const auto second = take_number<unsigned>(text);
+  return {first.value_or(0), second.value_or(0)};
+}
+
+constexpr unsigned kFirstBranch = 535;  // of header 12.2
+constexpr unsigned kLastBranch = 545;   // of header 12.3
+
+constexpr unsigned kMostPid = 4'194'304;  // PID_MAX_LIMIT (Linux, include/linux/threads.h)
+constexpr unsigned kMostInstance = 64;    // ids of MIG instances are below 16 on known devices
+
+bool is_instance(unsigned id) noexcept { return id == nvml::kNoInstance || id < kMostInstance; }
+
+bool is_plausible(std::span<const std::byte> list, std::size_t count, std::size_t stride) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    nvml::ProcessInfo entry;
+    std::memcpy(&entry, list.data() + i * stride, sizeof entry);
+    const bool is_process = entry.pid > 0 && entry.pid <= kMostPid;
+    if (!is_process || !is_instance(entry.gpu_instance) || !is_instance(entry.compute_instance)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+unsigned throttle_field(unsigned field, std::string_view driver_version) noexcept {
+  const Version version = version_of(driver_version);
+  if (field < kFirstMoved || field > kLastMoved || version < kFirstEarlier || version >= kFirstNew)
+    return field;
+  return version <= kLastEarlier ? field - kMovedBy : 0;
+}
+
+bool may_be_wide(std::string_view driver_version) noexcept {
+  const unsigned branch = take_number<unsigned>(driver_version).value_or(0);
+  return branch >= kFirstBranch && branch <= kLastBranch;
+}
+
+// A single entry reads the same in both layouts. With several entries, the wide ones end behind the short
+// ones, in bytes that nothing else writes. Those bytes decide the layout, unless a library overwrites them.
+std::size_t stride_of(std::span<const std::byte> list, std::size_t count) noexcept {
+  constexpr std::size_t kShort = sizeof(nvml::ProcessInfo);
+  constexpr std::size_t kWide = sizeof(nvml::WideProcessInfo);
+  const std::span<const std::byte> behind = list.subspan(count * kShort, count * (kWide - kShort));
+  const auto is_untouched = [](std::byte byte) { return byte == kUntouched; };
+  if (count < 2 || std::all_of(behind.begin(), behind.end(), is_untouched)) return kShort;
+  if (is_plausible(list, count, kShort)) return kShort;
+  return is_plausible(list, count, kWide) ? kWide : 0;
+}
 
 }  // namespace gpumeter::nvidia

@@ -1,7 +1,7 @@
-#include "collectors/nvidia/readers/health.hpp"
-
 #include <algorithm>
 #include <iterator>
+
+#include "collectors/nvidia/readers/readers.hpp"
 
 namespace gpumeter::nvidia::readers {
 namespace {

@@ -1,9 +1,9 @@
-#include "collectors/nvidia/readers/links.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
+
+#include "collectors/nvidia/readers/readers.hpp"
 
 namespace gpumeter::nvidia {
 namespace readers {

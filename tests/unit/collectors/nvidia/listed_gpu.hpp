@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collectors/nvidia/metrics.hpp"
+#include "collectors/nvidia/collector.hpp"
 #include "collectors/table/device.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
 

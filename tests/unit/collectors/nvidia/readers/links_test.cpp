@@ -1,7 +1,6 @@
-#include "collectors/nvidia/readers/links.hpp"
-
 #include <gtest/gtest.h>
 
+#include "collectors/nvidia/readers/readers.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
 
 namespace gpumeter::nvidia {

@@ -1,4 +1,4 @@
-#include "collectors/nvidia/readers/peaks.hpp"
+#include "collectors/nvidia/peaks.hpp"
 
 #include <algorithm>
 #include <array>

@@ -12,8 +12,8 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "collectors/api": ["base"],
     "collectors/table": ["base", "collectors/api"],
     "collectors/sources": ["base", "collectors/api"],
-    "collectors/tree": ["base", "collectors/api", "collectors/table", "collectors/sources"],
-    "collectors/*": ["base", "collectors/api", "collectors/table", "collectors/sources", "collectors/tree"],  # a vendor
+    "collectors/files": ["base", "collectors/api", "collectors/table", "collectors/sources"],
+    "collectors/*": ["base", "collectors/api", "collectors/table", "collectors/sources", "collectors/files"],  # a vendor
     "collectors": ["base", "collectors/api", "collectors/*"],  # the table of vendors
     "exporter/client": ["base"],
     "exporter/store": ["base", "collectors/api"],

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
-#include "collectors/tree/link_rows.hpp"
-#include "collectors/tree/text.hpp"
+#include "collectors/files/pci_rows.hpp"
+#include "collectors/files/text.hpp"
 
 namespace gpumeter::drm_devices {
 namespace {
 
 using enum Tier;
-using namespace tree;
+using namespace files;
 using gpumeter::Traits;
 
 constexpr std::uint64_t kPerSecond = 1'000'000'000;  // ns
@@ -42,7 +42,7 @@ constexpr auto kHwmon = std::to_array<Row>({
     {&catalog::temperature_limit, {"sensor", "core", "limit", "max"}, file("hwmon/temp1_max"), kMilli, slow, {}, kLimit},
     {&catalog::temperature_limit, {"sensor", "core", "limit", "critical"}, file("hwmon/temp1_crit"), kMilli, slow, {}, kLimit},
     {&catalog::temperature_limit, {"sensor", "core", "limit", "emergency"}, file("hwmon/temp1_emergency"), kMilli, slow, {}, kLimit},
-    {&catalog::temperature_margin, {"sensor", "core"}, margin("hwmon/temp1"), kMilli, fast},
+    {&catalog::temperature_margin, {"sensor", "core"}, margin("hwmon/temp1", Limits::all), kMilli, fast},
     {&catalog::power, {}, file("hwmon/power1_average"), kMicro, fast, averaged(catalog::energy_joules).with(kPowerExtremes), kWatts},
     {&catalog::power, {}, file("hwmon/power1_input"), kMicro, fast, kPower, kWatts},
     {&catalog::power_limit, {"limit", "max"}, file("hwmon/power1_cap_max"), kMicro, slow, {}, kWatts},
@@ -80,7 +80,7 @@ constexpr auto kHostMemory = std::to_array<Row>({
 });
 
 constexpr Row client_engine(EngineClass which) {
-  return {&catalog::engine_busy_seconds, {"engine", kEngineClassNames.of(which)}, engine(which), 1, normal, {}, kClientSeconds};
+  return {&catalog::engine_busy_seconds, {"engine", kEngineClassNames.of(which)}, clients_busy(static_cast<std::uint64_t>(which)), 1, normal, {}, kClientSeconds};
 }
 constexpr auto kClients = std::to_array<Row>({
     {&catalog::busy_seconds, {}, clients_busy(), 1, normal, {}, kClientSeconds},
@@ -183,31 +183,36 @@ static_assert(valid_table(kNouveauRows) && valid_table(kV3dRows) && valid_table(
               valid_table(kNpuRows) && valid_table(kXdnaRows) && valid_table(kTenstorrentRows) &&
               valid_table(kQaicRows) && valid_table(kTegraRows) && valid_table(kAnyRows));
 
-constexpr Shape kWithClients{.has_clients = true};
-constexpr Shape kMsm{.has_clients = true, .client_driver = "msm*"};
+constexpr Kind with_clients(std::span<const Row> rows) { return {.rows = rows, .scans = Scans::always}; }
 
 // The first pattern that matches counts, so the one for any driver is the last.
 constexpr auto kKinds = std::to_array<DrmKind>({
-    {"nouveau", "nvidia", "NVIDIA", "", "", "", {kNouveauRows, {}, {.sleeps = true}}},
-    {"v3d", "broadcom", "VideoCore", "", "", "", {kV3dRows, {}, kWithClients}},
-    {"panfrost", "arm", "Mali", "", "", "", {kArmRows, {}, kWithClients}},
-    {"panthor", "arm", "Mali", "", "", "", {kArmRows, {}, kWithClients}},
-    {"lima", "arm", "Mali", "", "", "", {kArmRows, {}, {}}},
-    {"adreno", "qualcomm", "Adreno", "", "", "", {kArmRows, {}, kMsm}},
-    {"etnaviv", "vivante", "Vivante", "", "", "", {kArmRows, {}, kWithClients}},
-    {"asahi", "apple", "Apple", "", "", "", {kAnyRows, {}, kWithClients}},
-    {"gk20a", "nvidia", "Tegra", "", "", "", {kTegraRows, {}, {}}, true},
-    {"intel_vpu", "intel", "Intel NPU", "", "", "", {kNpuRows, {}, kWithClients}},
-    {"amdxdna", "amd", "AMD XDNA", "vbnv", "", "fw_version", {kXdnaRows, {}, kWithClients}},
+    {"nouveau", "nvidia", "NVIDIA", "", "", "", {.rows = kNouveauRows, .sleep = Sleep::spared}},
+    {"v3d", "broadcom", "VideoCore", "", "", "", with_clients(kV3dRows)},
+    {"panfrost", "arm", "Mali", "", "", "", with_clients(kArmRows)},
+    {"panthor", "arm", "Mali", "", "", "", with_clients(kArmRows)},
+    {"lima", "arm", "Mali", "", "", "", {.rows = kArmRows}},
+    {"adreno",
+     "qualcomm",
+     "Adreno",
+     "",
+     "",
+     "",
+     {.rows = kArmRows, .scans = Scans::always, .client_driver = "msm*"}},
+    {"etnaviv", "vivante", "Vivante", "", "", "", with_clients(kArmRows)},
+    {"asahi", "apple", "Apple", "", "", "", with_clients(kAnyRows)},
+    {"gk20a", "nvidia", "Tegra", "", "", "", {.rows = kTegraRows}, true},
+    {"intel_vpu", "intel", "Intel NPU", "", "", "", with_clients(kNpuRows)},
+    {"amdxdna", "amd", "AMD XDNA", "vbnv", "", "fw_version", with_clients(kXdnaRows)},
     {"tenstorrent",
      "tenstorrent",
      "Tenstorrent",
      "**/tt_card_type",
      "**/tt_serial",
      "**/tt_fw_bundle_ver",
-     {kTenstorrentRows, {}, {}}},
-    {"qaic", "qualcomm", "Cloud AI", "", "", "", {kQaicRows, {}, {}}},
-    {"*", "other", "", "", "", "", {kAnyRows, {}, kWithClients}},
+     {.rows = kTenstorrentRows}},
+    {"qaic", "qualcomm", "Cloud AI", "", "", "", {.rows = kQaicRows}},
+    {"*", "other", "", "", "", "", with_clients(kAnyRows)},
 });
 
 // Drivers that other collectors read, and those of displays and virtual machines without a GPU of their own
@@ -231,7 +236,7 @@ const DrmKind* kind_of(std::string_view driver, bool renders) noexcept {
 }
 
 std::span<const RowDoc> drm_row_docs() {
-  static const std::vector<RowDoc> docs = row_docs<TreeContext>(
+  static const std::vector<RowDoc> docs = row_docs<Context>(
       {kTegraRows, kNouveauRows, kV3dRows, kArmRows, kNpuRows, kTenstorrentRows, kQaicRows});
   return docs;
 }

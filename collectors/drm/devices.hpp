@@ -4,19 +4,19 @@
 #include <string_view>
 
 #include "collectors/api/collector.hpp"
-#include "collectors/tree/device.hpp"
+#include "collectors/files/device.hpp"
 
 namespace gpumeter::drm_devices {
 
 /// A device that this collector reads, by its kernel driver. A new device is an entry in devices.cpp.
 struct DrmKind {
-  std::string_view driver;      ///< a pattern, see tree::matches()
+  std::string_view driver;      ///< a pattern, see files::matches()
   std::string_view vendor;      ///< the label `vendor`
   std::string_view product;     ///< the model, if neither a file nor the device tree names it
-  std::string_view model_file;  ///< a name as in TreePaths; empty: none
+  std::string_view model_file;  ///< a name as in Paths; empty: none
   std::string_view serial_file;
   std::string_view firmware_file;
-  tree::Kind kind;
+  files::Kind kind;
   bool is_tegra = false;  ///< NVML may read it as well
 };
 

@@ -1,55 +1,95 @@
 #include "collectors/gaudi/collector.hpp"
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "base/bounded_calls.hpp"
-#include "collectors/sources/class_devices.hpp"
+#include "collectors/api/catalog.hpp"
+#include "collectors/files/device.hpp"
+#include "collectors/files/discovery.hpp"
+#include "collectors/files/pci_rows.hpp"
 #include "collectors/sources/sysfs.hpp"
-#include "collectors/tree/file_index.hpp"
 
+/// Files of the habanalabs driver (Documentation/ABI/testing/sysfs-driver-habanalabs) and its hwmon sensors,
+/// whose number the card's firmware decides and which have no labels. Memory and utilisation need the
+/// vendor's library, so they are absent.
 namespace gpumeter::gaudi {
 namespace {
 
-constexpr const char* kThread = "find-gaudi";
-constexpr Nanoseconds kAtMost = std::chrono::milliseconds(500);
+using enum Tier;
+using namespace files;
+using gpumeter::Traits;
+
+constexpr Traits kCelsius{.min = -50, .max = 250};
+constexpr Traits kLimit{.min = 1, .max = 250, .zero_is_unknown = true};
+constexpr Traits kWatts{.min = 0, .max = 5000};
+constexpr Traits kWattLimit{.min = 1, .max = 5000, .zero_is_unknown = true};
+constexpr Traits kVolts{.min = 0, .max = 100};
+constexpr Traits kHertz{.min = 0, .max = 20e9};
+
+constexpr std::uint64_t kFromTheSecond = 2;  // the first is sensor="core"
+
+// clang-format off
+// The words of hl_device_status_str and of the ABI document, which differ.
+constexpr Row status(std::string_view state, std::string_view words) {
+  return {&catalog::mode, {"mode", "status", "state", state}, word(words), 1, normal, {}, kPositive};
+}
+
+constexpr auto kDriverRows = std::to_array<Row>({
+    status("operational", "**/status = operational"),
+    status("in_reset", "**/status = in reset|in reset after device release"),
+    status("malfunction", "**/status = malfunction|disabled"),
+    status("needs_reset", "**/status = needs reset"),
+    status("in_creation", "**/status = in device creation"),
+    {&catalog::clock, {"clock", "graphics"}, file("**/clk_cur_freq_mhz"), kMega, fast, {}, kHertz},
+    {&catalog::clock_max, {"clock", "graphics"}, file("**/clk_max_freq_mhz"), kMega, slow, {}, kHertz},
+    {&catalog::power, {}, file("hwmon/power1_average"), kMicro, fast, averaged(catalog::energy_joules).with(kPowerExtremes), kWatts},
+    {&catalog::power, {}, file("hwmon/power1_input"), kMicro, fast, instantaneous(catalog::energy_joules).with(kPowerExtremes), kWatts},
+    {&catalog::power_limit, {"limit", "enforced"}, file("**/max_power"), kMilli, slow, {}, kWattLimit},
+    {&catalog::temperature, {"sensor", "core"}, file("hwmon/temp1_input"), kMilli, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "*"}, file("hwmon/temp{*}_input", kFromTheSecond), kMilli, fast, {}, kCelsius},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "max"}, file("hwmon/temp1_max"), kMilli, slow, {}, kLimit},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "critical"}, file("hwmon/temp1_crit"), kMilli, slow, {}, kLimit},
+    {&catalog::temperature_margin, {"sensor", "core"}, margin("hwmon/temp1", Limits::all), kMilli, fast},
+    {&catalog::voltage, {"rail", "*"}, file("hwmon/in{*}_input"), kMilli, normal, {}, kVolts},
+    {&catalog::fan_rpm, {"fan", "0"}, file("hwmon/fan1_input"), 1, normal, {}, kPositive},
+    {&catalog::events, {"event", "reset"}, sum("**/*_reset_cnt"), 1, normal, {}, kPositive},
+});
+// clang-format on
+
+constexpr auto kGaudiRows = joined(kDriverRows, kLinkRows);
+static_assert(valid_table(kGaudiRows));
+constexpr Kind kGaudiKind = {.rows = kGaudiRows};
 
 /// The text of a file of the driver, which is in the PCI function's folder or, with older kernels, in that of
 /// the node below.
-std::string text_of(const tree::FileIndex& index, std::string_view name) {
+std::string text_of(const FileIndex& index, std::string_view name) {
   const std::optional<std::string> path = index.file("**/" + std::string(name));
   return path ? sysfs::read_text(*path) : std::string();
 }
 
 DeviceInfo identify(const ClassDevice& device) {
-  const tree::FileIndex index(device.folder);
+  const FileIndex index(device.folder);
   const std::string type = text_of(index, "device_type");
-  DeviceInfo info;
-  info.pci_address = device.function ? pci::to_string(device.function->address) : text_of(index, "pci_addr");
-  info.uuid = info.pci_address.empty() ? device.name : info.pci_address;
+  DeviceInfo info = described(device);
+  if (!device.function) info.pci_address = text_of(index, "pci_addr");
+  if (!info.pci_address.empty()) info.uuid = info.pci_address;
   info.vendor = "intel";
   info.model = type.empty() ? "Gaudi" : type;
   info.driver = "habanalabs";
   info.driver_version = text_of(index, "driver_ver");
   info.vbios_version = text_of(index, "uboot_ver");
   info.firmware_version = text_of(index, "armcp_ver");
-  info.minor = device.node.substr(std::min(device.node.find_first_of("0123456789"), device.node.size()));
   info.vendor_index = text_of(index, "module_id");
-  if (device.function) {
-    info.numa_node = pci::numa_node(*device.function);
-    info.local_cpus = pci::local_cpus(*device.function);
-  }
-  info.source = device.folder;
   return info;
 }
 
 class GaudiCollector final : public Collector {
  public:
   explicit GaudiCollector(const CollectorContext& context)
-      : roots_{context.sysfs_root, context.procfs_root, nullptr},
-        identify_(kThread, kAtMost, *context.clock, context.hanging, "gaudi") {}
+      : roots_{context.sysfs_root, context.procfs_root},
+        cards_("find-gaudi", *context.clock, context.hanging) {}
 
   Result<Discovery> discover() override {
     std::map<std::string, ClassDevice> cards;
@@ -61,27 +101,25 @@ class GaudiCollector final : public Collector {
     }
     std::vector<std::string> names;
     for (const auto& [name, card] : cards) names.push_back(name);
-    auto answers = identify_.ask<DeviceInfo>(
-        names, [cards](const std::string& name) { return identify(cards.at(name)); });
     Discovery found;
-    for (auto& [name, info] : answers.values) found.devices.push_back(std::move(info));
-    for (const std::string& name : answers.silent) {
-      found.notes.push_back(name + ": its identity files do not respond; retried");
-      found.is_incomplete = true;
-    }
+    cards_.identify(
+        names, {}, [cards](const std::string& name) { return identify(cards.at(name)); }, found);
     return found;
   }
 
-  std::unique_ptr<Device> device(const DeviceInfo&) override {
-    return tree::make_device(gaudi_kind(), roots_);
-  }
+  std::unique_ptr<Device> device(const DeviceInfo&) override { return make_device(kGaudiKind, roots_); }
 
  private:
-  const tree::Roots roots_;
-  BoundedCalls identify_;
+  const Roots roots_;
+  Identifier cards_;
 };
 
 }  // namespace
+
+std::span<const RowDoc> gaudi_row_docs() {
+  static const std::vector<RowDoc> docs = row_docs<Context>({kGaudiRows});
+  return docs;
+}
 
 Result<std::unique_ptr<Collector>> open_gaudi(const CollectorContext& context) {
   std::unique_ptr<Collector> collector = std::make_unique<GaudiCollector>(context);

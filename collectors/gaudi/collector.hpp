@@ -1,12 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "collectors/api/collector.hpp"
-#include "collectors/gaudi/rows.hpp"
 
 namespace gpumeter::gaudi {
 
+std::span<const RowDoc> gaudi_row_docs();
 Result<std::unique_ptr<Collector>> open_gaudi(const CollectorContext& context);
 
 /// Intel Gaudi from the files of the habanalabs driver; no library. Gaudi 3 needs the vendor's own driver,

@@ -1,12 +1,18 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "collectors/api/collector.hpp"
-#include "collectors/neuron/rows.hpp"
 
 namespace gpumeter::neuron {
 
+/// The numbers in a `connected_devices` file: "1, 3, 4, 12". Other texts between commas are left out.
+std::vector<int> device_numbers(std::string_view list);
+
+std::span<const RowDoc> neuron_row_docs();
 Result<std::unique_ptr<Collector>> open_neuron(const CollectorContext& context);
 
 /// AWS Trainium and Inferentia, from the sysfs tree of the Neuron driver; no library. The driver is read in

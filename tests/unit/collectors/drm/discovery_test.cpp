@@ -1,10 +1,9 @@
-#include "collectors/drm/discovery.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
+#include "collectors/drm/collector.hpp"
 #include "tests/fakes/real_clock.hpp"
 #include "tests/fakes/tree.hpp"
 

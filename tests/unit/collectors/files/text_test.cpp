@@ -1,8 +1,8 @@
-#include "collectors/tree/text.hpp"
+#include "collectors/files/text.hpp"
 
 #include <gtest/gtest.h>
 
-namespace gpumeter::tree {
+namespace gpumeter::files {
 namespace {
 
 TEST(LeadingNumber, MayHaveAUnitOrAFrequencyBehind) {
@@ -69,4 +69,4 @@ TEST(Matches, StarsStayWithinANameUnlessDoubled) {
 }
 
 }  // namespace
-}  // namespace gpumeter::tree
+}  // namespace gpumeter::files

@@ -1,13 +1,14 @@
-#include "collectors/tree/text.hpp"
+#include "collectors/files/text.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string>
 
 #include "base/text.hpp"
 #include "collectors/sources/sysfs.hpp"
 
-namespace gpumeter::tree {
+namespace gpumeter::files {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
@@ -26,6 +27,22 @@ std::string_view take_word(std::string_view& line) noexcept {
   const std::string_view word = line.substr(0, line.find_first_of(kBlanks));
   line.remove_prefix(word.size());
   return word;
+}
+
+struct Count {
+  std::string_view key;
+  std::uint64_t value = 0;
+};
+
+std::optional<Count> parse_count(std::string_view line) noexcept {
+  line = trimmed(line);
+  Count count;
+  count.key = take_until(line, ' ');
+  if (count.key.ends_with(':')) count.key.remove_suffix(1);
+  const auto value = parse_number<std::uint64_t>(trimmed(line));
+  if (!value) return std::nullopt;
+  count.value = *value;
+  return count;
 }
 
 std::optional<std::size_t> place_of(std::string_view line, std::string_view name) noexcept {
@@ -82,6 +99,30 @@ std::optional<double> cell(std::string_view table, std::string_view row, std::st
   return std::nullopt;
 }
 
+std::optional<double> count_of(std::string_view text, std::string_view key) noexcept {
+  while (!text.empty()) {
+    const std::optional<Count> count = parse_count(take_until(text, '\n'));
+    if (count && count->key == key) return static_cast<double>(count->value);
+  }
+  return std::nullopt;
+}
+
+bool has_counts(std::string_view text) noexcept {
+  while (!text.empty()) {
+    if (parse_count(take_until(text, '\n'))) return true;
+  }
+  return false;
+}
+
+std::string label_value(std::string_view text) {
+  std::string value(text);
+  std::ranges::transform(value, value.begin(), [](char c) {
+    const char small = lower(c);
+    return is_letter(small) || (small >= '0' && small <= '9') ? small : '_';
+  });
+  return value;
+}
+
 bool matches(std::string_view pattern, std::string_view path) noexcept {
   constexpr std::string_view kAnyFolders = "**/";
   while (!pattern.empty()) {
@@ -109,4 +150,4 @@ bool matches(std::string_view pattern, std::string_view path) noexcept {
   return path.empty();
 }
 
-}  // namespace gpumeter::tree
+}  // namespace gpumeter::files

@@ -1,4 +1,4 @@
-#include "collectors/tree/device.hpp"
+#include "collectors/files/device.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
-namespace gpumeter::tree {
+#include "collectors/files/text.hpp"
+
+namespace gpumeter::files {
 namespace {
 
 constexpr std::string_view kEach = "*";
@@ -26,7 +28,7 @@ bool is_for_each(const Row& row) {
   return std::ranges::any_of(labels.pairs, [](const auto& pair) { return pair.value == kEach; });
 }
 
-void add_for_each(const Row& row, const TreePaths& paths, Expanded& out) {
+void add_for_each(const Row& row, Paths& paths, Expanded& out) {
   const std::string_view name = row.source.read.name;
   const std::string_view rest =
       name.substr(std::min(name.find(kEachSensor) + kEachSensor.size(), name.size()));
@@ -41,12 +43,12 @@ void add_for_each(const Row& row, const TreePaths& paths, Expanded& out) {
       if (pair.value == kEach) pair.value = out.keep(value);
     }
     made.labels = labels;
-    made.source.read.name = out.keep(sensor.stem + std::string(rest));
+    made.source.read = {out.keep(sensor.stem + std::string(rest))};
     out.rows.push_back(made);
   }
 }
 
-void expand(std::span<const Row> rows, const TreePaths& paths, Expanded& out) {
+void expand(std::span<const Row> rows, Paths paths, Expanded& out) {
   for (const Row& row : rows) {
     if (is_for_each(row)) {
       add_for_each(row, paths, out);
@@ -64,18 +66,18 @@ bool same_rows(const std::vector<Row>& a, const std::vector<Row>& b) {
 
 /// A TableDevice whose table is known at attach. If the device returns with other sensors, its table and thus
 /// its counters start again.
-template <class Table>
-class TreeDevice : public Device {
+class EachSensorDevice final : public Device {
  public:
-  TreeDevice(const Kind& kind, Roots roots) : kind_(kind), roots_(std::move(roots)) {}
+  EachSensorDevice(const Kind& kind, Roots roots) : kind_(kind), roots_(std::move(roots)) {}
 
   Result<Done> attach(const DeviceInfo& info) override {
     auto expanded = std::make_unique<Expanded>();
-    expand(kind_.rows, TreePaths(roots_.sysfs, info.source), *expanded);
+    expand(kind_.rows, Paths(roots_.sysfs, info.source, kind_.paths), *expanded);
     if (!table_ || !same_rows(expanded->rows, expanded_->rows)) {
       table_.reset();
       expanded_ = std::move(expanded);
-      table_ = std::make_unique<Table>(TreeContext(roots_, kind_.shape), expanded_->rows, kind_.slice_rows);
+      table_ =
+          std::make_unique<TableDevice<Context>>(Context(roots_, kind_), expanded_->rows, kind_.slice_rows);
     }
     return table_->attach(info);
   }
@@ -100,32 +102,26 @@ class TreeDevice : public Device {
     return table_ ? table_->sample(pass, sink) : PassOutcome::gone;
   }
 
- protected:
-  Table* table() noexcept { return table_.get(); }
+  bool has_more(Nanoseconds now) noexcept override { return table_ && table_->has_more(now); }
 
  private:
   const Kind kind_;
   const Roots roots_;
   std::unique_ptr<Expanded> expanded_;  // its rows are table_'s
-  std::unique_ptr<Table> table_;
-};
-
-class ListingTreeDevice final : public TreeDevice<ListingDevice<TreeContext>>, public ListsProcesses {
- public:
-  using TreeDevice::TreeDevice;
-
-  Tier processes_tier() const noexcept override { return TreeContext::kProcessesTier; }
-
-  ReadStatus processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept override {
-    return table() != nullptr ? table()->processes(pass, out) : ReadStatus::gone;
-  }
+  std::unique_ptr<TableDevice<Context>> table_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> make_device(const Kind& kind, const Roots& roots) {
-  if (kind.shape.has_clients && roots.users) return std::make_unique<ListingTreeDevice>(kind, roots);
-  return std::make_unique<TreeDevice<TableDevice<TreeContext>>>(kind, roots);
+std::unique_ptr<Device> make_device(const Kind& kind, const Roots& roots,
+                                    std::unique_ptr<Attached> attached) {
+  if (std::ranges::any_of(kind.rows, is_for_each)) return std::make_unique<EachSensorDevice>(kind, roots);
+  const bool lists_processes = attached || (kind.scans != Scans::never && roots.users);
+  Context context(roots, kind, std::move(attached));
+  if (lists_processes) {
+    return std::make_unique<ListingDevice<Context>>(std::move(context), kind.rows, kind.slice_rows);
+  }
+  return std::make_unique<TableDevice<Context>>(std::move(context), kind.rows, kind.slice_rows);
 }
 
-}  // namespace gpumeter::tree
+}  // namespace gpumeter::files

@@ -2,38 +2,54 @@
 
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "collectors/api/source_report.hpp"
-#include "collectors/intel/discovery.hpp"
-#include "collectors/intel/environment.hpp"
-#include "collectors/intel/gts.hpp"
-#include "collectors/intel/metrics.hpp"
-#include "collectors/intel/pmu/engine_meter.hpp"
+#include "collectors/files/discovery.hpp"
+#include "collectors/intel/identity.hpp"
 #include "collectors/sources/sysfs.hpp"
-#include "collectors/table/device.hpp"
 
 namespace gpumeter::intel {
 namespace {
 
-/// The outcome of opening `path`; a file that is missing is `unsupported`.
-SourceReport report_of(std::string what, const std::string& path, std::string missing) {
-  const ReadStatus opened = path.empty() ? ReadStatus::gone : sysfs::File(path).status();
-  const ReadStatus status = opened == ReadStatus::gone ? ReadStatus::unsupported : opened;
-  std::string remedy = status == ReadStatus::ok       ? ""
-                       : status == ReadStatus::denied ? "allow gpumeter's user to read it"
-                                                      : std::move(missing);
-  return {std::move(what), path, status, std::move(remedy)};
+bool is_ours(const pci::Function& function) { return function.driver == "i915" || function.driver == "xe"; }
+
+/// An NPU is no GPU.
+bool is_gpu(const pci::Function& function) {
+  constexpr std::uint32_t kBaseDisplay = 0x03;
+  return function.vendor == kVendorIntel && (function.class_code >> 16 == kBaseDisplay || is_ours(function));
 }
+
+bool exists(const std::string& path) { return sysfs::File(path).status() != ReadStatus::gone; }
+
+/// A virtual function that this machine shows beside its card (SR-IOV) is not read: the card's values include
+/// it.
+std::string note_of(const pci::Function& function) {
+  const std::string card = pci::to_string(function.address) + ": Intel GPU ";
+  if (function.driver.empty()) return card + "without a driver: load xe or i915 (modprobe xe)";
+  if (!is_ours(function)) {
+    return card + "is bound to " + function.driver + ", so it is not read; xe or i915 would make it readable";
+  }
+  if (exists(function.path + "/physfn")) {
+    return card + "is a virtual function of another one, whose values include it";
+  }
+  // Documentation/gpu/xe/xe_survivability.rst: the card starts without its firmware and computes nothing.
+  if (exists(function.path + "/survivability_mode")) {
+    return card + "is in survivability mode, so it is not read: install its firmware again (fwupdmgr)";
+  }
+  return "";
+}
+
+constexpr files::PciFinder::Vendor kVendor = {"find-intel-gpu", is_gpu, note_of, ""};
 
 /// The events of the engines: none of them is opened, since that could wake the card.
 SourceReport events_report(const Environment& environment, const DeviceInfo& info) {
-  const std::string folder = pmu::find_folder(environment.sysfs_root, info.driver, info.pci_address);
-  SourceReport report = report_of("engine events", folder.empty() ? "" : folder + "/type",
-                                  "needs a kernel with CONFIG_PERF_EVENTS; xe has engine events since 6.16");
+  const std::string folder = pmu::find_folder(environment.roots.sysfs, info.driver, info.pci_address);
+  SourceReport report =
+      files::report_of("engine events", folder.empty() ? "" : folder + "/type",
+                       "needs a kernel with CONFIG_PERF_EVENTS; xe has engine events since 6.16");
   if (report.status != ReadStatus::ok || !environment.pmu) return report;
   report.status = pmu::permission(*environment.pmu);
   if (report.status != ReadStatus::ok) report.remedy = "needs CAP_PERFMON: the drop-in pmu.conf grants it";
@@ -47,14 +63,15 @@ SourceReport used_memory_report(const Environment& environment) {
 }
 
 std::vector<SourceReport> sources_of_card(const Environment& environment, const DeviceInfo& info) {
+  using files::report_of;
   const std::vector<Gt> gts = find_gts(info.source);
+  const Gt gt = gts.empty() ? Gt() : gts.front();
   std::error_code error;
   const bool has_render = std::filesystem::exists(info.source + "/drm/renderD" + info.minor, error);
   return {
-      report_of("clocks", gts.empty() ? "" : gts.front().act_freq, "the driver reports none"),
-      report_of("idle time", gts.empty() ? "" : gts.front().idle_ms, "the driver reports none"),
-      report_of("throttle reasons", gts.empty() ? "" : gts.front().throttle_folder,
-                "chips before Gen11 have none"),
+      report_of("clocks", gt.act_freq, "the driver reports none"),
+      report_of("idle time", gt.idle_ms, "the driver reports none"),
+      report_of("throttle reasons", gt.throttle_folder, "chips before Gen11 have none"),
       report_of("sensors", info.source + "/hwmon", "graphics in the processor have none"),
       events_report(environment, info),
       report_of("memory", has_render && environment.query_memory ? "/dev/dri/renderD" + info.minor : "",
@@ -67,22 +84,29 @@ std::vector<SourceReport> sources_of_card(const Environment& environment, const 
 
 class IntelCollector final : public Collector, public ReportsSources {
  public:
-  IntelCollector(const CollectorContext& context, const std::string& ids_file)
-      : environment_(environment_of(context.sysfs_root, context.drm_users)),
-        discovery_(context.sysfs_root, ids_file, *context.clock, context.hanging) {}
+  IntelCollector(const CollectorContext& context, std::string ids_file)
+      : environment_(environment_of({context.sysfs_root, context.procfs_root, context.drm_users})),
+        ids_file_(std::move(ids_file)),
+        cards_(context.sysfs_root, kVendor, *context.clock, context.hanging) {}
 
+  // The list of PCI ids is long and changes rarely: a card's model is looked up once.
   Result<Discovery> discover() override {
-    std::error_code error;
-    if (!std::filesystem::is_directory(environment_.sysfs_root, error))
-      return Error(environment_.sysfs_root + ": does not exist; is sysfs mounted?");
-    Discovery found = discovery_.find();
+    const std::string& sysfs = environment_.roots.sysfs;
+    if (const Result<Done> tree = files::has_sysfs(sysfs); !tree) return tree.error();
+    Discovery found = cards_.find([ids = ids_file_, nodes = drm::NodeMap(sysfs)](
+                                      const pci::Function& function, const DeviceInfo& known) {
+      std::string model = known.driver == function.driver ? known.model : "";
+      if (model.empty()) model = product_name(ids, function.device);
+      if (model.empty()) model = number_name(function.device);
+      return std::optional(identify(function, nodes, std::move(model)));
+    });
     found.denied = denied_values(environment_, found.devices);
     if (!found.denied.empty()) found.notes.push_back(pmu::denial_note());
     return found;
   }
 
-  std::unique_ptr<Device> device(const DeviceInfo&) override {
-    return std::make_unique<ListingDevice<IntelContext>>(IntelContext(environment_), intel_rows());
+  std::unique_ptr<Device> device(const DeviceInfo& info) override {
+    return intel_device(environment_, info.driver);
   }
 
   std::vector<SourceReport> sources_of(const DeviceInfo& info) const override {
@@ -91,7 +115,8 @@ class IntelCollector final : public Collector, public ReportsSources {
 
  private:
   const Environment environment_;
-  IntelDiscovery discovery_;
+  const std::string ids_file_;
+  files::PciFinder cards_;
 };
 
 }  // namespace

@@ -2,10 +2,9 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 
 #include "collectors/api/collector.hpp"
-#include "collectors/intel/metrics.hpp"
+#include "collectors/intel/card.hpp"
 
 namespace gpumeter::intel {
 

@@ -8,9 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collectors/intel/context.hpp"
-#include "collectors/intel/metrics.hpp"
-#include "collectors/table/device.hpp"
+#include "collectors/intel/card.hpp"
 #include "tests/fakes/sampled_page.hpp"
 #include "tests/fakes/tree.hpp"
 
@@ -20,7 +18,7 @@ namespace gpumeter::intel {
 class OneIntelCard : public testing::Test {
  protected:
   explicit OneIntelCard(std::string driver = "xe") {
-    environment_.sysfs_root = tree_.path();
+    environment_.roots.sysfs = tree_.path();
     info_.driver = std::move(driver);
     info_.pci_address = "0000:03:00.0";
     info_.uuid = info_.pci_address;
@@ -35,7 +33,7 @@ class OneIntelCard : public testing::Test {
   }
 
   void attach() {
-    page_.emplace(std::make_unique<ListingDevice<IntelContext>>(IntelContext(environment_), intel_rows()));
+    page_.emplace(intel_device(environment_, info_.driver));
     page_->attach(info_);
   }
   std::string sampled(const std::vector<std::string_view>& without = {}) {

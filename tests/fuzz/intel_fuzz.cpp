@@ -3,11 +3,10 @@
 #include <span>
 #include <string_view>
 
-#include "collectors/intel/memory/regions.hpp"
-#include "collectors/intel/pmu/text.hpp"
-#include "collectors/intel/ras/counts.hpp"
-#include "collectors/intel/ras/message.hpp"
-#include "collectors/intel/throttle.hpp"
+#include "collectors/intel/gts.hpp"
+#include "collectors/intel/memory.hpp"
+#include "collectors/intel/pmu.hpp"
+#include "collectors/intel/ras.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter::intel {

@@ -22,7 +22,7 @@ constexpr const char* kCard = "0000:03:00.0";
 class IntelClients : public OneIntelCard {
  protected:
   explicit IntelClients(const std::string& driver = "xe") : OneIntelCard(driver) {
-    environment_.drm_users = users_;
+    environment_.roots.users = users_;
   }
   void scan(std::vector<DrmProcess> processes) {
     DrmUse use;

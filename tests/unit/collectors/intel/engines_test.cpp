@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "collectors/intel/pmu/engine_meter.hpp"
+#include "collectors/intel/pmu.hpp"
 #include "tests/fakes/fake_drm_users.hpp"
 #include "tests/fakes/intel_card_test.hpp"
 
@@ -162,7 +162,7 @@ TEST_F(XeEngines, AKernelWithoutEngineEventsHasNone) {
 
 TEST_F(XeEngines, WithoutPermissionTheClientsStandIn) {
   const auto users = std::make_shared<FakeDrmUsers>();
-  environment_.drm_users = users;
+  environment_.roots.users = users;
   pmu_->is_denied = true;
   attach();
   page_->pass(Tier::fast);
@@ -191,7 +191,7 @@ TEST_F(XeEngines, WithoutPermissionTheClientsStandIn) {
 
 TEST_F(XeEngines, AScanThatIsOldIsNoValue) {
   const auto users = std::make_shared<FakeDrmUsers>();
-  environment_.drm_users = users;
+  environment_.roots.users = users;
   environment_.pmu = nullptr;
   attach();
   DrmUse use;

@@ -1,7 +1,6 @@
-#include "collectors/intel/link.hpp"
-
 #include <gtest/gtest.h>
 
+#include "collectors/intel/identity.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::intel {

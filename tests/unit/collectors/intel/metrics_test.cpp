@@ -1,9 +1,8 @@
-#include "collectors/intel/metrics.hpp"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "collectors/intel/card.hpp"
 #include "tests/fakes/intel_card_test.hpp"
 
 namespace gpumeter::intel {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "collectors/intel/context.hpp"
+#include "collectors/intel/card.hpp"
 #include "tests/fakes/intel_card_test.hpp"
 #include "tests/fakes/sleepy_card.hpp"
 

@@ -1,7 +1,6 @@
-#include "collectors/intel/throttle.hpp"
-
 #include <gtest/gtest.h>
 
+#include "collectors/intel/gts.hpp"
 #include "tests/fakes/intel_card_test.hpp"
 
 namespace gpumeter::intel {

@@ -1,12 +1,15 @@
-#include "collectors/intel/pmu/engine_meter.hpp"
+#include "collectors/intel/pmu.hpp"
+
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <optional>
+#include <cerrno>
 #include <utility>
 
-#include "collectors/intel/pmu/text.hpp"
+#include "base/descriptor.hpp"
+#include "base/text.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::intel::pmu {
@@ -18,6 +21,23 @@ struct EngineMeter::Pmu {
 };
 
 namespace {
+
+class KernelCounter final : public Counter {
+ public:
+  explicit KernelCounter(Descriptor file) : file_(std::move(file)) {}
+
+  ReadStatus read(std::uint64_t& count) noexcept override {
+    ssize_t size = -1;
+    do {
+      size = ::read(file_.number(), &count, sizeof(count));
+    } while (size < 0 && errno == EINTR);
+    if (size < 0) return sysfs::status_of(errno);
+    return size == sizeof(count) ? ReadStatus::ok : ReadStatus::gone;  // 0 bytes: the PMU was removed
+  }
+
+ private:
+  Descriptor file_;
+};
 
 /// The drivers' classes, by the short name of an engine and by the number in an event (i915_drm.h,
 /// I915_ENGINE_CLASS_*; xe_drm.h, DRM_XE_ENGINE_CLASS_*). A video engine decodes and encodes.
@@ -71,7 +91,54 @@ std::optional<std::uint64_t> listed_event(const std::string& folder, const char*
   return term_of(sysfs::read_text(folder + "/events/" + name), "event");
 }
 
+constexpr unsigned kLastBit = 63;
+
+std::optional<Field::Bits> parse_bits(std::string_view text) noexcept {
+  const auto first = take_number<unsigned>(text);
+  if (!first || *first > kLastBit) return std::nullopt;
+  if (text.empty()) return Field::Bits{*first, *first};
+  if (!text.starts_with('-')) return std::nullopt;
+  const auto last = parse_number<unsigned>(text.substr(1));
+  if (!last || *last < *first || *last > kLastBit) return std::nullopt;
+  return Field::Bits{*first, *last};
+}
+
+/// Decimal, or hexadecimal after "0x".
+std::optional<std::uint64_t> parse_value(std::string_view text) noexcept {
+  const bool is_hexadecimal = text.starts_with("0x");
+  if (is_hexadecimal) text.remove_prefix(2);
+  return parse_number<std::uint64_t>(text, is_hexadecimal ? 16 : 10);
+}
+
 }  // namespace
+
+// The drivers refuse a sampling period and every processor outside their cpumask.
+Opened KernelOpener::open(const Event& event) {
+  perf_event_attr attributes{};
+  attributes.size = sizeof(attributes);
+  attributes.type = event.type;
+  attributes.config = event.config;
+  constexpr int kEveryProcess = -1;
+  constexpr int kNoGroup = -1;
+  const long number = ::syscall(SYS_perf_event_open, &attributes, kEveryProcess, event.cpu, kNoGroup,
+                                static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC));
+  if (number < 0) return sysfs::status_of(errno);
+  return std::make_unique<KernelCounter>(Descriptor(static_cast<int>(number)));
+}
+
+ReadStatus permission(Opener& opener) {
+  const Opened opened = opener.open({PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY, 0});
+  const ReadStatus* const refused = std::get_if<ReadStatus>(&opened);
+  return refused == nullptr ? ReadStatus::ok : *refused;
+}
+
+std::string denial_note() {
+  return "Intel GPUs: without CAP_PERFMON the kernel refuses the counters of their engines and hides how "
+         "much "
+         "memory is used. gpumeter then has the busy time of the processes that it may read in "
+         "/proc/PID/fdinfo, of its own user only without process.conf, and may have no used memory: copy "
+         "pmu.conf from /usr/share/doc/gpumeter/examples/systemd to /etc/systemd/system/gpumeter.service.d";
+}
 
 std::string find_folder(const std::string& sysfs_root, std::string_view driver,
                         std::string_view pci_address) {
@@ -187,6 +254,56 @@ ReadStatus EngineMeter::advance(Engine& engine, double elapsed, double& busy) no
   engine.last_active = active;
   engine.last_total = total;
   return status;
+}
+
+std::optional<std::uint64_t> Field::place(std::uint64_t value) const noexcept {
+  std::uint64_t config = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const unsigned width = ranges[i].last - ranges[i].first + 1;
+    const std::uint64_t mask = width > kLastBit ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
+    config |= (value & mask) << ranges[i].first;
+    value = width > kLastBit ? 0 : value >> width;
+  }
+  return value == 0 ? std::optional(config) : std::nullopt;
+}
+
+std::optional<Field> parse_field(std::string_view text) noexcept {
+  text = trimmed(text);
+  if (take_until(text, ':') != "config") return std::nullopt;
+  Field field;
+  while (!text.empty()) {
+    const std::optional<Field::Bits> bits = parse_bits(take_until(text, ','));
+    if (!bits || field.count == Field::kMost) return std::nullopt;
+    field.ranges[field.count++] = *bits;
+  }
+  return field.count > 0 ? std::optional(field) : std::nullopt;
+}
+
+std::optional<std::uint64_t> term_of(std::string_view text, std::string_view term) noexcept {
+  text = trimmed(text);
+  while (!text.empty()) {
+    std::string_view part = take_until(text, ',');
+    if (take_until(part, '=') == term) return parse_value(part);
+  }
+  return std::nullopt;
+}
+
+std::optional<int> first_cpu(std::string_view text) noexcept {
+  text = trimmed(text);
+  const auto cpu = take_number<int>(text);
+  const bool ends = text.empty() || text.starts_with('-') || text.starts_with(',');
+  return cpu && *cpu >= 0 && ends ? cpu : std::nullopt;
+}
+
+std::optional<EngineName> parse_busy_event(std::string_view name) noexcept {
+  constexpr std::string_view kBusy = "-busy";
+  if (!name.ends_with(kBusy)) return std::nullopt;
+  name.remove_suffix(kBusy.size());
+  const std::size_t digits = name.find_first_of("0123456789");
+  if (digits == 0 || digits == std::string_view::npos) return std::nullopt;
+  const auto instance = parse_number<unsigned>(name.substr(digits));
+  if (!instance) return std::nullopt;
+  return EngineName{name.substr(0, digits), *instance};
 }
 
 }  // namespace gpumeter::intel::pmu

@@ -1,17 +1,18 @@
-#include "collectors/intel/memory/regions.hpp"
+#include "collectors/intel/memory.hpp"
 
 #include <fcntl.h>
 #include <i915_drm.h>
+#include <linux/capability.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <xf86drm.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 
 #include "base/descriptor.hpp"
-#include "collectors/intel/memory/xe_query.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::intel::memory {
@@ -146,6 +147,16 @@ Regions query_node(const std::string& node, std::string_view driver, bool may_se
   return query(file.number(), driver, may_see_use, [](int number, unsigned long request, void* argument) {
     return drmIoctl(number, request, argument);
   });
+}
+
+bool may_see_use() noexcept {
+  constexpr unsigned kPerfmon = 38;  // CAP_PERFMON, kernel 5.8
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data{};
+  if (::syscall(SYS_capget, &header, data.data()) != 0) return false;
+  const std::uint64_t effective = data[0].effective | std::uint64_t{data[1].effective} << 32;
+  const std::uint64_t wanted = std::uint64_t{1} << kPerfmon | std::uint64_t{1} << CAP_SYS_ADMIN;
+  return (effective & wanted) != 0;
 }
 
 }  // namespace gpumeter::intel::memory

@@ -1,4 +1,4 @@
-#include "collectors/intel/ras/message.hpp"
+#include "collectors/intel/ras.hpp"
 
 #include <gtest/gtest.h>
 #include <linux/genetlink.h>
@@ -9,8 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include "collectors/intel/ras/client.hpp"
-#include "collectors/intel/ras/counts.hpp"
 #include "tests/fakes/intel_card_test.hpp"
 #include "tests/fakes/requirements.hpp"
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -36,5 +37,42 @@ Regions query(int file, std::string_view driver, bool may_see_use, const Ioctl& 
 
 /// Opens the node, asks, and closes it. Opening a node wakes the card.
 Regions query_node(const std::string& node, std::string_view driver, bool may_see_use) noexcept;
+
+/// True if the process has CAP_PERFMON or CAP_SYS_ADMIN, by which the drivers tell how much memory is used
+/// (perfmon_capable()).
+bool may_see_use() noexcept;
+
+// The part of the kernel's interface to xe that is used here, which libdrm of Debian 12 lacks. Source: kernel
+// 7.2, include/uapi/drm/xe_drm.h (struct drm_xe_device_query, drm_xe_query_mem_regions, drm_xe_mem_region).
+
+struct XeDeviceQuery {
+  std::uint64_t extensions;
+  std::uint32_t query;
+  std::uint32_t size;  ///< 0: the kernel writes the size of the answer
+  std::uint64_t data;
+  std::uint64_t reserved[2];
+};
+static_assert(sizeof(XeDeviceQuery) == 40);
+
+struct XeMemoryRegion {
+  std::uint16_t memory_class;
+  std::uint16_t instance;
+  std::uint32_t min_page_size;
+  std::uint64_t total_size;
+  std::uint64_t used;
+  std::uint64_t cpu_visible_size;
+  std::uint64_t cpu_visible_used;
+  std::uint64_t reserved[6];
+};
+static_assert(sizeof(XeMemoryRegion) == 88);
+
+struct XeMemoryRegions {  ///< followed by the regions
+  std::uint32_t count;
+  std::uint32_t pad;
+};
+
+inline constexpr std::uint32_t kXeQueryMemoryRegions = 1;  // DRM_XE_DEVICE_QUERY_MEM_REGIONS
+inline constexpr unsigned kXeDeviceQuery = 0x00;           // DRM_XE_DEVICE_QUERY
+inline constexpr std::uint16_t kXeVram = 1;                // DRM_XE_MEM_REGION_CLASS_VRAM
 
 }  // namespace gpumeter::intel::memory

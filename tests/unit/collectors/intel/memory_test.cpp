@@ -1,4 +1,4 @@
-#include "collectors/intel/memory/regions.hpp"
+#include "collectors/intel/memory.hpp"
 
 #include <gtest/gtest.h>
 #include <i915_drm.h>
@@ -7,7 +7,6 @@
 #include <cstring>
 #include <vector>
 
-#include "collectors/intel/memory/xe_query.hpp"
 #include "tests/fakes/intel_card_test.hpp"
 
 namespace gpumeter::intel::memory {

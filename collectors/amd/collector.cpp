@@ -1,30 +1,73 @@
 #include "collectors/amd/collector.hpp"
 
-#include <filesystem>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "collectors/amd/discovery.hpp"
-#include "collectors/amd/events/listener.hpp"
-#include "collectors/amd/metrics.hpp"
-#include "collectors/amd/paths.hpp"
+#include "base/bounded_calls.hpp"
+#include "collectors/amd/identity.hpp"
 #include "collectors/api/event_source.hpp"
 #include "collectors/api/source_report.hpp"
-#include "collectors/sources/sysfs.hpp"
-#include "collectors/table/device.hpp"
+#include "collectors/files/discovery.hpp"
 
 namespace gpumeter::amd {
 namespace {
 
-struct Source {
+bool is_ours(const pci::Function& function) {
+  return function.driver == "amdgpu" || function.driver == "radeon";
+}
+
+/// The reason why a card without a supported driver is not read, and the remedy.
+std::string note_of(const pci::Function& function) {
+  if (is_ours(function)) return "";
+  const std::string card = pci::to_string(function.address) + ": AMD GPU ";
+  if (function.driver.empty()) return card + "without a driver: load amdgpu (modprobe amdgpu)";
+  return card + "is bound to " + function.driver + ", so it is not read; amdgpu would make it readable";
+}
+
+constexpr files::PciFinder::Vendor kVendor = {
+    "find-amd-card", [](const pci::Function& function) { return function.vendor == pci::kVendorAmd; },
+    note_of, "its unique_id cannot be read, as during a GPU reset; retried"};
+
+/// The sources that identify all cards. The compute driver's topology is one tree for all of them. If its
+/// read hangs, the previous tree stays in force. Discovery thread.
+class TopologyReader {
+ public:
+  using Sources = std::shared_ptr<const IdentitySources>;
+
+  TopologyReader(std::string sysfs_root, std::string ids_file, const Clock& clock,
+                 const std::shared_ptr<HangingCalls>& hanging)
+      : sysfs_root_(std::move(sysfs_root)),
+        ids_file_(std::move(ids_file)),
+        calls_(kVendor.thread, files::kIdentityAtMost, clock, hanging, "topology") {}
+
+  Sources read() {
+    auto answers =
+        calls_.ask<Sources>({"topology"}, [root = sysfs_root_, ids = ids_file_](const std::string&) {
+          std::vector<KfdNode> nodes = kfd_nodes(root);
+          std::vector<KfdLink> links = kfd_links(root, nodes);
+          return std::make_shared<const IdentitySources>(
+              IdentitySources{root, ids, drm::NodeMap(root), std::move(nodes), std::move(links)});
+        });
+    if (answers.silent.empty()) known_ = std::move(answers.values.begin()->second);
+    if (known_) return known_;
+    return std::make_shared<const IdentitySources>(IdentitySources{sysfs_root_, ids_file_, {}, {}, {}});
+  }
+
+ private:
+  const std::string sysfs_root_;
+  const std::string ids_file_;
+  BoundedCalls calls_;
+  Sources known_;
+};
+
+struct CardSource {
   std::string_view what;
-  std::string_view name;     ///< as in AmdPaths
+  std::string_view name;     ///< as in files::Paths
   std::string_view missing;  ///< why the source may be missing
 };
-constexpr Source kSources[] = {
+constexpr CardSource kSources[] = {
     {"utilization", "gpu_busy_percent",
      "amdgpu provides it for chips with dynamic power management, radeon never"},
     {"memory", "mem_info_vram_total", "amdgpu provides it for every chip, radeon never"},
@@ -36,56 +79,48 @@ constexpr Source kSources[] = {
      "needs a kernel with CONFIG_PCIEAER and a root port that reports errors"},
 };
 
-constexpr std::string_view kDenied = "allow gpumeter's user to read it";
-
-SourceReport report_of(const std::string& path, const Source& source) {
-  const ReadStatus opened = sysfs::File(path).status();
-  const ReadStatus status = opened == ReadStatus::gone ? ReadStatus::unsupported : opened;
-  const bool is_denied = status == ReadStatus::denied;
-  const std::string_view remedy = status == ReadStatus::ok ? "" : is_denied ? kDenied : source.missing;
-  return {std::string(source.what), path, status, std::string(remedy)};
-}
-
 /// The card's sources, each represented by one file.
 std::vector<SourceReport> sources_of_card(const std::string& sysfs_root, const DeviceInfo& info) {
-  AmdPaths paths(info.source);
   std::vector<SourceReport> reports;
-  for (const Source& source : kSources) {
-    const std::string unresolved = info.source + "/" + std::string(source.name);
-    reports.push_back(report_of(paths.resolve(source.name).value_or(unresolved), source));
+  for (const CardSource& source : kSources) {
+    reports.push_back(files::report_of(source.what, path_of(info.source, source.name), source.missing));
   }
-  constexpr Source kTopology = {"compute units", "", "needs a kernel with CONFIG_HSA_AMD"};
-  reports.push_back(report_of(sysfs_root + "/class/kfd/kfd/topology/nodes", kTopology));
+  reports.push_back(files::report_of("compute units", sysfs_root + "/class/kfd/kfd/topology/nodes",
+                                     "needs a kernel with CONFIG_HSA_AMD"));
   return reports;
 }
 
 class AmdCollector : public Collector, public ReportsSources {
  public:
   AmdCollector(const CollectorContext& context, const std::string& ids_file, AmdOptions options)
-      : sysfs_root_(context.sysfs_root),
+      : roots_{context.sysfs_root, context.procfs_root, context.drm_users},
         options_(std::move(options)),
-        discovery_(context.sysfs_root, ids_file, *context.clock, context.hanging) {}
+        topology_(context.sysfs_root, ids_file, *context.clock, context.hanging),
+        cards_(context.sysfs_root, kVendor, *context.clock, context.hanging) {}
 
   Result<Discovery> discover() override {
-    std::error_code error;
-    if (!std::filesystem::is_directory(sysfs_root_, error))
-      return Error(sysfs_root_ + ": does not exist; is sysfs mounted?");
-    return discovery_.find();
+    if (const Result<Done> tree = files::has_sysfs(roots_.sysfs); !tree) return tree.error();
+    Discovery found =
+        cards_.find([sources = topology_.read()](const pci::Function& function, const DeviceInfo&) {
+          return hides_uuid(function) ? std::nullopt : std::optional(identify(function, *sources));
+        });
+    separate_twins(found.devices, found.notes);
+    return found;
   }
 
-  std::unique_ptr<Device> device(const DeviceInfo&) override {
-    return std::make_unique<ListingDevice<AmdContext>>(AmdContext(sysfs_root_, options_), amd_rows(),
-                                                       amd_partition_rows());
+  std::unique_ptr<Device> device(const DeviceInfo& info) override {
+    return amd_device(roots_, options_, info.driver);
   }
 
   std::vector<SourceReport> sources_of(const DeviceInfo& info) const override {
-    return sources_of_card(sysfs_root_, info);
+    return sources_of_card(roots_.sysfs, info);
   }
 
  private:
-  const std::string sysfs_root_;
+  const files::Roots roots_;
   const AmdOptions options_;
-  AmdDiscovery discovery_;
+  TopologyReader topology_;
+  files::PciFinder cards_;
 };
 
 /// The collector if events are on: it has an event thread.
@@ -118,7 +153,7 @@ std::optional<OptionProblem> check_amd(const CollectorContext& context) {
 
 Result<std::unique_ptr<Collector>> open_amd(const CollectorContext& context) {
   const std::string ids_file = option(context, kAmdOptions[0]);
-  AmdOptions options{.each_link = option(context, kAmdOptions[1]) == "each", .drm_users = context.drm_users};
+  AmdOptions options{.each_link = option(context, kAmdOptions[1]) == "each"};
   std::unique_ptr<Collector> collector;
   if (option(context, kAmdOptions[2]) == "kfd") {
     options.events = std::make_shared<EventListener>(std::make_unique<KfdDevice>(), *context.clock);

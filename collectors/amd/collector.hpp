@@ -3,7 +3,7 @@
 #include <memory>
 #include <span>
 
-#include "collectors/amd/metrics.hpp"
+#include "collectors/amd/card.hpp"
 #include "collectors/api/collector.hpp"
 
 namespace gpumeter::amd {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
-#include "collectors/amd/partitions.hpp"
+#include "collectors/files/discovery.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::amd {
@@ -88,19 +88,15 @@ std::string smc_version(std::string_view text) {
 DeviceInfo identify(const pci::Function& function, const IdentitySources& sources) {
   const drm::Nodes nodes = sources.nodes.of(function);
   const std::optional<int> minor = nodes.render ? nodes.render : nodes.card;
-  DeviceInfo info;
+  DeviceInfo info = files::described(function);
   info.uuid = uuid_of(function);
   info.vendor = "amd";
   info.model = model_of(function, sources.ids_file);
-  info.pci_address = pci::to_string(function.address);
   info.serial = sysfs::read_text(function.path + "/serial_number");
-  info.driver = function.driver;
   info.driver_version = sysfs::read_text(sources.sysfs_root + "/module/" + function.driver + "/version");
   info.vbios_version = sysfs::read_text(function.path + "/vbios_version");
   info.firmware_version = smc_version(sysfs::read_text(function.path + "/fw_version/smc_fw_version"));
   info.minor = minor ? std::to_string(*minor) : "";
-  info.numa_node = pci::numa_node(function);
-  info.local_cpus = pci::local_cpus(function);
   info.partitioning = to_string(partition_modes(function.path));
   const std::vector<KfdNode> card =
       kfd_nodes_of(sources.kfd, {function.address, function.device, nodes.render});
@@ -109,7 +105,6 @@ DeviceInfo identify(const pci::Function& function, const IdentitySources& source
     info.architecture = architecture_name(node->target);
     info.compute_units = node->compute_units;
   }
-  info.source = function.path;
   return info;
 }
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "collectors/amd/kfd/topology.hpp"
-#include "collectors/api/collector.hpp"
+#include "collectors/amd/kfd.hpp"
+#include "collectors/api/device.hpp"
 #include "collectors/sources/drm.hpp"
 #include "collectors/sources/pci.hpp"
 

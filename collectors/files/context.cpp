@@ -122,8 +122,9 @@ std::vector<SeriesSpec> Context::info_series() const {
 }
 
 ReadStatus Context::processes(const Pass& pass, std::vector<DeviceProcess>& out) noexcept {
-  const ReadStatus own = attached_ ? attached_->processes(pass, out) : ReadStatus::unsupported;
-  const std::optional<double> used = attached_ ? attached_->memory_in_use() : std::nullopt;
+  const bool is_open = attached_ && !info_.source.empty();
+  const ReadStatus own = is_open ? attached_->processes(pass, out) : ReadStatus::unsupported;
+  const std::optional<double> used = is_open ? attached_->memory_in_use() : std::nullopt;
   const ReadStatus clients = client_lists_.read(clients_, pass.now, used, out);
   if (own == ReadStatus::ok || clients == ReadStatus::ok) return ReadStatus::ok;
   return own == ReadStatus::unsupported ? clients : own;

@@ -10,15 +10,13 @@
 #include <vector>
 
 #include "collectors/api/collector.hpp"
+#include "collectors/files/open_files.hpp"
 #include "collectors/files/paths.hpp"
+#include "collectors/files/sleep.hpp"
 #include "collectors/sources/fdinfo/busy_counters.hpp"
 #include "collectors/sources/fdinfo/device_watch.hpp"
 #include "collectors/sources/fdinfo/processes.hpp"
-#include "collectors/sources/file_cache.hpp"
 #include "collectors/sources/host/memory.hpp"
-#include "collectors/sources/runtime_power.hpp"
-#include "collectors/sources/screens.hpp"
-#include "collectors/sources/sleep_policy.hpp"
 #include "collectors/table/device.hpp"
 
 /// The one engine for devices that files describe: sysfs, hwmon, devfreq, thermal zones, and the clients in

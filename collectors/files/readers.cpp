@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "collectors/files/pci_rows.hpp"
 #include "collectors/files/text.hpp"
-#include "collectors/sources/aer.hpp"
 #include "collectors/sources/pci.hpp"
 
 namespace gpumeter::files::readers {
@@ -153,7 +153,7 @@ Reader bind_count(Context& context, std::string_view name, std::string_view key)
 }
 
 Reader bind_aer(Context& context, const ReadSource& source) {
-  return bind_count(context, source.name, aer::kAerKinds[source.argument].key);
+  return bind_count(context, source.name, kAerKinds[source.argument].key);
 }
 
 // Uses the same reading as the rest of this pass.

@@ -170,7 +170,7 @@ constexpr Source clients_share(std::uint64_t which = kBusiestClass) noexcept {
   return {readers::bind_clients_share, {"/proc/PID/fdinfo drm-engine-*, drm-cycles-*", which}};
 }
 
-/// Errors of one kind, by index into aer::kAerKinds, of an aer_dev_* file.
+/// Errors of one kind, by index into kAerKinds (pci_rows.hpp), of an aer_dev_* file.
 constexpr Source aer_count(std::string_view name, std::size_t kind) noexcept {
   return {readers::bind_aer, {name, kind}};
 }

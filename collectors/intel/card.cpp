@@ -33,7 +33,7 @@ std::vector<DeniedValues> denied_values(const Environment& environment,
   return denied;
 }
 
-void IntelCard::open(files::Context& context, const DeviceInfo& info, const PowerState& state) {
+void IntelCard::open(files::Context& context, const DeviceInfo& info, const files::PowerState& state) {
   close();
   context_ = &context;
   info_ = info;
@@ -61,11 +61,11 @@ void IntelCard::close() noexcept { *this = IntelCard(std::move(environment_)); }
 
 // An open event of xe holds a reference that keeps the card awake; one of i915 does not (kernel 7.2,
 // xe_pmu.c, xe_pmu_event_init; i915_pmu.c).
-bool IntelCard::must_let_sleep(const PowerState& state) const noexcept {
+bool IntelCard::must_let_sleep(const files::PowerState& state) const noexcept {
   return info_.driver == "xe" && !pmu_folder_.empty() && (state.may_suspend || state.suspended);
 }
 
-void IntelCard::begin_pass(const PowerState& state) noexcept {
+void IntelCard::begin_pass(const files::PowerState& state) noexcept {
   throttle_.begin_pass();
   is_meter_fresh_ = is_memory_fresh_ = are_errors_fresh_ = false;
   is_let_sleep_ = must_let_sleep(state);

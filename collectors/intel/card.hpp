@@ -42,9 +42,9 @@ class IntelCard final : public files::Attached {
  public:
   explicit IntelCard(Environment environment) : environment_(std::move(environment)) {}
 
-  void open(files::Context& context, const DeviceInfo& info, const PowerState& state) override;
+  void open(files::Context& context, const DeviceInfo& info, const files::PowerState& state) override;
   void close() noexcept override;
-  void begin_pass(const PowerState& state) noexcept override;
+  void begin_pass(const files::PowerState& state) noexcept override;
   /// A client's work has run.
   bool is_used() noexcept override;
   /// A clock runs.
@@ -72,7 +72,7 @@ class IntelCard final : public files::Attached {
   const ras::Counts& errors() noexcept;
 
  private:
-  bool must_let_sleep(const PowerState& state) const noexcept;
+  bool must_let_sleep(const files::PowerState& state) const noexcept;
 
   Environment environment_;
   files::Context* context_ = nullptr;  // of the last open()

@@ -26,8 +26,7 @@
 #include "base/descriptor.hpp"
 #include "base/folder.hpp"
 #include "base/text.hpp"
-#include "collectors/amd/kfd/processes.hpp"
-#include "collectors/amd/kfd/topology.hpp"
+#include "collectors/amd/kfd.hpp"
 #include "collectors/nvidia/nvml/session.hpp"
 #include "collectors/nvidia/processes.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "collectors/amd/gpu_metrics/layout.hpp"
+#include "collectors/amd/gpu_metrics.hpp"
 
 namespace gpumeter::amd {
 

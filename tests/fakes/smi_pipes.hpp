@@ -9,7 +9,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "collectors/amd/events/smi_device.hpp"
+#include "collectors/amd/events.hpp"
 
 namespace gpumeter::amd {
 

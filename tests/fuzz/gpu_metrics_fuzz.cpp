@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "collectors/amd/gpu_metrics/blob.hpp"
+#include "collectors/amd/gpu_metrics.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter::amd {

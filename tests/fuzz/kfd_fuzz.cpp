@@ -2,8 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "collectors/amd/kfd/processes.hpp"
-#include "collectors/amd/kfd/topology.hpp"
+#include "collectors/amd/kfd.hpp"
 #include "tests/fuzz/folder.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

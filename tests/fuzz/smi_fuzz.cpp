@@ -1,7 +1,7 @@
 // The compute driver's event stream, in one read and byte by byte.
 #include <vector>
 
-#include "collectors/amd/events/smi_text.hpp"
+#include "collectors/amd/events.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

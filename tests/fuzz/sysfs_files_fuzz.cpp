@@ -2,7 +2,7 @@
 #include <string>
 
 #include "collectors/amd/identity.hpp"
-#include "collectors/sources/runtime_power.hpp"
+#include "collectors/files/sleep.hpp"
 #include "tests/fuzz/folder.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -18,7 +18,7 @@ void read_all(const fuzz::Folder& folder) {
   const DeviceInfo info =
       amd::identify(function, {"/nonexistent", path + "/ids", drm::NodeMap("/nonexistent")});
   fuzz::expect(!info.uuid.empty() && !info.model.empty());
-  const std::optional<PowerState> state = RuntimePower(path).read();
+  const std::optional<files::PowerState> state = files::RuntimePower(path).read();
   fuzz::expect(state && state->delay >= Nanoseconds{0});
 }
 

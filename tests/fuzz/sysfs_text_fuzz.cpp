@@ -3,7 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "collectors/amd/readers/sysfs_texts.hpp"
+#include "collectors/amd/readers.hpp"
+#include "collectors/files/text.hpp"
 #include "collectors/sources/pci.hpp"
 #include "collectors/sources/sysfs.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -20,8 +21,8 @@ void expect_lists(std::string_view text) {
   const std::optional<double> links = amd::sum_of_links(text);
   fuzz::expect(!links || (std::isfinite(*links) && *links >= 0));
   for (const char* const key : {"ue", "ce", "de", "RxErr", "TLP", "PCRC_CHECK"}) {
-    const std::optional<double> count = amd::count_of(text, key);
-    fuzz::expect(!count || (std::isfinite(*count) && amd::has_counts(text)));
+    const std::optional<double> count = files::count_of(text, key);
+    fuzz::expect(!count || (std::isfinite(*count) && files::has_counts(text)));
   }
 }
 

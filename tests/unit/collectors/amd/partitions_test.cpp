@@ -1,5 +1,3 @@
-#include "collectors/amd/partitions.hpp"
-
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -8,6 +6,7 @@
 #include <string>
 
 #include "collectors/amd/collector.hpp"
+#include "collectors/amd/kfd.hpp"
 #include "tests/fakes/amd_card.hpp"
 #include "tests/fakes/real_clock.hpp"
 #include "tests/fakes/sampled_page.hpp"

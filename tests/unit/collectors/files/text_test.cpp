@@ -57,6 +57,22 @@ TEST(Cell, IsNothingWithoutRowColumnOrNumber) {
   EXPECT_EQ(cell("", "bin", "runtime"), std::nullopt);
 }
 
+TEST(CountTest, IsTheNumberBehindItsWord) {
+  EXPECT_EQ(count_of("ue: 2\nce: 17\n", "ce"), 17);
+  EXPECT_EQ(count_of("DLP 1\nTLP 3\nTOTAL_ERR_FATAL 4", "TLP"), 3);
+  EXPECT_EQ(count_of("PoisonTLPBlocked 3\n", "TLP"), std::nullopt);
+  EXPECT_EQ(count_of("ce: 1x\n", "ce"), std::nullopt);
+  EXPECT_EQ(count_of("ce: -1\n", "ce"), std::nullopt);
+  EXPECT_EQ(count_of("ce:\n", "ce"), std::nullopt);
+  EXPECT_EQ(count_of("", "ce"), std::nullopt);
+}
+
+TEST(CountTest, ASentenceHasNone) {
+  EXPECT_TRUE(has_counts("ue: 0\nce: 0\n"));
+  EXPECT_FALSE(has_counts("Query currently inaccessible\n"));
+  EXPECT_FALSE(has_counts(""));
+}
+
 TEST(Matches, StarsStayWithinANameUnlessDoubled) {
   EXPECT_TRUE(matches("devfreq/*/cur_freq", "devfreq/fb000000.gpu/cur_freq"));
   EXPECT_FALSE(matches("devfreq/*/cur_freq", "devfreq/a/b/cur_freq"));

@@ -8,6 +8,7 @@ import http.server
 import json
 import os
 import pickle
+import random
 import resource
 import socketserver
 import subprocess
@@ -161,6 +162,24 @@ class DumpTest(unittest.TestCase):
                 self.assertIsInstance(dump_of(data[:length]), str, length)
 
 
+    def test_a_changed_dump_gives_groups_or_an_error(self) -> None:
+        """Bytes of the real dumps and of the fuzz corpus are changed, removed and repeated."""
+        luck = random.Random(20260102)
+        texts = [path.read_bytes() for folder in (DUMPS, ROOT / "tests/fuzz/corpus/nccl") for path in sorted(folder.iterdir())]
+        found = 0
+        for text in texts:
+            for _ in range(40):
+                at, other, length = luck.randrange(len(text) + 1), luck.randrange(len(text) + 1), luck.randint(1, 20)
+                changed = luck.choice((text[:at] + bytes([luck.randrange(256)]) + text[at + 1:], text[:at] + text[at + length:],
+                                       text[:at] + text[other:other + length] + text[at:]))
+                said = dump_of(changed)
+                if not isinstance(said, str):
+                    found += 1
+                    self.assertTrue(0 < len(said) <= dumps.MOST_GROUPS)
+                    self.assertTrue(all(name and min(sequences.values()) >= 0 for name, _, sequences in said))
+        self.assertGreater(found, 20)
+
+
 class FollowTest(unittest.TestCase):
     def setUp(self) -> None:
         self.tree = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-flight-recorder-")))
@@ -183,6 +202,7 @@ class FollowTest(unittest.TestCase):
 
     def look(self, seconds: float) -> bool:
         self.owners.update(self.rows, self.at(seconds))
+        self.owners.forget(self.at(seconds))
         return self.recorder.look(self.owners, self.at(seconds))
 
     def states(self) -> "dict[str, int]":

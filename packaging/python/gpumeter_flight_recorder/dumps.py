@@ -71,13 +71,13 @@ def _find(value: Any, key: str) -> Any:
 
 
 def _pairs(value: Any, most: int) -> "List[tuple[Any, Any]]":
-    if isinstance(value, pickles.Dict2):
+    if isinstance(value, pickles.Pairs):
         return list(zip(value[:2 * most:2], value[1:2 * most:2]))
     return list(value.items())[:most] if isinstance(value, dict) else []
 
 
 def _members(value: Any, most: int) -> List[Any]:
-    return list(value[:most]) if isinstance(value, (list, tuple)) and not isinstance(value, pickles.Dict2) else []
+    return list(value[:most]) if isinstance(value, (list, tuple)) and not isinstance(value, pickles.Pairs) else []
 
 
 def _integer(value: Any) -> Optional[int]:

@@ -46,6 +46,8 @@ class Owners:
             if row.get("devices"):
                 run = Run(str(row["user"]), str(row.get("run") or row.get("workload") or ""))
                 self._seen[row["pid"], row["start_time"]] = now, row["uid"], run
+
+    def forget(self, now: int) -> None:
         self._seen = {process: seen for process, seen in self._seen.items() if now - seen[0] <= REMEMBERED}
 
     def run_of(self, uid: int) -> Optional[Run]:

@@ -21,8 +21,8 @@ class Error(ValueError):
     """The reason, with the place in the pickle."""
 
 
-class Dict2(list):  # type: ignore[type-arg]
-    """A dict as its keys and values in turn: keys of a stranger's pickle are not hashed."""
+class Pairs(list):  # type: ignore[type-arg]
+    """A dict of the pickle, as its keys and values in turn: keys of a stranger's pickle are not hashed."""
     __slots__ = ()
 
 
@@ -119,10 +119,12 @@ class _Machine:
     def bytes(self, length: int) -> None:
         self.push(self.take(length))
 
-    def pop(self, count: int) -> List[Any]:
-        """Removes the last values."""
+    def pop(self, kind: Callable[[List[Any]], Any], count: int) -> List[Any]:
+        """Removes the last values, for a container of this kind."""
         if count > len(self.stack):
             raise self.error("too few values")
+        if kind is Pairs and count % 2:
+            raise self.error("a key without a value")
         self.members += count
         if self.members > _MOST_MEMBERS:
             raise self.error(f"more than {_MOST_MEMBERS} members")
@@ -132,21 +134,16 @@ class _Machine:
         return values
 
     def make(self, kind: Callable[[List[Any]], Any], count: int) -> None:
-        self.push(kind(self.whole(kind, self.pop(count))))
+        self.push(kind(self.pop(kind, count)))
 
     def add(self, kind: type, count: int) -> None:
         """Moves the last values into the container below them."""
         if count >= len(self.stack):
             raise self.error("too few values")
-        values = self.whole(kind, self.pop(count))
+        values = self.pop(kind, count)
         if type(self.stack[-1]) is not kind:
             raise self.error("no container for the values")
         self.stack[-1].extend(values)
-
-    def whole(self, kind: Callable[[List[Any]], Any], values: List[Any]) -> List[Any]:
-        if kind is Dict2 and len(values) % 2:
-            raise self.error("a key without a value")
-        return values
 
     def put(self, place: int) -> None:
         if not self.stack:
@@ -170,11 +167,11 @@ _OPCODES: "Dict[int, Tuple[Any, Callable[[_Machine, int], None]]]" = {
     0x8a: (_BYTE, _Machine.long_integer), 0x8b: (_FOUR, _Machine.long_integer), 0x47: (struct.Struct(">d"), _Machine.push),
     0x8c: (_BYTE, _Machine.text), 0x58: (_FOUR, _Machine.text), 0x8d: (_EIGHT, _Machine.text),  # texts
     0x43: (_BYTE, _Machine.bytes), 0x42: (_FOUR, _Machine.bytes), 0x8e: (_EIGHT, _Machine.bytes),
-    0x5d: (None, lambda it, _: it.push([])), 0x29: (None, lambda it, _: it.push(())), 0x7d: (None, lambda it, _: it.push(Dict2())),
+    0x5d: (None, lambda it, _: it.push([])), 0x29: (None, lambda it, _: it.push(())), 0x7d: (None, lambda it, _: it.push(Pairs())),
     0x61: (None, lambda it, _: it.add(list, 1)), 0x65: (None, lambda it, _: it.add(list, it.since_mark())),  # APPEND, APPENDS
-    0x73: (None, lambda it, _: it.add(Dict2, 2)), 0x75: (None, lambda it, _: it.add(Dict2, it.since_mark())),  # SETITEM, SETITEMS
+    0x73: (None, lambda it, _: it.add(Pairs, 2)), 0x75: (None, lambda it, _: it.add(Pairs, it.since_mark())),  # SETITEM, SETITEMS
     0x6c: (None, lambda it, _: it.make(list, it.since_mark())), 0x74: (None, lambda it, _: it.make(tuple, it.since_mark())),
-    0x64: (None, lambda it, _: it.make(Dict2, it.since_mark())),
+    0x64: (None, lambda it, _: it.make(Pairs, it.since_mark())),
     0x85: (None, lambda it, _: it.make(tuple, 1)), 0x86: (None, lambda it, _: it.make(tuple, 2)), 0x87: (None, lambda it, _: it.make(tuple, 3)),
     0x71: (_BYTE, _Machine.put), 0x72: (_FOUR, _Machine.put), 0x94: (None, lambda it, _: it.put(len(it.memo))),  # BINPUT, MEMOIZE
     0x68: (_BYTE, _Machine.get), 0x6a: (_FOUR, _Machine.get),
@@ -185,5 +182,5 @@ _REFUSED = {0x63: "GLOBAL", 0x93: "STACK_GLOBAL", 0x52: "REDUCE", 0x62: "BUILD",
 
 
 def parse(data: bytes) -> Any:
-    """None, booleans, numbers, texts, bytes, lists, tuples and Dict2, which may contain each other and themselves."""
+    """None, booleans, numbers, texts, bytes, lists, tuples and Pairs, which may contain each other and themselves."""
     return _Machine(data).run()

@@ -107,6 +107,7 @@ class Service:
         now = time.time_ns()
         self.attempt("the daemon cannot be asked who uses the GPUs; dumps of its users are foreign after a minute", self.options.api_socket,
                      lambda: self.owners.update(ask(self.options.api_socket, "/api/v1/processes")["processes"], now))
+        self.owners.forget(now)
         is_torn = self.recorder.look(self.owners, now)
         self.attempt("the page cannot be written", self.options.page, lambda: write_page(self.options.page, page_of(self.recorder)))
         return is_torn

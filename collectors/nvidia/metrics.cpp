@@ -7,30 +7,31 @@
 #include "collectors/table/row.hpp"
 
 namespace gpumeter::nvidia {
+namespace {
 
 // Traits that rows of several tables have.
 
 // No card exceeds these ranges, so a reading outside must be wrong.
-inline constexpr Traits kCelsius{.min = -50, .max = 250};
-inline constexpr Traits kMemoryCelsius{.min = -50, .max = 250, .zero_is_unknown = true};
-inline constexpr Traits kWatts{.min = 0, .max = 5000};
-inline constexpr Traits kHertz{.min = 0, .max = 20e9};
-inline constexpr Traits kSize{.min = 1};
-inline constexpr Traits kPerformanceStates{.min = 0, .max = 15};  // P0 to P15
-inline constexpr Traits kFan{.min = 0, .max = 2};  // "may exceed 100 %" (nvml.h at nvmlDeviceGetFanSpeed)
-inline constexpr Traits kLinkGeneration{.min = 1, .max = 8};
-inline constexpr Traits kLinkLanes{.min = 1, .max = 32};
+constexpr Traits kCelsius{.min = -50, .max = 250};
+constexpr Traits kMemoryCelsius{.min = -50, .max = 250, .zero_is_unknown = true};
+constexpr Traits kWatts{.min = 0, .max = 5000};
+constexpr Traits kHertz{.min = 0, .max = 20e9};
+constexpr Traits kSize{.min = 1};
+constexpr Traits kPerformanceStates{.min = 0, .max = 15};  // P0 to P15
+constexpr Traits kFan{.min = 0, .max = 2};  // "may exceed 100 %" (nvml.h at nvmlDeviceGetFanSpeed)
+constexpr Traits kLinkGeneration{.min = 1, .max = 8};
+constexpr Traits kLinkLanes{.min = 1, .max = 32};
 
 // Counters that gpumeter adds up: from the driver's buffer of samples, from rates.
-inline constexpr Traits kSampled{.counted_by = "samples"};
-inline constexpr Traits kIntegrated{.min = 0, .counted_by = "integrated"};
+constexpr Traits kSampled{.counted_by = "samples"};
+constexpr Traits kIntegrated{.min = 0, .counted_by = "integrated"};
 
 // Rows of the GPU's activity. Counters precede the gauges whose integral would be the same series.
 
 // clang-format off
 // Field ids: nvml.h, NVML_FI_DEV_*; metric ids: NVML_GPM_METRIC_*. The driver has no utilisation of a divided
 // GPU.
-inline constexpr auto kUtilizationRows = std::to_array<Row>({
+constexpr auto kUtilizationRows = std::to_array<Row>({
     {&catalog::busy_seconds, {}, sampled("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, kSampled},
     {&catalog::utilization_max, {"window", "1m"}, sampled_max("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, kRatio},
     {&catalog::utilization_min, {"window", "1m"}, sampled_min("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, kRatio},
@@ -53,11 +54,11 @@ struct GpmFamilies {
   const MetricDescriptor *compute, *compute_seconds, *occupancy, *occupancy_seconds, *pipe, *pipe_seconds, *tensor,
       *tensor_seconds, *bandwidth, *bandwidth_seconds;
 };
-inline constexpr GpmFamilies kGpuFamilies = {
+constexpr GpmFamilies kGpuFamilies = {
     &catalog::compute_active, &catalog::compute_active_seconds, &catalog::compute_occupancy, &catalog::compute_occupancy_seconds,
     &catalog::pipe_active, &catalog::pipe_active_seconds, &catalog::tensor_active, &catalog::tensor_active_seconds,
     &catalog::memory_bandwidth_utilization, &catalog::memory_bandwidth_utilization_seconds};
-inline constexpr GpmFamilies kPartitionFamilies = {
+constexpr GpmFamilies kPartitionFamilies = {
     &catalog::partition_compute_active, &catalog::partition_compute_active_seconds, &catalog::partition_compute_occupancy,
     &catalog::partition_compute_occupancy_seconds, &catalog::partition_pipe_active, &catalog::partition_pipe_active_seconds,
     &catalog::partition_tensor_active, &catalog::partition_tensor_active_seconds,
@@ -92,7 +93,7 @@ constexpr auto gpm_rows(const GpmFamilies& of) {
     {of.bandwidth, {}, gpm("GPM DRAM bandwidth", 10), kPercent, Tier::fast, averaged(*of.bandwidth_seconds), kRatio},
   });
 }
-inline constexpr auto kGpmRows = gpm_rows(kGpuFamilies);
+constexpr auto kGpmRows = gpm_rows(kGpuFamilies);
 
 // Throttling. The seconds come from the hardware's counters if it has them; two counters of one cause are
 // added.
@@ -101,7 +102,7 @@ struct Throttle {
   std::uint64_t mask; // bits of nvml::EventReason
   unsigned field = 0, second = 0;  // NVML_FI_DEV_PERF_POLICY_*, ..._CLOCKS_EVENT_REASON_*
 };
-inline constexpr Throttle kCauses[] = {
+constexpr Throttle kCauses[] = {
     {"power", "", nvml::kReasonSwPowerCap | nvml::kReasonHwPowerBrake, 74, 271},
     {"power", "", nvml::kReasonSwPowerCap | nvml::kReasonHwPowerBrake, 74},
     {"thermal", "", nvml::kReasonSwThermal | nvml::kReasonHwThermal, 269, 270},
@@ -111,7 +112,7 @@ inline constexpr Throttle kCauses[] = {
     {"hardware", "", nvml::kReasonHwSlowdown},
     {"software", "", nvml::kReasonApplicationsClocks | nvml::kReasonDisplayClocks},
 };
-inline constexpr Throttle kReasons[] = {
+constexpr Throttle kReasons[] = {
     {"power", "sw_power_cap", nvml::kReasonSwPowerCap, 74},
     {"power", "hw_power_brake", nvml::kReasonHwPowerBrake, 271},
     {"thermal", "sw_thermal", nvml::kReasonSwThermal, 269},
@@ -123,16 +124,16 @@ inline constexpr Throttle kReasons[] = {
     {"software", "applications_clocks", nvml::kReasonApplicationsClocks},
     {"software", "display_clocks", nvml::kReasonDisplayClocks},
 };
-inline constexpr auto kCauseTimes = each(kCauses, [](const Throttle& row) {
+constexpr auto kCauseTimes = each(kCauses, [](const Throttle& row) {
   return Row{&catalog::throttle_seconds, {"cause", row.cause}, throttle_time("field values: throttle counters", row.field, row.second), 1, Tier::fast};
 });
-inline constexpr auto kCauseRows = each(kCauses, [](const Throttle& row) {
+constexpr auto kCauseRows = each(kCauses, [](const Throttle& row) {
   return Row{&catalog::throttled, {"cause", row.cause}, reasons("nvmlDeviceGetCurrentClocksEventReasons", row.mask), 1, Tier::fast, state(catalog::throttle_seconds)};
 });
-inline constexpr auto kReasonTimes = each(kReasons, [](const Throttle& row) {
+constexpr auto kReasonTimes = each(kReasons, [](const Throttle& row) {
   return Row{&catalog::throttle_reason_seconds, {"cause", row.cause, "reason", row.reason}, throttle_time("field values: throttle counters", row.field, row.second), 1, Tier::fast};
 });
-inline constexpr auto kReasonRows = each(kReasons, [](const Throttle& row) {
+constexpr auto kReasonRows = each(kReasons, [](const Throttle& row) {
   return Row{&catalog::throttle_reason_active, {"cause", row.cause, "reason", row.reason}, reasons("nvmlDeviceGetCurrentClocksEventReasons", row.mask), 1, Tier::fast, state(catalog::throttle_reason_seconds)};
 });
 // clang-format on
@@ -158,12 +159,12 @@ constexpr auto memory_rows(const MemoryFamilies& of) {
     {of.free, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::free>("nvmlDeviceGetBAR1MemoryInfo free"), 1, Tier::normal, {}, kPositive},
   });
 }
-inline constexpr auto kMemoryRows = memory_rows({&catalog::memory_size, &catalog::memory_used, &catalog::memory_free, &catalog::memory_reserved});
+constexpr auto kMemoryRows = memory_rows({&catalog::memory_size, &catalog::memory_used, &catalog::memory_free, &catalog::memory_reserved});
 
 // Never next to vram: these rows bind only if NVML knows no memory of the GPU. The host's file does not prove
 // that the GPU answers.
-inline constexpr Traits kHostBytes{.min = 0, .wakes = false};
-inline constexpr auto kUnifiedMemoryRows = std::to_array<Row>({
+constexpr Traits kHostBytes{.min = 0, .wakes = false};
+constexpr auto kUnifiedMemoryRows = std::to_array<Row>({
     {&catalog::memory_size, {"memory", "unified"}, unified_memory("/proc/meminfo MemTotal", MemoryPart::size), 1, Tier::normal, {}, kHostBytes},
     {&catalog::memory_used, {"memory", "unified"}, unified_memory("/proc/meminfo MemTotal - MemAvailable", MemoryPart::used), 1, Tier::normal, {}, kHostBytes},
     {&catalog::memory_free, {"memory", "unified"}, unified_memory("/proc/meminfo MemAvailable", MemoryPart::free), 1, Tier::normal, {}, kHostBytes},
@@ -171,7 +172,7 @@ inline constexpr auto kUnifiedMemoryRows = std::to_array<Row>({
 
 // Field 185 is a mean over a second. On the same chips nvmlDeviceGetPowerUsage is a mean too; on chips
 // without the field it is an instantaneous value (GA100 and older; nvml.h).
-inline constexpr auto kPowerRows = std::to_array<Row>({
+constexpr auto kPowerRows = std::to_array<Row>({
     {&catalog::energy_joules, {}, field("NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 83, Tier::fast), kMilli, Tier::fast, {}, kPositive},
     {&catalog::energy_joules, {}, call<&F::nvmlDeviceGetTotalEnergyConsumption>("nvmlDeviceGetTotalEnergyConsumption"), kMilli, Tier::fast, {}, kPositive},
     {&catalog::energy_joules, {}, sampled("nvmlDeviceGetSamples power", nvml::kPowerSamples), kMilli, Tier::fast, {}, kSampled},
@@ -190,7 +191,7 @@ inline constexpr auto kPowerRows = std::to_array<Row>({
     {&catalog::power_limit, {"limit", "max"}, call<&F::nvmlDeviceGetPowerManagementLimitConstraints>("nvmlDeviceGetPowerManagementLimitConstraints", 1), kMilli, Tier::slow, {}, kWatts},
 });
 
-inline constexpr auto kTemperatureRows = std::to_array<Row>({
+constexpr auto kTemperatureRows = std::to_array<Row>({
     {&catalog::temperature, {"sensor", "core"}, part<&F::nvmlDeviceGetTemperatureV, &nvml::Temperature::celsius>("nvmlDeviceGetTemperatureV"), 1, Tier::fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "core"}, call<&F::nvmlDeviceGetTemperature>("nvmlDeviceGetTemperature"), 1, Tier::fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "memory"}, field("NVML_FI_DEV_MEMORY_TEMP", 82, Tier::fast), 1, Tier::fast, {}, kMemoryCelsius},
@@ -210,26 +211,26 @@ struct Clock {
   std::string_view name;
   unsigned type;
 };
-inline constexpr Clock kClocks[] = {{"graphics", nvml::kClockGraphics}, {"sm", nvml::kClockSm}, {"memory", nvml::kClockMemory}, {"video", nvml::kClockVideo}};
+constexpr Clock kClocks[] = {{"graphics", nvml::kClockGraphics}, {"sm", nvml::kClockSm}, {"memory", nvml::kClockMemory}, {"video", nvml::kClockVideo}};
 template <auto Function>
 constexpr NvidiaSource clock_source(std::string_view name, unsigned type) {
   return type == nvml::kClockMemory ? on_card<readers::bind_call<Function>>(name, type) : call<Function>(name, type);
 }
-inline constexpr auto kClockRows = each(kClocks, [](const Clock& clock) {
+constexpr auto kClockRows = each(kClocks, [](const Clock& clock) {
   return Row{&catalog::clock, {"clock", clock.name}, clock_source<&F::nvmlDeviceGetClockInfo>("nvmlDeviceGetClockInfo", clock.type), kMega, Tier::fast, {}, kHertz};
 });
-inline constexpr auto kClockMaxRows = each(kClocks, [](const Clock& clock) {
+constexpr auto kClockMaxRows = each(kClocks, [](const Clock& clock) {
   return Row{&catalog::clock_max, {"clock", clock.name}, clock_source<&F::nvmlDeviceGetMaxClockInfo>("nvmlDeviceGetMaxClockInfo", clock.type), kMega, Tier::slow, {}, kHertz};
 });
-inline constexpr auto kStateRows = std::to_array<Row>({
+constexpr auto kStateRows = std::to_array<Row>({
     {&catalog::performance_state, {}, call<&F::nvmlDeviceGetPerformanceState>("nvmlDeviceGetPerformanceState"), 1, Tier::normal, {}, kPerformanceStates},
 });
 
-inline constexpr std::string_view kFans[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
-inline constexpr auto kFanRows = each_place(kFans, [](std::size_t place, std::string_view fan) {
+constexpr std::string_view kFans[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
+constexpr auto kFanRows = each_place(kFans, [](std::size_t place, std::string_view fan) {
   return Row{&catalog::fan_speed, {"fan", fan}, nvidia::fan(place), kPercent, Tier::normal, {}, kFan};
 });
-inline constexpr auto kFanRpmRows = each_place(kFans, [](std::size_t place, std::string_view fan) {
+constexpr auto kFanRpmRows = each_place(kFans, [](std::size_t place, std::string_view fan) {
   return Row{&catalog::fan_rpm, {"fan", fan}, fan_rpm(place), 1, Tier::normal, {}, kPositive};
 });
 
@@ -238,9 +239,9 @@ constexpr auto peak_rows(const MetricDescriptor& family, bool from_table) {
     return Row{&family, {"dtype", dtype, "source", from_table ? "table" : "formula"}, peak(static_cast<unsigned>(place), from_table), 1, Tier::once};
   });
 }
-inline constexpr auto kPeakTableRows = peak_rows(catalog::peak_flops, true);
-inline constexpr auto kPeakFormulaRows = peak_rows(catalog::peak_flops, false);
-inline constexpr auto kPeakBandwidthRows = std::to_array<Row>({
+constexpr auto kPeakTableRows = peak_rows(catalog::peak_flops, true);
+constexpr auto kPeakFormulaRows = peak_rows(catalog::peak_flops, false);
+constexpr auto kPeakBandwidthRows = std::to_array<Row>({
     {&catalog::peak_memory_bandwidth, {}, peak_bandwidth(), 1, Tier::once},
 });
 // clang-format on
@@ -256,13 +257,13 @@ constexpr auto mode_rows(std::string_view mode, std::string_view call_name, unsi
     {&catalog::mode, {"mode", mode, "state", "disabled"}, is<Function>(call_name, 0, which), 1, Tier::slow},
   });
 }
-inline constexpr auto kPersistenceRows = mode_rows<&F::nvmlDeviceGetPersistenceMode>("persistence", "nvmlDeviceGetPersistenceMode");
-inline constexpr auto kDisplayRows = mode_rows<&F::nvmlDeviceGetDisplayActive>("display", "nvmlDeviceGetDisplayActive");
-inline constexpr auto kEccModeRows = mode_rows<&F::nvmlDeviceGetEccMode>("ecc", "nvmlDeviceGetEccMode");
-inline constexpr auto kEccPendingRows = mode_rows<&F::nvmlDeviceGetEccMode>("ecc_pending", "nvmlDeviceGetEccMode pending", 1);
-inline constexpr auto kMigModeRows = mode_rows<&F::nvmlDeviceGetMigMode>("mig", "nvmlDeviceGetMigMode");
-inline constexpr auto kMigPendingRows = mode_rows<&F::nvmlDeviceGetMigMode>("mig_pending", "nvmlDeviceGetMigMode pending", 1);
-inline constexpr auto kOtherModeRows = std::to_array<Row>({
+constexpr auto kPersistenceRows = mode_rows<&F::nvmlDeviceGetPersistenceMode>("persistence", "nvmlDeviceGetPersistenceMode");
+constexpr auto kDisplayRows = mode_rows<&F::nvmlDeviceGetDisplayActive>("display", "nvmlDeviceGetDisplayActive");
+constexpr auto kEccModeRows = mode_rows<&F::nvmlDeviceGetEccMode>("ecc", "nvmlDeviceGetEccMode");
+constexpr auto kEccPendingRows = mode_rows<&F::nvmlDeviceGetEccMode>("ecc_pending", "nvmlDeviceGetEccMode pending", 1);
+constexpr auto kMigModeRows = mode_rows<&F::nvmlDeviceGetMigMode>("mig", "nvmlDeviceGetMigMode");
+constexpr auto kMigPendingRows = mode_rows<&F::nvmlDeviceGetMigMode>("mig_pending", "nvmlDeviceGetMigMode pending", 1);
+constexpr auto kOtherModeRows = std::to_array<Row>({
     {&catalog::mode, {"mode", "compute", "state", "default"}, is<&F::nvmlDeviceGetComputeMode>("nvmlDeviceGetComputeMode", 0), 1, Tier::slow},
     {&catalog::mode, {"mode", "compute", "state", "exclusive_thread"}, is<&F::nvmlDeviceGetComputeMode>("nvmlDeviceGetComputeMode", 1), 1, Tier::slow},
     {&catalog::mode, {"mode", "compute", "state", "prohibited"}, is<&F::nvmlDeviceGetComputeMode>("nvmlDeviceGetComputeMode", 2), 1, Tier::slow},
@@ -279,8 +280,8 @@ struct Location {
   std::string_view name;
   unsigned id;
 };
-inline constexpr Location kWholes[] = {{"dram", 2}, {"sram", 7}};
-inline constexpr Location kParts[] = {{"l1", 0}, {"l2", 1}, {"register_file", 3}, {"texture", 4}, {"shared", 5}, {"cbu", 6}};
+constexpr Location kWholes[] = {{"dram", 2}, {"sram", 7}};
+constexpr Location kParts[] = {{"l1", 0}, {"l2", 1}, {"register_file", 3}, {"texture", 4}, {"shared", 5}, {"cbu", 6}};
 constexpr auto ecc_rows(const MetricDescriptor& family, unsigned counter, std::string_view severity, unsigned type) {
   return each(kWholes, [&](const Location& location) {
     return Row{&family, {"severity", severity, "location", location.name}, ecc("nvmlDeviceGetMemoryErrorCounter", type, counter, location.id), 1, Tier::slow};
@@ -291,7 +292,7 @@ constexpr auto ecc_part_rows(const MetricDescriptor& family, unsigned counter, s
     return Row{&family, {"severity", severity, "location", location.name}, ecc_part("nvmlDeviceGetMemoryErrorCounter", type, counter, location.id), 1, Tier::slow};
   });
 }
-inline constexpr auto kEccRows = joined(
+constexpr auto kEccRows = joined(
     ecc_rows(catalog::memory_errors, nvml::kVolatile, "corrected", nvml::kCorrected),
     ecc_rows(catalog::memory_errors, nvml::kVolatile, "uncorrected", nvml::kUncorrected),
     ecc_rows(catalog::memory_lifetime_errors, nvml::kAggregate, "corrected", nvml::kCorrected),
@@ -301,8 +302,8 @@ inline constexpr auto kEccRows = joined(
     ecc_part_rows(catalog::memory_lifetime_errors, nvml::kAggregate, "corrected", nvml::kCorrected),
     ecc_part_rows(catalog::memory_lifetime_errors, nvml::kAggregate, "uncorrected", nvml::kUncorrected));
 
-inline constexpr Traits kFlag{.min = 0, .max = 1};
-inline constexpr auto kMemoryHealthRows = std::to_array<Row>({
+constexpr Traits kFlag{.min = 0, .max = 1};
+constexpr auto kMemoryHealthRows = std::to_array<Row>({
     {&catalog::retired_pages, {"cause", "single_bit"}, field("NVML_FI_DEV_RETIRED_SBE", 29, Tier::slow), 1, Tier::slow},
     {&catalog::retired_pages, {"cause", "double_bit"}, field("NVML_FI_DEV_RETIRED_DBE", 30, Tier::slow), 1, Tier::slow},
     {&catalog::retired_pages_pending, {}, field("NVML_FI_DEV_RETIRED_PENDING", 31, Tier::slow), 1, Tier::slow},
@@ -324,8 +325,8 @@ inline constexpr auto kMemoryHealthRows = std::to_array<Row>({
 
 // Bytes come from GPM's counters (driver 595 and later), otherwise from its rates (MiB/s), otherwise from the
 // fields after they have proved to be wide. nvmlDeviceGetPcieThroughput is never called: it blocks for 20 ms.
-inline constexpr Traits kWideBytes{.min = 0, .zero_is_unknown = true};
-inline constexpr auto kPcieRows = std::to_array<Row>({
+constexpr Traits kWideBytes{.min = 0, .zero_is_unknown = true};
+constexpr auto kPcieRows = std::to_array<Row>({
     {&catalog::pcie_transmitted_bytes, {}, gpm("GPM PCIe TX bytes", 255), 1, Tier::fast, {}, kPositive},
     {&catalog::pcie_received_bytes, {}, gpm("GPM PCIe RX bytes", 256), 1, Tier::fast, {}, kPositive},
     {&catalog::pcie_transmitted_bytes, {}, gpm_total("GPM PCIe TX MiB/s", 20), kMebi, Tier::fast, {}, kIntegrated},
@@ -352,30 +353,30 @@ inline constexpr auto kPcieRows = std::to_array<Row>({
 });
 
 // NVML_GPU_RECOVERY_ACTION_*, in their order.
-inline constexpr std::string_view kRecoveryActions[] = {"none", "reset", "reboot", "drain_p2p", "drain_and_reset", "recover_imex"};
-inline constexpr auto kRecoveryRows = each_place(kRecoveryActions, [](std::size_t place, std::string_view action) {
+constexpr std::string_view kRecoveryActions[] = {"none", "reset", "reboot", "drain_p2p", "drain_and_reset", "recover_imex"};
+constexpr auto kRecoveryRows = each_place(kRecoveryActions, [](std::size_t place, std::string_view action) {
   return Row{&catalog::recovery_action, {"action", action}, field_is("NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", 230, Tier::slow, static_cast<unsigned>(place)), 1, Tier::slow};
 });
 // Newer drivers have further actions.
-inline constexpr auto kOtherRecoveryRows = std::to_array<Row>({
+constexpr auto kOtherRecoveryRows = std::to_array<Row>({
     {&catalog::recovery_action, {"action", "other"}, field_beyond("NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", 230, Tier::slow, std::size(kRecoveryActions)), 1, Tier::slow},
 });
-inline constexpr auto kLicenseRows = std::to_array<Row>({
+constexpr auto kLicenseRows = std::to_array<Row>({
     {&catalog::license_state, {"state", "licensed"}, licensed(true), 1, Tier::slow},
     {&catalog::license_state, {"state", "unlicensed"}, licensed(false), 1, Tier::slow},
 });
 
 // The event thread counts these, so reading them requires no call to the GPU. Nothing is counted while the
 // driver refuses to register for events.
-inline constexpr Traits kReported{.wakes = false, .forgets = true};
-inline constexpr Traits kReportedTime{.zero_is_unknown = true, .wakes = false, .forgets = true};
-inline constexpr auto kXidRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
+constexpr Traits kReported{.wakes = false, .forgets = true};
+constexpr Traits kReportedTime{.zero_is_unknown = true, .wakes = false, .forgets = true};
+constexpr auto kXidRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
   return Row{&catalog::xid_errors, {"xid", xid}, xid_count(place), 1, Tier::fast, {}, kReported};
 });
-inline constexpr auto kXidTimeRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
+constexpr auto kXidTimeRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
   return Row{&catalog::xid_last_timestamp, {"xid", xid}, xid_time(place), 1, Tier::fast, {}, kReportedTime};
 });
-inline constexpr auto kEventRows = each_place(kEvents, [](std::size_t place, const EventKind& event) {
+constexpr auto kEventRows = each_place(kEvents, [](std::size_t place, const EventKind& event) {
   return Row{&catalog::events, {"event", event.name}, event_count(place), 1, Tier::fast, {}, kReported};
 });
 // clang-format on
@@ -385,7 +386,7 @@ inline constexpr auto kEventRows = each_place(kEvents, [](std::size_t place, con
 // clang-format off
 // Fields 138 and 139 are sums of KiB over all links (scope: all ones). Errors of all links are separate
 // fields. From NVLink 5 on they are fields of each link, and not every driver has a sum.
-inline constexpr auto kInterconnectRows = std::to_array<Row>({
+constexpr auto kInterconnectRows = std::to_array<Row>({
     {&catalog::interconnect_transmitted_bytes, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", 138, Tier::fast, nvml::kAllLinks), kKibi, Tier::fast, {}, kPositive},
     {&catalog::interconnect_received_bytes, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", 139, Tier::fast, nvml::kAllLinks), kKibi, Tier::fast, {}, kPositive},
     {&catalog::interconnect_transmitted_bytes, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES", 202, Tier::fast, nvml::kAllLinks), 1, Tier::fast, {}, kPositive},
@@ -429,8 +430,8 @@ inline constexpr auto kInterconnectRows = std::to_array<Row>({
 });
 
 // Corrections, not errors: a link at full speed makes them all the time.
-inline constexpr std::string_view kFecBins[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"};
-inline constexpr auto kFecRows = each_place(kFecBins, [](std::size_t bin, std::string_view label) {
+constexpr std::string_view kFecBins[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"};
+constexpr auto kFecRows = each_place(kFecBins, [](std::size_t bin, std::string_view label) {
   NvidiaSource source = all_link_fields("NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0", 235, Tier::slow);
   source.read.argument += bin;
   return Row{&catalog::interconnect_fec_history, {"kind", "nvlink", "bin", label}, source, 1, Tier::slow};
@@ -453,7 +454,7 @@ constexpr Row c2c_error(std::string_view error, std::string_view name, unsigned 
   return {&catalog::link_errors, {"kind", "c2c", "link", label, "error", error}, link_field(name, link, Field, Tier::slow), 1, Tier::slow};
 }
 using LinkRow = Row (*)(unsigned link, std::string_view label);
-inline constexpr LinkRow kLinkRows[] = {
+constexpr LinkRow kLinkRows[] = {
     [](unsigned link, std::string_view label) { return Row{&catalog::link_up, {"kind", "nvlink", "link", label}, link_state("nvmlDeviceGetNvLinkState", link), 1, Tier::slow}; },
     [](unsigned link, std::string_view label) { return link_bytes<138>(catalog::link_transmitted_bytes, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", kKibi, link, label); },
     [](unsigned link, std::string_view label) { return link_bytes<139>(catalog::link_received_bytes, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", kKibi, link, label); },
@@ -468,19 +469,19 @@ inline constexpr LinkRow kLinkRows[] = {
     [](unsigned link, std::string_view label) { return link_ber<220>("effective", "NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER", link, label); },
 };
 // The links to the CPU (NVLink-C2C): kMostC2cLinks of them.
-inline constexpr LinkRow kC2cRows[] = {
+constexpr LinkRow kC2cRows[] = {
     [](unsigned link, std::string_view label) { return Row{&catalog::link_up, {"kind", "c2c", "link", label}, link_field("NVML_FI_DEV_C2C_LINK_GET_STATUS", link, 171, Tier::slow), 1, Tier::slow}; },
     [](unsigned link, std::string_view label) { return c2c_error<231>("crc", "NVML_FI_DEV_C2C_LINK_ERROR_INTR", link, label); },
     [](unsigned link, std::string_view label) { return c2c_error<232>("replay", "NVML_FI_DEV_C2C_LINK_ERROR_REPLAY", link, label); },
     [](unsigned link, std::string_view label) { return c2c_error<233>("replay_back_to_back", "NVML_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B", link, label); },
 };
 // NVML_NVLINK_MAX_LINKS has grown from 6 to 36.
-inline constexpr std::string_view kLinkNames[] = {
+constexpr std::string_view kLinkNames[] = {
     "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17",
     "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32", "33", "34", "35"};
 static_assert(std::size(kLinkNames) == nvml::kMostLinks);
 
-inline constexpr auto kFabricRows = std::to_array<Row>({
+constexpr auto kFabricRows = std::to_array<Row>({
     {&catalog::fabric_state, {"state", "not_started"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", 1), 1, Tier::slow},
     {&catalog::fabric_state, {"state", "in_progress"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", 2), 1, Tier::slow},
     {&catalog::fabric_state, {"state", "completed"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", nvml::kFabricCompleted), 1, Tier::slow},
@@ -490,8 +491,6 @@ inline constexpr auto kFabricRows = std::to_array<Row>({
     {&catalog::fabric_health, {"state", "limited_capacity"}, fabric_health("nvmlDeviceGetGpuFabricInfoV health", FabricHealth::limited_capacity), 1, Tier::slow},
 });
 // clang-format on
-
-namespace {
 
 constexpr auto kTable =
     joined(kUtilizationRows, kGpmRows, kCauseTimes, kCauseRows, kReasonTimes, kReasonRows, kMemoryRows,

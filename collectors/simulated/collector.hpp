@@ -1,12 +1,72 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
+#include "base/result.hpp"
 #include "collectors/api/collector.hpp"
-#include "collectors/simulated/metrics.hpp"
-#include "collectors/simulated/options.hpp"
+#include "collectors/simulated/model.hpp"
 
 namespace gpumeter::simulated {
+
+/// Real processes to show on simulated devices.
+struct ProcessOption {
+  std::optional<int> device;  ///< nullopt: all devices
+  int pid = 0;                ///< 0: the pids in `file`
+  std::string file;           ///< contains one pid per line
+  /// Busy seconds per second of each process. nullopt: an equal share of the device's busy time.
+  std::optional<double> busy;
+  std::optional<double> memory_bytes;  ///< of each process; nullopt: unknown
+};
+
+/// Parses `GPU=WHO[,busy=RATIO][,memory=BYTES]`: "0=4711,busy=0.5,memory=2GiB", "*=/run/pids". GPU counts
+/// from 0 or is `*`. WHO is a pid or an absolute path without commas. The Error names the text and the
+/// correct form.
+Result<ProcessOption> parse_process_option(std::string_view text, int device_count);
+
+/// As many as a fleet has, to test Prometheus and the dashboards under load.
+inline constexpr unsigned kMostDevices = 1024;
+
+/// The keys of `collectors.simulated`. Their defaults are those of Settings below.
+inline constexpr CollectorOption kOptions[] = {
+    {"devices", CollectorOption::Kind::integer, "2", "Number of simulated GPUs, 1 to 1024."},
+    {"seed", CollectorOption::Kind::integer, "1",
+     "Seed of the uuids and phases. The same seed gives the same machine."},
+    {"period", CollectorOption::Kind::duration, "7s300ms",
+     "Length of the load cycle. Each device is busy once in a period."},
+    {"duty", CollectorOption::Kind::number, "0.37", "Busy share of the period, 0 to 1."},
+    {"idle_power", CollectorOption::Kind::number, "90", "Power while idle, in watts."},
+    {"busy_power", CollectorOption::Kind::number, "420", "Power while busy, in watts; at least idle_power."},
+    {"events", CollectorOption::Kind::list, "",
+     "Simulated failures: \"VERB DEVICE after TIME [for TIME]\". gpumeter(8) lists the verbs."},
+    {"processes", CollectorOption::Kind::list, "",
+     "Real processes shown on the devices: \"GPU=WHO[,busy=RATIO][,memory=BYTES]\". GPU may be *. WHO is a "
+     "pid "
+     "or a file with one pid per line."},
+};
+
+/// The values of the keys.
+struct Settings {
+  int devices = 2;
+  std::uint64_t seed = 1;
+  Workload workload;
+  std::vector<Event> events;
+  std::vector<ProcessOption> processes;
+};
+
+/// Returns the settings, or the first invalid key with the correct form.
+std::variant<Settings, OptionProblem> read_settings(
+    const std::map<std::string, std::vector<std::string>>& options);
+
+/// All rows as the docs list them.
+std::span<const RowDoc> simulated_row_docs();
 
 /// Opens simulated GPUs, for trials without hardware and for tests that compare with the truth (see Model).
 /// Deterministic: the same options give the same numbers at the same time since the opening, at which the

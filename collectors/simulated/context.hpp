@@ -2,13 +2,15 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "collectors/api/process_list.hpp"
+#include "collectors/simulated/collector.hpp"
 #include "collectors/simulated/model.hpp"
-#include "collectors/simulated/options.hpp"
-#include "collectors/simulated/processes.hpp"
 #include "collectors/table/device.hpp"
+#include "collectors/table/row.hpp"
 
 namespace gpumeter::simulated {
 
@@ -34,6 +36,24 @@ class Simulation {
   const std::string procfs_;
   const std::vector<ProcessOption> processes_;
   std::vector<Model> devices_;
+};
+
+/// The real processes that the option `processes` shows on one simulated device. Lane thread.
+class Processes {
+ public:
+  Processes(std::shared_ptr<const Simulation> simulation, std::size_t device);
+
+  /// Lists the live processes in the order of the option and its files, with their activity since the last
+  /// call.
+  void list(Nanoseconds now, std::vector<DeviceProcess>& out);
+
+ private:
+  void add(const ProcessOption& option, double seconds, std::vector<DeviceProcess>& out) const;
+
+  const std::shared_ptr<const Simulation> simulation_;
+  const Model& model_;
+  std::vector<ProcessOption> options_;  // options for this device
+  Nanoseconds listed_at_;
 };
 
 /// One device as its rows read it: the model at the time of the pass. Lane thread.
@@ -65,5 +85,8 @@ class SimulatedContext {
   Processes processes_;
   Nanoseconds time_{0};
 };
+
+/// All rows of a simulated device, in static storage.
+std::span<const MetricRow<SimulatedContext>> simulated_rows() noexcept;
 
 }  // namespace gpumeter::simulated

@@ -1,5 +1,5 @@
 // Events of simulated devices, in the syntax of the configuration.
-#include "collectors/simulated/event.hpp"
+#include "collectors/simulated/model.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

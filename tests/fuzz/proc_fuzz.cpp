@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/proc.hpp"
-#include "collectors/simulated/options.hpp"
+#include "collectors/simulated/collector.hpp"
 #include "collectors/sources/host/memory.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -13,6 +13,117 @@ namespace {
 
 using namespace std::chrono_literals;
 
+std::string error_of(const std::string& key, const std::string& value) {
+  const auto read = read_settings({{key, {value}}});
+  const auto* const problem = std::get_if<OptionProblem>(&read);
+  return problem == nullptr ? "no error" : problem->key + ": " + problem->text;
+}
+
+void expect_same(const Settings& got, const Settings& want) {
+  EXPECT_EQ(got.devices, want.devices);
+  EXPECT_EQ(got.seed, want.seed);
+  EXPECT_EQ(got.workload.period, want.workload.period);
+  EXPECT_EQ(got.workload.duty, want.workload.duty);
+  EXPECT_EQ(got.workload.idle_watts, want.workload.idle_watts);
+  EXPECT_EQ(got.workload.busy_watts, want.workload.busy_watts);
+  EXPECT_EQ(got.events.size(), want.events.size());
+}
+
+TEST(SimulatedOptions, NothingGivenIsTheDefaults) {
+  expect_same(std::get<Settings>(read_settings({})), Settings{});
+}
+
+TEST(SimulatedOptions, TheHelpKnowsTheMost) {
+  EXPECT_EQ(kOptions[0].help, "Number of simulated GPUs, 1 to " + std::to_string(kMostDevices) + ".");
+}
+
+TEST(SimulatedOptions, EveryKeyIsTakenIn) {
+  const auto settings =
+      std::get<Settings>(read_settings({{"devices", {"8"}},
+                                        {"seed", {"18446744073709551615"}},
+                                        {"period", {"500ms"}},
+                                        {"duty", {"1"}},
+                                        {"idle_power", {"0"}},
+                                        {"busy_power", {"700.5"}},
+                                        {"events", {"hang 7 after 5s", "lose 0 after 1s for 2s"}},
+                                        {"processes", {"7=4711", "*=/run/pids,busy=1"}}}));
+  ASSERT_EQ(settings.processes.size(), 2U);
+  EXPECT_EQ(settings.processes[0].pid, 4711);
+  EXPECT_EQ(settings.processes[1].file, "/run/pids");
+  expect_same(settings, {8, UINT64_MAX, {500ms, 1, 0, 700.5}, {Event{}, Event{}}});
+  EXPECT_EQ(settings.events[0].device, 7);
+  EXPECT_EQ(settings.events[1].end, Nanoseconds(3s));
+}
+
+TEST(SimulatedOptions, AnErrorNamesTheKeyAndWhatWouldBeRight) {
+  EXPECT_EQ(error_of("devices", "0"), R"(devices: must be a whole number from 1 to 1024, not "0")");
+  EXPECT_EQ(error_of("devices", "2.5"), R"(devices: must be a whole number from 1 to 1024, not "2.5")");
+  EXPECT_EQ(error_of("seed", "-1"), R"(seed: must be a whole number, 0 or more, not "-1")");
+  EXPECT_EQ(error_of("period", "0s"), R"(period: must be 1ms or more, not "0s")");
+  EXPECT_EQ(error_of("duty", "1.1"), R"(duty: must be a number from 0 to 1, not "1.1")");
+  EXPECT_EQ(error_of("duty", "nan"), R"(duty: must be a number from 0 to 1, not "nan")");
+  EXPECT_EQ(error_of("idle_power", "-1"), R"(idle_power: must be watts from 0 to 1000000, not "-1")");
+  EXPECT_EQ(error_of("busy_power", "89"),
+            R"(busy_power: must be watts from idle_power to 1000000, not "89")");
+  EXPECT_EQ(error_of("events", "hang 2 after 5s"),
+            R"(events: event "hang 2 after 5s": no device "2"; must be 0 to 1)");
+  EXPECT_EQ(error_of("processes", "2=7"),
+            R"(processes: "2=7": no device "2"; must be * or a number below 2)");
+}
+
+std::string error_of(const std::string& text) {
+  const auto option = parse_process_option(text, 2);
+  return option ? "no error" : option.error().message();
+}
+
+TEST(ProcessOption, TakesAPidOrAFile) {
+  const auto pid = parse_process_option("1=4711", 2);
+  EXPECT_EQ(pid->device, 1);
+  EXPECT_EQ(pid->pid, 4711);
+  EXPECT_EQ(pid->busy, std::nullopt);
+  EXPECT_EQ(pid->memory_bytes, std::nullopt);
+  const auto file = parse_process_option("*=/run/a=b.pids,memory=512MiB,busy=0.5", 2);
+  EXPECT_EQ(file->device, std::nullopt);
+  EXPECT_EQ(file->pid, 0);
+  EXPECT_EQ(file->file, "/run/a=b.pids");
+  EXPECT_EQ(file->busy, 0.5);
+  EXPECT_EQ(file->memory_bytes, 512.0 * 1024 * 1024);
+}
+
+TEST(ProcessOption, TakesMemoryInBytesAndTheirMultiples) {
+  const auto memory = [](const std::string& text) {
+    return parse_process_option("0=1,memory=" + text, 1)->memory_bytes;
+  };
+  EXPECT_EQ(memory("0"), 0);
+  EXPECT_EQ(memory("1000"), 1000);
+  EXPECT_EQ(memory("1KiB"), 1024);
+  EXPECT_EQ(memory("1.5GiB"), 1610612736);
+}
+
+TEST(ProcessOption, AnErrorNamesTheTextAndWhatWouldBeRight) {
+  const std::string form =
+      R"(: must be "GPU=WHO[,busy=RATIO][,memory=BYTES]", such as "0=/run/pids,busy=0.5,memory=2GiB")";
+  for (const char* text : {"", "0", "0=", "=7", "0=7,", "0=7,speed=1", "0=7,busy=1,busy=1", "0=7,,"}) {
+    EXPECT_EQ(error_of(text), '"' + std::string(text) + '"' + form);
+  }
+  EXPECT_EQ(error_of("2=7"), R"("2=7": no device "2"; must be * or a number below 2)");
+  EXPECT_EQ(error_of("-1=7"), R"("-1=7": no device "-1"; must be * or a number below 2)");
+  EXPECT_EQ(error_of("0=0"), R"("0=0": "0" is neither a pid nor an absolute path)");
+  EXPECT_EQ(error_of("0=run/x"), R"("0=run/x": "run/x" is neither a pid nor an absolute path)");
+  for (const char* busy : {"", "-0.1", "1.1", "nan", "half"}) {
+    EXPECT_EQ(
+        error_of("0=7,busy=" + std::string(busy)),
+        "\"0=7,busy=" + std::string(busy) + "\": busy must be a number from 0 to 1, not \"" + busy + '"');
+  }
+  for (const char* memory : {"", "GiB", "-1", "nan", "inf", "2GB", "2000000GiB"}) {
+    EXPECT_EQ(error_of("0=7,memory=" + std::string(memory)),
+              "\"0=7,memory=" + std::string(memory) +
+                  "\": memory must be bytes, or a number with KiB, MiB or GiB, not \"" + memory + '"');
+  }
+}
+
+using namespace std::chrono_literals;
+
 TEST(SimulatedCollector, SaysWhatItsDevicesAre) {
   FakeClock clock;
   const auto collector = std::move(*open_simulated({"", "", &clock, {{"devices", {"3"}}, {"seed", {"9"}}}}));

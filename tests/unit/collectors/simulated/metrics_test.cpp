@@ -1,5 +1,3 @@
-#include "collectors/simulated/metrics.hpp"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -7,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "collectors/simulated/collector.hpp"
+#include "collectors/api/catalog.hpp"
 #include "tests/unit/collectors/simulated/bench.hpp"
 
 namespace gpumeter::simulated {

@@ -1,8 +1,7 @@
-#include "collectors/simulated/processes.hpp"
+#include "collectors/simulated/context.hpp"
 
 #include <gtest/gtest.h>
 
-#include "collectors/simulated/context.hpp"
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/fake_procfs.hpp"
 

@@ -15,6 +15,7 @@
 #include "collectors/nvidia/sources.hpp"
 
 namespace gpumeter::nvidia {
+namespace {
 
 /// Calls a function of NVML that fills a list: repeats call() with `count` set to the room until the room
 /// suffices, and returns the last result. `count` is then the number of entries, at most the room if the
@@ -32,8 +33,6 @@ unsigned ask_with_room(std::vector<Entry>& room, unsigned& count, Call call) {
     room.resize(count);
   }
 }
-
-namespace {
 
 // Microseconds: 72 samples at the slowest rate of one a second, and a margin.
 constexpr std::uint64_t kLongestMemory = 120'000'000;
@@ -87,42 +86,6 @@ unsigned Busy::ask(NvmlCaller& caller, std::uint64_t since) {
   return read_samples(caller, since);
 }
 
-void Busy::take_in(const Share& share, std::uint64_t since) {
-  if (share.percent <= kMostPercent && share.timestamp > since) shares_.push_back(share);
-}
-
-// From Blackwell on the former call returns nothing (Project-HAMi/HAMi-core#218), so the present one comes
-// first.
-unsigned ProcessBusy::read_samples(NvmlCaller& caller, std::uint64_t since) {
-  const unsigned result = ask_present(caller, since);
-  return status_of(result) == ReadStatus::unsupported ? ask_former(caller, since) : result;
-}
-
-unsigned ProcessBusy::ask_present(NvmlCaller& caller, std::uint64_t since) {
-  if (!caller.has<&F::nvmlDeviceGetProcessesUtilizationInfo>()) return nvml::kFunctionNotFound;
-  nvml::ProcessesUtilization query{};
-  const unsigned result = ask_with_room(present_, query.count, [&] {
-    query.last_seen = since;
-    query.samples = present_.data();
-    return caller.call<&F::nvmlDeviceGetProcessesUtilizationInfo>(&query);
-  });
-  for (std::size_t i = 0; result == nvml::kSuccess && i < std::min<std::size_t>(query.count, present_.size());
-       ++i)
-    take_in({present_[i].pid, present_[i].timestamp, present_[i].sm}, since);
-  return result;
-}
-
-unsigned ProcessBusy::ask_former(NvmlCaller& caller, std::uint64_t since) {
-  if (!caller.has<&F::nvmlDeviceGetProcessUtilization>()) return nvml::kFunctionNotFound;
-  unsigned count = 0;
-  const unsigned result = ask_with_room(former_, count, [&] {
-    return caller.call<&F::nvmlDeviceGetProcessUtilization>(former_.data(), &count, since);
-  });
-  for (std::size_t i = 0; result == nvml::kSuccess && i < std::min<std::size_t>(count, former_.size()); ++i)
-    take_in({former_[i].pid, former_[i].timestamp, former_[i].sm}, since);
-  return result;
-}
-
 std::uint64_t Busy::newest_share() const noexcept {
   std::uint64_t newest = 0;
   for (const Share& share : shares_) newest = std::max(newest, share.timestamp);
@@ -136,6 +99,37 @@ double Busy::seconds_of(unsigned user) const noexcept {
     if (share.user == user) percent = std::max(percent, share.percent);
   }
   return static_cast<double>(percent) / kMostPercent * to_seconds(elapsed_);
+}
+
+template <class Entry, class Call, class ShareOf>
+unsigned Busy::take_list(std::vector<Entry>& room, unsigned& count, std::uint64_t since, Call call,
+                         ShareOf share_of) {
+  const unsigned result = ask_with_room(room, count, call);
+  if (result != nvml::kSuccess) return result;
+  for (std::size_t i = 0; i < std::min<std::size_t>(count, room.size()); ++i) {
+    const Share share = share_of(room[i]);
+    if (share.percent <= kMostPercent && share.timestamp > since) shares_.push_back(share);
+  }
+  return result;
+}
+
+// From Blackwell on the former call returns nothing (Project-HAMi/HAMi-core#218), so the present one comes
+// first.
+unsigned ProcessBusy::read_samples(NvmlCaller& caller, std::uint64_t since) {
+  const auto share_of = [](const auto& sample) { return Share{sample.pid, sample.timestamp, sample.sm}; };
+  nvml::ProcessesUtilization query{};
+  const auto present = [&] {
+    query.last_seen = since;
+    query.samples = present_.data();
+    return caller.call<&F::nvmlDeviceGetProcessesUtilizationInfo>(&query);
+  };
+  const unsigned result = take_list(present_, query.count, since, present, share_of);
+  if (status_of(result) != ReadStatus::unsupported) return result;
+  unsigned count = 0;
+  const auto former = [&] {
+    return caller.call<&F::nvmlDeviceGetProcessUtilization>(former_.data(), &count, since);
+  };
+  return take_list(former_, count, since, former, share_of);
 }
 
 namespace {
@@ -297,33 +291,25 @@ std::optional<double> memory_of(NvmlCaller& gpu, nvml::Vgpu vgpu) {
 }  // namespace
 
 unsigned VgpuBusy::read_samples(NvmlCaller& caller, std::uint64_t since) {
-  const unsigned result = ask_present(caller, since);
-  return status_of(result) == ReadStatus::unsupported ? ask_former(caller, since) : result;
-}
-
-unsigned VgpuBusy::ask_present(NvmlCaller& caller, std::uint64_t since) {
+  auto type = nvml::ValueType::uint;
+  const auto share_of = [&](const auto& sample) {
+    return Share{sample.vgpu, sample.timestamp, percent_of(sample.sm, type)};
+  };
   nvml::VgpusUtilization query{};
-  const unsigned result = ask_with_room(present_, query.count, [&] {
+  const auto present = [&] {
     query.last_seen = since;
     query.samples = present_.data();
-    return caller.call<&F::nvmlDeviceGetVgpuInstancesUtilizationInfo>(&query);
-  });
-  if (result != nvml::kSuccess) return result;
-  for (std::size_t i = 0; i < std::min<std::size_t>(query.count, present_.size()); ++i)
-    take_in({present_[i].vgpu, present_[i].timestamp, percent_of(present_[i].sm, query.type)}, since);
-  return result;
-}
-
-unsigned VgpuBusy::ask_former(NvmlCaller& caller, std::uint64_t since) {
-  auto type = nvml::ValueType::uint;
+    const unsigned answer = caller.call<&F::nvmlDeviceGetVgpuInstancesUtilizationInfo>(&query);
+    return type = query.type, answer;
+  };
+  const unsigned result = take_list(present_, query.count, since, present, share_of);
+  if (status_of(result) != ReadStatus::unsupported) return result;
   unsigned count = 0;
-  const unsigned result = ask_with_room(former_, count, [&] {
+  type = nvml::ValueType::uint;
+  const auto former = [&] {
     return caller.call<&F::nvmlDeviceGetVgpuUtilization>(since, &type, &count, former_.data());
-  });
-  if (result != nvml::kSuccess) return result;
-  for (std::size_t i = 0; i < std::min<std::size_t>(count, former_.size()); ++i)
-    take_in({former_[i].vgpu, former_[i].timestamp, percent_of(former_[i].sm, type)}, since);
-  return result;
+  };
+  return take_list(former_, count, since, former, share_of);
 }
 
 void Vgpus::open(NvmlCaller& gpu) {

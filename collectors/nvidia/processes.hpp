@@ -18,13 +18,12 @@
 namespace gpumeter::nvidia {
 
 /// The time that each user of a GPU (a process or a virtual GPU) was at work, from the driver's samples. The
-/// driver keeps the last 72
-/// samples, about six a second. Each holds the process that was on the engine at that moment and the engine's
-/// load (open-gpu-kernel-modules, ctrl2080perf.h, NV2080_CTRL_PERF_GPUMON_PERFMON_UTIL_SAMPLE). For each
-/// process NVML returns the mean over all samples since a timestamp. The timestamp next to the mean is only
-/// that of the last sample with the process (shown in Syllo/nvtop#110 and NVIDIA/go-nvml#51). A mean
-/// therefore covers the whole time since the requested timestamp. Lane thread; throws only what a vector
-/// does.
+/// driver keeps the last 72 samples, about six a second. Each holds the process that was on the engine at
+/// that moment and the engine's load (open-gpu-kernel-modules, ctrl2080perf.h,
+/// NV2080_CTRL_PERF_GPUMON_PERFMON_UTIL_SAMPLE). For each process NVML returns the mean over all samples
+/// since a timestamp. The timestamp next to the mean is only that of the last sample with the process (shown
+/// in Syllo/nvtop#110 and NVIDIA/go-nvml#51). A mean therefore covers the whole time since the requested
+/// timestamp. Lane thread; throws only what a vector does.
 class Busy {
  public:
   virtual ~Busy() = default;
@@ -51,9 +50,12 @@ class Busy {
     std::uint64_t timestamp;
     unsigned percent;
   };
-  /// Reads the samples after `since` and calls take_in() for each. Returns NVML's result.
+  /// Takes in the samples after `since`. Returns NVML's result.
   virtual unsigned read_samples(NvmlCaller& caller, std::uint64_t since) = 0;
-  void take_in(const Share& share, std::uint64_t since);
+  /// Fills `room` by call(), and takes in the shares after `since` that share_of() makes of its entries.
+  template <class Entry, class Call, class ShareOf>
+  unsigned take_list(std::vector<Entry>& room, unsigned& count, std::uint64_t since, Call call,
+                     ShareOf share_of);
 
  private:
   unsigned ask(NvmlCaller& caller, std::uint64_t since);
@@ -72,8 +74,6 @@ class Busy {
 class ProcessBusy final : public Busy {
  private:
   unsigned read_samples(NvmlCaller& caller, std::uint64_t since) override;
-  unsigned ask_present(NvmlCaller& caller, std::uint64_t since);
-  unsigned ask_former(NvmlCaller& caller, std::uint64_t since);
 
   std::vector<nvml::ProcessUtilizationInfo> present_;
   std::vector<nvml::ProcessUtilization> former_;
@@ -124,8 +124,6 @@ class ProcessLists {
 class VgpuBusy final : public Busy {
  private:
   unsigned read_samples(NvmlCaller& caller, std::uint64_t since) override;
-  unsigned ask_present(NvmlCaller& caller, std::uint64_t since);
-  unsigned ask_former(NvmlCaller& caller, std::uint64_t since);
 
   std::vector<nvml::VgpuUtilization> present_;
   std::vector<nvml::FormerVgpuUtilization> former_;

@@ -13,9 +13,7 @@
 #include "collectors/files/open_files.hpp"
 #include "collectors/files/paths.hpp"
 #include "collectors/files/sleep.hpp"
-#include "collectors/sources/fdinfo/busy_counters.hpp"
-#include "collectors/sources/fdinfo/device_watch.hpp"
-#include "collectors/sources/fdinfo/processes.hpp"
+#include "collectors/sources/fdinfo/watch.hpp"
 #include "collectors/sources/host/memory.hpp"
 #include "collectors/table/device.hpp"
 

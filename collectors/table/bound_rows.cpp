@@ -1,14 +1,194 @@
 #include "collectors/table/bound_rows.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace gpumeter {
 namespace {
 
+// A counter survives a short failure; an old gauge would be wrong (metrics.md, rule 9).
+constexpr int kCounterFailures = 3;
+
+// An unsupported source is always retried: a first poll that returned "not supported" was wrong later (ROCm
+// device-metrics-exporter 1.5.0, MI350X). The interval never applies to a source that once had a value,
+// because a card under reset returns the same status.
+constexpr auto kRetryUnsupported = std::chrono::minutes(5);
+
+// How long a counter's source may fail before the other counters continue without it. Its own counter is
+// omitted from the page by then.
+constexpr auto kGiveUp = std::chrono::seconds(60);
+
+// gpu_energy_joules_total -> energy
+std::string quantity_of(const MetricDescriptor& counter) {
+  std::string_view name = counter.name;
+  name.remove_prefix(std::string_view("gpu_").size());
+  name.remove_suffix(std::string_view("_total").size());
+  if (!counter.unit.empty()) name.remove_suffix(counter.unit.size() + 1);
+  return std::string(name);
+}
+
+std::vector<Label> with_partition(const std::string& partition, std::vector<Label> labels) {
+  if (!partition.empty()) labels.insert(labels.begin(), {"partition", partition});
+  return labels;
+}
+
 constexpr unsigned bit(RowState::Outcome outcome) noexcept { return 1U << static_cast<unsigned>(outcome); }
 
 }  // namespace
+
+void SeriesPlan::begin_partition(const Partition& partition) {
+  partition_ = partition.name;
+  std::vector<std::vector<Label>> parts = partition.parts;
+  if (parts.empty()) parts.emplace_back();
+  for (const std::vector<Label>& part : parts) {
+    std::vector<Label> facts = partition.facts;
+    facts.insert(facts.end(), part.begin(), part.end());
+    add_constant({&catalog::partition_info, with_partition(partition.name, std::move(facts))});
+  }
+}
+
+void SeriesPlan::add_constant(SeriesSpec series) {
+  constants_.push_back(series_.size());
+  series_.push_back(std::move(series));
+}
+
+bool SeriesPlan::has(const MetricDescriptor& family, const LabelSet& labels) const {
+  const auto same = [&](const Key& other) {
+    return other.family == &family && other.labels == labels && other.partition == partition_;
+  };
+  return std::any_of(keys_.begin(), keys_.end(), same);
+}
+
+std::optional<std::size_t> SeriesPlan::add(const MetricDescriptor& family, const LabelSet& labels) {
+  if (has(family, labels)) return std::nullopt;
+  keys_.push_back({&family, labels, partition_});
+  series_.push_back({&family, with_partition(partition_, labels.labels())});
+  return series_.size() - 1;
+}
+
+std::size_t SeriesPlan::add_source(const MetricDescriptor& counter, std::string_view source) {
+  const auto [known, is_new] = sources_.try_emplace(quantity_of(counter), series_.size());
+  if (is_new) {
+    series_.push_back(
+        {&catalog::meter_source_info, {{"quantity", known->first}, {"source", std::string(source)}}});
+  }
+  return known->second;
+}
+
+bool RowState::plan(const RowFacts& row, bool settles, SeriesPlan& plan) {
+  const Derived& derived = row.derived;
+  const LabelSet labels = row.labels.unpacked();
+  const std::optional<std::size_t> value = plan.add(*row.family, labels);
+  if (!value) return false;
+  value_ = number_of(value);
+  counter_ = max_ = min_ = source_ = kNone;
+  has_extremes_ = false;
+  is_counter_ = row.family->type == MetricType::counter;
+  if (row_ != nullptr && row_ != &row) {
+    hardware_.change_source();
+    has_worked_ = false;
+  }
+  row_ = &row;
+  traits_ = row.traits;
+  how_ = derived.how;
+  scale_ = row.scale;
+  if (is_counter_) source_ = number_of(plan.add_source(*row.family, row.traits->counted_by));
+  if (derived.counter != nullptr) {
+    counter_ = number_of(plan.add(*derived.counter, labels));
+    if (counter_ != kNone) source_ = number_of(plan.add_source(*derived.counter, "integrated"));
+  }
+  is_integrating_ = (settles && is_counter_) || counter_ != kNone;
+  if (derived.extremes == nullptr) return true;
+  const LabelSet window("window", "1m");
+  max_ = number_of(plan.add(*derived.extremes->max, window));
+  min_ = number_of(plan.add(*derived.extremes->min, window));
+  has_extremes_ = max_ != kNone && min_ != kNone;
+  if (!extremes_) extremes_ = std::make_unique<RollingExtremes>();
+  return true;
+}
+
+// The counts of DRM clients are kept by this process too.
+std::optional<std::size_t> RowState::own_counter() const noexcept {
+  if (counter_ != kNone) return counter_;
+  const bool is_own = is_counter_ && (is_integrating_ || traits_->counted_by != "hardware");
+  return is_own ? std::optional<std::size_t>(value_) : std::nullopt;
+}
+
+void RowState::resume(double total) noexcept {
+  if (is_counter_) return hardware_.resume(total);
+  integral_.resume(total);
+}
+
+void RowState::attach() noexcept {
+  has_succeeded_ = false;
+  failures_ = 0;
+  next_try_ = Nanoseconds{0};
+  has_kept_ = false;
+}
+
+// Not a good reading: its source had none, or none that is possible.
+RowState::Outcome RowState::refuse(const Pass& pass, Sample raw, SampleSink& sink) noexcept {
+  if (raw.status == ReadStatus::unsupported && traits_->forgets) {
+    miss(pass.now, raw.status, sink);
+    return Outcome::idle;
+  }
+  if (raw.status == ReadStatus::unsupported && !has_worked_) {
+    next_try_ = pass.now + kRetryUnsupported;
+    return Outcome::idle;
+  }
+  if (raw.status == ReadStatus::ok && traits_->zero_is_unknown && raw.value == 0) {  // no error
+    return miss(pass.now, ReadStatus::unsupported, sink) ? Outcome::gap : Outcome::idle;
+  }
+  const ReadStatus why = raw.status == ReadStatus::ok ? ReadStatus::out_of_range : raw.status;
+  sink.count_error(why);
+  return miss(pass.now, why, sink) ? Outcome::gap : Outcome::failed;
+}
+
+// A count over observed time waits for the end of the pass.
+void RowState::take_count(double raw, SampleSink& sink) noexcept {
+  has_kept_ = is_integrating_;
+  kept_ = raw;
+  if (!is_integrating_) count(raw, sink);
+}
+
+void RowState::count(double raw, SampleSink& sink) noexcept {
+  hardware_.advance(raw, scale_, traits_->counter_bits);
+  sink.set(value_, hardware_.total());
+}
+
+void RowState::extend(Nanoseconds now, double value, SampleSink& sink) noexcept {
+  extremes_->add(now, value);
+  sink.set(max_, extremes_->max());
+  sink.set(min_, extremes_->min());
+}
+
+// True if a counter lacks this reading.
+bool RowState::miss(Nanoseconds now, ReadStatus why, SampleSink& sink) noexcept {
+  miss_gauges(why, sink);
+  if (failures_ == 0) failing_since_ = now;
+  if (failures_ < kCounterFailures) ++failures_;
+  const bool has_left = failures_ >= kCounterFailures || traits_->forgets;
+  if (has_left) miss_counters(why, sink);
+  const bool is_given_up = has_left && now - failing_since_ >= kGiveUp;
+  if (is_given_up) integral_.miss();
+  return is_integrating_ && has_succeeded_ && !is_given_up;
+}
+
+void RowState::rest(SampleSink& sink) noexcept {
+  has_kept_ = false;
+  integral_.miss();
+  miss_gauges(ReadStatus::unsupported, sink);
+}
+
+void RowState::miss_gauges(ReadStatus why, SampleSink& sink) noexcept {
+  if (!is_counter_) sink.miss(value_, why);
+  if (max_ != kNone) sink.miss(max_, why);
+  if (min_ != kNone) sink.miss(min_, why);
+}
+
+void RowState::miss_counters(ReadStatus why, SampleSink& sink) noexcept {
+  if (is_counter_) sink.miss(value_, why);
+  if (counter_ != kNone) sink.miss(counter_, why);
+}
 
 void BoundRows::clear() noexcept { *this = {}; }
 

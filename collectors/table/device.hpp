@@ -13,7 +13,6 @@
 #include "collectors/api/process_list.hpp"
 #include "collectors/table/bound_rows.hpp"
 #include "collectors/table/row.hpp"
-#include "collectors/table/row_state.hpp"
 
 namespace gpumeter {
 

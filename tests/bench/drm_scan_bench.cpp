@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/sources/fdinfo/device_watch.hpp"
 #include "collectors/sources/fdinfo/scanner.hpp"
+#include "collectors/sources/fdinfo/watch.hpp"
 
 namespace {
 

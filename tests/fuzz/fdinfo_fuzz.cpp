@@ -3,9 +3,8 @@
 #include <cmath>
 #include <string>
 
-#include "collectors/sources/fdinfo/accounts.hpp"
 #include "collectors/sources/fdinfo/client.hpp"
-#include "collectors/sources/fdinfo/parse.hpp"
+#include "collectors/sources/fdinfo/scanner.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter::fdinfo {

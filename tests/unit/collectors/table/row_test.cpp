@@ -1,4 +1,4 @@
-#include "collectors/table/packed_labels.hpp"
+#include "collectors/table/row.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "collectors/sources/fdinfo/processes.hpp"
+#include "collectors/sources/fdinfo/watch.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -11,6 +11,69 @@ void add(std::optional<double>& sum, std::optional<double> amount) noexcept {
 }
 
 }  // namespace
+
+DeviceWatch::DeviceWatch(std::shared_ptr<DrmUsers> users, std::string device, bool is_on)
+    : users_(std::move(users)), device_(std::move(device)) {
+  turn_on(is_on);
+}
+
+void DeviceWatch::turn_on(bool is_on) noexcept try {
+  if (!is_on) {
+    handle_.reset();
+  } else if (users_ && !handle_) {
+    handle_ = users_->watch(device_, kEvery);
+  }
+} catch (const std::exception&) {  // out of memory
+  handle_.reset();
+}
+
+std::shared_ptr<const DrmUse> DeviceWatch::latest(Nanoseconds now, bool& is_late) const noexcept {
+  is_late = false;
+  std::shared_ptr<const DrmUse> use = users_ ? users_->use_of(device_) : nullptr;
+  is_late = use && now - use->scanned_at > kStale;
+  return is_late ? nullptr : use;
+}
+
+void BusyCounters::begin_pass(const DeviceWatch& watch, Nanoseconds now) noexcept {
+  use_ = watch.latest(now, is_late_);
+  if (use_ && (!has_last_ || use_->scanned_at != last_scan_)) advance(*use_);
+}
+
+// Before its first client, a class was not in use: it counts from 0.
+void BusyCounters::advance(const DrmUse& use) noexcept {
+  const double elapsed = has_last_ ? to_seconds(use.observed - last_observed_) : 0;
+  std::optional<double> most;
+  shares_ = {};
+  for (std::size_t i = 0; i < kEngineClassCount; ++i) {
+    if (!use.busy_seconds[i]) continue;
+    const double added = *use.busy_seconds[i] - last_[i].value_or(0);
+    most = std::max(most.value_or(0), added);
+    if (elapsed > 0) shares_[i] = std::clamp(added / elapsed, 0.0, 1.0);
+  }
+  if (most) busiest_ = busiest_.value_or(0) + (has_last_ ? *most : 0);
+  utilization_ = most && elapsed > 0 ? std::optional(std::min(*most / elapsed, 1.0)) : std::nullopt;
+  last_ = use.busy_seconds;
+  last_scan_ = use.scanned_at;
+  last_observed_ = use.observed;
+  has_last_ = true;
+}
+
+Sample BusyCounters::known(const std::optional<double>& value) const noexcept {
+  if (!use_) return Sample::miss(is_late_ ? ReadStatus::timeout : ReadStatus::unsupported);
+  return value ? Sample::of(*value) : Sample::miss(ReadStatus::unsupported);
+}
+
+Sample BusyCounters::engine(EngineClass engine) const noexcept {
+  return known(last_[static_cast<std::size_t>(engine)]);
+}
+
+Sample BusyCounters::busiest() const noexcept { return known(busiest_); }
+
+Sample BusyCounters::utilization() const noexcept { return known(utilization_); }
+
+Sample BusyCounters::utilization(EngineClass engine) const noexcept {
+  return known(shares_[static_cast<std::size_t>(engine)]);
+}
 
 ReadStatus ProcessLists::read(const DeviceWatch& watch, Nanoseconds now, std::optional<double> used,
                               std::vector<DeviceProcess>& out) noexcept {

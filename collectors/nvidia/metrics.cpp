@@ -3,7 +3,7 @@
 
 #include "collectors/api/catalog.hpp"
 #include "collectors/nvidia/collector.hpp"
-#include "collectors/nvidia/readers/readers.hpp"
+#include "collectors/nvidia/readers.hpp"
 #include "collectors/table/row.hpp"
 
 namespace gpumeter::nvidia {

@@ -75,7 +75,7 @@ LISTS = [
     ("nvml/abi.hpp", r"enum class ValueType[^{]*", 0, "NVML_VALUE_TYPE_",
      {"real": "DOUBLE", "uint": "UNSIGNED_INT", "ulong": "UNSIGNED_LONG", "ulonglong": "UNSIGNED_LONG_LONG", "longlong": "SIGNED_LONG_LONG",
       "sint": "SIGNED_INT", "ushort": "UNSIGNED_SHORT"}),
-    ("readers/readers.hpp", r"enum class FabricHealth[^{]*", 1, "NVML_GPU_FABRIC_HEALTH_SUMMARY_", {}),
+    ("readers.hpp", r"enum class FabricHealth[^{]*", 1, "NVML_GPU_FABRIC_HEALTH_SUMMARY_", {}),
     ("metrics.cpp", r"kRecoveryActions\[\] = ", 0, "NVML_GPU_RECOVERY_ACTION_",
      {"reset": "GPU_RESET", "reboot": "NODE_REBOOT", "recover_imex": "RECOVER_IMEX_DOMAIN"}),
 ]

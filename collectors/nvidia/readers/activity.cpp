@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collectors/nvidia/nvml/session.hpp"
-#include "collectors/nvidia/readers/readers.hpp"
+#include "collectors/nvidia/readers.hpp"
 #include "collectors/nvidia/sources.hpp"
 
 namespace gpumeter::nvidia::readers {

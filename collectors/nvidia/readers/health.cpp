@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "collectors/nvidia/readers/readers.hpp"
+#include "collectors/nvidia/readers.hpp"
 
 namespace gpumeter::nvidia::readers {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/nvidia/readers/readers.hpp"
+#include "collectors/nvidia/readers.hpp"
 
 namespace gpumeter::nvidia {
 namespace readers {

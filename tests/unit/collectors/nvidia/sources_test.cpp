@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "collectors/api/catalog.hpp"
-#include "collectors/nvidia/readers/readers.hpp"
+#include "collectors/nvidia/readers.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
 
 namespace gpumeter::nvidia {

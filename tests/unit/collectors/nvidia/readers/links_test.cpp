@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "collectors/nvidia/readers/readers.hpp"
+#include "collectors/nvidia/readers.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
 
 namespace gpumeter::nvidia {

@@ -1,0 +1,87 @@
+#include "programs/client/http.hpp"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+#include "base/descriptor.hpp"
+
+namespace gpumeter::client {
+namespace {
+
+using std::chrono::milliseconds;
+
+HttpClient client(const std::string& address, milliseconds total = milliseconds(30'000)) {
+  return {*parse_address(address), {}, {milliseconds(30'000), total, std::size_t{1} << 20U}, "test"};
+}
+
+/// A server that sends one answer to one client, and keeps the connection open if the answer is empty.
+class Server {
+ public:
+  explicit Server(std::string answer) : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    bind(listener_.number(), reinterpret_cast<const sockaddr*>(&address), size);
+    listen(listener_.number(), 4);
+    getsockname(listener_.number(), reinterpret_cast<sockaddr*>(&address), &size);
+    address_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    thread_ = std::thread([this, answer = std::move(answer)] {
+      const Descriptor client(accept(listener_.number(), nullptr, nullptr));
+      char request[4096];
+      if (recv(client.number(), request, sizeof request, 0) <= 0) return;
+      send(client.number(), answer.data(), answer.size(), MSG_NOSIGNAL);
+      if (answer.empty()) recv(client.number(), request, sizeof request, 0);  // until the client has left
+    });
+  }
+  ~Server() { thread_.join(); }
+
+  const std::string& address() const { return address_; }
+
+ private:
+  Descriptor listener_;
+  std::string address_;
+  std::thread thread_;
+};
+
+std::string answer_of(const std::string& text, milliseconds total = milliseconds(30'000)) {
+  const Server server(text);
+  const Result<HttpClient::Answer> answer = client(server.address(), total).get("/x");
+  return answer ? std::to_string(answer->status) + " " + answer->body : answer.error().message();
+}
+
+TEST(ProgramsHttp, ReturnsStatusAndBody) {
+  EXPECT_EQ(answer_of("HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"), "404 no");
+  EXPECT_EQ(answer_of("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
+            "200 abc");
+}
+
+TEST(ProgramsHttp, KeepsToItsLimits) {
+  EXPECT_EQ(answer_of("HTTP/1.1 200 OK\r\n\r\n" + std::string((1U << 20U) + 1, 'x')),
+            "the answer is longer than 1 MiB");
+  EXPECT_NE(answer_of("", milliseconds(100)).find("timed out"), std::string::npos);
+  EXPECT_NE(answer_of("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf").find("remaining"),
+            std::string::npos);
+}
+
+TEST(ProgramsHttp, KnowsThatNobodyListens) {
+  std::string address;
+  {
+    const Server server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    address = server.address();
+    HttpClient answered = client(address);
+    EXPECT_TRUE(answered.get("/"));
+    EXPECT_FALSE(answered.was_refused());
+  }
+  for (const std::string& nobody : {address, std::string("unix:/nowhere/gpumeter.sock")}) {
+    HttpClient refused = client(nobody);
+    EXPECT_FALSE(refused.get("/")) << nobody;
+    EXPECT_TRUE(refused.was_refused()) << nobody;
+  }
+}
+
+}  // namespace
+}  // namespace gpumeter::client

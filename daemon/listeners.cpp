@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "exporter/listen/address.hpp"
+#include "exporter/listen/socket.hpp"
 
 namespace gpumeter {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "exporter/access/bcrypt.hpp"
+#include "exporter/access/password.hpp"
 
 namespace gpumeter::config::web {
 namespace {

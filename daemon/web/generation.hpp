@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "config/problem.hpp"
-#include "exporter/access/generation.hpp"
+#include "exporter/access/settings.hpp"
 
 namespace gpumeter {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,9 +10,9 @@
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "base/result.hpp"
-#include "exporter/access/generation.hpp"
-#include "exporter/access/logins.hpp"
-#include "exporter/access/rate_limiter.hpp"
+#include "base/worker.hpp"
+#include "exporter/access/settings.hpp"
+#include "exporter/access/waiting.hpp"
 
 namespace gpumeter {
 
@@ -29,7 +30,7 @@ struct Admission {
     admitted,
     waits,         ///< the request is paused; ask again when it is resumed
     unauthorized,  ///< 401
-    too_many,      ///< 429: too many passwords wait for their check
+    too_many,      ///< 429: too many passwords wait for their check, or the server stops
     rate_limited   ///< 429, without the configured headers
   };
   Verdict verdict = Verdict::admitted;
@@ -38,39 +39,55 @@ struct Admission {
 
 /// The web configuration in force: what HTTP asks for each connection and each request. Any thread, except
 /// where noted.
+///
+/// Passwords are checked by bcrypt on one thread ("web-users"), one at a time. The last good password of each
+/// user and kMostBad bad ones are remembered; bad ones never displace good ones, so guesses cannot slow down
+/// users. Requests with the same credentials share a check, and peers take turns.
 class WebAccess {
  public:
+  static constexpr std::size_t kMostWaiting = 8;  ///< checks that wait, besides the one under way
+  static constexpr std::size_t kMostBad = 100;    ///< as exporter-toolkit's cache
+
   /// The rate limit is that of `first` for good, as in exporter-toolkit.
   WebAccess(const Clock& clock, std::shared_ptr<const WebGeneration> first);
+  ~WebAccess() { close(); }
 
-  /// Starts the thread "web-users". The owner's thread.
-  Result<Done> start() { return logins_.start(); }
+  /// Starts the thread. The owner's thread. Returns an Error if the kernel refused it.
+  Result<Done> start();
   /// Resumes all paused requests, and pauses no more. Call it before the server stops.
-  void close() { logins_.close(); }
+  void close();
   /// After close(), on the owner's thread. Returns false if a check outlasts the deadline and is left behind.
-  bool stop(Nanoseconds deadline) { return logins_.stop(deadline); }
+  bool stop(Nanoseconds deadline) { return worker_.stop(deadline); }
 
   /// The generation for a new connection or request. Never null.
   std::shared_ptr<const WebGeneration> current() const GPUMETER_EXCLUDES(mutex_);
-  /// Connections keep the generation that they have; requests get the new one.
+  /// Connections keep the generation that they have; requests get the new one. Forgets passwords of users
+  /// that are gone or have another hash.
   void replace(std::shared_ptr<const WebGeneration> wanted) GPUMETER_EXCLUDES(mutex_);
 
   /// Decides in the order of exporter-toolkit: rate limit, headers, user.
   Admission admit(const Visitor& visitor, const Pausing& pausing);
   /// For a request that is refused whoever sent it: rate limit and headers.
   Admission admit_unseen();
-  /// Resumes a request whose client is gone. No effect on others.
-  void release(void* request) { logins_.release(request); }
-  /// The request ended.
-  void forget(void* request) { logins_.forget(request); }
+  /// Resumes a request that need not wait any longer, such as one whose client is gone. No effect on others.
+  void release(void* request);
+  /// The request ended; its address may be used again.
+  void forget(void* request);
 
  private:
+  struct Logins;
+
+  bool take_token() GPUMETER_EXCLUDES(mutex_);
   Admission::Verdict login(const WebSettings& settings, const Visitor& visitor, const Pausing& pausing);
 
+  const Clock& clock_;
+  const RateLimit limit_;
   mutable Mutex mutex_;
   std::shared_ptr<const WebGeneration> current_ GPUMETER_GUARDED_BY(mutex_);
-  RateLimiter limiter_;
-  Logins logins_;
+  double tokens_ GPUMETER_GUARDED_BY(mutex_);  ///< of the bucket, which is full at the start
+  Nanoseconds filled_at_ GPUMETER_GUARDED_BY(mutex_);
+  const std::shared_ptr<Logins> logins_;  ///< shared with the thread, which may outlive this object
+  Worker worker_;
 };
 
 }  // namespace gpumeter

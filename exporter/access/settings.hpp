@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "base/enum_names.hpp"
 
 namespace gpumeter {
+
+class TlsContext;  // exporter/tls/context.hpp
 
 /// What a client must present, named as in exporter-toolkit, whose web configuration this is
 /// (github.com/prometheus/exporter-toolkit, docs/web-configuration.md).
@@ -57,6 +60,12 @@ struct WebSettings {
   std::map<std::string, std::string> users;                  ///< name -> bcrypt hash; empty: no login
   RateLimit rate_limit;
   bool operator==(const WebSettings&) const = default;
+};
+
+/// One state of the web configuration, never changed. It lives as long as an answer or a connection uses it.
+struct WebGeneration {
+  WebSettings settings;
+  std::shared_ptr<const TlsContext> tls;  ///< null: plain HTTP
 };
 
 }  // namespace gpumeter

@@ -32,8 +32,8 @@ struct Waiter {
 /// answers are. Requests with the same key share a job. Peers share the places of a lane and take turns, so
 /// that none of them keeps the others out, whatever it asks for. A job is its first waiter's.
 ///
-/// Not thread-safe: the owner's mutex also guards what pauses requests. A request is therefore paused until it
-/// is resumed here, and exists. Resuming it sets a flag and wakes a thread; it does not block.
+/// Not thread-safe: the owner's mutex also guards what pauses requests. A request is therefore paused until
+/// it is resumed here, and exists. Resuming it sets a flag and wakes a thread; it does not block.
 template <class Key, class Work, class Answer>
 class WaitingRoom {
  public:
@@ -41,7 +41,8 @@ class WaitingRoom {
     Key key{};
     Work work{};
     unsigned lane = 0;  ///< jobs of lower lanes go first; each lane has its own places
-    unsigned rank = 0;  ///< of one peer's jobs, higher ones go first, and displace lower ones from a full lane
+    unsigned rank =
+        0;  ///< of one peer's jobs, higher ones go first, and displace lower ones from a full lane
     std::vector<Waiter> waiters = {};  ///< not empty
   };
 
@@ -57,6 +58,7 @@ class WaitingRoom {
 
   /// Waits for the job with this key, if there is one.
   bool join(const Key& key, const Waiter& waiter) {
+    if (is_closed_) return false;
     for (std::deque<Job>* jobs : {&running_, &waiting_}) {
       const auto found = std::ranges::find(*jobs, key, &Job::key);
       if (found == jobs->end()) continue;
@@ -66,8 +68,8 @@ class WaitingRoom {
     return false;
   }
 
-  /// Adds a job. Returns the key of the one that has no place: nullopt, the job's own, or that of another one,
-  /// whose requests were refused.
+  /// Adds a job. Returns the key of the one that has no place: nullopt, the job's own, or that of another
+  /// one, whose requests were refused.
   std::optional<Key> add(Job job) {
     if (is_closed_) return job.key;
     const auto in_lane = std::ranges::count(waiting_, job.lane, &Job::lane);
@@ -77,8 +79,8 @@ class WaitingRoom {
     return displaced;
   }
 
-  /// The first job of the peer whose last turn was the longest ago, in lanes up to `last`. The job is under way
-  /// until finish(); its waiters stay here.
+  /// The first job of the peer whose last turn was the longest ago, in lanes up to `last`. The job is under
+  /// way until finish(); its waiters stay here.
   std::optional<Job> take(unsigned last = ~0U) {
     auto first = waiting_.end();
     for (auto job = waiting_.begin(); job != waiting_.end(); ++job) {
@@ -141,9 +143,9 @@ class WaitingRoom {
     std::erase_if(job.waiters, belongs);
   }
 
-  /// Makes room in the lane: the last job of the lowest rank of the peer with the most. If no peer has that many
-  /// more, one of a lower rank, of a peer with at least as many. The requests of other peers for that job keep
-  /// it, and it is theirs then. nullopt: the newcomer has no place.
+  /// Makes room in the lane: the last job of the lowest rank of the peer with the most. If no peer has that
+  /// many more, one of a lower rank, of a peer with at least as many. The requests of other peers for that
+  /// job keep it, and it is theirs then. nullopt: the newcomer has no place.
   std::optional<Key> displace_for(const Job& newcomer) {
     while (true) {
       const auto job = yielding_to(newcomer);

@@ -16,7 +16,7 @@
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "base/mutex.hpp"
-#include "exporter/listen/peer.hpp"
+#include "exporter/listen/socket.hpp"
 
 namespace gpumeter {
 

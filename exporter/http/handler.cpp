@@ -1,22 +1,22 @@
 #include "exporter/http/handler.hpp"
 
-#include <microhttpd.h>
-#include <sys/socket.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <cstring>
 #include <exception>
-#include <optional>
-#include <string_view>
 #include <utility>
 
-#include "base/text.hpp"
-#include "exporter/http/negotiation/accept_header.hpp"
-#include "exporter/http/negotiation/negotiate.hpp"
+#include "exporter/http/negotiation.hpp"
+#include "exporter/tls/context.hpp"
 
 namespace gpumeter {
 namespace {
+
+constexpr Refusal kTooLong{414, "The request line is too long.\n"};
+constexpr Refusal kTooManyArguments{400, "More than 64 arguments are not allowed.\n"};
 
 /// Both limits are far above a scraper's needs. The library uses half of a request's 16 KiB as its read
 /// buffer. Each argument takes about 60 bytes in addition to its text.
@@ -102,30 +102,246 @@ constexpr Pausing kPausing = {
     [](void* request) noexcept { MHD_suspend_connection(static_cast<MHD_Connection*>(request)); },
     [](void* request) noexcept { MHD_resume_connection(static_cast<MHD_Connection*>(request)); }};
 
-/// True for HttpServer::probe(), whose connections have an address that no accepted socket has.
-bool is_own_probe(MHD_Connection* connection) noexcept {
+/// Start of the log message for each answer that the library sends by itself; the status is its first
+/// argument.
+constexpr std::string_view kRefused = "Error processing request (HTTP response code is %u";
+
+/// Start of the log message after an accept() that failed for lack of a descriptor or of memory.
+constexpr std::string_view kAcceptFailed = "Hit process or system resource limit";
+
+/// A request's context while it is paused; recognised by its address.
+constexpr char kPaused = 0;
+
+const sockaddr* peer_of(MHD_Connection* connection) {
   const MHD_ConnectionInfo* peer = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-  return peer != nullptr && peer->client_addr != nullptr && peer->client_addr->sa_family == AF_UNSPEC;
+  return peer == nullptr ? nullptr : peer->client_addr;
 }
 
-}  // namespace
-
-HttpConnection* HttpServer::Handler::entry_of(MHD_Connection* connection) noexcept {
+/// The connection's entry in the book; null if there was no memory for it.
+HttpConnection* entry_of(MHD_Connection* connection) noexcept {
   const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
   return info == nullptr ? nullptr : static_cast<HttpConnection*>(info->socket_context);
 }
 
-std::string HttpServer::Handler::peer_key(MHD_Connection* connection) {
+/// Peer::key of the client; empty if the book has no entry.
+std::string peer_key(MHD_Connection* connection) {
   const HttpConnection* const entry = entry_of(connection);
   return entry == nullptr ? "" : entry->peer().key;
 }
 
-const Refusal* HttpServer::Handler::refusal_of(const char* text) noexcept {
+/// False if the routes reject the method, whatever is requested.
+bool is_method_known(std::string_view method) noexcept { return method == "GET" || method == "HEAD"; }
+
+/// libmicrohttpd 0.9.75 leaves a connection unanswered if its arguments need more memory than it has. Cutting
+/// the query leaves it nothing to parse. The text is in the connection's own buffer.
+void cut_arguments(const char* uri) noexcept {
+#if MHD_VERSION < 0x01000000
+  if (const char* query = std::strchr(uri, '?'); query != nullptr && query[1] != '\0') {
+    const_cast<char*>(query)[1] = '\0';
+  }
+#else
+  static_cast<void>(uri);
+#endif
+}
+
+/// The refusal if `uri` is malformed or if the library may lack the memory to parse it, otherwise null.
+const Refusal* refusal_of(const char* text) noexcept {
   if (text == nullptr) return nullptr;
   const std::string_view uri = text;
   const std::size_t query = std::min(uri.find('?'), uri.size());
   if (std::ranges::count(uri.substr(query), '&') >= kMostArguments) return &kTooManyArguments;
   return uri.size() > kLongestUri ? &kTooLong : malformed_line(text);
+}
+
+/// A response whose bytes live as long as `owner`. The library destroys `owner` after the last connection.
+template <class Owner>
+MHD_Response* share(std::string_view bytes, Owner owner) {
+  void* data = const_cast<char*>(bytes.data());  // the library only reads it
+#if MHD_VERSION >= 0x00097302
+  auto* kept = new Owner(std::move(owner));
+  const auto drop = [](void* object) noexcept { delete static_cast<Owner*>(object); };
+  MHD_Response* response =
+      MHD_create_response_from_buffer_with_free_callback_cls(bytes.size(), data, drop, kept);
+  if (response == nullptr) delete kept;
+  return response;
+#else
+  return MHD_create_response_from_buffer(bytes.size(), data, MHD_RESPMEM_MUST_COPY);
+#endif
+}
+
+MHD_Response* create(HttpResponse& message) {
+  if (message.page != nullptr) return share(message.page->bytes(), message.page);
+  if (message.bytes != nullptr) return share(*message.bytes, message.bytes);
+  // The text moves to its final place before a view of it is taken, because a short text lies inside its
+  // string object.
+  auto body = std::make_shared<const std::string>(std::move(message.body));
+  const std::string_view bytes = *body;
+  return share(bytes, std::move(body));
+}
+
+/// An answer's own header has precedence, as in exporter-toolkit: the live page's policy is stricter than one
+/// for all pages.
+void add_configured_headers(MHD_Response* response, const WebGeneration* access) {
+  if (access == nullptr) return;
+  for (const auto& [name, value] : access->settings.headers) {
+    if (MHD_get_response_header(response, name.c_str()) != nullptr) continue;
+    MHD_add_response_header(response, name.c_str(), value.c_str());
+  }
+}
+
+MhdResponsePtr make_response(HttpResponse message) {
+  MHD_Response* created = create(message);
+  if (created == nullptr) return nullptr;
+  const Encoding encoding = message.page == nullptr ? message.encoding : message.page->encoding();
+  MhdResponsePtr response(created, MHD_destroy_response);
+  MHD_add_response_header(created, "Content-Type", std::string(message.content_type).c_str());
+  for (const HttpHeader& header : message.headers) {
+    MHD_add_response_header(created, header.name, header.value);
+  }
+  if (encoding == Encoding::gzip) MHD_add_response_header(created, "Content-Encoding", "gzip");
+  if (!message.etag.empty()) MHD_add_response_header(created, "ETag", message.etag.c_str());
+  add_configured_headers(created, message.access.get());
+  if (message.close) MHD_add_response_header(created, "Connection", "close");
+  return response;
+}
+
+}  // namespace
+
+void RollCall::hold() {
+  const MutexLock lock(mutex_);
+  is_held_ = true;
+}
+
+void RollCall::release() noexcept {
+  const MutexLock lock(mutex_);
+  is_held_ = false;
+  changed_.notify_all();
+}
+
+// Each wait has a limit (base/mutex.hpp); the loop looks again.
+void RollCall::answer(int descriptor) {
+  constexpr auto kLook = std::chrono::milliseconds(100);
+  static_cast<void>(send(descriptor, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT));
+  const MutexLock lock(mutex_);
+  while (is_held_) changed_.wait_for(mutex_, kLook);
+}
+
+MhdResponsePtr ResponseCache::response(HttpResponse message) {
+  if (!message.is_current) return make_response(std::move(message));
+  if (MhdResponsePtr found = find(message)) return found;
+  MhdResponsePtr made = make_response(message);
+  keep({message.content_type, std::move(message.page), std::move(message.access), made});
+  return made;
+}
+
+MhdResponsePtr ResponseCache::find(const HttpResponse& message) const {
+  MutexLock lock(mutex_);
+  for (const Entry& entry : entries_) {
+    if (entry.page == message.page && entry.content_type == message.content_type &&
+        entry.access == message.access) {
+      return entry.response;
+    }
+  }
+  return nullptr;
+}
+
+void ResponseCache::keep(Entry entry) {
+  MutexLock lock(mutex_);
+  std::erase_if(entries_, [&](const Entry& old) {
+    const bool is_old = old.page != entry.page || old.access != entry.access;
+    return is_old && old.page->format() == entry.page->format() &&
+           old.page->encoding() == entry.page->encoding();
+  });
+  entries_.push_back(std::move(entry));
+}
+
+void HttpServer::Handler::on_connection(void* handler, MHD_Connection* connection, void** context,
+                                        MHD_ConnectionNotificationCode code) noexcept {
+  // The library creates its threads; each one is named at its first connection.
+  thread_local const int named = pthread_setname_np(pthread_self(), "http");
+  static_cast<void>(named);
+  Handler& self = *static_cast<Handler*>(handler);
+  if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+    self.connections_.closed(static_cast<HttpConnection*>(*context));
+    return;
+  }
+  try {
+    const sockaddr* peer = peer_of(connection);
+    const int descriptor = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    if (RollCall::is_asked_by(peer)) return self.roll_call_.answer(descriptor);
+    HttpConnection* const entry =
+        self.connections_.opened(descriptor, Peer::of(peer, descriptor, self.owners_));
+    *context = entry;
+    if (self.is_tls_) self.open_tls(connection, *entry);
+  } catch (...) {  // out of memory: plain HTTP is served without a deadline; a TLS handshake fails
+  }
+}
+
+// NOLINTNEXTLINE(readability-function-size): the library's parameters
+int HttpServer::Handler::on_missing_certificate(gnutls_session_t, const gnutls_datum_t*, int,
+                                                const gnutls_pk_algorithm_t*, int, gnutls_pcert_st**,
+                                                unsigned*, gnutls_privkey_t*) noexcept {
+  return -1;
+}
+
+void* HttpServer::Handler::on_request_line(void*, const char* uri, MHD_Connection* connection) noexcept {
+  const Refusal* refusal = refusal_of(uri);
+  // libmicrohttpd 0.9.75 sends the status line twice if a Content-Length is not a number. The library reads
+  // only the first such header, which is this one; the handler reads the client's.
+  const MHD_Result added = MHD_set_connection_value(connection, MHD_HEADER_KIND, "Content-Length", kNoBody);
+  if (added != MHD_YES) refusal = &kTooLong;
+  if (refusal != nullptr && uri != nullptr) cut_arguments(uri);
+  return const_cast<Refusal*>(refusal);
+}
+
+// NOLINTNEXTLINE(readability-function-size): the library's parameters
+MHD_Result HttpServer::Handler::on_request(void* handler, MHD_Connection* connection, const char* path,
+                                           const char* method, const char* version, const char*,
+                                           std::size_t* body_size, void** request) noexcept {
+  *body_size = 0;
+  const bool is_resumed = *request == &kPaused;
+  const bool seen = is_resumed || *request == connection;
+  const auto* refusal = seen ? nullptr : static_cast<const Refusal*>(*request);
+  *request = connection;
+  if (!seen && refusal == nullptr) {
+    const HeaderCheck headers = check_headers(connection, version);
+    refusal = headers.refusal;
+    if (refusal == nullptr && !headers.announce_body && is_method_known(method)) return MHD_YES;
+  }
+  HttpConnection* const entry = entry_of(connection);
+  if (entry != nullptr) entry->asked();
+  *request = handler;
+  try {
+    const auto outcome =
+        static_cast<Handler*>(handler)->answer(connection, {path, method, refusal, is_resumed});
+    if (outcome == Handler::Outcome::paused) {
+      *request = const_cast<char*>(&kPaused);
+      if (entry != nullptr) entry->paused(connection);
+    }
+    return outcome == Handler::Outcome::failed ? MHD_NO : MHD_YES;
+  } catch (...) {
+    return MHD_NO;
+  }
+}
+
+void HttpServer::Handler::on_completed(void* handler, MHD_Connection* connection, void** request,
+                                       MHD_RequestTerminationCode) noexcept {
+  if (*request == handler) {
+    --static_cast<Handler*>(handler)->in_flight_;
+    if (HttpConnection* entry = entry_of(connection); entry != nullptr) entry->answered();
+  } else if (*request == &kPaused) {
+    static_cast<Handler*>(handler)->renderings_.forget(connection);
+    if (WebAccess* const access = static_cast<Handler*>(handler)->access_) access->forget(connection);
+  }
+  *request = nullptr;
+}
+
+void HttpServer::Handler::on_message(void* handler, const char* format, std::va_list arguments) noexcept {
+  if (std::string_view(format).starts_with(kRefused)) {
+    static_cast<Handler*>(handler)->count(va_arg(arguments, unsigned));
+  } else if (std::string_view(format).starts_with(kAcceptFailed)) {
+    static_cast<Handler*>(handler)->connections().accept_failed();
+  }
 }
 
 HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connection,
@@ -139,7 +355,7 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
   if (line.is_resumed) rendered = renderings_.answer_to(connection);
   Admission admission = admit(connection, line, intake.authorization);
   if (admission.verdict == Verdict::waits) {
-    completed();  // it is not under way; a later call begins again
+    --in_flight_;  // it is not under way; a later call begins again
     return Outcome::paused;
   }
   HttpRequest& request = intake.request;
@@ -152,13 +368,20 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
   } else {
     if (!rendered) rendered = answer_or_pause(connection, request, in_flight);
     if (!rendered) {
-      completed();
+      --in_flight_;
       return Outcome::paused;
     }
     message = *std::move(rendered);
   }
   message.access = std::move(admission.generation);
   return queue(connection, std::move(message), intake.timeout) ? Outcome::queued : Outcome::failed;
+}
+
+void HttpServer::Handler::open_tls(MHD_Connection* connection, HttpConnection& entry) const {
+  const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+  std::shared_ptr<const TlsContext> context = access_->current()->tls;
+  if (info == nullptr || context == nullptr) return;
+  if (context->apply(static_cast<gnutls_session_int*>(info->tls_session))) entry.hold(std::move(context));
 }
 
 // nullopt: the request is paused until its page is rendered.
@@ -171,10 +394,10 @@ std::optional<HttpResponse> HttpServer::Handler::answer_or_pause(MHD_Connection*
   return renderings_.answer(request, {connection, peer_key(connection), rendering}, kPausing);
 }
 
-// A refusal reveals nothing, so it needs no user. The daemon's own probe passes without a user and a token.
+// A refusal reveals nothing, so it needs no user.
 Admission HttpServer::Handler::admit(MHD_Connection* connection, const RequestLine& line,
                                      std::optional<std::string_view> authorization) {
-  if (access_ == nullptr || is_own_probe(connection)) return {};
+  if (access_ == nullptr) return {};
   if (line.refusal != nullptr) return access_->admit_unseen();
   return access_->admit({connection, authorization, line.is_resumed, peer_key(connection)}, kPausing);
 }
@@ -200,11 +423,6 @@ bool HttpServer::Handler::queue(MHD_Connection* connection, HttpResponse message
 void HttpServer::Handler::release(void* request) noexcept {
   renderings_.release(request);
   if (access_ != nullptr) access_->release(request);
-}
-
-void HttpServer::Handler::forget(MHD_Connection* connection) noexcept {
-  renderings_.forget(connection);
-  if (access_ != nullptr) access_->forget(connection);
 }
 
 // The book's mutex is locked only if there may be too many answers or bytes, so a scrape normally does not

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "exporter/access/generation.hpp"
+#include "exporter/access/settings.hpp"
 #include "exporter/text/page.hpp"
 #include "exporter/web/encoded.hpp"
 

@@ -9,20 +9,61 @@
 #include "exporter/dcgm/view.hpp"
 #include "exporter/json/devices.hpp"
 #include "exporter/json/health.hpp"
+#include "exporter/json/history.hpp"
 #include "exporter/json/series.hpp"
 #include "exporter/json/workloads.hpp"
+#include "exporter/web/status_page.hpp"
 
 namespace gpumeter {
 namespace {
 
+constexpr HttpHeader kNoSniff{"X-Content-Type-Options", "nosniff"};
+constexpr HttpHeader kRevalidate{"Cache-Control", "no-cache"};
+constexpr HttpHeader kNoStore{"Cache-Control", "no-store"};
+constexpr HttpHeader kVary{"Vary", "Accept-Encoding"};
+/// The page loads its own style sheet, script and data only. It has no inline script or style and may not be
+/// framed.
+constexpr HttpHeader kContentSecurity{
+    "Content-Security-Policy",
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"};
+constexpr HttpHeader kNoReferrer{"Referrer-Policy", "no-referrer"};
+
+constexpr HttpHeader kPlainHeaders[] = {kNoSniff};
+constexpr HttpHeader kDataHeaders[] = {kNoSniff, kNoStore, kVary};
+constexpr HttpHeader kAssetHeaders[] = {kNoSniff, kRevalidate, kVary};
+constexpr HttpHeader kPageHeaders[] = {kNoSniff, kRevalidate, kVary, kContentSecurity, kNoReferrer};
+
+/// The text in the encoding that the request accepts.
+HttpResponse encoded(const HttpRequest& request, const EncodedText& text, std::string_view content_type,
+                     std::span<const HttpHeader> headers) {
+  Encoding encoding = negotiate_encoding(request.accept_encoding);
+  if (!text.has(encoding)) encoding = Encoding::identity;
+  return {.content_type = content_type, .bytes = text.in(encoding), .encoding = encoding, .headers = headers};
+}
+
+/// As encoded(), or status 304 if the browser has the text already.
+HttpResponse revalidated(const HttpRequest& request, const Asset& asset, std::string_view content_type,
+                         std::span<const HttpHeader> headers) {
+  HttpResponse response = matches_etag(request.if_none_match, asset.etag)
+                              ? HttpResponse{.status = 304, .content_type = content_type, .headers = headers}
+                              : encoded(request, asset.text, content_type, headers);
+  response.etag = asset.etag;
+  return response;
+}
+
+bool has_sparklines(const HttpRequest& request) {
+  return std::ranges::any_of(request.query, [](const auto& argument) {
+    return argument.first == "sparklines" && argument.second == "1";
+  });
+}
+
+constexpr std::string_view kHistory = "/api/v1/history";
 constexpr std::string_view kWorkloads = "/api/v1/workloads";
 constexpr std::string_view kOneWorkload = "/api/v1/workloads/";
 
-constexpr HttpHeader kNoSniff{"X-Content-Type-Options", "nosniff"};
-constexpr HttpHeader kNoStore{"Cache-Control", "no-store"};
 /// Caches between gpumeter and a scraper must distinguish the formats.
 constexpr HttpHeader kMetricsHeaders[] = {{"Vary", "Accept, Accept-Encoding"}};
-constexpr HttpHeader kPlainHeaders[] = {kNoSniff};
 constexpr HttpHeader kMethodHeaders[] = {kNoSniff, {"Allow", "GET, HEAD"}};
 constexpr HttpHeader kJsonHeaders[] = {kNoSniff, kNoStore};
 
@@ -98,6 +139,39 @@ std::string complaint_about(const Filter& filter, const std::vector<CollectorSta
 
 }  // namespace
 
+std::optional<HttpResponse> Routes::browser(const HttpRequest& request) const {
+  if (request.path == "/") return live_page(request);
+  if (request.path == "/gpumeter.css") {
+    return revalidated(request, style_, "text/css; charset=utf-8", kAssetHeaders);
+  }
+  if (request.path == "/gpumeter.js") {
+    return revalidated(request, script_, "text/javascript; charset=utf-8", kAssetHeaders);
+  }
+  if (request.path == "/runbooks") {
+    return revalidated(request, runbooks_, "text/html; charset=utf-8", kPageHeaders);
+  }
+  if (request.path == "/api/v1/live" && context_.live != nullptr) return live(request);
+  if (request.path == kHistory && context_.history != nullptr) return history(request);
+  return std::nullopt;
+}
+
+HttpResponse Routes::live_page(const HttpRequest& request) const {
+  const auto unread = context_.unread ? context_.unread() : std::vector<UnreadDevice>();
+  const Asset page(status_page(context_.devices(), unread, context_.telemetry_path, context_.build));
+  return revalidated(request, page, "text/html; charset=utf-8", kPageHeaders);
+}
+
+HttpResponse Routes::history(const HttpRequest& request) const {
+  Result<std::string> body = history_json(*context_.history, request.query);
+  if (!body) return {.status = 400, .body = body.error().message() + "\n", .headers = kPlainHeaders};
+  return encoded(request, EncodedText::of(*std::move(body)), "application/json", kDataHeaders);
+}
+
+HttpResponse Routes::live(const HttpRequest& request) const {
+  return encoded(request, has_sparklines(request) ? context_.live->with_sparklines() : context_.live->live(),
+                 "application/json", kDataHeaders);
+}
+
 HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.method != "GET" && request.method != "HEAD") {
     return {.status = 405, .body = "Only GET and HEAD are allowed.\n", .headers = kMethodHeaders};
@@ -113,15 +187,19 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.path == "/api/v1/health" && context_.health) return health(request);
   const bool is_of_workloads = request.path == kWorkloads || request.path.starts_with(kOneWorkload);
   if (is_of_workloads && context_.workloads) return workloads(request);
-  if (is_busy(request) && BrowserRoutes::is_costly(request.path)) return busy();
-  if (std::optional<HttpResponse> response = browsers_.answer(request)) return *std::move(response);
+  if (is_busy(request) && request.path == kHistory) return busy();
+  if (std::optional<HttpResponse> response = browser(request)) return *std::move(response);
   return plain(404, "Not found.\n");
 }
 
 Rendering Routes::rendering_of(const HttpRequest& request) {
   const bool is_asked = request.method == "GET" || request.method == "HEAD";
   if (!is_asked || request.is_chunked || request.has_bad_length || request.has_body) return Rendering::none;
-  if (request.path == "/api/v1/devices" || browsers_.is_slow(request)) return Rendering::other;
+  if (request.path == "/" || request.path == "/api/v1/devices") return Rendering::other;
+  if (request.path == "/api/v1/live") {
+    const bool is_there = context_.live == nullptr || context_.live->is_ready(has_sparklines(request));
+    return is_there ? Rendering::none : Rendering::other;
+  }
   if (is_busy(request)) return Rendering::none;  // it is refused
   if (request.path == context_.telemetry_path) {
     const auto chooses = [](const auto& argument) {
@@ -134,7 +212,7 @@ Rendering Routes::rendering_of(const HttpRequest& request) {
     return pages_.is_ready(negotiated.format, encoding) ? Rendering::none : Rendering::usual;
   }
   const bool is_slow = request.path == "/api/v1/series" || request.path == "/api/v1/health" ||
-                       request.path.starts_with(kWorkloads) || BrowserRoutes::is_costly(request.path);
+                       request.path.starts_with(kWorkloads) || request.path == kHistory;
   return is_slow ? Rendering::other : Rendering::none;
 }
 

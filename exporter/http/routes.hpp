@@ -3,16 +3,21 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectors/api/device_status.hpp"
 #include "collectors/api/workload_cost.hpp"
 #include "exporter/health/report.hpp"
-#include "exporter/http/browser_routes.hpp"
+#include "exporter/history/history.hpp"
 #include "exporter/http/message.hpp"
-#include "exporter/http/negotiation/negotiations.hpp"
+#include "exporter/http/negotiation.hpp"
 #include "exporter/text/page.hpp"
+#include "exporter/web/assets.hpp"
+#include "exporter/web/live_answers.hpp"
+#include "exporter/web/runbooks_page.hpp"
 
 namespace gpumeter {
 
@@ -33,11 +38,12 @@ struct RouteContext {
   std::function<void()> served = {};  ///< a page of metrics was rendered; must not block. Empty: nothing
 };
 
-/// Maps one request to one response; independent of sockets. Any thread.
+/// Maps one request to one response; independent of sockets. The answers are for scrapers, programs and
+/// browsers: the live page, its files, and the data that it polls. Any thread.
 class Routes {
  public:
   Routes(PageCache& pages, const Store& store, RouteContext context)
-      : pages_(pages), store_(store), context_(std::move(context)), browsers_(sources_of(context_)) {}
+      : pages_(pages), store_(store), context_(std::move(context)) {}
 
   HttpResponse answer(const HttpRequest& request);
   /// An answer that is not there yet may take long with many GPUs and jobs.
@@ -56,15 +62,18 @@ class Routes {
   HttpResponse ready() const;
   bool is_busy(const HttpRequest& request) const noexcept;
   HttpResponse busy() const;
-  static BrowserRoutes::Sources sources_of(const RouteContext& context) {
-    return {context.telemetry_path, context.build,   context.devices,
-            context.unread,         context.history, context.live};
-  }
+  /// nullopt if the path is none of the live page's.
+  std::optional<HttpResponse> browser(const HttpRequest& request) const;
+  HttpResponse live_page(const HttpRequest& request) const;
+  HttpResponse history(const HttpRequest& request) const;
+  HttpResponse live(const HttpRequest& request) const;
 
   PageCache& pages_;
   const Store& store_;
   const RouteContext context_;
-  const BrowserRoutes browsers_;
+  const Asset style_{assets::unpacked(assets::kStyle)};
+  const Asset script_{assets::unpacked(assets::kScript)};
+  const Asset runbooks_{runbooks_page(assets::unpacked(assets::kRunbooks))};
   Negotiations negotiations_;
   std::atomic<bool> ready_{false};
 };

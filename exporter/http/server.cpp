@@ -1,19 +1,21 @@
 #include "exporter/http/server.hpp"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "base/descriptor.hpp"
 #include "exporter/access/access.hpp"
-#include "exporter/http/callbacks.hpp"
-#include "exporter/http/probe.hpp"
-#include "exporter/http/standstill.hpp"
+#include "exporter/http/handler.hpp"
 
 namespace gpumeter {
 namespace {
@@ -37,13 +39,23 @@ constexpr auto kStandstill = std::chrono::milliseconds(300);
 
 constexpr auto kReapEvery = std::chrono::milliseconds(250);
 
+Error last_error() { return Error(std::generic_category().message(errno)); }
+
+/// Waits for the byte of a thread that was called.
+bool has_answered(const Descriptor& called, std::chrono::steady_clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  pollfd poller{called.number(), POLLIN, 0};
+  char byte = 0;
+  return poll(&poller, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) == 1 &&
+         recv(called.number(), &byte, 1, MSG_DONTWAIT) == 1;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> listeners, Routes& routes,
                                                       unsigned threads, WebAccess* access,
                                                       const UserOwners* owners) {
   std::unique_ptr<HttpServer> server(new HttpServer(routes, threads, access, owners));
-  if (Result<Done> ready = server->handler_->tls().prepare(); !ready) return ready.error();
   if (Result<Done> started = server->start_reaper(); !started) return started.error();
   if (Result<Done> started = server->handler_->renderings().start(); !started) return started.error();
   for (ListenSocket& listener : listeners) {
@@ -62,7 +74,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> 
 HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler, unsigned threads) {
   // The library rejects a pool of one thread.
   const unsigned pool = threads > 1 ? threads : 0;
-  const bool is_tls = handler.tls().is_on();
+  const bool is_tls = handler.is_tls();
   // With epoll the library (0.9.71 to 1.0.1) calls gnutls_handshake() without a pause once a byte has
   // arrived: MHD_run_tls_handshake_() does not note that the socket is empty again. poll() looks at the
   // socket itself.
@@ -72,17 +84,17 @@ HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler
   MHD_OptionItem tls_options[] = {
       // The library requires a certificate, or a function that returns one, for sessions without credentials
       // of their own. There are none: on_connection() sets them.
-      {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, reinterpret_cast<void*>(Callbacks::on_missing_certificate)},
+      {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, reinterpret_cast<void*>(Handler::on_missing_certificate)},
       {MHD_OPTION_END, 0, nullptr}};
   DaemonPtr daemon(MHD_start_daemon(
       // Without MHD_USE_ITC the library wakes its threads by shutdown() of the listening socket. A socket
       // from systemd would then be unusable for the next process.
-      flags, 0, nullptr, nullptr, Callbacks::on_request, &handler, MHD_OPTION_EXTERNAL_LOGGER,
-      Callbacks::on_message, &handler, MHD_OPTION_LISTEN_SOCKET, listener.descriptor(),
+      flags, 0, nullptr, nullptr, Handler::on_request, &handler, MHD_OPTION_EXTERNAL_LOGGER,
+      Handler::on_message, &handler, MHD_OPTION_LISTEN_SOCKET, listener.descriptor(),
       MHD_OPTION_THREAD_POOL_SIZE, pool, MHD_OPTION_CONNECTION_LIMIT, threads * kMaxConnectionsOfOneThread,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes, MHD_OPTION_URI_LOG_CALLBACK,
-      Callbacks::on_request_line, &handler, MHD_OPTION_NOTIFY_COMPLETED, Callbacks::on_completed, &handler,
-      MHD_OPTION_NOTIFY_CONNECTION, Callbacks::on_connection, &handler, MHD_OPTION_ARRAY,
+      Handler::on_request_line, &handler, MHD_OPTION_NOTIFY_COMPLETED, Handler::on_completed, &handler,
+      MHD_OPTION_NOTIFY_CONNECTION, Handler::on_connection, &handler, MHD_OPTION_ARRAY,
       is_tls ? tls_options : tls_options + 1, MHD_OPTION_END));
   if (daemon != nullptr) listener.release();  // the library closes it when it stops
   return daemon;
@@ -123,55 +135,60 @@ void HttpServer::stop() {
   handler_->renderings().stop();
 }
 
-// If a thread does not stand still in time, connections are accepted until the library stops.
+// If a thread does not answer in time, connections are accepted until the library stops.
 std::vector<ListenSocket> HttpServer::quiesce() {
-  Standstill& standstill = handler_->standstill();
   std::vector<ListenSocket> listeners;
-  std::vector<Result<HttpProbe>> asked;
-  standstill.begin();
-  for (const DaemonPtr& daemon : daemons_) {
-    for (unsigned thread = 0; thread < threads_; ++thread) {
-      asked.push_back(ask(*daemon, thread, Standstill::kAddress));
-    }
-  }
-  if (standstill.holds(static_cast<unsigned>(asked.size()), kStandstill)) {
+  handler_->roll_call().hold();
+  if (roll_call(kStandstill)) {
     for (const DaemonPtr& daemon : daemons_) {
       auto listener = ListenSocket::adopt(MHD_quiesce_daemon(daemon.get()));
       if (listener) listeners.push_back(*std::move(listener));
     }
   }
-  standstill.end();
+  handler_->roll_call().release();
   return listeners;
 }
 
-// All probes are sent before the first answer is awaited.
 Result<Done> HttpServer::probe(std::chrono::milliseconds timeout) const {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
   if (daemons_.empty()) return Error("HTTP is not served");
-  std::vector<std::pair<HttpProbe, const Endpoint*>> probes;
+  return roll_call(timeout);
+}
+
+// All threads are called before the first answer is awaited.
+Result<Done> HttpServer::roll_call(std::chrono::milliseconds timeout) const {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  std::vector<std::pair<Descriptor, const Endpoint*>> called;
+  const auto failed = [](const Error& error, const Endpoint& endpoint) {
+    return error.with("HTTP listener " + endpoint.text());
+  };
   for (std::size_t i = 0; i < daemons_.size(); ++i) {
-    const auto failed = [&](const Error& error) {
-      return error.with("HTTP listener " + endpoints_[i].text());
-    };
     for (unsigned thread = 0; thread < threads_; ++thread) {
-      Result<HttpProbe> probe = ask(*daemons_[i], thread, kProbeAddress);
-      if (!probe) return failed(probe.error());
-      probes.emplace_back(*std::move(probe), &endpoints_[i]);
+      Result<Descriptor> end = call(*daemons_[i], thread);
+      if (!end) return failed(end.error(), endpoints_[i]);
+      called.emplace_back(*std::move(end), &endpoints_[i]);
     }
   }
-  for (const auto& [probe, endpoint] : probes) {
-    const Result<Done> answer = probe.answer(deadline);
-    if (!answer) return answer.error().with("HTTP listener " + endpoint->text());
+  for (const auto& [end, endpoint] : called) {
+    if (!has_answered(end, deadline)) return failed(Error("no answer before the deadline"), *endpoint);
   }
   return Done{};
 }
 
-// The library assigns a connection to the thread whose number is the descriptor's remainder.
-Result<HttpProbe> HttpServer::ask(MHD_Daemon& daemon, unsigned thread, const sockaddr& as) const {
-  const auto serve = [&](int descriptor) {
-    return MHD_add_connection(&daemon, descriptor, &as, sizeof as) == MHD_YES;
-  };
-  return HttpProbe::ask(serve, thread, threads_, handler_->tls().loopback());
+// The call bypasses the listening socket's queue and the clients' connections. The library assigns a
+// connection to the thread whose number is the descriptor's remainder.
+Result<Descriptor> HttpServer::call(MHD_Daemon& daemon, unsigned thread) const {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return last_error();
+  Descriptor caller(ends[0]);
+  Descriptor called(ends[1]);
+  while (called && static_cast<unsigned>(called.number()) % threads_ != thread) {
+    called = Descriptor(fcntl(called.number(), F_DUPFD_CLOEXEC, called.number() + 1));
+  }
+  if (!called) return last_error();
+  const bool is_taken = MHD_add_connection(&daemon, called.release(), &RollCall::kAddress,
+                                           sizeof RollCall::kAddress) == MHD_YES;
+  if (!is_taken) return Error("the server did not accept the connection");
+  return caller;
 }
 
 unsigned HttpServer::connections() const {

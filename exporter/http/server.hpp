@@ -14,11 +14,10 @@
 #include "exporter/listen/socket.hpp"
 
 struct MHD_Daemon;
-struct sockaddr;
 
 namespace gpumeter {
 
-class HttpProbe;
+class Descriptor;
 class UserOwners;
 class WebAccess;
 
@@ -45,7 +44,7 @@ class HttpServer {
   /// process also holds stays usable there.
   void stop();
 
-  /// Checks that each thread of each listener answers /-/healthy in time, whatever clients do. The Error
+  /// Checks that each thread of each listener accepts a connection in time, whatever clients do. The Error
   /// names the listener. Blocks for `timeout` at most. Call it on the thread that calls stop().
   Result<Done> probe(std::chrono::milliseconds timeout) const;
 
@@ -57,15 +56,16 @@ class HttpServer {
 
  private:
   class Handler;
-  struct Callbacks;
   struct StopDaemon {
     void operator()(MHD_Daemon* daemon) const;
   };
   using DaemonPtr = std::unique_ptr<MHD_Daemon, StopDaemon>;
 
   HttpServer(Routes& routes, unsigned threads, WebAccess* access, const UserOwners* owners);
-  /// Gives the thread a connection with the address `as`, on which the daemon's own probe asks.
-  Result<HttpProbe> ask(MHD_Daemon& daemon, unsigned thread, const sockaddr& as) const;
+  /// As probe(), also without listeners.
+  Result<Done> roll_call(std::chrono::milliseconds timeout) const;
+  /// Gives the thread a connection of the roll call. Returns the other end, on which its answer arrives.
+  Result<Descriptor> call(MHD_Daemon& daemon, unsigned thread) const;
   /// Stops accepting connections. The listening sockets close with the result.
   std::vector<ListenSocket> quiesce();
   unsigned connections() const;

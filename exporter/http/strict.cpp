@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "exporter/http/negotiation/accept_header.hpp"
+#include "exporter/http/negotiation.hpp"
 
 namespace gpumeter {
 namespace {

@@ -2,15 +2,19 @@
 
 #include <sys/socket.h>
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "base/socket_file.hpp"
+#include "base/user_owners.hpp"
 
 namespace gpumeter {
 
@@ -57,6 +61,39 @@ class ListenSocket {
   SocketFile file_;  ///< the descriptor is closed first
   Descriptor descriptor_;
   Endpoint endpoint_;
+};
+
+/// The sockets of an address. `notes` are for the log: addresses that this machine does not have.
+struct Listening {
+  std::vector<ListenSocket> sockets;
+  std::vector<std::string> notes;
+};
+
+/// Listens on `address` as written in config and flags. The forms are "localhost:10478" (both families),
+/// ":10478" and "[::]:10478" (every address of both families), "0.0.0.0:1", "[::1]:9", "host:9" (all
+/// addresses of that name), "unix:/run/x.sock" (an absolute path). Returns an Error unless all sockets can be
+/// opened, for example if a port is in use. Addresses and families that this machine lacks are skipped if any
+/// others remain. With port 0 all sockets get the port that the kernel chose for the first. May query a name
+/// server for names other than localhost.
+Result<Listening> listen_on(std::string_view address);
+
+/// True if a client that connects to `address`, written as above, reaches one of these sockets. False for
+/// names other than localhost, because only a name server can resolve them.
+bool is_served(std::string_view address, std::span<const ListenSocket> sockets);
+
+/// The other end of an accepted connection, as far as limits distinguish clients: an address, or the owner
+/// of the process at the other end of a Unix socket.
+struct Peer {
+  /// An IPv4 address, the first 64 bits of an IPv6 address (one subscriber usually has them), or the number
+  /// of the user who pays (base/shares.hpp).
+  std::string key;
+  bool is_remote = false;  ///< on another machine
+  auto operator<=>(const Peer&) const = default;
+
+  /// `address` may be null. For a Unix socket, the kernel names the user at the other end of `descriptor`,
+  /// and `owners` who owns that uid; null: each uid is its own.
+  static Peer of(const sockaddr* address, int descriptor, const UserOwners* owners = nullptr);
+  static Peer of_uid(std::uint32_t uid, const UserOwners* owners);
 };
 
 }  // namespace gpumeter

@@ -1,35 +1,223 @@
 #include "exporter/tls/context.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
 #include <iterator>
+#include <limits>
 #include <utility>
 
-#include "exporter/tls/certificate.hpp"
-#include "exporter/tls/client_policy.hpp"
-#include "exporter/tls/priority.hpp"
+#include "exporter/tls/offer.hpp"
 
 namespace gpumeter {
 namespace {
 
-bool is_verified(ClientAuth auth) {
+/// The certificate with its key, and the CA of the clients, as GnuTLS holds them.
+struct LoadedCertificate {
+  GnutlsCredentials credentials;
+  LeafFacts leaf;
+};
+
+/// A view of the text for GnuTLS, which only reads it.
+gnutls_datum_t datum(std::string_view text) {
+  return {const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(text.data())),
+          static_cast<unsigned>(std::min<std::size_t>(text.size(), std::numeric_limits<unsigned>::max()))};
+}
+
+Result<GnutlsCertificate> first_certificate(std::string_view pem) {
+  gnutls_x509_crt_t* list = nullptr;
+  unsigned count = 0;
+  const gnutls_datum_t text = datum(pem);
+  if (const int code = gnutls_x509_crt_list_import2(&list, &count, &text, GNUTLS_X509_FMT_PEM, 0); code < 0) {
+    return gnutls_error(code);
+  }
+  GnutlsCertificate first(count > 0 ? list[0] : nullptr);
+  for (unsigned i = 1; i < count; ++i) gnutls_x509_crt_deinit(list[i]);
+  gnutls_free(list);
+  if (first == nullptr) return Error("contains no certificate");
+  return first;
+}
+
+bool can_sign(gnutls_x509_crt_t leaf) {
+  unsigned usage = 0;
+  const int code = gnutls_x509_crt_get_key_usage(leaf, &usage, nullptr);
+  return code < 0 ||
+         (usage & GNUTLS_KEY_DIGITAL_SIGNATURE) != 0;  // without the extension all uses are allowed
+}
+
+bool has_names(gnutls_x509_crt_t leaf) {
+  std::size_t size = 0;
+  return gnutls_x509_crt_get_subject_alt_name(leaf, 0, nullptr, &size, nullptr) !=
+         GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE;
+}
+
+Result<LeafFacts> facts_of(gnutls_x509_crt_t leaf) {
+  LeafFacts facts;
+  const int algorithm = gnutls_x509_crt_get_pk_algorithm(leaf, nullptr);
+  if (algorithm < 0) return gnutls_error(algorithm);
+  const bool is_rsa = algorithm == GNUTLS_PK_RSA || algorithm == GNUTLS_PK_RSA_PSS;
+  facts.key = is_rsa ? KeyKind::rsa : KeyKind::elliptic;
+  facts.can_sign = can_sign(leaf);
+  facts.has_names = has_names(leaf);
+  facts.not_after = gnutls_x509_crt_get_expiration_time(leaf);
+  return facts;
+}
+
+/// The key is not part of the Error.
+Result<Done> set_key_pair(gnutls_certificate_credentials_t credentials, const TlsSettings& settings) {
+  const gnutls_datum_t certificate = datum(settings.certificate);
+  const gnutls_datum_t key = datum(settings.key);
+  const int code =
+      gnutls_certificate_set_x509_key_mem2(credentials, &certificate, &key, GNUTLS_X509_FMT_PEM, nullptr, 0);
+  if (code == GNUTLS_E_CERTIFICATE_KEY_MISMATCH) return Error("the key does not belong to the certificate");
+  if (code < 0) return gnutls_error(code).with("key");
+  return Done{};
+}
+
+Result<Done> set_client_ca(gnutls_certificate_credentials_t credentials, const std::string& pem) {
+  if (pem.empty()) return Done{};
+  const gnutls_datum_t text = datum(pem);
+  const int count = gnutls_certificate_set_x509_trust_mem(credentials, &text, GNUTLS_X509_FMT_PEM);
+  if (count < 0) return gnutls_error(count).with("client CA");
+  if (count == 0) return Error("client CA: contains no certificate");
+  return Done{};
+}
+
+/// The Error names the part that is wrong: the certificate, its key, the pair, or the CA.
+Result<LoadedCertificate> load_certificate(const TlsSettings& settings) {
+  const Result<GnutlsCertificate> first = first_certificate(settings.certificate);
+  if (!first) return first.error().with("certificate");
+  const Result<LeafFacts> facts = facts_of(first->get());
+  if (!facts) return facts.error().with("certificate");
+  gnutls_certificate_credentials_t raw = nullptr;
+  if (const int code = gnutls_certificate_allocate_credentials(&raw); code < 0) return gnutls_error(code);
+  GnutlsCredentials credentials(raw);
+  if (Result<Done> set = set_key_pair(raw, settings); !set) return set.error();
+  if (Result<Done> set = set_client_ca(raw, settings.client_ca); !set) return set.error();
+  return LoadedCertificate{std::move(credentials), *facts};
+}
+
+bool must_verify(ClientAuth auth) {
   return auth == ClientAuth::verify_if_given || auth == ClientAuth::require_verified;
 }
 
-std::vector<std::string> policy_warnings(const TlsSettings& settings) {
+bool must_have(ClientAuth auth) {
+  return auth == ClientAuth::require_any || auth == ClientAuth::require_verified;
+}
+
+/// Sentences for the log about a certificate that many clients will refuse, and policies that admit all or
+/// none.
+std::vector<std::string> warnings_of(const LeafFacts& leaf, const TlsSettings& settings) {
   std::vector<std::string> warnings;
-  if (!settings.allowed_sans.empty() && !is_verified(settings.client_auth)) {
+  if (!leaf.can_sign) {
+    warnings.emplace_back(
+        "the certificate's keyUsage lacks digitalSignature: clients can connect only by TLS 1.2 with the "
+        "key exchange RSA, which many refuse");
+  }
+  if (!leaf.has_names) {
+    warnings.emplace_back("the certificate has no subjectAltName: Prometheus and other Go clients reject it");
+  }
+  if (!settings.allowed_sans.empty() && !must_verify(settings.client_auth)) {
     warnings.emplace_back(
         "client_allowed_sans without a verifying client_auth_type: any client can issue itself a certificate "
         "with these names");
   }
-  if (is_verified(settings.client_auth) && settings.client_ca.empty()) {
+  if (must_verify(settings.client_auth) && settings.client_ca.empty()) {
     warnings.emplace_back("no client CA is configured: every client certificate is rejected");
   }
   return warnings;
 }
 
-void append(std::vector<std::string>& to, std::vector<std::string> more) {
-  std::ranges::move(more, std::back_inserter(to));
+/// The text of an address of 4 or 16 bytes; IPv4 in IPv6 as IPv4, as Go writes it.
+std::string ip_text(std::string_view bytes) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  in6_addr address{};
+  if (bytes.size() == sizeof address) {
+    std::memcpy(&address, bytes.data(), sizeof address);
+    if (IN6_IS_ADDR_V4MAPPED(&address)) return ip_text(bytes.substr(bytes.size() - sizeof(in_addr)));
+  } else if (bytes.size() != sizeof(in_addr)) {
+    return {};
+  }
+  const int family = bytes.size() == sizeof(in_addr) ? AF_INET : AF_INET6;
+  return inet_ntop(family, bytes.data(), text.data(), text.size()) == nullptr ? "" : text.data();
+}
+
+/// The DNS names, e-mail addresses, IP addresses and URIs of the subjectAltName, IP addresses as text.
+/// `der` is a certificate; the result is empty if it cannot be read.
+std::vector<std::string> subject_alt_names(const gnutls_datum_t& der) {
+  std::vector<std::string> names;
+  gnutls_x509_crt_t raw = nullptr;
+  if (gnutls_x509_crt_init(&raw) < 0) return names;
+  const GnutlsCertificate certificate(raw);
+  if (gnutls_x509_crt_import(raw, &der, GNUTLS_X509_FMT_DER) < 0) return names;
+  std::string name(der.size, '\0');  // no name is longer than its certificate
+  for (unsigned i = 0;; ++i) {
+    std::size_t size = name.size();
+    const int type = gnutls_x509_crt_get_subject_alt_name(raw, i, name.data(), &size, nullptr);
+    if (type < 0) return names;
+    const std::string_view value = std::string_view(name).substr(0, size);
+    if (type == GNUTLS_SAN_IPADDRESS) names.push_back(ip_text(value));
+    if (type == GNUTLS_SAN_DNSNAME || type == GNUTLS_SAN_RFC822NAME || type == GNUTLS_SAN_URI) {
+      names.emplace_back(value);
+    }
+  }
+}
+
+/// Go requires the same purpose of a client's certificate.
+bool has_trusted_issuer(gnutls_session_t session) {
+  char purpose[] = GNUTLS_KP_TLS_WWW_CLIENT;
+  gnutls_typed_vdata_st wanted{GNUTLS_DT_KEY_PURPOSE_OID, reinterpret_cast<unsigned char*>(purpose), 0};
+  unsigned status = GNUTLS_CERT_INVALID;
+  return gnutls_certificate_verify_peers(session, &wanted, 1, &status) == GNUTLS_E_SUCCESS && status == 0;
+}
+
+/// Decides in the handshake which clients may connect.
+struct ClientPolicy {
+  const ClientAuth auth;
+  const std::vector<std::string> allowed_sans;
+
+  void apply(gnutls_session_t session) const noexcept;
+  static int verify(gnutls_session_t session) noexcept;
+  bool admits(gnutls_session_t session) const;
+};
+
+void ClientPolicy::apply(gnutls_session_t session) const noexcept {
+  // A missing certificate is rejected in verify(): GnuTLS alone would send no alert.
+  const bool is_asked = auth != ClientAuth::none;
+  gnutls_certificate_server_set_request(session, is_asked ? GNUTLS_CERT_REQUEST : GNUTLS_CERT_IGNORE);
+  if (!is_asked) return;
+  gnutls_session_set_ptr(session, const_cast<ClientPolicy*>(this));
+  gnutls_session_set_verify_function(session, verify);
+}
+
+// libmicrohttpd closes the socket without an alert, so the client would see only an end of file. The alerts
+// are those of Go's servers.
+int ClientPolicy::verify(gnutls_session_t session) noexcept {
+  try {
+    if (static_cast<const ClientPolicy*>(gnutls_session_get_ptr(session))->admits(session)) return 0;
+  } catch (...) {  // out of memory: not admitted
+  }
+  const bool is_missing = gnutls_certificate_get_peers(session, nullptr) == nullptr;
+  const bool has_alert = gnutls_protocol_get_version(session) >= GNUTLS_TLS1_3;
+  gnutls_alert_send(session, GNUTLS_AL_FATAL,
+                    is_missing && has_alert ? GNUTLS_A_CERTIFICATE_REQUIRED : GNUTLS_A_BAD_CERTIFICATE);
+  return GNUTLS_E_CERTIFICATE_ERROR;
+}
+
+// A list of names admits only clients that present one of them, also if the certificate is optional.
+bool ClientPolicy::admits(gnutls_session_t session) const {
+  unsigned count = 0;
+  const gnutls_datum_t* leaf = gnutls_certificate_get_peers(session, &count);
+  if (leaf == nullptr || count == 0) return !must_have(auth) && allowed_sans.empty();
+  if (must_verify(auth) && !has_trusted_issuer(session)) return false;
+  if (allowed_sans.empty()) return true;
+  const auto is_allowed = [this](const std::string& name) {
+    return std::ranges::find(allowed_sans, name) != allowed_sans.end();
+  };
+  return std::ranges::any_of(subject_alt_names(*leaf), is_allowed);
 }
 
 }  // namespace
@@ -37,8 +225,7 @@ void append(std::vector<std::string>& to, std::vector<std::string> more) {
 struct TlsContext::Parts {
   LoadedCertificate certificate;
   TlsOffer offer;
-  ClientPolicy policy;
-  std::vector<std::string> warnings;
+  ClientPolicy policy;  ///< the sessions point to it
 };
 
 TlsContext::TlsContext(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
@@ -52,12 +239,9 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsSettings& se
   if (!certificate) return certificate.error();
   Result<TlsOffer> offer = make_offer(settings, certificate->leaf);
   if (!offer) return offer.error();
-  std::vector<std::string> warnings = warnings_of(certificate->leaf);
-  append(warnings, offer->warnings);
-  append(warnings, policy_warnings(settings));
-  auto parts = std::make_unique<const Parts>(Parts{*std::move(certificate), *std::move(offer),
-                                                   ClientPolicy(settings.client_auth, settings.allowed_sans),
-                                                   std::move(warnings)});
+  std::ranges::move(warnings_of(certificate->leaf, settings), std::back_inserter(offer->warnings));
+  auto parts = std::make_unique<const Parts>(
+      Parts{*std::move(certificate), *std::move(offer), {settings.client_auth, settings.allowed_sans}});
   return std::shared_ptr<const TlsContext>(new TlsContext(std::move(parts)));
 }
 
@@ -71,7 +255,7 @@ bool TlsContext::apply(gnutls_session_int* session) const noexcept {
 }
 
 std::int64_t TlsContext::not_after() const noexcept { return parts_->certificate.leaf.not_after; }
-const std::vector<std::string>& TlsContext::warnings() const noexcept { return parts_->warnings; }
+const std::vector<std::string>& TlsContext::warnings() const noexcept { return parts_->offer.warnings; }
 std::string_view TlsContext::priority() const noexcept { return parts_->offer.text; }
 
 }  // namespace gpumeter

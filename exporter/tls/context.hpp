@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -42,9 +41,5 @@ class TlsContext {
 
   const std::unique_ptr<const Parts> parts_;
 };
-
-/// Returns the context for a connection that is opened now. Null: the connection fails. Any thread; does not
-/// block.
-using TlsSource = std::function<std::shared_ptr<const TlsContext>()>;
 
 }  // namespace gpumeter

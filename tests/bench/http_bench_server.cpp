@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "exporter/http/server.hpp"
-#include "exporter/listen/address.hpp"
+#include "exporter/listen/socket.hpp"
 #include "exporter/text/gzip.hpp"
 #include "tests/bench/sample_series.hpp"
 

@@ -1,6 +1,5 @@
 // The two headers with which a scraper negotiates the format.
-#include "exporter/http/negotiation/accept_header.hpp"
-#include "exporter/http/negotiation/negotiate.hpp"
+#include "exporter/http/negotiation.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "exporter/client/http_get.hpp"
-#include "exporter/listen/address.hpp"
+#include "exporter/listen/socket.hpp"
 #include "programs/client/http.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

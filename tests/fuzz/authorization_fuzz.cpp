@@ -1,8 +1,7 @@
 // The header Authorization, and a user's hash in the web configuration.
 #include <string>
 
-#include "exporter/access/bcrypt.hpp"
-#include "exporter/access/credentials.hpp"
+#include "exporter/access/password.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter {

@@ -10,7 +10,7 @@
 #include "base/descriptor.hpp"
 #include "exporter/client/http_get.hpp"
 #include "exporter/http/server.hpp"
-#include "exporter/listen/address.hpp"
+#include "exporter/listen/socket.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/fuzz/small_daemon.hpp"
 

@@ -1,7 +1,7 @@
 // A web configuration file gives either settings or problems, and each problem names its file.
 #include "config/web/go_duration.hpp"
 #include "config/web/load.hpp"
-#include "exporter/access/bcrypt.hpp"
+#include "exporter/access/password.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter::config::web {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "exporter/http/server.hpp"
-#include "exporter/listen/address.hpp"
+#include "exporter/listen/socket.hpp"
 #include "exporter/store/series_list.hpp"
 
 namespace gpumeter {

@@ -78,7 +78,7 @@ void come_and_go(const Endpoint& where) {
   static_cast<void>(send(client.number(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL));
 }
 
-/// If a thread were inside the library meanwhile, the library would abort the process; see Standstill.
+/// If a thread were inside the library meanwhile, the library would abort the process; see RollCall.
 TEST_F(HttpServerStop, StopsWhileClientsComeAndGo) {
   for (int round = 0; round < 5; ++round) {
     auto listening = listen_on("127.0.0.1:0");

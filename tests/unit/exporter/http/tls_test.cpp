@@ -10,7 +10,7 @@
 #include "base/descriptor.hpp"
 #include "exporter/access/access.hpp"
 #include "exporter/http/server.hpp"
-#include "exporter/listen/address.hpp"
+#include "exporter/listen/socket.hpp"
 #include "exporter/store/store.hpp"
 #include "exporter/tls/context.hpp"
 #include "tests/unit/exporter/tls/pki.hpp"

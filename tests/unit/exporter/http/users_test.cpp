@@ -8,7 +8,7 @@
 
 #include "exporter/access/access.hpp"
 #include "exporter/http/server.hpp"
-#include "exporter/listen/address.hpp"
+#include "exporter/listen/socket.hpp"
 #include "exporter/store/series_list.hpp"
 
 namespace gpumeter {

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "exporter/tls/client_policy.hpp"
 #include "tests/unit/exporter/tls/handshake.hpp"
 #include "tests/unit/exporter/tls/pki.hpp"
 
@@ -162,11 +161,6 @@ TEST(ClientPolicy, AListOfNamesAdmitsNobodyWithoutACertificate) {
   settings.client_auth = ClientAuth::verify_if_given;
   settings.allowed_sans = {"host.example"};
   EXPECT_EQ(shake_hands(*context_of(settings), {}), "alert: Certificate is required");
-}
-
-TEST(SubjectAltNames, AreEmptyForJunk) {
-  std::string junk = "junk";
-  EXPECT_THAT(subject_alt_names({reinterpret_cast<unsigned char*>(junk.data()), 4}), IsEmpty());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "exporter/tls/priority.hpp"
+#include "exporter/tls/offer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "exporter/tls/priority.hpp"
+#include "exporter/tls/offer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,13 @@
 
 namespace gpumeter {
 namespace {
+
+/// Returns null if `name` is unknown.
+template <class Rows>
+auto find(const Rows& rows, std::string_view name) noexcept {
+  const auto found = std::ranges::find(rows, name, [](const auto& row) { return row.name; });
+  return found == rows.end() ? nullptr : &*found;
+}
 
 constexpr EnumNames<TlsVersion, 4> kVersionTokens = {{{TlsVersion::tls13, "VERS-TLS1.3"},
                                                       {TlsVersion::tls12, "VERS-TLS1.2"},
@@ -41,13 +48,13 @@ Result<Wish> resolve(const TlsSettings& settings, KeyKind key) {
   }
   if (wish.versions.empty()) return Error("min_version is above max_version");
   for (const std::string& name : settings.cipher_suites) {
-    const CipherSuite* suite = find_cipher_suite(name);
+    const CipherSuite* suite = find(kCipherSuites, name);
     if (suite == nullptr) return Error("unknown cipher: " + name);
     if (suite->key == key) wish.suites.push_back(suite);
   }
   wish.is_listed = !settings.cipher_suites.empty();
   for (const std::string& name : settings.curve_preferences) {
-    const Curve* curve = find_curve(name);
+    const Curve* curve = find(kCurves, name);
     if (curve == nullptr) return Error("unknown curve: " + name);
     wish.curves.push_back(curve);
   }

@@ -1,4 +1,4 @@
-#include "exporter/http/negotiation/negotiate.hpp"
+#include "exporter/http/negotiation.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace gpumeter {
@@ -141,6 +142,63 @@ TEST(ScrapeTimeout, IsTheNumberOfSecondsAndNoneIfTheTextIsNoPositiveNumber) {
   EXPECT_EQ(scrape_timeout("1e300"), milliseconds(3'600'000));
   for (const char* garbage : {"", "soon", "10s", "1,5", "0x10", "0", "-1", "nan", "--1"}) {
     EXPECT_EQ(scrape_timeout(garbage), Nanoseconds::max()) << garbage;
+  }
+}
+
+constexpr std::string_view kNewest = "application/openmetrics-text;version=1.0.0";
+
+void expect_negotiated(Negotiations& negotiations, std::string_view accept, std::string_view encoding) {
+  const NegotiatedFormat format = negotiate_format(accept);
+  const Negotiations::Result result = negotiations.of(accept, encoding);
+  EXPECT_EQ(result.format.format, format.format) << accept;
+  EXPECT_EQ(result.format.content_type, format.content_type) << accept;
+  EXPECT_EQ(result.encoding, negotiate_encoding(encoding)) << encoding;
+}
+
+TEST(Negotiations, AreThoseOfBothHeadersWhetherKnownOrNew) {
+  Negotiations negotiations;
+  for (int round = 0; round < 2; ++round) {
+    expect_negotiated(negotiations, "", "");
+    expect_negotiated(negotiations, "", "gzip");
+    expect_negotiated(negotiations, kNewest, "");
+    expect_negotiated(negotiations, kNewest, "gzip;q=0");
+    expect_negotiated(negotiations, "text/plain", "gzip");
+  }
+}
+
+TEST(Negotiations, AHeaderIsNotTheOther) {
+  Negotiations negotiations;
+  expect_negotiated(negotiations, "gzip", "");
+  expect_negotiated(negotiations, "", "gzip");
+}
+
+TEST(Negotiations, AreRightAfterMoreHeadersThanAreKept) {
+  Negotiations negotiations;
+  for (int client = 0; client < 100; ++client) {
+    const bool is_text = client % 2 == 0;
+    const std::string accept =
+        std::string(is_text ? "text/plain" : kNewest) + ";client=" + std::to_string(client % 20);
+    expect_negotiated(negotiations, accept, client % 3 == 0 ? "gzip" : "");
+  }
+}
+
+TEST(Negotiations, ALongHeaderIsReadToItsEnd) {
+  Negotiations negotiations;
+  const std::string blanks(2000, ' ');
+  expect_negotiated(negotiations, blanks + "text/plain", "");
+  expect_negotiated(negotiations, blanks + std::string(kNewest), "");
+}
+
+TEST(Negotiations, OfSeveralThreadsAreRight) {
+  Negotiations negotiations;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&negotiations, i] {
+      for (int client = 0; client < 200; ++client) {
+        const std::string accept = std::string(kNewest) + ";client=" + std::to_string((client + i) % 20);
+        expect_negotiated(negotiations, accept, "gzip");
+      }
+    });
   }
 }
 

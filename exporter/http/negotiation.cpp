@@ -1,16 +1,45 @@
-#include "exporter/http/negotiation/negotiate.hpp"
+#include "exporter/http/negotiation.hpp"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "base/text.hpp"
-#include "exporter/http/negotiation/accept_header.hpp"
 
 namespace gpumeter {
 namespace {
+
+std::string_view unquoted(std::string_view text) noexcept {
+  const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+/// Takes the next part and removes the blanks around it.
+std::string_view take_part(std::string_view& rest, char separator) noexcept {
+  return trimmed(take_until(rest, separator));
+}
+
+double quality_of(std::string_view text) noexcept {
+  const double quality = parse_number<double>(text).value_or(1);
+  return quality > 0 ? std::min(quality, 1.0) : 0;
+}
+
+AcceptRange parse_range(std::string_view text) noexcept {
+  AcceptRange range{.value = take_part(text, ';'), .parameters = text};
+  const std::string_view quality = range.parameter("q");
+  if (!quality.empty()) range.quality = quality_of(quality);
+  return range;
+}
+
+auto preference(const AcceptRange& range) noexcept {
+  return std::tuple(-range.quality, range.value.starts_with('*'), range.value.ends_with('*'));
+}
+
+char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 /// Index into ServerFormat::content_types.
 enum Escaping : std::size_t { underscores, allow_utf8, values };
@@ -86,6 +115,31 @@ std::optional<Escaping> escaping_of(const AcceptRange& range) noexcept {
 
 }  // namespace
 
+std::string_view AcceptRange::parameter(std::string_view name) const noexcept {
+  std::string_view found;
+  for (std::string_view rest = parameters; !rest.empty();) {
+    std::string_view text = take_part(rest, ';');
+    if (equals_ignoring_case(take_part(text, '='), name)) found = unquoted(trimmed(text));
+  }
+  return found;
+}
+
+std::vector<AcceptRange> parse_accept(std::string_view header) {
+  std::vector<AcceptRange> ranges;
+  ranges.reserve(8);  // Prometheus sends 4 or 5
+  while (!header.empty()) {
+    const std::string_view element = take_part(header, ',');
+    if (element.empty()) continue;
+    const AcceptRange range = parse_range(element);
+    ranges.insert(std::ranges::upper_bound(ranges, preference(range), {}, preference), range);
+  }
+  return ranges;
+}
+
+bool equals_ignoring_case_of(std::string_view a, std::string_view b) noexcept {
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
 NegotiatedFormat negotiate_format(std::string_view accept) {
   Escaping escaping = underscores;
   for (const AcceptRange& range : parse_accept(accept)) {
@@ -120,6 +174,32 @@ Nanoseconds scrape_timeout(std::string_view seconds) noexcept {
   const std::optional<double> number = parse_number<double>(seconds);
   if (!number || !(*number > 0)) return Nanoseconds::max();
   return std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(std::min(*number, kLongest)));
+}
+
+Negotiations::Result Negotiations::of(std::string_view accept, std::string_view accept_encoding) {
+  {
+    const MutexLock lock(mutex_);
+    if (const Entry* const known = find(accept, accept_encoding)) return known->result;
+  }
+  const Result result{negotiate_format(accept), negotiate_encoding(accept_encoding)};
+  if (accept.size() + accept_encoding.size() > kLongest) return result;
+  Entry entry{std::string(accept), std::string(accept_encoding), result};
+  const MutexLock lock(mutex_);
+  if (find(accept, accept_encoding) == nullptr) {
+    std::swap(entries_[next_], entry);  // the replaced texts are freed after the lock is released
+    used_ = std::max(used_, next_ + 1);
+    next_ = (next_ + 1) % kEntries;
+  }
+  return result;
+}
+
+const Negotiations::Entry* Negotiations::find(std::string_view accept,
+                                              std::string_view accept_encoding) const {
+  for (std::size_t i = 0; i < used_; ++i) {
+    const Entry& entry = entries_[i];
+    if (entry.accept == accept && entry.accept_encoding == accept_encoding) return &entry;
+  }
+  return nullptr;
 }
 
 }  // namespace gpumeter

@@ -3,13 +3,27 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "exporter/access/settings.hpp"
+#include "exporter/tls/handles.hpp"
 
 namespace gpumeter {
 
 /// The part of a certificate's key in a cipher suite of TLS 1.2: an RSA key cannot serve a suite of ECDSA,
 /// and an elliptic key none of RSA.
 enum class KeyKind : std::uint8_t { rsa, elliptic };
+
+/// Properties of the server's own certificate that decide what it can be used for.
+struct LeafFacts {
+  KeyKind key = KeyKind::rsa;
+  bool can_sign = true;        ///< its keyUsage, if it has one, contains digitalSignature
+  bool has_names = true;       ///< it has a subjectAltName
+  std::int64_t not_after = 0;  ///< Unix time
+};
 
 /// A cipher suite as Go names it in tls.CipherSuites(), the only names that exporter-toolkit accepts.
 struct CipherSuite {
@@ -50,8 +64,18 @@ inline constexpr std::array kCurves = {
 };
 // clang-format on
 
-/// Returns null if `name` is unknown.
-const CipherSuite* find_cipher_suite(std::string_view name) noexcept;
-const Curve* find_curve(std::string_view name) noexcept;
+/// Versions, cipher suites and groups that a server offers, as GnuTLS holds them.
+struct TlsOffer {
+  GnutlsPriority priority;
+  std::string text;                   ///< the priority string
+  std::vector<std::uint16_t> suites;  ///< IANA's numbers, in the order of preference
+  std::vector<std::string> warnings;  ///< sentences for the log
+};
+
+/// GnuTLS offers every combination of a key exchange and a cipher. Only one key exchange fits a certificate's
+/// key, so a list of suites is offered exactly, without those for the other kind of key, which no handshake
+/// could choose. The result is compared with the list. As in Go, the list does not apply if TLS 1.2 is
+/// disabled. Otherwise TLS 1.3 offers only the listed ciphers, whereas Go offers all of TLS 1.3.
+Result<TlsOffer> make_offer(const TlsSettings& settings, const LeafFacts& leaf);
 
 }  // namespace gpumeter

@@ -366,7 +366,10 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
   } else if (line.refusal != nullptr) {
     message = {.status = line.refusal->status, .body = line.refusal->text, .close = true};
   } else {
-    if (!rendered) rendered = answer_or_pause(connection, request, in_flight);
+    request.in_flight = make_room(connection, in_flight);
+    request.is_memory_short = connections_.may_hold_too_much();
+    if (rendered && routes_.refuses(request)) rendered = routes_.busy();
+    if (!rendered) rendered = answer_or_pause(connection, request);
     if (!rendered) {
       --in_flight_;
       return Outcome::paused;
@@ -386,9 +389,7 @@ void HttpServer::Handler::open_tls(MHD_Connection* connection, HttpConnection& e
 
 // nullopt: the request is paused until its page is rendered.
 std::optional<HttpResponse> HttpServer::Handler::answer_or_pause(MHD_Connection* connection,
-                                                                 HttpRequest& request, unsigned in_flight) {
-  request.in_flight = make_room(connection, in_flight);
-  request.is_memory_short = connections_.may_hold_too_much();
+                                                                 const HttpRequest& request) {
   const Rendering rendering = routes_.rendering_of(request);
   if (rendering == Rendering::none) return ask_routes(request);
   return renderings_.answer(request, {connection, peer_key(connection), rendering}, kPausing);

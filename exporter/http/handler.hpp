@@ -148,8 +148,7 @@ class HttpServer::Handler {
   /// session is not prepared, its handshake fails.
   void open_tls(MHD_Connection* connection, HttpConnection& entry) const;
   Outcome answer(MHD_Connection* connection, const RequestLine& line);
-  std::optional<HttpResponse> answer_or_pause(MHD_Connection* connection, HttpRequest& request,
-                                              unsigned in_flight);
+  std::optional<HttpResponse> answer_or_pause(MHD_Connection* connection, const HttpRequest& request);
   /// Ends answers that take long if `in_flight` requests, or the pages that they hold, are too many. Returns
   /// how many are under way then.
   unsigned make_room(MHD_Connection* connection, unsigned in_flight);

@@ -58,6 +58,8 @@ bool has_sparklines(const HttpRequest& request) {
   });
 }
 
+constexpr std::string_view kDevices = "/api/v1/devices";
+constexpr std::string_view kLive = "/api/v1/live";
 constexpr std::string_view kHistory = "/api/v1/history";
 constexpr std::string_view kWorkloads = "/api/v1/workloads";
 constexpr std::string_view kOneWorkload = "/api/v1/workloads/";
@@ -150,7 +152,7 @@ std::optional<HttpResponse> Routes::browser(const HttpRequest& request) const {
   if (request.path == "/runbooks") {
     return revalidated(request, runbooks_, "text/html; charset=utf-8", kPageHeaders);
   }
-  if (request.path == "/api/v1/live" && context_.live != nullptr) return live(request);
+  if (request.path == kLive && context_.live != nullptr) return live(request);
   if (request.path == kHistory && context_.history != nullptr) return history(request);
   return std::nullopt;
 }
@@ -179,15 +181,15 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.is_chunked) return closing(400, "A request body is not allowed.\n");
   if (request.has_bad_length) return closing(400, "Content-Length is not a number.\n");
   if (request.has_body) return closing(413, "A request body is not allowed.\n");
+  if (refuses(request)) return busy();
   if (request.path == context_.telemetry_path) return metrics(request);
   if (request.path == "/-/healthy") return {.body = "OK\n", .counted = false};
   if (request.path == "/-/ready") return ready();
-  if (request.path == "/api/v1/devices") return devices();
+  if (request.path == kDevices) return devices();
   if (request.path == "/api/v1/series") return series(request);
-  if (request.path == "/api/v1/health" && context_.health) return health(request);
+  if (request.path == "/api/v1/health" && context_.health) return health();
   const bool is_of_workloads = request.path == kWorkloads || request.path.starts_with(kOneWorkload);
   if (is_of_workloads && context_.workloads) return workloads(request);
-  if (is_busy(request) && request.path == kHistory) return busy();
   if (std::optional<HttpResponse> response = browser(request)) return *std::move(response);
   return plain(404, "Not found.\n");
 }
@@ -195,12 +197,7 @@ HttpResponse Routes::answer(const HttpRequest& request) {
 Rendering Routes::rendering_of(const HttpRequest& request) {
   const bool is_asked = request.method == "GET" || request.method == "HEAD";
   if (!is_asked || request.is_chunked || request.has_bad_length || request.has_body) return Rendering::none;
-  if (request.path == "/" || request.path == "/api/v1/devices") return Rendering::other;
-  if (request.path == "/api/v1/live") {
-    const bool is_there = context_.live == nullptr || context_.live->is_ready(has_sparklines(request));
-    return is_there ? Rendering::none : Rendering::other;
-  }
-  if (is_busy(request)) return Rendering::none;  // it is refused
+  if (refuses(request)) return Rendering::none;
   if (request.path == context_.telemetry_path) {
     const auto chooses = [](const auto& argument) {
       const std::string_view name = argument.first;
@@ -211,13 +208,21 @@ Rendering Routes::rendering_of(const HttpRequest& request) {
     const auto [negotiated, encoding] = negotiations_.of(request.accept, request.accept_encoding);
     return pages_.is_ready(negotiated.format, encoding) ? Rendering::none : Rendering::usual;
   }
-  const bool is_slow = request.path == "/api/v1/series" || request.path == "/api/v1/health" ||
-                       request.path.starts_with(kWorkloads) || request.path == kHistory;
+  if (request.path == kLive) {
+    const bool is_there = context_.live == nullptr || context_.live->is_ready(has_sparklines(request));
+    return is_there ? Rendering::none : Rendering::other;
+  }
+  const bool is_slow = request.path == "/" || request.path == kDevices || request.path == "/api/v1/series" ||
+                       request.path == "/api/v1/health" || request.path.starts_with(kWorkloads) ||
+                       request.path == kHistory;
   return is_slow ? Rendering::other : Rendering::none;
 }
 
-bool Routes::is_busy(const HttpRequest& request) const noexcept {
-  return context_.max_requests != 0 && request.in_flight > context_.max_requests;
+// What browsers poll is not limited, nor is what is short.
+bool Routes::refuses(const HttpRequest& request) const noexcept {
+  if (context_.max_requests == 0 || request.in_flight <= context_.max_requests) return false;
+  return request.path == context_.telemetry_path || request.path == "/api/v1/series" ||
+         request.path == "/api/v1/health" || request.path.starts_with(kWorkloads) || request.path == kHistory;
 }
 
 HttpResponse Routes::busy() const {
@@ -226,7 +231,6 @@ HttpResponse Routes::busy() const {
 }
 
 HttpResponse Routes::series(const HttpRequest& request) const {
-  if (is_busy(request)) return busy();
   std::vector<std::string_view> match;
   for (const auto& [name, value] : request.query) {
     if (name == "match" || name == "match[]") match.push_back(value);
@@ -235,15 +239,13 @@ HttpResponse Routes::series(const HttpRequest& request) const {
   return body ? json(*std::move(body)) : plain(400, body.error().message() + "\n");
 }
 
-HttpResponse Routes::health(const HttpRequest& request) const {
-  if (is_busy(request)) return busy();
+HttpResponse Routes::health() const {
   return json(health_json(*context_.health(), SystemClock().monotonic()));
 }
 
 /// A unit that was started again has several costs, the last one first. The names of some workloads have
 /// slashes.
 HttpResponse Routes::workloads(const HttpRequest& request) const {
-  if (is_busy(request)) return busy();
   const auto has_format = [](const auto& argument) {
     return argument.first == "format" && argument.second == "text";
   };
@@ -262,7 +264,6 @@ HttpResponse Routes::workloads(const HttpRequest& request) const {
 }
 
 HttpResponse Routes::metrics(const HttpRequest& request) {
-  if (is_busy(request)) return busy();
   const Filter filter = filter_of(request);
   if (!filter.empty()) {
     std::string complaint = complaint_about(filter, context_.collectors());

@@ -48,6 +48,9 @@ class Routes {
   HttpResponse answer(const HttpRequest& request);
   /// An answer that is not there yet may take long with many GPUs and jobs.
   Rendering rendering_of(const HttpRequest& request);
+  /// Too many answers are under way for one more of this kind; busy() is the answer then.
+  bool refuses(const HttpRequest& request) const noexcept;
+  HttpResponse busy() const;
   unsigned max_requests() const noexcept { return context_.max_requests; }
 
   /// Called once the first pass is over: /-/ready then returns 200 instead of 503.
@@ -56,12 +59,10 @@ class Routes {
  private:
   HttpResponse metrics(const HttpRequest& request);
   HttpResponse series(const HttpRequest& request) const;
-  HttpResponse health(const HttpRequest& request) const;
+  HttpResponse health() const;
   HttpResponse workloads(const HttpRequest& request) const;
   HttpResponse devices() const;
   HttpResponse ready() const;
-  bool is_busy(const HttpRequest& request) const noexcept;
-  HttpResponse busy() const;
   /// nullopt if the path is none of the live page's.
   std::optional<HttpResponse> browser(const HttpRequest& request) const;
   HttpResponse live_page(const HttpRequest& request) const;

@@ -7,6 +7,7 @@ usage: slow_pages_bench.py BUILD_FOLDER
 from __future__ import annotations
 
 import http.client
+import multiprocessing
 import statistics
 import sys
 import threading
@@ -31,10 +32,13 @@ SLOW = ("/api/v1/series", "/api/v1/devices", "/api/v1/health", "/api/v1/workload
 GZIP = {"Accept-Encoding": "gzip"}
 
 
-class Reader(threading.Thread):
-    """Asks for a page as soon as it has the last one; after a 503 it waits as long as it was told to."""
+PAUSE = 0.05  # s, of a reader between two answers
 
-    def __init__(self, port: int, path: str, statuses: Counter, over: threading.Event):
+
+class Reader(threading.Thread):
+    """Asks for a page again and again; after a 503 it waits as long as it was told to."""
+
+    def __init__(self, port: int, path: str, statuses: Counter, over: "multiprocessing.synchronize.Event"):
         super().__init__(daemon=True)
         self.port, self.path, self.statuses, self.over = port, path, statuses, over
 
@@ -47,11 +51,21 @@ class Reader(threading.Thread):
                 while answer.read(1 << 20):
                     pass
                 self.statuses[answer.status] += 1
-                if answer.status == 503:
-                    self.over.wait(float(answer.getheader("Retry-After") or 1))
+                self.over.wait(float(answer.getheader("Retry-After") or PAUSE))
             except (OSError, http.client.HTTPException) as error:
                 self.statuses[type(error).__name__] += 1
             connection.close()
+
+
+def read(port: int, over: "multiprocessing.synchronize.Event", result: "multiprocessing.SimpleQueue") -> None:
+    """All readers, in a process of their own: the scrape must not wait for their interpreter."""
+    statuses: Counter = Counter()
+    readers = [Reader(port, path, statuses, over) for path in SLOW for _ in range(READERS)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    result.put(dict(statuses))
 
 
 def scrapes(port: int) -> list[float]:
@@ -83,15 +97,13 @@ def measured(detail: str) -> list[Row]:
         wait_until(lambda: '"value":1,' in daemon.fetch(last, timeout=60).text, "the last run is shown", 120)
         name = f"{GPUS} GPUs, {series_count(daemon)} series ({detail} page with gzip)"
         before = scrapes(daemon.port)
-        statuses, over = Counter(), threading.Event()
-        readers = [Reader(daemon.port, path, statuses, over) for path in SLOW for _ in range(READERS)]
-        for reader in readers:
-            reader.start()
-        wait_until(lambda: sum(statuses.values()) > 0, "the first page is read", 120)
+        over, result = multiprocessing.Event(), multiprocessing.SimpleQueue()
+        readers = multiprocessing.Process(target=read, args=(daemon.port, over, result))
+        readers.start()
         beside = scrapes(daemon.port)
         over.set()
-        for reader in readers:
-            reader.join()
+        statuses = result.get()
+        readers.join()
         after = scrapes(daemon.port)
     answers = ", ".join(f"{count} x {status}" for status, count in sorted(statuses.items(), key=str))
     return [row(f"scrape, {name}: alone", before), row(f"the same beside {READERS} readers of each slow page", beside, f"; theirs: {answers}"),

@@ -38,7 +38,7 @@ void measure(const std::vector<std::string>& folders, const pci::Address& addres
   X(Matmul, int (*)(void*, void*, const void*, const void*, void*, const void*, void*, const void*,     \
                     const void*, void*, void*, void*, const void*, void*, std::size_t, void*))
 
-/// The numbers by which the two differ; lt_dialects.hpp has them with their sources.
+/// The numbers by which the two differ; blas_vendors.cpp has them with their sources.
 struct LtDialect {
   const char* prefix;
   int fp8, fp32;     ///< data types

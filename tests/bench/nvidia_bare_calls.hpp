@@ -62,7 +62,7 @@ class BareCalls {
   }
 
  private:
-  // The same buffers as in activity_rows.hpp, sensor_rows.hpp and link_rows.hpp.
+  // The same buffers as in collectors/nvidia/metrics.cpp.
   static constexpr unsigned kBuffers[] = {nvml::kGpuSamples, nvml::kMemorySamples, nvml::kPowerSamples};
   static constexpr unsigned kFields[] = {74,  271, 269, 270, 76, 77,  79,  74, 271, 269,
                                          270, 76,  77,  79,  83, 185, 186, 82, 138, 139};

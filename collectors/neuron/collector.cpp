@@ -30,7 +30,6 @@ namespace {
 
 using enum Tier;
 using namespace files;
-using gpumeter::Traits;
 
 // clang-format off
 constexpr auto kDeviceRows = std::to_array<Row>({

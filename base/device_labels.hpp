@@ -6,6 +6,7 @@ namespace gpumeter {
 
 /// The labels of every device series in addition to `gpu` and `uuid` (config: `device_labels`).
 struct DeviceLabels {
+  static constexpr bool kIsList = true;  ///< in the configuration
   bool vendor = true;
   bool model = true;
   bool pci_address = false;

@@ -38,6 +38,7 @@ bool SeriesPattern::matches_name(std::string_view family) const noexcept { retur
 
 Result<SeriesPattern> SeriesPattern::parse(std::string_view text) {
   SeriesPattern pattern;
+  pattern.text_ = text;
   std::string_view rest = text;
   const bool has_name = take_name(rest, pattern.name_);
   if (has_name && (rest.empty() || (pattern.take_labels(rest) && rest.empty()))) return pattern;

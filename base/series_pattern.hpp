@@ -19,6 +19,9 @@ class SeriesPattern {
   /// The error is the correction: "must be ...".
   static Result<SeriesPattern> parse(std::string_view text);
 
+  const std::string& text() const noexcept { return text_; }
+  bool operator==(const SeriesPattern& other) const noexcept { return text_ == other.text_; }
+
   bool matches_name(std::string_view family) const noexcept;
   /// For a series whose family's name matches. `labels` is a range of pairs.
   template <class Labels>
@@ -54,6 +57,7 @@ class SeriesPattern {
   static bool take_value(std::string_view& text, Glob& value);
   bool take_labels(std::string_view& text);
 
+  std::string text_;  ///< as parsed
   Glob name_;
   std::vector<Label> labels_;
 };

@@ -8,12 +8,15 @@
 #include "base/result.hpp"
 #include "config/keys.hpp"
 #include "config/read_whole.hpp"
-#include "config/relations.hpp"
 #include "config/suggest.hpp"
 #include "config/yaml_tree.hpp"
 
 namespace gpumeter::config {
 namespace {
+
+using options::enumerate;
+using options::must_be;
+using options::printable;
 
 std::string joined(const std::string& path, const std::string& key) {
   return path.empty() ? printable(key) : path + "." + printable(key);
@@ -22,15 +25,15 @@ std::string joined(const std::string& path, const std::string& key) {
 /// Walks the tree once and collects values and problems.
 class Loader {
  public:
-  Loader(const std::string& file, Schemas schemas)
-      : keys_(keys(schemas)), config_(defaults(schemas)), places_{file, {}} {}
+  Loader(const std::string& file, const Schema& schema)
+      : schema_(schema), keys_(keys(schema)), config_(defaults(schema)), places_{file, {}} {}
 
   Loaded load(std::string_view text) {
     auto parsed = parse_yaml(text);
     if (const auto* error = std::get_if<SyntaxError>(&parsed)) {
       report(error->line, "", error->text);
     } else {
-      read_file(std::get<Node>(parsed));
+      read_file(std::get<Node>(std::move(parsed)));
     }
     if (problems_.empty()) return std::move(config_);
     std::stable_sort(problems_.begin(), problems_.end(),
@@ -41,11 +44,18 @@ class Loader {
   Places take_places() { return std::move(places_); }
 
  private:
-  void read_file(const Node& root) {
+  void read_file(Node root) {
     if (!is_map(root, "")) return;
+    if (schema_.is_partial) {
+      std::erase_if(root.children, [this](const Node& child) {
+        return find_key(keys_, child.key) == nullptr && names_below(child.key).empty();
+      });
+    }
     find_duplicates(root, "");
     for (const Node& child : root.children) read(child, "");
-    for (Problem& problem : check_relations(config_, places_)) problems_.push_back(std::move(problem));
+    for (const options::Section* const section : schema_.sections) {
+      if (section->check != nullptr) section->check(config_.at(*section->type), places_, problems_);
+    }
   }
 
   /// Reads a key or a section. A section may hold further sections such as jobs.limits.
@@ -63,7 +73,9 @@ class Loader {
     for (const Node& element : node.children) lines.push_back(element.line);
     if (node.kind != Node::Kind::sequence) lines = {node.line};
     if (node.kind == Node::Kind::null) return;
-    if (const auto complaint = key.read(node, config_)) report(node.line, key.path, *complaint);
+    if (const auto complaint = key.read(node, config_)) {
+      report(complaint->line > 0 ? complaint->line : node.line, key.path, complaint->text);
+    }
   }
 
   /// Returns the sections and keys directly below a section, or those of the file itself for "".
@@ -81,7 +93,7 @@ class Loader {
   /// Reports a value that should be a map and is not. An empty value is not reported.
   bool is_map(const Node& node, const std::string& path) {
     if (node.kind == Node::Kind::map) return true;
-    if (node.kind != Node::Kind::null) report(node.line, path, *must_be("a map of keys", node));
+    if (node.kind != Node::Kind::null) report(node.line, path, must_be("a map of keys", node).text);
     return false;
   }
 
@@ -117,6 +129,7 @@ class Loader {
     problems_.push_back({places_.file, line, key, text});
   }
 
+  const Schema& schema_;
   const std::vector<Key> keys_;
   Config config_;
   Places places_;
@@ -125,29 +138,17 @@ class Loader {
 
 }  // namespace
 
-std::string to_string(const Problem& problem) {
-  std::string text = problem.file;
-  if (problem.line > 0) text += ":" + std::to_string(problem.line);
-  if (!problem.key.empty()) text += ": " + problem.key;
-  return text + ": " + problem.text;
-}
-
-int Places::line_of(const std::string& key, std::size_t element) const {
-  const auto found = lines.find(key);
-  return found != lines.end() && element < found->second.size() ? found->second[element] : 0;
-}
-
-Loaded load_text(std::string_view text, const std::string& file, Schemas schemas, Places* places) {
-  Loader loader(file, schemas);
+Loaded load_text(std::string_view text, const std::string& file, const Schema& schema, Places* places) {
+  Loader loader(file, schema);
   Loaded loaded = loader.load(text);
   if (places != nullptr) *places = loader.take_places();
   return loaded;
 }
 
-Loaded load_file(const std::string& file, Schemas schemas, Places* places) {
+Loaded load_file(const std::string& file, const Schema& schema, Places* places) {
   const Result<std::string> text = read_whole(file);
   if (!text) return std::vector<Problem>{{file, 0, "", text.error().message()}};
-  return load_text(*text, file, schemas, places);
+  return load_text(*text, file, schema, places);
 }
 
 }  // namespace gpumeter::config

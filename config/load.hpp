@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "config/problem.hpp"
-#include "config/schema.hpp"
 
 namespace gpumeter::config {
 
@@ -17,9 +15,10 @@ using Loaded = std::variant<Config, std::vector<Problem>>;
 /// Reads a configuration. Missing and empty keys and sections keep their defaults. Unknown and duplicate
 /// keys, wrong types and bad values are problems. `file` is the file name in the problems. `places`, unless
 /// null, is filled in.
-Loaded load_text(std::string_view text, const std::string& file, Schemas schemas, Places* places = nullptr);
+Loaded load_text(std::string_view text, const std::string& file, const Schema& schema,
+                 Places* places = nullptr);
 
 /// Reads a file of at most 1 MiB in the same way.
-Loaded load_file(const std::string& file, Schemas schemas, Places* places = nullptr);
+Loaded load_file(const std::string& file, const Schema& schema, Places* places = nullptr);
 
 }  // namespace gpumeter::config

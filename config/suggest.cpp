@@ -41,13 +41,4 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
   return best;
 }
 
-std::string enumerate(std::span<const std::string> words, std::string_view last) {
-  std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) text += i + 1 == words.size() ? " " + std::string(last) + " " : ", ";
-    text += words[i];
-  }
-  return text;
-}
-
 }  // namespace gpumeter::config

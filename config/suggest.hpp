@@ -9,7 +9,4 @@ namespace gpumeter::config {
 /// Returns the candidate nearest to `word` by edit distance; empty if none is near.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
-/// Returns "a, b and c", for messages; `last` precedes the last word.
-std::string enumerate(std::span<const std::string> words, std::string_view last);
-
 }  // namespace gpumeter::config

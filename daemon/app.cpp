@@ -1,6 +1,7 @@
 #include "daemon/app.hpp"
 
 #include <malloc.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +16,6 @@
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
 #include "daemon/bus/unread.hpp"
-#include "daemon/job_settings.hpp"
 #include "daemon/listeners.hpp"
 #include "daemon/main_loop.hpp"
 #include "daemon/reload.hpp"
@@ -47,6 +47,18 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+/// Takes ownership of the descriptors: a socket that is not used is closed.
+std::vector<jobs::PassedSocket> job_sockets_of(const std::vector<systemd::PassedSocket>& passed) {
+  using Kind = systemd::PassedSocket::Kind;
+  std::vector<jobs::PassedSocket> sockets;
+  for (const systemd::PassedSocket& socket : passed) {
+    int type = socket.kind == Kind::datagram ? SOCK_DGRAM : 0;
+    if (socket.kind == Kind::listening_stream) type = SOCK_STREAM;
+    sockets.push_back({Descriptor(socket.fd), socket.name, socket.is_unix ? type : 0});
+  }
+  return sockets;
+}
+
 constexpr BuildFacts kBuild = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
 
 }  // namespace
@@ -55,7 +67,7 @@ App::App(Options options, config::Config config, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
       config_(std::move(config)),
-      log_(clock, config_.get()->log),
+      log_(clock, config_.get()->of<Logging>()),
       store_(std::make_shared<Store>()),
       doctor_(*store_, clock_, log_, events_),
       pages_(*store_),
@@ -69,9 +81,10 @@ App::App(Options options, config::Config config, const Clock& clock)
                if (profiler_) profiler_->take_runs(runs);
              },
              [runs = saved_runs_](jobs::SavedRuns saved) { runs->put(std::move(saved)); },
-             [this] { return fleet_->known_devices(); }, run_book_},
-            job_settings_of(*config_.get())) {
-  pages_.select(page_selection_of(*config_.get()));
+             [this] { return fleet_->known_devices(); }, run_book_, config_.get()->of<Paths>().procfs,
+             "/etc/subuid", config_.get()->of<DeviceLabels>()},
+            config_.get()->of<jobs::Settings>(), config_.get()->of<jobs::Limits>()) {
+  pages_.select(config_.get()->of<PageSelection>());
 }
 
 int App::run(Signals& signals) {
@@ -99,12 +112,13 @@ Result<Done> App::start() {
   if (!passed) return passed.error();
   make_fleet(config);
   bus_watcher_ = make_bus_watcher(config);
-  drm_scans_ = make_drm_scans(config.paths, clock_);
+  drm_scans_ = make_drm_scans(config.of<Paths>(), clock_);
   drm_users_ = drm_scans_;
-  if (Result<Done> listening = start_http(config.web, passed->http); !listening) return listening;
+  if (Result<Done> listening = start_http(config.of<HttpSettings>(), passed->http); !listening)
+    return listening;
   if (Result<Done> started = start_threads(); !started) return started;
   std::vector<jobs::PassedSocket> job_sockets = job_sockets_of(passed->jobs);
-  if (config.jobs.enabled) {
+  if (config.of<jobs::Settings>().enabled) {
     start_jobs(std::move(job_sockets));
   } else {
     saved_runs_->put({});
@@ -119,38 +133,46 @@ Result<Done> App::start() {
 }
 
 void App::make_fleet(const config::Config& config) {
+  const Paths& paths = config.of<Paths>();
   const WorkloadSettings workloads =
       workload_settings_of(config, clock_, [this](std::uint32_t uid) { return user_names_.of(uid); });
   workload_book_ = workloads.book;
   workload_costs_ = workloads.costs;
   workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
   add_service(make_allocations(config, workloads));
-  kubelet_names_ = add_service(make_kubelet_names(config, workloads, clock_, log_, *store_));
+  kubelet_names_ = add_service(
+      make_kubelet_names(config.of<kubelet::Settings>(), paths, workloads, clock_, log_, *store_));
   const auto uses = [book = workloads.book] { return book ? book->uses() : jobs::DeviceUses(); };
-  const auto profile_budget = make_profile_budget(config.profiles, clock_);
-  profiler_ = add_service(make_profiler(
-      config, {clock_, log_, *store_, [this](std::uint32_t uid) { return jobs_.owner_of(uid); },
-               [this](std::uint32_t uid) { return user_names_.of(uid); }, uses, profile_budget}));
-  add_service(make_nccl_queries(config, {clock_, log_, *store_, workloads, run_book_}));
-  add_service(make_nccl_files(config, {clock_, log_, *store_, workloads, run_book_}));
+  std::shared_ptr<profiles::BudgetBook> profile_budget;
+  if (const auto& profiling = config.of<profiles::Settings>(); profiling.enabled) {
+    profile_budget = std::make_shared<profiles::BudgetBook>(profiling.budget, clock_);
+    profiler_ = add_service(std::make_unique<Profiler>(
+        Profiler::Parts{clock_, log_, *store_, [this](std::uint32_t uid) { return jobs_.owner_of(uid); },
+                        [this](std::uint32_t uid) { return user_names_.of(uid); }, uses, profile_budget},
+        profiling, paths.procfs));
+  }
+  const Nanoseconds normal = config.of<SamplingIntervals>().normal;
+  const auto& nccl_settings = config.of<nccl::Settings>();
+  add_service(make_nccl_queries(nccl_settings, {clock_, log_, *store_, workloads, run_book_}));
+  add_service(make_nccl_files(nccl_settings, normal, {clock_, log_, *store_, workloads, run_book_}));
   host_series_ = std::make_unique<HostSeries>(
-      HostSeries::Settings{config.paths.sysfs, config.paths.procfs, config.device_labels, workloads},
-      *store_);
-  add_service(ModelServers::make(config, uses, *store_, log_, clock_));
+      HostSeries::Settings{paths.sysfs, paths.procfs, config.of<DeviceLabels>(), workloads}, *store_);
+  add_service(ModelServers::make(config.of<servers::Settings>(), normal, {paths.procfs, paths.cgroups()},
+                                 uses, *store_, log_, clock_));
   const auto totals = std::make_shared<TotalsBook>();
   state_keeper_ = std::make_shared<StateKeeper>(
-      FiguresFolders{config.paths.state, own_runtime_folder()}, clock_, log_,
+      FiguresFolders{paths.state, own_runtime_folder()}, clock_, log_,
       figures_of({totals, workloads.book, workloads.costs, saved_runs_, profile_budget, events_}));
   DeviceDirectory directory = state_keeper_->load(clock_.monotonic() + kLoadState);
   forget_simulated(directory, config);
   IndexKeeper indexes(std::move(directory), state_keeper_, clock_);
-  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(indexes), settings_of(config), workloads,
-                                   totals);
+  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(indexes), fleet_settings_of(config),
+                                   workloads, totals);
   const auto forget = [fleet = std::weak_ptr<Fleet>(fleet_)](const std::string& uuid) -> Result<Done> {
     const auto alive = fleet.lock();
     return alive ? alive->forget(uuid) : Error("the daemon is stopping");
   };
-  control_ = std::make_unique<ControlServer>(config.paths.state, clock_, log_, forget);
+  control_ = std::make_unique<ControlServer>(paths.state, clock_, log_, forget);
 }
 
 // The fleet does not exist yet, and its devices are not known before the first pass is over.
@@ -161,9 +183,11 @@ std::unique_ptr<Allocations> App::make_allocations(const config::Config& config,
     return fleet_->first_pass_over() ? fleet_->known_devices() : std::vector<DeviceIdentity>();
   };
   const auto begun = [this] { drm_scans_->scan_soon(); };
-  return std::make_unique<Allocations>(allocation_settings_of(config),
-                                       Allocations::Shared{workloads.names, workloads.lists, devices, begun},
-                                       *store_, log_, clock_);
+  return std::make_unique<Allocations>(
+      config.of<allocation::Settings>(),
+      Allocations::Shared{workloads.names, workloads.lists, devices, begun, config.of<Paths>(),
+                          config.of<SamplingIntervals>().normal},
+      *store_, log_, clock_);
 }
 
 void App::start_jobs(std::vector<jobs::PassedSocket> sockets) {
@@ -186,19 +210,18 @@ std::shared_ptr<BusWatcher> App::make_bus_watcher(const config::Config& config) 
     if (answers) return log_.info("a PCI function answers again", {{"pci_address", address}});
     log_.warn("a PCI function does not answer; its last result stays in force", {{"pci_address", address}});
   };
-  auto watcher = std::make_shared<BusWatcher>(config.paths.sysfs, clock_, std::move(reports));
+  auto watcher = std::make_shared<BusWatcher>(config.of<Paths>().sysfs, clock_, std::move(reports));
   watcher->want(has_bus(config));
   return watcher;
 }
 
-Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::PassedSocket>& passed) {
+Result<Done> App::start_http(const HttpSettings& web, const std::vector<systemd::PassedSocket>& passed) {
   auto listeners = open_listeners(web, passed, options_.systemd_socket, log_);
   if (!listeners) return listeners.error();
   if (Result<Done> loaded = open_web_config(web); !loaded) return loaded;
   RouteContext context;
-  context.telemetry_path = web.telemetry_path;
+  context.web = web;
   context.host = host_name();
-  context.max_requests = web.max_requests;
   context.build = kBuild;
   context.devices = [this] { return fleet_->devices(); };
   context.unread = [this] { return unread(); };
@@ -222,7 +245,7 @@ Result<Done> App::start_http(const config::Web& web, const std::vector<systemd::
   return Done{};
 }
 
-Result<Done> App::open_web_config(const config::Web& web) {
+Result<Done> App::open_web_config(const HttpSettings& web) {
   if (web.config_file.empty()) {
     log_.info("TLS is disabled.", {{"http2", "false"}});
     return Done{};
@@ -238,7 +261,8 @@ Result<Done> App::open_web_config(const config::Web& web) {
 Result<Done> App::start_threads() {
   self_report_ = std::make_unique<SelfReport>(SelfReport::Sources{
       clock_, log_, *store_, *fleet_, *bus_watcher_, *server_, [this] { return simulates(*config_.get()); },
-      [this] { return config_.get()->devices.expected.by_vendor; }, web_config_.get(), drm_scans_.get()});
+      [this] { return config_.get()->of<DeviceOptions>().expected.by_vendor; }, web_config_.get(),
+      drm_scans_.get()});
   if (Result<Done> started = start_watchdog(); !started) return started;
   if (Result<Done> started = start_upkeep(); !started) return started;
   if (Result<Done> started = start_host(); !started) return started;

@@ -54,8 +54,8 @@ class App {
   Result<Done> start();
   void make_fleet(const config::Config& config);
   void start_jobs(std::vector<jobs::PassedSocket> sockets);
-  Result<Done> start_http(const config::Web& web, const std::vector<systemd::PassedSocket>& passed);
-  Result<Done> open_web_config(const config::Web& web);
+  Result<Done> start_http(const HttpSettings& web, const std::vector<systemd::PassedSocket>& passed);
+  Result<Done> open_web_config(const HttpSettings& web);
   Result<Done> start_threads();
   Result<Done> start_watchdog();
   Result<Done> start_upkeep();

@@ -9,8 +9,8 @@
 namespace gpumeter {
 namespace {
 
-void warn_of_unused_addresses(const config::Web& web, std::span<const ListenSocket> sockets, Log& log) {
-  if (web.listen == config::Web{}.listen) return;
+void warn_of_unused_addresses(const HttpSettings& web, std::span<const ListenSocket> sockets, Log& log) {
+  if (web.listen == HttpSettings{}.listen) return;
   for (const std::string& address : web.listen) {
     if (is_served(address, sockets)) continue;
     log.warn("web.listen is not used: gpumeter.socket holds the port, for its own addresses",
@@ -47,7 +47,7 @@ Result<std::vector<ListenSocket>> bind(const std::vector<std::string>& addresses
 
 // Passed sockets are used without the flag, so that gpumeter.socket alone enables and disables them. Its
 // addresses cannot be bound a second time.
-Result<std::vector<ListenSocket>> open_listeners(const config::Web& web,
+Result<std::vector<ListenSocket>> open_listeners(const HttpSettings& web,
                                                  const std::vector<systemd::PassedSocket>& passed,
                                                  bool only_passed, Log& log) {
   if (!only_passed && passed.empty()) return bind(web.listen, log);

@@ -7,7 +7,6 @@
 #include "collectors/builtin.hpp"
 #include "config/keys.hpp"
 #include "daemon/cli/load_config.hpp"
-#include "daemon/job_settings.hpp"
 #include "daemon/setup.hpp"
 
 namespace gpumeter {
@@ -34,23 +33,24 @@ std::vector<std::string> Reload::reload() {
   const config::Loaded loaded = load_checked(parts_.options, parts_.clock, parts_.users, notes);
   for (const std::string& note : notes) parts_.log.warn(note);
   if (const auto* wanted = std::get_if<config::Config>(&loaded)) {
-    for (const std::string& key : config::restart_needed(*parts_.config.get(), *wanted)) {
+    for (const std::string& key : config::restart_needed(schema(), *parts_.config.get(), *wanted)) {
       problems.push_back(key + " needs a restart");
     }
     if (problems.empty() && parts_.web != nullptr) problems = parts_.web->reload();
     if (problems.empty()) apply(*wanted);
   } else {
-    for (const config::Problem& problem : std::get<1>(loaded)) problems.push_back(config::to_string(problem));
+    for (const options::Problem& problem : std::get<1>(loaded)) problems.push_back(to_string(problem));
   }
   return problems;
 }
 
 void Reload::apply(const config::Config& wanted) {
   const std::shared_ptr<const config::Config> old = parts_.config.replace(wanted);
-  parts_.log.configure(wanted.log);
-  if (old->metrics != wanted.metrics) parts_.pages.select(page_selection_of(wanted));
-  parts_.fleet.configure(settings_of(wanted));
-  parts_.jobs.configure(job_settings_of(wanted).live);
+  parts_.log.configure(wanted.of<Logging>());
+  const auto& selection = wanted.of<PageSelection>();
+  if (old->of<PageSelection>() != selection) parts_.pages.select(selection);
+  parts_.fleet.configure(fleet_settings_of(wanted));
+  parts_.jobs.configure({wanted.of<jobs::Limits>(), wanted.of<jobs::Settings>().users});
   parts_.bus.want(has_bus(wanted));
   for (const CollectorEntry& entry : builtin_collectors()) {
     const std::string name(entry.name);

@@ -5,22 +5,45 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/paths.hpp"
+#include "collectors/attribution/allocation/settings.hpp"
+#include "collectors/attribution/kubelet/sources.hpp"
 #include "collectors/builtin.hpp"
+#include "collectors/jobs/intake/settings.hpp"
+#include "collectors/nccl/settings.hpp"
+#include "collectors/profiles/settings.hpp"
+#include "collectors/servers/settings.hpp"
 #include "collectors/sources/pci_scan.hpp"
+#include "daemon/log/log.hpp"
+#include "exporter/http/settings.hpp"
+#include "exporter/text/selection.hpp"
 
 namespace gpumeter {
 
-std::vector<config::CollectorSchema> schemas_of(std::span<const CollectorEntry> collectors) {
-  std::vector<config::CollectorSchema> schemas;
+// In the order of the documentation.
+constexpr const options::Section* kSections[] = {
+    &kWebSection,          &kMetricsSection,    &kSamplingSection,     &kDeviceLabelsSection,
+    &kDeviceSection,       &kWorkloadSection,   &allocation::kSection, &kubelet::kSection,
+    &nccl::kSection,       &kPathSection,       &kLogSection,          &jobs::kSection,
+    &jobs::kLimitsSection, &profiles::kSection, &servers::kSection};
+
+config::Schema schema_of(std::span<const CollectorEntry> collectors) {
+  config::Schema schema{.sections = kSections};
   for (const CollectorEntry& collector : collectors) {
-    schemas.push_back({std::string(collector.name), {collector.options.begin(), collector.options.end()}});
+    schema.collectors.push_back(
+        {std::string(collector.name), {collector.options.begin(), collector.options.end()}});
   }
-  return schemas;
+  return schema;
+}
+
+const config::Schema& schema() {
+  static const config::Schema kSchema = schema_of(builtin_collectors());
+  return kSchema;
 }
 
 bool is_enabled(const CollectorEntry& entry, const config::Config& config) {
-  const config::Enabled wish = config.collectors.at(std::string(entry.name)).enabled;
-  return wish == config::Enabled::automatic ? entry.enabled_by_default : wish == config::Enabled::on;
+  const options::Enabled wish = config.collectors.at(std::string(entry.name)).enabled;
+  return wish == options::Enabled::automatic ? entry.enabled_by_default : wish == options::Enabled::on;
 }
 
 std::vector<const CollectorEntry*> enabled_collectors(const config::Config& config) {
@@ -33,62 +56,29 @@ std::vector<const CollectorEntry*> enabled_collectors(const config::Config& conf
 
 CollectorContext context_of(const config::Config& config, const CollectorEntry& entry, const Clock& clock,
                             std::shared_ptr<DrmUsers> drm_users) {
-  CollectorContext context{config.paths.sysfs, config.paths.procfs, &clock,
+  const Paths& paths = config.of<Paths>();
+  CollectorContext context{paths.sysfs, paths.procfs, &clock,
                            config.collectors.at(std::string(entry.name)).options};
   context.drm_users = std::move(drm_users);
   return context;
 }
 
-PageSelection page_selection_of(const config::Config& config) {
-  const auto compiled = [](const std::vector<std::string>& texts) {
-    std::vector<SeriesPattern> patterns;
-    for (const std::string& text : texts) {
-      if (Result<SeriesPattern> pattern = SeriesPattern::parse(text)) patterns.push_back(*std::move(pattern));
-    }
-    return patterns;
-  };
-  const config::Metrics& metrics = config.metrics;
-  return {metrics.detail == config::MetricsDetail::full, compiled(metrics.include),
-          compiled(metrics.exclude)};
-}
-
-FleetSettings settings_of(const config::Config& config) {
-  const config::Sampling& sampling = config.sampling;
-  return {{sampling.fast, sampling.normal, sampling.slow},
-          config.device_labels,
-          config.devices.names,
-          config.devices.forget};
+FleetSettings fleet_settings_of(const config::Config& config) {
+  return {config.of<SamplingIntervals>(), config.of<DeviceLabels>(), config.of<DeviceOptions>()};
 }
 
 WorkloadSettings workload_settings_of(const config::Config& config, const Clock& clock, UserName user_name) {
   WorkloadSettings settings;
-  if (config.workloads.enabled) {
+  if (config.of<WorkloadOptions>().enabled) {
     settings.book = std::make_shared<workloads::WorkloadBook>();
     settings.names = std::make_shared<workloads::NameBook>();
     settings.costs = std::make_shared<workloads::CostLedger>(clock);
     settings.lists = std::make_shared<workloads::ListRequest>();
   }
   settings.clock = &clock;
-  settings.procfs = config.paths.procfs;
-  settings.processes = config.workloads.processes;
+  settings.procfs = config.of<Paths>().procfs;
+  settings.processes = config.of<WorkloadOptions>().processes;
   settings.user_name = std::move(user_name);
-  return settings;
-}
-
-Allocations::Settings allocation_settings_of(const config::Config& config) {
-  Allocations::Settings settings;
-  const config::Allocations& own = config.allocations;
-  settings.slurm = {own.slurm, own.slurm_gpus, config.paths.sysfs};
-  settings.manual = own.manual;
-  settings.held = own.held;
-  settings.sysfs = config.paths.sysfs;
-  settings.cgroups = config.paths.sysfs + "/fs/cgroup";
-  constexpr double kPercent = 0.01;
-  settings.meter.idle_below = own.idle_percent * kPercent;
-  // Lists of processes are read at the interval `normal`.
-  constexpr int kLists = 3;
-  auto& of_workload = settings.meter.of_workload;
-  of_workload = std::max<Nanoseconds>(of_workload, kLists * Nanoseconds(config.sampling.normal));
   return settings;
 }
 
@@ -114,7 +104,7 @@ bool has_bus(const config::Config& config) {
   return enabled.size() != 1 || enabled.front()->most_made_up == 0;
 }
 
-fdinfo::Scanner::Sources scan_sources_of(const config::Paths& paths) {
+fdinfo::Scanner::Sources scan_sources_of(const Paths& paths) {
   fdinfo::Scanner::Sources sources;
   sources.procfs = paths.procfs;
   sources.sysfs = paths.sysfs;
@@ -122,7 +112,7 @@ fdinfo::Scanner::Sources scan_sources_of(const config::Paths& paths) {
   return sources;
 }
 
-std::shared_ptr<DrmScans> make_drm_scans(const config::Paths& paths, const Clock& clock) {
+std::shared_ptr<DrmScans> make_drm_scans(const Paths& paths, const Clock& clock) {
   return std::make_shared<DrmScans>(scan_sources_of(paths), clock);
 }
 
@@ -131,8 +121,8 @@ Bus bus_of(const config::Config& config) {
   if (!has_bus(config)) return bus;
   const SystemClock clock;
   pci::Scan scan("bus", clock);
-  bus.host = look_at_host(config.paths.sysfs);
-  for (const pci::Function& adapter : scan.adapters(config.paths.sysfs).adapters) bus.add(adapter);
+  bus.host = look_at_host(config.of<Paths>().sysfs);
+  for (const pci::Function& adapter : scan.adapters(config.of<Paths>().sysfs).adapters) bus.add(adapter);
   return bus;
 }
 

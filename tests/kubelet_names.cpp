@@ -28,9 +28,9 @@ void print(const workloads::Allocation& allocation) {
   std::printf("\n");
 }
 
-int print_names(const kubelet::Places& places, const Clock& clock) {
+int print_names(const kubelet::Settings& settings, const Clock& clock) {
   workloads::NameBook book;
-  kubelet::Sources sources(places, clock, book, {});
+  kubelet::Sources sources(settings, "/sys", clock, book, {});
   sources.turn();
   for (const workloads::Allocation& allocation : book.allocations()) print(allocation);
   for (const auto& [source, figures] : sources.figures()) {
@@ -40,11 +40,11 @@ int print_names(const kubelet::Places& places, const Clock& clock) {
   return 0;
 }
 
-int print_outcomes(const kubelet::Places& places, const Clock& clock, int calls) {
+int print_outcomes(const kubelet::Settings& settings, const Clock& clock, int calls) {
   std::map<std::string, int> outcomes;
   for (int i = 0; i < calls; ++i) {
     const grpc::Answer answer =
-        grpc::ask(places.resources_socket, {.method = "/v1.PodResourcesLister/List", .message = {}}, clock,
+        grpc::ask(settings.resources_socket, {.method = "/v1.PodResourcesLister/List", .message = {}}, clock,
                   clock.monotonic() + std::chrono::seconds(10));
     const bool is_valid = answer.outcome && kubelet::decode_pod_resources(answer.message);
     ++outcomes[answer.outcome && !is_valid ? "invalid" : std::string(to_string(answer.outcome.failure))];
@@ -60,11 +60,10 @@ int main(int argc, char** argv) {
   using namespace gpumeter;
   if (argc < 4) return 2;
   const SystemClock clock;
-  const kubelet::Places places = {.pods_socket = argv[1],
-                                  .resources_socket = argv[2],
-                                  .cri_socket = "",
-                                  .log_path = argv[3],
-                                  .sysfs = "/sys",
-                                  .labels = {"team"}};
-  return argc == 4 ? print_names(places, clock) : print_outcomes(places, clock, std::atoi(argv[4]));
+  const kubelet::Settings settings = {.pods_socket = argv[1],
+                                      .resources_socket = argv[2],
+                                      .log_path = argv[3],
+                                      .cri_socket = "",
+                                      .labels = {"team"}};
+  return argc == 4 ? print_names(settings, clock) : print_outcomes(settings, clock, std::atoi(argv[4]));
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/options.hpp"
 #include "collectors/attribution/cost/cost_ledger.hpp"
 #include "collectors/attribution/list_request.hpp"
 #include "collectors/attribution/names/name_book.hpp"
@@ -15,7 +16,15 @@ namespace gpumeter {
 /// Returns a user's name for a label, or the uid in digits. Any thread.
 using UserName = std::function<std::string(std::uint32_t uid)>;
 
-/// Settings of attribution, the same for all devices and fixed while the daemon runs.
+/// Attribution of devices to their users, for drivers that report it: `workloads` in the configuration.
+struct WorkloadOptions {
+  bool enabled = true;
+  bool processes = false;  ///< also export series for each process
+  bool operator==(const WorkloadOptions&) const = default;
+};
+extern const options::Section kWorkloadSection;
+
+/// What attribution shares, the same for all devices and fixed while the daemon runs.
 struct WorkloadSettings {
   std::shared_ptr<workloads::WorkloadBook> book;  ///< null: config `workloads.enabled` is false
   std::shared_ptr<workloads::CostLedger> costs;   ///< null only in tests: costs are not kept

@@ -37,7 +37,7 @@ int own_pid(const std::string& procfs, int pid) {
 }  // namespace
 
 Watch::Watch(Parts parts, Settings settings)
-    : parts_(std::move(parts)), settings_(std::move(settings)), gate_(settings_.procfs, settings_.oldest) {}
+    : parts_(std::move(parts)), settings_(std::move(settings)), gate_(parts_.procfs, settings_.oldest) {}
 
 Nanoseconds Watch::turn() {
   const bool has_processes = look();
@@ -48,7 +48,7 @@ Nanoseconds Watch::turn() {
 
 // If the kernel lists no sockets, no process is asked.
 std::vector<tcp::Listener> Watch::ras_listeners() const {
-  Result<std::vector<tcp::Listener>> all = tcp::listeners(settings_.procfs);
+  Result<std::vector<tcp::Listener>> all = tcp::listeners(parts_.procfs);
   if (!all) return {};
   std::erase_if(*all, [this](const tcp::Listener& each) {
     return each.port != settings_.port || each.address.empty();
@@ -168,7 +168,7 @@ std::vector<int> Watch::members_in(const Answer& answer, const User& user, const
   }
   std::vector<int> members;
   for (const auto& [pid, process] : user.processes) {
-    if (own.contains(own_pid(settings_.procfs, pid))) members.push_back(pid);
+    if (own.contains(own_pid(parts_.procfs, pid))) members.push_back(pid);
   }
   return members.empty() ? verdict.members : members;
 }

@@ -15,17 +15,10 @@
 #include "collectors/nccl/gate.hpp"
 #include "collectors/nccl/progress.hpp"
 #include "collectors/nccl/run_labels.hpp"
+#include "collectors/nccl/settings.hpp"
 #include "collectors/sources/tcp/listeners.hpp"
 
 namespace gpumeter::nccl {
-
-struct Settings {
-  std::vector<std::string> users;  ///< names or uids in digits; empty: all
-  Nanoseconds interval = std::chrono::seconds(30);
-  std::uint16_t port = 28028;  ///< NCCL_RAS_CLIENT_PORT of src/ras/ras_internal.h
-  Version oldest = kOldestAsked;
-  std::string procfs = "/proc";
-};
 
 /// Asks the NCCL of each user's job on this machine, if the gate permits, and keeps what the answers show.
 /// One thread, which a query occupies for 15 s at most.
@@ -46,6 +39,7 @@ class Watch {
     /// Takes a change of a user's state, for the log. An empty reason: the queries are answered.
     std::function<void(const std::string& user, State state, const std::string& reason)> say;
     int waker = -1;  ///< an eventfd that ends a query, or -1
+    std::string procfs = "/proc";
   };
   Watch(Parts parts, Settings settings);
 

@@ -19,6 +19,7 @@ struct Budget {
   unsigned per_run = 3;  ///< in 24 hours
   unsigned per_host = 10;
   Nanoseconds cooldown = std::chrono::hours(1);  ///< between two of a run
+  bool operator==(const Budget&) const = default;
 };
 
 /// The profiles that conditions took in the last 24 hours, at most `per_host`, and whether the budget permits

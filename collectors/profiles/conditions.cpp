@@ -40,9 +40,9 @@ std::vector<Finding> Conditions::judge(const Store& store, Nanoseconds now) {
   const Reading& before = readings_.front();
   const Reading& after = readings_.back();
   if (after.at - before.at < thresholds_.hold) return findings;
-  if (thresholds_.enabled.contains(kThermal)) judge_heat(before, after, findings);
-  if (thresholds_.enabled.contains(kSlowSteps)) judge_steps(before, after, findings);
-  if (thresholds_.enabled.contains(kLowMfu)) judge_mfu(before, after, findings);
+  if (thresholds_.has(kThermal)) judge_heat(before, after, findings);
+  if (thresholds_.has(kSlowSteps)) judge_steps(before, after, findings);
+  if (thresholds_.has(kLowMfu)) judge_mfu(before, after, findings);
   return findings;
 }
 
@@ -89,7 +89,7 @@ void Conditions::judge_heat(const Reading& before, const Reading& after, std::ve
       const auto present = after.throttled.find(uuid);
       if (past == before.throttled.end() || present == after.throttled.end()) continue;
       const double share = (present->second - past->second) / elapsed;
-      if (share < thresholds_.throttled_share || share <= 0) continue;
+      if (share < thresholds_.throttled_percent / kPercent || share <= 0) continue;
       to.push_back({std::string(kThermal), name,
                     words("GPU %.60s was throttled by heat for %.0f %% of %.0f s", uuid.c_str(),
                           share * kPercent, elapsed),
@@ -126,7 +126,7 @@ void Conditions::judge_steps(const Reading& before, const Reading& after, std::v
       const double usual = median(earlier->second);
       if (count < 1 || usual <= 0) continue;
       const double mean = (steps.sum - earlier->second.sum) / count;
-      if (mean < thresholds_.slow_factor * usual) continue;
+      if (mean < thresholds_.slow_percent / kPercent * usual) continue;
       to.push_back({std::string(kSlowSteps), name,
                     words("a step (%.20s) takes %.4g s on average, %.2g times the median of %.4g s",
                           split.empty() ? "all" : split.c_str(), mean, mean / usual, usual)});
@@ -149,7 +149,7 @@ void Conditions::judge_mfu(const Reading& before, const Reading& after, std::vec
     }
     if (!is_known) continue;
     const double share = (run.flops - past->second.flops) / elapsed / peak;
-    if (share >= thresholds_.mfu_share) continue;
+    if (share >= thresholds_.mfu_percent / kPercent) continue;
     to.push_back({std::string(kLowMfu), name,
                   words("the model FLOPS utilisation was %.1f %% over %.0f s", share * kPercent, elapsed)});
   }

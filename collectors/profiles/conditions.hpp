@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <set>
@@ -21,11 +22,16 @@ inline constexpr std::string_view kSlowSteps = "slow_steps";
 inline constexpr std::string_view kLowMfu = "low_mfu";
 
 struct Thresholds {
-  std::set<std::string, std::less<>> enabled;  ///< names of conditions
-  Nanoseconds hold = std::chrono::minutes(1);
-  double throttled_share = 0.2;
-  double slow_factor = 2;
-  double mfu_share = 0.2;
+  std::vector<std::string> enabled;            ///< names of conditions
+  Nanoseconds hold = std::chrono::minutes(1);  ///< how long a condition must hold
+  unsigned throttled_percent = 20;             ///< of the time
+  unsigned slow_percent = 200;                 ///< of the median duration of a step
+  unsigned mfu_percent = 20;
+
+  bool has(std::string_view condition) const noexcept {
+    return std::find(enabled.begin(), enabled.end(), condition) != enabled.end();
+  }
+  bool operator==(const Thresholds&) const = default;
 };
 
 /// A condition that holds for a run.

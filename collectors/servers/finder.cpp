@@ -50,7 +50,7 @@ Finder::Candidates Finder::candidates(const jobs::DeviceUses& devices) {
 }
 
 void Finder::add_members(const std::string& group, std::set<int>& pids) const {
-  const std::string text = sysfs::read_text(settings_.cgroups + group + "/cgroup.procs");
+  const std::string text = sysfs::read_text(roots_.cgroups + group + "/cgroup.procs");
   std::string_view rest = text;
   for (std::size_t i = 0; !rest.empty() && i < kMostMembers; ++i) {
     if (const auto pid = parse_number<int>(take_until(rest, '\n')); pid && *pid > 0) pids.insert(*pid);
@@ -58,9 +58,8 @@ void Finder::add_members(const std::string& group, std::set<int>& pids) const {
 }
 
 int Finder::holder_of(const tcp::Listener& listener, const std::set<int>& pids) {
-  const auto found = std::ranges::find_if(pids, [&](int pid) {
-    return !tcp::sockets_of(settings_.procfs, pid, {listener.inode}).sockets.empty();
-  });
+  const auto found = std::ranges::find_if(
+      pids, [&](int pid) { return !tcp::sockets_of(roots_.procfs, pid, {listener.inode}).sockets.empty(); });
   return found == pids.end() ? 0 : *found;
 }
 
@@ -68,17 +67,22 @@ std::string Finder::group_of(const tcp::Listener& listener, const Candidates& ca
   for (const auto& [group, users] : candidates.groups) {
     struct stat folder {};
     const bool is_same = listener.cgroup_id != 0 && users.contains(listener.uid) &&
-                         stat((settings_.cgroups + group).c_str(), &folder) == 0 &&
+                         stat((roots_.cgroups + group).c_str(), &folder) == 0 &&
                          folder.st_ino == listener.cgroup_id;
     if (is_same) return group;
   }
   return {};
 }
 
+bool Finder::is_asked(std::uint16_t port) const {
+  return std::ranges::find(settings_.ports, port, &options::Port::number) != settings_.ports.end();
+}
+
 bool Finder::is_wanted(int pid) const {
   if (settings_.processes.empty()) return true;
-  return std::ranges::any_of(names_of(settings_.procfs, pid),
-                             [&](const std::string& name) { return settings_.processes.contains(name); });
+  const std::set<std::string> names = names_of(roots_.procfs, pid);
+  return std::ranges::any_of(settings_.processes,
+                             [&](const std::string& wanted) { return names.contains(wanted); });
 }
 
 bool Finder::has_wanted(const std::string& group, const Candidates& candidates) {
@@ -90,11 +94,11 @@ Result<std::vector<Place>> Finder::find(const jobs::DeviceUses& devices) {
   std::vector<Place> places;
   const Candidates among = candidates(devices);
   if (among.pids.empty()) return places;
-  const Result<std::vector<tcp::Listener>> listeners = listeners_(settings_.procfs);
+  const Result<std::vector<tcp::Listener>> listeners = listeners_(roots_.procfs);
   if (!listeners) return listeners.error();
   for (const tcp::Listener& listener : *listeners) {
     const bool is_known = std::ranges::find(places, listener.port, &Place::port) != places.end();
-    if (is_known || listener.address.empty() || !settings_.ports.contains(listener.port)) continue;
+    if (is_known || listener.address.empty() || !is_asked(listener.port)) continue;
     const int pid = holder_of(listener, among.pids);
     const std::string group = pid > 0 ? kin_.of(pid).group : group_of(listener, among);
     const bool is_wanted_one = pid > 0 ? is_wanted(pid) : !group.empty() && has_wanted(group, among);

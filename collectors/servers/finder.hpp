@@ -12,6 +12,7 @@
 #include "collectors/attribution/device_use.hpp"
 #include "collectors/jobs/intake/process_kin.hpp"
 #include "collectors/jobs/join/run_join.hpp"
+#include "collectors/servers/settings.hpp"
 #include "collectors/sources/tcp/listeners.hpp"
 
 namespace gpumeter::servers {
@@ -32,16 +33,18 @@ struct Place {
 /// owner calls ProcessKin::begin_pass() before each find().
 class Finder {
  public:
-  struct Settings {
-    std::set<std::uint16_t> ports;  ///< only these: another port may belong to a protocol that a GET disturbs
-    std::set<std::string> processes;  ///< names; empty: any
+  struct Roots {
     std::string procfs = "/proc";
     std::string cgroups = "/sys/fs/cgroup";
   };
   using Listeners = std::function<Result<std::vector<tcp::Listener>>(const std::string& procfs)>;
 
-  Finder(Settings settings, jobs::ProcessKin& kin, Listeners listeners = tcp::listeners)
-      : settings_(std::move(settings)), kin_(kin), listeners_(std::move(listeners)) {}
+  /// Looks for the settings' ports and processes.
+  Finder(Settings settings, Roots roots, jobs::ProcessKin& kin, Listeners listeners = tcp::listeners)
+      : settings_(std::move(settings)),
+        roots_(std::move(roots)),
+        kin_(kin),
+        listeners_(std::move(listeners)) {}
 
   /// One place for each port, by port.
   Result<std::vector<Place>> find(const jobs::DeviceUses& devices);
@@ -56,10 +59,12 @@ class Finder {
   void add_members(const std::string& group, std::set<int>& pids) const;
   int holder_of(const tcp::Listener& listener, const std::set<int>& pids);
   std::string group_of(const tcp::Listener& listener, const Candidates& candidates) const;
+  bool is_asked(std::uint16_t port) const;
   bool is_wanted(int pid) const;
   bool has_wanted(const std::string& group, const Candidates& candidates);
 
   const Settings settings_;
+  const Roots roots_;
   jobs::ProcessKin& kin_;
   const Listeners listeners_;
 };

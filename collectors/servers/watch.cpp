@@ -26,15 +26,6 @@ std::string key_of(const Target& target) {
 
 }  // namespace
 
-Result<Target> parse_target(std::string_view text) {
-  const std::size_t scheme = text.find("://");
-  const std::size_t slash = scheme == std::string_view::npos ? scheme : text.find('/', scheme + 3);
-  Result<HttpAddress> address = parse_http_address(text.substr(0, slash));
-  if (!address) return address.error();
-  const std::string_view path = slash == std::string_view::npos ? "" : text.substr(slash);
-  return Target{*std::move(address), std::string(path.size() > 1 ? path : "/metrics"), std::string(text)};
-}
-
 Result<std::string> fetch(const Target& target) {
   Result<HttpAnswer> answer =
       http_get(target.address, target.path, std::chrono::steady_clock::now() + kPatience, kMostBytes);
@@ -47,10 +38,10 @@ Result<std::string> fetch(const Target& target) {
 Watch::Watch(Settings settings, Parts parts, Source source)
     : settings_(std::move(settings)),
       parts_(std::move(parts)),
-      kin_(settings_.procfs),
+      kin_(parts_.roots.procfs),
       energy_(kin_),
       series_(std::move(source)) {
-  if (settings_.find) finder_.emplace(*settings_.find, kin_, parts_.listeners);
+  if (settings_.enabled) finder_.emplace(settings_, parts_.roots, kin_, parts_.listeners);
 }
 
 void Watch::update(Nanoseconds now) {

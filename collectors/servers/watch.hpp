@@ -18,18 +18,6 @@
 
 namespace gpumeter::servers {
 
-/// A page that the configuration names.
-struct Target {
-  HttpAddress address;
-  std::string path;  ///< "/metrics"
-  std::string text;  ///< as configured
-
-  bool operator==(const Target& other) const { return text == other.text; }
-};
-
-/// Parses "http://host:port/path"; without a path, "/metrics".
-Result<Target> parse_target(std::string_view text);
-
 /// Requests a page of a model server: one GET, at most 2 s and 8 MiB, no redirects. Blocks.
 Result<std::string> fetch(const Target& target);
 
@@ -38,11 +26,6 @@ Result<std::string> fetch(const Target& target);
 /// update() blocks while a server answers.
 class Watch {
  public:
-  struct Settings {
-    std::optional<Finder::Settings> find;  ///< nullopt: only `targets`
-    std::vector<Target> targets;
-    std::string procfs = "/proc";
-  };
   struct Notice {
     std::string message, server, error;  ///< an empty error: it works again
   };
@@ -51,6 +34,7 @@ class Watch {
     std::function<Result<std::string>(const Target&)> fetch;
     std::function<void(const Notice&)> say;
     Finder::Listeners listeners = tcp::listeners;
+    Finder::Roots roots = {};
   };
 
   Watch(Settings settings, Parts parts, Source source);

@@ -10,6 +10,9 @@
 namespace gpumeter::config::web {
 namespace {
 
+using options::enumerate;
+using options::printable;
+
 struct AllowedHeader {
   std::string_view name;
   std::array<std::string_view, 2> values;  ///< empty: any value

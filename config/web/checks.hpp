@@ -3,10 +3,12 @@
 #include <string>
 #include <string_view>
 
-#include "config/codec.hpp"
+#include "base/options.hpp"
 
 /// Checks of the values of a web configuration. Complaints are worded after exporter-toolkit's errors.
 namespace gpumeter::config::web {
+
+using options::Complaint;
 
 /// Only five headers may be set, and two of them have fixed values.
 Complaint check_header(const std::string& name, const std::string& value);

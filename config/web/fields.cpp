@@ -32,7 +32,7 @@ Complaint read_users(const Node& node, Fields& fields) {
 
 Complaint read_version(const Node& node, TlsVersion& version) {
   const auto found = node.kind == Node::Kind::scalar ? kTlsVersionNames.find(node.text) : std::nullopt;
-  if (!found) return "unknown TLS version; " + *must_be("TLS10, TLS11, TLS12 or TLS13", node);
+  if (!found) return "unknown TLS version; " + must_be("TLS10, TLS11, TLS12 or TLS13", node).text;
   version = *found;
   return std::nullopt;
 }
@@ -97,7 +97,7 @@ class Reader {
   Fields read(const Node& root) {
     if (root.kind != Node::Kind::map) {
       if (root.kind != Node::Kind::null)
-        report(root, "", "not valid YAML: " + *must_be("a map of keys", root));
+        report(root, "", "not valid YAML: " + must_be("a map of keys", root).text);
       return std::move(fields_);
     }
     find_duplicates(root, "");
@@ -118,7 +118,7 @@ class Reader {
     fields_.places.lines[node.key] = {node.line};
     fields_.has_tls_section = fields_.has_tls_section || node.key == "tls_server_config";
     if (node.kind == Node::Kind::null) return;
-    if (node.kind != Node::Kind::map) return report(node, node.key, *must_be("a map of keys", node));
+    if (node.kind != Node::Kind::map) return report(node, node.key, must_be("a map of keys", node).text);
     find_duplicates(node, node.key);
     for (const Node& child : node.children) read(child, node.key);
   }
@@ -132,7 +132,7 @@ class Reader {
     }
     if (node.kind == Node::Kind::null) return;
     find_duplicates(node, path);
-    if (const auto complaint = row.read(node, fields_)) report(node, path, *complaint);
+    if (const auto complaint = row.read(node, fields_)) report(node, path, complaint->text);
   }
 
   void find_duplicates(const Node& node, const std::string& path) {

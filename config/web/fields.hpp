@@ -9,12 +9,18 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "config/codec.hpp"
-#include "config/problem.hpp"
+#include "base/options.hpp"
 #include "config/yaml_tree.hpp"
 #include "exporter/access/settings.hpp"
 
 namespace gpumeter::config::web {
+
+using options::Complaint;
+using options::enumerate;
+using options::must_be;
+using options::Places;
+using options::printable;
+using options::Problem;
 
 /// The values of the file before the checks that relate them.
 struct Fields {

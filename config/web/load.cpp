@@ -46,7 +46,7 @@ class Checker {
   void check_headers() {
     for (const auto& [name, value] : fields_.headers) {
       if (const auto complaint = check_header(name, value)) {
-        report("http_server_config.headers." + printable(name), *complaint);
+        report("http_server_config.headers." + printable(name), complaint->text);
       }
     }
   }
@@ -54,7 +54,7 @@ class Checker {
   void check_users() {
     for (const auto& [name, hash] : fields_.users) {
       if (const auto complaint = check_user(name, hash)) {
-        report("basic_auth_users." + printable(name), *complaint);
+        report("basic_auth_users." + printable(name), complaint->text);
       }
     }
   }

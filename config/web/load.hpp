@@ -5,12 +5,14 @@
 #include <variant>
 #include <vector>
 
-#include "config/problem.hpp"
+#include "base/options.hpp"
 #include "exporter/access/settings.hpp"
 
 /// The web configuration file, in the format of Prometheus' exporters
 /// (github.com/prometheus/exporter-toolkit, docs/web-configuration.md).
 namespace gpumeter::config::web {
+
+using options::Problem;
 
 struct LoadedWeb {
   WebSettings settings;

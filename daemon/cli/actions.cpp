@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "collectors/builtin.hpp"
-#include "config/markdown.hpp"
+#include "config/keys.hpp"
 #include "daemon/app.hpp"
 #include "daemon/cli/check.hpp"
 #include "daemon/cli/conditions_docs.hpp"
@@ -47,7 +47,7 @@ int run_daemon(const Options& options, const config::Config& config, const Clock
 }
 
 int forget(const std::string& uuid, const config::Config& config, const Clock& clock) {
-  if (const Result<Done> done = forget_device_in_time(config.paths.state, uuid, clock); !done) {
+  if (const Result<Done> done = forget_device_in_time(config.of<Paths>().state, uuid, clock); !done) {
     print_error("gpumeter: not forgotten: " + done.error().message());
     std::fflush(nullptr);
     _exit(1);  // a call to the folder may hang
@@ -56,7 +56,8 @@ int forget(const std::string& uuid, const config::Config& config, const Clock& c
 }
 
 int allocate(const AllocateOptions& options, const config::Config& config) {
-  const Result<std::string> done = allocate(options, config.allocations.manual, config.paths.state);
+  const Result<std::string> done =
+      allocate(options, config.of<allocation::Settings>().manual, config.of<Paths>().state);
   if (done) return print(*done);
   print_error("gpumeter: " + done.error().message());
   return 1;
@@ -79,7 +80,7 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
     case Action::allocate:
       return allocate(options.allocate, config);
     case Action::profile:
-      return ask_for_profile(options.profile, config.profiles);
+      return ask_for_profile(options.profile, config.of<profiles::Settings>());
     case Action::check:
       return check(options.check, config);
     default:
@@ -106,7 +107,7 @@ int load_and_act(const Options& options, const Clock& clock, jobs::KnownUsers& u
   const config::Loaded loaded = load_checked(options, clock, users, notes);
   for (const std::string& note : notes) print_error("gpumeter: " + note);
   if (const auto* config = std::get_if<config::Config>(&loaded)) return act_on(options, *config, clock);
-  for (const config::Problem& problem : std::get<1>(loaded)) print_error(config::to_string(problem));
+  for (const options::Problem& problem : std::get<1>(loaded)) print_error(to_string(problem));
   return options.action == Action::check ? check_is_unknown(options.check, "the configuration is wrong") : 2;
 }
 
@@ -119,7 +120,7 @@ int act(const Options& options) {
     return print(is_markdown ? metrics_markdown(builtin_collectors()) : metrics_text(builtin_collectors()));
   }
   if (options.action == Action::print_config) {
-    return print(config::configuration_markdown(schemas_of(builtin_collectors())));
+    return print(config::configuration_markdown(schema()));
   }
   if (options.action == Action::print_conditions) {
     return print(options.argument == "markdown" ? conditions_markdown() : conditions_json());

@@ -16,6 +16,7 @@
 #include "daemon/cli/standard_streams.hpp"
 #include "exporter/client/http_get.hpp"
 #include "exporter/health/judge.hpp"
+#include "exporter/http/settings.hpp"
 #include "exporter/json/health.hpp"
 #include "exporter/json/scalars.hpp"
 
@@ -96,7 +97,7 @@ Result<HttpAccess> access_of(const CheckOptions& options) {
 }
 
 Result<health::Report> report_of(const CheckOptions& options, const config::Config& config) {
-  const std::string url = options.url.empty() ? config.web.listen.front() : options.url;
+  const std::string url = options.url.empty() ? config.of<HttpSettings>().listen.front() : options.url;
   const Result<HttpAccess> access = access_of(options);
   if (!access) return access.error();
   Result<std::optional<health::Report>> asked = ask_patiently(url, *access);

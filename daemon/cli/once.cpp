@@ -27,7 +27,7 @@ struct Reading {
 Reading open(const SurveyedDevice& device, const FleetSettings& settings, const WorkloadSettings& workloads,
              const std::shared_ptr<Store>& store, const Clock& clock) {
   const DeviceIdentity identity{device.known.collector, device.known.index, device.known.info,
-                                name_of(settings.names, device.known.info)};
+                                name_of(settings.devices.names, device.known.info)};
   auto session = std::make_unique<DeviceSession>(device.collector->device(device.known.info), identity,
                                                  settings.labels, store, clock, workloads);
   Reading reading{&device, std::move(session)};
@@ -48,7 +48,8 @@ void read_all_tiers(Reading& reading, const SamplingIntervals& intervals) {
 void add_up(const std::vector<Reading>& readings, const std::vector<KnownDevice>& missing,
             const FleetSettings& settings, SeriesList& to) {
   const auto add = [&](const KnownDevice& known, bool up) {
-    const Labels labels(known.info, known.index, name_of(settings.names, known.info), settings.labels);
+    const Labels labels(known.info, known.index, name_of(settings.devices.names, known.info),
+                        settings.labels);
     to.add(catalog::up, labels, up ? 1 : 0);
   };
   for (const Reading& reading : readings) add(reading.device->known, reading.up);
@@ -60,7 +61,8 @@ std::vector<DeviceIdentity> present(const std::vector<Reading>& readings, const 
   for (const Reading& reading : readings) {
     const KnownDevice& known = reading.device->known;
     if (reading.up)
-      devices.push_back({known.collector, known.index, known.info, name_of(settings.names, known.info)});
+      devices.push_back(
+          {known.collector, known.index, known.info, name_of(settings.devices.names, known.info)});
   }
   return devices;
 }
@@ -80,7 +82,7 @@ void add_self(const config::Config& config, const Survey& survey, const std::vec
     self.collectors.push_back(std::move(health));
   }
   self.simulated = simulates(config);
-  self.devices_expected = config.devices.expected.by_vendor;
+  self.devices_expected = config.of<DeviceOptions>().expected.by_vendor;
   for (const auto& vendor : survey.bus.by_vendor) self.pci_devices.emplace_back(vendor);
   if (const Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
   add_self_series(self, to);
@@ -90,12 +92,12 @@ void add_self(const config::Config& config, const Survey& survey, const std::vec
 
 void sample_once(const config::Config& config, int passes, const std::function<void(const Store&)>& use) {
   const SystemClock clock;
-  const FleetSettings settings = settings_of(config);
+  const FleetSettings settings = fleet_settings_of(config);
   jobs::UserNames names;
   const WorkloadSettings workloads =
       workload_settings_of(config, clock, [&](std::uint32_t uid) { return names.of(uid); });
   const auto store = std::make_shared<Store>();
-  const auto scans = std::make_shared<SingleScans>(scan_sources_of(config.paths));
+  const auto scans = std::make_shared<SingleScans>(scan_sources_of(config.of<Paths>()));
   const Survey found = survey(config, clock, scans);
   for (const std::string& note : found.notes) std::fprintf(stderr, "gpumeter: %s\n", note.c_str());
   std::vector<Reading> readings;
@@ -119,7 +121,8 @@ void sample_once(const config::Config& config, int passes, const std::function<v
   own.commit(clock.monotonic());
   WorkloadInfo workload_info(workloads, *store);
   workload_info.tick(clock.monotonic());
-  HostSeries host({config.paths.sysfs, config.paths.procfs, settings.labels, workloads}, *store);
+  const Paths& paths = config.of<Paths>();
+  HostSeries host({paths.sysfs, paths.procfs, settings.labels, workloads}, *store);
   host.publish(present(readings, settings), clock.monotonic());
   use(*store);
 }
@@ -128,7 +131,7 @@ Result<std::string> page_once(const config::Config& config, int passes) {
   std::string page;
   sample_once(config, passes, [&](const Store& store) {
     TextView view(store);
-    view.select(page_selection_of(config));
+    view.select(config.of<PageSelection>());
     page = view.render(Format::text).text;
   });
   return page;

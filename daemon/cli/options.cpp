@@ -9,7 +9,6 @@
 
 #include "base/text.hpp"
 #include "build_info.hpp"
-#include "config/codec.hpp"
 #include "config/keys.hpp"
 #include "config/suggest.hpp"
 #include "daemon/cli/commands/commands.hpp"
@@ -103,7 +102,7 @@ class HelpFormatter : public CLI::Formatter {
 class CommandLine {
  public:
   explicit CommandLine(std::span<const CollectorEntry> collectors)
-      : schemas_(schemas_of(collectors)), keys_(config::keys(schemas_)) {
+      : schema_(schema_of(collectors)), keys_(config::keys(schema_)) {
     app_.formatter(std::make_shared<HelpFormatter>());
     app_.get_formatter()->column_width(36);
     app_.allow_extras();
@@ -214,7 +213,7 @@ class CommandLine {
         if (flag.is_file && !value.empty()) value = std::filesystem::absolute(value).string();
       }
       if (const auto complaint = config::set(keys_, scratch, flag.path, values)) {
-        return usage_error(std::string(flag.name) + ": " + *complaint);
+        return usage_error(std::string(flag.name) + ": " + complaint->text);
       }
       options_.overrides.push_back({flag.path, std::move(values)});
     }
@@ -229,11 +228,11 @@ class CommandLine {
       return usage_error(
           "--simulate requires the simulated collector, which this gpumeter was built without");
     }
-    for (const config::CollectorSchema& schema : schemas_) {
-      const std::string flag = "--collector." + schema.name;
+    for (const config::CollectorSchema& collector : schema_.collectors) {
+      const std::string flag = "--collector." + collector.name;
       if (devices.empty() && !is_there(flag)) continue;
-      const bool on = devices.empty() ? is_on(flag) : schema.name == options_.simulator;
-      options_.overrides.push_back({"collectors." + schema.name + ".enabled", {on ? "true" : "false"}});
+      const bool on = devices.empty() ? is_on(flag) : collector.name == options_.simulator;
+      options_.overrides.push_back({"collectors." + collector.name + ".enabled", {on ? "true" : "false"}});
     }
     if (!devices.empty())
       options_.overrides.push_back({"collectors." + options_.simulator + ".devices", devices});
@@ -258,7 +257,7 @@ class CommandLine {
   std::string command_names() const {
     std::vector<std::string> names;
     for (const CLI::App* command : app_.get_subcommands(nullptr)) names.push_back(command->get_name());
-    return (names.size() == 1 ? "the command " : "the commands ") + config::enumerate(names, "and");
+    return (names.size() == 1 ? "the command " : "the commands ") + options::enumerate(names, "and");
   }
 
   std::string unknown_flag(const std::string& argument) const {
@@ -274,7 +273,7 @@ class CommandLine {
     return "unknown flag " + name + (meant.empty() ? "" : "; did you mean " + meant + "?");
   }
 
-  const std::vector<config::CollectorSchema> schemas_;
+  const config::Schema schema_;
   const std::vector<config::Key> keys_;
   CLI::App app_{"Prometheus exporter for every GPU of a machine.", "gpumeter"};
   Options options_;

@@ -20,7 +20,7 @@ Result<Discovery> discover(const CollectorEntry& entry, const CollectorContext& 
 
 Survey survey(const config::Config& config, const Clock& clock, const std::shared_ptr<DrmUsers>& drm_users) {
   Survey survey;
-  DeviceDirectory directory(config.paths.state);
+  DeviceDirectory directory(config.of<Paths>().state);
   if (const Result<Done> loaded = directory.load(); !loaded) survey.notes.push_back(loaded.error().message());
   forget_simulated(directory, config);
   IndexKeeper indexes(std::move(directory), nullptr, clock);

@@ -119,7 +119,7 @@ void Fleet::make_lane(CollectorHost& host, const KnownDevice& device) {
     return host.say_once(uuid + " is not read until its hung call returns");
   }
   const DeviceIdentity identity{device.collector, device.index, device.info,
-                                name_of(settings_.names, device.info)};
+                                name_of(settings_.devices.names, device.info)};
   auto session =
       std::make_unique<DeviceSession>(host.collector()->device(device.info), identity, settings_.labels,
                                       store_, clock_, workloads_, totals_->of(uuid));
@@ -172,10 +172,10 @@ void Fleet::look_for_returned() {
 
 // By default a missing device is known until a person calls forget().
 void Fleet::forget_long_missing() {
-  if (!settings_.forget || !is_settled_ || released_until_) return indexes_.pause_counting();
+  if (!settings_.devices.forget || !is_settled_ || released_until_) return indexes_.pause_counting();
   const auto presence = [this](const KnownDevice& device)
                             GPUMETER_REQUIRES(mutex_) { return presence_of(device); };
-  for (const std::string& uuid : indexes_.missing_for(presence, *settings_.forget)) drop(uuid);
+  for (const std::string& uuid : indexes_.missing_for(presence, *settings_.devices.forget)) drop(uuid);
 }
 
 Result<Done> Fleet::forget(const std::string& uuid) {
@@ -248,7 +248,7 @@ void Fleet::configure(const FleetSettings& settings) {
   settings_ = settings;
   up_changed_ = true;
   for (auto& [uuid, member] : members_) {
-    const std::string name = name_of(settings_.names, indexes_.find(uuid)->info);
+    const std::string name = name_of(settings_.devices.names, indexes_.find(uuid)->info);
     member.lane().configure(settings_.intervals, name, settings_.labels);
   }
 }

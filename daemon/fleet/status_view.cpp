@@ -55,7 +55,8 @@ std::vector<DeviceIdentity> StatusView::read_devices(const FleetSettings& settin
   for (const auto& [uuid, known] : indexes.devices()) {
     const Member* const member = find(uuid);
     if (member != nullptr && member->is_up())
-      devices.push_back({known.collector, known.index, known.info, name_of(settings.names, known.info)});
+      devices.push_back(
+          {known.collector, known.index, known.info, name_of(settings.devices.names, known.info)});
   }
   std::ranges::sort(devices, {}, &DeviceIdentity::index);
   return devices;
@@ -65,7 +66,8 @@ std::vector<DeviceIdentity> StatusView::known_devices(const FleetSettings& setti
   std::vector<DeviceIdentity> devices;
   for (const auto& [uuid, known] : indexes.devices()) {
     if (!hosts.contains(known.collector)) continue;
-    devices.push_back({known.collector, known.index, known.info, name_of(settings.names, known.info)});
+    devices.push_back(
+        {known.collector, known.index, known.info, name_of(settings.devices.names, known.info)});
   }
   std::ranges::sort(devices, {}, &DeviceIdentity::index);
   return devices;
@@ -97,7 +99,8 @@ void StatusView::add_up(const FleetSettings& settings, std::map<std::string, Ser
     const Member* member = find(uuid);
     const bool is_starting = member != nullptr && !member->is_known();
     if (is_starting || !hosts.contains(device.collector)) continue;
-    const Labels labels(device.info, device.index, name_of(settings.names, device.info), settings.labels);
+    const Labels labels(device.info, device.index, name_of(settings.devices.names, device.info),
+                        settings.labels);
     to.at(device.collector).add(catalog::up, labels, member != nullptr && member->is_up() ? 1 : 0);
   }
 }

@@ -43,7 +43,7 @@ std::string journal_name(std::string_view name) {
 }
 
 /// Returns the priority number of syslog(3).
-char priority(config::LogLevel level) noexcept {
+char priority(LogLevel level) noexcept {
   constexpr std::string_view kDebugInfoWarningError = "7643";
   return kDebugInfoWarningError[static_cast<std::size_t>(level)];
 }

@@ -1,12 +1,21 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "config/config.hpp"
+#include "base/enum_names.hpp"
 
 namespace gpumeter {
+
+enum class LogLevel : std::uint8_t { debug, info, warn, error };
+inline constexpr EnumNames<LogLevel, 4> kLogLevelNames = {{{LogLevel::debug, "debug"},
+                                                           {LogLevel::info, "info"},
+                                                           {LogLevel::warn, "warn"},
+                                                           {LogLevel::error, "error"}}};
+constexpr const auto& names_of(LogLevel) noexcept { return kLogLevelNames; }
+constexpr std::string_view to_string(LogLevel level) noexcept { return kLogLevelNames.of(level); }
 
 /// One field of a log line in addition to its message. The code chooses the names: lower case letters and
 /// '_'.
@@ -17,7 +26,7 @@ struct LogField {
 
 /// A log record without its time, which spdlog's pattern adds.
 struct LogRecord {
-  config::LogLevel level;
+  LogLevel level;
   std::string_view message;
   std::span<const LogField> fields;
 };

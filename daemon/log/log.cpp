@@ -34,19 +34,33 @@ constexpr Format kFormatTable[] = {
     {"%v", to_journal, write_to_journal},
 };
 
-std::size_t format_of(config::LogFormat wanted) {
-  if (wanted == config::LogFormat::json) return 1;
-  return wanted == config::LogFormat::automatic && stderr_is_journal() ? 2 : 0;
+std::size_t format_of(LogFormat wanted) {
+  if (wanted == LogFormat::json) return 1;
+  return wanted == LogFormat::automatic && stderr_is_journal() ? 2 : 0;
 }
 
 /// spdlog numbers its levels in the same order, starting with trace.
-spdlog::level::level_enum level_of(config::LogLevel level) noexcept {
+spdlog::level::level_enum level_of(LogLevel level) noexcept {
   static_assert(spdlog::level::err - spdlog::level::debug ==
-                static_cast<int>(config::LogLevel::error) - static_cast<int>(config::LogLevel::debug));
+                static_cast<int>(LogLevel::error) - static_cast<int>(LogLevel::debug));
   return static_cast<spdlog::level::level_enum>(spdlog::level::debug + static_cast<int>(level));
 }
 
+using options::Option;
+using options::option;
+using options::Reload;
+
+// One row an option.
+// clang-format off
+constexpr Option kOptions[] = {
+    option<&Logging::level>("level", Reload::applies, "Lowest level that is logged."),
+    option<&Logging::format>("format", Reload::applies, "auto: the journal if systemd runs the daemon, otherwise logfmt on stderr."),
+};
+// clang-format on
+
 }  // namespace
+
+constinit const options::Section kLogSection = options::section("log", kOptions);
 
 /// A queued record. `logger` is an index into Log's loggers.
 struct Log::Record {
@@ -118,8 +132,8 @@ class Log::Sink final : public spdlog::sinks::base_sink<std::mutex> {
     const std::uint64_t dropped = queue_->dropped();
     if (dropped == queue_->reported || !queue_->is_empty()) return;
     const LogField count{"records", std::to_string(dropped - queue_->reported)};
-    const std::string text = format_.encode(
-        {config::LogLevel::warn, "log records were dropped: they could not be written", {&count, 1}});
+    const std::string text =
+        format_.encode({LogLevel::warn, "log records were dropped: they could not be written", {&count, 1}});
     if (write({now, {}, "", spdlog::level::warn, text})) queue_->reported = dropped;
   }
 
@@ -127,7 +141,7 @@ class Log::Sink final : public spdlog::sinks::base_sink<std::mutex> {
   const std::shared_ptr<Queue> queue_;
 };
 
-Log::Log(const Clock& clock, const config::Logging& settings)
+Log::Log(const Clock& clock, const Logging& settings)
     : clock_(clock), queue_(std::make_shared<Queue>()), worker_(clock) {
   static_assert(std::size(kFormatTable) == kFormats);
   for (std::size_t i = 0; i < kFormats; ++i) {
@@ -155,25 +169,17 @@ void Log::write_record(const Record& record, const Loggers& loggers) {
   loggers[record.logger]->log(record.time, {}, record.level, record.text);
 }
 
-void Log::debug(std::string_view message, Fields fields) noexcept {
-  write(config::LogLevel::debug, message, fields);
-}
-void Log::info(std::string_view message, Fields fields) noexcept {
-  write(config::LogLevel::info, message, fields);
-}
-void Log::warn(std::string_view message, Fields fields) noexcept {
-  write(config::LogLevel::warn, message, fields);
-}
-void Log::error(std::string_view message, Fields fields) noexcept {
-  write(config::LogLevel::error, message, fields);
-}
+void Log::debug(std::string_view message, Fields fields) noexcept { write(LogLevel::debug, message, fields); }
+void Log::info(std::string_view message, Fields fields) noexcept { write(LogLevel::info, message, fields); }
+void Log::warn(std::string_view message, Fields fields) noexcept { write(LogLevel::warn, message, fields); }
+void Log::error(std::string_view message, Fields fields) noexcept { write(LogLevel::error, message, fields); }
 
-void Log::configure(const config::Logging& settings) {
+void Log::configure(const Logging& settings) {
   for (const auto& logger : loggers_) logger->set_level(level_of(settings.level));
   chosen_ = format_of(settings.format);
 }
 
-void Log::write(config::LogLevel level, std::string_view message, Fields fields) noexcept try {
+void Log::write(LogLevel level, std::string_view message, Fields fields) noexcept try {
   const std::size_t chosen = chosen_;
   if (!loggers_[chosen]->should_log(level_of(level))) return;
   const auto now = std::chrono::duration_cast<spdlog::log_clock::duration>(clock_.realtime());

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "base/options.hpp"
 #include "base/worker.hpp"
-#include "config/config.hpp"
 #include "daemon/log/format.hpp"
 
 namespace spdlog {
@@ -18,6 +18,19 @@ class logger;
 }
 
 namespace gpumeter {
+
+enum class LogFormat : std::uint8_t { automatic, logfmt, json };
+inline constexpr EnumNames<LogFormat, 3> kLogFormatNames = {
+    {{LogFormat::automatic, "auto"}, {LogFormat::logfmt, "logfmt"}, {LogFormat::json, "json"}}};
+constexpr const auto& names_of(LogFormat) noexcept { return kLogFormatNames; }
+
+/// `log` in the configuration.
+struct Logging {
+  LogLevel level = LogLevel::info;
+  LogFormat format = LogFormat::automatic;  ///< the journal if systemd runs the daemon, otherwise logfmt
+  bool operator==(const Logging&) const = default;
+};
+extern const options::Section kLogSection;
 
 /// The daemon's log: one line for each event, with a message of fixed words and fields for variable data,
 ///   log.warn("device lost", {{"gpu", "0"}, {"uuid", info.uuid}});
@@ -30,7 +43,7 @@ class Log {
 
   /// `clock` must outlive the log. The log goes to the journal if the settings request auto and stderr is the
   /// journal's stream. If the kernel refuses a thread, each call writes by itself.
-  Log(const Clock& clock, const config::Logging& settings);
+  Log(const Clock& clock, const Logging& settings);
   /// Waits up to 1 s for the queue to empty. A thread that still hangs then is left behind.
   ~Log();
   Log(const Log&) = delete;
@@ -42,7 +55,7 @@ class Log {
   void error(std::string_view message, Fields fields = {}) noexcept;
 
   /// Applies new settings, such as those of a reload. Queued records keep their format.
-  void configure(const config::Logging& settings);
+  void configure(const Logging& settings);
 
   /// Waits up to `at_most` until all records so far are written or dropped. Returns false if the reader of
   /// stderr or the journal stalls; the process must then end by _exit().
@@ -59,7 +72,7 @@ class Log {
   using Loggers = std::array<std::shared_ptr<spdlog::logger>, kFormats>;
 
   static void write_record(const Record& record, const Loggers& loggers);
-  void write(config::LogLevel level, std::string_view message, Fields fields) noexcept;
+  void write(LogLevel level, std::string_view message, Fields fields) noexcept;
 
   const Clock& clock_;
   const std::shared_ptr<Queue> queue_;  ///< shared with the thread, which may outlive the log

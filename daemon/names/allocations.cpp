@@ -1,5 +1,6 @@
 #include "daemon/names/allocations.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -24,20 +25,20 @@ std::chrono::seconds since_1970() {
 /// The thread's state.
 class Allocations::Turn {
  public:
-  Turn(Settings settings, Shared shared, Store& store, Log& log, const Clock& clock)
+  Turn(allocation::Settings settings, Shared shared, Store& store, Log& log, const Clock& clock)
       : settings_(std::move(settings)),
         shared_(std::move(shared)),
         store_(store),
         log_(log),
         clock_(clock),
-        groups_(settings_.cgroups),
-        slurm_(settings_.slurm),
-        meter_(settings_.meter),
+        groups_(shared_.paths.cgroups()),
+        slurm_({settings_.slurm, settings_.slurm_gpus, shared_.paths.sysfs}),
+        meter_(meter_settings()),
         series_(store.attach()) {}
 
   Nanoseconds run() {
     look_for_groups();
-    if (!settings_.slurm.path.empty()) read_slurm();
+    if (!settings_.slurm.empty()) read_slurm();
     if (!settings_.manual.empty()) read_manual();
     if (!settings_.held.empty()) read_held();
     publish();
@@ -45,6 +46,15 @@ class Allocations::Turn {
   }
 
  private:
+  allocation::Meter::Settings meter_settings() const {
+    constexpr double kPercent = 0.01;
+    constexpr int kLists = 3;
+    allocation::Meter::Settings meter;
+    meter.idle_below = settings_.idle_percent * kPercent;
+    meter.of_workload = std::max(meter.of_workload, kLists * shared_.lists_every);
+    return meter;
+  }
+
   void look_for_groups() {
     const Nanoseconds now = clock_.monotonic();
     if (groups_.look()) shared_.lists->note(now);
@@ -58,7 +68,7 @@ class Allocations::Turn {
     note("slurm", names ? "" : names.error().message());
     if (slurm_.assumes_order() && !std::exchange(is_order_logged_, true)) {
       log_.info("GPUs of Slurm jobs are counted in the order of PCI addresses",
-                {{"list", settings_.slurm.gpu_list.empty() ? "not configured" : settings_.slurm.gpu_list}});
+                {{"list", settings_.slurm_gpus.empty() ? "not configured" : settings_.slurm_gpus}});
     }
     shared_.names->publish("slurm", names ? *std::move(names) : workloads::Names());
   }
@@ -76,7 +86,7 @@ class Allocations::Turn {
   }
 
   void read_held() {
-    Result<workloads::Names> names = held::read_held(settings_.held, settings_.sysfs);
+    Result<workloads::Names> names = held::read_held(settings_.held, shared_.paths.sysfs);
     note("cgroup", names ? "" : names.error().message());
     shared_.names->publish("cgroup", names ? *std::move(names) : workloads::Names());
   }
@@ -114,7 +124,7 @@ class Allocations::Turn {
     unresolved_ = std::move(unresolved);
   }
 
-  const Settings settings_;
+  const allocation::Settings settings_;
   const Shared shared_;
   Store& store_;
   Log& log_;
@@ -130,7 +140,8 @@ class Allocations::Turn {
   bool has_series_ = false;
 };
 
-Allocations::Allocations(Settings settings, Shared shared, Store& store, Log& log, const Clock& clock)
+Allocations::Allocations(allocation::Settings settings, Shared shared, Store& store, Log& log,
+                         const Clock& clock)
     : turn_(std::make_shared<Turn>(std::move(settings), std::move(shared), store, log, clock)),
       worker_(clock) {}
 

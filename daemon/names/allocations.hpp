@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/paths.hpp"
 #include "base/worker.hpp"
 #include "collectors/api/device_identity.hpp"
 #include "collectors/attribution/allocation/meter.hpp"
+#include "collectors/attribution/allocation/settings.hpp"
 #include "collectors/attribution/list_request.hpp"
 #include "collectors/attribution/names/name_book.hpp"
 #include "collectors/attribution/names/slurm/folder.hpp"
@@ -26,14 +28,6 @@ namespace gpumeter {
 /// hang.
 class Allocations final : public Service {
  public:
-  struct Settings {
-    slurm::Folder::Settings slurm;  ///< an empty path: none
-    std::string manual;             ///< folder of `gpumeter allocate`; empty: none
-    std::string held;               ///< folder of gpumeter-held; empty: none
-    std::string sysfs;              ///< "/sys"
-    std::string cgroups;            ///< where the control groups are mounted
-    allocation::Meter::Settings meter;
-  };
   /// All known devices, by index. Called on the thread.
   using Devices = std::function<std::vector<DeviceIdentity>()>;
 
@@ -47,9 +41,11 @@ class Allocations final : public Service {
     std::shared_ptr<workloads::ListRequest> lists;  ///< with the lanes
     Devices devices;
     Begun begun;
+    Paths paths;
+    Nanoseconds lists_every;  ///< the interval of the lists of processes
   };
   /// `clock`, `log` and `store` must outlive the thread.
-  Allocations(Settings settings, Shared shared, Store& store, Log& log, const Clock& clock);
+  Allocations(allocation::Settings settings, Shared shared, Store& store, Log& log, const Clock& clock);
 
   Result<Done> start() override;
   void request_stop() override { worker_.request_stop(); }

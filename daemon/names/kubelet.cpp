@@ -15,29 +15,19 @@ using kubelet::Figures;
 using kubelet::SourceFigures;
 using kubelet::SourceId;
 
-kubelet::Places places_of(const config::Config& config) {
-  const config::Kubernetes& own = config.kubernetes;
-  return {.pods_socket = own.pods_socket,
-          .resources_socket = own.pod_resources_socket,
-          .cri_socket = own.cri_socket,
-          .log_path = own.log_path,
-          .sysfs = config.paths.sysfs,
-          .labels = own.labels};
-}
-
 Labels labels_of(SourceId source) { return Labels({{"source", std::string(to_string(source))}}); }
 
 }  // namespace
 
-KubeletNames::KubeletNames(const config::Config& config, WorkloadSettings workloads, const Clock& clock,
-                           Log& log, Store& store)
-    : is_required_(config.kubernetes.enabled == config::Enabled::on),
+KubeletNames::KubeletNames(const kubelet::Settings& settings, const Paths& paths, WorkloadSettings workloads,
+                           const Clock& clock, Log& log, Store& store)
+    : is_required_(settings.enabled == options::Enabled::on),
       workloads_(std::move(workloads)),
       clock_(clock),
       log_(log),
       waker_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       stopper_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      sources_(places_of(config), clock, *workloads_.names, {waker_.number(), stopper_.number()}),
+      sources_(settings, paths.sysfs, clock, *workloads_.names, {waker_.number(), stopper_.number()}),
       series_(store.attach()),
       worker_(clock) {}
 
@@ -129,12 +119,12 @@ void add_source_series(SourceId source, const SourceFigures& figures, SeriesList
   }
 }
 
-std::unique_ptr<KubeletNames> make_kubelet_names(const config::Config& config,
+std::unique_ptr<KubeletNames> make_kubelet_names(const kubelet::Settings& settings, const Paths& paths,
                                                  const WorkloadSettings& workloads, const Clock& clock,
                                                  Log& log, Store& store) {
-  const bool is_wanted = config.kubernetes.enabled != config::Enabled::off;
+  const bool is_wanted = settings.enabled != options::Enabled::off;
   if (!is_wanted || workloads.book == nullptr || workloads.names == nullptr) return nullptr;
-  return std::make_unique<KubeletNames>(config, workloads, clock, log, store);
+  return std::make_unique<KubeletNames>(settings, paths, workloads, clock, log, store);
 }
 
 }  // namespace gpumeter

@@ -5,10 +5,10 @@
 
 #include "base/descriptor.hpp"
 #include "base/mutex.hpp"
+#include "base/paths.hpp"
 #include "base/worker.hpp"
 #include "collectors/attribution/kubelet/sources.hpp"
 #include "collectors/attribution/workload_settings.hpp"
-#include "config/config.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/service.hpp"
 #include "exporter/store/series_list.hpp"
@@ -21,8 +21,8 @@ namespace gpumeter {
 class KubeletNames final : public Service {
  public:
   /// `clock`, `log` and `store` must outlive this object and its thread.
-  KubeletNames(const config::Config& config, WorkloadSettings workloads, const Clock& clock, Log& log,
-               Store& store);
+  KubeletNames(const kubelet::Settings& settings, const Paths& paths, WorkloadSettings workloads,
+               const Clock& clock, Log& log, Store& store);
 
   Result<Done> start() override;
   void request_stop() override;
@@ -56,7 +56,7 @@ class KubeletNames final : public Service {
 void add_source_series(kubelet::SourceId source, const kubelet::SourceFigures& figures, SeriesList& series);
 
 /// Returns null if the configuration disables workloads or the names of Kubernetes.
-std::unique_ptr<KubeletNames> make_kubelet_names(const config::Config& config,
+std::unique_ptr<KubeletNames> make_kubelet_names(const kubelet::Settings& settings, const Paths& paths,
                                                  const WorkloadSettings& workloads, const Clock& clock,
                                                  Log& log, Store& store);
 

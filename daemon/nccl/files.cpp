@@ -29,9 +29,9 @@ void write_counts(const Counts& counts, const std::string& source, SeriesList& o
   }
 }
 
-std::set<std::string> folders_of(const config::Nccl& settings) {
+std::set<std::string> folders_of(const nccl::Settings& settings) {
   std::set<std::string> folders;
-  if (!settings.inspector.empty()) folders.insert(settings.inspector);
+  if (!settings.inspector.folder.empty()) folders.insert(settings.inspector.folder);
   for (const std::string& prefix : settings.flight_recorder) {
     folders.insert(std::filesystem::path(prefix).parent_path().string());
   }
@@ -43,13 +43,13 @@ std::set<std::string> folders_of(const config::Nccl& settings) {
 /// The thread's state.
 class NcclFiles::Turn {
  public:
-  Turn(Parts parts, const config::Nccl& settings, Nanoseconds interval)
+  Turn(Parts parts, const nccl::Settings& settings, Nanoseconds interval)
       : parts_(std::move(parts)),
         users_(settings.users),
         interval_(interval),
-        inspector_({settings.inspector, settings.inspector_interval}, say("NCCL Inspector's file")),
+        inspector_(settings.inspector, say("NCCL Inspector's file")),
         flight_recorder_(settings.flight_recorder, say("the flight recorder's dump")),
-        has_inspector_(!settings.inspector.empty()),
+        has_inspector_(!settings.inspector.folder.empty()),
         new_folders_(folders_of(settings)),
         series_(parts_.store.attach()) {}
 
@@ -117,15 +117,16 @@ class NcclFiles::Turn {
   SeriesList series_;
 };
 
-NcclFiles::NcclFiles(const Parts& parts, const config::Nccl& settings, Nanoseconds interval)
+NcclFiles::NcclFiles(const Parts& parts, const nccl::Settings& settings, Nanoseconds interval)
     : turn_(std::make_shared<Turn>(parts, settings, interval)), worker_(parts.clock) {}
 
 Result<Done> NcclFiles::start() {
   return worker_.start("nccl-files", [turn = turn_] { return turn->run(); });
 }
 
-std::unique_ptr<NcclFiles> make_nccl_files(const config::Config& config, const NcclFiles::Parts& parts) {
-  const bool has_files = !config.nccl.inspector.empty() || !config.nccl.flight_recorder.empty();
+std::unique_ptr<NcclFiles> make_nccl_files(const nccl::Settings& settings, Nanoseconds interval,
+                                           const NcclFiles::Parts& parts) {
+  const bool has_files = !settings.inspector.folder.empty() || !settings.flight_recorder.empty();
   if (!has_files) return nullptr;
   if (parts.workloads.book == nullptr) {
     parts.log.warn(
@@ -133,7 +134,7 @@ std::unique_ptr<NcclFiles> make_nccl_files(const config::Config& config, const N
         "known who uses a GPU");
     return nullptr;
   }
-  return std::make_unique<NcclFiles>(parts, config.nccl, config.sampling.normal);
+  return std::make_unique<NcclFiles>(parts, settings, interval);
 }
 
 }  // namespace gpumeter

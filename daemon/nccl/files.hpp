@@ -5,7 +5,7 @@
 #include "base/worker.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "collectors/jobs/join/run_book.hpp"
-#include "config/config.hpp"
+#include "collectors/nccl/settings.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/service.hpp"
 #include "exporter/store/store.hpp"
@@ -25,7 +25,7 @@ class NcclFiles final : public Service {
   };
 
   /// `clock`, `log` and `store` must outlive the thread.
-  NcclFiles(const Parts& parts, const config::Nccl& settings, Nanoseconds interval);
+  NcclFiles(const Parts& parts, const nccl::Settings& settings, Nanoseconds interval);
 
   Result<Done> start() override;
   void request_stop() override { worker_.request_stop(); }
@@ -40,6 +40,7 @@ class NcclFiles final : public Service {
 
 /// Returns null if the configuration names no files, or disables the attribution of GPUs, by which a file's
 /// owner is known to use a GPU.
-std::unique_ptr<NcclFiles> make_nccl_files(const config::Config& config, const NcclFiles::Parts& parts);
+std::unique_ptr<NcclFiles> make_nccl_files(const nccl::Settings& settings, Nanoseconds interval,
+                                           const NcclFiles::Parts& parts);
 
 }  // namespace gpumeter

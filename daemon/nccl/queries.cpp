@@ -9,25 +9,12 @@
 #include "collectors/nccl/watch.hpp"
 
 namespace gpumeter {
-namespace {
-
-nccl::Settings settings_of(const config::Nccl& own, const std::string& procfs) {
-  return {.users = own.users,
-          .interval = own.interval,
-          .port = static_cast<std::uint16_t>(own.port),
-          .oldest = nccl::parse_version(own.oldest).value_or(nccl::kOldestAsked),
-          .procfs = procfs};
-}
-
-}  // namespace
 
 /// The thread's state.
 class NcclQueries::Turn {
  public:
-  Turn(Parts parts, const config::Nccl& settings)
-      : parts_(std::move(parts)),
-        watch_(watch_parts(), settings_of(settings, parts_.workloads.procfs)),
-        series_(parts_.store.attach()) {}
+  Turn(Parts parts, const nccl::Settings& settings)
+      : parts_(std::move(parts)), watch_(watch_parts(), settings), series_(parts_.store.attach()) {}
 
   Nanoseconds run() {
     const Nanoseconds pause = watch_.turn();
@@ -50,7 +37,8 @@ class NcclQueries::Turn {
             .user_name = parts_.workloads.user_name,
             .say = [this](const std::string& user, nccl::State state,
                           const std::string& reason) { say(user, state, reason); },
-            .waker = stopper_.number()};
+            .waker = stopper_.number(),
+            .procfs = parts_.workloads.procfs};
   }
 
   void say(const std::string& user, nccl::State state, const std::string& reason) {
@@ -70,7 +58,7 @@ class NcclQueries::Turn {
   SeriesList series_;
 };
 
-NcclQueries::NcclQueries(const Parts& parts, const config::Nccl& settings)
+NcclQueries::NcclQueries(const Parts& parts, const nccl::Settings& settings)
     : turn_(std::make_shared<Turn>(parts, settings)), worker_(parts.clock) {}
 
 Result<Done> NcclQueries::start() {
@@ -82,10 +70,10 @@ void NcclQueries::request_stop() {
   turn_->stop();
 }
 
-std::unique_ptr<NcclQueries> make_nccl_queries(const config::Config& config,
+std::unique_ptr<NcclQueries> make_nccl_queries(const nccl::Settings& settings,
                                                const NcclQueries::Parts& parts) {
-  if (!config.nccl.enabled || parts.workloads.book == nullptr) return nullptr;
-  return std::make_unique<NcclQueries>(parts, config.nccl);
+  if (!settings.enabled || parts.workloads.book == nullptr) return nullptr;
+  return std::make_unique<NcclQueries>(parts, settings);
 }
 
 }  // namespace gpumeter

@@ -6,7 +6,7 @@
 #include "base/worker.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "collectors/jobs/join/run_book.hpp"
-#include "config/config.hpp"
+#include "collectors/nccl/settings.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/service.hpp"
 #include "exporter/store/store.hpp"
@@ -26,7 +26,7 @@ class NcclQueries final : public Service {
   };
 
   /// `clock`, `log` and `store` must outlive the thread.
-  NcclQueries(const Parts& parts, const config::Nccl& settings);
+  NcclQueries(const Parts& parts, const nccl::Settings& settings);
 
   Result<Done> start() override;
   void request_stop() override;
@@ -40,6 +40,7 @@ class NcclQueries final : public Service {
 };
 
 /// Returns null if the configuration disables the queries or the attribution of GPUs.
-std::unique_ptr<NcclQueries> make_nccl_queries(const config::Config& config, const NcclQueries::Parts& parts);
+std::unique_ptr<NcclQueries> make_nccl_queries(const nccl::Settings& settings,
+                                               const NcclQueries::Parts& parts);
 
 }  // namespace gpumeter

@@ -205,12 +205,12 @@ class Conversation {
 
 }  // namespace
 
-int ask_for_profile(const profiles::Asked& asked, const config::Profiles& config) {
-  if (config.socket.empty()) {
+int ask_for_profile(const profiles::Asked& asked, const profiles::Settings& settings) {
+  if (settings.socket.empty()) {
     Conversation::print_error("profiles.socket is empty, so no profile can be asked for");
     return 1;
   }
-  Result<Descriptor> connection = connect_to(config.socket);
+  Result<Descriptor> connection = connect_to(settings.socket);
   if (!connection) {
     Conversation::print_error(connection.error().message());
     return 1;
@@ -218,7 +218,7 @@ int ask_for_profile(const profiles::Asked& asked, const config::Profiles& config
   const std::string text = profiles::text_of(asked);
   send(connection->number(), text.data(), text.size(), MSG_NOSIGNAL);
   return Conversation(*std::move(connection), asked.extent.duration,
-                      asked.folder.empty() ? config.folder : asked.folder, config.worker_sockets)
+                      asked.folder.empty() ? settings.folder : asked.folder, settings.worker_sockets)
       .run();
 }
 

@@ -42,21 +42,17 @@ std::string files_of(const profiles::Request& request) {
 
 }  // namespace
 
-Profiler::Core::Core(Parts parts, const config::Config& config)
+Profiler::Core::Core(Parts parts, profiles::Settings settings, const std::string& procfs)
     : parts_(std::move(parts)),
-      settings_(config.profiles),
+      settings_(std::move(settings)),
       woken_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       kineto_(parts_.owner_of),
       services_(parts_.clock,
-                [procfs = config.paths.procfs](const auto& listener) {
-                  return profiles::check_listener(procfs, listener);
-                }),
-      debug_([procfs = config.paths.procfs](
-                 const auto& listener) { return profiles::check_listener(procfs, listener); },
+                [procfs](const auto& listener) { return profiles::check_listener(procfs, listener); }),
+      debug_([procfs](const auto& listener) { return profiles::check_listener(procfs, listener); },
              !settings_.trace_folder.empty()),
       fetches_(parts_.clock),
-      targets_({config.paths.procfs, parts_.owner_of, parts_.name_of, settings_.users},
-               {&kineto_, &services_, &debug_}),
+      targets_({procfs, parts_.owner_of, parts_.name_of, settings_.users}, {&kineto_, &services_, &debug_}),
       callers_(parts_.owner_of),
       allowance_(kPollsPerSecond, parts_.clock.monotonic()),
       series_(parts_.store.attach()),

@@ -28,7 +28,7 @@ namespace gpumeter {
 /// everything else: that thread.
 class Profiler::Core {
  public:
-  Core(Parts parts, const config::Config& config);
+  Core(Parts parts, profiles::Settings settings, const std::string& procfs);
 
   /// Waits for messages and answers them, up to a second.
   void turn();
@@ -68,7 +68,7 @@ class Profiler::Core {
   Nanoseconds now() const noexcept { return parts_.clock.monotonic(); }
 
   const Parts parts_;
-  const config::Profiles settings_;
+  const profiles::Settings settings_;
   const Descriptor woken_;  // an eventfd
   profiles::KinetoDoor kineto_;
   profiles::ServiceDoor services_;

@@ -13,8 +13,7 @@
 #include "collectors/jobs/join/run_join.hpp"
 #include "collectors/jobs/model/run_list.hpp"
 #include "collectors/profiles/budget_book.hpp"
-#include "collectors/profiles/conditions.hpp"
-#include "config/config.hpp"
+#include "collectors/profiles/settings.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/service.hpp"
 #include "exporter/store/store.hpp"
@@ -38,7 +37,7 @@ class Profiler final : public Service {
     std::shared_ptr<profiles::BudgetBook> budget;
   };
 
-  Profiler(Parts parts, const config::Config& config);
+  Profiler(Parts parts, profiles::Settings settings, std::string procfs);
   ~Profiler() override;
 
   Result<Done> start() override;
@@ -55,19 +54,12 @@ class Profiler final : public Service {
   Result<Done> start_search();
 
   const Parts parts_;
-  const profiles::Thresholds thresholds_;
+  const profiles::Settings settings_;
   const std::string procfs_;
-  const std::set<std::uint16_t> ports_;
-  const std::vector<std::string> sockets_;  ///< patterns
-  const std::shared_ptr<Core> core_;        ///< shared with the threads, which may outlive this object
+  const std::shared_ptr<Core> core_;  ///< shared with the threads, which may outlive this object
   Worker worker_;
   Worker rules_;
   Worker search_;
 };
-
-/// Both return null if the configuration does not enable profiles.
-std::shared_ptr<profiles::BudgetBook> make_profile_budget(const config::Profiles& settings,
-                                                          const Clock& clock);
-std::unique_ptr<Profiler> make_profiler(const config::Config& config, Profiler::Parts parts);
 
 }  // namespace gpumeter

@@ -2,38 +2,21 @@
 
 #include <utility>
 
-#include "base/text.hpp"
 #include "collectors/servers/watch.hpp"
 
 namespace gpumeter {
-namespace {
-
-servers::Watch::Settings settings_of(const config::Config& config) {
-  servers::Watch::Settings settings;
-  settings.procfs = config.paths.procfs;
-  for (const std::string& text : config.servers.targets) {
-    if (Result<servers::Target> target = servers::parse_target(text)) settings.targets.push_back(*target);
-  }
-  if (!config.servers.enabled) return settings;
-  servers::Finder::Settings& find = settings.find.emplace();
-  for (const std::string& port : config.servers.ports) {
-    find.ports.insert(parse_number<std::uint16_t>(port).value_or(0));
-  }
-  find.processes = {config.servers.processes.begin(), config.servers.processes.end()};
-  find.procfs = config.paths.procfs;
-  find.cgroups = config.paths.sysfs + "/fs/cgroup";
-  return settings;
-}
-
-}  // namespace
 
 class ModelServers::Turn {
  public:
-  Turn(const config::Config& config, Devices devices, Store& store, Log& log, const Clock& clock)
+  Turn(const servers::Settings& settings, Nanoseconds interval, servers::Finder::Roots roots, Devices devices,
+       Store& store, Log& log, const Clock& clock)
       : clock_(clock),
-        interval_(config.sampling.normal),
-        watch_(settings_of(config),
-               {std::move(devices), servers::fetch, [&log](const auto& notice) { say(log, notice); }},
+        interval_(interval),
+        watch_(settings,
+               {.device_uses = std::move(devices),
+                .fetch = servers::fetch,
+                .say = [&log](const auto& notice) { say(log, notice); },
+                .roots = std::move(roots)},
                store.attach()) {}
 
   Nanoseconds run() {
@@ -53,10 +36,12 @@ class ModelServers::Turn {
   servers::Watch watch_;
 };
 
-std::unique_ptr<ModelServers> ModelServers::make(const config::Config& config, Devices devices, Store& store,
+std::unique_ptr<ModelServers> ModelServers::make(const servers::Settings& settings, Nanoseconds interval,
+                                                 servers::Finder::Roots roots, Devices devices, Store& store,
                                                  Log& log, const Clock& clock) {
-  if (!config.servers.enabled && config.servers.targets.empty()) return nullptr;
-  auto turn = std::make_shared<Turn>(config, std::move(devices), store, log, clock);
+  if (!settings.enabled && settings.targets.empty()) return nullptr;
+  auto turn =
+      std::make_shared<Turn>(settings, interval, std::move(roots), std::move(devices), store, log, clock);
   return std::unique_ptr<ModelServers>(new ModelServers(std::move(turn), clock));
 }
 

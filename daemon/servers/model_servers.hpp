@@ -5,7 +5,7 @@
 
 #include "base/worker.hpp"
 #include "collectors/jobs/join/run_join.hpp"
-#include "config/config.hpp"
+#include "collectors/servers/finder.hpp"
 #include "daemon/log/log.hpp"
 #include "daemon/service.hpp"
 #include "exporter/store/store.hpp"
@@ -21,7 +21,8 @@ class ModelServers final : public Service {
 
   /// Returns null if the configuration names no server and does not look for any. `clock`, `log` and `store`
   /// must outlive the thread.
-  static std::unique_ptr<ModelServers> make(const config::Config& config, Devices devices, Store& store,
+  static std::unique_ptr<ModelServers> make(const servers::Settings& settings, Nanoseconds interval,
+                                            servers::Finder::Roots roots, Devices devices, Store& store,
                                             Log& log, const Clock& clock);
 
   Result<Done> start() override;

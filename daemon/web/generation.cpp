@@ -19,7 +19,7 @@ Result<std::shared_ptr<const TlsContext>> make_tls(const WebSettings& settings) 
 WebAttempt load_generation(const std::string& file, const std::shared_ptr<const WebGeneration>& old) {
   WebAttempt attempt;
   config::web::Loaded loaded = config::web::load_file(file, &attempt.files);
-  if (auto* problems = std::get_if<std::vector<config::Problem>>(&loaded)) {
+  if (auto* problems = std::get_if<std::vector<options::Problem>>(&loaded)) {
     attempt.problems = std::move(*problems);
     return attempt;
   }

@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "config/problem.hpp"
+#include "base/options.hpp"
 #include "exporter/access/settings.hpp"
 
 namespace gpumeter {
@@ -14,7 +14,7 @@ namespace gpumeter {
 struct WebAttempt {
   /// Null if there are problems.
   std::shared_ptr<const WebGeneration> generation;
-  std::vector<config::Problem> problems;
+  std::vector<options::Problem> problems;
   std::vector<std::string> notes;  ///< settings without effect, one sentence each
   std::vector<std::string> files;  ///< all files that the outcome depends on
 };

@@ -40,7 +40,7 @@ std::vector<std::string> obstacles(const WebGeneration& old, const WebGeneration
 
 Result<std::unique_ptr<WebConfig>> WebConfig::open(const std::string& file, const Clock& clock, Log& log) {
   const WebAttempt first = load_generation(file);
-  if (first.generation == nullptr) return Error(config::to_string(first.problems.front()));
+  if (first.generation == nullptr) return Error(to_string(first.problems.front()));
   return std::unique_ptr<WebConfig>(new WebConfig(file, clock, log, first));
 }
 
@@ -116,7 +116,7 @@ std::vector<std::string> WebConfig::reload() { return apply(load_generation(file
 
 std::vector<std::string> WebConfig::apply(const WebAttempt& attempt) {
   std::vector<std::string> problems;
-  for (const config::Problem& problem : attempt.problems) problems.push_back(config::to_string(problem));
+  for (const options::Problem& problem : attempt.problems) problems.push_back(to_string(problem));
   const std::shared_ptr<const WebGeneration> old = access_.current();
   if (problems.empty()) problems = obstacles(*old, *attempt.generation);
   const bool is_new = problems.empty() && attempt.generation != old;

@@ -159,7 +159,7 @@ std::optional<HttpResponse> Routes::browser(const HttpRequest& request) const {
 
 HttpResponse Routes::live_page(const HttpRequest& request) const {
   const auto unread = context_.unread ? context_.unread() : std::vector<UnreadDevice>();
-  const Asset page(status_page(context_.devices(), unread, context_.telemetry_path, context_.build));
+  const Asset page(status_page(context_.devices(), unread, context_.web.telemetry_path, context_.build));
   return revalidated(request, page, "text/html; charset=utf-8", kPageHeaders);
 }
 
@@ -182,7 +182,7 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.has_bad_length) return closing(400, "Content-Length is not a number.\n");
   if (request.has_body) return closing(413, "A request body is not allowed.\n");
   if (refuses(request)) return busy();
-  if (request.path == context_.telemetry_path) return metrics(request);
+  if (request.path == context_.web.telemetry_path) return metrics(request);
   if (request.path == "/-/healthy") return {.body = "OK\n", .counted = false};
   if (request.path == "/-/ready") return ready();
   if (request.path == kDevices) return devices();
@@ -198,7 +198,7 @@ Rendering Routes::rendering_of(const HttpRequest& request) {
   const bool is_asked = request.method == "GET" || request.method == "HEAD";
   if (!is_asked || request.is_chunked || request.has_bad_length || request.has_body) return Rendering::none;
   if (refuses(request)) return Rendering::none;
-  if (request.path == context_.telemetry_path) {
+  if (request.path == context_.web.telemetry_path) {
     const auto chooses = [](const auto& argument) {
       const std::string_view name = argument.first;
       return name == "names" || name == "detail" || name == "collect[]" || name == "exclude[]";
@@ -220,13 +220,13 @@ Rendering Routes::rendering_of(const HttpRequest& request) {
 
 // What browsers poll is not limited, nor is what is short.
 bool Routes::refuses(const HttpRequest& request) const noexcept {
-  if (context_.max_requests == 0 || request.in_flight <= context_.max_requests) return false;
-  return request.path == context_.telemetry_path || request.path == "/api/v1/series" ||
+  if (context_.web.max_requests == 0 || request.in_flight <= context_.web.max_requests) return false;
+  return request.path == context_.web.telemetry_path || request.path == "/api/v1/series" ||
          request.path == "/api/v1/health" || request.path.starts_with(kWorkloads) || request.path == kHistory;
 }
 
 HttpResponse Routes::busy() const {
-  return plain(503, "Limit of concurrent requests reached (" + std::to_string(context_.max_requests) +
+  return plain(503, "Limit of concurrent requests reached (" + std::to_string(context_.web.max_requests) +
                         "), try again later.\n");
 }
 

@@ -14,6 +14,7 @@
 #include "exporter/history/history.hpp"
 #include "exporter/http/message.hpp"
 #include "exporter/http/negotiation.hpp"
+#include "exporter/http/settings.hpp"
 #include "exporter/text/page.hpp"
 #include "exporter/web/assets.hpp"
 #include "exporter/web/live_answers.hpp"
@@ -24,9 +25,8 @@ namespace gpumeter {
 /// The sources of the answers. HTTP threads call the functions, several at a time. The functions return at
 /// once: they read the daemon's memory, never a driver.
 struct RouteContext {
-  std::string telemetry_path = "/metrics";
-  std::string host = {};       ///< the machine's name, a label of the page under dcgm-exporter's names
-  unsigned max_requests = 40;  ///< pages under way at the same time; 0: no limit. As node_exporter's flag.
+  HttpSettings web = {};
+  std::string host = {};  ///< the machine's name, a label of the page under dcgm-exporter's names
   BuildFacts build = {};
   std::function<std::vector<DeviceStatus>()> devices = {};
   std::function<std::vector<UnreadDevice>()> unread = {};  ///< empty: none is unread
@@ -51,7 +51,7 @@ class Routes {
   /// Too many answers are under way for one more of this kind; busy() is the answer then.
   bool refuses(const HttpRequest& request) const noexcept;
   HttpResponse busy() const;
-  unsigned max_requests() const noexcept { return context_.max_requests; }
+  unsigned max_requests() const noexcept { return context_.web.max_requests; }
 
   /// Called once the first pass is over: /-/ready then returns 200 instead of 503.
   void set_ready() noexcept { ready_ = true; }

@@ -33,10 +33,10 @@ void PageCache::Level::select(PageSelection selection) {
 }
 
 void PageCache::select(PageSelection selection) {
-  is_full_ = selection.is_full;
-  selection.is_full = false;
+  is_full_ = selection.detail == MetricsDetail::full;
+  selection.detail = MetricsDetail::standard;
   standard_.select(selection);
-  selection.is_full = true;
+  selection.detail = MetricsDetail::full;
   full_.select(std::move(selection));
 }
 

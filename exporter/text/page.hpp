@@ -52,8 +52,8 @@ PagePtr make_page(Rendered rendered, Format format, Encoding encoding);
 /// Which series a page has.
 enum class PageDetail : std::uint8_t {
   configured,  ///< those of the selection
-  standard,    ///< of the same selection with PageSelection::is_full false
-  full,        ///< of the same selection with PageSelection::is_full true
+  standard,    ///< of the same selection with detail `standard`
+  full,        ///< of the same selection with detail `full`
 };
 
 /// The current page in each detail, format and encoding: the first scrape after a commit renders it, later
@@ -67,7 +67,9 @@ class PageCache {
   /// The age up to which a long page is served again: the shortest sampling interval.
   static constexpr Nanoseconds kRecent = std::chrono::seconds(1);
 
-  explicit PageCache(const Store& store) : store_(store), standard_(store), full_(store) { select({}); }
+  explicit PageCache(const Store& store) : store_(store), standard_(store), full_(store) {
+    select({.detail = MetricsDetail::full});
+  }
 
   /// Replaces the selection of series, for the next page on. Waits for a render.
   void select(PageSelection selection);

@@ -3,18 +3,29 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/enum_names.hpp"
+#include "base/options.hpp"
 #include "base/series_pattern.hpp"
 #include "collectors/api/descriptor.hpp"
 #include "exporter/store/labels.hpp"
 
 namespace gpumeter {
 
-/// The series of Prometheus' page. All other views of the store have all series.
+enum class MetricsDetail : std::uint8_t { standard, full };
+inline constexpr EnumNames<MetricsDetail, 2> kMetricsDetailNames = {
+    {{MetricsDetail::standard, "standard"}, {MetricsDetail::full, "full"}}};
+constexpr const auto& names_of(MetricsDetail) noexcept { return kMetricsDetailNames; }
+
+/// The series of the page for Prometheus: `metrics` in the configuration. All other views of the store have
+/// all series. The default has what the shipped rules, alerts and dashboards read: Prometheus keeps every
+/// series in memory, and most of the others are a 0 that never changes.
 struct PageSelection {
-  bool is_full = true;                      ///< otherwise the standard page, by MetricDescriptor::detail
-  std::vector<SeriesPattern> include = {};  ///< on the page in any case; has precedence over `exclude`
+  MetricsDetail detail = MetricsDetail::standard;  ///< standard: by MetricDescriptor::detail
+  std::vector<SeriesPattern> include = {};         ///< on the page in any case; has precedence over `exclude`
   std::vector<SeriesPattern> exclude = {};
+  bool operator==(const PageSelection&) const = default;
 };
+extern const options::Section kMetricsSection;
 
 /// How the page has a series.
 enum class Appearance : std::uint8_t {

@@ -69,7 +69,7 @@ class TextView {
   const Store& store_;
   const Clock& clock_;
   Mutex mutex_;  // locked before the store's mutex
-  PageSelection selection_ GPUMETER_GUARDED_BY(mutex_);
+  PageSelection selection_ GPUMETER_GUARDED_BY(mutex_){.detail = MetricsDetail::full};
   std::uint64_t selected_ GPUMETER_GUARDED_BY(mutex_) = 1;        // grows with each selection
   std::vector<FamilyText> families_ GPUMETER_GUARDED_BY(mutex_);  // by Family::id()
   /// Length of the last page of each format. The next page is hardly longer, so one allocation suffices.

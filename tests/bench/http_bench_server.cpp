@@ -60,7 +60,7 @@ int run(std::size_t count, Format format) {
   Store store;
   std::vector<Source> sources = series.attach_to(store);
   PageCache pages(store);
-  Routes routes(pages, store, {.max_requests = 0});
+  Routes routes(pages, store, {.web = {.max_requests = 0}});
   auto listening = listen_on("127.0.0.1:0");
   auto second = listen_on("127.0.0.1:0");
   if (!listening || !second) return 1;

@@ -43,7 +43,7 @@ class Server {
 
   const fuzz::Folder folder_;
   const SystemClock clock_;
-  Log log_{clock_, {config::LogLevel::error, config::LogFormat::logfmt}};
+  Log log_{clock_, {LogLevel::error, LogFormat::logfmt}};
   ControlServer server_{folder_.path(), clock_, log_, forget};
 };
 

@@ -34,8 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto& problems = std::get<1>(loaded);
   fuzz::expect(!problems.empty());
-  for (const config::Problem& problem : problems) {
-    fuzz::expect(!problem.text.empty() && config::to_string(problem).starts_with("/nonexistent/web.yml"));
+  for (const options::Problem& problem : problems) {
+    fuzz::expect(!problem.text.empty() && to_string(problem).starts_with("/nonexistent/web.yml"));
   }
   return 0;
 }

@@ -34,22 +34,23 @@ Outcome malformed(const Error& error) { return {Failure::malformed, error.messag
 
 }  // namespace
 
-Sources::Sources(Places places, const Clock& clock, workloads::NameBook& book, Wakers wakers)
-    : places_(std::move(places)),
+Sources::Sources(Settings settings, const std::string& sysfs, const Clock& clock, workloads::NameBook& book,
+                 Wakers wakers)
+    : settings_(std::move(settings)),
       clock_(clock),
       book_(book),
       wakers_(wakers),
-      address_of_(card_addresses(places_.sysfs)) {}
+      address_of_(card_addresses(sysfs)) {}
 
 Nanoseconds Sources::turn() {
   if (watch_) wait_for_events();
   const Nanoseconds now = clock_.monotonic();
   if (watch_ && now >= watched_since_ + kRewatch) watch_.reset();
-  if (!watch_ && !places_.pods_socket.empty() && now >= watch_at_) open_watch();
+  if (!watch_ && !settings_.pods_socket.empty() && now >= watch_at_) open_watch();
   if (clock_.monotonic() >= asks_at_) ask_rest();
   publish();
   if (watch_) return Nanoseconds{0};
-  const Nanoseconds next = places_.pods_socket.empty() ? asks_at_ : std::min(asks_at_, watch_at_);
+  const Nanoseconds next = settings_.pods_socket.empty() ? asks_at_ : std::min(asks_at_, watch_at_);
   return std::clamp(next - clock_.monotonic(), Nanoseconds{0}, kIfAbsent);
 }
 
@@ -78,7 +79,7 @@ void Sources::take_event(const std::string& message, std::map<std::string, Pod>&
   if (!event) return note(SourceId::pods_api, malformed(event.error()));
   if (event->type == PodEvent::Type::initial_sync_complete) is_synchronised = true;
   if (event->pod.empty()) return;
-  Result<Pod> pod = decode_pod(event->pod, places_.labels);
+  Result<Pod> pod = decode_pod(event->pod, settings_.labels);
   if (!pod) return note(SourceId::pods_api, malformed(pod.error()));
   if (pod->uid.empty()) return;
   if (event->type == PodEvent::Type::deleted) {
@@ -93,7 +94,7 @@ void Sources::open_watch() {
   grpc::Request request{.method = method(version_, "WatchPods"), .message = {}};
   request.most_bytes = kLongestPod;
   request.most_messages = 0;
-  watch_ = std::make_unique<Call>(places_.pods_socket, std::move(request), clock_);
+  watch_ = std::make_unique<Call>(settings_.pods_socket, std::move(request), clock_);
   if (synchronise()) {
     watched_since_ = clock_.monotonic();
     watch_pause_ = {};
@@ -122,14 +123,14 @@ bool Sources::synchronise() {
 
 bool Sources::list_pods() {
   grpc::Answer answer =
-      grpc::ask(places_.pods_socket, {.method = method(version_, "ListPods"), .message = {}}, clock_,
+      grpc::ask(settings_.pods_socket, {.method = method(version_, "ListPods"), .message = {}}, clock_,
                 clock_.monotonic() + kPatience, wakers_.stopper);
   if (!answer.outcome) return end_watch(answer.outcome, answer.is_absent), false;
   const auto list = decode_pod_list(answer.message);
   if (!list) return end_watch(malformed(list.error()), false), false;
   watched_.clear();
   for (const std::string_view bytes : *list) {
-    Result<Pod> pod = decode_pod(bytes, places_.labels);
+    Result<Pod> pod = decode_pod(bytes, settings_.labels);
     if (!pod || pod->uid.empty()) continue;
     const std::string uid = pod->uid;
     watched_[uid] = *std::move(pod);
@@ -163,9 +164,9 @@ void Sources::ask_rest() {
 }
 
 void Sources::ask_resources() {
-  if (places_.resources_socket.empty()) return;
+  if (settings_.resources_socket.empty()) return;
   const grpc::Answer answer =
-      grpc::ask(places_.resources_socket, {.method = "/v1.PodResourcesLister/List", .message = {}}, clock_,
+      grpc::ask(settings_.resources_socket, {.method = "/v1.PodResourcesLister/List", .message = {}}, clock_,
                 clock_.monotonic() + kPatience, wakers_.stopper);
   if (!answer.outcome) return note(SourceId::pod_resources, answer.outcome, answer.is_absent);
   Result<std::vector<Pod>> pods = decode_pod_resources(answer.message);
@@ -175,9 +176,9 @@ void Sources::ask_resources() {
 }
 
 void Sources::ask_runtime() {
-  if (places_.cri_socket.empty()) return;
+  if (settings_.cri_socket.empty()) return;
   const grpc::Answer answer =
-      grpc::ask(places_.cri_socket,
+      grpc::ask(settings_.cri_socket,
                 {.method = "/runtime.v1.RuntimeService/ListContainers", .message = cri_running_containers()},
                 clock_, clock_.monotonic() + kPatience, wakers_.stopper);
   if (!answer.outcome) return note(SourceId::cri, answer.outcome, answer.is_absent);
@@ -188,10 +189,10 @@ void Sources::ask_runtime() {
 }
 
 void Sources::read_logs() {
-  if (places_.log_path.empty()) return;
-  Result<std::vector<Pod>> pods = read_log_names(places_.log_path);
+  if (settings_.log_path.empty()) return;
+  Result<std::vector<Pod>> pods = read_log_names(settings_.log_path);
   std::error_code ignored;
-  const bool is_absent = !std::filesystem::exists(places_.log_path + "/pods", ignored);
+  const bool is_absent = !std::filesystem::exists(settings_.log_path + "/pods", ignored);
   if (!pods) return note(SourceId::logs, {Failure::unavailable, pods.error().message()}, is_absent);
   words_[SourceId::logs] = {*std::move(pods), {}};
   note(SourceId::logs, {});

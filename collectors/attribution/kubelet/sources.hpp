@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/enum_names.hpp"
+#include "base/options.hpp"
 #include "collectors/attribution/grpc/call.hpp"
 #include "collectors/attribution/kubelet/device_ids.hpp"
 #include "collectors/attribution/kubelet/pod.hpp"
@@ -24,15 +25,19 @@ inline constexpr EnumNames<SourceId, 4> kSourceNames = {{{SourceId::pods_api, "p
                                                          {SourceId::logs, "logs"}}};
 constexpr std::string_view to_string(SourceId source) noexcept { return kSourceNames.of(source); }
 
-/// Where to ask. An empty path: this source is not used.
-struct Places {
-  std::string pods_socket;
-  std::string resources_socket;
-  std::string cri_socket;
-  std::string log_path;
-  std::string sysfs = "/sys";
-  std::vector<std::string> labels;  ///< the allow-list of pods' labels
+/// The sources of the names of Kubernetes' pods on this node. An empty path: this source is not used.
+struct Settings {
+  options::Enabled enabled = options::Enabled::automatic;  ///< auto: if any of them is there
+  std::string pods_socket = "/var/lib/kubelet/pods-api/pods-api.sock";
+  std::string resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
+  std::string log_path = "/var/log";
+  std::string cri_socket;           ///< for example /run/containerd/containerd.sock
+  std::vector<std::string> labels;  ///< of pods, exported as k8s_label_*
+  bool operator==(const Settings&) const = default;
 };
+
+/// `kubernetes` in the configuration.
+extern const options::Section kSection;
 
 /// The state of one source.
 struct SourceFigures {
@@ -65,7 +70,8 @@ class Sources {
   };
 
   /// `clock`, `book` and the descriptors must outlive this object.
-  Sources(Places places, const Clock& clock, workloads::NameBook& book, Wakers wakers);
+  Sources(Settings settings, const std::string& sysfs, const Clock& clock, workloads::NameBook& book,
+          Wakers wakers);
 
   /// Asks the sources whose time has come, publishes under the name "kubelet", and, while a watch is open,
   /// waits for its next event. Returns the pause until the next call.
@@ -101,7 +107,7 @@ class Sources {
   void publish();
   void remember(workloads::Names& names);
 
-  const Places places_;
+  const Settings settings_;
   const Clock& clock_;
   workloads::NameBook& book_;
   const Wakers wakers_;

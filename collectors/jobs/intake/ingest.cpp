@@ -35,12 +35,14 @@ constexpr std::string_view kBenchmarkUser = "gpumeter-benchmark";
 
 }  // namespace
 
-Ingest::Ingest(Parts parts, Settings settings)
+Ingest::Ingest(Parts parts, Settings settings, const Limits& limits)
     : parts_(std::move(parts)),
       settings_(std::move(settings)),
-      model_(source_, settings_.live.limits, [this](const SenderId& id) { return is_alive(id); }),
-      troubles_(settings_.logs.size()) {
-  gate_.let_in(settings_.live.users);
+      model_(source_, limits, [this](const SenderId& id) { return is_alive(id); }),
+      troubles_(settings_.logs.size()),
+      receiver_(parts_.clock, owners_, limits.lines_per_second,
+                [this] { eventfd_write(wake_.number(), 1); }) {
+  gate_.let_in(settings_.users);
   for (const LogSettings& log : settings_.logs) {
     logs_.push_back(std::make_unique<MllogReader>(log, static_cast<std::int32_t>(logs_.size()) + 1));
   }
@@ -54,8 +56,7 @@ Result<Done> Ingest::resume(const SavedRuns& saved, bool is_of_this_boot) {
 
 void Ingest::start(std::vector<PassedSocket> passed) {
   sockets_ = open_sockets(settings_.sockets, std::move(passed), parts_.say);
-  if (sockets_.datagram && !sockets_.datagram.has_long_queue())
-    check_queue_length(settings_.procfs, parts_.say);
+  if (sockets_.datagram && !sockets_.datagram.has_long_queue()) check_queue_length(parts_.procfs, parts_.say);
   if (const Result<Done> watched = watch_sockets(); !watched) {
     parts_.say({"cannot listen for jobs", "", watched.error().message()});
     return;

@@ -54,9 +54,12 @@ class Ingest {
     std::function<std::vector<DeviceIdentity>()> devices = {};
     /// Takes the runs of processes each second; null: not needed.
     std::shared_ptr<RunBook> run_book = nullptr;
+    std::string procfs = "/proc";
+    std::string subuids = "/etc/subuid";  ///< see UserOwners
+    DeviceLabels device_labels = {};      ///< of the results of benchmarks
   };
 
-  Ingest(Parts parts, Settings settings);
+  Ingest(Parts parts, Settings settings, const Limits& limits = {});
   ~Ingest() { stop(); }
   Ingest(const Ingest&) = delete;
   Ingest& operator=(const Ingest&) = delete;
@@ -102,7 +105,7 @@ class Ingest {
   const Parts parts_;
   const Settings settings_;
   Worker worker_{parts_.clock};
-  UserOwners owners_{settings_.subuids};
+  UserOwners owners_{parts_.subuids};
   bool is_running_ = false;
   bool is_closed_ = false;  ///< no message can follow those in the socket of datagrams
   bool is_missed_ = false;  ///< the missing thread was logged
@@ -111,15 +114,15 @@ class Ingest {
   JobSockets sockets_;
 
   // Used by the thread only.
-  ProcessKin kin_{settings_.procfs};
-  Gate gate_{settings_.procfs, parts_.names, kin_, owners_};
+  ProcessKin kin_{parts_.procfs};
+  Gate gate_{parts_.procfs, parts_.names, kin_, owners_};
   Admissions admissions_{gate_};
   Source source_{parts_.store.attach()};
   RunModel model_;
   RunJoin join_{kin_};
   SeriesList joined_{parts_.store.attach()};
   benchmarks::Results results_;
-  benchmarks::Series result_series_{parts_.store.attach(), settings_.device_labels};
+  benchmarks::Series result_series_{parts_.store.attach(), parts_.device_labels};
   Letters letters_;
   Connections connections_{gate_};
   std::vector<std::unique_ptr<MllogReader>> logs_;
@@ -131,8 +134,7 @@ class Ingest {
   Mutex mutex_;
   std::optional<LiveSettings> next_ GPUMETER_GUARDED_BY(mutex_);
 
-  Receiver receiver_{parts_.clock, owners_, settings_.live.limits.lines_per_second,
-                     [this] { eventfd_write(wake_.number(), 1); }};
+  Receiver receiver_;
 };
 
 }  // namespace gpumeter::jobs

@@ -8,37 +8,54 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
-#include "base/device_labels.hpp"
+#include "base/options.hpp"
 #include "collectors/jobs/model/shared.hpp"
 
 namespace gpumeter::jobs {
 
-/// The sockets that jobs send to.
+/// The permissions of a socket.
+struct SocketMode {
+  mode_t bits = 0666;
+  bool operator==(const SocketMode&) const = default;
+};
+
+/// The sockets that jobs send to, unless systemd passes some.
 struct SocketSettings {
-  std::string datagram;  ///< a path; empty: none
-  std::string stream;    ///< a path; empty: none
-  mode_t mode = 0666;
+  std::string datagram = "/run/gpumeter/jobs.sock";       ///< empty: none
+  std::string stream = "/run/gpumeter/jobs-stream.sock";  ///< empty: none
+  SocketMode mode;                                        ///< of both
+  bool operator==(const SocketSettings&) const = default;
 };
 
 /// An MLPerf log.
 struct LogSettings {
   std::string run;
   std::string path;
+  bool operator==(const LogSettings&) const = default;
 };
+
+/// The sources of the jobs' messages about their runs.
+struct Settings {
+  bool enabled = true;
+  SocketSettings sockets;
+  std::vector<LogSettings> logs;
+  std::vector<std::string>
+      users;  ///< names or uids of admitted users; empty: everybody. A reload may change it
+  bool operator==(const Settings&) const = default;
+};
+
+/// `jobs` and `jobs.limits` in the configuration. The second one's settings are Limits.
+extern const options::Section kSection;
+extern const options::Section kLimitsSection;
+
+/// Checks of options that profiles share.
+options::Complaint check_not_zero(const unsigned& number);
+options::Complaint check_retention(const Duration& retention);
 
 /// Settings that a reload may change.
 struct LiveSettings {
   Limits limits;
-  std::vector<std::string> users;  ///< names or uids of admitted users; empty: everybody
-};
-
-struct Settings {
-  std::string procfs = "/proc";
-  std::string subuids = "/etc/subuid";  ///< see UserOwners
-  SocketSettings sockets;
-  std::vector<LogSettings> logs;
-  DeviceLabels device_labels;  ///< of the results of benchmarks
-  LiveSettings live;
+  std::vector<std::string> users;  ///< Settings::users
 };
 
 /// A socket that the service manager created.

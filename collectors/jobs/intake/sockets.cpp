@@ -119,8 +119,8 @@ JobSockets open_sockets(const SocketSettings& settings, std::vector<PassedSocket
     say({"listening for jobs on the sockets of systemd"});
     return sockets;
   }
-  sockets.datagram = open_one(settings.datagram, SOCK_DGRAM, settings.mode, say);
-  sockets.stream = open_one(settings.stream, SOCK_STREAM, settings.mode, say);
+  sockets.datagram = open_one(settings.datagram, SOCK_DGRAM, settings.mode.bits, say);
+  sockets.stream = open_one(settings.stream, SOCK_STREAM, settings.mode.bits, say);
   return sockets;
 }
 

@@ -20,10 +20,10 @@ inline constexpr std::string_view kOther = "_other";
 /// names another source. They bound the model to 5000 runs, 1024 users, 8192 senders and 40000 series,
 /// whatever jobs send.
 struct Limits {
-  double lines_per_second = 2000;    ///< of one user; a packed line counts once for each value
-  double burst_lines = 2000;         ///< at once, after a second of silence
+  /// Of one user; a packed line counts once for each value. As many at once after a second of silence.
+  unsigned lines_per_second = 2000;
   std::size_t series_per_run = 640;  ///< room for every histogram of training, or of serving (buckets.hpp)
-  std::size_t series_per_sender = 1280;
+  std::size_t series_per_sender = 1280;  ///< see most_of_sender()
   std::size_t series_per_user = 8192;
   std::size_t series = 40000;
   std::size_t evaluations_per_run = 8;  ///< values of `metric`, which is not a closed set
@@ -39,6 +39,9 @@ struct Limits {
       std::chrono::hours(1);  ///< of series_per_sender: few processes begin many runs
   Nanoseconds renewal_of_user = std::chrono::minutes(15);  ///< of series_per_user: short jobs on every GPU
   Nanoseconds renewal_of_users = std::chrono::hours(1);    ///< of `users`, for new ones without a name
+
+  std::size_t most_of_sender() const noexcept { return std::max(series_per_sender, series_per_run); }
+  bool operator==(const Limits&) const = default;
 };
 
 /// Tokens arrive at a steady rate, and each line takes some. Up to `capacity` unused tokens are kept. A line

@@ -73,11 +73,11 @@ Place User::place(const Origin& from, std::string_view run_name) {
 }
 
 TokenBucket User::budget_of_process() const noexcept {
-  return budget_of(shared_.limits.series_per_sender, shared_.limits.renewal_of_sender, last_seen_);
+  return budget_of(shared_.limits.most_of_sender(), shared_.limits.renewal_of_sender, last_seen_);
 }
 
 void User::set_rates(const Limits& limits) noexcept {
-  bucket_.set(limits.lines_per_second, limits.burst_lines);
+  bucket_.set(limits.lines_per_second, limits.lines_per_second);
   fresh_ = budget_of(limits.series_per_user, limits.renewal_of_user, last_seen_);
   for (auto& [id, process] : processes_) process.fresh = budget_of_process();
 }
@@ -87,7 +87,7 @@ bool User::has_budget(const Process& process) const noexcept {
 }
 
 bool User::has_room(const Process& process, std::size_t series) const noexcept {
-  return has_budget(process) && process.series + series <= shared_.limits.series_per_sender &&
+  return has_budget(process) && process.series + series <= shared_.limits.most_of_sender() &&
          series_ + series <= shared_.limits.series_per_user &&
          shared_.series + series <= shared_.limits.series;
 }
@@ -96,7 +96,7 @@ bool User::has_room(const Process& process, std::size_t series) const noexcept {
 bool User::make_room(const Process& process, std::size_t series, Nanoseconds now) {
   while (!has_room(process, series)) {
     if (!has_budget(process)) return false;
-    const bool is_only_the_whole_full = process.series + series <= shared_.limits.series_per_sender &&
+    const bool is_only_the_whole_full = process.series + series <= shared_.limits.most_of_sender() &&
                                         series_ + series <= shared_.limits.series_per_user;
     if (!is_only_the_whole_full || series_ + series > kFirstSeries) return false;
     if (!shared_.make_room(series_ + series, now)) return false;

@@ -48,7 +48,7 @@ class User {
       : label_(std::move(label)),
         shared_(shared),
         other_(RunSeries(shared.source, kOther, label_)),
-        bucket_(shared.limits.lines_per_second, shared.limits.burst_lines, now),
+        bucket_(shared.limits.lines_per_second, shared.limits.lines_per_second, now),
         fresh_(budget_of(shared.limits.series_per_user, shared.limits.renewal_of_user, now)) {}
 
   const std::string& label() const noexcept { return label_; }

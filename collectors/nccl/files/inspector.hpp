@@ -12,6 +12,7 @@
 #include "collectors/nccl/files/inspector_page.hpp"
 #include "collectors/nccl/files/owners.hpp"
 #include "collectors/nccl/files/user_folder.hpp"
+#include "collectors/nccl/settings.hpp"
 #include "exporter/store/series_list.hpp"
 
 namespace gpumeter::nccl {
@@ -29,11 +30,7 @@ class Inspector {
   static constexpr std::size_t kMostBytes = 4U << 20U;  ///< some 10,000 lines of one file
   static constexpr int kKept = 3;  ///< intervals without a dump after which values leave the page
 
-  struct Settings {
-    std::string folder;
-    Nanoseconds interval = std::chrono::seconds(30);  ///< between two dumps of a job
-  };
-  Inspector(Settings settings, SayFile say) : settings_(std::move(settings)), say_(std::move(say)) {}
+  Inspector(InspectorSettings settings, SayFile say) : settings_(std::move(settings)), say_(std::move(say)) {}
 
   /// Reads the files that changed. `now`: since 1970. Returns true if a file is torn, so that another look in
   /// a second or two is worthwhile.
@@ -65,7 +62,7 @@ class Inspector {
   void say(const std::string& path, std::string& said, const std::string& complaint) const;
   static void write(const Known& known, SeriesList& out);
 
-  const Settings settings_;
+  const InspectorSettings settings_;
   const SayFile say_;
   std::map<std::string, Known> files_;  ///< by name
   std::string folder_said_;

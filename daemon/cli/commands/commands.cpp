@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
+#include "base/options.hpp"
 #include "base/text.hpp"
-#include "config/codec.hpp"
 #include "daemon/cli/commands/words.hpp"
 
 namespace gpumeter {
@@ -162,7 +162,7 @@ class Check final : public Command {
     if (gpu_.empty()) return std::nullopt;
     options.check.gpu = parse_number<unsigned>(gpu_);
     if (options.check.gpu) return std::nullopt;
-    return usage_error("--gpu must be the index of a GPU, not " + gpumeter::quoted(config::printable(gpu_)));
+    return usage_error("--gpu must be the index of a GPU, not " + gpumeter::quoted(options::printable(gpu_)));
   }
 
  private:

@@ -3,9 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "base/options.hpp"
 #include "base/text.hpp"
-#include "config/codec.hpp"
-#include "config/suggest.hpp"
 
 namespace gpumeter {
 
@@ -16,7 +15,8 @@ Exit usage_error(const std::string& sentence) {
 CLI::Validator one_of(const std::vector<std::string>& words) {
   const auto check = [words](const std::string& text) {
     if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
-    return "must be " + config::enumerate(words, "or") + ", not " + gpumeter::quoted(config::printable(text));
+    return "must be " + options::enumerate(words, "or") + ", not " +
+           gpumeter::quoted(options::printable(text));
   };
   return {check, ""};
 }
@@ -26,7 +26,7 @@ CLI::Validator from_one_to(unsigned most) {
     const unsigned count = parse_number<unsigned>(text).value_or(0);
     if (count >= 1 && count <= most) return std::string();
     return "must be a whole number from 1 to " + std::to_string(most) + ", not " +
-           gpumeter::quoted(config::printable(text));
+           gpumeter::quoted(options::printable(text));
   };
   return {check, ""};
 }

@@ -4,9 +4,9 @@
 #include <iterator>
 #include <sstream>
 
-#include "collectors/builtin.hpp"
 #include "config/load.hpp"
 #include "daemon/setup.hpp"
+#include "exporter/http/settings.hpp"
 
 /// The file that is installed. tests/package/config_file_test.py compares its keys with those of the binary.
 namespace gpumeter::config {
@@ -31,27 +31,25 @@ std::string uncommented() {
 }
 
 Config loaded(const std::string& yaml) {
-  const auto result = load_text(yaml, kFile, schemas_of(builtin_collectors()));
+  const auto result = load_text(yaml, kFile, schema());
   const auto* problems = std::get_if<std::vector<Problem>>(&result);
   if (problems == nullptr) return std::get<Config>(result);
   ADD_FAILURE() << to_string(problems->front());
   return {};
 }
 
-TEST(GpumeterYaml, ChangesNothingAsItIsInstalled) {
-  EXPECT_EQ(loaded(text()), defaults(schemas_of(builtin_collectors())));
-}
+TEST(GpumeterYaml, ChangesNothingAsItIsInstalled) { EXPECT_EQ(loaded(text()), defaults(schema())); }
 
 TEST(GpumeterYaml, SpellsTheDefaultsOut) {
-  Config expected = defaults(schemas_of(builtin_collectors()));
+  Config expected = defaults(schema());
   EXPECT_EQ(loaded(uncommented()), expected);
 }
 
 TEST(GpumeterYaml, IsOpenedToTheNetworkAsItsCommentSays) {
   const std::string opened = "listen: [\":10478\"]";
   ASSERT_NE(text().find("set " + opened), std::string::npos);
-  Config expected = defaults(schemas_of(builtin_collectors()));
-  expected.web.listen = {":10478"};
+  Config expected = defaults(schema());
+  expected.edit<HttpSettings>().listen = {":10478"};
   EXPECT_EQ(loaded("web:\n  " + opened + "\n"), expected);
 }
 

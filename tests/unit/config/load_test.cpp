@@ -7,28 +7,38 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/paths.hpp"
+#include "collectors/jobs/intake/settings.hpp"
+#include "collectors/servers/settings.hpp"
 #include "config/keys.hpp"
+#include "daemon/fleet/settings.hpp"
+#include "daemon/log/log.hpp"
+#include "daemon/setup.hpp"
+#include "exporter/http/settings.hpp"
+#include "exporter/text/selection.hpp"
 
 namespace gpumeter::config {
 namespace {
 
 using Kind = OptionSchema::Kind;
 
-const std::vector<CollectorSchema>& schemas() {
-  static const std::vector<CollectorSchema> kSchemas = {
-      {"amd", {}},
-      {"simulated",
-       {{"devices", Kind::integer, "2", "How many."},
-        {"duty", Kind::number, "0.37", "Share of time busy."},
-        {"period", Kind::duration, "7.3s", "Of the wave."},
-        {"mood", Kind::text, "", "How it feels."},
-        {"events", Kind::list, "", "What happens."}}},
-  };
-  return kSchemas;
+/// The sections of the daemon, and collectors of this test.
+const Schema& known_keys() {
+  static const Schema kSchema = {.sections = schema().sections,
+                                 .collectors = {
+                                     {"amd", {}},
+                                     {"simulated",
+                                      {{"devices", Kind::integer, "2", "How many."},
+                                       {"duty", Kind::number, "0.37", "Share of time busy."},
+                                       {"period", Kind::duration, "7.3s", "Of the wave."},
+                                       {"mood", Kind::text, "", "How it feels."},
+                                       {"events", Kind::list, "", "What happens."}}},
+                                 }};
+  return kSchema;
 }
 
 Config good(const std::string& yaml) {
-  auto loaded = load_text(yaml, "gpumeter.yaml", schemas());
+  auto loaded = load_text(yaml, "gpumeter.yaml", known_keys());
   if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
     ADD_FAILURE() << to_string(problems->front());
     return {};
@@ -44,14 +54,14 @@ std::string problems(const Loaded& loaded) {
   }
   return text;
 }
-std::string problems(const std::string& yaml) { return problems(load_text(yaml, "g.yaml", schemas())); }
+std::string problems(const std::string& yaml) { return problems(load_text(yaml, "g.yaml", known_keys())); }
 
 TEST(Load, GivesDefaultsWhereTheFileSaysNothing) {
-  EXPECT_EQ(good(""), defaults(schemas()));
-  EXPECT_EQ(good("# nothing\n"), defaults(schemas()));
-  EXPECT_EQ(good("web:\nsampling: ~\ncollectors:\njobs:\n"), defaults(schemas()));
+  EXPECT_EQ(good(""), defaults(known_keys()));
+  EXPECT_EQ(good("# nothing\n"), defaults(known_keys()));
+  EXPECT_EQ(good("web:\nsampling: ~\ncollectors:\njobs:\n"), defaults(known_keys()));
   EXPECT_EQ(good("log: {level: }\ncollectors: {amd: , simulated: {duty: }}\njobs: {}\n"),
-            defaults(schemas()));
+            defaults(known_keys()));
 }
 
 TEST(Load, FillsInTheCollectorsOwnDefaults) {
@@ -82,14 +92,14 @@ collectors:
   amd: {enabled: false}
   simulated: {enabled: true, devices: 8, duty: 1, period: 500ms, mood: yes, events: [hang 1 after 5s, "b"]}
 )");
-  Config expected = defaults(schemas());
-  expected.web = {{":10478", "[::1]:1"}, "", "/", 0};
-  expected.sampling = {Duration(500), Duration(5'000), Duration(60'000), Duration(100)};
-  expected.device_labels = {.vendor = false, .model = false, .serial = true, .name = true};
-  expected.devices = {
+  Config expected = defaults(known_keys());
+  expected.edit<HttpSettings>() = {{":10478", "[::1]:1"}, "", "/", 0};
+  expected.edit<SamplingIntervals>() = {Duration(500), Duration(5'000), Duration(60'000), Duration(100)};
+  expected.edit<DeviceLabels>() = {.vendor = false, .model = false, .serial = true, .name = true};
+  expected.edit<DeviceOptions>() = {
       {{{"amd", 1}, {"nvidia", 8}}}, std::chrono::minutes(10), {{"0000:0c:00.0", "left"}, {"GPU-1", "2"}}};
-  expected.paths = {"/a", "/b", "/c"};
-  expected.log = {LogLevel::debug, LogFormat::json};
+  expected.edit<Paths>() = {"/a", "/b", "/c"};
+  expected.edit<Logging>() = {LogLevel::debug, LogFormat::json};
   expected.collectors["amd"].enabled = Enabled::off;
   expected.collectors["simulated"] = {Enabled::on,
                                       {{"devices", {"8"}},
@@ -103,14 +113,14 @@ collectors:
 TEST(Load, ReadsTheExpectedDevicesAsANumberOrByVendor) {
   using Counts = std::map<std::string, unsigned>;
   const auto expected = [](const std::string& value) {
-    return good("devices: {expected: " + value + "}").devices.expected.by_vendor;
+    return good("devices: {expected: " + value + "}").of<DeviceOptions>().expected.by_vendor;
   };
   EXPECT_EQ(expected("8"), (Counts{{"any", 8}}));
   EXPECT_EQ(expected("{nvidia: 8, amd: 1}"), (Counts{{"amd", 1}, {"nvidia", 8}}));
   EXPECT_EQ(expected("{}"), Counts{});
   for (const char* value : {"8", "{amd: 1, nvidia: 8}", "{}"}) {
     const Config config = good("devices: {expected: " + std::string(value) + "}");
-    const std::vector<Key> all = keys(schemas());
+    const std::vector<Key> all = keys(known_keys());
     EXPECT_EQ(find_key(all, "devices.expected")->show(config), value);
   }
   const std::string must = "must be a whole number, or a map of numbers by vendor such as {nvidia: 8}, not ";
@@ -126,23 +136,23 @@ TEST(Load, ReadsTheExpectedDevicesAsANumberOrByVendor) {
 }
 
 TEST(Load, ForgetsMissingDevicesNeverOrAfterATime) {
-  EXPECT_EQ(good("").devices.forget, std::nullopt);
-  EXPECT_EQ(good("devices: {forget: never}").devices.forget, std::nullopt);
-  EXPECT_EQ(good("devices: {forget: 24h}").devices.forget, std::chrono::hours(24));
+  EXPECT_EQ(good("").of<DeviceOptions>().forget, std::nullopt);
+  EXPECT_EQ(good("devices: {forget: never}").of<DeviceOptions>().forget, std::nullopt);
+  EXPECT_EQ(good("devices: {forget: 24h}").of<DeviceOptions>().forget, std::chrono::hours(24));
   EXPECT_EQ(problems("devices: {forget: soon}"),
             "g.yaml:1: devices.forget: must be never or a duration such as 500ms, 10s or 1h30m, not "
             "\"soon\"\n");
 }
 
 TEST(Load, TheStandardPageIsTheDefault) {
-  EXPECT_EQ(good("").metrics.detail, MetricsDetail::standard);
-  EXPECT_EQ(good("metrics: {include: [gpu_up]}").metrics.detail, MetricsDetail::standard);
-  EXPECT_EQ(good("metrics: {detail: full}").metrics.detail, MetricsDetail::full);
+  EXPECT_EQ(good("").of<PageSelection>().detail, MetricsDetail::standard);
+  EXPECT_EQ(good("metrics: {include: [gpu_up]}").of<PageSelection>().detail, MetricsDetail::standard);
+  EXPECT_EQ(good("metrics: {detail: full}").of<PageSelection>().detail, MetricsDetail::full);
 }
 
 TEST(Load, NamesTheLineOfAPatternThatIsNone) {
-  EXPECT_EQ(good("metrics: {detail: full, exclude: ['gpu_link_*{link=\"0\"}']}").metrics,
-            (Metrics{MetricsDetail::full, {}, {"gpu_link_*{link=\"0\"}"}}));
+  EXPECT_EQ(good("metrics: {detail: full, exclude: ['gpu_link_*{link=\"0\"}']}").of<PageSelection>(),
+            (PageSelection{MetricsDetail::full, {}, {*SeriesPattern::parse("gpu_link_*{link=\"0\"}")}}));
   EXPECT_EQ(problems("metrics:\n  include:\n    - gpu_up\n    - gpu_xid{31}\n"),
             "g.yaml:4: metrics.include: must be the name of a family, such as gpu_link_* or "
             "gpu_xid_errors_total{xid=\"31\"}, not \"gpu_xid{31}\"\n");
@@ -359,20 +369,20 @@ class LoadFile : public testing::Test {
 };
 
 TEST_F(LoadFile, SaysWhyItCannotBeRead) {
-  EXPECT_EQ(problems(load_file(folder_ + "/none.yaml", schemas())),
+  EXPECT_EQ(problems(load_file(folder_ + "/none.yaml", known_keys())),
             folder_ + "/none.yaml: cannot be read: No such file or directory\n");
-  EXPECT_EQ(problems(load_file(folder_, schemas())), folder_ + ": cannot be read: Is a directory\n");
+  EXPECT_EQ(problems(load_file(folder_, known_keys())), folder_ + ": cannot be read: Is a directory\n");
   const std::string large = write(std::string((1 << 20) + 1, '#'));
-  EXPECT_EQ(problems(load_file(large, schemas())), large + ": larger than 1 MiB\n");
+  EXPECT_EQ(problems(load_file(large, known_keys())), large + ": larger than 1 MiB\n");
 }
 
 // If this hangs, ctest's timeout fails the test.
 TEST_F(LoadFile, RefusesWhatIsNoFileAndTakesTheEmptyDevice) {
   const std::string fifo = folder_ + "/fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_EQ(problems(load_file(fifo, schemas())), fifo + ": is not a regular file\n");
-  EXPECT_EQ(problems(load_file("/dev/zero", schemas())), "/dev/zero: is not a regular file\n");
-  EXPECT_EQ(problems(load_file("/dev/null", schemas())), "");
+  EXPECT_EQ(problems(load_file(fifo, known_keys())), fifo + ": is not a regular file\n");
+  EXPECT_EQ(problems(load_file("/dev/zero", known_keys())), "/dev/zero: is not a regular file\n");
+  EXPECT_EQ(problems(load_file("/dev/null", known_keys())), "");
 }
 
 TEST(Load, ReadsWhatJobsMayDo) {
@@ -386,9 +396,14 @@ TEST(Load, ReadsWhatJobsMayDo) {
       "  mllog: [bert=/var/log/bert=1.txt]\n"
       "  limits: {lines_per_second: 10, series_per_run: 20, series_per_user: 30, series: 40, retention: "
       "1m}\n");
-  Config expected = defaults(schemas());
-  expected.jobs = {false, "", "/run/x", "0660", {"alice", "1001"}, {"bert=/var/log/bert=1.txt"}};
-  expected.job_limits = {10, 20, 30, 40, std::chrono::minutes(1)};
+  Config expected = defaults(known_keys());
+  expected.edit<jobs::Settings>() = {
+      false, {"", "/run/x", {0660}}, {{"bert", "/var/log/bert=1.txt"}}, {"alice", "1001"}};
+  expected.edit<jobs::Limits>() = {.lines_per_second = 10,
+                                   .series_per_run = 20,
+                                   .series_per_user = 30,
+                                   .series = 40,
+                                   .retention = std::chrono::minutes(1)};
   EXPECT_EQ(config, expected);
 }
 
@@ -420,8 +435,12 @@ TEST(Load, RefusesWhatJobsCannotHave) {
 }
 
 TEST(Load, ReadsTheServersAndRejectsWhatIsNoPortAndNoPage) {
-  Config expected = defaults(schemas());
-  expected.servers = {true, {"8000"}, {"vllm"}, {"http://[fd00::1]:8000", "https://node-7:1/m?model=a"}};
+  Config expected = defaults(known_keys());
+  expected.edit<servers::Settings>() = {true,
+                                        {{8000}},
+                                        {"vllm"},
+                                        {*servers::parse_target("http://[fd00::1]:8000"),
+                                         *servers::parse_target("https://node-7:1/m?model=a")}};
   EXPECT_EQ(good("servers:\n  enabled: true\n  ports: [\"8000\"]\n  processes: [vllm]\n"
                  "  targets: [\"http://[fd00::1]:8000\", \"https://node-7:1/m?model=a\"]\n"),
             expected);

@@ -1,10 +1,9 @@
-#include "config/markdown.hpp"
-
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "config/keys.hpp"
+#include "daemon/setup.hpp"
 
 namespace gpumeter::config {
 namespace {
@@ -12,10 +11,11 @@ namespace {
 using Kind = OptionSchema::Kind;
 
 TEST(ConfigurationMarkdown, HasALineForEveryKey) {
-  const std::string page = configuration_markdown({});
-  for (const Key& key : keys()) {
+  const std::string page = configuration_markdown(schema());
+  for (const Key& key : keys(schema())) {
     EXPECT_NE(page.find("\n| `" + std::string(key.path) + "` | " + std::string(key.type) + " | `" +
-                        key.show(Config{}) + "` | " + (key.reloadable ? "yes" : "no") + " | " +
+                        key.show(defaults(schema())) + "` | " +
+                        (key.reload == options::Reload::applies ? "yes" : "no") + " | " +
                         std::string(key.help) + " |\n"),
               std::string::npos)
         << key.path;
@@ -23,11 +23,11 @@ TEST(ConfigurationMarkdown, HasALineForEveryKey) {
 }
 
 TEST(ConfigurationMarkdown, EndsWithTheCollectors) {
-  const std::vector<CollectorSchema> schemas = {{"toy",
-                                                 {{"size", Kind::integer, "3", "a|b."},
-                                                  {"name", Kind::text, "", "Its name."},
-                                                  {"events", Kind::list, "", "What happens."}}}};
-  const std::string page = configuration_markdown(schemas);
+  const Schema known = {.collectors = {{"toy",
+                                        {{"size", Kind::integer, "3", "a|b."},
+                                         {"name", Kind::text, "", "Its name."},
+                                         {"events", Kind::list, "", "What happens."}}}}};
+  const std::string page = configuration_markdown(known);
   EXPECT_EQ(page.substr(page.find("\n## collectors.toy")),
             "\n## collectors.toy\n"
             "\n"

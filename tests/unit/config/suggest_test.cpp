@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "base/options.hpp"
+
 namespace gpumeter::config {
 namespace {
 
@@ -25,10 +27,10 @@ TEST(Suggest, SaysNothingWhereNothingIsNear) {
 }
 
 TEST(Suggest, EnumeratesWords) {
-  EXPECT_EQ(enumerate(std::vector<std::string>{}, "or"), "");
-  EXPECT_EQ(enumerate(std::vector<std::string>{"a"}, "or"), "a");
-  EXPECT_EQ(enumerate(std::vector<std::string>{"a", "b"}, "or"), "a or b");
-  EXPECT_EQ(enumerate(std::vector<std::string>{"a", "b", "c"}, "and"), "a, b and c");
+  EXPECT_EQ(options::enumerate(std::vector<std::string>{}, "or"), "");
+  EXPECT_EQ(options::enumerate(std::vector<std::string>{"a"}, "or"), "a");
+  EXPECT_EQ(options::enumerate(std::vector<std::string>{"a", "b"}, "or"), "a or b");
+  EXPECT_EQ(options::enumerate(std::vector<std::string>{"a", "b", "c"}, "and"), "a, b and c");
 }
 
 }  // namespace

@@ -46,7 +46,6 @@ class NcclWatch : public testing::Test {
   }
   Watch& watch() {
     if (watch_) return *watch_;
-    settings_.procfs = proc_.path();
     watch_.emplace(
         Watch::Parts{
             .clock = clock_,
@@ -56,7 +55,8 @@ class NcclWatch : public testing::Test {
             .say =
                 [this](const std::string& user, State state, const std::string& reason) {
                   said_ += user + " " + std::string(to_string(state)) + " " + reason + "\n";
-                }},
+                },
+            .procfs = proc_.path()},
         settings_);
     return *watch_;
   }

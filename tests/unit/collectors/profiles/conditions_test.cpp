@@ -51,7 +51,7 @@ class Machine {
  private:
   static Thresholds thresholds(std::string condition) {
     Thresholds thresholds;
-    thresholds.enabled.insert(std::move(condition));
+    thresholds.enabled.push_back(std::move(condition));
     return thresholds;
   }
 

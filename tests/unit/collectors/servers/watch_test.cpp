@@ -59,11 +59,11 @@ class WatchTest : public testing::Test {
   double& joules(const std::string& uuid = "GPU-A", std::size_t at = 0) {
     return devices_[uuid].processes[at].energy_joules;
   }
-  Finder::Settings find(std::set<std::uint16_t> ports, std::set<std::string> processes = {}) const {
-    return {std::move(ports), std::move(processes), tree_ / "proc", tree_ / "cgroup"};
+  static Settings find(std::vector<options::Port> ports, std::vector<std::string> processes = {}) {
+    return {true, std::move(ports), std::move(processes), {}};
   }
-  void open(std::optional<Finder::Settings> find, const std::vector<std::string>& targets = {}) {
-    Watch::Settings settings{std::move(find), {}, tree_ / "proc"};
+  void open(std::optional<Settings> find, const std::vector<std::string>& targets = {}) {
+    Settings settings = find.value_or(Settings());
     for (const std::string& text : targets) settings.targets.push_back(*parse_target(text));
     Watch::Parts parts;
     parts.device_uses = [this] {
@@ -81,6 +81,7 @@ class WatchTest : public testing::Test {
     parts.say = [this](const Watch::Notice& notice) {
       said_ += notice.message + "|" + notice.server + "|" + notice.error + "\n";
     };
+    parts.roots = {tree_ / "proc", tree_ / "cgroup"};
     parts.listeners = [this](const std::string&) -> Result<std::vector<tcp::Listener>> { return listeners_; };
     watch_ = std::make_unique<Watch>(std::move(settings), std::move(parts), store_.attach());
   }
@@ -124,7 +125,7 @@ TEST_F(WatchTest, GivesAServerTheGpusAndTheEnergyOfItsWorkers) {
   on_gpu(12, 70);
   on_gpu(11, 10, "GPU-B", 1);
   pages_["127.0.0.1:8000/metrics"] = kVllm;
-  open(find({8000}));
+  open(find({{8000}}));
   const std::string facts =
       R"(ml_server_info{server="vllm",port="8000",model="m",kind="session",workload="user-1000.slice",)";
   const std::string page = update();
@@ -153,7 +154,7 @@ TEST_F(WatchTest, GivesARouterTheWorkersOfItsContainer) {
   listens(11, 3000);
   on_gpu(12, 5);
   pages_["127.0.0.1:3000/metrics"] = "tgi_queue_size 3\n";
-  open(find({3000}));
+  open(find({{3000}}));
   const std::string facts = R"(ml_server_info{server="tgi",port="3000",kind="container",workload=")" +
                             std::string(64, 'a') + R"(",gpu="0",uuid="GPU-A"} 1)";
   EXPECT_NE(update().find(facts), std::string::npos) << update();
@@ -166,7 +167,7 @@ TEST_F(WatchTest, ReadsOnlyWantedPortsOfProcessesOnAGpuOnLoopback) {
   listens(10, 8000);
   listens(11, 8001);
   listens(11, 8080, "");
-  open(find({8000, 8080}));
+  open(find({{8000}, {8080}}));
   EXPECT_EQ(update(), "");
   EXPECT_EQ(asked_, "");
 }
@@ -178,10 +179,10 @@ TEST_F(WatchTest, ReadsOnlyProcessesOfTheWantedNames) {
   on_gpu(11, 0);
   listens(10, 30000);
   listens(11, 8000);
-  open(find({8000, 30000}, {"sglang.launch_server"}));
+  open(find({{8000}, {30000}}, {"sglang.launch_server"}));
   update();
   EXPECT_EQ(asked_, "127.0.0.1:30000/metrics\n");
-  open(find({8000, 30000}, {"python3"}));
+  open(find({{8000}, {30000}}, {"python3"}));
   update();
   EXPECT_EQ(asked_, "127.0.0.1:30000/metrics\n127.0.0.1:8000/metrics\n") << "the name in comm";
 }
@@ -198,7 +199,7 @@ TEST_F(WatchTest, WithoutTheRightToLookIntoAProcessItsCgroupDecides) {
   for (const char* const port : {"8000", "8001", "8002"}) {
     pages_[std::string("127.0.0.1:") + port + "/metrics"] = "vllm:num_requests_running 1\n";
   }
-  open(find({8000, 8001, 8002}));
+  open(find({{8000}, {8001}, {8002}}));
   update();
   joules() = 7;
   joules("GPU-A", 1) = 9;
@@ -270,7 +271,7 @@ TEST_F(WatchTest, ANamedTargetOfThisMachineHasTheGpusOfItsListener) {
   listens(10, 8080);
   on_gpu(10, 0);
   pages_["localhost:8080/metrics?model=a"] = "llamacpp:requests_processing 2\n";
-  open(find({8080}), {"http://localhost:8080/metrics?model=a"});
+  open(find({{8080}}), {"http://localhost:8080/metrics?model=a"});
   EXPECT_NE(update().find("kind=\"session\",workload=\"user-1000.slice\",gpu=\"0\",uuid=\"GPU-A\"} 1\n"),
             std::string::npos);
   EXPECT_EQ(asked_, "localhost:8080/metrics?model=a\n") << "one read, by the configured address";

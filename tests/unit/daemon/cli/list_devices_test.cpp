@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/paths.hpp"
 #include "collectors/builtin.hpp"
 #include "tests/fakes/tree.hpp"
 
@@ -12,10 +13,10 @@ namespace {
 
 config::Config config_of(const Tree& tree) {
   config::Config config;
-  config.paths.sysfs = tree.path();
-  config.paths.state = tree / "state";
+  config.edit<Paths>().sysfs = tree.path();
+  config.edit<Paths>().state = tree / "state";
   config.collectors["amd"].options["ids_file"] = {tree / "amdgpu.ids"};
-  config.collectors["nvidia"].enabled = config::Enabled::off;
+  config.collectors["nvidia"].enabled = options::Enabled::off;
   for (const CollectorEntry& entry : builtin_collectors()) config.collectors[std::string(entry.name)];
   return config;
 }

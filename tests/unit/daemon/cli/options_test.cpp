@@ -8,12 +8,14 @@
 
 #include "build_info.hpp"
 #include "daemon/cli/load_config.hpp"
+#include "daemon/log/log.hpp"
 #include "daemon/setup.hpp"
+#include "exporter/http/settings.hpp"
 
 namespace gpumeter {
 namespace {
 
-using config::Enabled;
+using options::Enabled;
 using Kind = CollectorOption::Kind;
 
 constexpr CollectorOption kOptions[] = {{"devices", Kind::integer, "2", "How many."},
@@ -23,7 +25,7 @@ constexpr CollectorEntry kCollectors[] = {
     {"simulated", false, 0, kOptions, nullptr, nullptr, nullptr, 1024},
 };
 
-std::vector<config::CollectorSchema> schemas() { return schemas_of(kCollectors); }
+config::Schema known_keys() { return schema_of(kCollectors); }
 
 std::variant<Options, Exit> parsed(std::vector<const char*> arguments,
                                    std::span<const CollectorEntry> known = kCollectors) {
@@ -53,13 +55,13 @@ std::string refusal(const std::string& sentence) {
 }
 
 config::Config applied(const std::vector<const char*>& arguments) {
-  config::Config config = config::defaults(schemas());
-  apply(options(arguments), schemas(), config);
+  config::Config config = config::defaults(known_keys());
+  apply(options(arguments), known_keys(), config);
   return config;
 }
 
 TEST(Options, ChangeNothingWhereThereAreNone) {
-  EXPECT_EQ(applied({}), config::defaults(schemas()));
+  EXPECT_EQ(applied({}), config::defaults(known_keys()));
   const Options none = options({});
   EXPECT_EQ(none.action, Action::run);
   EXPECT_EQ(none.config_file, "");
@@ -67,11 +69,11 @@ TEST(Options, ChangeNothingWhereThereAreNone) {
 }
 
 TEST(Options, GoBeforeTheFile) {
-  config::Config expected = config::defaults(schemas());
-  expected.web.listen = {":1", "[::1]:2"};
-  expected.web.telemetry_path = "/m";
-  expected.paths = {"/a", "/b", "/c"};
-  expected.log = {config::LogLevel::debug, config::LogFormat::json};
+  config::Config expected = config::defaults(known_keys());
+  expected.edit<HttpSettings>().listen = {":1", "[::1]:2"};
+  expected.edit<HttpSettings>().telemetry_path = "/m";
+  expected.edit<Paths>() = {"/a", "/b", "/c"};
+  expected.edit<Logging>() = {LogLevel::debug, LogFormat::json};
   EXPECT_EQ(applied({"--web.listen-address=:1", "--web.listen-address", "[::1]:2", "--web.telemetry-path=/m",
                      "--path.sysfs=/a", "--path.procfs=/b", "--path.state=/c", "--log.level=debug",
                      "--log.format=json"}),
@@ -79,7 +81,7 @@ TEST(Options, GoBeforeTheFile) {
 }
 
 TEST(Options, TakeTheLastOfWhatCanBeThereOnce) {
-  EXPECT_EQ(applied({"--log.level=warn", "--log.level=debug"}).log.level, config::LogLevel::debug);
+  EXPECT_EQ(applied({"--log.level=warn", "--log.level=debug"}).of<Logging>().level, LogLevel::debug);
   EXPECT_EQ(applied({"--simulate=2", "--simulate=3"}).collectors["simulated"].options["devices"],
             std::vector<std::string>{"3"});
   EXPECT_EQ(applied({"--collector.amd", "--no-collector.amd"}).collectors["amd"].enabled, Enabled::off);
@@ -87,12 +89,12 @@ TEST(Options, TakeTheLastOfWhatCanBeThereOnce) {
 }
 
 TEST(Options, TakeRelativePathsFromWhereTheyAreGiven) {
-  EXPECT_EQ(applied({"--path.sysfs=tree/sys"}).paths.sysfs,
+  EXPECT_EQ(applied({"--path.sysfs=tree/sys"}).of<Paths>().sysfs,
             (std::filesystem::current_path() / "tree/sys").string());
 }
 
 TEST(Options, SwitchCollectors) {
-  config::Config expected = config::defaults(schemas());
+  config::Config expected = config::defaults(known_keys());
   expected.collectors["amd"].enabled = Enabled::off;
   expected.collectors["simulated"].enabled = Enabled::on;
   EXPECT_EQ(applied({"--no-collector.amd", "--collector.simulated"}), expected);
@@ -100,15 +102,15 @@ TEST(Options, SwitchCollectors) {
 }
 
 TEST(Options, LeaveACollectorOnThatTheFileSwitchedOn) {
-  config::Config config = config::defaults(schemas());
+  config::Config config = config::defaults(known_keys());
   config.collectors["simulated"].enabled = Enabled::on;
-  apply(options({"--collector.disable-defaults"}), schemas(), config);
+  apply(options({"--collector.disable-defaults"}), known_keys(), config);
   EXPECT_EQ(config.collectors["amd"].enabled, Enabled::off);
   EXPECT_EQ(config.collectors["simulated"].enabled, Enabled::on);
 }
 
 TEST(Options, SimulateDevicesAndNoOthers) {
-  config::Config expected = config::defaults(schemas());
+  config::Config expected = config::defaults(known_keys());
   expected.collectors["amd"].enabled = Enabled::off;
   expected.collectors["simulated"] = {Enabled::on,
                                       {{"devices", {"4"}}, {"events", {"hang 1 after 5s", "b"}}}};
@@ -251,17 +253,17 @@ TEST(LoadConfig, AppliesFlagsToTheFileThatIsNamed) {
   const std::string file = testing::TempDir() + "gpumeter_options_" + std::to_string(getpid()) + ".yaml";
   std::ofstream(file) << "log: {level: warn, format: json}\n";
   const std::string flag = "--config.file=" + file;
-  const auto loaded = load_config(options({flag.c_str(), "--log.level=debug"}), schemas());
+  const auto loaded = load_config(options({flag.c_str(), "--log.level=debug"}), known_keys());
   std::filesystem::remove(file);
-  config::Config expected = config::defaults(schemas());
-  expected.log = {config::LogLevel::debug, config::LogFormat::json};
+  config::Config expected = config::defaults(known_keys());
+  expected.edit<Logging>() = {LogLevel::debug, LogFormat::json};
   EXPECT_EQ(std::get<config::Config>(loaded), expected);
 }
 
 TEST(LoadConfig, WantsAFileThatIsNamedToExist) {
-  const auto loaded = load_config(options({"--config.file=/none/g.yaml"}), schemas());
-  ASSERT_TRUE(std::holds_alternative<std::vector<config::Problem>>(loaded));
-  EXPECT_EQ(config::to_string(std::get<1>(loaded).front()),
+  const auto loaded = load_config(options({"--config.file=/none/g.yaml"}), known_keys());
+  ASSERT_TRUE(std::holds_alternative<std::vector<options::Problem>>(loaded));
+  EXPECT_EQ(to_string(std::get<1>(loaded).front()),
             "/none/g.yaml: cannot be read: No such file or directory");
 }
 

@@ -55,7 +55,7 @@ class ControlTest : public testing::Test {
 
   const std::string folder_ = testing::TempDir() + "/control-" + std::to_string(getpid());
   const SystemClock clock_;
-  Log log_{clock_, {config::LogLevel::error, config::LogFormat::logfmt}};
+  Log log_{clock_, {LogLevel::error, LogFormat::logfmt}};
 };
 
 TEST_F(ControlTest, WithoutADaemonTheFileIsEdited) {

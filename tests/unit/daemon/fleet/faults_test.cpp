@@ -55,7 +55,7 @@ class FleetFaults : public testing::Test {
   void make(const Clock& clock,
             const std::optional<std::vector<std::string>>& bus = std::vector<std::string>()) {
     FleetSettings settings;
-    settings.intervals = {20ms, 200ms, 200ms};
+    settings.intervals = {20ms, 200ms, 200ms, 20ms};
     IndexKeeper indexes(DeviceDirectory(folder_), nullptr, clock);
     fleet_ = std::make_shared<Fleet>(store_, clock, log_, std::move(indexes), settings);
     if (bus) fleet_->order_by(*bus);
@@ -83,7 +83,7 @@ class FleetFaults : public testing::Test {
 
   SystemClock clock_;
   FakeClock fake_clock_;
-  Log log_{clock_, {config::LogLevel::error, config::LogFormat::logfmt}};
+  Log log_{clock_, {LogLevel::error, LogFormat::logfmt}};
   std::string folder_;
   std::shared_ptr<FakeMachine> machine_ = std::make_shared<FakeMachine>();
   std::shared_ptr<Store> store_ = std::make_shared<Store>();
@@ -194,8 +194,8 @@ TEST_F(FleetFaults, ADeviceThatIsForgottenWhileItHangsIsNotCalledAgain) {
   const int calls = machine_->calls("A");
   machine_->unlist("A");
   FleetSettings settings;
-  settings.intervals = {20ms, 200ms, 200ms};
-  settings.forget = 0s;
+  settings.intervals = {20ms, 200ms, 200ms, 20ms};
+  settings.devices.forget = 0s;
   fleet_->configure(settings);
   fleet_->rediscover();
   until([&] { return fleet_->devices().size() == 1; });

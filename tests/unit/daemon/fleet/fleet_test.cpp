@@ -70,8 +70,8 @@ class FleetTest : public testing::Test {
     keeper_ = std::make_shared<StateKeeper>(FiguresFolders{folder_}, clock_, log_);
     IndexKeeper indexes(keeper_->load(clock_.monotonic() + seconds(30)), keeper_, clock_);
     FleetSettings settings;
-    settings.forget = forget_;
-    settings.intervals = {milliseconds(20), milliseconds(200), milliseconds(200)};
+    settings.devices.forget = forget_;
+    settings.intervals = {milliseconds(20), milliseconds(200), milliseconds(200), milliseconds(20)};
     fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(indexes), settings);
     fleet_->order_by(bus_);
     fleet_->add({{&entry, fake_context(machine_, clock_)}});
@@ -122,12 +122,12 @@ class FleetTest : public testing::Test {
   }
 
   SetClock clock_;
-  Log log_{clock_, {config::LogLevel::error, config::LogFormat::logfmt}};
+  Log log_{clock_, {LogLevel::error, LogFormat::logfmt}};
   std::string folder_;
   std::vector<std::string> bus_ = {"0000:03:00.0", "0000:0a:00.0"};
   std::shared_ptr<FakeMachine> machine_ = std::make_shared<FakeMachine>();
   std::shared_ptr<Store> store_ = std::make_shared<Store>();
-  std::optional<Nanoseconds> forget_;
+  std::optional<Duration> forget_;
   std::shared_ptr<StateKeeper> keeper_;
   std::shared_ptr<Fleet> fleet_;
 };
@@ -301,7 +301,7 @@ TEST_F(FleetTest, TheTimeOfTheLastReadingIsOnTheDiskOnceAMinute) {
 }
 
 TEST_F(FleetTest, WithoutPatienceDevicesThatAreThereStayAndLostOnesGoOnceDiscoveryMissesThem) {
-  forget_ = Nanoseconds(0);
+  forget_ = Duration(0);
   start();
   EXPECT_EQ(fleet_->devices().size(), 2U);
   machine_->hang("A", true);  // it is still on the bus

@@ -26,7 +26,7 @@ class StateKeeperTest : public testing::Test {
 
   const std::string folder_ = testing::TempDir() + "/keeper-" + std::to_string(getpid());
   const SystemClock clock_;
-  Log log_{clock_, {config::LogLevel::error, config::LogFormat::logfmt}};
+  Log log_{clock_, {LogLevel::error, LogFormat::logfmt}};
 };
 
 TEST_F(StateKeeperTest, TheLatestDirectoryIsOnTheDiskAtTheEnd) {

@@ -41,7 +41,7 @@ class DoctorTest : public testing::Test {
   FakeClock clock_;
   Store store_;
   SeriesList device_{store_.attach("nvidia")};
-  Log log_{clock_, {config::LogLevel::info, config::LogFormat::logfmt}};
+  Log log_{clock_, {LogLevel::info, LogFormat::logfmt}};
   std::shared_ptr<health::EventBook> book_ = std::make_shared<health::EventBook>();
   Doctor doctor_{store_, clock_, log_, book_};
 };

@@ -13,7 +13,7 @@ const std::vector<LogField> kFields = {
     {"gpu", "0"}, {"uuid", "GPU-1"}, {"vendor", "amd"}, {"error", "a \"b\"\nc"}};
 
 LogRecord record(std::span<const LogField> fields = kFields) {
-  return {config::LogLevel::warn, "device lost", fields};
+  return {LogLevel::warn, "device lost", fields};
 }
 
 /// The fields of a journal entry.
@@ -30,7 +30,7 @@ TEST(LogFormat, Logfmt) {
   EXPECT_EQ(to_logfmt(record()),
             "level=warn msg=\"device lost\" gpu=0 uuid=GPU-1 vendor=amd "
             "error=\"a \\\"b\\\"\\nc\"");
-  EXPECT_EQ(to_logfmt({config::LogLevel::debug, "up", {}}), "level=debug msg=up");
+  EXPECT_EQ(to_logfmt({LogLevel::debug, "up", {}}), "level=debug msg=up");
 }
 
 TEST(LogFormat, Json) {
@@ -60,11 +60,11 @@ TEST(LogFormat, WhatIsNotKnownHasNoField) {
 }
 
 TEST(LogFormat, JournalPriorities) {
-  const auto priority = [](config::LogLevel level) { return fields(to_journal({level, "m", {}}))[1]; };
-  EXPECT_EQ(priority(config::LogLevel::debug), "PRIORITY=7");
-  EXPECT_EQ(priority(config::LogLevel::info), "PRIORITY=6");
-  EXPECT_EQ(priority(config::LogLevel::warn), "PRIORITY=4");
-  EXPECT_EQ(priority(config::LogLevel::error), "PRIORITY=3");
+  const auto priority = [](LogLevel level) { return fields(to_journal({level, "m", {}}))[1]; };
+  EXPECT_EQ(priority(LogLevel::debug), "PRIORITY=7");
+  EXPECT_EQ(priority(LogLevel::info), "PRIORITY=6");
+  EXPECT_EQ(priority(LogLevel::warn), "PRIORITY=4");
+  EXPECT_EQ(priority(LogLevel::error), "PRIORITY=3");
 }
 
 TEST(LogfmtValue, StandsAsItIsWhereThatIsClear) {

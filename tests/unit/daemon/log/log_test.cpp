@@ -25,9 +25,6 @@ class StoppedClock final : public Clock {
   Nanoseconds realtime() const noexcept override { return std::chrono::milliseconds(1'767'312'000'007); }
 };
 
-using config::LogFormat;
-using config::LogLevel;
-
 TEST(Log, WritesLinesFromItsLevelOnToStderr) {
   const StoppedClock clock;
   testing::internal::CaptureStderr();

@@ -64,7 +64,7 @@ class FiguresFileTest : public testing::Test {
   const std::string folder_ = testing::TempDir() + "/figures-" + std::to_string(getpid());
   const std::string runtime_ = folder_ + "/runtime";
   FakeClock clock_;
-  Log log_{clock_, {config::LogLevel::error, config::LogFormat::logfmt}};
+  Log log_{clock_, {LogLevel::error, LogFormat::logfmt}};
   std::string figures_ = "a\t1\n";
   int collected_ = 0;
   bool accepts_ = true;

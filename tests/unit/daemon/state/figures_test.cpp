@@ -47,7 +47,7 @@ class FiguresTest : public testing::Test {
   const std::string folder_ = testing::TempDir() + "/figures-of-" + std::to_string(getpid());
   const profiles::RunName run_{"alice", "bert"};
   FakeClock clock_;
-  Log log_{clock_, {config::LogLevel::error, config::LogFormat::logfmt}};
+  Log log_{clock_, {LogLevel::error, LogFormat::logfmt}};
   std::shared_ptr<profiles::BudgetBook> budget_;
   std::shared_ptr<health::EventBook> events_;
   std::optional<FiguresFile> file_;

@@ -35,7 +35,7 @@ class WebConfigTest : public testing::Test {
   static std::size_t users(WebConfig& web) { return web.access().current()->settings.users.size(); }
 
   const SystemClock clock_;
-  Log log_{clock_, {.level = config::LogLevel::error}};
+  Log log_{clock_, {.level = LogLevel::error}};
   fs::path file_;
 };
 

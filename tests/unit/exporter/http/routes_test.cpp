@@ -32,7 +32,7 @@ class RoutesTest : public testing::Test {
   PageCache pages_{store_};
   Routes routes_{pages_,
                  store_,
-                 {.max_requests = 2,
+                 {.web = {.max_requests = 2},
                   .devices = [] { return std::vector<DeviceStatus>{{.uuid = "u", .state = "ok"}}; },
                   .collectors =
                       [] {
@@ -136,7 +136,7 @@ TEST_F(RoutesTest, ServesTheLevelThatIsAsked) {
   more.add(kOnlyFull, {}, 2);
   more.commit({});
   const std::string both = std::string(kUpPage).append(kMore);
-  pages_.select({.is_full = false});
+  pages_.select({.detail = MetricsDetail::standard});
   EXPECT_EQ(get("/metrics").page->bytes(), kUpPage);
   EXPECT_EQ(query({{"detail", "standard"}}).page->bytes(), kUpPage);
   EXPECT_EQ(query({{"detail", "full"}}).page->bytes(), both);
@@ -220,7 +220,7 @@ class BrowserRoutesTest : public testing::Test {
   PageCache pages_{store_};
   Routes routes_{pages_,
                  store_,
-                 {.max_requests = 2,
+                 {.web = {.max_requests = 2},
                   .devices = [] { return std::vector<DeviceStatus>{{.uuid = "GPU-a", .state = "ok"}}; },
                   .history = &history_,
                   .live = &live_}};

@@ -118,7 +118,7 @@ TEST(PageCache, KeepsThePagesOfBothLevelsApart) {
   up.commit({});
   PageCache pages(store);
   EXPECT_EQ(pages.page(kText, kIdentity)->bytes(), kUpPage) << "the full page at first";
-  pages.select({.is_full = false});
+  pages.select({.detail = MetricsDetail::standard});
   const PagePtr configured = pages.page(kText, kIdentity);
   EXPECT_EQ(configured->bytes(), "");
   EXPECT_EQ(pages.page(kText, kIdentity, PageDetail::standard), configured);
@@ -126,7 +126,7 @@ TEST(PageCache, KeepsThePagesOfBothLevelsApart) {
   EXPECT_EQ(full->bytes(), kUpPage);
   EXPECT_EQ(pages.recent(kText, kIdentity, {}, PageDetail::full), full) << "rendered once";
   EXPECT_EQ(pages.filtered(kText, kIdentity, {}, PageDetail::full)->bytes(), kUpPage);
-  pages.select({.is_full = false, .exclude = {*SeriesPattern::parse("gpu_up")}});
+  pages.select({.detail = MetricsDetail::standard, .exclude = {*SeriesPattern::parse("gpu_up")}});
   EXPECT_EQ(pages.page(kText, kIdentity, PageDetail::full)->bytes(), "") << "the patterns hold for both";
 }
 

@@ -49,7 +49,7 @@ TEST_F(ProtobufTest, IsAMessageOfEachFamilyAfterItsLength) {
 }
 
 TEST_F(ProtobufTest, HasTheStartOfACounterThatAppearsLate) {
-  view_.select({.is_full = false});
+  view_.select({.detail = MetricsDetail::standard});
   Source source = store_.attach();
   source.set(source.add(kXids, {}), 0);
   source.commit(kNow);

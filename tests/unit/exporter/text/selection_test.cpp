@@ -9,7 +9,7 @@ namespace {
 
 PageSelection selection(bool is_full, const std::vector<std::string>& include = {},
                         const std::vector<std::string>& exclude = {}) {
-  PageSelection made{.is_full = is_full};
+  PageSelection made{.detail = is_full ? MetricsDetail::full : MetricsDetail::standard};
   for (const std::string& text : include) made.include.push_back(*SeriesPattern::parse(text));
   for (const std::string& text : exclude) made.exclude.push_back(*SeriesPattern::parse(text));
   return made;

@@ -164,7 +164,7 @@ TEST_F(TextViewTest, ShowsAFamilyThatIsDeclaredAtRunTime) {
 class StandardPageTest : public testing::Test {
  protected:
   StandardPageTest() : source_(store_.attach("nvidia")) {
-    view_.select({.is_full = false});
+    view_.select({.detail = MetricsDetail::standard});
     attach();
   }
   void attach() {
@@ -224,10 +224,10 @@ TEST_F(StandardPageTest, RemembersThatACodeWasZeroBeforeTheDeviceWasLost) {
 
 TEST_F(StandardPageTest, FollowsAChangedSelection) {
   page({0, 0, 0, 0, 1});
-  view_.select({.is_full = true});
+  view_.select({.detail = MetricsDetail::full});
   EXPECT_EQ(page({0, 0, 0, 0, 1}),
             "mode,state=\"on\"} 0\nthro} 1\nxid_,xid=\"31\"} 0\nxid_,xid=\"79\"} 0\nxid_,xid=\"other\"} 0\n");
-  view_.select({.is_full = true, .include = {}, .exclude = {*SeriesPattern::parse("xid*")}});
+  view_.select({.detail = MetricsDetail::full, .include = {}, .exclude = {*SeriesPattern::parse("xid*")}});
   EXPECT_EQ(page({0, 0, 0, 0, 1}), "mode,state=\"on\"} 0\nthro} 1\n");
 }
 

@@ -20,8 +20,8 @@ WorkloadFacts pod(const std::string& uid) {
   return facts;
 }
 
-Places only_logs(const Tree& log) {
-  return {.pods_socket = "", .resources_socket = "", .cri_socket = "", .log_path = log.path(), .labels = {}};
+Settings only_logs(const Tree& log) {
+  return {.pods_socket = "", .resources_socket = "", .log_path = log.path(), .cri_socket = "", .labels = {}};
 }
 
 const std::vector<Label> kBert = {{"k8s_namespace", "ml"}, {"k8s_pod", "bert-0"}};
@@ -30,7 +30,7 @@ TEST(KubeletSourcesTest, TheLastWordHoldsForTenMinutesAndNamesForFifteenMore) {
   const Tree log = make_tree({{"pods/ml_bert-0_uid-1/main/0.log", ""}});
   FakeClock clock;
   NameBook book;
-  Sources sources(only_logs(log), clock, book, {});
+  Sources sources(only_logs(log), "/sys", clock, book, {});
 
   sources.turn();
   EXPECT_EQ(book.labels_of(pod("uid-1")), kBert);
@@ -57,7 +57,7 @@ TEST(KubeletSourcesTest, ANewPodIsSeenAtTheNextRequestOrWhenItIsWanted) {
   const Tree log = make_tree({{"pods/ml_bert-0_uid-1/main/0.log", ""}});
   FakeClock clock;
   NameBook book;
-  Sources sources(only_logs(log), clock, book, {});
+  Sources sources(only_logs(log), "/sys", clock, book, {});
   EXPECT_EQ(sources.turn(), Sources::kEvery);
 
   log.write("pods/ml_gpt-0_uid-2/main/0.log", "");
@@ -73,10 +73,10 @@ TEST(KubeletSourcesTest, AMachineWithoutAKubeletUsesNoSourceAndIsAskedRarely) {
   const Tree nothing = make_tree({});
   FakeClock clock;
   NameBook book;
-  Places places = only_logs(nothing);
-  places.pods_socket = nothing / "pods-api.sock";
-  places.resources_socket = nothing / "kubelet.sock";
-  Sources sources(places, clock, book, {});
+  Settings settings = only_logs(nothing);
+  settings.pods_socket = nothing / "pods-api.sock";
+  settings.resources_socket = nothing / "kubelet.sock";
+  Sources sources(settings, "/sys", clock, book, {});
 
   EXPECT_EQ(sources.turn(), std::chrono::minutes(1));
   EXPECT_EQ(sources.figures().size(), 3U);

@@ -52,7 +52,7 @@ class JobSocketsTest : public testing::Test {
   }
 
   Tree tree_{{}};
-  SocketSettings settings_{tree_ / "d", tree_ / "s", 0620};
+  SocketSettings settings_{tree_ / "d", tree_ / "s", {0620}};
   std::string said_;
 };
 

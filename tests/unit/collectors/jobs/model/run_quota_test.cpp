@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr Limits kUnhurried{.lines_per_second = 1e9, .burst_lines = 1e9};
+constexpr Limits kUnhurried{.lines_per_second = 1'000'000'000};
 
 /// The sum over one user, or over all users if none is named.
 double sum_of(JobsBench& jobs, std::string_view family, std::string_view user = {}) {
@@ -324,11 +324,11 @@ TEST(RunQuota, ARunOfTheNameOtherHoldsSumsOnly) {
 
 TEST(RunQuota, TakesOnOtherLimits) {
   Limits limits;
-  limits.lines_per_second = limits.burst_lines = 1;
+  limits.lines_per_second = 1;
   JobsBench bench(limits);
   bench.send(1, "ml.steps:1|c|#run:a\nml.steps:1|c|#run:a\n");
   EXPECT_EQ(bench.dropped(), "rate_limit=1 ");
-  limits.lines_per_second = limits.burst_lines = 100;
+  limits.lines_per_second = 100;
   bench.model.set_limits(limits);
   bench.wait(1);
   bench.send(1, "ml.steps:1|c|#run:a\nml.steps:1|c|#run:a\n");

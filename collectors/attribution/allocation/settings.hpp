@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "base/options.hpp"
+
+namespace gpumeter::allocation {
+
+/// Who was given which GPU, whether or not a process uses it.
+struct Settings {
+  unsigned idle_percent = 1;                         ///< busy share below which an allocated GPU is idle
+  std::string slurm = "/run/gpumeter/slurm";         ///< files of Slurm's prolog; empty: none
+  std::string slurm_gpus;                            ///< output of `slurmd -G`, or gres.conf; empty: none
+  std::string manual = "/run/gpumeter/allocations";  ///< files of `gpumeter allocate`; empty: none
+  std::string held = "/run/gpumeter-held";           ///< files of gpumeter-held; empty: none
+  bool operator==(const Settings&) const = default;
+};
+
+/// `allocations` in the configuration.
+extern const options::Section kSection;
+
+}  // namespace gpumeter::allocation

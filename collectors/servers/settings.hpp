@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/options.hpp"
+#include "base/result.hpp"
+#include "exporter/client/http_get.hpp"
+
+namespace gpumeter::servers {
+
+/// A page that the configuration names.
+struct Target {
+  HttpAddress address;
+  std::string path;  ///< "/metrics"
+  std::string text;  ///< as configured
+
+  bool operator==(const Target& other) const { return text == other.text; }
+};
+
+/// Parses "http://host:port/path"; without a path, "/metrics".
+Result<Target> parse_target(std::string_view text);
+
+/// Model servers whose metrics pages are read.
+struct Settings {
+  bool enabled = false;
+  /// Of vLLM, Triton, llama.cpp, SGLang and TGI, by default. Only these are read: another port may belong to
+  /// a protocol that a GET disturbs.
+  std::vector<options::Port> ports = {{8000}, {8002}, {8080}, {30000}, {3000}};
+  std::vector<std::string> processes;  ///< names; empty: any
+  std::vector<Target> targets;         ///< read also if not enabled
+  bool operator==(const Settings&) const = default;
+};
+
+/// `servers` in the configuration.
+extern const options::Section kSection;
+
+}  // namespace gpumeter::servers

@@ -1,0 +1,90 @@
+#include "exporter/http/settings.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.hpp"
+
+namespace gpumeter {
+namespace {
+
+using options::check_optional_path;
+using options::check_socket_path;
+using options::checked;
+using options::Complaint;
+using options::Option;
+using options::option;
+using options::printable;
+using options::Reload;
+
+bool is_port(std::string_view text) noexcept { return parse_number<std::uint16_t>(text).has_value(); }
+
+/// Accepts "localhost", "192.0.2.1", "[::1]", or an empty text for all addresses. bind() detects hosts that
+/// do not exist.
+bool is_host(std::string_view text) noexcept {
+  const bool bracketed = text.starts_with('[') && text.ends_with(']') && text.size() > 2;
+  if (bracketed) text = text.substr(1, text.size() - 2);
+  return std::none_of(text.begin(), text.end(), [bracketed](char c) {
+    return static_cast<unsigned char>(c) <= 0x20 || c == '/' || c == '[' || c == ']' ||
+           (c == ':' && !bracketed);
+  });
+}
+
+bool is_address(std::string_view text) noexcept {
+  const std::size_t colon = text.rfind(':');
+  return colon != std::string_view::npos && is_port(text.substr(colon + 1)) && is_host(text.substr(0, colon));
+}
+
+constexpr std::string_view kUnix = "unix:";
+
+Complaint check_unix_address(const std::string& address) {
+  const std::string path = address.substr(kUnix.size());
+  if (!path.starts_with('/')) {
+    return "must have an absolute path after unix:, not \"" + printable(address) + "\"";
+  }
+  return check_socket_path(path);
+}
+
+Complaint check_addresses(const std::vector<std::string>& addresses) {
+  if (addresses.empty()) return "must have at least one address, such as \"localhost:10478\"";
+  std::set<std::string> seen;
+  for (const std::string& address : addresses) {
+    if (address.starts_with(kUnix)) {
+      if (Complaint complaint = check_unix_address(address)) return complaint;
+    } else if (!is_address(address)) {
+      return "must be host:port, such as localhost:10478, [::1]:10478 or :10478, or unix:/path, not \"" +
+             printable(address) + "\"";
+    }
+    if (!seen.insert(address).second) return "must list each address once, not \"" + address + "\" twice";
+  }
+  return std::nullopt;
+}
+
+Complaint check_url_path(const std::string& path) {
+  const bool plain = std::all_of(path.begin(), path.end(), [](char c) {
+    return c > 0x20 && c < 0x7f && std::string_view("?#%\"<>\\^`{|}").find(c) == std::string_view::npos;
+  });
+  if (!path.starts_with('/') || !plain) {
+    return "must be a path such as /metrics, not \"" + printable(path) + "\"";
+  }
+  if (path.starts_with("/-/") || path.starts_with("/api/")) {
+    return "must not begin with /-/ or /api/, which are reserved for other pages";
+  }
+  return std::nullopt;
+}
+
+// One row an option.
+// clang-format off
+constexpr Option kOptions[] = {
+    option<&HttpSettings::listen>("listen", Reload::restart, "Listen addresses, each as host:port or unix:/path. `:10478` listens on all addresses. Not used while systemd passes a socket, as in the package: change gpumeter.socket instead. Every user of the machine may connect to a Unix socket.", checked<check_addresses>),
+    option<&HttpSettings::config_file>("config_file", Reload::restart, "File with TLS, users, headers and a rate limit, in the format of Prometheus' exporters (docs/web-configuration.md). Changes of its content need no restart. Empty: none.", checked<check_optional_path>),
+    option<&HttpSettings::telemetry_path>("telemetry_path", Reload::restart, "Path of the metrics page.", checked<check_url_path>),
+    option<&HttpSettings::max_requests>("max_requests", Reload::restart, "Maximum number of concurrent scrapes. A further scrape ends the oldest one that takes long, or is answered 503. 0: no limit."),
+};
+// clang-format on
+
+}  // namespace
+
+constinit const options::Section kWebSection = options::section("web", kOptions);
+
+}  // namespace gpumeter

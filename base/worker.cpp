@@ -1,7 +1,6 @@
 #include "base/worker.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <system_error>
@@ -13,22 +12,6 @@ constexpr Nanoseconds kAfterFailure = std::chrono::seconds(1);
 
 // Long waits are split, because the standard library adds the wait to the time of day.
 constexpr Nanoseconds kLongestWait = std::chrono::hours(1);
-
-// The main thread reads signals from a signalfd, which requires that all other threads block them.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <signal.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +15,23 @@
 #include "base/result.hpp"
 
 namespace gpumeter {
+
+/// Threads that start meanwhile have all signals blocked. The main thread reads signals from a signalfd,
+/// which requires that all other threads block them.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 /// A named thread that works in turns. A turn runs at the start, after the pause that the last turn returned,
 /// and after wake(). A turn may hang in a driver, a file system or a name service. The owner waits for such a

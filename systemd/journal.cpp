@@ -24,14 +24,14 @@ bool is_journal_stream(int fd, const char* journal_stream) noexcept {
   return device && inode && fstat(fd, &status) == 0 && status.st_dev == *device && status.st_ino == *inode;
 }
 
-int send_to_journal(std::span<const std::string> fields) {
+bool send_to_journal(std::span<const std::string> fields) {
   std::vector<iovec> parts;
   parts.reserve(fields.size());
   for (const std::string& field : fields) {
     // sendmsg() only reads the memory of an iovec.
     parts.push_back({const_cast<char*>(field.data()), field.size()});
   }
-  return sd_journal_sendv(parts.data(), static_cast<int>(parts.size()));
+  return sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) >= 0;
 }
 
 }  // namespace gpumeter::systemd

@@ -10,8 +10,8 @@ namespace gpumeter::systemd {
 /// redirected later.
 bool is_journal_stream(int fd, const char* journal_stream) noexcept;
 
-/// Sends one entry of "NAME=value" fields to the journal by its native protocol. Returns 0 or a negative
-/// errno. On a machine without a journal, the function sends nothing and returns 0. Any thread.
-int send_to_journal(std::span<const std::string> fields);
+/// Sends one entry of "NAME=value" fields to the journal by its native protocol. Returns false if the journal
+/// rejects it. On a machine without a journal, the function sends nothing and returns true. Any thread.
+bool send_to_journal(std::span<const std::string> fields);
 
 }  // namespace gpumeter::systemd

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/json/scalars.hpp"
 #include "exporter/json/health.hpp"
-#include "exporter/json/scalars.hpp"
 
 namespace gpumeter {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/json/scalars.hpp"
 #include "exporter/health/xids.hpp"
-#include "exporter/json/scalars.hpp"
 
 namespace gpumeter {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "exporter/json/scalars.hpp"
+#include "base/json/scalars.hpp"
 
 namespace gpumeter {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "exporter/json/scalars.hpp"
+#include "base/json/scalars.hpp"
 
 namespace gpumeter {
 namespace {

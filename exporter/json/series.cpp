@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "exporter/json/scalars.hpp"
+#include "base/json/scalars.hpp"
 
 namespace gpumeter {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 /// A series copied from the store, so that its text is rendered without holding the store's mutex.
 struct Copy {
   const MetricDescriptor* family;
-  Part part;
+  SeriesPart part;
   Labels labels;
   double value;
   Nanoseconds committed_at;

@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-#include "exporter/json/scalars.hpp"
+#include "base/json/scalars.hpp"
 
 namespace gpumeter {
 namespace {

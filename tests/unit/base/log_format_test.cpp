@@ -1,10 +1,9 @@
-#include "daemon/log/format.hpp"
-
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "exporter/json/scalars.hpp"
+#include "base/json/scalars.hpp"
+#include "base/log.hpp"
 
 namespace gpumeter {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/log/log.hpp"
+#include "base/log.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "exporter/json/scalars.hpp"
+#include "base/json/scalars.hpp"
 
 #include <charconv>
 #include <cmath>

@@ -17,10 +17,10 @@ namespace gpumeter {
 class Family;
 
 /// The part of its family that a series is: the whole value, or a part of a histogram.
-enum class Part : std::uint8_t { value, bucket, sum, count };
+enum class SeriesPart : std::uint8_t { value, bucket, sum, count };
 
 /// The suffix that follows the family's name in the name of such a series.
-constexpr std::string_view suffix_of(Part part) noexcept {
+constexpr std::string_view suffix_of(SeriesPart part) noexcept {
   constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count"};
   return kSuffixes[static_cast<std::size_t>(part)];
 }
@@ -33,10 +33,11 @@ struct StoredSource {
     Family* family = nullptr;  ///< null: the slot is free
     Labels labels = {};
     std::uint64_t rank : 56 = 0;  ///< grows with each slot that is added
-    Part part : 8 = Part::value;
+    SeriesPart part : 8 = SeriesPart::value;
   };
 
   std::string collector;
+  std::string part;   ///< empty: no part's
   std::uint64_t age;  ///< grows with each source
   std::vector<Slot> slots = {};
   std::vector<double> since = {};  ///< Series::since() by slot; shorter than `slots` if no later slot has one
@@ -55,7 +56,7 @@ class Series {
   /// Family::version() is unchanged.
   std::size_t position() const noexcept { return position_; }
   const Labels& labels() const noexcept { return source_.slots[slot_].labels; }
-  Part part() const noexcept { return source_.slots[slot_].part; }
+  SeriesPart part() const noexcept { return source_.slots[slot_].part; }
   double value() const noexcept { return source_.frame.values()[slot_]; }
   /// Unix time in seconds at which a counter was 0 and began to count; 0: unknown.
   double since() const noexcept { return slot_ < source_.since.size() ? source_.since[slot_] : 0; }

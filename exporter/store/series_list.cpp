@@ -3,7 +3,7 @@
 namespace gpumeter {
 
 // From the first difference on, all slots are new, which keeps the series in the order of the list.
-void SeriesList::add(const MetricDescriptor& family, const Labels& labels, double value, Part part) {
+void SeriesList::add(const MetricDescriptor& family, const Labels& labels, double value, SeriesPart part) {
   if (next_ == entries_.size() || !entries_[next_].is(family, labels, part)) {
     shorten(next_);
     entries_.push_back({&family, labels, part, source_.add(family, labels, part)});

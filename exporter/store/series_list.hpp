@@ -15,7 +15,8 @@ class SeriesList {
   explicit SeriesList(Source source) : source_(std::move(source)) {}
 
   /// Adds the next series of the list.
-  void add(const MetricDescriptor& family, const Labels& labels, double value, Part part = Part::value);
+  void add(const MetricDescriptor& family, const Labels& labels, double value,
+           SeriesPart part = SeriesPart::value);
   /// Ends the list and commits it as of `now`; the next add() begins another.
   void commit(Nanoseconds now);
 
@@ -23,10 +24,10 @@ class SeriesList {
   struct Entry {
     const MetricDescriptor* family;
     Labels labels;
-    Part part;
+    SeriesPart part;
     Source::Slot slot;
 
-    bool is(const MetricDescriptor& other, const Labels& its_labels, Part its_part) const noexcept {
+    bool is(const MetricDescriptor& other, const Labels& its_labels, SeriesPart its_part) const noexcept {
       return family == &other && labels == its_labels && part == its_part;
     }
   };

@@ -35,7 +35,7 @@ Source::~Source() {
   if (store_ != nullptr) store_->detach(*stored_);
 }
 
-Source::Slot Source::add(const MetricDescriptor& family, Labels labels, Part part, double since) {
+Source::Slot Source::add(const MetricDescriptor& family, Labels labels, SeriesPart part, double since) {
   const Slot slot = free_ == kNone ? end_ : free_;
   // Grows by an eighth, but by at least kFewest slots: a GPU's processes are few compared with its series.
   constexpr std::size_t kFewest = 8;

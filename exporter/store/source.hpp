@@ -28,7 +28,8 @@ class Source {
   /// Adds a slot for this series; the slot has no value until one is written. The first slots of a source are
   /// 0, 1, 2, ...; dropped slots are reused. Slots and labels change in the store with the next commit.
   /// `since`: as Series::since(), of a counter.
-  Slot add(const MetricDescriptor& family, Labels labels, Part part = Part::value, double since = 0);
+  Slot add(const MetricDescriptor& family, Labels labels, SeriesPart part = SeriesPart::value,
+           double since = 0);
   /// Allocates room for this many slots in total.
   void reserve(std::size_t slots);
   /// Gives the slot's series other labels; its value is kept.
@@ -60,7 +61,7 @@ class Source {
     Slot slot;
     const MetricDescriptor* family = nullptr;
     Labels labels = {};
-    Part part = Part::value;
+    SeriesPart part = SeriesPart::value;
     double since = 0;
   };
 

@@ -53,10 +53,10 @@ Error invalid_family(std::string_view name) {
 
 }  // namespace
 
-Source Store::attach(std::string_view collector) {
+Source Store::attach(std::string_view collector, std::string_view part) {
   const MutexLock lock(mutex_);
   const std::uint64_t age = ++ages_;
-  StoredSource source{std::string(collector), age};
+  StoredSource source{std::string(collector), std::string(part), age};
   return {*this, sources_.emplace(age, std::move(source)).first->second};
 }
 
@@ -124,6 +124,14 @@ void Store::commit(StoredSource& source, const Source& with, Nanoseconds now) {
 void Store::hide(StoredSource& source) noexcept {
   const MutexLock lock(mutex_);
   if (std::exchange(source.is_shown, false)) changed();
+}
+
+void Store::hide(std::string_view part) noexcept {
+  const MutexLock lock(mutex_);
+  for (auto& [age, source] : sources_) {
+    if (source.part == part) source.is_shown = false;
+  }
+  changed();
 }
 
 void Store::detach(StoredSource& source) noexcept {

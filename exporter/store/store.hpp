@@ -29,8 +29,10 @@ class Store {
 
   /// Returns a source of this collector; if `collector` is empty, it belongs to none and is on every page.
   /// Its series appear with its first commit. If several sources have the same series, the youngest one shows
-  /// it.
-  Source attach(std::string_view collector = {});
+  /// it. `part`: for hide().
+  Source attach(std::string_view collector = {}, std::string_view part = {});
+  /// Removes the series of all sources of this part from all views until their next commits.
+  void hide(std::string_view part) noexcept;
 
   /// Registers these families before any of their series exist, so that no declare() can take their names.
   /// The descriptors must outlive the store.

@@ -17,7 +17,7 @@ bool FamilySeries::refresh(const Family& family, const PageSelection& selection,
 void FamilySeries::decide(const Family& family, const FamilySelection& selection) {
   std::map<Key, Late> known;
   known.swap(late_);
-  family.for_each_listed([&](const Labels& labels, Part part) {
+  family.for_each_listed([&](const Labels& labels, SeriesPart part) {
     const Appearance appearance = selection.appearance_of(labels);
     appearances_.push_back(appearance);
     if (appearance != Appearance::nonzero || !is_counter_) return;

@@ -36,7 +36,7 @@ class FamilySeries {
   }
 
  private:
-  using Key = std::pair<const void*, Part>;  ///< Labels::id()
+  using Key = std::pair<const void*, SeriesPart>;  ///< Labels::id()
   struct Late {
     Labels labels;  ///< keep their id from being used again
     LateSeries series = {};

@@ -88,7 +88,7 @@ std::string label_fields(const Labels& labels) {
 }
 
 void FamilyMessage::add(const Series& series, std::string_view labels, const Shown& shown) {
-  series.part() == Part::value ? add_value(labels, shown) : add_part(series, shown.value);
+  series.part() == SeriesPart::value ? add_value(labels, shown) : add_part(series, shown.value);
 }
 
 void FamilyMessage::add_value(std::string_view labels, const Shown& shown) {
@@ -101,12 +101,12 @@ void FamilyMessage::add_value(std::string_view labels, const Shown& shown) {
 
 // A source adds the buckets of a histogram first, then its sum, then its count.
 void FamilyMessage::add_part(const Series& series, double value) {
-  if (series.part() == Part::bucket) {
+  if (series.part() == SeriesPart::bucket) {
     std::string bucket;
     append_number(field::kCumulativeCount, static_cast<std::uint64_t>(value), bucket);
     append_double(field::kUpperBound, upper_bound_of(series.labels()), bucket);
     append_bytes(field::kBucket, bucket, histogram_);
-  } else if (series.part() == Part::sum) {
+  } else if (series.part() == SeriesPart::sum) {
     append_double(field::kSampleSum, value, histogram_);
   } else {
     append_number(field::kSampleCount, static_cast<std::uint64_t>(value), histogram_);

@@ -72,7 +72,8 @@ std::string family_header(const MetricDescriptor& family, Format format) {
   return header + metadata("HELP", name, help.view());
 }
 
-void append_line_prefix(const MetricDescriptor& family, Part part, const Labels& labels, std::string& to) {
+void append_line_prefix(const MetricDescriptor& family, SeriesPart part, const Labels& labels,
+                        std::string& to) {
   to.append(family.name).append(suffix_of(part));
   append_labels(labels, to);
 }

@@ -25,7 +25,8 @@ char* write_value(char* to, double value) noexcept;
 std::string family_header(const MetricDescriptor& family, Format format);
 
 /// Appends the start of a sample line, including the space before the value: `name_suffix{labels} `.
-void append_line_prefix(const MetricDescriptor& family, Part part, const Labels& labels, std::string& to);
+void append_line_prefix(const MetricDescriptor& family, SeriesPart part, const Labels& labels,
+                        std::string& to);
 
 /// The same for the line that has the start time of a counter in OpenMetrics: `name_created{labels} `.
 void append_created_prefix(const MetricDescriptor& family, const Labels& labels, std::string& to);

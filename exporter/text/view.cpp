@@ -55,7 +55,7 @@ template <class Make>
 void TextView::Prefixes::renew(const Family& family, const FamilySeries& series, Make&& make) {
   std::string made;
   ends.clear();
-  family.for_each_listed([&](const Labels& labels, Part part) {
+  family.for_each_listed([&](const Labels& labels, SeriesPart part) {
     if (series.may_show(ends.size())) make(labels, part, made);
     ends.push_back(static_cast<std::uint32_t>(made.size()));
   });
@@ -75,7 +75,7 @@ void TextView::FamilyText::append(const Family& family, Request& request, std::s
 
 void TextView::FamilyText::append_lines(const Family& family, Request& request, std::string& out) {
   if (lines.ends.empty()) {
-    lines.renew(family, series, [&family](const Labels& labels, Part part, std::string& to) {
+    lines.renew(family, series, [&family](const Labels& labels, SeriesPart part, std::string& to) {
       append_line_prefix(family.descriptor(), part, labels, to);
     });
   }
@@ -91,8 +91,8 @@ void TextView::FamilyText::append_lines(const Family& family, Request& request, 
 
 void TextView::FamilyText::append_message(const Family& family, Request& request, std::string& out) {
   if (messages.ends.empty()) {
-    messages.renew(family, series, [](const Labels& labels, Part part, std::string& to) {
-      if (part == Part::value) to += protobuf::label_fields(labels);
+    messages.renew(family, series, [](const Labels& labels, SeriesPart part, std::string& to) {
+      if (part == SeriesPart::value) to += protobuf::label_fields(labels);
     });
   }
   protobuf::FamilyMessage message(family.descriptor());

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@
 #include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/state/figures.hpp"
+#include "systemd/journal.hpp"
 #include "systemd/listen_fds.hpp"
 
 namespace gpumeter {
@@ -59,6 +61,12 @@ std::vector<jobs::PassedSocket> job_sockets_of(const std::vector<systemd::Passed
   return sockets;
 }
 
+/// Null unless stderr is the stream that systemd connected to the journal.
+Log::Journal journal() {
+  const bool is_journal = systemd::is_journal_stream(STDERR_FILENO, std::getenv("JOURNAL_STREAM"));
+  return is_journal ? systemd::send_to_journal : nullptr;
+}
+
 constexpr BuildFacts kBuild = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
 
 }  // namespace
@@ -67,11 +75,14 @@ App::App(Options options, config::Config config, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
       config_(std::move(config)),
-      log_(clock, config_.get()->of<Logging>()),
+      log_(clock, config_.get()->of<Logging>(), journal()),
       store_(std::make_shared<Store>()),
-      doctor_(*store_, clock_, log_, events_),
+      paths_(config_.get()->of<Paths>()),
       pages_(*store_),
-      history_(*store_, clock_, [this] { return doctor_.report(); }),
+      history_(*store_, clock_),
+      live_(history_, clock_, [this] { return machine_.health.get(); }),
+      parts_(std::make_shared<PartHost>(PartHost::Environment{*store_, machine_, clock_, log_, paths_},
+                                        scheduler_)),
       jobs_({clock_, *store_, user_names_,
              [this](const jobs::Notice& notice) {
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
@@ -81,7 +92,7 @@ App::App(Options options, config::Config config, const Clock& clock)
                if (profiler_) profiler_->take_runs(runs);
              },
              [runs = saved_runs_](jobs::SavedRuns saved) { runs->put(std::move(saved)); },
-             [this] { return fleet_->known_devices(); }, run_book_, config_.get()->of<Paths>().procfs,
+             [this] { return *machine_.known_devices.get(); }, run_book_, config_.get()->of<Paths>().procfs,
              "/etc/subuid", config_.get()->of<DeviceLabels>()},
             config_.get()->of<jobs::Settings>(), config_.get()->of<jobs::Limits>()) {
   pages_.select(config_.get()->of<PageSelection>());
@@ -138,7 +149,10 @@ void App::make_fleet(const config::Config& config) {
       workload_settings_of(config, clock_, [this](std::uint32_t uid) { return user_names_.of(uid); });
   workload_book_ = workloads.book;
   workload_costs_ = workloads.costs;
-  workload_info_ = std::make_unique<WorkloadInfo>(workloads, *store_);
+  machine_.device_labels = config.of<DeviceLabels>();
+  machine_.history = &history_;
+  machine_.live = &live_;
+  if (workloads.book) machine_.workloads = std::make_shared<const WorkloadSettings>(workloads);
   add_service(make_allocations(config, workloads));
   kubelet_names_ = add_service(
       make_kubelet_names(config.of<kubelet::Settings>(), paths, workloads, clock_, log_, *store_));
@@ -155,19 +169,17 @@ void App::make_fleet(const config::Config& config) {
   const auto& nccl_settings = config.of<nccl::Settings>();
   add_service(make_nccl_queries(nccl_settings, {clock_, log_, *store_, workloads, run_book_}));
   add_service(make_nccl_files(nccl_settings, normal, {clock_, log_, *store_, workloads, run_book_}));
-  host_series_ = std::make_unique<HostSeries>(
-      HostSeries::Settings{paths.sysfs, paths.procfs, config.of<DeviceLabels>(), workloads}, *store_);
   add_service(ModelServers::make(config.of<servers::Settings>(), normal, {paths.procfs, paths.cgroups()},
                                  uses, *store_, log_, clock_));
   const auto totals = std::make_shared<TotalsBook>();
   state_keeper_ = std::make_shared<StateKeeper>(
       FiguresFolders{paths.state, own_runtime_folder()}, clock_, log_,
-      figures_of({totals, workloads.book, workloads.costs, saved_runs_, profile_budget, events_}));
+      figures_of({totals, workloads.book, workloads.costs, saved_runs_, profile_budget, parts_}));
   DeviceDirectory directory = state_keeper_->load(clock_.monotonic() + kLoadState);
   forget_simulated(directory, config);
   IndexKeeper indexes(std::move(directory), state_keeper_, clock_);
-  fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(indexes), fleet_settings_of(config),
-                                   workloads, totals);
+  fleet_ = std::make_shared<Fleet>(store_, machine_, clock_, log_, std::move(indexes),
+                                   fleet_settings_of(config), workloads, totals);
   const auto forget = [fleet = std::weak_ptr<Fleet>(fleet_)](const std::string& uuid) -> Result<Done> {
     const auto alive = fleet.lock();
     return alive ? alive->forget(uuid) : Error("the daemon is stopping");
@@ -175,13 +187,10 @@ void App::make_fleet(const config::Config& config) {
   control_ = std::make_unique<ControlServer>(paths.state, clock_, log_, forget);
 }
 
-// The fleet does not exist yet, and its devices are not known before the first pass is over.
 std::unique_ptr<Allocations> App::make_allocations(const config::Config& config,
                                                    const WorkloadSettings& workloads) {
   if (workloads.names == nullptr) return nullptr;
-  const auto devices = [this] {
-    return fleet_->first_pass_over() ? fleet_->known_devices() : std::vector<DeviceIdentity>();
-  };
+  const auto devices = [this] { return *machine_.known_devices.get(); };
   const auto begun = [this] { drm_scans_->scan_soon(); };
   return std::make_unique<Allocations>(
       config.of<allocation::Settings>(),
@@ -226,11 +235,11 @@ Result<Done> App::start_http(const HttpSettings& web, const std::vector<systemd:
   context.devices = [this] { return fleet_->devices(); };
   context.unread = [this] { return unread(); };
   context.collectors = [this] { return collector_states(); };
-  context.health = [this] { return doctor_.report(); };
+  context.health = [this] { return machine_.health.get(); };
   if (workload_costs_) context.workloads = [costs = workload_costs_] { return costs->workloads(); };
   context.served = [keeper = state_keeper_] { keeper->copy_soon(); };
-  context.history = &history_.history();
-  context.live = &history_.live();
+  context.history = &history_;
+  context.live = &live_;
   routes_ = std::make_unique<Routes>(pages_, *store_, std::move(context));
   WebAccess* access = web_config_ ? &web_config_->access() : nullptr;
   constexpr unsigned kThreads = 2;
@@ -259,20 +268,14 @@ Result<Done> App::open_web_config(const HttpSettings& web) {
 // Starts the daemon's own threads before the lanes. If the kernel allows only few threads, only devices wait
 // for theirs.
 Result<Done> App::start_threads() {
-  self_report_ = std::make_unique<SelfReport>(SelfReport::Sources{
-      clock_, log_, *store_, *fleet_, *bus_watcher_, *server_, [this] { return simulates(*config_.get()); },
-      [this] { return config_.get()->of<DeviceOptions>().expected.by_vendor; }, web_config_.get(),
-      drm_scans_.get()});
+  self_report_ = std::make_unique<SelfReport>(
+      SelfReport::Sources{clock_, log_, *store_, *fleet_, *bus_watcher_, *server_, *parts_,
+                          [this] { return simulates(*config_.get()); },
+                          [this] { return config_.get()->of<DeviceOptions>().expected.by_vendor; },
+                          web_config_.get(), drm_scans_.get()});
   if (Result<Done> started = start_watchdog(); !started) return started;
-  if (Result<Done> started = start_upkeep(); !started) return started;
-  if (Result<Done> started = start_host(); !started) return started;
+  if (Result<Done> started = start_parts(); !started) return started;
   if (Result<Done> started = control_->start(); !started) return started;
-  // These read the whole store each second, which would delay the lanes that still add their series.
-  const auto may_begin = [this, until = clock_.monotonic() + kFirstPass] {
-    return is_ready_ || clock_.monotonic() >= until;
-  };
-  if (Result<Done> started = doctor_.start(may_begin); !started) return started;
-  if (Result<Done> started = history_.start(may_begin); !started) return started;
   if (Result<Done> started = drm_scans_->start(); !started) return started;
   for (const auto& service : services_) {
     if (Result<Done> started = service->start(); !started) return started;
@@ -283,39 +286,32 @@ Result<Done> App::start_threads() {
 // The watchdog only reads clocks and memory, so that it runs whatever hangs. It makes no log write, fsync,
 // name lookup, file access or driver call.
 Result<Done> App::start_watchdog() {
-  static constexpr auto kEvery = std::chrono::milliseconds(100);
+  static constexpr auto kEvery = std::chrono::milliseconds(200);
   return watchdog_.start("watchdog", [this] {
     fleet_->tick();
+    scheduler_.check();
     return kEvery;
   });
 }
 
-// Runs once a second the work that may wait for the system: the daemon's own figures, names of users.
-Result<Done> App::start_upkeep() {
-  return upkeep_.start("upkeep", [this] {
-    keep_up();
-    return std::chrono::seconds(1);
-  });
-}
-
-// A thread of its own: sysfs, procfs and the files of cgroups may stall without affecting anything else.
-Result<Done> App::start_host() {
-  static constexpr auto kEvery = std::chrono::seconds(10);
-  static constexpr auto kUntilFirst = std::chrono::seconds(1);
-  return host_.start("host", [this] {
-    const std::vector<DeviceIdentity> devices = fleet_->read_devices();
-    host_series_->publish(devices, clock_.monotonic());
-    return Nanoseconds(devices.empty() ? kUntilFirst : kEvery);
-  });
+// The daemon's own figures are a turn of the scheduler, as all that may wait for the system.
+Result<Done> App::start_parts() {
+  const auto log_late = [this](bool is_late) {
+    if (is_late) log_.error("the daemon's own figures are late: the system does not answer");
+  };
+  upkeep_ = scheduler_.add({"upkeep", std::chrono::seconds(3), [this] { return keep_up(); }, log_late});
+  parts_->open(builtin_parts());
+  return scheduler_.start();
 }
 
 void App::wait_for_first_pass() {
   const Nanoseconds until = clock_.monotonic() + kFirstPass;
   bool is_over = false;
   while (!is_ready_ && clock_.monotonic() < until) {
-    if (!std::exchange(is_over, fleet_->first_pass_over()) && is_over) upkeep_.wake();
+    if (!std::exchange(is_over, fleet_->first_pass_over()) && is_over) scheduler_.wake(upkeep_);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+  parts_->begin();
 }
 
 void App::serve(Signals& signals) {
@@ -328,10 +324,6 @@ void App::stop() {
   const Nanoseconds deadline = clock_.monotonic() + kStop;
   if (server_) server_->stop();
   watchdog_.stop();
-  doctor_.stop();
-  upkeep_.request_stop();
-  host_.request_stop();
-  history_.stop();
   if (bus_watcher_) bus_watcher_->request_stop();
   if (drm_scans_) drm_scans_->request_stop();
   for (const auto& service : services_) service->request_stop();
@@ -343,8 +335,7 @@ void App::stop() {
   for (const auto& service : services_) {
     if (!service->join(deadline)) left_behind_ = true;
   }
-  if (!upkeep_.join(deadline)) left_behind_ = true;
-  if (!host_.join(deadline)) left_behind_ = true;
+  if (!scheduler_.stop(deadline)) left_behind_ = true;
   if (web_config_ && !web_config_->stop(deadline)) left_behind_ = true;
   if (state_keeper_ && !state_keeper_->stop(clock_.monotonic() + kLastState)) left_behind_ = true;
   left_behind_ = left_behind_ || user_names_.hangs() || known_users_.hangs();
@@ -352,18 +343,19 @@ void App::stop() {
 
 // The daemon is ready when the page has all of the first pass. This may be late, because a device that hangs
 // has its own deadline.
-void App::keep_up() {
+Nanoseconds App::keep_up() {
+  constexpr Nanoseconds kEvery = std::chrono::seconds(1);
   const bool is_first_pass_over = fleet_->first_pass_over();
   if (kubelet_names_) kubelet_names_->tick();
-  workload_info_->tick(clock_.monotonic());
   self_report_->publish();
-  if (!is_first_pass_over) return;
+  if (!is_first_pass_over) return kEvery;
   if (!says_what_is_read_ && bus_watcher_->bus()) {
     says_what_is_read_ = true;
     say_if_nothing_is_read();
   }
   routes_->set_ready();
-  if (!is_ready_.exchange(true)) doctor_.wake();
+  is_ready_ = true;
+  return kEvery;
 }
 
 // An enabled collector has already logged why it does not read its cards.

@@ -5,7 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.hpp"
+#include "base/scheduler.hpp"
 #include "base/worker.hpp"
+#include "collectors/api/machine.hpp"
 #include "collectors/attribution/names/known_users.hpp"
 #include "collectors/attribution/names/user_names.hpp"
 #include "collectors/jobs/intake/ingest.hpp"
@@ -15,23 +18,21 @@
 #include "daemon/drm/scans.hpp"
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/fleet/state_keeper.hpp"
-#include "daemon/health/doctor.hpp"
-#include "daemon/history/history_keeper.hpp"
-#include "daemon/host/host_series.hpp"
-#include "daemon/log/log.hpp"
 #include "daemon/names/allocations.hpp"
 #include "daemon/names/kubelet.hpp"
 #include "daemon/nccl/files.hpp"
 #include "daemon/nccl/queries.hpp"
+#include "daemon/parts/host.hpp"
 #include "daemon/profiles/profiler.hpp"
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
-#include "daemon/self/workload_info.hpp"
 #include "daemon/servers/model_servers.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/state/runs_shelf.hpp"
 #include "daemon/web/web_config.hpp"
+#include "exporter/history/history.hpp"
 #include "exporter/http/server.hpp"
+#include "exporter/web/live_answers.hpp"
 #include "systemd/listen_fds.hpp"
 
 namespace gpumeter {
@@ -58,8 +59,7 @@ class App {
   Result<Done> open_web_config(const HttpSettings& web);
   Result<Done> start_threads();
   Result<Done> start_watchdog();
-  Result<Done> start_upkeep();
-  Result<Done> start_host();
+  Result<Done> start_parts();
   /// Returns the service, which stop() ends; null if there is none.
   template <class SomeService>
   SomeService* add_service(std::unique_ptr<SomeService> service) {
@@ -75,19 +75,20 @@ class App {
   void stop();
 
   std::vector<CollectorState> collector_states() const;  ///< on HTTP's threads
-  std::vector<UnreadDevice> unread() const;              ///< on HTTP's threads and on "upkeep"
-  void say_if_nothing_is_read();                         ///< on the thread "upkeep"
-  void keep_up();                                        ///< on the thread "upkeep"
+  std::vector<UnreadDevice> unread() const;              ///< on HTTP's threads and in keep_up()
+  void say_if_nothing_is_read();                         ///< in keep_up()
+  Nanoseconds keep_up();                                 ///< a turn of the scheduler
 
   const Options options_;
   const Clock& clock_;
   RunningConfig config_;
   Log log_;
   const std::shared_ptr<Store> store_;
-  const std::shared_ptr<health::EventBook> events_ = std::make_shared<health::EventBook>();
-  Doctor doctor_;
+  const Paths paths_;
+  Machine machine_;
   PageCache pages_;
-  HistoryKeeper history_;
+  History history_;
+  LiveAnswers live_;
   jobs::UserNames user_names_;
   jobs::KnownUsers known_users_{clock_};
   std::shared_ptr<workloads::WorkloadBook> workload_book_;  // null if workloads are disabled, as is the next
@@ -102,17 +103,16 @@ class App {
   std::unique_ptr<WebConfig> web_config_;  // null: no such file is configured
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> server_;
+  Scheduler scheduler_{clock_};
+  const std::shared_ptr<PartHost> parts_;  // shared with the thread "state"
   Worker watchdog_{clock_};
   std::shared_ptr<BusWatcher> bus_watcher_;
-  std::unique_ptr<WorkloadInfo> workload_info_;     // used by upkeep
-  std::unique_ptr<HostSeries> host_series_;         // used by host
   std::vector<std::unique_ptr<Service>> services_;  // those that the configuration enables
-  KubeletNames* kubelet_names_ = nullptr;           // one of them; null: disabled; ticks on upkeep
+  KubeletNames* kubelet_names_ = nullptr;           // one of them; null: disabled; ticks in keep_up()
   Profiler* profiler_ = nullptr;                    // one of them; null: disabled
   std::unique_ptr<SelfReport> self_report_;
-  bool says_what_is_read_ = false;  // used by upkeep
-  Worker upkeep_{clock_};
-  Worker host_{clock_};
+  Scheduler::Id upkeep_ = 0;            // keep_up()
+  bool says_what_is_read_ = false;      // used by keep_up()
   std::atomic<bool> is_ready_ = false;  // the first pass is over and on the page
   jobs::Ingest jobs_;
   bool left_behind_ = false;

@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "base/log.hpp"
 #include "base/result.hpp"
-#include "daemon/log/log.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/listen/socket.hpp"
 #include "systemd/listen_fds.hpp"

@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "base/log.hpp"
 #include "collectors/attribution/names/known_users.hpp"
 #include "collectors/jobs/intake/ingest.hpp"
 #include "daemon/bus/watcher.hpp"
 #include "daemon/cli/options.hpp"
 #include "daemon/fleet/fleet.hpp"
-#include "daemon/log/log.hpp"
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
 #include "daemon/web/web_config.hpp"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.hpp"
 #include "base/paths.hpp"
 #include "collectors/attribution/allocation/settings.hpp"
 #include "collectors/attribution/kubelet/sources.hpp"
@@ -14,7 +15,6 @@
 #include "collectors/profiles/settings.hpp"
 #include "collectors/servers/settings.hpp"
 #include "collectors/sources/pci_scan.hpp"
-#include "daemon/log/log.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/text/selection.hpp"
 

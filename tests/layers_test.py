@@ -31,6 +31,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "programs/client": ["base"],
     "programs/top": ["base", "programs/client"],
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
+    "collectors/host": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],  # a part
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "programs/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "programs/client"],
     "collectors/profiles": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store"],
@@ -40,7 +41,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
                            "exporter/client"],
     "config": ["base", "exporter/access"],
     "systemd": ["base"],
-    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/jobs", "collectors/nccl", "collectors/profiles", "collectors/servers",
+    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/host", "collectors/jobs", "collectors/nccl", "collectors/profiles", "collectors/servers",
                "collectors/attribution",
                "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
                "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd"],
@@ -49,8 +50,8 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
 MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],
             r"\bDeviceDirectory::save\(|\.save\(\)": ["daemon/fleet/device_directory_file.cpp", "daemon/fleet/state_keeper.cpp", "daemon/control/forget.cpp"],
             r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["base/user_owners.cpp", "collectors/attribution/names/user_names.cpp", "exporter/listen/socket.cpp", "exporter/client/http_get.cpp"],
-            r"\bsend_to_journal\(|\bspdlog::logger\b": ["daemon/log/log.cpp", "daemon/log/log.hpp", "daemon/log/output.cpp", "systemd/journal.cpp", "systemd/journal.hpp"],
-            r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["daemon/log/output.cpp", "daemon/cli/standard_streams.cpp",
+            r"\bsend_to_journal\(|\bspdlog::logger\b": ["base/log.cpp", "base/log.hpp", "systemd/journal.cpp", "systemd/journal.hpp"],
+            r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["base/log.cpp", "daemon/app.cpp", "daemon/cli/standard_streams.cpp",
                                                      "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp", "daemon/profiles/ask.cpp"]}
 # Calls that make, change or remove a name -> the only files that may make them: base/folder follows no path that another user may write.
 MAY_WRITE = {r"\bO_(CREAT|TMPFILE)\b|(?<![.>\w])((mkdir|mkfifo|mknod|rename|unlink|symlink)(at2?)?|linkat)\((?!const)|\bl?ch(own|mod)\(|\bfch(own|mod)at\(|\brmdir\(":

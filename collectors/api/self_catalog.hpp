@@ -17,6 +17,7 @@ inline constexpr auto collector_released = gauge("gpumeter_collector_released", 
 inline constexpr auto collector_devices = gauge("gpumeter_collector_devices", "", "Number of devices that the collector reads.");
 inline constexpr auto collector_last_success = gauge("gpumeter_collector_last_success_timestamp_seconds", "seconds", "Unix time at which a device of the collector last completed a sampling pass.");
 inline constexpr auto values_denied = gauge("gpumeter_values_denied", "", "1 for values of the collector's devices that the service may not read as it is installed, by the drop-in of /usr/share/doc/gpumeter/examples/systemd that permits them; absent otherwise.");
+inline constexpr auto part_up = gauge("gpumeter_part_up", "", "1 if the part of the daemon answers; 0 while its turn is past its deadline, because the system does not answer it. Its series are then absent.", kFullPageOnly);
 inline constexpr auto pci_devices = gauge("gpumeter_pci_devices", "", "GPUs on the PCI bus, by vendor. Compare with gpumeter_collector_devices.");
 inline constexpr auto devices_expected = gauge("gpumeter_devices_expected", "", "Number of GPUs that the machine should have (devices.expected), by vendor. vendor=any: all vendors together. Absent if not configured.");
 inline constexpr auto sample_duration = gauge("gpumeter_sample_duration_seconds", "seconds", "Duration of the last sampling pass in seconds, by tier. Passes run in the background, not during a scrape.");
@@ -57,6 +58,7 @@ inline constexpr const MetricDescriptor* kAll[] = {
     &collector_devices,
     &collector_last_success,
     &values_denied,
+    &part_up,
     &pci_devices,
     &devices_expected,
     &sample_duration,

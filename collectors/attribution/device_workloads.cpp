@@ -192,7 +192,7 @@ void DeviceWorkloads::write_series(Source& source) {
     for (const Source::Slot slot : slots_) source.drop(slot);
     slots_.clear();
     for (const Point& point : points_) {
-      slots_.push_back(source.add(*point.family, labels_of(point), Part::value, since_of(point)));
+      slots_.push_back(source.add(*point.family, labels_of(point), SeriesPart::value, since_of(point)));
     }
     series_generation_ = meter_.generation();
   }

@@ -73,10 +73,10 @@ void Conditions::take(Reading& reading, const Family& family) {
       run.has_flops = true;
     } else {
       Steps& steps = reading.runs[run_of(pairs)].steps[std::string(value_of(pairs, "split"))];
-      if (series.part() == Part::sum) steps.sum = series.value();
-      if (series.part() == Part::count) steps.count = series.value();
+      if (series.part() == SeriesPart::sum) steps.sum = series.value();
+      if (series.part() == SeriesPart::count) steps.count = series.value();
       const auto bound = parse_number<double>(value_of(pairs, "le"));
-      if (series.part() == Part::bucket && bound) steps.buckets[*bound] = series.value();
+      if (series.part() == SeriesPart::bucket && bound) steps.buckets[*bound] = series.value();
     }
   });
 }

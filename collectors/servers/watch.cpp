@@ -140,11 +140,12 @@ void Watch::write_figures(const ServerReading& reading, const Labels& labels) {
 void Watch::write_histogram(const ServerHistogram& histogram, const Labels& labels) {
   const MetricDescriptor& family = catalog::ml_server_time_to_first_token;
   for (const ServerHistogram::Bucket& bucket : histogram.buckets) {
-    series_.add(family, labels.with({{"le", jobs::bound_text(bucket.bound)}}), bucket.count, Part::bucket);
+    series_.add(family, labels.with({{"le", jobs::bound_text(bucket.bound)}}), bucket.count,
+                SeriesPart::bucket);
   }
-  series_.add(family, labels.with({{"le", "+Inf"}}), histogram.count, Part::bucket);
-  series_.add(family, labels, histogram.sum, Part::sum);
-  series_.add(family, labels, histogram.count, Part::count);
+  series_.add(family, labels.with({{"le", "+Inf"}}), histogram.count, SeriesPart::bucket);
+  series_.add(family, labels, histogram.sum, SeriesPart::sum);
+  series_.add(family, labels, histogram.count, SeriesPart::count);
 }
 
 }  // namespace gpumeter::servers

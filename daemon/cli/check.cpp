@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/json/scalars.hpp"
 #include "daemon/cli/check_text.hpp"
 #include "daemon/cli/once.hpp"
 #include "daemon/cli/standard_streams.hpp"
@@ -18,7 +19,6 @@
 #include "exporter/health/judge.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/json/health.hpp"
-#include "exporter/json/scalars.hpp"
 
 namespace gpumeter {
 namespace {

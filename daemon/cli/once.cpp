@@ -10,9 +10,9 @@
 #include "collectors/attribution/names/user_names.hpp"
 #include "daemon/cli/survey.hpp"
 #include "daemon/drm/single_scans.hpp"
-#include "daemon/host/host_series.hpp"
+#include "daemon/parts/host.hpp"
 #include "daemon/self/metrics.hpp"
-#include "daemon/self/workload_info.hpp"
+#include "exporter/health/report.hpp"
 #include "exporter/text/view.hpp"
 
 namespace gpumeter {
@@ -119,11 +119,18 @@ void sample_once(const config::Config& config, int passes, const std::function<v
   add_up(readings, found.missing, settings, own);
   add_self(config, found, readings, own);
   own.commit(clock.monotonic());
-  WorkloadInfo workload_info(workloads, *store);
-  workload_info.tick(clock.monotonic());
-  const Paths& paths = config.of<Paths>();
-  HostSeries host({paths.sysfs, paths.procfs, settings.labels, workloads}, *store);
-  host.publish(present(readings, settings), clock.monotonic());
+  Machine machine;
+  machine.device_labels = settings.labels;
+  if (workloads.book) machine.workloads = std::make_shared<const WorkloadSettings>(workloads);
+  machine.read_devices.publish(present(readings, settings));
+  Log log(clock, config.of<Logging>());
+  std::vector<std::shared_ptr<Part>> parts;
+  for (const PartEntry* const entry : builtin_parts()) {
+    if (!entry->is_on_single_page) continue;
+    const auto part = entry->open({entry->name, *store, machine, clock, log, config.of<Paths>()});
+    if (part != nullptr) parts.push_back(part);
+  }
+  for (const auto& part : parts) part->turn(clock.monotonic());
   use(*store);
 }
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "base/result.hpp"
 #include "base/worker.hpp"
-#include "daemon/log/log.hpp"
 
 namespace gpumeter {
 

@@ -7,12 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/log.hpp"
 #include "daemon/fleet/backoff.hpp"
 #include "daemon/fleet/discoverer.hpp"
 #include "daemon/fleet/event_watcher.hpp"
 #include "daemon/fleet/left_behind.hpp"
 #include "daemon/lane/driver_gate.hpp"
-#include "daemon/log/log.hpp"
 
 namespace gpumeter {
 

@@ -16,9 +16,11 @@ constexpr auto kLook = std::chrono::milliseconds(10);
 
 }  // namespace
 
-Fleet::Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, IndexKeeper indexes,
-             FleetSettings settings, WorkloadSettings workloads, std::shared_ptr<TotalsBook> totals)
+Fleet::Fleet(std::shared_ptr<Store> store, Machine& machine, const Clock& clock, Log& log,
+             IndexKeeper indexes, FleetSettings settings, WorkloadSettings workloads,
+             std::shared_ptr<TotalsBook> totals)
     : store_(std::move(store)),
+      machine_(machine),
       clock_(clock),
       log_(log),
       started_(clock.monotonic()),
@@ -141,6 +143,8 @@ void Fleet::tick() {
   look_for_returned();
   for (auto& [name, host] : hosts_) host.start_threads(left_behind_);
   forget_long_missing();
+  const bool is_over = is_first_pass_over();
+  if (std::exchange(was_over_, is_over) != is_over) up_changed_ = true;
   if (std::exchange(up_changed_, false)) publish_up();
   indexes_.save_if_due(is_settled_);
 }
@@ -235,6 +239,8 @@ void Fleet::publish_up() {
   }
   view().add_up(settings_, up_series_);
   for (auto& [name, series] : up_series_) series.commit(clock_.monotonic());
+  machine_.read_devices.publish(view().read_devices(settings_));
+  if (was_over_) machine_.known_devices.publish(view().known_devices(settings_));
 }
 
 void Fleet::rediscover() {
@@ -298,6 +304,10 @@ void Fleet::restore() {
 
 bool Fleet::first_pass_over() const {
   MutexLock lock(mutex_);
+  return is_first_pass_over();
+}
+
+bool Fleet::is_first_pass_over() const {
   return is_settled_ &&
          std::ranges::all_of(members_, [](const auto& entry) { return entry.second.is_known(); });
 }
@@ -305,16 +315,6 @@ bool Fleet::first_pass_over() const {
 std::vector<DeviceStatus> Fleet::devices() const {
   MutexLock lock(mutex_);
   return view().devices();
-}
-
-std::vector<DeviceIdentity> Fleet::read_devices() const {
-  MutexLock lock(mutex_);
-  return view().read_devices(settings_);
-}
-
-std::vector<DeviceIdentity> Fleet::known_devices() const {
-  MutexLock lock(mutex_);
-  return view().known_devices(settings_);
 }
 
 void Fleet::describe(SelfState& self) const {

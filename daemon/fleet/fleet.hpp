@@ -9,6 +9,7 @@
 #include "base/mutex.hpp"
 #include "collectors/api/collector.hpp"
 #include "collectors/api/device_status.hpp"
+#include "collectors/api/machine.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "daemon/fleet/collector_host.hpp"
 #include "daemon/fleet/index_keeper.hpp"
@@ -29,7 +30,8 @@ namespace gpumeter {
 /// waits for a driver. If the kernel refuses a thread (pids.max), the fleet requests it again.
 class Fleet : public std::enable_shared_from_this<Fleet> {
  public:
-  Fleet(std::shared_ptr<Store> store, const Clock& clock, Log& log, IndexKeeper indexes,
+  /// Publishes `machine`'s devices; it must outlive the fleet, as `clock` and `log` must.
+  Fleet(std::shared_ptr<Store> store, Machine& machine, const Clock& clock, Log& log, IndexKeeper indexes,
         FleetSettings settings, WorkloadSettings workloads = {},
         std::shared_ptr<TotalsBook> totals = std::make_shared<TotalsBook>());
 
@@ -65,17 +67,13 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void restore() GPUMETER_EXCLUDES(mutex_);
 
   /// Checks every lane and discovery, starts missing threads, publishes gpu_up and passes changes to the
-  /// keeper. Called about every 100 ms by one thread; does not block.
+  /// keeper. Called about every 200 ms by one thread; does not block.
   void tick() GPUMETER_EXCLUDES(mutex_);
 
   /// True when every collector has reported and every device was read once or does not answer.
   bool first_pass_over() const GPUMETER_EXCLUDES(mutex_);
 
   std::vector<DeviceStatus> devices() const GPUMETER_EXCLUDES(mutex_);
-  /// The devices that are read, by index.
-  std::vector<DeviceIdentity> read_devices() const GPUMETER_EXCLUDES(mutex_);
-  /// All known devices of running collectors, also those that are missing, by index.
-  std::vector<DeviceIdentity> known_devices() const GPUMETER_EXCLUDES(mutex_);
   void describe(SelfState& self) const GPUMETER_EXCLUDES(mutex_);
   /// Returns the error of each running collector's discovery, by the collector's name; empty if it works.
   std::map<std::string, std::string> collector_errors() const GPUMETER_EXCLUDES(mutex_);
@@ -103,6 +101,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void drop(const std::string& uuid) GPUMETER_REQUIRES(mutex_);
   void end_lane(Members::iterator member) GPUMETER_REQUIRES(mutex_);
   Presence presence_of(const KnownDevice& device) const GPUMETER_REQUIRES(mutex_);
+  bool is_first_pass_over() const GPUMETER_REQUIRES(mutex_);
   void publish_up() GPUMETER_REQUIRES(mutex_);
   void restore_if_overdue() GPUMETER_EXCLUDES(mutex_);
   bool all_released() const GPUMETER_REQUIRES(mutex_);
@@ -110,6 +109,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   StatusView view() const GPUMETER_REQUIRES(mutex_) { return {indexes_, hosts_, members_, left_behind_}; }
 
   const std::shared_ptr<Store> store_;
+  Machine& machine_;
   const Clock& clock_;
   Log& log_;
   const Nanoseconds started_;
@@ -127,6 +127,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   std::optional<Nanoseconds> released_until_ GPUMETER_GUARDED_BY(mutex_);    // while drivers are closed
   bool has_collectors_ GPUMETER_GUARDED_BY(mutex_) = false;  // the start's collectors were added
   bool is_settled_ GPUMETER_GUARDED_BY(mutex_) = false;      // the first devices have their indexes
+  bool was_over_ GPUMETER_GUARDED_BY(mutex_) = false;        // the first pass, at the last tick
   bool up_changed_ GPUMETER_GUARDED_BY(mutex_) = true;
 };
 

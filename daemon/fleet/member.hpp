@@ -3,11 +3,11 @@
 #include <memory>
 #include <string>
 
+#include "base/log.hpp"
 #include "daemon/fleet/backoff.hpp"
 #include "daemon/fleet/collector_host.hpp"
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/lane/lane.hpp"
-#include "daemon/log/log.hpp"
 
 namespace gpumeter {
 

@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
+#include "base/log.hpp"
 #include "base/worker.hpp"
 #include "daemon/fleet/device_directory.hpp"
-#include "daemon/log/log.hpp"
 #include "daemon/state/figures_file.hpp"
 
 namespace gpumeter {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "base/paths.hpp"
 #include "base/worker.hpp"
 #include "collectors/api/device_identity.hpp"
@@ -16,7 +17,6 @@
 #include "collectors/attribution/list_request.hpp"
 #include "collectors/attribution/names/name_book.hpp"
 #include "collectors/attribution/names/slurm/folder.hpp"
-#include "daemon/log/log.hpp"
 #include "daemon/service.hpp"
 #include "exporter/store/store.hpp"
 

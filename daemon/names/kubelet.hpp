@@ -4,12 +4,12 @@
 #include <memory>
 
 #include "base/descriptor.hpp"
+#include "base/log.hpp"
 #include "base/mutex.hpp"
 #include "base/paths.hpp"
 #include "base/worker.hpp"
 #include "collectors/attribution/kubelet/sources.hpp"
 #include "collectors/attribution/workload_settings.hpp"
-#include "daemon/log/log.hpp"
 #include "daemon/service.hpp"
 #include "exporter/store/series_list.hpp"
 #include "exporter/store/store.hpp"

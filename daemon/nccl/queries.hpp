@@ -3,11 +3,11 @@
 #include <functional>
 #include <memory>
 
+#include "base/log.hpp"
 #include "base/worker.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "collectors/jobs/join/run_book.hpp"
 #include "collectors/nccl/settings.hpp"
-#include "daemon/log/log.hpp"
 #include "daemon/service.hpp"
 #include "exporter/store/store.hpp"
 

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "base/result.hpp"
 #include "base/worker.hpp"
 #include "collectors/jobs/join/run_join.hpp"
 #include "collectors/jobs/model/run_list.hpp"
 #include "collectors/profiles/budget_book.hpp"
 #include "collectors/profiles/settings.hpp"
-#include "daemon/log/log.hpp"
 #include "daemon/service.hpp"
 #include "exporter/store/store.hpp"
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "collectors/profiles/search/ports.hpp"
 #include "collectors/profiles/search/sockets.hpp"
-#include "daemon/log/log.hpp"
 
 namespace gpumeter {
 

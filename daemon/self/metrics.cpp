@@ -74,6 +74,9 @@ void add_self_series(const SelfState& state, SeriesList& to) {
            Labels({{"collector", pass.collector}, {"gpu", std::to_string(pass.gpu)}, {"tier", pass.tier}}),
            pass.seconds);
   }
+  for (const auto& [part, is_up] : state.parts) {
+    to.add(self_catalog::part_up, Labels({{"part", part}}), flag(is_up));
+  }
   for (const auto& [vendor, count] : state.pci_devices) {
     to.add(self_catalog::pci_devices, Labels({{"vendor", vendor}}), count);
   }

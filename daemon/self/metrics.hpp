@@ -52,6 +52,7 @@ struct SelfState {
   std::optional<double> certificate_expiry_timestamp_seconds = {};  ///< nullopt: plain HTTP
   std::vector<CollectorHealth> collectors = {};
   std::vector<PassDuration> passes = {};
+  std::vector<std::pair<std::string, bool>> parts = {};                ///< by name: whether it answers
   std::vector<std::pair<std::string, unsigned>> pci_devices = {};      ///< by vendor
   std::map<std::string, unsigned> devices_expected = {};               ///< by vendor; "any": of the machine
   std::vector<std::pair<unsigned, std::uint64_t>> http_requests = {};  ///< HttpServer::counts()

@@ -40,6 +40,7 @@ void SelfReport::publish() {
   self.devices_expected = sources_.expected();
   self.log_dropped = sources_.log.dropped();
   self.http_requests = sources_.server.counts();
+  for (const auto& [name, is_up] : sources_.parts.states()) self.parts.emplace_back(name, is_up);
   report_descriptors();
   if (Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
   add_self_series(self, series_);

@@ -6,11 +6,12 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "base/mutex.hpp"
 #include "daemon/bus/watcher.hpp"
 #include "daemon/drm/scans.hpp"
 #include "daemon/fleet/fleet.hpp"
-#include "daemon/log/log.hpp"
+#include "daemon/parts/host.hpp"
 #include "daemon/web/web_config.hpp"
 #include "exporter/http/server.hpp"
 #include "exporter/store/series_list.hpp"
@@ -29,6 +30,7 @@ class SelfReport {
     const Fleet& fleet;
     const BusWatcher& bus;
     const HttpServer& server;
+    const PartHost& parts;
     std::function<bool()> simulates;                            ///< true if devices on the page are simulated
     std::function<std::map<std::string, unsigned>()> expected;  ///< devices.expected, by vendor
     const WebConfig* web = nullptr;                             ///< null: no web configuration

@@ -3,10 +3,10 @@
 #include <functional>
 #include <memory>
 
+#include "base/log.hpp"
 #include "base/worker.hpp"
 #include "collectors/jobs/join/run_join.hpp"
 #include "collectors/servers/finder.hpp"
-#include "daemon/log/log.hpp"
 #include "daemon/service.hpp"
 #include "exporter/store/store.hpp"
 

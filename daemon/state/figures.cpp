@@ -11,7 +11,6 @@ constexpr const char* kRuns = "runs";
 constexpr const char* kJoin = "runs_on_devices";
 constexpr const char* kBenchmarks = "benchmarks";
 constexpr const char* kProfiles = "profiles";
-constexpr const char* kEvents = "events";
 
 Result<Done> restore(const FigureOwners& owners, const SavedState& state) {
   if (Result<Done> loaded = owners.totals->load(state.section(kDevices)); !loaded) return loaded;
@@ -21,22 +20,20 @@ Result<Done> restore(const FigureOwners& owners, const SavedState& state) {
     const Result<Done> loaded = owners.profiles->load(state.section(kProfiles), state.is_of_this_boot);
     if (!loaded) return loaded;
   }
-  const Result<Done> events = owners.events->load(state.section(kEvents), state.is_of_this_boot);
-  if (!events) return events;
+  owners.parts->resume(state.sections, state.is_of_this_boot);
   if (!owners.costs) return Done{};
   return owners.costs->load(state.section(kWorkloads), state.saved_at, state.is_of_this_boot);
 }
 
 // The workloads come first: the device's counter is then not below the one that they add up to.
 StateSections collect(const FigureOwners& owners) {
-  StateSections sections;
+  StateSections sections = owners.parts->sections();
   if (owners.costs) sections[kWorkloads] = owners.costs->save(*owners.workloads);
   sections[kDevices] = owners.totals->save();
   jobs::SavedRuns runs = owners.runs->get();
   sections[kRuns] = std::move(runs.model);
   sections[kJoin] = std::move(runs.join);
   sections[kBenchmarks] = std::move(runs.benchmarks);
-  sections[kEvents] = owners.events->save();
   if (owners.profiles) sections[kProfiles] = owners.profiles->save();
   return sections;
 }

@@ -5,10 +5,10 @@
 #include "collectors/attribution/cost/cost_ledger.hpp"
 #include "collectors/attribution/workload_book.hpp"
 #include "collectors/profiles/budget_book.hpp"
+#include "daemon/parts/host.hpp"
 #include "daemon/state/device_totals.hpp"
 #include "daemon/state/figures_file.hpp"
 #include "daemon/state/runs_shelf.hpp"
-#include "exporter/health/event_book.hpp"
 
 namespace gpumeter {
 
@@ -19,7 +19,7 @@ struct FigureOwners {
   std::shared_ptr<workloads::CostLedger> costs;
   std::shared_ptr<RunsShelf> runs;
   std::shared_ptr<profiles::BudgetBook> profiles;  ///< null: profiles are disabled
-  std::shared_ptr<health::EventBook> events;
+  std::shared_ptr<PartHost> parts;
 };
 
 /// The sections of figures.state. A section of a part that is disabled is dropped.

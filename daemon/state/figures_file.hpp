@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "base/log.hpp"
 #include "base/worker.hpp"
-#include "daemon/log/log.hpp"
 #include "daemon/state/saved_state.hpp"
 
 namespace gpumeter {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "base/worker.hpp"
-#include "daemon/log/log.hpp"
 #include "daemon/web/file_stamps.hpp"
 #include "daemon/web/generation.hpp"
 #include "exporter/access/access.hpp"

@@ -88,7 +88,8 @@ Past Judge::past_of(const std::string& uuid) const {
 }
 
 Events Judge::events() const {
-  Events events;
+  Events events = earlier_;
+  std::erase_if(events, [this](const auto& device) { return pasts_.contains(device.first); });
   for (const auto& [uuid, past] : pasts_) {
     for (const Rule& rule : rulebook_.rules()) {
       for (const Place& place : rule.places) {

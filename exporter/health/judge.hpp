@@ -9,14 +9,18 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "exporter/health/event_book.hpp"
 #include "exporter/health/peers.hpp"
 #include "exporter/health/readings.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/health/rulebook.hpp"
+#include "exporter/health/window.hpp"
 #include "exporter/store/store.hpp"
 
 namespace gpumeter::health {
+
+/// Events of the devices that are still news, by uuid and by the series that counts them. For a gauge, such
+/// as the number of links that are up, the count is the highest value so far.
+using Events = std::map<std::string, std::map<std::string, OngoingEvent>>;
 
 /// Judges the devices of a store by the table of conditions. Keeps what the table needs of the past: hold
 /// times, windows, the last events. One failed read of a device that is up changes nothing (last_values.hpp).
@@ -35,8 +39,8 @@ class Judge {
 
   /// Events of an earlier process, for devices that were not judged yet.
   void resume(Events earlier) { earlier_ = std::move(earlier); }
-  /// The events that only this process has counted, if they are news, and the highest values that it has seen
-  /// since the driver was opened.
+  /// The events that only the daemon has counted, if they are news, and the highest values that it has seen
+  /// since the driver was opened; those of earlier processes for devices that were not judged yet.
   Events events() const;
 
  private:

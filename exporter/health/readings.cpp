@@ -119,7 +119,7 @@ void Readings::copy(const Family& family) {
     source.version = family.version();
     source.is_new = true;
     source.labels.clear();
-    family.for_each_listed([&](const Labels& labels, Part) { source.labels.push_back(labels); });
+    family.for_each_listed([&](const Labels& labels, SeriesPart) { source.labels.push_back(labels); });
     source.collectors.assign(source.labels.size(), {});
   }
   source.values.assign(source.labels.size(), kAbsent);

@@ -24,8 +24,8 @@ class SmallDaemon {
       series_.add(catalog::up, labels, 1);
       series_.add(catalog::utilization, labels, gpu == 0 ? 0.5 : std::nan(""));
     }
-    series_.add(kSeconds, Labels{{"run", "a b"}, {"le", "+Inf"}}, 3, Part::bucket);
-    series_.add(kSeconds, Labels{{"run", "a b"}}, 3, Part::count);
+    series_.add(kSeconds, Labels{{"run", "a b"}, {"le", "+Inf"}}, 3, SeriesPart::bucket);
+    series_.add(kSeconds, Labels{{"run", "a b"}}, 3, SeriesPart::count);
     series_.commit({});
     history_.sample();
     routes_.set_ready();

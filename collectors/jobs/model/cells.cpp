@@ -17,12 +17,12 @@ Cell::Cell(const Word& word, LabelChoice choice, const RunSeries& run) : word_(&
   }
   buckets_.resize(word.bounds->size() + 1);
   const auto add_bucket = [&](const std::string& bound) {
-    slots_.push_back(run.add(*word.family, labels.with({{"le", bound}}), Part::bucket));
+    slots_.push_back(run.add(*word.family, labels.with({{"le", bound}}), SeriesPart::bucket));
   };
   for (const double bound : *word.bounds) add_bucket(bound_text(bound));
   add_bucket("+Inf");
-  slots_.push_back(run.add(*word.family, labels, Part::sum));
-  slots_.push_back(run.add(*word.family, labels, Part::count));
+  slots_.push_back(run.add(*word.family, labels, SeriesPart::sum));
+  slots_.push_back(run.add(*word.family, labels, SeriesPart::count));
 }
 
 void Cell::add(double value, double weight) noexcept {

@@ -14,7 +14,8 @@ namespace gpumeter::jobs {
 class OwnedSlot {
  public:
   OwnedSlot() = default;
-  OwnedSlot(Source& source, const MetricDescriptor& family, Labels labels, Part part = Part::value)
+  OwnedSlot(Source& source, const MetricDescriptor& family, Labels labels,
+            SeriesPart part = SeriesPart::value)
       : source_(&source), slot_(source.add(family, std::move(labels), part)) {}
   ~OwnedSlot() {
     if (source_ != nullptr) source_->drop(slot_);
@@ -44,7 +45,7 @@ class RunSeries {
       : source_(&source), labels_({{"run", std::string(run)}, {"user", std::string(user)}}) {}
 
   const Labels& labels() const noexcept { return labels_; }
-  OwnedSlot add(const MetricDescriptor& family, Labels labels, Part part = Part::value) const {
+  OwnedSlot add(const MetricDescriptor& family, Labels labels, SeriesPart part = SeriesPart::value) const {
     return OwnedSlot(*source_, family, std::move(labels), part);
   }
   OwnedSlot add(const MetricDescriptor& family) const { return add(family, labels_); }

@@ -4,11 +4,11 @@
 
 #include <set>
 
+#include "base/log.hpp"
 #include "base/paths.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "collectors/jobs/intake/settings.hpp"
 #include "daemon/fleet/settings.hpp"
-#include "daemon/log/log.hpp"
 #include "daemon/setup.hpp"
 #include "exporter/http/settings.hpp"
 

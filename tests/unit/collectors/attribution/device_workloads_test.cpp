@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "base/log.hpp"
+#include "collectors/api/machine.hpp"
+#include "collectors/attribution/workload_info.hpp"
 #include "daemon/lane/device_session.hpp"
-#include "daemon/self/workload_info.hpp"
+#include "exporter/health/report.hpp"
 #include "exporter/text/view.hpp"
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/fake_procfs.hpp"
@@ -298,8 +301,12 @@ TEST_F(DeviceWorkloadsTest, TheInfoOfAllDevicesIsPublishedWhereItChanged) {
   script_.processes = {{7, 1, std::nullopt}};
   open();
   pass();
-  WorkloadInfo info(settings_, *store_);
-  info.tick(10s);
+  Machine machine;
+  machine.workloads = std::make_shared<const WorkloadSettings>(settings_);
+  Log log(clock_, {});
+  const Paths paths;
+  const auto info = workloads::kInfo.open({"workloads", *store_, machine, clock_, log, paths});
+  info->turn(10s);
   const auto shown = [&](const std::string& labels) {
     return lines({.collect = {}, .exclude = {"fake"}}).find("gpu_workload_info{" + labels + "} 1\n") !=
            std::string::npos;
@@ -309,16 +316,13 @@ TEST_F(DeviceWorkloadsTest, TheInfoOfAllDevicesIsPublishedWhereItChanged) {
   EXPECT_TRUE(shown(std::string(kNobody) + R"(,source="process")"));
   script_.processes.push_back({8, std::nullopt, std::nullopt});
   pass();
-  const std::uint64_t before = store_->generation();
-  info.tick(10s + 900ms);
-  EXPECT_EQ(store_->generation(), before) << "too soon";
-  info.tick(11s);
+  info->turn(11s);
   EXPECT_TRUE(
       shown(R"(kind="systemd_unit",workload="b.service",unit="b.service",user="user0",source="equal")"));
   const std::uint64_t after = store_->generation();
-  info.tick(70s);
+  info->turn(70s);
   EXPECT_EQ(store_->generation(), after) << "nothing changed";
-  info.tick(71s);
+  info->turn(71s);
   EXPECT_GT(store_->generation(), after) << "a name may be known by now";
 }
 

@@ -21,7 +21,9 @@ class Machine {
   std::vector<std::string> look() {
     at_ += seconds(10);
     const auto add = [this](const MetricDescriptor& family, const Labels& labels, double value,
-                            Part part = Part::value) { series_.add(family, labels, value, part); };
+                            SeriesPart part = SeriesPart::value) {
+      series_.add(family, labels, value, part);
+    };
     add(catalog::ml_run_gpu_info, kRun.with({{"uuid", "A"}}), 1);
     add(catalog::throttle_seconds, Labels{{"uuid", "A"}, {"cause", "thermal"}}, hot);
     add(catalog::throttle_seconds, Labels{{"uuid", "A"}, {"cause", "power"}}, to_seconds(at_));
@@ -29,11 +31,11 @@ class Machine {
     if (peak > 0) add(catalog::peak_flops, Labels{{"uuid", "A"}, {"dtype", "bf16"}}, peak);
     add(catalog::ml_model_flops, kRun, flops);
     const Labels train = kRun.with({{"split", "train"}});
-    add(catalog::ml_step_duration, train.with({{"le", "0.1"}}), 0, Part::bucket);
-    add(catalog::ml_step_duration, train.with({{"le", "0.2"}}), fast, Part::bucket);
-    add(catalog::ml_step_duration, train.with({{"le", "+Inf"}}), fast + slow, Part::bucket);
-    add(catalog::ml_step_duration, train, fast * 0.15 + slow, Part::sum);
-    add(catalog::ml_step_duration, train, fast + slow, Part::count);
+    add(catalog::ml_step_duration, train.with({{"le", "0.1"}}), 0, SeriesPart::bucket);
+    add(catalog::ml_step_duration, train.with({{"le", "0.2"}}), fast, SeriesPart::bucket);
+    add(catalog::ml_step_duration, train.with({{"le", "+Inf"}}), fast + slow, SeriesPart::bucket);
+    add(catalog::ml_step_duration, train, fast * 0.15 + slow, SeriesPart::sum);
+    add(catalog::ml_step_duration, train, fast + slow, SeriesPart::count);
     series_.commit(at_);
     std::vector<std::string> reasons;
     for (const Finding& finding : conditions_.judge(store_, at_)) {

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/log.hpp"
 #include "build_info.hpp"
 #include "daemon/cli/load_config.hpp"
-#include "daemon/log/log.hpp"
 #include "daemon/setup.hpp"
 #include "exporter/http/settings.hpp"
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "daemon/fleet/fleet.hpp"
+#include "exporter/health/report.hpp"
 #include "exporter/text/view.hpp"
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/fake_collector.hpp"
@@ -57,7 +58,7 @@ class FleetFaults : public testing::Test {
     FleetSettings settings;
     settings.intervals = {20ms, 200ms, 200ms, 20ms};
     IndexKeeper indexes(DeviceDirectory(folder_), nullptr, clock);
-    fleet_ = std::make_shared<Fleet>(store_, clock, log_, std::move(indexes), settings);
+    fleet_ = std::make_shared<Fleet>(store_, parts_see_, clock, log_, std::move(indexes), settings);
     if (bus) fleet_->order_by(*bus);
   }
   void add(const CollectorEntry& entry, const Clock& clock) {
@@ -82,6 +83,7 @@ class FleetFaults : public testing::Test {
   std::string state_of(std::size_t device) const { return fleet_->devices().at(device).state; }
 
   SystemClock clock_;
+  Machine parts_see_;
   FakeClock fake_clock_;
   Log log_{clock_, {LogLevel::error, LogFormat::logfmt}};
   std::string folder_;

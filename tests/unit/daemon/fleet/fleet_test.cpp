@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "exporter/health/report.hpp"
 #include "exporter/text/view.hpp"
 #include "tests/fakes/fake_collector.hpp"
 
@@ -72,7 +73,7 @@ class FleetTest : public testing::Test {
     FleetSettings settings;
     settings.devices.forget = forget_;
     settings.intervals = {milliseconds(20), milliseconds(200), milliseconds(200), milliseconds(20)};
-    fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(indexes), settings);
+    fleet_ = std::make_shared<Fleet>(store_, parts_see_, clock_, log_, std::move(indexes), settings);
     fleet_->order_by(bus_);
     fleet_->add({{&entry, fake_context(machine_, clock_)}});
     until([this] { return fleet_->first_pass_over(); });
@@ -80,7 +81,7 @@ class FleetTest : public testing::Test {
 
   void start_without_keeper() {
     IndexKeeper indexes(DeviceDirectory(folder_), nullptr, clock_);
-    fleet_ = std::make_shared<Fleet>(store_, clock_, log_, std::move(indexes), FleetSettings());
+    fleet_ = std::make_shared<Fleet>(store_, parts_see_, clock_, log_, std::move(indexes), FleetSettings());
     fleet_->order_by(bus_);
   }
 
@@ -122,6 +123,7 @@ class FleetTest : public testing::Test {
   }
 
   SetClock clock_;
+  Machine parts_see_;
   Log log_{clock_, {LogLevel::error, LogFormat::logfmt}};
   std::string folder_;
   std::vector<std::string> bus_ = {"0000:03:00.0", "0000:0a:00.0"};

@@ -127,6 +127,7 @@ TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
                                   .read_errors = {{0, {}}},
                                   .denied = {{"busy_time", "pmu.conf"}}}},
                   .passes = {{"amd", 0, "fast", 1}},
+                  .parts = {{"health", true}},
                   .pci_devices = {{"amd", 1}},
                   .devices_expected = {{"any", 1}},
                   .http_requests = {{200, 1}},

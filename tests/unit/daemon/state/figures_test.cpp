@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "exporter/health/report.hpp"
 #include "tests/fakes/fake_clock.hpp"
 
 namespace gpumeter {
@@ -34,9 +35,10 @@ class FiguresTest : public testing::Test {
   void restart() {
     if (file_) file_->save_last();
     budget_ = std::make_shared<profiles::BudgetBook>(profiles::Budget{1, 5, hours(1)}, clock_);
-    events_ = std::make_shared<health::EventBook>();
-    const auto figures = figures_of(
-        {std::make_shared<TotalsBook>(), nullptr, nullptr, std::make_shared<RunsShelf>(), budget_, events_});
+    const auto figures =
+        figures_of({std::make_shared<TotalsBook>(), nullptr, nullptr, std::make_shared<RunsShelf>(), budget_,
+                    std::make_shared<PartHost>(PartHost::Environment{store_, machine_, clock_, log_, paths_},
+                                               scheduler_)});
     file_.emplace(FiguresFolders{folder_}, clock_, log_, figures,
                   MachineFiles{folder_ + "/machine", folder_ + "/boot"});
     file_->read();
@@ -49,20 +51,12 @@ class FiguresTest : public testing::Test {
   FakeClock clock_;
   Log log_{clock_, {LogLevel::error, LogFormat::logfmt}};
   std::shared_ptr<profiles::BudgetBook> budget_;
-  std::shared_ptr<health::EventBook> events_;
+  Store store_;
+  Machine machine_;
+  Paths paths_;
+  Scheduler scheduler_{clock_};
   std::optional<FiguresFile> file_;
 };
-
-TEST_F(FiguresTest, EventsOfDevicesHoldOverARestartAndNotOverAReboot) {
-  restart();
-  events_->put({{"GPU-0", {{"gpu_xid_errors_total,xid=79", {1, hours(3)}}}}});
-  restart();
-  ASSERT_EQ(events_->get().size(), 1U);
-  EXPECT_EQ(events_->get().at("GPU-0").at("gpu_xid_errors_total,xid=79").at, hours(3));
-  write("boot", "second");
-  restart();
-  EXPECT_TRUE(events_->get().empty());
-}
 
 TEST_F(FiguresTest, TheBudgetOfProfilesHoldsOverARestartAndAReboot) {
   restart();

@@ -214,12 +214,8 @@ TEST_F(JudgeTest, AnXidIsNewsAfterARestartForTheRestOfItsHour) {
   set(0, {{&catalog::xid_errors, {{"xid", "79"}}, 2}});
   EXPECT_EQ(text_after(1s), "failed: xid_79 reboot");
   after(30min);
-  EventBook saved;
-  saved.put(judge_.events());
-  EventBook loaded;
-  ASSERT_TRUE(loaded.load(saved.save(), true));
   Judge successor;
-  successor.resume(loaded.get());
+  successor.resume(judge_.events());
   set(0, {{&catalog::xid_errors, {{"xid", "79"}}, 0}});  // the daemon counts from 0 again
   const auto judged_after = [&](std::chrono::seconds time) {
     for (; time > 0s; time -= 1s) {
@@ -251,13 +247,6 @@ TEST_F(JudgeTest, ResetsBeforeTheFirstLookAreNoNews) {
   report_ = successor.judge(store_, now_);
   EXPECT_EQ(text_of(report_), "degraded: device_reset restart_job");
   EXPECT_EQ(report_.devices[0].findings[0].value, 1);
-}
-
-TEST_F(JudgeTest, EventsOfAnotherBootAreOver) {
-  EventBook book;
-  ASSERT_TRUE(book.load("event\tGPU-0\tgpu_xid_errors_total,xid=79\t1\t5\n", false));
-  EXPECT_TRUE(book.get().empty());
-  EXPECT_FALSE(book.load("event\tGPU-0\tgpu_xid_errors_total,xid=79\t-1\t5\n", true));
 }
 
 TEST_F(JudgeTest, XidsOfProgramsAreNoFault) {
@@ -331,13 +320,10 @@ TEST_F(JudgeTest, LinksThatWereLostBeforeARestartOfTheDaemonAreAFault) {
   };
   up(12);
   after(1s);
-  EventBook saved;
-  saved.put(judge_.events());
+  Events saved = judge_.events();
   for (const double left : {11.0, 0.0}) {
-    EventBook loaded;
-    ASSERT_TRUE(loaded.load(saved.save(), true));
     Judge successor;
-    successor.resume(loaded.get());
+    successor.resume(saved);
     up(left);
     for (int second = 0; second <= 30; ++second) {
       now_ += 1s;
@@ -345,7 +331,7 @@ TEST_F(JudgeTest, LinksThatWereLostBeforeARestartOfTheDaemonAreAFault) {
       report_ = successor.judge(store_, now_);
     }
     EXPECT_EQ(text_of(report_), "failed: links_down reset") << left;
-    saved.put(successor.events());
+    saved = successor.events();
   }
   machine({{&self_catalog::collector_released, {{"collector", "nvidia"}}, 1}});
   after(1s);

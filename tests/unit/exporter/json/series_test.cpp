@@ -22,8 +22,8 @@ class SeriesJsonTest : public testing::Test {
     series_.add(kPower, {{"gpu", "0"}, {"sensor", "board"}}, 301.5);
     series_.add(kPower, {{"gpu", "1"}}, Limits::infinity());
     series_.add(kUp, {{"gpu", "0"}, {"name", "a \"b\" \\ \xff"}}, 1);
-    series_.add(kStep, {{"le", "+Inf"}}, 3, Part::bucket);
-    series_.add(kStep, {}, Limits::quiet_NaN(), Part::sum);
+    series_.add(kStep, {{"le", "+Inf"}}, 3, SeriesPart::bucket);
+    series_.add(kStep, {}, Limits::quiet_NaN(), SeriesPart::sum);
     series_.commit(std::chrono::seconds(100));
   }
   std::string json(const std::vector<std::string_view>& match) {

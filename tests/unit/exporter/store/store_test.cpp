@@ -56,7 +56,7 @@ TEST(Store, ShowsSeriesFromTheFirstCommitOn) {
 TEST(Store, GivesViewsWhatASeriesIs) {
   Store store;
   Source source = store.attach("jobs");
-  source.set(source.add(kStep, Labels{{"le", "1"}}, Part::bucket), 3);
+  source.set(source.add(kStep, Labels{{"le", "1"}}, SeriesPart::bucket), 3);
   source.commit(Nanoseconds(17));
   int seen = 0;
   store.walk([&](const Family& family) {
@@ -66,7 +66,7 @@ TEST(Store, GivesViewsWhatASeriesIs) {
       ++seen;
       EXPECT_EQ(series.position(), 0U);
       EXPECT_EQ(series.labels(), Labels({{"le", "1"}}));
-      EXPECT_EQ(series.part(), Part::bucket);
+      EXPECT_EQ(series.part(), SeriesPart::bucket);
       EXPECT_EQ(series.value(), 3);
       EXPECT_EQ(series.committed_at(), Nanoseconds(17));
       EXPECT_EQ(series.collector(), "jobs");
@@ -98,9 +98,9 @@ TEST(Store, KeepsTheOrderOfAHistogram) {
   Source source = store.attach();
   for (const char* run : {"b", "a"}) {
     const Labels labels{{"run", run}};
-    source.set(source.add(kStep, labels.with({{"le", "+Inf"}}), Part::bucket), 2);
-    source.set(source.add(kStep, labels, Part::sum), 3.5);
-    source.set(source.add(kStep, labels, Part::count), 2);
+    source.set(source.add(kStep, labels.with({{"le", "+Inf"}}), SeriesPart::bucket), 2);
+    source.set(source.add(kStep, labels, SeriesPart::sum), 3.5);
+    source.set(source.add(kStep, labels, SeriesPart::count), 2);
   }
   source.commit(kNow);
   EXPECT_EQ(walked(store),
@@ -351,7 +351,7 @@ class CommittingLane {
   }
   void add_or_drop() {
     if (slots_.size() == 2) {
-      slots_.push_back(source_->add(kStep, labels_.with({{"n", "1"}}), Part::sum));
+      slots_.push_back(source_->add(kStep, labels_.with({{"n", "1"}}), SeriesPart::sum));
     } else {
       source_->drop(slots_.back());
       slots_.pop_back();

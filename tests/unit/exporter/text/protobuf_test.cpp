@@ -67,7 +67,7 @@ TEST_F(ProtobufTest, HasTheStartOfACounterThatAppearsLate) {
 
 TEST_F(ProtobufTest, HasTheStartOfACounterWhoseSourceKnowsIt) {
   Source source = store_.attach();
-  source.set(source.add(kXids, {}, Part::value, 1767225600), 1);
+  source.set(source.add(kXids, {}, SeriesPart::value, 1767225600), 1);
   source.commit(kNow);
   const std::string since = bytes({0x1A, 8, 0x08, 0x80, 0xF2, 0xD6, 0xCA, 0x06, 0x10, 0});
   EXPECT_TRUE(page().ends_with(bytes({0x1A, 19}) + one() + since)) << testing::PrintToString(page());
@@ -76,10 +76,10 @@ TEST_F(ProtobufTest, HasTheStartOfACounterWhoseSourceKnowsIt) {
 TEST_F(ProtobufTest, MakesOneMetricOfTheSeriesOfAHistogram) {
   Source source = store_.attach();
   const Labels run{{"r", "a"}};
-  source.set(source.add(kStep, run.with({{"le", "1"}}), Part::bucket), 2);
-  source.set(source.add(kStep, run.with({{"le", "+Inf"}}), Part::bucket), 3);
-  source.set(source.add(kStep, run, Part::sum), 1);
-  source.set(source.add(kStep, run, Part::count), 3);
+  source.set(source.add(kStep, run.with({{"le", "1"}}), SeriesPart::bucket), 2);
+  source.set(source.add(kStep, run.with({{"le", "+Inf"}}), SeriesPart::bucket), 3);
+  source.set(source.add(kStep, run, SeriesPart::sum), 1);
+  source.set(source.add(kStep, run, SeriesPart::count), 3);
   source.commit(kNow);
   const std::string bound = bytes({0x1A, 11, 0x08, 2, 0x11, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F});
   const std::string rest = bytes({0x1A, 11, 0x08, 3, 0x11, 0, 0, 0, 0, 0, 0, 0xF0, 0x7F});

@@ -74,13 +74,13 @@ TEST(TextFormat, HeadsAFamilyInOpenMetrics) {
 }
 
 TEST(TextFormat, PutsLabelsInBracesAndNoneWithoutLabels) {
-  const auto prefix = [](Part part, const Labels& labels) {
+  const auto prefix = [](SeriesPart part, const Labels& labels) {
     std::string text;
     append_line_prefix(kUp, part, labels, text);
     return text;
   };
-  EXPECT_EQ(prefix(Part::value, {{"gpu", "0"}, {"name", "a\"b"}}), R"(gpu_up{gpu="0",name="a\"b"} )");
-  EXPECT_EQ(prefix(Part::sum, {}), "gpu_up_sum ");
+  EXPECT_EQ(prefix(SeriesPart::value, {{"gpu", "0"}, {"name", "a\"b"}}), R"(gpu_up{gpu="0",name="a\"b"} )");
+  EXPECT_EQ(prefix(SeriesPart::sum, {}), "gpu_up_sum ");
 }
 
 }  // namespace

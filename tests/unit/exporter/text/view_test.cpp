@@ -68,9 +68,9 @@ TEST_F(TextViewTest, ShowsOneDeviceInBothFormats) {
 TEST_F(TextViewTest, MarksThePartsOfAHistogram) {
   Source source = store_.attach();
   const Labels run{{"run", "b"}};
-  source.set(source.add(kStep, run.with({{"le", "1.0"}}), Part::bucket), 1);
-  source.set(source.add(kStep, run, Part::sum), 3.5);
-  source.set(source.add(kStep, run, Part::count), 2);
+  source.set(source.add(kStep, run.with({{"le", "1.0"}}), SeriesPart::bucket), 1);
+  source.set(source.add(kStep, run, SeriesPart::sum), 3.5);
+  source.set(source.add(kStep, run, SeriesPart::count), 2);
   source.commit(kNow);
   EXPECT_EQ(text(),
             "# HELP ml_step_seconds Step.\n"
@@ -124,7 +124,7 @@ TEST_F(TextViewTest, HasTheGenerationThatItShows) {
 
 TEST_F(TextViewTest, HasTheTimeSinceWhichACounterCountsInOpenMetrics) {
   Source source = store_.attach();
-  source.set(source.add(kEnergy, Labels{{"run", "a"}}, Part::value, 1767225600.125), 5);
+  source.set(source.add(kEnergy, Labels{{"run", "a"}}, SeriesPart::value, 1767225600.125), 5);
   source.set(source.add(kEnergy, Labels{{"run", "b"}}), 6);
   source.commit(kNow);
   const std::string begin =

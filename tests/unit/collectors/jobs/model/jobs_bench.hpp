@@ -42,7 +42,7 @@ struct PageLine {
 
 /// The series of all runs: run by run, with the start first.
 inline std::vector<PageLine> lines_of(const Store& store) {
-  constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count"};  // by Part
+  constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count"};  // by SeriesPart
   std::vector<PageLine> lines;
   store.walk([&](const Family& family) {
     if (!family.descriptor().name.starts_with("ml_")) return;

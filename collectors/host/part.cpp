@@ -1,15 +1,22 @@
-#include "daemon/host/host_series.hpp"
+#include "collectors/host/part.hpp"
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "collectors/api/catalog.hpp"
-#include "collectors/attribution/cgroup/cpu_time.hpp"
-#include "collectors/sources/host/pressure.hpp"
+#include "collectors/api/machine.hpp"
+#include "collectors/attribution/workload_settings.hpp"
+#include "collectors/host/readings.hpp"
 #include "collectors/sources/host/topology.hpp"
+#include "exporter/store/series_list.hpp"
+#include "exporter/store/store.hpp"
 
-namespace gpumeter {
+namespace gpumeter::host {
 namespace {
+
+constexpr Nanoseconds kEvery = std::chrono::seconds(10);
+constexpr Nanoseconds kUntilFirst = std::chrono::seconds(1);  // while no device is read
 
 constexpr const char* kResources[] = {"memory", "io"};
 
@@ -42,26 +49,47 @@ pci::Path path_of(const Placed& from, const Placed& to) {
   return are_linked ? pci::Path::link : pci::path_between(from.place, to.place);
 }
 
-}  // namespace
+class Host final : public Part {
+ public:
+  explicit Host(const PartContext& context)
+      : machine_(context.machine),
+        paths_(context.paths),
+        topology_(context.store.attach({}, context.name)),
+        readings_(context.store.attach({}, context.name)) {}
 
-void HostSeries::publish(const std::vector<DeviceIdentity>& devices, Nanoseconds now) {
-  if (!std::ranges::equal(devices, devices_, same_device)) {
-    devices_ = devices;
-    publish_topology(now);
+  // A machine without devices has none of these series.
+  Nanoseconds turn(Nanoseconds now) override {
+    const auto devices = machine_.read_devices.get();
+    if (!std::ranges::equal(*devices, devices_, same_device)) {
+      devices_ = *devices;
+      publish_topology(now);
+    }
+    if (!devices_.empty()) {
+      add_pressure();
+      add_workloads();
+    }
+    readings_.commit(now);
+    return devices_.empty() ? kUntilFirst : kEvery;
   }
-  if (!devices.empty()) {
-    add_pressure();
-    add_workloads();
-  }
-  readings_.commit(now);
-}
 
-void HostSeries::publish_topology(Nanoseconds now) {
+ private:
+  void publish_topology(Nanoseconds now);
+  void add_pressure();
+  void add_workloads();
+
+  const Machine& machine_;
+  const Paths& paths_;
+  SeriesList topology_;
+  SeriesList readings_;
+  std::vector<DeviceIdentity> devices_;  ///< of the last topology
+};
+
+void Host::publish_topology(Nanoseconds now) {
   std::vector<Placed> placed;
   if (devices_.size() > kMostInTopology) return topology_.commit(now);
   for (const DeviceIdentity& device : devices_) {
-    auto place = pci::place_of(settings_.sysfs, device.info.pci_address);
-    const Labels labels(device.info, device.index, device.name, settings_.labels);
+    auto place = pci::place_of(paths_.sysfs, device.info.pci_address);
+    const Labels labels(device.info, device.index, device.name, machine_.device_labels);
     if (place) placed.push_back({&device, labels, *std::move(place)});
   }
   for (const Placed& from : placed) {
@@ -75,9 +103,9 @@ void HostSeries::publish_topology(Nanoseconds now) {
   topology_.commit(now);
 }
 
-void HostSeries::add_pressure() {
+void Host::add_pressure() {
   for (const char* const resource : kResources) {
-    const Pressure pressure = read_pressure(settings_.procfs, resource);
+    const Pressure pressure = read_pressure(paths_.procfs, resource);
     const auto add = [&](const char* waiting, const std::optional<double>& seconds) {
       const Labels labels = {{"resource", resource}, {"waiting", waiting}};
       if (seconds) readings_.add(catalog::host_pressure_seconds, labels, *seconds);
@@ -87,15 +115,19 @@ void HostSeries::add_pressure() {
   }
 }
 
-void HostSeries::add_workloads() {
-  if (settings_.workloads.book == nullptr) return;
-  for (const auto& workload : settings_.workloads.book->workloads()) {
+void Host::add_workloads() {
+  if (machine_.workloads == nullptr) return;
+  for (const auto& workload : machine_.workloads->book->workloads()) {
     const std::optional<std::string>& group = workload.facts.group.value();
-    const auto seconds = group ? cgroup::cpu_seconds(settings_.sysfs, *group) : std::nullopt;
+    const auto seconds = group ? cpu_seconds(paths_.sysfs, *group) : std::nullopt;
     const Labels labels = {{"kind", std::string(to_string(workload.id.kind))},
                            {"workload", workload.id.name}};
     if (seconds) readings_.add(catalog::workload_cpu_seconds, labels, *seconds);
   }
 }
 
-}  // namespace gpumeter
+}  // namespace
+
+const PartEntry kPart = {.name = "host", .is_on_single_page = true, .open = open_part<Host>};
+
+}  // namespace gpumeter::host

@@ -1,11 +1,11 @@
-#include "collectors/attribution/cgroup/cpu_time.hpp"
+#include "collectors/host/readings.hpp"
 
 #include <cstdint>
 
 #include "base/text.hpp"
 #include "collectors/sources/sysfs.hpp"
 
-namespace gpumeter::cgroup {
+namespace gpumeter::host {
 namespace {
 
 constexpr double kMicro = 1e-6;
@@ -20,7 +20,35 @@ bool is_within(std::string_view group) noexcept {
   return group.size() > 1 && group.starts_with('/') && group.find("/..") == std::string_view::npos;
 }
 
+/// The seconds of "... total=MICROSECONDS".
+std::optional<double> total_of(std::string_view fields) noexcept {
+  constexpr std::string_view kTotal = "total=";
+  while (!fields.empty()) {
+    const std::string_view field = take_until(fields, ' ');
+    if (!field.starts_with(kTotal)) continue;
+    const auto microseconds = parse_number<std::uint64_t>(trimmed(field.substr(kTotal.size())));
+    if (!microseconds) return std::nullopt;
+    return static_cast<double>(*microseconds) * kMicro;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+Pressure parse_pressure(std::string_view text) noexcept {
+  Pressure pressure;
+  while (!text.empty()) {
+    std::string_view line = take_until(text, '\n');
+    const std::string_view waiting = take_until(line, ' ');
+    if (waiting == "some") pressure.some = total_of(line);
+    if (waiting == "full") pressure.full = total_of(line);
+  }
+  return pressure;
+}
+
+Pressure read_pressure(const std::string& procfs_root, const std::string& resource) {
+  return parse_pressure(sysfs::read_text(procfs_root + "/pressure/" + resource));
+}
 
 std::optional<double> parse_cpu_stat(std::string_view text) noexcept {
   while (!text.empty()) {
@@ -47,4 +75,4 @@ std::optional<double> cpu_seconds(const std::string& sysfs_root, const std::stri
   return std::nullopt;
 }
 
-}  // namespace gpumeter::cgroup
+}  // namespace gpumeter::host

@@ -1,27 +1,33 @@
-#include "daemon/health/doctor.hpp"
+#include "exporter/health/part.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "base/log.hpp"
+#include "base/records.hpp"
 #include "collectors/api/catalog.hpp"
+#include "collectors/api/machine.hpp"
+#include "exporter/health/judge.hpp"
+#include "exporter/store/series_list.hpp"
+#include "exporter/store/store.hpp"
 
-namespace gpumeter {
-
-using health::DeviceHealth;
-using health::Finding;
-
+namespace gpumeter::health {
 namespace {
 
-// How often the thread asks whether it may begin.
-constexpr auto kUntilBegin = std::chrono::milliseconds(50);
+constexpr Nanoseconds kEvery = std::chrono::seconds(1);
+
+constexpr std::string_view kEvent = "event";
+// More than a machine's devices have kinds of events.
+constexpr std::size_t kMostEvents = 100'000;
 
 /// The subject of findings: a device, or the machine, which has no number.
 struct Subject {
   std::string gpu;
   std::string uuid;
-  health::State state;
+  State state;
 };
 
 bool has(std::span<const Finding> findings, const Finding& wanted) {
@@ -54,55 +60,44 @@ void log_changes(const Subject& subject, std::span<const Finding> before, std::s
   }
 }
 
-void log_changes(const health::Report& before, const health::Report& now, Log& log) {
+void log_changes(const Report& before, const Report& now, Log& log) {
   for (const DeviceHealth& device : now.devices) {
     const auto past = std::ranges::find(before.devices, device.uuid, &DeviceHealth::uuid);
     const std::span<const Finding> known =
         past == before.devices.end() ? std::span<const Finding>() : past->findings;
     log_changes({device.gpu, device.uuid, device.state}, known, device.findings, now.at, log);
   }
-  log_changes({"", "", health::state_of(now.machine)}, before.machine, now.machine, now.at, log);
+  log_changes({"", "", state_of(now.machine)}, before.machine, now.machine, now.at, log);
 }
 
-}  // namespace
+class Health final : public Part, public Keeps {
+ public:
+  explicit Health(const PartContext& context)
+      : context_(context), series_(context.store.attach({}, context.name)) {}
 
-Doctor::Doctor(Store& store, const Clock& clock, Log& log, std::shared_ptr<health::EventBook> book)
-    : store_(store),
-      clock_(clock),
-      log_(log),
-      book_(std::move(book)),
-      series_(store.attach()),
-      report_(std::make_shared<const health::Report>()),
-      worker_(clock) {}
+  Nanoseconds turn(Nanoseconds now) override {
+    Report report = judge_.judge(context_.store, now);
+    publish(report);
+    log_changes(*context_.machine.health.get(), report, context_.log);
+    context_.machine.health.publish(std::move(report));
+    return kEvery;
+  }
 
-Result<Done> Doctor::start(std::function<bool()> may_begin) {
-  return worker_.start("health", [this, may_begin = std::move(may_begin)]() -> Nanoseconds {
-    has_begun_ = has_begun_ || may_begin();
-    if (!has_begun_) return kUntilBegin;
-    judge();
-    return std::chrono::seconds(1);
-  });
-}
+  std::string save() const override;
+  Result<Done> resume(std::string_view section, bool is_of_this_boot) override;
 
-void Doctor::judge() {
-  if (!std::exchange(has_resumed_, true)) judge_.resume(book_->get());
-  auto report = std::make_shared<const health::Report>(judge_.judge(store_, clock_.monotonic()));
-  publish(*report);
-  book_->put(judge_.events());
-  log_changes(*this->report(), *report, log_);
-  const MutexLock lock(mutex_);
-  report_ = std::move(report);
-}
+ private:
+  void publish(const Report& report);
 
-std::shared_ptr<const health::Report> Doctor::report() const {
-  const MutexLock lock(mutex_);
-  return report_;
-}
+  const PartContext context_;
+  Judge judge_;
+  SeriesList series_;
+};
 
-void Doctor::publish(const health::Report& report) {
+void Health::publish(const Report& report) {
   for (const DeviceHealth& device : report.devices) {
     if (device.labels == Labels()) continue;  // not read yet, so it has no series at all
-    for (const auto& [state, name] : health::kStateNames) {
+    for (const auto& [state, name] : kStateNames) {
       series_.add(catalog::health, device.labels.with({{"state", std::string(name)}}),
                   device.state == state ? 1 : 0);
     }
@@ -119,4 +114,36 @@ void Doctor::publish(const health::Report& report) {
   series_.commit(report.at);
 }
 
-}  // namespace gpumeter
+std::string Health::save() const {
+  RecordWriter out;
+  for (const auto& [uuid, events] : judge_.events()) {
+    for (const auto& [series, event] : events) {
+      out.begin(kEvent).text(uuid).text(series).number(event.count).time(event.at);
+    }
+  }
+  return out.take();
+}
+
+Result<Done> Health::resume(std::string_view section, bool is_of_this_boot) {
+  Events events;
+  std::size_t count = 0;
+  RecordReader in(section);
+  while (in.next()) {
+    std::string uuid = in.text();
+    std::string series = in.text();
+    const OngoingEvent event{in.number(), in.time()};
+    if (in.kind() != kEvent || !std::isfinite(event.count) || event.count <= 0 || ++count > kMostEvents)
+      in.fail();
+    events[std::move(uuid)][std::move(series)] = event;
+  }
+  if (in.failed()) return Error("the events of devices, line " + std::to_string(in.line()));
+  if (is_of_this_boot) judge_.resume(std::move(events));
+  return Done{};
+}
+
+}  // namespace
+
+const PartEntry kPart = {
+    .name = "health", .section = "events", .reads_store = true, .open = open_part<Health>};
+
+}  // namespace gpumeter::health

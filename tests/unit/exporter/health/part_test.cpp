@@ -1,13 +1,16 @@
-#include "daemon/health/doctor.hpp"
+#include "exporter/health/part.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
+#include <memory>
 #include <string>
-#include <thread>
 
+#include "base/log.hpp"
 #include "collectors/api/catalog.hpp"
+#include "collectors/api/machine.hpp"
+#include "exporter/health/report.hpp"
+#include "exporter/store/series_list.hpp"
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/walked.hpp"
 
@@ -16,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class DoctorTest : public testing::Test {
+class HealthTest : public testing::Test {
  protected:
   static Labels labels() {
     DeviceInfo info;
@@ -30,10 +33,13 @@ class DoctorTest : public testing::Test {
     device_.add(catalog::row_remap_failed, labels(), remap_failed);
     device_.commit(clock_.monotonic());
   }
+  std::shared_ptr<Part> opened() {
+    return health::kPart.open({health::kPart.name, store_, machine_, clock_, log_, paths_});
+  }
   /// The lines of gpu_health and gpu_health_reason.
   std::string judged() {
     clock_.advance(1s);
-    doctor_.judge();
+    part_->turn(clock_.monotonic());
     const std::string lines = walked(store_);
     return lines.substr(0, lines.find("gpu_row_remap_failed"));
   }
@@ -42,8 +48,9 @@ class DoctorTest : public testing::Test {
   Store store_;
   SeriesList device_{store_.attach("nvidia")};
   Log log_{clock_, {LogLevel::info, LogFormat::logfmt}};
-  std::shared_ptr<health::EventBook> book_ = std::make_shared<health::EventBook>();
-  Doctor doctor_{store_, clock_, log_, book_};
+  const Paths paths_;
+  Machine machine_;
+  std::shared_ptr<Part> part_ = opened();
 };
 
 constexpr const char* kFailed =
@@ -59,21 +66,21 @@ gpu_health{gpu="0",uuid="GPU-0",vendor="nvidia",model="Card",state="failed"} 0
 gpu_health{gpu="0",uuid="GPU-0",vendor="nvidia",model="Card",state="unknown"} 0
 )";
 
-TEST_F(DoctorTest, PublishesTheStateAndItsReasons) {
-  EXPECT_EQ(doctor_.report()->devices.size(), 0U);
+TEST_F(HealthTest, PublishesTheStateAndItsReasons) {
+  EXPECT_EQ(machine_.health.get()->devices.size(), 0U);
   device(1);
   EXPECT_EQ(judged(), kFailed);
-  EXPECT_EQ(doctor_.report()->state, health::State::failed);
+  EXPECT_EQ(machine_.health.get()->state, health::State::failed);
 }
 
-TEST_F(DoctorTest, AReasonThatEndsLeavesThePage) {
+TEST_F(HealthTest, AReasonThatEndsLeavesThePage) {
   device(1);
   judged();
   device(0);
   EXPECT_EQ(judged(), kOk);
 }
 
-TEST_F(DoctorTest, LogsWhenAReasonBeginsAndWhenItEnds) {
+TEST_F(HealthTest, LogsWhenAReasonBeginsAndWhenItEnds) {
   testing::internal::CaptureStderr();
   device(0);
   judged();
@@ -97,28 +104,29 @@ TEST_F(DoctorTest, LogsWhenAReasonBeginsAndWhenItEnds) {
   EXPECT_EQ(std::ranges::count(log, '\n'), 2) << log;
 }
 
-TEST_F(DoctorTest, JudgesOnItsThread) {
-  device(1);
-  ASSERT_TRUE(doctor_.start([] { return true; }));
-  while (doctor_.report()->devices.empty()) std::this_thread::yield();
-  doctor_.stop();
-  EXPECT_EQ(doctor_.report()->state, health::State::failed);
+TEST_F(HealthTest, EventsThatOnlyTheDaemonCountedAreNewsAfterARestartUntilTheMachineBoots) {
+  const auto xid = [this](double count) {
+    device_.add(catalog::up, labels(), 1);
+    device_.add(catalog::xid_errors, labels().with({{"xid", "79"}}), count);
+    device_.commit(clock_.monotonic());
+    judged();
+    return std::string(to_string(machine_.health.get()->state));
+  };
+  xid(0);
+  EXPECT_EQ(xid(2), "failed");
+  const std::string section = dynamic_cast<Keeps&>(*part_).save();
+  for (const bool is_of_this_boot : {true, false}) {
+    part_ = opened();
+    ASSERT_TRUE(dynamic_cast<Keeps&>(*part_).resume(section, is_of_this_boot));
+    EXPECT_EQ(dynamic_cast<Keeps&>(*part_).save(),
+              is_of_this_boot ? section : "");  // before it sees the device
+    EXPECT_EQ(xid(0), is_of_this_boot ? "failed" : "ok");
+  }
 }
 
-TEST_F(DoctorTest, WaitsUntilItMayBegin) {
-  device(1);
-  std::atomic<int> asked = 0;
-  ASSERT_TRUE(doctor_.start([&] {
-    EXPECT_TRUE(doctor_.report()->devices.empty());
-    return ++asked == 3;
-  }));
-  while (doctor_.report()->devices.empty()) {
-    doctor_.wake();
-    std::this_thread::yield();
-  }
-  doctor_.wake();
-  doctor_.stop();
-  EXPECT_EQ(asked, 3);
+TEST_F(HealthTest, ASectionThatIsNotItsOwnIsAnError) {
+  EXPECT_FALSE(
+      dynamic_cast<Keeps&>(*part_).resume("event\tGPU-0\tgpu_xid_errors_total,xid=79\t-1\t5\n", true));
 }
 
 }  // namespace

@@ -1,10 +1,15 @@
-#include "daemon/host/host_series.hpp"
+#include "collectors/host/part.hpp"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <sstream>
 
+#include "base/log.hpp"
+#include "collectors/api/machine.hpp"
+#include "exporter/health/report.hpp"
+#include "exporter/store/store.hpp"
+#include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/tree.hpp"
 #include "tests/fakes/walked.hpp"
 
@@ -13,7 +18,7 @@
 namespace gpumeter {
 namespace {
 
-class HostSeriesTest : public testing::Test {
+class HostTest : public testing::Test {
  protected:
   void add(const std::string& address, std::vector<std::string> linked_to) {
     const std::string folder = "devices/pci0000:" + address.substr(5, 2) + "/" + address;
@@ -28,10 +33,15 @@ class HostSeriesTest : public testing::Test {
 
   /// The paths between the first GPU and the second, and back: "link link".
   std::string paths() {
-    const auto store = std::make_shared<Store>();
-    HostSeries series({sysfs_.path(), sysfs_.path(), {}, {}}, *store);
-    series.publish(devices_, Nanoseconds(1));
-    const std::string page = walked(*store);
+    Store store;
+    Machine machine;
+    machine.read_devices.publish(devices_);
+    const FakeClock clock;
+    Log log(clock, {});
+    const Paths paths{sysfs_.path(), sysfs_.path()};
+    const auto part = host::kPart.open({"host", store, machine, clock, log, paths});
+    part->turn(Nanoseconds(1));
+    const std::string page = walked(store);
     return path(page, 0, 1) + " " + path(page, 1, 0);
   }
 
@@ -50,31 +60,31 @@ class HostSeriesTest : public testing::Test {
   std::vector<DeviceIdentity> devices_;
 };
 
-TEST_F(HostSeriesTest, ASwitchJoinsTheGpusThatReachIt) {
+TEST_F(HostTest, ASwitchJoinsTheGpusThatReachIt) {
   add("0000:18:00.0", {"switch:0000:85:00.0", "switch:0000:86:00.0"});
   add("0000:2a:00.0", {"switch:0000:86:00.0"});
   EXPECT_EQ(paths(), "link link");
 }
 
-TEST_F(HostSeriesTest, OtherSwitchesDoNot) {
+TEST_F(HostTest, OtherSwitchesDoNot) {
   add("0000:18:00.0", {"switch:0000:85:00.0"});
   add("0000:2a:00.0", {"switch:0000:86:00.0"});
   EXPECT_EQ(paths(), "node node");
 }
 
-TEST_F(HostSeriesTest, ALinkOfOneSideLeadsBothWays) {
+TEST_F(HostTest, ALinkOfOneSideLeadsBothWays) {
   add("0000:18:00.0", {"0000:2a:00.0"});
   add("0000:2a:00.0", {});
   EXPECT_EQ(paths(), "link link");
 }
 
-TEST_F(HostSeriesTest, SwitchesBeyondTheBusAreOneDomain) {
+TEST_F(HostTest, SwitchesBeyondTheBusAreOneDomain) {
   add("0000:18:00.0", {"switch:"});
   add("0000:2a:00.0", {"switch:"});
   EXPECT_EQ(paths(), "link link");
 }
 
-TEST_F(HostSeriesTest, TwoGpusWithLinksToAThirdAreNotLinked) {
+TEST_F(HostTest, TwoGpusWithLinksToAThirdAreNotLinked) {
   add("0000:18:00.0", {"0000:3a:00.0"});
   add("0000:2a:00.0", {"0000:3a:00.0"});
   add("0000:3a:00.0", {});

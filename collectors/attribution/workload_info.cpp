@@ -1,19 +1,25 @@
-#include "daemon/self/workload_info.hpp"
+#include "collectors/attribution/workload_info.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "collectors/api/catalog.hpp"
+#include "collectors/api/machine.hpp"
+#include "collectors/attribution/workload_settings.hpp"
+#include "exporter/store/series_list.hpp"
+#include "exporter/store/store.hpp"
 
-namespace gpumeter {
+namespace gpumeter::workloads {
 namespace {
 
-constexpr auto kSoonest = std::chrono::seconds(1);
+constexpr Nanoseconds kEvery = std::chrono::seconds(1);
+// The lookup of a user's name may take long.
 constexpr auto kAnyway = std::chrono::minutes(1);
-
-using workloads::Common;
 
 void add(std::vector<Label>& labels, const char* name, const Common<std::string>& fact) {
   if (fact.value()) labels.push_back({name, *fact.value()});
@@ -21,20 +27,19 @@ void add(std::vector<Label>& labels, const char* name, const Common<std::string>
 
 // An unattributed workload is measured: a driver that lists no process reports that no process uses the
 // device.
-std::string source_of(const workloads::WorkloadBook::Workload& workload) {
-  const bool is_told = workload.facts.is_measured || workload.id == workloads::unattributed();
+std::string source_of(const WorkloadBook::Workload& workload) {
+  const bool is_told = workload.facts.is_measured || workload.id == unattributed();
   return is_told ? "process" : "equal";
 }
 
 // A pod's uid is a user of its image: the host's user with this number has nothing to do with it.
-std::string user_of(const workloads::WorkloadBook::Workload& workload, std::uint32_t uid,
+std::string user_of(const WorkloadBook::Workload& workload, std::uint32_t uid,
                     const WorkloadSettings& settings) {
   return workload.id.kind == cgroup::Kind::pod ? std::to_string(uid) : settings.user_name(uid);
 }
 
-std::vector<Label> labels_of(const workloads::WorkloadBook::Workload& workload,
-                             const WorkloadSettings& settings) {
-  const workloads::WorkloadFacts& facts = workload.facts;
+std::vector<Label> labels_of(const WorkloadBook::Workload& workload, const WorkloadSettings& settings) {
+  const WorkloadFacts& facts = workload.facts;
   std::vector<Label> labels = {{"kind", std::string(to_string(workload.id.kind))},
                                {"workload", workload.id.name}};
   add(labels, "unit", facts.unit);
@@ -51,11 +56,10 @@ std::vector<Label> labels_of(const workloads::WorkloadBook::Workload& workload,
 using Names = std::vector<Label>;
 
 /// Workloads that were given a GPU and have no process on one, with what their sources say.
-std::map<workloads::WorkloadId, Names> allocated_only(const workloads::NameBook& names,
-                                                      const std::set<workloads::WorkloadId>& present) {
-  std::map<workloads::WorkloadId, Names> found;
-  for (const workloads::Allocation& allocation : names.allocations()) {
-    if (present.contains(allocation.workload) || found.size() >= workloads::WorkloadBook::kMostWorkloads) {
+std::map<WorkloadId, Names> allocated_only(const NameBook& names, const std::set<WorkloadId>& present) {
+  std::map<WorkloadId, Names> found;
+  for (const Allocation& allocation : names.allocations()) {
+    if (present.contains(allocation.workload) || found.size() >= WorkloadBook::kMostWorkloads) {
       continue;
     }
     Names& labels = found[allocation.workload];
@@ -72,10 +76,27 @@ std::vector<Label> facts_in(std::vector<Label> labels) {
   return labels;
 }
 
-}  // namespace
+class WorkloadInfo final : public Part {
+ public:
+  explicit WorkloadInfo(const PartContext& context)
+      : settings_(*context.machine.workloads), series_(context.store.attach({}, context.name)) {}
+
+  // Commits the workloads if they have changed, and once a minute; otherwise only compares a number.
+  Nanoseconds turn(Nanoseconds now) override;
+
+ private:
+  std::vector<Label> names_of(const WorkloadBook::Workload& workload);
+  void add_allocated(const std::set<WorkloadId>& present);
+
+  const WorkloadSettings& settings_;
+  SeriesList series_;
+  std::map<WorkloadId, std::vector<Label>> names_;  ///< as last seen, of the workloads in the book
+  Nanoseconds published_at_{};
+  std::optional<std::uint64_t> published_;  ///< the book's generation
+};
 
 /// An earlier process may have seen them.
-std::vector<Label> WorkloadInfo::names_of(const workloads::WorkloadBook::Workload& workload) {
+std::vector<Label> WorkloadInfo::names_of(const WorkloadBook::Workload& workload) {
   const auto [known, is_new] = names_.try_emplace(workload.id);
   if (is_new && settings_.costs) known->second = settings_.costs->earlier_labels(workload.id);
   std::map<std::string, std::string> names;
@@ -89,7 +110,7 @@ std::vector<Label> WorkloadInfo::names_of(const workloads::WorkloadBook::Workloa
   return known->second;
 }
 
-void WorkloadInfo::add_allocated(const std::set<workloads::WorkloadId>& present) {
+void WorkloadInfo::add_allocated(const std::set<WorkloadId>& present) {
   if (settings_.names == nullptr) return;
   for (const auto& [id, names] : allocated_only(*settings_.names, present)) {
     const Labels labels = {
@@ -98,14 +119,13 @@ void WorkloadInfo::add_allocated(const std::set<workloads::WorkloadId>& present)
   }
 }
 
-void WorkloadInfo::tick(Nanoseconds now) {
-  if (settings_.book == nullptr || (published_ && now < published_at_ + kSoonest)) return;
+Nanoseconds WorkloadInfo::turn(Nanoseconds now) {
   // Both numbers only grow, so their sum changes with either.
   const std::uint64_t generation =
       settings_.book->generation() + (settings_.names ? settings_.names->generation() : 0);
-  if (published_ == generation && now < published_at_ + kAnyway) return;
-  std::set<workloads::WorkloadId> present;
-  workloads::CostLedger::Names names;
+  if (published_ == generation && now < published_at_ + kAnyway) return kEvery;
+  std::set<WorkloadId> present;
+  CostLedger::Names names;
   for (const auto& workload : settings_.book->workloads()) {
     present.insert(workload.id);
     std::vector<Label> labels = labels_of(workload, settings_);
@@ -119,6 +139,16 @@ void WorkloadInfo::tick(Nanoseconds now) {
   series_.commit(now);
   published_ = generation;
   published_at_ = now;
+  return kEvery;
 }
 
-}  // namespace gpumeter
+std::shared_ptr<Part> open(const PartContext& context) {
+  if (context.machine.workloads == nullptr) return nullptr;
+  return std::make_shared<WorkloadInfo>(context);
+}
+
+}  // namespace
+
+const PartEntry kInfo = {.name = "workloads", .is_on_single_page = true, .open = open};
+
+}  // namespace gpumeter::workloads

@@ -4,8 +4,9 @@
 #include <string>
 #include <string_view>
 
-/// Pressure stall information of the host (Documentation/accounting/psi.rst).
-namespace gpumeter {
+/// Files of the kernel about the host: pressure stall information (Documentation/accounting/psi.rst) and the
+/// CPU time of a control group.
+namespace gpumeter::host {
 
 /// Time in which tasks waited for a resource, in seconds since the machine's start.
 struct Pressure {
@@ -22,4 +23,12 @@ Pressure parse_pressure(std::string_view text) noexcept;
 /// `resource`: "memory" or "io". Both values are absent if the kernel has no PSI (CONFIG_PSI, psi=0).
 Pressure read_pressure(const std::string& procfs_root, const std::string& resource);
 
-}  // namespace gpumeter
+/// Parses `usage_usec` of cpu.stat (Documentation/admin-guide/cgroup-v2.rst). Any bytes, any thread.
+std::optional<double> parse_cpu_stat(std::string_view text) noexcept;
+
+/// CPU seconds of the group since it was created, from cpu.stat of cgroup v2 or cpuacct.usage of v1. `group`:
+/// its path, as in /proc/PID/cgroup. nullopt if the group is gone, the kernel does not count it, or the path
+/// is outside the reader's cgroup namespace. Reads files; allocates.
+std::optional<double> cpu_seconds(const std::string& sysfs_root, const std::string& group);
+
+}  // namespace gpumeter::host

@@ -1,0 +1,129 @@
+#include "daemon/parts/host.hpp"
+
+#include <atomic>
+#include <optional>
+#include <utility>
+
+namespace gpumeter {
+namespace {
+
+constexpr Scheduler::Id kNoJob = ~Scheduler::Id{0};
+
+}  // namespace
+
+/// An open part. Its turn owns it, and may outlive the host.
+struct PartHost::Opened {
+  explicit Opened(const PartEntry& its_entry) : entry(its_entry) {}
+
+  const PartEntry& entry;
+  std::shared_ptr<Part> part;  ///< constant after open()
+  Keeps* keeps = nullptr;      ///< the same object; null: it keeps nothing
+  std::atomic<Scheduler::Id> job = kNoJob;
+
+  mutable Mutex mutex;
+  std::string section GPUMETER_GUARDED_BY(mutex);  ///< as of the last turn
+  std::optional<Nanoseconds> late_since GPUMETER_GUARDED_BY(mutex);
+
+  Nanoseconds turn(const Clock& clock) GPUMETER_EXCLUDES(mutex) {
+    const Nanoseconds pause = part->turn(clock.monotonic());
+    keep();
+    return pause;
+  }
+
+  void keep() GPUMETER_EXCLUDES(mutex) {
+    if (keeps == nullptr) return;
+    std::string now = keeps->save();
+    const MutexLock lock(mutex);
+    section.swap(now);
+  }
+};
+
+void PartHost::resume(std::map<std::string, std::string> sections, bool is_of_this_boot) {
+  const MutexLock lock(mutex_);
+  earlier_ = std::move(sections);
+  is_of_this_boot_ = is_of_this_boot;
+}
+
+Result<Done> PartHost::resume(const PartEntry& entry, Keeps& part) const {
+  const MutexLock lock(mutex_);
+  const auto section = earlier_.find(std::string(entry.section));
+  if (section == earlier_.end()) return Done{};
+  return part.resume(section->second, is_of_this_boot_);
+}
+
+void PartHost::open(std::span<const PartEntry* const> entries) {
+  for (const PartEntry* const entry : entries) open(*entry);
+}
+
+void PartHost::open(const PartEntry& entry) {
+  const auto& [store, machine, clock, log, paths] = environment_;
+  const auto opened = std::make_shared<Opened>(entry);
+  const auto wake = [weak = std::weak_ptr<Opened>(opened), &scheduler = scheduler_] {
+    const auto alive = weak.lock();
+    if (alive && alive->job != kNoJob) scheduler.wake(alive->job);
+  };
+  opened->part = entry.open({entry.name, store, machine, clock, log, paths, wake});
+  if (opened->part == nullptr) return;
+  opened->keeps = dynamic_cast<Keeps*>(opened->part.get());
+  const Result<Done> resumed = opened->keeps == nullptr ? Done{} : resume(entry, *opened->keeps);
+  if (!resumed) {
+    log.error("figures of an earlier process are not understood; they start again",
+              {{"part", std::string(entry.name)}, {"error", resumed.error().message()}});
+  }
+  opened->keep();
+  const auto turn = [opened, &its_clock = clock] { return opened->turn(its_clock); };
+  const auto late = [this, opened](bool is_late) { note_late(*opened, is_late); };
+  const Nanoseconds first = entry.reads_store && !has_begun_ ? Scheduler::kForever : Nanoseconds{0};
+  opened->job = scheduler_.add({std::string(entry.name), entry.deadline, turn, late}, first);
+  const MutexLock lock(mutex_);
+  parts_.push_back(opened);
+}
+
+void PartHost::begin() {
+  if (std::exchange(has_begun_, true)) return;
+  const MutexLock lock(mutex_);
+  for (const auto& opened : parts_) {
+    if (opened->entry.reads_store) scheduler_.wake(opened->job);
+  }
+}
+
+void PartHost::note_late(Opened& opened, bool is_late) {
+  const std::string name(opened.entry.name);
+  const Nanoseconds now = environment_.clock.monotonic();
+  std::optional<Nanoseconds> since;
+  {
+    const MutexLock lock(opened.mutex);
+    since = std::exchange(opened.late_since, is_late ? std::optional(now) : std::nullopt);
+  }
+  if (is_late) {
+    environment_.store.hide(opened.entry.name);
+    environment_.log.error("a part does not answer; its series are omitted until it does", {{"part", name}});
+  } else if (since) {
+    environment_.log.info(
+        "a part answers again",
+        {{"part", name}, {"seconds", std::to_string((now - *since) / std::chrono::seconds(1))}});
+  }
+}
+
+std::map<std::string, std::string> PartHost::sections() const {
+  std::map<std::string, std::string> sections;
+  const MutexLock lock(mutex_);
+  for (const auto& opened : parts_) {
+    if (opened->keeps == nullptr) continue;
+    const MutexLock part_lock(opened->mutex);
+    sections[std::string(opened->entry.section)] = opened->section;
+  }
+  return sections;
+}
+
+std::vector<PartHost::State> PartHost::states() const {
+  std::vector<State> states;
+  const MutexLock lock(mutex_);
+  for (const auto& opened : parts_) {
+    const MutexLock part_lock(opened->mutex);
+    states.push_back({opened->entry.name, !opened->late_since});
+  }
+  return states;
+}
+
+}  // namespace gpumeter

@@ -167,7 +167,8 @@ std::string show(const std::vector<std::string>& value) {
 
 std::string show(const std::map<std::string, std::string>& value) {
   std::vector<std::string> items;
-  for (const auto& [key, text] : value) items.push_back(gpumeter::quoted(key) + ": " + gpumeter::quoted(text));
+  for (const auto& [key, text] : value)
+    items.push_back(gpumeter::quoted(key) + ": " + gpumeter::quoted(text));
   return listed('{', items, '}');
 }
 

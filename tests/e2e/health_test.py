@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Given simulated GPUs with one fault each, then the page and /api/v1/health show state, reason and action, and only those; a
 release of the drivers, as for a reset, ends what events have reported. Prints a table with times, which are not asserted.
-tests/unit/daemon/health/conditions_test.cpp has the conditions that take longer."""
+tests/unit/exporter/health/conditions_test.cpp has the conditions that take longer."""
 import json
 import signal
 import tempfile

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "collectors/nvidia/identity.hpp"
 #include "collectors/nvidia/collector.hpp"
+#include "collectors/nvidia/identity.hpp"
 #include "collectors/table/device.hpp"
 #include "tests/fakes/fake_driver.hpp"
 #include "tests/fakes/sampled_page.hpp"

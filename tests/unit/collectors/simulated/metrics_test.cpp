@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "collectors/simulated/collector.hpp"
 #include "collectors/api/catalog.hpp"
+#include "collectors/simulated/collector.hpp"
 #include "tests/unit/collectors/simulated/bench.hpp"
 
 namespace gpumeter::simulated {

@@ -39,6 +39,9 @@ class RenderingsTest : public testing::Test {
            (response->bytes != nullptr ? *response->bytes : response->body.substr(0, 8));
   }
 
+  // The renderings resume them until their end.
+  std::deque<Connection> connections_;
+  std::deque<Connection> crowd_;
   std::mutex mutex_;
   std::vector<std::string> rendered_;
   std::atomic<bool> goes_on_ = true;
@@ -64,14 +67,14 @@ TEST_F(RenderingsTest, RequestsForAPageShareARendering) {
 }
 
 TEST_F(RenderingsTest, ScrapesGoFirstAndTooManyAreRefused) {
-  std::deque<Connection> connections;
+  std::deque<Connection>& connections = crowd_;
   for (std::size_t i = 0; i < Renderings::kMostWaiting; ++i) {
     EXPECT_EQ(text(ask("/" + std::to_string(i), connections.emplace_back())), "waits");
   }
   const auto refused = ask("/more", connections.emplace_back());
   EXPECT_EQ(text(refused), "503 Too many");
   EXPECT_STREQ(refused->headers.back().name, "Retry-After");
-  Connection scrape;
+  Connection& scrape = connections_.emplace_back();
   EXPECT_EQ(text(ask("/metrics", scrape)), "waits") << "others took no place of a scrape's";
   ASSERT_TRUE(renderings_.start());
   wait_for(connections[Renderings::kMostWaiting - 1]);
@@ -81,8 +84,8 @@ TEST_F(RenderingsTest, ScrapesGoFirstAndTooManyAreRefused) {
 
 TEST_F(RenderingsTest, AUsualPageDoesNotWaitForAnother) {
   goes_on_ = false;
-  Connection slow;
-  Connection scrape;
+  Connection& slow = connections_.emplace_back();
+  Connection& scrape = connections_.emplace_back();
   EXPECT_EQ(text(ask("/slow", slow)), "waits");
   ASSERT_TRUE(renderings_.start());
   EXPECT_EQ(text(ask("/metrics", scrape)), "waits");
@@ -94,17 +97,17 @@ TEST_F(RenderingsTest, AUsualPageDoesNotWaitForAnother) {
 
 // The attack: a host asks for one page after the other, each with other arguments.
 TEST_F(RenderingsTest, AStrangersRequestsTakeNoPlaceOfAnother) {
-  std::deque<Connection> stranger;
+  std::deque<Connection>& stranger = crowd_;
   const auto attack = [&] {
     return ask("/" + std::to_string(stranger.size()), stranger.emplace_back(), "10.0.0.66");
   };
   for (int i = 0; i < 1000; ++i) attack();
   EXPECT_EQ(text(attack()), "503 Too many");
-  Connection user;
+  Connection& user = connections_.emplace_back();
   EXPECT_EQ(text(ask("/a", user)), "waits");
-  Connection same;
+  Connection& same = connections_.emplace_back();
   EXPECT_EQ(text(ask("/0", same)), "waits") << "the stranger's page is theirs too";
-  Connection third;
+  Connection& third = connections_.emplace_back();
   EXPECT_EQ(text(ask("/b", third, "10.0.0.3")), "waits");
   for (int i = 0; i < 1000; ++i) attack();
   EXPECT_EQ(user.resumed + same.resumed + third.resumed, 0);
@@ -117,13 +120,13 @@ TEST_F(RenderingsTest, AStrangersRequestsTakeNoPlaceOfAnother) {
 
 // The first who asked for it need not be the one who keeps it.
 TEST_F(RenderingsTest, APageThatOthersWaitForTooIsNotLost) {
-  std::deque<Connection> stranger;
-  Connection user;
+  std::deque<Connection>& stranger = crowd_;
+  Connection& user = connections_.emplace_back();
   for (std::size_t i = 0; i < Renderings::kMostWaiting; ++i) {
     ask("/" + std::to_string(i), stranger.emplace_back(), "10.0.0.66");
     if (i + 1 == Renderings::kMostWaiting) ask("/" + std::to_string(i), user);
   }
-  Connection third;
+  Connection& third = connections_.emplace_back();
   EXPECT_EQ(text(ask("/b", third, "10.0.0.3")), "waits");
   EXPECT_EQ(stranger[7].resumed, 1);
   EXPECT_EQ(stranger[6].resumed, 1);
@@ -132,8 +135,8 @@ TEST_F(RenderingsTest, APageThatOthersWaitForTooIsNotLost) {
 }
 
 TEST_F(RenderingsTest, ARequestWhoseClientIsGoneNeedNotWait) {
-  Connection gone;
-  Connection other;
+  Connection& gone = connections_.emplace_back();
+  Connection& other = connections_.emplace_back();
   EXPECT_EQ(text(ask("/a", gone)), "waits");
   renderings_.release(&gone);
   renderings_.release(&gone);  // no effect: it does not wait
@@ -147,8 +150,8 @@ TEST_F(RenderingsTest, ARequestWhoseClientIsGoneNeedNotWait) {
 
 TEST_F(RenderingsTest, CloseResumesAll) {
   goes_on_ = false;
-  Connection running;
-  Connection waiting;
+  Connection& running = connections_.emplace_back();
+  Connection& waiting = connections_.emplace_back();
   ASSERT_TRUE(renderings_.start());
   EXPECT_EQ(text(ask("/a", running)), "waits");
   EXPECT_EQ(text(ask("/b", waiting)), "waits");

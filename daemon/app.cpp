@@ -124,7 +124,7 @@ Result<Done> App::start() {
   make_fleet(config);
   bus_watcher_ = make_bus_watcher(config);
   drm_scans_ = make_drm_scans(config.of<Paths>(), clock_);
-  drm_users_ = drm_scans_;
+  drm_users_ = machine_.drm_users = drm_scans_;
   if (Result<Done> listening = start_http(config.of<HttpSettings>(), passed->http); !listening)
     return listening;
   if (Result<Done> started = start_threads(); !started) return started;
@@ -153,7 +153,6 @@ void App::make_fleet(const config::Config& config) {
   machine_.history = &history_;
   machine_.live = &live_;
   if (workloads.book) machine_.workloads = std::make_shared<const WorkloadSettings>(workloads);
-  add_service(make_allocations(config, workloads));
   kubelet_names_ = add_service(
       make_kubelet_names(config.of<kubelet::Settings>(), paths, workloads, clock_, log_, *store_));
   const auto uses = [book = workloads.book] { return book ? book->uses() : jobs::DeviceUses(); };
@@ -185,18 +184,6 @@ void App::make_fleet(const config::Config& config) {
     return alive ? alive->forget(uuid) : Error("the daemon is stopping");
   };
   control_ = std::make_unique<ControlServer>(paths.state, clock_, log_, forget);
-}
-
-std::unique_ptr<Allocations> App::make_allocations(const config::Config& config,
-                                                   const WorkloadSettings& workloads) {
-  if (workloads.names == nullptr) return nullptr;
-  const auto devices = [this] { return *machine_.known_devices.get(); };
-  const auto begun = [this] { drm_scans_->scan_soon(); };
-  return std::make_unique<Allocations>(
-      config.of<allocation::Settings>(),
-      Allocations::Shared{workloads.names, workloads.lists, devices, begun, config.of<Paths>(),
-                          config.of<SamplingIntervals>().normal},
-      *store_, log_, clock_);
 }
 
 void App::start_jobs(std::vector<jobs::PassedSocket> sockets) {
@@ -300,7 +287,7 @@ Result<Done> App::start_parts() {
     if (is_late) log_.error("the daemon's own figures are late: the system does not answer");
   };
   upkeep_ = scheduler_.add({"upkeep", std::chrono::seconds(3), [this] { return keep_up(); }, log_late});
-  parts_->open(builtin_parts());
+  parts_->open(builtin_parts(), config_.get());
   return scheduler_.start();
 }
 
@@ -316,7 +303,7 @@ void App::wait_for_first_pass() {
 
 void App::serve(Signals& signals) {
   Reload reload({options_, clock_, log_, config_, known_users_, jobs_, *fleet_, *bus_watcher_, *self_report_,
-                 web_config_.get(), drm_users_, pages_});
+                 web_config_.get(), drm_users_, pages_, *parts_});
   MainLoop({clock_, log_, signals, *fleet_, *bus_watcher_, jobs_, *server_, watchdog_, reload}).run();
 }
 

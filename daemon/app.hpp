@@ -18,7 +18,6 @@
 #include "daemon/drm/scans.hpp"
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/fleet/state_keeper.hpp"
-#include "daemon/names/allocations.hpp"
 #include "daemon/names/kubelet.hpp"
 #include "daemon/nccl/files.hpp"
 #include "daemon/nccl/queries.hpp"
@@ -67,8 +66,6 @@ class App {
     if (added != nullptr) services_.push_back(std::move(service));
     return added;
   }
-  std::unique_ptr<Allocations> make_allocations(const config::Config& config,
-                                                const WorkloadSettings& workloads);
   std::shared_ptr<BusWatcher> make_bus_watcher(const config::Config& config);
   void wait_for_first_pass();
   void serve(Signals& signals);

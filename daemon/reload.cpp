@@ -12,7 +12,8 @@
 namespace gpumeter {
 namespace {
 
-// The limit for stopping a collector. A collector whose driver hangs is then left behind.
+// The limits for stopping a part and a collector. One that hangs is then left behind.
+constexpr auto kStopPart = std::chrono::seconds(1);
 constexpr auto kStopCollector = std::chrono::seconds(3);
 
 }  // namespace
@@ -52,6 +53,7 @@ void Reload::apply(const config::Config& wanted) {
   parts_.fleet.configure(fleet_settings_of(wanted));
   parts_.jobs.configure({wanted.of<jobs::Limits>(), wanted.of<jobs::Settings>().users});
   parts_.bus.want(has_bus(wanted));
+  parts_.periodic.reload(parts_.config.get(), parts_.clock.monotonic() + kStopPart);
   for (const CollectorEntry& entry : builtin_collectors()) {
     const std::string name(entry.name);
     const bool same = old->collectors.at(name).options == wanted.collectors.at(name).options;

@@ -9,6 +9,7 @@
 #include "daemon/bus/watcher.hpp"
 #include "daemon/cli/options.hpp"
 #include "daemon/fleet/fleet.hpp"
+#include "daemon/parts/host.hpp"
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
 #include "daemon/web/web_config.hpp"
@@ -33,6 +34,7 @@ class Reload {
     WebConfig* web;  ///< null: no web configuration
     const std::shared_ptr<DrmUsers>& drm_users;
     PageCache& pages;
+    PartHost& periodic;
   };
 
   explicit Reload(Parts parts) : parts_(parts) {}

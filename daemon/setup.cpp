@@ -7,7 +7,7 @@
 
 #include "base/log.hpp"
 #include "base/paths.hpp"
-#include "collectors/attribution/allocation/settings.hpp"
+#include "collectors/attribution/allocation/part.hpp"
 #include "collectors/attribution/kubelet/sources.hpp"
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/intake/settings.hpp"
@@ -77,6 +77,7 @@ WorkloadSettings workload_settings_of(const config::Config& config, const Clock&
   }
   settings.clock = &clock;
   settings.procfs = config.of<Paths>().procfs;
+  settings.lists_every = config.of<SamplingIntervals>().normal;
   settings.processes = config.of<WorkloadOptions>().processes;
   settings.user_name = std::move(user_name);
   return settings;

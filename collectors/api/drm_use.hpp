@@ -66,6 +66,10 @@ class DrmUsers {
 
   /// The last scan of a watched device; null before the first, and where /proc/PID/fdinfo is not available.
   virtual std::shared_ptr<const DrmUse> use_of(std::string_view device) const = 0;
+
+  /// A workload has just begun: scans at once, unless such scans would then take more than 1 % of a
+  /// processor.
+  virtual void scan_soon() {}
 };
 
 }  // namespace gpumeter

@@ -12,6 +12,7 @@ namespace gpumeter {
 namespace health {
 struct Report;
 }
+class DrmUsers;
 class History;
 class LiveAnswers;
 struct WorkloadSettings;
@@ -25,9 +26,10 @@ struct Machine {
   Topic<health::Report> health;                     ///< the last judgement
 
   // Constant after the start.
-  History* history = nullptr;   ///< the last hours in memory
-  LiveAnswers* live = nullptr;  ///< what browsers poll
-  DeviceLabels device_labels;   ///< of every device series
+  History* history = nullptr;           ///< the last hours in memory
+  std::shared_ptr<DrmUsers> drm_users;  ///< the scanner of clients of DRM devices; may be null
+  LiveAnswers* live = nullptr;          ///< what browsers poll
+  DeviceLabels device_labels;           ///< of every device series
   std::shared_ptr<const WorkloadSettings>
       workloads;  ///< who uses the devices; null: `workloads.enabled` is false
 };

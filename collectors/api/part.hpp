@@ -23,7 +23,14 @@ struct PartContext {
   const Clock& clock;
   Log& log;
   const Paths& paths;
+  const void* settings = nullptr;      ///< its section's, see settings_of(); valid during open()
   std::function<void()> wake = [] {};  ///< moves the part's next turn to now; any thread, never blocks
+
+  /// The settings that PartEntry::options declares.
+  template <class Settings>
+  const Settings& settings_of() const {
+    return *static_cast<const Settings*>(settings);
+  }
 };
 
 /// A periodic subject: it reads something of the machine, sets its series and commits them. One thread at a
@@ -51,6 +58,9 @@ class Keeps {
 /// A plugin: one row of the table in daemon/parts. Its name is also the label `part`.
 struct PartEntry {
   std::string_view name;
+  /// Its section of the configuration; null: it has no keys. A change of a key by a reload opens the part
+  /// again.
+  const options::Section* options = nullptr;
   /// Of one turn. A later one counts as hanging: gpumeter_part_up 0.
   Nanoseconds deadline = std::chrono::seconds(3);
   /// The section of the state file, of a part that is Keeps; empty: none.

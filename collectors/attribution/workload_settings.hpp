@@ -32,7 +32,8 @@ struct WorkloadSettings {
   std::shared_ptr<workloads::ListRequest> lists;  ///< null: processes are listed at their interval only
   const Clock* clock = nullptr;                   ///< null: the counters of workloads have no start time
   std::string procfs = "/proc";
-  bool processes = false;  ///< each process has its own series
+  Nanoseconds lists_every = std::chrono::seconds(10);  ///< the interval of the lists of processes
+  bool processes = false;                              ///< each process has its own series
   UserName user_name = [](std::uint32_t uid) { return std::to_string(uid); };
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/attribution/allocation/part.hpp"
 #include "collectors/builtin.hpp"
 #include "config/keys.hpp"
 #include "daemon/app.hpp"

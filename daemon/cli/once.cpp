@@ -127,7 +127,8 @@ void sample_once(const config::Config& config, int passes, const std::function<v
   std::vector<std::shared_ptr<Part>> parts;
   for (const PartEntry* const entry : builtin_parts()) {
     if (!entry->is_on_single_page) continue;
-    const auto part = entry->open({entry->name, *store, machine, clock, log, config.of<Paths>()});
+    const void* const options = entry->options == nullptr ? nullptr : config.at(*entry->options->type);
+    const auto part = entry->open({entry->name, *store, machine, clock, log, config.of<Paths>(), options});
     if (part != nullptr) parts.push_back(part);
   }
   for (const auto& part : parts) part->turn(clock.monotonic());

@@ -34,9 +34,7 @@ class DrmScans final : public DrmUsers, public std::enable_shared_from_this<DrmS
   std::shared_ptr<void> watch(std::string_view device, Nanoseconds every) override GPUMETER_EXCLUDES(mutex_);
   std::shared_ptr<const DrmUse> use_of(std::string_view device) const override GPUMETER_EXCLUDES(mutex_);
 
-  /// A workload has just begun: scans at once, unless such scans would then take more than 1 % of a
-  /// processor. Does not block.
-  void scan_soon() GPUMETER_EXCLUDES(mutex_);
+  void scan_soon() override GPUMETER_EXCLUDES(mutex_);
 
   /// Of the last scan.
   struct Figures {

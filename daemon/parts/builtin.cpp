@@ -1,3 +1,4 @@
+#include "collectors/attribution/allocation/part.hpp"
 #include "collectors/attribution/workload_info.hpp"
 #include "collectors/host/part.hpp"
 #include "daemon/parts/host.hpp"
@@ -7,7 +8,8 @@
 namespace gpumeter {
 namespace {
 
-const PartEntry* const kParts[] = {&workloads::kInfo, &host::kPart, &health::kPart, &web::kHistory};
+const PartEntry* const kParts[] = {&workloads::kInfo, &allocation::kPart, &host::kPart, &health::kPart,
+                                   &web::kHistory};
 
 }  // namespace
 

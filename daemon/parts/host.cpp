@@ -1,5 +1,6 @@
 #include "daemon/parts/host.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <utility>
@@ -51,8 +52,39 @@ Result<Done> PartHost::resume(const PartEntry& entry, Keeps& part) const {
   return part.resume(section->second, is_of_this_boot_);
 }
 
-void PartHost::open(std::span<const PartEntry* const> entries) {
-  for (const PartEntry* const entry : entries) open(*entry);
+void PartHost::open(std::span<const PartEntry* const> entries, std::shared_ptr<const config::Config> config) {
+  entries_ = entries;
+  config_ = std::move(config);
+  for (const PartEntry* const entry : entries_) open(*entry);
+}
+
+void PartHost::reload(std::shared_ptr<const config::Config> config, Nanoseconds deadline) {
+  const auto old = std::exchange(config_, std::move(config));
+  for (const PartEntry* const entry : entries_) {
+    if (entry->options == nullptr) continue;
+    const options::SettingsType& type = *entry->options->type;
+    if (type.equal(old->at(type), config_->at(type))) continue;
+    close(*entry, deadline);
+    open(*entry);
+  }
+}
+
+void PartHost::close(const PartEntry& entry, Nanoseconds deadline) {
+  std::shared_ptr<Opened> opened;
+  {
+    const MutexLock lock(mutex_);
+    const auto found =
+        std::ranges::find(parts_, entry.name, [](const auto& each) { return each->entry.name; });
+    if (found == parts_.end()) return;
+    opened = *found;
+    parts_.erase(found);
+  }
+  if (!scheduler_.remove(opened->job, deadline)) environment_.store.hide(entry.name);
+  if (opened->keeps == nullptr) return;
+  const MutexLock lock(mutex_);
+  const MutexLock part_lock(opened->mutex);
+  earlier_[std::string(entry.section)] = opened->section;
+  is_of_this_boot_ = true;
 }
 
 void PartHost::open(const PartEntry& entry) {
@@ -62,7 +94,8 @@ void PartHost::open(const PartEntry& entry) {
     const auto alive = weak.lock();
     if (alive && alive->job != kNoJob) scheduler.wake(alive->job);
   };
-  opened->part = entry.open({entry.name, store, machine, clock, log, paths, wake});
+  const void* const settings = entry.options == nullptr ? nullptr : config_->at(*entry.options->type);
+  opened->part = entry.open({entry.name, store, machine, clock, log, paths, settings, wake});
   if (opened->part == nullptr) return;
   opened->keeps = dynamic_cast<Keeps*>(opened->part.get());
   const Result<Done> resumed = opened->keeps == nullptr ? Done{} : resume(entry, *opened->keeps);

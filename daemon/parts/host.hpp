@@ -12,6 +12,7 @@
 #include "base/scheduler.hpp"
 #include "collectors/api/machine.hpp"
 #include "collectors/api/part.hpp"
+#include "config/config.hpp"
 #include "exporter/store/store.hpp"
 
 namespace gpumeter {
@@ -41,7 +42,10 @@ class PartHost {
   void resume(std::map<std::string, std::string> sections, bool is_of_this_boot) GPUMETER_EXCLUDES(mutex_);
   /// Opens those parts of `entries` that the configuration enables. A section that a part does not understand
   /// is reported, and the part starts from 0. A part that reads the store has its first turn with begin().
-  void open(std::span<const PartEntry* const> entries);
+  void open(std::span<const PartEntry* const> entries, std::shared_ptr<const config::Config> config);
+  /// Opens again those parts whose keys have other values; what they keep goes on. A turn that does not end
+  /// until `deadline` (CLOCK_MONOTONIC) is left behind.
+  void reload(std::shared_ptr<const config::Config> config, Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
   /// The first pass over the devices has ended, or takes too long.
   void begin();
 
@@ -60,11 +64,14 @@ class PartHost {
   struct Opened;
 
   void open(const PartEntry& entry) GPUMETER_EXCLUDES(mutex_);
+  void close(const PartEntry& entry, Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
   Result<Done> resume(const PartEntry& entry, Keeps& part) const GPUMETER_EXCLUDES(mutex_);
   void note_late(Opened& opened, bool is_late);
 
   const Environment environment_;
   Scheduler& scheduler_;
+  std::span<const PartEntry* const> entries_;
+  std::shared_ptr<const config::Config> config_;
   bool has_begun_ = false;
   mutable Mutex mutex_;
   std::map<std::string, std::string> earlier_ GPUMETER_GUARDED_BY(mutex_);

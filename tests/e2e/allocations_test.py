@@ -2,6 +2,7 @@
 """Given Slurm's prolog and `gpumeter allocate`, then the page has who was given which GPU, by name, until the epilog."""
 import contextlib
 import os
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -70,6 +71,41 @@ class AllocationsTest(unittest.TestCase):
             wait_until(lambda: not list(self.jobs.iterdir()), "the folder is empty")
             self.jobs.chmod(0o777)
             wait_until(lambda: "allocations are not read" in daemon.log, "a folder of anybody is refused")
+
+    def test_a_reload_and_a_restart(self) -> None:
+        state = self.folder / "state"
+        config = self.folder / "gpumeter.yaml"
+
+        def configure(folder: str) -> None:
+            config.write_text(f"allocations: {{slurm: {self.jobs}, manual: {self.folder}/{folder}}}\npaths: {{state: {state}}}\n"
+                              "collectors: {simulated: {enabled: true, devices: 1, duty: 0}}\n")
+
+        def daemon() -> Daemon:
+            return Daemon(f"--config.file={config}", "--collector.disable-defaults", state=str(state))
+
+        def idle(page) -> float | None:
+            return page.one("gpu_allocated_idle_seconds_total", workload="lab")
+
+        configure("manual")
+        with daemon() as first:
+            wait_until(lambda: (state / "devices.json").exists(), "the indexes are saved")
+            self.assertEqual(run("allocate", "set", "lab", "--gpu=0", f"--config.file={config}").returncode, 0)
+            wait_until(lambda: (idle(first.page()) or 0) > 0, "the GPU was idle for a while", 60)
+            configure("elsewhere")
+            first.send(signal.SIGHUP)
+            wait_until(lambda: not first.page().of("gpu_allocation_info"), "the other folder is read: it has nothing")
+            configure("manual")
+            seen = idle(first.page()) or 0
+            first.send(signal.SIGHUP)
+            wait_until(lambda: first.page().of("gpu_allocation_info", workload="lab"), "the first folder is read again")
+            self.assertIn("configuration reloaded", first.log)
+            self.assertNotIn("needs a restart", first.log)
+            seen = max(seen, idle(first.page()) or 0)
+            self.assertGreater(seen, 0)
+        with daemon() as second:
+            wait_until(lambda: second.page().of("gpu_allocation_info", workload="lab"), "the allocation holds")
+            wait_until(lambda: idle(second.page()) is not None, "its counter is there", 60)
+            self.assertGreaterEqual(idle(second.page()), seen)
 
     def test_plugins_touch_nothing_else(self) -> None:
         elsewhere = self.folder / "elsewhere"

@@ -1,13 +1,17 @@
 #include "collectors/attribution/allocation/meter.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "base/records.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/attribution/allocation/resolver.hpp"
 
 namespace gpumeter::allocation {
 namespace {
+
+constexpr std::string_view kIdle = "idle";
 
 Labels labels_of(const Resolver::Found& found) {
   const DeviceIdentity& device = *found.device;
@@ -42,6 +46,7 @@ void Meter::take(const workloads::Allocation& allocation, const Resolver& resolv
   if (known == held_.end()) {
     if (held_.size() >= kMost) return;
     known = held_.emplace(key, Held()).first;
+    if (const auto earlier = earlier_.extract(key)) known->second.idle_seconds = earlier.mapped();
   }
   Held& held = known->second;
   held.device = labels_of(*found);
@@ -98,6 +103,38 @@ void Meter::write(SeriesList& out) const {
     }
     if (held.idle_seconds) out.add(catalog::allocated_idle_seconds, labels_of(key, held), *held.idle_seconds);
   }
+}
+
+std::string Meter::save() const {
+  RecordWriter out;
+  const auto add = [&](const Key& key, double idle_seconds) {
+    out.begin(kIdle).text(key.place.uuid).text(key.place.partition);
+    out.text(to_string(key.workload.kind)).text(key.workload.name).number(idle_seconds);
+  };
+  for (const auto& [key, held] : held_) {
+    if (held.idle_seconds) add(key, *held.idle_seconds);
+  }
+  for (const auto& [key, idle_seconds] : earlier_) add(key, idle_seconds);
+  return out.take();
+}
+
+Result<Done> Meter::load(std::string_view lines) {
+  std::map<Key, double> earlier;
+  RecordReader in(lines);
+  while (in.next()) {
+    Key key;
+    key.place.uuid = in.text();
+    key.place.partition = in.text();
+    const auto kind = cgroup::kKindNames.find(in.text());
+    key.workload = {kind.value_or(cgroup::Kind::unattributed), in.text()};
+    const double idle_seconds = in.number();
+    const bool is_sane = std::isfinite(idle_seconds) && idle_seconds >= 0 && earlier.size() < kMost;
+    if (in.kind() != kIdle || !kind || !is_sane) in.fail();
+    earlier[std::move(key)] = idle_seconds;
+  }
+  if (in.failed()) return Error("the idle times of allocations, line " + std::to_string(in.line()));
+  earlier_ = std::move(earlier);
+  return Done{};
 }
 
 }  // namespace gpumeter::allocation

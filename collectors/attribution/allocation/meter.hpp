@@ -6,8 +6,10 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/result.hpp"
 #include "collectors/api/device_identity.hpp"
 #include "collectors/attribution/allocation/readings.hpp"
 #include "collectors/attribution/names/name_book.hpp"
@@ -38,6 +40,12 @@ class Meter {
               const Readings& readings, Nanoseconds now);
   void write(SeriesList& out) const;
 
+  /// The idle time of each allocation, as lines for load() (base/records.hpp).
+  std::string save() const;
+  /// Allocations that are still there go on from what an earlier meter saved. An Error for other lines, which
+  /// change nothing.
+  Result<Done> load(std::string_view lines);
+
   /// No allocation, and no series of one that ended.
   bool is_empty() const noexcept { return held_.empty(); }
   /// Allocations of the last update whose device the machine does not have.
@@ -64,8 +72,9 @@ class Meter {
   void account(const Key& key, Held& held, const Readings& readings);
   void forget(Nanoseconds now);
 
-  const Settings settings_;
+  Settings settings_;
   std::map<Key, Held> held_;
+  std::map<Key, double> earlier_;  ///< idle seconds that an earlier meter saved, until the allocation is seen
   std::map<Place, std::size_t> holders_;  ///< number of workloads of each place, now
   std::vector<workloads::Allocation> unresolved_;
 };

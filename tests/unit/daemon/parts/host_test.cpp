@@ -53,7 +53,7 @@ class PartHostTest : public testing::Test {
   }
   void start(const PartEntry& entry) {
     const PartEntry* const entries[] = {&entry};
-    host_.open(entries);
+    host_.open(entries, std::make_shared<const config::Config>());
     ASSERT_TRUE(scheduler_.start());
   }
   void until(const std::function<bool()>& so) {
@@ -72,6 +72,14 @@ class PartHostTest : public testing::Test {
   Scheduler scheduler_{clock_};
   PartHost host_{{store_, machine_, clock_, log_, paths_}, scheduler_};
 };
+
+struct Settings {
+  unsigned first = 0;
+  bool operator==(const Settings&) const = default;
+};
+constexpr options::Option kOptions[] = {
+    options::option<&Settings::first>("first", options::Reload::applies, "The first.")};
+constinit const options::Section kSection = options::section("counting", kOptions);
 
 constexpr PartEntry kCounting = {.name = "counting", .section = "counts", .open = open_part<Counting>};
 
@@ -102,6 +110,21 @@ TEST_F(PartHostTest, APartThatReadsTheStoreWaitsForTheDevices) {
   EXPECT_EQ(counted, 0);
   host_.begin();
   until([] { return counted == 1; });
+}
+
+TEST_F(PartHostTest, AReloadOpensAPartAgainWhoseKeysChangedAndItsCountersGoOn) {
+  constexpr PartEntry kWithKeys = {
+      .name = "counting", .options = &kSection, .section = "counts", .open = open_part<Counting>};
+  const PartEntry* const entries[] = {&kWithKeys};
+  host_.open(entries, std::make_shared<const config::Config>());
+  ASSERT_TRUE(scheduler_.start());
+  until([this] { return walked(store_) == std::string(kLine) + "1\n"; });
+  host_.reload(std::make_shared<const config::Config>(), clock_.monotonic() + 10s);
+  EXPECT_EQ(counted, 1) << "nothing changed";
+  config::Config changed;
+  changed.edit<Settings>().first = 1;
+  host_.reload(std::make_shared<const config::Config>(std::move(changed)), clock_.monotonic() + 10s);
+  until([this] { return walked(store_) == std::string(kLine) + "2\n"; });
 }
 
 TEST_F(PartHostTest, ALatePartLosesItsSeriesAndComesBack) {

@@ -280,5 +280,24 @@ TEST_F(DraNameTest, WithoutPlacesIsTheOnlyInstanceOfItsProfile) {
   EXPECT_EQ(partition_of("3g40gb-9-4"), "GPU-b ");
 }
 
+TEST_F(MeterTest, TheIdleTimeGoesOnInAnotherMeter) {
+  give(DeviceSelector::By::uuid, "GPU-a");
+  for (int i = 0; i < 3; ++i) {
+    busy("GPU-a", 0);
+    update();
+    seconds_later(10);
+  }
+  const std::string before = text();
+  ASSERT_NE(before.find("gpu_allocated_idle_seconds_total"), std::string::npos) << before;
+  const std::string saved = meter.save();
+  meter = Meter({});
+  ASSERT_TRUE(meter.load(saved));
+  EXPECT_EQ(meter.save(), saved) << "before the allocation is seen";
+  update();
+  EXPECT_EQ(text(), before);
+  EXPECT_FALSE(meter.load("idle\tGPU-a\t\tslurm_job\t7\t-1\n"));
+  EXPECT_FALSE(meter.load("idle\tGPU-a\t\tno_kind\t7\t1\n"));
+}
+
 }  // namespace
 }  // namespace gpumeter::allocation

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/options.hpp"
+#include "collectors/api/part.hpp"
 
 namespace gpumeter::allocation {
 
@@ -18,5 +19,10 @@ struct Settings {
 
 /// `allocations` in the configuration.
 extern const options::Section kSection;
+
+/// Reads who was given which GPU from the folders of Slurm's prolog, of `gpumeter allocate` and of
+/// gpumeter-held, and keeps the series of all sources' allocations in the store. Requests lists of processes
+/// when a job or a pod begins. The folders' file systems may hang.
+extern const PartEntry kPart;
 
 }  // namespace gpumeter::allocation

@@ -47,7 +47,9 @@ TEST(PageCache, RendersALongPageOnceASecondAtMost) {
   EXPECT_FALSE(pages.is_ready(Format::text, Encoding::gzip));
   up.commit(0);
   const PagePtr again = pages.page(Format::text, Encoding::identity);
-  if (again != first) EXPECT_GE(again->rendered_at() - first->rendered_at(), PageCache::kRecent);
+  if (again != first) {
+    EXPECT_GE(again->rendered_at() - first->rendered_at(), PageCache::kRecent);
+  }
   std::this_thread::sleep_for(PageCache::kRecent);
   EXPECT_FALSE(pages.is_ready(Format::text, Encoding::identity));
   EXPECT_NE(pages.page(Format::text, Encoding::identity), first);

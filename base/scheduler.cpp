@@ -101,6 +101,7 @@ void Scheduler::State::take_turn(std::map<Id, Task>::iterator task) {
     task->second.due = std::exchange(task->second.is_woken, false) ? Nanoseconds{0} : due_after(pause);
   if (task->second.is_removed) tasks.erase(task);
   ended.notify_all();
+  timer.notify_all();  // the thread that waits there did not count this task
 }
 
 // One thread waits for the next turn and takes it; the others rest. While it works, nobody waits for the

@@ -4,8 +4,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/clock.hpp"
+#include "base/mutex.hpp"
 #include "base/result.hpp"
 
 namespace gpumeter {
@@ -70,6 +72,35 @@ class Scheduler {
  private:
   struct State;
   const std::shared_ptr<State> state_;  ///< shared with the threads, which may outlive this object
+};
+
+/// A job that others wake, also before it has been added. Any thread may call wake().
+class Wakeable {
+ public:
+  /// Adds the job, which must not have been added yet. The scheduler must outlive the calls of wake().
+  void add_to(Scheduler& scheduler, Scheduler::Job job, Nanoseconds first = Nanoseconds{0})
+      GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    scheduler_ = &scheduler;
+    id_ = scheduler.add(std::move(job), first);
+  }
+  void wake() GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (scheduler_ != nullptr) scheduler_->wake(id_);
+  }
+  /// As Scheduler::remove().
+  bool remove(Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_) {
+    mutex_.lock();
+    Scheduler* const scheduler = std::exchange(scheduler_, nullptr);
+    const Scheduler::Id id = id_;
+    mutex_.unlock();
+    return scheduler == nullptr || scheduler->remove(id, deadline);
+  }
+
+ private:
+  Mutex mutex_;
+  Scheduler* scheduler_ GPUMETER_GUARDED_BY(mutex_) = nullptr;
+  Scheduler::Id id_ GPUMETER_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gpumeter

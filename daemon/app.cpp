@@ -263,11 +263,12 @@ Result<Done> App::start_threads() {
   if (Result<Done> started = start_watchdog(); !started) return started;
   if (Result<Done> started = start_parts(); !started) return started;
   if (Result<Done> started = control_->start(); !started) return started;
-  if (Result<Done> started = drm_scans_->start(); !started) return started;
+  drm_scans_->start(scheduler_);
   for (const auto& service : services_) {
     if (Result<Done> started = service->start(); !started) return started;
   }
-  return bus_watcher_->start();
+  bus_watcher_->start(scheduler_);
+  return Done{};
 }
 
 // The watchdog only reads clocks and memory, so that it runs whatever hangs. It makes no log write, fsync,
@@ -311,14 +312,10 @@ void App::stop() {
   const Nanoseconds deadline = clock_.monotonic() + kStop;
   if (server_) server_->stop();
   watchdog_.stop();
-  if (bus_watcher_) bus_watcher_->request_stop();
-  if (drm_scans_) drm_scans_->request_stop();
   for (const auto& service : services_) service->request_stop();
   left_behind_ = !jobs_.stop();
   if (control_ && !control_->stop(deadline)) left_behind_ = true;
   if (fleet_ && !fleet_->stop(deadline)) left_behind_ = true;
-  if (bus_watcher_ && !bus_watcher_->join(deadline)) left_behind_ = true;
-  if (drm_scans_ && !drm_scans_->join(deadline)) left_behind_ = true;
   for (const auto& service : services_) {
     if (!service->join(deadline)) left_behind_ = true;
   }

@@ -17,16 +17,15 @@ BusWatcher::BusWatcher(std::string sysfs_root, const Clock& clock, Reports repor
       clock_(clock),
       reports_(std::move(reports)),
       scan_("pci-function", clock, std::move(read)),
-      worker_(clock),
       seen_at_(clock.monotonic()) {}
 
-Result<Done> BusWatcher::start() {
-  return worker_.start("bus", [self = shared_from_this()] { return self->turn(); });
+void BusWatcher::start(Scheduler& scheduler) {
+  job_.add_to(scheduler, {"bus", kStale, [self = shared_from_this()] { return self->turn(); }});
 }
 
 void BusWatcher::want(bool wanted) {
   is_wanted_ = wanted;
-  worker_.wake();
+  job_.wake();
 }
 
 std::optional<Bus> BusWatcher::bus() const {

@@ -10,19 +10,18 @@
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
-#include "base/worker.hpp"
+#include "base/scheduler.hpp"
 #include "collectors/sources/pci_scan.hpp"
 #include "daemon/bus/adapters.hpp"
 
 namespace gpumeter {
 
-/// Scans the PCI bus at the start, every 30 s and on request. The scan has its own thread ("bus"), because
-/// reading the files of a function may hang in its driver. A function that does not answer hides no other
-/// function. It keeps its last result while the bus lists it. Public methods: any thread; start() and join():
-/// the owner's thread.
+/// Scans the PCI bus at the start, every 30 s and on request. The scan is a job of the scheduler. Reading the
+/// files of a function may hang in its driver: a function that does not answer hides no other function. It
+/// keeps its last result while the bus lists it. Public methods: any thread; start(): the owner's thread.
 class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
  public:
-  /// Called on the bus thread.
+  /// Called in the scan.
   struct Reports {
     std::function<void(const Bus&)> seen;                                    ///< after each scan
     std::function<void(const std::string& address, bool answers)> function;  ///< a function hangs, or answers
@@ -33,16 +32,12 @@ class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
   BusWatcher(std::string sysfs_root, const Clock& clock, Reports reports,
              pci::Scan::Read read = pci::read_function);
 
-  /// Starts the thread. Call it once, and again only after an Error.
-  Result<Done> start();
+  /// The scheduler's stop() ends the scans; it must outlive this object's calls.
+  void start(Scheduler& scheduler);
   /// Requests a scan as soon as possible.
-  void request() { worker_.wake(); }
+  void request() { job_.wake(); }
   /// If `wanted` is false, the bus counts as empty and is not read.
   void want(bool wanted);
-
-  /// See Worker.
-  void request_stop() { worker_.request_stop(); }
-  bool join(Nanoseconds deadline) { return worker_.join(deadline); }
 
   /// Returns the result of the last scan; nullopt before the first scan. Also returns nullopt if no scan has
   /// ended for 60 s: the scan hangs, and its previous result is out of date.
@@ -59,12 +54,12 @@ class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
   const Clock& clock_;
   const Reports reports_;
 
-  // Used only by the thread.
+  // Used only by the job.
   pci::Scan scan_;
   std::map<pci::Address, pci::Function> known_;  ///< the display adapters, as of their last answers
   std::set<std::string> silent_;
 
-  Worker worker_;
+  Wakeable job_;
   std::atomic<bool> is_wanted_ = true;
   mutable Mutex mutex_;
   std::optional<Bus> bus_ GPUMETER_GUARDED_BY(mutex_);

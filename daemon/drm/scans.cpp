@@ -8,15 +8,17 @@ namespace {
 
 // The pause within the first round over all processes.
 constexpr Nanoseconds kFirstRound = std::chrono::seconds(1);
+// A scan of many thousands of processes takes seconds; a read of fdinfo that hangs does not hold it up.
+constexpr Nanoseconds kDeadline = std::chrono::seconds(30);
 constexpr Nanoseconds kShortest = std::chrono::seconds(1);
 
 }  // namespace
 
 DrmScans::DrmScans(fdinfo::Scanner::Sources sources, const Clock& clock)
-    : clock_(clock), scanner_(std::move(sources)), worker_(clock) {}
+    : clock_(clock), scanner_(std::move(sources)) {}
 
-Result<Done> DrmScans::start() {
-  return worker_.start("drm-users", [self = shared_from_this()] { return self->turn(); });
+void DrmScans::start(Scheduler& scheduler) {
+  job_.add_to(scheduler, {"drm-users", kDeadline, [self = shared_from_this()] { return self->turn(); }});
 }
 
 std::shared_ptr<void> DrmScans::watch(std::string_view device, Nanoseconds every) {
@@ -25,7 +27,7 @@ std::shared_ptr<void> DrmScans::watch(std::string_view device, Nanoseconds every
     MutexLock lock(mutex_);
     watches_[name].insert(std::max(every, kShortest));
   }
-  worker_.wake();
+  job_.wake();
   return {this, [weak = weak_from_this(), name = std::move(name), every](void*) {
             if (const auto self = weak.lock()) self->end_watch(name, std::max(every, kShortest));
           }};
@@ -56,7 +58,7 @@ void DrmScans::scan_soon() {
     const std::chrono::duration<double> rest(kShare * figures_->scan_seconds);
     next_extra_ = now + std::chrono::duration_cast<Nanoseconds>(rest);
   }
-  worker_.wake();
+  job_.wake();
 }
 
 std::optional<DrmScans::Figures> DrmScans::figures() const {
@@ -69,7 +71,7 @@ Nanoseconds DrmScans::turn() {
   if (wanted.devices.empty()) {
     scanner_.forget();
     clear();
-    return Worker::kForever;
+    return Scheduler::kForever;
   }
   fdinfo::Scanner::Result result = scanner_.scan(wanted.devices, wanted.every);
   const Nanoseconds pause = result.is_whole ? wanted.every : kFirstRound;

@@ -11,25 +11,23 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "base/worker.hpp"
+#include "base/scheduler.hpp"
 #include "collectors/api/drm_use.hpp"
 #include "collectors/sources/fdinfo/scanner.hpp"
 
 namespace gpumeter {
 
-/// The machine's scanner of /proc/PID/fdinfo. It has its own thread ("drm-users"), which scans only while
+/// The machine's scanner of /proc/PID/fdinfo. It is a job of the scheduler, which scans only while
 /// a device is watched. A read of fdinfo that hangs in a driver is left behind on a further thread
-/// ("drm-fdinfo"). Public methods: any thread; start() and join(): the owner's.
+/// ("drm-fdinfo"). Public methods: any thread; start(): the owner's.
 class DrmScans final : public DrmUsers, public std::enable_shared_from_this<DrmScans> {
  public:
-  /// `clock` is for the thread and must outlive this object; the scans have their own, which is the same
+  /// `clock` must outlive this object; the scans have their own, which is the same
   /// time.
   DrmScans(fdinfo::Scanner::Sources sources, const Clock& clock);
 
-  Result<Done> start();
-  /// See Worker.
-  void request_stop() { worker_.request_stop(); }
-  bool join(Nanoseconds deadline) { return worker_.join(deadline); }
+  /// The scheduler's stop() ends the scans; it must outlive this object's calls.
+  void start(Scheduler& scheduler);
 
   std::shared_ptr<void> watch(std::string_view device, Nanoseconds every) override GPUMETER_EXCLUDES(mutex_);
   std::shared_ptr<const DrmUse> use_of(std::string_view device) const override GPUMETER_EXCLUDES(mutex_);
@@ -59,8 +57,8 @@ class DrmScans final : public DrmUsers, public std::enable_shared_from_this<DrmS
   void end_watch(const std::string& device, Nanoseconds every) GPUMETER_EXCLUDES(mutex_);
 
   const Clock& clock_;
-  fdinfo::Scanner scanner_;  // used only by the thread
-  Worker worker_;
+  fdinfo::Scanner scanner_;  // used only by the job
+  Wakeable job_;
   mutable Mutex mutex_;
   std::map<std::string, std::multiset<Nanoseconds>> watches_ GPUMETER_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<const DrmUse>, std::less<>> uses_ GPUMETER_GUARDED_BY(mutex_);

@@ -1,16 +1,10 @@
 #include "daemon/parts/host.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <utility>
 
 namespace gpumeter {
-namespace {
-
-constexpr Scheduler::Id kNoJob = ~Scheduler::Id{0};
-
-}  // namespace
 
 /// An open part. Its turn owns it, and may outlive the host.
 struct PartHost::Opened {
@@ -19,7 +13,7 @@ struct PartHost::Opened {
   const PartEntry& entry;
   std::shared_ptr<Part> part;  ///< constant after open()
   Keeps* keeps = nullptr;      ///< the same object; null: it keeps nothing
-  std::atomic<Scheduler::Id> job = kNoJob;
+  Wakeable job;
 
   mutable Mutex mutex;
   std::string section GPUMETER_GUARDED_BY(mutex);  ///< as of the last turn
@@ -79,7 +73,7 @@ void PartHost::close(const PartEntry& entry, Nanoseconds deadline) {
     opened = *found;
     parts_.erase(found);
   }
-  if (!scheduler_.remove(opened->job, deadline)) environment_.store.hide(entry.name);
+  if (!opened->job.remove(deadline)) environment_.store.hide(entry.name);
   if (opened->keeps == nullptr) return;
   const MutexLock lock(mutex_);
   const MutexLock part_lock(opened->mutex);
@@ -90,9 +84,8 @@ void PartHost::close(const PartEntry& entry, Nanoseconds deadline) {
 void PartHost::open(const PartEntry& entry) {
   const auto& [store, machine, clock, log, paths] = environment_;
   const auto opened = std::make_shared<Opened>(entry);
-  const auto wake = [weak = std::weak_ptr<Opened>(opened), &scheduler = scheduler_] {
-    const auto alive = weak.lock();
-    if (alive && alive->job != kNoJob) scheduler.wake(alive->job);
+  const auto wake = [weak = std::weak_ptr<Opened>(opened)] {
+    if (const auto alive = weak.lock()) alive->job.wake();
   };
   const void* const settings = entry.options == nullptr ? nullptr : config_->at(*entry.options->type);
   opened->part = entry.open({entry.name, store, machine, clock, log, paths, settings, wake});
@@ -107,7 +100,7 @@ void PartHost::open(const PartEntry& entry) {
   const auto turn = [opened, &its_clock = clock] { return opened->turn(its_clock); };
   const auto late = [this, opened](bool is_late) { note_late(*opened, is_late); };
   const Nanoseconds first = entry.reads_store && !has_begun_ ? Scheduler::kForever : Nanoseconds{0};
-  opened->job = scheduler_.add({std::string(entry.name), entry.deadline, turn, late}, first);
+  opened->job.add_to(scheduler_, {std::string(entry.name), entry.deadline, turn, late}, first);
   const MutexLock lock(mutex_);
   parts_.push_back(opened);
 }
@@ -116,7 +109,7 @@ void PartHost::begin() {
   if (std::exchange(has_begun_, true)) return;
   const MutexLock lock(mutex_);
   for (const auto& opened : parts_) {
-    if (opened->entry.reads_store) scheduler_.wake(opened->job);
+    if (opened->entry.reads_store) opened->job.wake();
   }
 }
 

@@ -64,6 +64,18 @@ TEST_F(SchedulerTest, AWakeUpDuringATurnIsOneMoreTurn) {
   EXPECT_EQ(turns, 2);
 }
 
+// The other thread waits for the next turn meanwhile, and knows of none.
+TEST_F(SchedulerTest, APauseThatEndsAfterALongTurnIsNotForgotten) {
+  std::atomic<int> turns = 0;
+  scheduler_.add({"job", 3s, [&] {
+                    std::this_thread::sleep_for(20ms);
+                    return ++turns, Nanoseconds(1ms);
+                  }});
+  ASSERT_TRUE(scheduler_.start());
+  for (int i = 0; i < 10'000 && turns < 5; ++i) std::this_thread::sleep_for(1ms);  // without check()
+  EXPECT_GE(turns, 5);
+}
+
 TEST_F(SchedulerTest, TurnsOfOneJobNeverOverlap) {
   std::atomic<int> inside = 0;
   std::atomic<int> turns = 0;

@@ -44,8 +44,7 @@ class BusWatcherTest : public testing::Test {
   }
   ~BusWatcherTest() override {
     for (const char* card : {kFirst, kSecond}) release(card);
-    watcher_->request_stop();
-    EXPECT_TRUE(watcher_->join(clock_.monotonic() + 5s));
+    EXPECT_TRUE(scheduler_.stop(clock_.monotonic() + 5s));
   }
 
   static std::string uevent(const std::string& card) { return "bus/pci/devices/" + card + "/uevent"; }
@@ -68,13 +67,15 @@ class BusWatcherTest : public testing::Test {
     while (looks() == before) std::this_thread::sleep_for(2ms);
   }
   void start() {
-    ASSERT_TRUE(watcher_->start());
+    watcher_->start(scheduler_);
+    ASSERT_TRUE(scheduler_.start());
     while (looks() == 0) std::this_thread::sleep_for(2ms);
   }
 
   static constexpr const char* kFirst = "0000:03:00.0";
   static constexpr const char* kSecond = "0000:0a:00.0";
   const SystemClock clock_;
+  Scheduler scheduler_{clock_};
   const Tree tree_{{}};
   const std::shared_ptr<HangingCards> hanging_ = std::make_shared<HangingCards>();
   Mutex mutex_;

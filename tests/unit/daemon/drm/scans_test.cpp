@@ -31,12 +31,10 @@ class DrmScansTest : public testing::Test {
     procfs_.open(
         10, 3, "/dev/dri/renderD9128",
         "drm-driver: amdgpu\ndrm-pdev: 0000:03:00.0\ndrm-client-id: 1\ndrm-resident-vram: 4 KiB\ndrm-x\n");
-    EXPECT_TRUE(scans_->start());
+    scans_->start(scheduler_);
+    EXPECT_TRUE(scheduler_.start());
   }
-  ~DrmScansTest() override {
-    scans_->request_stop();
-    EXPECT_TRUE(scans_->join(Worker::kForever));
-  }
+  ~DrmScansTest() override { EXPECT_TRUE(scheduler_.stop(Scheduler::kForever)); }
   fdinfo::Scanner::Sources sources() {
     fdinfo::Scanner::Sources sources{procfs_.procfs(), procfs_.sysfs(), nullptr};
     sources.look = [this](const fdinfo::LookOrder& order, int pid) {
@@ -48,6 +46,7 @@ class DrmScansTest : public testing::Test {
 
   FakeDrmProcfs procfs_;
   std::atomic<int> looks_ = 0;
+  Scheduler scheduler_{kRealClock};
   const std::shared_ptr<DrmScans> scans_ = std::make_shared<DrmScans>(sources(), kRealClock);
 };
 

@@ -329,10 +329,13 @@ void App::stop() {
 // has its own deadline.
 Nanoseconds App::keep_up() {
   constexpr Nanoseconds kEvery = std::chrono::seconds(1);
+  constexpr Nanoseconds kUntilPartsBegin = std::chrono::milliseconds(10);
   const bool is_first_pass_over = fleet_->first_pass_over();
   if (kubelet_names_) kubelet_names_->tick();
   self_report_->publish();
   if (!is_first_pass_over) return kEvery;
+  parts_->begin();
+  if (!is_ready_ && !parts_->have_begun()) return kUntilPartsBegin;
   if (!says_what_is_read_ && bus_watcher_->bus()) {
     says_what_is_read_ = true;
     say_if_nothing_is_read();

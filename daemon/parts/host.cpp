@@ -14,14 +14,17 @@ struct PartHost::Opened {
   std::shared_ptr<Part> part;  ///< constant after open()
   Keeps* keeps = nullptr;      ///< the same object; null: it keeps nothing
   Wakeable job;
+  std::atomic<bool> is_awaited = false;  ///< has had no turn since PartHost::begin()
 
   mutable Mutex mutex;
   std::string section GPUMETER_GUARDED_BY(mutex);  ///< as of the last turn
   std::optional<Nanoseconds> late_since GPUMETER_GUARDED_BY(mutex);
 
   Nanoseconds turn(const Clock& clock) GPUMETER_EXCLUDES(mutex) {
+    const bool was_awaited = is_awaited;
     const Nanoseconds pause = part->turn(clock.monotonic());
     keep();
+    if (was_awaited) is_awaited = false;
     return pause;
   }
 
@@ -106,11 +109,21 @@ void PartHost::open(const PartEntry& entry) {
 }
 
 void PartHost::begin() {
-  if (std::exchange(has_begun_, true)) return;
+  if (has_begun_.exchange(true)) return;
   const MutexLock lock(mutex_);
   for (const auto& opened : parts_) {
-    if (opened->entry.reads_store) opened->job.wake();
+    opened->is_awaited = true;
+    opened->job.wake();
   }
+}
+
+bool PartHost::have_begun() const {
+  if (!has_begun_) return false;
+  const MutexLock lock(mutex_);
+  return std::ranges::none_of(parts_, [](const auto& opened) {
+    const MutexLock part_lock(opened->mutex);
+    return opened->is_awaited && !opened->late_since;
+  });
 }
 
 void PartHost::note_late(Opened& opened, bool is_late) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <span>
@@ -46,8 +47,11 @@ class PartHost {
   /// Opens again those parts whose keys have other values; what they keep goes on. A turn that does not end
   /// until `deadline` (CLOCK_MONOTONIC) is left behind.
   void reload(std::shared_ptr<const config::Config> config, Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
-  /// The first pass over the devices has ended, or takes too long.
-  void begin();
+  /// The first pass over the devices has ended, or takes too long: all parts have a turn now. Any thread.
+  void begin() GPUMETER_EXCLUDES(mutex_);
+  /// True after begin() when each part has had its turn or is late: the page has what parts read of the
+  /// devices. Any thread.
+  bool have_begun() const GPUMETER_EXCLUDES(mutex_);
 
   /// The sections of all parts that keep something, as of their last turns. Any thread.
   std::map<std::string, std::string> sections() const GPUMETER_EXCLUDES(mutex_);
@@ -72,7 +76,7 @@ class PartHost {
   Scheduler& scheduler_;
   std::span<const PartEntry* const> entries_;
   std::shared_ptr<const config::Config> config_;
-  bool has_begun_ = false;
+  std::atomic<bool> has_begun_ = false;
   mutable Mutex mutex_;
   std::map<std::string, std::string> earlier_ GPUMETER_GUARDED_BY(mutex_);
   bool is_of_this_boot_ GPUMETER_GUARDED_BY(mutex_) = false;

@@ -47,9 +47,10 @@ struct Node {
 
 /// The correction of a wrong value: `must be ..., not "..."`.
 struct Wrong {
-  // Implicit, so that a check returns its text.
+  // NOLINTBEGIN(google-explicit-constructor): a check returns its text.
   Wrong(const char* correction) : text(correction) {}
   Wrong(std::string correction, int of_line = 0) : text(std::move(correction)), line(of_line) {}
+  // NOLINTEND(google-explicit-constructor)
   std::string text;
   int line = 0;  ///< of the element that is wrong; 0: that of the key
 };

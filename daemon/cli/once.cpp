@@ -88,6 +88,20 @@ void add_self(const config::Config& config, const Survey& survey, const std::vec
   add_self_series(self, to);
 }
 
+/// One turn of those parts that are on a single page. Their series leave the store with them.
+std::vector<std::shared_ptr<Part>> read_parts(const config::Config& config, Machine& machine, Store& store,
+                                              const Clock& clock, Log& log) {
+  std::vector<std::shared_ptr<Part>> parts;
+  for (const PartEntry* const entry : builtin_parts()) {
+    if (!entry->is_on_single_page) continue;
+    const void* const options = entry->options == nullptr ? nullptr : config.at(*entry->options->type);
+    const auto part = entry->open({entry->name, store, machine, clock, log, config.of<Paths>(), options});
+    if (part != nullptr) parts.push_back(part);
+  }
+  for (const auto& part : parts) part->turn(clock.monotonic());
+  return parts;
+}
+
 }  // namespace
 
 void sample_once(const config::Config& config, int passes, const std::function<void(const Store&)>& use) {
@@ -124,14 +138,7 @@ void sample_once(const config::Config& config, int passes, const std::function<v
   if (workloads.book) machine.workloads = std::make_shared<const WorkloadSettings>(workloads);
   machine.read_devices.publish(present(readings, settings));
   Log log(clock, config.of<Logging>());
-  std::vector<std::shared_ptr<Part>> parts;
-  for (const PartEntry* const entry : builtin_parts()) {
-    if (!entry->is_on_single_page) continue;
-    const void* const options = entry->options == nullptr ? nullptr : config.at(*entry->options->type);
-    const auto part = entry->open({entry->name, *store, machine, clock, log, config.of<Paths>(), options});
-    if (part != nullptr) parts.push_back(part);
-  }
-  for (const auto& part : parts) part->turn(clock.monotonic());
+  const auto parts = read_parts(config, machine, *store, clock, log);
   use(*store);
 }
 

@@ -6,13 +6,11 @@
 #include "exporter/web/part.hpp"
 
 namespace gpumeter {
-namespace {
 
-const PartEntry* const kParts[] = {&workloads::kInfo, &allocation::kPart, &host::kPart, &health::kPart,
-                                   &web::kHistory};
-
-}  // namespace
-
-std::span<const PartEntry* const> builtin_parts() { return kParts; }
+std::span<const PartEntry* const> builtin_parts() {
+  static const PartEntry* const kParts[] = {&workloads::kInfo, &allocation::kPart, &host::kPart,
+                                            &health::kPart, &web::kHistory};
+  return kParts;
+}
 
 }  // namespace gpumeter

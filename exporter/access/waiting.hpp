@@ -73,8 +73,9 @@ class WaitingRoom {
   std::optional<Key> add(Job job) {
     if (is_closed_) return job.key;
     const auto in_lane = std::ranges::count(waiting_, job.lane, &Job::lane);
-    std::optional<Key> displaced;
-    if (static_cast<std::size_t>(in_lane) >= places_ && !(displaced = displace_for(job))) return job.key;
+    const bool is_full = static_cast<std::size_t>(in_lane) >= places_;
+    const std::optional<Key> displaced = is_full ? displace_for(job) : std::nullopt;
+    if (is_full && !displaced) return job.key;
     waiting_.push_back(std::move(job));
     return displaced;
   }

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/mutex.hpp"
 #include "base/worker.hpp"
 
 namespace gpumeter {
@@ -86,7 +85,7 @@ Nanoseconds Scheduler::State::until_next(Nanoseconds now) const {
 }
 
 void Scheduler::State::take_turn(std::map<Id, Task>::iterator task) {
-  const std::shared_ptr<const Job> job = task->second.job;
+  std::shared_ptr<const Job> job = task->second.job;
   task->second.since = clock.monotonic();
   mutex.unlock();
   Nanoseconds pause = kAfterFailure;
@@ -99,13 +98,18 @@ void Scheduler::State::take_turn(std::map<Id, Task>::iterator task) {
   task->second.since.reset();
   if (!is_stopping)
     task->second.due = std::exchange(task->second.is_woken, false) ? Nanoseconds{0} : due_after(pause);
-  if (task->second.is_removed) tasks.erase(task);
+  const bool is_removed = task->second.is_removed;
+  if (is_removed) tasks.erase(task);
   ended.notify_all();
   timer.notify_all();  // the thread that waits there did not count this task
+  if (!is_removed) return;
+  mutex.unlock();
+  job.reset();  // what the turn owns may take long to close
+  mutex.lock();
 }
 
-// One thread waits for the next turn and takes it; the others rest. While it works, nobody waits for the
-// timer: check() wakes or starts another thread only if a job is due meanwhile, so that a turn costs one
+// One thread waits for the next turn and takes it; the others rest. During that turn no thread waits for the
+// timer. check() wakes or starts another thread only if a job becomes due meanwhile, so that a turn costs one
 // wake-up.
 void Scheduler::State::run() {
   mutex.lock();
@@ -195,6 +199,7 @@ void Scheduler::check() {
     const MutexLock lock(state_->mutex);
     const Nanoseconds now = state_->clock.monotonic();
     for (auto& [id, task] : state_->tasks) {
+      if (task.is_removed) continue;  // its owner does not wait for it any more
       const bool is_late = task.since && now - *task.since > task.job->deadline;
       if (std::exchange(task.is_late, is_late) != is_late) changes.emplace_back(task.job, is_late);
     }
@@ -213,8 +218,8 @@ std::size_t Scheduler::threads() const {
 }
 
 bool Scheduler::stop(Nanoseconds deadline) {
-  std::map<Id, State::Task>
-      done;  // destroyed here, after the lock: a thread that has just ended may still hold the state
+  // Destroyed here, after the lock: a thread that has just ended may still hold the state.
+  std::map<Id, State::Task> done;
   const MutexLock lock(state_->mutex);
   state_->is_stopping = true;
   state_->timer.notify_all();

@@ -36,7 +36,8 @@ class Scheduler {
     /// Returns the pause until the next turn. Owns all that it touches, unless the process ends by _exit()
     /// when stop() returns false. If it throws (out of memory), the next turn follows after 1 s.
     std::function<Nanoseconds()> turn;
-    /// Called from check() with true when a turn is past its deadline, and with false when it has returned.
+    /// Called from check() with true when a turn is past its deadline, and with false when it has returned,
+    /// but not after remove().
     std::function<void(bool is_late)> late = [](bool) {};
   };
   using Id = std::size_t;

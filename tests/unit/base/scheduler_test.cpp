@@ -159,6 +159,28 @@ TEST_F(SchedulerTest, ATurnThatNeverReturnsIsLeftBehind) {
   EXPECT_EQ(inside, 1);
 }
 
+// A part that a reload closed may have a successor of its name by now.
+TEST_F(SchedulerTest, ARemovedJobThatHangsIsNotReported) {
+  std::promise<void> may_end;
+  std::atomic<int> inside = 0;
+  std::atomic<int> reports = 0;
+  const Scheduler::Id job = scheduler_.add({"hangs", 1ms,
+                                            [&inside, gate = may_end.get_future().share()] {
+                                              ++inside;
+                                              gate.wait();
+                                              return Scheduler::kForever;
+                                            },
+                                            [&](bool) { ++reports; }});
+  ASSERT_TRUE(scheduler_.start());
+  while (inside == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_FALSE(scheduler_.remove(job, in(2ms)));
+  scheduler_.check();
+  may_end.set_value();
+  EXPECT_TRUE(scheduler_.stop(in(10s)));
+  scheduler_.check();
+  EXPECT_EQ(reports, 0);
+}
+
 TEST_F(SchedulerTest, ARemovedJobIsDestroyedAndHasNoMoreTurns) {
   const auto owned = std::make_shared<std::atomic<int>>(0);
   const Scheduler::Id job = scheduler_.add({"job", 3s, [owned] { return ++*owned, Nanoseconds(1ms); }});

@@ -166,10 +166,12 @@ class Conversation {
     return fetch_to_file(connection, profiles::debug_request(duration_), {.path = path}, duration_ + kWrite);
   }
 
-  // The process is free once the trace is written, but its folder may be on a network. The daemon counts
-  // what this process sees. A path of a container is looked for as the process sees it; the number may be of
-  // another process here, in whose files nothing has a name that nobody can predict.
+  // The process is free once the trace is written, but its folder may be on a network. The daemon counts what
+  // this process sees. For a job in a container, the path is also looked up below the job's root. If the
+  // number belongs to another process here, no file of that process has the trace's unpredictable name.
   void look_for(const std::string& pid, const std::string& named) {
+    if (!parse_number<pid_t>(pid))
+      return fail("the daemon names no process, but \"" + pid + "\"");
     const auto own = fetched_.find(pid);
     const std::string& path = own == fetched_.end() ? named : own->second;
     constexpr auto kPause = std::chrono::milliseconds(200);

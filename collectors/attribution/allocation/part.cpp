@@ -71,7 +71,10 @@ class Allocations final : public Part, public Keeps {
         slurm_({settings_.slurm, settings_.slurm_gpus, paths_.sysfs}),
         meter_(meter_settings(settings_, workloads_.lists_every)),
         series_(store_.attach({}, context.name)) {
-    for (const char* const source : {"slurm", "manual", "cgroup"}) workloads_.names->publish(source, {});
+    // An earlier part with other keys may have published them.
+    if (settings_.slurm.empty()) workloads_.names->publish("slurm", {});
+    if (settings_.manual.empty()) workloads_.names->publish("manual", {});
+    if (settings_.held.empty()) workloads_.names->publish("cgroup", {});
   }
 
   Nanoseconds turn(Nanoseconds now) override {

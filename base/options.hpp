@@ -313,7 +313,7 @@ template <class Settings, auto... kMembers>
 using MemberType =
     std::remove_cvref_t<decltype(member<Settings, kMembers...>(std::declval<const Settings&>()))>;
 
-/// An option of which `Settings` itself, or a member of it or of its members, is the value.
+/// An option whose value is `Settings` itself, or a member of it at any depth.
 template <class Settings, auto... kMembers>
 constexpr Option option_of(std::string_view name, Reload reload, std::string_view help,
                            Check<typename ReadAs<MemberType<Settings, kMembers...>>::Type> check = {}) {

@@ -124,7 +124,7 @@ Result<Done> App::start() {
   make_fleet(config);
   bus_watcher_ = make_bus_watcher(config);
   drm_scans_ = make_drm_scans(config.of<Paths>(), clock_);
-  drm_users_ = machine_.drm_users = drm_scans_;
+  machine_.drm_users = drm_scans_;
   if (Result<Done> listening = start_http(config.of<HttpSettings>(), passed->http); !listening)
     return listening;
   if (Result<Done> started = start_threads(); !started) return started;
@@ -137,7 +137,7 @@ Result<Done> App::start() {
   std::vector<Fleet::Addition> collectors;
   for (const CollectorEntry& entry : builtin_collectors()) {
     if (is_enabled(entry, config))
-      collectors.push_back({&entry, context_of(config, entry, clock_, drm_users_)});
+      collectors.push_back({&entry, context_of(config, entry, clock_, machine_.drm_users)});
   }
   fleet_->add(std::move(collectors));
   return Done{};
@@ -304,7 +304,7 @@ void App::wait_for_first_pass() {
 
 void App::serve(Signals& signals) {
   Reload reload({options_, clock_, log_, config_, known_users_, jobs_, *fleet_, *bus_watcher_, *self_report_,
-                 web_config_.get(), drm_users_, pages_, *parts_});
+                 web_config_.get(), machine_.drm_users, pages_, *parts_});
   MainLoop({clock_, log_, signals, *fleet_, *bus_watcher_, jobs_, *server_, watchdog_, reload}).run();
 }
 

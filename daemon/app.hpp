@@ -95,7 +95,6 @@ class App {
   std::shared_ptr<StateKeeper> state_keeper_;
   std::shared_ptr<Fleet> fleet_;
   std::shared_ptr<DrmScans> drm_scans_;
-  std::shared_ptr<DrmUsers> drm_users_;  // the same, for collectors
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<WebConfig> web_config_;  // null: no such file is configured
   std::unique_ptr<Routes> routes_;

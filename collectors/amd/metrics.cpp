@@ -367,7 +367,7 @@ constexpr UnlabelledSensor kUnlabelled[] = {{"temp", "edge", 1}, {"temp", "junct
                                             {"in", "vddnb", 1}};
 constexpr HwmonChip kHwmon[] = {{"amdgpu", kUnlabelled}, {"radeon", kUnlabelled}};
 
-/// nullopt: an integrated part without a link, of which a sleeping card does not show whether it is one.
+/// nullopt: the GPU is integrated and has no link. A sleeping card does not show whether it is integrated.
 std::optional<std::string> slot_of(const pci::Function& function, bool is_awake) {
   std::string port = pci::upstream_port(function);
   if (is_awake && pci::has_placeholder_link(port)) return std::nullopt;

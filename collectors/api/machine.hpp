@@ -1,10 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/device_labels.hpp"
-#include "base/topic.hpp"
+#include "base/mutex.hpp"
 #include "collectors/api/device_identity.hpp"
 
 namespace gpumeter {
@@ -16,6 +17,26 @@ class DrmUsers;
 class History;
 class LiveAnswers;
 struct WorkloadSettings;
+
+/// The last snapshot of what one part publishes and others read: immutable, and replaced as a whole. Never
+/// null: a topic without a publisher is empty. Any thread.
+template <class T>
+class Topic {
+ public:
+  std::shared_ptr<const T> get() const GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return now_;
+  }
+  void publish(T value) GPUMETER_EXCLUDES(mutex_) {
+    auto next = std::make_shared<const T>(std::move(value));
+    const MutexLock lock(mutex_);
+    now_.swap(next);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::shared_ptr<const T> now_ GPUMETER_GUARDED_BY(mutex_) = std::make_shared<const T>();
+};
 
 /// What parts know of each other: snapshots that one publishes and others read. No part calls another. Any
 /// thread.

@@ -68,7 +68,7 @@ struct PartEntry {
   /// The part reads the whole store: it begins after the first pass over the devices or 5 s, because walks
   /// delay the lanes that still add their series.
   bool reads_store = false;
-  /// The part has series on the page of --once, which gives it a turn after each pass.
+  /// The part has series on the page of --once, which gives it one turn after the last pass.
   bool is_on_single_page = false;
   /// Returns null if the configuration disables the part.
   std::shared_ptr<Part> (*open)(const PartContext& context);

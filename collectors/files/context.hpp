@@ -18,8 +18,8 @@
 #include "collectors/table/device.hpp"
 
 /// The one engine for devices that files describe: sysfs, hwmon, devfreq, thermal zones, and the clients in
-/// /proc/PID/fdinfo. It knows no device by name. A collector adds rows and says what its devices are like
-/// (Kind); sources that only its vendor has are Attached.
+/// /proc/PID/fdinfo. It names no device. A collector adds rows and describes its devices by a Kind;
+/// sources that only its vendor has are Attached.
 namespace gpumeter::files {
 
 class Context;
@@ -38,7 +38,7 @@ struct Roots {
 enum class Sleep : std::uint8_t {
   ignored,  ///< the driver serves the files from its own memory in any state of the device
   spared,   ///< a device that sleeps is not read
-  allowed,  ///< in addition, one that nobody uses is not read, so that it falls asleep (SleepPolicy)
+  allowed,  ///< nor is an idle device, so that it falls asleep (SleepPolicy)
 };
 
 /// When the device's clients are scanned: reading fdinfo resumes the devices of some drivers.

@@ -26,7 +26,8 @@ std::span<const PartEntry* const> builtin_parts();
 /// thread calls everything except where stated.
 class PartHost {
  public:
-  /// What parts get; all must outlive the host. See left_behind().
+  /// What parts get. All must outlive the host and, if Scheduler::stop() left a turn behind, the process must
+  /// end by _exit().
   struct Environment {
     Store& store;
     Machine& machine;

@@ -170,8 +170,7 @@ class Conversation {
   // this process sees. For a job in a container, the path is also looked up below the job's root. If the
   // number belongs to another process here, no file of that process has the trace's unpredictable name.
   void look_for(const std::string& pid, const std::string& named) {
-    if (!parse_number<pid_t>(pid))
-      return fail("the daemon names no process, but \"" + pid + "\"");
+    if (!parse_number<pid_t>(pid)) return fail("the daemon names no process, but \"" + pid + "\"");
     const auto own = fetched_.find(pid);
     const std::string& path = own == fetched_.end() ? named : own->second;
     constexpr auto kPause = std::chrono::milliseconds(200);

@@ -3,6 +3,7 @@
 
 The tree of the processes is made of files: no machine of the test has the GPU. The daemon reads it as it reads /proc."""
 import os
+import pwd
 import sys
 import tempfile
 import unittest
@@ -23,12 +24,16 @@ CONTAINER_ID = "0123456789abcdef" * 4
 SERVER, BROWSER, SHELL = "llama.service", CONTAINER_ID, "gdm.service"
 XE_SERVER, XE_CONTAINER, XE_REST = (f'{{gpu="0",uuid="{XE_ADDRESS}",kind="{kind}",workload="{name}"}}' for kind, name in (
     ("systemd_unit", SERVER), ("container", CONTAINER_ID), ("unattributed", "unattributed")))
+USER = next((user.pw_name for user in pwd.getpwall() if user.pw_uid == 1000), "1000")  # of all processes here
 XE_WORKLOADS = [  # use before the first scan is unknown; the energy is the card's (fixtures/intel/arc_xe.card)
     f"gpu_workload_busy_seconds_total{XE_SERVER} 0",
     f"gpu_workload_busy_seconds_total{XE_CONTAINER} 0",
     f"gpu_workload_energy_joules_total{XE_SERVER} 0",
     f"gpu_workload_energy_joules_total{XE_CONTAINER} 0",
     f"gpu_workload_energy_joules_total{XE_REST} 81523.753173",
+    f'gpu_workload_info{{kind="systemd_unit",workload="{SERVER}",unit="{SERVER}",user="{USER}",source="process"}} 1',
+    f'gpu_workload_info{{kind="container",workload="{CONTAINER_ID}",container_id="{CONTAINER_ID}",container_runtime="docker",user="{USER}",source="process"}} 1',
+    'gpu_workload_info{kind="unattributed",workload="unattributed",source="process"} 1',
     f"gpu_workload_memory_peak_bytes{XE_SERVER} 9.437184e+09",
     f"gpu_workload_memory_peak_bytes{XE_CONTAINER} 1.048576e+09",
     f"gpu_workload_memory_used_bytes{XE_SERVER} 9.437184e+09",
@@ -162,6 +167,7 @@ class DrmClientsTest(unittest.TestCase):
             processes.xe_client(200, 12, vram=1000 * MIB, gtt=0, compute=0, clock=10**9)
             with daemon_of(root) as daemon:
                 wait_until(lambda: memory(daemon.page()), "the clients are on the page")
+                wait_until(lambda: len(daemon.page().of("gpu_workload_info", user=USER)) == 2, "their workloads have their facts")
                 self.assertEqual([line for line in daemon.fetch("/metrics").text.splitlines() if line.startswith("gpu_workload_")], XE_WORKLOADS)
                 self.assertEqual(daemon.page().one("gpu_meter_source_info", quantity="busy", source="fdinfo"), 1)
                 processes.xe_client(100, 11, vram=9000 * MIB, gtt=500 * MIB, compute=10**12 + 3 * 10**9, clock=2 * 10**9)

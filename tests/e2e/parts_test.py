@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""A file that never answers, under each part in turn and under all of them: that part's series leave the page, and the scrapes, the
+devices, the other parts and the stop go on. Requires root and FUSE, and reports that it is skipped without them."""
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import unittest
+
+import at_once
+from faulty import Faulty, missing
+from harness import ROOT, Daemon, Page, has_ended, wait_until
+
+sys.path.insert(0, str(ROOT / "tests/fixtures"))
+from card_tree import CARDS, lay  # noqa: E402
+
+PARTS = {  # part: the file that it reads in each turn
+    "host": r"^/proc/pressure/memory$",
+    "allocations": r"^/slurm",
+}
+WITHOUT_FILES = {"health", "history", "workloads"}  # they read the store
+SECONDS = 2.0  # of a scrape, and between two values of the device
+STOP = 5.0     # SIGTERM to exit, whatever hangs
+
+
+@unittest.skipIf(missing(), missing())
+class HungParts(unittest.TestCase):
+    def setUp(self) -> None:
+        self.tree = self.enterContext(Faulty())
+        folder = self.tree.backing
+        lay(folder / "sys", CARDS / "radeon_rx.card")
+        for name in ("proc/pressure", "slurm"):
+            (folder / name).mkdir(parents=True)
+        for resource in ("memory", "io"):
+            (folder / "proc/pressure" / resource).write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=4000000\n")
+        (folder / "slurm/7").touch()
+        (folder / "gpumeter.yaml").write_text(f"collectors: {{nvidia: {{enabled: false}}}}\njobs: {{enabled: false}}\nallocations: {{slurm: {self.tree.root}/slurm}}\n")
+
+    def daemon(self) -> Daemon:
+        # LeakSanitizer would stop all threads at the end, and wait for those that hang in the kernel.
+        return Daemon(f"--path.sysfs={self.tree.backing}/sys", f"--path.procfs={self.tree.root}/proc",
+                      f"--config.file={self.tree.backing}/gpumeter.yaml", wait=False, env={"ASAN_OPTIONS": "detect_leaks=0"})
+
+    def look(self, daemon: Daemon) -> Page:
+        """The page, which comes at once, with a device that is read."""
+        asked = time.monotonic()
+        page = daemon.page()
+        self.assertLess(time.monotonic() - asked, SECONDS)
+        self.assertEqual(page.one("gpu_up", gpu="0"), 1)
+        observed = page.one("gpu_observed_seconds_total", gpu="0", tier="fast")
+        now = time.monotonic()
+        if observed != self.observed:
+            self.observed, self.moved = observed, now
+        self.assertLess(now - self.moved, SECONDS + 1)
+        return page
+
+    def until(self, daemon: Daemon, down: set[str]) -> Page:
+        """The page on which these parts, and no others, are down."""
+        def shown() -> Page | None:
+            page = self.look(daemon)
+            return page if {dict(labels)["part"] for (_, labels), value in page.of("gpumeter_part_up").items() if value == 0} == down else None
+        return wait_until(shown, f"{sorted(down) or 'none'} down", 40, every=0.2)
+
+    def test_a_file_that_hangs_under_each_part_costs_that_part_alone(self) -> None:
+        daemon = self.daemon()
+        try:
+            daemon.wait_ready()
+            self.observed, self.moved = None, time.monotonic()
+            page = self.until(daemon, set())
+            parts = {dict(labels)["part"] for _, labels in page.of("gpumeter_part_up")}
+            self.assertEqual(parts, set(PARTS) | WITHOUT_FILES, "a part without a row in this test")
+            self.assertEqual(page.one("gpu_host_pressure_seconds_total", resource="memory", waiting="some"), 4)
+            for part, file in PARTS.items():
+                self.tree.fail("hang", file)
+                page = self.until(daemon, {part})
+                self.assertEqual(page.one("gpu_host_pressure_seconds_total", resource="memory", waiting="some"), None if part == "host" else 4)
+                self.tree.heal()
+                self.until(daemon, set())
+                self.assertIn(f'msg="a part answers again" part={part} ', daemon.log)
+            for file in PARTS.values():
+                self.tree.fail("hang", file)
+            self.until(daemon, set(PARTS))
+            asked = time.monotonic()
+            daemon.send(signal.SIGTERM)
+            wait_until(lambda: has_ended(daemon.process), "the daemon has ended", 20)
+            took = time.monotonic() - asked
+            print(f"{len(PARTS)} parts hang: SIGTERM to exit {took:.2f} s")
+            self.assertLess(took, STOP)
+        finally:
+            self.tree.heal()
+            daemon.__exit__()
+
+
+if __name__ == "__main__":
+    at_once.main()

@@ -1,17 +1,17 @@
-"""Follows the dumps in folders in which users may write. A file is its owner's word at most, and may change at any time."""
+"""Follows the dumps of PyTorch's flight recorder."""
 from __future__ import annotations
 
 import os
 import re
-import stat
-import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
-from . import dumps
+from . import flight_dump
+from .folder import SECOND, YOUNG, Budget, Folder, Say, Stamp, reason
+from .owners import Owners, Run
+from .page import Page
 from .pickles import Error
 
-SECOND = 1_000_000_000  # in the nanoseconds of file systems
 MOST_FILES = 64         # with one prefix
 MOST_BYTES = 32 << 20   # 10,000 entries with stacks
 KEPT = 3600 * SECOND    # how long a dump stays on the page
@@ -20,104 +20,6 @@ KEPT = 3600 * SECOND    # how long a dump stays on the page
 TOGETHER = 600 * SECOND
 # The processes of a younger dump are still there, or left within the minute for which they are remembered.
 FRESH = 120 * SECOND
-# torch needs milliseconds for a dump, which it does not rename into place. A younger file may be torn.
-YOUNG = SECOND
-REMEMBERED = 60 * SECOND
-# Seconds of the processor that the dumps of one user may take in one look; its others wait for the next look. A real dump takes three at most.
-_MOST_SECONDS = 10.0
-
-
-class Run(NamedTuple):
-    user: str
-    run: str  # empty: the processes work for several
-
-
-class Owners:
-    """The processes on the machine's GPUs, by which a dump is believed: the kernel knows its owner. A process counts until a minute after it
-    left."""
-
-    def __init__(self, allowed: List[str]) -> None:
-        self._allowed = set(allowed)  # names or uids in digits; empty: all users
-        self._seen: Dict[Tuple[int, int], Tuple[int, int, Run]] = {}  # by pid and start time: when, the uid, the run
-
-    def update(self, processes: List[Dict[str, Any]], now: int) -> None:
-        """The rows of the daemon's /api/v1/processes. A row without a GPU or without its facts does not count."""
-        for row in processes:
-            if row.get("devices"):
-                run = Run(str(row["user"]), str(row.get("run") or row.get("workload") or ""))
-                self._seen[row["pid"], row["start_time"]] = now, row["uid"], run
-
-    def forget(self, now: int) -> None:
-        self._seen = {process: seen for process, seen in self._seen.items() if now - seen[0] <= REMEMBERED}
-
-    def run_of(self, uid: int) -> Optional[Run]:
-        """None: the user has no process on a GPU, or is not allowed."""
-        runs = {run for _, owner, run in self._seen.values() if owner == uid and self._is_allowed(uid, run.user)}
-        return runs.pop() if len(runs) == 1 else Run(min(runs).user, "") if runs else None
-
-    def _is_allowed(self, uid: int, user: str) -> bool:
-        return not self._allowed or user in self._allowed or str(uid) in self._allowed
-
-
-class Stamp(NamedTuple):
-    """The state of a file in which its content is known."""
-    inode: int
-    size: int
-    modified: int  # nanoseconds since 1970, by the clock of the file system
-    owner: int
-
-
-class Folder:
-    """Follows no link at the end of a path. A missing folder is empty."""
-
-    def __init__(self, path: str) -> None:
-        try:
-            self._folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except FileNotFoundError:
-            self._folder = -1
-
-    def __enter__(self) -> "Folder":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._folder >= 0:
-            os.close(self._folder)
-
-    def names(self) -> Iterator[str]:
-        """A user may add any number of them."""
-        if self._folder >= 0:
-            with os.scandir(self._folder) as entries:
-                for entry in entries:
-                    yield entry.name
-
-    def look(self, name: str) -> Stamp:
-        return _stamp_of(os.stat(name, dir_fd=self._folder, follow_symlinks=False))
-
-    def read(self, name: str) -> Tuple[Stamp, Optional[bytes]]:
-        """None: the file changed while it was read. O_NONBLOCK: a pipe in the folder must not stop the reader."""
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=self._folder)
-        with open(file, "rb", buffering=0) as opened:
-            before = _stamp_of(os.fstat(file))
-            if before.size > MOST_BYTES:
-                raise Error(f"has {before.size} bytes, {MOST_BYTES} at the most")
-            parts, left = [], before.size
-            while left and (part := opened.read(left)):
-                parts.append(part)
-                left -= len(part)
-            after = _stamp_of(os.fstat(file))
-        return after, None if left or before != after else b"".join(parts)
-
-
-def _stamp_of(status: os.stat_result) -> Stamp:
-    if not stat.S_ISREG(status.st_mode):
-        raise Error("is no plain file")
-    if status.st_nlink != 1:  # the second link may be another user's
-        raise Error("has more than one name")
-    return Stamp(status.st_ino, status.st_size, status.st_mtime_ns, status.st_uid)
-
-
-def _reason(problem: Exception) -> str:
-    return (problem.strerror or str(problem)) if isinstance(problem, OSError) else str(problem)
 
 
 @dataclass
@@ -127,7 +29,7 @@ class Dump:
     rank: int
     state: str = "torn"
     stamp: Optional[Stamp] = None  # of the last reading
-    groups: List[dumps.Group] = field(default_factory=list)
+    groups: List[flight_dump.Group] = field(default_factory=list)
     run: Run = Run("", "")
     said: str = ""  # the last complaint
 
@@ -136,17 +38,17 @@ class FlightRecorder:
     """Files whose names are a prefix and the number of a rank. A dump counts if its owner has a process on a GPU of this machine when it is first
     seen, and keeps the run of that moment. The files of others take only places that are left, and the users who count share the places."""
 
-    def __init__(self, prefixes: List[str], say: Callable[[str, str], None]) -> None:
-        self._prefixes, self._say = prefixes, say  # `say`: a path and what is wrong with it; empty: it is well again
+    def __init__(self, prefixes: List[str], say: Say) -> None:
+        self._prefixes, self._say = prefixes, say
         self._folders_said: Dict[str, str] = {}
-        self._spent: Dict[int, float] = {}  # seconds of this look by owner
+        self._budget = Budget()
         self.dumps: Dict[str, Dump] = {}  # by path
 
     def look(self, owners: Owners, now: int) -> bool:
         """Reads the dumps that changed. `now`: nanoseconds since 1970. True if one is torn, so that another look in a second or two is
         worthwhile."""
         present: Set[str] = set()
-        self._spent.clear()
+        self._budget = Budget()
         for prefix in self._prefixes:
             path, _, base = prefix.rpartition("/")
             path, complaint = path or "/", ""
@@ -158,7 +60,7 @@ class FlightRecorder:
                         dump = self.dumps.setdefault(place, Dump(prefix, int(name[len(base):])))
                         self._look_at(folder, name, owners, now, dump)
             except OSError as problem:
-                complaint = f"{path}: {_reason(problem)}"
+                complaint = f"{path}: {reason(problem)}"
             if self._folders_said.get(path, "") != complaint:
                 self._say(path, complaint)
             self._folders_said[path] = complaint
@@ -211,7 +113,7 @@ class FlightRecorder:
                 dump.run = run if now - stamp.modified < FRESH else Run(run.user, "")
                 self._read(folder, name, stamp, now, dump)
         except (OSError, Error) as problem:
-            dump.state, complaint = "invalid", _reason(problem)
+            dump.state, complaint = "invalid", reason(problem)
         except MemoryError:
             dump.state, complaint = "invalid", "needs more memory than the service has"
         if dump.state in ("read", "invalid") and dump.said != complaint:
@@ -219,23 +121,20 @@ class FlightRecorder:
             dump.said = complaint
 
     def _read(self, folder: Folder, name: str, seen: Stamp, now: int, dump: Dump) -> None:
-        dump.state, spent, started = "torn", self._spent.get(seen.owner, 0.0), time.thread_time()
-        if spent > _MOST_SECONDS:
-            return
-        try:
-            self._take(folder, name, seen, now, dump)
-        finally:
-            self._spent[seen.owner] = spent + time.thread_time() - started
+        dump.state = "torn"
+        if self._budget.has(seen.owner):
+            with self._budget.of(seen.owner):
+                self._take(folder, name, seen, now, dump)
 
     @staticmethod
     def _take(folder: Folder, name: str, seen: Stamp, now: int, dump: Dump) -> None:
-        dump.stamp, data = folder.read(name)
+        dump.stamp, data = folder.read(name, MOST_BYTES)
         if now - seen.modified < YOUNG or data is None or dump.stamp != seen:
             return
         # Its end shows whether it is complete: STOP of a pickle, or the bracket of a JSON document.
         is_whole = data.rstrip(b" \t\r\n").endswith(b"}") if data.startswith(b"{") else data.endswith(b".")
         if is_whole:
-            dump.groups = dumps.parse(data)
+            dump.groups = flight_dump.parse(data)
             dump.state = "read"
         elif now - seen.modified >= FRESH:
             raise Error("the dump is not complete")
@@ -249,3 +148,14 @@ class FlightRecorder:
         for dump, stamp in read:
             if latest[dump.prefix, stamp.owner] - stamp.modified > TOGETHER:
                 dump.state = "stale"
+
+    def write(self, page: Page) -> None:
+        for _, dump in sorted(self.dumps.items()):
+            page.add("gpumeter_nccl_files", 1, {"source": "flight_recorder", "state": dump.state})
+            if dump.state != "read" or not dump.stamp:
+                continue
+            rank = {"run": dump.run.run, "user": dump.run.user, "prefix": dump.prefix, "rank": str(dump.rank)}
+            page.add("ml_flight_recorder_dump_timestamp_seconds", dump.stamp.modified / SECOND, rank)
+            for group in dump.groups:
+                for state, sequence in group.sequences.items():
+                    page.add("ml_flight_recorder_collective", sequence, {**rank, "group": group.name, "description": group.description, "state": state})

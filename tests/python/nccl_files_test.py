@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Given dumps of PyTorch's flight recorder and the users of the GPUs, when looked at, then exactly this page; given what a hostile user may put in
-the folder, then an error with its place, in bounded time and memory, and nothing of it is executed."""
+"""Given files of NCCL Inspector, dumps of PyTorch's flight recorder and the users of the GPUs, when looked at, then exactly this page; given what a
+hostile user may put in the folder, then an error with its place, in bounded time and memory, and nothing of it is executed."""
 from __future__ import annotations
 
 import contextlib
 import http.server
 import json
+import math
 import os
 import pickle
 import random
+import re
 import resource
+import signal
 import socketserver
 import subprocess
 import sys
@@ -21,18 +24,24 @@ from pathlib import Path
 from typing import Any
 
 from receiver import CLIENT
-from gpumeter_flight_recorder import dumps, follow, pickles, program
-from gpumeter_flight_recorder.follow import FlightRecorder, Folder, Owners, Run
+from gpumeter_nccl_files import flight_dump, flight_recorder, folder, inspector, page, pickles
+from gpumeter_nccl_files.flight_recorder import FlightRecorder
+from gpumeter_nccl_files.folder import SECOND, Folder
+from gpumeter_nccl_files.inspector import Inspector
+from gpumeter_nccl_files.owners import Owners, Run
 
 ROOT = CLIENT.parent.parent
-DUMPS = ROOT / "tests/fixtures/nccl/flight_recorder"
-BEGIN = 1_790_000_000 * follow.SECOND
+FIXTURES = ROOT / "tests/fixtures/nccl"
+DUMPS = FIXTURES / "flight_recorder"
+BEGIN = 1_790_000_000 * SECOND
+UUID = "c2000000-0000-4000-8000-000000000000"
+GPU = f"GPU-{UUID}"
 RANK_0, RANK_1, RANK_2 = ((DUMPS / name).read_bytes() for name in ("rank_0.pickle", "rank_1.json", "rank_2.pickle"))
 
 
 def row(pid: int = 1, uid: int = 0, user: str = "ann", run: str = "", workload: str = "train.service", devices: int = 1) -> "dict[str, Any]":
     return {"pid": pid, "start_time": 5, "uid": uid, "owner": uid, "user": user, "kind": "unit", "workload": workload, "run": run,
-            "devices": [{"gpu": "0", "uuid": "GPU-a", "pci_address": "0000:01:00.0"}] * devices}
+            "devices": [{"gpu": "0", "uuid": GPU, "pci_address": "0000:01:00.0"}] * devices}
 
 
 def parsed(opcodes: bytes, protocol: int = 2) -> Any:
@@ -45,7 +54,7 @@ def parsed(opcodes: bytes, protocol: int = 2) -> Any:
 
 def dump_of(data: bytes) -> Any:
     try:
-        return [(group.name, group.description, group.sequences) for group in dumps.parse(data)]
+        return [(group.name, group.description, group.sequences) for group in flight_dump.parse(data)]
     except pickles.Error as error:
         return str(error)
 
@@ -144,7 +153,7 @@ class DumpTest(unittest.TestCase):
             self.assertEqual(dump_of(pickle.dumps(whole, protocol)), expected)
         many = {"pg_status": {str(at): {"last_enqueued_collective": 1} for at in range(20)},
                 "entries": [{"pg_id": at, "process_group": [f"g{at}", ""]} for at in range(20)]}
-        self.assertEqual(len(dump_of(json.dumps(many).encode())), dumps.MOST_GROUPS)
+        self.assertEqual(len(dump_of(json.dumps(many).encode())), flight_dump.MOST_GROUPS)
 
     def test_what_is_missing(self) -> None:
         for data, error in ((b'{"version":"2.1"}', "the dump has no pg_status, as those of PyTorch before 2.4"),
@@ -175,18 +184,24 @@ class DumpTest(unittest.TestCase):
                 said = dump_of(changed)
                 if not isinstance(said, str):
                     found += 1
-                    self.assertTrue(0 < len(said) <= dumps.MOST_GROUPS)
+                    self.assertTrue(0 < len(said) <= flight_dump.MOST_GROUPS)
                     self.assertTrue(all(name and min(sequences.values()) >= 0 for name, _, sequences in said))
         self.assertGreater(found, 20)
 
 
-class FollowTest(unittest.TestCase):
+class Bench(unittest.TestCase):
+    """A folder with files of the test's own user, who has a process on a GPU unless the test changes `rows`. Times are seconds since BEGIN."""
+    reader: Any
+
     def setUp(self) -> None:
-        self.tree = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-flight-recorder-")))
+        self.tree = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-nccl-files-")))
         self.said: "list[str]" = []
-        self.recorder = FlightRecorder([f"{self.tree}/rank_"], lambda path, complaint: self.said.append(f"{Path(path).name}: {complaint}"))
         self.owners = Owners([])
         self.rows = [row(uid=os.getuid())]
+        self.series = [{"name": "gpu_up", "labels": {"gpu": "0", "uuid": GPU}}]
+
+    def say(self, path: str, complaint: str) -> None:
+        self.said.append(f"{Path(path).name}: {complaint}")
 
     def write(self, name: str, data: bytes, at: float = 0, owner: "int | None" = None) -> Path:
         path = self.tree / name
@@ -198,18 +213,28 @@ class FollowTest(unittest.TestCase):
 
     @staticmethod
     def at(seconds: float) -> int:
-        return BEGIN + int(seconds * follow.SECOND)
+        return BEGIN + int(seconds * SECOND)
 
     def look(self, seconds: float) -> bool:
+        self.owners.update_places(self.series)
         self.owners.update(self.rows, self.at(seconds))
         self.owners.forget(self.at(seconds))
-        return self.recorder.look(self.owners, self.at(seconds))
+        return self.reader.look(self.owners, self.at(seconds))
+
+    def page(self) -> str:
+        written = page.Page()
+        self.reader.write(written)
+        return written.text()
 
     def states(self) -> "dict[str, int]":
-        found: "dict[str, int]" = {}
-        for dump in self.recorder.dumps.values():
-            found[dump.state] = found.get(dump.state, 0) + 1
-        return found
+        """The samples of gpumeter_nccl_files."""
+        return {label: int(count) for label, count in re.findall(r'^gpumeter_nccl_files\{source="\w+",state="(\w+)"\} (\d+)$', self.page(), re.M)}
+
+
+class FlightRecorderTest(Bench):
+    def setUp(self) -> None:
+        super().setUp()
+        self.reader = FlightRecorder([f"{self.tree}/rank_"], self.say)
 
     def test_the_page(self) -> None:
         """Names and texts are those of the catalogue."""
@@ -221,38 +246,38 @@ class FollowTest(unittest.TestCase):
         rank = f'{{run="train.service",user="ann",prefix="{self.tree}/rank_",rank='
         pg = ',group="0",description="default_pg",state='
         catalogue = "".join((ROOT / "collectors/api" / name).read_text() for name in ("catalog.hpp", "self_catalog.hpp"))
-        for family, text in program._FAMILIES.items():
-            self.assertIn(family, catalogue)
-            self.assertIn(text, catalogue)
-        sequence, stamp, files = program._FAMILIES
-        page = [f"# HELP {sequence} {program._FAMILIES[sequence]}", f"# TYPE {sequence} gauge",
+        for family, text in page.FAMILIES.items():
+            kind = "counter" if family.endswith("_total") else "gauge"
+            self.assertRegex(catalogue, rf'{kind}\("{family}", "\w*", "{re.escape(text)}"\)')
+        sequence, stamp, files = ("ml_flight_recorder_collective", "ml_flight_recorder_dump_timestamp_seconds", "gpumeter_nccl_files")
+        lines = [f"# HELP {sequence} {page.FAMILIES[sequence]}", f"# TYPE {sequence} gauge",
                 *(f"{sequence}{rank}{rest}" for rest in (
                     f'"0"{pg}"enqueued"}} 7', f'"0"{pg}"completed"}} 6', '"0",group="1",state="enqueued"} 2', '"0",group="1",state="completed"} 2',
                     f'"1"{pg}"enqueued"}} 7', f'"1"{pg}"completed"}} 6', '"1",group="1",state="enqueued"} 2', '"1",group="1",state="completed"} 2',
                     f'"2"{pg}"enqueued"}} 6', f'"2"{pg}"completed"}} 6')),
-                f"# HELP {stamp} {program._FAMILIES[stamp]}", f"# TYPE {stamp} gauge",
+                f"# HELP {stamp} {page.FAMILIES[stamp]}", f"# TYPE {stamp} gauge",
                 f'{stamp}{rank}"0"}} 1790000000', f'{stamp}{rank}"1"}} 1790000000', f'{stamp}{rank}"2"}} 1790000001',
-                f"# HELP {files} {program._FAMILIES[files]}", f"# TYPE {files} gauge",
-                f'{files}{{source="flight_recorder",state="invalid"}} 1', f'{files}{{source="flight_recorder",state="read"}} 3']
-        self.assertEqual(program.page_of(self.recorder).splitlines(), ["# gpumeter: expires 300s", *page])
+                f"# HELP {files} {page.FAMILIES[files]}", f"# TYPE {files} gauge",
+                f'{files}{{source="flight_recorder",state="read"}} 3', f'{files}{{source="flight_recorder",state="invalid"}} 1']
+        self.assertEqual(self.page().splitlines(), ["# gpumeter: expires 300s", *lines])
         self.assertEqual(self.said, ["rank_3: the dump has no pg_status, as those of PyTorch before 2.4"])
 
     def test_labels_are_escaped(self) -> None:
         self.rows[0]["run"] = 'a"b\\c\n'
         self.write("rank_0", RANK_2)
         self.look(30)
-        self.assertIn('{run="a\\"b\\\\c\\n",user="ann"', program.page_of(self.recorder))
+        self.assertIn('{run="a\\"b\\\\c\\n",user="ann"', self.page())
 
     def test_a_run_that_ended_is_kept_for_an_hour(self) -> None:
         self.write("rank_0", RANK_0)
         self.look(5)
-        before = program.page_of(self.recorder)
+        before = self.page()
         self.rows = []
         self.look(3600)
-        self.assertEqual(program.page_of(self.recorder), before)
+        self.assertEqual(self.page(), before)
         self.look(3601)
         self.assertEqual(self.states(), {"stale": 1})
-        self.assertNotIn("ml_", program.page_of(self.recorder))
+        self.assertNotIn("ml_", self.page())
 
     def test_who_is_believed(self) -> None:
         me = os.getuid()
@@ -263,10 +288,10 @@ class FollowTest(unittest.TestCase):
                                         # The processes may belong to a later run of the same user.
                                         ([row(uid=me)], [], 300, Run("ann", ""))):
             self.owners, self.rows = Owners(allowed), rows
-            self.recorder.dumps.clear()
+            self.reader.dumps.clear()
             self.write("rank_0", RANK_0)
             self.look(age)
-            [dump] = self.recorder.dumps.values()
+            [dump] = self.reader.dumps.values()
             self.assertEqual((dump.state, dump.run), ("read", run) if run else ("foreign", Run("", "")), (rows, allowed))
 
     def test_a_process_is_remembered_for_a_minute(self) -> None:
@@ -285,7 +310,7 @@ class FollowTest(unittest.TestCase):
         self.write("rank_2", RANK_2, 601)
         self.look(610)
         self.assertEqual(self.states(), {"read": 1, "stale": 1})
-        self.assertNotIn('rank="0"', program.page_of(self.recorder))
+        self.assertNotIn('rank="0"', self.page())
 
     def test_a_torn_dump_is_read_later_or_refused(self) -> None:
         self.write("rank_0", RANK_0[:1000])
@@ -317,7 +342,7 @@ class FollowTest(unittest.TestCase):
         os.mkfifo(self.tree / "rank_2")
         (self.tree / "rank_3").mkdir()
         with open(self.write("rank_4", b""), "wb") as large:
-            large.truncate(follow.MOST_BYTES + 1)
+            large.truncate(flight_recorder.MOST_BYTES + 1)
         os.utime(self.tree / "rank_4", ns=(BEGIN, BEGIN))
         (self.tree / "rank_5").symlink_to("/dev/zero")
         (self.tree / "rank_6").symlink_to(self.tree / "nowhere")
@@ -344,9 +369,9 @@ class FollowTest(unittest.TestCase):
             with Folder(str(self.tree)) as folder:
                 seen = folder.look("rank_0")
                 change(path)
-                dump = follow.Dump("rank_", 0)
+                dump = flight_recorder.Dump("rank_", 0)
                 try:
-                    self.recorder._take(folder, "rank_0", seen, self.at(30), dump)
+                    self.reader._take(folder, "rank_0", seen, self.at(30), dump)
                 except OSError:
                     pass
             self.assertEqual((dump.state, dump.groups), ("torn", []))
@@ -360,17 +385,17 @@ class FollowTest(unittest.TestCase):
                     file.write(b"x" * 100_000)
                     file.flush()
                     os.utime(self.tree / "rank_0", ns=(BEGIN, BEGIN))
-                    if file.tell() > follow.MOST_BYTES:
+                    if file.tell() > flight_recorder.MOST_BYTES:
                         file.truncate(len(RANK_0))
         writer = threading.Thread(target=grow)
         writer.start()
         try:
             for _ in range(100):
                 self.look(30)
-                [dump] = self.recorder.dumps.values()
+                [dump] = self.reader.dumps.values()
                 self.assertIn(dump.state, ("torn", "invalid", "read"))
                 if dump.state == "read":  # before the first change, or after the file was cut to what it was
-                    self.assertEqual(dump.groups, dumps.parse(RANK_0))
+                    self.assertEqual(dump.groups, flight_dump.parse(RANK_0))
         finally:
             stop.set()
             writer.join()
@@ -389,14 +414,14 @@ class FollowTest(unittest.TestCase):
         self.rows = [row(uid=4711, user="eve"), row(2, os.getuid())]
         self.look(110)
         self.assertEqual(self.states(), {"read": 64})
-        self.assertIn('rank="3007"', program.page_of(self.recorder), "two jobs share the places")
+        self.assertIn('rank="3007"', self.page(), "two jobs share the places")
 
     def test_slow_dumps_of_one_user_wait(self) -> None:
-        self.addCleanup(setattr, follow, "_MOST_SECONDS", follow._MOST_SECONDS)
-        follow._MOST_SECONDS = -1.0
+        self.addCleanup(setattr, folder, "_MOST_SECONDS", folder._MOST_SECONDS)
+        folder._MOST_SECONDS = -1.0
         self.write("rank_0", RANK_0)
         self.assertTrue(self.look(30))
-        follow._MOST_SECONDS = 10.0
+        folder._MOST_SECONDS = 10.0
         self.assertFalse(self.look(31))
         self.assertEqual(self.states(), {"read": 1})
 
@@ -405,10 +430,274 @@ class FollowTest(unittest.TestCase):
             self.write("file", b"")
             if not (self.tree / "link").is_symlink():
                 (self.tree / "link").symlink_to(self.tree)
-            self.recorder._prefixes[:] = [f"{self.tree}/{path}"]
+            self.reader._prefixes[:] = [f"{self.tree}/{path}"]
             for _ in range(2):
                 self.look(5)
         self.assertEqual(self.said, [f"file: {self.tree}/file: Not a directory", f"link: {self.tree}/link: Not a directory"])
+
+
+def said_of(text: str) -> str:
+    """What a file of Inspector says, as lines."""
+    content = inspector.parse(text)
+    keys = sorted(set().union(*content.means.values()))
+    lines = [" ".join([*key, *(f"{means[key]:.6g}{unit}" for means, unit in zip(content.means.values(), ("B/s", "s")) if key in means)]) for key in keys]
+    for kind in ("collective", "point_to_point"):
+        lines += [f"{kind} {what} {counts[kind]:g}" for counts, what in zip(content.counts.values(), ("recorded", "lost")) if kind in counts]
+    return "".join(f"{line}\n" for line in [*lines, content.complaint] if line)
+
+
+def bandwidth(labels: str, value: str) -> str:
+    return f"nccl_bus_bandwidth_gbs{{{labels}}} {value}\n"
+
+
+class InspectorPageTest(unittest.TestCase):
+    def test_the_samples_of_nvidia(self) -> None:
+        """Of its README and blog: GB/s and microseconds, families interleaved, no HELP, no TYPE."""
+        self.assertEqual(said_of((FIXTURES / "inspector_v5.1.prom").read_text()),
+                         "all_reduce 4GiB and more node 6.78263e+11B/s 0.00949847s\n"
+                         "receive 1MiB-16MiB node 1.92396e+10B/s 9.25781e-05s\n"
+                         "reduce_scatter 16MiB-256MiB network 4.41181e+10B/s 0.104164s\n"
+                         "send 1MiB-16MiB node 1.91634e+10B/s 9.28984e-05s\n"
+                         "send 256MiB-4GiB node 4.649e+11B/s 0.00115487s\n")
+
+    def test_means_of_lines_with_the_same_labels(self) -> None:
+        """Geometric for bandwidths, arithmetic for durations."""
+        one = 'collective="AllReduce",message_size="4-5MB",n_nodes="2",algo_proto="RING_LL"'
+        two = 'collective="AllReduce",message_size="5-6MB",n_nodes="4",algo_proto="TREE_LL"'
+        duration = "nccl_collective_exec_time_microseconds"
+        self.assertEqual(said_of(f"{bandwidth(one, '100')}{duration}{{{one}}} 10\n{bandwidth(two, '400')}{duration}{{{two}}} 40\n"),
+                         "all_reduce 1MiB-16MiB network 2e+11B/s 2.5e-05s\n")
+
+    def test_sizes(self) -> None:
+        for size, label in (("0B", "0-64KiB"), ("63-64KB", "0-64KiB"), ("64-65KB", "64KiB-1MiB"), ("1023-1024KB", "64KiB-1MiB"), ("1-2MB", "1MiB-16MiB"),
+                            ("255-256MB", "16MiB-256MiB"), ("3-4GB", "256MiB-4GiB"), ("4-5GB", "4GiB and more"), ("2-3TB", "4GiB and more")):
+            self.assertEqual(said_of(bandwidth(f'collective="Broadcast",n_nodes="1",message_size="{size}"', "1")), f"broadcast {label} node 1e+09B/s\n")
+
+    def test_zero_is_absent(self) -> None:
+        """A mean of 0 is Inspector's word for no timed operation."""
+        labels = 'collective="AllGather",message_size="1-2MB",n_nodes="1"'
+        self.assertEqual(said_of(bandwidth(labels, "0")), "")
+        self.assertEqual(said_of(bandwidth(labels, "0") + f"nccl_collective_exec_time_microseconds{{{labels}}} 8\n"), "all_gather 1MiB-16MiB node 8e-06s\n")
+
+    def test_the_counters_of_the_device(self) -> None:
+        labels = '{version="v5.1",slurm_job_id="7",node="n1",gpu="GPU0"}'
+        self.assertEqual(said_of(f"nccl_collectives_total{labels} 5120\nnccl_collectives_dropped_total{labels} 1024\nnccl_p2p_total{labels} 0\n"
+                                 f"nccl_p2p_dropped_total{labels} 0\n"),
+                         "collective recorded 5120\ncollective lost 1024\npoint_to_point recorded 0\npoint_to_point lost 0\n")
+
+    def test_unknown_operations_are_others_and_unknown_families_are_ignored(self) -> None:
+        self.assertEqual(said_of(bandwidth('collective="AllToAllV",message_size="1-2MB",n_nodes="1"', "3")
+                                 + 'nccl_collective_exec_time_p99_microseconds{collective="AllReduce"} 7\n# a comment\n\n'), "other 1MiB-16MiB node 3e+09B/s\n")
+
+    def test_a_bad_line_is_named_and_costs_only_itself(self) -> None:
+        good = bandwidth('collective="Reduce",message_size="1-2MB",n_nodes="1"', "3")
+        no_sample, no_number = "is no sample of a metric", "the value must be a number from 0 on"
+        for bad, complaint in (('nccl_bus_bandwidth_gbs{collective="All\n', no_sample), ("{} 3\n", no_sample), ("nonsense\n", no_sample),
+                               ("nccl_p2p_total{} 1_0\n", no_sample), ("nccl_p2p_total{" + " " * (4 << 20) + "\n", no_sample),
+                               ("nccl_p2p_total{" + 'a="b",' * 65 + "} 1\n", no_sample), ("nccl_bus_bandwidth_gbs 3\n", "has no label collective"),
+                               (bandwidth('collective="Reduce",message_size="4-5QB"', "3"), 'message_size must be a range such as "4-5GB", not "4-5QB"'),
+                               (bandwidth('collective="Reduce",message_size="4-5GB"', "NaN"), no_number),
+                               (bandwidth('collective="Reduce",message_size="4-5GB"', "+Inf"), no_number), ("nccl_p2p_total{} -1\n", no_number)):
+            content = inspector.parse(good + bad + good)
+            self.assertEqual((len(content.means["ml_nccl_bus_bandwidth_bytes_per_second"]), content.complaint), (1, f"line 2: {complaint}"))
+
+    def test_labels(self) -> None:
+        for line in ('nccl_p2p_total 7', ' nccl_p2p_total{ a = "}\\"\\n" , b="\\\\" ,}\t7 1700000000\r', 'nccl_p2p_total{a="",} 7.0e0 # {x="y"} 1'):
+            self.assertEqual(said_of(line), "point_to_point recorded 7\n", line)
+        self.assertEqual(inspector._sample('a{b="}\\"\\n\\\\",c="\u00e9"} 1'), ("a", {"b": '}"\n\\', "c": "\u00e9"}, 1.0))
+
+    def test_at_most_64_combinations(self) -> None:
+        text = "".join(bandwidth(f'collective="{op}",message_size="{size}",n_nodes="{nodes}"', "1")
+                       for op in ("AllGather", "AllReduce", "AlltoAll", "Broadcast", "Gather", "Reduce")
+                       for size in ("0B", "64-65KB", "1-2MB", "16-17MB", "256-257MB", "4-5GB") for nodes in (1, 2))
+        content = inspector.parse(text)
+        self.assertEqual(len(content.means["ml_nccl_bus_bandwidth_bytes_per_second"]), 64)
+        self.assertEqual(content.complaint, "line 65: more than 64 combinations of operation, size and scope")
+
+    def test_a_changed_file_gives_means_or_a_complaint(self) -> None:
+        luck = random.Random(20260103)
+        texts = [(FIXTURES / "inspector_v5.1.prom").read_text(), *(path.read_text(errors="replace") for path in (ROOT / "tests/fuzz/corpus/nccl").iterdir())]
+        for text in texts:
+            for _ in range(40):
+                at, other = luck.randrange(len(text) + 1), luck.randrange(len(text) + 1)
+                content = inspector.parse(text[:at] + luck.choice((chr(luck.randrange(256)), "", text[other:other + luck.randint(1, 30)])) + text[at + luck.randint(0, 5):])
+                keys = set().union(*content.means.values())
+                self.assertTrue(len(keys) <= inspector.MOST_KEYS and all(op and size and scope in ("node", "network") for op, size, scope in keys))
+                self.assertTrue(all(0 < mean < math.inf for means in content.means.values() for mean in means.values()))
+
+
+NAME = f"nccl_inspector_metrics_{UUID}.prom"
+LINE = bandwidth('collective="AllReduce",message_size="1-2MB",n_nodes="1"', "200").encode()
+ON_GPU = f'gpu="0",uuid="{GPU}"'
+ALL_REDUCE = ',op="all_reduce",size="1MiB-16MiB",scope="node"} 200000000000\n'
+
+
+class InspectorTest(Bench):
+    def setUp(self) -> None:
+        super().setUp()
+        self.reader = Inspector(str(self.tree), 30 * SECOND, self.say)
+
+    def means(self) -> "list[str]":
+        """The page without its comments and counts of files."""
+        return [line for line in self.page().splitlines() if line.startswith("ml_")]
+
+    def put_on_gpu(self, *uuids: str) -> None:
+        self.series = [{"name": "gpu_up", "labels": {"gpu": str(at), "uuid": uuid}} for at, uuid in enumerate(uuids)]
+        self.rows = [{**row(uid=os.getuid()), "devices": [{"uuid": uuid} for uuid in uuids]}]
+
+    def test_a_file_is_joined_to_its_gpu_and_run(self) -> None:
+        self.write(NAME, (FIXTURES / "inspector_v5.1.prom").read_bytes())
+        self.assertFalse(self.look(5))
+        gpu = f'{{{ON_GPU},run="train.service",user="ann"'
+        keys = [f'{gpu},op="{op}",size="{size}",scope="{scope}"}}' for op, size, scope in (
+            ("all_reduce", "4GiB and more", "node"), ("receive", "1MiB-16MiB", "node"), ("reduce_scatter", "16MiB-256MiB", "network"),
+            ("send", "1MiB-16MiB", "node"), ("send", "256MiB-4GiB", "node"))]
+        bandwidths, durations = (678263000000, 19239600000, 44118100000, 19163400000, 464900000000), (0.009498, 0.000093, 0.104164, 0.000093, 0.001155)
+        found = [line.rpartition(" ") for line in self.means()]
+        self.assertEqual([(name, round(float(value), 6)) for name, _, value in found], [
+            *((f"ml_nccl_bus_bandwidth_bytes_per_second{key}", value) for key, value in zip(keys, bandwidths)),
+            *((f"ml_nccl_operation_duration_seconds{key}", value) for key, value in zip(keys, durations)),
+            (f"ml_nccl_dump_timestamp_seconds{gpu}}}", 1790000000)])
+        self.assertEqual((self.states(), self.said), ({"read": 1}, []))
+
+    def test_the_counters(self) -> None:
+        self.write(NAME, b"nccl_collectives_total{} 5\nnccl_collectives_dropped_total{} 1\n")
+        self.look(5)
+        gpu = f'{{{ON_GPU},run="train.service",user="ann",kind="collective"}}'
+        self.assertIn(f"# TYPE ml_nccl_recorded_operations_total counter\nml_nccl_recorded_operations_total{gpu} 5\n", self.page())
+        self.assertIn(f"# TYPE ml_nccl_lost_operations_total counter\nml_nccl_lost_operations_total{gpu} 1\n", self.page())
+
+    def test_the_run_is_the_one_that_the_job_reports(self) -> None:
+        self.rows[0]["run"] = "bert"
+        self.write(NAME, LINE)
+        self.look(5)
+        self.assertIn(f'{{{ON_GPU},run="bert",user="ann"{ALL_REDUCE}', self.page())
+
+    def test_a_mig_instance_is_its_partition(self) -> None:
+        mig = {"gpu": "0", "uuid": GPU, "partition": "1g.18gb:7", "mig_uuid": "MIG-d2000000-0000-5000-8000-000000000001"}
+        self.series += [{"name": "gpu_partition_info", "labels": mig}, {"name": "gpu_partition_info", "labels": {"gpu": "0", "uuid": GPU, "partition": "spx"}}]
+        self.write("nccl_inspector_metrics_d2000000-0000-5000-8000-000000000001.prom", LINE)
+        self.look(5)
+        self.assertIn(f'{{{ON_GPU},partition="1g.18gb:7",run="train.service",user="ann"{ALL_REDUCE}', self.page())
+
+    def test_an_amd_card_is_found_by_its_letters(self) -> None:
+        """HIP's UUID holds the letters of the card's unique_id."""
+        self.put_on_gpu("GPU-00C0ffee00c0ff05")
+        self.write("nccl_inspector_metrics_30306330-6666-6565-3030-633066663035.prom", LINE)
+        self.look(5)
+        self.assertIn('{gpu="0",uuid="GPU-00C0ffee00c0ff05",run=', self.page())
+
+    def test_values_leave_after_three_intervals(self) -> None:
+        self.write(NAME, LINE)
+        self.look(90)
+        self.assertEqual(len(self.means()), 2)
+        self.look(90.5)
+        self.assertEqual((self.means(), self.states()), ([], {"stale": 1}))
+
+    def test_a_torn_file_keeps_the_values_before_it(self) -> None:
+        """Inspector truncates the file and writes it line by line: empty, half a line, or younger than a second."""
+        self.write(NAME, LINE)
+        self.look(5)
+        before = self.means()
+        for torn in (b"", LINE[:40], LINE + LINE[:9]):
+            self.write(NAME, torn, 30)
+            self.assertTrue(self.look(40))
+            self.assertEqual((self.means(), self.states()), (before, {"torn": 1}))
+        self.write(NAME, LINE, 40)
+        self.assertTrue(self.look(40.5))
+        self.assertEqual(self.means(), before)
+        self.assertFalse(self.look(42))
+        self.assertNotEqual(self.means(), before)  # its time
+        self.assertEqual(self.said, [])
+
+    def test_a_torn_file_does_not_keep_stale_values(self) -> None:
+        self.write(NAME, LINE)
+        self.look(5)
+        self.write(NAME, b"", 80)
+        self.look(95)
+        self.assertEqual(self.means(), [])
+
+    def test_a_file_of_a_user_without_a_process_on_the_gpu_is_foreign(self) -> None:
+        self.rows = [row(uid=os.getuid() + 1), {**row(2, os.getuid()), "devices": [{"uuid": GPU[:-1] + "1"}]}]
+        self.write(NAME, LINE)
+        self.look(5)
+        self.assertEqual((self.means(), self.states()), ([], {"foreign": 1}))
+
+    def test_only_the_configured_users(self) -> None:
+        self.write(NAME, LINE)
+        for allowed, state in ((["bob"], "foreign"), (["ann"], "read"), ([str(os.getuid())], "read")):
+            self.owners = Owners(allowed)
+            self.look(5)
+            self.assertEqual(self.states(), {state: 1})
+
+    def test_unknown_gpus_and_other_names(self) -> None:
+        for name in (NAME.replace("c2", "e2"), NAME.replace("c2", "C2"), "nccl_inspector_metrics_.prom", "host-pid7.log", NAME + "\n"):
+            self.write(name, LINE)
+        self.look(5)
+        self.assertEqual((self.means(), self.states()), ([], {"unknown_gpu": 1}))
+
+    def test_no_links_and_no_pipes(self) -> None:
+        elsewhere, path = self.write("elsewhere", LINE), self.tree / NAME
+        for make, why in ((lambda: path.symlink_to(elsewhere), "is no plain file"), (lambda: os.link(elsewhere, path), "has more than one name"),
+                          (lambda: os.mkfifo(path), "is no plain file"), (lambda: path.symlink_to("/dev/zero"), "is no plain file")):
+            make()
+            self.look(5)
+            self.assertEqual((self.means(), self.states(), self.said), ([], {"invalid": 1}, [f"{NAME}: {why}"]))
+            path.unlink()
+            self.look(6)
+            self.said.clear()
+
+    def test_a_large_file_is_refused(self) -> None:
+        self.write(NAME, b"\n" * (inspector.MOST_BYTES + 1))
+        self.look(5)
+        self.assertEqual(self.said, [f"{NAME}: has 4194305 bytes, 4194304 at the most"])
+
+    def test_a_bad_line_costs_nothing_else(self) -> None:
+        self.put_on_gpu(GPU, GPU[:-1] + "1")
+        self.write(NAME, LINE + b"nonsense\n")
+        self.write(NAME.replace("0.prom", "1.prom"), LINE)
+        self.look(5)
+        self.look(6)
+        self.assertEqual((self.said, self.states(), len(self.means())), ([f"{NAME}: line 2: is no sample of a metric"], {"read": 1, "invalid": 1}, 4))
+        self.write(NAME, LINE, 10)
+        self.look(15)
+        self.assertEqual((self.said[1:], self.states()), ([f"{NAME}: "], {"read": 2}))
+
+    def test_a_removed_file_leaves_the_page(self) -> None:
+        self.write(NAME, LINE)
+        self.look(5)
+        (self.tree / NAME).unlink()
+        self.look(6)
+        self.assertEqual((self.means(), self.states()), ([], {}))
+
+    def test_a_folder_that_is_none(self) -> None:
+        for path, said in (("missing", []), ("file", [f"file: {self.tree}/file: Not a directory"])):
+            self.write("file", b"")
+            self.reader = Inspector(f"{self.tree}/{path}", 30 * SECOND, self.say)
+            for _ in range(2):
+                self.assertFalse(self.look(5))
+            self.assertEqual(self.said, said)
+
+    def test_files_of_unknown_gpus_take_no_place_of_a_gpu(self) -> None:
+        """The attack: files that look like those of GPUs which the machine does not have."""
+        for gpu in range(10_000, 13_000):
+            self.write(f"{NAME[:-10]}{gpu}.prom", LINE)
+        self.write(NAME, LINE)
+        self.assertFalse(self.look(5))
+        self.assertEqual(self.states(), {"read": 1, "unknown_gpu": 511})
+
+    def test_the_most_lines_take_bounded_time(self) -> None:
+        """A file of only line ends, and one of lines that are no sample."""
+        for text in (b"\n" * inspector.MOST_BYTES, b"x{" * (inspector.MOST_BYTES // 2 - 1) + b"y\n", b"x\n" * (inspector.MOST_BYTES // 2),
+                     LINE * (inspector.MOST_BYTES // len(LINE))):
+            began = time.monotonic()
+            self.write(NAME, text)
+            self.look(5)
+            self.assertLess(time.monotonic() - began, 60)
+            self.assertEqual(sum(self.states().values()), 1)
+
+
+SERIES = json.dumps({"series": [{"name": "gpu_up", "labels": {"gpu": "0", "uuid": GPU}, "value": 1}]}).encode()
 
 
 class Daemon(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -419,10 +708,11 @@ class Daemon(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        self.send_response(200 if self.path == "/api/v1/processes" else 404)
+        is_processes, is_series = self.path == "/api/v1/processes", self.path == "/api/v1/series?match[]=gpu_up&match[]=gpu_partition_info"
+        self.send_response(200 if is_processes or is_series else 404)
         self.end_headers()
         with contextlib.suppress(BrokenPipeError):  # the program read enough
-            self.wfile.write(self.server.answer)  # type: ignore[attr-defined]
+            self.wfile.write(SERIES if is_series else self.server.answer)  # type: ignore[attr-defined]
 
     def address_string(self) -> str:
         return "unix"
@@ -433,9 +723,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class ProgramTest(unittest.TestCase):
     def setUp(self) -> None:
-        self.tree = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-flight-recorder-")))
+        self.tree = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-nccl-files-")))
         (self.tree / "pages").mkdir()
-        self.page = self.tree / "pages/flight-recorder.prom"
+        self.page = self.tree / "pages/nccl-files.prom"
+        self.command = [CLIENT / "gpumeter-nccl-files", f"--flight-recorder={self.tree}/rank_", f"--api-socket={self.tree}/api.sock", f"--page={self.page}"]
         for rank, data in enumerate((RANK_0, RANK_1, RANK_2)):
             (self.tree / f"rank_{rank}").write_bytes(data)
             os.utime(self.tree / f"rank_{rank}", (time.time() - 5,) * 2)
@@ -447,8 +738,7 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(self.daemon.shutdown)
 
     def run_once(self, *options: str, **limits: Any) -> subprocess.CompletedProcess:
-        command = [CLIENT / "gpumeter-flight-recorder", f"--prefix={self.tree}/rank_", f"--api-socket={self.tree}/api.sock", f"--page={self.page}", "--once"]
-        return subprocess.run([*command, *options], capture_output=True, text=True, timeout=60, env={"PATH": os.environ["PATH"]}, **limits)
+        return subprocess.run([*self.command, "--once", *options], capture_output=True, text=True, timeout=60, env={"PATH": os.environ["PATH"]}, **limits)
 
     def test_a_page_of_the_daemons_processes(self) -> None:
         said = self.run_once()
@@ -459,11 +749,35 @@ class ProgramTest(unittest.TestCase):
         self.assertTrue(page.endswith('gpumeter_nccl_files{source="flight_recorder",state="read"} 3\n'))
         self.assertEqual(([path.name for path in self.page.parent.iterdir()], self.page.stat().st_mode & 0o777), ([self.page.name], 0o644))
 
+    def test_a_page_of_both_sources(self) -> None:
+        (self.tree / NAME).write_bytes(LINE + b"nccl_p2p_total{a=\"\\n<2>\"} -1\n")
+        os.utime(self.tree / NAME, (time.time() - 5,) * 2)
+        said = self.run_once(f"--inspector={self.tree}")
+        self.assertEqual(said.returncode, 0)
+        self.assertEqual(said.stderr, "gpumeter-nccl-files: NCCL Inspector's file is not read, or not all of it; it is tried again when it changes: "
+                                      f"{self.tree}/{NAME}: line 2: the value must be a number from 0 on\n")
+        text = self.page.read_text()
+        self.assertIn(f'ml_nccl_bus_bandwidth_bytes_per_second{{{ON_GPU},run="llama",user="ann"{ALL_REDUCE}', text)
+        self.assertTrue(text.endswith('gpumeter_nccl_files{source="flight_recorder",state="read"} 3\n'
+                                      'gpumeter_nccl_files{source="inspector",state="invalid"} 1\n'), text)
+
+    def test_its_page_ends_with_it(self) -> None:
+        with subprocess.Popen([*self.command, f"--inspector={self.tree}/missing"], stderr=subprocess.PIPE, text=True) as running:
+            self.assertEqual(running.stderr.readline(), "gpumeter-nccl-files: a folder of NCCL Inspector's files or the flight recorder's dumps does not "
+                                                        f"exist yet: {self.tree}/missing\n")
+            end = time.monotonic() + 60
+            while not self.page.exists() and time.monotonic() < end:
+                time.sleep(0.02)
+            self.assertIn('state="read"} 3', self.page.read_text())
+            running.send_signal(signal.SIGTERM)
+            self.assertEqual(running.wait(30), 0)
+        self.assertFalse(self.page.exists())
+
     def test_without_the_daemon(self) -> None:
         (self.tree / "api.sock").unlink()
         said = self.run_once()
         self.assertEqual(said.returncode, 0)
-        self.assertRegex(said.stderr, r"^gpumeter-flight-recorder: the daemon cannot be asked .*api\.sock: .*No such file or directory\n$")
+        self.assertRegex(said.stderr, r"^gpumeter-nccl-files: the daemon cannot be asked .*api\.sock: .*No such file or directory\n$")
         self.assertIn('state="foreign"} 3', self.page.read_text())
 
     def test_answers_that_are_none(self) -> None:
@@ -479,12 +793,12 @@ class ProgramTest(unittest.TestCase):
         self.page.mkdir()
         said = self.run_once()
         self.assertEqual(said.returncode, 0)
-        self.assertRegex(said.stderr, r"^gpumeter-flight-recorder: the page cannot be written: .*Is a directory.*\n$")
+        self.assertRegex(said.stderr, r"^gpumeter-nccl-files: the page cannot be written: .*Is a directory.*\n$")
         self.assertEqual(list(self.page.parent.iterdir()), [self.page])
 
     def test_wrong_options(self) -> None:
-        for options, why in ((("--prefix=relative",), '--prefix must be an absolute path, such as "/var/log/torch/trace_rank_", not "relative"'),
-                             ((f"--prefix={self.tree}/rank_",), "--prefix must name each prefix once"), (("--interval=0",), "--interval must be 1 to 60 seconds"),
+        for options, why in ((("--flight-recorder=relative",), '--flight-recorder must be an absolute path, such as "/var/log/torch/trace_rank_", not "relative"'),
+                             ((f"--flight-recorder={self.tree}/rank_",), "--flight-recorder must name each prefix once"), (("--interval=0",), "--interval must be 1 to 60 seconds"),
                              (("--nosuch",), "--nosuch")):
             said = self.run_once(*options)
             self.assertEqual(said.returncode, 2)

@@ -1,1 +1,0 @@
-"""gpumeter-flight-recorder: dumps of PyTorch's flight recorder as a page of the daemon. The standard library only."""

@@ -9,7 +9,6 @@
 #include "base/scheduler.hpp"
 #include "base/worker.hpp"
 #include "collectors/api/machine.hpp"
-#include "collectors/attribution/names/known_users.hpp"
 #include "collectors/attribution/names/user_names.hpp"
 #include "collectors/jobs/intake/ingest.hpp"
 #include "daemon/bus/watcher.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "collectors/attribution/names/known_users.hpp"
+#include "collectors/attribution/names/user_names.hpp"
 #include "collectors/jobs/intake/ingest.hpp"
 #include "daemon/bus/watcher.hpp"
 #include "daemon/cli/options.hpp"

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
-#include "collectors/attribution/process_facts.hpp"
+#include "collectors/attribution/cgroup/cache.hpp"
 
 namespace gpumeter::workloads {
 namespace {
@@ -24,6 +25,22 @@ void raise(std::optional<double>& peak, std::optional<double> amount) {
 
 }  // namespace
 
+bool divide(std::span<const Claim> claims, std::vector<double>& parts) {
+  using Measure = double (*)(const Claim&);
+  constexpr Measure kMeasures[] = {[](const Claim& claim) { return claim.busy_seconds; },
+                                   [](const Claim& claim) { return claim.memory_bytes; },
+                                   [](const Claim& claim) { return static_cast<double>(claim.processes); }};
+  parts.assign(claims.size(), 0);
+  for (const Measure measure : kMeasures) {
+    std::transform(claims.begin(), claims.end(), parts.begin(), measure);
+    const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
+    if (sum <= 0) continue;
+    for (double& part : parts) part /= sum;
+    return true;
+  }
+  return false;
+}
+
 DeviceMeter::DeviceMeter(std::string procfs, bool with_names, std::shared_ptr<WorkloadBook> book)
     : procfs_(std::move(procfs)),
       with_names_(with_names),
@@ -37,21 +54,21 @@ DeviceMeter::~DeviceMeter() {
   for (const auto& [id, workload] : workloads_) book_->close(id);
 }
 
-void DeviceMeter::resume(std::span<const Earlier> workloads, std::optional<double> energy_total) {
-  for (const Earlier& earlier : workloads) {
+void DeviceMeter::resume(const DeviceAccount& account) {
+  for (const AccountEntry& earlier : account.entries) {
     const cgroup::Attribution attribution{.kind = earlier.id.kind, .workload = earlier.id.name};
     Workload& workload = earlier.id == unattributed() ? unattributed_
                          : earlier.id == all_others() ? workloads_.try_emplace(all_others()).first->second
                                                       : workload_of(attribution).second;
     workload.energy_joules += earlier.energy_joules;
-    add(workload.busy_seconds, sane(earlier.busy_seconds));
-    raise(workload.peak_memory, earlier.peak_memory);
+    add(workload.busy_seconds, sane(earlier.busy_counter));
+    raise(workload.peak_memory, earlier.cost.peak_memory);
     workload.part = earlier.part;
-    workload.last_seen = earlier.last_seen;
+    workload.last_seen = earlier.seen;
     if (&workload != &unattributed_) workload.begun = earlier.begun;
-    workload.is_measured = earlier.busy_seconds.has_value();
+    workload.is_measured = earlier.busy_counter.has_value();
   }
-  last_energy_ = energy_total;
+  last_energy_ = account.energy_total;
 }
 
 void DeviceMeter::add_energy(double total_joules) {
@@ -156,7 +173,7 @@ Process* DeviceMeter::process_of(const ProcessId& id) {
   if (processes_.size() >= kMostProcesses) return nullptr;
   Process& process = processes_[id];
   process.use.id = id;
-  if (with_names_) process.name = name_of(procfs_, id.pid);
+  if (with_names_) process.name = cgroup::name_of(procfs_, id.pid);
   return &process;
 }
 
@@ -168,7 +185,7 @@ void DeviceMeter::make_room() {
 }
 
 void DeviceMeter::recognise(Process& process, const cgroup::Process& found, WorkloadEntry& workload) {
-  const std::optional<std::uint32_t> uid = real_uid_of(procfs_, process.use.id.pid);
+  const std::optional<std::uint32_t> uid = cgroup::real_uid_of(procfs_, process.use.id.pid);
   const bool is_same =
       process.workload == &workload && process.use.group == found.group && process.use.uid == uid;
   if (is_same) return;

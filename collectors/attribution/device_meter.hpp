@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -10,14 +11,63 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "collectors/api/process_list.hpp"
 #include "collectors/attribution/cgroup/cache.hpp"
+#include "collectors/attribution/cost/cost_ledger.hpp"
 #include "collectors/attribution/device_use.hpp"
-#include "collectors/attribution/last_minute.hpp"
-#include "collectors/attribution/shares.hpp"
 #include "collectors/attribution/workload_book.hpp"
 
 namespace gpumeter::workloads {
+
+/// The use of a device by a process, or by a workload with all of its processes. A value that the driver does
+/// not report is 0.
+struct Claim {
+  double busy_seconds = 0;
+  double memory_bytes = 0;
+  std::size_t processes = 0;
+};
+
+/// Writes parts of 1 in the order of the claims. They are divided by busy time; if none was busy, by memory;
+/// if no memory is known, by number of processes. They sum to 1. If there is no process, returns false and
+/// all parts are 0.
+bool divide(std::span<const Claim> claims, std::vector<double>& parts);
+
+/// The sum over the last minute, accurate to one second. One bucket per second; the oldest is reused.
+class LastMinute {
+ public:
+  /// `now` must not decrease.
+  void add(Nanoseconds now, double amount) noexcept {
+    turn(now);
+    buckets_[place(second_)] += amount;
+  }
+
+  double sum(Nanoseconds now) noexcept {
+    turn(now);
+    double sum = 0;
+    for (const double amount : buckets_) sum += amount;
+    return sum;
+  }
+
+ private:
+  static constexpr std::int64_t kSeconds = 60;
+
+  static std::size_t place(std::int64_t second) noexcept {
+    return static_cast<std::size_t>(second % kSeconds);
+  }
+
+  void turn(Nanoseconds now) noexcept {
+    const std::int64_t second = std::chrono::floor<std::chrono::seconds>(now).count();
+    if (second - second_ >= kSeconds) buckets_ = {};
+    for (std::int64_t past = second_ + 1; past <= second && past < second_ + kSeconds; ++past) {
+      buckets_[place(past)] = 0;
+    }
+    second_ = second;
+  }
+
+  std::array<double, kSeconds> buckets_{};
+  std::int64_t second_ = 0;
+};
 
 /// A workload on one device. Its counters start when it was first seen there.
 struct Workload {
@@ -68,18 +118,9 @@ class DeviceMeter {
   DeviceMeter(const DeviceMeter&) = delete;
   DeviceMeter& operator=(const DeviceMeter&) = delete;
 
-  /// The state of a workload at the end of an earlier process of gpumeter.
-  struct Earlier {
-    WorkloadId id;
-    double energy_joules = 0;
-    std::optional<double> busy_seconds;
-    std::optional<double> peak_memory;
-    double part = 0;          ///< of the energy up to the first list
-    Nanoseconds last_seen{};  ///< by this machine's monotonic clock, as in Workload
-    Nanoseconds begun{};      ///< as in Workload
-  };
-  /// Continues these workloads, and the device's counter from `energy_total`. Call it before anything else.
-  void resume(std::span<const Earlier> workloads, std::optional<double> energy_total);
+  /// Continues the workloads and the energy counter of an earlier process of gpumeter. `begun` of the
+  /// entries: as in Workload. Call it before anything else.
+  void resume(const DeviceAccount& account);
 
   /// Adds a reading of the device's counter. The first reading is unattributed; a decrease adds nothing.
   void add_energy(double total_joules);

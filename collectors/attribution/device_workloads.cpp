@@ -5,6 +5,23 @@
 
 #include "collectors/api/catalog.hpp"
 
+namespace gpumeter::workloads {
+
+void ClockLoss::pass(std::span<const Throttled> throttled, std::optional<double> clock,
+                     std::optional<double> most) {
+  double longest = 0;
+  for (const auto& [cause, seconds] : throttled) {
+    const auto last = std::ranges::find(last_, cause, &Throttled::first);
+    if (last != last_.end()) longest = std::max(longest, seconds - last->second);
+  }
+  last_.assign(throttled.begin(), throttled.end());
+  if (throttled.empty() || !clock || !most || *most <= 0) return;
+  const double missing = 1 - std::clamp(*clock / *most, 0.0, 1.0);
+  seconds_ = seconds_.value_or(0) + longest * missing;
+}
+
+}  // namespace gpumeter::workloads
+
 namespace gpumeter {
 namespace {
 
@@ -61,15 +78,11 @@ void DeviceWorkloads::attach(const DeviceIdentity& identity, std::span<const Ser
 // Continues the workloads of an earlier process. Only once: afterwards this object knows better.
 void DeviceWorkloads::resume(bool counts_own_energy) {
   if (!settings_.costs) return;
-  const auto account = settings_.costs->take_earlier(identity_.info.uuid, counts_own_energy);
+  auto account = settings_.costs->take_earlier(identity_.info.uuid, counts_own_energy);
   if (!account) return;
-  std::vector<workloads::DeviceMeter::Earlier> earlier;
-  for (const workloads::AccountEntry& entry : account->entries) {
-    earlier.push_back({entry.id, entry.energy_joules, entry.busy_counter, entry.cost.peak_memory, entry.part,
-                       entry.seen, realtime_of(entry.begun)});
-  }
-  meter_.resume(earlier, account->energy_total);
   costs_.resume(*account);
+  for (workloads::AccountEntry& entry : account->entries) entry.begun = realtime_of(entry.begun);
+  meter_.resume(*account);
   for (const workloads::AccountEntry& entry : account->entries) {
     settings_.costs->note_earlier_facts(entry.id, *settings_.book);
   }

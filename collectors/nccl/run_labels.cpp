@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "collectors/attribution/cgroup/workload_of.hpp"
-#include "collectors/attribution/workload_facts.hpp"
+#include "collectors/attribution/workload_book.hpp"
 
 namespace gpumeter::nccl {
 

@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/self_catalog.hpp"
-#include "collectors/attribution/workload_facts.hpp"
+#include "collectors/attribution/workload_book.hpp"
 #include "collectors/nccl/client.hpp"
 #include "collectors/nccl/own_addresses.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "base/proc.hpp"
 #include "base/text.hpp"
-#include "collectors/attribution/process_facts.hpp"
+#include "collectors/attribution/cgroup/cache.hpp"
 #include "collectors/sources/sysfs.hpp"
 #include "collectors/sources/tcp/holders.hpp"
 
@@ -22,7 +22,7 @@ constexpr std::size_t kWords = 4;           ///< of a command line: interpreter,
 }  // namespace
 
 std::set<std::string> names_of(const std::string& procfs, int pid) {
-  std::set<std::string> names = {workloads::name_of(procfs, pid)};
+  std::set<std::string> names = {cgroup::name_of(procfs, pid)};
   std::array<char, 4096> buffer{};
   const sysfs::Bytes bytes = sysfs::File(proc::path(procfs, pid, "cmdline")).read(buffer);
   std::string_view words(buffer.data(), bytes.size);

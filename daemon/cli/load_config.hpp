@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "collectors/attribution/names/known_users.hpp"
+#include "collectors/attribution/names/user_names.hpp"
 #include "config/load.hpp"
 #include "daemon/cli/options.hpp"
 

@@ -1,5 +1,5 @@
 #include "collectors/attribution/allocation/part.hpp"
-#include "collectors/attribution/workload_info.hpp"
+#include "collectors/attribution/workload_settings.hpp"
 #include "collectors/host/part.hpp"
 #include "daemon/parts/host.hpp"
 #include "exporter/health/part.hpp"

@@ -19,7 +19,7 @@
 #include "base/folder.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
-#include "collectors/attribution/names/slurm/job_groups.hpp"
+#include "collectors/attribution/cgroup/slurm.hpp"
 
 namespace gpumeter::held {
 namespace {
@@ -159,7 +159,7 @@ class Pass {
   Outcome run(std::chrono::seconds now) {
     const Content before = read_all(folder_);
     records_ = before.records;
-    const slurm::JobGroups groups = slurm::read_job_groups(settings_.roots.sysfs);
+    const cgroup::JobGroups groups = cgroup::read_job_groups(settings_.roots.sysfs);
     outcome_.jobs = groups.folders.size();
     remove_ended(groups);
     for (const auto& [job, group] : groups.folders) {
@@ -177,7 +177,7 @@ class Pass {
   }
 
  private:
-  void remove_ended(const slurm::JobGroups& groups) {
+  void remove_ended(const cgroup::JobGroups& groups) {
     std::erase_if(records_, [&](const auto& entry) {
       const bool has_ended = !groups.folders.contains(entry.first);
       if (has_ended) {

@@ -1,7 +1,6 @@
 // Files of Slurm's prologs, of its list of GPUs, and of `gpumeter allocate`.
 #include "collectors/attribution/names/manual_file.hpp"
-#include "collectors/attribution/names/slurm/gpu_list.hpp"
-#include "collectors/attribution/names/slurm/job_file.hpp"
+#include "collectors/attribution/names/slurm.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace {

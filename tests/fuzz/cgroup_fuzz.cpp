@@ -4,7 +4,7 @@
 
 #include "base/proc.hpp"
 #include "collectors/attribution/cgroup/cache.hpp"
-#include "collectors/attribution/cgroup/text.hpp"
+#include "collectors/attribution/cgroup/workload_of.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter::cgroup {

@@ -11,11 +11,9 @@
 #include "collectors/api/drm_use.hpp"
 #include "collectors/api/machine.hpp"
 #include "collectors/attribution/allocation/meter.hpp"
-#include "collectors/attribution/allocation/readings.hpp"
 #include "collectors/attribution/cgroup/new_groups.hpp"
-#include "collectors/attribution/names/held_files.hpp"
 #include "collectors/attribution/names/manual_file.hpp"
-#include "collectors/attribution/names/slurm/folder.hpp"
+#include "collectors/attribution/names/slurm.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "exporter/store/series_list.hpp"
 #include "exporter/store/store.hpp"
@@ -123,7 +121,7 @@ class Allocations final : public Part, public Keeps {
   }
 
   void read_held() {
-    Result<workloads::Names> names = held::read_held(settings_.held, paths_.sysfs);
+    Result<workloads::Names> names = manual::read_held(settings_.held, paths_.sysfs);
     note("cgroup", names ? "" : names.error().message());
     workloads_.names->publish("cgroup", names ? *std::move(names) : workloads::Names());
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/proc.hpp"
+#include "collectors/attribution/cgroup/workload_of.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::cgroup {
@@ -71,6 +72,15 @@ std::string_view Cache::read(const std::string& path, ReadStatus& status) {
   status = bytes.status;
   const std::string_view text(buffer_.data(), size);
   return size < buffer_.size() ? text : text.substr(0, text.rfind('\n') + 1);
+}
+
+std::optional<std::uint32_t> real_uid_of(const std::string& procfs, int pid) {
+  const auto uids = proc::uids(sysfs::read_text(proc::path(procfs, pid, "status")));
+  return uids ? std::optional(uids->front()) : std::nullopt;
+}
+
+std::string name_of(const std::string& procfs, int pid) {
+  return label_text(sysfs::read_text(proc::path(procfs, pid, "comm")));
 }
 
 }  // namespace gpumeter::cgroup

@@ -60,4 +60,11 @@ class Cache {
   Entry unremembered_;
 };
 
+/// The real user of a process; nullopt if the process is gone or hidden. Any thread; reads one small file.
+std::optional<std::uint32_t> real_uid_of(const std::string& procfs, int pid);
+
+/// /proc/PID/comm as a label. The process sets it, so it may contain any bytes. Empty if it cannot be read.
+/// Any thread; reads one small file.
+std::string name_of(const std::string& procfs, int pid);
+
 }  // namespace gpumeter::cgroup

@@ -10,8 +10,7 @@
 #include <memory>
 #include <string_view>
 
-#include "collectors/attribution/cgroup/path.hpp"
-#include "collectors/attribution/cgroup/unit_names.hpp"
+#include "collectors/attribution/cgroup/workload_of.hpp"
 
 namespace gpumeter::cgroup {
 namespace {

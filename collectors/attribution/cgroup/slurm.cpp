@@ -1,10 +1,39 @@
 #include "collectors/attribution/cgroup/slurm.hpp"
 
-#include <algorithm>
+#include <dirent.h>
 
-#include "collectors/attribution/cgroup/unit_names.hpp"
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "base/text.hpp"
 
 namespace gpumeter::cgroup {
+
+std::string_view Names::next() noexcept {
+  rest_.remove_prefix(std::min(rest_.find_first_not_of('/'), rest_.size()));
+  return take_until(rest_, '/');
+}
+
+std::string_view between(std::string_view name, std::string_view prefix, std::string_view suffix) noexcept {
+  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return {};
+  if (name.size() < prefix.size() + suffix.size()) return {};
+  return name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+}
+
+bool is_digits(std::string_view text) noexcept {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_slice(std::string_view name) noexcept { return !between(name, "", ".slice").empty(); }
+
+std::optional<std::uint32_t> user_of(std::string_view name) noexcept {
+  std::string_view digits = between(name, "user-", ".slice");
+  if (digits.empty()) digits = between(name, "user@", ".service");
+  return parse_number<std::uint32_t>(digits);
+}
+
 namespace {
 
 // Crockford's base 32: no I, L, O, U. sluid2str() writes only these digits.
@@ -51,9 +80,7 @@ SlurmFolder folder_v1(Names names) noexcept {
 
 SlurmFolder folder_v2(Names names) noexcept {
   std::string_view name = names.next();
-  if (!is_slice(name) || name == "user.slice" || user_of(name))
-    return {};  // CgroupSlice= may set any other
-                // slice
+  if (!is_slice(name) || name == "user.slice" || user_of(name)) return {};  // CgroupSlice= may set any other
   while (is_slice(name)) name = names.next();
   SlurmFolder folder;
   folder.node = between(name, "", "_slurmstepd.scope");
@@ -77,6 +104,74 @@ std::optional<Sluid> decode_sluid(std::string_view sluid) noexcept {
   return Sluid{static_cast<std::uint16_t>(value >> 52),
                std::chrono::milliseconds(static_cast<std::int64_t>(value >> 10 & 0x3ff'ffff'ffff)),
                static_cast<std::uint16_t>(value & 0x3ff)};
+}
+
+namespace {
+
+// CgroupSlice= may name a slice below others.
+constexpr unsigned kDeepest = 4;
+// Job folders of one machine; a limit for a folder with any content.
+constexpr std::size_t kMostFolders = 16384;
+
+/// Names of the sub-folders; empty if there is no such folder.
+std::vector<std::string> folders_in(const std::string& path) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
+  if (!folder) return names;
+  while (const dirent* const entry = readdir(folder.get())) {
+    const bool is_folder = entry->d_type == DT_DIR && entry->d_name[0] != '.';
+    if (is_folder && names.size() < kMostFolders) names.emplace_back(entry->d_name);
+  }
+  return names;
+}
+
+class Walk {
+ public:
+  explicit Walk(JobGroups& groups) : groups_(groups) {}
+
+  /// `path` is below the root of a unified hierarchy `root`.
+  void slices(const std::string& root, const std::string& path, unsigned depth) {
+    for (const std::string& name : folders_in(root + path)) {
+      const std::string below = path + "/" + name;
+      if (name.ends_with("slurmstepd.scope")) jobs(root, below);
+      if (name.ends_with(".slice") && name != "user.slice" && depth < kDeepest)
+        slices(root, below, depth + 1);
+    }
+  }
+
+  /// /slurm[_NODE]/uid_N/job_N
+  void users(const std::string& root) {
+    for (const std::string& name : folders_in(root)) {
+      if (name != "slurm" && !name.starts_with("slurm_")) continue;
+      groups_.has_slurm = true;
+      for (const std::string& user : folders_in(root + "/" + name)) jobs(root, "/" + name + "/" + user);
+    }
+  }
+
+ private:
+  void jobs(const std::string& root, const std::string& path) {
+    groups_.has_slurm = true;
+    for (const std::string& name : folders_in(root + path)) {
+      const std::string job = path + "/" + name;
+      const SlurmFolder folder = slurm_folder(job);
+      if (!folder.id().empty()) groups_.folders.emplace(folder.id(), root + job);
+    }
+  }
+
+  JobGroups& groups_;
+};
+
+}  // namespace
+
+JobGroups read_job_groups(const std::string& sysfs) {
+  JobGroups groups;
+  Walk walk(groups);
+  const std::string root = sysfs + "/fs/cgroup";
+  walk.slices(root, "", 0);
+  for (const char* const hierarchy : {"/devices", "/freezer", "/memory", "/cpuset"}) {
+    walk.users(root + hierarchy);
+  }
+  return groups;
 }
 
 }  // namespace gpumeter::cgroup

@@ -2,12 +2,37 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
-/// Slurm jobs, recognised by the folders that slurmd and slurmstepd create. Any bytes, any thread, no
-/// allocation.
+/// Names in a control group's path, and Slurm jobs, recognised by the folders that slurmd and slurmstepd
+/// create. The parsers take any bytes, on any thread, without allocation. gpumeter-held has this file and no
+/// other of the folder.
 namespace gpumeter::cgroup {
+
+/// Splits a path into its names.
+class Names {
+ public:
+  explicit Names(std::string_view path) noexcept : rest_(path) {}
+  /// The next name; empty after the last.
+  std::string_view next() noexcept;
+
+ private:
+  std::string_view rest_;
+};
+
+/// The text between `prefix` and `suffix`; empty if the name has another form.
+std::string_view between(std::string_view name, std::string_view prefix, std::string_view suffix) noexcept;
+
+bool is_digits(std::string_view text) noexcept;
+
+bool is_slice(std::string_view name) noexcept;
+
+/// The uid in user-1000.slice and user@1000.service.
+std::optional<std::uint32_t> user_of(std::string_view name) noexcept;
 
 /// A job's folder: `job` or `sluid`, and the deeper parts that the path has. Views into the path.
 struct SlurmFolder {
@@ -38,5 +63,20 @@ struct Sluid {
 
 /// nullopt if the text is not a SLUID or exceeds 64 bits.
 std::optional<Sluid> decode_sluid(std::string_view sluid) noexcept;
+
+/// The jobs that have a control group on this machine.
+struct JobGroups {
+  /// False: slurmd has no folder of control groups, so nothing can be said about any job
+  /// (proctrack/linuxproc).
+  bool has_slurm = false;
+  /// By job number or SLUID: the job's folder in the unified hierarchy, or in the first of v1 that has it:
+  /// devices, freezer, memory, cpuset.
+  std::map<std::string, std::string, std::less<>> folders;
+};
+
+/// Reads the names of Slurm's folders below `sysfs`/fs/cgroup: of the unified hierarchy at most four levels
+/// deep in slices, and of the hierarchies of cgroup v1 that Slurm uses. Blocks as sysfs does; a few hundred
+/// microseconds.
+JobGroups read_job_groups(const std::string& sysfs);
 
 }  // namespace gpumeter::cgroup

@@ -12,10 +12,31 @@
 
 #include "base/mutex.hpp"
 #include "base/result.hpp"
-#include "collectors/attribution/cost/device_account.hpp"
+#include "collectors/api/workload_cost.hpp"
 #include "collectors/attribution/workload_book.hpp"
 
 namespace gpumeter::workloads {
+
+/// One workload in the account of a device. Times: CLOCK_MONOTONIC.
+struct AccountEntry {
+  WorkloadId id;
+  DeviceCost cost;
+  double energy_joules = 0;            ///< its counter, also if the device has no energy counter at present
+  std::optional<double> busy_counter;  ///< its counter of busy time, as the driver reports it
+  double part = 0;                     ///< of the device's future energy
+  bool is_present = false;             ///< it has a process on the device
+  Nanoseconds begun{};                 ///< first seen on the device
+  Nanoseconds seen{};                  ///< last seen on the device
+};
+
+/// All workloads of one device at one moment, `unattributed` included: what a restarted daemon needs to
+/// continue their counters. Immutable once created: any thread.
+struct DeviceAccount {
+  std::string uuid;
+  unsigned index = 0;
+  std::optional<double> energy_total;  ///< the device's counter at that moment
+  std::vector<AccountEntry> entries;
+};
 
 /// What every workload of the machine costs, and what those cost that ended within a day. Lanes publish the
 /// accounts of their devices; views read them. It also holds what a restarted daemon continues. Any thread;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/attribution/cost/device_account.hpp"
+#include "collectors/attribution/cost/cost_ledger.hpp"
 #include "collectors/attribution/device_meter.hpp"
 
 namespace gpumeter::workloads {

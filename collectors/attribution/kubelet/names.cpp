@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "collectors/attribution/cgroup/text.hpp"
+#include "collectors/attribution/cgroup/workload_of.hpp"
 
 namespace gpumeter::kubelet {
 namespace {

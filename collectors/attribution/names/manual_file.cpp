@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/folder.hpp"
 #include "base/text.hpp"
-#include "collectors/attribution/cgroup/text.hpp"
+#include "collectors/attribution/cgroup/slurm.hpp"
+#include "collectors/attribution/cgroup/workload_of.hpp"
 
 namespace gpumeter::manual {
 namespace {
@@ -94,6 +96,25 @@ Result<std::vector<Grant>> read_grants(const std::string& folder) {
     if (grant && file_name(grant->workload) == name) grants.push_back(*std::move(grant));
   }
   return grants;
+}
+
+Result<workloads::Names> read_held(const std::string& folder, const std::string& sysfs) {
+  Result<std::vector<Grant>> grants = read_grants(folder);
+  if (!grants) return grants.error();
+  std::erase_if(*grants, [](const Grant& grant) { return grant.gpus.empty(); });
+  workloads::Names names;
+  if (grants->empty()) return names;
+  const cgroup::JobGroups groups = cgroup::read_job_groups(sysfs);
+  for (const Grant& grant : *grants) {
+    const std::string& job = grant.workload.name;
+    if (grant.workload.kind != cgroup::Kind::slurm_job || !groups.folders.contains(job)) continue;
+    for (workloads::Allocation& each : allocations_of(grant)) {
+      each.source = workloads::AllocationSource::cgroup;
+      each.names = {{cgroup::decode_sluid(job) ? "slurm_sluid" : "slurm_job", job}};  // without a process
+      names.allocations.push_back(std::move(each));
+    }
+  }
+  return names;
 }
 
 }  // namespace gpumeter::manual

@@ -10,8 +10,9 @@
 #include "base/result.hpp"
 #include "collectors/attribution/names/name_book.hpp"
 
-/// GPUs that an administrator gave to somebody by `gpumeter allocate`. Each workload has one file in a folder
-/// of root's; it has lines NAME=VALUE.
+/// GPUs that an administrator gave to somebody by `gpumeter allocate`, or that the control groups of Slurm
+/// jobs permit, as gpumeter-held (programs/held) found them. Each workload has one file in a folder of
+/// root's; it has lines NAME=VALUE.
 namespace gpumeter::manual {
 
 /// The longest file that is read.
@@ -47,5 +48,9 @@ std::vector<workloads::Allocation> allocations_of(const Grant& grant);
 /// All files of the folder, in the order of their names. Error: others than root may write in the folder.
 /// Blocks as the file system does.
 Result<std::vector<Grant>> read_grants(const std::string& folder);
+
+/// What gpumeter-held found, for all jobs that have a control group below `sysfs`/fs/cgroup: a file that
+/// stayed counts for nothing. Error: others than root may write in the folder. Blocks as the file systems do.
+Result<workloads::Names> read_held(const std::string& folder, const std::string& sysfs);
 
 }  // namespace gpumeter::manual

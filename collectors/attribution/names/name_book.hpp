@@ -11,7 +11,7 @@
 
 #include "base/enum_names.hpp"
 #include "base/mutex.hpp"
-#include "collectors/attribution/workload_facts.hpp"
+#include "collectors/attribution/workload_book.hpp"
 #include "exporter/store/labels.hpp"
 
 /// What the kubelet, Slurm and administrators say about workloads: their names, and the GPUs they were given.

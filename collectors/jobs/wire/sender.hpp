@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "collectors/attribution/cgroup/path.hpp"
+#include "collectors/attribution/cgroup/workload_of.hpp"
 
 namespace gpumeter::jobs {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collectors/attribution/allocation/readings.hpp"
+#include "collectors/attribution/allocation/meter.hpp"
 #include "collectors/attribution/device_use.hpp"
 #include "collectors/nccl/run_labels.hpp"
 #include "exporter/store/labels.hpp"

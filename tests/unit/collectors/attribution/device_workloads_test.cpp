@@ -4,13 +4,47 @@
 
 #include "base/log.hpp"
 #include "collectors/api/machine.hpp"
-#include "collectors/attribution/workload_info.hpp"
+#include "collectors/attribution/workload_settings.hpp"
 #include "daemon/lane/device_session.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/text/view.hpp"
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/fake_procfs.hpp"
 #include "tests/fakes/listing_device.hpp"
+
+namespace gpumeter::workloads {
+namespace {
+
+using Counters = std::vector<ClockLoss::Throttled>;
+
+TEST(ClockLoss, IntegratesTheMissingClockOverThrottledTime) {
+  ClockLoss loss;
+  loss.pass(Counters{{"power", 10}, {"thermal", 5}}, 1000, 2000);
+  EXPECT_EQ(loss.seconds(), 0) << "the past is not known";
+  loss.pass(Counters{{"power", 12}, {"thermal", 6}}, 1500, 2000);
+  EXPECT_EQ(loss.seconds(), 0.5) << "a quarter of 2 s; causes at the same time count once";
+  loss.pass(Counters{{"power", 12}, {"thermal", 6}}, 300, 2000);
+  EXPECT_EQ(loss.seconds(), 0.5) << "idle, not throttled";
+  loss.pass(Counters{{"power", 13}, {"thermal", 6}}, 2100, 2000);
+  EXPECT_EQ(loss.seconds(), 0.5) << "above the maximum is no gain";
+}
+
+TEST(ClockLoss, CountsNoTimeWithoutReadings) {
+  ClockLoss loss;
+  loss.pass(Counters{}, 1000, 2000);
+  loss.pass(Counters{{"power", 1}}, {}, 2000);
+  loss.pass(Counters{{"power", 2}}, 1000, 0);
+  EXPECT_EQ(loss.seconds(), std::nullopt);
+  loss.pass(Counters{{"power", 3}}, 1000, 2000);
+  EXPECT_EQ(loss.seconds(), 0.5);
+  loss.interrupt();
+  loss.pass(Counters{{"power", 60}}, 1000, 2000);
+  EXPECT_EQ(loss.seconds(), 0.5) << "the device was away";
+}
+
+}  // namespace
+
+}  // namespace gpumeter::workloads
 
 namespace gpumeter {
 namespace {
@@ -335,4 +369,5 @@ TEST_F(DeviceWorkloadsTest, IsNotThereWhereItIsNotWanted) {
 }
 
 }  // namespace
+
 }  // namespace gpumeter

@@ -9,7 +9,7 @@
 #include <map>
 #include <sstream>
 
-#include "collectors/attribution/names/held_files.hpp"
+#include "collectors/attribution/names/manual_file.hpp"
 #include "tests/fakes/requirements.hpp"
 
 namespace gpumeter::held {
@@ -80,7 +80,7 @@ class HeldPassTest : public testing::Test {
   /// What the daemon publishes, as "JOB GPU".
   std::vector<std::string> held() const {
     std::vector<std::string> all;
-    const auto names = read_held(settings_.folder, settings_.roots.sysfs);
+    const auto names = manual::read_held(settings_.folder, settings_.roots.sysfs);
     for (const auto& each : names->allocations) {
       all.push_back(each.workload.name + " " + each.device.id);
     }
@@ -177,7 +177,7 @@ TEST_F(HeldPassTest, GivesTheDaemonTheJobsLabels) {
   settings_.managed = {"nvidia0"};
   job("7", {});
   ASSERT_TRUE(run());
-  const auto names = read_held(settings_.folder, settings_.roots.sysfs);
+  const auto names = manual::read_held(settings_.folder, settings_.roots.sysfs);
   const workloads::Allocation want = {.device = {DeviceSelector::By::pci_address, "0000:00:00.0", ""},
                                       .workload = {cgroup::Kind::slurm_job, "7"},
                                       .source = workloads::AllocationSource::cgroup,
@@ -226,10 +226,10 @@ TEST_F(HeldPassTest, AProcessAnswersAndEnds) {
 TEST_F(HeldPassTest, RefusesAFolderInWhichOthersMayWrite) {
   fs::permissions(settings_.folder, fs::perms(0777));
   EXPECT_FALSE(run());
-  EXPECT_FALSE(read_held(settings_.folder, settings_.roots.sysfs));
+  EXPECT_FALSE(manual::read_held(settings_.folder, settings_.roots.sysfs));
   settings_.folder = root_ + "/none";
   EXPECT_FALSE(run());
-  EXPECT_EQ(read_held(settings_.folder, settings_.roots.sysfs)->allocations.size(), 0U);
+  EXPECT_EQ(manual::read_held(settings_.folder, settings_.roots.sysfs)->allocations.size(), 0U);
 }
 
 }  // namespace

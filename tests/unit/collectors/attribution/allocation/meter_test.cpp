@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
-#include "collectors/attribution/allocation/resolver.hpp"
 
 namespace gpumeter::allocation {
 namespace {
@@ -246,10 +245,13 @@ TEST_F(MeterTest, AMinorWithAGpuInstanceIsTheMigInstance) {
 class DraNameTest : public MeterTest {
  protected:
   std::string partition_of(const std::string& name) {
+    meter = Meter({});
+    given.clear();
     give(DeviceSelector::By::minor, "0/mig-" + name, kPod, AllocationSource::dra);
-    Resolver resolver(devices, readings.partitions);
-    const auto found = resolver.find(given.back().device);
-    return found ? found->device->info.uuid + " " + found->partition : "nothing";
+    update();
+    const std::string labels = text();
+    const auto from = labels.find("uuid=");
+    return from == std::string::npos ? "nothing" : labels.substr(from, labels.find(" kind=") - from);
   }
 };
 
@@ -258,12 +260,12 @@ TEST_F(DraNameTest, IsTheInstanceWithItsProfileAndPlace) {
                          {{"GPU-b", "1g.10gb:7"}, "MIG-2", "7", "", "1g.10gb", "19", "0"},
                          {{"GPU-b", "1g.10gb:9"}, "MIG-3", "9", "", "1g.10gb", "19", "4"},
                          {{"GPU-b", "1g.10gb+me:8"}, "MIG-4", "8", "", "1g.10gb+me", "20", "5"}};
-  EXPECT_EQ(partition_of("1g10gb-19-0"), "GPU-b 1g.10gb:7");
-  EXPECT_EQ(partition_of("1g10gb-19-4"), "GPU-b 1g.10gb:9");
-  EXPECT_EQ(partition_of("1g10gb-me-20-5"), "GPU-b 1g.10gb+me:8");
-  EXPECT_EQ(partition_of("1g10gb-me-20-6"), "GPU-b ") << "no instance has the place: it is the GPU";
-  EXPECT_EQ(partition_of("1g10gb-me"), "GPU-b ");
-  EXPECT_EQ(partition_of(""), "GPU-b ");
+  EXPECT_EQ(partition_of("1g10gb-19-0"), "uuid=GPU-b partition=1g.10gb:7");
+  EXPECT_EQ(partition_of("1g10gb-19-4"), "uuid=GPU-b partition=1g.10gb:9");
+  EXPECT_EQ(partition_of("1g10gb-me-20-5"), "uuid=GPU-b partition=1g.10gb+me:8");
+  EXPECT_EQ(partition_of("1g10gb-me-20-6"), "uuid=GPU-b") << "no instance has the place: it is the GPU";
+  EXPECT_EQ(partition_of("1g10gb-me"), "uuid=GPU-b");
+  EXPECT_EQ(partition_of(""), "uuid=GPU-b");
 }
 
 TEST_F(DraNameTest, WithoutPlacesIsTheOnlyInstanceOfItsProfile) {
@@ -273,11 +275,11 @@ TEST_F(DraNameTest, WithoutPlacesIsTheOnlyInstanceOfItsProfile) {
                          {{"GPU-b", "1g.10gb:7"}, "MIG-4", "7", "", "1g.10gb"},
                          {{"GPU-b", "1g.10gb:8"}, "MIG-5", "8", "", "1g.10gb"},
                          {{"GPU-b", "1g.10gb+me.all:9"}, "MIG-6", "9", "", "1g.10gb+me.all"}};
-  EXPECT_EQ(partition_of("2g20gb-14-0"), "GPU-b 2g.20gb:5");
-  EXPECT_EQ(partition_of("1c2g20gb-14-0"), "GPU-b 2g.20gb:5") << "a compute instance of it";
-  EXPECT_EQ(partition_of("1g10gb-meall-21-6"), "GPU-b 1g.10gb+me.all:9");
-  EXPECT_EQ(partition_of("1g10gb-19-0"), "GPU-b ") << "two have the profile";
-  EXPECT_EQ(partition_of("3g40gb-9-4"), "GPU-b ");
+  EXPECT_EQ(partition_of("2g20gb-14-0"), "uuid=GPU-b partition=2g.20gb:5");
+  EXPECT_EQ(partition_of("1c2g20gb-14-0"), "uuid=GPU-b partition=2g.20gb:5") << "a compute instance of it";
+  EXPECT_EQ(partition_of("1g10gb-meall-21-6"), "uuid=GPU-b partition=1g.10gb+me.all:9");
+  EXPECT_EQ(partition_of("1g10gb-19-0"), "uuid=GPU-b") << "two have the profile";
+  EXPECT_EQ(partition_of("3g40gb-9-4"), "uuid=GPU-b");
 }
 
 TEST_F(MeterTest, TheIdleTimeGoesOnInAnotherMeter) {

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "tests/fakes/fake_procfs.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::cgroup {
@@ -166,5 +167,19 @@ TEST(CgroupCache, ReadsTheRealProc) {
   EXPECT_EQ(own.workload.empty(), own.kind == Kind::unattributed);
 }
 
+TEST(ProcessFacts, AreTheKernelsWord) {
+  EXPECT_EQ(real_uid_of("/proc", getpid()), getuid());
+  EXPECT_FALSE(name_of("/proc", getpid()).empty());
+}
+
+TEST(ProcessFacts, ANameMayHaveAnyBytes) {
+  FakeProcfs procfs;
+  procfs.add(7, "/a", {.name = "tr\xff\x1b\"in"});
+  EXPECT_EQ(name_of(procfs.path(), 7), "tr\uFFFD\uFFFD\"in");
+  EXPECT_EQ(name_of(procfs.path(), 8), "");
+  EXPECT_EQ(real_uid_of(procfs.path(), 8), std::nullopt);
+}
+
 }  // namespace
+
 }  // namespace gpumeter::cgroup

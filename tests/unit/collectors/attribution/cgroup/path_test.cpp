@@ -1,10 +1,10 @@
-#include "collectors/attribution/cgroup/path.hpp"
-
 #include <gtest/gtest.h>
 
 #include <deque>
 #include <string>
 #include <utility>
+
+#include "collectors/attribution/cgroup/workload_of.hpp"
 
 namespace gpumeter::cgroup {
 namespace {

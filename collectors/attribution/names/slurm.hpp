@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.hpp"
 #include "collectors/api/series.hpp"
 #include "collectors/attribution/names/name_book.hpp"
 
@@ -47,5 +48,58 @@ void add_claims(std::string_view text, Job& job);
 
 /// Labels of gpu_workload_info, sorted by name: slurm_account, slurm_job and so on, and user.
 std::vector<Label> labels_of(const Job& job);
+
+/// The node's own list of GPUs, which turns a position into a device. Parsed from what `slurmd -G` prints, or
+/// from gres.conf: lines with Name=gpu and File=, such as
+///   Gres Name=gpu Type=a100 Count=2 Index=0 ID=7696487 File=/dev/nvidia[0-1] Links=-1,4 Flags=HAS_FILE
+class GpuList {
+ public:
+  /// Limit of GPUs of one node.
+  static constexpr std::size_t kMost = 256;
+
+  GpuList() = default;
+  /// Any bytes.
+  static GpuList parse(std::string_view text);
+
+  /// Number of devices; 0: the text has none.
+  std::size_t size() const noexcept { return files_.size(); }
+  /// The device at this position of slurmd's list. nullopt: there is none, or its file is no GPU's known name
+  /// (/dev/nvidiaN, /dev/dri/renderDN).
+  std::optional<workloads::DeviceSelector> at(std::size_t position) const;
+
+ private:
+  std::vector<std::string> files_;
+};
+
+/// The folder with one file per job on this machine, all of root's. One thread.
+class Folder {
+ public:
+  struct Settings {
+    std::string path;      ///< such as /run/gpumeter/slurm
+    std::string gpu_list;  ///< file for GpuList; empty: none
+    std::string sysfs;     ///< "/sys"
+  };
+  explicit Folder(Settings settings) : settings_(std::move(settings)) {}
+
+  /// Limit of files; a machine runs fewer jobs.
+  static constexpr std::size_t kMostJobs = 1024;
+  /// A file counts for this long without a control group of its job: slurmd runs the prolog before it makes
+  /// the group, and may be killed before the epilog.
+  static constexpr auto kWithoutGroup = std::chrono::seconds(60);
+
+  /// Reads all jobs. `now`: since 1970. Error: others than root may write in the folder. Blocks as the file
+  /// system does.
+  Result<workloads::Names> read(std::chrono::seconds now);
+
+  /// True if the last read() resolved a position without the node's list: in the order of PCI addresses.
+  bool assumes_order() const noexcept { return assumes_order_; }
+
+ private:
+  void add(const Job& job, std::chrono::seconds since, bool is_by_sluid, workloads::Names& names);
+
+  const Settings settings_;
+  GpuList list_;
+  bool assumes_order_ = false;
+};
 
 }  // namespace gpumeter::slurm

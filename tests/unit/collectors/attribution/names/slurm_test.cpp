@@ -1,4 +1,4 @@
-#include "collectors/attribution/names/slurm/folder.hpp"
+#include "collectors/attribution/cgroup/slurm.hpp"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -8,10 +8,113 @@
 #include <filesystem>
 #include <fstream>
 
-#include "collectors/attribution/names/slurm/job_groups.hpp"
+#include "collectors/attribution/names/slurm.hpp"
 
 namespace gpumeter::slurm {
 namespace {
+
+TEST(SlurmJobFileTest, ReadsWhatAPrologOf2205Writes) {
+  const auto job = parse_job(
+      "SLURM_JOB_ID=12\nSLURM_JOB_UID=2001\nSLURM_JOB_USER=alice\nSLURM_JOB_ACCOUNT=nlp\n"
+      "SLURM_JOB_PARTITION=gpu\nSLURM_JOB_GPUS=0,2\nCUDA_VISIBLE_DEVICES=0,2\nSLURM_JOB_START_TIME="
+      "1700000000\n");
+
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->uid, 2001U);
+  EXPECT_EQ(job->start, std::chrono::seconds(1'700'000'000));
+  EXPECT_EQ(job->positions, (std::vector<std::size_t>{0, 2}));
+  EXPECT_EQ(
+      labels_of(*job),
+      (std::vector<Label>{
+          {"slurm_account", "nlp"}, {"slurm_job", "12"}, {"slurm_partition", "gpu"}, {"user", "alice"}}));
+}
+
+TEST(SlurmJobFileTest, PrefersUuidsToPositions) {
+  const auto job = parse_job(
+      "SLURM_JOB_ID=12\nSLURM_JOB_GPUS=0,1,2\nSLURM_JOB_SLUID=s0DF1MC9QC0J00\nSLURM_JOB_QOS=high\n"
+      "CUDA_VISIBLE_DEVICES=GPU-1,MIG-2,GPU-1\nROCR_VISIBLE_DEVICES=GPU-00000000000a11ce\n");
+
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->uuids, (std::vector<std::string>{"GPU-1", "MIG-2", "GPU-00000000000a11ce"}));
+  EXPECT_TRUE(job->positions.empty());
+  EXPECT_EQ(
+      labels_of(*job),
+      (std::vector<Label>{{"slurm_job", "12"}, {"slurm_qos", "high"}, {"slurm_sluid", "s0DF1MC9QC0J00"}}));
+}
+
+TEST(SlurmJobFileTest, ReadsRangesOfPositionsUpToTheLimit) {
+  EXPECT_EQ(parse_job("SLURM_JOB_ID=1\nSLURM_JOB_GPUS=0-2,5,x,1\n")->positions,
+            (std::vector<std::size_t>{0, 1, 2, 5}));
+  EXPECT_EQ(parse_job("SLURM_JOB_ID=1\nSLURM_JOB_GPUS=7-18446744073709551615\n")->positions.size(),
+            kMostGpus);
+  EXPECT_EQ(parse_job("SLURM_JOB_ID=1\nCUDA_VISIBLE_DEVICES=3\n")->positions, std::vector<std::size_t>{3});
+}
+
+TEST(SlurmJobFileTest, RejectsATextWithoutAJob) {
+  EXPECT_FALSE(parse_job(""));
+  EXPECT_FALSE(parse_job("SLURM_JOB_ID=../1\n"));
+  EXPECT_FALSE(parse_job("SLURM_JOB_ID=99999999999\n"));
+}
+
+TEST(SlurmJobFileTest, AUserMayClaimANameAndAnArrayOnly) {
+  Job job = *parse_job("SLURM_JOB_ID=4\nSLURM_JOB_USER=alice\nSLURM_JOB_GPUS=1\n");
+  add_claims(
+      "SLURM_JOB_NAME=bert\nSLURM_ARRAY_JOB_ID=3\nSLURM_ARRAY_TASK_ID=1\nSLURM_JOB_USER=root\n"
+      "SLURM_JOB_ACCOUNT=rich\nSLURM_JOB_GPUS=0,1,2,3\nSLURM_JOB_ID=5\n",
+      job);
+
+  EXPECT_EQ(job.positions, std::vector<std::size_t>{1});
+  EXPECT_EQ(labels_of(job), (std::vector<Label>{{"slurm_array_job", "3"},
+                                                {"slurm_array_task", "1"},
+                                                {"slurm_job", "4"},
+                                                {"slurm_job_name", "bert"},
+                                                {"user", "alice"}}));
+}
+
+using workloads::DeviceSelector;
+
+std::vector<std::string> minors(const GpuList& list) {
+  std::vector<std::string> minors;
+  for (std::size_t at = 0; at < list.size(); ++at) minors.push_back(list.at(at) ? list.at(at)->id : "?");
+  return minors;
+}
+
+// As slurmd 22.05 prints it to stderr.
+TEST(SlurmGpuListTest, ReadsWhatSlurmdPrints) {
+  const GpuList list = GpuList::parse(
+      "slurmd-node1: Gres Name=gpu Type=a100 Count=1 Index=0 ID=7696487 File=/dev/nvidia4 (null)\n"
+      "slurmd-node1: Gres Name=gpu Type=a100 Count=3 Index=0 ID=7696487 File=/dev/nvidia[10,0,2-3] Cores=0 "
+      "CoreCnt=2 "
+      "(null)\n"
+      "slurmd-node1: Gres Name=shard Type=a100 Count=8 Index=0 ID=1 File=/dev/nvidia9 (null)\n");
+
+  EXPECT_EQ(minors(list), (std::vector<std::string>{"0", "2", "3", "4", "10"}));
+  EXPECT_EQ(list.at(1), (DeviceSelector{DeviceSelector::By::minor, "2", "nvidia"}));
+  EXPECT_FALSE(list.at(5));
+}
+
+TEST(SlurmGpuListTest, LinksDecideTheOrderIfEveryDeviceHasThem) {
+  const GpuList list = GpuList::parse(
+      "Name=gpu File=/dev/nvidia0 Links=4,-1,4\n"
+      "Name=gpu File=/dev/nvidia1 Links=-1,4,4\n"
+      "Name=gpu File=/dev/nvidia2 Links=4,4,-1\n");
+  EXPECT_EQ(minors(list), (std::vector<std::string>{"1", "0", "2"}));
+}
+
+TEST(SlurmGpuListTest, ReadsGresConfWithCommentsAndAnyCase) {
+  const GpuList list = GpuList::parse(
+      "# name=gpu file=/dev/nvidia7\n"
+      "NodeName=node1 name=gpu Type=mi300x file=/dev/dri/renderD129,/dev/dri/renderD128 # two\n");
+  EXPECT_EQ(list.at(0), (DeviceSelector{DeviceSelector::By::minor, "128", ""}));
+  EXPECT_EQ(minors(list), (std::vector<std::string>{"128", "129"}));
+}
+
+TEST(SlurmGpuListTest, AFileOfNoKnownNameKeepsItsPosition) {
+  EXPECT_EQ(minors(GpuList::parse("Name=gpu File=/dev/accel0,/dev/nvidia1\n")),
+            (std::vector<std::string>{"?", "1"}));
+  EXPECT_EQ(GpuList::parse("Name=gpu File=/dev/nvidia[0-99999999999]").size(), GpuList::kMost);
+  EXPECT_EQ(GpuList::parse("AutoDetect=nvml\n").size(), 0U);
+}
 
 namespace fs = std::filesystem;
 using workloads::DeviceSelector;
@@ -107,13 +210,13 @@ TEST_F(SlurmFolderTest, FindsGroupsOfBothVersions) {
   group("/freezer/slurm_node1/uid_2001/job_3/step_0");
   group("/a.slice/b.slice/slurmstepd.scope/job_4");
   group("/user.slice/user-1.slice/slurmstepd.scope/job_5");
-  const JobGroups groups = read_job_groups(root_);
+  const cgroup::JobGroups groups = cgroup::read_job_groups(root_);
   EXPECT_TRUE(groups.has_slurm);
   group("/devices/slurm_node1/uid_2001/job_3");
   const std::map<std::string, std::string, std::less<>> folders = {
       {"3", root_ + "/fs/cgroup/devices/slurm_node1/uid_2001/job_3"},
       {"4", root_ + "/fs/cgroup/a.slice/b.slice/slurmstepd.scope/job_4"}};
-  EXPECT_EQ(read_job_groups(root_).folders, folders);
+  EXPECT_EQ(cgroup::read_job_groups(root_).folders, folders);
 }
 
 TEST_F(SlurmFolderTest, IgnoresFilesThatOthersCouldHaveMade) {
@@ -143,4 +246,5 @@ TEST_F(SlurmFolderTest, TakesANameOnlyFromRootsFile) {
 }
 
 }  // namespace
+
 }  // namespace gpumeter::slurm

@@ -86,12 +86,9 @@ TEST_F(CostMeterTest, ContinuesAnEarlierProcess) {
   look(10s, {{7, 100, 5}});
   const auto account = costs_.account("GPU-1", 3, meter_, {});
   DeviceMeter meter(procfs_.path(), false, book_);
-  std::vector<DeviceMeter::Earlier> earlier;
-  for (const AccountEntry& entry : account->entries) {
-    earlier.push_back(
-        {entry.id, entry.energy_joules, entry.busy_counter, entry.cost.peak_memory, entry.part, entry.seen});
-  }
-  meter.resume(earlier, 500);
+  DeviceAccount earlier = *account;
+  earlier.energy_total = 500;
+  meter.resume(earlier);
   CostMeter costs;
   costs.resume(*account);
   meter.add_energy(800);

@@ -94,7 +94,8 @@ def programs_of_ctest() -> set[str]:
 def suites_of_unit_tests() -> set[str]:
     """By the sources: ctest lists them only if they are built."""
     texts = "".join(path.read_text() for path in (ROOT / "tests/unit").rglob("*_test.cpp"))
-    return {f"{suite}.*" for suite in re.findall(r"^TEST(?:_F|_P)?\((\w+),", texts, re.M)}
+    corpora = {f"fuzz_corpora_{folder.name}" for folder in (ROOT / "tests/fuzz/corpus").iterdir()}
+    return {f"{suite}.*" for suite in re.findall(r"^TEST(?:_F|_P)?\((\w+),", texts, re.M)} | corpora
 
 
 class DocsTest(unittest.TestCase):

@@ -28,7 +28,7 @@ class TlsPeer {
     gnutls_certificate_allocate_credentials(&credentials);
     credentials_.reset(credentials);
     gnutls_session_t session = nullptr;
-    gnutls_init(&session, GNUTLS_CLIENT);
+    gnutls_init(&session, GNUTLS_CLIENT | GNUTLS_NO_SIGNAL);
     session_.reset(session);
     gnutls_set_default_priority(session);
     gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials);

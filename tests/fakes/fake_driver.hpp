@@ -9,6 +9,7 @@
 
 #include "tests/fakes/nvml/fake_nvml.hpp"
 #include "tests/fakes/nvml/without_symbols.hpp"
+#include "tests/fakes/places.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter {
@@ -19,8 +20,8 @@ class FakeDriver {
  public:
   /// `lacking`: functions that this library does not have.
   explicit FakeDriver(const std::string& scenario, const std::vector<std::string>& lacking = {}) {
-    tree_.write("fixtures", "-> " GPUMETER_TESTS_DIR "/fixtures/nvidia");
-    fake_nvml::copy_without_symbols(GPUMETER_FAKE_NVML, library(), lacking);
+    tree_.write("fixtures", "-> " + places::in_tests("fixtures/nvidia"));
+    fake_nvml::copy_without_symbols(places::kFakeNvml, library(), lacking);
     handle_ = ::dlopen(library().c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ == nullptr) throw std::runtime_error(::dlerror());
     tree_.write("scenario.yaml", scenario);

@@ -15,6 +15,7 @@
 #include "collectors/nccl/files/owners.hpp"
 #include "collectors/nccl/files/user_folder.hpp"
 #include "exporter/store/series_list.hpp"
+#include "tests/fakes/places.hpp"
 #include "tests/fakes/tree.hpp"
 #include "tests/fakes/walked.hpp"
 
@@ -81,7 +82,7 @@ class FilesBench {
   }
 
   static std::string fixture(const std::string& name) {
-    std::ifstream file(GPUMETER_TESTS_DIR "/fixtures/nccl/" + name, std::ios::binary);
+    std::ifstream file(places::in_tests("fixtures/nccl/" + name), std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
 

@@ -7,12 +7,13 @@
 #include "config/load.hpp"
 #include "daemon/setup.hpp"
 #include "exporter/http/settings.hpp"
+#include "tests/fakes/places.hpp"
 
 /// The file that is installed. tests/package/config_file_test.py compares its keys with those of the binary.
 namespace gpumeter::config {
 namespace {
 
-const std::string kFile = GPUMETER_TESTS_DIR "/../config/gpumeter.yaml";
+const std::string kFile = places::in_tests("../config/gpumeter.yaml");
 
 std::string text() {
   std::ifstream file(kFile);

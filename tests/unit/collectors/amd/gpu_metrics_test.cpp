@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "tests/fakes/amd_card.hpp"
+#include "tests/fakes/places.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::amd {
@@ -22,9 +22,7 @@ namespace {
 
 /// The kernel's structs as a compiler laid them out, one field a line: struct, field, offset, size, type.
 std::ifstream offsets_file() {
-  const char* const captures = std::getenv("GPUMETER_CAPTURES");  // NOLINT(concurrency-mt-unsafe): one thread
-  const std::string folder = captures != nullptr ? captures : GPUMETER_TESTS_DIR "/../../shared/captures";
-  return std::ifstream(folder + "/../reference/gpu_metrics_offsets.tsv");
+  return std::ifstream(places::in_captures("../reference/gpu_metrics_offsets.tsv"));
 }
 
 struct Place {
@@ -353,17 +351,12 @@ TEST(GpuMetricsBlob, LooksAtTheHeaderAtEachRead) {
 
 using nlohmann::json;
 
-std::string captures() {
-  const char* const told = std::getenv("GPUMETER_CAPTURES");  // NOLINT(concurrency-mt-unsafe): one thread
-  return told != nullptr ? told : GPUMETER_TESTS_DIR "/../../shared/captures";
-}
-
 /// "lact/tests/snapshots/amd/phoenix/card1/device/gpu_metrics" is in amd/phoenix. "mangohud/gpu_metrics" is
 /// in amd-blobs, by its version.
 std::string path_of(const std::string& key, const std::string& version) {
   const std::string snapshots = "lact/tests/snapshots/";
-  if (key.starts_with(snapshots)) return captures() + "/" + key.substr(snapshots.size());
-  return captures() + "/amd-blobs/mangohud-" + version.substr(version.find('v')) + ".bin";
+  if (key.starts_with(snapshots)) return places::in_captures(key.substr(snapshots.size()));
+  return places::in_captures("amd-blobs/mangohud-" + version.substr(version.find('v')) + ".bin");
 }
 
 GpuMetricsBlob blob_in(const std::string& path) {
@@ -391,7 +384,7 @@ int compare(const GpuMetricsBlob& blob, const std::string& name, const json& tol
 }
 
 TEST(GpuMetricsBlob, ReadsEveryValueOfTheCaptures) {
-  std::ifstream file(captures() + "/amd-blobs/decoded.json");
+  std::ifstream file(places::in_captures("amd-blobs/decoded.json"));
   if (!file) GTEST_SKIP() << "no amd-blobs/decoded.json among the captures";
   const json decoded = json::parse(file);
   int compared = 0;
@@ -403,7 +396,7 @@ TEST(GpuMetricsBlob, ReadsEveryValueOfTheCaptures) {
 }
 
 TEST(GpuMetricsBlob, RefusesTheInvalidCapture) {
-  std::ifstream file(captures() + "/amd-blobs/mangohud-invalid.bin", std::ios::binary);
+  std::ifstream file(places::in_captures("amd-blobs/mangohud-invalid.bin"), std::ios::binary);
   if (!file) GTEST_SKIP() << "no mangohud-invalid.bin among the captures";
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
   GpuMetricsBlob blob;

@@ -6,13 +6,14 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/fakes/places.hpp"
 #include "tests/fakes/ras_job.hpp"
 
 namespace gpumeter::nccl {
 namespace {
 
 std::string fixture(const std::string& name) {
-  std::ifstream file(GPUMETER_TESTS_DIR "/fixtures/nccl/" + name);
+  std::ifstream file(places::in_tests("fixtures/nccl/" + name));
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -5,11 +5,13 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/fakes/places.hpp"
+
 namespace gpumeter::nccl {
 namespace {
 
 std::string fixture(const std::string& name) {
-  std::ifstream file(GPUMETER_TESTS_DIR "/fixtures/nccl/flight_recorder/" + name, std::ios::binary);
+  std::ifstream file(places::in_tests("fixtures/nccl/flight_recorder/" + name), std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -6,11 +6,13 @@
 #include <iterator>
 #include <sstream>
 
+#include "tests/fakes/places.hpp"
+
 namespace gpumeter::nccl {
 namespace {
 
 std::string fixture(const std::string& name) {
-  std::ifstream file(GPUMETER_TESTS_DIR "/fixtures/nccl/" + name);
+  std::ifstream file(places::in_tests("fixtures/nccl/" + name));
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

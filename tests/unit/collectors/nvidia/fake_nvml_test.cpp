@@ -16,6 +16,7 @@
 #include "collectors/nvidia/nvml/abi.hpp"
 #include "collectors/nvidia/nvml/constants.hpp"
 #include "tests/fakes/nvml/without_symbols.hpp"
+#include "tests/fakes/places.hpp"
 
 // The fake libnvidia-ml itself: a call returns exactly the scenario's value at a given time.
 
@@ -24,7 +25,7 @@ namespace {
 
 using testing::ElementsAre;
 
-const char* const kLibrary = GPUMETER_FAKE_NVML;
+const char* const kLibrary = places::kFakeNvml;
 
 template <class Function>
 Function* symbol(void* library, const char* name) {

@@ -6,11 +6,13 @@
 #include <sstream>
 #include <utility>
 
+#include "tests/fakes/places.hpp"
+
 namespace gpumeter::servers {
 namespace {
 
 std::string fixture(const std::string& name) {
-  std::ifstream file(GPUMETER_TESTS_DIR "/fixtures/servers/" + name + ".prom");
+  std::ifstream file(places::in_tests("fixtures/servers/" + name + ".prom"));
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

@@ -2,13 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/fakes/places.hpp"
 
 namespace gpumeter {
 namespace {
@@ -120,10 +121,8 @@ bool concerns_us(const Case& row) {
 }
 
 TEST(Negotiate, AgreesWithPrometheusOnItsOwnCases) {
-  const char* captures = std::getenv("GPUMETER_CAPTURES");
-  const std::filesystem::path root =
-      captures != nullptr ? captures : GPUMETER_TESTS_DIR "/../../shared/captures";
-  std::ifstream file(root.parent_path() / "conformance/expfmt-negotiation.tsv");
+  const std::filesystem::path root = places::in_captures("");
+  std::ifstream file(root / "../conformance/expfmt-negotiation.tsv");
   if (!file) GTEST_SKIP() << "no expfmt-negotiation.tsv beside " << root;
   int checked = 0;
   for (const Case& row : read_cases(file)) {

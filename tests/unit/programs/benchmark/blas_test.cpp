@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "tests/fakes/places.hpp"
+
 namespace gpumeter::benchmark::blas {
 namespace {
 
@@ -17,7 +19,7 @@ Outcome measured(const char* driver, const char* gpu, Faults faults, const pci::
   setenv("FAKE_BLAS_GPU", gpu, 1);
   Outcome outcome;
   const Pace pace(std::chrono::minutes(10), std::chrono::milliseconds(10));  // slow machines need their time
-  measure({GPUMETER_FAKE_BLAS}, address, pace, faults, outcome);
+  measure({places::kFakeBlasFolder}, address, pace, faults, outcome);
   unsetenv("FAKE_BLAS");
   unsetenv("FAKE_BLAS_GPU");
   return outcome;

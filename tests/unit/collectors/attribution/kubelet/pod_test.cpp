@@ -7,6 +7,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/fakes/places.hpp"
+
 namespace gpumeter::kubelet {
 namespace {
 
@@ -14,7 +16,7 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 constexpr std::chrono::seconds kStarted{1763800000};
 
 std::string recorded(const std::string& name) {
-  std::ifstream file(GPUMETER_TESTS_DIR "/fixtures/kubelet/" + name, std::ios::binary);
+  std::ifstream file(places::in_tests("fixtures/kubelet/" + name), std::ios::binary);
   EXPECT_TRUE(file) << name;
   return {std::istreambuf_iterator<char>(file), {}};
 }

@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
 #include <sstream>
+
+#include "tests/fakes/places.hpp"
 
 namespace gpumeter::fdinfo {
 namespace {
@@ -165,11 +166,7 @@ TEST(FdinfoClient, EnginesCountByTimeAndOtherwiseByCycles) {
 namespace fs = std::filesystem;
 using Numbers = std::map<std::string, std::uint64_t>;
 
-fs::path samples() {
-  const char* const captures = std::getenv("GPUMETER_CAPTURES");
-  return (captures != nullptr ? fs::path(captures) : fs::path(GPUMETER_TESTS_DIR) / "../../shared/captures") /
-         "fdinfo";
-}
+fs::path samples() { return places::in_captures("fdinfo"); }
 
 std::string content(const fs::path& file) {
   std::stringstream text;

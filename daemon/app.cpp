@@ -153,8 +153,6 @@ void App::make_fleet(const config::Config& config) {
   machine_.history = &history_;
   machine_.live = &live_;
   if (workloads.book) machine_.workloads = std::make_shared<const WorkloadSettings>(workloads);
-  kubelet_names_ = add_service(
-      make_kubelet_names(config.of<kubelet::Settings>(), paths, workloads, clock_, log_, *store_));
   const auto uses = [book = workloads.book] { return book ? book->uses() : jobs::DeviceUses(); };
   std::shared_ptr<profiles::BudgetBook> profile_budget;
   if (const auto& profiling = config.of<profiles::Settings>(); profiling.enabled) {
@@ -331,7 +329,6 @@ Nanoseconds App::keep_up() {
   constexpr Nanoseconds kEvery = std::chrono::seconds(1);
   constexpr Nanoseconds kUntilPartsBegin = std::chrono::milliseconds(10);
   const bool is_first_pass_over = fleet_->first_pass_over();
-  if (kubelet_names_) kubelet_names_->tick();
   self_report_->publish();
   if (!is_first_pass_over) return kEvery;
   parts_->begin();

@@ -17,7 +17,6 @@
 #include "daemon/drm/scans.hpp"
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/fleet/state_keeper.hpp"
-#include "daemon/names/kubelet.hpp"
 #include "daemon/nccl/files.hpp"
 #include "daemon/nccl/queries.hpp"
 #include "daemon/parts/host.hpp"
@@ -103,7 +102,6 @@ class App {
   Worker watchdog_{clock_};
   std::shared_ptr<BusWatcher> bus_watcher_;
   std::vector<std::unique_ptr<Service>> services_;  // those that the configuration enables
-  KubeletNames* kubelet_names_ = nullptr;           // one of them; null: disabled; ticks in keep_up()
   Profiler* profiler_ = nullptr;                    // one of them; null: disabled
   std::unique_ptr<SelfReport> self_report_;
   Scheduler::Id upkeep_ = 0;            // keep_up()

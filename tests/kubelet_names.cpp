@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "collectors/attribution/kubelet/sources.hpp"
+#include "collectors/kubernetes/sources.hpp"
 
 namespace gpumeter {
 namespace {
@@ -30,7 +30,7 @@ void print(const workloads::Allocation& allocation) {
 
 int print_names(const kubelet::Settings& settings, const Clock& clock) {
   workloads::NameBook book;
-  kubelet::Sources sources(settings, "/sys", clock, book, {});
+  kubelet::Sources sources(settings, "/sys", clock, book);
   sources.turn();
   for (const workloads::Allocation& allocation : book.allocations()) print(allocation);
   for (const auto& [source, figures] : sources.figures()) {

@@ -31,17 +31,19 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "programs/client": ["base"],
     "programs/top": ["base", "programs/client"],
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
+    "collectors/grpc": ["base"],
+    "collectors/kubernetes": ["base", "collectors/api", "collectors/attribution", "collectors/grpc", "exporter/store"],  # a part
     "collectors/host": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],  # a part
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "programs/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "programs/client"],
-    "collectors/profiles": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store"],
+    "collectors/profiles": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/grpc", "collectors/jobs", "exporter/store"],
     "programs/held": ["base", "collectors/attribution"],  # without threads, root's
     "collectors/nccl": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "collectors/servers": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store",
                            "exporter/client"],
     "config": ["base", "exporter/access"],
     "systemd": ["base"],
-    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/host", "collectors/jobs", "collectors/nccl", "collectors/profiles", "collectors/servers",
+    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/host", "collectors/kubernetes", "collectors/jobs", "collectors/nccl", "collectors/profiles", "collectors/servers",
                "collectors/attribution",
                "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
                "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd"],

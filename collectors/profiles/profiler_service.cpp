@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
-#include "collectors/attribution/grpc/call.hpp"
+#include "collectors/grpc/call.hpp"
 
 namespace gpumeter::profiles {
 namespace {

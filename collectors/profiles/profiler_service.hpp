@@ -6,7 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
-#include "collectors/attribution/grpc/outcome.hpp"
+#include "collectors/grpc/call.hpp"
 
 /// The profiler service of TensorFlow and JAX: gRPC on a port that the job opened by
 /// jax.profiler.start_server(PORT) or tf.profiler.experimental.server.start(PORT). It has no authentication,

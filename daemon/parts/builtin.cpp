@@ -1,6 +1,7 @@
 #include "collectors/attribution/allocation/part.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "collectors/host/part.hpp"
+#include "collectors/kubernetes/part.hpp"
 #include "daemon/parts/host.hpp"
 #include "exporter/health/part.hpp"
 #include "exporter/web/part.hpp"
@@ -8,8 +9,9 @@
 namespace gpumeter {
 
 std::span<const PartEntry* const> builtin_parts() {
-  static const PartEntry* const kParts[] = {&workloads::kInfo, &allocation::kPart, &host::kPart,
-                                            &health::kPart, &web::kHistory};
+  // On a single page, names come before the workloads that have them.
+  static const PartEntry* const kParts[] = {&kubelet::kPart, &workloads::kInfo, &allocation::kPart,
+                                            &host::kPart,    &health::kPart,    &web::kHistory};
   return kParts;
 }
 

@@ -2,6 +2,7 @@
 """Given processes in pods' control groups and a kubelet made of grpcio and Kubernetes' messages, then the page has the pods' names: over
 new and deleted pods, a restart of the kubelet, its rate limit, and answers that are none."""
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -72,6 +73,18 @@ class KubeletTest(unittest.TestCase):
                 kubelet.refusal = None
                 wait_for_names(daemon, UIDS[0], {**BERT, "label_team": "vision"})
                 self.assertEqual(daemon.page().one("gpumeter_names_source_up", source="pods_api"), 1)
+
+    def test_a_reload_changes_sources_and_labels(self) -> None:
+        with node() as n, Kubelet(n.folder) as kubelet:
+            kubelet.put(bert())
+            with Daemon(n.config()) as daemon:
+                wait_for_names(daemon, UIDS[0], {name: value for name, value in BERT.items() if name != "label_team"})
+                n.config(labels=["team"])
+                daemon.send(signal.SIGHUP)
+                wait_for_names(daemon, UIDS[0], BERT)
+                n.config(enabled=False)
+                daemon.send(signal.SIGHUP)
+                wait_until(lambda: not daemon.page().of("gpumeter_names_source_up"), "no source is asked")
 
     def test_without_the_pods_api_logs_name_the_pods(self) -> None:
         with node() as n, Kubelet(n.folder, pods_api=False) as kubelet:

@@ -16,9 +16,10 @@ from harness import ROOT, Daemon, Page, has_ended, wait_until
 sys.path.insert(0, str(ROOT / "tests/fixtures"))
 from card_tree import CARDS, lay  # noqa: E402
 
-PARTS = {  # part: the file that it reads in each turn
-    "host": r"^/proc/pressure/memory$",
-    "allocations": r"^/slurm",
+PARTS = {  # part: what fails, and the files that it reads in each turn
+    "host": ("hang", r"^/proc/pressure/memory$"),
+    "allocations": ("hang", r"^/slurm"),
+    "kubernetes": ("getattr:hang", r"^/logs"),
 }
 WITHOUT_FILES = {"health", "history", "workloads"}  # they read the store
 SECONDS = 2.0  # of a scrape, and between two values of the device
@@ -31,12 +32,13 @@ class HungParts(unittest.TestCase):
         self.tree = self.enterContext(Faulty())
         folder = self.tree.backing
         lay(folder / "sys", CARDS / "radeon_rx.card")
-        for name in ("proc/pressure", "slurm"):
+        for name in ("proc/pressure", "slurm", "logs/pods/ml_bert-0_uid-1"):
             (folder / name).mkdir(parents=True)
         for resource in ("memory", "io"):
             (folder / "proc/pressure" / resource).write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=4000000\n")
         (folder / "slurm/7").touch()
-        (folder / "gpumeter.yaml").write_text(f"collectors: {{nvidia: {{enabled: false}}}}\njobs: {{enabled: false}}\nallocations: {{slurm: {self.tree.root}/slurm}}\n")
+        (folder / "gpumeter.yaml").write_text(f"collectors: {{nvidia: {{enabled: false}}}}\njobs: {{enabled: false}}\nallocations: {{slurm: {self.tree.root}/slurm}}\n"
+                                              f"kubernetes: {{enabled: true, pods_socket: '', pod_resources_socket: '', log_path: {self.tree.root}/logs}}\n")
 
     def daemon(self) -> Daemon:
         # LeakSanitizer would stop all threads at the end, and wait for those that hang in the kernel.
@@ -61,7 +63,7 @@ class HungParts(unittest.TestCase):
         def shown() -> Page | None:
             page = self.look(daemon)
             return page if {dict(labels)["part"] for (_, labels), value in page.of("gpumeter_part_up").items() if value == 0} == down else None
-        return wait_until(shown, f"{sorted(down) or 'none'} down", 40, every=0.2)
+        return wait_until(shown, f"{sorted(down) or 'none'} down", 60, every=0.2)
 
     def test_a_file_that_hangs_under_each_part_costs_that_part_alone(self) -> None:
         daemon = self.daemon()
@@ -72,15 +74,15 @@ class HungParts(unittest.TestCase):
             parts = {dict(labels)["part"] for _, labels in page.of("gpumeter_part_up")}
             self.assertEqual(parts, set(PARTS) | WITHOUT_FILES, "a part without a row in this test")
             self.assertEqual(page.one("gpu_host_pressure_seconds_total", resource="memory", waiting="some"), 4)
-            for part, file in PARTS.items():
-                self.tree.fail("hang", file)
+            for part, fault in PARTS.items():
+                self.tree.fail(*fault)
                 page = self.until(daemon, {part})
                 self.assertEqual(page.one("gpu_host_pressure_seconds_total", resource="memory", waiting="some"), None if part == "host" else 4)
                 self.tree.heal()
                 self.until(daemon, set())
                 self.assertIn(f'msg="a part answers again" part={part} ', daemon.log)
-            for file in PARTS.values():
-                self.tree.fail("hang", file)
+            for fault in PARTS.values():
+                self.tree.fail(*fault)
             self.until(daemon, set(PARTS))
             asked = time.monotonic()
             daemon.send(signal.SIGTERM)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "collectors/attribution/grpc/stream.hpp"
+#include "collectors/grpc/call.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "collectors/attribution/kubelet/names.hpp"
+#include "collectors/kubernetes/names.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter::kubelet {

@@ -4,7 +4,7 @@
 
 #include "collectors/api/self_catalog.hpp"
 #include "collectors/jobs/model/run_model.hpp"
-#include "daemon/names/kubelet.hpp"
+#include "collectors/kubernetes/part.hpp"
 #include "exporter/text/view.hpp"
 
 namespace gpumeter {
@@ -137,7 +137,7 @@ TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
   Store store;
   SeriesList series(store.attach());
   add_self_series(state, series);
-  add_source_series(kubelet::SourceId::logs, {.last_success = Nanoseconds(1)}, series);
+  kubelet::add_series(kubelet::SourceId::logs, {.last_success = Nanoseconds(1)}, series);
   series.commit({});
   Source jobs = store.attach();
   const jobs::RunModel model(jobs, {}, [](const jobs::SenderId&) { return true; });

@@ -1,6 +1,6 @@
 // Decodes tests/fixtures/kubelet, which tests/fakes/kubelet/record.py made from the definitions of
 // Kubernetes.
-#include "collectors/attribution/kubelet/pod.hpp"
+#include "collectors/kubernetes/pod.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,10 +11,10 @@
 #include "base/clock.hpp"
 #include "base/enum_names.hpp"
 #include "base/options.hpp"
-#include "collectors/attribution/grpc/call.hpp"
-#include "collectors/attribution/kubelet/device_ids.hpp"
-#include "collectors/attribution/kubelet/pod.hpp"
 #include "collectors/attribution/names/name_book.hpp"
+#include "collectors/grpc/call.hpp"
+#include "collectors/kubernetes/names.hpp"
+#include "collectors/kubernetes/pod.hpp"
 
 namespace gpumeter::kubelet {
 
@@ -36,9 +36,6 @@ struct Settings {
   bool operator==(const Settings&) const = default;
 };
 
-/// `kubernetes` in the configuration.
-extern const options::Section kSection;
-
 /// The state of one source.
 struct SourceFigures {
   bool is_used = false;                       ///< false: not configured, or nothing is at its path
@@ -58,23 +55,18 @@ class Sources {
   static constexpr Nanoseconds kEvery = std::chrono::seconds(10);        ///< between two requests
   static constexpr Nanoseconds kPatience = std::chrono::seconds(5);      ///< for one request
   static constexpr Nanoseconds kSyncPatience = std::chrono::seconds(3);  ///< for the first events of a watch
+  static constexpr Nanoseconds kLongestTurn = kSyncPatience + 3 * kPatience;
   static constexpr Nanoseconds kRewatch =
       std::chrono::minutes(5);  ///< early versions drop events of a slow reader
   static constexpr Nanoseconds kKeep = std::chrono::minutes(10);
   static constexpr Nanoseconds kRemember = std::chrono::minutes(15);
 
-  /// Descriptors of eventfds: `waker` ends a wait for events, `stopper` a request too.
-  struct Wakers {
-    int waker = -1;
-    int stopper = -1;
-  };
+  /// `clock` and `book` must outlive this object.
+  Sources(Settings settings, const std::string& sysfs, const Clock& clock, workloads::NameBook& book);
 
-  /// `clock`, `book` and the descriptors must outlive this object.
-  Sources(Settings settings, const std::string& sysfs, const Clock& clock, workloads::NameBook& book,
-          Wakers wakers);
-
-  /// Asks the sources whose time has come, publishes under the name "kubelet", and, while a watch is open,
-  /// waits for its next event. Returns the pause until the next call.
+  /// Asks the sources whose time has come, takes the events of an open watch, and publishes what changed
+  /// under the name "kubelet". Blocks for at most kLongestTurn. Returns the pause until a source is to be
+  /// asked again, without regard to events.
   Nanoseconds turn();
 
   /// The next turn asks at once: a container without names is on a GPU.
@@ -92,7 +84,7 @@ class Sources {
     Nanoseconds until{};
   };
 
-  void wait_for_events();
+  bool take_events();
   void take_event(const std::string& message, std::map<std::string, Pod>& pods, bool& is_synchronised);
   void open_watch();
   bool synchronise();
@@ -110,7 +102,6 @@ class Sources {
   const Settings settings_;
   const Clock& clock_;
   workloads::NameBook& book_;
-  const Wakers wakers_;
   const CardAddress address_of_;
   std::map<SourceId, Word> words_;
   Figures figures_;

@@ -1,12 +1,9 @@
-#include "collectors/attribution/kubelet/sources.hpp"
+#include "collectors/kubernetes/sources.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
-
-#include "collectors/attribution/kubelet/log_names.hpp"
-#include "collectors/attribution/kubelet/names.hpp"
 
 namespace gpumeter::kubelet {
 namespace {
@@ -20,8 +17,8 @@ constexpr std::array<const char*, 3> kVersions = {"v1alpha1", "v1beta1", "v1"};
 
 constexpr std::size_t kMostPods = 4096;
 constexpr std::size_t kMostRemembered = 8192;
-constexpr std::size_t kLongestPod = 4U << 20U;  // etcd's limit of an object is 1.5 MiB
-constexpr Nanoseconds kSettle = std::chrono::milliseconds(100);
+constexpr std::size_t kLongestPod = 4U << 20U;                  // etcd's limit of an object is 1.5 MiB
+constexpr Nanoseconds kSettle = std::chrono::milliseconds(10);  // for events that come together
 constexpr Nanoseconds kShortest = std::chrono::seconds(1);
 constexpr Nanoseconds kLongest = std::chrono::seconds(10);
 constexpr Nanoseconds kIfAbsent = std::chrono::minutes(1);  // while the machine shows no sign of a kubelet
@@ -34,43 +31,44 @@ Outcome malformed(const Error& error) { return {Failure::malformed, error.messag
 
 }  // namespace
 
-Sources::Sources(Settings settings, const std::string& sysfs, const Clock& clock, workloads::NameBook& book,
-                 Wakers wakers)
-    : settings_(std::move(settings)),
-      clock_(clock),
-      book_(book),
-      wakers_(wakers),
-      address_of_(card_addresses(sysfs)) {}
+Sources::Sources(Settings settings, const std::string& sysfs, const Clock& clock, workloads::NameBook& book)
+    : settings_(std::move(settings)), clock_(clock), book_(book), address_of_(card_addresses(sysfs)) {}
 
 Nanoseconds Sources::turn() {
-  if (watch_) wait_for_events();
+  bool has_news = watch_ && take_events();
   const Nanoseconds now = clock_.monotonic();
   if (watch_ && now >= watched_since_ + kRewatch) watch_.reset();
-  if (!watch_ && !settings_.pods_socket.empty() && now >= watch_at_) open_watch();
-  if (clock_.monotonic() >= asks_at_) ask_rest();
-  publish();
-  if (watch_) return Nanoseconds{0};
-  const Nanoseconds next = settings_.pods_socket.empty() ? asks_at_ : std::min(asks_at_, watch_at_);
+  if (!watch_ && !settings_.pods_socket.empty() && now >= watch_at_) {
+    open_watch();
+    has_news = true;
+  }
+  if (clock_.monotonic() >= asks_at_) {
+    // An open watch is a success, however long nothing happens.
+    if (watch_) note(SourceId::pods_api, {});
+    ask_rest();
+    has_news = true;
+  }
+  if (has_news) publish();
+  const bool will_watch = !watch_ && !settings_.pods_socket.empty();
+  const Nanoseconds next = will_watch ? std::min(asks_at_, watch_at_) : asks_at_;
   return std::clamp(next - clock_.monotonic(), Nanoseconds{0}, kIfAbsent);
 }
 
-// Returns after the events that come together, or when something else is to be done.
-void Sources::wait_for_events() {
-  Nanoseconds deadline = std::min(watched_since_ + kRewatch, asks_at_);
+// Returns true if something happened. A server that sends without a pause does not hold the turn.
+bool Sources::take_events() {
+  const Nanoseconds deadline = clock_.monotonic() + kSettle;
   bool is_synchronised = true;
+  bool has_news = false;
   while (true) {
-    switch (watch_->wait(deadline, wakers_.waker)) {
-      case Call::Event::message:
-        take_event(watch_->take_message(), watched_, is_synchronised);
-        deadline = std::min(deadline, clock_.monotonic() + kSettle);
-        break;
-      case Call::Event::end:
-        return end_watch(watch_->outcome(), false);
-      default:
-        // An open watch is a success, however long nothing happens.
-        return note(SourceId::pods_api, {});
-    }
+    const Call::Event event = watch_->wait(deadline);
+    if (event == Call::Event::end) return end_watch(watch_->outcome(), false), true;
+    if (event != Call::Event::message) break;
+    take_event(watch_->take_message(), watched_, is_synchronised);
+    has_news = true;
+    if (clock_.monotonic() >= deadline) break;
   }
+  if (has_news) note(SourceId::pods_api, {});
+  return has_news;
 }
 
 void Sources::take_event(const std::string& message, std::map<std::string, Pod>& pods,
@@ -108,7 +106,7 @@ bool Sources::synchronise() {
   bool is_synchronised = false;
   const Nanoseconds deadline = clock_.monotonic() + kSyncPatience;
   while (!is_synchronised) {
-    const Call::Event event = watch_->wait(deadline, wakers_.stopper);
+    const Call::Event event = watch_->wait(deadline);
     if (event == Call::Event::end) {
       end_watch(watch_->outcome(), watch_->is_absent());
       return false;
@@ -124,7 +122,7 @@ bool Sources::synchronise() {
 bool Sources::list_pods() {
   grpc::Answer answer =
       grpc::ask(settings_.pods_socket, {.method = method(version_, "ListPods"), .message = {}}, clock_,
-                clock_.monotonic() + kPatience, wakers_.stopper);
+                clock_.monotonic() + kPatience);
   if (!answer.outcome) return end_watch(answer.outcome, answer.is_absent), false;
   const auto list = decode_pod_list(answer.message);
   if (!list) return end_watch(malformed(list.error()), false), false;
@@ -167,7 +165,7 @@ void Sources::ask_resources() {
   if (settings_.resources_socket.empty()) return;
   const grpc::Answer answer =
       grpc::ask(settings_.resources_socket, {.method = "/v1.PodResourcesLister/List", .message = {}}, clock_,
-                clock_.monotonic() + kPatience, wakers_.stopper);
+                clock_.monotonic() + kPatience);
   if (!answer.outcome) return note(SourceId::pod_resources, answer.outcome, answer.is_absent);
   Result<std::vector<Pod>> pods = decode_pod_resources(answer.message);
   if (!pods) return note(SourceId::pod_resources, malformed(pods.error()));
@@ -180,7 +178,7 @@ void Sources::ask_runtime() {
   const grpc::Answer answer =
       grpc::ask(settings_.cri_socket,
                 {.method = "/runtime.v1.RuntimeService/ListContainers", .message = cri_running_containers()},
-                clock_, clock_.monotonic() + kPatience, wakers_.stopper);
+                clock_, clock_.monotonic() + kPatience);
   if (!answer.outcome) return note(SourceId::cri, answer.outcome, answer.is_absent);
   Result<std::vector<Pod>> pods = decode_cri_containers(answer.message);
   if (!pods) return note(SourceId::cri, malformed(pods.error()));

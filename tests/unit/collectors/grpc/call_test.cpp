@@ -1,4 +1,4 @@
-#include "collectors/attribution/grpc/stream.hpp"
+#include "collectors/grpc/call.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Sources without sockets, in a time that the test moves; tests/e2e/kubelet_test.py has a gRPC server.
-#include "collectors/attribution/kubelet/sources.hpp"
+#include "collectors/kubernetes/sources.hpp"
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST(KubeletSourcesTest, TheLastWordHoldsForTenMinutesAndNamesForFifteenMore) {
   const Tree log = make_tree({{"pods/ml_bert-0_uid-1/main/0.log", ""}});
   FakeClock clock;
   NameBook book;
-  Sources sources(only_logs(log), "/sys", clock, book, {});
+  Sources sources(only_logs(log), "/sys", clock, book);
 
   sources.turn();
   EXPECT_EQ(book.labels_of(pod("uid-1")), kBert);
@@ -57,7 +57,7 @@ TEST(KubeletSourcesTest, ANewPodIsSeenAtTheNextRequestOrWhenItIsWanted) {
   const Tree log = make_tree({{"pods/ml_bert-0_uid-1/main/0.log", ""}});
   FakeClock clock;
   NameBook book;
-  Sources sources(only_logs(log), "/sys", clock, book, {});
+  Sources sources(only_logs(log), "/sys", clock, book);
   EXPECT_EQ(sources.turn(), Sources::kEvery);
 
   log.write("pods/ml_gpt-0_uid-2/main/0.log", "");
@@ -76,7 +76,7 @@ TEST(KubeletSourcesTest, AMachineWithoutAKubeletUsesNoSourceAndIsAskedRarely) {
   Settings settings = only_logs(nothing);
   settings.pods_socket = nothing / "pods-api.sock";
   settings.resources_socket = nothing / "kubelet.sock";
-  Sources sources(settings, "/sys", clock, book, {});
+  Sources sources(settings, "/sys", clock, book);
 
   EXPECT_EQ(sources.turn(), std::chrono::minutes(1));
   EXPECT_EQ(sources.figures().size(), 3U);

@@ -16,6 +16,7 @@
 #include "base/resident.hpp"
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
+#include "collectors/jobs/join/facts_json.hpp"
 #include "daemon/bus/unread.hpp"
 #include "daemon/listeners.hpp"
 #include "daemon/main_loop.hpp"
@@ -89,6 +90,7 @@ App::App(Options options, config::Config config, const Clock& clock)
              },
              [this] { return workload_book_ ? workload_book_->uses() : jobs::DeviceUses(); },
              [this](const jobs::RunList& runs) {
+               machine_.runs.publish(runs);
                if (profiler_) profiler_->take_runs(runs);
              },
              [runs = saved_runs_](jobs::SavedRuns saved) { runs->put(std::move(saved)); },
@@ -212,6 +214,10 @@ std::shared_ptr<BusWatcher> App::make_bus_watcher(const config::Config& config) 
 Result<Done> App::start_http(const HttpSettings& web, const std::vector<systemd::PassedSocket>& passed) {
   auto listeners = open_listeners(web, passed, options_.systemd_socket, log_);
   if (!listeners) return listeners.error();
+  if (std::ranges::any_of(*listeners, [](const auto& each) { return each.endpoint().is_unix(); })) {
+    jobs_.owners().start();
+  }
+  if (!paths_.api.empty()) add_private_listener(*listeners);
   if (Result<Done> loaded = open_web_config(web); !loaded) return loaded;
   RouteContext context;
   context.web = web;
@@ -222,21 +228,30 @@ Result<Done> App::start_http(const HttpSettings& web, const std::vector<systemd:
   context.collectors = [this] { return collector_states(); };
   context.health = [this] { return machine_.health.get(); };
   if (workload_costs_) context.workloads = [costs = workload_costs_] { return costs->workloads(); };
+  const auto owner = [this](std::uint32_t uid) { return user_names_.soon(jobs_.owner_of(uid)); };
+  context.private_json = {
+      {"/api/v1/processes",
+       [this, owner] { return jobs::processes_json(*machine_.uses.get(), *machine_.runs.get(), owner); }},
+      {"/api/v1/runs", [this] { return jobs::runs_json(*machine_.runs.get()); }}};
   context.served = [keeper = state_keeper_] { keeper->copy_soon(); };
   context.history = &history_;
   context.live = &live_;
   routes_ = std::make_unique<Routes>(pages_, *store_, std::move(context));
   WebAccess* access = web_config_ ? &web_config_->access() : nullptr;
   constexpr unsigned kThreads = 2;
-  if (std::ranges::any_of(*listeners, [](const auto& each) { return each.endpoint().is_unix(); })) {
-    jobs_.owners().start();
-  }
   auto server = HttpServer::start(*std::move(listeners), *routes_, kThreads, access, &jobs_.owners());
   if (!server) return server.error();
   server_ = *std::move(server);
   for (const Endpoint& endpoint : server_->endpoints())
     log_.info("Listening on", {{"address", endpoint.text()}});
   return Done{};
+}
+
+// Only programs beside the daemon need it.
+void App::add_private_listener(std::vector<ListenSocket>& listeners) {
+  Result<ListenSocket> opened = ListenSocket::open_private(paths_.api);
+  if (opened) return listeners.push_back(*std::move(opened));
+  log_.info("programs beside the daemon cannot reach it", {{"error", opened.error().message()}});
 }
 
 Result<Done> App::open_web_config(const HttpSettings& web) {

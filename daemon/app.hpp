@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "base/scheduler.hpp"
+#include "base/signals.hpp"
 #include "base/worker.hpp"
 #include "collectors/api/machine.hpp"
 #include "collectors/attribution/names/user_names.hpp"
@@ -24,7 +25,6 @@
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
 #include "daemon/servers/model_servers.hpp"
-#include "daemon/signals.hpp"
 #include "daemon/state/runs_shelf.hpp"
 #include "daemon/web/web_config.hpp"
 #include "exporter/history/history.hpp"
@@ -53,6 +53,7 @@ class App {
   void make_fleet(const config::Config& config);
   void start_jobs(std::vector<jobs::PassedSocket> sockets);
   Result<Done> start_http(const HttpSettings& web, const std::vector<systemd::PassedSocket>& passed);
+  void add_private_listener(std::vector<ListenSocket>& listeners);
   Result<Done> open_web_config(const HttpSettings& web);
   Result<Done> start_threads();
   Result<Done> start_watchdog();

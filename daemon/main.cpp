@@ -4,11 +4,11 @@
 #include <exception>
 #include <variant>
 
+#include "base/standard_streams.hpp"
 #include "collectors/builtin.hpp"
 #include "daemon/cli/actions.hpp"
 #include "daemon/cli/companion.hpp"
 #include "daemon/cli/options.hpp"
-#include "daemon/cli/standard_streams.hpp"
 
 int main(int argc, char** argv) {
   using namespace gpumeter;

@@ -5,13 +5,13 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/signals.hpp"
 #include "base/worker.hpp"
 #include "collectors/jobs/intake/ingest.hpp"
 #include "daemon/bus/hot_plug.hpp"
 #include "daemon/bus/watcher.hpp"
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/reload.hpp"
-#include "daemon/signals.hpp"
 #include "exporter/http/server.hpp"
 
 namespace gpumeter {

@@ -29,6 +29,9 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "exporter/http": ["base", "exporter/access", "exporter/tls", "exporter/listen", "collectors/api", "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/dcgm", "exporter/json",
                       "exporter/web"],
     "programs/client": ["base"],
+    # The host of the other programs: one part in a process of its own.
+    "programs/service": ["base", "collectors/api", "collectors/attribution", "collectors/jobs", "exporter/store", "exporter/text", "exporter/health", "config", "systemd",
+                         "programs/client"],
     "programs/top": ["base", "programs/client"],
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
     "collectors/grpc": ["base"],
@@ -53,7 +56,7 @@ MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],
             r"\bDeviceDirectory::save\(|\bdirectory\.save\(\)|\bunwritten_->save\(\)": ["daemon/fleet/device_directory_file.cpp", "daemon/fleet/state_keeper.cpp", "daemon/control/forget.cpp"],
             r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["base/user_owners.cpp", "collectors/attribution/names/user_names.cpp", "exporter/listen/socket.cpp", "exporter/client/http_get.cpp"],
             r"\bsend_to_journal\(|\bspdlog::logger\b": ["base/log.cpp", "base/log.hpp", "systemd/journal.cpp", "systemd/journal.hpp"],
-            r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["base/log.cpp", "daemon/app.cpp", "daemon/cli/standard_streams.cpp",
+            r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["base/log.cpp", "daemon/app.cpp", "base/standard_streams.cpp",
                                                      "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp", "daemon/profiles/ask.cpp"]}
 # Calls that make, change or remove a name -> the only files that may make them: base/folder follows no path that another user may write.
 MAY_WRITE = {r"\bO_(CREAT|TMPFILE)\b|(?<![.>\w])((mkdir|mkfifo|mknod|rename|unlink|symlink)(at2?)?|linkat)\((?!const)|\bl?ch(own|mod)\(|\bfch(own|mod)at\(|\brmdir\(":
@@ -62,7 +65,7 @@ MAY_WRITE = {r"\bO_(CREAT|TMPFILE)\b|(?<![.>\w])((mkdir|mkfifo|mknod|rename|unli
              r"\b(filesystem|fs)::(create_|remove|rename|permissions|copy|resize)": [],
              # The others bind an abstract name and an address of the network.
              r"\bbind\([^)]*sockaddr|\bbind\(\w+, address, ": ["base/socket_file.cpp", "collectors/profiles/kineto_socket.cpp", "exporter/listen/socket.cpp"]}
-CLIENTS = ("programs/benchmark/", "programs/held/", "programs/top/")  # programs that wait only for their own user
+CLIENTS = ("programs/benchmark/", "programs/held/", "programs/service/", "programs/top/")  # programs that wait only for their own user
 HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 
 

@@ -13,6 +13,12 @@ namespace gpumeter {
 namespace health {
 struct Report;
 }
+namespace jobs {
+struct RunList;
+}
+namespace workloads {
+struct DeviceUse;
+}
 class DrmUsers;
 class History;
 class LiveAnswers;
@@ -39,12 +45,14 @@ class Topic {
 };
 
 /// What parts know of each other: snapshots that one publishes and others read. No part calls another. Any
-/// thread.
+/// thread. A program beside the daemon has `uses` and `runs`, which it asks the daemon for.
 struct Machine {
   Topic<std::vector<DeviceIdentity>>
       known_devices;  ///< by index; empty until the first pass over the devices has ended
   Topic<std::vector<DeviceIdentity>> read_devices;  ///< those that are read now, by index
   Topic<health::Report> health;                     ///< the last judgement
+  Topic<std::vector<std::shared_ptr<const workloads::DeviceUse>>> uses;  ///< the processes on each device
+  Topic<jobs::RunList> runs;                                             ///< those that jobs report
 
   // Constant after the start.
   History* history = nullptr;           ///< the last hours in memory

@@ -23,6 +23,8 @@ struct PartContext {
   const Clock& clock;
   Log& log;
   const Paths& paths;
+  Nanoseconds interval =
+      std::chrono::seconds(10);        ///< sampling.normal; for parts without a period of their own
   const void* settings = nullptr;      ///< its section's, see settings_of(); valid during open()
   std::function<void()> wake = [] {};  ///< moves the part's next turn to now; any thread, never blocks
 

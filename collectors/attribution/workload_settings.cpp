@@ -99,15 +99,17 @@ std::vector<Label> facts_in(std::vector<Label> labels) {
 class WorkloadInfo final : public Part {
  public:
   explicit WorkloadInfo(const PartContext& context)
-      : settings_(*context.machine.workloads), series_(context.store.attach({}, context.name)) {}
+      : machine_(context.machine), settings_(*context.machine.workloads), series_(context.store.attach({}, context.name)) {}
 
-  // Commits the workloads if they have changed, and once a minute; otherwise only compares a number.
+  // Commits the workloads if they have changed, and once a minute; otherwise only publishes who uses the
+  // devices.
   Nanoseconds turn(Nanoseconds now) override;
 
  private:
   std::vector<Label> names_of(const WorkloadBook::Workload& workload);
   void add_allocated(const std::set<WorkloadId>& present);
 
+  Machine& machine_;
   const WorkloadSettings& settings_;
   SeriesList series_;
   std::map<WorkloadId, std::vector<Label>> names_;  ///< as last seen, of the workloads in the book
@@ -140,6 +142,7 @@ void WorkloadInfo::add_allocated(const std::set<WorkloadId>& present) {
 }
 
 Nanoseconds WorkloadInfo::turn(Nanoseconds now) {
+  machine_.uses.publish(settings_.book->uses());
   // Both numbers only grow, so their sum changes with either.
   const std::uint64_t generation =
       settings_.book->generation() + (settings_.names ? settings_.names->generation() : 0);

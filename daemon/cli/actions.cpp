@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/signals.hpp"
+#include "base/standard_streams.hpp"
 #include "collectors/attribution/allocation/part.hpp"
 #include "collectors/builtin.hpp"
 #include "config/keys.hpp"
@@ -18,13 +20,11 @@
 #include "daemon/cli/load_config.hpp"
 #include "daemon/cli/metrics_docs.hpp"
 #include "daemon/cli/once.hpp"
-#include "daemon/cli/standard_streams.hpp"
 #include "daemon/control/allocate.hpp"
 #include "daemon/control/forget.hpp"
 #include "daemon/profiles/ask.hpp"
 #include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
-#include "daemon/signals.hpp"
 #include "exporter/json/health.hpp"
 
 namespace gpumeter {

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "base/json/scalars.hpp"
+#include "base/standard_streams.hpp"
 #include "daemon/cli/check_text.hpp"
 #include "daemon/cli/once.hpp"
-#include "daemon/cli/standard_streams.hpp"
 #include "exporter/client/http_get.hpp"
 #include "exporter/health/judge.hpp"
 #include "exporter/http/settings.hpp"

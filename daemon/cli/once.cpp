@@ -7,7 +7,9 @@
 #include "build_info.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/event_source.hpp"
+#include "collectors/api/sampling.hpp"
 #include "collectors/attribution/names/user_names.hpp"
+#include "collectors/jobs/model/run_list.hpp"
 #include "daemon/cli/survey.hpp"
 #include "daemon/drm/single_scans.hpp"
 #include "daemon/parts/host.hpp"
@@ -95,7 +97,9 @@ std::vector<std::shared_ptr<Part>> read_parts(const config::Config& config, Mach
   for (const PartEntry* const entry : builtin_parts()) {
     if (!entry->is_on_single_page) continue;
     const void* const options = entry->options == nullptr ? nullptr : config.at(*entry->options->type);
-    const auto part = entry->open({entry->name, store, machine, clock, log, config.of<Paths>(), options});
+    const Nanoseconds interval = config.of<SamplingIntervals>().normal;
+    const auto part =
+        entry->open({entry->name, store, machine, clock, log, config.of<Paths>(), interval, options});
     if (part != nullptr) parts.push_back(part);
   }
   for (const auto& part : parts) part->turn(clock.monotonic());

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "collectors/api/sampling.hpp"
+
 namespace gpumeter {
 
 /// An open part. Its turn owns it, and may outlive the host.
@@ -91,7 +93,8 @@ void PartHost::open(const PartEntry& entry) {
     if (const auto alive = weak.lock()) alive->job.wake();
   };
   const void* const settings = entry.options == nullptr ? nullptr : config_->at(*entry.options->type);
-  opened->part = entry.open({entry.name, store, machine, clock, log, paths, settings, wake});
+  const Nanoseconds interval = config_->of<SamplingIntervals>().normal;
+  opened->part = entry.open({entry.name, store, machine, clock, log, paths, interval, settings, wake});
   if (opened->part == nullptr) return;
   opened->keeps = dynamic_cast<Keeps*>(opened->part.get());
   const Result<Done> resumed = opened->keeps == nullptr ? Done{} : resume(entry, *opened->keeps);

@@ -19,10 +19,10 @@
 
 #include "base/descriptor.hpp"
 #include "base/folder.hpp"
+#include "base/standard_streams.hpp"
 #include "base/text.hpp"
 #include "collectors/profiles/debug_door.hpp"
 #include "collectors/profiles/search/sockets.hpp"
-#include "daemon/cli/standard_streams.hpp"
 #include "daemon/profiles/fetch.hpp"
 
 namespace gpumeter {

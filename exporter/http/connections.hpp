@@ -53,6 +53,9 @@ class HttpConnections;
 class HttpConnection {
  public:
   const Peer& peer() const noexcept { return group_->first; }
+  /// It came on a private listener. Set before its first request, on its worker's thread.
+  bool is_private() const noexcept { return is_private_; }
+  void set_private() noexcept { is_private_ = true; }
   /// A request is complete; its answer starts.
   void asked() noexcept;
   /// The answer is ready. Connections with the same `body` share its bytes. The client gives up `timeout`
@@ -84,6 +87,7 @@ class HttpConnection {
   HttpConnections& book_;
   const int descriptor_;
   const std::thread::id worker_ = std::this_thread::get_id();
+  bool is_private_ = false;
   std::shared_ptr<const void> held_;
   std::atomic<std::int64_t> active_at_{0};  ///< time of the accept, the last complete request, the start of
                                             ///< its answer's sending, or the end of it

@@ -129,6 +129,11 @@ std::string peer_key(MHD_Connection* connection) {
   return entry == nullptr ? "" : entry->peer().key;
 }
 
+bool is_private(MHD_Connection* connection) noexcept {
+  const HttpConnection* const entry = entry_of(connection);
+  return entry != nullptr && entry->is_private();
+}
+
 /// False if the routes reject the method, whatever is requested.
 bool is_method_known(std::string_view method) noexcept { return method == "GET" || method == "HEAD"; }
 
@@ -257,22 +262,31 @@ void ResponseCache::keep(Entry entry) {
 
 void HttpServer::Handler::on_connection(void* handler, MHD_Connection* connection, void** context,
                                         MHD_ConnectionNotificationCode code) noexcept {
+  static_cast<Handler*>(handler)->change(connection, context, code, false);
+}
+
+void HttpServer::Handler::on_private_connection(void* handler, MHD_Connection* connection, void** context,
+                                                MHD_ConnectionNotificationCode code) noexcept {
+  static_cast<Handler*>(handler)->change(connection, context, code, true);
+}
+
+void HttpServer::Handler::change(MHD_Connection* connection, void** context,
+                                 MHD_ConnectionNotificationCode code, bool is_private) noexcept {
   // The library creates its threads; each one is named at its first connection.
   thread_local const int named = pthread_setname_np(pthread_self(), "http");
   static_cast<void>(named);
-  Handler& self = *static_cast<Handler*>(handler);
   if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-    self.connections_.closed(static_cast<HttpConnection*>(*context));
+    connections_.closed(static_cast<HttpConnection*>(*context));
     return;
   }
   try {
     const sockaddr* peer = peer_of(connection);
     const int descriptor = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    if (RollCall::is_asked_by(peer)) return self.roll_call_.answer(descriptor);
-    HttpConnection* const entry =
-        self.connections_.opened(descriptor, Peer::of(peer, descriptor, self.owners_));
+    if (RollCall::is_asked_by(peer)) return roll_call_.answer(descriptor);
+    HttpConnection* const entry = connections_.opened(descriptor, Peer::of(peer, descriptor, owners_));
     *context = entry;
-    if (self.is_tls_) self.open_tls(connection, *entry);
+    if (is_private) return entry->set_private();
+    if (is_tls_) open_tls(connection, *entry);
   } catch (...) {  // out of memory: plain HTTP is served without a deadline; a TLS handshake fails
   }
 }
@@ -348,6 +362,7 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
                                                          const RequestLine& line) {
   const unsigned in_flight = ++in_flight_;
   Intake intake{.request = {.method = line.method, .path = line.path}};
+  intake.request.is_private = is_private(connection);
   MHD_get_connection_values_n(connection, MHD_HEADER_KIND, take_value, &intake);
   MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, take_value, &intake);
   if (intake.has_two_authorizations) intake.authorization = std::nullopt;
@@ -376,6 +391,7 @@ HttpServer::Handler::Outcome HttpServer::Handler::answer(MHD_Connection* connect
     }
     message = *std::move(rendered);
   }
+  message.counted = message.counted && !request.is_private;
   message.access = std::move(admission.generation);
   return queue(connection, std::move(message), intake.timeout) ? Outcome::queued : Outcome::failed;
 }
@@ -398,7 +414,7 @@ std::optional<HttpResponse> HttpServer::Handler::answer_or_pause(MHD_Connection*
 // A refusal reveals nothing, so it needs no user.
 Admission HttpServer::Handler::admit(MHD_Connection* connection, const RequestLine& line,
                                      std::optional<std::string_view> authorization) {
-  if (access_ == nullptr) return {};
+  if (access_ == nullptr || is_private(connection)) return {};
   if (line.refusal != nullptr) return access_->admit_unseen();
   return access_->admit({connection, authorization, line.is_resumed, peer_key(connection)}, kPausing);
 }

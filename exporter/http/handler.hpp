@@ -102,6 +102,9 @@ class HttpServer::Handler {
 
   static void on_connection(void* handler, MHD_Connection* connection, void** context,
                             MHD_ConnectionNotificationCode code) noexcept;
+  /// The same for private listeners, whose socket's file decides who may connect: without TLS and users.
+  static void on_private_connection(void* handler, MHD_Connection* connection, void** context,
+                                    MHD_ConnectionNotificationCode code) noexcept;
   /// Called in the handshake of a session that on_connection() has not prepared: the handshake fails.
   // NOLINTNEXTLINE(readability-function-size): the library's parameters
   static int on_missing_certificate(gnutls_session_t session, const gnutls_datum_t* issuers, int issuer_count,
@@ -144,6 +147,8 @@ class HttpServer::Handler {
     failed   ///< the connection ends without an answer
   };
 
+  void change(MHD_Connection* connection, void** context, MHD_ConnectionNotificationCode code,
+              bool is_private) noexcept;
   /// Before the handshake. The connection holds the context that is in force until it is closed. If the
   /// session is not prepared, its handshake fails.
   void open_tls(MHD_Connection* connection, HttpConnection& entry) const;

@@ -26,6 +26,7 @@ struct HttpRequest {
   bool has_bad_length = false;   ///< a Content-Length that is not a number
   bool is_chunked = false;       ///< any Transfer-Encoding
   unsigned in_flight = 1;        ///< requests under way, this one included
+  bool is_private = false;       ///< it came on a private listener
   bool is_memory_short = false;  ///< answers under way may hold more bytes than HttpLimits::bytes
 };
 

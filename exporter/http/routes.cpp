@@ -190,8 +190,15 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.path == "/api/v1/health" && context_.health) return health();
   const bool is_of_workloads = request.path == kWorkloads || request.path.starts_with(kOneWorkload);
   if (is_of_workloads && context_.workloads) return workloads(request);
+  if (const auto* const body = private_route(request)) return json((*body)());
   if (std::optional<HttpResponse> response = browser(request)) return *std::move(response);
   return plain(404, "Not found.\n");
+}
+
+const std::function<std::string()>* Routes::private_route(const HttpRequest& request) const {
+  if (!request.is_private) return nullptr;
+  const auto found = context_.private_json.find(request.path);
+  return found == context_.private_json.end() ? nullptr : &found->second;
 }
 
 Rendering Routes::rendering_of(const HttpRequest& request) {
@@ -214,7 +221,7 @@ Rendering Routes::rendering_of(const HttpRequest& request) {
   }
   const bool is_slow = request.path == "/" || request.path == kDevices || request.path == "/api/v1/series" ||
                        request.path == "/api/v1/health" || request.path.starts_with(kWorkloads) ||
-                       request.path == kHistory;
+                       request.path == kHistory || private_route(request) != nullptr;
   return is_slow ? Rendering::other : Rendering::none;
 }
 

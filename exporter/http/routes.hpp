@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ struct RouteContext {
   std::function<std::vector<WorkloadCost>()> workloads = {};           ///< empty: no such route
   const History* history = nullptr;                                    ///< null: there is no /api/v1/history
   LiveAnswers* live = nullptr;                                         ///< null: there is no /api/v1/live
+  /// The JSON of routes that only private listeners have, by path: they name other users' processes.
+  std::map<std::string, std::function<std::string()>, std::less<>> private_json = {};
   std::function<void()> served = {};  ///< a page of metrics was rendered; must not block. Empty: nothing
 };
 
@@ -57,6 +60,8 @@ class Routes {
   void set_ready() noexcept { ready_ = true; }
 
  private:
+  /// Null if there is no such private route for the request.
+  const std::function<std::string()>* private_route(const HttpRequest& request) const;
   HttpResponse metrics(const HttpRequest& request);
   HttpResponse series(const HttpRequest& request) const;
   HttpResponse health() const;

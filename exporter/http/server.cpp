@@ -60,7 +60,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> 
   if (Result<Done> started = server->handler_->renderings().start(); !started) return started.error();
   for (ListenSocket& listener : listeners) {
     const Endpoint endpoint = listener.endpoint();
-    DaemonPtr daemon = serve(listener, *server->handler_, threads);
+    DaemonPtr daemon = serve(listener, *server->handler_, server->threads_of(listener));
     if (daemon == nullptr) {
       return Error("cannot serve HTTP on " + endpoint.text() + ": " + std::generic_category().message(errno));
     }
@@ -74,7 +74,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> 
 HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler, unsigned threads) {
   // The library rejects a pool of one thread.
   const unsigned pool = threads > 1 ? threads : 0;
-  const bool is_tls = handler.is_tls();
+  const bool is_tls = handler.is_tls() && !listener.is_private();
+  const auto on_connection = listener.is_private() ? Handler::on_private_connection : Handler::on_connection;
   // With epoll the library (0.9.71 to 1.0.1) calls gnutls_handshake() without a pause once a byte has
   // arrived: MHD_run_tls_handshake_() does not note that the socket is empty again. poll() looks at the
   // socket itself.
@@ -94,7 +95,7 @@ HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler
       MHD_OPTION_THREAD_POOL_SIZE, pool, MHD_OPTION_CONNECTION_LIMIT, threads * kMaxConnectionsOfOneThread,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes, MHD_OPTION_URI_LOG_CALLBACK,
       Handler::on_request_line, &handler, MHD_OPTION_NOTIFY_COMPLETED, Handler::on_completed, &handler,
-      MHD_OPTION_NOTIFY_CONNECTION, Handler::on_connection, &handler, MHD_OPTION_ARRAY,
+      MHD_OPTION_NOTIFY_CONNECTION, on_connection, &handler, MHD_OPTION_ARRAY,
       is_tls ? tls_options : tls_options + 1, MHD_OPTION_END));
   if (daemon != nullptr) listener.release();  // the library closes it when it stops
   return daemon;
@@ -162,8 +163,9 @@ Result<Done> HttpServer::roll_call(std::chrono::milliseconds timeout) const {
     return error.with("HTTP listener " + endpoint.text());
   };
   for (std::size_t i = 0; i < daemons_.size(); ++i) {
-    for (unsigned thread = 0; thread < threads_; ++thread) {
-      Result<Descriptor> end = call(*daemons_[i], thread);
+    const unsigned threads = threads_of(files_[i]);
+    for (unsigned thread = 0; thread < threads; ++thread) {
+      Result<Descriptor> end = call(*daemons_[i], thread, threads);
       if (!end) return failed(end.error(), endpoints_[i]);
       called.emplace_back(*std::move(end), &endpoints_[i]);
     }
@@ -176,12 +178,12 @@ Result<Done> HttpServer::roll_call(std::chrono::milliseconds timeout) const {
 
 // The call bypasses the listening socket's queue and the clients' connections. The library assigns a
 // connection to the thread whose number is the descriptor's remainder.
-Result<Descriptor> HttpServer::call(MHD_Daemon& daemon, unsigned thread) const {
+Result<Descriptor> HttpServer::call(MHD_Daemon& daemon, unsigned thread, unsigned threads) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return last_error();
   Descriptor caller(ends[0]);
   Descriptor called(ends[1]);
-  while (called && static_cast<unsigned>(called.number()) % threads_ != thread) {
+  while (called && static_cast<unsigned>(called.number()) % threads != thread) {
     called = Descriptor(fcntl(called.number(), F_DUPFD_CLOEXEC, called.number() + 1));
   }
   if (!called) return last_error();

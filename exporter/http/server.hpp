@@ -29,10 +29,12 @@ using HttpCounts = std::vector<std::pair<unsigned, std::uint64_t>>;
 /// connection, never a thread.
 class HttpServer {
  public:
-  /// The server accepts requests from when start() returns. `threads` is the number per listener. The routes,
+  /// The server accepts requests from when start() returns. `threads` is the number per listener; a private
+  /// one has a single thread, and neither TLS nor users. The routes,
   /// `access` and `owners` must outlive the server. `access` null: everybody is served, by plain HTTP. If its
-  /// settings have TLS at the start, every listener speaks only TLS, and each connection uses the context
-  /// that is in force when it is opened. `owners`: of the clients of Unix sockets; null: each uid is its own.
+  /// settings have TLS at the start, every other listener speaks only TLS, and each connection uses the
+  /// context that is in force when it is opened. `owners`: of the clients of Unix sockets; null: each uid is
+  /// its own.
   static Result<std::unique_ptr<HttpServer>> start(std::vector<ListenSocket> listeners, Routes& routes,
                                                    unsigned threads = 2, WebAccess* access = nullptr,
                                                    const UserOwners* owners = nullptr);
@@ -65,11 +67,14 @@ class HttpServer {
   /// As probe(), also without listeners.
   Result<Done> roll_call(std::chrono::milliseconds timeout) const;
   /// Gives the thread a connection of the roll call. Returns the other end, on which its answer arrives.
-  Result<Descriptor> call(MHD_Daemon& daemon, unsigned thread) const;
+  static Result<Descriptor> call(MHD_Daemon& daemon, unsigned thread, unsigned threads);
   /// Stops accepting connections. The listening sockets close with the result.
   std::vector<ListenSocket> quiesce();
   unsigned connections() const;
   Result<Done> start_reaper();
+  unsigned threads_of(const ListenSocket& listener) const noexcept {
+    return listener.is_private() ? 1 : threads_;
+  }
   static DaemonPtr serve(ListenSocket& listener, Handler& handler, unsigned threads);
 
   const SystemClock clock_;

@@ -202,6 +202,10 @@ constexpr std::size_t kNetworkBytes = 8;  // of an IPv6 address: its first 64 bi
 
 std::string bytes_of(const void* data, std::size_t size) { return {static_cast<const char*>(data), size}; }
 
+Descriptor stream_socket(int family) {
+  return Descriptor(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
 Peer of_ipv4(const in_addr& address) {
   return {bytes_of(&address, sizeof address), ntohl(address.s_addr) >> 24 != IN_LOOPBACKNET};
 }
@@ -263,12 +267,10 @@ Result<ListenSocket> ListenSocket::adopt(int descriptor) {
   return listener;
 }
 
-// The same clients as on localhost: a TCP port has no permissions. The folder can restrict them further.
 // Connections are refused until listen(2), so no client connects before the file has its permissions.
-Result<ListenSocket> ListenSocket::open_file(const Endpoint& endpoint, Descriptor descriptor) {
-  constexpr mode_t kEveryUser = 0666;
+Result<ListenSocket> ListenSocket::open_file(const Endpoint& endpoint, Descriptor descriptor, mode_t mode) {
   const auto failed = [&](const Error& error) { return error.with("cannot listen on " + endpoint.text()); };
-  Result<SocketFile> file = SocketFile::bind(descriptor, as<sockaddr_un>(endpoint).sun_path, kEveryUser);
+  Result<SocketFile> file = SocketFile::bind(descriptor, as<sockaddr_un>(endpoint).sun_path, mode);
   if (!file) return failed(file.error());
   if (listen(descriptor.number(), kBacklog) != 0) return failed(Error(last_error()));
   ListenSocket listener{std::move(descriptor)};
@@ -278,13 +280,26 @@ Result<ListenSocket> ListenSocket::open_file(const Endpoint& endpoint, Descripto
 }
 
 Result<ListenSocket> ListenSocket::open(const Endpoint& endpoint, bool& is_absent) {
+  // The same clients as on localhost: a TCP port has no permissions. The folder can restrict them further.
+  constexpr mode_t kEveryUser = 0666;
   is_absent = false;
-  Descriptor descriptor(socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (descriptor && endpoint.address.ss_family == AF_UNIX) return open_file(endpoint, std::move(descriptor));
+  Descriptor descriptor = stream_socket(endpoint.address.ss_family);
+  if (descriptor && endpoint.is_unix()) return open_file(endpoint, std::move(descriptor), kEveryUser);
   const int failure = descriptor ? bind_and_listen(descriptor.number(), endpoint) : errno;
   is_absent = failure == EADDRNOTAVAIL || failure == EAFNOSUPPORT;
   if (failure == 0) return adopt(descriptor.release());
   return Error(std::generic_category().message(failure)).with("cannot listen on " + endpoint.text());
+}
+
+Result<ListenSocket> ListenSocket::open_private(const std::string& path) {
+  constexpr mode_t kOwnerAndGroup = 0660;
+  const Result<Endpoint> endpoint = unix_endpoint("unix:" + path);
+  if (!endpoint) return endpoint.error();
+  Descriptor descriptor = stream_socket(AF_UNIX);
+  if (!descriptor) return Error(last_error());
+  Result<ListenSocket> opened = open_file(*endpoint, std::move(descriptor), kOwnerAndGroup);
+  if (opened) opened->is_private_ = true;
+  return opened;
 }
 
 bool is_served(std::string_view address, std::span<const ListenSocket> sockets) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #include <compare>
 #include <cstddef>
@@ -48,19 +49,23 @@ class ListenSocket {
   /// The file of a Unix socket permits every user to connect; a file left by an ended process is replaced.
   /// Sets `is_absent` to whether the call failed because this machine lacks the address or its family.
   static Result<ListenSocket> open(const Endpoint& endpoint, bool& is_absent);
+  /// A Unix socket to which only root, this process's user and its group may connect.
+  static Result<ListenSocket> open_private(const std::string& path);
 
   const Endpoint& endpoint() const noexcept { return endpoint_; }
   int descriptor() const noexcept { return descriptor_.number(); }
   int release() noexcept { return descriptor_.release(); }
+  bool is_private() const noexcept { return is_private_; }
 
  private:
   explicit ListenSocket(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
 
-  static Result<ListenSocket> open_file(const Endpoint& endpoint, Descriptor descriptor);
+  static Result<ListenSocket> open_file(const Endpoint& endpoint, Descriptor descriptor, mode_t mode);
 
   SocketFile file_;  ///< the descriptor is closed first
   Descriptor descriptor_;
   Endpoint endpoint_;
+  bool is_private_ = false;
 };
 
 /// The sockets of an address. `notes` are for the log: addresses that this machine does not have.

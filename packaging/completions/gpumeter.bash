@@ -8,7 +8,7 @@ _gpumeter_top_flags="--url= --ca-file= --login-file= --interval= --sort= --once 
 _gpumeter_import_words="clpeak nvbandwidth dcgm-diag rocm-bandwidth-test transferbench deepbench ai-benchmark mlperf nccl-tests --gpu= --uuid= --host= --jobs-socket= --dry-run --help --version"
 # The flags. A "=" marks a flag with a value; the case below completes some of the values.
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
---metrics.detail= --path.sysfs= --path.procfs= --path.state= --log.level= --log.format=
+--metrics.detail= --path.sysfs= --path.procfs= --path.state= --path.api= --log.level= --log.format=
 --collector.nvidia --no-collector.nvidia --collector.amd --no-collector.amd --collector.simulated --no-collector.simulated --collector.drm --no-collector.drm --collector.neuron --no-collector.neuron --collector.gaudi --no-collector.gaudi --collector.intel --no-collector.intel --collector.disable-defaults
 --simulate= --simulate-event= --help --version --check-config --reload= --once --list-devices --print-metrics= --print-config= --print-conditions="
 

@@ -168,6 +168,9 @@ class Daemon:
         if not any(a.startswith(("--web.listen-address", "--web.systemd-socket")) for a in arguments):
             defaults.append(f"--web.listen-address=127.0.0.1:{self.port}")
         defaults.append(f"--path.state={state or self.folder.name}")
+        self.api = Path(self.folder.name, "api.sock")
+        if not any(a.startswith("--path.api") for a in arguments):
+            defaults.append(f"--path.api={self.api}")
         if not any(a.startswith("--config.file") for a in arguments):
             config = Path(self.folder.name, "empty.yaml")
             config.touch()
@@ -229,3 +232,39 @@ class Daemon:
         if self.process.returncode not in (0, -number):
             print(f"the daemon ended with {self.process.returncode}:\n{self.log}", file=sys.stderr)
         return self.process.returncode, time.monotonic() - asked
+
+
+class Program:
+    """A program that runs beside a daemon, with the daemon's files; a context manager that leaves no process behind. `page` is the file that it writes."""
+
+    def __init__(self, name: str, daemon: Daemon, config: "Path | str", *arguments: str, pages: "Path | None" = None, env: dict | None = None):
+        pages = pages or Path(daemon.folder.name, "pages")
+        pages.mkdir(exist_ok=True)
+        self.file = pages / f"{name.removeprefix('gpumeter-')}.prom"
+        self.log_path = Path(daemon.folder.name, f"{name}.log")
+        flags = [f"--config.file={config}", f"--api={daemon.api}", f"--pages={pages}"]
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen([Path(BINARY).with_name(name), *flags, *arguments], stdout=log, stderr=log, env={**os.environ, **(env or {})})
+
+    def __enter__(self) -> "Program":
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace")
+
+    def page(self) -> Page:
+        """The page that it wrote last; an empty one where there is none."""
+        try:
+            return text_page(self.file.read_text())
+        except FileNotFoundError:
+            return Page([])
+
+    def stop(self, number: int = signal.SIGTERM, timeout: float = 30) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(timeout)

@@ -283,14 +283,15 @@ void Ingest::tick() {
   connections_.tick(at.elapsed);
   model_.tick(at, [this] { receive_last(); });
   source_.commit(parts_.clock.monotonic());
-  const RunList runs = parts_.device_uses || parts_.runs ? model_.runs() : RunList();
-  if (parts_.runs) parts_.runs(runs);
+  RunList runs = parts_.device_uses || parts_.runs ? model_.runs() : RunList();
   if (parts_.device_uses) {
     join_.update(runs, parts_.device_uses());
-    if (parts_.run_book) parts_.run_book->publish(join_.take_runs());
+    runs.on_devices = join_.take_runs();
+    if (parts_.run_book) parts_.run_book->publish(runs.on_devices);
     join_.write(joined_);
     joined_.commit(parts_.clock.monotonic());
   }
+  if (parts_.runs) parts_.runs(runs);
   if (parts_.devices && !results_.empty()) {
     result_series_.show(results_, parts_.devices(), parts_.clock.monotonic());
   }

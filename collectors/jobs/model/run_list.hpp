@@ -1,9 +1,11 @@
 #pragma once
 
 #include <compare>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "collectors/attribution/device_use.hpp"
 #include "collectors/jobs/wire/sender.hpp"
 
 namespace gpumeter::jobs {
@@ -28,6 +30,7 @@ struct RunList {
   std::vector<RunName> runs;
   std::vector<RunName> ended;  ///< those of `runs` that have ml_run_stop_timestamp_seconds
   std::vector<RunProcess> processes;
+  std::map<workloads::ProcessId, RunName> on_devices;  ///< the first run of each process on a device
 };
 
 }  // namespace gpumeter::jobs

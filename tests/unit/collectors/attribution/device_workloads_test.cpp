@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "collectors/api/machine.hpp"
 #include "collectors/attribution/workload_settings.hpp"
+#include "collectors/jobs/model/run_list.hpp"
 #include "daemon/lane/device_session.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/text/view.hpp"

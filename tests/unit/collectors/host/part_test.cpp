@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "collectors/api/machine.hpp"
+#include "collectors/jobs/model/run_list.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/store/store.hpp"
 #include "tests/fakes/fake_clock.hpp"

@@ -72,11 +72,11 @@ TEST(Options, GoBeforeTheFile) {
   config::Config expected = config::defaults(known_keys());
   expected.edit<HttpSettings>().listen = {":1", "[::1]:2"};
   expected.edit<HttpSettings>().telemetry_path = "/m";
-  expected.edit<Paths>() = {"/a", "/b", "/c"};
+  expected.edit<Paths>() = {"/a", "/b", "/c", "/d"};
   expected.edit<Logging>() = {LogLevel::debug, LogFormat::json};
   EXPECT_EQ(applied({"--web.listen-address=:1", "--web.listen-address", "[::1]:2", "--web.telemetry-path=/m",
-                     "--path.sysfs=/a", "--path.procfs=/b", "--path.state=/c", "--log.level=debug",
-                     "--log.format=json"}),
+                     "--path.sysfs=/a", "--path.procfs=/b", "--path.state=/c", "--path.api=/d",
+                     "--log.level=debug", "--log.format=json"}),
             expected);
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <thread>
 
+#include "collectors/jobs/model/run_list.hpp"
 #include "daemon/fleet/fleet.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/text/view.hpp"

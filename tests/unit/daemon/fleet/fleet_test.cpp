@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "collectors/jobs/model/run_list.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/text/view.hpp"
 #include "tests/fakes/fake_collector.hpp"

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "collectors/api/catalog.hpp"
+#include "collectors/jobs/model/run_list.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/store/series_list.hpp"
 #include "tests/fakes/walked.hpp"

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "collectors/jobs/model/run_list.hpp"
 #include "exporter/health/report.hpp"
 #include "tests/fakes/fake_clock.hpp"
 

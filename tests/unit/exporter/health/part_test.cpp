@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/machine.hpp"
+#include "collectors/jobs/model/run_list.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/store/series_list.hpp"
 #include "tests/fakes/fake_clock.hpp"

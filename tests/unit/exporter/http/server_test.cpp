@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "exporter/text/gzip.hpp"
+#include "tests/fakes/tree.hpp"
 #include "tests/unit/exporter/http/server_fixture.hpp"
 
 namespace gpumeter {
@@ -167,6 +168,37 @@ TEST_F(HttpServerProbe, IsFoundWellByItsProbeWhateverClientsHold) {
   const auto well = server_->probe(kPatience);
   EXPECT_TRUE(well) << well.error().message();
   EXPECT_EQ(body_of(ask("GET /metrics")), kUpPage);
+}
+
+/// Asks a server on the Unix socket.
+std::string ask_at(const Endpoint& endpoint, const std::string& path) {
+  Client client(endpoint);
+  client.send("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  return client.receive_all();
+}
+
+TEST_F(HttpServerTest, HasPrivateRoutesOnPrivateListenersOnly) {
+  const Tree folder = make_tree({});
+  Routes routes(pages_, store_, {.private_json = {{"/api/v1/processes", [] { return "{}\n"; }}}});
+  std::vector<ListenSocket> listeners;
+  bool is_absent = false;
+  for (const char* const name : {"public", "private"}) {
+    const std::string path = folder / name;
+    auto opened = name == std::string("private") ? ListenSocket::open_private(path)
+                                                 : ListenSocket::open(Endpoint::of_path(path), is_absent);
+    ASSERT_TRUE(opened) << opened.error().message();
+    listeners.push_back(*std::move(opened));
+  }
+  auto server = HttpServer::start(std::move(listeners), routes);
+  ASSERT_TRUE(server) << server.error().message();
+  EXPECT_EQ(std::filesystem::status(folder / "private").permissions(), std::filesystem::perms(0660));
+  const auto endpoints = (*server)->endpoints();
+  EXPECT_EQ(status_of(ask_at(endpoints[0], "/api/v1/processes")), "HTTP/1.1 404 Not Found");
+  EXPECT_EQ(body_of(ask_at(endpoints[1], "/api/v1/processes")), "{}\n");
+  EXPECT_EQ(status_of(ask_at(endpoints[0], "/api/v1/processes")), "HTTP/1.1 404 Not Found");
+  EXPECT_EQ(body_of(ask_at(endpoints[1], "/metrics")), kUpPage);
+  EXPECT_TRUE((*server)->probe(kPatience));
+  (*server)->stop();
 }
 
 }  // namespace

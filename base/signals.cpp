@@ -1,4 +1,4 @@
-#include "daemon/signals.hpp"
+#include "base/signals.hpp"
 
 #include <poll.h>
 #include <sys/signalfd.h>

@@ -1,4 +1,4 @@
-#include "daemon/cli/standard_streams.hpp"
+#include "base/standard_streams.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "daemon/signals.hpp"
+#include "base/signals.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,0 +1,334 @@
+#include "programs/service/service.hpp"
+
+#include <curl/curl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/folder.hpp"
+#include "base/log.hpp"
+#include "base/mutex.hpp"
+#include "base/paths.hpp"
+#include "base/signals.hpp"
+#include "base/standard_streams.hpp"
+#include "base/worker.hpp"
+#include "build_info.hpp"
+#include "collectors/api/machine.hpp"
+#include "collectors/api/sampling.hpp"
+#include "collectors/jobs/model/run_list.hpp"
+#include "config/keys.hpp"
+#include "config/load.hpp"
+#include "exporter/health/report.hpp"
+#include "exporter/store/store.hpp"
+#include "exporter/text/view.hpp"
+#include "programs/service/facts.hpp"
+#include "systemd/journal.hpp"
+#include "systemd/notify.hpp"
+
+namespace gpumeter::service {
+namespace {
+
+constexpr const char* kDefaultConfigFile = "/etc/gpumeter/gpumeter.yaml";
+
+/// A turn that takes longer is given up: systemd gets no ping any more and starts the program again. Each of
+/// 32 servers may take 2 s to answer.
+constexpr auto kLongestTurn = std::chrono::minutes(2);
+/// TimeoutStopSec= is 10 s.
+constexpr auto kStop = std::chrono::seconds(2);
+constexpr auto kLastRecords = std::chrono::seconds(1);
+constexpr auto kWatch = std::chrono::seconds(1);
+
+struct Override {
+  const char* flag;
+  const char* key;
+  const char* value;
+  const char* help;
+};
+constexpr Override kOverrides[] = {
+    {"--api", "paths.api", "SOCKET", "The daemon's socket for programs (default /run/gpumeter/api.sock)"},
+    {"--path.sysfs", "paths.sysfs", "DIR", "Mount point of sysfs (default /sys)"},
+    {"--path.procfs", "paths.procfs", "DIR", "Mount point of procfs (default /proc)"},
+    {"--log.level", "log.level", "LEVEL", "debug, info (default), warn or error"},
+    {"--log.format", "log.format", "FORMAT", "auto (default), logfmt or json"},
+};
+
+struct Options {
+  std::string config_file;  ///< empty: the default file, which need not exist
+  std::string pages = "/run/gpumeter/pages";
+  std::vector<std::string> overrides = std::vector<std::string>(std::size(kOverrides));
+};
+
+/// nullopt: an exit, whose status is in `code`.
+std::optional<Options> parse_options(const Program& program, std::span<char* const> arguments, int& code) {
+  Options options;
+  CLI::App app(program.purpose, program.name);
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("--version", std::string(program.name) + ", version " + build::kVersion +
+                                        " (revision: " + build::kRevision + ")");
+  app.add_option("--config.file", options.config_file, "Configuration (default /etc/gpumeter/gpumeter.yaml)")
+      ->type_name("FILE");
+  app.add_option("--pages", options.pages, "Folder of the daemon's pages (default /run/gpumeter/pages)")
+      ->type_name("FOLDER");
+  for (std::size_t i = 0; i < std::size(kOverrides); ++i) {
+    app.add_option(kOverrides[i].flag, options.overrides[i], kOverrides[i].help)
+        ->type_name(kOverrides[i].value);
+  }
+  try {
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
+    return options;
+  } catch (const CLI::ParseError& exit) {
+    code = app.exit(exit) == 0 ? 0 : 2;
+    return std::nullopt;
+  }
+}
+
+/// The program's section and those that all programs use; the rest of the file is the daemon's.
+using Loaded = std::variant<config::Config, std::vector<std::string>>;
+Loaded load(const Program& program, const Options& options) {
+  const options::Section* const sections[] = {program.part.options, &kPathSection, &kLogSection,
+                                              &kSamplingSection};
+  const config::Schema schema{.sections = sections, .is_partial = true};
+  std::error_code error;
+  const bool is_default = options.config_file.empty();
+  const std::string file = is_default ? kDefaultConfigFile : options.config_file;
+  const bool is_there = !is_default || std::filesystem::exists(file, error);
+  config::Loaded loaded =
+      is_there ? config::load_file(file, schema) : config::Loaded(config::defaults(schema));
+  std::vector<std::string> problems;
+  if (const auto* found = std::get_if<std::vector<options::Problem>>(&loaded)) {
+    for (const options::Problem& problem : *found) problems.push_back(to_string(problem));
+    return problems;
+  }
+  auto& config = std::get<config::Config>(loaded);
+  const std::vector<config::Key> keys = config::keys(schema);
+  for (std::size_t i = 0; i < std::size(kOverrides); ++i) {
+    const std::string& value = options.overrides[i];
+    if (value.empty()) continue;
+    const auto complaint = config::set(keys, config, kOverrides[i].key, std::span(&value, 1));
+    if (complaint) problems.push_back(std::string(kOverrides[i].flag) + " " + complaint->text);
+  }
+  if (!problems.empty()) return problems;
+  return std::move(config);
+}
+
+/// The file of a page. A thread that hangs in a turn cannot write it again once it was removed.
+class PageFile {
+ public:
+  PageFile(std::string folder, std::string_view part)
+      : folder_(std::move(folder)), name_(std::string(part) + ".prom") {}
+
+  Result<Done> replace(const std::string& text) GPUMETER_EXCLUDES(mutex_) {
+    constexpr mode_t kEveryUser = 0644;
+    const MutexLock lock(mutex_);
+    if (is_removed_) return Done{};
+    const Result<Folder> folder = Folder::open(folder_);
+    return folder ? folder->replace(name_, text, kEveryUser, Folder::Outlives::crash) : folder.error();
+  }
+  void remove() GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    is_removed_ = true;
+    const Result<Folder> folder = Folder::open(folder_);
+    if (folder) [[maybe_unused]]
+      const Result<Done> ignored = folder->remove(name_);
+  }
+
+ private:
+  const std::string folder_, name_;
+  Mutex mutex_;
+  bool is_removed_ GPUMETER_GUARDED_BY(mutex_) = false;
+};
+
+/// An open part and what it works with. The thread of its turns owns it.
+class Opened {
+ public:
+  struct With {
+    const Program& program;
+    const config::Config config;
+    const std::shared_ptr<PageFile> page;
+    const Clock& clock;
+    Log& log;
+    std::function<void()> wake;
+  };
+  explicit Opened(With with)
+      : with_(std::move(with)), paths_(with_.config.of<Paths>()), facts_(paths_.api, machine_, with_.log) {
+    const PartEntry& entry = with_.program.part;
+    part_ = entry.open({entry.name, store_, machine_, with_.clock, with_.log, paths_,
+                        with_.config.of<SamplingIntervals>().normal, with_.config.at(*entry.options->type),
+                        with_.wake});
+  }
+
+  bool is_enabled() const noexcept { return part_ != nullptr; }
+
+  Nanoseconds turn() {
+    facts_.ask();
+    const Nanoseconds pause = part_->turn(with_.clock.monotonic());
+    write_page(pause);
+    return pause;
+  }
+
+ private:
+  // Two turns may fail or be late before the page expires.
+  void write_page(Nanoseconds pause) {
+    constexpr Nanoseconds kSlack = std::chrono::seconds(30);
+    const auto expires = std::chrono::ceil<std::chrono::seconds>(
+        3 * std::min<Nanoseconds>(pause, std::chrono::hours(1)) + kSlack);
+    const std::string text =
+        "# gpumeter: expires " + std::to_string(expires.count()) + "s\n" + view_.render(Format::text).text;
+    const Result<Done> written = with_.page->replace(text);
+    const std::string error = written ? "" : written.error().message();
+    const std::string before = std::exchange(error_, error);
+    if (error == before) return;
+    if (error.empty()) return with_.log.info("the page is written again");
+    with_.log.warn("the page cannot be written; the program retries", {{"error", error}});
+  }
+
+  const With with_;
+  const Paths paths_;
+  Store store_;
+  TextView view_{store_};
+  Machine machine_;
+  Facts facts_;
+  std::shared_ptr<Part> part_;
+  std::string error_;  ///< of the last write; empty: it succeeded
+};
+
+/// The program while it serves. The main thread.
+class Service {
+ public:
+  Service(const Program& program, const Options& options, config::Config config)
+      : program_(program),
+        options_(options),
+        config_(std::move(config)),
+        log_(clock_, config_.of<Logging>(), is_journal() ? systemd::send_to_journal : nullptr) {}
+
+  int run(Signals& signals) {
+    log_.info("starting", {{"program", program_.name}, {"version", build::kVersion}});
+    int code = open();
+    systemd::notify_ready("");
+    while (worker_ != nullptr) {
+      const std::optional<int> signal = signals.wait(kWatch);
+      if (signal == SIGTERM || signal == SIGINT) break;
+      if (signal == SIGHUP) code = reload();
+      if (worker_ != nullptr && !worker_->is_busy_for(kLongestTurn)) systemd::notify_watchdog();
+    }
+    systemd::notify_stopping();
+    close();
+    log_.info("stopped");
+    left_behind_ = !log_.flush(kLastRecords) || left_behind_;
+    return code;
+  }
+  /// A thread hangs; the process must end by _exit().
+  bool left_behind() const noexcept { return left_behind_; }
+
+ private:
+  static bool is_journal() {
+    return systemd::is_journal_stream(STDERR_FILENO, std::getenv("JOURNAL_STREAM"));
+  }
+
+  /// Returns the exit status if there is no worker then.
+  int open() {
+    auto worker = std::make_shared<Worker>(clock_);
+    const auto page = std::make_shared<PageFile>(options_.pages, program_.part.name);
+    const auto wake = [weak = std::weak_ptr<Worker>(worker)] {
+      if (const auto alive = weak.lock()) alive->wake();
+    };
+    const auto opened = std::make_shared<Opened>(Opened::With{program_, config_, page, clock_, log_, wake});
+    if (!opened->is_enabled()) {
+      log_.info("the configuration does not enable it", {{"program", program_.name}});
+      return 0;
+    }
+    const Result<Done> started =
+        worker->start(std::string(program_.part.name), [opened] { return opened->turn(); });
+    if (!started) {
+      log_.error("cannot start", {{"error", started.error().message()}});
+      return 1;
+    }
+    worker_ = std::move(worker);
+    page_ = page;
+    return 0;
+  }
+
+  void close() {
+    if (worker_ == nullptr) return;
+    if (!worker_->stop(clock_.monotonic() + kStop)) left_behind_ = true;
+    worker_ = nullptr;
+    page_->remove();
+  }
+
+  /// A bad file changes nothing.
+  int reload() {
+    systemd::notify_reloading(std::chrono::duration_cast<std::chrono::microseconds>(clock_.monotonic()));
+    Loaded loaded = load(program_, options_);
+    int code = 0;
+    if (const auto* problems = std::get_if<std::vector<std::string>>(&loaded)) {
+      for (const std::string& problem : *problems) {
+        log_.error("the configuration is rejected; the old one stays in force", {{"error", problem}});
+      }
+    } else if (auto& config = std::get<config::Config>(loaded); !(config == config_)) {
+      close();
+      config_ = std::move(config);
+      log_.configure(config_.of<Logging>());
+      code = open();
+      log_.info("the configuration was reloaded");
+    }
+    systemd::notify_ready("");
+    return code;
+  }
+
+  const Program& program_;
+  const Options& options_;
+  const SystemClock clock_;
+  config::Config config_;
+  Log log_;
+  std::shared_ptr<Worker> worker_;  ///< null: the configuration does not enable the part
+  std::shared_ptr<PageFile> page_;
+  bool left_behind_ = false;
+};
+
+int serve(const Program& program, std::span<char* const> arguments) {
+  int code = 0;
+  const std::optional<Options> options = parse_options(program, arguments, code);
+  if (!options) return code;
+  Loaded loaded = load(program, *options);
+  if (const auto* problems = std::get_if<std::vector<std::string>>(&loaded)) {
+    for (const std::string& problem : *problems) std::fprintf(stderr, "%s\n", problem.c_str());
+    return 2;
+  }
+  Result<Signals> signals = Signals::block();
+  if (!signals || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    std::fprintf(stderr, "%s: signals or libcurl cannot be set up\n", program.name);
+    return 1;
+  }
+  Service service(program, *options, std::get<config::Config>(std::move(loaded)));
+  code = service.run(*signals);
+  if (service.left_behind()) _exit(code);
+  return code;
+}
+
+}  // namespace
+
+int run(const Program& program, int argc, char** argv) {
+  open_closed_streams();
+  try {
+    return serve(program, std::span(argv, static_cast<std::size_t>(argc)));
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "%s: %s\n", program.name, problem.what());
+    return 1;
+  }
+}
+
+}  // namespace gpumeter::service

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "collectors/api/part.hpp"
+
+/// Programs beside the daemon: each is one part in a process of its own, with its own user, sandbox and
+/// limits. Nothing that happens in it delays the daemon.
+namespace gpumeter::service {
+
+struct Program {
+  const char* name;     ///< of the binary: "gpumeter-servers"
+  const char* purpose;  ///< a sentence of --help
+  /// Its section of gpumeter.yaml is that of the program. The part is opened again if a reload changes a
+  /// key that it uses. An open() that returns null ends the program with status 0.
+  const PartEntry& part;
+};
+
+/// The main function of a program. After each turn of the part, all its series are a page of text 0.0.4 for
+/// the daemon, NAME.prom in the folder of pages, which is replaced atomically and expires when turns stop.
+/// SIGHUP reads the file again, SIGTERM and SIGINT remove the page and end the program. Returns the exit
+/// status: 0, 1 (cannot work) or 2 (flags or configuration).
+int run(const Program& program, int argc, char** argv);
+
+}  // namespace gpumeter::service

@@ -15,7 +15,7 @@
 #include "collectors/attribution/device_meter.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "exporter/store/labels.hpp"
-#include "exporter/store/source.hpp"
+#include "exporter/store/store.hpp"
 
 namespace gpumeter::workloads {
 

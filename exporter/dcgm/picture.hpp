@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "exporter/store/store.hpp"
-#include "exporter/text/filter.hpp"
+#include "exporter/text/format.hpp"
 
 namespace gpumeter::dcgm {
 

@@ -8,7 +8,6 @@
 #include "collectors/api/catalog.hpp"
 #include "exporter/dcgm/picture.hpp"
 #include "exporter/dcgm/values.hpp"
-#include "exporter/text/escaped_text.hpp"
 #include "exporter/text/syntax.hpp"
 
 namespace gpumeter::dcgm {

@@ -4,7 +4,6 @@
 
 #include "exporter/dcgm/rows.hpp"
 #include "exporter/store/store.hpp"
-#include "exporter/text/filter.hpp"
 #include "exporter/text/format.hpp"
 #include "exporter/text/view.hpp"
 

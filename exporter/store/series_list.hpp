@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "exporter/store/source.hpp"
+#include "exporter/store/store.hpp"
 
 namespace gpumeter {
 
@@ -16,9 +16,19 @@ class SeriesList {
 
   /// Adds the next series of the list.
   void add(const MetricDescriptor& family, const Labels& labels, double value,
-           SeriesPart part = SeriesPart::value);
+           SeriesPart part = SeriesPart::value) {
+    // From the first difference on, all slots are new, which keeps the series in the order of the list.
+    if (next_ == entries_.size() || !entries_[next_].is(family, labels, part)) {
+      shorten(next_);
+      entries_.push_back({&family, labels, part, source_.add(family, labels, part)});
+    }
+    source_.set(entries_[next_++].slot, value);
+  }
   /// Ends the list and commits it as of `now`; the next add() begins another.
-  void commit(Nanoseconds now);
+  void commit(Nanoseconds now) {
+    shorten(std::exchange(next_, 0));
+    source_.commit(now);
+  }
 
  private:
   struct Entry {
@@ -32,7 +42,12 @@ class SeriesList {
     }
   };
 
-  void shorten(std::size_t length);
+  void shorten(std::size_t length) {
+    while (entries_.size() > length) {
+      source_.drop(entries_.back().slot);
+      entries_.pop_back();
+    }
+  }
 
   Source source_;
   std::vector<Entry> entries_;

@@ -2,10 +2,145 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 namespace gpumeter {
+
+// A new array of std::byte is aligned for doubles, and C++20 creates the objects stored in it implicitly. The
+// casts below are therefore valid.
+Frame::Frame(std::size_t slots)
+    : memory_(new std::byte[slots * (sizeof(double) + sizeof(ReadStatus))]),
+      values_(reinterpret_cast<double*>(memory_.get()), slots),
+      statuses_(reinterpret_cast<ReadStatus*>(values_.data() + slots), slots) {
+  std::ranges::fill(values_, 0.0);
+  std::ranges::fill(statuses_, ReadStatus::unsupported);
+}
+
+void Frame::resize(std::size_t slots) {
+  Frame resized(slots);
+  const std::size_t kept = std::min(slots, size());
+  std::ranges::copy(values_.first(kept), resized.values_.begin());
+  std::ranges::copy(statuses_.first(kept), resized.statuses_.begin());
+  *this = std::move(resized);
+}
+
+void Frame::copy_from(const Frame& other) noexcept {
+  if (size() != other.size()) return;
+  std::memcpy(memory_.get(), other.memory_.get(), values_.size_bytes() + statuses_.size_bytes());
+}
+
+void Family::invalidate() noexcept {
+  version_ = 0;
+  lines_.clear();
+}
+
+void Family::arrange(std::uint64_t version) {
+  version_ = version;
+  std::ranges::sort(lines_, {}, [](const Line& line) {
+    return std::tuple(line.stored().labels.order(), line.source->age, line.stored().rank);
+  });
+  shadow_duplicates();
+}
+
+/// Prometheus rejects a whole page that contains the same series twice. The youngest source shows the series;
+/// within a source, its first slot does.
+void Family::shadow_duplicates() {
+  std::vector<Line*> youngest_first;
+  youngest_first.reserve(lines_.size());
+  for (Line& line : lines_) youngest_first.push_back(&line);
+  std::ranges::sort(youngest_first, {}, [](const Line* line) {
+    const StoredSource::Slot& slot = line->stored();
+    return std::tuple(slot.labels.id(), slot.part, ~line->source->age, slot.rank);
+  });
+  const Line* last = nullptr;
+  for (Line* line : youngest_first) {
+    const StoredSource::Slot& slot = line->stored();
+    line->is_shadowed =
+        last != nullptr && last->stored().labels == slot.labels && last->stored().part == slot.part;
+    last = line;
+  }
+}
+
+Source::Source(Source&& other) noexcept
+    : store_(std::exchange(other.store_, nullptr)),
+      stored_(other.stored_),
+      frame_(std::move(other.frame_)),
+      end_(other.end_),
+      free_(std::exchange(other.free_, kNone)),
+      next_free_(std::move(other.next_free_)),
+      changes_(std::move(other.changes_)),
+      has_drops_(other.has_drops_),
+      is_cleared_(other.is_cleared_) {}
+
+Source& Source::operator=(Source&& other) noexcept {
+  std::swap(store_, other.store_);
+  std::swap(stored_, other.stored_);
+  std::swap(frame_, other.frame_);
+  std::swap(end_, other.end_);
+  std::swap(free_, other.free_);
+  std::swap(next_free_, other.next_free_);
+  std::swap(changes_, other.changes_);
+  std::swap(has_drops_, other.has_drops_);
+  std::swap(is_cleared_, other.is_cleared_);
+  return *this;
+}
+
+Source::~Source() {
+  if (store_ != nullptr) store_->detach(*stored_);
+}
+
+Source::Slot Source::add(const MetricDescriptor& family, Labels labels, SeriesPart part, double since) {
+  const Slot slot = free_ == kNone ? end_ : free_;
+  // Grows by an eighth, but by at least kFewest slots: a GPU's processes are few compared with its series.
+  constexpr std::size_t kFewest = 8;
+  if (slot == frame_.size()) reserve(end_ + std::max(kFewest, end_ / 8));
+  changes_.push_back({Change::Kind::add, slot, &family, std::move(labels), part, since});
+  if (slot == end_) {
+    ++end_;
+  } else {
+    free_ = next_free_[slot];
+  }
+  return slot;
+}
+
+void Source::reserve(std::size_t slots) {
+  if (slots <= frame_.size()) return;
+  next_free_.resize(slots, kNone);
+  frame_.resize(slots);
+}
+
+void Source::relabel(Slot slot, Labels labels) {
+  changes_.push_back({.kind = Change::Kind::relabel, .slot = slot, .labels = std::move(labels)});
+}
+
+void Source::drop(Slot slot) noexcept {
+  miss(slot, ReadStatus::unsupported);
+  next_free_[slot] = std::exchange(free_, slot);
+  has_drops_ = true;
+}
+
+void Source::clear() {
+  frame_ = Frame();
+  end_ = 0;
+  free_ = kNone;
+  next_free_.clear();
+  changes_.clear();
+  has_drops_ = false;
+  is_cleared_ = true;
+}
+
+void Source::commit(Nanoseconds now) {
+  if (!is_cleared_ && !has_drops_ && changes_.empty()) return store_->commit(*stored_, frame_, now);
+  store_->commit(*stored_, *this, now);
+  std::vector<Change>().swap(changes_);  // a device has hundreds of changes at its start and none afterwards
+  has_drops_ = is_cleared_ = false;
+}
+
+void Source::hide() noexcept { store_->hide(*stored_); }
+
 namespace {
 
 // Far more families than any external program describes. A declared name is never removed.

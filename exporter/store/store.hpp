@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -11,13 +12,212 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "collectors/api/descriptor.hpp"
-#include "exporter/store/family.hpp"
-#include "exporter/store/source.hpp"
+#include "collectors/api/sample.hpp"
+#include "exporter/store/labels.hpp"
 
 namespace gpumeter {
+
+/// The values of a source's slots: an array of doubles followed by status bytes, in one allocation. One
+/// memcpy therefore copies a frame, and a frame could live in shared memory. A slot that was never written is
+/// `unsupported`. One writer, no lock: a source fills its own frame and Source::commit() copies it into the
+/// store.
+class Frame {
+ public:
+  explicit Frame(std::size_t slots = 0);
+
+  std::size_t size() const noexcept { return values_.size(); }
+  SampleSink sink() noexcept { return {values_, statuses_}; }
+  std::span<const double> values() const noexcept { return values_; }
+  std::span<const ReadStatus> statuses() const noexcept { return statuses_; }
+
+  /// Keeps the slots that still fit; new slots are marked as never written.
+  void resize(std::size_t slots);
+  /// Copies all slots from a frame of the same size. Never allocates.
+  void copy_from(const Frame& other) noexcept;
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::span<double> values_;  ///< both spans point into memory_
+  std::span<ReadStatus> statuses_;
+};
+
+class Family;
+
+/// The part of its family that a series is: the whole value, or a part of a histogram.
+enum class SeriesPart : std::uint8_t { value, bucket, sum, count };
+
+/// The suffix that follows the family's name in the name of such a series.
+constexpr std::string_view suffix_of(SeriesPart part) noexcept {
+  constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count"};
+  return kSuffixes[static_cast<std::size_t>(part)];
+}
+
+/// The store's record of one source. Guarded by the store's mutex.
+struct StoredSource {
+  static constexpr std::uint64_t kRanks = ~std::uint64_t{0} >> 8;  ///< the largest one
+
+  struct Slot {
+    Family* family = nullptr;  ///< null: the slot is free
+    Labels labels = {};
+    std::uint64_t rank : 56 = 0;  ///< grows with each slot that is added
+    SeriesPart part : 8 = SeriesPart::value;
+  };
+
+  std::string collector;
+  std::string part;   ///< empty: no part's
+  std::uint64_t age;  ///< grows with each source
+  std::vector<Slot> slots = {};
+  std::vector<double> since = {};  ///< Series::since() by slot; shorter than `slots` if no later slot has one
+  Frame frame = Frame(0);
+  Nanoseconds committed_at{};
+  bool is_shown = false;  ///< committed and not hidden since
+};
+
+/// A series as passed to views. Valid during the walk.
+class Series {
+ public:
+  Series(const StoredSource& source, std::size_t slot, std::size_t position) noexcept
+      : source_(source), slot_(slot), position_(position) {}
+
+  /// Position in the family's list, counting the series that a walk leaves out. Stable while
+  /// Family::version() is unchanged.
+  std::size_t position() const noexcept { return position_; }
+  const Labels& labels() const noexcept { return source_.slots[slot_].labels; }
+  SeriesPart part() const noexcept { return source_.slots[slot_].part; }
+  double value() const noexcept { return source_.frame.values()[slot_]; }
+  /// Unix time in seconds at which a counter was 0 and began to count; 0: unknown.
+  double since() const noexcept { return slot_ < source_.since.size() ? source_.since[slot_] : 0; }
+  /// Time of the source's last commit, by the monotonic clock.
+  Nanoseconds committed_at() const noexcept { return source_.committed_at; }
+  /// Empty if the source belongs to no collector.
+  std::string_view collector() const noexcept { return source_.collector; }
+
+ private:
+  const StoredSource& source_;
+  const std::size_t slot_;
+  const std::size_t position_;
+};
+
+/// A family and its series. They are sorted by device index, then by the age of their source, then in the
+/// order in which the source added them. Store::walk() passes families to views.
+class Family {
+ public:
+  Family(const MetricDescriptor& descriptor, std::size_t id) : descriptor_(descriptor), id_(id) {}
+
+  const MetricDescriptor& descriptor() const noexcept { return descriptor_; }
+  /// Index of the family in its store: 0, 1, 2, ... in order of first use.
+  std::size_t id() const noexcept { return id_; }
+  /// Changes whenever the list of series changes; never 0. A view may cache what it derives from the list
+  /// until then.
+  std::uint64_t version() const noexcept { return version_; }
+
+  /// Calls visit(labels, part) for every series of the list, in its order, including series that a walk
+  /// leaves out now.
+  template <class Visit>
+  void for_each_listed(Visit&& visit) const {
+    for (const Line& line : lines_) visit(line.stored().labels, line.stored().part);
+  }
+
+  /// Calls visit(const Series&) for each series that has a value.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (std::size_t position = 0; position < lines_.size(); ++position) {
+      const Line& line = lines_[position];
+      const StoredSource& source = *line.source;
+      if (!source.is_shown || line.is_shadowed) continue;
+      if (source.frame.statuses()[line.slot] == ReadStatus::ok) visit(Series(source, line.slot, position));
+    }
+  }
+
+ private:
+  friend class Store;
+  struct Line {
+    const StoredSource* source;
+    std::uint32_t slot;
+    bool is_shadowed;  ///< a younger source has the same series
+
+    const StoredSource::Slot& stored() const noexcept { return source->slots[slot]; }
+  };
+
+  void invalidate() noexcept;
+  void arrange(std::uint64_t version);
+  void shadow_duplicates();
+
+  const MetricDescriptor& descriptor_;
+  const std::size_t id_;
+  std::uint64_t version_ = 0;  ///< 0: the list must be rebuilt
+  std::vector<Line> lines_;
+};
+
+class Store;
+
+/// A producer's place in the store: a device, the jobs, or the daemon itself. The producer adds one slot per
+/// series, writes values into the slots and commits. Views see all of a commit or nothing. Store::attach()
+/// creates a source; its destruction removes its series from the store. One thread, except hide().
+class Source {
+ public:
+  using Slot = std::size_t;
+
+  Source(Source&& other) noexcept;
+  Source& operator=(Source&& other) noexcept;
+  ~Source();
+
+  /// Adds a slot for this series; the slot has no value until one is written. The first slots of a source are
+  /// 0, 1, 2, ...; dropped slots are reused. Slots and labels change in the store with the next commit.
+  /// `since`: as Series::since(), of a counter.
+  Slot add(const MetricDescriptor& family, Labels labels, SeriesPart part = SeriesPart::value,
+           double since = 0);
+  /// Allocates room for this many slots in total.
+  void reserve(std::size_t slots);
+  /// Gives the slot's series other labels; its value is kept.
+  void relabel(Slot slot, Labels labels);
+  /// Never allocates, so that it may run while an exception for lack of memory passes.
+  void drop(Slot slot) noexcept;
+  /// Drops all slots; the next slot is 0.
+  void clear();
+
+  void set(Slot slot, double value) noexcept { sink().set(slot, value); }
+  void miss(Slot slot, ReadStatus why) noexcept { sink().miss(slot, why); }
+  /// For a device that fills the slots itself. Valid until slots are added or cleared.
+  SampleSink sink() noexcept { return frame_.sink(); }
+  /// All written values, committed or not.
+  const Frame& frame() const noexcept { return frame_; }
+
+  /// Shows the slots and their values as of `now`, by the monotonic clock. Allocates only if the slots
+  /// changed.
+  void commit(Nanoseconds now);
+  /// Removes the series from all views until the next commit. Any thread.
+  void hide() noexcept;
+
+ private:
+  friend class Store;
+  static constexpr Slot kNone = static_cast<Slot>(-1);
+  struct Change {
+    enum class Kind : std::uint8_t { add, relabel };
+    Kind kind;
+    Slot slot;
+    const MetricDescriptor* family = nullptr;
+    Labels labels = {};
+    SeriesPart part = SeriesPart::value;
+    double since = 0;
+  };
+
+  Source(Store& store, StoredSource& stored) noexcept : store_(&store), stored_(&stored) {}
+
+  Store* store_;  ///< null: moved from
+  StoredSource* stored_;
+  Frame frame_;
+  Slot end_ = 0;                 ///< the first slot that was never used
+  Slot free_ = kNone;            ///< the slot that was dropped last
+  std::vector<Slot> next_free_;  ///< by dropped slot: the one that was dropped before it, or kNone
+  std::vector<Change> changes_;  ///< since the last commit
+  bool has_drops_ = false;       ///< since the last commit
+  bool is_cleared_ = false;      ///< whether clear() was called before `changes_`
+};
 
 /// All series of all sources, for every view. Any thread, at any time. The mutex is held to copy a frame or
 /// for one walk over the series, never during a driver call or a system call. The store outlives its sources.

@@ -1,6 +1,6 @@
 #include "exporter/text/page.hpp"
 
-#include "exporter/text/gzip.hpp"
+#include "exporter/text/format.hpp"
 
 namespace gpumeter {
 namespace {

@@ -12,7 +12,6 @@
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
-#include "exporter/text/filter.hpp"
 #include "exporter/text/format.hpp"
 #include "exporter/text/view.hpp"
 

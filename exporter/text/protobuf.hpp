@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "collectors/api/descriptor.hpp"
-#include "exporter/store/family.hpp"
 #include "exporter/store/labels.hpp"
-#include "exporter/text/late_series.hpp"
+#include "exporter/store/store.hpp"
+#include "exporter/text/selection.hpp"
 
 /// Prometheus' protobuf exposition: messages io.prometheus.client.MetricFamily, each after its length
 /// (https://github.com/prometheus/client_model, io/prometheus/client/metrics.proto). Unlike the text formats,

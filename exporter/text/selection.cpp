@@ -2,7 +2,85 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
+
 namespace gpumeter {
+namespace {
+
+constexpr char kAny = '*';
+
+constexpr bool is_name_character(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+bool take(std::string_view& text, char token) noexcept {
+  if (!text.starts_with(token)) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+}  // namespace
+
+bool SeriesPattern::Glob::matches(std::string_view text) const noexcept {
+  const std::string_view last = parts_.back();
+  if (parts_.size() == 1) return text == last;
+  if (!text.starts_with(parts_.front())) return false;
+  text.remove_prefix(parts_.front().size());
+  for (std::size_t i = 1; i + 1 < parts_.size(); ++i) {
+    const std::size_t at = text.find(parts_[i]);
+    if (at == std::string_view::npos) return false;
+    text.remove_prefix(at + parts_[i].size());
+  }
+  return text.ends_with(last);
+}
+
+bool SeriesPattern::matches_name(std::string_view family) const noexcept { return name_.matches(family); }
+
+bool SeriesPattern::matches_labels(const std::vector<Labels::Pair>& labels) const noexcept {
+  return std::ranges::all_of(labels_, [&labels](const Label& wanted) {
+    return std::ranges::any_of(labels, [&wanted](const Labels::Pair& label) {
+      return label.first == wanted.name && wanted.value.matches(label.second);
+    });
+  });
+}
+
+Result<SeriesPattern> SeriesPattern::parse(std::string_view text) {
+  SeriesPattern pattern;
+  pattern.text_ = text;
+  std::string_view rest = text;
+  const bool has_name = take_name(rest, pattern.name_);
+  if (has_name && (rest.empty() || (pattern.take_labels(rest) && rest.empty()))) return pattern;
+  return Error("must be the name of a family, such as gpu_link_* or gpu_xid_errors_total{xid=\"31\"}");
+}
+
+bool SeriesPattern::take_name(std::string_view& text, Glob& name) {
+  const std::size_t before = text.size();
+  for (; !text.empty() && (is_name_character(text.front()) || text.front() == kAny); text.remove_prefix(1)) {
+    text.front() == kAny ? name.add_wildcard() : name.add(text.front());
+  }
+  return text.size() < before;
+}
+
+bool SeriesPattern::take_value(std::string_view& text, Glob& value) {
+  if (!take(text, '"')) return false;
+  for (; !text.empty() && text.front() != '"'; text.remove_prefix(1)) {
+    const bool is_literal = text.front() == '\\' && text.size() > 1;
+    if (is_literal) text.remove_prefix(1);
+    !is_literal&& text.front() == kAny ? value.add_wildcard() : value.add(text.front());
+  }
+  return take(text, '"');
+}
+
+bool SeriesPattern::take_labels(std::string_view& text) {
+  if (!take(text, '{')) return false;
+  do {
+    Label& label = labels_.emplace_back();
+    for (; !text.empty() && is_name_character(text.front()); text.remove_prefix(1))
+      label.name += text.front();
+    if (label.name.empty() || !take(text, '=') || !take_value(text, label.value)) return false;
+  } while (take(text, ','));
+  return take(text, '}');
+}
 
 using options::Complaint;
 using options::Node;
@@ -87,5 +165,53 @@ constexpr Option kOptions[] = {
 }  // namespace
 
 constinit const options::Section kMetricsSection = options::section("metrics", kOptions);
+
+Shown LateSeries::counter(double value, const PageTime& now) noexcept {
+  const bool begins = !has_begun_ && value != 0;
+  const bool was_reset = has_begun_ && value < last_;
+  if ((begins && was_zero_) || was_reset) since_ = to_seconds(last_page_);
+  if (begins) zero_until_ = now.monotonic + (was_zero_ ? kZeroFirst : Nanoseconds{});
+  has_begun_ = has_begun_ || begins;
+  was_zero_ = was_zero_ || value == 0;
+  last_ = value;
+  last_page_ = now.realtime;
+  if (!has_begun_) return {};
+  return {true, now.monotonic < zero_until_ ? 0 : value, since_};
+}
+
+bool FamilySeries::refresh(const Family& family, const PageSelection& selection, std::uint64_t selected) {
+  if (version_ == family.version() && selected_ == selected) return false;
+  if (selected_ != selected) late_.clear();
+  version_ = family.version();
+  selected_ = selected;
+  is_counter_ = family.descriptor().type == MetricType::counter;
+  appearances_.clear();
+  const FamilySelection of_family(selection, family.descriptor());
+  if (!of_family.is_whole()) decide(family, of_family);
+  return true;
+}
+
+void FamilySeries::decide(const Family& family, const FamilySelection& selection) {
+  std::map<Key, Late> known;
+  known.swap(late_);
+  family.for_each_listed([&](const Labels& labels, SeriesPart part) {
+    const Appearance appearance = selection.appearance_of(labels);
+    appearances_.push_back(appearance);
+    if (appearance != Appearance::nonzero || !is_counter_) return;
+    const Key key(labels.id(), part);
+    const auto before = known.find(key);
+    late_.insert_or_assign(key, before == known.end() ? Late{labels} : std::move(before->second));
+  });
+  appearances_.shrink_to_fit();
+}
+
+Shown FamilySeries::look_at(const Series& series, const PageTime& now) noexcept {
+  const Appearance appearance = appearances_[series.position()];
+  if (appearance == Appearance::never) return {};
+  if (appearance == Appearance::always) return {true, series.value(), series.since()};
+  if (!is_counter_) return {series.value() != 0, series.value(), 0};
+  const auto late = late_.find({series.labels().id(), series.part()});
+  return late == late_.end() ? Shown{} : late->second.series.counter(series.value(), now);
+}
 
 }  // namespace gpumeter

@@ -9,8 +9,6 @@
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "exporter/store/store.hpp"
-#include "exporter/text/family_series.hpp"
-#include "exporter/text/filter.hpp"
 #include "exporter/text/format.hpp"
 #include "exporter/text/selection.hpp"
 
@@ -27,9 +25,10 @@ struct Rendered {
 class TextView {
  public:
   /// The store must outlive the view.
-  explicit TextView(const Store& store) : TextView(store, system_) {}
+  explicit TextView(const Store& store);
   /// The same for the clock.
-  TextView(const Store& store, const Clock& clock) : store_(store), clock_(clock) {}
+  TextView(const Store& store, const Clock& clock);
+  ~TextView();
 
   /// The current page. A family is omitted if none of its series has a value. An OpenMetrics page includes
   /// its `# EOF`.
@@ -39,31 +38,7 @@ class TextView {
   void select(PageSelection selection) GPUMETER_EXCLUDES(mutex_);
 
  private:
-  class CollectorChoice;
-  struct Request;
-  /// The bytes before the number of each series of a list, by position.
-  struct Prefixes {
-    std::string bytes = {};                ///< of all series, concatenated
-    std::vector<std::uint32_t> ends = {};  ///< end of each one
-
-    /// Calls make(labels, part, bytes), which appends those of one series.
-    template <class Make>
-    void renew(const Family& family, const FamilySeries& series, Make&& make);
-    std::string_view operator[](std::size_t position) const noexcept;
-  };
-  /// A family's selected series, and the bytes that stay the same from page to page.
-  struct FamilyText {
-    FamilySeries series = {};
-    std::array<std::string, kFormatCount> headers = {};
-    Prefixes lines = {};
-    Prefixes messages = {};  ///< the labels of each series in protobuf; empty until a page needs them
-
-    /// Appends the family's series on the page, below its header.
-    void append(const Family& family, Request& request, std::string& out);
-    void append_lines(const Family& family, Request& request, std::string& out);
-    void append_message(const Family& family, Request& request, std::string& out);
-    const std::string& header(const MetricDescriptor& family, Format format);
-  };
+  struct FamilyText;
 
   const SystemClock system_;
   const Store& store_;

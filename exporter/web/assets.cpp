@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "exporter/text/gzip.hpp"
+#include "exporter/text/format.hpp"
 
 namespace gpumeter {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "exporter/text/gzip.hpp"
+#include "exporter/text/format.hpp"
 
 namespace gpumeter {
 

@@ -6,7 +6,7 @@
 #include "collectors/api/catalog.hpp"
 #include "exporter/health/conditions.hpp"
 #include "exporter/health/judge.hpp"
-#include "exporter/text/gzip.hpp"
+#include "exporter/text/format.hpp"
 #include "exporter/text/view.hpp"
 #include "tests/bench/sample_series.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "exporter/http/server.hpp"
 #include "exporter/listen/socket.hpp"
-#include "exporter/text/gzip.hpp"
+#include "exporter/text/format.hpp"
 #include "tests/bench/sample_series.hpp"
 
 // Runs two servers in one process for http_bench.py, on ports that the kernel chooses. The first is the

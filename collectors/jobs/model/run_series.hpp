@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "exporter/store/source.hpp"
+#include "exporter/store/store.hpp"
 
 namespace gpumeter::jobs {
 

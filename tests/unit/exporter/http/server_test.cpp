@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "exporter/text/gzip.hpp"
+#include "exporter/text/format.hpp"
 #include "tests/fakes/tree.hpp"
 #include "tests/unit/exporter/http/server_fixture.hpp"
 

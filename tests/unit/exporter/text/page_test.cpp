@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "exporter/store/series_list.hpp"
-#include "exporter/text/gzip.hpp"
+#include "exporter/text/format.hpp"
 
 namespace gpumeter {
 namespace {

@@ -1,4 +1,4 @@
-#include "exporter/text/gzip.hpp"
+#include "exporter/text/format.hpp"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

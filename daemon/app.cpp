@@ -81,7 +81,7 @@ App::App(Options options, config::Config config, const Clock& clock)
       paths_(config_.get()->of<Paths>()),
       pages_(*store_),
       history_(*store_, clock_),
-      live_(history_, clock_, [this] { return machine_.health.get(); }),
+      live_(history_, clock_, machine_.health),
       parts_(std::make_shared<PartHost>(PartHost::Environment{*store_, machine_, clock_, log_, paths_},
                                         scheduler_)),
       jobs_({clock_, *store_, user_names_,

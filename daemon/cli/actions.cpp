@@ -25,7 +25,7 @@
 #include "daemon/profiles/ask.hpp"
 #include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
-#include "exporter/json/health.hpp"
+#include "exporter/json/api.hpp"
 
 namespace gpumeter {
 namespace {

@@ -18,7 +18,7 @@
 #include "exporter/client/http_get.hpp"
 #include "exporter/health/judge.hpp"
 #include "exporter/http/settings.hpp"
-#include "exporter/json/health.hpp"
+#include "exporter/json/api.hpp"
 
 namespace gpumeter {
 namespace {

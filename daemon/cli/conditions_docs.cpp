@@ -3,7 +3,6 @@
 #include <string_view>
 
 #include "exporter/health/conditions.hpp"
-#include "exporter/health/xids.hpp"
 
 namespace gpumeter {
 namespace {

@@ -4,7 +4,7 @@
 #include "collectors/kubernetes/part.hpp"
 #include "daemon/parts/host.hpp"
 #include "exporter/health/part.hpp"
-#include "exporter/web/part.hpp"
+#include "exporter/web/live_answers.hpp"
 
 namespace gpumeter {
 

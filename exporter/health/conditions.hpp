@@ -16,6 +16,8 @@
 /// (judge.hpp) evaluates it; docs, alerts, `gpumeter check` and the pages take names and texts from it.
 namespace gpumeter::health {
 
+inline constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+
 enum class Severity : std::uint8_t {
   degraded,  ///< works, but slower or with less safety than it should
   failed,    ///< must not get new work before the action was taken
@@ -51,7 +53,7 @@ struct Reading {
   Reduce reduce = Reduce::sum;
   std::string_view text{};  ///< if set, the reading is the value of this label, for Compare::differs_*
   /// The value if the family is absent; NaN: the reading is then absent too.
-  double if_absent = std::numeric_limits<double>::quiet_NaN();
+  double if_absent = kAbsent;
 
   /// True if both read the same series.
   constexpr bool is_same(const Reading& other) const noexcept {
@@ -103,7 +105,7 @@ struct Condition {
   Term terms[kMostTerms];
 };
 
-/// All conditions of a device, without those of the XID catalogue (xids.hpp).
+/// All conditions of a device, without those of the XID catalogue.
 std::span<const Condition> conditions() noexcept;
 
 /// Fewer GPUs are read than `devices.expected` states. A condition of the machine; its term describes the
@@ -118,5 +120,30 @@ std::string runbook_of(const Condition& condition);
 
 /// The terms as text: "gpu_up < 1", "mean of gpu_throttled{cause="thermal"} over 1 min > 0.1 and ...".
 std::string test_text(const Condition& condition);
+
+enum class XidClass : std::uint8_t {
+  immediate,  ///< the GPU or a part of it does not work until the action was taken
+  job,        ///< ends one process; the GPU works. A finding only if a severity is given
+  noise,      ///< informative; another condition reports what matters of it
+};
+inline constexpr EnumNames<XidClass, 3> kXidClassNames = {
+    {{XidClass::immediate, "immediate"}, {XidClass::job, "job"}, {XidClass::noise, "noise"}}};
+
+/// A code of NVIDIA's XID catalogue.
+struct Xid {
+  std::string_view code;  ///< the label's value: "79", or "other"
+  XidClass kind;
+  Action action;
+  std::string_view bucket;   ///< the catalogue's resolution bucket (immediate action)
+  std::string_view meaning;  ///< "GPU has fallen off the bus"
+  bool is_finding = true;    ///< makes the GPU degraded or failed
+  Severity severity = Severity::degraded;
+};
+
+/// All codes that have a series of their own, by number, and "other".
+std::span<const Xid> xids() noexcept;
+
+/// The conditions of the codes that are findings: reason "xid_<code>".
+std::span<const Condition> xid_conditions();
 
 }  // namespace gpumeter::health

@@ -1,11 +1,198 @@
 #include "exporter/health/judge.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "collectors/api/catalog.hpp"
 
 namespace gpumeter::health {
+
+namespace {
+
+std::string number_text(double value) {
+  std::array<char, 32> text{};
+  const double rounded = std::round(value * 10) / 10;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), rounded).ptr};
+}
+
+void replace(std::string& text, std::string_view what, const std::string& with) {
+  if (const std::size_t at = text.find(what); at != std::string::npos) text.replace(at, what.size(), with);
+}
+
+/// The finding of a condition that holds: its text with the value and the reading that limits it.
+Finding finding_of(const Condition& condition, double value, double of, Nanoseconds since) {
+  Finding finding{std::string(condition.reason),
+                  condition.severity,
+                  condition.action,
+                  std::string(condition.text),
+                  value,
+                  since,
+                  std::string(condition.alert),
+                  runbook_of(condition)};
+  replace(finding.text, "{value}", number_text(value));
+  replace(finding.text, "{percent}", number_text(100 * value) + " %");
+  replace(finding.text, "{of}", number_text(of));
+  return finding;
+}
+
+}  // namespace
+
+State state_of(const std::vector<Finding>& findings) {
+  State worst = State::ok;
+  for (const Finding& finding : findings) {
+    worst = std::max(worst, finding.severity == Severity::failed ? State::failed : State::degraded);
+  }
+  return worst;
+}
+
+double Window::add(Over over, Nanoseconds length, double value, Nanoseconds now) noexcept {
+  advance(now.count() / std::max<std::int64_t>(1, length.count() / static_cast<std::int64_t>(kSlots)));
+  Slot& slot = slots_[static_cast<std::size_t>(current_) % kSlots];
+  if (!std::isnan(value)) {
+    const double amount = over == Over::rise ? growth(value) : value;
+    const double before = slot.amount;
+    slot.amount = static_cast<float>(over == Over::highest && slot.values > 0 ? std::max(before, amount)
+                                     : over == Over::highest                  ? amount
+                                                                              : before + amount);
+    ++slot.values;
+  }
+  return result(over);
+}
+
+void Window::advance(std::int64_t to) noexcept {
+  constexpr auto kAll = static_cast<std::int64_t>(kSlots);
+  const std::int64_t fresh = std::min(to - current_, kAll);
+  for (std::int64_t i = 0; i < fresh; ++i) slots_[static_cast<std::size_t>(to - i) % kSlots] = {};
+  current_ = to;
+}
+
+// A counter that starts again counts from 0.
+double Window::growth(double value) noexcept {
+  const double last = std::exchange(last_, value);
+  if (std::isnan(last)) return 0;
+  return value >= last ? value - last : value;
+}
+
+double Window::result(Over over) const noexcept {
+  double sum = 0;
+  double highest = -std::numeric_limits<double>::infinity();
+  double values = 0;
+  for (const Slot& slot : slots_) {
+    if (slot.values == 0) continue;
+    sum += slot.amount;
+    highest = std::max(highest, static_cast<double>(slot.amount));
+    values += slot.values;
+  }
+  if (values == 0) return kAbsent;
+  if (over == Over::highest) return highest;
+  return over == Over::mean ? sum / values : sum;
+}
+
+double LastEvent::add(Nanoseconds keep, double value, Nanoseconds now) noexcept {
+  if (!std::isnan(value)) {
+    const double last = std::exchange(last_, value);
+    if (std::isnan(last) && at_) before_ += value;  // of an earlier process, which has counted this value too
+    if (value < last) before_ = 0;                  // it starts again: only what it counts now is news
+    if (value > last && !at_) before_ = last;
+    if (value > last || (value < last && value > 0)) at_ = now;
+  }
+  if (std::isnan(last_)) return kAbsent;
+  if (at_ && now - *at_ >= keep) at_.reset();
+  return at_ ? last_ - before_ : 0;
+}
+
+bool Place::counts_events_of_daemon() const noexcept {
+  const MetricDescriptor* const family = term->reading.family;
+  return term->over == Over::event && (family == &catalog::xid_errors || family == &catalog::events);
+}
+
+bool Place::keeps_highest() const noexcept {
+  return term->window == kUntilRelease && (term->over == Over::highest || compares_with_usual());
+}
+
+std::string Place::series() const {
+  std::string text(term->reading.family->name);
+  for (const LabelSet::Pair& pair : term->reading.labels.pairs) {
+    if (!pair.name.empty()) text.append(",").append(pair.name).append("=").append(pair.value);
+  }
+  return text;
+}
+
+void Past::forget() noexcept {
+  for (LastEvent& event : events) event.forget();
+  std::ranges::fill(windows, Window());
+  std::ranges::fill(since, std::nullopt);
+}
+
+Rulebook::Rulebook(const Readings& readings) {
+  for (const Condition& condition : all_conditions()) {
+    if (condition.reason == devices_missing().reason) continue;
+    Rule& rule = rules_.emplace_back(Rule{&condition, {}});
+    for (const Term& term : condition.terms) {
+      if (term.reading.family != nullptr) rule.places.push_back(place_of(term, readings));
+    }
+  }
+}
+
+Place Rulebook::place_of(const Term& term, const Readings& readings) {
+  Place place{&term, readings.column(term.reading), std::nullopt, 0};
+  if (term.of.family != nullptr) place.of = readings.column(term.of);
+  if (term.over == Over::event) {
+    place.past = events_.size();
+    events_.push_back(term.from_zero);
+  } else if (term.over != Over::now || place.compares_with_usual()) {
+    place.past = windows_++;
+  }
+  return place;
+}
+
+Past Rulebook::blank() const {
+  Past past;
+  past.windows.resize(windows_);
+  past.events.reserve(events_.size());
+  for (const bool from_zero : events_) past.events.emplace_back(from_zero);
+  past.since.resize(rules_.size());
+  return past;
+}
+
+Peers::Group Peers::group_of(const Place& place, const DeviceFacts& device) {
+  if (place.term->compare == Compare::differs_in_vendor) return {place.column, device.vendor};
+  return {place.column, device.vendor + '\n' + device.model};
+}
+
+void Peers::count(const Rulebook& rulebook, const Readings& readings) {
+  counts_.clear();
+  for (const Rule& rule : rulebook.rules()) {
+    for (const Place& place : rule.places) {
+      if (!compares(*place.term)) continue;
+      for (std::size_t device = 0; device < readings.devices().size(); ++device) {
+        const double value = readings.value(device, place.column);
+        if (!std::isnan(value)) ++counts_[group_of(place, readings.devices()[device])][value];
+      }
+    }
+  }
+}
+
+double Peers::usual(const Place& place, const DeviceFacts& device) const {
+  const auto& counts = counts_.at(group_of(place, device));
+  std::size_t all = 0;
+  for (const auto& [each, count] : counts) all += count;
+  std::size_t as_high = 0;
+  auto each = counts.rbegin();
+  while (2 * (as_high += each->second) <= all) ++each;
+  return each->first;
+}
+
+bool Peers::differs(const Place& place, const DeviceFacts& device, double value) const {
+  const auto& counts = counts_.at(group_of(place, device));
+  std::size_t all = 0;
+  for (const auto& [each, count] : counts) all += count;
+  return 2 * counts.at(value) <= all;
+}
+
 namespace {
 
 /// The label of gpumeter_devices_expected that stands for all vendors together.

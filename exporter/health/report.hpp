@@ -32,12 +32,6 @@ struct Finding {
   std::string runbook;  ///< anchor in docs/runbooks.md
 };
 
-/// The finding of a condition that holds: its text with the value and the reading that limits it.
-Finding finding_of(const Condition& condition, double value, double of, Nanoseconds since);
-
-/// The state of a device with these findings: failed, degraded or ok.
-State state_of(const std::vector<Finding>& findings);
-
 struct DeviceHealth {
   Labels labels;  ///< the device's own, for its series
   std::string gpu;

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,13 +15,115 @@
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
-#include "exporter/history/events.hpp"
-#include "exporter/history/half.hpp"
-#include "exporter/history/picture.hpp"
 #include "exporter/history/track.hpp"
 #include "exporter/store/store.hpp"
 
 namespace gpumeter {
+
+inline constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+
+/// A workload on a GPU.
+struct GpuHolder {
+  std::string kind;
+  std::string workload;
+  double share = 0;       ///< of the GPU, 0 to 1
+  std::string user = {};  ///< empty if unknown
+};
+
+/// A run on a GPU, as ml_run_gpu_info names it.
+struct GpuRun {
+  std::string run;
+  std::string user;
+  auto operator<=>(const GpuRun&) const = default;
+};
+
+/// A finding of the daemon about a GPU: one series of gpu_health_reason.
+struct GpuReason {
+  std::string reason;
+  std::string severity;
+  std::string action;
+  bool operator==(const GpuReason&) const = default;
+};
+
+/// A GPU at one moment. A GPU that is not read has its labels and no values.
+struct GpuPicture {
+  unsigned index = 0;
+  std::string gpu, uuid, vendor, model, name, pci_address;
+  std::optional<bool> up = {};
+  bool is_suspended = false;
+  std::string state = {};  ///< of gpu_health; empty if the page has none
+  std::vector<GpuReason> reasons = {};
+  std::array<double, kGpuColumnCount> values = {};  ///< kAbsent: no value
+  double memory_size_bytes = kAbsent;
+  std::vector<std::string> throttled = {};  ///< causes that limit the clocks now
+  std::vector<GpuHolder> holders = {};      ///< the largest share first
+  std::vector<GpuRun> runs = {};
+  /// Counters above 0 whose rise is an event: "xid_79", "bus_lost".
+  std::map<std::string, double> event_counts = {};
+};
+
+/// A run at one moment.
+struct RunPicture {
+  std::string run, user;
+  std::vector<std::string> gpus = {};  ///< labels `gpu`
+  std::string status = {};             ///< how it ended; empty while it runs
+  double start_timestamp_seconds = kAbsent;
+  double run_time_seconds = kAbsent;
+  double last_update_timestamp_seconds = kAbsent;
+  double step = kAbsent;
+  double steps = kAbsent;  ///< sum of ml_steps_total
+  double samples = kAbsent, tokens = kAbsent;
+  std::map<std::string, double> loss = {};           ///< by split
+  std::map<std::string, double> phase_seconds = {};  ///< by phase
+  double steps_per_second = kAbsent;                 ///< over the last 30 s; set by the history
+};
+
+/// What the page shows of the machine, from one walk over the store.
+struct Picture {
+  std::vector<GpuPicture> gpus = {};  ///< by index
+  std::vector<RunPicture> runs = {};  ///< by run and user
+  bool is_simulated = false;
+};
+
+/// Something that happened to a GPU between two pictures.
+struct GpuEvent {
+  enum class Kind : std::uint8_t {
+    event,          ///< xid_CODE, an event of gpu_events_total, or `lost` and `read_again` for gpu_up
+    finding,        ///< a reason of gpu_health_reason holds
+    finding_ended,  ///< it does not hold any longer
+  };
+  std::int64_t second = 0;
+  std::string name;
+  Kind kind = Kind::event;
+};
+constexpr std::string_view to_string(GpuEvent::Kind kind) noexcept {
+  constexpr std::string_view kNames[] = {"event", "finding", "finding_ended"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+/// Finds the events of one GPU by comparing its pictures; keeps the last 64. Not for several threads.
+class GpuEvents {
+ public:
+  /// Counters that the first picture already has are no events.
+  void add(std::int64_t second, const GpuPicture& gpu);
+
+  const std::deque<GpuEvent>& events() const noexcept { return events_; }
+
+ private:
+  void add_counts(std::int64_t second, const GpuPicture& gpu);
+  void add_reasons(std::int64_t second, const GpuPicture& gpu);
+  void keep(GpuEvent event);
+
+  std::deque<GpuEvent> events_;  // the oldest first
+  std::optional<bool> was_up_;   // nullopt: no picture yet
+  /// Counters are not removed while their series is absent, such as that of a lost GPU.
+  std::map<std::string, double> counts_;
+  std::vector<GpuReason> reasons_;
+};
+
+/// Reads the picture from the store. Copies the few families that it needs during the walk and works on the
+/// copy, so that commits do not wait. Any thread.
+Picture observe(const Store& store);
 
 /// The last hours of every GPU and run, in memory. A GPU takes 12 KiB at first, 4 KiB more for each
 /// quarter of an hour, and 107 KiB after 6 hours; a run takes 5 KiB at first and 46 KiB at the most. Limits:

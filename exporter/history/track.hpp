@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +13,94 @@
 #include <string_view>
 #include <vector>
 
-#include "exporter/history/columns.hpp"
-
 namespace gpumeter {
+
+/// A quantity that the history keeps.
+struct Column {
+  std::string_view name;  ///< as in the JSON, with the base unit
+  double scale = 1;       ///< base units for each stored unit; 16 bits hold 6e-8 to 65504 stored units
+};
+
+/// The quantities of a GPU, in the order of kGpuColumns. They are those that the page draws.
+enum class Quantity : std::uint8_t {
+  utilization,
+  compute_active,
+  power,
+  power_limit,
+  memory_used,
+  temperature,
+  margin,
+  clock,
+  throttled_power,
+  throttled_thermal,
+  throttled_hardware,
+};
+
+inline constexpr std::array kGpuColumns = {
+    Column{"utilization_ratio"},
+    Column{"compute_active_ratio"},
+    Column{"power_watts"},
+    Column{"power_limit_watts"},
+    Column{"memory_used_bytes", 1024.0 * 1024 * 1024},
+    Column{"temperature_celsius"},         // sensor="core"
+    Column{"temperature_margin_celsius"},  // of the sensor that is nearest to its limit
+    Column{"clock_hertz", 1e6},            // clock="graphics", or "sm" if there is none
+    Column{"throttled_power_ratio"},       // 0 or 1 at a moment, the share of the time in a mean
+    Column{"throttled_thermal_ratio"},
+    Column{"throttled_hardware_ratio"},  // causes hardware, current and reliability
+};
+inline constexpr std::size_t kGpuColumnCount = kGpuColumns.size();
+static_assert(static_cast<std::size_t>(Quantity::throttled_hardware) + 1 == kGpuColumnCount);
+
+constexpr std::size_t index_of(Quantity quantity) noexcept { return static_cast<std::size_t>(quantity); }
+
+/// The quantities of a run.
+inline constexpr std::array kRunColumns = {
+    Column{"steps_per_second"},  // over the last 30 s
+    Column{"loss"},              // split="train", or the first one if there is none
+};
+inline constexpr std::size_t kRunColumnCount = kRunColumns.size();
+
+/// A number of 16 bits, as IEEE 754's binary16: 11 significant bits (an error of 0.05 % at the most), values
+/// up to 65504. Larger ones become 65504; NaN stands for an absent value.
+class Half {
+ public:
+  constexpr Half() noexcept = default;
+  constexpr explicit Half(float value) noexcept : bits_(bits_of(std::bit_cast<std::uint32_t>(value))) {}
+  constexpr explicit operator float() const noexcept {
+    const std::uint32_t sign = (bits_ & kSign) << 16;
+    const std::uint32_t exponent = bits_ & kExponent;
+    const std::uint32_t magnitude = bits_ & ~kSign;
+    if (exponent == kExponent) return std::bit_cast<float>(kFloatNaN);
+    const float value = exponent == 0 ? static_cast<float>(magnitude) * kSmallest
+                                      : std::bit_cast<float>((magnitude << 13) + kRebias);
+    return sign != 0 ? -value : value;
+  }
+
+ private:
+  static constexpr std::uint32_t kSign = 0x8000, kExponent = 0x7C00, kNaN = 0x7E00, kLargest = 0x7BFF;
+  static constexpr std::uint32_t kFloatInfinity = 0x7F800000, kFloatNaN = 0x7FC00000;
+  static constexpr std::uint32_t kRebias = (127 - 15) << 23;       // between the exponents of both formats
+  static constexpr std::uint32_t kFloatNormal = (127 - 14) << 23;  // the smallest normal number of 16 bits
+  static constexpr std::uint32_t kFloatLargest = 0x477FE000;       // 65504
+  static constexpr float kSmallest = 1.0F / static_cast<float>(1 << 24);
+
+  static constexpr std::uint16_t bits_of(std::uint32_t value) noexcept {
+    const std::uint32_t sign = (value >> 16) & kSign;
+    const std::uint32_t magnitude = value & 0x7FFFFFFF;
+    if (magnitude > kFloatInfinity) return static_cast<std::uint16_t>(kNaN);
+    if (magnitude >= kFloatLargest) return static_cast<std::uint16_t>(sign | kLargest);
+    if (magnitude < kFloatNormal) {
+      const float steps = std::bit_cast<float>(magnitude) / kSmallest + 0.5F;
+      return static_cast<std::uint16_t>(sign | static_cast<std::uint32_t>(steps));
+    }
+    // Rounds to the nearest number, and to the even one of two that are as near.
+    const std::uint32_t rounded = magnitude - kRebias + 0xFFF + ((magnitude >> 13) & 1);
+    return static_cast<std::uint16_t>(sign | (rounded >> 13));
+  }
+
+  std::uint16_t bits_ = static_cast<std::uint16_t>(kNaN);
+};
 
 /// The two lengths of the history: 5 minutes at 1 s, or 6 hours at 15 s.
 enum class Range : std::uint8_t { minutes, hours };

@@ -10,7 +10,7 @@
 
 #include "exporter/access/settings.hpp"
 #include "exporter/text/page.hpp"
-#include "exporter/web/encoded.hpp"
+#include "exporter/web/assets.hpp"
 
 namespace gpumeter {
 

@@ -5,14 +5,10 @@
 #include <string_view>
 #include <utility>
 
-#include "exporter/dcgm/choice.hpp"
+#include "exporter/dcgm/rows.hpp"
 #include "exporter/dcgm/view.hpp"
-#include "exporter/json/devices.hpp"
-#include "exporter/json/health.hpp"
-#include "exporter/json/history.hpp"
-#include "exporter/json/series.hpp"
-#include "exporter/json/workloads.hpp"
-#include "exporter/web/status_page.hpp"
+#include "exporter/json/api.hpp"
+#include "exporter/web/pages.hpp"
 
 namespace gpumeter {
 namespace {

@@ -19,7 +19,7 @@
 #include "exporter/text/page.hpp"
 #include "exporter/web/assets.hpp"
 #include "exporter/web/live_answers.hpp"
-#include "exporter/web/runbooks_page.hpp"
+#include "exporter/web/pages.hpp"
 
 namespace gpumeter {
 

@@ -1,14 +1,17 @@
-#include "exporter/json/live.hpp"
-
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
 
 #include "base/json/scalars.hpp"
+#include "exporter/json/api.hpp"
 
 namespace gpumeter {
 namespace {
 
 constexpr int kDigits = 6;
 constexpr int kTimeDigits = 13;  // milliseconds of a Unix time
+constexpr int kSparklineDigits = 3;
 
 /// Writes objects and lists without their commas being anyone's concern.
 class Writer {
@@ -43,6 +46,13 @@ void list(Writer& out, std::string_view name, const Items& items, Write write) {
 
 void texts(Writer& out, std::string_view name, const std::vector<std::string>& values) {
   list(out, name, values, [&](const std::string& value) { out.text(value); });
+}
+
+// 16 bits hold 3 or 4 decimal digits; runs have 32 bits.
+void values(Writer& out, const std::vector<float>& of_slots, int digits = kDigits) {
+  out.open('[');
+  for (const float value : of_slots) out.number(static_cast<double>(value), digits);
+  out.close(']');
 }
 
 void numbers(Writer& out, std::string_view name, const std::map<std::string, double>& values) {
@@ -115,12 +125,6 @@ void gpu(Writer& out, const GpuPicture& it, const LiveFacts& facts) {
   list(out, "runs", it.runs, [&](const GpuRun& each) { run_name(out, each); });
 }
 
-void sparkline(Writer& out, const std::vector<float>& values) {
-  constexpr int kSparklineDigits = 3;
-  list(out, "utilization", values,
-       [&](float each) { out.number(static_cast<double>(each), kSparklineDigits); });
-}
-
 void run(Writer& out, const RunPicture& it) {
   out.line();
   out.open('{');
@@ -153,7 +157,7 @@ std::string live_json(const Picture& picture, const LiveFacts& facts) {
     out.line();
     out.open('{');
     gpu(out, picture.gpus[i], facts);
-    if (i < facts.sparklines.size()) sparkline(out, facts.sparklines[i]);
+    if (i < facts.sparklines.size()) values(out.key("utilization"), facts.sparklines[i], kSparklineDigits);
     out.close('}');
   }
   out.close(']');
@@ -165,6 +169,112 @@ std::string live_json(const Picture& picture, const LiveFacts& facts) {
   list(out, "runs", picture.runs, [&](const RunPicture& each) { run(out, each); });
   out.close('}');
   return out.take() + "\n";
+}
+
+namespace {
+
+using Arguments = std::map<std::string_view, std::string_view>;
+
+constexpr const char* kUsage =
+    "use gpu=INDEX, uuid=UUID, or run=NAME and user=USER; and range=5m or range=6h";
+
+Error wrong(std::string_view name, std::string_view value) {
+  return Error(std::string(name).append("=").append(value).append(": ") + kUsage);
+}
+
+Result<Arguments> parse(std::span<const std::pair<std::string_view, std::string_view>> given) {
+  Arguments arguments;
+  for (const auto& [name, value] : given) {
+    constexpr std::string_view kNames[] = {"gpu", "uuid", "run", "user", "range"};
+    const bool is_known = std::ranges::find(kNames, name) != std::end(kNames);
+    if (!is_known || !arguments.emplace(name, value).second) return wrong(name, value);
+  }
+  const auto has = [&](std::string_view name) { return arguments.contains(name) ? 1 : 0; };
+  if (has("gpu") + has("uuid") + has("run") != 1 || has("user") > has("run")) return Error(kUsage);
+  return arguments;
+}
+
+std::optional<Range> range_of(std::string_view text) {
+  if (text == "5m") return Range::minutes;
+  if (text == "6h") return Range::hours;
+  return std::nullopt;
+}
+
+void times(Writer& out, const Stretch& stretch, double epoch_seconds) {
+  const auto first = std::llround(epoch_seconds) + stretch.first_second;
+  out.key("times").open('[');
+  for (std::size_t i = 0; i < stretch.length; ++i) {
+    out.number(static_cast<double>(first + static_cast<std::int64_t>(i) * stretch.step), kTimeDigits);
+  }
+  out.close(']');
+}
+
+void columns(Writer& out, const Stretch& stretch) {
+  out.key("columns").open('{');
+  for (const Stretch::Values& column : stretch.columns) {
+    out.line();
+    out.key(column.name);
+    if (column.min.empty()) {
+      values(out, column.mean);
+      continue;
+    }
+    out.open('{');
+    values(out.key("min"), column.min);
+    values(out.key("mean"), column.mean);
+    values(out.key("max"), column.max);
+    out.close('}');
+  }
+  out.close('}');
+}
+
+void events(Writer& out, const History::Answer& answer) {
+  list(out, "events", answer.events, [&](const GpuEvent& event) {
+    out.line();
+    out.open('{');
+    const auto second = std::llround(answer.epoch_seconds) + event.second;
+    out.key("time").number(static_cast<double>(second), kTimeDigits);
+    out.key("name").text(event.name);
+    out.key("kind").text(to_string(event.kind));
+    out.close('}');
+  });
+}
+
+std::string as_json(const History::Answer& answer, std::string_view range) {
+  const bool is_run = answer.uuid.empty();
+  Writer out;
+  out.open('{');
+  out.key(is_run ? "run" : "gpu").text(is_run ? answer.run.run : answer.gpu);
+  out.key(is_run ? "user" : "uuid").text(is_run ? answer.run.user : answer.uuid);
+  out.key("range").text(range);
+  out.key("step_seconds").number(static_cast<double>(answer.stretch.step));
+  out.line();
+  times(out, answer.stretch, answer.epoch_seconds);
+  out.line();
+  columns(out, answer.stretch);
+  if (!is_run) {
+    out.line();
+    events(out, answer);
+  }
+  out.close('}');
+  return out.take() + "\n";
+}
+
+}  // namespace
+
+Result<std::string> history_json(const History& history,
+                                 std::span<const std::pair<std::string_view, std::string_view>> given) {
+  Result<Arguments> parsed = parse(given);
+  if (!parsed) return parsed.error();
+  Arguments& arguments = *parsed;
+  arguments.try_emplace("range", "5m");
+  const std::optional<Range> range = range_of(arguments["range"]);
+  if (!range) return wrong("range", arguments["range"]);
+  const GpuRun run{std::string(arguments["run"]), std::string(arguments["user"])};
+  const auto answer = run.run.empty() ? history.of_gpu(arguments["gpu"], arguments["uuid"], *range)
+                                      : history.of_run(run, *range);
+  if (answer) return as_json(*answer, arguments["range"]);
+  const std::string subject = run.run.empty() ? "GPU" : "run of this user";
+  return Error("there is no history of such a " + subject + "; /api/v1/live lists those that have one");
 }
 
 }  // namespace gpumeter

@@ -1,9 +1,13 @@
-#include "exporter/json/series.hpp"
-
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "base/json/scalars.hpp"
+#include "exporter/json/api.hpp"
 
 namespace gpumeter {
 namespace {
@@ -122,6 +126,153 @@ Result<std::string> series_json(const Store& store, std::span<const std::string_
     body += (body.ends_with('[') ? "\n" : ",\n") + as_json(series, now);
   }
   return body + "\n]}\n";
+}
+
+namespace {
+
+// Milliseconds and milliwatt-hours are noise.
+constexpr int kDigits = 12;
+constexpr int kFew = 6;  // in a line for people
+
+/// Whose it is, and what its owner calls it.
+constexpr std::string_view kNames[] = {"user",
+                                       "slurm_account",
+                                       "slurm_job_name",
+                                       "slurm_partition",
+                                       "slurm_array_job",
+                                       "slurm_array_task",
+                                       "k8s_namespace",
+                                       "k8s_pod"};
+
+struct Figures {
+  std::optional<double> joules;
+  double held = 0;
+  std::optional<double> busy, idle, memory;
+  std::map<std::string, double> throttled;
+
+  std::optional<double> idle_ratio() const {
+    return idle && held > 0 ? std::optional(std::min(*idle / held, 1.0)) : std::nullopt;
+  }
+  std::optional<double> busy_ratio() const {
+    const std::optional<double> rest = idle_ratio();
+    return rest ? std::optional(1 - *rest) : std::nullopt;
+  }
+};
+
+void add(std::optional<double>& sum, std::optional<double> amount) {
+  if (amount) sum = sum.value_or(0) + *amount;
+}
+
+void add(Figures& sum, const DeviceCost& cost) {
+  add(sum.joules, cost.joules);
+  sum.held += cost.held_seconds;
+  add(sum.busy, cost.busy_seconds);
+  add(sum.idle, cost.idle_seconds);
+  if (cost.peak_memory) sum.memory = std::max(sum.memory.value_or(0), *cost.peak_memory);
+  for (const auto& [cause, seconds] : cost.throttled_seconds) sum.throttled[cause] += seconds;
+}
+
+// A device without busy time makes the sum of idle time incomplete, so the ratio is of the others.
+Figures figures_of(const WorkloadCost& workload) {
+  Figures sum;
+  for (const DeviceCost& cost : workload.devices) add(sum, cost);
+  double measured = 0;
+  for (const DeviceCost& cost : workload.devices) measured += cost.idle_seconds ? cost.held_seconds : 0;
+  if (sum.idle && measured > 0) sum.idle = *sum.idle * sum.held / measured;
+  return sum;
+}
+
+std::string text_of(double value) {
+  std::string text;
+  append_json_number(text, value, kDigits);
+  return text;
+}
+
+std::string text_of(std::optional<double> value) { return value ? text_of(*value) : "null"; }
+
+std::string time_of(Nanoseconds time) {
+  return text_of(to_seconds(std::chrono::floor<std::chrono::milliseconds>(time)));
+}
+
+std::string fields_of(const Figures& figures) {
+  std::string throttled;
+  for (const auto& [cause, seconds] : figures.throttled) {
+    throttled += (throttled.empty() ? "" : ",") + json_quoted(cause) + ":" + text_of(seconds);
+  }
+  return "\"joules\":" + text_of(figures.joules) + ",\"gpu_seconds\":" + text_of(figures.held) +
+         ",\"busy_seconds\":" + text_of(figures.busy) + ",\"busy_ratio\":" + text_of(figures.busy_ratio()) +
+         ",\"idle_ratio\":" + text_of(figures.idle_ratio()) +
+         ",\"peak_memory_bytes\":" + text_of(figures.memory) + ",\"throttled_seconds\":{" + throttled + "}";
+}
+
+std::string as_json(const DeviceCost& cost) {
+  Figures figures;
+  add(figures, cost);
+  return "{\"gpu\":\"" + std::to_string(cost.index) + "\",\"uuid\":" + json_quoted(cost.uuid) + "," +
+         fields_of(figures) + "}";
+}
+
+std::string as_json(const WorkloadCost& workload) {
+  std::string labels, devices;
+  std::set<std::string_view> seen;  // of two labels of one name the first counts, as on the page
+  for (const Label& label : workload.labels) {
+    if (!seen.insert(label.name).second) continue;
+    labels += (labels.empty() ? "" : ",") + json_quoted(label.name) + ":" + json_quoted(label.value);
+  }
+  for (const DeviceCost& cost : workload.devices)
+    devices += (devices.empty() ? "" : ",\n   ") + as_json(cost);
+  return "{\"kind\":" + json_quoted(workload.kind) + ",\"workload\":" + json_quoted(workload.workload) +
+         ",\"state\":" + (workload.has_ended ? "\"ended\"" : "\"running\"") +
+         ",\"start_timestamp_seconds\":" + time_of(workload.begun) +
+         ",\"end_timestamp_seconds\":" + (workload.has_ended ? time_of(workload.seen) : "null") +
+         ",\"labels\":{" + labels + "},\n  " + fields_of(figures_of(workload)) + ",\n  \"devices\":[" +
+         devices + "]}";
+}
+
+std::string plain_or_quoted(const std::string& value) {
+  const bool is_plain = !value.empty() && value.find_first_of(" \t\n\"'=\\") == std::string::npos;
+  return is_plain ? value : json_quoted(value);
+}
+
+}  // namespace
+
+std::string workloads_json(std::span<const WorkloadCost> workloads) {
+  std::string body = "{\"workloads\":[";
+  for (const WorkloadCost& workload : workloads) {
+    body += (body.ends_with('[') ? "\n" : ",\n") + as_json(workload);
+  }
+  return body + "\n]}\n";
+}
+
+std::string workload_line(const WorkloadCost& workload) {
+  const Figures figures = figures_of(workload);
+  std::string line = "kind=" + plain_or_quoted(workload.kind) +
+                     " workload=" + plain_or_quoted(workload.workload) +
+                     " state=" + (workload.has_ended ? "ended" : "running");
+  const auto add_text = [&](const std::string& name, const std::string& value) {
+    line += " " + name + "=" + plain_or_quoted(value);
+  };
+  const auto add_number = [&](const std::string& name, std::optional<double> value, int digits = kFew) {
+    if (!value) return;
+    line += " " + name + "=";
+    append_json_number(line, *value, digits);
+  };
+  std::set<std::string_view> seen;
+  for (const Label& label : workload.labels) {
+    if (!seen.insert(label.name).second) continue;
+    if (std::ranges::find(kNames, label.name) != std::end(kNames)) add_text(label.name, label.value);
+  }
+  add_number("gpus", static_cast<double>(workload.devices.size()));
+  add_number("gpu_seconds", figures.held);
+  add_number("busy_ratio", figures.busy_ratio(), 3);
+  add_number("idle_ratio", figures.idle_ratio(), 3);
+  add_number("busy_seconds", figures.busy);
+  add_number("joules", figures.joules);
+  add_number("peak_memory_bytes", figures.memory, kDigits);
+  for (const auto& [cause, seconds] : figures.throttled) {
+    if (seconds > 0) add_number("throttled_" + cause + "_seconds", seconds);
+  }
+  return line + "\n";
 }
 
 }  // namespace gpumeter

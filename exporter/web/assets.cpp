@@ -8,6 +8,12 @@
 
 namespace gpumeter {
 
+EncodedText EncodedText::of(std::string text) {
+  Result<std::string> compressed = ::gpumeter::gzip(text);
+  SharedBytes bytes = compressed ? std::make_shared<const std::string>(*std::move(compressed)) : nullptr;
+  return {std::make_shared<const std::string>(std::move(text)), std::move(bytes)};
+}
+
 std::string assets::unpacked(std::string_view file) {
   Result<std::string> text = gunzip(file);
   return text ? *std::move(text) : std::string();

@@ -1,11 +1,29 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
-#include "exporter/web/encoded.hpp"
+#include "exporter/text/format.hpp"
 
 namespace gpumeter {
+
+/// Bytes that any number of answers share. Immutable.
+using SharedBytes = std::shared_ptr<const std::string>;
+
+/// A text in both encodings.
+struct EncodedText {
+  SharedBytes identity;
+  SharedBytes gzip;  ///< null if the compression failed
+
+  /// Compresses the text.
+  static EncodedText of(std::string text);
+
+  bool has(Encoding encoding) const noexcept { return encoding == Encoding::identity || gzip != nullptr; }
+  const SharedBytes& in(Encoding encoding) const noexcept {
+    return encoding == Encoding::gzip ? gzip : identity;
+  }
+};
 
 /// The files of exporter/web/assets and docs/runbooks.md, as the build embeds them.
 namespace assets {

@@ -4,13 +4,27 @@
 #include <utility>
 #include <vector>
 
-#include "exporter/json/live.hpp"
+#include "exporter/json/api.hpp"
 
 namespace gpumeter {
 namespace {
 
 constexpr auto kOldest = std::chrono::seconds(2);
 constexpr auto kWatched = std::chrono::seconds(5);
+
+class Recorder final : public Part {
+ public:
+  explicit Recorder(const PartContext& context) : machine_(context.machine) {}
+
+  Nanoseconds turn(Nanoseconds) override {
+    machine_.history->sample();
+    machine_.live->refresh();
+    return std::chrono::seconds(1);
+  }
+
+ private:
+  const Machine& machine_;
+};
 
 }  // namespace
 
@@ -32,7 +46,7 @@ EncodedText LiveAnswers::get(Document& document) {
 
 EncodedText LiveAnswers::render(Document& document, Nanoseconds now) {
   const auto picture = history_.picture();
-  const auto report = health_();
+  const auto report = health_.get();
   std::vector<std::vector<float>> sparklines;
   if (document.has_sparklines) sparklines = history_.sparklines();
   EncodedText text = EncodedText::of(live_json(*picture, {clock_.realtime(), now, report.get(), sparklines}));
@@ -59,5 +73,7 @@ void LiveAnswers::refresh(Document& document, Nanoseconds now) {
   const MutexLock lock(document.mutex);
   document.text = {};
 }
+
+const PartEntry web::kHistory = {.name = "history", .reads_store = true, .open = open_part<Recorder>};
 
 }  // namespace gpumeter

@@ -2,17 +2,15 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
-#include <string>
-#include <utility>
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
+#include "collectors/api/machine.hpp"
+#include "collectors/api/part.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/history/history.hpp"
-#include "exporter/web/encoded.hpp"
+#include "exporter/web/assets.hpp"
 
 namespace gpumeter {
 
@@ -20,12 +18,9 @@ namespace gpumeter {
 /// once a second while anybody asks, so that no HTTP thread renders while a scrape waits for it. Any thread.
 class LiveAnswers {
  public:
-  /// Returns the last judgement, or null.
-  using Health = std::function<std::shared_ptr<const health::Report>()>;
-
   /// All must outlive this object.
-  LiveAnswers(const History& history, const Clock& clock, Health health)
-      : history_(history), clock_(clock), health_(std::move(health)) {}
+  LiveAnswers(const History& history, const Clock& clock, const Topic<health::Report>& health)
+      : history_(history), clock_(clock), health_(health) {}
 
   /// The current answer, at most two seconds old. The first request after a pause renders it.
   EncodedText live() { return get(live_); }
@@ -59,9 +54,15 @@ class LiveAnswers {
 
   const History& history_;
   const Clock& clock_;
-  const Health health_;
+  const Topic<health::Report>& health_;
   Document live_{.has_sparklines = false};
   Document sparklines_{.has_sparklines = true};
 };
+
+namespace web {
+/// Fills the history once a second, shortly after each full second, and renders what browsers poll. Only
+/// reads memory.
+extern const PartEntry kHistory;
+}  // namespace web
 
 }  // namespace gpumeter

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "exporter/client/http_get.hpp"
-#include "exporter/json/health.hpp"
+#include "exporter/json/api.hpp"
 #include "programs/benchmark/gpu.hpp"
 #include "programs/benchmark/report.hpp"
 #include "programs/top/snapshot.hpp"

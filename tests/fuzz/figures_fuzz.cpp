@@ -5,7 +5,7 @@
 #include "collectors/profiles/budget_book.hpp"
 #include "daemon/state/device_totals.hpp"
 #include "daemon/state/saved_state.hpp"
-#include "exporter/json/workloads.hpp"
+#include "exporter/json/api.hpp"
 #include "exporter/store/store.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

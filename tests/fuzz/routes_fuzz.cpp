@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
-#include "exporter/json/health.hpp"
+#include "exporter/json/api.hpp"
 #include "programs/top/snapshot.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/fuzz/small_daemon.hpp"

@@ -38,7 +38,8 @@ class SmallDaemon {
   Store store_;
   SeriesList series_{store_.attach("amd")};
   History history_{store_, clock_};
-  LiveAnswers live_{history_, clock_, [] { return nullptr; }};
+  Topic<health::Report> health_;
+  LiveAnswers live_{history_, clock_, health_};
   PageCache pages_{store_};
   Routes routes_{pages_,
                  store_,

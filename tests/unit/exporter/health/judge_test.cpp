@@ -9,7 +9,7 @@
 
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/self_catalog.hpp"
-#include "exporter/json/health.hpp"
+#include "exporter/json/api.hpp"
 #include "exporter/store/series_list.hpp"
 
 namespace gpumeter::health {

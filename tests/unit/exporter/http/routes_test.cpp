@@ -216,7 +216,8 @@ class BrowserRoutesTest : public testing::Test {
   FakeClock clock_;
   Store store_;
   History history_{store_, clock_};
-  LiveAnswers live_{history_, clock_, [] { return nullptr; }};
+  Topic<health::Report> health_;
+  LiveAnswers live_{history_, clock_, health_};
   PageCache pages_{store_};
   Routes routes_{pages_,
                  store_,

@@ -15,7 +15,8 @@ class LiveAnswersTest : public testing::Test {
   FakeClock clock_;
   Store store_;
   History history_{store_, clock_};
-  LiveAnswers live_{history_, clock_, [] { return nullptr; }};
+  Topic<health::Report> health_;
+  LiveAnswers live_{history_, clock_, health_};
 };
 
 TEST_F(LiveAnswersTest, SharesTheBytesUntilTheNextSample) {

@@ -14,4 +14,8 @@ namespace gpumeter {
 std::string status_page(std::span<const DeviceStatus> devices, std::span<const UnreadDevice> unread,
                         std::string_view telemetry_path, const BuildFacts& build);
 
+/// The page at `/runbooks`: docs/runbooks.md as HTML, so that the reasons on the live page have an address
+/// that works without a network. A heading `## GpuLost` has the anchor `gpulost`.
+std::string runbooks_page(std::string_view markdown);
+
 }  // namespace gpumeter

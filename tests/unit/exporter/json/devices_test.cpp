@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "exporter/json/health.hpp"
+#include "exporter/json/api.hpp"
 
 namespace gpumeter {
 namespace {

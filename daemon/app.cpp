@@ -24,6 +24,7 @@
 #include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/state/figures.hpp"
+#include "programs/servers/settings.hpp"
 #include "systemd/journal.hpp"
 #include "systemd/listen_fds.hpp"
 
@@ -66,6 +67,16 @@ std::vector<jobs::PassedSocket> job_sockets_of(const std::vector<systemd::Passed
 Log::Journal journal() {
   const bool is_journal = systemd::is_journal_stream(STDERR_FILENO, std::getenv("JOURNAL_STREAM"));
   return is_journal ? systemd::send_to_journal : nullptr;
+}
+
+/// Sections of the file whose work is that of a program beside the daemon.
+void name_programs(const config::Config& config, Log& log) {
+  const auto name = [&log](const char* section, const char* unit) {
+    log.info("a program beside the daemon does what this section configures",
+             {{"section", section}, {"unit", unit}});
+  };
+  const auto& servers = config.of<servers::Settings>();
+  if (servers.enabled || !servers.targets.empty()) name("servers", "gpumeter-servers.service");
 }
 
 constexpr BuildFacts kBuild = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
@@ -121,6 +132,7 @@ Result<Done> App::start() {
   const auto running = config_.get();
   const config::Config& config = *running;
   log_.info("starting gpumeter", {{"version", build::kVersion}, {"revision", build::kRevision}});
+  name_programs(config, log_);
   auto passed = systemd::take_passed_sockets();
   if (!passed) return passed.error();
   make_fleet(config);
@@ -168,8 +180,6 @@ void App::make_fleet(const config::Config& config) {
   const auto& nccl_settings = config.of<nccl::Settings>();
   add_service(make_nccl_queries(nccl_settings, {clock_, log_, *store_, workloads, run_book_}));
   add_service(make_nccl_files(nccl_settings, normal, {clock_, log_, *store_, workloads, run_book_}));
-  add_service(ModelServers::make(config.of<servers::Settings>(), normal, {paths.procfs, paths.cgroups()},
-                                 uses, *store_, log_, clock_));
   const auto totals = std::make_shared<TotalsBook>();
   state_keeper_ = std::make_shared<StateKeeper>(
       FiguresFolders{paths.state, own_runtime_folder()}, clock_, log_,

@@ -24,7 +24,6 @@
 #include "daemon/profiles/profiler.hpp"
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
-#include "daemon/servers/model_servers.hpp"
 #include "daemon/state/runs_shelf.hpp"
 #include "daemon/web/web_config.hpp"
 #include "exporter/history/history.hpp"

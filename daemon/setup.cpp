@@ -13,10 +13,10 @@
 #include "collectors/kubernetes/part.hpp"
 #include "collectors/nccl/settings.hpp"
 #include "collectors/profiles/settings.hpp"
-#include "collectors/servers/settings.hpp"
 #include "collectors/sources/pci_scan.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/text/selection.hpp"
+#include "programs/servers/settings.hpp"
 
 namespace gpumeter {
 

@@ -32,6 +32,8 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     # The host of the other programs: one part in a process of its own.
     "programs/service": ["base", "collectors/api", "collectors/attribution", "collectors/jobs", "exporter/store", "exporter/text", "exporter/health", "config", "systemd",
                          "programs/client"],
+    "programs/servers/settings": ["base"],  # the keys of a program in gpumeter.yaml, which the daemon knows too
+    "programs/servers": ["base", "programs/servers/settings", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store", "programs/client", "programs/service"],
     "programs/top": ["base", "programs/client"],
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
     "collectors/grpc": ["base"],
@@ -42,14 +44,12 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "collectors/profiles": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/grpc", "collectors/jobs", "exporter/store"],
     "programs/held": ["base", "collectors/attribution"],  # without threads, root's
     "collectors/nccl": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
-    "collectors/servers": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store",
-                           "exporter/client"],
     "config": ["base", "exporter/access"],
     "systemd": ["base"],
-    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/host", "collectors/kubernetes", "collectors/jobs", "collectors/nccl", "collectors/profiles", "collectors/servers",
+    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/host", "collectors/kubernetes", "collectors/jobs", "collectors/nccl", "collectors/profiles",
                "collectors/attribution",
                "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
-               "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd"],
+               "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd", "programs/servers/settings"],
 }
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
 MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],
@@ -70,7 +70,9 @@ HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 
 
 def layer(path: str) -> str:
-    """The longest folder above the file that has a rule; a folder of collectors without one is a vendor's."""
+    """The longest folder above the file that has a rule, unless the file and its header have one; a folder of collectors without one is a vendor's."""
+    if (subject := path.rsplit(".", 1)[0]) in MAY_INCLUDE:
+        return subject
     parts = path.split("/")[:-1]
     for length in range(len(parts), 0, -1):
         if (folder := "/".join(parts[:length])) in MAY_INCLUDE and (folder != "collectors" or length == len(parts)):

@@ -120,6 +120,9 @@ Result<HttpClient::Answer> HttpClient::get(const std::string& path) {
   session_->was_refused = code == CURLE_COULDNT_CONNECT && (error == ECONNREFUSED || error == ENOENT);
   if (code == CURLE_WRITE_ERROR)
     return Error("the answer is longer than " + std::to_string(session_->most_bytes >> 20U) + " MiB");
+  // libcurl's own messages have milliseconds and bytes: a log would repeat them each time.
+  if (code == CURLE_OPERATION_TIMEDOUT) return Error("no complete answer in time");
+  if (code == CURLE_PARTIAL_FILE || code == CURLE_GOT_NOTHING) return Error("the answer ends too early");
   if (code != CURLE_OK) {
     const std::string problem = session_->problem.data();
     return Error(problem.empty() ? curl_easy_strerror(code) : problem);

@@ -111,7 +111,8 @@ Result<Done> take_runs(std::string_view json, Machine& machine) {
 }
 
 Facts::Facts(const std::string& socket, Machine& machine, Log& log)
-    : client_({.url = "http://localhost", .host = {}, .socket = socket}, {}, kLimits, "gpumeter"),
+    : socket_(socket),
+      client_({.url = "http://localhost", .host = {}, .socket = socket}, {}, kLimits, "gpumeter"),
       machine_(machine),
       log_(log) {}
 
@@ -128,6 +129,7 @@ void Facts::ask() {
 Result<Done> Facts::ask(const std::string& path, Result<Done> (*take)(std::string_view, Machine&)) {
   constexpr long kOk = 200;
   const auto answer = client_.get(path);
+  if (client_.was_refused()) return Error("no daemon listens on " + socket_);
   if (!answer) return answer.error();
   if (answer->status != kOk) return Error(path + ": HTTP status " + std::to_string(answer->status));
   return take(answer->body, machine_);

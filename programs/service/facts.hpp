@@ -24,6 +24,7 @@ class Facts {
  private:
   Result<Done> ask(const std::string& path, Result<Done> (*take)(std::string_view json, Machine& machine));
 
+  const std::string socket_;
   client::HttpClient client_;
   Machine& machine_;
   Log& log_;

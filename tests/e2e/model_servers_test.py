@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
-"""Given a process that listens and whose child holds a GPU, when the daemon finds it, then the page has the server's own figures, the
-child's energy, and nothing of servers that misbehave."""
+"""Given a process that listens and whose child holds a GPU, when gpumeter-servers finds it, then its page has the server's own figures, the
+child's energy, and nothing of servers that misbehave. Whatever happens to the program, the daemon goes on, and the other way round."""
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness import TEXT, Daemon, free_port, promtool_findings, run, wait_until
+from harness import Daemon, Program, free_port, promtool_findings, run, wait_until
 
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parent / "fixtures/servers"
+NAME = "gpumeter-servers"
+AT_ONCE = 2.0  # seconds of a scrape
+STOP = 5.0     # seconds from SIGTERM to the daemon's end
 BAD = ("redirect", "endless", "slow", "cut", "missing")
 
 
@@ -26,12 +32,12 @@ def servers(folder: Path, *pages: str):
         process.communicate("")
 
 
-def config(folder: Path, **keys) -> str:
+def config(folder: Path, **keys) -> Path:
     simulated = {"enabled": True, "devices": 2, "processes": [f"1={folder / 'engine.pid'},busy=0.5,memory=2GiB"]}
     path = folder / "gpumeter.yaml"  # JSON is YAML
     path.write_text(json.dumps({"sampling": {"normal": "1s"}, "servers": keys, "collectors": {
         "simulated": simulated, "nvidia": {"enabled": False}, "amd": {"enabled": False}}}))
-    return f"--config.file={path}"
+    return path
 
 
 class ModelServersTest(unittest.TestCase):
@@ -42,19 +48,20 @@ class ModelServersTest(unittest.TestCase):
             with servers(folder, f"chunked:{FIXTURES / 'vllm.prom'}", f"plain:{FIXTURES / 'sglang.prom'}", *bad) as ports:
                 found, named, closed = ports[0], ports[1], free_port()
                 targets = [f"http://127.0.0.1:{port}/metrics" for port in (named, *ports[2:], closed)]
-                flags = config(folder, enabled=True, ports=[str(found)], targets=targets)
-                with Daemon(flags) as daemon:
-                    self.check(daemon, found, named, [*ports[2:], closed])
-                    status, _ = daemon.stop()
-                    self.assertEqual(status, 0)
-                    log = daemon.log
+                file = config(folder, enabled=True, ports=[str(found)], targets=targets)
+                with Daemon(f"--config.file={file}") as daemon, Program(NAME, daemon, file) as program:
+                    self.check(program, found, named, [*ports[2:], closed])
+                    self.assertIn("gpumeter-servers.service", daemon.log, "the daemon says who does the work")
+                    self.assertEqual(program.stop(), 0)
+                    self.assertFalse(program.file.exists(), "its page leaves with it")
+                    log = program.log
         for error in ("HTTP status 307", "HTTP status 404", "connection refused", "no complete answer in time",
-                      "the answer has more than 8388608 bytes", "the answer ends too early"):
+                      "the answer is longer than 8 MiB", "the answer ends too early"):
             self.assertEqual(log.count(error), 1, f"{error}\n{log}")
 
-    def check(self, daemon: Daemon, found: int, named: int, bad: list[int]) -> None:
+    def check(self, program: Program, found: int, named: int, bad: list[int]) -> None:
         mine = {"server": "vllm", "port": str(found)}
-        page = wait_until(lambda: (p := daemon.page()).one("ml_server_info", gpu="1", uuid="SIM-1-1", **mine) and p,
+        page = wait_until(lambda: (p := program.page()).one("ml_server_info", gpu="1", uuid="SIM-1-1", **mine) and p,
                           "the server's GPU is known", 30)
         self.assertEqual(page.one("ml_server_up", **mine), 1)
         self.assertEqual(page.one("ml_server_tokens_total", kind="input", **mine), 3000)
@@ -71,8 +78,48 @@ class ModelServersTest(unittest.TestCase):
             self.assertEqual(page.one("ml_server_up", port=str(port)), 0)
         self.assertEqual(len(page.of("ml_server_tokens_total")), 4)
         before = page.one("ml_server_energy_joules_total", **mine)
-        wait_until(lambda: daemon.page().one("ml_server_energy_joules_total", **mine) > before, "the engine's energy grows")
-        self.assertEqual(promtool_findings(daemon.fetch("/metrics", {"Accept": TEXT}).text), "")
+        wait_until(lambda: program.page().one("ml_server_energy_joules_total", **mine) > before, "the engine's energy grows")
+        self.assertEqual(promtool_findings(program.file.read_text()), "")
+
+    def test_neither_waits_for_the_other(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="gpumeter-servers-") as name, servers(Path(name), f"plain:{FIXTURES / 'vllm.prom'}") as ports:
+            folder = Path(name)
+            file = config(folder, enabled=True, ports=[str(ports[0])])
+            with Daemon(f"--config.file={file}") as daemon:
+                program = self.enterContext(Program(NAME, daemon, file))
+                wait_until(lambda: program.page().of("ml_server_info", gpu="1"), "the server's GPU is known", 30)
+                program.process.send_signal(signal.SIGSTOP)  # it hangs
+                self.look(daemon)
+                program.process.kill()
+                program.process.wait()
+                self.look(daemon)
+                program.file.write_bytes(os.urandom(4096))
+                self.look(daemon)
+                again = self.enterContext(Program(NAME, daemon, file))
+                wait_until(lambda: again.file.read_bytes().startswith(b"# gpumeter: expires ") and again.page().of("ml_server_info", gpu="1"), "the page is replaced", 30)
+                status, seconds = daemon.stop()
+                self.assertEqual(status, 0)
+                self.assertLess(seconds, STOP)
+                wait_until(lambda: "the daemon does not answer" in again.log, "the program misses the daemon", 30)
+                before = again.file.stat().st_mtime_ns
+                wait_until(lambda: again.file.stat().st_mtime_ns > before, "the program goes on", 30)
+                self.assertTrue(again.page().of("ml_server_info", gpu="1"), "the last answer stays in force")
+                with Daemon(f"--config.file={file}", f"--path.api={daemon.api}"):
+                    wait_until(lambda: "the daemon answers again" in again.log, "the program finds it", 30)
+                file.write_text("servers: {enabled: false}\n")
+                self.assertEqual(again.stop(signal.SIGHUP), 0, "a reload without its section ends it")
+                self.assertFalse(again.file.exists())
+
+    def look(self, daemon: Daemon) -> None:
+        """A scrape comes at once, and the devices are read."""
+        before = daemon.page().one("gpu_observed_seconds_total", gpu="0", tier="fast")
+
+        def is_read() -> bool:
+            asked = time.monotonic()
+            now = daemon.page().one("gpu_observed_seconds_total", gpu="0", tier="fast")
+            self.assertLess(time.monotonic() - asked, AT_ONCE)
+            return now > before
+        wait_until(is_read, "the devices are read", 10)
 
     def test_rejects_what_is_no_port_and_no_page(self) -> None:
         with tempfile.TemporaryDirectory(prefix="gpumeter-servers-") as name:
@@ -81,7 +128,7 @@ class ModelServersTest(unittest.TestCase):
                                         ("targets", ["127.0.0.1:8000"], 'must be addresses with a port, such as '
                                          '"http://127.0.0.1:8000/metrics", not "127.0.0.1:8000"'),
                                         ("targets", ["http://a:1", "http://a:1"], 'must list each page once, not "http://a:1" twice')):
-                checked = run(config(folder, **{key: value}), "--check-config")
+                checked = run(f"--config.file={config(folder, **{key: value})}", "--check-config")
                 self.assertEqual(checked.returncode, 2, checked.stdout)
                 self.assertIn(f"servers.{key}: {problem}", checked.stdout + checked.stderr)
 

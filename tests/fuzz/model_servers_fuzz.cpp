@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "collectors/servers/reading.hpp"
 #include "collectors/sources/tcp/listeners.hpp"
+#include "programs/servers/reading.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

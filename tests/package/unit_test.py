@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 DROP_INS = sorted((ROOT / "packaging/systemd").glob("*.conf"))
 UNITS = ("gpumeter.service", "gpumeter.socket", "gpumeter-jobs.socket", "gpumeter-benchmark.service", "gpumeter-benchmark.timer",
-         "gpumeter-held.service", "gpumeter-held.timer", "gpumeter-nccl-files.service")
+         "gpumeter-held.service", "gpumeter-held.timer", "gpumeter-nccl-files.service", "gpumeter-servers.service")
 MOST_EXPOSED = 20  # tenths
 
 if not shutil.which("systemd-analyze"):
@@ -39,6 +39,8 @@ class UnitTest(unittest.TestCase):
         (self.folder / "gpumeter-held.service").write_text(held.replace("/usr/sbin/gpumeter-held", f"{BINARY}-held"))
         recorder = (ROOT / "systemd/gpumeter-nccl-files.service").read_text()
         (self.folder / "gpumeter-nccl-files.service").write_text(recorder.replace("/usr/share/gpumeter/python", str(ROOT / "packaging/python")))
+        servers = (ROOT / "systemd/gpumeter-servers.service").read_text()
+        (self.folder / "gpumeter-servers.service").write_text(servers.replace("/usr/bin/gpumeter-servers", f"{BINARY}-servers"))
         for unit in UNITS:
             if not unit.endswith(".service"):
                 shutil.copy(ROOT / "systemd" / unit, self.folder)
@@ -80,7 +82,7 @@ class UnitTest(unittest.TestCase):
                 print(re.search(r"Overall exposure level.*", said.stdout).group())
 
     def test_exposure(self) -> None:
-        self.exposed("gpumeter.service", "gpumeter-benchmark.service", "gpumeter-held.service", "gpumeter-nccl-files.service")
+        self.exposed("gpumeter.service", "gpumeter-benchmark.service", "gpumeter-held.service", "gpumeter-nccl-files.service", "gpumeter-servers.service")
 
     def test_the_unit_has_each_setting_that_the_threat_model_names(self) -> None:
         text = (ROOT / "SECURITY.md").read_text().split("### A compromised HTTP thread")[1].split("### ")[0]

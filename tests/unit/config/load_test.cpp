@@ -10,12 +10,12 @@
 #include "base/log.hpp"
 #include "base/paths.hpp"
 #include "collectors/jobs/intake/settings.hpp"
-#include "collectors/servers/settings.hpp"
 #include "config/keys.hpp"
 #include "daemon/fleet/settings.hpp"
 #include "daemon/setup.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/text/selection.hpp"
+#include "programs/servers/settings.hpp"
 
 namespace gpumeter::config {
 namespace {

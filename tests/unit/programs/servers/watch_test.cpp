@@ -1,4 +1,4 @@
-#include "collectors/servers/watch.hpp"
+#include "programs/servers/watch.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -6,6 +6,9 @@
 #include <map>
 #include <memory>
 
+#include "base/log.hpp"
+#include "collectors/jobs/model/run_list.hpp"
+#include "exporter/health/report.hpp"
 #include "exporter/store/store.hpp"
 #include "exporter/text/view.hpp"
 #include "tests/fakes/tree.hpp"
@@ -28,7 +31,7 @@ class WatchTest : public testing::Test {
     tree_.write(folder + "comm", "python3\n");
     tree_.write(folder + "cmdline", words);
     groups_[pid] = group;
-    const std::string procs = "cgroup" + group + "/cgroup.procs";
+    const std::string procs = "sys/fs/cgroup" + group + "/cgroup.procs";
     members_[group] += std::to_string(pid) + "\n";
     tree_.write(procs, members_[group]);
   }
@@ -65,31 +68,32 @@ class WatchTest : public testing::Test {
   void open(std::optional<Settings> find, const std::vector<std::string>& targets = {}) {
     Settings settings = find.value_or(Settings());
     for (const std::string& text : targets) settings.targets.push_back(*parse_target(text));
-    Watch::Parts parts;
-    parts.device_uses = [this] {
-      jobs::DeviceUses uses;
-      for (const auto& [uuid, device] : devices_)
-        uses.push_back(std::make_shared<workloads::DeviceUse>(device));
-      return uses;
-    };
-    parts.fetch = [this](const Target& target) -> Result<std::string> {
-      const std::string url = target.address.host + ":" + target.address.port + target.path;
+    Watch::Outside outside;
+    outside.fetch = [this](const Target& target) -> Result<std::string> {
+      const std::string url = target.host + ":" + target.port + target.path;
       asked_ += url + "\n";
       const auto page = pages_.find(url);
       return page == pages_.end() ? Error("connection refused") : Result<std::string>(page->second);
     };
-    parts.say = [this](const Watch::Notice& notice) {
+    outside.say = [this](const Watch::Notice& notice) {
       said_ += notice.message + "|" + notice.server + "|" + notice.error + "\n";
     };
-    parts.roots = {tree_ / "proc", tree_ / "cgroup"};
-    parts.listeners = [this](const std::string&) -> Result<std::vector<tcp::Listener>> { return listeners_; };
-    watch_ = std::make_unique<Watch>(std::move(settings), std::move(parts), store_.attach());
+    outside.listeners = [this](const std::string&) -> Result<std::vector<tcp::Listener>> {
+      return listeners_;
+    };
+    PartContext context{"servers", store_, machine_, clock_, log_, paths_};
+    context.settings = &settings;
+    watch_ = std::make_unique<Watch>(context, std::move(outside));
   }
   /// The page after an update, without comments.
   std::string update() {
     asked_.clear();
     now_ += std::chrono::seconds(10);
-    watch_->update(now_);
+    std::vector<std::shared_ptr<const workloads::DeviceUse>> uses;
+    for (const auto& [uuid, device] : devices_)
+      uses.push_back(std::make_shared<workloads::DeviceUse>(device));
+    machine_.uses.publish(std::move(uses));
+    watch_->turn(now_);
     std::string kept;
     std::istringstream page(TextView(store_).render(Format::text, {}).text);
     for (std::string line; std::getline(page, line);) {
@@ -105,13 +109,17 @@ class WatchTest : public testing::Test {
   std::vector<tcp::Listener> listeners_;
   std::map<std::string, std::string> pages_;
   std::string asked_, said_;
+  const SystemClock clock_;
+  Log log_{clock_, {}};
+  const Paths paths_{.sysfs = tree_ / "sys", .procfs = tree_ / "proc"};
+  Machine machine_;
   Store store_;
   std::unique_ptr<Watch> watch_;
 
  private:
   std::uint64_t cgroup_id(const std::string& group) const {
     struct stat folder {};
-    return stat((tree_ / ("cgroup" + group)).c_str(), &folder) == 0 ? folder.st_ino : 0;
+    return stat((tree_ / ("sys/fs/cgroup" + group)).c_str(), &folder) == 0 ? folder.st_ino : 0;
   }
   Nanoseconds now_{};
 };
@@ -280,7 +288,7 @@ TEST_F(WatchTest, ANamedTargetOfThisMachineHasTheGpusOfItsListener) {
 TEST(ParseTarget, HasAPageByDefault) {
   const auto text_of = [](std::string_view text) {
     const Result<Target> target = parse_target(text);
-    return target ? target->address.host + " " + target->address.port + " " + target->path : "wrong";
+    return target ? target->host + " " + target->port + " " + target->path : "wrong";
   };
   EXPECT_EQ(text_of("http://127.0.0.1:8000"), "127.0.0.1 8000 /metrics");
   EXPECT_EQ(text_of("http://127.0.0.1:8000/"), "127.0.0.1 8000 /metrics");

@@ -2,45 +2,39 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
-#include "collectors/servers/energy.hpp"
-#include "collectors/servers/finder.hpp"
-#include "collectors/servers/reading.hpp"
-#include "exporter/client/http_get.hpp"
+#include "collectors/api/machine.hpp"
+#include "collectors/api/part.hpp"
 #include "exporter/store/series_list.hpp"
+#include "programs/servers/energy.hpp"
+#include "programs/servers/finder.hpp"
+#include "programs/servers/reading.hpp"
 
 namespace gpumeter::servers {
 
-/// Requests a page of a model server: one GET, at most 2 s and 8 MiB, no redirects. Blocks.
-Result<std::string> fetch(const Target& target);
-
 /// Reads the metrics pages of the model servers and writes ml_server_*. Rebuilds its series each time, so
-/// that a histogram whose bounds change with a new version of the server leaves no bucket behind. One thread;
-/// update() blocks while a server answers.
-class Watch {
+/// that a histogram whose bounds change with a new version of the server leaves no bucket behind. A turn
+/// waits for each server's answer.
+class Watch final : public Part {
  public:
   struct Notice {
     std::string message, server, error;  ///< an empty error: it works again
   };
-  struct Parts {
-    std::function<jobs::DeviceUses()> device_uses;
-    std::function<Result<std::string>(const Target&)> fetch;
+  /// What tests replace.
+  struct Outside {
+    std::function<Result<std::string>(const Target&)> fetch;  ///< blocks for 2 s at most
     std::function<void(const Notice&)> say;
     Finder::Listeners listeners = tcp::listeners;
-    Finder::Roots roots = {};
   };
+  Watch(const PartContext& context, Outside outside);
 
-  Watch(Settings settings, Parts parts, Source source);
-
-  /// Reads every page. Pages of further servers than kMostServers are not read.
-  void update(Nanoseconds now);
+  /// Pages of further servers than kMostServers are not read.
+  Nanoseconds turn(Nanoseconds now) override;
 
   static constexpr std::size_t kMostServers = 32;
 
@@ -65,7 +59,9 @@ class Watch {
   void write_histogram(const ServerHistogram& histogram, const Labels& labels);
 
   const Settings settings_;
-  const Parts parts_;
+  const Nanoseconds interval_;
+  const Machine& machine_;
+  const Outside outside_;
   jobs::ProcessKin kin_;
   std::optional<Finder> finder_;
   ServerEnergy energy_;
@@ -73,5 +69,8 @@ class Watch {
   std::string find_error_;
   std::map<std::string, Server> servers_;  ///< by host and port
 };
+
+/// `servers`: null if the configuration names no server and does not look for any.
+extern const PartEntry kPart;
 
 }  // namespace gpumeter::servers

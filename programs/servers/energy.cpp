@@ -1,4 +1,4 @@
-#include "collectors/servers/energy.hpp"
+#include "programs/servers/energy.hpp"
 
 #include <algorithm>
 

@@ -6,20 +6,21 @@
 
 #include "base/options.hpp"
 #include "base/result.hpp"
-#include "exporter/client/http_get.hpp"
 
 namespace gpumeter::servers {
 
-/// A page that the configuration names.
+/// A page of a server.
 struct Target {
-  HttpAddress address;
-  std::string path;  ///< "/metrics"
-  std::string text;  ///< as configured
+  std::string host;  ///< a name or a number, without brackets
+  std::string port;
+  std::string path = "/metrics";
+  std::string text;  ///< as configured, for messages
+  bool is_tls = false;
 
   bool operator==(const Target& other) const { return text == other.text; }
 };
 
-/// Parses "http://host:port/path"; without a path, "/metrics".
+/// Parses "http://host:port/path" or https; without a path, "/metrics".
 Result<Target> parse_target(std::string_view text);
 
 /// Model servers whose metrics pages are read.

@@ -12,8 +12,8 @@
 #include "collectors/attribution/device_use.hpp"
 #include "collectors/jobs/intake/process_kin.hpp"
 #include "collectors/jobs/join/run_join.hpp"
-#include "collectors/servers/settings.hpp"
 #include "collectors/sources/tcp/listeners.hpp"
+#include "programs/servers/settings.hpp"
 
 namespace gpumeter::servers {
 

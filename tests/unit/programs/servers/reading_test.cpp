@@ -1,4 +1,4 @@
-#include "collectors/servers/reading.hpp"
+#include "programs/servers/reading.hpp"
 
 #include <gtest/gtest.h>
 

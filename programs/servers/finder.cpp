@@ -1,4 +1,4 @@
-#include "collectors/servers/finder.hpp"
+#include "programs/servers/finder.hpp"
 
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-#include "programs/servers/watch.hpp"
+#include "programs/servers/part.hpp"
 #include "programs/service/service.hpp"
 
 int main(int argc, char** argv) {

@@ -1,4 +1,4 @@
-#include "programs/servers/watch.hpp"
+#include "programs/servers/part.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -7,6 +7,8 @@
 #include <memory>
 
 #include "base/log.hpp"
+#include "collectors/api/machine.hpp"
+#include "collectors/attribution/device_use.hpp"
 #include "collectors/jobs/model/run_list.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/store/store.hpp"
@@ -68,14 +70,14 @@ class WatchTest : public testing::Test {
   void open(std::optional<Settings> find, const std::vector<std::string>& targets = {}) {
     Settings settings = find.value_or(Settings());
     for (const std::string& text : targets) settings.targets.push_back(*parse_target(text));
-    Watch::Outside outside;
+    Outside outside;
     outside.fetch = [this](const Target& target) -> Result<std::string> {
       const std::string url = target.host + ":" + target.port + target.path;
       asked_ += url + "\n";
       const auto page = pages_.find(url);
       return page == pages_.end() ? Error("connection refused") : Result<std::string>(page->second);
     };
-    outside.say = [this](const Watch::Notice& notice) {
+    outside.say = [this](const Notice& notice) {
       said_ += notice.message + "|" + notice.server + "|" + notice.error + "\n";
     };
     outside.listeners = [this](const std::string&) -> Result<std::vector<tcp::Listener>> {
@@ -83,7 +85,7 @@ class WatchTest : public testing::Test {
     };
     PartContext context{"servers", store_, machine_, clock_, log_, paths_};
     context.settings = &settings;
-    watch_ = std::make_unique<Watch>(context, std::move(outside));
+    watch_ = make_part(context, std::move(outside));
   }
   /// The page after an update, without comments.
   std::string update() {
@@ -114,7 +116,7 @@ class WatchTest : public testing::Test {
   const Paths paths_{.sysfs = tree_ / "sys", .procfs = tree_ / "proc"};
   Machine machine_;
   Store store_;
-  std::unique_ptr<Watch> watch_;
+  std::shared_ptr<Part> watch_;
 
  private:
   std::uint64_t cgroup_id(const std::string& group) const {

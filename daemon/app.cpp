@@ -24,6 +24,7 @@
 #include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/state/figures.hpp"
+#include "programs/nccl/settings.hpp"
 #include "programs/servers/settings.hpp"
 #include "systemd/journal.hpp"
 #include "systemd/listen_fds.hpp"
@@ -75,6 +76,10 @@ void name_programs(const config::Config& config, Log& log) {
     log.info("a program beside the daemon does what this section configures",
              {{"section", section}, {"unit", unit}});
   };
+  const auto& nccl = config.of<nccl::Settings>();
+  if (nccl.enabled) name("nccl", "gpumeter-nccl.service");
+  if (!nccl.inspector.folder.empty() || !nccl.flight_recorder.empty())
+    name("nccl", "gpumeter-nccl-files.service");
   const auto& servers = config.of<servers::Settings>();
   if (servers.enabled || !servers.targets.empty()) name("servers", "gpumeter-servers.service");
 }
@@ -176,10 +181,6 @@ void App::make_fleet(const config::Config& config) {
                         [this](std::uint32_t uid) { return user_names_.of(uid); }, uses, profile_budget},
         profiling, paths.procfs));
   }
-  const Nanoseconds normal = config.of<SamplingIntervals>().normal;
-  const auto& nccl_settings = config.of<nccl::Settings>();
-  add_service(make_nccl_queries(nccl_settings, {clock_, log_, *store_, workloads, run_book_}));
-  add_service(make_nccl_files(nccl_settings, normal, {clock_, log_, *store_, workloads, run_book_}));
   const auto totals = std::make_shared<TotalsBook>();
   state_keeper_ = std::make_shared<StateKeeper>(
       FiguresFolders{paths.state, own_runtime_folder()}, clock_, log_,

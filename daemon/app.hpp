@@ -18,8 +18,6 @@
 #include "daemon/drm/scans.hpp"
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/fleet/state_keeper.hpp"
-#include "daemon/nccl/files.hpp"
-#include "daemon/nccl/queries.hpp"
 #include "daemon/parts/host.hpp"
 #include "daemon/profiles/profiler.hpp"
 #include "daemon/running_config.hpp"

@@ -43,13 +43,14 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "programs/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "programs/client"],
     "collectors/profiles": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/grpc", "collectors/jobs", "exporter/store"],
     "programs/held": ["base", "collectors/attribution"],  # without threads, root's
-    "collectors/nccl": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
+    "programs/nccl/settings": ["base"],  # the keys of a program in gpumeter.yaml, which the daemon knows too
+    "programs/nccl": ["base", "programs/nccl/settings", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store", "programs/service"],
     "config": ["base", "exporter/access"],
     "systemd": ["base"],
-    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/host", "collectors/kubernetes", "collectors/jobs", "collectors/nccl", "collectors/profiles",
+    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/host", "collectors/kubernetes", "collectors/jobs", "collectors/profiles",
                "collectors/attribution",
                "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
-               "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd", "programs/servers/settings"],
+               "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd", "programs/nccl/settings", "programs/servers/settings"],
 }
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
 MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Given processes on a simulated GPU that map NCCL of several versions and listen as its RAS does, then the daemon asks those whose versions
-are safe, never connects to the others, and the page has what they answer."""
+"""Given processes on a simulated GPU that map NCCL of several versions and listen as its RAS does, then gpumeter-nccl asks those whose versions
+are safe, never connects to the others, and its page has what they answer."""
 from __future__ import annotations
 
 import json
@@ -15,13 +15,13 @@ import unittest
 from pathlib import Path
 
 import at_once
-from harness import ROOT, Daemon, Page, free_port, wait_until
+from harness import ROOT, Daemon, Page, Program, free_port, wait_until
 from jobs import value
 
 RANK = ROOT / "tests/fakes/nccl/rank.py"
 SAMPLE = (ROOT / "tests/fixtures/nccl/status_2.29.1.json").read_text()
 USER = pwd.getpwuid(os.getuid()).pw_name
-QUIET = 4  # seconds in which a daemon that asks would have asked
+QUIET = 4  # seconds in which a program that asks would have asked
 
 
 def answer() -> str:
@@ -69,22 +69,24 @@ class NcclTest(unittest.TestCase):
     def rank(self, library: str, **named) -> Rank:
         return self.enterContext(Rank(self.folder, library, self.port, **named))
 
-    def daemon(self, *ranks: Rank, **settings) -> Daemon:
+    def start(self, *ranks: Rank, **settings) -> None:
+        """The daemon and the program."""
         off = {"enabled": False}
         users = [f"0={rank.process.pid},busy=0.5,memory=1GiB" for rank in ranks]
         path = self.folder / "gpumeter.yaml"
         path.write_text(json.dumps({"nccl": {"enabled": True, "port": self.port, **settings}, "jobs": {"enabled": False},
                                     "collectors": {"simulated": {"enabled": True, "devices": 1, "processes": users}, "nvidia": off, "amd": off}}))
-        return self.enterContext(Daemon(f"--config.file={path}"))
+        self.daemon = self.enterContext(Daemon(f"--config.file={path}"))
+        self.program = self.enterContext(Program("gpumeter-nccl", self.daemon, path))
 
-    def state(self, daemon: Daemon, state: str) -> Page:
-        return wait_until(lambda: (page := daemon.page()) and value(page, f'gpumeter_nccl_state{{user="{USER}",state="{state}"}}') and page,
-                          f"the state is {state}", 30)
+    def state(self, state: str) -> Page:
+        return wait_until(lambda: (page := self.program.page()) and value(page, f'gpumeter_nccl_state{{user="{USER}",state="{state}"}}') and page,
+                          f"the state is {state}\n{self.program.log}", 30)
 
     def test_asks_a_safe_version(self) -> None:
         rank = self.rank("libnccl.so.2.29.3")
-        daemon = self.daemon(rank)
-        page = self.state(daemon, "asked")
+        self.start(rank)
+        page = self.state("asked")
         self.assertEqual(rank.lines[1:], ["connected", "asked SET FORMAT json", "asked STATUS"])
         found = {(name, tuple(value for key, value in labels if key not in ("run", "user"))): number for name in (
             "ml_nccl_ranks", "ml_nccl_collectives_total", "ml_nccl_rank_lag", "ml_nccl_stalled_rank")
@@ -102,48 +104,63 @@ class NcclTest(unittest.TestCase):
 
     def test_finds_the_version_of_a_wheel(self) -> None:
         rank = self.rank("libnccl.so.2", content=b"\x7fELF" + bytes(2_000_000) + b"NCCL version 2.30.7+cuda13.3\0")
-        self.state(self.daemon(rank), "asked")
+        self.start(rank)
+        self.state("asked")
         self.assertEqual(rank.connections(), 1)
 
     def test_never_connects_if_the_version_is_old(self) -> None:
         safe, old = self.rank("libnccl.so.2.30.7"), self.rank("libnccl.so.2.27.3", form="text")
-        daemon = self.daemon(safe, old)
-        page = self.state(daemon, "old_version")
+        self.start(safe, old)
+        page = self.state("old_version")
         time.sleep(QUIET)
         self.assertEqual((safe.connections(), old.connections()), (0, 0))
         self.assertEqual(page.of("ml_nccl_ranks"), {})
-        said = [line for line in daemon.log.splitlines() if "NCCL is not asked" in line]
+        said = [line for line in self.program.log.splitlines() if "NCCL is not asked" in line]
         self.assertEqual(len(said), 1)
         self.assertIn(f"process {old.process.pid} has NCCL 2.27.3", said[0])
 
     def test_never_connects_to_an_unknown_process(self) -> None:
         known, other = self.rank("libnccl.so.2.30.7"), self.rank("libnccl.so.2.29.3")
-        self.state(self.daemon(known), "unknown_version")
+        self.start(known)
+        self.state("unknown_version")
         time.sleep(QUIET)
         self.assertEqual((known.connections(), other.connections()), (0, 0))
 
     def test_never_connects_by_default(self) -> None:
         rank = self.rank("libnccl.so.2.30.7")
-        daemon = self.daemon(rank, enabled=False)
-        wait_until(lambda: daemon.page().of("gpu_workload_share_ratio"), "the process is on the GPU", 30)
+        self.start(rank, enabled=False)
+        self.assertEqual(self.program.process.wait(30), 0)
+        self.assertIn("the configuration does not enable it", self.program.log)
+        wait_until(lambda: self.daemon.page().of("gpu_workload_share_ratio"), "the process is on the GPU", 30)
         time.sleep(QUIET)
         self.assertEqual(rank.connections(), 0)
-        self.assertEqual(daemon.page().of("gpumeter_nccl_state"), {})
+        self.assertEqual(self.program.page(), {})
 
     def test_survives_torn_and_silent_answers(self) -> None:
         for form, error in (("torn", "no complete JSON document"), ("text", "no JSON: ERROR: Unknown command SET FORMAT json")):
             with self.subTest(form), Rank(self.folder, "libnccl.so.2.29.3", self.port, form) as rank:
-                daemon = self.daemon(rank)
-                page = self.state(daemon, "failed")
-                self.assertIn(error, daemon.log)
+                self.start(rank)
+                page = self.state("failed")
+                self.assertIn(error, self.program.log)
                 self.assertEqual(page.of("ml_nccl_ranks"), {})
-                daemon.__exit__()
+                self.program.__exit__()
+                self.daemon.__exit__()
         with Rank(self.folder, "libnccl.so.2.29.3", self.port, "silent") as rank:
-            daemon = self.daemon(rank)
-            wait_until(rank.connections, "the daemon asks", 30)
+            self.start(rank)
+            wait_until(rank.connections, "the program asks", 30)
             before = time.monotonic()
-            daemon.__exit__()  # the query ends at once
+            self.assertEqual(self.program.stop(), 0)
             self.assertLess(time.monotonic() - before, 5)
+
+    def test_its_page_ends_with_it_and_outlives_the_daemon(self) -> None:
+        rank = self.rank("libnccl.so.2.29.3")
+        self.start(rank)
+        self.state("asked")
+        self.daemon.stop()
+        wait_until(lambda: "the daemon does not answer" in self.program.log, "it goes on without the daemon", 30)
+        self.assertNotEqual(self.program.page().of("ml_nccl_ranks"), {})
+        self.assertEqual(self.program.stop(), 0)
+        self.assertFalse(self.program.file.exists())
 
 
 if __name__ == "__main__":

@@ -1,15 +1,9 @@
-// Answers of NCCL's RAS, tables of sockets, maps of processes, bytes of libraries, files of NCCL Inspector,
-// and dumps of PyTorch's flight recorder.
-#include <cmath>
-
-#include "collectors/nccl/answer.hpp"
-#include "collectors/nccl/files/flight_dump.hpp"
-#include "collectors/nccl/files/inspector_page.hpp"
-#include "collectors/nccl/files/pickle.hpp"
-#include "collectors/nccl/progress.hpp"
-#include "collectors/nccl/version.hpp"
+// Answers of NCCL's RAS, tables of sockets, maps of processes, and bytes of libraries.
 #include "collectors/sources/tcp/listeners.hpp"
 #include "exporter/store/store.hpp"
+#include "programs/nccl/gate.hpp"
+#include "programs/nccl/progress.hpp"
+#include "programs/nccl/ras.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace {
@@ -54,27 +48,6 @@ void libraries(std::string_view text) {
     expect(nccl::parse_version(to_string(*version)) == version);
 }
 
-void inspector(std::string_view text) {
-  const nccl::InspectorPage page = nccl::parse_inspector_page(text);
-  expect(page.means.size() <= nccl::kMostKeys);
-  for (const auto& [key, means] : page.means) {
-    expect(!key.op.empty() && !key.size.empty() && !key.scope.empty());
-    expect(!means.bandwidth || std::isfinite(*means.bandwidth) || *means.bandwidth > 0);
-    expect(means.bandwidth || means.duration);
-  }
-}
-
-void dump(std::string_view bytes) {
-  if (const auto pickle = nccl::Pickle::parse(bytes)) {
-    for (const auto member : pickle->members(pickle->root(), 1000))
-      expect(pickle->members(member, 10).size() <= 10);
-  }
-  const auto parsed = nccl::parse_flight_dump(bytes);
-  if (!parsed) return expect(!parsed.error().message().empty());
-  expect(!parsed->groups.empty() && parsed->groups.size() <= nccl::kMostGroups);
-  for (const auto& group : parsed->groups) expect(!group.name.empty() && group.enqueued.value_or(0) >= 0);
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -82,7 +55,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   answer(text);
   sockets(text);
   libraries(text);
-  inspector(text);
-  dump(text);
   return 0;
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import Daemon, free_port, wait_until  # noqa: E402
+from harness import Daemon, Program, free_port, wait_until  # noqa: E402
 
 try:
     import torch  # noqa: F401
@@ -69,8 +69,10 @@ jobs: {{enabled: false}}
 collectors: {{simulated: {{enabled: true, devices: 1, processes: [{users}]}}, nvidia: {{enabled: false}}, amd: {{enabled: false}}}}
 """)
         daemon = self.enterContext(Daemon(f"--config.file={config}"))
-        page = wait_until(lambda: (page := daemon.page()).one("gpumeter_nccl_files", source="flight_recorder", state="read") == 3 and page,
-                          f"three dumps are read\n{daemon.log}", 30)
+        reader = self.enterContext(Program("gpumeter-nccl", daemon, config, f"--files={ROOT}/packaging/python/gpumeter-nccl-files"))
+        reader.file = reader.file.with_name("nccl-files.prom")
+        page = wait_until(lambda: (page := reader.page()).one("gpumeter_nccl_files", source="flight_recorder", state="read") == 3 and page,
+                          f"three dumps are read\n{reader.log}", 30)
         family = "ml_flight_recorder_collective"
         enqueued = [page.one(family, rank=str(rank), group="0", state="enqueued") for rank in range(3)]
         self.assertEqual(enqueued, [6 if rank == LATE else 7 for rank in range(3)])

@@ -27,7 +27,7 @@ class BundleTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         cls.folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="gpumeter-bundle-")))
-        built = subprocess.run([str(ROOT / "packaging/bundle/build"), BINARY, str(cls.folder)], capture_output=True, text=True, timeout=60)
+        built = subprocess.run([str(ROOT / "packaging/bundle/build"), BINARY, str(cls.folder)], capture_output=True, text=True, timeout=180)
         assert built.returncode == 0, built.stdout + built.stderr
         cls.archive = Path(built.stdout.strip())
         subprocess.run(["tar", "-xzf", str(cls.archive), "-C", str(cls.folder)], check=True, timeout=60)

@@ -18,6 +18,7 @@ DEB = os.environ.get("GPUMETER_DEB", "")
 VERSION = re.findall(r"^project\(gpumeter VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[0]
 NEEDS = {"/bin/sh", "coreutils", "systemd"}
 UNITS = ["gpumeter-jobs.socket", "gpumeter.service", "gpumeter.socket"]
+PROGRAMS = {"gpumeter-nccl.service", "gpumeter-nccl-files.service", "gpumeter-servers.service"}
 
 
 def output(*command: str | Path, **environment: str) -> str:
@@ -67,7 +68,9 @@ class PackageTest(unittest.TestCase):
             subprocess.run(["sh", "-n"], input=script, text=True, check=True, timeout=20)
             self.assertIn("systemctl", script)
             if tag in ("POSTIN", "PREUN"):
-                self.assertEqual(sorted(set(re.findall(r"gpumeter[\w-]*\.(?:service|socket)", script))), UNITS)
+                units = set(re.findall(r"gpumeter[\w-]*\.(?:service|socket)", script))
+                self.assertEqual(sorted(units - PROGRAMS), UNITS)
+                self.assertEqual(units & PROGRAMS, PROGRAMS if tag == "PREUN" else set(), "the administrator enables them")
 
     @unittest.skipUnless(DEB, "$GPUMETER_DEB is not set")
     def test_the_same_package_results_in_the_same_rpm(self) -> None:
@@ -107,9 +110,11 @@ class InstalledTest(unittest.TestCase):
             self.assertEqual(output(*command, "--version"), f"gpumeter-import, version {VERSION}\n")
 
     def test_the_units_start_what_is_installed(self) -> None:
-        unit = (self.root / "usr/lib/systemd/system/gpumeter.service").read_text()
-        [program] = re.findall(r"^ExecStart=(\S+)", unit, re.M)
-        self.assertTrue(os.access(self.root / program.lstrip("/"), os.X_OK))
+        for name in ("gpumeter.service", *sorted(PROGRAMS)):
+            unit = (self.root / "usr/lib/systemd/system" / name).read_text()
+            [command] = re.findall(r"^ExecStart=(.+)", unit, re.M)
+            for program in re.findall(r"(?<![^ =])/\S+", command):
+                self.assertTrue(os.access(self.root / program.lstrip("/"), os.X_OK), program)
 
     def test_removal_leaves_only_the_changed_configuration(self) -> None:
         config = self.root / "etc/gpumeter/gpumeter.yaml"

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 DROP_INS = sorted((ROOT / "packaging/systemd").glob("*.conf"))
 UNITS = ("gpumeter.service", "gpumeter.socket", "gpumeter-jobs.socket", "gpumeter-benchmark.service", "gpumeter-benchmark.timer",
-         "gpumeter-held.service", "gpumeter-held.timer", "gpumeter-nccl-files.service", "gpumeter-servers.service")
+         "gpumeter-held.service", "gpumeter-held.timer", "gpumeter-nccl.service", "gpumeter-nccl-files.service", "gpumeter-servers.service")
 MOST_EXPOSED = 20  # tenths
 
 if not shutil.which("systemd-analyze"):
@@ -37,10 +37,9 @@ class UnitTest(unittest.TestCase):
         (self.folder / "gpumeter-benchmark.service").write_text(benchmark.replace("/usr/bin/gpumeter-benchmark", f"{BINARY}-benchmark"))
         held = (ROOT / "systemd/gpumeter-held.service").read_text()
         (self.folder / "gpumeter-held.service").write_text(held.replace("/usr/sbin/gpumeter-held", f"{BINARY}-held"))
-        recorder = (ROOT / "systemd/gpumeter-nccl-files.service").read_text()
-        (self.folder / "gpumeter-nccl-files.service").write_text(recorder.replace("/usr/share/gpumeter/python", str(ROOT / "packaging/python")))
-        servers = (ROOT / "systemd/gpumeter-servers.service").read_text()
-        (self.folder / "gpumeter-servers.service").write_text(servers.replace("/usr/bin/gpumeter-servers", f"{BINARY}-servers"))
+        for name, program in (("gpumeter-nccl.service", "nccl"), ("gpumeter-nccl-files.service", "nccl"), ("gpumeter-servers.service", "servers")):
+            text = (ROOT / "systemd" / name).read_text()
+            (self.folder / name).write_text(text.replace(f"/usr/bin/gpumeter-{program}", f"{BINARY}-{program}"))
         for unit in UNITS:
             if not unit.endswith(".service"):
                 shutil.copy(ROOT / "systemd" / unit, self.folder)
@@ -82,7 +81,7 @@ class UnitTest(unittest.TestCase):
                 print(re.search(r"Overall exposure level.*", said.stdout).group())
 
     def test_exposure(self) -> None:
-        self.exposed("gpumeter.service", "gpumeter-benchmark.service", "gpumeter-held.service", "gpumeter-nccl-files.service", "gpumeter-servers.service")
+        self.exposed("gpumeter.service", "gpumeter-benchmark.service", "gpumeter-held.service", "gpumeter-nccl.service", "gpumeter-nccl-files.service", "gpumeter-servers.service")
 
     def test_the_unit_has_each_setting_that_the_threat_model_names(self) -> None:
         text = (ROOT / "SECURITY.md").read_text().split("### A compromised HTTP thread")[1].split("### ")[0]
@@ -118,17 +117,32 @@ class UnitTest(unittest.TestCase):
 
     def test_the_capability_cannot_be_used_on_processes(self) -> None:
         """With CAP_PERFMON, these two calls would read the registers and stacks of all processes."""
-        unit = (ROOT / "systemd/gpumeter.service").read_text()
-        admitted = re.findall(r"^SystemCallFilter=(?!~)(.+)$", unit, re.M)
-        self.assertEqual(admitted, ["@system-service"])
-        groups, seen = ["@system-service"], set()
+        self.assertFalse(self.admitted("gpumeter.service") & {"perf_event_open", "bpf"})
+
+    def test_the_capability_of_a_program_cannot_trace_processes(self) -> None:
+        """With CAP_SYS_PTRACE, these calls would stop and change the processes of all users."""
+        for unit in ("gpumeter-nccl.service", "gpumeter-servers.service"):
+            self.assertIn("CapabilityBoundingSet=CAP_SYS_PTRACE\n", (ROOT / "systemd" / unit).read_text())
+            self.assertFalse(self.admitted(unit) & {"ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "perf_event_open", "bpf"}, unit)
+        self.assertIn("CapabilityBoundingSet=\n", (ROOT / "systemd/gpumeter-nccl-files.service").read_text())
+
+    def admitted(self, unit: str) -> "set[str]":
+        """The system calls that the unit's filters admit."""
+        lines = re.findall(r"^SystemCallFilter=(~?)(.+)$", (ROOT / "systemd" / unit).read_text(), re.M)
+        self.assertEqual([words for sign, words in lines if not sign], ["@system-service"])
+        found = self.expanded("@system-service") - self.expanded(*(word for sign, words in lines if sign for word in words.split()))
+        self.assertIn("openat", found)
+        return found
+
+    @staticmethod
+    def expanded(*words: str) -> "set[str]":
+        groups, seen = [word for word in words if word.startswith("@")], set(words)
         while groups:
             said = analyze("syscall-filter", groups.pop()).stdout
             calls = {line.strip() for line in said.splitlines() if line.startswith("    ") and not line.strip().startswith("#")}
             groups += [call for call in calls - seen if call.startswith("@")]
             seen |= calls
-        self.assertIn("openat", seen)
-        self.assertFalse(seen & {"perf_event_open", "bpf"})
+        return seen
 
 
 if __name__ == "__main__":

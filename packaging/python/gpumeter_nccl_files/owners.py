@@ -1,11 +1,7 @@
 """The users of the machine's GPUs, by which a file is believed: the kernel knows its owner."""
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
-
-from .folder import SECOND
-
-REMEMBERED = 60 * SECOND
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional
 
 
 class Run(NamedTuple):
@@ -21,27 +17,24 @@ class Place(NamedTuple):
 
 
 class _Process(NamedTuple):
-    seen: int
     uid: int
+    owner: str
     run: Run
     uuids: FrozenSet[str]
 
 
 class Owners:
-    """The processes on the machine's GPUs. A process counts until a minute after it left."""
+    """The processes on the machine's GPUs, and those that left within the last minute, by the daemon's last answer."""
 
     def __init__(self, allowed: List[str]) -> None:
         self._allowed = set(allowed)  # names or uids in digits; empty: all users
-        self._seen: Dict[Tuple[int, int], _Process] = {}  # by pid and start time
+        self._processes: List[_Process] = []
         self._places: Dict[str, Place] = {}  # by the digits of the UUID
 
-    def update(self, processes: List[Dict[str, Any]], now: int) -> None:
-        """The rows of the daemon's /api/v1/processes. A row without a GPU or without its facts does not count."""
-        for row in processes:
-            if row.get("devices"):
-                run = Run(str(row["user"]), str(row.get("run") or row.get("workload") or ""))
-                uuids = frozenset(str(device["uuid"]) for device in row["devices"])
-                self._seen[row["pid"], row["start_time"]] = _Process(now, row["uid"], run, uuids)
+    def update(self, processes: List[Dict[str, Any]]) -> None:
+        """The rows of the daemon's /api/v1/processes."""
+        self._processes = [_Process(int(row["uid"]), str(row["owner"]), _run_of(row), frozenset(str(device["uuid"]) for device in row["devices"]))
+                           for row in processes if row["uid"] is not None]
 
     def update_places(self, series: List[Dict[str, Any]]) -> None:
         """The rows gpu_up and gpu_partition_info of the daemon's /api/v1/series."""
@@ -53,9 +46,6 @@ class Owners:
                 places[_digits_of(uuid)] = Place(labels["gpu"], labels["uuid"], labels.get("partition", ""))
         self._places = places
 
-    def forget(self, now: int) -> None:
-        self._seen = {process: seen for process, seen in self._seen.items() if now - seen.seen <= REMEMBERED}
-
     def place_of(self, uuid: str) -> Optional[Place]:
         """The GPU or MIG instance with this UUID as CUDA and HIP print it, without a prefix: 16 bytes in digits, of AMD cards the 16 letters of the
         card's own id (unverified on hardware)."""
@@ -64,12 +54,19 @@ class Owners:
 
     def run_of(self, uid: int, uuid: str = "") -> Optional[Run]:
         """The run of all the user's processes on this GPU, or on all. None: the user has no process there, or is not allowed."""
-        runs = {process.run for process in self._seen.values()
-                if process.uid == uid and (not uuid or uuid in process.uuids) and self._is_allowed(uid, process.run.user)}
-        return runs.pop() if len(runs) == 1 else Run(min(runs).user, "") if runs else None
+        own = [process for process in self._processes if process.uid == uid and (uuid in process.uuids if uuid else process.uuids)]
+        if not own or not self._is_allowed(uid, own[0].owner):
+            return None
+        runs = {process.run for process in own}
+        return runs.pop() if len(runs) == 1 else Run(own[0].owner, "")
 
     def _is_allowed(self, uid: int, user: str) -> bool:
         return not self._allowed or user in self._allowed or str(uid) in self._allowed
+
+
+def _run_of(row: Dict[str, Any]) -> Run:
+    """The run that a job reports, or else the workload's name."""
+    return Run(str(row["user"]), str(row["run"])) if row["run"] else Run(str(row["owner"]), str(row["workload"] or "unattributed"))
 
 
 def _digits_of(uuid: str) -> str:

@@ -72,9 +72,8 @@ class Service:
     def turn(self) -> bool:
         """True if another look is worthwhile soon."""
         now = time.time_ns()
-        self.attempt("the daemon cannot be asked who uses the GPUs; files of its users are foreign after a minute", self.options.api_socket,
-                     lambda: self.ask_daemon(now))
-        self.owners.forget(now)
+        self.attempt("the daemon cannot be asked who uses the GPUs; its last answer stays in force", self.options.api_socket,
+                     self.ask_daemon)
         is_torn = any([reader.look(self.owners, now) for reader in self.readers])
         page = Page()
         for reader in self.readers:
@@ -82,10 +81,10 @@ class Service:
         self.attempt("the page cannot be written", self.options.page, lambda: write_page(self.options.page, page.text()))
         return is_torn
 
-    def ask_daemon(self, now: int) -> None:
+    def ask_daemon(self) -> None:
         if self.options.inspector:
             self.owners.update_places(ask(self.options.api_socket, _PLACES)["series"])
-        self.owners.update(ask(self.options.api_socket, "/api/v1/processes")["processes"], now)
+        self.owners.update(ask(self.options.api_socket, "/api/v1/processes")["processes"])
 
     def attempt(self, what: str, path: str, act: Callable[[], None]) -> None:
         try:

@@ -143,7 +143,7 @@ TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
   const jobs::RunModel model(jobs, {}, [](const jobs::SenderId&) { return true; });
   jobs.commit({});
   store.walk([&](const Family& family) { exported.push_back(family.descriptor().name); });
-  exported.push_back(self_catalog::nccl_state.name);  // daemon/nccl
+  exported.push_back(self_catalog::nccl_state.name);  // gpumeter-nccl and gpumeter-nccl-files
   exported.push_back(self_catalog::nccl_files.name);
   std::vector<std::string_view> listed;
   for (const MetricDescriptor* family : self_catalog::all()) listed.push_back(family->name);

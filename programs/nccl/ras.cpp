@@ -1,0 +1,271 @@
+#include "programs/nccl/ras.hpp"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <system_error>
+#include <utility>
+
+#include "base/descriptor.hpp"
+#include "base/json/reader.hpp"
+#include "base/text.hpp"
+
+namespace gpumeter::nccl {
+namespace {
+
+constexpr std::size_t kChunk = 64U << 10U;
+constexpr std::size_t kLongestLine = 256;  // of an answer other than the document
+
+Error error_of(int number) { return Error(std::generic_category().message(number)); }
+
+struct Address {
+  sockaddr_storage bytes{};
+  socklen_t length = 0;
+};
+
+Address loopback(int family, std::uint16_t port) {
+  Address address;
+  if (family == AF_INET6) {
+    sockaddr_in6 ip{};
+    ip.sin6_family = AF_INET6;
+    ip.sin6_port = htons(port);
+    ip.sin6_addr = in6addr_loopback;
+    std::memcpy(&address.bytes, &ip, address.length = sizeof ip);
+  } else {
+    sockaddr_in ip{};
+    ip.sin_family = AF_INET;
+    ip.sin_port = htons(port);
+    ip.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    std::memcpy(&address.bytes, &ip, address.length = sizeof ip);
+  }
+  return address;
+}
+
+/// A connection to RAS. Every call has the deadline of the object.
+class RasClient {
+ public:
+  RasClient(const Clock& clock, QueryLimits limits)
+      : clock_(clock), limits_(limits), deadline_(clock.monotonic() + limits.patience) {}
+
+  Result<std::string> status(int family, std::uint16_t port);
+
+ private:
+  Result<Done> connect(int family, std::uint16_t port);
+  Result<Done> wait(short events);
+  Result<Done> send(std::string_view text);
+  Result<Done> read_line(std::string& line);
+  /// Returns the number of bytes; 0: the server closed the connection.
+  Result<std::size_t> receive();
+
+  const Clock& clock_;
+  const QueryLimits limits_;
+  const Nanoseconds deadline_;
+  Descriptor socket_;
+  std::string received_;
+};
+
+Result<std::string> RasClient::status(int family, std::uint16_t port) {
+  if (Result<Done> connected = connect(family, port); !connected) return connected.error();
+  if (Result<Done> sent = send("SET FORMAT json\n"); !sent) return sent.error();
+  std::string line;
+  if (Result<Done> read = read_line(line); !read) return read.error();
+  if (line != "OK") return Error("no JSON: " + readable(line, [](char32_t code) { return code < U' '; }));
+  if (Result<Done> sent = send("STATUS\n"); !sent) return sent.error();
+  while (true) {
+    const Result<std::size_t> count = receive();
+    if (!count) return count.error();
+    if (*count == 0) return std::move(received_);
+  }
+}
+
+Result<Done> RasClient::connect(int family, std::uint16_t port) {
+  socket_ = Descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_) return error_of(errno);
+  const Address address = loopback(family, port);
+  const auto* bytes = reinterpret_cast<const sockaddr*>(&address.bytes);
+  if (::connect(socket_.number(), bytes, address.length) == 0) return Done{};
+  if (errno != EINPROGRESS) return error_of(errno);
+  if (Result<Done> ready = wait(POLLOUT); !ready) return ready;
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(socket_.number(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) return error_of(error);
+  return Done{};
+}
+
+Result<Done> RasClient::wait(short events) {
+  constexpr Nanoseconds kMillisecond = std::chrono::milliseconds(1);
+  const Nanoseconds left = deadline_ - clock_.monotonic();
+  if (left <= Nanoseconds(0)) return Error("no answer in time");
+  pollfd waiting{socket_.number(), events, 0};
+  const int ready = ::poll(&waiting, 1, static_cast<int>(left / kMillisecond) + 1);
+  if (ready < 0 && errno != EINTR) return error_of(errno);
+  return Done{};  // the caller tries again, also after a timeout or a signal
+}
+
+Result<Done> RasClient::send(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::send(socket_.number(), text.data(), text.size(), MSG_NOSIGNAL);
+    if (count < 0 && errno != EAGAIN && errno != EINTR) return error_of(errno);
+    text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    if (text.empty()) break;
+    if (Result<Done> ready = wait(POLLOUT); !ready) return ready;
+  }
+  return Done{};
+}
+
+Result<Done> RasClient::read_line(std::string& line) {
+  std::size_t end = 0;
+  while ((end = received_.find('\n')) == std::string::npos) {
+    if (received_.size() > kLongestLine) return Error("not NCCL's protocol");
+    const Result<std::size_t> count = receive();
+    if (!count) return count.error();
+    if (*count == 0) return Error("the connection was closed");
+  }
+  line = trimmed(std::string_view(received_).substr(0, std::min(end, kLongestLine)));
+  received_.erase(0, end + 1);
+  return Done{};
+}
+
+Result<std::size_t> RasClient::receive() {
+  while (true) {
+    const std::size_t end = received_.size();
+    if (end > limits_.most_bytes) return Error("the answer is too long");
+    received_.resize(end + kChunk);
+    const ssize_t count = ::recv(socket_.number(), received_.data() + end, kChunk, 0);
+    const int error = errno;
+    received_.resize(end + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    if (count >= 0 && clock_.monotonic() < deadline_) return static_cast<std::size_t>(count);
+    if (count < 0 && error != EAGAIN && error != EINTR) return error_of(error);
+    if (Result<Done> ready = wait(POLLIN); !ready) return ready.error();
+  }
+}
+
+constexpr int kSuccess = 0;               // ncclSuccess of nccl.h
+constexpr int kInProgress = 7;            // ncclInProgress
+constexpr std::size_t kLongestName = 64;  // an IPv6 address has 45 bytes
+
+std::string name_of(std::string_view text) {
+  return readable(first_bytes(text, kLongestName), [](char32_t code) { return code < U' '; });
+}
+
+bool is_bad(int result) noexcept { return result != kSuccess && result != kInProgress; }
+
+/// The status of a rank that answered, or of one that did not: the keys tell them apart.
+void read_status(JsonReader& in, Rank& rank) {
+  const auto note = [&rank](bool holds, RankState state) {
+    rank.state = std::max(rank.state, holds ? state : RankState::ok);
+  };
+  in.begin_object();
+  for (std::string_view key; in.next_key(key);) {
+    if (key == "init_state" || key == "async_error") {
+      note(is_bad(in.number<int>()), RankState::error);
+    } else if (key == "abort_flag") {
+      note(in.boolean(), RankState::error);
+    } else if (key == "unresponsive") {
+      note(in.boolean(), RankState::missing);
+    } else if (key == "considered_dead") {
+      note(in.boolean(), RankState::dead);
+    } else {
+      in.skip();
+    }
+  }
+}
+
+void read_counts(JsonReader& in, Rank& rank) {
+  rank.has_counts = true;
+  in.begin_object();
+  for (std::string_view key; in.next_key(key);) {
+    const auto op = std::ranges::find(kOps, key, &Op::in_answer);
+    const std::size_t place =
+        op == kOps.end() ? kOps.size() - 1 : static_cast<std::size_t>(op - kOps.begin());
+    rank.launched.at(place) += in.number<std::uint64_t>();
+  }
+}
+
+Rank read_rank(JsonReader& in) {
+  Rank rank;
+  in.begin_object();
+  for (std::string_view key; in.next_key(key);) {
+    if (key == "rank") {
+      rank.rank = in.number<int>();
+    } else if (key == "host") {
+      rank.host = name_of(in.string());
+    } else if (key == "pid") {
+      rank.pid = in.number<int>();
+    } else if (key == "nvml_dev") {
+      rank.device = in.number<int>();
+    } else if (key == "status") {
+      read_status(in, rank);
+    } else if (key == "collective_counts") {
+      read_counts(in, rank);
+    } else {
+      in.skip();
+    }
+  }
+  return rank;
+}
+
+Communicator read_communicator(JsonReader& in, std::size_t& ranks) {
+  Communicator communicator;
+  in.begin_object();
+  for (std::string_view key; in.next_key(key);) {
+    if (key == "hash" || key == "secondary_hash") {
+      communicator.id += (communicator.id.empty() ? "" : ":") + name_of(in.string());
+    } else if (key == "size") {
+      communicator.size = in.number<int>();
+    } else if (key == "ranks" || key == "missing_ranks") {
+      in.begin_array();
+      while (in.next_element() && ++ranks <= kMostRanks) communicator.ranks.push_back(read_rank(in));
+      if (ranks > kMostRanks) break;
+    } else {
+      in.skip();
+    }
+  }
+  return communicator;
+}
+
+}  // namespace
+
+Result<std::string> ask_ras(const Clock& clock, int family, std::uint16_t port, QueryLimits limits) {
+  return RasClient(clock, limits).status(family, port);
+}
+
+std::uint64_t Rank::total() const noexcept {
+  return std::accumulate(launched.begin(), launched.end(), std::uint64_t{0});
+}
+
+Result<Answer> parse_answer(std::string_view text) {
+  if (text.size() > kMostAnswerBytes) return Error("the answer is too long");
+  Answer answer;
+  bool has_communicators = false;
+  std::size_t ranks = 0;
+  JsonReader in(text);
+  in.begin_object();
+  for (std::string_view key; in.next_key(key) && ranks <= kMostRanks;) {
+    if (key == "nccl_version") {
+      answer.version = name_of(in.string());
+    } else if (key == "communicators") {
+      has_communicators = true;
+      in.begin_array();
+      // A communicator without ranks counts too: their number is limited as well.
+      while (ranks <= kMostRanks && in.next_element()) {
+        ++ranks;
+        answer.communicators.push_back(read_communicator(in, ranks));
+      }
+    } else {
+      in.skip();
+    }
+  }
+  if (ranks > kMostRanks) return Error("the answer has more than " + std::to_string(kMostRanks) + " ranks");
+  if (!in.is_complete()) return Error("the answer is no complete JSON document");
+  if (!has_communicators) return Error("the answer has no communicators");
+  return answer;
+}
+
+}  // namespace gpumeter::nccl

@@ -225,7 +225,8 @@ class Bench(unittest.TestCase):
     def page(self) -> str:
         written = page.Page()
         self.reader.write(written)
-        return written.text()
+        [text] = written.texts()
+        return text
 
     def states(self) -> "dict[str, int]":
         """The samples of gpumeter_nccl_files."""
@@ -689,6 +690,25 @@ class InspectorTest(Bench):
 
 
 SERIES = json.dumps({"series": [{"name": "gpu_up", "labels": {"gpu": "0", "uuid": GPU}, "value": 1}]}).encode()
+
+
+class PagesTest(unittest.TestCase):
+    def test_many_series_are_several_pages(self) -> None:
+        """The daemon refuses a page with more than 2000 series or a mebibyte."""
+        for length, count in ((10, 2), (2000, 7)):
+            whole = page.Page()
+            for at in range(3000):
+                whole.add("ml_nccl_dump_timestamp_seconds", at, {"run": "r" * length, "gpu": str(at)})
+            whole.add("gpumeter_nccl_files", 3000, {"state": "read"})
+            texts = whole.texts()
+            self.assertGreaterEqual(len(texts), count)
+            lines = [[line for line in text.splitlines() if not line.startswith("#")] for text in texts]
+            self.assertEqual(sum(map(len, lines)), 3001)
+            self.assertEqual(len({line for each in lines for line in each}), 3001)
+            for text, rows in zip(texts, lines):
+                self.assertTrue(text.startswith("# gpumeter: expires 300s\n# HELP "))
+                self.assertTrue(0 < len(rows) <= 2000 and len(text.encode()) <= 1 << 20)
+                self.assertEqual(text.count("# TYPE "), len({row.partition("{")[0] for row in rows}))
 
 
 class Daemon(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):

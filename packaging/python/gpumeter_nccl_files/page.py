@@ -1,10 +1,13 @@
-"""The page in Prometheus' text format."""
+"""The pages in Prometheus' text format."""
 from __future__ import annotations
 
-from typing import Dict
+from typing import Dict, List
 
 # Seconds after which the daemon drops the page if the program no longer writes it. A look at hostile dumps may take a minute.
 _EXPIRES = 300
+# Limits of the daemon: it refuses a page with more than 2000 series or a mebibyte, so that a user with many files would cost the others theirs.
+_MOST_SERIES = 1900
+_MOST_BYTES = 900_000
 # Names, types and texts as in collectors/api.
 FAMILIES = {
     "ml_nccl_bus_bandwidth_bytes_per_second": "Bus bandwidth of the GPU's NCCL operations in bytes per second: the geometric mean since the last dump of NCCL "
@@ -35,14 +38,26 @@ class Page:
         samples = self._samples[family]
         samples[text] = samples.get(text, 0) + value
 
-    def text(self) -> str:
-        lines = [f"# gpumeter: expires {_EXPIRES}s"]
+    def texts(self) -> List[str]:
+        """One or more pages, as many as the daemon's limits make necessary."""
+        begin = f"# gpumeter: expires {_EXPIRES}s\n"
+        texts, count = [begin], 0
         for family, samples in self._samples.items():
-            if samples:
-                kind = "counter" if family.endswith("_total") else "gauge"
-                lines += [f"# HELP {family} {FAMILIES[family]}", f"# TYPE {family} {kind}"]
-                lines += [f"{family}{{{labels}}} {value!r}".removesuffix(".0") for labels, value in samples.items()]
-        return "\n".join(lines) + "\n"
+            kind = "counter" if family.endswith("_total") else "gauge"
+            head = f"# HELP {family} {FAMILIES[family]}\n# TYPE {family} {kind}\n"
+            lines: List[str] = []
+            size = len(texts[-1].encode())
+            for labels, value in samples.items():
+                line = f"{family}{{{labels}}} {value!r}".removesuffix(".0") + "\n"
+                if count == _MOST_SERIES or size + len(line.encode()) > _MOST_BYTES:
+                    texts[-1] += head * bool(lines) + "".join(lines)
+                    texts.append(begin)
+                    lines, count, size = [], 0, 0
+                lines.append(line)
+                count += 1
+                size += len(line.encode())
+            texts[-1] += head * bool(lines) + "".join(lines)
+        return texts
 
 
 def _escaped(label: str) -> str:

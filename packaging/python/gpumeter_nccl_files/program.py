@@ -57,6 +57,12 @@ def write_page(path: str, text: str) -> None:
         raise
 
 
+def page_path(path: str, number: int) -> str:
+    """nccl-files.prom, nccl-files-2.prom and so on."""
+    name, end = os.path.splitext(path)
+    return path if number == 1 else f"{name}-{number}{end}"
+
+
 class Service:
     """One turn after the other. What fails is named once, until it is well again."""
 
@@ -68,6 +74,7 @@ class Service:
         if options.inspector:
             self.readers.append(Inspector(options.inspector, int(options.inspector_interval * SECOND), self.sayer("NCCL Inspector's file")))
         self.said: Dict[str, str] = {}
+        self.pages = 0
 
     def turn(self) -> bool:
         """True if another look is worthwhile soon."""
@@ -78,8 +85,19 @@ class Service:
         page = Page()
         for reader in self.readers:
             reader.write(page)
-        self.attempt("the page cannot be written", self.options.page, lambda: write_page(self.options.page, page.text()))
+        self.attempt("the page cannot be written", self.options.page, lambda: self.write_pages(page.texts()))
         return is_torn
+
+    def write_pages(self, texts: List[str]) -> None:
+        for number, text in enumerate(texts, 1):
+            write_page(page_path(self.options.page, number), text)
+        self.remove_pages(len(texts))
+        self.pages = len(texts)
+
+    def remove_pages(self, kept: int = 0) -> None:
+        for number in range(kept + 1, self.pages + 1):
+            with contextlib.suppress(OSError):
+                os.unlink(page_path(self.options.page, number))
 
     def ask_daemon(self) -> None:
         if self.options.inspector:
@@ -162,5 +180,4 @@ def main(arguments: List[str]) -> int:
             time.sleep(_SOON if is_torn else service.options.interval)
     finally:
         if not service.options.once:
-            with contextlib.suppress(OSError):
-                os.unlink(service.options.page)
+            service.remove_pages()

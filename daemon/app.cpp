@@ -25,6 +25,7 @@
 #include "daemon/setup.hpp"
 #include "daemon/state/figures.hpp"
 #include "programs/nccl/settings.hpp"
+#include "programs/profiler/settings.hpp"
 #include "programs/servers/settings.hpp"
 #include "systemd/journal.hpp"
 #include "systemd/listen_fds.hpp"
@@ -80,6 +81,7 @@ void name_programs(const config::Config& config, Log& log) {
   if (nccl.enabled) name("nccl", "gpumeter-nccl.service");
   if (!nccl.inspector.folder.empty() || !nccl.flight_recorder.empty())
     name("nccl", "gpumeter-nccl-files.service");
+  if (config.of<profiles::Settings>().enabled) name("profiles", "gpumeter-profiler.service");
   const auto& servers = config.of<servers::Settings>();
   if (servers.enabled || !servers.targets.empty()) name("servers", "gpumeter-servers.service");
 }
@@ -105,10 +107,7 @@ App::App(Options options, config::Config config, const Clock& clock)
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
              },
              [this] { return workload_book_ ? workload_book_->uses() : jobs::DeviceUses(); },
-             [this](const jobs::RunList& runs) {
-               machine_.runs.publish(runs);
-               if (profiler_) profiler_->take_runs(runs);
-             },
+             [this](const jobs::RunList& runs) { machine_.runs.publish(runs); },
              [runs = saved_runs_](jobs::SavedRuns saved) { runs->put(std::move(saved)); },
              [this] { return *machine_.known_devices.get(); }, run_book_, config_.get()->of<Paths>().procfs,
              "/etc/subuid", config_.get()->of<DeviceLabels>()},
@@ -172,19 +171,10 @@ void App::make_fleet(const config::Config& config) {
   machine_.history = &history_;
   machine_.live = &live_;
   if (workloads.book) machine_.workloads = std::make_shared<const WorkloadSettings>(workloads);
-  const auto uses = [book = workloads.book] { return book ? book->uses() : jobs::DeviceUses(); };
-  std::shared_ptr<profiles::BudgetBook> profile_budget;
-  if (const auto& profiling = config.of<profiles::Settings>(); profiling.enabled) {
-    profile_budget = std::make_shared<profiles::BudgetBook>(profiling.budget, clock_);
-    profiler_ = add_service(std::make_unique<Profiler>(
-        Profiler::Parts{clock_, log_, *store_, [this](std::uint32_t uid) { return jobs_.owner_of(uid); },
-                        [this](std::uint32_t uid) { return user_names_.of(uid); }, uses, profile_budget},
-        profiling, paths.procfs));
-  }
   const auto totals = std::make_shared<TotalsBook>();
   state_keeper_ = std::make_shared<StateKeeper>(
       FiguresFolders{paths.state, own_runtime_folder()}, clock_, log_,
-      figures_of({totals, workloads.book, workloads.costs, saved_runs_, profile_budget, parts_}));
+      figures_of({totals, workloads.book, workloads.costs, saved_runs_, parts_}));
   DeviceDirectory directory = state_keeper_->load(clock_.monotonic() + kLoadState);
   forget_simulated(directory, config);
   IndexKeeper indexes(std::move(directory), state_keeper_, clock_);
@@ -288,9 +278,6 @@ Result<Done> App::start_threads() {
   if (Result<Done> started = start_parts(); !started) return started;
   if (Result<Done> started = control_->start(); !started) return started;
   drm_scans_->start(scheduler_);
-  for (const auto& service : services_) {
-    if (Result<Done> started = service->start(); !started) return started;
-  }
   bus_watcher_->start(scheduler_);
   return Done{};
 }
@@ -336,13 +323,9 @@ void App::stop() {
   const Nanoseconds deadline = clock_.monotonic() + kStop;
   if (server_) server_->stop();
   watchdog_.stop();
-  for (const auto& service : services_) service->request_stop();
   left_behind_ = !jobs_.stop();
   if (control_ && !control_->stop(deadline)) left_behind_ = true;
   if (fleet_ && !fleet_->stop(deadline)) left_behind_ = true;
-  for (const auto& service : services_) {
-    if (!service->join(deadline)) left_behind_ = true;
-  }
   if (!scheduler_.stop(deadline)) left_behind_ = true;
   if (web_config_ && !web_config_->stop(deadline)) left_behind_ = true;
   if (state_keeper_ && !state_keeper_->stop(clock_.monotonic() + kLastState)) left_behind_ = true;

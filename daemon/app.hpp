@@ -19,7 +19,6 @@
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/fleet/state_keeper.hpp"
 #include "daemon/parts/host.hpp"
-#include "daemon/profiles/profiler.hpp"
 #include "daemon/running_config.hpp"
 #include "daemon/self/report.hpp"
 #include "daemon/state/runs_shelf.hpp"
@@ -55,13 +54,6 @@ class App {
   Result<Done> start_threads();
   Result<Done> start_watchdog();
   Result<Done> start_parts();
-  /// Returns the service, which stop() ends; null if there is none.
-  template <class SomeService>
-  SomeService* add_service(std::unique_ptr<SomeService> service) {
-    SomeService* const added = service.get();
-    if (added != nullptr) services_.push_back(std::move(service));
-    return added;
-  }
   std::shared_ptr<BusWatcher> make_bus_watcher(const config::Config& config);
   void wait_for_first_pass();
   void serve(Signals& signals);
@@ -99,8 +91,6 @@ class App {
   const std::shared_ptr<PartHost> parts_;  // shared with the thread "state"
   Worker watchdog_{clock_};
   std::shared_ptr<BusWatcher> bus_watcher_;
-  std::vector<std::unique_ptr<Service>> services_;  // those that the configuration enables
-  Profiler* profiler_ = nullptr;                    // one of them; null: disabled
   std::unique_ptr<SelfReport> self_report_;
   Scheduler::Id upkeep_ = 0;            // keep_up()
   bool says_what_is_read_ = false;      // used by keep_up()

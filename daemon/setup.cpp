@@ -11,11 +11,11 @@
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/intake/settings.hpp"
 #include "collectors/kubernetes/part.hpp"
-#include "collectors/profiles/settings.hpp"
 #include "collectors/sources/pci_scan.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/text/selection.hpp"
 #include "programs/nccl/settings.hpp"
+#include "programs/profiler/settings.hpp"
 #include "programs/servers/settings.hpp"
 
 namespace gpumeter {

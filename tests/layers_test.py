@@ -32,6 +32,9 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     # The host of the other programs: one part in a process of its own.
     "programs/service": ["base", "collectors/api", "collectors/attribution", "collectors/jobs", "exporter/store", "exporter/text", "exporter/health", "config", "systemd",
                          "programs/client"],
+    "programs/profiler/settings": ["base"],
+    "programs/profiler": ["base", "programs/profiler/settings", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/grpc", "collectors/jobs", "exporter/store", "config", "systemd",
+                          "programs/client", "programs/service"],
     "programs/servers/settings": ["base"],  # the keys of a program in gpumeter.yaml, which the daemon knows too
     "programs/servers": ["base", "programs/servers/settings", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store", "programs/client", "programs/service"],
     "programs/top": ["base", "programs/client"],
@@ -41,16 +44,15 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "collectors/host": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],  # a part
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "programs/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "programs/client"],
-    "collectors/profiles": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/grpc", "collectors/jobs", "exporter/store"],
     "programs/held": ["base", "collectors/attribution"],  # without threads, root's
     "programs/nccl/settings": ["base"],  # the keys of a program in gpumeter.yaml, which the daemon knows too
     "programs/nccl": ["base", "programs/nccl/settings", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store", "programs/service"],
     "config": ["base", "exporter/access"],
     "systemd": ["base"],
-    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/host", "collectors/kubernetes", "collectors/jobs", "collectors/profiles",
+    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/host", "collectors/kubernetes", "collectors/jobs", 
                "collectors/attribution",
                "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
-               "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd", "programs/nccl/settings", "programs/servers/settings"],
+               "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd", "programs/nccl/settings", "programs/profiler/settings", "programs/servers/settings"],
 }
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
 MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],
@@ -58,14 +60,14 @@ MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],
             r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["base/user_owners.cpp", "collectors/attribution/names/user_names.cpp", "exporter/listen/socket.cpp", "exporter/client/http_get.cpp"],
             r"\bsend_to_journal\(|\bspdlog::logger\b": ["base/log.cpp", "base/log.hpp", "systemd/journal.cpp", "systemd/journal.hpp"],
             r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["base/log.cpp", "daemon/app.cpp", "base/standard_streams.cpp",
-                                                     "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp", "daemon/profiles/ask.cpp"]}
+                                                     "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp", "programs/profiler/command.cpp"]}
 # Calls that make, change or remove a name -> the only files that may make them: base/folder follows no path that another user may write.
 MAY_WRITE = {r"\bO_(CREAT|TMPFILE)\b|(?<![.>\w])((mkdir|mkfifo|mknod|rename|unlink|symlink)(at2?)?|linkat)\((?!const)|\bl?ch(own|mod)\(|\bfch(own|mod)at\(|\brmdir\(":
              ["base/folder.cpp", "base/socket_file.cpp"],
              r"\b[ow]?fstream\b.*\bios\b.*out|\bofstream\b|\bf(re)?open\(|\bmk(os?|d)?temps?\(|\btruncate\(|\bl?setxattr\(": [],
              r"\b(filesystem|fs)::(create_|remove|rename|permissions|copy|resize)": [],
              # The others bind an abstract name and an address of the network.
-             r"\bbind\([^)]*sockaddr|\bbind\(\w+, address, ": ["base/socket_file.cpp", "collectors/profiles/kineto_socket.cpp", "exporter/listen/socket.cpp"]}
+             r"\bbind\([^)]*sockaddr|\bbind\(\w+, address, ": ["base/socket_file.cpp", "programs/profiler/kineto.cpp", "exporter/listen/socket.cpp"]}
 CLIENTS = ("programs/benchmark/", "programs/held/", "programs/service/", "programs/top/")  # programs that wait only for their own user
 HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 

@@ -1,6 +1,6 @@
 // Asks a profiler service: `profiler_service PORT MILLISECONDS FOLDER SESSION HOST` prints the path of the
 // trace and "empty" or "full", or "failed REASON: MESSAGE".
-#include "collectors/profiles/profiler_service.hpp"
+#include "programs/profiler/services.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -22,7 +22,6 @@
 #include "daemon/cli/once.hpp"
 #include "daemon/control/allocate.hpp"
 #include "daemon/control/forget.hpp"
-#include "daemon/profiles/ask.hpp"
 #include "daemon/reload_outcome.hpp"
 #include "daemon/setup.hpp"
 #include "exporter/json/api.hpp"
@@ -80,8 +79,6 @@ int act_on(const Options& options, const config::Config& config, const Clock& cl
       return forget(options.argument, config, clock);
     case Action::allocate:
       return allocate(options.allocate, config);
-    case Action::profile:
-      return ask_for_profile(options.profile, config.of<profiles::Settings>());
     case Action::check:
       return check(options.check, config);
     default:

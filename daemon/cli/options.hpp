@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "collectors/api/collector.hpp"
-#include "collectors/profiles/asking.hpp"
 #include "daemon/cli/check_text.hpp"
 #include "daemon/control/allocate.hpp"
 
@@ -29,8 +28,7 @@ enum class Action : std::uint8_t {
   print_conditions,
   forget,
   allocate,
-  check,
-  profile
+  check
 };
 
 /// The values of a flag for a key of the configuration.
@@ -62,7 +60,6 @@ struct Options {
   std::vector<std::string> simulate_events;  ///< in addition to the file's
   CheckOptions check;
   AllocateOptions allocate;
-  profiles::Asked profile;
 };
 
 /// An exit before the start. The text goes to stdout if the code is 0 (help, version), otherwise to stderr.

@@ -10,16 +10,11 @@ constexpr const char* kWorkloads = "workloads";
 constexpr const char* kRuns = "runs";
 constexpr const char* kJoin = "runs_on_devices";
 constexpr const char* kBenchmarks = "benchmarks";
-constexpr const char* kProfiles = "profiles";
 
 Result<Done> restore(const FigureOwners& owners, const SavedState& state) {
   if (Result<Done> loaded = owners.totals->load(state.section(kDevices)); !loaded) return loaded;
   owners.runs->put_earlier(
       {{state.section(kRuns), state.section(kJoin), state.section(kBenchmarks)}, state.is_of_this_boot});
-  if (owners.profiles) {
-    const Result<Done> loaded = owners.profiles->load(state.section(kProfiles), state.is_of_this_boot);
-    if (!loaded) return loaded;
-  }
   owners.parts->resume(state.sections, state.is_of_this_boot);
   if (!owners.costs) return Done{};
   return owners.costs->load(state.section(kWorkloads), state.saved_at, state.is_of_this_boot);
@@ -34,7 +29,6 @@ StateSections collect(const FigureOwners& owners) {
   sections[kRuns] = std::move(runs.model);
   sections[kJoin] = std::move(runs.join);
   sections[kBenchmarks] = std::move(runs.benchmarks);
-  if (owners.profiles) sections[kProfiles] = owners.profiles->save();
   return sections;
 }
 

@@ -4,7 +4,6 @@
 
 #include "collectors/attribution/cost/cost_ledger.hpp"
 #include "collectors/attribution/workload_book.hpp"
-#include "collectors/profiles/budget_book.hpp"
 #include "daemon/parts/host.hpp"
 #include "daemon/state/device_totals.hpp"
 #include "daemon/state/figures_file.hpp"
@@ -18,7 +17,6 @@ struct FigureOwners {
   std::shared_ptr<workloads::WorkloadBook> workloads;  ///< null: workloads are disabled, and so is `costs`
   std::shared_ptr<workloads::CostLedger> costs;
   std::shared_ptr<RunsShelf> runs;
-  std::shared_ptr<profiles::BudgetBook> profiles;  ///< null: profiles are disabled
   std::shared_ptr<PartHost> parts;
 };
 

@@ -10,7 +10,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from harness import BINARY, Daemon, free_port, wait_until
+from harness import BINARY, free_port, wait_until
+from profiled import Profiled
 
 DOUBLE = Path(__file__).with_name("debug_server_double.py")
 STRANGER = 54321
@@ -59,7 +60,7 @@ profiles:
         self.assertEqual(list(self.folder.glob(f"*_{pid}.json")), [])
 
     def test_requests(self) -> None:
-        with Daemon(f"--config.file={self.config}", "--collector.disable-defaults") as self.daemon:
+        with Profiled(self.config) as self.daemon:
             wait_until(lambda: (self.folder / "jobs.sock").exists(), "the jobs' socket is there")
             report = ["--run", "bert", "--jobs", f"{self.folder}/jobs.sock"]
             ranks = [self.job(port, *report) for port in self.ports[:2]]
@@ -110,7 +111,7 @@ profiles:
             self.assertEqual(self.daemon.stop()[0], 0)
 
     def test_conditions(self) -> None:
-        with Daemon(f"--config.file={self.config}", "--collector.disable-defaults") as self.daemon:
+        with Profiled(self.config) as self.daemon:
             wait_until(lambda: (self.folder / "jobs.sock").exists(), "the jobs' socket is there")
             report = ["--jobs", f"{self.folder}/jobs.sock", "--slow-after", "8", "--run"]
             user = STRANGER if os.getuid() == 0 else None

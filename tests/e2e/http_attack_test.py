@@ -322,10 +322,7 @@ class FewDescriptorsTest(unittest.TestCase):
 
     def test_no_descriptor_is_left(self) -> None:
         """Another part of the process took all of them. The scraper gets through, and no thread computes meanwhile."""
-        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))
-        config = Path(folder, "gpumeter.yaml")
-        config.write_text(f"profiles: {{enabled: true, socket: {folder}/profiles.sock}}\n")
-        daemon = self.enterContext(Daemon("--simulate=1", f"--config.file={config}"))
+        daemon = self.enterContext(Daemon("--simulate=1"))
         process = daemon.process.pid
         time.sleep(1)  # the spare descriptor is taken within 250 ms
         taken = {int(number) for number in os.listdir(f"/proc/{process}/fd")}
@@ -336,8 +333,7 @@ class FewDescriptorsTest(unittest.TestCase):
             self.assertEqual(daemon.fetch("/metrics").status, 200)
         print(f"\nno descriptor is left: 3 scrapes in {time.monotonic() - began:.2f} s")
         self.clients(daemon.port, 5)
-        for path in (f"{folder}/profiles.sock", f"{daemon.folder.name}/control.sock"):
-            self.enterContext(socket.socket(socket.AF_UNIX)).connect(path)
+        self.enterContext(socket.socket(socket.AF_UNIX)).connect(f"{daemon.folder.name}/control.sock")
         share = self.cores(process)
         print(f"with 5 idle clients: {100 * share:.1f} % of a core")
         if not is_sanitized():

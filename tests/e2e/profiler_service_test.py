@@ -12,7 +12,8 @@ from concurrent import futures
 from pathlib import Path
 
 from faulty import Faulty, missing
-from harness import BINARY, Daemon, free_port, wait_until
+from harness import BINARY, free_port, wait_until
+from profiled import Profiled
 from profiler_messages import grpc, messages, serve
 
 HERE = Path(__file__).resolve().parent
@@ -108,7 +109,7 @@ profiles:
         return done.returncode, done.stdout, done.stderr
 
     def test_requests(self) -> None:
-        with Daemon(f"--config.file={self.config}", "--collector.disable-defaults") as daemon:
+        with Profiled(self.config) as daemon:
             wait_until(lambda: (self.folder / "jobs.sock").exists(), "the jobs' socket is there")
             report = ["--jobs", f"{self.folder}/jobs.sock"]
             ours = self.job(self.ports[0], "--run", "resnet", *report)
@@ -161,7 +162,7 @@ profiles:
             self.assertEqual(daemon.stop()[0], 0)
 
     def test_a_condition(self) -> None:
-        with Daemon(f"--config.file={self.config}", "--collector.disable-defaults") as daemon:
+        with Profiled(self.config) as daemon:
             wait_until(lambda: (self.folder / "jobs.sock").exists(), "the jobs' socket is there")
             job = self.job(self.ports[0], "--run", "slow", "--jobs", f"{self.folder}/jobs.sock", "--slow-after", "8")
             done = {"run": "slow", "trigger": "slow_steps", "status": "done"}
@@ -184,7 +185,7 @@ profiles:
             (process / "status").write_text("Name:\tx\nUid:\t7\t7\t7\t7\n")
         (proc.backing / "net/tcp").write_text(rows)
         proc.fail("read:hang", "^/10/")
-        daemon = self.enterContext(Daemon(f"--config.file={self.config}", f"--path.procfs={proc.root}", "--simulate=1"))
+        daemon = self.enterContext(Profiled(self.config, f"--path.procfs={proc.root}", "--simulate=1"))
         self.addCleanup(proc.heal)
         wait_until(lambda: f'can be profiled" pid=11 port={self.ports[1]} ' in daemon.log, "the other process is found")
         wait_until(lambda: f'port={self.ports[0]} error="its process is not known' in daemon.log, "the log names the port")

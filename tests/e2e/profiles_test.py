@@ -2,6 +2,7 @@
 """Given processes that ask for orders as PyTorch does, when `gpumeter profile` or a condition asks, then they write traces, and
 nobody else's request or message changes that."""
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -10,8 +11,9 @@ import time
 import unittest
 from pathlib import Path
 
-from harness import BINARY, Daemon, run, wait_until
+from harness import BINARY, run, wait_until
 from kineto_double import DAEMON, HEADER, Client
+from profiled import Profiled
 
 DOUBLE = Path(__file__).with_name("kineto_double.py")
 ABSTRACT = "PyTorch's processes can be profiled\" socket=\"dynolog (abstract)\""
@@ -64,8 +66,8 @@ profiles:
   hold: 10s
 """)
 
-    def daemon(self) -> Daemon:
-        return Daemon(f"--config.file={self.config}", "--collector.disable-defaults", state=str(self.folder / "state"))
+    def daemon(self) -> Profiled:
+        return Profiled(self.config, state=str(self.folder / "state"))
 
     def profile(self, *words: str, user: int | None = None) -> tuple[int, str, str]:
         done = subprocess.run([BINARY, "profile", f"--config.file={self.config}", *words], capture_output=True, text=True,
@@ -216,6 +218,26 @@ profiles:
             thief.sendto(HEADER.pack(20, b"req") + b"\2\0\0\0\1\0\0\0" + b"\0" * 12, client.to)
             with self.assertRaises(TimeoutError):
                 client.socket.recv(100)
+
+    def test_no_descriptor_is_left(self) -> None:
+        """A client that cannot be accepted costs no processor time meanwhile."""
+        with self.daemon() as daemon:
+            wait_until((self.folder / "profiles.sock").exists, "it listens")
+            process = daemon.profiler.process.pid
+            time.sleep(1)
+            taken = {int(number) for number in os.listdir(f"/proc/{process}/fd")}
+            free = next(number for number in range(1024) if number not in taken)
+            resource.prlimit(process, resource.RLIMIT_NOFILE, (free, free))
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(self.folder / "profiles.sock"))
+                before = self.seconds(process)
+                time.sleep(2)
+                self.assertLess(self.seconds(process) - before, 0.5)
+
+    @staticmethod
+    def seconds(process: int) -> float:
+        fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def test_the_name_is_taken(self) -> None:
         other = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -117,7 +117,7 @@ class RootCommandsTest(unittest.TestCase):
     def run_with_config(self, text: str, *arguments: str) -> subprocess.CompletedProcess:
         config = self.world.safe.parent / "gpumeter.yaml"
         config.write_text(text)
-        return run(f"--config.file={config}", *arguments, timeout=30)
+        return run(arguments[0], f"--config.file={config}", *arguments[1:], timeout=30)
 
     def set_only(self, name: str, make) -> None:
         self.world.clear()

@@ -2,7 +2,6 @@
 // as it was.
 #include "collectors/attribution/cost/cost_ledger.hpp"
 #include "collectors/jobs/model/run_model.hpp"
-#include "collectors/profiles/budget_book.hpp"
 #include "daemon/state/device_totals.hpp"
 #include "daemon/state/saved_state.hpp"
 #include "exporter/json/api.hpp"
@@ -43,14 +42,6 @@ void read_runs(std::string_view section) {
   fuzz::expect(bool(again.restore(model.save(now), now, true)));
 }
 
-void read_profiles(std::string_view section) {
-  static const SystemClock clock;
-  profiles::BudgetBook book({}, clock);
-  if (!book.load(section, false)) return;
-  profiles::BudgetBook again({}, clock);
-  fuzz::expect(bool(again.load(book.save(), true)) && again.save() == book.save());
-}
-
 void read_file(std::string_view text) {
   const Result<SavedState> state = decode(text);
   if (!state) return;
@@ -67,7 +58,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_file(text);
   read_devices(text);
   read_workloads(text);
-  read_profiles(text);
   read_runs(text);
   return 0;
 }

@@ -1,5 +1,5 @@
 // Answers of the profiler service of TensorFlow and JAX.
-#include "collectors/profiles/profiler_service.hpp"
+#include "programs/profiler/services.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

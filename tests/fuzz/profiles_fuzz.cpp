@@ -1,5 +1,6 @@
-// What local processes send about profiles: Kineto's datagrams, the request of `gpumeter profile`, the status
-// of a process, the kernel's list of Unix sockets, and the answer of PyTorch's debug server. A message is
+// What gpumeter-profiler reads: Kineto's datagrams, the request of `gpumeter profile`, the status of a process,
+// the kernel's list of Unix sockets, the answer of PyTorch's debug server, and its own file of the budget. A
+// message is
 // understood only if its sizes agree; a request that is understood says the same after it was written again;
 // a path that is accepted is one line of Kineto's configuration.
 #include <algorithm>
@@ -7,11 +8,11 @@
 #include <string>
 
 #include "base/peer_process.hpp"
-#include "collectors/profiles/asking.hpp"
-#include "collectors/profiles/kineto_door.hpp"
-#include "collectors/profiles/kineto_wire.hpp"
-#include "collectors/profiles/search/sockets.hpp"
-#include "daemon/profiles/fetch.hpp"
+#include "programs/profiler/asking.hpp"
+#include "programs/profiler/desk.hpp"
+#include "programs/profiler/kineto.hpp"
+#include "programs/profiler/search.hpp"
+#include "programs/profiler/traces.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter {
@@ -44,6 +45,14 @@ void check_request(std::string_view text) {
   fuzz::expect(lines.find('#') == std::string::npos);
 }
 
+void check_budget(std::string_view section) {
+  static const SystemClock clock;
+  BudgetBook book({}, clock);
+  if (!book.load(section, false)) return;
+  BudgetBook again({}, clock);
+  fuzz::expect(bool(again.load(book.save(), true)) && again.save() == book.save());
+}
+
 }  // namespace
 }  // namespace gpumeter
 
@@ -52,6 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes = fuzz::text_of(data, size);
   check_datagram(bytes);
   check_request(bytes);
+  check_budget(bytes);
   for (const int number : numbers_in_namespaces(bytes)) fuzz::expect(number > 0);
   for (const UnixListener& each : unix_listeners_in(bytes)) {
     fuzz::expect(each.path.starts_with('/') && bytes.find(each.path) != std::string_view::npos);

@@ -12,7 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import BINARY, Daemon, free_port, wait_until  # noqa: E402
+from harness import BINARY, free_port, wait_until  # noqa: E402
+from profiled import Profiled  # noqa: E402
 
 try:
     import torch
@@ -63,7 +64,7 @@ class DebugServerTest(unittest.TestCase):
 jobs: {{socket: {folder}/jobs.sock, stream_socket: ""}}
 profiles: {{enabled: true, socket: {folder}/profiles.sock, folder: {folder}, profiler_ports: ["{port}"]}}
 """)
-        with Daemon(f"--config.file={config}", "--collector.disable-defaults") as daemon:
+        with Profiled(config) as daemon:
             wait_until((folder / "jobs.sock").exists, "the jobs' socket is there")
             loop = subprocess.Popen([sys.executable, "-c", ON_A_PORT + LOOP, str(front), str(port)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                     text=True, start_new_session=True,
@@ -87,7 +88,7 @@ profiles: {{enabled: true, socket: {folder}/profiles.sock, folder: {folder}, pro
 jobs: {{socket: {folder}/jobs.sock, stream_socket: ""}}
 profiles: {{enabled: true, socket: {folder}/profiles.sock, folder: {folder}, worker_sockets: ["{folder}/*.sock"]}}
 """)
-        with Daemon(f"--config.file={config}", "--collector.disable-defaults") as daemon:
+        with Profiled(config) as daemon:
             wait_until((folder / "jobs.sock").exists, "the jobs' socket is there")
             loop = subprocess.Popen([sys.executable, "-c", ON_A_SOCKET + LOOP], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                     env={**os.environ, "JOBS": f"{folder}/jobs.sock", "TORCH_WORKER_SERVER_SOCKET": str(path)})

@@ -16,7 +16,8 @@ except ImportError as error:
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import BINARY, Daemon, free_port, wait_until  # noqa: E402
+from harness import BINARY, free_port, wait_until  # noqa: E402
+from profiled import Profiled  # noqa: E402
 
 LOOP = """
 import sys, time, jax, jax.numpy as np
@@ -40,7 +41,7 @@ class JaxWithoutTensorFlowTest(unittest.TestCase):
         self.addCleanup(job.wait)
         self.addCleanup(job.kill)
         wait_until(beat.exists, "the job makes steps")
-        with Daemon(f"--config.file={config}", "--collector.disable-defaults") as daemon:
+        with Profiled(config) as daemon:
             wait_until(lambda: f"pid={job.pid} port={port} " in daemon.log, "the service is found")
             self.assertIn('trace="device only"', daemon.log)
             subprocess.run([BINARY, "profile", f"--config.file={config}", f"--pid={job.pid}", "--seconds=0.5"], capture_output=True, timeout=200)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import BINARY, Daemon, wait_until  # noqa: E402
+from harness import BINARY, wait_until  # noqa: E402
+from profiled import Profiled  # noqa: E402
 
 LOOP = Path(__file__).with_name("kineto_loop.py")
 OPERATORS = {"aten::linear", "aten::relu", "aten::addmm"}
@@ -38,8 +39,8 @@ profiles:
   hold: 10s
 """)
 
-    def daemon(self) -> Daemon:
-        return Daemon(f"--config.file={self.config}", "--collector.disable-defaults")
+    def daemon(self) -> Profiled:
+        return Profiled(self.config)
 
     def loop(self, *arguments: str, **variables: str) -> subprocess.Popen:
         """The socket's folder is one of this test's, so that another daemon of the machine is not asked."""

@@ -21,7 +21,8 @@ except ImportError as error:
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import BINARY, Daemon, wait_until  # noqa: E402
+from harness import BINARY, wait_until  # noqa: E402
+from profiled import Profiled  # noqa: E402
 
 PROGRAM = os.environ.get("GPUMETER_PROFILER_SERVICE", str(ROOT / "build/release/tests/profiler_service"))
 
@@ -108,7 +109,7 @@ class ProfilerServiceTest(unittest.TestCase):
 jobs: {{socket: {self.folder}/jobs.sock, stream_socket: ""}}
 profiles: {{enabled: true, socket: {self.folder}/profiles.sock, folder: {self.folder}, profiler_ports: ["{self.port}"]}}
 """)
-        with Daemon(f"--config.file={self.folder}/gpumeter.yaml", "--collector.disable-defaults") as daemon:
+        with Profiled(self.folder / "gpumeter.yaml") as daemon:
             wait_until((self.folder / "jobs.sock").exists, "the jobs' socket is there")
             job = self.loop(program, JOBS=f"{self.folder}/jobs.sock")
             reader = threading.Thread(target=lambda: [None for _ in job.stdout])  # a full pipe would stop the loop

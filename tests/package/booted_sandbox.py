@@ -92,7 +92,7 @@ def own_programs() -> None:
     configure(simulated(devices=1))
     restart()
     inside = ("nsenter", f"--target={show('MainPID')}", "--mount")
-    for folder in ("/var/lib/gpumeter", "/var/cache/gpumeter", "/run/gpumeter", "/tmp", "/dev/shm"):
+    for folder in ("/var/lib/gpumeter", "/run/gpumeter", "/tmp", "/dev/shm"):
         program = f"{folder}/program"
         run(*inside, "cp", "/usr/bin/true", program)
         started = subprocess.run([*inside, program], capture_output=True, text=True)

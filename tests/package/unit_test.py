@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 DROP_INS = sorted((ROOT / "packaging/systemd").glob("*.conf"))
 UNITS = ("gpumeter.service", "gpumeter.socket", "gpumeter-jobs.socket", "gpumeter-benchmark.service", "gpumeter-benchmark.timer",
-         "gpumeter-held.service", "gpumeter-held.timer", "gpumeter-nccl.service", "gpumeter-nccl-files.service", "gpumeter-servers.service")
+         "gpumeter-held.service", "gpumeter-held.timer", "gpumeter-nccl.service", "gpumeter-nccl-files.service",
+         "gpumeter-profiler.service", "gpumeter-profiler.socket", "gpumeter-servers.service")
 MOST_EXPOSED = 20  # tenths
 
 if not shutil.which("systemd-analyze"):
@@ -37,7 +38,8 @@ class UnitTest(unittest.TestCase):
         (self.folder / "gpumeter-benchmark.service").write_text(benchmark.replace("/usr/bin/gpumeter-benchmark", f"{BINARY}-benchmark"))
         held = (ROOT / "systemd/gpumeter-held.service").read_text()
         (self.folder / "gpumeter-held.service").write_text(held.replace("/usr/sbin/gpumeter-held", f"{BINARY}-held"))
-        for name, program in (("gpumeter-nccl.service", "nccl"), ("gpumeter-nccl-files.service", "nccl"), ("gpumeter-servers.service", "servers")):
+        for name, program in (("gpumeter-nccl.service", "nccl"), ("gpumeter-nccl-files.service", "nccl"),
+                              ("gpumeter-profiler.service", "profiler"), ("gpumeter-servers.service", "servers")):
             text = (ROOT / "systemd" / name).read_text()
             (self.folder / name).write_text(text.replace(f"/usr/bin/gpumeter-{program}", f"{BINARY}-{program}"))
         for unit in UNITS:
@@ -81,7 +83,8 @@ class UnitTest(unittest.TestCase):
                 print(re.search(r"Overall exposure level.*", said.stdout).group())
 
     def test_exposure(self) -> None:
-        self.exposed("gpumeter.service", "gpumeter-benchmark.service", "gpumeter-held.service", "gpumeter-nccl.service", "gpumeter-nccl-files.service", "gpumeter-servers.service")
+        self.exposed("gpumeter.service", "gpumeter-benchmark.service", "gpumeter-held.service", "gpumeter-nccl.service", "gpumeter-nccl-files.service",
+                     "gpumeter-profiler.service", "gpumeter-servers.service")
 
     def test_the_unit_has_each_setting_that_the_threat_model_names(self) -> None:
         text = (ROOT / "SECURITY.md").read_text().split("### A compromised HTTP thread")[1].split("### ")[0]
@@ -121,7 +124,7 @@ class UnitTest(unittest.TestCase):
 
     def test_the_capability_of_a_program_cannot_trace_processes(self) -> None:
         """With CAP_SYS_PTRACE, these calls would stop and change the processes of all users."""
-        for unit in ("gpumeter-nccl.service", "gpumeter-servers.service"):
+        for unit in ("gpumeter-nccl.service", "gpumeter-profiler.service", "gpumeter-servers.service"):
             self.assertIn("CapabilityBoundingSet=CAP_SYS_PTRACE\n", (ROOT / "systemd" / unit).read_text())
             self.assertFalse(self.admitted(unit) & {"ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "perf_event_open", "bpf"}, unit)
         self.assertIn("CapabilityBoundingSet=\n", (ROOT / "systemd/gpumeter-nccl-files.service").read_text())

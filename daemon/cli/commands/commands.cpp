@@ -1,7 +1,6 @@
 #include "daemon/cli/commands/commands.hpp"
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 
 #include "base/options.hpp"
 #include "base/text.hpp"
@@ -94,45 +93,6 @@ class Allocate final : public Command {
   std::string verb_, kind_;
 };
 
-class Profile final : public Command {
- public:
-  Profile(CLI::App& app, Options& options)
-      : Command(app, "profile", "Take a profile (trace) of a running job (profile --help)") {
-    add("--run", options.profile.run, "NAME", "The run, as in the label run");
-    add("--pid", pid_, "PID", "Its process, instead of --run")->check(from_one_to(kMostProcesses));
-    add("--steps", steps_, "N", "Trace this many steps")->check(from_one_to(profiles::kMostSteps));
-    add("--seconds", seconds_, "S", "Trace for this time (default 5)");
-    add("--output", options.profile.folder, "DIR", "Folder of the trace (default: profiles.folder)");
-  }
-
-  std::optional<Exit> take(Options& options) const override {
-    options.action = Action::profile;
-    profiles::Asked& asked = options.profile;
-    if (asked.run.empty() == pid_.empty()) return usage_error("profile requires either --run or --pid");
-    if (asked.run.find('\n') != std::string::npos) return usage_error("--run must be one line");
-    if (!steps_.empty() && !seconds_.empty()) {
-      return usage_error("--steps and --seconds cannot be combined");
-    }
-    if (!pid_.empty()) asked.pid = parse_number<int>(pid_);
-    if (!steps_.empty()) asked.extent.steps = parse_number<unsigned>(steps_);
-    if (!asked.folder.empty()) asked.folder = std::filesystem::absolute(asked.folder).string();
-    return seconds_.empty() ? std::nullopt : take_seconds(asked);
-  }
-
- private:
-  std::optional<Exit> take_seconds(profiles::Asked& asked) const {
-    const double seconds = parse_number<double>(seconds_).value_or(0);
-    if (!(seconds >= 0.001 && seconds <= to_seconds(profiles::kLongestTrace))) {
-      return usage_error("--seconds must be a number from 0.001 to " +
-                         std::to_string(profiles::kLongestTrace.count()));
-    }
-    asked.extent.duration = std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(seconds));
-    return std::nullopt;
-  }
-
-  std::string pid_, steps_, seconds_;
-};
-
 class Check final : public Command {
  public:
   Check(CLI::App& app, Options& options)
@@ -188,7 +148,8 @@ Command::Command(CLI::App& app, const char* name, const char* help)
 Commands::Commands(CLI::App& app, Options& options)
     : all_{std::make_unique<Forget>(app, options),
            std::make_unique<Allocate>(app, options),
-           std::make_unique<Profile>(app, options),
+           std::make_unique<Companion>(app, "profile",
+                                       "Take a profile (trace) of a running job (profile --help)"),
            std::make_unique<Check>(app, options),
            std::make_unique<Companion>(app, "import",
                                        "Send results of other benchmarks to the daemon (import --help)"),

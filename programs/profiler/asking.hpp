@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/peer_process.hpp"
+#include "base/result.hpp"
+#include "base/shares.hpp"
+#include "collectors/jobs/intake/sockets.hpp"
+#include "programs/profiler/desk.hpp"
+
+/// The text that `gpumeter profile` and gpumeter-profiler exchange over a Unix stream socket. A request is
+/// lines of a word and its value, and an empty line:
+///
+///   run NAME | pid NUMBER
+///   steps NUMBER | milliseconds NUMBER
+///   folder PATH          (optional)
+///
+/// The program answers `refused REASON`, or `file PID PATH` for each process and then `accepted WHEN`. The
+/// lines `taken PID`, `done PID PATH`, `failed PID REASON` follow as they happen, and `end STATUS` is the
+/// last line. The line `fetch PID UID` has the connection to a process attached (SCM_RIGHTS), and `fetch PID
+/// UID PATH` names the Unix socket to which the client connects: the client sends debug_request() there,
+/// writes the file of PID for the user, and sends `got PID` or `lost PID REASON`. It sends the same once it
+/// has looked for the file after `done`: only the user sees whether the process could write it. The client
+/// withdraws its request by closing the connection. Any thread.
+namespace gpumeter::profiles {
+
+struct Asked {
+  std::string run;         ///< empty: `pid`
+  std::optional<int> pid;  ///< as the client sees it
+  Extent extent;
+  std::string folder;  ///< empty: `profiles.folder`
+};
+
+inline constexpr std::size_t kMostAsked = 4096;
+inline constexpr unsigned kMostSteps = 1000;
+inline constexpr std::chrono::seconds kLongestTrace{300};
+
+/// Returns the request in its lines.
+std::string text_of(const Asked& asked);
+/// Parses a complete request, including the empty line.
+Result<Asked> parse_asked(std::string_view text);
+
+/// Returns the path of an order: folder/gpumeter_RUN_RANDOM.json. Nobody can predict the random number, so
+/// nobody can put a link there. Returns an Error if the folder is not usable.
+Result<std::string> path_in(std::string_view folder, std::string_view run);
+/// True if path_in() gives such a name to a file, of plain characters only.
+bool is_trace_name(std::string_view name);
+
+/// The connections of `gpumeter profile` to the program. If all places are
+/// taken, one of the user with the most makes room. Thread "profiles".
+class Callers {
+ public:
+  using OwnerOf = std::function<std::uint32_t(std::uint32_t uid)>;
+
+  static constexpr std::size_t kMost = 64;
+  static constexpr std::size_t kMostOfUser = 16;
+  /// The longest time for a client to send its request.
+  static constexpr Nanoseconds kPatience = std::chrono::seconds(5);
+
+  /// A complete request of a connection.
+  struct Call {
+    int number = 0;
+    std::string text;
+    Desk::Number request = 0;  ///< not 0: `text` is a line about this request, without its end
+  };
+
+  explicit Callers(OwnerOf owner_of) : owner_of_(std::move(owner_of)) {}
+
+  /// Takes the connections that wait. Returns false if no descriptor is left for one; the listener stays
+  /// readable then.
+  bool accept_from(int listener, Nanoseconds now);
+  /// Reads a connection. Returns the lines about the request to which it is bound.
+  std::vector<Call> read(int number);
+  /// A connection has sent a complete request, which take_requests() returns.
+  bool have_asked() const;
+  std::vector<Call> take_requests();
+  /// Who connected. Valid until the connection is closed.
+  const PeerProcess& process(int number) const { return open_.at(number).process; }
+  /// The connection waits for the events of this request from now on.
+  void bind_to(int number, Desk::Number request) { open_.at(number).request = request; }
+  /// Sends a line to a connection. Closes it if the line does not fit into the socket's buffer.
+  void tell(int number, std::string_view line);
+  /// The same, to the connection that waits for this request.
+  void tell_about(Desk::Number request, std::string_view line);
+  /// The same, with a descriptor attached. Returns false if no connection waits for the request.
+  bool pass_about(Desk::Number request, std::string_view line, const Descriptor& attached);
+  void close(int number);
+  void close_about(Desk::Number request);
+  /// Closes connections that send no request. Returns the requests whose clients have left since the last
+  /// call.
+  std::vector<Desk::Number> tick(Nanoseconds now);
+  /// The descriptors to wait for.
+  std::vector<int> numbers() const;
+
+ private:
+  struct Open {
+    Descriptor descriptor;
+    PeerProcess process;
+    std::uint32_t payer = 0;
+    Nanoseconds since{};
+    std::string text;
+    Desk::Number request = 0;  ///< 0: none yet
+    bool is_whole = false;     ///< `text` is a request that nobody has taken yet
+  };
+
+  static std::vector<Call> lines_of(int number, Open& open);
+  bool make_room(std::uint32_t payer);
+  void end(int number);
+
+  const OwnerOf owner_of_;
+  std::map<int, Open> open_;
+  Shares<std::uint32_t> shares_;  ///< of open_
+  std::vector<Desk::Number> left_;
+};
+
+}  // namespace gpumeter::profiles

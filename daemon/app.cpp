@@ -106,11 +106,8 @@ App::App(Options options, config::Config config, const Clock& clock)
              [this](const jobs::Notice& notice) {
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
              },
-             [this] { return workload_book_ ? workload_book_->uses() : jobs::DeviceUses(); },
-             [this](const jobs::RunList& runs) { machine_.runs.publish(runs); },
-             [runs = saved_runs_](jobs::SavedRuns saved) { runs->put(std::move(saved)); },
-             [this] { return *machine_.known_devices.get(); }, run_book_, config_.get()->of<Paths>().procfs,
-             "/etc/subuid", config_.get()->of<DeviceLabels>()},
+             machine_, [runs = saved_runs_](jobs::SavedRuns saved) { runs->put(std::move(saved)); },
+             config_.get()->of<Paths>().procfs, "/etc/subuid", config_.get()->of<DeviceLabels>()},
             config_.get()->of<jobs::Settings>(), config_.get()->of<jobs::Limits>()) {
   pages_.select(config_.get()->of<PageSelection>());
 }
@@ -165,7 +162,6 @@ void App::make_fleet(const config::Config& config) {
   const Paths& paths = config.of<Paths>();
   const WorkloadSettings workloads =
       workload_settings_of(config, clock_, [this](std::uint32_t uid) { return user_names_.of(uid); });
-  workload_book_ = workloads.book;
   workload_costs_ = workloads.costs;
   machine_.device_labels = config.of<DeviceLabels>();
   machine_.history = &history_;

@@ -76,10 +76,8 @@ class App {
   LiveAnswers live_;
   jobs::UserNames user_names_;
   jobs::KnownUsers known_users_{clock_};
-  std::shared_ptr<workloads::WorkloadBook> workload_book_;  // null if workloads are disabled, as is the next
-  std::shared_ptr<workloads::CostLedger> workload_costs_;
+  std::shared_ptr<workloads::CostLedger> workload_costs_;  // null if workloads are disabled
   const std::shared_ptr<RunsShelf> saved_runs_ = std::make_shared<RunsShelf>();
-  const std::shared_ptr<jobs::RunBook> run_book_ = std::make_shared<jobs::RunBook>();
   std::shared_ptr<StateKeeper> state_keeper_;
   std::shared_ptr<Fleet> fleet_;
   std::shared_ptr<DrmScans> drm_scans_;

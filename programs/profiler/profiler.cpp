@@ -27,7 +27,7 @@
 #include "collectors/api/machine.hpp"
 #include "collectors/attribution/device_use.hpp"
 #include "collectors/attribution/names/user_names.hpp"
-#include "collectors/jobs/intake/allowance.hpp"
+#include "collectors/jobs/intake/receiver.hpp"
 #include "collectors/jobs/intake/sockets.hpp"
 #include "collectors/jobs/model/run_list.hpp"
 #include "exporter/store/store.hpp"

@@ -10,8 +10,8 @@
 
 #include "base/peer_process.hpp"
 #include "base/result.hpp"
-#include "collectors/jobs/intake/process_kin.hpp"
-#include "collectors/jobs/join/run_owners.hpp"
+#include "collectors/jobs/join/run_join.hpp"
+#include "collectors/jobs/wire/sender.hpp"
 #include "programs/profiler/asking.hpp"
 #include "programs/profiler/desk.hpp"
 

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "base/text.hpp"
-#include "collectors/jobs/wire/label_text.hpp"
+#include "collectors/jobs/wire/line.hpp"
 #include "collectors/sources/page/sample_lines.hpp"
 
 namespace gpumeter::servers {

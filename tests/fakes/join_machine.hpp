@@ -99,10 +99,9 @@ class JoinMachine {
 
   /// The run of a process, as other parts of the daemon see it.
   std::string run_of(int pid) {
-    RunBook book;
-    book.publish(join_->take_runs());
-    const auto run = book.of({pid, 5});
-    return run ? run->user + "/" + run->run : "none";
+    const auto runs = join_->take_runs();
+    const auto run = runs.find({pid, 5});
+    return run == runs.end() ? "none" : run->second.user + "/" + run->second.run;
   }
 
   RunList jobs;

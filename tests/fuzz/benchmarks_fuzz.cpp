@@ -2,7 +2,7 @@
 #include <set>
 #include <string>
 
-#include "collectors/jobs/benchmarks/series.hpp"
+#include "collectors/jobs/benchmarks/results.hpp"
 #include "exporter/store/store.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

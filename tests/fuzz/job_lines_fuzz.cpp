@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collectors/jobs/model/run_model.hpp"
-#include "collectors/jobs/wire/payload.hpp"
+#include "collectors/jobs/wire/line.hpp"
 #include "exporter/store/store.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

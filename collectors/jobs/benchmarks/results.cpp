@@ -1,15 +1,156 @@
 #include "collectors/jobs/benchmarks/results.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "base/records.hpp"
 #include "base/text.hpp"
-#include "collectors/jobs/wire/payload.hpp"
+#include "collectors/api/catalog.hpp"
+#include "collectors/jobs/wire/line.hpp"
+#include "collectors/jobs/wire/vocabulary.hpp"
 
 namespace gpumeter::jobs::benchmarks {
+
+/// The value of a label is one of a closed set, or any text.
+struct ResultLabel {
+  std::string_view name;                          ///< of the tag and of the exported label
+  std::span<const std::string_view> values = {};  ///< empty: any text
+};
+
+/// A metric that a benchmark may send. Each label must be present.
+struct ResultKind {
+  enum class Role : std::uint8_t {
+    rate,       ///< of the device; never negative. Has no label `suite`
+    other,      ///< any number
+    failed,     ///< 0 or 1: the suite's verdict
+    timestamp,  ///< Unix time of the measurement in seconds
+  };
+  std::string_view name;
+  Role role;
+  const MetricDescriptor* family;
+  std::span<const ResultLabel> labels = {};
+};
+
 namespace {
 
+/// The suite of results whose sender names none.
+constexpr std::string_view kOwnSuite = "gpumeter";
+
+/// How the sender names the GPU.
+struct DeviceName {
+  enum class Kind : std::uint8_t { uuid, pci, index };
+  Kind kind = Kind::uuid;
+  std::string_view value;  ///< a part of the line
+};
+
+/// One line.
+struct Reading {
+  const ResultKind* kind = nullptr;
+  DeviceName device;
+  std::string suite;
+  std::vector<Label> labels;
+  double value = 0;
+};
+
 using Role = ResultKind::Role;
+
+constexpr std::string_view kOperations[] = {"read", "write", "copy", "triad"};
+constexpr std::string_view kDirections[] = {"host_to_device", "device_to_host", "device_to_device"};
+
+constexpr ResultLabel kOfFlops[] = {{"dtype", kDtypes}, {"backend"}};
+constexpr ResultLabel kOfMemory[] = {{"operation", kOperations}};
+constexpr ResultLabel kOfTransfer[] = {{"direction", kDirections}};
+constexpr ResultLabel kOfResult[] = {{"suite"}, {"test"}, {"unit"}};
+
+constexpr ResultKind kKinds[] = {
+    {"gpu.benchmark.flops", Role::rate, &catalog::benchmark_flops, kOfFlops},
+    {"gpu.benchmark.memory_bandwidth", Role::rate, &catalog::benchmark_memory_bandwidth, kOfMemory},
+    {"gpu.benchmark.transfer", Role::rate, &catalog::benchmark_transfer, kOfTransfer},
+    {"gpu.benchmark.result", Role::other, &catalog::benchmark_result, kOfResult},
+    {"gpu.benchmark.failed", Role::failed, &catalog::benchmark_failed},
+    {"gpu.benchmark.timestamp", Role::timestamp, &catalog::benchmark_timestamp},
+};
+
+/// Clocks of machines differ.
+constexpr double kFuture = 3600;
+
+/// The line has exactly one value.
+std::optional<double> one_value(PackedValues values) noexcept {
+  const auto first = values.next();
+  if (!first || values.next()) return std::nullopt;
+  return *first;
+}
+
+std::optional<Refusal> check_value(Role role, double value, Nanoseconds unix_now) noexcept {
+  if (role != Role::other && value < 0) return Refusal::bad_value;
+  if (role == Role::failed && value != 0 && value != 1) return Refusal::bad_value;
+  if (role == Role::timestamp && value > to_seconds(unix_now) + kFuture) return Refusal::bad_timestamp;
+  return std::nullopt;
+}
+
+std::optional<DeviceName> device_of(const Tags& tags) noexcept {
+  using Kind = DeviceName::Kind;
+  constexpr std::pair<std::string_view, Kind> kNames[] = {
+      {"uuid", Kind::uuid}, {"pci", Kind::pci}, {"gpu", Kind::index}};
+  for (const auto& [tag, kind] : kNames) {
+    if (const std::string_view value = tags.find(tag); !value.empty()) return DeviceName{kind, value};
+  }
+  return std::nullopt;
+}
+
+bool take_labels(const ResultKind& kind, const Tags& tags, std::vector<Label>& labels) {
+  for (const ResultLabel& label : kind.labels) {
+    const std::string_view value = tags.find(label.name);
+    const bool is_closed = !label.values.empty();
+    const bool is_member = std::ranges::find(label.values, value) != label.values.end();
+    if (value.empty() || (is_closed && !is_member)) return false;
+    labels.push_back({std::string(label.name), label_text(value)});
+  }
+  return true;
+}
+
+const ResultKind* find_result_kind(std::string_view name) noexcept {
+  const auto* const found = std::ranges::find(kKinds, name, &ResultKind::name);
+  return found == std::end(kKinds) ? nullptr : found;
+}
+
+/// Parses a line with kPrefix. Refusals:
+/// - malformed: no metric of DogStatsD;
+/// - unknown_metric, wrong_type (no gauge);
+/// - bad_value: no number, several, or one that the metric cannot have;
+/// - bad_timestamp: more than an hour in the future;
+/// - bad_label: a label is missing or outside its closed set;
+/// - device: the line names no GPU.
+/// Accepts any bytes. Any thread.
+std::variant<Reading, Refusal> read(std::string_view line, Nanoseconds unix_now) {
+  const Line parsed = parse_line(line);
+  const auto* const metric = std::get_if<MetricLine>(&parsed);
+  if (metric == nullptr) {
+    const auto* const refusal = std::get_if<Refusal>(&parsed);
+    return refusal != nullptr ? *refusal : Refusal::malformed;
+  }
+  Reading reading;
+  reading.kind = find_result_kind(metric->name);
+  if (reading.kind == nullptr) return Refusal::unknown_metric;
+  if (metric->type != LineType::gauge) return Refusal::wrong_type;
+  const std::optional<double> value = one_value(metric->values);
+  if (!value) return Refusal::bad_value;
+  if (const auto refusal = check_value(reading.kind->role, *value, unix_now)) return *refusal;
+  reading.value = *value;
+  const std::optional<DeviceName> device = device_of(metric->tags);
+  if (!device) return Refusal::device;
+  reading.device = *device;
+  if (!take_labels(*reading.kind, metric->tags, reading.labels)) return Refusal::bad_label;
+  const std::string_view suite = metric->tags.find("suite");
+  reading.suite = label_text(suite.empty() ? kOwnSuite : suite);
+  return reading;
+}
 
 bool is_named(const DeviceIdentity& device, const DeviceName& name) {
   switch (name.kind) {
@@ -24,7 +165,7 @@ bool is_named(const DeviceIdentity& device, const DeviceName& name) {
 }
 
 const ResultKind& kind_of(Role role) noexcept {
-  return *std::ranges::find(result_kinds(), role, &ResultKind::role);
+  return *std::ranges::find(kKinds, role, &ResultKind::role);
 }
 
 /// The last value of a label set counts.
@@ -134,6 +275,111 @@ std::vector<Result> Results::shown(const std::string& uuid) const {
   shown.push_back({&kind_of(Role::timestamp), {}, runs.front()->timestamp});
   std::ranges::stable_sort(shown, {}, &Result::kind);
   return shown;
+}
+
+namespace {
+
+bool same_device(const DeviceIdentity& one, const DeviceIdentity& other) {
+  return one.index == other.index && one.name == other.name && one.info == other.info;
+}
+
+}  // namespace
+
+void Series::show(const Results& results, std::vector<DeviceIdentity> devices, Nanoseconds now) {
+  if (results.version() == version_ && std::ranges::equal(devices, devices_, same_device)) return;
+  version_ = results.version();
+  devices_ = std::move(devices);
+  for (const DeviceIdentity& device : devices_) {
+    const Labels labels(device.info, device.index, device.name, labels_);
+    for (const benchmarks::Result& result : results.shown(device.info.uuid)) {
+      list_.add(*result.kind->family, labels.with(result.labels), result.value);
+    }
+  }
+  list_.commit(now);
+}
+
+namespace {
+
+double finite(RecordReader& in) {
+  const double value = in.number();
+  if (!is_acceptable(value)) in.fail();
+  return value;
+}
+
+/// A value of a label, as read() accepts it.
+std::string label_value(RecordReader& in, const ResultLabel& label) {
+  std::string value = in.text();
+  const bool is_member = label.values.empty() || std::ranges::find(label.values, value) != label.values.end();
+  if (value.empty() || !is_member || label_text(value) != value) in.fail();
+  return value;
+}
+
+Result result_of(RecordReader& in) {
+  Result result;
+  result.kind = find_result_kind(in.text());
+  if (result.kind == nullptr || result.kind->role == Role::failed || result.kind->role == Role::timestamp) {
+    in.fail();
+    return result;
+  }
+  for (const ResultLabel& label : result.kind->labels) {
+    result.labels.push_back({std::string(label.name), label_value(in, label)});
+  }
+  result.value = finite(in);
+  if (result.kind->role == Role::rate && result.value < 0) in.fail();
+  return result;
+}
+
+SuiteRun run_of(RecordReader& in) {
+  SuiteRun run;
+  run.timestamp = finite(in);
+  const std::int64_t verdict = in.integer(-1, 1);
+  if (verdict >= 0) run.failed = verdict == 1;
+  return run;
+}
+
+}  // namespace
+
+std::string Results::saved() const {
+  RecordWriter out;
+  for (const auto& [uuid, suites] : devices_) {
+    out.begin("device").text(uuid);
+    for (const auto& [suite, run] : suites) {
+      out.begin("suite").text(suite).number(run.timestamp);
+      out.integer(run.failed ? static_cast<int>(*run.failed) : -1);
+      for (const Result& result : run.results) {
+        out.begin("result").text(result.kind->name);
+        for (const Label& label : result.labels) out.text(label.value);
+        out.number(result.value);
+      }
+    }
+  }
+  return out.take();
+}
+
+gpumeter::Result<Done> Results::restore(std::string_view section) {
+  ByDevice devices;
+  Suites* suites = nullptr;
+  SuiteRun* run = nullptr;
+  std::size_t results = 0;  // of the device
+  RecordReader in(section);
+  while (in.next()) {
+    if (in.kind() == "device" && devices.size() < kMostDevices) {
+      suites = &devices[in.text()];
+      run = nullptr;
+      results = 0;
+    } else if (in.kind() == "suite" && suites != nullptr && suites->size() < kMostSuites) {
+      const std::string suite = in.text();
+      run = &suites->insert_or_assign(suite, run_of(in)).first->second;
+    } else if (in.kind() == "result" && run != nullptr && results++ < kMostResults) {
+      run->results.push_back(result_of(in));
+    } else {
+      in.fail();
+    }
+  }
+  if (in.failed()) return Error("the results of benchmarks, line " + std::to_string(in.line()));
+  devices_ = std::move(devices);
+  ++version_;
+  return Done{};
 }
 
 }  // namespace gpumeter::jobs::benchmarks

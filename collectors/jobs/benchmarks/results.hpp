@@ -8,13 +8,24 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "collectors/api/device_identity.hpp"
-#include "collectors/jobs/benchmarks/reading.hpp"
+#include "collectors/api/series.hpp"
+#include "collectors/jobs/wire/line.hpp"
+#include "exporter/store/series_list.hpp"
 
+/// Results of active benchmarks: `gpumeter-benchmark` measures them, `gpumeter import` reads them from files
+/// of other programs.
 namespace gpumeter::jobs::benchmarks {
+
+/// A name in a message that begins with this belongs to a benchmark.
+inline constexpr std::string_view kPrefix = "gpu.benchmark.";
+/// A metric that a benchmark may send.
+struct ResultKind;
 
 /// A result as it stands on the page.
 struct Result {
@@ -77,6 +88,22 @@ class Results {
 
   ByDevice devices_;
   std::uint64_t version_ = 0;
+};
+
+/// The results of benchmarks in the store, with the labels of their GPUs. A GPU that is not known, as while
+/// its collector is disabled, has no series. One thread.
+class Series {
+ public:
+  Series(Source source, DeviceLabels labels) : list_(std::move(source)), labels_(labels) {}
+
+  /// Commits the series if the results or the known `devices` differ from those of the last call.
+  void show(const Results& results, std::vector<DeviceIdentity> devices, Nanoseconds now);
+
+ private:
+  SeriesList list_;
+  const DeviceLabels labels_;
+  std::uint64_t version_ = 0;
+  std::vector<DeviceIdentity> devices_;
 };
 
 }  // namespace gpumeter::jobs::benchmarks

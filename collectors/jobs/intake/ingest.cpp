@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "collectors/attribution/workload_settings.hpp"
 
 namespace gpumeter::jobs {
 namespace {
@@ -223,9 +224,8 @@ bool Ingest::may_send_results(std::uint32_t uid) {
 
 void Ingest::take_results(const Datagram& datagram, const Moment& at) {
   if (!may_send_results(datagram.from.uid)) return model_.drop(Refusal::user);
-  const std::vector<DeviceIdentity> devices =
-      parts_.devices ? parts_.devices() : std::vector<DeviceIdentity>();
-  results_.receive(datagram.payload, devices, at.unix, [this](Refusal refusal) { model_.drop(refusal); });
+  const auto devices = parts_.machine.known_devices.get();
+  results_.receive(datagram.payload, *devices, at.unix, [this](Refusal refusal) { model_.drop(refusal); });
 }
 
 void Ingest::accept_all() {
@@ -283,17 +283,15 @@ void Ingest::tick() {
   connections_.tick(at.elapsed);
   model_.tick(at, [this] { receive_last(); });
   source_.commit(parts_.clock.monotonic());
-  RunList runs = parts_.device_uses || parts_.runs ? model_.runs() : RunList();
-  if (parts_.device_uses) {
-    join_.update(runs, parts_.device_uses());
-    runs.on_devices = join_.take_runs();
-    if (parts_.run_book) parts_.run_book->publish(runs.on_devices);
-    join_.write(joined_);
-    joined_.commit(parts_.clock.monotonic());
-  }
-  if (parts_.runs) parts_.runs(runs);
-  if (parts_.devices && !results_.empty()) {
-    result_series_.show(results_, parts_.devices(), parts_.clock.monotonic());
+  RunList runs = model_.runs();
+  const WorkloadSettings* const workloads = parts_.machine.workloads.get();
+  join_.update(runs, workloads != nullptr ? workloads->book->uses() : DeviceUses());
+  runs.on_devices = join_.take_runs();
+  parts_.machine.runs.publish(std::move(runs));
+  join_.write(joined_);
+  joined_.commit(parts_.clock.monotonic());
+  if (!results_.empty()) {
+    result_series_.show(results_, *parts_.machine.known_devices.get(), parts_.clock.monotonic());
   }
   if (parts_.clock.monotonic() - kept_at_ >= kKeep) keep_runs();
   if (std::exchange(is_full_, false)) watch(sockets_.stream.number());

@@ -11,13 +11,14 @@
 
 #include "base/mutex.hpp"
 #include "base/worker.hpp"
-#include "collectors/jobs/benchmarks/series.hpp"
-#include "collectors/jobs/intake/connections.hpp"
-#include "collectors/jobs/intake/mllog_reader.hpp"
+#include "collectors/api/machine.hpp"
+#include "collectors/jobs/benchmarks/results.hpp"
+#include "collectors/jobs/intake/gate.hpp"
+#include "collectors/jobs/intake/mllog_file.hpp"
 #include "collectors/jobs/intake/receiver.hpp"
 #include "collectors/jobs/intake/sockets.hpp"
-#include "collectors/jobs/join/run_book.hpp"
 #include "collectors/jobs/join/run_join.hpp"
+#include "collectors/jobs/model/run_list.hpp"
 #include "collectors/jobs/model/run_model.hpp"
 #include "exporter/store/store.hpp"
 
@@ -42,18 +43,12 @@ class Ingest {
     Store& store;
     UserNames& names;
     Say say;
-    /// The processes on each device, for the join with runs. Called on thread "jobs"; must not block. Empty:
-    /// no join.
-    std::function<DeviceUses()> device_uses = {};
-    /// Takes the runs as of each tick. Called on thread "jobs"; must not block. Empty: not needed.
-    std::function<void(const RunList&)> runs = {};
+    /// Has the known GPUs, for the results of benchmarks, and who uses each, for the join with runs. Takes
+    /// the runs as of each tick.
+    Machine& machine;
     /// Takes the state of the runs, every 10 s and at the end. Called on thread "jobs" or by stop(); must not
     /// block. Empty: runs do not survive a restart.
     std::function<void(SavedRuns)> keep = {};
-    /// All known GPUs, for the results of benchmarks. Called on thread "jobs"; must not block. Empty: none.
-    std::function<std::vector<DeviceIdentity>()> devices = {};
-    /// Takes the runs of processes each second; null: not needed.
-    std::shared_ptr<RunBook> run_book = nullptr;
     std::string procfs = "/proc";
     std::string subuids = "/etc/subuid";  ///< see UserOwners
     DeviceLabels device_labels = {};      ///< of the results of benchmarks

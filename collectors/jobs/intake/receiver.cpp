@@ -4,14 +4,184 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <ctime>
 #include <thread>
 #include <utility>
 
+#include "collectors/jobs/wire/line.hpp"
+
 namespace gpumeter::jobs {
+namespace {
+
+/// A cache line more than a message has, because at a distance of 64 KiB the starts of all messages would
+/// share one set of the processor's cache.
+constexpr std::size_t kStride = kMaxPayload + 64;
+
+/// Room for exactly the time and the credentials, which the kernel puts first. Descriptors that a client
+/// sends along then do not fit, and the kernel closes them.
+constexpr std::size_t kControl = CMSG_SPACE(sizeof(timespec)) + CMSG_SPACE(sizeof(ucred));
+
+/// Closes sent descriptors if a kernel delivers them nevertheless.
+void close_all(const cmsghdr& part) {
+  const std::size_t count = (part.cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (std::size_t i = 0; i < count; ++i) {
+    int descriptor = -1;
+    std::memcpy(&descriptor, CMSG_DATA(&part) + i * sizeof descriptor, sizeof descriptor);
+    close(descriptor);
+  }
+}
+
+void read_control(msghdr& header, Datagram& datagram) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
+    if (part->cmsg_level != SOL_SOCKET) continue;
+    if (part->cmsg_type == SCM_CREDENTIALS) {
+      ucred from{};
+      std::memcpy(&from, CMSG_DATA(part), sizeof from);
+      datagram.from = {from.pid, from.uid};
+    } else if (part->cmsg_type == SCM_TIMESTAMPNS) {
+      timespec sent{};
+      std::memcpy(&sent, CMSG_DATA(part), sizeof sent);
+      datagram.sent = std::chrono::seconds(sent.tv_sec) + Nanoseconds(sent.tv_nsec);
+    } else if (part->cmsg_type == SCM_RIGHTS) {
+      close_all(*part);
+    }
+  }
+}
+
+}  // namespace
+
+struct Datagrams::Batch {
+  static constexpr std::size_t kBatch = Datagrams::kBatch;
+
+  std::array<mmsghdr, kBatch> messages{};
+  std::array<iovec, kBatch> parts{};
+  struct alignas(cmsghdr) Control {
+    std::array<char, kControl> bytes;
+  };
+  std::array<Control, kBatch> controls{};
+  const std::unique_ptr<char[]> bytes{new char[kBatch * kStride]};  // not zeroed: see the header
+
+  Batch() {
+    for (std::size_t i = 0; i < kBatch; ++i) {
+      parts[i] = {bytes.get() + i * kStride, kMaxPayload};
+      msghdr& header = messages[i].msg_hdr;
+      header.msg_iov = &parts[i];
+      header.msg_iovlen = 1;
+      header.msg_control = controls[i].bytes.data();
+      header.msg_controllen = kControl;
+    }
+  }
+};
+
+Datagrams::Datagrams() : batch_(std::make_unique<Batch>()) {}
+Datagrams::~Datagrams() = default;
+
+std::size_t Datagrams::read(int descriptor, const std::function<void(const Datagram&)>& take) {
+  const int count =
+      recvmmsg(descriptor, batch_->messages.data(), kBatch, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, nullptr);
+  const auto received = static_cast<std::size_t>(std::max(count, 0));
+  for (std::size_t i = 0; i < received; ++i) {
+    mmsghdr& message = batch_->messages[i];
+    Datagram datagram;
+    read_control(message.msg_hdr, datagram);
+    datagram.payload = {static_cast<const char*>(batch_->parts[i].iov_base), message.msg_len};
+    datagram.cut = (message.msg_hdr.msg_flags & MSG_TRUNC) != 0;
+    message.msg_hdr.msg_controllen = kControl;  // the only field that the kernel reads and writes
+    take(datagram);
+  }
+  return received;
+}
+
+namespace {
+
+/// Memory that is kept for the next messages: more than all jobs of a machine send between two turns.
+constexpr std::size_t kKept = 65'536;
+
+template <class Element>
+void clear_vector(std::vector<Element>& vector) {
+  if (vector.capacity() * sizeof(Element) > kKept) {
+    vector = {};
+  } else {
+    vector.clear();
+  }
+}
+
+}  // namespace
+
+/// The payload of a datagram that was cut is of no use.
+void Letters::add(const Datagram& datagram) {
+  const std::string_view payload = datagram.cut ? std::string_view() : datagram.payload;
+  bytes_.insert(bytes_.end(), payload.begin(), payload.end());
+  heads_.push_back({datagram.from, datagram.sent, static_cast<std::uint32_t>(payload.size()), datagram.cut});
+}
+
+void Letters::append(Letters& later) {
+  if (empty()) return std::swap(*this, later);
+  bytes_.insert(bytes_.end(), later.bytes_.begin(), later.bytes_.end());
+  heads_.insert(heads_.end(), later.heads_.begin(), later.heads_.end());
+  over_rate_ += later.over_rate_;
+  later.clear();
+}
+
+void Letters::clear() {
+  clear_vector(bytes_);
+  clear_vector(heads_);
+  over_rate_ = 0;
+}
+
+bool Inbox::put(Letters& letters) {
+  const MutexLock lock(mutex_);
+  const bool had_messages = waiting_.has_messages();
+  waiting_.append(letters);
+  return waiting_.has_messages() && !had_messages;
+}
+
+bool Inbox::wait_for_room(Nanoseconds at_most) {
+  const MutexLock lock(mutex_);
+  if (waiting_.size() >= kRoom) taken_.wait_for(mutex_, at_most);
+  return waiting_.size() < kRoom;
+}
+
+void Inbox::take(Letters& letters) {
+  const MutexLock lock(mutex_);
+  std::swap(waiting_, letters);
+  taken_.notify_all();
+}
+
+std::uint64_t count_lines(std::string_view payload) noexcept {
+  const auto ends = static_cast<std::uint64_t>(std::ranges::count(payload, '\n'));
+  return ends + (payload.ends_with('\n') ? 0 : 1);
+}
+
+void Allowance::set_rate(double lines_per_second) noexcept {
+  rate_ = 2 * lines_per_second;
+  rest_.set(rate_, rate_);
+  for (auto& [user, bucket] : users_) bucket.set(rate_, rate_);
+}
+
+TokenBucket& Allowance::bucket_of(std::uint32_t user, Nanoseconds now) {
+  const auto found = users_.find(user);
+  if (found != users_.end()) return found->second;
+  if (users_.size() >= kMostUsers) return rest_;
+  return users_.try_emplace(user, rate_, rate_, now).first->second;
+}
+
+std::uint64_t Allowance::refuse(std::uint32_t user, std::string_view payload, Nanoseconds now) {
+  const std::uint64_t lines = count_lines(payload);
+  return bucket_of(user, now).take(now, static_cast<double>(lines)) ? 0 : lines;
+}
+
+void Allowance::tick(Nanoseconds now) {
+  std::erase_if(users_, [&](const auto& entry) { return entry.second.is_full(now); });
+}
+
 namespace {
 
 constexpr Nanoseconds kTick = std::chrono::seconds(1);

@@ -9,7 +9,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/options.hpp"
-#include "collectors/jobs/model/shared.hpp"
+#include "collectors/jobs/model/user.hpp"
 
 namespace gpumeter::jobs {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "collectors/api/catalog.hpp"
 
@@ -86,6 +87,132 @@ std::size_t Cells::series() const noexcept {
 void Cells::clear() {
   cells_.clear();
   customs_.clear();
+}
+
+namespace {
+
+constexpr std::string_view kSeparators = "_-./: ";
+
+char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+}  // namespace
+
+bool lower_is_usual(std::string_view metric) {
+  constexpr std::string_view kWords[] = {"loss", "perplexity", "error", "wer", "cer", "rmse", "mse", "mae"};
+  constexpr std::string_view kRate = "rate";
+  std::string name(metric);
+  std::ranges::transform(name, name.begin(), lower);
+  std::string_view rest = name;
+  const auto last_word = [&] { return rest.substr(rest.find_last_of(kSeparators) + 1); };  // npos + 1 is 0
+  if (last_word() != kRate) return std::ranges::find(kWords, last_word()) != std::end(kWords);
+  rest.remove_suffix(std::min(kRate.size() + 1, rest.size()));
+  return last_word() == "error";
+}
+
+Evaluation::Evaluation(std::string metric, const RunSeries& run)
+    : metric_(std::move(metric)), lower_is_better_(lower_is_usual(metric_)) {
+  const Labels labels = run.labels().with({{"metric", metric_}});
+  slots_ = {run.add(catalog::ml_eval_value, labels), run.add(catalog::ml_eval_best_value, labels),
+            run.add(catalog::ml_target_value, labels), run.add(catalog::ml_time_to_solution, labels)};
+}
+
+void Evaluation::set_direction(bool lower_is_better) noexcept {
+  if (lower_is_better == lower_is_better_) return;
+  lower_is_better_ = lower_is_better;
+  seen_.best = seen_.value;  // the old best value was chosen by the other direction
+  seen_.solved.reset();
+  judge();
+}
+
+void Evaluation::set_target(double target) noexcept {
+  if (seen_.target == target) return;
+  seen_.target = target;
+  seen_.solved.reset();
+  judge();
+}
+
+void Evaluation::evaluated(double value, const Moment& now) noexcept {
+  seen_.value = value;
+  if (!seen_.first) seen_.first = value;
+  if (seen_.best && reaches(*seen_.best, value)) return;
+  seen_.best = value;
+  seen_.best_time = now;
+  judge();
+}
+
+/// A target that arrives after the evaluations is compared with the best of them.
+void Evaluation::judge() noexcept {
+  if (!seen_.solved && seen_.best && seen_.target && reaches(*seen_.best, *seen_.target)) {
+    seen_.solved = seen_.best_time;
+  }
+}
+
+/// If the evaluation is older than the start, it belongs to another run or the start was missed. The time is
+/// then unknown too.
+std::optional<double> Evaluation::time_to_solution(const Moment& start, bool is_late) const noexcept {
+  if (!seen_.solved || seen_.solved->elapsed < start.elapsed) return std::nullopt;
+  if (is_late && reaches(*seen_.first, *seen_.target)) return std::nullopt;
+  return seconds_between(start, *seen_.solved);
+}
+
+void Evaluation::show(const Moment& start, bool is_late) const noexcept {
+  slots_[0].show(seen_.value);
+  slots_[1].show(seen_.best);
+  slots_[2].show(seen_.target);
+  slots_[3].show(time_to_solution(start, is_late));
+}
+
+void Cell::save(RecordWriter& out) const {
+  out.begin("cell").text(word_->name).integer(choice_[0]).integer(choice_[1]).number(value_).number(times_);
+  for (const double bucket : buckets_) out.number(bucket);
+}
+
+void Cell::restore(SavedReader& in) {
+  value_ = in.finite();
+  times_ = in.finite();
+  for (double& bucket : buckets_) bucket = in.finite();
+}
+
+void Cells::save(RecordWriter& out) const {
+  for (const Cell& cell : cells_) cell.save(out);
+  for (const CustomScalar& custom : customs_) out.begin("custom").text(custom.metric).number(custom.value);
+}
+
+void Cells::restore_cell(SavedReader& in) {
+  const Word* const word = find_word(in.text());
+  LabelChoice choice{};
+  for (std::size_t i = 0; i < choice.size(); ++i) {
+    choice[i] = static_cast<std::uint8_t>(in.integer(0, kNoLabel));
+    const ClosedLabel* const label = word != nullptr ? word->labels[i] : nullptr;
+    const std::size_t values = label != nullptr ? label->values.size() : 0;
+    if (choice[i] != kNoLabel && choice[i] >= values) in.fail();
+  }
+  if (word == nullptr || word->family == nullptr || in.failed() || find(*word, choice) != nullptr) {
+    return in.fail();
+  }
+  add(*word, choice).restore(in);
+}
+
+void Cells::restore_custom(SavedReader& in) {
+  const std::string metric = in.text();
+  add_custom(metric, in.finite());
+}
+
+void Evaluation::save(RecordWriter& out) const {
+  out.begin("evaluation").text(metric_).flag(lower_is_better_);
+  out.number(seen_.first).number(seen_.value).number(seen_.best).number(seen_.target);
+  jobs::save(out, seen_.best_time);
+  jobs::save(out, seen_.solved);
+}
+
+void Evaluation::restore(SavedReader& in) {
+  lower_is_better_ = in.flag();
+  seen_.first = in.optional_finite();
+  seen_.value = in.optional_finite();
+  seen_.best = in.optional_finite();
+  seen_.target = in.optional_finite();
+  seen_.best_time = in.moment();
+  seen_.solved = in.optional_moment();
 }
 
 }  // namespace gpumeter::jobs

@@ -1,13 +1,180 @@
 #include "collectors/jobs/model/run.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "collectors/api/catalog.hpp"
 
 namespace gpumeter::jobs {
 
+Member* RunProgress::find(const SenderId& id) noexcept {
+  const auto found = std::ranges::find(members_, id, &Member::id);
+  return found == members_.end() ? nullptr : &*found;
+}
+
+Member& RunProgress::join(const SenderId& id, bool completed) {
+  if (Member* const known = find(id)) return *known;
+  if (members_.empty()) begin_generation(completed);
+  Member& member = members_.emplace_back();
+  member.id = id;
+  return member;
+}
+
+void RunProgress::begin_generation(bool completed) noexcept {
+  const bool restarted = worked_ && !completed;
+  if (restarted) restarts_ += 1;
+  announced_ = restarted ? 1 : 0;
+  resumes_ = restarted ? highest_ : std::nullopt;
+  highest_.reset();
+  worked_ = false;
+}
+
+std::vector<Member> RunProgress::remove(const std::function<bool(const Member&)>& is_gone, bool up_to_alive) {
+  std::vector<Member> gone;
+  const auto take = [&](const Member& member) {
+    if (!is_gone(member)) return false;
+    gone.push_back(member);
+    return true;
+  };
+  if (up_to_alive) {
+    while (!members_.empty() && take(members_.back())) members_.pop_back();
+  } else {
+    std::erase_if(members_, take);
+  }
+  if (!gone.empty()) update_step();
+  return gone;
+}
+
+bool RunProgress::is_live(const Member* besides) const noexcept {
+  return std::ranges::any_of(members_, [&](const Member& member) {
+    return !member.stopped && !member.leader && &member != besides;
+  });
+}
+
+std::vector<SenderId> RunProgress::working() const {
+  std::set<SenderId> stopped;
+  for (const Member& member : members_) {
+    if (member.stopped) stopped.insert(member.id);
+  }
+  std::vector<SenderId> working;
+  for (const Member& member : members_) {
+    const bool has_ended = member.stopped || (member.leader && stopped.contains(*member.leader));
+    if (!has_ended) working.push_back(member.id);
+  }
+  return working;
+}
+
+void RunProgress::at_step(Member& member, double step) noexcept {
+  member.step = step;
+  highest_ = std::max(highest_.value_or(step), step);
+  const double start = std::max(0.0, step - member.counted_steps);
+  member.start = std::min(member.start.value_or(start), start);
+  update_step();
+}
+
+void RunProgress::settle(Member& member) noexcept {
+  if (!resumes_ || !member.step) return;
+  const double start = std::min(*member.start, std::max(0.0, *member.step - member.counted_steps));
+  lost_steps_ += std::max(0.0, *resumes_ - start);
+  resumes_.reset();
+}
+
+std::optional<double> RunProgress::memory(std::size_t state) const noexcept {
+  std::optional<double> sum;
+  if (state >= kMemoryStates) return sum;
+  for (const Member& member : members_) {
+    const std::optional<double> part = member.stopped ? std::nullopt : member.memory[state];
+    if (part) sum = sum.value_or(0) + *part;
+  }
+  return sum;
+}
+
+void RunProgress::begin_anew() noexcept {
+  for (Member& member : members_) {
+    member.step.reset();
+    member.start.reset();
+    member.counted_steps = 0;
+  }
+  step_.reset();
+  highest_.reset();
+}
+
+void RunProgress::announced_restart(Member& member) noexcept {
+  if (++member.restarts <= announced_) return;
+  announced_ = member.restarts;
+  restarts_ += 1;
+}
+
+void RunProgress::update_step() noexcept {
+  std::optional<double> highest;
+  for (const Member& member : members_) {
+    if (member.step) highest = std::max(highest.value_or(*member.step), *member.step);
+  }
+  if (highest) step_ = highest;
+}
+
+void RunProgress::save(RecordWriter& out) const {
+  out.begin("progress").flag(worked_).number(step_).number(highest_).number(resumes_).integer(announced_);
+  out.number(restarts_).number(lost_steps_);
+  for (const Member& member : members_) {
+    out.begin("member");
+    jobs::save(out, member.id);
+    out.flag(member.stopped).integer(static_cast<int>(member.end)).flag(member.announced);
+    out.flag(member.announced_at.has_value()).integer(member.announced_at.value_or(0)).flag(member.inherits);
+    out.flag(member.leader.has_value());
+    jobs::save(out, member.leader.value_or(SenderId{}));
+    out.flag(member.orphaned).number(member.step).number(member.start).number(member.counted_steps);
+    out.integer(member.restarts).integer(static_cast<std::int64_t>(member.series)).time(member.last_seen);
+    if (std::ranges::none_of(member.memory, &std::optional<double>::has_value)) continue;
+    out.begin("memory");
+    for (const std::optional<double>& part : member.memory) out.number(part);
+  }
+}
+
+void RunProgress::restore(SavedReader& in) {
+  worked_ = in.flag();
+  step_ = in.optional_finite();
+  highest_ = in.optional_finite();
+  resumes_ = in.optional_finite();
+  announced_ = static_cast<std::uint32_t>(in.integer(0, UINT32_MAX));
+  restarts_ = in.finite();
+  lost_steps_ = in.finite();
+}
+
+void RunProgress::restore_member(SavedReader& in) {
+  Member member;
+  member.id = in.sender_id();
+  member.stopped = in.flag();
+  member.end = static_cast<End>(in.integer(0, static_cast<int>(End::aborted)));
+  member.announced = in.flag();
+  const bool has_time = in.flag();
+  const std::int64_t time = in.integer(INT64_MIN, INT64_MAX);
+  if (has_time) member.announced_at = time;
+  member.inherits = in.flag();
+  const bool has_leader = in.flag();
+  const SenderId leader = in.sender_id();
+  if (has_leader) member.leader = leader;
+  member.orphaned = in.flag();
+  member.step = in.optional_finite();
+  member.start = in.optional_finite();
+  member.counted_steps = in.finite();
+  member.restarts = static_cast<std::uint32_t>(in.integer(0, UINT32_MAX));
+  member.series = in.count();
+  member.last_seen = in.elapsed();
+  if (find(member.id) != nullptr) in.fail();
+  members_.push_back(member);
+}
+
+void RunProgress::restore_memory(SavedReader& in) {
+  if (members_.empty()) return in.fail();
+  for (std::optional<double>& part : members_.back().memory) part = in.optional_finite();
+}
+
 namespace {
+
+// The first facts are in the line of the run; the others have lines of their own.
+constexpr std::size_t kFactsOfRunLine = 3;
 
 constexpr const char* kStatuses[] = {"success", "lost", "aborted"};  // by End
 
@@ -242,6 +409,51 @@ void Run::show(const Moment& now) const noexcept {
   const bool is_late = heard_.elapsed - start_.elapsed > kLate;
   for (const Evaluation& evaluation : evaluations_) evaluation.show(start_, is_late);
   cells.show();
+}
+
+void Run::save(RecordWriter& out, std::string_view name) const {
+  out.begin("run").text(name).text(label_);
+  jobs::save(out, workload);
+  out.integer(static_cast<std::int64_t>(series)).flag(announced_).number(samples_).time(last_live_);
+  for (const Moment& moment : {start_, heard_, ended_, last_update_}) jobs::save(out, moment);
+  out.integer(worst_ ? static_cast<int>(*worst_) : -1);
+  out.integer(stop_ ? static_cast<int>(stop_->end) : -1);
+  jobs::save(out, stop_ ? stop_->time : Moment{});
+  for (std::size_t i = 0; i < kFactsOfRunLine; ++i) out.text(facts_[i]);
+  for (std::size_t i = kFactsOfRunLine; i < kFactCount; ++i) {
+    if (!facts_[i].empty()) out.begin("fact").text(to_string(static_cast<Fact>(i))).text(facts_[i]);
+  }
+  progress.save(out);
+  cells.save(out);
+  for (const Evaluation& evaluation : evaluations_) evaluation.save(out);
+}
+
+void Run::restore(SavedReader& in) {
+  const auto end = [&]() -> std::optional<End> {
+    const std::int64_t value = in.integer(-1, static_cast<int>(End::aborted));
+    return value < 0 ? std::nullopt : std::optional(static_cast<End>(value));
+  };
+  series = in.count();
+  announced_ = in.flag();
+  samples_ = in.finite();
+  last_live_ = in.elapsed();
+  for (Moment* const moment : {&start_, &heard_, &ended_, &last_update_}) *moment = in.moment();
+  worst_ = end();
+  const std::optional<End> stopped = end();
+  const Moment at = in.moment();
+  if (stopped) stop_ = Stop{at, *stopped};
+  RunFacts facts;
+  for (std::size_t i = 0; i < kFactsOfRunLine; ++i) facts[i] = label_text(in.text());
+  note_facts(facts);
+}
+
+void Run::restore_fact(SavedReader& in) {
+  const std::optional<Fact> fact = kFactNames.find(in.text());
+  const std::string text = in.text();
+  if (!fact || !is_acceptable(*fact, text)) return in.fail();
+  RunFacts facts;
+  facts[static_cast<std::size_t>(*fact)] = text;
+  note_facts(facts);
 }
 
 }  // namespace gpumeter::jobs

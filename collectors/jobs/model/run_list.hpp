@@ -30,7 +30,9 @@ struct RunList {
   std::vector<RunName> runs;
   std::vector<RunName> ended;  ///< those of `runs` that have ml_run_stop_timestamp_seconds
   std::vector<RunProcess> processes;
-  std::map<workloads::ProcessId, RunName> on_devices;  ///< the first run of each process on a device
+  /// The run that each process on a GPU works for, as RunOwners decided last; the first one of a process that
+  /// reports several.
+  std::map<workloads::ProcessId, RunName> on_devices;
 };
 
 }  // namespace gpumeter::jobs

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "collectors/jobs/model/message.hpp"
 #include "collectors/jobs/model/run_list.hpp"
 #include "collectors/jobs/model/user.hpp"
 

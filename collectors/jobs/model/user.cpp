@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "collectors/jobs/wire/label_text.hpp"
+#include "collectors/jobs/wire/line.hpp"
 
 namespace gpumeter::jobs {
+
 namespace {
 
 /// The run name of a client without a workload that names no run, such as plain statsd without tags.
@@ -48,20 +49,14 @@ Place User::place(const Origin& from, std::string_view run_name) {
   Process* const process = process_of(from);
   if (process == nullptr || run_name == kOther) return {};
   const Limits& limits = shared_.limits;
-  auto [run, member] = runs_.find(from.id, run_name);
+  auto [run, member] = find(from.id, run_name);
   if (member == nullptr) {
     const std::size_t most = senders_left(limits, members_ == 0);
     if (members_ >= limits.senders_per_user || shared_.members >= most) return {};
-    run = runs_.to_join(process->workload, run_name, from.now, [&](const Member& other) {
-      const auto known = processes_.find(other.id);
-      const bool gone = known == processes_.end() || is_silent(other, from.now.elapsed) ||
-                        is_gone(other.id, known->second.last_seen, from.now.elapsed);
-      if (gone) --members_, --shared_.members;
-      return gone;
-    });
+    run = run_to_join(process->workload, run_name, from.now);
     const bool is_new = run == nullptr;
     if (is_new && !make_room(*process, kSeriesOfEveryRun, from.now.elapsed)) return {};
-    if (is_new) run = &runs_.add(process->workload, run_name, from.at, shared_.source, label_);
+    if (is_new) run = &add_run(process->workload, run_name, from.at);
     member = &run->join(from.id, from.facts);
     ++members_;
     ++shared_.members;
@@ -70,6 +65,75 @@ Place User::place(const Origin& from, std::string_view run_name) {
   run->heard(from.now, from.at);
   member->last_seen = from.now.elapsed;
   return {process, run, member};
+}
+
+/// Takes a member that is gone out of the counts; its run removes it.
+bool User::has_left(const Member& member, Nanoseconds now) {
+  const auto known = processes_.find(member.id);
+  const bool is_over =
+      known == processes_.end() || is_silent(member, now) || is_gone(member.id, known->second.last_seen, now);
+  if (is_over) --members_, --shared_.members;
+  return is_over;
+}
+
+std::pair<Run*, Member*> User::find(const SenderId& id, std::string_view name) noexcept {
+  const auto [begin, end] = runs_.equal_range(name);
+  for (auto run = begin; run != end; ++run) {
+    if (Member* const member = run->second.progress.find(id)) return {&run->second, member};
+  }
+  return {};
+}
+
+Run* User::run_to_join(const Workload& workload, std::string_view name, const Moment& now) {
+  const auto [begin, end] = runs_.equal_range(name);
+  auto found = std::find_if(begin, end, [&](const auto& entry) { return entry.second.workload == workload; });
+  if (found == end) {
+    found = std::find_if(begin, end, [&](const auto& entry) {
+      return !workload.is_known() || !entry.second.workload.is_known();
+    });
+  }
+  Run* const run = found != end ? &found->second : abandoned_run(workload, name, now);
+  if (run == nullptr) return nullptr;
+  run->remove([&](const Member& member) { return has_left(member, now.elapsed); }, now, true);
+  if (workload.is_known()) run->workload = workload;
+  return run;
+}
+
+/// A requeued Slurm job keeps its number, so a job with another number is another task of the array. This
+/// call removes ended processes itself, because otherwise only the next tick would. Each line that finds no
+/// room repeats the call, so the number of checks is limited.
+Run* User::abandoned_run(const Workload& workload, std::string_view name, const Moment& now) {
+  constexpr int kMostAsked = 16;
+  const auto [begin, end] = runs_.equal_range(name);
+  int asked = 0;
+  const auto found = std::find_if(begin, end, [&](auto& entry) {
+    Run& run = entry.second;
+    const bool are_jobs = run.workload.kind == workload.kind && workload.kind == cgroup::Kind::slurm_job;
+    if (are_jobs) return false;
+    if (!run.progress.members().empty() && ++asked > kMostAsked) return false;
+    run.remove([&](const Member& member) { return has_left(member, now.elapsed); }, now, true);
+    return run.is_abandoned();
+  });
+  return found == end ? nullptr : &found->second;
+}
+
+Run& User::add_run(const Workload& workload, std::string_view name, const Moment& at) {
+  std::string whole(name);
+  std::string label = whole;
+  if (workload.is_known() && is_taken(label)) {
+    whole += '@' + workload.name;
+    label = run_name_text(whole);
+  }
+  for (int copy = 2; is_taken(label); ++copy) label = run_name_text(whole + '#' + std::to_string(copy));
+  const RunSeries series(shared_.source, label, label_);
+  Run& run = runs_.emplace(name, Run(std::move(label), series, at))->second;
+  run.workload = workload;
+  return run;
+}
+
+bool User::is_taken(const std::string& label) const noexcept {
+  return label == kOther ||
+         std::ranges::any_of(runs_, [&](const auto& entry) { return entry.second.label() == label; });
 }
 
 TokenBucket User::budget_of_process() const noexcept {
@@ -152,7 +216,9 @@ Cell& User::cell_of_others(const Word& word, LabelChoice choice, Nanoseconds now
 }
 
 void User::remove_run(Nanoseconds now) {
-  const auto run = runs_.least_used();
+  const auto run = std::ranges::min_element(runs_, {}, [](const auto& entry) {
+    return std::pair(!entry.second.progress.members().empty(), entry.second.last_heard());
+  });
   for (const Cell& cell : run->second.cells.all()) {
     if (!can_be_summed(cell.word())) continue;
     Cell* const own = other_.find(cell.word(), cell.choice());
@@ -163,7 +229,7 @@ void User::remove_run(Nanoseconds now) {
   shared_.series -= run->second.series;
   members_ -= members;
   shared_.members -= members;
-  runs_.remove(run);
+  runs_.erase(run);
 }
 
 void User::uncharge() noexcept {
@@ -196,7 +262,8 @@ void User::remove_gone(const Moment& now) {
         now);
     run.tick(now);
   }
-  runs_.expire(now, shared_.limits.retention);
+  std::erase_if(runs_,
+                [&](const auto& entry) { return entry.second.is_expired(now, shared_.limits.retention); });
 }
 
 bool User::is_over(Nanoseconds now) const noexcept {
@@ -220,6 +287,72 @@ void User::count() {
   shared_.series += series_;
   shared_.members += members_;
   shared_.processes += processes_.size();
+}
+
+/// Adds a run of an earlier process. The lines of its parts follow.
+Run& User::restore_run(SavedReader& in) {
+  std::string name = in.text();
+  std::string label = in.text();
+  if (label.empty() || is_taken(label)) in.fail();
+  const RunSeries made(shared_.source, label, label_);
+  Run& run = runs_.emplace(std::move(name), Run(std::move(label), made, Moment{}))->second;
+  run.workload = in.workload();
+  run.restore(in);
+  return run;
+}
+
+void User::save(RecordWriter& out, std::uint32_t account, std::string_view label) const {
+  out.begin("user").integer(account).text(label).time(last_seen_);
+  for (const auto& [id, process] : processes_) {
+    out.begin("process");
+    jobs::save(out, id);
+    jobs::save(out, process.workload);
+    out.text(process.run).text(process.benchmark).time(process.last_seen);
+  }
+  other_.save(out);
+  for (const auto& [name, run] : runs_) run.save(out, name);
+}
+
+void User::restore_process(SavedReader& in) {
+  const SenderId id = in.sender_id();
+  Process process{.fresh = budget_of_process()};
+  process.workload = in.workload();
+  process.run = in.text();
+  process.benchmark = in.text();
+  process.last_seen = in.elapsed();
+  if (!processes_.emplace(id, std::move(process)).second) in.fail();
+}
+
+/// A line after the line of its user, or of its run.
+void User::restore_line(SavedReader& in, Run*& run) {
+  const std::string_view kind = in.kind();
+  Cells& cells = run != nullptr ? run->cells : other_;
+  const auto restore_of_run = [&] {
+    if (kind == "progress") return run->progress.restore(in), true;
+    if (kind == "member") return run->progress.restore_member(in), true;
+    if (kind == "memory") return run->progress.restore_memory(in), true;
+    if (kind == "fact") return run->restore_fact(in), true;
+    if (kind == "custom") return cells.restore_custom(in), true;
+    if (kind == "evaluation") return run->add_evaluation(in.text()).restore(in), true;
+    return false;
+  };
+  if (kind == "run") {
+    run = &restore_run(in);
+  } else if (kind == "process") {
+    restore_process(in);
+  } else if (kind == "cell") {
+    cells.restore_cell(in);
+  } else if (run == nullptr || !restore_of_run()) {
+    in.fail();
+  }
+}
+
+// count() needs the process of each member.
+bool User::is_whole() const {
+  return std::ranges::all_of(runs_, [&](const auto& entry) {
+    return std::ranges::all_of(entry.second.progress.members(),
+                               [&](const Member& member) { return processes_.contains(member.id); });
+  });
 }
 
 }  // namespace gpumeter::jobs

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "collectors/jobs/wire/dogstatsd_line.hpp"
+#include "collectors/jobs/wire/line.hpp"
 
 namespace gpumeter::jobs {
 namespace {

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "base/clock.hpp"
-#include "collectors/jobs/wire/refusal.hpp"
+#include "collectors/jobs/wire/line.hpp"
 
 /// One line of an MLPerf log (mlcommons/logging, mllog.py): text of any kind, `:::MLLOG` and a JSON object.
 namespace gpumeter::jobs {

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/text.hpp"
-#include "collectors/jobs/benchmarks/series.hpp"
 #include "exporter/store/store.hpp"
 #include "exporter/text/view.hpp"
 

@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "exporter/health/report.hpp"
 #include "tests/fakes/requirements.hpp"
 #include "tests/fakes/tree.hpp"
 
@@ -25,7 +26,7 @@ class IngestTest : public testing::Test {
       said_ += notice.error;
     };
     ingest_ = std::make_unique<Ingest>(
-        Ingest::Parts{clock_, store_, names_, say, [] { return DeviceUses(); }}, settings_);
+        Ingest::Parts{clock_, store_, names_, say, machine_}, settings_);
     ingest_->start({});
   }
   Descriptor connected(const std::string& name, int type) const {
@@ -61,6 +62,7 @@ class IngestTest : public testing::Test {
   Tree tree_{{}};
   Settings settings_;
   Store store_;
+  Machine machine_;
   UserNames names_{[](std::uint32_t) { return std::optional<std::string>("alice"); }};
   Mutex mutex_;
   std::string said_ GPUMETER_GUARDED_BY(mutex_);

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "collectors/jobs/wire/payload.hpp"
+#include "collectors/jobs/wire/line.hpp"
 #include "tests/unit/collectors/jobs/model/jobs_bench.hpp"
 
 namespace gpumeter::jobs {

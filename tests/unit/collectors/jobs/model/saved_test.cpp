@@ -1,7 +1,6 @@
-#include "collectors/jobs/model/saved.hpp"
-
 #include <gtest/gtest.h>
 
+#include "collectors/jobs/model/cells.hpp"
 #include "tests/unit/collectors/jobs/model/jobs_bench.hpp"
 
 namespace gpumeter::jobs {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <set>
 #include <string>
 
@@ -88,5 +91,93 @@ TEST(Vocabulary, EachReasonHasAName) {
   EXPECT_FALSE(names.contains(""));
 }
 
+struct Set {
+  const char* name;
+  const Bounds& bounds;
+  double from, to;  ///< range in which quantiles must be within 10 %
+};
+
+const Set kSets[] = {{"steps", kStepBounds, 0.0005, 600},
+                     {"requests", kRequestBounds, 0.001, 600},
+                     {"first tokens", kFirstTokenBounds, 0.004, 120},
+                     {"between tokens", kInterTokenBounds, 0.0005, 1}};
+
+/// The result of histogram_quantile for a run with the constant duration `seconds`: one bucket has all of
+/// them.
+double quantile_of_constant(Bounds bounds, double seconds, double share) {
+  const auto above = std::ranges::lower_bound(bounds, seconds);
+  const double below = above == bounds.begin() ? 0 : *std::prev(above);
+  return below + share * (*above - below);
+}
+
+TEST(Buckets, AQuantileOfAConstantIsWithinTenPercent) {
+  for (const Set& set : kSets) {
+    double worst = 0;
+    for (double seconds = set.from; seconds <= set.to; seconds *= 1.0007) {
+      for (const double share : {0.5, 0.95, 0.99}) {
+        const double error = quantile_of_constant(set.bounds, seconds, share) / seconds - 1;
+        worst = std::max(worst, std::abs(error));
+      }
+    }
+    EXPECT_LT(worst, 0.097) << set.name;
+    EXPECT_GT(worst, 0.08) << set.name << ": more bounds than that takes";
+  }
+}
+
+TEST(Buckets, TextsAreTheValuesAndAscend) {
+  for (const Set& set : kSets) {
+    double before = 0;
+    for (const double bound : set.bounds) {
+      const std::string text = bound_text(bound);
+      EXPECT_EQ(std::strtod(text.c_str(), nullptr), bound) << text;
+      EXPECT_GT(bound, before);
+      EXPECT_NE(text.find('.'), std::string::npos) << text;  // OpenMetrics requires it
+      EXPECT_LE(text.size(), 11U) << text;
+      before = bound;
+    }
+  }
+}
+
+TEST(Buckets, AreAsManyAsTheLimitsOfSeriesAreMadeFor) {
+  EXPECT_EQ(kStepBounds.size(), 158U);
+  EXPECT_EQ(kRequestBounds.size(), 151U);
+  EXPECT_EQ(kFirstTokenBounds.size(), 119U);
+  EXPECT_EQ(kInterTokenBounds.size(), 89U);
+}
+
+std::string read(std::string_view tags) {
+  const FactsRead read = read_facts(Tags(tags));
+  std::string text;
+  for (const Label& label : labels_of(read.facts)) text += label.name + '=' + label.value + ' ';
+  return text + std::to_string(read.refused);
+}
+
+TEST(RunFacts, AreTagsInAnyOrder) {
+  EXPECT_EQ(read(""), "0");
+  EXPECT_EQ(read("split:train,run:a"), "0");
+  EXPECT_EQ(read("model:llama,framework:pytorch,version:2.8,sharding:fsdp,precision:bf16,data_parallel:8,"
+                 "tensor_parallel:2,pipeline_parallel:1"),
+            "framework=pytorch version=2.8 model=llama precision=bf16 sharding=fsdp data_parallel=8 "
+            "tensor_parallel=2 pipeline_parallel=1 0");
+  EXPECT_EQ(read("model:a\tb"),
+            "model=a\xEF\xBF\xBD"
+            "b 0");
+}
+
+TEST(RunFacts, PrecisionAndShardingAreClosedSets) {
+  EXPECT_EQ(read("precision:bf17,sharding:ddp,model:a"), "model=a 2");
+  EXPECT_EQ(read("precision:BF16"), "1");
+  EXPECT_EQ(read("precision:mixed,sharding:zero3"), "precision=mixed sharding=zero3 0");
+}
+
+TEST(RunFacts, ASizeHasOneSpelling) {
+  for (const std::string_view size : {"0", "08", "-1", "+1", "1.0", "1e3", " 1", "1000000", "eight"}) {
+    EXPECT_EQ(read("data_parallel:" + std::string(size)), "1") << size;
+  }
+  EXPECT_EQ(read("data_parallel:999999"), "data_parallel=999999 0");
+  EXPECT_EQ(read("data_parallel:"), "0");
+}
+
 }  // namespace
+
 }  // namespace gpumeter::jobs

@@ -1,13 +1,125 @@
-#include "collectors/jobs/wire/dogstatsd_line.hpp"
+#include "collectors/jobs/wire/line.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "base/enum_names.hpp"
 #include "base/text.hpp"
 
 namespace gpumeter::jobs {
+namespace {
+
+std::string printable(std::string_view raw) {
+  struct Range {
+    char32_t first, last;
+  };
+  // C0, DEL and C1; zero-width and direction marks; line separators and embeddings; isolates; byte order
+  // mark; interlinear annotation.
+  constexpr Range kUnprintable[] = {{0, 0x1F},        {0x7F, 0x9F},     {0x200B, 0x200F}, {0x2028, 0x202E},
+                                    {0x2066, 0x2069}, {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}};
+  return readable(raw, [&](char32_t code) {
+    return std::ranges::any_of(
+        kUnprintable, [code](const Range& range) { return code >= range.first && code <= range.last; });
+  });
+}
+
+/// Printable ASCII that needs no cut, as nearly all names are: no character has to be decoded.
+bool is_plain(std::string_view raw) noexcept {
+  return raw.size() <= kMaxLabelBytes &&
+         std::ranges::all_of(raw, [](char each) { return each >= ' ' && each <= '~'; });
+}
+
+}  // namespace
+
+std::string label_text(std::string_view raw) {
+  if (is_plain(raw)) return std::string(raw);
+  return std::string(first_bytes(printable(raw), kMaxLabelBytes));
+}
+
+std::string run_name_text(std::string_view raw) {
+  if (is_plain(raw)) return std::string(raw);
+  return shortened(printable(raw), kMaxLabelBytes, raw);
+}
+
+namespace {
+
+constexpr std::size_t kLengthBytes = 4;
+constexpr std::size_t kBufferBytes = kMaxPayload + kLengthBytes;
+
+std::size_t length_of(std::string_view header) noexcept {
+  std::size_t length = 0;
+  for (std::size_t i = kLengthBytes; i-- > 0;) length = length << 8U | static_cast<unsigned char>(header[i]);
+  return length;
+}
+
+}  // namespace
+
+std::optional<std::string_view> PayloadLines::next() noexcept {
+  while (!rest_.empty()) {
+    const std::size_t at = std::min(rest_.find('\n'), rest_.size());
+    const std::string_view line = rest_.substr(0, at);
+    rest_.remove_prefix(std::min(at + 1, rest_.size()));
+    if (!line.empty()) return line;
+  }
+  return std::nullopt;
+}
+
+StreamSplitter::StreamSplitter(Framing framing)
+    : buffer_(std::make_unique_for_overwrite<char[]>(kBufferBytes)), framing_(framing) {}
+
+std::span<char> StreamSplitter::room() noexcept {
+  if (broken_) return {};
+  std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+  return {buffer_.get() + end_, kBufferBytes - end_};
+}
+
+std::optional<std::string_view> StreamSplitter::next() noexcept {
+  if (broken_) return std::nullopt;
+  if (framing_ == Framing::unknown) {
+    if (end_ - begin_ < kLengthBytes) return std::nullopt;
+    framing_ = unread()[3] == '\0' ? Framing::length : Framing::lines;
+  }
+  return framing_ == Framing::length ? next_frame() : next_line();
+}
+
+std::optional<std::string_view> StreamSplitter::next_frame() noexcept {
+  const std::string_view bytes = unread();
+  if (bytes.size() < kLengthBytes) return std::nullopt;
+  const std::size_t length = length_of(bytes);
+  broken_ = length > kMaxPayload;
+  if (broken_ || bytes.size() - kLengthBytes < length) return std::nullopt;
+  begin_ += kLengthBytes + length;
+  return bytes.substr(kLengthBytes, length);
+}
+
+std::optional<std::string_view> StreamSplitter::next_line() noexcept {
+  while (true) {
+    const std::string_view bytes = unread();
+    const std::size_t at = bytes.find('\n', searched_);
+    if (at == std::string_view::npos) break;
+    begin_ += at + 1;
+    searched_ = 0;
+    if (at > kMaxPayload && !skipping_) ++overlong_;
+    const bool taken = !skipping_ && at > 0 && at <= kMaxPayload;
+    skipping_ = false;
+    if (taken) return bytes.substr(0, at);
+  }
+  searched_ = end_ - begin_;
+  if (searched_ > kMaxPayload) {
+    if (!skipping_) ++overlong_;
+    skipping_ = true;
+  }
+  if (skipping_) {
+    begin_ = end_;
+    searched_ = 0;
+  }
+  return std::nullopt;
+}
+
 namespace {
 
 bool is_name(std::string_view name) noexcept {

@@ -1,4 +1,4 @@
-#include "collectors/jobs/intake/process_kin.hpp"
+#include "collectors/jobs/wire/sender.hpp"
 
 #include <cstddef>
 #include <string_view>

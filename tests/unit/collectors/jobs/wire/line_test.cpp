@@ -1,8 +1,10 @@
-#include "collectors/jobs/wire/dogstatsd_line.hpp"
+#include "collectors/jobs/wire/line.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace gpumeter::jobs {
 namespace {
@@ -118,5 +120,115 @@ TEST(DogStatsdLine, StandsForAsManyLinesAsItHasValues) {
   EXPECT_EQ(lines_in("x"), 1U);
 }
 
+using Texts = std::vector<std::string>;
+
+Texts lines_of(std::string_view payload) {
+  Texts lines;
+  for (PayloadLines rest(payload); const auto line = rest.next();) lines.emplace_back(*line);
+  return lines;
+}
+
+/// The payloads of `bytes` if they arrive in pieces of `at_a_time`.
+Texts payloads_of(StreamSplitter& splitter, std::string_view bytes, std::size_t at_a_time) {
+  Texts payloads;
+  while (!bytes.empty()) {
+    const auto room = splitter.room();
+    const std::size_t count = std::min({bytes.size(), room.size(), at_a_time});
+    if (count == 0) break;
+    std::ranges::copy(bytes.substr(0, count), room.begin());
+    bytes.remove_prefix(count);
+    splitter.received(count);
+    while (const auto payload = splitter.next()) payloads.emplace_back(*payload);
+  }
+  return payloads;
+}
+
+std::string frame(std::string_view payload) {
+  std::string bytes;
+  for (unsigned shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(payload.size() >> shift);
+  return bytes.append(payload);
+}
+
+TEST(PayloadLines, PassOverEmptyOnes) {
+  EXPECT_EQ(lines_of("a:1|g\n"), Texts{"a:1|g"});
+  EXPECT_EQ(lines_of("\n\na\n\nb"), (Texts{"a", "b"}));
+  EXPECT_EQ(lines_of(""), Texts{});
+}
+
+TEST(StreamSplitter, FramesAndLinesAreToldApart) {
+  for (const std::size_t at_a_time : {1U, 3U, 7U, 100000U}) {
+    StreamSplitter framed;
+    EXPECT_EQ(payloads_of(framed, frame("a:1|g\n") + frame("") + frame("b:2|c\nc:3|c\n"), at_a_time),
+              (Texts{"a:1|g\n", "", "b:2|c\nc:3|c\n"}));
+    StreamSplitter plain;
+    EXPECT_EQ(payloads_of(plain, "a:1|g\n\nb:2|c\nc:torn", at_a_time), (Texts{"a:1|g", "b:2|c"}));
+  }
+}
+
+TEST(StreamSplitter, TheLongestFrameAndLineFit) {
+  const std::string longest(kMaxPayload, 'x');
+  for (const std::size_t at_a_time : {1000U, 1000000U}) {
+    StreamSplitter framed;
+    EXPECT_EQ(payloads_of(framed, frame(longest) + frame("a"), at_a_time), (Texts{longest, "a"}));
+    StreamSplitter plain;
+    EXPECT_EQ(payloads_of(plain, longest + "\na\n", at_a_time), (Texts{longest, "a"}));
+    EXPECT_EQ(plain.overlong(), 0U);
+  }
+}
+
+TEST(StreamSplitter, ALineTooLongIsSkippedAndTheNextIsTaken) {
+  for (const std::size_t excess : {1U, 2U, 3U, 200000U}) {
+    StreamSplitter splitter;
+    EXPECT_EQ(payloads_of(splitter, "a:1|g\n" + std::string(kMaxPayload + excess, 'x') + "\nb\n", 1000),
+              (Texts{"a:1|g", "b"}));
+    EXPECT_EQ(splitter.overlong(), 1U);
+    EXPECT_FALSE(splitter.broken());
+  }
+}
+
+TEST(StreamSplitter, AFrameTooLongBreaksTheConnection) {
+  StreamSplitter splitter;
+  EXPECT_EQ(payloads_of(splitter, frame("a") + frame(std::string(kMaxPayload + 1, 'x')) + frame("b"), 1000),
+            Texts{"a"});
+  EXPECT_TRUE(splitter.broken());
+  EXPECT_TRUE(splitter.room().empty());
+}
+
+using namespace std::string_literals;
+
+TEST(LabelText, PrintableUtf8StaysAsItIs) {
+  EXPECT_EQ(label_text("resnet50 / \"a\\b\" ä € 🚀"), "resnet50 / \"a\\b\" ä € 🚀");
+  EXPECT_EQ(label_text(""), "");
+}
+
+TEST(LabelText, WhatIsNoCharacterOrDoesNotPrintIsReplaced) {
+  EXPECT_EQ(label_text("a\nb\0c\x7f"s), "a�b�c�");
+  EXPECT_EQ(label_text("\xff|\xc3|\xe2\x82"), "�|�|��");
+  EXPECT_EQ(label_text("\xc0\xaf"), "��");            // overlong
+  EXPECT_EQ(label_text("\xe0\x80\xaf"), "���");       // overlong
+  EXPECT_EQ(label_text("\xed\xa0\x80"), "���");       // a surrogate
+  EXPECT_EQ(label_text("\xf4\x90\x80\x80"), "����");  // over U+10FFFF
+  EXPECT_EQ(label_text("a\u202eb\u2066c\u200bd\u0085"), "a�b�c�d�");
+}
+
+TEST(LabelText, IsCutBetweenTwoCharacters) {
+  EXPECT_EQ(label_text(std::string(70, 'x')), std::string(64, 'x'));
+  EXPECT_EQ(label_text(std::string(63, 'x') + "ä"), std::string(63, 'x'));
+  EXPECT_EQ(label_text(std::string(62, 'x') + "ä"), std::string(62, 'x') + "ä");
+  EXPECT_EQ(label_text(std::string(63, 'x') + "\xff"), std::string(63, 'x'));
+}
+
+TEST(RunNameText, EndsWithAHashWhereItIsLonger) {
+  EXPECT_EQ(run_name_text(std::string(64, 'x')), std::string(64, 'x'));
+  EXPECT_EQ(run_name_text(std::string(70, 'x')), std::string(55, 'x') + "~77f3c97d");
+  std::string name;
+  for (int i = 0; i < 40; ++i) name += "ä";
+  EXPECT_EQ(run_name_text(name), name.substr(0, 54) + "~15772185");  // whole characters
+  EXPECT_EQ(run_name_text(run_name_text(name)), run_name_text(name));
+  EXPECT_EQ(run_name_text(std::string(63, 'x') + "\x01").size(), 64U);
+  EXPECT_NE(run_name_text(std::string(63, 'x') + "\x01"), run_name_text(std::string(63, 'x') + "\x02"));
+}
+
 }  // namespace
+
 }  // namespace gpumeter::jobs

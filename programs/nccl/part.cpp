@@ -32,7 +32,6 @@
 #include "exporter/store/series_list.hpp"
 #include "exporter/store/store.hpp"
 #include "programs/nccl/gate.hpp"
-#include "programs/nccl/progress.hpp"
 #include "programs/nccl/ras.hpp"
 #include "programs/nccl/settings.hpp"
 

@@ -2,7 +2,6 @@
 #include "collectors/sources/tcp/listeners.hpp"
 #include "exporter/store/store.hpp"
 #include "programs/nccl/gate.hpp"
-#include "programs/nccl/progress.hpp"
 #include "programs/nccl/ras.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -239,8 +239,11 @@ Result<Done> App::start_http(const HttpSettings& web, const std::vector<systemd:
   auto server = HttpServer::start(*std::move(listeners), *routes_, kThreads, access, &jobs_.owners());
   if (!server) return server.error();
   server_ = *std::move(server);
-  for (const Endpoint& endpoint : server_->endpoints())
-    log_.info("Listening on", {{"address", endpoint.text()}});
+  for (const Endpoint& endpoint : server_->endpoints()) {
+    const bool is_private = endpoint.text() == "unix:" + paths_.api;
+    if (is_private) log_.info("listening for programs", {{"path", paths_.api}});
+    if (!is_private) log_.info("Listening on", {{"address", endpoint.text()}});
+  }
   return Done{};
 }
 
@@ -285,6 +288,7 @@ Result<Done> App::start_watchdog() {
   return watchdog_.start("watchdog", [this] {
     fleet_->tick();
     scheduler_.check();
+    server_->look();
     return kEvery;
   });
 }

@@ -37,8 +37,6 @@ constexpr auto kLook = std::chrono::milliseconds(5);
 /// 40 ms for a page of 17 MB.
 constexpr auto kStandstill = std::chrono::milliseconds(300);
 
-constexpr auto kReapEvery = std::chrono::milliseconds(250);
-
 Error last_error() { return Error(std::generic_category().message(errno)); }
 
 /// Waits for the byte of a thread that was called.
@@ -56,7 +54,6 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(std::vector<ListenSocket> 
                                                       unsigned threads, WebAccess* access,
                                                       const UserOwners* owners) {
   std::unique_ptr<HttpServer> server(new HttpServer(routes, threads, access, owners));
-  if (Result<Done> started = server->start_reaper(); !started) return started.error();
   if (Result<Done> started = server->handler_->renderings().start(); !started) return started.error();
   for (ListenSocket& listener : listeners) {
     const Endpoint endpoint = listener.endpoint();
@@ -110,15 +107,9 @@ HttpServer::HttpServer(Routes& routes, unsigned threads, WebAccess* access, cons
 HttpServer::~HttpServer() {
   if (access_ != nullptr) access_->close();
   handler_->renderings().close();
-  reaper_.stop();
 }
 
-Result<Done> HttpServer::start_reaper() {
-  return reaper_.start("http-reaper", [this] {
-    handler_->connections().look();
-    return kReapEvery;
-  });
-}
+void HttpServer::look() { handler_->connections().look(); }
 
 // A socket from systemd outlives this process. The next process serves its queued connections; this one must
 // answer the connections it has accepted.
@@ -132,7 +123,6 @@ void HttpServer::stop() {
   } while (connections() > 0 && std::chrono::steady_clock::now() < end);
   daemons_.clear();
   files_.clear();
-  reaper_.stop();
   handler_->renderings().stop();
 }
 

@@ -9,7 +9,6 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
-#include "base/worker.hpp"
 #include "exporter/http/routes.hpp"
 #include "exporter/listen/socket.hpp"
 
@@ -50,6 +49,10 @@ class HttpServer {
   /// names the listener. Blocks for `timeout` at most. Call it on the thread that calls stop().
   Result<Done> probe(std::chrono::milliseconds timeout) const;
 
+  /// Ends connections past their deadline, and those whose client left. Call it four times a second, on a
+  /// thread that never hangs.
+  void look();
+
   /// The addresses on which the server listens, with their actual ports.
   std::span<const Endpoint> endpoints() const noexcept { return endpoints_; }
   HttpCounts counts() const;
@@ -71,7 +74,6 @@ class HttpServer {
   /// Stops accepting connections. The listening sockets close with the result.
   std::vector<ListenSocket> quiesce();
   unsigned connections() const;
-  Result<Done> start_reaper();
   unsigned threads_of(const ListenSocket& listener) const noexcept {
     return listener.is_private() ? 1 : threads_;
   }
@@ -84,7 +86,6 @@ class HttpServer {
   std::vector<ListenSocket> files_;  ///< released sockets: they remove the files of Unix sockets
   std::unique_ptr<Handler> handler_;
   std::vector<DaemonPtr> daemons_;
-  Worker reaper_{clock_};  ///< "http-reaper" checks the connections four times a second
 };
 
 }  // namespace gpumeter

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/worker.hpp"
 #include "exporter/http/server.hpp"
 #include "exporter/listen/socket.hpp"
 #include "exporter/store/series_list.hpp"
@@ -123,7 +124,12 @@ class HttpServerTest : public testing::Test {
     auto server = HttpServer::start(std::move(listening->sockets), routes_);
     ASSERT_TRUE(server) << server.error().message();
     server_ = *std::move(server);
+    ASSERT_TRUE(looks_.start("looks", [this] {
+      server_->look();
+      return Nanoseconds(std::chrono::milliseconds(50));
+    }));
   }
+  void TearDown() override { looks_.stop(); }
 
   void publish(double value) {
     up_.add(kUp, {}, value);
@@ -161,6 +167,8 @@ class HttpServerTest : public testing::Test {
                         while (hang_) hangs_ = true;
                       }}};
   std::unique_ptr<HttpServer> server_;
+  const SystemClock clock_;
+  Worker looks_{clock_};  // in place of the daemon's watchdog
 };
 
 }  // namespace gpumeter

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/reload_outcome.hpp"
+#include "daemon/reload.hpp"
 #include "systemd/notify.hpp"
 
 namespace gpumeter {

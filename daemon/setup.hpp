@@ -8,7 +8,7 @@
 #include "collectors/api/collector.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "config/config.hpp"
-#include "daemon/bus/adapters.hpp"
+#include "daemon/bus/bus.hpp"
 #include "daemon/drm/scans.hpp"
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/fleet/settings.hpp"

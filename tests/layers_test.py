@@ -56,7 +56,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
 }
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
 MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],
-            r"\bDeviceDirectory::save\(|\bdirectory\.save\(\)|\bunwritten_->save\(\)": ["daemon/fleet/device_directory_file.cpp", "daemon/fleet/state_keeper.cpp", "daemon/control/forget.cpp"],
+            r"\bDeviceDirectory::save\(|\bdirectory\.save\(\)|\bunwritten_->save\(\)": ["daemon/fleet/device_directory.cpp", "daemon/fleet/state_keeper.cpp", "daemon/control/server.cpp"],
             r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["base/user_owners.cpp", "collectors/attribution/names/user_names.cpp", "exporter/listen/socket.cpp", "exporter/client/http_get.cpp"],
             r"\bsend_to_journal\(|\bspdlog::logger\b": ["base/log.cpp", "base/log.hpp", "systemd/journal.cpp", "systemd/journal.hpp"],
             r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["base/log.cpp", "daemon/app.cpp", "base/standard_streams.cpp",

@@ -9,7 +9,7 @@
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/intake/settings.hpp"
 #include "config/keys.hpp"
-#include "daemon/cli/metrics_docs.hpp"
+#include "daemon/cli/docs.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/web/generation.hpp"
 #include "exporter/http/settings.hpp"

@@ -11,7 +11,7 @@
 #include "collectors/attribution/names/user_names.hpp"
 #include "collectors/jobs/model/run_list.hpp"
 #include "daemon/cli/survey.hpp"
-#include "daemon/drm/single_scans.hpp"
+#include "daemon/drm/scans.hpp"
 #include "daemon/parts/host.hpp"
 #include "daemon/self/metrics.hpp"
 #include "exporter/health/report.hpp"

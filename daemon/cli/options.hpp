@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "collectors/api/collector.hpp"
-#include "daemon/cli/check_text.hpp"
 #include "daemon/control/allocate.hpp"
 
 namespace gpumeter {
@@ -35,6 +34,13 @@ enum class Action : std::uint8_t {
 struct KeyOverride {
   std::string path;
   std::vector<std::string> values;
+};
+
+/// What --fail-on makes of degraded GPUs.
+enum class FailOn : std::uint8_t {
+  each,      ///< degraded: warning; failed: critical
+  failed,    ///< degraded counts as ok
+  degraded,  ///< degraded counts as critical
 };
 
 /// The flags of `gpumeter check`.

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/bus/unread.hpp"
+#include "config/config.hpp"
+#include "daemon/bus/bus.hpp"
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/setup.hpp"
 
@@ -32,5 +33,9 @@ struct Survey {
 /// `drm_users`: for collectors; null: they know no clients.
 Survey survey(const config::Config& config, const Clock& clock,
               const std::shared_ptr<DrmUsers>& drm_users = nullptr);
+
+/// Returns the output of --list-devices: one line for each device and one for each of its sources, readable
+/// or not. Below them, notes explain each failure.
+std::string device_list(const config::Config& config);
 
 }  // namespace gpumeter

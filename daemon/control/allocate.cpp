@@ -11,7 +11,7 @@
 
 #include "base/folder.hpp"
 #include "base/text.hpp"
-#include "daemon/control/socket.hpp"
+#include "daemon/control/server.hpp"
 #include "daemon/fleet/device_directory.hpp"
 
 namespace gpumeter {

@@ -1,17 +1,57 @@
 #pragma once
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/clock.hpp"
+#include "base/descriptor.hpp"
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "base/worker.hpp"
 
+namespace gpumeter::control {
+
+/// The daemon's control socket, `control.sock` in the state folder. A request is one line, and so is the
+/// answer: `forget UUID` is answered by `ok` or `error TEXT`.
+
+inline constexpr std::string_view kForget = "forget ";
+inline constexpr std::string_view kOk = "ok";
+inline constexpr std::string_view kError = "error ";
+
+/// The longest line; a longer one ends the connection.
+inline constexpr std::size_t kMostBytes = 4096;
+
+/// The limit for each read and write of a connection.
+inline constexpr std::chrono::seconds kPatience{2};
+
+std::string path_in(const std::string& folder);
+/// Returns an Error if the path is too long for a socket's address.
+Result<sockaddr_un> address_in(const std::string& folder);
+
+/// Returns a stream socket that no program started by this process inherits.
+Result<Descriptor> open_socket();
+
+/// Limits reads and writes to kPatience each.
+void limit_time(const Descriptor& connection) noexcept;
+
+/// Reads up to the first line feed, which is not returned.
+Result<std::string> read_line(const Descriptor& connection);
+Result<Done> write_line(const Descriptor& connection, const std::string& line);
+
+/// For a command of the administrator that was refused: unless it runs as root, root may succeed.
+Error with_advice(const Error& error);
+
+}  // namespace gpumeter::control
+
 namespace gpumeter {
 
-/// Receives the administrator's requests on the control socket (daemon/control/socket.hpp). Only root and the
+/// Receives the administrator's requests on the control socket. Only root and the
 /// daemon's own user may send; HTTP clients cannot. Requests are answered on a separate thread ("control"),
 /// because the state folder may hang.
 class ControlServer {
@@ -35,5 +75,15 @@ class ControlServer {
   const std::shared_ptr<Listener> listener_;  ///< shared with the thread, which may outlive this object
   Worker worker_;
 };
+
+/// Forgets a device: asks the daemon that uses the state folder, or edits the folder's file if no daemon
+/// does. Waits a few seconds for a daemon that does not answer. The Error states why the device is still
+/// known. Blocks for as long as the folder does.
+Result<Done> forget_device(const std::string& folder, const std::string& uuid);
+
+/// The same on a thread of its own. If the folder hangs, the result is an Error after kForgetPatience, and
+/// the thread stays behind: the caller must leave the process by _exit().
+inline constexpr std::chrono::seconds kForgetPatience{10};
+Result<Done> forget_device_in_time(const std::string& folder, const std::string& uuid, const Clock& clock);
 
 }  // namespace gpumeter

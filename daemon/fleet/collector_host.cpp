@@ -1,9 +1,129 @@
 #include "daemon/fleet/collector_host.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <exception>
+#include <string>
 #include <utility>
 
 namespace gpumeter {
+namespace {
+
+// The length of one wait in the driver; release() and a stop wait up to that long.
+constexpr auto kWait = std::chrono::milliseconds(500);
+constexpr auto kUntilReportedAgain = std::chrono::minutes(1);
+
+// Drivers have few kinds of events, but may include numbers in them.
+constexpr std::size_t kMostReported = 1000;
+
+// Uevents report hot plug at once. This interval finds changes without an event, such as a driver loaded
+// late.
+constexpr auto kEvery = std::chrono::seconds(60);
+// The interval while a device does not report its identity.
+constexpr auto kEveryIncomplete = std::chrono::seconds(5);
+// The limit of an attach: nvmlInit on a machine with 16 GPUs takes some seconds.
+constexpr auto kDeadline = std::chrono::seconds(10);
+
+}  // namespace
+
+bool LeftBehind::has(const std::string& collector, const std::string& purpose) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.collector == collector && entry.purpose == purpose && !entry.owner.expired();
+  });
+}
+
+bool LeftBehind::has_any() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return !entry.owner.expired(); });
+}
+
+std::vector<std::string> LeftBehind::take_ended() {
+  std::vector<std::string> collectors;
+  std::erase_if(entries_, [&](const Entry& entry) {
+    if (!entry.owner.expired()) return false;
+    collectors.push_back(entry.collector);
+    return true;
+  });
+  return collectors;
+}
+
+Result<Done> EventWatcher::start(const std::string& collector) {
+  const std::shared_ptr<EventWatcher> self = shared_from_this();
+  return worker_.start(
+      "events-" + collector, [self] { return self->turn(); }, [self] { self->watched_.reset(); });
+}
+
+void EventWatcher::watch(std::shared_ptr<Collector> collector) {
+  wanted_.post(std::move(collector), [](const auto&) { return true; });
+  worker_.wake();
+}
+
+Nanoseconds EventWatcher::turn() {
+  for (std::shared_ptr<Collector>& wanted : wanted_.take()) watched_ = std::move(wanted);
+  if (!watched_) return Worker::kForever;
+  report(dynamic_cast<WatchesEvents&>(*watched_).wait_for_events(kWait));
+  return Nanoseconds{0};
+}
+
+void EventWatcher::report(const std::vector<DeviceEvent>& events) {
+  const Nanoseconds now = clock_.monotonic();
+  for (const DeviceEvent& event : events) {
+    if (reported_.size() > kMostReported) reported_.clear();
+    const auto [last, is_new] = reported_.try_emplace(event.uuid + "/" + event.kind, now);
+    if (!is_new && now < last->second + kUntilReportedAgain) continue;
+    last->second = now;
+    report_(event);
+  }
+}
+
+Discoverer::Discoverer(const CollectorEntry& entry, CollectorContext context, Report report)
+    : entry_(entry), context_(std::move(context)), report_(std::move(report)), worker_(*context_.clock) {}
+
+// The thread closes the collector, because closing a driver may hang too.
+Result<Done> Discoverer::start() {
+  const std::shared_ptr<Discoverer> self = shared_from_this();
+  return worker_.start(
+      "find-" + std::string(entry_.name), [self] { return self->turn(); },
+      [self] { self->collector_.reset(); });
+}
+
+void Discoverer::pause(bool paused) {
+  pauses_.post(paused, [](bool) { return true; });
+  worker_.wake();
+}
+
+bool Discoverer::is_late() const { return worker_.is_busy_for(kDeadline); }
+
+Nanoseconds Discoverer::turn() noexcept {
+  for (const bool paused : pauses_.take()) is_paused_ = paused;
+  try {
+    return discover() ? kEvery : kEveryIncomplete;
+  } catch (const std::exception& problem) {  // collectors must not throw; an exception affects only its own
+                                             // collector
+    report_(nullptr, Error(problem.what()));
+  }
+  return kEvery;
+}
+
+// Returns false if a device is incomplete.
+bool Discoverer::discover() {
+  if (is_paused_) {
+    collector_.reset();
+    return true;
+  }
+  if (!collector_) {
+    Result<std::unique_ptr<Collector>> opened = entry_.open(context_);
+    if (!opened) {
+      report_(nullptr, opened.error());
+      return true;
+    }
+    collector_ = *std::move(opened);
+  }
+  Result<Discovery> found = collector_->discover();
+  const bool is_complete = !found || !found->is_incomplete;
+  report_(collector_, std::move(found));
+  return is_complete;
+}
 
 CollectorHost::CollectorHost(const CollectorEntry& entry, CollectorContext context, Discoverer::Report report,
                              EventWatcher::Report on_event, const Clock& clock, Log& log)

@@ -1,20 +1,165 @@
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
-#include "daemon/fleet/backoff.hpp"
-#include "daemon/fleet/discoverer.hpp"
-#include "daemon/fleet/event_watcher.hpp"
-#include "daemon/fleet/left_behind.hpp"
-#include "daemon/lane/driver_gate.hpp"
+#include "base/worker.hpp"
+#include "collectors/api/collector.hpp"
+#include "collectors/api/event_source.hpp"
+#include "daemon/lane/lane.hpp"
 
 namespace gpumeter {
+
+/// The time of the next retry: 1 s after the first failure, then twice as long after each further one, up to
+/// `longest`. Times are CLOCK_MONOTONIC. One thread at a time.
+class Backoff {
+ public:
+  explicit Backoff(Nanoseconds longest) noexcept : longest_(longest) {}
+
+  bool is_waiting() const noexcept { return wait_ > Nanoseconds{0}; }
+  /// True for the first attempt, and when the wait after the last failure is over.
+  bool is_due(Nanoseconds now) const noexcept { return !is_waiting() || now >= at_; }
+  void failed(Nanoseconds now) noexcept {
+    wait_ = std::min<Nanoseconds>(is_waiting() ? wait_ * 2 : kFirst, longest_);
+    at_ = now + wait_;
+  }
+  void succeeded() noexcept { wait_ = Nanoseconds{0}; }
+
+ private:
+  static constexpr Nanoseconds kFirst = std::chrono::seconds(1);
+
+  Nanoseconds longest_;
+  Nanoseconds wait_{};
+  Nanoseconds at_{};
+};
+
+/// Threads that hung in a driver when they should have ended. Each thread owns its data and frees it at its
+/// end. Until then no second thread is started for the same purpose. A device or a collector therefore holds
+/// one hung thread at most. That limit holds however often a collector is removed and added, or a device
+/// forgotten and found. One thread at a time.
+class LeftBehind {
+ public:
+  /// `purpose`: a device's uuid, or one of the constants below. `owner`: the data that the thread owns; held
+  /// weakly.
+  void add(const std::string& collector, const std::string& purpose, std::weak_ptr<const void> owner) {
+    entries_.push_back({collector, purpose, std::move(owner)});
+  }
+  void add(const LeftBehind& others) {
+    entries_.insert(entries_.end(), others.entries_.begin(), others.entries_.end());
+  }
+  static constexpr const char* kDiscovery = "discovery";
+  static constexpr const char* kEvents = "events";
+
+  /// True while such a thread hangs.
+  bool has(const std::string& collector, const std::string& purpose) const;
+  bool has_any() const;
+
+  /// Drops the threads that have ended and returns their collectors.
+  std::vector<std::string> take_ended();
+
+ private:
+  struct Entry {
+    std::string collector;
+    std::string purpose;
+    std::weak_ptr<const void> owner;
+  };
+  std::vector<Entry> entries_;
+};
+
+/// Waits for the events of one collector's driver on a separate thread ("events-NAME"), because the wait
+/// blocks in the driver.
+class EventWatcher : public std::enable_shared_from_this<EventWatcher> {
+ public:
+  /// Called on the event thread, at most once a minute for each device and kind of event. The collector
+  /// counts every event; the limit keeps a storm out of the log.
+  using Report = std::function<void(const DeviceEvent&)>;
+
+  EventWatcher(const Clock& clock, Report on_event)
+      : clock_(clock), report_(std::move(on_event)), worker_(clock) {}
+
+  /// Starts the thread. Call it once, and again only after an Error.
+  Result<Done> start(const std::string& collector);
+
+  /// Waits for events of this collector from now on; it must be a WatchesEvents. Null: waits for none. The
+  /// thread frees the previous collector when the wait under way ends.
+  void watch(std::shared_ptr<Collector> collector);
+
+  /// After watch(nullptr): true when the thread holds no collector and is in no driver.
+  bool is_idle() const { return worker_.is_idle(); }
+
+  /// See Worker.
+  void request_stop() { worker_.request_stop(); }
+  bool join(Nanoseconds deadline) { return worker_.join(deadline); }
+
+ private:
+  Nanoseconds turn();
+  void report(const std::vector<DeviceEvent>& events);
+
+  const Clock& clock_;
+  const Report report_;
+
+  // Event thread only.
+  std::shared_ptr<Collector> watched_;
+  std::map<std::string, Nanoseconds> reported_;  ///< time of the last report, by device and kind
+
+  Worker worker_;
+  Mailbox<std::shared_ptr<Collector>> wanted_;
+};
+
+/// Finds one collector's devices on a separate thread ("find-NAME"), because opening a driver may hang and
+/// must not delay other collectors. Runs at the start, every 60 s (5 s while a device is incomplete) and on
+/// request.
+class Discoverer : public std::enable_shared_from_this<Discoverer> {
+ public:
+  /// Called on the discovery thread after each run. The collector is null if it cannot be opened; the next
+  /// run opens it again.
+  using Report = std::function<void(std::shared_ptr<Collector>, Result<Discovery>)>;
+
+  Discoverer(const CollectorEntry& entry, CollectorContext context, Report report);
+
+  /// Starts the thread. Call it once, and again only after an Error.
+  Result<Done> start();
+
+  /// Requests a discovery as soon as possible.
+  void request() { worker_.wake(); }
+
+  /// While paused, the thread runs no discovery, and closes the collector when it is the collector's last
+  /// owner.
+  void pause(bool paused);
+
+  /// See Worker.
+  void request_stop() { worker_.request_stop(); }
+  bool join(Nanoseconds deadline) { return worker_.join(deadline); }
+  bool is_idle() const { return worker_.is_idle(); }
+
+  /// True if the discovery under way exceeds its limit: the driver hangs.
+  bool is_late() const;
+
+ private:
+  Nanoseconds turn() noexcept;
+  bool discover();
+
+  const CollectorEntry& entry_;
+  const CollectorContext context_;
+  const Report report_;
+
+  // Discovery thread only.
+  std::shared_ptr<Collector> collector_;
+  bool is_paused_ = false;
+
+  Worker worker_;
+  Mailbox<bool> pauses_;  ///< true: pause
+};
 
 /// The longest wait before the daemon requests a refused thread again: after a limit is lifted, the thread
 /// starts within 10 s.

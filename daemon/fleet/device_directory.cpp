@@ -1,8 +1,136 @@
 #include "daemon/fleet/device_directory.hpp"
 
+#include <sys/file.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "base/folder.hpp"
+#include "daemon/state/figures_file.hpp"
 
 namespace gpumeter {
+namespace {
+
+using nlohmann::json;
+using std::chrono::duration_cast;
+using std::chrono::seconds;
+
+// The entries of 4096 devices need less.
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+
+// Nanoseconds have a range of 292 years.
+constexpr std::int64_t kMostSeconds = 9'000'000'000;
+
+// Clamps the time: a clock before 1970 or far ahead must not create a file that the next start rejects.
+std::int64_t seconds_of(Nanoseconds time) {
+  return std::clamp<std::int64_t>(duration_cast<seconds>(time).count(), 0, kMostSeconds);
+}
+
+json to_json(const KnownDevice& device) {
+  return {{"uuid", device.info.uuid},
+          {"index", device.index},
+          {"collector", device.collector},
+          {"vendor", device.info.vendor},
+          {"model", device.info.model},
+          {"pci_address", device.info.pci_address},
+          {"last_seen", seconds_of(device.last_seen)},
+          {"missing_seconds", seconds_of(device.missing)}};
+}
+
+// nlohmann accepts 1.0, -1 and 4e9 as numbers; none of them is an index.
+std::int64_t whole_number(const json& entry, const char* key, std::int64_t most) {
+  const json& value = entry.at(key);
+  const bool in_range = value.is_number_unsigned() && value.get<std::uint64_t>() <= std::uint64_t(most);
+  if (!in_range) {
+    throw std::runtime_error(std::string(key) + " must be a whole number from 0 to " + std::to_string(most) +
+                             ", not " + value.dump(-1, ' ', false, json::error_handler_t::replace));
+  }
+  return value.get<std::int64_t>();
+}
+
+KnownDevice from_json(const json& entry) {
+  KnownDevice device;
+  device.info.uuid = entry.at("uuid").get<std::string>();
+  if (device.info.uuid.empty()) throw std::runtime_error("uuid is empty");
+  device.index = static_cast<unsigned>(whole_number(entry, "index", DeviceDirectory::kHighestIndex));
+  device.collector = entry.at("collector").get<std::string>();
+  device.info.vendor = entry.at("vendor").get<std::string>();
+  device.info.model = entry.at("model").get<std::string>();
+  device.info.pci_address = entry.at("pci_address").get<std::string>();
+  device.last_seen = seconds(whole_number(entry, "last_seen", kMostSeconds));
+  // Files of older versions lack this key.
+  if (entry.contains("missing_seconds")) {
+    device.missing = seconds(whole_number(entry, "missing_seconds", kMostSeconds));
+  }
+  return device;
+}
+
+using Devices = std::map<std::string, KnownDevice>;
+
+using Owners = std::map<unsigned, std::string>;  // index -> uuid
+
+void add(const json& entry, Devices& devices, Owners& owners) {
+  KnownDevice device = from_json(entry);
+  const std::string uuid = device.info.uuid;
+  if (devices.contains(uuid)) throw std::runtime_error("uuid " + uuid + " is listed twice");
+  const auto [owner, is_free] = owners.try_emplace(device.index, uuid);
+  if (!is_free) {
+    throw std::runtime_error("index " + std::to_string(device.index) + " is also used by " + owner->second);
+  }
+  devices.emplace(uuid, std::move(device));
+}
+
+struct Content {
+  std::string machine_id;  // empty in files of older versions
+  Devices devices;
+};
+
+std::string checksum_of(const json& list) {
+  return gpumeter::checksum_of(list.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+/// Throws on wrong content, like nlohmann.
+Content parse(const std::string& text) {
+  Content content;
+  Devices& devices = content.devices;
+  Owners owners;
+  const json document = json::parse(std::string_view(text));  // as the other users of the library
+  if (document.contains("machine_id")) content.machine_id = document.at("machine_id").get<std::string>();
+  const json& list = document.at("devices");
+  if (!list.is_array()) throw std::runtime_error("devices must be a list");
+  // Files of older versions lack this key. A changed uuid would be a GPU that is missing for ever.
+  if (document.contains("checksum") && document.at("checksum").get<std::string>() != checksum_of(list)) {
+    throw std::runtime_error("the list of devices was changed: its checksum does not match");
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    try {
+      add(list[i], devices, owners);
+    } catch (const std::exception& problem) {
+      throw std::runtime_error("devices[" + std::to_string(i) + "]: " + problem.what());
+    }
+  }
+  return content;
+}
+
+}  // namespace
+
+// The lock is on the folder itself. A lock file that root created could not be opened by the service's user.
+Result<FolderLock> FolderLock::take(const std::string& folder) {
+  const Result<Folder> found = Folder::open(folder);
+  if (!found) return found.error();
+  Result<Descriptor> opened = found->reopen();
+  if (!opened) return opened.error();
+  if (flock(opened->number(), LOCK_EX | LOCK_NB) == 0) {
+    return FolderLock(*std::move(opened), Holder::this_process);
+  }
+  const Holder holder = errno == EWOULDBLOCK ? Holder::other_process : Holder::unknown;
+  return FolderLock(*std::move(opened), holder);
+}
 
 KnownDevice& DeviceDirectory::admit(const std::string& collector, const DeviceInfo& info, unsigned preferred,
                                     Nanoseconds now) {
@@ -51,6 +179,37 @@ unsigned DeviceDirectory::free_index(unsigned preferred) const {
   unsigned lowest = 0;
   while (taken_.contains(lowest)) ++lowest;
   return lowest;
+}
+
+Result<Done> DeviceDirectory::load() {
+  machine_id_ = machine_id_in(machine_id_file_);
+  std::error_code error;
+  if (!std::filesystem::exists(path(), error) && !error) return Done{};
+  const Result<std::string> text = read_state_file(path(), kMostBytes);
+  readable_ = static_cast<bool>(text);
+  if (!text) return text.error();
+  try {
+    Content content = parse(*text);
+    if (machine_id_.empty()) machine_id_ = content.machine_id;
+    foreign_ = !content.machine_id.empty() && content.machine_id != machine_id_;
+    if (foreign_) return Error(path() + ": its machine_id is not the one in " + machine_id_file_);
+    devices_ = std::move(content.devices);
+    for (const auto& [uuid, device] : devices_) taken_.insert(device.index);
+    return Done{};
+  } catch (const std::exception& problem) {
+    set_aside(path());
+    return Error(path() + ": " + problem.what() +
+                 "; the file was renamed to devices.json.bad, indexes start from 0");
+  }
+}
+
+Result<Done> DeviceDirectory::save() const {
+  json list = json::array();
+  for (const auto& [uuid, device] : devices_) list.push_back(to_json(device));
+  json document = {{"devices", list}, {"checksum", checksum_of(list)}};
+  if (!machine_id_.empty()) document["machine_id"] = machine_id_;
+  const std::string text = document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return replace_state_file(folder_, "devices.json", text);
 }
 
 }  // namespace gpumeter

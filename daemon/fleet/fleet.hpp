@@ -6,23 +6,104 @@
 #include <string>
 #include <vector>
 
+#include "base/log.hpp"
 #include "base/mutex.hpp"
 #include "collectors/api/collector.hpp"
+#include "collectors/api/device_identity.hpp"
 #include "collectors/api/device_status.hpp"
 #include "collectors/api/machine.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "daemon/fleet/collector_host.hpp"
+#include "daemon/fleet/device_directory.hpp"
 #include "daemon/fleet/index_keeper.hpp"
-#include "daemon/fleet/left_behind.hpp"
-#include "daemon/fleet/member.hpp"
 #include "daemon/fleet/settings.hpp"
-#include "daemon/fleet/status_view.hpp"
+#include "daemon/lane/lane.hpp"
 #include "daemon/self/metrics.hpp"
 #include "daemon/state/device_totals.hpp"
 #include "exporter/store/series_list.hpp"
 #include "exporter/store/store.hpp"
 
 namespace gpumeter {
+
+/// The state of a device whose call hangs, in the list of devices.
+inline constexpr const char* kHangs = "does not answer";
+
+/// One enrolled device: its lane and the result of the last look(). Guarded by the fleet that owns it.
+class Member {
+ public:
+  /// `host` and `clock` must outlive this object.
+  Member(const KnownDevice& device, CollectorHost& host, std::shared_ptr<Lane> lane, const Clock& clock)
+      : index_(device.index), uuid_(device.info.uuid), host_(host), lane_(std::move(lane)), clock_(clock) {}
+
+  unsigned index() const noexcept { return index_; }
+  const std::string& uuid() const noexcept { return uuid_; }
+  CollectorHost& host() const noexcept { return host_; }
+  Lane& lane() const noexcept { return *lane_; }
+  const std::shared_ptr<Lane>& shared_lane() const noexcept { return lane_; }
+
+  /// Starts the lane's thread if it does not run and its next attempt is due. A device without a thread has
+  /// gpu_up 0. The log and the list of devices give the reason.
+  void start_if_due();
+
+  /// Reads the lane's status. Returns true if is_up() or is_known() changed.
+  bool look();
+  void log_change(const KnownDevice& device, Log& log) const;
+
+  const Lane::Status& status() const noexcept { return status_; }
+  /// True if the page has the device's values.
+  bool is_up() const noexcept { return is_up_; }
+  /// True if the device's call hangs, or if it waits for a driver that is full of hanging calls.
+  bool is_overdue() const noexcept { return is_overdue_; }
+  /// True if the device was read once or does not answer.
+  bool is_known() const noexcept { return status_.first_pass_over || is_overdue_; }
+  /// Returns the state for the list of devices: "ok", "starting", or the reason why the device is not read.
+  std::string state_text() const;
+  /// True if the lane is released. A lane without a thread holds nothing open.
+  bool is_released() const;
+
+  bool is_listed = true;  ///< in its collector's last successful discovery
+
+ private:
+  const unsigned index_;
+  const std::string uuid_;
+  CollectorHost& host_;
+  const std::shared_ptr<Lane> lane_;
+  const Clock& clock_;
+  Lane::Status status_;
+  bool is_started_ = false;
+  bool is_up_ = false;
+  bool was_up_ = false;  ///< before the last change
+  bool is_overdue_ = false;
+  Backoff thread_{kLongestThreadWait};
+};
+
+/// The fleet's report about its devices, from its state at one moment; holds references only.
+struct StatusView {
+  const IndexKeeper& indexes;
+  const std::map<std::string, CollectorHost>& hosts;
+  const std::map<std::string, Member>& members;  ///< by uuid
+  const LeftBehind& left_behind;
+
+  /// Returns all known devices of running collectors, by index.
+  std::vector<DeviceStatus> devices() const;
+
+  /// Returns the devices that are read, by index.
+  std::vector<DeviceIdentity> read_devices(const FleetSettings& settings) const;
+
+  /// Returns all known devices of running collectors, also those that are missing, by index.
+  std::vector<DeviceIdentity> known_devices(const FleetSettings& settings) const;
+
+  /// Adds the health of the collectors.
+  void describe(SelfState& self, bool is_released) const;
+
+  /// Adds gpu_up of each known device, by collector. This includes missing devices of an earlier run, because
+  /// alerts need their series. Devices that are still starting have none.
+  void add_up(const FleetSettings& settings, std::map<std::string, SeriesList>& to) const;
+
+ private:
+  DeviceStatus status_of(const KnownDevice& known) const;
+  const Member* find(const std::string& uuid) const;
+};
 
 /// Supervises all collectors of the machine and the lanes that read their devices. The fleet starts and ends
 /// their threads, detects hanging threads, and closes and reopens devices. `IndexKeeper` assigns the indexes;

@@ -6,8 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "daemon/fleet/folder_lock.hpp"
-#include "daemon/state/durable_file.hpp"
+#include "daemon/fleet/device_directory.hpp"
 #include "daemon/state/figures_file.hpp"
 
 namespace gpumeter {

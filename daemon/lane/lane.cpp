@@ -5,6 +5,31 @@
 
 namespace gpumeter {
 
+std::unique_ptr<DriverGate::Place> DriverGate::enter(Nanoseconds allowed) {
+  MutexLock lock(mutex_);
+  while (is_full() && !closed_) changed_.wait_for(mutex_, std::chrono::seconds(1));
+  if (closed_) return nullptr;
+  const Nanoseconds deadline = *deadlines_.insert(clock_.monotonic() + allowed);
+  return std::unique_ptr<Place>(new Place(*this, deadline));
+}
+
+void DriverGate::leave(Nanoseconds deadline) {
+  MutexLock lock(mutex_);
+  deadlines_.erase(deadlines_.find(deadline));
+  changed_.notify_all();
+}
+
+bool DriverGate::is_stuck() const {
+  MutexLock lock(mutex_);
+  return is_full() && clock_.monotonic() > *deadlines_.rbegin();
+}
+
+void DriverGate::close() {
+  MutexLock lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
 // A slow pass yields when the fast tier is due, because the sampling intervals have priority.
 class Lane::FastFirst final : public YieldCheck {
  public:

@@ -8,7 +8,6 @@
 
 #include "build_info.hpp"
 #include "daemon/self/metrics.hpp"
-#include "daemon/self/process_stats.hpp"
 #include "exporter/tls/context.hpp"
 
 namespace gpumeter {

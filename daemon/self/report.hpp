@@ -8,7 +8,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/mutex.hpp"
-#include "daemon/bus/watcher.hpp"
+#include "daemon/bus/bus.hpp"
 #include "daemon/drm/scans.hpp"
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/parts/host.hpp"

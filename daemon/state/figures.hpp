@@ -7,7 +7,6 @@
 #include "daemon/parts/host.hpp"
 #include "daemon/state/device_totals.hpp"
 #include "daemon/state/figures_file.hpp"
-#include "daemon/state/runs_shelf.hpp"
 
 namespace gpumeter {
 

@@ -1,15 +1,73 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "base/clock.hpp"
+#include "base/folder.hpp"
 #include "base/log.hpp"
+#include "base/mutex.hpp"
+#include "base/result.hpp"
 #include "base/worker.hpp"
-#include "daemon/state/saved_state.hpp"
+#include "collectors/jobs/intake/ingest.hpp"
 
 namespace gpumeter {
+
+/// Files of the state folder. Every call blocks for as long as the folder does: thread "state", and commands.
+
+/// As StateDirectoryMode= of the service.
+inline constexpr mode_t kStateFolderMode = 0750;
+
+/// Returns the contents of a regular file of at most `most` bytes.
+Result<std::string> read_state_file(const std::string& path, std::size_t most);
+
+/// Replaces a file of the folder atomically. It gets the owner of the folder, so that the service can read
+/// what root wrote. Creates the folder if it is missing.
+Result<Done> replace_state_file(const std::string& folder, const std::string& name, const std::string& text,
+                                Folder::Outlives event = Folder::Outlives::power_cut);
+
+/// Renames a damaged file to NAME.bad, so that a person can examine it.
+void set_aside(const std::string& path);
+
+/// Returns the id in a file as described by machine-id(5); empty if the machine has none yet.
+std::string machine_id_in(const std::string& path);
+
+/// Figures that survive a restart, as one part of the daemon writes them (base/records.hpp), by the part's
+/// name.
+using StateSections = std::map<std::string, std::string>;
+
+/// The contents of `figures.state` in the state folder.
+///
+///     gpumeter-state TAB 1 TAB machine-id TAB boot-id TAB Unix time in ns
+///     section TAB name TAB number of its lines
+///     ...
+///     end TAB CRC-32 of all lines before this one, in hexadecimal digits
+struct SavedState {
+  std::string machine_id;  ///< machine-id(5); empty: the machine has none
+  std::string boot_id;     ///< /proc/sys/kernel/random/boot_id; empty: unknown
+  Nanoseconds saved_at{};  ///< CLOCK_REALTIME
+  StateSections sections;
+  /// Not in the file. True if the machine has not been booted since: the same processes may still run, the
+  /// clocks continue, and so do the drivers' counters.
+  bool is_of_this_boot = false;
+
+  const std::string& section(const std::string& name) const;
+};
+
+/// CRC-32 in 8 hexadecimal digits.
+std::string checksum_of(std::string_view text);
+
+std::string encode(const SavedState& state);
+
+/// Returns an Error for a text that is cut, changed or of another version; never a part of it.
+Result<SavedState> decode(std::string_view text);
 
 /// The figures that survive a restart. Thread "state" calls both functions, also when the daemon was left
 /// behind by a folder that hangs: they own what they touch.
@@ -98,6 +156,40 @@ class FiguresFile {
   std::optional<std::size_t> copied_;  // hash of the sections in the copy
   bool has_failed_ = false;
   bool has_copy_failed_ = false;
+};
+
+/// Passes the state of the runs between the thread "jobs" and the thread "state". Any thread.
+class RunsShelf {
+ public:
+  void put(jobs::SavedRuns runs) GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    now_ = std::move(runs);
+  }
+  jobs::SavedRuns get() const GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return now_;
+  }
+
+  struct Earlier {
+    jobs::SavedRuns runs;
+    bool is_of_this_boot = false;
+  };
+  /// The runs of an earlier process. Those of this boot are the runs now until the thread "jobs" puts newer
+  /// ones: a crash before that loses nothing.
+  void put_earlier(Earlier runs) GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (runs.is_of_this_boot) now_ = runs.runs;
+    earlier_ = std::move(runs);
+  }
+  std::optional<Earlier> take_earlier() GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return std::exchange(earlier_, std::nullopt);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  jobs::SavedRuns now_ GPUMETER_GUARDED_BY(mutex_);
+  std::optional<Earlier> earlier_ GPUMETER_GUARDED_BY(mutex_);
 };
 
 }  // namespace gpumeter

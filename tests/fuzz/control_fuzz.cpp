@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "daemon/control/server.hpp"
-#include "daemon/control/socket.hpp"
 #include "tests/fuzz/folder.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

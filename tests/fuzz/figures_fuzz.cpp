@@ -3,7 +3,7 @@
 #include "collectors/attribution/cost/cost_ledger.hpp"
 #include "collectors/jobs/model/run_model.hpp"
 #include "daemon/state/device_totals.hpp"
-#include "daemon/state/saved_state.hpp"
+#include "daemon/state/figures_file.hpp"
 #include "exporter/json/api.hpp"
 #include "exporter/store/store.hpp"
 #include "tests/fuzz/fuzz.hpp"

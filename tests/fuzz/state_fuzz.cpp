@@ -4,7 +4,7 @@
 #include <string>
 
 #include "daemon/fleet/device_directory.hpp"
-#include "daemon/reload_outcome.hpp"
+#include "daemon/reload.hpp"
 #include "tests/fuzz/folder.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -1,8 +1,8 @@
-#include "daemon/bus/debounce.hpp"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "daemon/bus/hot_plug.hpp"
 
 namespace gpumeter {
 namespace {

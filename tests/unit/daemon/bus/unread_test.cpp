@@ -1,9 +1,8 @@
-#include "daemon/bus/unread.hpp"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/bus/bus.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter {

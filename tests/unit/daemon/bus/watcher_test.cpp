@@ -1,11 +1,10 @@
-#include "daemon/bus/watcher.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 #include <thread>
 
+#include "daemon/bus/bus.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter {

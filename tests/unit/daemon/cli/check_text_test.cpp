@@ -1,6 +1,6 @@
-#include "daemon/cli/check_text.hpp"
-
 #include <gtest/gtest.h>
+
+#include "daemon/cli/check.hpp"
 
 namespace gpumeter {
 namespace {

@@ -1,11 +1,10 @@
-#include "daemon/cli/list_devices.hpp"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "base/paths.hpp"
 #include "collectors/builtin.hpp"
+#include "daemon/cli/survey.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter {

@@ -1,10 +1,9 @@
-#include "daemon/cli/metrics_docs.hpp"
-
 #include <gtest/gtest.h>
 
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/self_catalog.hpp"
 #include "collectors/builtin.hpp"
+#include "daemon/cli/docs.hpp"
 #include "exporter/store/store.hpp"
 
 namespace gpumeter {

@@ -6,9 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "daemon/control/forget.hpp"
 #include "daemon/control/server.hpp"
-#include "daemon/control/socket.hpp"
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/fleet/state_keeper.hpp"
 

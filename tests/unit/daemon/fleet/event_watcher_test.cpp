@@ -1,10 +1,9 @@
-#include "daemon/fleet/event_watcher.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
+#include "daemon/fleet/collector_host.hpp"
 #include "tests/fakes/fake_clock.hpp"
 
 namespace gpumeter {

@@ -1,9 +1,8 @@
-#include "daemon/lane/driver_gate.hpp"
-
 #include <gtest/gtest.h>
 
 #include <thread>
 
+#include "daemon/lane/lane.hpp"
 #include "tests/fakes/fake_clock.hpp"
 
 namespace gpumeter {

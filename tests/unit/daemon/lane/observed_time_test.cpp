@@ -1,7 +1,6 @@
-#include "daemon/lane/observed_time.hpp"
-
 #include <gtest/gtest.h>
 
+#include "daemon/lane/device_session.hpp"
 #include "tests/fakes/fake_clock.hpp"
 
 namespace gpumeter {

@@ -1,5 +1,3 @@
-#include "daemon/self/process_stats.hpp"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,6 +7,8 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+
+#include "daemon/self/metrics.hpp"
 
 namespace gpumeter {
 namespace {

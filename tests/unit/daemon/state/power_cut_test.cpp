@@ -8,8 +8,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "daemon/state/durable_file.hpp"
-#include "daemon/state/saved_state.hpp"
+#include "daemon/state/figures_file.hpp"
 
 namespace gpumeter {
 namespace {

@@ -1,6 +1,6 @@
-#include "daemon/state/saved_state.hpp"
-
 #include <gtest/gtest.h>
+
+#include "daemon/state/figures_file.hpp"
 
 namespace gpumeter {
 namespace {

@@ -6,15 +6,59 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "base/scheduler.hpp"
+#include "collectors/api/device_status.hpp"
+#include "collectors/sources/pci.hpp"
 #include "collectors/sources/pci_scan.hpp"
-#include "daemon/bus/adapters.hpp"
 
 namespace gpumeter {
+
+/// What the system has for its GPUs, apart from the bus.
+struct Host {
+  std::set<std::string> modules;  ///< the loaded modules among those that drive GPUs
+
+  /// The state of NVIDIA's control node. NVML requires it.
+  struct Node {
+    std::string why;  ///< empty: this process may open it, or the driver is not loaded
+    std::string remedy;
+  };
+  Node nvidia_node;
+};
+
+/// Looks at <sysfs_root>/module and <dev_root>/nvidiactl. Opens nothing, so that it wakes no device.
+Host look_at_host(const std::string& sysfs_root, const std::string& dev_root = "/dev");
+
+/// The display adapters on the bus that have a GPU's driver, whether a collector reads them or not. Adapters
+/// lent to a virtual machine, and consoles without a GPU, are left out.
+struct Bus {
+  std::vector<std::string> addresses;         ///< in PCI order
+  std::map<std::string, unsigned> by_vendor;  ///< for gpumeter_pci_devices; also counts GPUs without a driver
+  std::vector<pci::Function> functions;       ///< all display adapters, in PCI order
+  Host host;
+
+  /// Adds the next function in PCI order.
+  void add(const pci::Function& adapter);
+};
+
+/// The state of a collector, for the devices that it does not read.
+struct CollectorTrouble {
+  bool is_enabled = true;
+  std::string error;  ///< why its discovery fails, with the remedy; empty: it works
+};
+
+/// Returns the GPUs on the bus that no collector reads, in PCI order, with the reason and the remedy of each.
+/// `collectors` holds every collector of this build, by name. Pure; any thread.
+std::vector<UnreadDevice> unread_devices(const Bus& bus, std::span<const DeviceStatus> devices,
+                                         const std::map<std::string, CollectorTrouble>& collectors);
+
+/// Returns one line: "0000:0c:00.0 amd 1002:73bf (vfio-pci): why; remedy".
+std::string to_string(const UnreadDevice& unread);
 
 /// Scans the PCI bus at the start, every 30 s and on request. The scan is a job of the scheduler. Reading the
 /// files of a function may hang in its driver: a function that does not answer hides no other function. It

@@ -1,12 +1,33 @@
-#include "daemon/bus/unread.hpp"
+#include "daemon/bus/bus.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 namespace gpumeter {
 namespace {
+
+Host::Node node_at(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 && errno == ENOENT) {
+    return {
+        "the device node " + path + " is missing",
+        "create it: nvidia-modprobe -c 0, or start nvidia-persistenced; in a container, pass the driver in"};
+  }
+  if (faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) == 0 || errno != EACCES) return {};
+  return {"the user of gpumeter may not open " + path,
+          "add the user to the group " + std::to_string(status.st_gid) +
+              " of the node, such as render or video, or correct the permissions of the node"};
+}
 
 /// The vendors whose GPUs are reported. A vendor's collector has the vendor's name.
 struct Vendor {
@@ -81,7 +102,31 @@ bool is_read(const pci::Function& function, std::span<const DeviceStatus> device
   });
 }
 
+constexpr auto kEvery = std::chrono::seconds(30);
+constexpr auto kAgain =
+    std::chrono::seconds(5);  // after a function was silent, or the kernel refused a thread
+constexpr auto kStale = std::chrono::seconds(60);
+
 }  // namespace
+
+Host look_at_host(const std::string& sysfs_root, const std::string& dev_root) {
+  Host host;
+  for (const char* module : {"nvidia", "amdgpu", "radeon", "i915", "xe"}) {
+    std::error_code ignored;
+    if (std::filesystem::exists(sysfs_root + "/module/" + module, ignored)) host.modules.insert(module);
+  }
+  if (host.modules.contains("nvidia")) host.nvidia_node = node_at(dev_root + "/nvidiactl");
+  return host;
+}
+
+void Bus::add(const pci::Function& adapter) {
+  const std::string vendor(pci::vendor_word(adapter.vendor));
+  const bool has_driver = pci::is_gpu_driver(adapter.driver);
+  const bool lacks_driver = adapter.driver.empty() && vendor != "other";
+  functions.push_back(adapter);
+  if (has_driver) addresses.push_back(pci::to_string(adapter.address));
+  if (has_driver || lacks_driver) ++by_vendor[vendor];
+}
 
 std::vector<UnreadDevice> unread_devices(const Bus& bus, std::span<const DeviceStatus> devices,
                                          const std::map<std::string, CollectorTrouble>& collectors) {
@@ -102,6 +147,75 @@ std::string to_string(const UnreadDevice& unread) {
   const std::string driver = unread.driver.empty() ? "" : " (" + unread.driver + ")";
   const std::string remedy = unread.remedy == "none" ? "" : "; " + unread.remedy;
   return unread.pci_address + " " + unread.vendor + " " + unread.pci_id + driver + ": " + unread.why + remedy;
+}
+
+BusWatcher::BusWatcher(std::string sysfs_root, const Clock& clock, Reports reports, pci::Scan::Read read)
+    : sysfs_root_(std::move(sysfs_root)),
+      clock_(clock),
+      reports_(std::move(reports)),
+      scan_("pci-function", clock, std::move(read)),
+      seen_at_(clock.monotonic()) {}
+
+void BusWatcher::start(Scheduler& scheduler) {
+  job_.add_to(scheduler, {"bus", kStale, [self = shared_from_this()] { return self->turn(); }});
+}
+
+void BusWatcher::want(bool wanted) {
+  is_wanted_ = wanted;
+  job_.wake();
+}
+
+std::optional<Bus> BusWatcher::bus() const {
+  if (is_late()) return std::nullopt;
+  MutexLock lock(mutex_);
+  return bus_;
+}
+
+bool BusWatcher::is_late() const {
+  MutexLock lock(mutex_);
+  return clock_.monotonic() > seen_at_ + kStale;
+}
+
+Nanoseconds BusWatcher::turn() { return look() && silent_.empty() ? kEvery : kAgain; }
+
+bool BusWatcher::look() {
+  std::optional<Bus> bus = is_wanted_ ? scan() : Bus();
+  if (!bus) return false;
+  reports_.seen(*bus);
+  MutexLock lock(mutex_);
+  bus_ = std::move(bus);
+  seen_at_ = clock_.monotonic();
+  return true;
+}
+
+// Returns nullopt if the kernel refused a thread.
+std::optional<Bus> BusWatcher::scan() {
+  const pci::Scan::Found found = scan_.adapters(sysfs_root_);
+  if (!found.is_whole) return std::nullopt;
+  report_silent(found.silent);
+  std::map<pci::Address, pci::Function> seen;
+  for (const pci::Function& adapter : found.adapters) seen.emplace(adapter.address, adapter);
+  for (const std::string& name : found.silent) {
+    const std::optional<pci::Address> address = pci::parse_address(name);
+    if (!address) continue;
+    if (const auto known = known_.find(*address); known != known_.end()) seen.insert(*known);
+  }
+  known_ = std::move(seen);
+  Bus bus;
+  if (!known_.empty()) bus.host = look_at_host(sysfs_root_);
+  for (const auto& [address, adapter] : known_) bus.add(adapter);
+  return bus;
+}
+
+void BusWatcher::report_silent(const std::vector<std::string>& silent) {
+  const std::set<std::string> now(silent.begin(), silent.end());
+  for (const std::string& name : now) {
+    if (!silent_.contains(name)) reports_.function(name, false);
+  }
+  for (const std::string& name : silent_) {
+    if (!now.contains(name)) reports_.function(name, true);
+  }
+  silent_ = now;
 }
 
 }  // namespace gpumeter

@@ -19,4 +19,7 @@ std::string metrics_text(std::span<const CollectorEntry> collectors);
 /// Walking the tables of all vendors takes 0.6 MiB, so the daemon does not call this at the start.
 std::vector<const MetricDescriptor*> catalogue_families(std::span<const CollectorEntry> collectors);
 
+/// Returns the table of conditions and the XID catalogue; docs/conditions.md is this text.
+std::string conditions_markdown();
+
 }  // namespace gpumeter

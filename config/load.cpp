@@ -7,9 +7,7 @@
 
 #include "base/result.hpp"
 #include "config/keys.hpp"
-#include "config/read_whole.hpp"
-#include "config/suggest.hpp"
-#include "config/yaml_tree.hpp"
+#include "config/yaml.hpp"
 
 namespace gpumeter::config {
 namespace {

@@ -26,8 +26,7 @@
 #include "programs/nccl/settings.hpp"
 #include "programs/profiler/settings.hpp"
 #include "programs/servers/settings.hpp"
-#include "systemd/journal.hpp"
-#include "systemd/listen_fds.hpp"
+#include "systemd/notify.hpp"
 
 namespace gpumeter {
 namespace {

@@ -26,7 +26,7 @@
 #include "exporter/history/history.hpp"
 #include "exporter/http/server.hpp"
 #include "exporter/web/live_answers.hpp"
-#include "systemd/listen_fds.hpp"
+#include "systemd/notify.hpp"
 
 namespace gpumeter {
 

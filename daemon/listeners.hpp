@@ -6,7 +6,7 @@
 #include "base/result.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/listen/socket.hpp"
-#include "systemd/listen_fds.hpp"
+#include "systemd/notify.hpp"
 
 namespace gpumeter {
 

@@ -58,7 +58,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
 MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],
             r"\bDeviceDirectory::save\(|\bdirectory\.save\(\)|\bunwritten_->save\(\)": ["daemon/fleet/device_directory.cpp", "daemon/fleet/state_keeper.cpp", "daemon/control/server.cpp"],
             r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["base/user_owners.cpp", "collectors/attribution/names/user_names.cpp", "exporter/listen/socket.cpp", "exporter/client/http_get.cpp"],
-            r"\bsend_to_journal\(|\bspdlog::logger\b": ["base/log.cpp", "base/log.hpp", "systemd/journal.cpp", "systemd/journal.hpp"],
+            r"\bsend_to_journal\(|\bspdlog::logger\b": ["base/log.cpp", "base/log.hpp", "systemd/notify.cpp", "systemd/notify.hpp"],
             r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["base/log.cpp", "daemon/app.cpp", "base/standard_streams.cpp",
                                                      "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp", "programs/profiler/command.cpp"]}
 # Calls that make, change or remove a name -> the only files that may make them: base/folder follows no path that another user may write.

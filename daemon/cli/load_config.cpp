@@ -11,7 +11,7 @@
 #include "config/keys.hpp"
 #include "daemon/cli/docs.hpp"
 #include "daemon/setup.hpp"
-#include "daemon/web/generation.hpp"
+#include "daemon/web/web_config.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/text/selection.hpp"
 
@@ -110,7 +110,7 @@ config::Loaded load_checked(const Options& options, const Clock& clock, jobs::Kn
   const bool is_for_daemon = options.action == Action::run || options.action == Action::check_config;
   const std::string& web_file = config->of<HttpSettings>().config_file;
   if (is_for_daemon && !web_file.empty()) {
-    for (options::Problem& problem : load_generation(web_file).problems) {
+    for (options::Problem& problem : load_generation(web_file).file.problems) {
       problems.push_back(std::move(problem));
     }
   }

@@ -10,7 +10,6 @@
 #include "base/text.hpp"
 #include "build_info.hpp"
 #include "config/keys.hpp"
-#include "config/suggest.hpp"
 #include "daemon/cli/commands/commands.hpp"
 #include "daemon/cli/commands/words.hpp"
 #include "daemon/setup.hpp"

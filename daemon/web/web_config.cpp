@@ -1,5 +1,7 @@
 #include "daemon/web/web_config.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <ctime>
 #include <utility>
@@ -38,9 +40,32 @@ std::vector<std::string> obstacles(const WebGeneration& old, const WebGeneration
 
 }  // namespace
 
+WebAttempt load_generation(const std::string& file, const std::shared_ptr<const WebGeneration>& old) {
+  WebAttempt attempt{config::web::load_file(file), nullptr};
+  auto& [settings, problems, notes, files] = attempt.file;
+  if (!problems.empty()) return attempt;
+  if (old != nullptr && old->settings == settings) {
+    attempt.generation = old;
+    return attempt;
+  }
+  std::shared_ptr<const TlsContext> context;
+  if (settings.tls) {
+    Result<std::shared_ptr<const TlsContext>> tls = TlsContext::make(*settings.tls);
+    if (!tls) {
+      problems.push_back({file, 0, "tls_server_config", tls.error().message()});
+      return attempt;
+    }
+    context = *std::move(tls);
+    notes.insert(notes.end(), context->warnings().begin(), context->warnings().end());
+  }
+  attempt.generation =
+      std::make_shared<const WebGeneration>(WebGeneration{std::move(settings), std::move(context)});
+  return attempt;
+}
+
 Result<std::unique_ptr<WebConfig>> WebConfig::open(const std::string& file, const Clock& clock, Log& log) {
   const WebAttempt first = load_generation(file);
-  if (first.generation == nullptr) return Error(to_string(first.problems.front()));
+  if (first.generation == nullptr) return Error(to_string(first.file.problems.front()));
   return std::unique_ptr<WebConfig>(new WebConfig(file, clock, log, first));
 }
 
@@ -50,7 +75,7 @@ WebConfig::WebConfig(std::string file, const Clock& clock, Log& log, const WebAt
       clock_(clock),
       log_(log),
       access_(clock, first.generation),
-      files_(first.files),
+      files_(first.file.files),
       last_reload_{true, clock.realtime()},
       worker_(clock) {
   log_start(first);
@@ -58,7 +83,7 @@ WebConfig::WebConfig(std::string file, const Clock& clock, Log& log, const WebAt
 
 // The words are exporter-toolkit's.
 void WebConfig::log_start(const WebAttempt& first) {
-  for (const std::string& note : first.notes) log_.warn(note, {{"file", file_}});
+  for (const std::string& note : first.file.notes) log_.warn(note, {{"file", file_}});
   const WebSettings& settings = first.generation->settings;
   if (settings.tls) {
     log_.info("TLS is enabled.", {{"http2", "false"}});
@@ -83,15 +108,29 @@ bool WebConfig::stop(Nanoseconds deadline) {
   return worker_.join(deadline) && users_ended;
 }
 
+// Follows symbolic links.
+WebConfig::FileStamp WebConfig::stamp_of(const std::string& file) {
+  struct stat status {};
+  if (stat(file.c_str(), &status) != 0) return {};
+  return {static_cast<std::int64_t>(status.st_dev),
+          static_cast<std::int64_t>(status.st_ino),
+          status.st_size,
+          status.st_mtim.tv_sec,
+          status.st_mtim.tv_nsec,
+          status.st_ctim.tv_sec,
+          status.st_ctim.tv_nsec};
+}
+
 // The stamps are older than the content, so a change during the reading is found by the next look.
 void WebConfig::look() {
   report_certificate();
-  std::vector<FileStamp> stamps = stamps_of(files_);
+  std::vector<FileStamp> stamps;
+  for (const std::string& file : files_) stamps.push_back(stamp_of(file));
   if (stamps == stamps_) return;
   const WebAttempt attempt = load_generation(file_, access_.current());
   apply(attempt);
-  if (attempt.files != files_) stamps.clear();
-  files_ = attempt.files;
+  if (attempt.file.files != files_) stamps.clear();
+  files_ = attempt.file.files;
   stamps_ = std::move(stamps);
 }
 
@@ -116,7 +155,7 @@ std::vector<std::string> WebConfig::reload() { return apply(load_generation(file
 
 std::vector<std::string> WebConfig::apply(const WebAttempt& attempt) {
   std::vector<std::string> problems;
-  for (const options::Problem& problem : attempt.problems) problems.push_back(to_string(problem));
+  for (const options::Problem& problem : attempt.file.problems) problems.push_back(to_string(problem));
   const std::shared_ptr<const WebGeneration> old = access_.current();
   if (problems.empty()) problems = obstacles(*old, *attempt.generation);
   const bool is_new = problems.empty() && attempt.generation != old;

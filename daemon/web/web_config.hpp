@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,8 +11,7 @@
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "base/worker.hpp"
-#include "daemon/web/file_stamps.hpp"
-#include "daemon/web/generation.hpp"
+#include "config/web.hpp"
 #include "exporter/access/access.hpp"
 
 namespace gpumeter {
@@ -21,6 +21,17 @@ struct WebReload {
   bool is_successful = true;
   Nanoseconds loaded_at{};  ///< CLOCK_REALTIME of the last successful attempt
 };
+
+/// One attempt to load the web configuration.
+struct WebAttempt {
+  config::web::Loaded file;                         ///< with TLS's problems and notes; its settings moved on
+  std::shared_ptr<const WebGeneration> generation;  ///< null if there are problems
+};
+
+/// Reads the file and those that it names, and makes what TLS needs. `old`, unless null, is reused if the
+/// settings are the same. Blocks for the file system.
+WebAttempt load_generation(const std::string& file,
+                           const std::shared_ptr<const WebGeneration>& old = nullptr);
 
 /// When the server's TLS certificate ends, as far as the log distinguishes. Far: also without TLS.
 enum class CertificateEnd : std::uint8_t { far, soon, past };
@@ -49,7 +60,12 @@ class WebConfig {
   std::shared_ptr<const WebGeneration> generation() const { return access_.current(); }
 
  private:
+  /// What changes when a file is written or replaced: device, inode, size, and the times of its last changes;
+  /// all 0 for a file that is not there.
+  using FileStamp = std::array<std::int64_t, 7>;
+
   WebConfig(std::string file, const Clock& clock, Log& log, const WebAttempt& first);
+  static FileStamp stamp_of(const std::string& file);
   void look();
   void report_certificate();
   std::vector<std::string> apply(const WebAttempt& attempt) GPUMETER_EXCLUDES(mutex_);

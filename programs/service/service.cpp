@@ -36,7 +36,6 @@
 #include "exporter/store/store.hpp"
 #include "exporter/text/view.hpp"
 #include "programs/service/facts.hpp"
-#include "systemd/journal.hpp"
 #include "systemd/notify.hpp"
 
 namespace gpumeter::service {

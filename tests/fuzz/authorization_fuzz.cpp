@@ -1,7 +1,7 @@
 // The header Authorization, and a user's hash in the web configuration.
 #include <string>
 
-#include "exporter/access/password.hpp"
+#include "exporter/access/access.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace gpumeter {

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <vector>
 
 #include "base/log.hpp"
+#include "base/options.hpp"
 #include "base/paths.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "collectors/jobs/intake/settings.hpp"
@@ -73,6 +75,63 @@ TEST(Keys, SayWhichChangesNeedARestart) {
   EXPECT_EQ(restart_needed(schema(), Config{}, wanted),
             (Values{"web.listen", "device_labels", "workloads.processes", "paths.state", "jobs.socket"}));
   EXPECT_EQ(restart_needed(schema(), wanted, wanted), Values{});
+}
+
+using Kind = OptionSchema::Kind;
+
+TEST(ConfigurationMarkdown, HasALineForEveryKey) {
+  const std::string page = configuration_markdown(schema());
+  for (const Key& key : keys(schema())) {
+    EXPECT_NE(page.find("\n| `" + std::string(key.path) + "` | " + std::string(key.type) + " | `" +
+                        key.show(defaults(schema())) + "` | " +
+                        (key.reload == options::Reload::applies ? "yes" : "no") + " | " +
+                        std::string(key.help) + " |\n"),
+              std::string::npos)
+        << key.path;
+  }
+}
+
+TEST(ConfigurationMarkdown, EndsWithTheCollectors) {
+  const Schema known = {.collectors = {{"toy",
+                                        {{"size", Kind::integer, "3", "a|b."},
+                                         {"name", Kind::text, "", "Its name."},
+                                         {"events", Kind::list, "", "What happens."}}}}};
+  const std::string page = configuration_markdown(known);
+  EXPECT_EQ(page.substr(page.find("\n## collectors.toy")),
+            "\n## collectors.toy\n"
+            "\n"
+            "| key | type | default | reload | meaning |\n"
+            "|---|---|---|---|---|\n"
+            "| `collectors.toy.enabled` | auto, true or false | `auto` | yes | auto: enabled if the "
+            "collector is enabled "
+            "by default. |\n"
+            "| `collectors.toy.size` | whole number | `3` | yes | a\\|b. |\n"
+            "| `collectors.toy.name` | text | `\"\"` | yes | Its name. |\n"
+            "| `collectors.toy.events` | list of texts | `[]` | yes | What happens. |\n");
+}
+
+TEST(Suggest, FindsWhatWasMeant) {
+  const std::vector<std::string> words = {"listen", "config_file", "max_requests", "fast"};
+  EXPECT_EQ(nearest("lissen", words), "listen");
+  EXPECT_EQ(nearest("config-file", words), "config_file");
+  EXPECT_EQ(nearest("maxrequest", words), "max_requests");
+  EXPECT_EQ(nearest("fst", words), "fast");
+}
+
+TEST(Suggest, SaysNothingWhereNothingIsNear) {
+  const std::vector<std::string> words = {"listen", "fast", "on"};
+  EXPECT_EQ(nearest("certificate", words), "");
+  EXPECT_EQ(nearest("xy", words), "");
+  EXPECT_EQ(nearest("", words), "");
+  EXPECT_EQ(nearest(std::string(65, 'l'), words), "");
+  EXPECT_EQ(nearest("listen", {}), "");
+}
+
+TEST(Suggest, EnumeratesWords) {
+  EXPECT_EQ(options::enumerate(std::vector<std::string>{}, "or"), "");
+  EXPECT_EQ(options::enumerate(std::vector<std::string>{"a"}, "or"), "a");
+  EXPECT_EQ(options::enumerate(std::vector<std::string>{"a", "b"}, "or"), "a or b");
+  EXPECT_EQ(options::enumerate(std::vector<std::string>{"a", "b", "c"}, "and"), "a, b and c");
 }
 
 }  // namespace

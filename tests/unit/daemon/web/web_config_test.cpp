@@ -76,17 +76,25 @@ TEST_F(WebConfigTest, ABadFileLaterKeepsTheOldState) {
   EXPECT_EQ(web->access().current(), good);
 }
 
-TEST_F(WebConfigTest, TheThreadSeesAReplacedFile) {
+// A link is exchanged as an orchestrator exchanges a secret.
+TEST_F(WebConfigTest, TheThreadSeesAReplacedFileAndAnExchangedLink) {
   write("");
   const auto web = open();
   ASSERT_TRUE(web->start());
-  for (const std::size_t wanted : {1U, 0U, 1U}) {
+  std::ofstream(file_.parent_path() / "linked") << "basic_auth_users: {" + kDave + "}\n";
+  for (const std::size_t wanted : {1U, 0U, 1U, 0U}) {
     write(wanted == 1 ? "basic_auth_users: {" + kDave + "}\n" : "");
     for (int i = 0; i < 2000 && users(*web) != wanted; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     EXPECT_EQ(users(*web), wanted);
   }
+  fs::create_symlink("linked", file_.string() + ".new");
+  fs::rename(file_.string() + ".new", file_);
+  for (int i = 0; i < 2000 && users(*web) == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(users(*web), 1U);
   EXPECT_TRUE(web->stop(clock_.monotonic() + std::chrono::seconds(20)));
 }
 

@@ -9,7 +9,6 @@
 
 #include "base/descriptor.hpp"
 #include "exporter/tls/context.hpp"
-#include "exporter/tls/handles.hpp"
 #include "tests/unit/exporter/tls/pki.hpp"
 
 namespace gpumeter {

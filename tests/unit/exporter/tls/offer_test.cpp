@@ -1,9 +1,9 @@
-#include "exporter/tls/offer.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string_view>
+
+#include "exporter/tls/context.hpp"
 
 namespace gpumeter {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "exporter/access/settings.hpp"
-#include "exporter/tls/handles.hpp"
+#include "exporter/tls/context.hpp"
 
 /// Certificates made by GnuTLS for one test.
 namespace gpumeter::pki {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/options.hpp"
+#include "base/result.hpp"
 
 namespace gpumeter::config {
 
@@ -26,5 +27,10 @@ inline constexpr std::size_t kMaxDepth = 16;
 /// type loses the second of two equal keys and whether a value was quoted, so no other file uses its headers.
 /// Anchors, aliases, tags, a second document and tabs as indentation are errors.
 std::variant<Node, SyntaxError> parse_yaml(std::string_view text);
+
+/// Reads a regular file of at most kMaxFileBytes; one more byte is returned of a larger one. A FIFO, a
+/// terminal and most devices are an Error, because reading them may block for ever. /dev/null is an empty
+/// file.
+Result<std::string> read_whole(const std::string& path);
 
 }  // namespace gpumeter::config

@@ -1,10 +1,13 @@
-#include "config/web/load.hpp"
+#include "config/web.hpp"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
+#include <utility>
 
 namespace gpumeter::config::web {
 namespace {
@@ -29,25 +32,20 @@ class WebLoad : public testing::Test {
 
   /// The problems, with the folder cut off.
   std::string problems(const std::string& text) {
-    const Loaded loaded = load_text(text, file(), &files_);
+    const Loaded loaded = load_text(text, file());
     std::string lines;
-    if (const auto* found = std::get_if<std::vector<Problem>>(&loaded)) {
-      for (const Problem& problem : *found) lines += to_string(problem) + "\n";
-    }
+    for (const options::Problem& problem : loaded.problems) lines += to_string(problem) + "\n";
     for (std::size_t at = 0; (at = lines.find(folder_.string() + "/")) != std::string::npos;) {
       lines.erase(at, folder_.string().size() + 1);
     }
     return lines;
   }
   WebSettings settings(const std::string& text) {
-    const Loaded loaded = load_text(text, file(), &files_);
-    const auto* found = std::get_if<LoadedWeb>(&loaded);
-    if (found == nullptr) {
-      ADD_FAILURE() << problems(text);
-      return {};
-    }
-    notes_ = found->notes;
-    return found->settings;
+    const Loaded loaded = load_text(text, file());
+    EXPECT_TRUE(loaded.problems.empty()) << problems(text);
+    files_ = loaded.files;
+    notes_ = loaded.notes;
+    return loaded.settings;
   }
 
   fs::path folder_;
@@ -210,11 +208,40 @@ TEST_F(WebLoad, ChecksTlsInOrder) {
 }
 
 TEST_F(WebLoad, ReportsAMissingFile) {
-  const Loaded loaded = load_file(file(), &files_);
-  const auto* problems = std::get_if<std::vector<Problem>>(&loaded);
-  ASSERT_NE(problems, nullptr);
-  EXPECT_EQ(to_string(problems->front()), file() + ": cannot be read: No such file or directory");
-  EXPECT_EQ(files_, std::vector<std::string>{file()});
+  const Loaded loaded = load_file(file());
+  ASSERT_EQ(loaded.problems.size(), 1U);
+  EXPECT_EQ(to_string(loaded.problems.front()), file() + ": cannot be read: No such file or directory");
+  EXPECT_EQ(loaded.files, std::vector<std::string>{file()});
+}
+
+// Values of Go's own test of time.ParseDuration.
+TEST(GoDuration, AcceptsWhatGoAccepts) {
+  const std::pair<std::string_view, std::int64_t> cases[] = {{"0", 0},
+                                                             {"-0", 0},
+                                                             {"5s", 5'000'000'000},
+                                                             {"+5s", 5'000'000'000},
+                                                             {"-5s", -5'000'000'000},
+                                                             {"5.6s", 5'600'000'000},
+                                                             {".5s", 500'000'000},
+                                                             {"1.s", 1'000'000'000},
+                                                             {"10ns", 10},
+                                                             {"11us", 11'000},
+                                                             {"12\u00b5s", 12'000},
+                                                             {"12\u03bcs", 12'000},
+                                                             {"13ms", 13'000'000},
+                                                             {"3h30m", 12'600'000'000'000},
+                                                             {"4m10.5s", 250'500'000'000},
+                                                             {"1h1m1s1ms1us1ns", 3'661'001'001'001}};
+  for (const auto& [text, nanoseconds] : cases) {
+    EXPECT_EQ(parse_go_duration(text), Nanoseconds(nanoseconds)) << text;
+  }
+}
+
+TEST(GoDuration, RejectsWhatGoRejects) {
+  for (const std::string_view text : {"", "3", "-", "s", ".", "-.", ".s", "+.s", "1d", "1 s", " 1s", "1s ",
+                                      "1e3s", "inf", "1sm", "3000000h"}) {
+    EXPECT_EQ(parse_go_duration(text), std::nullopt) << text;
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "config/yaml_tree.hpp"
+#include "config/yaml.hpp"
 
 #include <gtest/gtest.h>
 

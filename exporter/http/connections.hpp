@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/socket.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -41,10 +39,6 @@ struct HttpLimits {
   /// How long sending an answer may take while other clients need its place. 17 MB take 40 ms on loopback.
   Nanoseconds long_answer{100'000'000};
 };
-
-/// The address of the daemon's own probe, which no client can have: the kernel gives every accepted
-/// connection a family.
-inline constexpr sockaddr kProbeAddress{.sa_family = AF_UNSPEC, .sa_data = {}};
 
 class HttpConnections;
 

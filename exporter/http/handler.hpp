@@ -19,10 +19,10 @@
 #include "base/mutex.hpp"
 #include "exporter/access/access.hpp"
 #include "exporter/http/connections.hpp"
+#include "exporter/http/message.hpp"
 #include "exporter/http/renderings.hpp"
 #include "exporter/http/routes.hpp"
 #include "exporter/http/server.hpp"
-#include "exporter/http/strict.hpp"
 
 namespace gpumeter {
 

@@ -1,5 +1,8 @@
 #include "exporter/http/server.hpp"
 
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+
 #include <thread>
 
 #include "exporter/text/format.hpp"
@@ -199,6 +202,207 @@ TEST_F(HttpServerTest, HasPrivateRoutesOnPrivateListenersOnly) {
   EXPECT_EQ(body_of(ask_at(endpoints[1], "/metrics")), kUpPage);
   EXPECT_TRUE((*server)->probe(kPatience));
   (*server)->stop();
+}
+
+using HttpRequests = HttpServerTest;
+
+TEST_F(HttpRequests, AnswersOnceToAContentLengthThatIsNoNumber) {
+  for (const char* length : {"abc", "-1", "+1", "1,1", "0x10", ""}) {
+    EXPECT_EQ(ask("GET /metrics", std::string("Content-Length: ") + length + "\r\n"),
+              "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 32\r\n"
+              "Content-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n\r\n"
+              "Content-Length is not a number.\n")
+        << length;
+  }
+  const std::string refusal = "A request body is not allowed.\n";
+  EXPECT_EQ(body_of(ask("GET /metrics", "Content-Length: 99999999999999999999999\r\n")), refusal);
+  EXPECT_EQ(body_of(ask("GET /metrics", "Content-Length: 0\r\nContent-Length: 5\r\n")), refusal);
+  EXPECT_EQ(body_of(ask("GET /metrics", "Content-Length: 0\r\nContent-Length: 0\r\n")), kUpPage);
+}
+
+TEST_F(HttpRequests, RefusesMoreThan64ArgumentsAndAnswersToAnyNumber) {
+  const auto ask_with = [&](int arguments) {
+    std::string line = "GET /metrics?collect[]=amd";
+    for (int i = 1; i < arguments; ++i) line += "&collect[]=amd";
+    return ask(line);
+  };
+  EXPECT_EQ(body_of(ask_with(64)), kUpPage);
+  for (const int arguments : {65, 200, 300, 1000}) {
+    EXPECT_EQ(body_of(ask_with(arguments)), "More than 64 arguments are not allowed.\n") << arguments;
+  }
+  EXPECT_EQ(status_of(ask("GET /?" + std::string(15000, 'x'))), "HTTP/1.1 414 URI Too Long");
+  EXPECT_EQ(status_of(ask("GET /" + std::string(15000, 'x'))), "HTTP/1.1 414 URI Too Long");
+}
+
+TEST_F(HttpRequests, AnswersWithTheLongestArgumentsThatItTakes) {
+  std::string line = "GET /metrics?x=1";
+  while (line.size() < 4096) line += "&" + std::string(69, 'y');
+  EXPECT_EQ(body_of(ask(line.substr(0, 4 + 4096), "X: " + std::string(4000, 'z') + "\r\n")), kUpPage);
+}
+
+TEST_F(HttpRequests, CountsWhatTheLibraryRefuses) {
+  ask("GET /" + std::string(40000, 'x'));
+  ask("GET /", "X: " + std::string(40000, 'x') + "\r\n");
+  ask("GET /", "no colon\r\n");
+  ask("GET /?" + std::string(100, '&'));
+  EXPECT_EQ(counts(), "400: 2\n414: 1\n431: 1\n");
+}
+
+TEST_F(HttpRequests, RefusesRequestsThatAProxyMayReadDifferently) {
+  using namespace std::string_literals;
+  const auto first_line = [&](const std::string& request) {
+    Client client(endpoint());
+    client.send(request);
+    return status_of(client.receive_all());
+  };
+  const std::string bad = "HTTP/1.1 400 Bad Request";
+  const std::string line = "GET /metrics HTTP/1.1\r\n", host = "Host: x\r\n", end = "\r\n";
+  const std::string all_bad[] = {
+      line + end,                                       // no Host
+      line + host + host + end,                         // two
+      line + host + "Content-Length : 5\r\n\r\nhello",  // a space before the colon
+      line + host + "X\t: y\r\n" + end,
+      line + host + ": y\r\n" + end,
+      line + " X: y\r\n" + host + end,
+      line + host + "X: y\r\n folded\r\n" + end,
+      line + "Host: x\nX: a\r\n" + end,
+      line + "Host: x\rX: a\r\n" + end,
+      line + host + "X: a\0b\r\n"s + end,
+      line + "X: a\0b\r\n"s + host + end,
+      line + "X: a\0\r\n"s + host + end,
+      line + host + "X\0: a\r\n"s + end,
+      line + host + "\0X: y\r\n"s + end,
+      line + host + "X: a\x01" + "b\r\n" + end,
+      "GET /metrics\0 HTTP/1.1\r\n"s + host + end,
+      "GET /metrics HTTP/1.1\0\r\n"s + host + end,
+      "GET /metrics%00 HTTP/1.1\r\n" + host + end,  // the library would end the path here
+      "GET /metrics%00x HTTP/1.1\r\n" + host + end,
+      "GET %00/metrics HTTP/1.1\r\n" + host + end,
+      "GET /metrics?collect[]=amd%00x HTTP/1.1\r\n" + host + end,
+      "GET /met rics HTTP/1.1\r\n" + host + end,
+      "GET /metrics FOO/1.1\r\n" + host + end,
+      "GET /metrics\r\n" + host + end,
+  };
+  for (const std::string& request : all_bad) EXPECT_EQ(first_line(request), bad) << request;
+  EXPECT_EQ(counts(), "400: " + std::to_string(std::size(all_bad)) + "\n");
+  EXPECT_EQ(first_line("GET /metrics HTTP/2.0\r\n" + host + end), "HTTP/1.1 505 HTTP Version Not Supported");
+  EXPECT_EQ(counts(), "400: " + std::to_string(std::size(all_bad)) + "\n505: 1\n");
+}
+
+/// An escape is decoded once, and one that is none stays as it is.
+TEST_F(HttpRequests, DecodesEscapesOfThePathOnce) {
+  EXPECT_EQ(body_of(ask("GET /%6detrics")), kUpPage);
+  EXPECT_EQ(body_of(ask("GET /metrics?collect%5B%5D=amd")), kUpPage);
+  for (const char* path :
+       {"/metrics%", "/metrics%0", "/metrics%0g", "/metrics%2500", "/%256detrics", "/metrics%01",
+        "/metrics%20", "/metrics%0a", "/metrics%2f", "/metrics%3fx=1", "/metrics%c0%80", "/metrics%u0000",
+        "/%2e/metrics", "/x/../metrics", "//metrics"}) {
+    EXPECT_EQ(status_of(ask(std::string("GET ") + path)), "HTTP/1.1 404 Not Found") << path;
+  }
+}
+
+TEST_F(HttpRequests, TakesUnusualButClearRequests) {
+  for (const char* request :
+       {"GET /metrics HTTP/1.0\r\n\r\n", "GET /metrics HTTP/1.0\n\n", "GET /metrics HTTP/1.0\nHost: x\n\n",
+        "\r\nGET /metrics HTTP/1.0\r\nhost:\r\nX:  a\tb \r\n\r\n",
+        "GET /metrics HTTP/1.0\r\nX: \xc3\xa4\r\nCookie: a=b; c\r\n\r\n"}) {
+    Client client(endpoint());
+    client.send(request);
+    EXPECT_EQ(body_of(client.receive_all()), kUpPage) << request;
+  }
+}
+
+#if defined(__has_feature)
+#define GPUMETER_HAS_FEATURE(x) __has_feature(x)
+#else
+#define GPUMETER_HAS_FEATURE(x) 0
+#endif
+
+/// This thread removes descriptors from epoll instances 3 ms late, as a thread that is off its processor.
+std::atomic<pid_t> slow_thread = 0;
+
+}  // namespace
+}  // namespace gpumeter
+
+/// In place of the C library's, also for libmicrohttpd. ThreadSanitizer has its own.
+#if !defined(__SANITIZE_THREAD__) && !GPUMETER_HAS_FEATURE(thread_sanitizer)
+extern "C" int epoll_ctl(int epoll, int operation, int descriptor, epoll_event* event) noexcept {
+  constexpr useconds_t kLate = 3000;
+  if (operation == EPOLL_CTL_DEL && gpumeter::slow_thread == gettid()) usleep(kLate);
+  return static_cast<int>(syscall(SYS_epoll_ctl, epoll, operation, descriptor, event));
+}
+#endif
+
+namespace gpumeter {
+namespace {
+
+using HttpServerStop = HttpServerTest;
+
+/// The library misses a FIN that arrives with the request.
+TEST_F(HttpServerStop, ClosesAfterTheAnswerIfTheClientHasClosedItsHalf) {
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.push_back(std::make_unique<Client>(endpoint()));
+    clients.back()->send_last("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  }
+  for (const auto& client : clients) {
+    EXPECT_EQ(body_of(client->receive_all()), kUpPage);
+    EXPECT_TRUE(client->is_closed());
+  }
+}
+
+/// systemd keeps a socket that it passed; the duplicate represents it here.
+TEST_F(HttpServerStop, LeavesASharedSocketToTheNextServerWithEveryRequestAnswered) {
+  auto listening = listen_on("127.0.0.1:0");
+  const int kept = dup(listening->sockets[0].descriptor());
+  auto first = HttpServer::start(std::move(listening->sockets), routes_);
+  const Endpoint where = (*first)->endpoints()[0];
+  std::vector<std::unique_ptr<Client>> clients;
+  const auto ask = [&] {
+    for (int i = 0; i < 50; ++i) {
+      clients.push_back(std::make_unique<Client>(where));
+      clients.back()->send("GET /metrics HTTP/1.0\r\n\r\n");
+    }
+  };
+  ask();
+  (*first)->stop();
+  ask();
+  std::vector<ListenSocket> listeners;
+  listeners.push_back(*ListenSocket::adopt(kept));
+  auto second = HttpServer::start(std::move(listeners), routes_);
+  ASSERT_TRUE(second) << second.error().message();
+  for (const auto& client : clients) EXPECT_EQ(body_of(client->receive_all()), kUpPage);
+}
+
+/// A client that does not care for an answer.
+void come_and_go(const Endpoint& where) {
+  constexpr std::string_view kRequest = "GET /-/healthy HTTP/1.0\r\n\r\n";
+  const Descriptor client(socket(where.address.ss_family, SOCK_STREAM, 0));
+  if (connect(client.number(), reinterpret_cast<const sockaddr*>(&where.address), where.length) != 0) return;
+  static_cast<void>(send(client.number(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL));
+}
+
+/// If a thread were inside the library meanwhile, the library would abort the process; see RollCall.
+TEST_F(HttpServerStop, StopsWhileClientsComeAndGo) {
+  for (int round = 0; round < 5; ++round) {
+    auto listening = listen_on("127.0.0.1:0");
+    auto server = HttpServer::start(std::move(listening->sockets), routes_);
+    ASSERT_TRUE(server) << server.error().message();
+    const Endpoint where = (*server)->endpoints()[0];
+    std::atomic<bool> is_over = false;
+    std::vector<std::thread> comers(3);
+    for (std::thread& comer : comers) {
+      comer = std::thread([&] {
+        while (!is_over) come_and_go(where);
+      });
+    }
+    slow_thread = gettid();
+    (*server)->stop();
+    slow_thread = 0;
+    is_over = true;
+    for (std::thread& comer : comers) comer.join();
+    EXPECT_EQ((*server)->probe(kPatience).error().message(), "HTTP is not served");
+  }
 }
 
 }  // namespace

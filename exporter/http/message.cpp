@@ -1,4 +1,4 @@
-#include "exporter/http/strict.hpp"
+#include "exporter/http/message.hpp"
 
 #include <microhttpd.h>
 

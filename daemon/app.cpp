@@ -221,7 +221,7 @@ Result<Done> App::start_http(const HttpSettings& web, const std::vector<systemd:
   context.devices = [this] { return fleet_->devices(); };
   context.unread = [this] { return unread(); };
   context.collectors = [this] { return collector_states(); };
-  context.health = [this] { return machine_.health.get(); };
+  context.machine = &machine_;
   if (workload_costs_) context.workloads = [costs = workload_costs_] { return costs->workloads(); };
   const auto owner = [this](std::uint32_t uid) { return user_names_.soon(jobs_.owner_of(uid)); };
   context.private_json = {
@@ -229,8 +229,6 @@ Result<Done> App::start_http(const HttpSettings& web, const std::vector<systemd:
        [this, owner] { return jobs::processes_json(*machine_.uses.get(), *machine_.runs.get(), owner); }},
       {"/api/v1/runs", [this] { return jobs::runs_json(*machine_.runs.get()); }}};
   context.served = [keeper = state_keeper_] { keeper->copy_soon(); };
-  context.history = &history_;
-  context.live = &live_;
   routes_ = std::make_unique<Routes>(pages_, *store_, std::move(context));
   WebAccess* access = web_config_ ? &web_config_->access() : nullptr;
   constexpr unsigned kThreads = 2;

@@ -148,8 +148,8 @@ std::optional<HttpResponse> Routes::browser(const HttpRequest& request) const {
   if (request.path == "/runbooks") {
     return revalidated(request, runbooks_, "text/html; charset=utf-8", kPageHeaders);
   }
-  if (request.path == kLive && context_.live != nullptr) return live(request);
-  if (request.path == kHistory && context_.history != nullptr) return history(request);
+  if (request.path == kLive && has(&Machine::live)) return live(request);
+  if (request.path == kHistory && has(&Machine::history)) return history(request);
   return std::nullopt;
 }
 
@@ -160,14 +160,15 @@ HttpResponse Routes::live_page(const HttpRequest& request) const {
 }
 
 HttpResponse Routes::history(const HttpRequest& request) const {
-  Result<std::string> body = history_json(*context_.history, request.query);
+  Result<std::string> body = history_json(*context_.machine->history, request.query);
   if (!body) return {.status = 400, .body = body.error().message() + "\n", .headers = kPlainHeaders};
   return encoded(request, EncodedText::of(*std::move(body)), "application/json", kDataHeaders);
 }
 
 HttpResponse Routes::live(const HttpRequest& request) const {
-  return encoded(request, has_sparklines(request) ? context_.live->with_sparklines() : context_.live->live(),
-                 "application/json", kDataHeaders);
+  LiveAnswers& live = *context_.machine->live;
+  return encoded(request, has_sparklines(request) ? live.with_sparklines() : live.live(), "application/json",
+                 kDataHeaders);
 }
 
 HttpResponse Routes::answer(const HttpRequest& request) {
@@ -183,7 +184,7 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.path == "/-/ready") return ready();
   if (request.path == kDevices) return devices();
   if (request.path == "/api/v1/series") return series(request);
-  if (request.path == "/api/v1/health" && context_.health) return health();
+  if (request.path == "/api/v1/health" && context_.machine != nullptr) return health();
   const bool is_of_workloads = request.path == kWorkloads || request.path.starts_with(kOneWorkload);
   if (is_of_workloads && context_.workloads) return workloads(request);
   if (const auto* const body = private_route(request)) return json((*body)());
@@ -212,7 +213,7 @@ Rendering Routes::rendering_of(const HttpRequest& request) {
     return pages_.is_ready(negotiated.format, encoding) ? Rendering::none : Rendering::usual;
   }
   if (request.path == kLive) {
-    const bool is_there = context_.live == nullptr || context_.live->is_ready(has_sparklines(request));
+    const bool is_there = !has(&Machine::live) || context_.machine->live->is_ready(has_sparklines(request));
     return is_there ? Rendering::none : Rendering::other;
   }
   const bool is_slow = request.path == "/" || request.path == kDevices || request.path == "/api/v1/series" ||
@@ -243,7 +244,7 @@ HttpResponse Routes::series(const HttpRequest& request) const {
 }
 
 HttpResponse Routes::health() const {
-  return json(health_json(*context_.health(), SystemClock().monotonic()));
+  return json(health_json(*context_.machine->health.get(), SystemClock().monotonic()));
 }
 
 /// A unit that was started again has several costs, the last one first. The names of some workloads have

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectors/api/device_status.hpp"
+#include "collectors/api/machine.hpp"
 #include "collectors/api/workload_cost.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/history/history.hpp"
@@ -32,10 +33,8 @@ struct RouteContext {
   std::function<std::vector<DeviceStatus>()> devices = {};
   std::function<std::vector<UnreadDevice>()> unread = {};  ///< empty: none is unread
   std::function<std::vector<CollectorState>()> collectors = {};
-  std::function<std::shared_ptr<const health::Report>()> health = {};  ///< empty: no such route
-  std::function<std::vector<WorkloadCost>()> workloads = {};           ///< empty: no such route
-  const History* history = nullptr;                                    ///< null: there is no /api/v1/history
-  LiveAnswers* live = nullptr;                                         ///< null: there is no /api/v1/live
+  const Machine* machine = nullptr;  ///< health, history, live values; null, or null in it: no such route
+  std::function<std::vector<WorkloadCost>()> workloads = {};  ///< empty: no such route
   /// The JSON of routes that only private listeners have, by path: they name other users' processes.
   std::map<std::string, std::function<std::string()>, std::less<>> private_json = {};
   std::function<void()> served = {};  ///< a page of metrics was rendered; must not block. Empty: nothing
@@ -60,6 +59,11 @@ class Routes {
   void set_ready() noexcept { ready_ = true; }
 
  private:
+  /// True if the machine has a history, or live values.
+  template <class Source>
+  bool has(Source* Machine::*source) const noexcept {
+    return context_.machine != nullptr && context_.machine->*source != nullptr;
+  }
   /// Null if there is no such private route for the request.
   const std::function<std::string()>* private_route(const HttpRequest& request) const;
   HttpResponse metrics(const HttpRequest& request);

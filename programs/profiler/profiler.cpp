@@ -41,7 +41,7 @@
 #include "programs/profiler/settings.hpp"
 #include "programs/profiler/targets.hpp"
 #include "programs/profiler/traces.hpp"
-#include "systemd/listen_fds.hpp"
+#include "systemd/notify.hpp"
 
 namespace gpumeter::profiles {
 namespace {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
+#include "collectors/jobs/model/run_list.hpp"
 #include "exporter/http/routes.hpp"
 #include "exporter/store/series_list.hpp"
 #include "tests/fakes/fake_clock.hpp"
@@ -28,6 +29,8 @@ class SmallDaemon {
     series_.add(kSeconds, Labels{{"run", "a b"}}, 3, SeriesPart::count);
     series_.commit({});
     history_.sample();
+    machine_.history = &history_;
+    machine_.live = &live_;
     routes_.set_ready();
   }
 
@@ -38,8 +41,8 @@ class SmallDaemon {
   Store store_;
   SeriesList series_{store_.attach("amd")};
   History history_{store_, clock_};
-  Topic<health::Report> health_;
-  LiveAnswers live_{history_, clock_, health_};
+  Machine machine_;
+  LiveAnswers live_{history_, clock_, machine_.health};
   PageCache pages_{store_};
   Routes routes_{pages_,
                  store_,
@@ -48,9 +51,7 @@ class SmallDaemon {
                       [] {
                         return std::vector<CollectorState>{{"amd", true}, {"nvidia", false}};
                       },
-                  .health = [] { return std::make_shared<const health::Report>(); },
-                  .history = &history_,
-                  .live = &live_}};
+                  .machine = &machine_}};
 };
 
 }  // namespace gpumeter::fuzz

@@ -180,10 +180,10 @@ TEST(SlowPages, KeepNoScrapeWaiting) {
                        wait();
                        return std::vector<DeviceStatus>();
                      },
-                 .health =
+                 .workloads =
                      [&] {
                        wait();
-                       return std::make_shared<const health::Report>();
+                       return std::vector<WorkloadCost>();
                      }}};
   auto listening = listen_on("127.0.0.1:0");
   ASSERT_TRUE(listening);
@@ -191,7 +191,7 @@ TEST(SlowPages, KeepNoScrapeWaiting) {
   ASSERT_TRUE(server);
   const Endpoint& endpoint = (*server)->endpoints()[0];
   std::deque<Client> readers;
-  for (const std::string path : {"/api/v1/health", "/api/v1/series", "/api/v1/devices", "/"}) {
+  for (const std::string path : {"/api/v1/workloads", "/api/v1/series", "/api/v1/devices", "/"}) {
     for (int i = 0; i < 4; ++i) {
       readers.emplace_back(endpoint).send("GET " + path +
                                           " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");

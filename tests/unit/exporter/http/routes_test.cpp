@@ -6,6 +6,7 @@
 #include <string>
 
 #include "collectors/api/catalog.hpp"
+#include "collectors/jobs/model/run_list.hpp"
 #include "exporter/store/series_list.hpp"
 #include "tests/fakes/fake_clock.hpp"
 
@@ -27,6 +28,7 @@ class RoutesTest : public testing::Test {
     return routes_.answer({.method = "GET", .path = "/metrics", .query = std::move(arguments)});
   }
 
+  Machine machine_;
   Store store_;
   SeriesList up_{store_.attach("amd")};
   PageCache pages_{store_};
@@ -38,7 +40,7 @@ class RoutesTest : public testing::Test {
                       [] {
                         return std::vector<CollectorState>{{"amd", true}, {"intel", false}};
                       },
-                  .health = [] { return std::make_shared<const health::Report>(); },
+                  .machine = &machine_,
                   .workloads =
                       [] {
                         return std::vector<WorkloadCost>{{.kind = "slurm_job", .workload = "7"},
@@ -201,6 +203,8 @@ class BrowserRoutesTest : public testing::Test {
     up.add(catalog::up, Labels(DeviceInfo{.uuid = "GPU-a"}, 0, "", {}), 1);
     up.commit({});
     history_.sample();
+    machine_.history = &history_;
+    machine_.live = &live_;
   }
   HttpResponse get(std::string_view path, HttpRequest request = {}) {
     request.method = "GET";
@@ -216,15 +220,14 @@ class BrowserRoutesTest : public testing::Test {
   FakeClock clock_;
   Store store_;
   History history_{store_, clock_};
-  Topic<health::Report> health_;
-  LiveAnswers live_{history_, clock_, health_};
+  Machine machine_;
+  LiveAnswers live_{history_, clock_, machine_.health};
   PageCache pages_{store_};
   Routes routes_{pages_,
                  store_,
                  {.web = {.max_requests = 2},
                   .devices = [] { return std::vector<DeviceStatus>{{.uuid = "GPU-a", .state = "ok"}}; },
-                  .history = &history_,
-                  .live = &live_}};
+                  .machine = &machine_}};
 };
 
 TEST_F(BrowserRoutesTest, ThePageMayLoadItsOwnFilesOnly) {

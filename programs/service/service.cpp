@@ -7,14 +7,18 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -141,8 +145,8 @@ class PageFile {
     const MutexLock lock(mutex_);
     is_removed_ = true;
     const Result<Folder> folder = Folder::open(folder_);
-    if (folder) [[maybe_unused]]
-      const Result<Done> ignored = folder->remove(name_);
+    if (!folder) return;
+    [[maybe_unused]] const Result<Done> ignored = folder->remove(name_);
   }
 
  private:

@@ -59,6 +59,14 @@ class Folder {
   /// A regular file of this user that has no other name. nullopt: there is none.
   std::optional<File> read_of(std::uint32_t owner, const std::string& name, std::size_t most) const;
 
+  /// An entry that anybody may have put there. No call reaches a file system that is mounted on it, which
+  /// might hang (openat2(2), since Linux 5.6). nullopt: there is none, or errno says why; EXDEV: such a
+  /// mount.
+  std::optional<struct stat> foreign_facts(const std::string& name) const;
+  /// The contents of the regular file with these foreign_facts(), of at most `most` bytes. Error: it is
+  /// another one by now, or changes.
+  Result<std::string> read_foreign(const std::string& name, const struct stat& facts, std::size_t most) const;
+
   /// Creates a file with exactly this mode, open for writing. Error: the name is taken, even by a link.
   Result<Descriptor> create(const std::string& name, mode_t mode) const;
   /// Opens the file, which is only locked and never written, or creates it empty.
@@ -84,6 +92,7 @@ class Folder {
   Folder() = default;
   Error failed(const std::string& name) const;
   Result<Descriptor> open_file(const std::string& name) const;
+  Descriptor open_foreign(const std::string& name, int flags) const;
   Result<Done> write(const Descriptor& file, const std::string& name, const std::string& text) const;
 
   Descriptor folder_;  ///< O_PATH; none: the folder does not exist

@@ -6,12 +6,23 @@
 
 namespace gpumeter {
 
-enum class MetricType : std::uint8_t { gauge, counter, histogram };
+/// summary and untyped: families of pages from outside only.
+enum class MetricType : std::uint8_t { gauge, counter, histogram, summary, untyped };
 
 /// Prometheus' name of the type.
 constexpr std::string_view to_string(MetricType type) noexcept {
-  constexpr std::string_view kNames[] = {"gauge", "counter", "histogram"};
+  constexpr std::string_view kNames[] = {"gauge", "counter", "histogram", "summary", "untyped"};
   return kNames[static_cast<std::size_t>(type)];
+}
+
+/// The part of its family that a series is: the whole value (of a summary: a quantile), or a part of a
+/// histogram or summary.
+enum class SeriesPart : std::uint8_t { value, bucket, sum, count };
+
+/// The suffix that follows the family's name in the name of such a series.
+constexpr std::string_view suffix_of(SeriesPart part) noexcept {
+  constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count"};
+  return kSuffixes[static_cast<std::size_t>(part)];
 }
 
 /// The series of a family on the standard page (`metrics.detail: standard`). The full page has all of them.
@@ -38,6 +49,18 @@ struct MetricDescriptor {
   MetricType type;
   Detail detail = {};
 };
+
+/// A name that Prometheus' text format accepts.
+constexpr bool is_metric_name(std::string_view name) noexcept {
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':';
+  };
+  if (name.empty() || !is_letter(name.front())) return false;
+  for (const char c : name) {
+    if (!is_letter(c) && (c < '0' || c > '9')) return false;
+  }
+  return true;
+}
 
 /// The naming rules that promtool and OpenMetrics parsers enforce.
 constexpr bool is_valid(const MetricDescriptor& metric) noexcept {

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,15 +14,21 @@
 namespace gpumeter {
 namespace {
 
+/// A family copied from the store, which may remove it.
+struct FamilyCopy {
+  std::string name, unit;
+  MetricType type;
+};
+
 /// A series copied from the store, so that its text is rendered without holding the store's mutex.
 struct Copy {
-  const MetricDescriptor* family;
+  std::shared_ptr<const FamilyCopy> family;
   SeriesPart part;
   Labels labels;
   double value;
   Nanoseconds committed_at;
 
-  std::string name() const { return std::string(family->name).append(suffix_of(part)); }
+  std::string name() const { return family->name + std::string(suffix_of(part)); }
 };
 
 struct Matcher {
@@ -107,8 +115,11 @@ bool selects(const std::vector<Selector>& selectors, const Copy& series) {
 std::vector<Copy> copied(const Store& store, const std::vector<Selector>& selectors) {
   std::vector<Copy> selected;
   store.walk_in_slices([&](const Family& family) {
+    const MetricDescriptor& of = family.descriptor();
+    const auto copy =
+        std::make_shared<const FamilyCopy>(FamilyCopy{std::string(of.name), std::string(of.unit), of.type});
     family.for_each([&](const Series& it) {
-      Copy series{&family.descriptor(), it.part(), it.labels(), it.value(), it.committed_at()};
+      Copy series{copy, it.part(), it.labels(), it.value(), it.committed_at()};
       if (selects(selectors, series)) selected.push_back(std::move(series));
     });
   });

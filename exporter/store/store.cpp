@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -143,21 +144,23 @@ void Source::hide() noexcept { store_->hide(*stored_); }
 
 namespace {
 
-// Far more families than any external program describes. A declared name is never removed.
-constexpr std::size_t kMostDeclared = 1000;
+// Far more families than all pages of a machine describe; each takes about 500 bytes.
+constexpr std::size_t kMostDeclared = 4000;
 
-/// The names that a family occupies in any text format: its own, a counter's names in OpenMetrics, and the
-/// names of a histogram's lines.
-std::vector<std::string> names_taken_by(const MetricDescriptor& family) {
-  std::vector<std::string> names = {std::string(family.name)};
-  if (family.type == MetricType::counter && family.name.ends_with("_total")) {
-    names.emplace_back(family.name.substr(0, family.name.size() - 6));
-    names.push_back(names.back() + "_created");
+/// A page for Prometheus needs a text.
+constexpr std::string_view kNoHelp = "Its source has no help text for it.";
+
+constexpr std::string_view kSuffixes[] = {"_total", "_created", "_bucket", "_sum", "_count"};
+
+/// The names of all families that may take this name.
+std::vector<std::string> takers_of(const std::string& name) {
+  std::vector<std::string> takers = {name, name + "_total"};
+  for (const std::string_view suffix : kSuffixes) {
+    if (!name.ends_with(suffix)) continue;
+    takers.push_back(name.substr(0, name.size() - suffix.size()));
+    takers.push_back(takers.back() + "_total");
   }
-  if (family.type == MetricType::histogram) {
-    for (const char* suffix : {"_bucket", "_sum", "_count"}) names.push_back(names.front() + suffix);
-  }
-  return names;
+  return takers;
 }
 
 bool collide(const MetricDescriptor& a, const MetricDescriptor& b) {
@@ -166,8 +169,9 @@ bool collide(const MetricDescriptor& a, const MetricDescriptor& b) {
   return std::ranges::find_first_of(of_a, of_b) != of_a.end();
 }
 
-bool is_same(const MetricDescriptor& a, const MetricDescriptor& b) {
-  return a.name == b.name && a.type == b.type && a.unit == b.unit && a.help == b.help;
+bool is_same(const MetricDescriptor& known, const MetricDescriptor& wanted) {
+  return known.name == wanted.name && known.type == wanted.type &&
+         (wanted.help.empty() || known.help == wanted.help);
 }
 
 // Few sources have such counters, so that the others take no memory for them.
@@ -179,18 +183,33 @@ void set_since(StoredSource& source, std::size_t slot, double since) {
   source.since[slot] = since;
 }
 
-Error invalid_family(std::string_view name) {
-  return Error(
-      "family " + std::string(name) +
-      ": the name must consist of a-z, 0-9 and _, begin with a letter and end with the unit; _total must end "
-      "the names of counters, and only these; the help text must end with a full stop");
-}
-
 }  // namespace
+
+std::vector<std::string> names_taken_by(const MetricDescriptor& family) {
+  std::vector<std::string> names = {std::string(family.name)};
+  if (family.type == MetricType::counter && family.name.ends_with("_total")) {
+    names.emplace_back(family.name.substr(0, family.name.size() - 6));
+    names.push_back(names.back() + "_created");
+  }
+  if (family.type == MetricType::histogram || family.type == MetricType::summary) {
+    for (const char* suffix : {"_bucket", "_sum", "_count", "_created"}) {
+      names.push_back(names.front() + suffix);
+    }
+  }
+  return names;
+}
 
 Source Store::attach(std::string_view collector, std::string_view part) {
   const MutexLock lock(mutex_);
-  const std::uint64_t age = ++ages_;
+  return attach(collector, part, ++ages_);
+}
+
+Source Store::attach_guest(std::string_view part) {
+  const MutexLock lock(mutex_);
+  return attach({}, part, ++guest_ages_ % kFirstAge);
+}
+
+Source Store::attach(std::string_view collector, std::string_view part, std::uint64_t age) {
   StoredSource source{std::string(collector), std::string(part), age};
   return {*this, sources_.emplace(age, std::move(source)).first->second};
 }
@@ -201,23 +220,53 @@ void Store::reserve(std::span<const MetricDescriptor* const> families) {
 }
 
 Result<const MetricDescriptor*> Store::declare(const MetricDescriptor& wanted) {
-  const bool begins_well = !wanted.name.empty() && wanted.name.front() >= 'a' && wanted.name.front() <= 'z';
-  if (!begins_well || !is_valid(wanted)) return invalid_family(wanted.name);
+  const std::string name(wanted.name);
+  if (!is_metric_name(name)) return Error("family " + name + ": Prometheus accepts no such name");
   const MutexLock lock(mutex_);
-  for (const auto& [name, known] : families_) {
-    if (is_same(known.descriptor(), wanted)) return &known.descriptor();
-    if (!collide(known.descriptor(), wanted)) continue;
-    return Error("family " + std::string(wanted.name) + ": " + std::string(name) +
-                 " already exists with another type, unit or help text; use the same ones, or another name");
+  if (const Family* const known = colliding_with(wanted)) {
+    if (is_same(known->descriptor(), wanted)) {
+      if (Declared* const own = declared(known->descriptor())) ++own->holders;
+      return &known->descriptor();
+    }
+    return Error("family " + name + ": " + std::string(known->descriptor().name) +
+                 " already exists with another type or help text; use the same ones, or another name");
   }
   if (declared_.size() >= kMostDeclared) {
-    return Error("family " + std::string(wanted.name) + ": " + std::to_string(kMostDeclared) +
+    return Error("family " + name + ": " + std::to_string(kMostDeclared) +
                  " families are declared already, which is the limit");
   }
-  Declared& own = declared_.emplace_back(std::string(wanted.name), std::string(wanted.help),
+  Declared& own = declared_.emplace_back(name, std::string(wanted.help.empty() ? kNoHelp : wanted.help),
                                          std::string(wanted.unit), MetricDescriptor{});
   own.descriptor = {own.name, own.help, own.unit, wanted.type};
   return &family(own.descriptor).descriptor();
+}
+
+void Store::release(const MetricDescriptor& family) {
+  const MutexLock lock(mutex_);
+  Declared* const own = declared(family);
+  if (own == nullptr || --own->holders > 0) return;
+  const auto found = families_.find(family.name);
+  arrange();
+  if (!found->second.lines_.empty()) return;
+  free_ids_.push_back(found->second.id());
+  families_.erase(found);
+  declared_.remove_if([own](const Declared& each) { return &each == own; });
+}
+
+Store::Declared* Store::declared(const MetricDescriptor& descriptor) noexcept {
+  const auto is_it = [&](const Declared& each) { return &each.descriptor == &descriptor; };
+  const auto found = std::ranges::find_if(declared_, is_it);
+  return found == declared_.end() ? nullptr : &*found;
+}
+
+const Family* Store::colliding_with(const MetricDescriptor& wanted) const {
+  for (const std::string& taken : names_taken_by(wanted)) {
+    for (const std::string& name : takers_of(taken)) {
+      const auto known = families_.find(name);
+      if (known != families_.end() && collide(known->second.descriptor(), wanted)) return &known->second;
+    }
+  }
+  return nullptr;
 }
 
 std::uint64_t Store::walk(const std::function<void(const Family&)>& visit) const {
@@ -227,18 +276,18 @@ std::uint64_t Store::walk(const std::function<void(const Family&)>& visit) const
   return generation();
 }
 
-// A mutex goes to the thread that runs, so that only a pause lets the waiting ones in. Families stay for
-// good.
+// A mutex goes to the thread that runs, so that only a pause lets the waiting ones in. Meanwhile the family
+// may be removed, so its name is copied.
 void Store::walk_in_slices(const std::function<void(const Family&)>& visit) const {
   constexpr auto kPause = std::chrono::microseconds(100);
-  const std::string_view* last = nullptr;
+  std::optional<std::string> last;
   while (true) {
     {
       const MutexLock lock(mutex_);
       arrange();
-      const auto next = last == nullptr ? families_.begin() : families_.upper_bound(*last);
+      const auto next = last ? families_.upper_bound(*last) : families_.begin();
       if (next == families_.end()) return;
-      last = &next->first;
+      last = next->first;
       visit(next->second);
     }
     std::this_thread::sleep_for(kPause);
@@ -334,7 +383,13 @@ void Store::invalidate(Family& family) noexcept {
 }
 
 Family& Store::family(const MetricDescriptor& descriptor) {
-  return families_.try_emplace(descriptor.name, descriptor, families_.size()).first->second;
+  if (const auto known = families_.find(descriptor.name); known != families_.end()) return known->second;
+  std::size_t id = families_.size();
+  if (!free_ids_.empty()) {
+    id = free_ids_.back();
+    free_ids_.pop_back();
+  }
+  return families_.try_emplace(descriptor.name, descriptor, id).first->second;
 }
 
 void Store::arrange() const {

@@ -47,15 +47,6 @@ class Frame {
 
 class Family;
 
-/// The part of its family that a series is: the whole value, or a part of a histogram.
-enum class SeriesPart : std::uint8_t { value, bucket, sum, count };
-
-/// The suffix that follows the family's name in the name of such a series.
-constexpr std::string_view suffix_of(SeriesPart part) noexcept {
-  constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count"};
-  return kSuffixes[static_cast<std::size_t>(part)];
-}
-
 /// The store's record of one source. Guarded by the store's mutex.
 struct StoredSource {
   static constexpr std::uint64_t kRanks = ~std::uint64_t{0} >> 8;  ///< the largest one
@@ -69,7 +60,7 @@ struct StoredSource {
 
   std::string collector;
   std::string part;   ///< empty: no part's
-  std::uint64_t age;  ///< grows with each source
+  std::uint64_t age;  ///< grows with each source; guests are older than all others
   std::vector<Slot> slots = {};
   std::vector<double> since = {};  ///< Series::since() by slot; shorter than `slots` if no later slot has one
   Frame frame = Frame(0);
@@ -109,7 +100,7 @@ class Family {
   Family(const MetricDescriptor& descriptor, std::size_t id) : descriptor_(descriptor), id_(id) {}
 
   const MetricDescriptor& descriptor() const noexcept { return descriptor_; }
-  /// Index of the family in its store: 0, 1, 2, ... in order of first use.
+  /// Index of the family in its store: 0, 1, 2, ... A family that is removed leaves its index to another one.
   std::size_t id() const noexcept { return id_; }
   /// Changes whenever the list of series changes; never 0. A view may cache what it derives from the list
   /// until then.
@@ -219,6 +210,10 @@ class Source {
   bool is_cleared_ = false;      ///< whether clear() was called before `changes_`
 };
 
+/// The names that a family occupies in any text format: its own, a counter's names in OpenMetrics, and the
+/// names of a histogram's or summary's lines. No two families may share one.
+std::vector<std::string> names_taken_by(const MetricDescriptor& family);
+
 /// All series of all sources, for every view. Any thread, at any time. The mutex is held to copy a frame or
 /// for one walk over the series, never during a driver call or a system call. The store outlives its sources.
 class Store {
@@ -231,17 +226,23 @@ class Store {
   /// Its series appear with its first commit. If several sources have the same series, the youngest one shows
   /// it. `part`: for hide().
   Source attach(std::string_view collector = {}, std::string_view part = {});
+  /// A source of this part for series that come from outside: if another source has the same series, that one
+  /// shows it.
+  Source attach_guest(std::string_view part);
   /// Removes the series of all sources of this part from all views until their next commits.
   void hide(std::string_view part) noexcept;
 
   /// Registers these families before any of their series exist, so that no declare() can take their names.
   /// The descriptors must outlive the store.
   void reserve(std::span<const MetricDescriptor* const> families);
-  /// Declares a family for sources that are described only at run time; copies the strings. Returns the
-  /// existing family of this name if it is identical. Returns an Error if it differs, or if there are too
-  /// many. The name must also follow the catalogue's rules and must not collide with a line of another
-  /// family.
+  /// Declares a family for sources that are described only at run time; copies the strings. The name must be
+  /// one that Prometheus accepts. Returns the existing family of this name if it has the same type and help
+  /// text (an empty one is any); its unit then counts. Returns an Error if it differs, if a name of its lines
+  /// in any format is another family's, or if there are too many.
   Result<const MetricDescriptor*> declare(const MetricDescriptor& family);
+  /// Takes back one declare() that returned this family. With the last one a family that only declare() knows
+  /// is removed, if none of its series is left.
+  void release(const MetricDescriptor& family);
 
   /// Grows with every change that a view would show.
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
@@ -258,6 +259,7 @@ class Store {
   struct Declared {
     std::string name, help, unit;
     MetricDescriptor descriptor;
+    std::size_t holders = 1;  ///< calls of declare() without their release()
   };
 
   void commit(StoredSource& source, const Frame& frame, Nanoseconds now) noexcept;
@@ -265,7 +267,11 @@ class Store {
   void hide(StoredSource& source) noexcept;
   void detach(StoredSource& source) noexcept;
 
+  Source attach(std::string_view collector, std::string_view part, std::uint64_t age)
+      GPUMETER_REQUIRES(mutex_);
   Family& family(const MetricDescriptor& descriptor) GPUMETER_REQUIRES(mutex_);
+  Declared* declared(const MetricDescriptor& descriptor) noexcept GPUMETER_REQUIRES(mutex_);
+  const Family* colliding_with(const MetricDescriptor& wanted) const GPUMETER_REQUIRES(mutex_);
   void apply(StoredSource& source, const Source& with) GPUMETER_REQUIRES(mutex_);
   void free_dropped(StoredSource& source, const Source& with) noexcept GPUMETER_REQUIRES(mutex_);
   void show(StoredSource& source, const Frame& frame, Nanoseconds now) noexcept GPUMETER_REQUIRES(mutex_);
@@ -278,7 +284,9 @@ class Store {
   std::atomic<std::uint64_t> generation_{0};
 
   mutable Mutex mutex_;
-  std::uint64_t ages_ GPUMETER_GUARDED_BY(mutex_) = 0;
+  static constexpr std::uint64_t kFirstAge = std::uint64_t{1} << 32U;  ///< guests are before it
+  std::uint64_t ages_ GPUMETER_GUARDED_BY(mutex_) = kFirstAge;
+  std::uint64_t guest_ages_ GPUMETER_GUARDED_BY(mutex_) = 0;
   std::uint64_t ranks_ GPUMETER_GUARDED_BY(mutex_) = 0;
   mutable std::uint64_t versions_ GPUMETER_GUARDED_BY(mutex_) = 0;
   /// Some families' lists must be rebuilt. Hundreds of sources attach at start, so the next walk rebuilds the
@@ -287,6 +295,7 @@ class Store {
   std::map<std::uint64_t, StoredSource> sources_ GPUMETER_GUARDED_BY(mutex_);        ///< by age
   mutable std::map<std::string_view, Family> families_ GPUMETER_GUARDED_BY(mutex_);  ///< by name
   std::list<Declared> declared_ GPUMETER_GUARDED_BY(mutex_);
+  std::vector<std::size_t> free_ids_ GPUMETER_GUARDED_BY(mutex_);  ///< of families that were removed
 };
 
 }  // namespace gpumeter

@@ -14,7 +14,7 @@ constexpr unsigned kVarint = 0, kFixed64 = 1, kLengthDelimited = 2;
 
 /// Values of MetricType.
 std::uint64_t type_number(MetricType type) noexcept {
-  constexpr std::uint64_t kNumbers[] = {1, 0, 4};  // GAUGE, COUNTER, HISTOGRAM
+  constexpr std::uint64_t kNumbers[] = {1, 0, 4, 2, 3};  // GAUGE, COUNTER, HISTOGRAM, SUMMARY, UNTYPED
   return kNumbers[static_cast<std::size_t>(type)];
 }
 
@@ -36,11 +36,16 @@ std::string timestamp(double unix_seconds) {
   return message;
 }
 
-double upper_bound_of(const Labels& labels) noexcept {
+double bound_of(const Labels& labels, std::string_view label) noexcept {
   for (const auto& [name, value] : labels.pairs()) {
-    if (name == "le") return parse_number<double>(value).value_or(std::numeric_limits<double>::infinity());
+    if (name == label) return parse_number<double>(value).value_or(std::numeric_limits<double>::infinity());
   }
   return std::numeric_limits<double>::infinity();
+}
+
+unsigned metric_field(MetricType type) noexcept {
+  if (type == MetricType::counter) return field::kMetricCounter;
+  return type == MetricType::untyped ? field::kMetricUntyped : field::kMetricGauge;
 }
 
 }  // namespace
@@ -88,7 +93,8 @@ std::string label_fields(const Labels& labels) {
 }
 
 void FamilyMessage::add(const Series& series, std::string_view labels, const Shown& shown) {
-  series.part() == SeriesPart::value ? add_value(labels, shown) : add_part(series, shown.value);
+  const bool is_whole = series.part() == SeriesPart::value && family_.type != MetricType::summary;
+  is_whole ? add_value(labels, shown) : add_part(series, shown.value);
 }
 
 void FamilyMessage::add_value(std::string_view labels, const Shown& shown) {
@@ -96,22 +102,30 @@ void FamilyMessage::add_value(std::string_view labels, const Shown& shown) {
   append_double(field::kValue, shown.value, value);
   const bool is_counter = family_.type == MetricType::counter;
   if (is_counter && shown.since > 0) append_bytes(field::kCounterCreated, timestamp(shown.since), value);
-  end_metric(labels, is_counter ? field::kMetricCounter : field::kMetricGauge, value);
+  end_metric(labels, metric_field(family_.type), value);
 }
 
-// A source adds the buckets of a histogram first, then its sum, then its count.
+// A source adds the buckets of a histogram, or the quantiles of a summary, first, then its sum, then its
+// count.
 void FamilyMessage::add_part(const Series& series, double value) {
   if (series.part() == SeriesPart::bucket) {
     std::string bucket;
     append_number(field::kCumulativeCount, static_cast<std::uint64_t>(value), bucket);
-    append_double(field::kUpperBound, upper_bound_of(series.labels()), bucket);
-    append_bytes(field::kBucket, bucket, histogram_);
+    append_double(field::kUpperBound, bound_of(series.labels(), "le"), bucket);
+    append_bytes(field::kBucket, bucket, parts_);
+  } else if (series.part() == SeriesPart::value) {
+    std::string quantile;
+    append_double(field::kQuantile, bound_of(series.labels(), "quantile"), quantile);
+    append_double(field::kQuantileValue, value, quantile);
+    append_bytes(field::kBucket, quantile, parts_);
   } else if (series.part() == SeriesPart::sum) {
-    append_double(field::kSampleSum, value, histogram_);
+    append_double(field::kSampleSum, value, parts_);
   } else {
-    append_number(field::kSampleCount, static_cast<std::uint64_t>(value), histogram_);
-    end_metric(label_fields(series.labels()), field::kMetricHistogram, histogram_);
-    histogram_.clear();
+    append_number(field::kSampleCount, static_cast<std::uint64_t>(value), parts_);
+    const bool is_summary = family_.type == MetricType::summary;
+    end_metric(label_fields(series.labels()), is_summary ? field::kMetricSummary : field::kMetricHistogram,
+               parts_);
+    parts_.clear();
   }
 }
 

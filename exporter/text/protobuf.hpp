@@ -18,11 +18,14 @@ namespace gpumeter::protobuf {
 /// Field numbers of metrics.proto.
 namespace field {
 inline constexpr unsigned kFamilyName = 1, kFamilyHelp = 2, kFamilyType = 3, kFamilyMetric = 4;
-inline constexpr unsigned kMetricLabel = 1, kMetricGauge = 2, kMetricCounter = 3, kMetricHistogram = 7;
+inline constexpr unsigned kMetricLabel = 1, kMetricGauge = 2, kMetricCounter = 3, kMetricSummary = 4,
+                          kMetricUntyped = 5, kMetricHistogram = 7;
 inline constexpr unsigned kLabelName = 1, kLabelValue = 2;
 inline constexpr unsigned kValue = 1, kCounterCreated = 3;
-inline constexpr unsigned kSampleCount = 1, kSampleSum = 2, kBucket = 3;
+inline constexpr unsigned kSampleCount = 1, kSampleSum = 2,
+                          kBucket = 3;  ///< of histograms; kBucket: also the quantiles of summaries
 inline constexpr unsigned kCumulativeCount = 1, kUpperBound = 2;
+inline constexpr unsigned kQuantile = 1, kQuantileValue = 2;
 inline constexpr unsigned kSeconds = 1, kNanos = 2;  ///< of google.protobuf.Timestamp
 }  // namespace field
 
@@ -54,7 +57,8 @@ class FamilyMessage {
 
   const MetricDescriptor& family_;
   std::string metrics_;
-  std::string histogram_;  ///< the buckets and the sum before their count
+  std::string
+      parts_;  ///< of a histogram or summary: the buckets or quantiles, and the sum, before their count
 };
 
 }  // namespace gpumeter::protobuf

@@ -58,6 +58,13 @@ std::string_view openmetrics_name(const MetricDescriptor& family) noexcept {
   return name;
 }
 
+/// OpenMetrics calls untyped families unknown, and so must be a counter whose name lacks `_total`.
+std::string_view openmetrics_type(const MetricDescriptor& family) noexcept {
+  const bool is_unknown = family.type == MetricType::untyped ||
+                          (family.type == MetricType::counter && !family.name.ends_with("_total"));
+  return is_unknown ? "unknown" : to_string(family.type);
+}
+
 void append_labels(const Labels& labels, std::string& to) {
   char before = '{';
   for (const auto& [name, value] : labels.pairs()) {
@@ -89,12 +96,11 @@ char* write_value(char* to, double value) noexcept {
 
 std::string family_header(const MetricDescriptor& family, Format format) {
   const EscapedText help = EscapedText::help(family.help, format);
-  const std::string_view type = to_string(family.type);
   if (format == Format::text) {
-    return metadata("HELP", family.name, help.view()) + metadata("TYPE", family.name, type);
+    return metadata("HELP", family.name, help.view()) + metadata("TYPE", family.name, to_string(family.type));
   }
   const std::string_view name = openmetrics_name(family);
-  std::string header = metadata("TYPE", name, type);
+  std::string header = metadata("TYPE", name, openmetrics_type(family));
   if (!family.unit.empty()) header += metadata("UNIT", name, family.unit);
   return header + metadata("HELP", name, help.view());
 }

@@ -83,6 +83,12 @@ struct TextView::FamilyText {
   Prefixes lines = {};
   Prefixes messages = {};  ///< the labels of each series in protobuf; empty until a page needs them
 
+  /// The list of series changed, or this is another family in the place of one that was removed.
+  void forget() {
+    headers = {};
+    lines = messages = {};
+  }
+
   /// Appends the family's series on the page, below its header.
   void append_lines(const Family& family, Request& request, std::string& out) {
     if (lines.empty()) {
@@ -141,7 +147,7 @@ Rendered TextView::render(Format format, const Filter& filter) {
   page.generation = store_.walk([&](const Family& family) GPUMETER_REQUIRES(mutex_) {
     if (family.id() >= families_.size()) families_.resize(family.id() + 1);
     FamilyText& text = families_[family.id()];
-    if (text.series.refresh(family, selection_, selected_)) text.lines = text.messages = {};
+    if (text.series.refresh(family, selection_, selected_)) text.forget();
     format == Format::protobuf ? text.append_message(family, request, page.text)
                                : text.append_lines(family, request, page.text);
   });

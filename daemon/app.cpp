@@ -18,6 +18,7 @@
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/join/facts_json.hpp"
 #include "daemon/bus/bus.hpp"
+#include "daemon/cli/docs.hpp"
 #include "daemon/listeners.hpp"
 #include "daemon/main_loop.hpp"
 #include "daemon/reload.hpp"
@@ -295,6 +296,7 @@ Result<Done> App::start_parts() {
     if (is_late) log_.error("the daemon's own figures are late: the system does not answer");
   };
   upkeep_ = scheduler_.add({"upkeep", std::chrono::seconds(3), [this] { return keep_up(); }, log_late});
+  store_->reserve(catalogue_families(builtin_collectors()));
   parts_->open(builtin_parts(), config_.get());
   return scheduler_.start();
 }

@@ -11,6 +11,7 @@
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/intake/settings.hpp"
 #include "collectors/kubernetes/part.hpp"
+#include "collectors/pages/part.hpp"
 #include "collectors/sources/pci_scan.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/text/selection.hpp"
@@ -22,10 +23,10 @@ namespace gpumeter {
 
 // In the order of the documentation.
 constexpr const options::Section* kSections[] = {
-    &kWebSection,          &kMetricsSection,    &kSamplingSection,     &kDeviceLabelsSection,
-    &kDeviceSection,       &kWorkloadSection,   &allocation::kSection, &kubelet::kSection,
-    &nccl::kSection,       &kPathSection,       &kLogSection,          &jobs::kSection,
-    &jobs::kLimitsSection, &profiles::kSection, &servers::kSection};
+    &kWebSection,     &kMetricsSection,      &kSamplingSection,     &kDeviceLabelsSection,
+    &kDeviceSection,  &kWorkloadSection,     &allocation::kSection, &kubelet::kSection,
+    &pages::kSection, &nccl::kSection,       &kPathSection,         &kLogSection,
+    &jobs::kSection,  &jobs::kLimitsSection, &profiles::kSection,   &servers::kSection};
 
 config::Schema schema_of(std::span<const CollectorEntry> collectors) {
   config::Schema schema{.sections = kSections};

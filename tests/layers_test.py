@@ -42,6 +42,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "collectors/grpc": ["base"],
     "collectors/kubernetes": ["base", "collectors/api", "collectors/attribution", "collectors/grpc", "exporter/store"],  # a part
     "collectors/host": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],  # a part
+    "collectors/pages": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "programs/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "programs/client"],
     "programs/held": ["base", "collectors/attribution"],  # without threads, root's
@@ -49,7 +50,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "programs/nccl": ["base", "programs/nccl/settings", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store", "programs/service"],
     "config": ["base", "exporter/access"],
     "systemd": ["base"],
-    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/host", "collectors/kubernetes", "collectors/jobs", 
+    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/host", "collectors/pages", "collectors/kubernetes", "collectors/jobs", 
                "collectors/attribution",
                "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
                "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd", "programs/nccl/settings", "programs/profiler/settings", "programs/servers/settings"],

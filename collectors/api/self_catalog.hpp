@@ -30,6 +30,8 @@ inline constexpr auto names_source_last_success = gauge("gpumeter_names_source_l
 inline constexpr auto names_source_errors = counter("gpumeter_names_source_errors_total", "", "Failed requests to sources of names of workloads, by reason.");
 inline constexpr auto nccl_state = gauge("gpumeter_nccl_state", "", "1 for the state of the queries to NCCL for each user whose NCCL listens on this machine: asked; failed: no valid answer; old_version, unknown_version, or no_permission: not asked, because a query might crash the job. Absent unless nccl.enabled.");
 inline constexpr auto nccl_files = gauge("gpumeter_nccl_files", "", "Files of NCCL Inspector and of PyTorch's flight recorder in the configured places, by source and state. read: on the page; torn: still being written; stale: too old; foreign: the owner has no process on the GPU, or is not among nccl.users; unknown_gpu: no GPU of this machine; invalid: not readable, the log has the reason.");
+inline constexpr auto page_up = gauge("gpumeter_page_up", "", "1 if the series of this file of pages.folders are exported, 0 if the file is too old or wrong; the log has the reason. author: its owner, unless root or a program of gpumeter.");
+inline constexpr auto page_age = gauge("gpumeter_page_age_seconds", "seconds", "Time since this file of pages.folders was written, in seconds.");
 inline constexpr auto simulated = gauge("gpumeter_simulated", "", "1 if the page contains simulated devices.");
 inline constexpr auto config_reload_successful = gauge("gpumeter_config_last_reload_successful", "", "1 if the last attempt to load the configuration succeeded. Otherwise the previous configuration stays in force.");
 inline constexpr auto config_reload_timestamp = gauge("gpumeter_config_last_reload_success_timestamp_seconds", "seconds", "Unix time at which the configuration in force was loaded.");
@@ -71,6 +73,8 @@ inline constexpr const MetricDescriptor* kAll[] = {
     &names_source_errors,
     &nccl_state,
     &nccl_files,
+    &page_up,
+    &page_age,
     &simulated,
     &config_reload_successful,
     &config_reload_timestamp,

@@ -9,7 +9,9 @@
 #include "collectors/api/event_source.hpp"
 #include "collectors/api/sampling.hpp"
 #include "collectors/attribution/names/user_names.hpp"
+#include "collectors/builtin.hpp"
 #include "collectors/jobs/model/run_list.hpp"
+#include "daemon/cli/docs.hpp"
 #include "daemon/cli/survey.hpp"
 #include "daemon/drm/scans.hpp"
 #include "daemon/parts/host.hpp"
@@ -93,6 +95,7 @@ void add_self(const config::Config& config, const Survey& survey, const std::vec
 /// One turn of those parts that are on a single page. Their series leave the store with them.
 std::vector<std::shared_ptr<Part>> read_parts(const config::Config& config, Machine& machine, Store& store,
                                               const Clock& clock, Log& log) {
+  store.reserve(catalogue_families(builtin_collectors()));
   std::vector<std::shared_ptr<Part>> parts;
   for (const PartEntry* const entry : builtin_parts()) {
     if (!entry->is_on_single_page) continue;

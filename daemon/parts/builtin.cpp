@@ -2,6 +2,7 @@
 #include "collectors/attribution/workload_settings.hpp"
 #include "collectors/host/part.hpp"
 #include "collectors/kubernetes/part.hpp"
+#include "collectors/pages/part.hpp"
 #include "daemon/parts/host.hpp"
 #include "exporter/health/part.hpp"
 #include "exporter/web/live_answers.hpp"
@@ -11,7 +12,8 @@ namespace gpumeter {
 std::span<const PartEntry* const> builtin_parts() {
   // On a single page, names come before the workloads that have them.
   static const PartEntry* const kParts[] = {&kubelet::kPart, &workloads::kInfo, &allocation::kPart,
-                                            &host::kPart,    &health::kPart,    &web::kHistory};
+                                            &host::kPart,    &pages::kPart,     &health::kPart,
+                                            &web::kHistory};
   return kParts;
 }
 

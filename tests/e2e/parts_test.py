@@ -20,6 +20,7 @@ PARTS = {  # part: what fails, and the files that it reads in each turn
     "host": ("hang", r"^/proc/pressure/memory$"),
     "allocations": ("hang", r"^/slurm"),
     "kubernetes": ("getattr:hang", r"^/logs"),
+    "pages": ("hang", r"^/pages"),
 }
 WITHOUT_FILES = {"health", "history", "workloads"}  # they read the store
 SECONDS = 2.0  # of a scrape, and between two values of the device
@@ -32,12 +33,13 @@ class HungParts(unittest.TestCase):
         self.tree = self.enterContext(Faulty())
         folder = self.tree.backing
         lay(folder / "sys", CARDS / "radeon_rx.card")
-        for name in ("proc/pressure", "slurm", "logs/pods/ml_bert-0_uid-1"):
+        for name in ("proc/pressure", "pages", "slurm", "logs/pods/ml_bert-0_uid-1"):
             (folder / name).mkdir(parents=True)
         for resource in ("memory", "io"):
             (folder / "proc/pressure" / resource).write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=4000000\n")
         (folder / "slurm/7").touch()
-        (folder / "gpumeter.yaml").write_text(f"collectors: {{nvidia: {{enabled: false}}}}\njobs: {{enabled: false}}\nallocations: {{slurm: {self.tree.root}/slurm}}\n"
+        (folder / "pages/a.prom").write_text("a 1\n")
+        (folder / "gpumeter.yaml").write_text(f"collectors: {{nvidia: {{enabled: false}}}}\njobs: {{enabled: false}}\nallocations: {{slurm: {self.tree.root}/slurm}}\npages: {{folders: [{self.tree.root}/pages]}}\n"
                                               f"kubernetes: {{enabled: true, pods_socket: '', pod_resources_socket: '', log_path: {self.tree.root}/logs}}\n")
 
     def daemon(self) -> Daemon:

@@ -43,19 +43,24 @@ std::string_view SampleLine::label(std::string_view wanted) const noexcept {
 }
 
 bool SampleLines::next() {
-  while (!rest_.empty()) {
-    const std::string_view line = take_until(rest_, '\n');
-    ++line_;
-    if (is_blank(line)) continue;
-    if (parse(line)) return true;
-    if (first_bad_line_ == 0) first_bad_line_ = line_;
+  while (true) {
+    const Line line = next_line();
+    if (line == Line::bad && first_bad_line_ == 0) first_bad_line_ = line_;
+    if (line == Line::sample || line == Line::end) return line == Line::sample;
   }
-  return false;
 }
 
-bool SampleLines::is_blank(std::string_view line) noexcept {
-  line = trimmed(line);
-  return line.empty() || line.front() == '#';
+SampleLines::Line SampleLines::next_line() {
+  while (!rest_.empty()) {
+    const std::string_view line = take_until(rest_, '\n');
+    const std::string_view text = trimmed(line);
+    ++line_;
+    if (text.empty()) continue;
+    if (!text.starts_with('#')) return parse(line) ? Line::sample : Line::bad;
+    comment_ = text.substr(1);
+    return Line::comment;
+  }
+  return Line::end;
 }
 
 bool SampleLines::parse(std::string_view line) {
@@ -65,8 +70,10 @@ bool SampleLines::parse(std::string_view line) {
   line.remove_prefix(sample_.name.size());
   if (sample_.name.empty() || (line.starts_with('{') && !parse_labels(line))) return false;
   skip_blanks(line);
-  const std::optional<double> value = value_of(line.substr(0, line.find_first_of(" \t\r")));
+  const std::string_view number = line.substr(0, line.find_first_of(" \t\r"));
+  const std::optional<double> value = value_of(number);
   sample_.value = value.value_or(0);
+  sample_.rest = trimmed(line.substr(number.size()));
   return value.has_value();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,14 +15,14 @@ struct SampleLine {
   std::string_view name;
   std::vector<Label> labels;  ///< values without escapes; raw bytes
   double value = 0;
+  std::string_view rest = {};  ///< what follows the value: a timestamp or an exemplar
 
   /// Empty if the sample has no such label.
   std::string_view label(std::string_view wanted) const noexcept;
 };
 
-/// Reads the samples of a page from outside, any bytes. Skips comments and lines that are not samples, lines
-/// with more than kMostLabels labels included, and counts them. Timestamps and exemplars are ignored. One
-/// thread.
+/// Reads the lines of a page from outside, any bytes. A line with more than kMostLabels labels is no sample.
+/// One thread.
 class SampleLines {
  public:
   static constexpr std::size_t kMostLabels = 64;
@@ -29,8 +30,13 @@ class SampleLines {
   /// `page` must outlive the reader.
   explicit SampleLines(std::string_view page) noexcept : rest_(page) {}
 
-  /// Goes to the next sample; false at the end.
+  enum class Line : std::uint8_t { sample, comment, bad, end };
+  /// Goes to the next line that is not blank. bad: neither a sample nor a comment.
+  Line next_line();
+  /// Goes to the next sample, for readers that can do without the rest of the page; false at the end.
   bool next();
+  /// Of a comment, what follows its `#`. Valid until next_line().
+  std::string_view comment() const noexcept { return comment_; }
   /// Valid until next().
   const SampleLine& sample() const noexcept { return sample_; }
 
@@ -40,12 +46,11 @@ class SampleLines {
   std::size_t first_bad_line() const noexcept { return first_bad_line_; }
 
  private:
-  /// Returns true for a line that holds no sample and needs none.
-  static bool is_blank(std::string_view line) noexcept;
   bool parse(std::string_view line);
   bool parse_labels(std::string_view& line);
 
   std::string_view rest_;
+  std::string_view comment_;
   SampleLine sample_;
   std::size_t line_ = 0;
   std::size_t first_bad_line_ = 0;

@@ -286,9 +286,10 @@ class Loader {
   }
 
   void check_each(const std::string& section, const std::vector<std::pair<std::string, std::string>>& texts,
-                  Complaint (*check)(const std::string&, const std::string&)) {
+                  Complaint (*examine)(const std::string&, const std::string&)) {
     for (const auto& [name, value] : texts) {
-      if (const Complaint complaint = check(name, value)) report(section + printable(name), complaint->text);
+      if (const Complaint complaint = examine(name, value))
+        report(section + printable(name), complaint->text);
     }
   }
 

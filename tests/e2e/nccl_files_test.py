@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Given a process on a GPU, Inspector's file of that GPU and dumps of PyTorch's flight recorder in the configured places, then the reader's page has
-them under the process's run, and its log names what is wrong with a file."""
+"""Given a process on a GPU, Inspector's file of that GPU and dumps of PyTorch's flight recorder in the configured places, then the daemon's page has
+them under the process's run, and the log of their reader names what is wrong with a file."""
 from __future__ import annotations
 
 import os
@@ -44,6 +44,7 @@ class NcclFilesTest(unittest.TestCase):
         (self.folder / "scenario.yaml").write_text(SCENARIO.format(pid=self.job.pid))
         (self.folder / "gpumeter.yaml").write_text(f"""
 sampling: {{fast: 1s, normal: 1s}}
+pages: {{folders: [{self.folder}/pages]}}
 nccl: {{users: ["{os.getuid()}"], inspector: {self.folder}, flight_recorder: [{self.folder}/rank_]}}
 jobs: {{enabled: false}}
 collectors: {{nvidia: {{library: {LIBRARY}}}, amd: {{enabled: false}}}}
@@ -55,12 +56,12 @@ collectors: {{nvidia: {{library: {LIBRARY}}}, amd: {{enabled: false}}}}
     def start(self) -> None:
         """The daemon and the reader."""
         config = self.folder / "gpumeter.yaml"
-        daemon = self.enterContext(Daemon(f"--config.file={config}", env={"FAKE_NVML_SCENARIO": str(self.folder / "scenario.yaml")}))
-        self.reader = self.enterContext(Program("gpumeter-nccl", daemon, config, f"--files={ROOT}/packaging/python/gpumeter-nccl-files"))
-        self.reader.file = self.reader.file.with_name("nccl-files.prom")
+        self.daemon = self.enterContext(Daemon(f"--config.file={config}", env={"FAKE_NVML_SCENARIO": str(self.folder / "scenario.yaml")}))
+        self.reader = self.enterContext(Program("gpumeter-nccl", self.daemon, config, f"--files={ROOT}/packaging/python/gpumeter-nccl-files",
+                                                 pages=self.folder / "pages"))
 
     def page_with(self, name: str, **labels: str) -> Page:
-        return wait_until(lambda: (page := self.reader.page()).of(name, **labels) and page, f"{name}{labels} on the page\n{self.reader.log}", 30)
+        return wait_until(lambda: (page := self.daemon.page()).of(name, **labels) and page, f"{name}{labels} on the page\n{self.reader.log}", 30)
 
     def test_inspector(self) -> None:
         self.inspector(UUID, (ROOT / "tests/fixtures/nccl/inspector_v5.1.prom").read_text() + "nonsense\n")

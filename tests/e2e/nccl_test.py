@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Given processes on a simulated GPU that map NCCL of several versions and listen as its RAS does, then gpumeter-nccl asks those whose versions
-are safe, never connects to the others, and its page has what they answer."""
+are safe, never connects to the others, and the daemon's page has what they answer."""
 from __future__ import annotations
 
 import json
@@ -74,13 +74,14 @@ class NcclTest(unittest.TestCase):
         off = {"enabled": False}
         users = [f"0={rank.process.pid},busy=0.5,memory=1GiB" for rank in ranks]
         path = self.folder / "gpumeter.yaml"
-        path.write_text(json.dumps({"nccl": {"enabled": True, "port": self.port, **settings}, "jobs": {"enabled": False},
+        pages = self.folder / "pages"
+        path.write_text(json.dumps({"pages": {"folders": [str(pages)]}, "nccl": {"enabled": True, "port": self.port, **settings}, "jobs": {"enabled": False},
                                     "collectors": {"simulated": {"enabled": True, "devices": 1, "processes": users}, "nvidia": off, "amd": off}}))
         self.daemon = self.enterContext(Daemon(f"--config.file={path}"))
-        self.program = self.enterContext(Program("gpumeter-nccl", self.daemon, path))
+        self.program = self.enterContext(Program("gpumeter-nccl", self.daemon, path, pages=pages))
 
     def state(self, state: str) -> Page:
-        return wait_until(lambda: (page := self.program.page()) and value(page, f'gpumeter_nccl_state{{user="{USER}",state="{state}"}}') and page,
+        return wait_until(lambda: (page := self.daemon.page()) and value(page, f'gpumeter_nccl_state{{user="{USER}",state="{state}"}}') and page,
                           f"the state is {state}\n{self.program.log}", 30)
 
     def test_asks_a_safe_version(self) -> None:
@@ -134,7 +135,7 @@ class NcclTest(unittest.TestCase):
         wait_until(lambda: self.daemon.page().of("gpu_workload_share_ratio"), "the process is on the GPU", 30)
         time.sleep(QUIET)
         self.assertEqual(rank.connections(), 0)
-        self.assertEqual(self.program.page(), {})
+        self.assertEqual(self.daemon.page().of("gpumeter_nccl_state"), {})
 
     def test_survives_torn_and_silent_answers(self) -> None:
         for form, error in (("torn", "no complete JSON document"), ("text", "no JSON: ERROR: Unknown command SET FORMAT json")):
@@ -143,7 +144,7 @@ class NcclTest(unittest.TestCase):
                 page = self.state("failed")
                 self.assertIn(error, self.program.log)
                 self.assertEqual(page.of("ml_nccl_ranks"), {})
-                self.program.__exit__()
+                self.program.stop()
                 self.daemon.__exit__()
         with Rank(self.folder, "libnccl.so.2.29.3", self.port, "silent") as rank:
             self.start(rank)

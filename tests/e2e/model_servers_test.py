@@ -35,7 +35,7 @@ def servers(folder: Path, *pages: str):
 def config(folder: Path, **keys) -> Path:
     simulated = {"enabled": True, "devices": 2, "processes": [f"1={folder / 'engine.pid'},busy=0.5,memory=2GiB"]}
     path = folder / "gpumeter.yaml"  # JSON is YAML
-    path.write_text(json.dumps({"sampling": {"normal": "1s"}, "servers": keys, "collectors": {
+    path.write_text(json.dumps({"sampling": {"normal": "1s"}, "servers": keys, "pages": {"folders": [str(folder)], "trusted": [str(os.geteuid())]}, "collectors": {
         "simulated": simulated, "nvidia": {"enabled": False}, "amd": {"enabled": False}}}))
     return path
 
@@ -86,16 +86,19 @@ class ModelServersTest(unittest.TestCase):
             folder = Path(name)
             file = config(folder, enabled=True, ports=[str(ports[0])])
             with Daemon(f"--config.file={file}") as daemon:
-                program = self.enterContext(Program(NAME, daemon, file))
+                program = self.enterContext(Program(NAME, daemon, file, pages=folder))
                 wait_until(lambda: program.page().of("ml_server_info", gpu="1"), "the server's GPU is known", 30)
+                shown = wait_until(lambda: daemon.page().of("ml_server_tokens_total", kind="output"), "the daemon shows the page", 30)
+                self.assertEqual(shown, program.page().of("ml_server_tokens_total", kind="output"), "as it is, without an author")
                 program.process.send_signal(signal.SIGSTOP)  # it hangs
                 self.look(daemon)
                 program.process.kill()
                 program.process.wait()
                 self.look(daemon)
                 program.file.write_bytes(os.urandom(4096))
+                wait_until(lambda: not daemon.page().of("ml_server_tokens_total"), "garbage is not shown", 30)
                 self.look(daemon)
-                again = self.enterContext(Program(NAME, daemon, file))
+                again = self.enterContext(Program(NAME, daemon, file, pages=folder))
                 wait_until(lambda: again.file.read_bytes().startswith(b"# gpumeter: expires ") and again.page().of("ml_server_info", gpu="1"), "the page is replaced", 30)
                 status, seconds = daemon.stop()
                 self.assertEqual(status, 0)

@@ -109,7 +109,7 @@ std::uint64_t count_lines(std::string_view payload) noexcept;
 
 /// How many lines of datagrams each user may send: a first limit, before a line is parsed. It rejects a flood
 /// at the cost of one lookup. Twice as generous as jobs.limits.lines_per_second, so that it rejects nothing
-/// that the exact limit of the model (User::take_line) would accept. One thread.
+/// that the exact limit of the model (User::take_lines) would accept. One thread.
 class Allowance {
  public:
   /// Users that are remembered. Users beyond it share one allowance; see tick().

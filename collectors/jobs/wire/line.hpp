@@ -11,6 +11,8 @@
 
 #include "base/enum_names.hpp"
 
+/// What jobs send: why data is rejected, texts of labels, how a socket's data splits into lines, and one line
+/// of DogStatsD.
 namespace gpumeter::jobs {
 
 /// The reason why a job's data was rejected: the label `reason` of gpumeter_jobs_dropped_total. Each rejected
@@ -65,8 +67,6 @@ std::string label_text(std::string_view raw);
 /// The same for the name of a run, but shortened() instead of cut, so that names that differ only at their
 /// ends stay different. The Python client does the same. Any thread.
 std::string run_name_text(std::string_view raw);
-
-// Splits the data of a socket into lines.
 
 /// The longest datagram, frame or line. Datadog's agent reads 8 KiB.
 inline constexpr std::size_t kMaxPayload = 65536;
@@ -123,8 +123,8 @@ class StreamSplitter {
   std::uint64_t overlong_ = 0;
 };
 
-// Parses one line of the DogStatsD protocol into views of the given text. Accepts any bytes. No allocation,
-// no exceptions, no state; any thread.
+// The parser of a line of DogStatsD returns views of the given text. It accepts any bytes, on any thread, and
+// has no allocation, no exception and no state.
 
 /// The longest tag list; Datadog's own client sends three to ten.
 inline constexpr std::size_t kMaxTags = 32;

@@ -260,7 +260,7 @@ Descriptor Folder::open_foreign(const std::string& name, int flags) const {
   errno = EINVAL;
   if (!folder_ || !is_name(name)) return Descriptor();
   struct open_how how {};
-  how.flags = static_cast<std::uint64_t>(flags);
+  how.flags = static_cast<unsigned>(flags);
   how.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
   Descriptor opened(static_cast<int>(syscall(SYS_openat2, folder_.number(), name.c_str(), &how, sizeof how)));
   if (opened || (errno != ENOSYS && errno != EPERM)) return opened;

@@ -89,5 +89,28 @@ TEST_F(ProtobufTest, MakesOneMetricOfTheSeriesOfAHistogram) {
       << testing::PrintToString(page());
 }
 
+TEST_F(ProtobufTest, MakesOneMetricOfTheSeriesOfASummary) {
+  Source source = store_.attach();
+  static constexpr MetricDescriptor kWait{"w", "W.", "", MetricType::summary};
+  source.set(source.add(kWait, Labels{{"r", "a"}, {"quantile", "0.5"}}), 1);
+  source.set(source.add(kWait, Labels{{"r", "a"}}, SeriesPart::sum), 1);
+  source.set(source.add(kWait, Labels{{"r", "a"}}, SeriesPart::count), 3);
+  source.commit(kNow);
+  const std::string double_one = bytes({0x11, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F});
+  const std::string half = bytes({0x1A, 18, 0x09, 0, 0, 0, 0, 0, 0, 0xE0, 0x3F}) + double_one;
+  EXPECT_TRUE(page().ends_with(bytes({0x0A, 6, 0x0A, 1, 'r', 0x12, 1, 'a', 0x22, 31}) + half + double_one +
+                               bytes({0x08, 3})))
+      << testing::PrintToString(page());
+}
+
+TEST_F(ProtobufTest, CallsAnUntypedFamilySo) {
+  Source source = store_.attach();
+  static constexpr MetricDescriptor kAny{"u", "U.", "", MetricType::untyped};
+  source.set(source.add(kAny, {}), 1);
+  source.commit(kNow);
+  EXPECT_TRUE(page().ends_with(bytes({0x18, 3, 0x22, 11, 0x2A, 9}) + one()))
+      << testing::PrintToString(page());
+}
+
 }  // namespace
 }  // namespace gpumeter

@@ -1,9 +1,9 @@
 // Asks a profiler service: `profiler_service PORT MILLISECONDS FOLDER SESSION HOST` prints the path of the
 // trace and "empty" or "full", or "failed REASON: MESSAGE".
-#include "programs/profiler/services.hpp"
-
 #include <cstdio>
 #include <cstdlib>
+
+#include "programs/profiler/services.hpp"
 
 int main(int count, char** arguments) {
   using namespace gpumeter;

@@ -99,7 +99,9 @@ std::vector<Label> facts_in(std::vector<Label> labels) {
 class WorkloadInfo final : public Part {
  public:
   explicit WorkloadInfo(const PartContext& context)
-      : machine_(context.machine), settings_(*context.machine.workloads), series_(context.store.attach({}, context.name)) {}
+      : machine_(context.machine),
+        settings_(*context.machine.workloads),
+        series_(context.store.attach({}, context.name)) {}
 
   // Commits the workloads if they have changed, and once a minute; otherwise only publishes who uses the
   // devices.

@@ -1,8 +1,7 @@
-// What gpumeter-profiler reads: Kineto's datagrams, the request of `gpumeter profile`, the status of a process,
-// the kernel's list of Unix sockets, the answer of PyTorch's debug server, and its own file of the budget. A
-// message is
-// understood only if its sizes agree; a request that is understood says the same after it was written again;
-// a path that is accepted is one line of Kineto's configuration.
+// What gpumeter-profiler reads: Kineto's datagrams, the request of `gpumeter profile`, the status of a
+// process, the kernel's list of Unix sockets, the answer of PyTorch's debug server, and its own file of the
+// budget. A message is understood only if its sizes agree; a request that is understood says the same after
+// it was written again; a path that is accepted is one line of Kineto's configuration.
 #include <algorithm>
 #include <cstring>
 #include <string>

@@ -164,9 +164,7 @@ bool is_named(const DeviceIdentity& device, const DeviceName& name) {
   return parse_number<unsigned>(name.value) == device.index;
 }
 
-const ResultKind& kind_of(Role role) noexcept {
-  return *std::ranges::find(kKinds, role, &ResultKind::role);
-}
+const ResultKind& kind_of(Role role) noexcept { return *std::ranges::find(kKinds, role, &ResultKind::role); }
 
 /// The last value of a label set counts.
 void put(std::vector<Result>& results, Result result) {

@@ -202,7 +202,8 @@ class Reader {
     if (++count_ > most_) return "the page has more than " + std::to_string(most_) + " series";
     std::set<std::string_view> names;
     for (const Label& label : line.labels) {
-      if (!is_label_name(label.name)) return "Prometheus accepts no label " + quoted(std::string_view(label.name));
+      if (!is_label_name(label.name))
+        return "Prometheus accepts no label " + quoted(std::string_view(label.name));
       if (!names.insert(label.name).second) return "the label " + label.name + " occurs twice";
     }
     const auto [of, part] = family_of(line.name);

@@ -25,8 +25,7 @@ class IngestTest : public testing::Test {
       const MutexLock lock(mutex_);
       said_ += notice.error;
     };
-    ingest_ = std::make_unique<Ingest>(
-        Ingest::Parts{clock_, store_, names_, say, machine_}, settings_);
+    ingest_ = std::make_unique<Ingest>(Ingest::Parts{clock_, store_, names_, say, machine_}, settings_);
     ingest_->start({});
   }
   Descriptor connected(const std::string& name, int type) const {

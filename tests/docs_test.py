@@ -32,6 +32,7 @@ READ_BY_OPERATORS = ("README.md", "docs/runbooks.md", "packaging/prometheus/rule
 NAMED = re.compile(r"(?<![\w:])((?:gpu|gpumeter|ml)_[a-z0-9_]+)(?![\w:*])(?:\{([^}]*)\})?")
 OF_HISTOGRAMS = re.compile(r"_(bucket|sum|count|created)$")
 BY_LINK = "gpu_link_"  # only if the configuration asks for each link
+SIZE = re.compile(r"\d+ files, [\d.]+ k lines")  # changes with each commit
 NO_METRICS = {"gpu_busy_percent"}  # a file of amdgpu
 
 
@@ -113,6 +114,11 @@ class DocsTest(unittest.TestCase):
             diff = difflib.unified_diff(written.splitlines(), now.splitlines(), page, f"gpumeter {flag}", lineterm="")
             self.assertTrue(now)
             self.assertEqual(written, now, f"{page} is out of date; write it with ./dev docs\n" + "\n".join(list(diff)[:40]))
+
+    def test_the_picture_of_the_house_shows_these_includes(self) -> None:
+        drawn = subprocess.run([sys.executable, "-B", ROOT / "docs/house.py"], capture_output=True, text=True, check=True, timeout=30).stdout
+        self.assertGreater(drawn.count("<rect"), 30)
+        self.assertEqual(SIZE.sub("", (ROOT / "docs/house.svg").read_text()), SIZE.sub("", drawn), "draw it with ./dev docs")
 
     def test_the_documented_families_are_the_catalogue(self) -> None:
         """An undocumented family of the catalogue has no row, so it would never have a value."""

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 namespace gpumeter {
@@ -19,7 +20,7 @@ std::string read(std::string_view text) {
     for (const PageSeries& series : family.series) {
       out += std::string(" ") + kParts[static_cast<std::size_t>(series.part)];
       for (const Label& label : series.labels) out += "{" + label.name + "=" + label.value + "}";
-      out += "=" + std::to_string(static_cast<int>(series.value));
+      out += std::isfinite(series.value) ? "=" + std::to_string(static_cast<int>(series.value)) : "=Inf";
     }
     out += "\n";
   }

@@ -145,6 +145,8 @@ TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
   store.walk([&](const Family& family) { exported.push_back(family.descriptor().name); });
   exported.push_back(self_catalog::nccl_state.name);  // gpumeter-nccl and gpumeter-nccl-files
   exported.push_back(self_catalog::nccl_files.name);
+  exported.push_back(self_catalog::page_up.name);  // collectors/pages
+  exported.push_back(self_catalog::page_age.name);
   std::vector<std::string_view> listed;
   for (const MetricDescriptor* family : self_catalog::all()) listed.push_back(family->name);
   std::ranges::sort(exported);

@@ -1,5 +1,6 @@
 // All bytes of a connection to a running server: its request line, its headers, and whatever follows. The
 // server answers with HTTP or closes the connection, and answers the next client.
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <memory>
@@ -32,11 +33,15 @@ class Server {
   }
 
  private:
-  static std::string received(const Descriptor& connection) {
+  // The watchdog's work, meanwhile: it ends a connection whose request stays incomplete.
+  std::string received(const Descriptor& connection) const {
     std::string text;
     std::vector<char> piece(65536);
-    for (ssize_t got = 0; (got = recv(connection.number(), piece.data(), piece.size(), 0)) > 0;) {
-      text.append(piece.data(), static_cast<std::size_t>(got));
+    for (ssize_t got = 1; got > 0;) {
+      pollfd readable{connection.number(), POLLIN, 0};
+      while (poll(&readable, 1, 200) == 0) server_->look();
+      got = recv(connection.number(), piece.data(), piece.size(), 0);
+      if (got > 0) text.append(piece.data(), static_cast<std::size_t>(got));
     }
     return text;
   }

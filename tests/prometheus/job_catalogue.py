@@ -2,7 +2,8 @@
 import re
 from pathlib import Path
 
-COLLECTORS = Path(__file__).resolve().parents[2] / "collectors"
+ROOT = Path(__file__).resolve().parents[2]
+COLLECTORS = ROOT / "collectors"
 OF_HISTOGRAM = ("_bucket", "_sum", "_count")
 
 
@@ -13,8 +14,9 @@ def series_names() -> set[str]:
 
 def label_values() -> set[str]:
     """Of the labels that are closed sets."""
-    texts = [(COLLECTORS / name).read_text() for name in ("jobs/wire/vocabulary.cpp", "jobs/wire/vocabulary.hpp", "jobs/model/run.cpp",
-                                                          "jobs/benchmarks/reading.cpp", "nccl/files/flight_recorder.cpp")]
+    texts = [(ROOT / name).read_text() for name in ("collectors/jobs/wire/vocabulary.cpp", "collectors/jobs/wire/vocabulary.hpp",
+                                                    "collectors/jobs/model/run.cpp", "collectors/jobs/benchmarks/results.cpp",
+                                                    "packaging/python/gpumeter_nccl_files/flight_dump.py")]
     return {word for text in texts for word in re.findall(r'"(\w+)"', text)} | {"unattributed"}
 
 
@@ -22,5 +24,5 @@ def bucket_ranges() -> dict[str, tuple[int, ...]]:
     """By family: first, last fine and last bound of its buckets, in steps of a decade's 25th; beyond the fine ones each fifth."""
     families = dict(re.findall(r"&catalog::(\w+), .*&k(\w+)Bounds\}", (COLLECTORS / "jobs/wire/vocabulary.cpp").read_text()))
     names = dict(re.findall(r'(\w+) = histogram\("(\w+)"', (COLLECTORS / "api/catalog.hpp").read_text()))
-    ranges = dict(re.findall(r"constexpr auto k(\w+)s = bounds<Range\{([^}]*)\}", (COLLECTORS / "jobs/model/buckets.cpp").read_text()))
+    ranges = dict(re.findall(r"constexpr auto k(\w+)s = bounds<Range\{([^}]*)\}", (COLLECTORS / "jobs/wire/vocabulary.cpp").read_text()))
     return {names[family]: tuple(map(int, ranges[of].split(","))) for family, of in families.items()}

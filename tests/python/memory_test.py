@@ -186,7 +186,7 @@ class FactsTest(unittest.TestCase):
     def test_the_sets_are_the_daemons(self) -> None:
         from gpumeter import _allocator, _facts
         wire = CLIENT.parent.parent / "collectors/jobs/wire"
-        text = "".join((wire / name).read_text() for name in ("run_facts.cpp", "run_facts.hpp", "vocabulary.cpp", "vocabulary.hpp"))
+        text = "".join((wire / name).read_text() for name in ("vocabulary.cpp", "vocabulary.hpp"))
         sets = {name: set(re.findall(r'"(\w+)"', words)) for name, words in re.findall(r"string_view k(\w+)\[\w*\]\s*=\s*\{([^}]*)\}", text)}
         self.assertEqual((sets["Precisions"], sets["Shardings"], sets["Dtypes"]), (gpumeter.PRECISIONS, gpumeter.SHARDINGS, gpumeter.DTYPES))
         self.assertEqual((sets["Splits"], sets["Phases"], sets["States"]), (gpumeter.SPLITS, gpumeter.PHASES, set(_allocator.STATES)))

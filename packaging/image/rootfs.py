@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """rootfs.py DEB SUITE FOLDER: fills FOLDER/rootfs with what the image contains.
 
-The image contains the daemon of DEB, the libraries that it loads, and nothing that starts another program: neither a shell nor a
+The image contains the daemon of DEB and the programs beside it, the libraries that they load, and nothing that starts another program: neither a shell nor a
 package manager. mmdebstrap resolves the dependencies and verifies Debian's signatures; KEPT names the files that are copied.
 """
 import json
@@ -18,7 +18,9 @@ ADDITIONAL = ("base-files", "coreutils", "libdrm-common", "pci.ids")
 LIBRARY = re.compile(r"(usr/)?lib(64)?/([^/]+-linux-gnu[^/]*/)?[^/]+\.so(\.[^/]*)?")
 KEPT = re.compile(r"usr/share/libdrm/.+|usr/share/misc/pci\.ids|usr/lib/os-release|(usr/)?bin/chown")
 # gpumeter-held stays out: it moves a process of the host's root into control groups of the host, which a container must not be able to do.
-OWN = re.compile(r"usr/bin/gpumeter|etc/gpumeter/gpumeter\.yaml|usr/share/doc/gpumeter/sbom\.spdx\.json")
+# gpumeter-nccl-files too: it is written in Python.
+PROGRAMS = ("gpumeter", "gpumeter-nccl", "gpumeter-profiler", "gpumeter-servers")
+OWN = re.compile(rf"usr/bin/({'|'.join(PROGRAMS)})|etc/gpumeter/gpumeter\.yaml|usr/share/doc/gpumeter/sbom\.spdx\.json")
 # The daemon's user. Kubernetes checks `runAsNonRoot` against a number. This one belongs to no user of Debian or Fedora.
 USER = 65532
 PASSWD = f"root:x:0:0:root:/root:/sbin/nologin\ngpumeter:x:{USER}:{USER}:gpumeter:/var/lib/gpumeter:/sbin/nologin\n" \
@@ -31,12 +33,13 @@ def run(*command: str) -> str:
 
 
 def linked_packages(deb: Path, work: Path) -> list[str]:
-    """Debian's packages of the libraries that the daemon itself loads, by the list of materials in the package."""
+    """Debian's packages of the libraries that the programs themselves load, by the list of materials in the package."""
     run("dpkg-deb", "-x", str(deb), str(work / "own"))
     materials = json.loads((work / "own/usr/share/doc/gpumeter/sbom.spdx.json").read_text())
     names = {package["SPDXID"]: package["name"] for package in materials["packages"]}
-    return sorted(names[relation["relatedSpdxElement"]] for relation in materials["relationships"]
-                  if (relation["spdxElementId"], relation["relationshipType"]) == ("SPDXRef-file-gpumeter", "DYNAMIC_LINK"))
+    loading = {f"SPDXRef-file-{program}" for program in PROGRAMS}
+    return sorted({names[relation["relatedSpdxElement"]] for relation in materials["relationships"]
+                   if relation["spdxElementId"] in loading and relation["relationshipType"] == "DYNAMIC_LINK"})
 
 
 def download(deb: Path, suite: str, work: Path) -> Path:
@@ -138,7 +141,7 @@ def main(deb: Path, suite: str, work: Path) -> None:
     rootfs = work / "rootfs"
     rootfs.mkdir()
     trees = unpack(sorted(download(deb, suite, work).glob("*.deb")), work)
-    programs = [work / "own/usr/bin/gpumeter", *(path for tree in trees.values() for path in tree.glob("bin/chown"))]
+    programs = [*(work / "own/usr/bin" / name for name in PROGRAMS), *(path for tree in trees.values() for path in tree.glob("bin/chown"))]
     for archive, names in wanted(trees, programs).items():
         if names:
             add_package(archive, trees, names, rootfs)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Of collectors/jobs/model/buckets.cpp: first, last fine and last bound in 25ths of a decade.
+# Of collectors/jobs/wire/vocabulary.cpp: first, last fine and last bound in 25ths of a decade.
 BUCKET_RANGES = {"ml_step_duration_seconds": (-83, 70, 90), "ml_inference_duration_seconds": (-76, 70, 90),
                  "ml_time_to_first_token_seconds": (-60, 55, 70), "ml_inter_token_latency_seconds": (-83, 0, 25)}
 BUCKETS = {family: tuple(float(f"{10 ** (step / 25):.4g}") for step in (*range(first, fine), *range(fine, last + 1, 5)))

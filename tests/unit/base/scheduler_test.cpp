@@ -62,6 +62,7 @@ TEST_F(SchedulerTest, AWakeUpDuringATurnIsOneMoreTurn) {
   until(scheduler_, [&] { return turns == 2; });
   std::this_thread::sleep_for(20ms);
   EXPECT_EQ(turns, 2);
+  EXPECT_TRUE(scheduler_.stop(in(10s)));
 }
 
 // The other thread waits for the next turn meanwhile, and knows of none.
@@ -74,6 +75,7 @@ TEST_F(SchedulerTest, APauseThatEndsAfterALongTurnIsNotForgotten) {
   ASSERT_TRUE(scheduler_.start());
   for (int i = 0; i < 10'000 && turns < 5; ++i) std::this_thread::sleep_for(1ms);  // without check()
   EXPECT_GE(turns, 5);
+  EXPECT_TRUE(scheduler_.stop(in(10s)));
 }
 
 TEST_F(SchedulerTest, TurnsOfOneJobNeverOverlap) {

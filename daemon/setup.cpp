@@ -7,12 +7,10 @@
 
 #include "base/log.hpp"
 #include "base/paths.hpp"
-#include "collectors/attribution/allocation/part.hpp"
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/intake/settings.hpp"
-#include "collectors/kubernetes/part.hpp"
-#include "collectors/pages/part.hpp"
 #include "collectors/sources/pci_scan.hpp"
+#include "daemon/parts/host.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/text/selection.hpp"
 #include "programs/nccl/settings.hpp"
@@ -21,14 +19,24 @@
 
 namespace gpumeter {
 
-// In the order of the documentation.
-constexpr const options::Section* kSections[] = {
-    &kWebSection,     &kMetricsSection,      &kSamplingSection,     &kDeviceLabelsSection,
-    &kDeviceSection,  &kWorkloadSection,     &allocation::kSection, &kubelet::kSection,
-    &pages::kSection, &nccl::kSection,       &kPathSection,         &kLogSection,
-    &jobs::kSection,  &jobs::kLimitsSection, &profiles::kSection,   &servers::kSection};
+namespace {
+
+/// In the order of the documentation: the daemon's own, those of its parts, those of programs beside it.
+std::vector<const options::Section*> all_sections() {
+  std::vector<const options::Section*> sections = {
+      &kWebSection,          &kMetricsSection, &kSamplingSection, &kPathSection,   &kLogSection,
+      &kDeviceLabelsSection, &kDeviceSection,  &kWorkloadSection, &jobs::kSection, &jobs::kLimitsSection};
+  for (const PartEntry* const part : builtin_parts()) {
+    if (part->options != nullptr) sections.push_back(part->options);
+  }
+  sections.insert(sections.end(), {&nccl::kSection, &profiles::kSection, &servers::kSection});
+  return sections;
+}
+
+}  // namespace
 
 config::Schema schema_of(std::span<const CollectorEntry> collectors) {
+  static const std::vector<const options::Section*> kSections = all_sections();
   config::Schema schema{.sections = kSections};
   for (const CollectorEntry& collector : collectors) {
     schema.collectors.push_back(

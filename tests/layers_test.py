@@ -40,9 +40,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "programs/top": ["base", "programs/client"],
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
     "collectors/grpc": ["base"],
-    "collectors/kubernetes": ["base", "collectors/api", "collectors/attribution", "collectors/grpc", "exporter/store"],  # a part
-    "collectors/host": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],  # a part
-    "collectors/pages": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
+    "collectors/part": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/grpc", "exporter/store"],
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "programs/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "programs/client"],
     "programs/held": ["base", "collectors/attribution"],  # without threads, root's
@@ -50,7 +48,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "programs/nccl": ["base", "programs/nccl/settings", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store", "programs/service"],
     "config": ["base", "exporter/access"],
     "systemd": ["base"],
-    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/host", "collectors/pages", "collectors/kubernetes", "collectors/jobs", 
+    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/part", "collectors/jobs", 
                "collectors/attribution",
                "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
                "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd", "programs/nccl/settings", "programs/profiler/settings", "programs/servers/settings"],
@@ -74,14 +72,17 @@ HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 
 
 def layer(path: str) -> str:
-    """The longest folder above the file that has a rule, unless the file and its header have one; a folder of collectors without one is a vendor's."""
+    """The longest folder above the file that has a rule, unless the file and its header have one. A folder of collectors without one is a part's,
+    if it has part.hpp, or a vendor's."""
     if (subject := path.rsplit(".", 1)[0]) in MAY_INCLUDE:
         return subject
     parts = path.split("/")[:-1]
     for length in range(len(parts), 0, -1):
         if (folder := "/".join(parts[:length])) in MAY_INCLUDE and (folder != "collectors" or length == len(parts)):
             return folder
-    return "collectors/*" if parts[:1] == ["collectors"] else "/".join(parts)
+    if parts[:1] != ["collectors"]:
+        return "/".join(parts)
+    return "collectors/part" if (ROOT / "/".join(parts[:2]) / "part.hpp").exists() else "collectors/*"
 
 
 def main() -> int:
@@ -90,7 +91,7 @@ def main() -> int:
     for file in files:
         name = file.relative_to(ROOT).as_posix()
         for target in re.findall(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', file.read_text(), re.M):
-            sibling = layer(name) == layer(target) == "collectors/*" and name.split("/")[1] != target.split("/")[1]
+            sibling = layer(name) == layer(target) in ("collectors/*", "collectors/part") and name.split("/")[1] != target.split("/")[1]
             if (ROOT / target).exists() and (sibling or layer(target) not in [layer(name), *MAY_INCLUDE[layer(name)]]):
                 wrong.append(f"{name} includes {target}: {layer(name)} may include only {MAY_INCLUDE[layer(name)]}")
             for library in (h for h in HEAVY if target.startswith(h)):

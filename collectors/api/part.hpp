@@ -2,12 +2,14 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "base/clock.hpp"
 #include "base/paths.hpp"
 #include "base/result.hpp"
+#include "collectors/api/descriptor.hpp"
 
 namespace gpumeter {
 
@@ -63,6 +65,8 @@ struct PartEntry {
   /// Its section of the configuration; null: it has no keys. A change of a key by a reload opens the part
   /// again.
   const options::Section* options = nullptr;
+  /// What it exports, for the documents and for the names that no page of a user may have.
+  std::span<const MetricDescriptor* const> families = {};
   /// Of one turn. A later one counts as hanging: gpumeter_part_up 0.
   Nanoseconds deadline = std::chrono::seconds(3);
   /// The section of the state file, of a part that is Keeps; empty: none.

@@ -126,8 +126,12 @@ void Host::add_workloads() {
   }
 }
 
+constexpr const MetricDescriptor* kFamilies[] = {&catalog::topology_info, &catalog::host_pressure_seconds,
+                                                 &catalog::workload_cpu_seconds};
+
 }  // namespace
 
-const PartEntry kPart = {.name = "host", .is_on_single_page = true, .open = open_part<Host>};
+const PartEntry kPart = {
+    .name = "host", .families = kFamilies, .is_on_single_page = true, .open = open_part<Host>};
 
 }  // namespace gpumeter::host

@@ -9,6 +9,7 @@
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/self_catalog.hpp"
 #include "collectors/jobs/wire/vocabulary.hpp"
+#include "daemon/parts/host.hpp"
 #include "exporter/health/conditions.hpp"
 
 namespace gpumeter {
@@ -25,24 +26,16 @@ struct Family {
 };
 using Families = std::map<std::string_view, Family>;
 
-constexpr const MetricDescriptor* kOfTheDaemon[] = {&catalog::info,
-                                                    &catalog::up,
-                                                    &catalog::observed_seconds,
-                                                    &catalog::meter_source_info,
-                                                    &catalog::partition_info,
-                                                    &catalog::fabric_info,
-                                                    &catalog::platform_info,
-                                                    &catalog::health,
-                                                    &catalog::health_reason,
-                                                    &catalog::topology_info,
-                                                    &catalog::host_pressure_seconds};
+constexpr const MetricDescriptor* kOfTheDaemon[] = {
+    &catalog::info,           &catalog::up,          &catalog::observed_seconds, &catalog::meter_source_info,
+    &catalog::partition_info, &catalog::fabric_info, &catalog::platform_info,    &catalog::health,
+    &catalog::health_reason};
 
 /// Families of devices whose drivers list their processes, for every collector.
 constexpr const MetricDescriptor* kOfWorkloads[] = {
     &catalog::workload_memory_used, &catalog::workload_busy_seconds, &catalog::workload_energy,
     &catalog::workload_memory_peak, &catalog::workload_share,        &catalog::workload_info,
-    &catalog::process_memory_used,  &catalog::process_busy_seconds,  &catalog::workload_cpu_seconds,
-    &catalog::allocation_info,      &catalog::allocation_start,      &catalog::allocated_idle_seconds,
+    &catalog::process_memory_used,  &catalog::process_busy_seconds,
 };
 
 /// Families of each run in addition to the words of the vocabulary.
@@ -118,6 +111,9 @@ Families all_families(std::span<const CollectorEntry> collectors) {
   Families families;
   for (const MetricDescriptor* descriptor : kOfTheDaemon) add(families, *descriptor, nullptr);
   for (const MetricDescriptor* descriptor : self_catalog::all()) add(families, *descriptor, nullptr);
+  for (const PartEntry* const part : builtin_parts()) {
+    for (const MetricDescriptor* const descriptor : part->families) add(families, *descriptor, nullptr);
+  }
   for (const MetricDescriptor* descriptor : kOfWorkloads) add(families, *descriptor, nullptr);
   for (const MetricDescriptor* descriptor : kOfRuns) add(families, *descriptor, nullptr);
   for (const MetricDescriptor* descriptor : kOfBenchmarks) add(families, *descriptor, nullptr);

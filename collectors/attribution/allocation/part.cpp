@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "collectors/api/catalog.hpp"
 #include "collectors/api/drm_use.hpp"
 #include "collectors/api/machine.hpp"
 #include "collectors/attribution/allocation/meter.hpp"
@@ -180,10 +181,17 @@ std::shared_ptr<Part> open(const PartContext& context) {
   return std::make_shared<Allocations>(context);
 }
 
+constexpr const MetricDescriptor* kFamilies[] = {&catalog::allocation_info, &catalog::allocation_start,
+                                                 &catalog::allocated_idle_seconds};
+
 }  // namespace
 
 constinit const options::Section kSection = options::section("allocations", kOptions);
 
-const PartEntry kPart = {.name = "allocations", .options = &kSection, .section = "allocations", .open = open};
+const PartEntry kPart = {.name = "allocations",
+                         .options = &kSection,
+                         .families = kFamilies,
+                         .section = "allocations",
+                         .open = open};
 
 }  // namespace gpumeter::allocation

@@ -18,7 +18,6 @@ from jobs import RECORDED, Folder  # noqa: E402
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 PAGES = {"docs/metrics.md": "--print-metrics=markdown", "docs/configuration.md": "--print-config=markdown",
          "docs/conditions.md": "--print-conditions=markdown"}
-CATALOGUES = ("collectors/api/catalog.hpp", "collectors/api/self_catalog.hpp")
 TYPE_LINE = re.compile(r"^# TYPE (\w+) (\w+)$", re.M)
 # Families that the page below must have at least, so that the test is not empty.
 OF_USERS = {"gpu_workload_memory_used_bytes", "gpu_workload_busy_seconds_total", "gpu_workload_energy_joules_total",
@@ -67,8 +66,9 @@ def why_missing(name: str, matchers: str, parts: dict[str, str]) -> str:
 
 
 def catalogued() -> dict[str, str]:
-    text = "".join((ROOT / name).read_text() for name in CATALOGUES)
-    return {name: kind for kind, name in re.findall(r'= (?:catalog::)?(gauge|counter|histogram)\("(\w+)"', text)}
+    """Of the two catalogues, and of parts that declare their own."""
+    text = "".join(path.read_text() for path in (ROOT / "collectors").rglob("*.[ch]pp"))
+    return {name: kind for kind, name in re.findall(r'=\s+(?:catalog::)?(gauge|counter|histogram)\(\s*"(\w+)"', text)}
 
 
 def busy_page() -> str:

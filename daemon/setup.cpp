@@ -21,15 +21,17 @@ namespace gpumeter {
 
 namespace {
 
-/// In the order of the documentation: the daemon's own, those of its parts, those of programs beside it.
+/// In the order of the documentation: the daemon's own with those of its parts among them, then those of
+/// programs beside it.
 std::vector<const options::Section*> all_sections() {
-  std::vector<const options::Section*> sections = {
-      &kWebSection,          &kMetricsSection, &kSamplingSection, &kPathSection,   &kLogSection,
-      &kDeviceLabelsSection, &kDeviceSection,  &kWorkloadSection, &jobs::kSection, &jobs::kLimitsSection};
+  std::vector<const options::Section*> sections = {&kWebSection,      &kMetricsSection,
+                                                   &kSamplingSection, &kDeviceLabelsSection,
+                                                   &kDeviceSection,   &kWorkloadSection};
   for (const PartEntry* const part : builtin_parts()) {
     if (part->options != nullptr) sections.push_back(part->options);
   }
-  sections.insert(sections.end(), {&nccl::kSection, &profiles::kSection, &servers::kSection});
+  sections.insert(sections.end(), {&kPathSection, &kLogSection, &jobs::kSection, &jobs::kLimitsSection,
+                                   &nccl::kSection, &profiles::kSection, &servers::kSection});
   return sections;
 }
 

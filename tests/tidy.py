@@ -62,8 +62,9 @@ class Group:
 def groups(entries: list[dict], folder: Path, salt: bytes) -> list[Group]:
     libraries = defaultdict(list)
     for entry in entries:
-        libraries[flags(entry)].append(entry["file"])
-    return [Group(arguments, batch, folder, salt) for arguments, files in libraries.items() for batch in batches(files, LARGEST)]
+        is_main = entry["file"].endswith("/main.cpp")
+        libraries[flags(entry), entry["file"] if is_main else ""].append(entry["file"])
+    return [Group(arguments, batch, folder, salt) for (arguments, _), files in libraries.items() for batch in batches(files, LARGEST)]
 
 
 def main() -> int:

@@ -70,6 +70,15 @@ std::optional<BadLine> twice(const Page& page) {
   return std::nullopt;
 }
 
+/// Adds the author of a page that is not trusted. Returns what is wrong with its labels.
+std::optional<std::string> sign(std::vector<Label>& labels, const Author& author) {
+  if (author.is_trusted) return std::nullopt;
+  if (auto complaint = speaks_for_others(labels, author)) return complaint;
+  std::erase_if(labels, [](const Label& each) { return each.name == "author"; });
+  labels.push_back({"author", author.name});
+  return std::nullopt;
+}
+
 }  // namespace
 
 Page page_of(PageText text, const Author& author, const Devices& devices, std::optional<BadLine>& wrong) {
@@ -80,13 +89,9 @@ Page page_of(PageText text, const Author& author, const Devices& devices, std::o
       return {};
     }
     for (PageSeries& series : family.series) {
-      if (!author.is_trusted) {
-        if (auto complaint = speaks_for_others(series.labels, author)) {
-          wrong = {series.line, *std::move(complaint)};
-          return {};
-        }
-        std::erase_if(series.labels, [](const Label& each) { return each.name == "author"; });
-        series.labels.push_back({"author", author.name});
+      if (auto complaint = sign(series.labels, author)) {
+        wrong = {series.line, *std::move(complaint)};
+        return {};
       }
       complete(series.labels, devices);
       page.series.push_back({page.families.size(), Labels(series.labels), key_of(series.labels, family.type),

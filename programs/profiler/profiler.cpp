@@ -581,6 +581,8 @@ void take_passed_socket() {
   }
 }
 
+// The address of a section is a constant.
+// NOLINTNEXTLINE(cppcoreguidelines-interfaces-global-init)
 constinit const PartEntry kPart = {
     .name = "profiler", .options = &kSection, .deadline = std::chrono::seconds(10), .open = open};
 

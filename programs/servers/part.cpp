@@ -498,6 +498,8 @@ std::shared_ptr<Part> make_part(const PartContext& context, Outside outside) {
   return std::make_shared<Watch>(context, std::move(outside));
 }
 
-const PartEntry kPart = {.name = "servers", .options = &kSection, .open = open};
+// The address of a section is a constant.
+// NOLINTNEXTLINE(cppcoreguidelines-interfaces-global-init)
+constinit const PartEntry kPart = {.name = "servers", .options = &kSection, .open = open};
 
 }  // namespace gpumeter::servers

@@ -86,6 +86,12 @@ class AllocationsTest(unittest.TestCase):
         def idle(page) -> float | None:
             return page.one("gpu_allocated_idle_seconds_total", workload="lab")
 
+        def saved() -> float:
+            """The idle seconds in the file of figures."""
+            file = state / "figures.state"
+            lines = file.read_text().splitlines() if file.exists() else []
+            return max((float(line.rsplit("\t", 1)[1]) for line in lines if line.startswith("idle\t")), default=0)
+
         configure("manual")
         with daemon() as first:
             wait_until(lambda: (state / "devices.json").exists(), "the indexes are saved")
@@ -102,6 +108,8 @@ class AllocationsTest(unittest.TestCase):
             self.assertNotIn("needs a restart", first.log)
             seen = max(seen, idle(first.page()) or 0)
             self.assertGreater(seen, 0)
+            # A busy disk may delay the last write of a stop beyond its half second.
+            wait_until(lambda: saved() >= seen, "the counter is saved", 60)
         with daemon() as second:
             wait_until(lambda: second.page().of("gpu_allocation_info", workload="lab"), "the allocation holds")
             wait_until(lambda: idle(second.page()) is not None, "its counter is there", 60)

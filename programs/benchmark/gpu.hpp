@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,10 @@ std::optional<std::string> why_not(const Gpu& gpu);
 
 /// The GPU with this number, uuid or PCI address; null if there is none.
 const Gpu* find_gpu(const std::vector<Gpu>& gpus, std::string_view name);
+
+/// A daemon that restarts, or whose machine is busy, is silent for a moment. While a benchmark runs, the
+/// drivers' lists go on meanwhile.
+constexpr std::chrono::seconds kLongestSilence{3};
 
 /// The daemon, asked over HTTP. Blocks up to 250 ms a request. One thread.
 class Daemon {

@@ -254,9 +254,6 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-/// A daemon that restarts is silent for a moment; the drivers' lists go on meanwhile.
-constexpr std::chrono::seconds kLongestSilence{3};
-
 std::string sentence(int pid) { return "process " + std::to_string(pid) + " uses the GPU"; }
 
 /// What a look at NVML's lists needs.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <variant>
 #include <vector>
 
@@ -74,6 +75,10 @@ class Session {
   Result<Done> choose() {
     if (!options_.needs_daemon()) return chosen_.emplace_back().model = "processor", Done{};
     Result<std::vector<Gpu>> gpus = daemon_.gpus();
+    while (!gpus && SteadyClock::now() < begin_ + kLongestSilence) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      gpus = daemon_.gpus();
+    }
     if (!gpus) return gpus.error();
     all_ = *std::move(gpus);
     const std::vector<std::string> named = options_.cpu ? std::vector{options_.report_as} : options_.gpus;

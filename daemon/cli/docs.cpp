@@ -233,7 +233,7 @@ constexpr std::string_view kMetricsHead =
     "Values of the tier `once` are read once.\n"
     "A family's line names its series on the standard page, if they are not all: the metrics page by "
     "default\n"
-    "(`metrics.detail: standard`). See \"The price of a series\" in operations.md.\n";
+    "(`metrics.detail: standard`). See \"The price of a series\" in scrape.md.\n";
 
 using health::Condition;
 

@@ -156,7 +156,7 @@ namespace {
 // One row an option.
 // clang-format off
 constexpr Option kOptions[] = {
-    option<&PageSelection::detail>("detail", Reload::applies, "Series of the metrics page. standard: those that the shipped rules, alerts and dashboards read, and counters of errors from the first error on (docs/operations.md, \"The price of a series\"). full: all. All other pages have all series."),
+    option<&PageSelection::detail>("detail", Reload::applies, "Series of the metrics page. standard: those that the shipped rules, alerts and dashboards read, and counters of errors from the first error on (docs/scrape.md, \"The price of a series\"). full: all. All other pages have all series."),
     option<&PageSelection::include>("include", Reload::applies, "Series that the metrics page has in any case, as `NAME` or `NAME{label=\"VALUE\"}`; `*` is any text: `gpu_xid_errors_total{xid=\"31\"}`, `gpu_pcie_*`."),
     option<&PageSelection::exclude>("exclude", Reload::applies, "Series that the metrics page omits, unless `include` has them: `gpu_throttle_*`, `gpu_clock_hertz{clock=\"video\"}`. Alerts and panels that read them show nothing."),
 };

@@ -81,7 +81,7 @@ Complaint check_dump_prefixes(const std::vector<std::string>& prefixes) {
 // One row an option.
 // clang-format off
 constexpr Option kOptions[] = {
-    option<&Settings::enabled>("enabled", Reload::applies, "Ask the NCCL or RCCL of jobs about their ranks (ml_nccl_*), by its RAS socket on this machine. gpumeter-nccl.service does it (docs/operations.md, \"NCCL\")."),
+    option<&Settings::enabled>("enabled", Reload::applies, "Ask the NCCL or RCCL of jobs about their ranks (ml_nccl_*), by its RAS socket on this machine. gpumeter-nccl.service does it (docs/nccl.md)."),
     option<&Settings::users>("users", Reload::applies, "Users whose jobs are asked, and whose files are read, by name or uid. Empty: all.", checked<check_users>),
     option<&Settings::interval>("interval", Reload::applies, "Time between two queries of a job, at least 30s. A query is work for all processes of the job, so machines without its first rank ask ten times less often.", checked<check_interval>),
     option<&Settings::port>("port", Reload::applies, "Port of NCCL's RAS on loopback, as in the jobs' NCCL_RAS_ADDR.", checked<check_port>),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the sections Scrape and Alerts of docs/operations.md as written: their files and commands, with Debian's
+"""Runs docs/scrape.md and docs/alerts.md as written: their files and commands, with Debian's
 Prometheus and Alertmanager. Only paths, ports and steps that need root or systemd are replaced."""
 import json
 import os
@@ -20,16 +20,16 @@ sys.path.insert(0, str(ROOT / "tests/e2e"))
 from harness import BINARY, Daemon, free_port, wait_until  # noqa: E402
 
 SHIPPED = ROOT / "packaging/prometheus"
-PAGE = (ROOT / "docs/operations.md").read_text()
+PAGES = {page: (ROOT / f"docs/{page}.md").read_text() for page in ("scrape", "alerts")}
 PROGRAMS = ("prometheus", "promtool", "prometheus-alertmanager", "amtool", "jsonnet")
 SHIMS = {"sudo": 'exec "$@"\n',
          "apt-get": 'shift; exec dpkg-query --show "$@"\n',
          "systemctl": '[ "$1" = reload ] && kill -HUP "$(cat "$SHIMS/$2.pid")"\n'}
 
 
-def blocks(section: str, language: str, text: str = PAGE) -> list[str]:
+def blocks(page: str, section: str, language: str) -> list[str]:
     """The code of one language in a section, without the indentation of the list it is in."""
-    part = re.search(rf"^## {section}$(.*?)(?=^## |\Z)", text, re.M | re.S)
+    part = re.search(rf"^## {section}$(.*?)(?=^## |\Z)", PAGES[page], re.M | re.S)
     assert part, section
     return [textwrap.dedent(code) for code in re.findall(rf"^ *```{language}\n(.*?)^ *```$", part[1], re.M | re.S)]
 
@@ -88,8 +88,8 @@ class OperationsTest(unittest.TestCase):
         self.addCleanup(self.machine.stop)
 
     def test_scrape(self) -> None:
-        install, check = blocks("Scrape", "sh")
-        config, = blocks("Scrape", "yaml")
+        install, check = blocks("scrape", "Scrape", "sh")
+        config, = blocks("scrape", "Scrape", "yaml")
         prometheus = self.machine.etc / "prometheus.yml"
         prometheus.write_text("global: {scrape_interval: 15s}\n")
         self.machine.start("prometheus", 9090, f"--config.file={prometheus}", f"--storage.tsdb.path={self.machine.folder}/prometheus.data")
@@ -104,8 +104,8 @@ class OperationsTest(unittest.TestCase):
         self.assertNotRegex(self.machine.log("prometheus"), "level=(error|warn).*(config|rule)")
 
     def test_alerts(self) -> None:
-        config, = blocks("Alerts", "yaml")
-        check, _, _ = blocks("Alerts", "sh")
+        config, = blocks("alerts", "Alerts", "yaml")
+        check, = blocks("alerts", "Alerts", "sh")
         alertmanager = self.machine.etc / "alertmanager.yml"
         alertmanager.write_text("route: {receiver: before}\nreceivers: [{name: before}]\n")
         self.machine.start("prometheus-alertmanager", 9093, f"--config.file={alertmanager}", "--cluster.listen-address=",
@@ -115,12 +115,12 @@ class OperationsTest(unittest.TestCase):
         unpaged = check.splitlines()[-1].replace("GpuLost", "GpuMemoryNearlyFull").replace("critical", "info")
         self.assertEqual(self.machine.run(unpaged).strip(), "nobody")
         wait_until(lambda: self.machine.log("prometheus-alertmanager").count("Completed loading of configuration file") == 2, "a reload", 20)
-        listed, = re.findall(r"`(amtool --alertmanager.url[^`]+)`", PAGE)
+        listed, = re.findall(r"`(amtool --alertmanager.url[^`]+)`", PAGES["alerts"])
         self.machine.run(listed)
 
     def test_the_runbooks_can_be_linked(self) -> None:
-        self.machine.run(blocks("Scrape", "sh")[0])
-        edit, = re.findall(r"`(sudo sed -i [^`]+)`", PAGE)
+        self.machine.run(blocks("scrape", "Scrape", "sh")[0])
+        edit, = re.findall(r"`(sudo sed -i [^`]+)`", PAGES["alerts"])
         self.machine.run(edit)
         self.machine.run("promtool check rules /etc/prometheus/gpumeter/alerts.yml")
         links = re.findall(r"^ +runbook_url: (.+)$", (self.machine.etc / "gpumeter/alerts.yml").read_text(), re.M)
@@ -128,8 +128,8 @@ class OperationsTest(unittest.TestCase):
 
 
     def test_own_limits(self) -> None:
-        site, = blocks("Alerts", "jsonnet")
-        _, _, render = blocks("Alerts", "sh")
+        site, = blocks("alerts", "Your own limits", "jsonnet")
+        render, = blocks("alerts", "Your own limits", "sh")
         (self.machine.etc / "gpumeter.jsonnet").write_text(site)
         (self.machine.etc / "gpumeter").mkdir()
         server = self.machine.servers["prometheus"] = subprocess.Popen(["sleep", "60"])
@@ -169,7 +169,7 @@ class FireDrillTest(unittest.TestCase):
         return {alert["labels"]["alertname"]: alert for alert in json.loads(said.stdout or "[]")} if said.returncode == 0 else {}
 
     def test_a_lost_gpu_pages(self) -> None:
-        _, drill, _ = blocks("Alerts", "sh")
+        drill, = blocks("alerts", "Fire drill", "sh")
         commands = drill.strip().splitlines()
         self.assertEqual([command.split()[0] for command in commands], ["gpumeter", "prometheus-alertmanager", "prometheus"])
         for command in commands:
@@ -184,8 +184,8 @@ class FireDrillTest(unittest.TestCase):
 
 class FilesTest(unittest.TestCase):
     def test_what_is_shipped_beside_the_rules_is_what_the_page_shows(self) -> None:
-        for section, name in (("Scrape", "prometheus.yml"), ("Alerts", "alertmanager.yml")):
-            shown, = blocks(section, "yaml")
+        for page, section, name in (("scrape", "Scrape", "prometheus.yml"), ("alerts", "Alerts", "alertmanager.yml")):
+            shown, = blocks(page, section, "yaml")
             self.assertEqual((SHIPPED / "examples" / name).read_text(), shown, name)
 
     def test_only_rules_are_where_the_rules_are(self) -> None:

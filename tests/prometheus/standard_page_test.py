@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The standard page of 8 H100 (the fake NVML) has everything that the shipped rules, alerts and dashboards select, in at most
-half of the series. The table in docs/operations.md is what the pages have; UPDATE_DOCS=1 writes it. All other pages have all
+half of the series. The table in docs/scrape.md is what the pages have; UPDATE_DOCS=1 writes it. All other pages have all
 series, and a reload switches between the two."""
 import json
 import os
@@ -16,7 +16,7 @@ sys.path[:0] = [str(TESTS / each) for each in ("e2e", "fakes/nvml")]
 from harness import ROOT, Daemon, Page, wait_until  # noqa: E402
 from machine import SCENARIOS, Machine  # noqa: E402
 
-OPERATIONS = ROOT / "docs/operations.md"
+SCRAPE = ROOT / "docs/scrape.md"
 TABLE = re.compile(r"(?<=\n\| family \| full \| standard \|\n\|---\|---\|---\|\n)(?:\|.*\n)+")
 MOST_OF_ONE = 130  # series of one H100
 # One of several states holds: the usual one is always there.
@@ -117,9 +117,9 @@ class StandardPageTest(unittest.TestCase):
         self.assertEqual(self.full.of("process_threads"), {})
 
     def test_the_documented_table_is_what_the_pages_have(self):
-        now, text = table(self.full, self.standard), OPERATIONS.read_text()
+        now, text = table(self.full, self.standard), SCRAPE.read_text()
         if os.environ.get("UPDATE_DOCS") == "1":
-            OPERATIONS.write_text(TABLE.sub(lambda _: now, text))
+            SCRAPE.write_text(TABLE.sub(lambda _: now, text))
             return
         written, = TABLE.findall(text)
         self.assertEqual(written, now, "write it with UPDATE_DOCS=1 tests/prometheus/standard_page_test.py")

@@ -12,7 +12,7 @@ local faults = [
     failure: true,
     what: 'reported XID {{ reReplaceAll "xid_" "" $labels.reason }}',
     text: 'The driver of GPU {{ $labels.gpu }} ({{ $labels.uuid }}) reported XID {{ reReplaceAll "xid_" "" $labels.reason }}.'
-          // The standard page begins a counter with 0 (docs/operations.md, "The price of a series"); the reason says that it is at least 1.
+          // The standard page begins a counter with 0 (docs/scrape.md, "The price of a series"); the reason says that it is at least 1.
           + text.with('clamp_min(%s, 1)' % text.selector('gpu_xid_errors_total', 'xid=%q,'),
                       ' Its count is {{ . | first | value }}.',
                       arguments='(reReplaceAll "xid_" "" $labels.reason) $labels.job $labels.instance $labels.uuid'),

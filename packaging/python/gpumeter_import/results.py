@@ -1,4 +1,4 @@
-"""The results of a file about GPUs, and the lines that the daemon takes (docs/operations.md, "Results of benchmarks")."""
+"""The results of a file about GPUs, and the lines that the daemon takes (docs/benchmarks.md, "Results of benchmarks")."""
 from __future__ import annotations
 
 import re

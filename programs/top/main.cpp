@@ -1,4 +1,7 @@
+// Without the macros, whose names are those of functions here.
+#define NCURSES_NOMACROS 1
 #include <curl/curl.h>
+#include <curses.h>
 #include <langinfo.h>
 #include <poll.h>
 #include <signal.h>
@@ -6,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -17,6 +21,7 @@
 #include <cstring>
 #include <ctime>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,18 +32,120 @@
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
+#include "base/duration.hpp"
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
 #include "base/worker.hpp"
+#include "build_info.hpp"
 #include "programs/client/http.hpp"
-#include "programs/top/options.hpp"
 #include "programs/top/snapshot.hpp"
-#include "programs/top/terminal.hpp"
 #include "programs/top/view.hpp"
 
 namespace gpumeter::top {
 namespace {
+
+/// The validated command line.
+struct Options {
+  client::Address address;
+  client::Access access;
+  Nanoseconds interval{};
+  Sort sort = Sort::state;
+  bool once = false;
+};
+
+/// An exit before the start. The text goes to stdout if the code is 0 (help, version), otherwise to stderr.
+struct Exit {
+  int code;
+  std::string text;
+};
+
+constexpr Duration kShortest = std::chrono::milliseconds(100);
+constexpr Duration kLongest = std::chrono::hours(1);
+
+Exit usage_error(const std::string& sentence) {
+  return {2, "gpumeter-top: " + printable(sentence, Charset::ascii) + "\nTry 'gpumeter-top --help'.\n"};
+}
+
+std::string sort_names() {
+  std::string names;
+  for (const auto& [sort, name] : kSortNames) names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
+/// "2s", or "2" for seconds, as other programs of this kind have it.
+std::optional<Duration> parse_interval(const std::string& text) {
+  const bool is_number = parse_number<double>(text).has_value();
+  const std::optional<Duration> interval = parse_duration(is_number ? text + "s" : text);
+  return interval && *interval >= kShortest && *interval <= kLongest ? interval : std::nullopt;
+}
+
+/// The texts of the flags.
+struct Texts {
+  std::string url = "http://localhost:10478";
+  std::string interval = "1s";
+  std::string sort = "state";
+  std::string ca_file;
+  std::string login_file;
+};
+
+std::variant<Options, Exit> checked(const Texts& texts, bool once) {
+  Options options;
+  options.once = once;
+  const Result<client::Address> address = client::parse_address(texts.url);
+  if (!address)
+    return usage_error("--url: " + gpumeter::quoted(texts.url) + ": " + address.error().message());
+  options.address = *address;
+  options.access.ca_file = texts.ca_file;
+  if (!texts.login_file.empty()) {
+    Result<Login> login = read_login(texts.login_file);
+    if (!login) return usage_error("--login-file: " + login.error().message());
+    options.access.login = *std::move(login);
+  }
+  const auto interval = parse_interval(texts.interval);
+  if (!interval)
+    return usage_error("--interval: must be 100ms to 1h, such as 2s, not " +
+                       gpumeter::quoted(texts.interval));
+  options.interval = *interval;
+  const auto sort = kSortNames.find(texts.sort);
+  if (!sort)
+    return usage_error("--sort: must be one of " + sort_names() + ", not " + gpumeter::quoted(texts.sort));
+  options.sort = *sort;
+  return options;
+}
+
+std::variant<Options, Exit> parse_options(int argc, const char* const* argv) {
+  CLI::App app("Shows the GPUs and jobs of a machine in the terminal, from its gpumeter.", "gpumeter-top");
+  Texts texts;
+  app.set_help_flag("-h,--help", "Print this help");
+  app.add_option("--url", texts.url,
+                 "Address of the daemon, URL, HOST[:PORT] or unix:/PATH (default http://localhost:10478)")
+      ->type_name("URL");
+  app.add_option("--ca-file", texts.ca_file,
+                 "Trust these authorities (PEM) for https (default: the system's)")
+      ->type_name("FILE");
+  app.add_option("--login-file", texts.login_file, "A user for the daemon: USER:PASSWORD in the first line")
+      ->type_name("FILE");
+  app.add_option("--interval", texts.interval, "Time between two refreshes (default 1s)")->type_name("TIME");
+  app.add_option("--sort", texts.sort,
+                 "Order of the GPUs: " + sort_names() + " (default state, the worst first)")
+      ->type_name("WORD");
+  bool once = false;
+  bool version = false;
+  app.add_flag("--once", once, "Print one table and exit; the default if stdout is no terminal");
+  app.add_flag("--version", version, "Print the version");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return Exit{0, app.help()};
+  } catch (const CLI::ParseError& error) {
+    return usage_error(error.what());
+  }
+  if (version)
+    return Exit{0, std::string("gpumeter-top, version ") + build::kVersion +
+                       " (revision: " + build::kRevision + ")\n"};
+  return checked(texts, once);
+}
 
 using client::HttpClient;
 
@@ -172,6 +279,119 @@ class Poller {
 
   const std::shared_ptr<Shared> shared_;  ///< with the thread
   Worker worker_;
+};
+
+enum : short { kGood = 1, kWarning, kBad, kSelected };
+constexpr int kEscape = 27;
+constexpr int kControlL = 12;
+constexpr int kControlH = 8;
+constexpr int kDelete = 127;
+constexpr int kEscapeMilliseconds = 25;
+
+bool set_up_colours() {
+  const char* refused = std::getenv("NO_COLOR");
+  if ((refused != nullptr && *refused != '\0') || !has_colors() || start_color() == ERR) return false;
+  use_default_colors();
+  init_pair(kGood, COLOR_GREEN, -1);
+  init_pair(kWarning, COLOR_YELLOW, -1);
+  init_pair(kBad, COLOR_RED, -1);
+  return true;
+}
+
+constexpr std::pair<int, Key> kKeys[] = {
+    {KEY_UP, Key::up},      {KEY_DOWN, Key::down},   {KEY_PPAGE, Key::page_up}, {KEY_NPAGE, Key::page_down},
+    {KEY_HOME, Key::first}, {KEY_END, Key::last},    {KEY_ENTER, Key::enter},   {'\n', Key::enter},
+    {'\r', Key::enter},     {KEY_RIGHT, Key::enter}, {KEY_LEFT, Key::back},     {KEY_BACKSPACE, Key::back},
+    {kDelete, Key::back},   {kControlH, Key::back},  {kEscape, Key::back}};
+
+KeyPress key_of(int code) {
+  const auto found = std::ranges::find(kKeys, code, &std::pair<int, Key>::first);
+  if (found != std::end(kKeys)) return {found->second};
+  if (code > ' ' && code < 127) return {Key::letter, static_cast<char>(code)};
+  return {};
+}
+
+/// The terminal in full-screen mode, by ncurses. The destructor restores it. One at a time, one thread.
+class Terminal {
+ public:
+  /// Returns an Error if the terminal's type ($TERM) is unknown or cannot move its cursor. Sets no colours if
+  /// the terminal has none or $NO_COLOR is set.
+  static Result<std::unique_ptr<Terminal>> open() {
+    const char* type = std::getenv("TERM");
+    set_escdelay(kEscapeMilliseconds);
+    SCREEN* const screen = newterm(nullptr, stdout, stdin);
+    if (screen == nullptr)
+      return Error("the terminal type " + std::string(type == nullptr ? "(TERM is not set)" : type) +
+                   " is unknown; use --once");
+    cbreak();
+    noecho();
+    nonl();
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    curs_set(0);
+    return std::unique_ptr<Terminal>(new Terminal(screen, set_up_colours()));
+  }
+  ~Terminal() {
+    endwin();
+    delscreen(screen_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  static int width() noexcept { return getmaxx(stdscr); }
+  static int height() noexcept { return getmaxy(stdscr); }
+
+  void draw(const Lines& lines) {
+    werase(stdscr);
+    const int rows = std::min(static_cast<int>(lines.size()), height());
+    for (int row = 0; row < rows; ++row) {
+      const Line& line = lines[static_cast<std::size_t>(row)];
+      const attr_t selected = line.is_selected ? A_REVERSE : A_NORMAL;
+      wmove(stdscr, row, 0);
+      for (const Piece& piece : line.pieces) {
+        wattrset(stdscr, static_cast<int>(attributes(piece.style) | selected));
+        // ERR at the last column of the last row, where the cursor cannot move on: the text is written.
+        waddnstr(stdscr, piece.text.c_str(), static_cast<int>(piece.text.size()));
+      }
+    }
+    wattrset(stdscr, A_NORMAL);
+    wrefresh(stdscr);
+  }
+
+  /// Returns the next key without waiting; Key::none if there is none. A change of the size is Key::none too.
+  static KeyPress read() {
+    const int code = wgetch(stdscr);
+    if (code == kControlL) clearok(stdscr, TRUE);  // also draws what ncurses believes to be there
+    return code == ERR ? KeyPress{} : key_of(code);
+  }
+
+ private:
+  Terminal(SCREEN* screen, bool has_colours) : screen_(screen), has_colours_(has_colours) {}
+
+  attr_t coloured(short pair) const {
+    return has_colours_ ? static_cast<attr_t>(COLOR_PAIR(pair)) : A_NORMAL;
+  }
+  attr_t attributes(Style style) const {
+    switch (style) {
+      case Style::dim:
+        return A_DIM;
+      case Style::bold:
+        return A_BOLD;
+      case Style::title:
+        return A_BOLD | A_UNDERLINE;
+      case Style::good:
+        return coloured(kGood);
+      case Style::warning:
+        return coloured(kWarning) | A_BOLD;
+      case Style::bad:
+        return coloured(kBad) | A_BOLD;
+      default:
+        return A_NORMAL;
+    }
+  }
+
+  SCREEN* const screen_;
+  const bool has_colours_;
 };
 
 constexpr int kPlainWidth = 160;

@@ -1,9 +1,7 @@
-#include "programs/top/pages.hpp"
-
 #include <algorithm>
 #include <iterator>
 
-#include "programs/top/layout.hpp"
+#include "programs/top/view.hpp"
 
 namespace gpumeter::top {
 namespace {

@@ -68,13 +68,8 @@ std::optional<Sample> sample_of(const Json& json, const Reader& read) {
 }
 
 Finding finding_of(const Json& json, const Reader& read) {
-  return {read.text(json, "reason"),
-          read.text(json, "severity"),
-          read.text(json, "action"),
-          read.text(json, "text"),
-          read.text(json, "alert"),
-          read.text(json, "runbook"),
-          Reader::number(json, "since_seconds")};
+  return {read.text(json, "reason"), read.text(json, "severity"), read.text(json, "action"),
+          read.text(json, "text"),   read.text(json, "alert"),    Reader::number(json, "since_seconds")};
 }
 
 }  // namespace
@@ -131,7 +126,6 @@ struct List {
 
 constexpr Field<Gpu> kGpuFields[] = {
     {"gpu_utilization_ratio", &Gpu::utilization},
-    {"gpu_utilization_max_ratio", &Gpu::utilization_max},
     {"gpu_power_watts", &Gpu::power},
     {"gpu_power_max_watts", &Gpu::power_max},
     {"gpu_power_limit_watts", &Gpu::power_limit, "limit", "enforced"},
@@ -172,9 +166,6 @@ constexpr Field<Run> kRunFields[] = {
     {"ml_inference_duration_seconds_count", &Run::requests},
     {"ml_loss", &Run::loss, "split", "train"},
     {"ml_run_time_seconds", &Run::run_seconds},
-    {"ml_world_size", &Run::world_size},
-    {"ml_samples_total", &Run::samples, "split", "train"},
-    {"ml_tokens_total", &Run::tokens, "split", "train"},
     {"ml_energy_joules_total", &Run::energy},
 };
 constexpr List<Run> kRunLists[] = {{"ml_phase_seconds_total", &Run::phases, "phase"}};

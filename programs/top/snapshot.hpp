@@ -36,7 +36,6 @@ struct Finding {
   std::string action;
   std::string text;
   std::string alert;
-  std::string runbook;
   Number since_seconds;
 };
 
@@ -76,7 +75,7 @@ struct Gpu {
   bool is_suspended = false;
   Number state_seconds;  ///< since when the state holds
   std::vector<Finding> findings;
-  Number utilization, utilization_max, power, power_limit, power_max, energy;
+  Number utilization, power, power_limit, power_max, energy;
   Number memory_used, memory_size, temperature, margin;
   Number pcie_generation, pcie_generation_max, pcie_lanes, pcie_lanes_max, pcie_replays;
   Number row_remap_pending, row_remap_failed;
@@ -111,7 +110,7 @@ struct Run {
   std::string name;
   std::string user;
   std::string status;  ///< how it ended; empty while it runs
-  Number step, steps, requests, loss, run_seconds, world_size, samples, tokens, energy;
+  Number step, steps, requests, loss, run_seconds, energy;
   Readings phases;                ///< seconds by phase, summed over the run's processes
   std::vector<std::string> gpus;  ///< indexes
   double age_seconds = 0;         ///< of its values when the daemon answered

@@ -4,9 +4,6 @@
 #include <array>
 #include <iterator>
 
-#include "programs/top/layout.hpp"
-#include "programs/top/pages.hpp"
-
 namespace gpumeter::top {
 namespace {
 

@@ -250,10 +250,11 @@ class TopTest(unittest.TestCase):
         self.assertIn(b"--url", nobody.stderr)
         with FakeDaemon([]) as fake:
             self.assertEqual(once(fake.url + "/nothing").returncode, 1)
-        for flag in ("--sort=x", "--interval=never", "--url=ftp://x", "--bogus"):
+        for flag in ("--sort=\x1b[2J", "--interval=never", "--interval=1ms", "--url=ftp://x", "--bogus", "word"):
             done = once("127.0.0.1:1", flag)
             self.assertEqual(done.returncode, 2, flag)
             self.assertIn(b"Try 'gpumeter-top --help'", done.stderr)
+            self.assertNotIn(b"\x1b", done.stderr, "nothing of the caller reaches the terminal unchanged")
         with Daemon("--simulate=1") as daemon, Screen(TOP, f"--url=127.0.0.1:{daemon.port}", environment={"TERM": "nonsense"}) as screen:
             screen.shows("nonsense", "status 1")
 

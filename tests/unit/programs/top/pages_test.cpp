@@ -1,6 +1,6 @@
-#include "programs/top/pages.hpp"
-
 #include <gtest/gtest.h>
+
+#include "programs/top/view.hpp"
 
 namespace gpumeter::top {
 namespace {

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -19,21 +18,30 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/descriptor.hpp"
 #include "base/folder.hpp"
-#include "base/text.hpp"
 #include "collectors/amd/kfd.hpp"
 #include "collectors/nvidia/nvml/session.hpp"
 #include "collectors/nvidia/processes.hpp"
 
 namespace gpumeter::benchmark {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, quantity, kind, backend, value, deviation, runs)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Fact, name, value)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, measurements, failures, notes, facts)
+
 namespace {
 
-constexpr std::chrono::milliseconds kPause{50};
+using Json = nlohmann::json;
+using SteadyClock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPause{50};
 constexpr int kTries = 40;
 
 Error problem(const std::string& path, int error) {
@@ -73,76 +81,17 @@ bool Lock::is_wanted() noexcept {
 
 namespace {
 
-constexpr std::string_view kLast = "end\n";
-
-std::string exact(double value) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
-
-/// A field: tabs and line ends separate.
-std::string plain(std::string text) {
-  std::ranges::replace_if(
-      text, [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
-  return text;
-}
-
-std::optional<Measurement> measurement_of(std::string_view fields) {
-  const auto quantity = kQuantityNames.find(take_until(fields, '\t'));
-  Measurement made;
-  made.kind = take_until(fields, '\t');
-  made.backend = take_until(fields, '\t');
-  const auto value = parse_number<double>(take_until(fields, '\t'));
-  const auto deviation = parse_number<double>(take_until(fields, '\t'));
-  const auto runs = parse_number<int>(fields);
-  if (!quantity || !value || !deviation || !runs) return std::nullopt;
-  made.quantity = *quantity;
-  made.value = *value;
-  made.deviation = *deviation;
-  made.runs = *runs;
-  return made;
-}
-
-bool take_line(Outcome& outcome, std::string_view line) {
-  const std::string_view word = take_until(line, '\t');
-  if (word == "failure") return outcome.failures.emplace_back(line), true;
-  if (word == "note") return outcome.notes.emplace_back(line), true;
-  if (word == "fact") {
-    const std::string_view name = take_until(line, '\t');
-    return outcome.facts.push_back({std::string(name), std::string(line)}), true;
-  }
-  const auto measurement = word == "measurement" ? measurement_of(line) : std::nullopt;
-  if (measurement) outcome.measurements.push_back(*measurement);
-  return measurement.has_value();
-}
-
-/// The outcome as lines, for the pipe between the two processes.
-std::string to_lines(const Outcome& outcome) {
-  std::string text;
-  for (const Measurement& each : outcome.measurements)
-    text += "measurement\t" + std::string(kQuantityNames.of(each.quantity)) + '\t' + plain(each.kind) + '\t' +
-            plain(each.backend) + '\t' + exact(each.value) + '\t' + exact(each.deviation) + '\t' +
-            std::to_string(each.runs) + '\n';
-  for (const std::string& each : outcome.failures) text += "failure\t" + plain(each) + '\n';
-  for (const std::string& each : outcome.notes) text += "note\t" + plain(each) + '\n';
-  for (const Fact& each : outcome.facts)
-    text += "fact\t" + plain(each.name) + '\t' + plain(each.value) + '\n';
-  return text.append(kLast);
+/// The outcome as text, for the pipe between the two processes.
+std::string to_text(const Outcome& outcome) {
+  return Json(outcome).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 /// nullopt if the text is not complete.
-std::optional<Outcome> from_lines(std::string_view text) {
-  if (!text.ends_with(kLast)) return std::nullopt;
-  text.remove_suffix(kLast.size());
-  Outcome outcome;
-  while (!text.empty()) {
-    if (!take_line(outcome, take_until(text, '\n'))) return std::nullopt;
-  }
-  return outcome;
+std::optional<Outcome> from_text(std::string_view text) try {
+  return Json::parse(text).get<Outcome>();
+} catch (const Json::exception&) {
+  return std::nullopt;
 }
-
-using SteadyClock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
 
 constexpr milliseconds kInterval{200};
 /// A killed process that a driver keeps in the kernel is left behind after this.
@@ -157,9 +106,9 @@ constexpr milliseconds kLongestReap{5000};
   dup2(STDERR_FILENO, STDOUT_FILENO);
   std::string text;
   try {
-    text = to_lines(work());
+    text = to_text(work());
   } catch (const std::exception& problem) {
-    text = to_lines({{}, {problem.what()}, {}, {}});
+    text = to_text({{}, {problem.what()}, {}, {}});
   }
   for (std::string_view rest = text; !rest.empty();) {
     const ssize_t written = write(pipe.number(), rest.data(), rest.size());
@@ -245,14 +194,12 @@ Supervised supervise(const std::function<Outcome()>& work, milliseconds limit,
     if (SteadyClock::now() >= end) return {End::stopped, "it did not end in time", {}};
   }
   const std::optional<int> status = child.wait();
-  std::optional<Outcome> outcome = from_lines(text);
+  std::optional<Outcome> outcome = from_text(text);
   if (!outcome) return {End::stopped, how_it_ended(status), {}};
   return {End::finished, {}, *std::move(outcome)};
 }
 
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
 
 std::string sentence(int pid) { return "process " + std::to_string(pid) + " uses the GPU"; }
 

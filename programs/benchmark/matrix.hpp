@@ -76,6 +76,11 @@ float from_fp8(Fp8 encoding, std::uint8_t bits) noexcept;
 /// arXiv:2412.19437, 3.3.2). Each product of matrices therefore has one right result, to the last bit.
 float half_steps(float value) noexcept;
 
+inline double operations_of_product(std::size_t size) noexcept {
+  const auto n = static_cast<double>(size);
+  return 2 * n * n * n;
+}
+
 /// Relative error of one addition on the device.
 inline constexpr double kFp64Rounding = 1.0 / (1ULL << 52U);
 inline constexpr double kFp32Rounding = 1.0 / (1U << 23U);

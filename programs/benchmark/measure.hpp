@@ -48,14 +48,6 @@ struct Fact {
   bool operator==(const Fact&) const = default;
 };
 
-/// All that was measured on one device.
-struct Outcome {
-  std::vector<Measurement> measurements;
-  std::vector<std::string> failures;  ///< wrong results and tests that could not end, as sentences
-  std::vector<std::string> notes;     ///< tests that the device lacks, as sentences
-  std::vector<Fact> facts;
-};
-
 /// The time that the tests of one device have. One thread.
 class Pace {
  public:
@@ -81,6 +73,21 @@ struct Sample {
   double median = 0;
   double deviation = 0;  ///< median absolute deviation
   int runs = 0;
+};
+
+/// All that was measured on one device.
+struct Outcome {
+  std::vector<Measurement> measurements;
+  std::vector<std::string> failures;  ///< wrong results and tests that could not end, as sentences
+  std::vector<std::string> notes;     ///< tests that the device lacks, as sentences
+  std::vector<Fact> facts;
+
+  /// Adds a test that takes the time of the sample for `amount` operations or bytes.
+  void add(Quantity quantity, const std::string& kind, const std::string& backend, double amount,
+           const Sample& sample) {
+    measurements.push_back({quantity, kind, backend, amount / sample.median,
+                            amount * sample.deviation / (sample.median * sample.median), sample.runs});
+  }
 };
 
 /// The longest time of one launch. A process that waits for the device waits for the launch.

@@ -222,39 +222,47 @@ void Session::set_one(const Kernel& kernel, cl_uint index, std::size_t size, con
   if (good()) passes(api_.clSetKernelArg(kernel.kernel.get(), index, size, value), "clSetKernelArg");
 }
 
+template <class Enqueue>
+std::optional<double> Session::timed(const char* call, Enqueue enqueue) {
+  cl_event event = nullptr;
+  if (!good() || !passes(enqueue(&event), call)) return std::nullopt;
+  const Owned<_cl_event> owned(event, {api_.clReleaseEvent});
+  if (!passes(api_.clWaitForEvents(1, &event), "clWaitForEvents")) return std::nullopt;
+  cl_ulong times[2] = {};
+  for (const cl_uint which : {0U, 1U}) {
+    const cl_profiling_info info = which == 0 ? CL_PROFILING_COMMAND_START : CL_PROFILING_COMMAND_END;
+    passes(api_.clGetEventProfilingInfo(event, info, sizeof times[which], &times[which], nullptr),
+           "clGetEventProfilingInfo");
+  }
+  if (!good() || times[1] <= times[0]) return std::nullopt;
+  return static_cast<double>(times[1] - times[0]) * 1e-9;
+}
+
 std::optional<double> Session::run(const Kernel& kernel, const Range& range) {
-  if (!good()) return std::nullopt;
   const std::size_t global[] = {range.columns, range.rows};
   const std::size_t local[] = {range.local_columns, range.local_rows};
-  cl_event event = nullptr;
-  const cl_int code =
-      api_.clEnqueueNDRangeKernel(queues_[0].get(), kernel.kernel.get(), 2, nullptr, global,
-                                  range.local_columns == 0 ? nullptr : local, 0, nullptr, &event);
-  return passes(code, "clEnqueueNDRangeKernel") ? finish(event) : std::nullopt;
+  return timed("clEnqueueNDRangeKernel", [&](cl_event* event) {
+    return api_.clEnqueueNDRangeKernel(queues_[0].get(), kernel.kernel.get(), 2, nullptr, global,
+                                       range.local_columns == 0 ? nullptr : local, 0, nullptr, event);
+  });
 }
 
 std::optional<double> Session::write(const Buffer& to, const void* from, std::size_t bytes) {
-  if (!good()) return std::nullopt;
-  cl_event event = nullptr;
-  const cl_int code =
-      api_.clEnqueueWriteBuffer(queues_[0].get(), to.get(), CL_FALSE, 0, bytes, from, 0, nullptr, &event);
-  return passes(code, "clEnqueueWriteBuffer") ? finish(event) : std::nullopt;
+  return timed("clEnqueueWriteBuffer", [&](cl_event* event) {
+    return api_.clEnqueueWriteBuffer(queues_[0].get(), to.get(), CL_FALSE, 0, bytes, from, 0, nullptr, event);
+  });
 }
 
 std::optional<double> Session::read(const Buffer& from, void* to, std::size_t bytes) {
-  if (!good()) return std::nullopt;
-  cl_event event = nullptr;
-  const cl_int code =
-      api_.clEnqueueReadBuffer(queues_[0].get(), from.get(), CL_FALSE, 0, bytes, to, 0, nullptr, &event);
-  return passes(code, "clEnqueueReadBuffer") ? finish(event) : std::nullopt;
+  return timed("clEnqueueReadBuffer", [&](cl_event* event) {
+    return api_.clEnqueueReadBuffer(queues_[0].get(), from.get(), CL_FALSE, 0, bytes, to, 0, nullptr, event);
+  });
 }
 
 std::optional<double> Session::copy(const Buffer& from, const Buffer& to, std::size_t bytes) {
-  if (!good()) return std::nullopt;
-  cl_event event = nullptr;
-  const cl_int code =
-      api_.clEnqueueCopyBuffer(queues_[0].get(), from.get(), to.get(), 0, 0, bytes, 0, nullptr, &event);
-  return passes(code, "clEnqueueCopyBuffer") ? finish(event) : std::nullopt;
+  return timed("clEnqueueCopyBuffer", [&](cl_event* event) {
+    return api_.clEnqueueCopyBuffer(queues_[0].get(), from.get(), to.get(), 0, 0, bytes, 0, nullptr, event);
+  });
 }
 
 bool Session::fill(const Buffer& to, cl_uint word, std::size_t bytes, std::size_t queue) {
@@ -278,20 +286,6 @@ void Session::unmap(const Buffer& buffer, void* memory) {
   const cl_int code =
       api_.clEnqueueUnmapMemObject(queues_[0].get(), buffer.get(), memory, 0, nullptr, nullptr);
   if (passes(code, "clEnqueueUnmapMemObject")) passes(api_.clFinish(queues_[0].get()), "clFinish");
-}
-
-std::optional<double> Session::finish(cl_event event) {
-  const Owned<_cl_event> owned(event, {api_.clReleaseEvent});
-  cl_ulong begin = 0;
-  cl_ulong end = 0;
-  if (!passes(api_.clWaitForEvents(1, &event), "clWaitForEvents")) return std::nullopt;
-  const cl_int first =
-      api_.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof begin, &begin, nullptr);
-  const cl_int second =
-      api_.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr);
-  if (!passes(first, "clGetEventProfilingInfo") || !passes(second, "clGetEventProfilingInfo"))
-    return std::nullopt;
-  return end > begin ? std::optional(static_cast<double>(end - begin) * 1e-9) : std::nullopt;
 }
 
 }  // namespace gpumeter::benchmark::opencl

@@ -158,7 +158,8 @@ class Session {
  private:
   bool passes(cl_int code, const char* call);
   void set_one(const Kernel& kernel, cl_uint index, std::size_t size, const void* value);
-  std::optional<double> finish(cl_event event);
+  template <class Enqueue>
+  std::optional<double> timed(const char* call, Enqueue enqueue);
 
   const Api& api_;
   std::string problem_;

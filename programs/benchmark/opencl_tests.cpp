@@ -108,8 +108,6 @@ kernel void flip(global uint* memory, uint place, uint bit) { memory[place] ^= b
 )";
 constexpr unsigned kReadsPerItem = 16;
 
-constexpr const char* kBackend = "opencl";
-
 /// All that a test needs. It adds its results to `outcome`.
 struct Bench {
   Session& session;
@@ -130,9 +128,7 @@ struct Bench {
     session.clear();
   }
   void measured(Quantity quantity, const std::string& kind, double amount, const Sample& sample) {
-    outcome.measurements.push_back({quantity, kind, kBackend, amount / sample.median,
-                                    amount * sample.deviation / (sample.median * sample.median),
-                                    sample.runs});
+    outcome.add(quantity, kind, "opencl", amount, sample);
   }
 };
 
@@ -308,11 +304,6 @@ constexpr std::size_t kLargest = 4096;
 constexpr std::uint64_t kSeedA = 1;
 constexpr std::uint64_t kSeedB = 2;
 
-double operations(std::size_t size) {
-  const auto n = static_cast<double>(size);
-  return 2 * n * n * n;
-}
-
 /// The matrices of one size, on the host and on the device.
 struct Matrices {
   std::size_t size;
@@ -401,7 +392,7 @@ void measure_type(Bench& bench, const Type& type) {
   const std::optional<Sample> sample =
       repeat(bench.pace, [&] { return matrices.multiply(bench.session, chosen->kernel, *chosen->variant); });
   if (!sample) return bench.ended_early(test);
-  bench.measured(Quantity::flops, type.name, operations(matrices.size), *sample);
+  bench.measured(Quantity::flops, type.name, operations_of_product(matrices.size), *sample);
   verify(bench, type, *chosen, matrices);
 }
 

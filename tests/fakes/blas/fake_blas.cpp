@@ -87,18 +87,12 @@ int cuDriverGetVersion(int* version) { return *version = 12040, 0; }
 int cuDeviceGetByPCIBusId(int* device, const char* address) { return find_device(address, device); }
 int cuDevicePrimaryCtxRetain(void** context, int) { return *context = nullptr, 0; }
 int cuCtxSetCurrent(void*) { return 0; }
-int cuMemAlloc_v2(unsigned long long* address, std::size_t size) {
-  void* const memory = std::malloc(size);
-  *address = reinterpret_cast<std::uintptr_t>(memory);
-  return memory == nullptr ? 2 : 0;
+int cuMemAlloc_v2(void** memory, std::size_t size) {
+  return (*memory = std::malloc(size)) == nullptr ? 2 : 0;
 }
-int cuMemFree_v2(unsigned long long address) { return std::free(reinterpret_cast<void*>(address)), 0; }
-int cuMemcpyHtoD_v2(unsigned long long to, const void* from, std::size_t size) {
-  return std::memcpy(reinterpret_cast<void*>(to), from, size), 0;
-}
-int cuMemcpyDtoH_v2(void* to, unsigned long long from, std::size_t size) {
-  return std::memcpy(to, reinterpret_cast<void*>(from), size), 0;
-}
+int cuMemFree_v2(void* memory) { return std::free(memory), 0; }
+int cuMemcpyHtoD_v2(void* to, const void* from, std::size_t size) { return std::memcpy(to, from, size), 0; }
+int cuMemcpyDtoH_v2(void* to, const void* from, std::size_t size) { return std::memcpy(to, from, size), 0; }
 int cuEventCreate(void** event, unsigned) { return *event = new_event(), 0; }
 int cuEventRecord(void* event, void*) { return static_cast<Event*>(event)->at = Clock::now(), 0; }
 int cuEventSynchronize(void*) { return 0; }
@@ -134,10 +128,9 @@ int hipDeviceComputeCapability(int* major, int* minor, int) {
 int hipSetDevice(int) { return 0; }
 int hipMalloc(void** memory, std::size_t size) { return (*memory = std::malloc(size)) == nullptr ? 2 : 0; }
 int hipFree(void* memory) { return std::free(memory), 0; }
-int hipMemcpy(void* to, const void* from, std::size_t size, int kind) {
-  return kind == 1 || kind == 2 ? (std::memcpy(to, from, size), 0) : 1;
-}
-int hipEventCreate(void** event) { return *event = new_event(), 0; }
+int hipMemcpyHtoD(void* to, const void* from, std::size_t size) { return std::memcpy(to, from, size), 0; }
+int hipMemcpyDtoH(void* to, const void* from, std::size_t size) { return std::memcpy(to, from, size), 0; }
+int hipEventCreateWithFlags(void** event, unsigned) { return *event = new_event(), 0; }
 int hipEventRecord(void* event, void*) { return static_cast<Event*>(event)->at = Clock::now(), 0; }
 int hipEventSynchronize(void*) { return 0; }
 int hipEventElapsedTime(float* milliseconds, void* begin, void* end) {

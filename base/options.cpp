@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/text.hpp"
 
@@ -22,6 +23,24 @@ bool is_uid(std::string_view digits) noexcept {
   const bool canonical = digits == "0" || !digits.starts_with('0');
   return canonical && parse_number<std::uint32_t>(digits).value_or(UINT32_MAX) < UINT32_MAX;
 }
+
+/// Levenshtein's distance, one row of the matrix at a time.
+std::size_t edit_distance(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (const char c : from) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      const std::size_t replaced = diagonal + (c == to[i] ? 0U : 1U);
+      diagonal = row[i + 1];
+      row[i + 1] = std::min({replaced, row[i] + 1, row[i + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// The limit bounds the cost, which grows with the square of the length. A longer word is no misspelled key.
+constexpr std::size_t kLongestWord = 64;
 
 }  // namespace
 
@@ -72,6 +91,19 @@ std::string enumerate(std::span<const std::string> words, std::string_view last)
     text += words[i];
   }
   return text;
+}
+
+std::string nearest(std::string_view word, std::span<const std::string> candidates) {
+  if (word.size() > kLongestWord) return {};
+  std::size_t least = std::max<std::size_t>(2, word.size() / 5) + 1;
+  std::string best;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance >= least || distance >= candidate.size()) continue;
+    least = distance;
+    best = candidate;
+  }
+  return best;
 }
 
 std::string listed(char open, std::span<const std::string> items, char close) {

@@ -99,6 +99,8 @@ std::string found(const Node& node);
 std::string printable(std::string_view text);
 /// Returns "a, b and c", for messages; `last` precedes the last word.
 std::string enumerate(std::span<const std::string> words, std::string_view last);
+/// Returns the candidate nearest to `word` by edit distance; empty if none is near.
+std::string nearest(std::string_view word, std::span<const std::string> candidates);
 /// Returns the items between brackets, separated by commas, without those that are empty.
 std::string listed(char open, std::span<const std::string> items, char close);
 

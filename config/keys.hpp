@@ -40,7 +40,4 @@ std::vector<std::string> restart_needed(const Schema& schema, const Config& runn
 /// Returns docs/configuration.md: every key with its type, default and whether a reload applies it.
 std::string configuration_markdown(const Schema& schema);
 
-/// Returns the candidate nearest to `word` by edit distance; empty if none is near.
-std::string nearest(std::string_view word, std::span<const std::string> candidates);
-
 }  // namespace gpumeter::config

@@ -115,7 +115,7 @@ class Loader {
   void report_unknown(const Node& node, const std::string& section) {
     const std::vector<std::string> names = names_below(section);
     std::string text = section == "collectors" ? "unknown collector; " : "unknown key; ";
-    if (const std::string meant = nearest(node.key, names); !meant.empty()) {
+    if (const std::string meant = options::nearest(node.key, names); !meant.empty()) {
       text += "did you mean " + joined(section, meant) + "?";
     } else {
       text += (section.empty() ? "the file" : section) + " has " + enumerate(names, "and");

@@ -263,7 +263,7 @@ class Loader {
       if (section.empty() && !row.section.empty()) names.emplace(row.section);
     }
     const std::vector<std::string> known(names.begin(), names.end());
-    const std::string meant = nearest(node.key, known);
+    const std::string meant = options::nearest(node.key, known);
     report(node, (section.empty() ? "" : section + ".") + printable(node.key),
            "unknown key; " +
                (meant.empty() ? "there are " + enumerate(known, "and") : "did you mean " + meant + "?"));

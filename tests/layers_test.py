@@ -15,7 +15,6 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "collectors/files": ["base", "collectors/api", "collectors/table", "collectors/sources"],
     "collectors/*": ["base", "collectors/api", "collectors/table", "collectors/sources", "collectors/files"],  # a vendor
     "collectors": ["base", "collectors/api", "collectors/*"],  # the table of vendors
-    "exporter/client": ["base"],
     "exporter/store": ["base", "collectors/api"],
     "exporter/text": ["base", "collectors/api", "exporter/store"],
     "exporter/dcgm": ["base", "collectors/api", "exporter/store", "exporter/text"],
@@ -51,12 +50,14 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/part", "collectors/jobs", 
                "collectors/attribution",
                "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
-               "exporter/client", "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd", "programs/nccl/settings", "programs/profiler/settings", "programs/servers/settings"],
+               "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd", "programs/nccl/settings", "programs/profiler/settings", "programs/servers/settings"],
+    # The commands that need what the daemon knows: its configuration, its state folder, its collectors.
+    "programs/commands": ["base", "collectors", "collectors/api", "collectors/attribution", "exporter/health", "exporter/http", "exporter/json", "exporter/store", "config", "daemon", "programs/client"],
 }
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
 MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],
-            r"\bDeviceDirectory::save\(|\bdirectory\.save\(\)|\bunwritten_->save\(\)": ["daemon/fleet/device_directory.cpp", "daemon/fleet/state_keeper.cpp", "daemon/control/server.cpp"],
-            r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["base/user_owners.cpp", "collectors/attribution/names/user_names.cpp", "exporter/listen/socket.cpp", "exporter/client/http_get.cpp"],
+            r"\bDeviceDirectory::save\(|\bdirectory\.save\(\)|\bunwritten_->save\(\)": ["daemon/fleet/device_directory.cpp", "daemon/fleet/state_keeper.cpp", "programs/commands/forget.cpp"],
+            r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["base/user_owners.cpp", "collectors/attribution/names/user_names.cpp", "exporter/listen/socket.cpp"],
             r"\bsend_to_journal\(|\bspdlog::logger\b": ["base/log.cpp", "base/log.hpp", "systemd/notify.cpp", "systemd/notify.hpp"],
             r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["base/log.cpp", "daemon/app.cpp", "base/standard_streams.cpp",
                                                      "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp", "programs/profiler/command.cpp"]}
@@ -67,7 +68,7 @@ MAY_WRITE = {r"\bO_(CREAT|TMPFILE)\b|(?<![.>\w])((mkdir|mkfifo|mknod|rename|unli
              r"\b(filesystem|fs)::(create_|remove|rename|permissions|copy|resize)": [],
              # The others bind an abstract name and an address of the network.
              r"\bbind\([^)]*sockaddr|\bbind\(\w+, address, ": ["base/socket_file.cpp", "programs/profiler/kineto.cpp", "exporter/listen/socket.cpp"]}
-CLIENTS = ("programs/benchmark/", "programs/held/", "programs/service/", "programs/top/")  # programs that wait only for their own user
+CLIENTS = ("programs/benchmark/", "programs/commands/", "programs/held/", "programs/service/", "programs/top/")  # programs that wait only for their own user
 HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 
 

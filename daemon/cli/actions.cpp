@@ -10,17 +10,13 @@
 
 #include "base/signals.hpp"
 #include "base/standard_streams.hpp"
-#include "collectors/attribution/allocation/part.hpp"
 #include "collectors/builtin.hpp"
 #include "config/keys.hpp"
 #include "daemon/app.hpp"
-#include "daemon/cli/check.hpp"
 #include "daemon/cli/docs.hpp"
 #include "daemon/cli/load_config.hpp"
 #include "daemon/cli/once.hpp"
 #include "daemon/cli/survey.hpp"
-#include "daemon/control/allocate.hpp"
-#include "daemon/control/server.hpp"
 #include "daemon/reload.hpp"
 #include "daemon/setup.hpp"
 #include "exporter/json/api.hpp"
@@ -45,41 +41,14 @@ int run_daemon(const Options& options, const config::Config& config, const Clock
   return code;
 }
 
-int forget(const std::string& uuid, const config::Config& config, const Clock& clock) {
-  if (const Result<Done> done = forget_device_in_time(config.of<Paths>().state, uuid, clock); !done) {
-    print_error("gpumeter: not forgotten: " + done.error().message());
-    std::fflush(nullptr);
-    _exit(1);  // a call to the folder may hang
-  }
-  return print(uuid + " is forgotten\n");
-}
-
-int allocate(const AllocateOptions& options, const config::Config& config) {
-  const Result<std::string> done =
-      allocate(options, config.of<allocation::Settings>().manual, config.of<Paths>().state);
-  if (done) return print(*done);
-  print_error("gpumeter: " + done.error().message());
-  return 1;
-}
-
 int act_on(const Options& options, const config::Config& config, const Clock& clock) {
   switch (options.action) {
     case Action::check_config:
       return print("the configuration is valid\n");
-    case Action::once: {
-      Result<std::string> page = page_once(config, options.argument == "0" ? 1 : 2);
-      if (page) return print(*page);
-      print_error("gpumeter: " + page.error().message());
-      return 1;
-    }
+    case Action::once:
+      return print(page_once(config, options.argument == "0" ? 1 : 2));
     case Action::list_devices:
       return print(device_list(config));
-    case Action::forget:
-      return forget(options.argument, config, clock);
-    case Action::allocate:
-      return allocate(options.allocate, config);
-    case Action::check:
-      return check(options.check, config);
     default:
       return run_daemon(options, config, clock);
   }
@@ -99,16 +68,22 @@ int reload(pid_t daemon, const Clock& clock) {
   return outcome->problems.empty() ? 0 : 1;
 }
 
-int load_and_act(const Options& options, const Clock& clock, jobs::KnownUsers& users) {
+}  // namespace
+
+int with_config(const Options& options, const Clock& clock, const UseConfig& use) {
+  jobs::KnownUsers users(clock);
   std::vector<std::string> notes;
   const config::Loaded loaded = load_checked(options, clock, users, notes);
   for (const std::string& note : notes) print_error("gpumeter: " + note);
-  if (const auto* config = std::get_if<config::Config>(&loaded)) return act_on(options, *config, clock);
-  for (const options::Problem& problem : std::get<1>(loaded)) print_error(to_string(problem));
-  return options.action == Action::check ? check_is_unknown(options.check, "the configuration is wrong") : 2;
+  const auto* const config = std::get_if<config::Config>(&loaded);
+  if (config == nullptr) {
+    for (const options::Problem& problem : std::get<1>(loaded)) print_error(to_string(problem));
+  }
+  const int code = use(config);
+  std::fflush(nullptr);
+  if (users.hangs()) _exit(code);
+  return code;
 }
-
-}  // namespace
 
 int act(const Options& options) {
   const SystemClock clock;
@@ -123,11 +98,9 @@ int act(const Options& options) {
     return print(options.argument == "markdown" ? conditions_markdown() : conditions_json());
   }
   if (options.action == Action::reload) return reload(std::stoi(options.argument), clock);
-  jobs::KnownUsers users(clock);
-  const int code = load_and_act(options, clock, users);
-  std::fflush(nullptr);
-  if (users.hangs()) _exit(code);
-  return code;
+  return with_config(options, clock, [&](const config::Config* config) {
+    return config != nullptr ? act_on(options, *config, clock) : 2;
+  });
 }
 
 }  // namespace gpumeter

@@ -7,27 +7,28 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <system_error>
 
 namespace gpumeter {
 namespace {
 
-struct Companion {
-  std::string_view command;
-  const char* program;
-  bool is_told = false;  ///< the program's first argument is the command
-};
-constexpr Companion kCompanions[] = {
-    {"import", "gpumeter-import"}, {"profile", "gpumeter-profiler", true}, {"top", "gpumeter-top"}};
+/// nullptr: the command line names no command.
+const Companion* companion_of(std::span<char* const> arguments) {
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const auto companion =
+        std::ranges::find(kCompanions, std::string_view(arguments[i]), &Companion::command);
+    if (companion != kCompanions.end() && (i == 1 || !companion->is_first)) return companion;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
 std::optional<int> run_companion(int argc, char* const* argv) {
-  if (argc < 2) return std::nullopt;
-  const auto* const companion =
-      std::ranges::find(kCompanions, std::string_view(argv[1]), &Companion::command);
-  if (companion == std::end(kCompanions)) return std::nullopt;
+  const Companion* const companion = companion_of({argv, static_cast<std::size_t>(argc)});
+  if (companion == nullptr) return std::nullopt;
   const char* const program = companion->program;
   // argv[1] becomes the program's own name in its argv[0], unless the program does other things too.
   char* const* const arguments = companion->is_told ? argv : argv + 1;

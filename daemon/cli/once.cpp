@@ -149,7 +149,7 @@ void sample_once(const config::Config& config, int passes, const std::function<v
   use(*store);
 }
 
-Result<std::string> page_once(const config::Config& config, int passes) {
+std::string page_once(const config::Config& config, int passes) {
   std::string page;
   sample_once(config, passes, [&](const Store& store) {
     TextView view(store);

@@ -3,7 +3,6 @@
 #include <functional>
 #include <string>
 
-#include "base/result.hpp"
 #include "config/config.hpp"
 #include "exporter/store/store.hpp"
 
@@ -11,7 +10,7 @@ namespace gpumeter {
 
 /// Returns the output of --once: all tiers of every device read `passes` times, 1 s apart, as one page of
 /// text 0.0.4. Uses no threads; if a driver hangs, the command hangs.
-Result<std::string> page_once(const config::Config& config, int passes);
+std::string page_once(const config::Config& config, int passes);
 
 /// Reads all devices as above and passes the store to `use`, while it has all series. Missing devices of an
 /// earlier run have gpu_up 0. Prints the reasons why others cannot be read on stderr.

@@ -1,15 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "collectors/api/collector.hpp"
-#include "daemon/control/allocate.hpp"
 
 namespace gpumeter {
 
@@ -25,9 +24,7 @@ enum class Action : std::uint8_t {
   print_metrics,
   print_config,
   print_conditions,
-  forget,
-  allocate,
-  check
+  command  ///< a command of gpumeter-commands
 };
 
 /// The values of a flag for a key of the configuration.
@@ -36,36 +33,16 @@ struct KeyOverride {
   std::vector<std::string> values;
 };
 
-/// What --fail-on makes of degraded GPUs.
-enum class FailOn : std::uint8_t {
-  each,      ///< degraded: warning; failed: critical
-  failed,    ///< degraded counts as ok
-  degraded,  ///< degraded counts as critical
-};
-
-/// The flags of `gpumeter check`.
-struct CheckOptions {
-  bool json = false;
-  std::optional<unsigned> gpu;  ///< nullopt: all
-  FailOn fail_on = FailOn::each;
-  std::string url;         ///< empty: the first address of web.listen
-  std::string ca_file;     ///< empty: the system's authorities
-  std::string login_file;  ///< empty: no user
-};
-
 /// The validated command line.
 struct Options {
   Action action = Action::run;
-  std::string argument;     ///< of the action: "0" (--once), a process id (--reload), a format (--print-...),
-                            ///< a uuid (forget)
+  std::string argument;     ///< of the action: "0" (--once), a process id (--reload), a format (--print-...)
   std::string config_file;  ///< empty: the default file, which need not exist
   bool systemd_socket = false;               ///< serve on systemd's sockets instead of web.listen
   bool disable_defaults = false;             ///< run only collectors that are enabled explicitly
   std::vector<KeyOverride> overrides;        ///< override the file's values
   std::string simulator;                     ///< the collector for --simulate; empty: there is none
   std::vector<std::string> simulate_events;  ///< in addition to the file's
-  CheckOptions check;
-  AllocateOptions allocate;
 };
 
 /// An exit before the start. The text goes to stdout if the code is 0 (help, version), otherwise to stderr.
@@ -74,7 +51,18 @@ struct Exit {
   std::string text;
 };
 
-/// Parses the command line. Each of `collectors` has its own flags.
+/// A wrong command line.
+Exit usage_error(const std::string& sentence);
+/// A word that is no flag's value and no command.
+Exit unexpected(const std::string& word);
+
+/// All flags of the daemon. Each of `collectors` has its own.
+std::vector<Flag> flags_of(std::span<const CollectorEntry> collectors);
+
+/// Converts a command line with these flags, whose words the caller takes. Help is not printed.
+std::variant<Options, Exit> options_of(const CommandLine& line, std::span<const CollectorEntry> collectors);
+
+/// Parses the command line of the daemon, which has flags only.
 std::variant<Options, Exit> parse_options(int argc, const char* const* argv,
                                           std::span<const CollectorEntry> collectors);
 

@@ -19,7 +19,7 @@ LIBRARY = re.compile(r"(usr/)?lib(64)?/([^/]+-linux-gnu[^/]*/)?[^/]+\.so(\.[^/]*
 KEPT = re.compile(r"usr/share/libdrm/.+|usr/share/misc/pci\.ids|usr/lib/os-release|(usr/)?bin/chown")
 # gpumeter-held stays out: it moves a process of the host's root into control groups of the host, which a container must not be able to do.
 # gpumeter-nccl-files too: it is written in Python.
-PROGRAMS = ("gpumeter", "gpumeter-nccl", "gpumeter-profiler", "gpumeter-servers")
+PROGRAMS = ("gpumeter", "gpumeter-commands", "gpumeter-nccl", "gpumeter-profiler", "gpumeter-servers")
 OWN = re.compile(rf"usr/bin/({'|'.join(PROGRAMS)})|etc/gpumeter/gpumeter\.yaml|usr/share/doc/gpumeter/sbom\.spdx\.json")
 # The daemon's user. Kubernetes checks `runAsNonRoot` against a number. This one belongs to no user of Debian or Fedora.
 USER = 65532

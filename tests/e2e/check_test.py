@@ -74,6 +74,42 @@ class OwnPassesTest(Folder):
         self.assertEqual(self.check_here(), (3, ["GPU UNKNOWN - the configuration is wrong"]))
 
 
+class CommandLineTest(Folder):
+    """The commands of gpumeter-commands, which gpumeter starts."""
+
+    def assert_refused(self, status: int, sentence: str, *arguments: str) -> None:
+        said = run(*arguments)
+        self.assertEqual((said.returncode, said.stdout, said.stderr), (status, "", f"gpumeter: {sentence}\nTry 'gpumeter --help'.\n"), arguments)
+
+    def test_flags_of_the_configuration_are_before_and_after_the_command(self):
+        missing = (1, f"gpumeter: not forgotten: {self.folder}/none: No such file or directory\n")
+        for arguments in (("--path.state", f"{self.folder}/none", "forget", "GPU-1"), ("forget", f"--path.state={self.folder}/none", "GPU-1"),
+                          ("forget", "GPU-1", "--no-collector.amd", "--path.state", f"{self.folder}/none")):
+            said = run(f"--config.file={self.config}", *arguments)
+            self.assertEqual((said.returncode, said.stderr), missing, arguments)
+
+    def test_wrong_words(self):
+        accepted = "gpumeter accepts flags and the commands forget, allocate, profile, check, import and top"
+        self.assert_refused(2, "forget requires the uuid of a device", "forget")
+        self.assert_refused(2, "--once cannot be combined with a command", "forget", "A", "--once")
+        self.assert_refused(2, f'unexpected argument "B"; {accepted}', "forget", "A", "B")
+        self.assert_refused(2, "top must be the first argument", "--log.level=debug", "top")
+        self.assert_refused(2, 'VERB: must be set, clear or list, not "give"', "allocate", "give")
+        self.assert_refused(2, "allocate set requires the name of a workload", "allocate", "set")
+        # Exit 2 would mean that a GPU has failed.
+        self.assert_refused(3, 'unexpected argument "check"; ' + accepted, "check", "check")
+        self.assert_refused(3, 'unknown flag --jsn; did you mean --json?', "check", "--jsn")
+        self.assert_refused(3, '--gpu must be the index of a GPU, not "x"', "check", "--gpu=x")
+        self.assert_refused(3, '--fail-on: must be failed or degraded, not "never"', "check", "--fail-on=never")
+
+    def test_help(self):
+        for command, flag in (("check", "--login-file FILE"), ("forget", "UUID TEXT"), ("allocate", "--kind KIND")):
+            said = run(command, "--help")
+            self.assertEqual((said.returncode, said.stderr), (0, ""))
+            self.assertIn(f"Usage: gpumeter {command} [OPTIONS]", said.stdout)
+            self.assertIn(f"\n  {flag} ", said.stdout)
+
+
 class DaemonTest(Folder):
     def test_a_lost_gpu(self):
         with Daemon("--simulate=2", "--simulate-event=lose 1 after 8s", state=str(self.folder)) as daemon:

@@ -199,7 +199,7 @@ class RowsTest(TlsTest):
         wait_until(lambda: said(check, *known, *user) == (0, "GPU OK - 1 GPU ok | ok=1 degraded=0 failed=0 unknown=0\n"), "check answers", 20)
         self.assertIn("Simulated GPU", said(top, *known, *user)[1])
         self.assertRegex(said(check, *known)[1], "requires a user .web.config_file.: check --login-file")
-        self.assertIn("TLS: ", said(check, *user)[1])
+        self.assertIn("certificate", said(check, *user)[1])
         self.assertEqual((said(check, *user)[0], said(top, *user)[0], said(top, *known)[0]), (3, 1, 1))
         login.write_text("dave:bad\n")
         self.assertIn("refuses the user dave", said(check, *known, *user)[1])

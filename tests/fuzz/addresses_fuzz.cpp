@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "exporter/client/http_get.hpp"
 #include "exporter/listen/socket.hpp"
 #include "programs/client/http.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -18,22 +17,7 @@ const std::vector<ListenSocket>& listeners() {
   return listening->sockets;
 }
 
-void check_client(std::string_view text) {
-  const Result<HttpAddress> address = parse_http_address(text);
-  if (!address) {
-    fuzz::expect(!address.error().message().empty());
-    return;
-  }
-  if (!address->socket.empty()) {
-    fuzz::expect(address->socket.starts_with('/') && address->socket.size() <= 107);
-    return;
-  }
-  fuzz::expect(!address->host.empty() && address->host.find_first_of("/?#@[] ") == std::string::npos);
-  const unsigned long port = std::stoul(address->port);
-  fuzz::expect(port <= 65535);
-}
-
-void check_top(const std::string& text) {
+void check_client(const std::string& text) {
   const Result<client::Address> address = client::parse_address(text);
   if (!address) return;
   fuzz::expect(!address->host.empty() && address->url.starts_with("http") && !address->url.ends_with('/'));
@@ -50,6 +34,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::expect(!is_served(text, listeners()) || text.ends_with(port));
   fuzz::expect(is_served("127.0.0.1:" + port, listeners()));
   check_client(text);
-  check_top(text);
   return 0;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "exporter/client/http_get.hpp"
 #include "exporter/json/api.hpp"
 #include "programs/benchmark/gpu.hpp"
 #include "programs/benchmark/report.hpp"
@@ -70,8 +69,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     top::make_snapshot(*series, health ? std::optional(*health) : std::nullopt);
   }
   if (health) check(*health);
-  const Result<HttpAnswer> answer = parse_http_answer(text);
-  fuzz::expect(!answer || (!answer->is_refused && text.ends_with(answer->body)));
   const Result<health::Report> report = parse_health_json(text, Nanoseconds{1'000'000'000});
   fuzz::expect(report || !report.error().message().empty());
   const Result<std::vector<benchmark::Gpu>> gpus = benchmark::parse_gpus(text, R"({"series":[]})");

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
-#include "exporter/client/http_get.hpp"
+#include "base/text.hpp"
 #include "exporter/http/server.hpp"
 #include "exporter/listen/socket.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -64,9 +64,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const Server server;
   const std::string answer = server.answer_to(fuzz::text_of(data, size));
   if (answer.empty()) return 0;
-  const Result<HttpAnswer> parsed = parse_http_answer(answer);
-  fuzz::expect(parsed || answer.starts_with("HTTP/1."));
+  fuzz::expect(answer.starts_with("HTTP/1."));
   // 100: the client asked for "100 Continue", which precedes the answer.
-  fuzz::expect(!parsed || (parsed->status >= 100 && parsed->status < 600));
+  const std::size_t blank = answer.find(' ');
+  const unsigned status = parse_number<unsigned>(answer.substr(blank + 1, 3)).value_or(0);
+  fuzz::expect(status >= 100 && status < 600);
   return 0;
 }

@@ -71,7 +71,7 @@ class HardeningTest(unittest.TestCase):
         self.assertEqual(missing_in_static(BINARY.with_name("gpumeter-held")), [])
 
     def test_the_programs_of_the_build(self) -> None:
-        for program in (BINARY, *map(BINARY.with_name, ("gpumeter-benchmark", "gpumeter-nccl", "gpumeter-profiler", "gpumeter-servers", "gpumeter-top"))):
+        for program in (BINARY, *map(BINARY.with_name, ("gpumeter-benchmark", "gpumeter-commands", "gpumeter-nccl", "gpumeter-profiler", "gpumeter-servers", "gpumeter-top"))):
             with self.subTest(program=program.name):
                 self.assertEqual(missing(program), [])
 
@@ -91,7 +91,7 @@ class HardeningTest(unittest.TestCase):
         scripts = [program for program in programs if program.is_symlink()]
         self.assertEqual([program.resolve() for program in scripts], [Path(folder, "usr/share/gpumeter/python/gpumeter-import").resolve()])
         programs = [program for program in programs if program not in scripts]
-        self.assertEqual([program.name for program in programs], ["gpumeter", "gpumeter-benchmark", "gpumeter-nccl", "gpumeter-profiler", "gpumeter-servers", "gpumeter-top"])
+        self.assertEqual([program.name for program in programs], ["gpumeter", "gpumeter-benchmark", "gpumeter-commands", "gpumeter-nccl", "gpumeter-profiler", "gpumeter-servers", "gpumeter-top"])
         for program in programs:
             with self.subTest(program=program.name):
                 self.assertEqual(missing(program), [])

@@ -26,7 +26,7 @@ IMAGE = os.environ.get("GPUMETER_IMAGE", "")
 MIB = 1 << 20
 UID = "7f1c2a53-6d0c-4ff7-9a0e-0d6b4f8a1c2e"
 LIBRARY = re.compile(r"usr/lib/[^/]+-linux-gnu[^/]*/[^/]+\.so[^/]*|usr/lib64/ld-linux[^/]+|usr/lib/ld-linux[^/]+")
-FILES = re.compile(r"usr/bin/(gpumeter(-nccl|-profiler|-servers)?|chown)|etc/(passwd|group|nsswitch\.conf|gpumeter/gpumeter\.yaml)|usr/lib/os-release"
+FILES = re.compile(r"usr/bin/(gpumeter(-commands|-nccl|-profiler|-servers)?|chown)|etc/(passwd|group|nsswitch\.conf|gpumeter/gpumeter\.yaml)|usr/lib/os-release"
                    r"|usr/share/doc/[^/]+/copyright|usr/share/doc/gpumeter/sbom\.spdx\.json|usr/share/libdrm/amdgpu\.ids"
                    r"|usr/share/misc/pci\.ids|var/lib/dpkg/status\.d/[^/]+")
 # crun refuses machines whose controllers are divided between both versions of control groups, so it only sees those of the first.
@@ -107,7 +107,7 @@ class ContentTest(ImageCase):
 
     def test_every_library_that_the_programs_load_is_in_it(self) -> None:
         names = {path.name for path in self.rootfs.glob("usr/lib/*/*.so*")} | {path.name for path in self.rootfs.glob("usr/lib*/ld-linux*")}
-        for program in ("gpumeter", "gpumeter-nccl", "gpumeter-profiler", "gpumeter-servers", "chown"):
+        for program in ("gpumeter", "gpumeter-commands", "gpumeter-nccl", "gpumeter-profiler", "gpumeter-servers", "chown"):
             needed = subprocess.run(["readelf", "-dW", str(self.rootfs / "usr/bin" / program)], capture_output=True, text=True, check=True).stdout
             self.assertLessEqual(set(re.findall(r"\(NEEDED\).*\[(.+)\]", needed)), names)
 

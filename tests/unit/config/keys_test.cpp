@@ -112,19 +112,19 @@ TEST(ConfigurationMarkdown, EndsWithTheCollectors) {
 
 TEST(Suggest, FindsWhatWasMeant) {
   const std::vector<std::string> words = {"listen", "config_file", "max_requests", "fast"};
-  EXPECT_EQ(nearest("lissen", words), "listen");
-  EXPECT_EQ(nearest("config-file", words), "config_file");
-  EXPECT_EQ(nearest("maxrequest", words), "max_requests");
-  EXPECT_EQ(nearest("fst", words), "fast");
+  EXPECT_EQ(options::nearest("lissen", words), "listen");
+  EXPECT_EQ(options::nearest("config-file", words), "config_file");
+  EXPECT_EQ(options::nearest("maxrequest", words), "max_requests");
+  EXPECT_EQ(options::nearest("fst", words), "fast");
 }
 
 TEST(Suggest, SaysNothingWhereNothingIsNear) {
   const std::vector<std::string> words = {"listen", "fast", "on"};
-  EXPECT_EQ(nearest("certificate", words), "");
-  EXPECT_EQ(nearest("xy", words), "");
-  EXPECT_EQ(nearest("", words), "");
-  EXPECT_EQ(nearest(std::string(65, 'l'), words), "");
-  EXPECT_EQ(nearest("listen", {}), "");
+  EXPECT_EQ(options::nearest("certificate", words), "");
+  EXPECT_EQ(options::nearest("xy", words), "");
+  EXPECT_EQ(options::nearest("", words), "");
+  EXPECT_EQ(options::nearest(std::string(65, 'l'), words), "");
+  EXPECT_EQ(options::nearest("listen", {}), "");
 }
 
 TEST(Suggest, EnumeratesWords) {

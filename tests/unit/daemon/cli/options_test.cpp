@@ -141,37 +141,6 @@ TEST(Options, TakeOnePassOrTwoOnce) {
   EXPECT_EQ(options({"--once=0"}).action, Action::once);
 }
 
-TEST(Options, ACommandTakesFlagsBeforeAndAfterIt) {
-  const Options before = options({"--path.state=/s", "forget", "GPU-1"});
-  EXPECT_EQ(before.action, Action::forget);
-  EXPECT_EQ(before.argument, "GPU-1");
-  ASSERT_EQ(before.overrides.size(), 1U);
-  const Options after = options({"forget", "--path.state=/s", "GPU-1"});
-  EXPECT_EQ(after.argument, "GPU-1");
-  EXPECT_EQ(after.overrides.front().path, "paths.state");
-  EXPECT_EQ(end_of({"forget"}), refusal("forget requires the uuid of a device"));
-  EXPECT_EQ(end_of({"forget", "A", "--once"}), refusal("--once cannot be combined with a command"));
-}
-
-TEST(Options, TheCheckHasFlagsOfItsOwn) {
-  const Options plain = options({"check"});
-  EXPECT_EQ(plain.action, Action::check);
-  EXPECT_FALSE(plain.check.json || plain.check.gpu);
-  EXPECT_EQ(plain.check.fail_on, FailOn::each);
-  const Options all =
-      options({"check", "--json", "--gpu=3", "--fail-on", "degraded", "--url=h:1", "--path.state=/s"});
-  EXPECT_TRUE(all.check.json);
-  EXPECT_EQ(all.check.gpu, 3U);
-  EXPECT_EQ(all.check.fail_on, FailOn::degraded);
-  EXPECT_EQ(all.check.url, "h:1");
-  EXPECT_EQ(all.overrides.front().path, "paths.state");
-  // Exit 2 would mean that a GPU has failed.
-  EXPECT_TRUE(end_of({"check", "--gpu=x"}).starts_with("3: gpumeter: --gpu must be the index of a GPU"));
-  EXPECT_TRUE(
-      end_of({"check", "--fail-on=never"}).starts_with("3: gpumeter: --fail-on: must be failed or degraded"));
-  EXPECT_TRUE(end_of({"check", "--loud"}).starts_with("3: gpumeter: unknown flag --loud"));
-}
-
 TEST(Options, NameUnknownFlags) {
   EXPECT_EQ(end_of({"--web.listen-adress=:1"}),
             refusal("unknown flag --web.listen-adress; did you mean --web.listen-address?"));
@@ -206,6 +175,8 @@ TEST(Options, NameBadValues) {
             refusal("--simulate: must be a whole number from 1 to 1024, not \"1025\""));
   EXPECT_EQ(end_of({"--simulate"}), refusal("--simulate requires a value"));
   EXPECT_EQ(end_of({"--log.level"}), refusal("--log.level requires a value"));
+  EXPECT_EQ(end_of({"--log.level", "--once"}), refusal("--log.level requires a value"));
+  EXPECT_EQ(end_of({"--collector.amd=x"}), refusal("--collector.amd: must be true or false, not \"x\""));
   EXPECT_EQ(end_of({"--once=2"}), refusal("--once: must be 0 or 1, not \"2\""));
   EXPECT_EQ(end_of({"--print-metrics=html"}),
             refusal("--print-metrics: must be markdown or text, not \"html\""));

@@ -1,4 +1,4 @@
-#include "daemon/control/allocate.hpp"
+#include "programs/commands/allocate.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,14 +1,31 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/clock.hpp"
 #include "config/config.hpp"
-#include "daemon/cli/options.hpp"
 #include "exporter/health/report.hpp"
 
 namespace gpumeter {
+
+/// What --fail-on makes of degraded GPUs.
+enum class FailOn : std::uint8_t {
+  each,      ///< degraded: warning; failed: critical
+  failed,    ///< degraded counts as ok
+  degraded,  ///< degraded counts as critical
+};
+
+/// The flags of `gpumeter check`.
+struct CheckOptions {
+  bool json = false;
+  std::optional<unsigned> gpu;  ///< nullopt: all
+  FailOn fail_on = FailOn::each;
+  std::string url;         ///< empty: the first address of web.listen
+  std::string ca_file;     ///< empty: the system's authorities
+  std::string login_file;  ///< empty: no user
+};
 
 /// The exit codes of monitoring plugins.
 enum class CheckStatus : std::uint8_t { ok = 0, warning = 1, critical = 2, unknown = 3 };

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
+#include "programs/commands/check.hpp"
 
-#include "daemon/cli/check.hpp"
+#include <gtest/gtest.h>
 
 namespace gpumeter {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/cli/check.hpp"
+#include "programs/commands/check.hpp"
 
 #include <signal.h>
 #include <unistd.h>
@@ -17,10 +17,10 @@
 #include "base/json/scalars.hpp"
 #include "base/standard_streams.hpp"
 #include "daemon/cli/once.hpp"
-#include "exporter/client/http_get.hpp"
 #include "exporter/health/judge.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/json/api.hpp"
+#include "programs/client/http.hpp"
 
 namespace gpumeter {
 namespace {
@@ -149,19 +149,20 @@ health::Report judge_here(const config::Config& config) {
   return report;
 }
 
-std::string no_user(const HttpAccess& access) {
+std::string no_user(const client::Access& access) {
   if (access.login.user.empty()) return " requires a user (web.config_file): check --login-file";
   return " refuses the user " + access.login.user;
 }
 
 /// nullopt: no daemon listens there.
-Result<std::optional<health::Report>> ask_daemon(const std::string& url, const HttpAccess& access) {
-  const Result<HttpAddress> address = parse_http_address(url);
-  if (!address) return address.error();
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  const Result<HttpAnswer> answer = http_get(*address, "/api/v1/health", deadline, kMostBytes, access);
+Result<std::optional<health::Report>> ask_daemon(const std::string& url, const client::Access& access) {
+  Result<client::Address> address = client::parse_address(url);
+  if (!address) return address.error().with(url);
+  client::HttpClient client(*std::move(address), access, {kPatience, kPatience, kMostBytes},
+                            "gpumeter-commands");
+  const Result<client::HttpClient::Answer> answer = client.get("/api/v1/health");
+  if (!answer && client.was_refused()) return std::optional<health::Report>();
   if (!answer) return answer.error().with(url);
-  if (answer->is_refused) return std::optional<health::Report>();
   if (answer->status == 404) return Error(url + " has no /api/v1/health; is it an older gpumeter?");
   if (answer->status == 401) return Error(url + no_user(access));
   if (answer->status != 200) return Error(url + " answers with status " + std::to_string(answer->status));
@@ -171,7 +172,7 @@ Result<std::optional<health::Report>> ask_daemon(const std::string& url, const H
 }
 
 /// Waits for the first judgement of a daemon that has just started, as after a restart of the service.
-Result<std::optional<health::Report>> ask_patiently(const std::string& url, const HttpAccess& access) {
+Result<std::optional<health::Report>> ask_patiently(const std::string& url, const client::Access& access) {
   const auto until = std::chrono::steady_clock::now() + kFirstJudgement;
   while (true) {
     Result<std::optional<health::Report>> asked = ask_daemon(url, access);
@@ -181,16 +182,16 @@ Result<std::optional<health::Report>> ask_patiently(const std::string& url, cons
   }
 }
 
-Result<HttpAccess> access_of(const CheckOptions& options) {
-  if (options.login_file.empty()) return HttpAccess{options.ca_file, {}};
+Result<client::Access> access_of(const CheckOptions& options) {
+  if (options.login_file.empty()) return client::Access{options.ca_file, {}};
   Result<Login> login = read_login(options.login_file);
   if (!login) return login.error();
-  return HttpAccess{options.ca_file, *std::move(login)};
+  return client::Access{options.ca_file, *std::move(login)};
 }
 
 Result<health::Report> report_of(const CheckOptions& options, const config::Config& config) {
   const std::string url = options.url.empty() ? config.of<HttpSettings>().listen.front() : options.url;
-  const Result<HttpAccess> access = access_of(options);
+  const Result<client::Access> access = access_of(options);
   if (!access) return access.error();
   Result<std::optional<health::Report>> asked = ask_patiently(url, *access);
   if (!asked) return asked.error();

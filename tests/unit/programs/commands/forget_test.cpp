@@ -1,3 +1,5 @@
+#include "programs/commands/forget.hpp"
+
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "daemon/control/allocate.hpp"
+#include "programs/commands/allocate.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 
 #include "base/folder.hpp"
 #include "base/text.hpp"
-#include "daemon/control/server.hpp"
 #include "daemon/fleet/device_directory.hpp"
+#include "programs/commands/forget.hpp"
 
 namespace gpumeter {
 namespace {
@@ -46,13 +46,13 @@ Result<std::string> set(const AllocateOptions& options, const std::string& path,
   }
   constexpr mode_t kReadable = 0644;  // by the daemon
   if (const Result<Folder> made = Folder::make(path, kReadable | S_IXUSR | S_IXGRP | S_IXOTH); !made) {
-    return control::with_advice(made.error());
+    return with_advice(made.error());
   }
   const Result<Folder> folder = Folder::open_trusted(path);
   if (!folder) return folder.error();
   const Result<Done> done =
       folder->replace(manual::file_name(grant.workload), text, kReadable, Folder::Outlives::power_cut);
-  if (!done) return control::with_advice(done.error());
+  if (!done) return with_advice(done.error());
   return std::to_string(grant.gpus.size()) + " GPU(s) are allocated to " + grant.workload.name + "\n";
 }
 
@@ -64,8 +64,7 @@ Result<std::string> clear(const AllocateOptions& options, const std::string& pat
     return Error(options.workload.name + " has no allocation of the kind " +
                  std::string(to_string(options.workload.kind)));
   }
-  if (const Result<Done> removed = folder->remove(name); !removed)
-    return control::with_advice(removed.error());
+  if (const Result<Done> removed = folder->remove(name); !removed) return with_advice(removed.error());
   return "the allocation of " + options.workload.name + " has ended\n";
 }
 

@@ -60,7 +60,7 @@ MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],
             r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["base/user_owners.cpp", "collectors/attribution/names/user_names.cpp", "exporter/listen/socket.cpp"],
             r"\bsend_to_journal\(|\bspdlog::logger\b": ["base/log.cpp", "base/log.hpp", "systemd/notify.cpp", "systemd/notify.hpp"],
             r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["base/log.cpp", "daemon/app.cpp", "base/standard_streams.cpp",
-                                                     "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp", "programs/profiler/command.cpp"]}
+                                                     "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp", "programs/profiler/main.cpp"]}
 # Calls that make, change or remove a name -> the only files that may make them: base/folder follows no path that another user may write.
 MAY_WRITE = {r"\bO_(CREAT|TMPFILE)\b|(?<![.>\w])((mkdir|mkfifo|mknod|rename|unlink|symlink)(at2?)?|linkat)\((?!const)|\bl?ch(own|mod)\(|\bfch(own|mod)at\(|\brmdir\(":
              ["base/folder.cpp", "base/socket_file.cpp"],

@@ -15,13 +15,11 @@ int main(int count, char** arguments) {
                                         .session = arguments[4],
                                         .host = arguments[5],
                                         .is_host_traced = true};
-  profiles::ServiceFailure why;
-  const auto trace = profiles::ProfilerService(clock).profile(order, &why);
-  if (trace) {
-    std::printf("%s %s\n", trace->path.c_str(), trace->is_empty ? "empty" : "full");
+  const profiles::ServiceAnswer answer = profiles::ask_service(order, clock);
+  if (answer.error.empty()) {
+    std::printf("%s %s\n", path_of(order).c_str(), answer.is_empty ? "empty" : "full");
   } else {
-    std::printf("failed %s: %s\n", std::string(to_string(why.failure)).c_str(),
-                trace.error().message().c_str());
+    std::printf("failed %s: %s\n", std::string(to_string(answer.failure)).c_str(), answer.error.c_str());
   }
   return 0;
 }

@@ -40,7 +40,6 @@
 #include "programs/profiler/services.hpp"
 #include "programs/profiler/settings.hpp"
 #include "programs/profiler/targets.hpp"
-#include "programs/profiler/traces.hpp"
 #include "systemd/notify.hpp"
 
 namespace gpumeter::profiles {
@@ -117,7 +116,6 @@ class Core {
   }
   void judge();
   void look_for_services();
-  void fetch(const Member& member, const Order& order);
   void act_on(const Finding& finding, bool is_new);
   std::set<int> processes_on(const std::string& gpu) const;
   Nanoseconds now() const noexcept { return clock_.monotonic(); }
@@ -134,9 +132,9 @@ class Core {
   };
   const Descriptor woken_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   KinetoDoor kineto_{owner_of_};
+  const std::function<Result<Done>(const tcp::Listener&)> check_;
   ServiceDoor services_;
   DebugDoor debug_;
-  Fetches fetches_;
   Desk desk_;
   Ledger ledger_;
   BudgetBook budget_;
@@ -164,12 +162,11 @@ Core::Core(const PartContext& context)
       log_(context.log),
       machine_(context.machine),
       wake_part_(context.wake),
-      services_(clock_, [procfs = context.paths.procfs](
-                            const auto& listener) { return check_listener(procfs, listener); }),
-      debug_(
-          [procfs = context.paths.procfs](const auto& listener) { return check_listener(procfs, listener); },
-          !settings_.trace_folder.empty()),
-      fetches_(clock_),
+      check_([procfs = context.paths.procfs](const tcp::Listener& listener) {
+        return check_listener(procfs, listener);
+      }),
+      services_(clock_, check_),
+      debug_(clock_, check_, !settings_.trace_folder.empty()),
       budget_(settings_.budget, clock_),
       targets_({context.paths.procfs, owner_of_, [this](std::uint32_t uid) { return names_.of(uid); },
                 settings_.users},
@@ -211,8 +208,8 @@ void Core::look_for_services() {
   }
   if (!found) return;
   is_fresh_ = true;
-  const auto split =
-      std::ranges::stable_partition(*found, [](const PortHolder& each) { return !each.is_debug_server; });
+  const auto split = std::ranges::stable_partition(
+      *found, [](const PortHolder& each) { return !each.process.has_worker_server; });
   debug_.found({split.begin(), split.end()});
   found->erase(split.begin(), split.end());
   services_.found(*found);
@@ -375,7 +372,6 @@ void Core::tick() {
     desk_.abandon(left);
     for (const int pid : desk_.pids(left)) debug_.ended(pid, "the client has left");
   }
-  for (const Fetches::Ended& ended : fetches_.take_ended()) debug_.ended(ended.pid, ended.error);
   for (const Desk::Event& event : desk_.tick(at)) {
     if (event.outcome) {
       finish(event);
@@ -396,7 +392,6 @@ void Core::tick() {
 
 void Core::finish(const Desk::Event& event) {
   const Request& request = event.request;
-  for (const Member& member : request.members) fetches_.stop(member.pid);
   const std::string status(kStatusNames.of(event.outcome->status));
   count(request.run, request.trigger, event.outcome->status);
   callers_.tell_about(event.number, "end " + status);
@@ -436,13 +431,6 @@ std::set<int> Core::processes_on(const std::string& gpu) const {
   return pids;
 }
 
-// The job writes no file, and no client is there that would.
-void Core::fetch(const Member& member, const Order& order) {
-  fetches_.start(member.pid, {debug_.connection(member.pid), debug_.socket(member.pid),
-                              debug_request(order.extent.duration), file_of(order, member),
-                              debug_.owner(member.pid), order.extent.duration + Desk::kWrite});
-}
-
 // A condition that holds on is refused, counted and logged once.
 void Core::act_on(const Finding& finding, bool is_new) {
   const Targets::Found found =
@@ -459,7 +447,7 @@ void Core::act_on(const Finding& finding, bool is_new) {
     const Order order{*path, {std::nullopt, settings_.duration}};
     const Result<Number> begun =
         begin({finding.run, finding.condition, finding.reason, order, found.members});
-    if (begun && is_fetched) fetch(member, order);
+    if (begun && is_fetched) debug_.fetch(member.pid, order);
     if (begun) {
       budget_.spend(finding.run);
       return wake_part_();

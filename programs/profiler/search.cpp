@@ -115,10 +115,34 @@ Error system_error(const std::string& path) {
   return Error(path + ": " + std::generic_category().message(errno));
 }
 
-std::set<std::uint16_t> numbers_of(const std::vector<options::Port>& ports) {
-  std::set<std::uint16_t> numbers;
-  for (const options::Port& port : ports) numbers.insert(port.number);
-  return numbers;
+void add_ports(const std::vector<tcp::Listener>& listeners, const SocketHolders& holders, Ports& ports) {
+  std::set<int> seen;
+  for (const tcp::Listener& each : listeners) {
+    const SocketHolder* const holder = holders.of(each.inode);
+    const auto is_same = [&](const tcp::Listener& other) { return is_same_place(other, each); };
+    if (std::ranges::count_if(listeners, is_same) > 1) {
+      ports.shared.insert(each.port);
+    } else if (holder == nullptr) {
+      ports.hidden.insert(each.port);
+    } else if (seen.insert(holder->pid).second) {
+      ports.holders.push_back({.process = *holder, .listener = each});
+    }
+  }
+}
+
+/// A process that has a port as well keeps the port.
+void add_sockets(const std::vector<UnixListener>& listeners, const SocketHolders& holders, Ports& ports) {
+  std::set<int> seen;
+  for (const PortHolder& each : ports.holders) seen.insert(each.process.pid);
+  for (const UnixListener& each : listeners) {
+    const SocketHolder* const holder = holders.of(each.inode);
+    if (holder == nullptr) {
+      ports.hidden_sockets.insert(each.path);
+    } else if (holder->has_worker_server && seen.insert(holder->pid).second) {
+      const bool may_connect = faccessat(AT_FDCWD, each.path.c_str(), W_OK, AT_EACCESS) == 0;
+      ports.holders.push_back({*holder, {}, each.path, may_connect});
+    }
+  }
 }
 
 }  // namespace
@@ -192,42 +216,6 @@ const SocketHolder* SocketHolders::of(std::uint64_t inode) const {
   return found == known_.end() ? nullptr : &found->second;
 }
 
-Result<std::vector<tcp::Listener>> PortSearch::listeners() const {
-  Result<std::vector<tcp::Listener>> all = tcp::listeners(procfs_);
-  if (all) {
-    std::erase_if(
-        *all, [this](const tcp::Listener& each) { return !ports_.contains(each.port) || !is_reached(each); });
-  }
-  return all;
-}
-
-Result<Ports> PortSearch::find() {
-  if (ports_.empty()) return Ports();
-  const Result<std::vector<tcp::Listener>> all = listeners();
-  if (!all) return all.error();
-  WantedSockets wanted;
-  for (const tcp::Listener& each : *all) wanted[each.inode] = each.uid;
-  holders_.look_for(wanted);
-  Ports ports;
-  std::set<int> seen;
-  for (const tcp::Listener& each : *all) {
-    const SocketHolder* const holder = holders_.of(each.inode);
-    const auto others = std::ranges::count_if(*all, [&](const auto& it) { return is_same_place(it, each); });
-    if (others > 1) {
-      ports.shared.insert(each.port);
-    } else if (holder == nullptr) {
-      ports.hidden.insert(each.port);
-    } else if (seen.insert(holder->pid).second) {
-      ports.holders.push_back({.process = {holder->pid, each.uid},
-                               .listener = each,
-                               .is_debug_server = holder->has_worker_server,
-                               .has_safe_host_trace = holder->has_safe_host_trace});
-    }
-  }
-  std::ranges::sort(ports.holders, {}, [](const PortHolder& each) { return each.process.pid; });
-  return ports;
-}
-
 Result<Done> check_listener(const std::string& procfs, const tcp::Listener& listener) {
   const Result<std::vector<tcp::Listener>> all = tcp::listeners(procfs);
   if (!all) return all.error();
@@ -256,43 +244,41 @@ bool is_worker_socket(const std::string& path, std::span<const std::string> patt
   });
 }
 
-Result<Done> SocketSearch::find(Ports& ports) {
-  if (patterns_.empty()) return Done{};
+Result<std::vector<tcp::Listener>> ServiceSearch::listeners() const {
+  if (ports_.empty()) return std::vector<tcp::Listener>();
+  Result<std::vector<tcp::Listener>> all = tcp::listeners(procfs_);
+  if (!all) return all;
+  std::erase_if(*all, [this](const tcp::Listener& each) {
+    return std::ranges::find(ports_, each.port, &options::Port::number) == ports_.end() || !is_reached(each);
+  });
+  return all;
+}
+
+Result<std::vector<UnixListener>> ServiceSearch::unix_listeners() const {
+  if (patterns_.empty()) return std::vector<UnixListener>();
   const SmallFile table = read_small_file(procfs_ + "/net/unix", kMostTable);
   if (table.error != 0) {
     return Error(procfs_ + "/net/unix: " + std::generic_category().message(table.error));
   }
   std::vector<UnixListener> all = unix_listeners_in(table.text);
   std::erase_if(all, [this](const UnixListener& each) { return !is_worker_socket(each.path, patterns_); });
-  WantedSockets wanted;
-  for (const UnixListener& each : all) wanted[each.inode] = std::nullopt;
-  holders_.look_for(wanted);
-  std::set<int> seen;
-  for (const PortHolder& each : ports.holders) seen.insert(each.process.pid);
-  for (const UnixListener& each : all) {
-    const SocketHolder* const holder = holders_.of(each.inode);
-    if (holder == nullptr) {
-      ports.hidden_sockets.insert(each.path);
-    } else if (holder->has_worker_server && seen.insert(holder->pid).second) {
-      const bool may_connect = faccessat(AT_FDCWD, each.path.c_str(), W_OK, AT_EACCESS) == 0;
-      ports.holders.push_back({{holder->pid, holder->uid}, {}, true, each.path, may_connect});
-    }
-  }
-  std::ranges::sort(ports.holders, {}, [](const PortHolder& each) { return each.process.pid; });
-  return Done{};
+  return all;
 }
 
-ServiceSearch::ServiceSearch(const Settings& settings, const std::string& procfs, const Clock& clock,
-                             Log& log)
-    : ports_(procfs, numbers_of(settings.profiler_ports), clock),
-      sockets_(procfs, settings.worker_sockets, clock),
-      log_(log) {}
-
 Result<Ports> ServiceSearch::find() {
-  Result<Ports> found = ports_.find();
-  if (!found) return found;
-  if (const Result<Done> added = sockets_.find(*found); !added) return added.error();
-  return found;
+  const Result<std::vector<tcp::Listener>> on_ports = listeners();
+  if (!on_ports) return on_ports.error();
+  const Result<std::vector<UnixListener>> on_sockets = unix_listeners();
+  if (!on_sockets) return on_sockets.error();
+  WantedSockets wanted;
+  for (const tcp::Listener& each : *on_ports) wanted[each.inode] = each.uid;
+  for (const UnixListener& each : *on_sockets) wanted[each.inode] = std::nullopt;
+  holders_.look_for(wanted);
+  Ports ports;
+  add_ports(*on_ports, holders_, ports);
+  add_sockets(*on_sockets, holders_, ports);
+  std::ranges::sort(ports.holders, {}, [](const PortHolder& each) { return each.process.pid; });
+  return ports;
 }
 
 const std::vector<PortHolder>& ServiceSearch::turn() {
@@ -319,7 +305,8 @@ void ServiceSearch::log_changes(const Ports& now) {
         {{"pid", std::to_string(each.process.pid)},
          {has_port ? "port" : "socket", has_port ? std::to_string(each.listener.port) : each.socket},
          {"uid", std::to_string(each.process.uid)},
-         {"trace", each.is_debug_server || each.has_safe_host_trace ? "host and device" : "device only"}});
+         {"trace", each.process.has_worker_server || each.process.has_safe_host_trace ? "host and device"
+                                                                                      : "device only"}});
   }
 }
 

@@ -24,10 +24,14 @@ namespace gpumeter::profiles {
 /// The process that has a listening socket open.
 struct SocketHolder {
   int pid = 0;
-  std::uint32_t uid = 0;             ///< effective
-  std::uint64_t start = 0;           ///< in clock ticks since boot
-  bool has_worker_server = false;    ///< it has a thread of PyTorch's worker server
+  std::uint32_t uid = 0;    ///< effective
+  std::uint64_t start = 0;  ///< in clock ticks since boot
+  /// It has a thread of PyTorch's worker server: its debug server. Otherwise a process on a port has the
+  /// profiler service of TensorFlow or JAX.
+  bool has_worker_server = false;
   bool has_safe_host_trace = false;  ///< its framework is known to go on while the host is traced
+
+  bool operator==(const SocketHolder&) const = default;
 };
 
 /// Sockets to look for, by inode, with the user of their process; nullopt: any user.
@@ -77,12 +81,10 @@ class SocketHolders {
 
 /// A process that listens on one of the ports, on loopback, or on a Unix socket.
 struct PortHolder {
-  Process process;
+  SocketHolder process;
   tcp::Listener listener = {};
-  bool is_debug_server = false;      ///< of PyTorch; otherwise the profiler service of TensorFlow or JAX
-  std::string socket = {};           ///< path of the Unix socket, as the process named it; empty: `listener`
-  bool may_connect = true;           ///< the program has permission to connect to the socket
-  bool has_safe_host_trace = false;  ///< as SocketHolder has it
+  std::string socket = {};  ///< path of the Unix socket, as the process named it; empty: `listener`
+  bool may_connect = true;  ///< the program has permission to connect to the socket
 
   bool operator==(const PortHolder&) const = default;
 };
@@ -95,25 +97,6 @@ struct Ports {
   std::set<std::string> hidden_sockets;  ///< the same, by path
 
   bool operator==(const Ports&) const = default;
-};
-
-/// Finds the processes that listen on ports which the configuration names. Lists the sockets; only for one
-/// that is new, looks through the processes of its user. One thread; reads /proc.
-class PortSearch {
- public:
-  /// `clock` must outlive the threads of SocketHolders.
-  PortSearch(const std::string& procfs, std::set<std::uint16_t> ports, const Clock& clock)
-      : procfs_(procfs), ports_(std::move(ports)), holders_(procfs, clock) {}
-
-  /// Returns an Error if the kernel does not list its sockets.
-  Result<Ports> find();
-
- private:
-  Result<std::vector<tcp::Listener>> listeners() const;
-
-  const std::string procfs_;
-  const std::set<std::uint16_t> ports_;
-  SocketHolders holders_;
 };
 
 /// Returns an Error unless the socket still listens on its port, and no other one does. For the moment before
@@ -131,43 +114,36 @@ struct UnixListener {
 /// The listening sockets with an absolute path in the text of /proc/net/unix. Any bytes; any thread.
 std::vector<UnixListener> unix_listeners_in(std::string_view table);
 
-/// Finds the worker servers of PyTorch (torch.distributed.elastic.control_plane, TORCH_WORKER_SERVER_SOCKET)
-/// on Unix sockets whose paths match the configuration's patterns (fnmatch(3), FNM_PATHNAME). Lists the
-/// sockets of this network namespace; only for one that is new, looks through all processes. One thread;
-/// reads /proc, and asks the folders of the sockets.
-class SocketSearch {
- public:
-  /// `clock` must outlive the threads of SocketHolders.
-  SocketSearch(const std::string& procfs, std::vector<std::string> patterns, const Clock& clock)
-      : procfs_(procfs), patterns_(std::move(patterns)), holders_(procfs, clock) {}
-
-  /// Adds them to `ports`, unless their process has a port there. Returns an Error if the kernel does not
-  /// list its sockets.
-  Result<Done> find(Ports& ports);
-
- private:
-  const std::string procfs_;
-  const std::vector<std::string> patterns_;
-  SocketHolders holders_;
-};
-
-/// Looks for the processes that listen on `profiles.profiler_ports` and `profiles.worker_sockets`, and logs
-/// what changed. One thread.
+/// Finds the processes that listen on `profiles.profiler_ports`, and the worker servers of PyTorch
+/// (torch.distributed.elastic.control_plane, TORCH_WORKER_SERVER_SOCKET) on Unix sockets whose paths match
+/// `profiles.worker_sockets` (fnmatch(3), FNM_PATHNAME). Lists the sockets of this network namespace; only
+/// for one that is new, looks through the processes. One thread; reads /proc, and asks the folders of the
+/// sockets.
 class ServiceSearch {
  public:
   /// All but the settings must outlive this object, and the clock also the threads of SocketHolders.
-  ServiceSearch(const Settings& settings, const std::string& procfs, const Clock& clock, Log& log);
+  ServiceSearch(const Settings& settings, const std::string& procfs, const Clock& clock, Log& log)
+      : procfs_(procfs),
+        ports_(settings.profiler_ports),
+        patterns_(settings.worker_sockets),
+        holders_(procfs, clock),
+        log_(log) {}
 
-  /// Returns the processes. Call about every 5 s.
+  /// Returns an Error if the kernel does not list its sockets.
+  Result<Ports> find();
+  /// Returns the processes, and logs what changed. Call about every 5 s.
   const std::vector<PortHolder>& turn();
 
  private:
-  Result<Ports> find();
+  Result<std::vector<tcp::Listener>> listeners() const;
+  Result<std::vector<UnixListener>> unix_listeners() const;
   void log_changes(const Ports& now);
   void log_unused(const Ports& now);
 
-  PortSearch ports_;
-  SocketSearch sockets_;
+  const std::string procfs_;
+  const std::vector<options::Port> ports_;
+  const std::vector<std::string> patterns_;
+  SocketHolders holders_;
   Log& log_;
   Ports known_;
   std::set<std::string> unused_;  ///< ports and sockets that a warning has named

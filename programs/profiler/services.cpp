@@ -17,11 +17,9 @@
 #include <system_error>
 #include <utility>
 
-#include "base/descriptor.hpp"
 #include "base/mutex.hpp"
-#include "base/worker.hpp"
-#include "collectors/grpc/call.hpp"
 #include "programs/profiler/kineto.hpp"
+#include "programs/profiler/traces.hpp"
 
 namespace gpumeter::profiles {
 namespace {
@@ -75,12 +73,6 @@ ServiceOrder order_of(const Order& order, int pid) {
   return out;
 }
 
-Error failed(const ServiceOrder& order, ServiceFailure* why, grpc::Failure failure,
-             const std::string& message) {
-  if (why != nullptr) *why = {failure, message};
-  return Error("port " + std::to_string(order.port) + ": " + message);
-}
-
 }  // namespace
 
 std::string path_of(const ServiceOrder& order) {
@@ -126,73 +118,49 @@ Result<bool> parse_profile_response(std::string_view message) {
   }
 }
 
-Result<ServiceTrace> ProfilerService::profile(const ServiceOrder& order, ServiceFailure* why) const {
+ServiceAnswer ask_service(const ServiceOrder& order, const Clock& clock, int waker) {
+  constexpr Nanoseconds kWrite = std::chrono::minutes(2);
+  constexpr std::size_t kMostAnswer = 1U
+                                      << 20U;  // jobs that write the trace themselves answer with some bytes
+  const auto failed = [&](grpc::Failure failure, const std::string& message) {
+    return ServiceAnswer{failure, "port " + std::to_string(order.port) + ": " + message};
+  };
   Result<Descriptor> socket = connecting(order.port, order.is_ip6);
-  if (!socket) return failed(order, why, grpc::Failure::unavailable, socket.error().message());
-  const Nanoseconds deadline = clock_.monotonic() + order.duration + kWrite;
+  if (!socket) return failed(grpc::Failure::unavailable, socket.error().message());
+  const Nanoseconds deadline = clock.monotonic() + order.duration + kWrite;
   const grpc::Answer answer = grpc::ask(*std::move(socket), {kMethod, profile_request(order), kMostAnswer, 1},
-                                        clock_, deadline, waker_);
-  if (!answer.outcome) return failed(order, why, answer.outcome.failure, answer.outcome.message);
+                                        clock, deadline, waker);
+  if (!answer.outcome) return failed(answer.outcome.failure, answer.outcome.message);
   const Result<bool> is_empty = parse_profile_response(answer.message);
-  if (!is_empty) return failed(order, why, grpc::Failure::malformed, is_empty.error().message());
-  return ServiceTrace{path_of(order), *is_empty};
+  if (!is_empty) return failed(grpc::Failure::malformed, is_empty.error().message());
+  return {.is_empty = *is_empty};
 }
 
-/// An order and its thread.
-class ServiceDoor::Call {
- public:
-  Call(const Clock& clock, ServiceOrder order, std::function<Result<Done>()> check)
-      : shared_(std::make_shared<Shared>(clock, std::move(order), std::move(check))), worker_(clock) {}
-  ~Call() { eventfd_write(shared_->stopper.number(), 1); }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-
-  void start() {
-    const Result<Done> started =
-        worker_.start("profiler-call", [shared = shared_]() -> std::optional<Nanoseconds> {
-          shared->run();
-          return std::nullopt;
-        });
-    if (!started) shared_->end({Stage::failed, started.error().message()});
-  }
-  Progress progress() const {
-    MutexLock lock(shared_->mutex);
-    return shared_->progress;
+/// Also owned by the thread.
+struct Errand::State {
+  void end(const Result<Done>& how) GPUMETER_EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
+    progress = how ? Progress{Stage::done, {}} : Progress{Stage::failed, how.error().message()};
   }
 
- private:
-  /// Also owned by the thread, which may outlive the call.
-  struct Shared {
-    Shared(const Clock& its_clock, ServiceOrder its_order, std::function<Result<Done>()> its_check)
-        : clock(its_clock), order(std::move(its_order)), check(std::move(its_check)) {}
-
-    void run() GPUMETER_EXCLUDES(mutex) {
-      if (const Result<Done> checked = check(); !checked) {
-        return end({Stage::failed, checked.error().message()});
-      }
-      const Result<ServiceTrace> trace = ProfilerService(clock, stopper.number()).profile(order);
-      if (!trace) return end({Stage::failed, trace.error().message()});
-      end(trace->is_empty ? Progress{Stage::failed, "the trace is empty"} : Progress{Stage::done, {}});
-    }
-    void end(Progress how) GPUMETER_EXCLUDES(mutex) {
-      MutexLock lock(mutex);
-      progress = std::move(how);
-    }
-
-    const Clock& clock;
-    const ServiceOrder order;
-    const std::function<Result<Done>()> check;
-    const Descriptor stopper{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    mutable Mutex mutex;
-    Progress progress GPUMETER_GUARDED_BY(mutex) = {Stage::taken, {}};
-  };
-
-  const std::shared_ptr<Shared> shared_;
-  Worker worker_;
+  mutable Mutex mutex;
+  Progress progress GPUMETER_GUARDED_BY(mutex) = {Stage::taken, {}};
 };
 
-ServiceDoor::ServiceDoor(const Clock& clock, Check check) : clock_(clock), check_(std::move(check)) {}
-ServiceDoor::~ServiceDoor() = default;
+Errand::Errand(const Clock& clock, const std::string& thread, std::function<Result<Done>()> work,
+               std::function<void()> stop)
+    : state_(std::make_shared<State>()), stop_(std::move(stop)), worker_(clock) {
+  const auto turn = [state = state_, work = std::move(work)]() -> std::optional<Nanoseconds> {
+    state->end(work());
+    return std::nullopt;
+  };
+  if (const Result<Done> started = worker_.start(thread, turn); !started) state_->end(started);
+}
+
+Progress Errand::progress() const {
+  const MutexLock lock(state_->mutex);
+  return state_->progress;
+}
 
 void ServiceDoor::found(const std::vector<PortHolder>& services) {
   services_.clear();
@@ -201,7 +169,7 @@ void ServiceDoor::found(const std::vector<PortHolder>& services) {
 
 std::vector<Process> ServiceDoor::processes() const {
   std::vector<Process> all;
-  for (const auto& [pid, service] : services_) all.push_back(service.process);
+  for (const auto& [pid, service] : services_) all.push_back({pid, service.process.uid});
   return all;
 }
 
@@ -213,16 +181,23 @@ Result<Done> ServiceDoor::ask(int pid, const Order& order, Nanoseconds) {
   if (order.extent.steps) {
     return Error("the profiler service of TensorFlow and JAX counts no steps; ask for seconds");
   }
-  const tcp::Listener& listener = service->second.listener;
+  const tcp::Listener listener = service->second.listener;
   ServiceOrder asked = order_of(order, pid);
   asked.port = listener.port;
   asked.is_ip6 = listener.is_ip6();
-  asked.is_host_traced = service->second.has_safe_host_trace;
-  const auto check = [check = check_, listener]() -> Result<Done> {
-    return check ? check(listener) : Done{};
+  asked.is_host_traced = service->second.process.has_safe_host_trace;
+  const auto stopper = std::make_shared<const Descriptor>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const auto work = [=, check = check_, &clock = clock_]() -> Result<Done> {
+    if (check) {
+      if (Result<Done> checked = check(listener); !checked) return checked;
+    }
+    const ServiceAnswer answer = ask_service(asked, clock, stopper->number());
+    if (!answer.error.empty()) return Error(answer.error);
+    if (answer.is_empty) return Error("the trace is empty");
+    return Done{};
   };
-  calls_[pid] = std::make_unique<Call>(clock_, std::move(asked), check);
-  calls_[pid]->start();
+  calls_[pid] = std::make_unique<Errand>(clock_, "profiler-call", work,
+                                         [stopper] { eventfd_write(stopper->number(), 1); });
   return Done{};
 }
 
@@ -230,8 +205,6 @@ Progress ServiceDoor::progress(int pid) const {
   const auto call = calls_.find(pid);
   return call == calls_.end() ? Progress() : call->second->progress();
 }
-
-void ServiceDoor::release(int pid) { calls_.erase(pid); }
 
 std::string ServiceDoor::file_of(const Order& order, int pid, int) const {
   return path_of(order_of(order, pid));
@@ -251,7 +224,7 @@ void DebugDoor::found(const std::vector<PortHolder>& servers) {
 
 std::vector<Process> DebugDoor::processes() const {
   std::vector<Process> all;
-  for (const auto& [pid, server] : servers_) all.push_back(server.process);
+  for (const auto& [pid, server] : servers_) all.push_back({pid, server.process.uid});
   return all;
 }
 
@@ -294,6 +267,66 @@ Descriptor DebugDoor::connection(int pid) {
   return call == calls_.end() ? Descriptor() : std::move(call->second.connection);
 }
 
+namespace {
+
+/// A trace of a few seconds of a large model has hundreds of MB. The job chooses its size.
+constexpr std::uint64_t kMostBytes = 512ULL << 20;
+/// Of all traces in the folder; the oldest ones make room.
+constexpr std::uint64_t kMostInFolder = 4 * kMostBytes;
+
+/// The connection of a fetch, which another thread ends. Any thread.
+class Connection {
+ public:
+  explicit Connection(Descriptor open) : open_(std::make_shared<const Descriptor>(std::move(open))) {}
+
+  /// Returns an Error after end().
+  Result<std::shared_ptr<const Descriptor>> get() GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (is_ended_) return Error("gpumeter-profiler stops");
+    return open_;
+  }
+  void replace(Descriptor open) GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    open_ = std::make_shared<const Descriptor>(std::move(open));
+  }
+  // A wait for the process ends with the connection.
+  void end() GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    is_ended_ = true;
+    ::shutdown(open_->number(), SHUT_RDWR);
+  }
+
+ private:
+  Mutex mutex_;
+  std::shared_ptr<const Descriptor> open_ GPUMETER_GUARDED_BY(mutex_);
+  bool is_ended_ GPUMETER_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+void DebugDoor::fetch(int pid, const Order& order) {
+  const auto call = calls_.find(pid);
+  if (call == calls_.end()) return;
+  const auto connection = std::make_shared<Connection>(std::move(call->second.connection));
+  const auto work = [=, path = file_of(order, pid, pid), duration = order.extent.duration, uid = owner(pid),
+                     name = socket(pid)]() -> Result<Done> {
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    if (Result<Done> made = make_room(folder, kMostInFolder - kMostBytes); !made) return made;
+    if (!name.empty()) {
+      Result<Descriptor> made = connect_to_socket(name, uid);
+      if (!made) return made.error();
+      connection->replace(*std::move(made));
+    }
+    const auto open = connection->get();
+    if (!open) return open.error();
+    const Result<std::uint64_t> size =
+        fetch_to_file(**open, debug_request(duration), {path, uid, kMostBytes}, duration + Desk::kWrite);
+    return size ? Result<Done>(Done{}) : size.error();
+  };
+  call->second.fetch =
+      std::make_unique<Errand>(clock_, "trace-fetch", work, [connection] { connection->end(); });
+}
+
 void DebugDoor::ended(int pid, const std::string& error) {
   const auto call = calls_.find(pid);
   if (call == calls_.end() || call->second.progress.stage != Stage::taken) return;
@@ -302,7 +335,8 @@ void DebugDoor::ended(int pid, const std::string& error) {
 
 Progress DebugDoor::progress(int pid) const {
   const auto call = calls_.find(pid);
-  return call == calls_.end() ? Progress() : call->second.progress;
+  if (call == calls_.end()) return {};
+  return call->second.fetch ? call->second.fetch->progress() : call->second.progress;
 }
 
 std::string DebugDoor::file_of(const Order& order, int pid, int) const {

@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
+#include "base/worker.hpp"
 #include "collectors/grpc/call.hpp"
 #include "programs/profiler/desk.hpp"
 #include "programs/profiler/search.hpp"
@@ -32,11 +33,6 @@ struct ServiceOrder {
   bool is_host_traced = false;  ///< the host's operators as well; otherwise only the device's kernels
 };
 
-struct ServiceTrace {
-  std::string path;       ///< the file that the job wrote, as it sees it
-  bool is_empty = false;  ///< the job reports that nothing was recorded; it has written no file then
-};
-
 /// Where the job writes the trace: FOLDER/plugins/profile/SESSION/HOST.xplane.pb, which TensorBoard reads.
 std::string path_of(const ServiceOrder& order);
 
@@ -45,30 +41,38 @@ std::string profile_request(const ServiceOrder& order);
 /// Reads the message ProfileResponse: true if the trace is empty.
 Result<bool> parse_profile_response(std::string_view message);
 
-/// Why there is no trace, for ml_profiles_total.
-struct ServiceFailure {
+/// How a question for a trace ended.
+struct ServiceAnswer {
   grpc::Failure failure = grpc::Failure::none;
-  std::string message = {};
+  std::string error = {};  ///< names the port; empty: the job has written the trace to path_of()
+  bool is_empty = false;   ///< the job reports that nothing was recorded; it has written no file then
 };
 
-/// Asks for a trace and waits for its end: `duration`, and up to kWrite for the file. A thread of its own.
-class ProfilerService {
+/// Asks for a trace and waits for its end: `duration`, and 2 minutes for the job's collection and writing: a
+/// trace of a second of a large model has 100 MB. `clock` must be the system's. `waker`: an eventfd that ends
+/// the call, or -1; the job then drops the trace. A thread of its own.
+ServiceAnswer ask_service(const ServiceOrder& order, const Clock& clock, int waker = -1);
+
+/// A task of a thread of its own, which may outlive this object.
+class Errand {
  public:
-  /// For the job's collection and writing of the trace. A trace of a second of a large model has 100 MB.
-  static constexpr Nanoseconds kWrite = std::chrono::minutes(2);
-  /// Longest answer. Jobs that write the trace themselves answer with some bytes.
-  static constexpr std::size_t kMostAnswer = 1U << 20U;
+  /// `clock` must outlive the thread. The work owns what it touches; an Error is its failure. `stop` ends it.
+  Errand(const Clock& clock, const std::string& thread, std::function<Result<Done>()> work,
+         std::function<void()> stop);
+  /// Calls `stop`, and does not wait.
+  ~Errand() { stop_(); }
+  Errand(const Errand&) = delete;
+  Errand& operator=(const Errand&) = delete;
 
-  /// `clock` must be the system's and outlive this object. `waker`: an eventfd that ends a call, or -1; the
-  /// job then drops the trace.
-  explicit ProfilerService(const Clock& clock, int waker = -1) : clock_(clock), waker_(waker) {}
-
-  /// An Error names the port. `why`: also the reason, if the caller asks for it.
-  Result<ServiceTrace> profile(const ServiceOrder& order, ServiceFailure* why = nullptr) const;
+  /// Taken, done or failed.
+  Progress progress() const;
 
  private:
-  const Clock& clock_;
-  const int waker_;
+  struct State;
+
+  const std::shared_ptr<State> state_;
+  const std::function<void()> stop_;
+  Worker worker_;
 };
 
 /// The processes that opened the profiler service of TensorFlow or JAX, and their orders. Each order is a
@@ -81,11 +85,7 @@ class ServiceDoor final : public Door {
   static constexpr std::size_t kMostCalls = 64;  ///< threads at once; a machine has 16 GPUs at most
 
   /// `clock` must be the system's and outlive the threads.
-  explicit ServiceDoor(const Clock& clock, Check check = {});
-  /// Ends the calls under way; the jobs drop their traces. Does not wait.
-  ~ServiceDoor() override;
-  ServiceDoor(const ServiceDoor&) = delete;
-  ServiceDoor& operator=(const ServiceDoor&) = delete;
+  explicit ServiceDoor(const Clock& clock, Check check = {}) : clock_(clock), check_(std::move(check)) {}
 
   /// Replaces the list of the services on this machine. Calls under way continue.
   void found(const std::vector<PortHolder>& services);
@@ -94,7 +94,7 @@ class ServiceDoor final : public Door {
   Result<Done> ask(int pid, const Order& order, Nanoseconds now) override;
   Progress progress(int pid) const override;
   /// Ends a call that is under way: the job drops the trace.
-  void release(int pid) override;
+  void release(int pid) override { calls_.erase(pid); }
 
   /// /logs/x.json becomes /logs/x/plugins/profile/x/PID.xplane.pb, which TensorBoard reads. The first folder
   /// is the order's own: in /tmp, another user's folder `plugins` would be in the way.
@@ -102,12 +102,10 @@ class ServiceDoor final : public Door {
   std::string_view begins() const noexcept override { return "the trace begins at once"; }
 
  private:
-  class Call;
-
   const Clock& clock_;
   const Check check_;
-  std::map<int, PortHolder> services_;          ///< by pid
-  std::map<int, std::unique_ptr<Call>> calls_;  ///< by pid
+  std::map<int, PortHolder> services_;            ///< by pid
+  std::map<int, std::unique_ptr<Errand>> calls_;  ///< by pid
 };
 
 /// The processes with a worker server of PyTorch's debug server (torch.distributed.debug, from 2.10 on), and
@@ -115,7 +113,8 @@ class ServiceDoor final : public Door {
 /// the body (torch/distributed/debug/_handlers.py of PyTorch 2.15). It writes no file. Therefore the client
 /// that asks gets the connection, sends debug_request(), and writes the file with its own permissions. The
 /// trace does not pass through the program: that of a large model has hundreds of MB. Without a client, for a
-/// condition, a thread of the program is the client. A Unix socket is connected to by the client: mostly only
+/// condition, a thread of the program ("trace-fetch") is the client, because the process and the folder may
+/// both be slow. A Unix socket is connected to by the client: mostly only
 /// the job's user has the permission.
 ///
 /// The server takes times only, and has no limit of requests; a second one cancels the first.
@@ -124,9 +123,10 @@ class DebugDoor final : public Door {
   /// Called before each connection. An Error refuses the order. Must not block.
   using Check = std::function<Result<Done>(const tcp::Listener& listener)>;
 
-  /// `serves_conditions`: the program has a folder for the traces of conditions.
-  explicit DebugDoor(Check check = {}, bool serves_conditions = false)
-      : check_(std::move(check)), serves_conditions_(serves_conditions) {}
+  /// `clock` must outlive the threads. `serves_conditions`: the program has a folder for the traces of
+  /// conditions.
+  explicit DebugDoor(const Clock& clock, Check check = {}, bool serves_conditions = false)
+      : clock_(clock), check_(std::move(check)), serves_conditions_(serves_conditions) {}
 
   /// Replaces the list of the servers on this machine.
   void found(const std::vector<PortHolder>& servers);
@@ -136,6 +136,9 @@ class DebugDoor final : public Door {
   std::string socket(int pid) const;
   /// The connection to the process, which may not be established yet; once, and none if there is no order.
   Descriptor connection(int pid);
+  /// Without a client: writes the trace of an order to its file. release() ends that, and removes an
+  /// incomplete file.
+  void fetch(int pid, const Order& order);
   /// The client has written the file; with an error, it has not.
   void ended(int pid, const std::string& error);
 
@@ -152,8 +155,10 @@ class DebugDoor final : public Door {
   struct Call {
     Descriptor connection;
     Progress progress = {Stage::taken, {}};
+    std::unique_ptr<Errand> fetch = {};  ///< null: a client writes the file
   };
 
+  const Clock& clock_;
   const Check check_;
   const bool serves_conditions_;
   std::map<int, PortHolder> servers_;  ///< by pid

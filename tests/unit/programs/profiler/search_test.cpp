@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::profiles {
@@ -176,7 +177,8 @@ class Machine {
   Tree tree_ = make_tree({{"net/tcp", ""}});
   std::string table_;
   SystemClock clock_;
-  PortSearch search_{tree_.path(), {9012, 9013}, clock_};
+  Log log_{clock_, Logging{}};
+  ServiceSearch search_{Settings{.profiler_ports = {{9012}, {9013}}}, tree_.path(), clock_, log_};
 };
 
 TEST(PortSearch, FindsTheProcessOfASocket) {
@@ -228,10 +230,11 @@ TEST(PortSearch, KnowsPyTorchsDebugServerByItsThreads) {
        {"10/fd/3", "-> socket:[501]"},
        {"10/task/10/comm", "python\n"}});
   const SystemClock clock;
-  PortSearch search(tree.path(), {9012}, clock);
-  EXPECT_FALSE(search.find()->holders.at(0).is_debug_server);
+  Log log(clock, Logging{});
+  ServiceSearch search({.profiler_ports = {{9012}}}, tree.path(), clock, log);
+  EXPECT_FALSE(search.find()->holders.at(0).process.has_worker_server);
   tree.write("10/task/11/comm", "pt_workerserver\n");  // it starts a moment after the socket
-  EXPECT_TRUE(search.find()->holders.at(0).is_debug_server);
+  EXPECT_TRUE(search.find()->holders.at(0).process.has_worker_server);
 }
 
 TEST(PortSearch, ChecksTheSocketAgain) {
@@ -264,26 +267,34 @@ TEST(SocketSearch, ListsListeningStreams) {
 }
 
 TEST(SocketSearch, FindsWorkerServersByPatternAndThread) {
-  const Tree tree = make_tree({{"net/unix", kTable},
-                               {"10/stat", "10 (x) S 1 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5 0"},
-                               {"10/status", "Name:\tx\nUid:\t7\t8\t7\t7\n"},
-                               {"10/fd/3", "-> socket:[501]"},
-                               {"10/fd/4", "-> socket:[503]"},
-                               {"10/task/10/comm", "python\n"}});
+  const Tree tree = make_tree(
+      {{"net/unix", kTable},
+       {"net/tcp",
+        "   0: 0100007F:2334 00000000:0000 0A 00000000:00000000 00:00000000 00000000  8        0 601 1\n"},
+       {"10/stat", "10 (x) S 1 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5 0"},
+       {"10/status", "Name:\tx\nUid:\t7\t8\t7\t7\n"},
+       {"10/fd/3", "-> socket:[501]"},
+       {"10/fd/4", "-> socket:[503]"},
+       {"10/task/10/comm", "python\n"}});
   const SystemClock clock;
-  SocketSearch search(tree.path(), {"/run/torch/*.sock", "/var/exact.sock"}, clock);
-  Ports ports;
-  ASSERT_TRUE(search.find(ports));
-  EXPECT_TRUE(ports.holders.empty()) << "it has no worker server yet";
-  EXPECT_EQ(ports.hidden_sockets, std::set<std::string>{"/run/torch/other.sock"}) << "no process has it";
+  Log log(clock, Logging{});
+  Settings settings;
+  settings.worker_sockets = {"/run/torch/*.sock", "/var/exact.sock"};
+  ServiceSearch search(settings, tree.path(), clock, log);
+  const auto ports = search.find();
+  ASSERT_TRUE(ports);
+  EXPECT_TRUE(ports->holders.empty()) << "it has no worker server yet";
+  EXPECT_EQ(ports->hidden_sockets, std::set<std::string>{"/run/torch/other.sock"}) << "no process has it";
   tree.write("10/task/11/comm", "pt_workerserver\n");
-  Ports later;
-  ASSERT_TRUE(search.find(later));
-  EXPECT_EQ(later.holders, (std::vector<PortHolder>{{{10, 8}, {}, true, "/run/torch/a b.sock", false}}));
-  Ports with_port;
-  with_port.holders.push_back({{10, 8}, {9012, "127.0.0.1", 77, 8, 0}, true});
-  ASSERT_TRUE(search.find(with_port));
-  EXPECT_EQ(with_port.holders.size(), 1U) << "its port is preferred";
+  const auto later = search.find();
+  ASSERT_TRUE(later);
+  EXPECT_EQ(later->holders, (std::vector<PortHolder>{{{10, 8, 5, true}, {}, "/run/torch/a b.sock", false}}));
+  tree.write("10/fd/5", "-> socket:[601]");
+  settings.profiler_ports = {{9012}};
+  const auto with_port = ServiceSearch(settings, tree.path(), clock, log).find();
+  ASSERT_TRUE(with_port);
+  ASSERT_EQ(with_port->holders.size(), 1U);
+  EXPECT_EQ(with_port->holders[0].socket, "") << "its port is preferred";
 }
 
 TEST(SocketSearch, AsksTheKernelWhoListens) {

@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "tests/fakes/http2_frames.hpp"
 #include "tests/fakes/ras_server.hpp"
 #include "tests/fakes/real_clock.hpp"
+#include "tests/fakes/tree.hpp"
 
 namespace gpumeter::profiles {
 namespace {
@@ -36,7 +40,7 @@ std::unique_ptr<ServiceDoor> door_to(const RasServer& server) {
   door->found({holder(42, server.port()), holder(7, 1)});
   return door;
 }
-Progress ended(const ServiceDoor& door, int pid) {
+Progress ended(const Door& door, int pid) {
   for (int i = 0; i < 2000 && door.progress(pid).stage == Stage::taken; ++i)
     std::this_thread::sleep_for(milliseconds(5));
   return door.progress(pid);
@@ -116,21 +120,21 @@ TEST(ProfilerService, ReadsAnswers) {
 const Order kDebugOrder = {"/tmp/gpumeter_bert_77.json", {std::nullopt, milliseconds(1500)}};
 
 PortHolder debug_holder(int pid, std::uint16_t port) {
-  return {{pid, 1000}, {port, "127.0.0.1", 77, 1000, 0}, true};
+  return {{pid, geteuid()}, {port, "127.0.0.1", 77, geteuid(), 0}};
 }
 /// Answers with the first line of the request.
 void echo(RasConnection& client) { client.say(client.line()); }
 
 TEST(DebugDoor, GivesTheConnectionToTheClient) {
   const RasServer server(echo);
-  DebugDoor door;
+  DebugDoor door(kRealClock);
   door.found({debug_holder(42, server.port())});
-  EXPECT_EQ(door.processes(), (std::vector<Process>{{42, 1000}}));
+  EXPECT_EQ(door.processes(), (std::vector<Process>{{42, geteuid()}}));
   EXPECT_FALSE(door.connection(42)) << "no order";
   ASSERT_TRUE(door.ask(42, kDebugOrder, {}));
   EXPECT_EQ(door.ask(42, kDebugOrder, {}).error().message(), "another request for it is under way");
   EXPECT_EQ(door.progress(42).stage, Stage::taken);
-  EXPECT_EQ(door.owner(42), 1000U);
+  EXPECT_EQ(door.owner(42), geteuid());
   const Descriptor connection = door.connection(42);
   ASSERT_TRUE(connection);
   EXPECT_FALSE(door.connection(42)) << "it is the client's";
@@ -154,8 +158,8 @@ TEST(DebugDoor, GivesTheConnectionToTheClient) {
 }
 
 TEST(DebugDoor, NamesAUnixSocketInPlaceOfAConnection) {
-  DebugDoor door({}, true);
-  door.found({{{42, 1000}, {}, true, "/run/a.sock", false}, {{43, 1000}, {}, true, "/run/b.sock", true}});
+  DebugDoor door(kRealClock, {}, true);
+  door.found({{{42, 1000}, {}, "/run/a.sock", false}, {{43, 1000}, {}, "/run/b.sock", true}});
   ASSERT_TRUE(door.ask(42, kDebugOrder, {}));
   EXPECT_EQ(door.socket(42), "/run/a.sock");
   EXPECT_FALSE(door.connection(42));
@@ -167,7 +171,7 @@ TEST(DebugDoor, NamesAUnixSocketInPlaceOfAConnection) {
 
 TEST(DebugDoor, ReportsWhatTheClientReports) {
   const RasServer server(echo);
-  DebugDoor door;
+  DebugDoor door(kRealClock);
   door.found({debug_holder(42, server.port())});
   ASSERT_TRUE(door.ask(42, kDebugOrder, {}));
   door.ended(42, "no space");
@@ -178,7 +182,7 @@ TEST(DebugDoor, ReportsWhatTheClientReports) {
 }
 
 TEST(DebugDoor, RefusesWhatTheServerLacks) {
-  DebugDoor door([](const tcp::Listener& listener) -> Result<Done> {
+  DebugDoor door(kRealClock, [](const tcp::Listener& listener) -> Result<Done> {
     if (listener.port == 2) return Error("port 2 has another owner");
     return Done{};
   });
@@ -188,6 +192,58 @@ TEST(DebugDoor, RefusesWhatTheServerLacks) {
             "PyTorch's debug server counts no steps; ask for seconds");
   EXPECT_EQ(door.ask(43, kDebugOrder, {}).error().message(), "port 2 has another owner");
   EXPECT_FALSE(door.serves_conditions(42)) << "there is no folder";
+}
+
+constexpr std::string_view kAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+
+class DebugDoorFetch : public testing::Test {
+ protected:
+  /// Begins with a server that sends `bytes` and leaves the connection open.
+  void begin(std::string bytes) {
+    server_.emplace([bytes = std::move(bytes)](RasConnection& client) {
+      client.line();  // of the request
+      client.say(bytes);
+      while (!client.stops() && !client.line().empty()) {
+      }
+    });
+    door_.release(42);
+    door_.found({debug_holder(42, server_->port())});
+    ASSERT_TRUE(door_.ask(42, order(), {}));
+    door_.fetch(42, order());
+  }
+  Order order() const { return {tree_ / "traces/gpumeter_bert.json", {std::nullopt, milliseconds(20)}}; }
+  std::string path() const { return tree_ / "traces/gpumeter_bert_42.json"; }
+
+  const Tree tree_ = make_tree({});
+  std::optional<RasServer> server_;
+  DebugDoor door_{kRealClock, {}, true};
+};
+
+TEST_F(DebugDoorFetch, WritesATrace) {
+  begin(std::string(kAnswer) + "trace");
+  EXPECT_EQ(ended(door_, 42).stage, Stage::done);
+  std::ostringstream text;
+  text << std::ifstream(path()).rdbuf();
+  EXPECT_EQ(text.str(), "trace");
+}
+
+TEST_F(DebugDoorFetch, ReportsAServerThatRefusesOrOffersTooMuch) {
+  begin("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(ended(door_, 42).why, "the process answers with HTTP status 404");
+  begin("HTTP/1.1 200 OK\r\nContent-Length: 536870913\r\n\r\n");
+  EXPECT_EQ(ended(door_, 42).why, "the trace has 536870913 bytes, more than 536870912");
+  door_.found({{{43, geteuid()}, {}, tree_ / "none.sock", true}});
+  ASSERT_TRUE(door_.ask(43, order(), {}));
+  door_.fetch(43, order());
+  EXPECT_EQ(ended(door_, 43).why, tree_ / "none.sock" + ": No such file or directory");
+}
+
+TEST_F(DebugDoorFetch, AProcessThatStallsIsGivenUp) {
+  begin(std::string(kAnswer) + "tr");
+  while (!std::filesystem::exists(path())) std::this_thread::sleep_for(milliseconds(1));
+  door_.release(42);
+  while (std::filesystem::exists(path())) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_EQ(door_.progress(42).stage, Stage::none);
 }
 
 }  // namespace

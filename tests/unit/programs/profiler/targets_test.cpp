@@ -128,12 +128,13 @@ TEST(Targets, AConditionAsksNoProcessWhoseTraceNobodyWrites) {
   Machine machine;
   machine.process(10, kAlice, "10", "/a", "bert");
   machine.process(11, kAlice, "11", "/a", "bert");
-  const std::vector<PortHolder> servers = {{{10, kAlice}, {}, true, "/run/a.sock", false},
-                                           {{11, kAlice}, {}, true, "/run/b.sock", true}};
-  DebugDoor without({}, false);
+  const std::vector<PortHolder> servers = {{{10, kAlice}, {}, "/run/a.sock", false},
+                                           {{11, kAlice}, {}, "/run/b.sock", true}};
+  const SystemClock clock;
+  DebugDoor without(clock);
   without.found(servers);
   EXPECT_EQ(machine.first_of(without, "bert", {}), std::vector<int>());
-  DebugDoor with_folder({}, true);
+  DebugDoor with_folder(clock, {}, true);
   with_folder.found(servers);
   EXPECT_EQ(machine.first_of(with_folder, "bert", {10}), std::vector<int>{11});
 }

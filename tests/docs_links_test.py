@@ -23,8 +23,10 @@ FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.M | re.S)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^()\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 PROGRAM = re.compile(r"^(?:[$#] )?(?:sudo )?(gpumeter(?:-[a-z-]+)?)(?: |$)(.*)$")
+NO_SUBCOMMAND = re.compile(r"^(?:[$#] )?(?:sudo )?gpumeter [a-z]")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z.-]*")
 DEV = re.compile(r"(?:^|[^\w/])\./dev ([a-z][a-z0-9-]*)")
+MAN_PAGE = re.compile(r"\b(gpumeter[\w.-]*)\((\d)\)")
 UNIT = re.compile(r"\bgpumeter[a-z-]*\.(?:service|socket|timer)\b")
 INSTALLED = re.compile(r"/usr/share/gpumeter/((?:grafana|mixin|prometheus|integrations)(?:/[\w./-]*\w)?)")
 KEY = re.compile(r"^([a-z_]+(?:\.[a-z_]+)+)(?::.*)?$")
@@ -38,15 +40,15 @@ LABELS_OF_PROGRAMS = {"gpumeter_page_up": {"page"}, "gpumeter_page_age_seconds":
                       "ml_nccl_operation_duration_seconds": {"op", "size", "scope"}}
 # The daemon adds these to a series, or Prometheus to a target.
 COMMON_LABELS = {"gpu", "uuid", "vendor", "model", "partition", "run", "user", "workload", "kind", "job", "instance", "le", "collector", "tier", "author"}
-# Words of Python, C++ and the kernel with the beginning of a metric's name.
-# Dashboards' uids and folders.
+# Words of the kernel, Python and model servers with the beginning of a metric's name.
+NO_FAMILIES = {"gpu_busy_percent", "gpu_metrics", "gpu_stats", "gpu_cache_usage_perc", "gpu_seconds", "gpumeter_import"}
+# Dashboards' uids and a group.
 NO_PROGRAMS = {"gpumeter-fleet", "gpumeter-gpu", "gpumeter-jobs", "gpumeter-pages"}
+SCRIPTS = {"gpumeter-prolog", "gpumeter-epilog", "gpumeter-task-prolog", "gpumeter-health", "gpumeter-job-cost", "gpumeter-npd",
+           "gpumeter-generator", "gpumeter-import", "gpumeter-nccl-files"}
 # A document that a program, a unit, a man page, an alert or a comment names, with an anchor or a quoted heading.
 NAMED_PAGE = re.compile(r'''(?:docs|doc/gpumeter|share/gpumeter)/([a-z-]+\.md)(?:#([\w-]+)|,? \\?"([A-Z][^"\\]+))?''')
 SOURCES = ("base", "collectors", "config", "daemon", "exporter", "packaging", "programs", "systemd", "tests")
-NO_FAMILIES = {"gpu_busy_percent", "gpu_metrics", "gpu_stats", "gpu_memory", "gpu_cache_usage_perc", "gpu_seconds", "gpumeter_import"}
-SCRIPTS = {"gpumeter-prolog", "gpumeter-epilog", "gpumeter-task-prolog", "gpumeter-health", "gpumeter-job-cost", "gpumeter-npd",
-           "gpumeter-generator", "gpumeter-import", "gpumeter-nccl-files"}
 
 
 def fences(page: Path) -> list[tuple[str, str]]:
@@ -98,6 +100,19 @@ def help_of(*command: str) -> str:
 @cache
 def subcommands() -> set[str]:
     return set(re.findall(r"^  ([a-z-]+) ", help_of("gpumeter").partition("Commands:")[2], re.M))
+
+
+def named_commands(page: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Each line that runs one of the programs, as (line, program and subcommand, flags)."""
+    for line in code_lines(page):
+        found = PROGRAM.match(line)
+        if not found or found[1] in SCRIPTS | NO_PROGRAMS:
+            continue
+        first = found[2].split(" ")[0]
+        command = [found[1], *([first] if first in subcommands() else [])]
+        is_built = help_of(*command) or not list(ROOT.glob(f"packaging/man/{found[1]}.*"))
+        if is_built:
+            yield line, command, FLAG.findall(re.split(r" [|&;]|; ", found[2])[0])
 
 
 @cache
@@ -216,16 +231,10 @@ class DocsLinksTest(unittest.TestCase):
     def test_programs_have_the_subcommands_and_flags(self) -> None:
         wrong, commands, flags = [], 0, 0
         for page in WRITTEN:
-            for line in code_lines(page):
-                found = PROGRAM.match(line)
-                if not found or found[1] in SCRIPTS | NO_PROGRAMS:
-                    continue
-                command = [found[1], *([first] if (first := found[2].split(" ")[0]) in subcommands() else [])]
+            for line, command, named in named_commands(page):
                 text = help_of(*command)
-                named = FLAG.findall(re.split(r" [|&;]|; ", found[2])[0])
                 commands, flags = commands + 1, flags + len(named)
-                if not text or (found[1] == "gpumeter" and len(command) == 1 and re.match("[a-z]", first)):
-                    wrong.append(f"{page.name}: {line}: no such command")
+                wrong += [f"{page.name}: {line}"] if not text or NO_SUBCOMMAND.match(line) and len(command) == 1 else []
                 wrong += [f"{page.name}: {line}: {flag}" for flag in named if not re.search(rf"{re.escape(flag)}(?![\w-])", text)]
         self.expect("commands", wrong, commands, 60)
         self.expect("flags", [], flags, 50)
@@ -235,9 +244,12 @@ class DocsLinksTest(unittest.TestCase):
         named = [(page.name, name) for page in WRITTEN for name in DEV.findall("\n".join(code_lines(page)))]
         self.expect("commands of ./dev", [f"{page}: ./dev {name}" for page, name in named if name not in listed], len(named), 30)
 
-    def test_units_and_installed_files_exist(self) -> None:
+    def test_units_manuals_and_installed_files_exist(self) -> None:
         units = [(page.name, unit) for page in WRITTEN for unit in UNIT.findall(page.read_text())]
         self.expect("units", [f"{page}: {unit}" for page, unit in units if not (ROOT / "systemd" / unit).exists()], len(units), 20)
+        manuals = [(page.name, f"{name}.{part}") for page in WRITTEN for name, part in MAN_PAGE.findall(page.read_text())]
+        gone = [f"{page}: {name}" for page, name in manuals if not (ROOT / f"packaging/man/{name}.scd").exists()]
+        self.expect("man pages", gone, len(manuals), 5)
         files = [(page.name, path) for page in WRITTEN for path in INSTALLED.findall(page.read_text())]
         self.expect("installed files", [f"{page}: {path}" for page, path in files if not (ROOT / "packaging" / path).exists()], len(files), 10)
 

@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "base/clock.hpp"
-#include "base/enum_names.hpp"
 #include "base/options.hpp"
+#include "base/text.hpp"
 #include "base/worker.hpp"
 
 namespace spdlog {

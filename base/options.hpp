@@ -16,8 +16,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/duration.hpp"
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 
 /// The options of one section of the configuration file. Their owner declares them as a table next to the
 /// struct that they are read into. Parsing, flags, reload and docs/configuration.md (config/) all use that

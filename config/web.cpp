@@ -9,7 +9,6 @@
 #include <utility>
 #include <variant>
 
-#include "base/enum_names.hpp"
 #include "base/text.hpp"
 #include "config/keys.hpp"
 #include "config/yaml.hpp"

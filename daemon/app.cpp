@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/resident.hpp"
+#include "base/program.hpp"
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/join/facts_json.hpp"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/program.hpp"
 #include "base/scheduler.hpp"
-#include "base/signals.hpp"
 #include "base/worker.hpp"
 #include "collectors/api/machine.hpp"
 #include "collectors/attribution/names/user_names.hpp"

@@ -4,7 +4,7 @@
 #include <exception>
 #include <variant>
 
-#include "base/standard_streams.hpp"
+#include "base/program.hpp"
 #include "collectors/builtin.hpp"
 #include "daemon/cli/actions.hpp"
 #include "daemon/cli/companion.hpp"

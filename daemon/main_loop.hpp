@@ -5,7 +5,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "base/signals.hpp"
+#include "base/program.hpp"
 #include "base/worker.hpp"
 #include "collectors/jobs/intake/ingest.hpp"
 #include "daemon/bus/bus.hpp"

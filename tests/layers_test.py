@@ -57,17 +57,17 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
 MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],
             r"\bDeviceDirectory::save\(|\bdirectory\.save\(\)|\bunwritten_->save\(\)": ["daemon/fleet/device_directory.cpp", "daemon/fleet/state_keeper.cpp", "programs/commands/forget.cpp"],
-            r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["base/user_owners.cpp", "collectors/attribution/names/user_names.cpp", "exporter/listen/socket.cpp"],
+            r"\bget(pw|gr)\w+\(|\bgetaddrinfo\(": ["base/users.cpp", "collectors/attribution/names/user_names.cpp", "exporter/listen/socket.cpp"],
             r"\bsend_to_journal\(|\bspdlog::logger\b": ["base/log.cpp", "base/log.hpp", "systemd/notify.cpp", "systemd/notify.hpp"],
-            r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["base/log.cpp", "daemon/app.cpp", "base/standard_streams.cpp",
+            r"\b(cerr|clog|stderr|STDERR_FILENO)\b": ["base/log.cpp", "daemon/app.cpp", "base/program.cpp",
                                                      "daemon/main.cpp", "daemon/cli/actions.cpp", "daemon/cli/companion.cpp", "daemon/cli/once.cpp", "programs/profiler/main.cpp"]}
 # Calls that make, change or remove a name -> the only files that may make them: base/folder follows no path that another user may write.
 MAY_WRITE = {r"\bO_(CREAT|TMPFILE)\b|(?<![.>\w])((mkdir|mkfifo|mknod|rename|unlink|symlink)(at2?)?|linkat)\((?!const)|\bl?ch(own|mod)\(|\bfch(own|mod)at\(|\brmdir\(":
-             ["base/folder.cpp", "base/socket_file.cpp"],
+             ["base/folder.cpp"],
              r"\b[ow]?fstream\b.*\bios\b.*out|\bofstream\b|\bf(re)?open\(|\bmk(os?|d)?temps?\(|\btruncate\(|\bl?setxattr\(": [],
              r"\b(filesystem|fs)::(create_|remove|rename|permissions|copy|resize)": [],
              # The others bind an abstract name and an address of the network.
-             r"\bbind\([^)]*sockaddr|\bbind\(\w+, address, ": ["base/socket_file.cpp", "programs/profiler/kineto.cpp", "exporter/listen/socket.cpp"]}
+             r"\bbind\([^)]*sockaddr|\bbind\(\w+, address, ": ["base/folder.cpp", "programs/profiler/kineto.cpp", "exporter/listen/socket.cpp"]}
 CLIENTS = ("programs/benchmark/", "programs/commands/", "programs/held/", "programs/service/", "programs/top/")  # programs that wait only for their own user
 HEAVY = ("yaml-cpp/", "nlohmann/", "CLI/", "spdlog/")
 

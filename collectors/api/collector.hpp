@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bounded_calls.hpp"
 #include "base/clock.hpp"
-#include "base/hanging_calls.hpp"
 #include "base/option_schema.hpp"
 #include "base/result.hpp"
 #include "collectors/api/device.hpp"

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 
 namespace gpumeter {
 

@@ -10,7 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 
 struct nghttp2_session;
 

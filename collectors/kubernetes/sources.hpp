@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/enum_names.hpp"
 #include "base/options.hpp"
+#include "base/text.hpp"
 #include "collectors/attribution/names/name_book.hpp"
 #include "collectors/grpc/call.hpp"
 #include "collectors/kubernetes/names.hpp"

@@ -15,7 +15,7 @@
 
 #include "base/folder.hpp"
 #include "base/log.hpp"
-#include "base/small_file.hpp"
+#include "base/proc.hpp"
 #include "base/text.hpp"
 #include "collectors/api/machine.hpp"
 #include "collectors/api/self_catalog.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/duration.hpp"
+#include "base/clock.hpp"
 #include "base/options.hpp"
 #include "collectors/api/part.hpp"
 

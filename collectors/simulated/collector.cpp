@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/duration.hpp"
+#include "base/clock.hpp"
 #include "base/text.hpp"
 #include "collectors/simulated/context.hpp"
 #include "collectors/table/device.hpp"

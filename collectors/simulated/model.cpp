@@ -7,8 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "base/duration.hpp"
-#include "base/enum_names.hpp"
+#include "base/clock.hpp"
 #include "base/text.hpp"
 
 namespace gpumeter::simulated {

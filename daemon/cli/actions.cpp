@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/signals.hpp"
-#include "base/standard_streams.hpp"
+#include "base/program.hpp"
 #include "collectors/builtin.hpp"
 #include "config/keys.hpp"
 #include "daemon/app.hpp"

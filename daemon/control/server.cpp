@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/folder.hpp"
-#include "base/socket_file.hpp"
 #include "daemon/state/figures_file.hpp"
 
 namespace gpumeter::control {

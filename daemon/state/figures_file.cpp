@@ -10,8 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/proc.hpp"
 #include "base/records.hpp"
-#include "base/small_file.hpp"
 #include "base/worker.hpp"
 
 namespace gpumeter {

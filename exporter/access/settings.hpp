@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 
 namespace gpumeter {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/shares.hpp"
+#include "base/users.hpp"
 
 namespace gpumeter {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 #include "collectors/api/descriptor.hpp"
 #include "collectors/api/series.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 #include "exporter/health/conditions.hpp"
 #include "exporter/store/labels.hpp"
 

@@ -14,8 +14,8 @@
 #include <optional>
 #include <system_error>
 
-#include "base/shares.hpp"
 #include "base/text.hpp"
+#include "base/users.hpp"
 
 namespace gpumeter {
 namespace {

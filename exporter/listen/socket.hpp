@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
+#include "base/folder.hpp"
 #include "base/result.hpp"
-#include "base/socket_file.hpp"
-#include "base/user_owners.hpp"
+#include "base/users.hpp"
 
 namespace gpumeter {
 

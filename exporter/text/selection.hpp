@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/enum_names.hpp"
 #include "base/options.hpp"
 #include "base/result.hpp"
+#include "base/text.hpp"
 #include "collectors/api/descriptor.hpp"
 #include "exporter/store/labels.hpp"
 #include "exporter/store/store.hpp"

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 
 namespace gpumeter {
 namespace {

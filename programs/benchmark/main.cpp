@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/duration.hpp"
 #include "base/text.hpp"
 #include "build_info.hpp"
 #include "collectors/sources/pci.hpp"

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/enum_names.hpp"
 #include "base/text.hpp"
 
 namespace gpumeter::benchmark {

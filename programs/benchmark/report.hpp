@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/enum_names.hpp"
 #include "base/result.hpp"
+#include "base/text.hpp"
 #include "programs/benchmark/gpu.hpp"
 #include "programs/benchmark/measure.hpp"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/json/scalars.hpp"
-#include "base/standard_streams.hpp"
+#include "base/program.hpp"
 #include "daemon/cli/once.hpp"
 #include "exporter/health/judge.hpp"
 #include "exporter/http/settings.hpp"

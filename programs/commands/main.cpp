@@ -16,7 +16,7 @@
 #include "base/command_line.hpp"
 #include "base/options.hpp"
 #include "base/paths.hpp"
-#include "base/standard_streams.hpp"
+#include "base/program.hpp"
 #include "base/text.hpp"
 #include "collectors/attribution/allocation/part.hpp"
 #include "collectors/builtin.hpp"

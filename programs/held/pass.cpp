@@ -22,7 +22,6 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
-#include "base/enum_names.hpp"
 #include "base/folder.hpp"
 #include "base/text.hpp"
 #include "collectors/attribution/cgroup/slurm.hpp"

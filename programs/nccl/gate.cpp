@@ -11,7 +11,6 @@
 
 #include "base/descriptor.hpp"
 #include "base/proc.hpp"
-#include "base/small_file.hpp"
 #include "base/text.hpp"
 #include "collectors/sources/tcp/holders.hpp"
 

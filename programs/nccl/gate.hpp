@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 #include "programs/nccl/settings.hpp"
 
 namespace gpumeter::nccl {

@@ -18,7 +18,6 @@
 
 #include "base/log.hpp"
 #include "base/proc.hpp"
-#include "base/small_file.hpp"
 #include "base/text.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/machine.hpp"

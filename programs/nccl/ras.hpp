@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/enum_names.hpp"
 #include "base/result.hpp"
+#include "base/text.hpp"
 #include "exporter/store/series_list.hpp"
 
 namespace gpumeter::nccl {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/peer_process.hpp"
+#include "base/proc.hpp"
 #include "base/result.hpp"
-#include "base/shares.hpp"
+#include "base/users.hpp"
 #include "collectors/jobs/intake/sockets.hpp"
 #include "programs/profiler/desk.hpp"
 

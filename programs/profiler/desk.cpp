@@ -4,7 +4,7 @@
 #include <ranges>
 #include <utility>
 
-#include "base/duration.hpp"
+#include "base/clock.hpp"
 #include "base/folder.hpp"
 #include "base/records.hpp"
 #include "base/text.hpp"

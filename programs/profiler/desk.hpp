@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/enum_names.hpp"
 #include "base/mutex.hpp"
 #include "base/result.hpp"
+#include "base/text.hpp"
 #include "collectors/jobs/model/run_list.hpp"
 #include "exporter/store/series_list.hpp"
 #include "programs/profiler/settings.hpp"

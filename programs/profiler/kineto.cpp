@@ -14,7 +14,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/peer_process.hpp"
+#include "base/proc.hpp"
 
 #ifndef SO_PASSPIDFD
 #define SO_PASSPIDFD 76

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "base/shares.hpp"
+#include "base/users.hpp"
 #include "collectors/jobs/intake/sockets.hpp"
 #include "programs/profiler/desk.hpp"
 

@@ -26,7 +26,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/folder.hpp"
-#include "base/standard_streams.hpp"
+#include "base/program.hpp"
 #include "base/text.hpp"
 #include "config/load.hpp"
 #include "programs/profiler/asking.hpp"

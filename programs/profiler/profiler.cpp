@@ -22,7 +22,7 @@
 #include "base/log.hpp"
 #include "base/mutex.hpp"
 #include "base/text.hpp"
-#include "base/user_owners.hpp"
+#include "base/users.hpp"
 #include "base/worker.hpp"
 #include "collectors/api/machine.hpp"
 #include "collectors/attribution/device_use.hpp"

@@ -16,7 +16,6 @@
 
 #include "base/folder.hpp"
 #include "base/proc.hpp"
-#include "base/small_file.hpp"
 #include "base/text.hpp"
 #include "collectors/sources/sysfs.hpp"
 #include "collectors/sources/tcp/holders.hpp"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/peer_process.hpp"
+#include "base/proc.hpp"
 #include "base/result.hpp"
 #include "collectors/jobs/join/run_join.hpp"
 #include "collectors/jobs/wire/sender.hpp"

@@ -32,7 +32,6 @@
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
-#include "base/duration.hpp"
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/enum_names.hpp"
 #include "base/result.hpp"
+#include "base/text.hpp"
 #include "programs/top/layout.hpp"
 
 namespace gpumeter::top {

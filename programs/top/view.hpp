@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 #include "programs/top/layout.hpp"
 #include "programs/top/snapshot.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/peer_process.hpp"
+#include "base/proc.hpp"
 #include "programs/profiler/asking.hpp"
 #include "programs/profiler/desk.hpp"
 #include "programs/profiler/kineto.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 #include "collectors/attribution/cgroup/slurm.hpp"
 
 /// The workload of a process: converts /proc/PID/cgroup, the control group in which the kernel keeps the

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/enum_names.hpp"
 #include "base/mutex.hpp"
+#include "base/text.hpp"
 #include "collectors/attribution/workload_book.hpp"
 #include "exporter/store/labels.hpp"
 

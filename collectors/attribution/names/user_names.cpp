@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/user_owners.hpp"
+#include "base/users.hpp"
 
 namespace gpumeter::jobs {
 namespace {

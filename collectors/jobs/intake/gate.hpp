@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
-#include "base/shares.hpp"
-#include "base/user_owners.hpp"
+#include "base/users.hpp"
 #include "collectors/attribution/names/user_names.hpp"
 #include "collectors/jobs/wire/line.hpp"
 #include "collectors/jobs/wire/sender.hpp"

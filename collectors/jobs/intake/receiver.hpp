@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "base/mutex.hpp"
-#include "base/user_owners.hpp"
+#include "base/users.hpp"
 #include "base/worker.hpp"
 #include "collectors/jobs/intake/gate.hpp"
 #include "collectors/jobs/model/user.hpp"

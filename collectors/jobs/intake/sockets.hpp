@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
+#include "base/folder.hpp"
 #include "base/result.hpp"
-#include "base/socket_file.hpp"
 #include "collectors/jobs/intake/settings.hpp"
 
 namespace gpumeter::jobs {

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/enum_names.hpp"
 #include "base/text.hpp"
 
 namespace gpumeter::jobs {

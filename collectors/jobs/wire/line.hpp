@@ -9,7 +9,7 @@
 #include <string_view>
 #include <variant>
 
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 
 /// What jobs send: why data is rejected, texts of labels, how a socket's data splits into lines, and one line
 /// of DogStatsD.

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 #include "collectors/api/series.hpp"
 #include "collectors/jobs/wire/line.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 #include "collectors/sources/pci.hpp"
 
 namespace gpumeter::pci {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/duration.hpp"
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "collectors/api/descriptor.hpp"
 #include "collectors/api/series.hpp"

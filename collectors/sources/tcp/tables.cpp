@@ -9,7 +9,7 @@
 #include <optional>
 #include <system_error>
 
-#include "base/small_file.hpp"
+#include "base/proc.hpp"
 #include "base/text.hpp"
 #include "collectors/sources/tcp/listeners.hpp"
 

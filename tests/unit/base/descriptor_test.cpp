@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 
 namespace gpumeter {
 namespace {

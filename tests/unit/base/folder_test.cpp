@@ -11,7 +11,6 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "base/socket_file.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter {

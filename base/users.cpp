@@ -1,4 +1,4 @@
-#include "base/user_owners.hpp"
+#include "base/users.hpp"
 
 #include <errno.h>
 #include <pwd.h>
@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/small_file.hpp"
+#include "base/proc.hpp"
 #include "base/text.hpp"
 
 namespace gpumeter {

@@ -1,9 +1,11 @@
-#include "base/signals.hpp"
+#include "base/program.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <string>
 
 namespace gpumeter {
 namespace {
@@ -49,6 +51,28 @@ TEST(Signals, RestoreTheMaskAtTheEnd) {
   { const auto signals = Signals::block(); }
   ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &mask), 0);
   EXPECT_EQ(sigismember(&mask, SIGTERM), 0);
+}
+
+}  // namespace
+namespace {
+
+/// Resident pages of files (statm's third field, proc(5)).
+long mapped_pages() {
+  std::ifstream file("/proc/self/statm");
+  long size = 0, resident = 0, shared = 0;
+  file >> size >> resident >> shared;
+  return shared;
+}
+
+/// A relocated table: its pointers are in a segment that the dynamic linker wrote.
+const char* const kWords[] = {"one", "two"};
+
+TEST(UnmapCode, TheProgramGoesOnWithLessMemory) {
+  const long before = mapped_pages();
+  unmap_code();
+  EXPECT_LT(mapped_pages(), before);
+  const char* const* volatile words = kWords;
+  EXPECT_EQ(std::string(words[1]), "two");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/descriptor.hpp"
@@ -32,5 +33,18 @@ class Signals {
   Descriptor fd_;
   sigset_t previous_;
 };
+
+/// Opens /dev/null for each of stdin, stdout and stderr that is closed. Otherwise a file or socket opened
+/// later could take the number and receive the output. Writes to such a stream fail. Call it first in main().
+void open_closed_streams() noexcept;
+
+/// Writes the text to stdout. Returns the exit code: 0, or 1 if stdout does not accept all of the text; the
+/// reason goes to stderr.
+int print(std::string_view text);
+
+/// Unmaps the pages of the program and of its libraries that no process writes to: code, constants and the
+/// tables of the dynamic linker. They stay in the page cache. The next use of a page maps it again, together
+/// with its neighbours, without a read. Breakpoints that a debugger has set by then are lost. Any thread.
+void unmap_code() noexcept;
 
 }  // namespace gpumeter

@@ -28,7 +28,6 @@
 #include "base/folder.hpp"
 #include "base/program.hpp"
 #include "base/text.hpp"
-#include "config/load.hpp"
 #include "programs/profiler/asking.hpp"
 #include "programs/profiler/profiler.hpp"
 #include "programs/profiler/search.hpp"
@@ -287,12 +286,7 @@ int ask(Words& words) {
   if (const std::string wrong = take(words, words.asked); !wrong.empty()) return usage_error(wrong);
   const options::Section* const sections[] = {&kSection};
   const config::Schema schema{.sections = sections, .is_partial = true};
-  constexpr const char* kDefaultFile = "/etc/gpumeter/gpumeter.yaml";
-  std::error_code ignored;
-  std::string file = words.config_file;
-  if (file.empty() && std::filesystem::exists(kDefaultFile, ignored)) file = kDefaultFile;
-  const config::Loaded loaded =
-      file.empty() ? config::Loaded(config::defaults(schema)) : config::load_file(file, schema);
+  const config::Loaded loaded = service::load_config(words.config_file, schema);
   if (const auto* config = std::get_if<config::Config>(&loaded)) {
     return ask(words.asked, config->of<Settings>());
   }

@@ -34,7 +34,6 @@
 #include "collectors/api/sampling.hpp"
 #include "collectors/jobs/model/run_list.hpp"
 #include "config/keys.hpp"
-#include "config/load.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/store/store.hpp"
 #include "exporter/text/view.hpp"
@@ -43,8 +42,6 @@
 
 namespace gpumeter::service {
 namespace {
-
-constexpr const char* kDefaultConfigFile = "/etc/gpumeter/gpumeter.yaml";
 
 /// A turn that takes longer is given up: systemd gets no ping any more and starts the program again. Each of
 /// 32 servers may take 2 s to answer.
@@ -104,12 +101,7 @@ Loaded load(const Program& program, const Options& options) {
   const options::Section* const sections[] = {program.part.options, &kPathSection, &kLogSection,
                                               &kSamplingSection};
   const config::Schema schema{.sections = sections, .is_partial = true};
-  std::error_code error;
-  const bool is_default = options.config_file.empty();
-  const std::string file = is_default ? kDefaultConfigFile : options.config_file;
-  const bool is_there = !is_default || std::filesystem::exists(file, error);
-  config::Loaded loaded =
-      is_there ? config::load_file(file, schema) : config::Loaded(config::defaults(schema));
+  config::Loaded loaded = load_config(options.config_file, schema);
   std::vector<std::string> problems;
   if (const auto* found = std::get_if<std::vector<options::Problem>>(&loaded)) {
     for (const options::Problem& problem : *found) problems.push_back(to_string(problem));
@@ -127,85 +119,70 @@ Loaded load(const Program& program, const Options& options) {
   return std::move(config);
 }
 
-/// The file of a page. A thread that hangs in a turn cannot write it again once it was removed.
-class PageFile {
+/// An open part and what it works with. The thread of its turns owns it, except where stated.
+class Opened {
  public:
-  PageFile(std::string folder, std::string_view part)
-      : folder_(std::move(folder)), name_(std::string(part) + ".prom") {}
+  Opened(const PartEntry& entry, const config::Config& config, const std::string& pages, const Clock& clock,
+         Log& log, const std::function<void()>& wake)
+      : pages_(pages),
+        name_(std::string(entry.name) + ".prom"),
+        clock_(clock),
+        log_(log),
+        paths_(config.of<Paths>()),
+        facts_(paths_.api, machine_, log),
+        part_(entry.open({entry.name, store_, machine_, clock, log, paths_,
+                          config.of<SamplingIntervals>().normal, config.at(*entry.options->type), wake})) {}
 
-  Result<Done> replace(const std::string& text) GPUMETER_EXCLUDES(mutex_) {
-    constexpr mode_t kEveryUser = 0644;
-    const MutexLock lock(mutex_);
-    if (is_removed_) return Done{};
-    const Result<Folder> folder = Folder::open(folder_);
-    return folder ? folder->replace(name_, text, kEveryUser, Folder::Outlives::crash) : folder.error();
+  bool is_enabled() const noexcept { return part_ != nullptr; }
+
+  Nanoseconds turn() GPUMETER_EXCLUDES(mutex_) {
+    facts_.ask();
+    const Nanoseconds pause = part_->turn(clock_.monotonic());
+    const Result<Done> written = write_page(pause);
+    const std::string error = written ? "" : written.error().message();
+    const std::string before = std::exchange(error_, error);
+    if (error != before && error.empty()) log_.info("the page is written again");
+    if (error != before && !error.empty())
+      log_.warn("the page cannot be written; the program retries", {{"error", error}});
+    return pause;
   }
-  void remove() GPUMETER_EXCLUDES(mutex_) {
+
+  /// A turn that hangs does not write the page again. Any thread.
+  void remove_page() GPUMETER_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     is_removed_ = true;
-    const Result<Folder> folder = Folder::open(folder_);
+    const Result<Folder> folder = Folder::open(pages_);
     if (!folder) return;
     [[maybe_unused]] const Result<Done> ignored = folder->remove(name_);
   }
 
  private:
-  const std::string folder_, name_;
-  Mutex mutex_;
-  bool is_removed_ GPUMETER_GUARDED_BY(mutex_) = false;
-};
-
-/// An open part and what it works with. The thread of its turns owns it.
-class Opened {
- public:
-  struct With {
-    const Program& program;
-    const config::Config config;
-    const std::shared_ptr<PageFile> page;
-    const Clock& clock;
-    Log& log;
-    std::function<void()> wake;
-  };
-  explicit Opened(With with)
-      : with_(std::move(with)), paths_(with_.config.of<Paths>()), facts_(paths_.api, machine_, with_.log) {
-    const PartEntry& entry = with_.program.part;
-    part_ = entry.open({entry.name, store_, machine_, with_.clock, with_.log, paths_,
-                        with_.config.of<SamplingIntervals>().normal, with_.config.at(*entry.options->type),
-                        with_.wake});
-  }
-
-  bool is_enabled() const noexcept { return part_ != nullptr; }
-
-  Nanoseconds turn() {
-    facts_.ask();
-    const Nanoseconds pause = part_->turn(with_.clock.monotonic());
-    write_page(pause);
-    return pause;
-  }
-
- private:
   // Two turns may fail or be late before the page expires.
-  void write_page(Nanoseconds pause) {
+  Result<Done> write_page(Nanoseconds pause) GPUMETER_EXCLUDES(mutex_) {
     constexpr Nanoseconds kSlack = std::chrono::seconds(30);
+    constexpr mode_t kEveryUser = 0644;
     const auto expires = std::chrono::ceil<std::chrono::seconds>(
         3 * std::min<Nanoseconds>(pause, std::chrono::hours(1)) + kSlack);
     const std::string text =
         "# gpumeter: expires " + std::to_string(expires.count()) + "s\n" + view_.render(Format::text).text;
-    const Result<Done> written = with_.page->replace(text);
-    const std::string error = written ? "" : written.error().message();
-    const std::string before = std::exchange(error_, error);
-    if (error == before) return;
-    if (error.empty()) return with_.log.info("the page is written again");
-    with_.log.warn("the page cannot be written; the program retries", {{"error", error}});
+    const MutexLock lock(mutex_);
+    if (is_removed_) return Done{};
+    const Result<Folder> folder = Folder::open(pages_);
+    return folder ? folder->replace(name_, text, kEveryUser, Folder::Outlives::crash) : folder.error();
   }
 
-  const With with_;
+  const std::string pages_, name_;
+  const Clock& clock_;
+  Log& log_;
   const Paths paths_;
   Store store_;
   TextView view_{store_};
   Machine machine_;
   Facts facts_;
-  std::shared_ptr<Part> part_;
+  const std::shared_ptr<Part> part_;
   std::string error_;  ///< of the last write; empty: it succeeded
+  Mutex mutex_;
+  bool is_removed_ GPUMETER_GUARDED_BY(mutex_) = false;
 };
 
 /// The program while it serves. The main thread.
@@ -244,11 +221,10 @@ class Service {
   /// Returns the exit status if there is no worker then.
   int open() {
     auto worker = std::make_shared<Worker>(clock_);
-    const auto page = std::make_shared<PageFile>(options_.pages, program_.part.name);
     const auto wake = [weak = std::weak_ptr<Worker>(worker)] {
       if (const auto alive = weak.lock()) alive->wake();
     };
-    const auto opened = std::make_shared<Opened>(Opened::With{program_, config_, page, clock_, log_, wake});
+    const auto opened = std::make_shared<Opened>(program_.part, config_, options_.pages, clock_, log_, wake);
     if (!opened->is_enabled()) {
       log_.info("the configuration does not enable it", {{"program", program_.name}});
       return 0;
@@ -260,7 +236,7 @@ class Service {
       return 1;
     }
     worker_ = std::move(worker);
-    page_ = page;
+    opened_ = opened;
     return 0;
   }
 
@@ -268,7 +244,8 @@ class Service {
     if (worker_ == nullptr) return;
     if (!worker_->stop(clock_.monotonic() + kStop)) left_behind_ = true;
     worker_ = nullptr;
-    page_->remove();
+    opened_->remove_page();
+    opened_ = nullptr;
   }
 
   /// A bad file changes nothing.
@@ -297,7 +274,7 @@ class Service {
   config::Config config_;
   Log log_;
   std::shared_ptr<Worker> worker_;  ///< null: the configuration does not enable the part
-  std::shared_ptr<PageFile> page_;
+  std::shared_ptr<Opened> opened_;  ///< also owned by the thread of its turns
   bool left_behind_ = false;
 };
 
@@ -322,6 +299,14 @@ int serve(const Program& program, std::span<char* const> arguments) {
 }
 
 }  // namespace
+
+config::Loaded load_config(const std::string& file, const config::Schema& schema) {
+  constexpr const char* kDefault = "/etc/gpumeter/gpumeter.yaml";
+  std::error_code ignored;
+  if (!file.empty()) return config::load_file(file, schema);
+  if (std::filesystem::exists(kDefault, ignored)) return config::load_file(kDefault, schema);
+  return config::defaults(schema);
+}
 
 int run(const Program& program, int argc, char** argv) {
   open_closed_streams();

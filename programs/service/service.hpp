@@ -1,8 +1,11 @@
 #pragma once
 
-#include "collectors/api/part.hpp"
+#include <string>
 
-/// Programs beside the daemon: each is one part in a process of its own, with its own user, sandbox and
+#include "collectors/api/part.hpp"
+#include "config/load.hpp"
+
+/// The services: each is one part in a process of its own, with its own user, sandbox and
 /// limits. Nothing that happens in it delays the daemon.
 namespace gpumeter::service {
 
@@ -13,6 +16,10 @@ struct Program {
   /// key that it uses. An open() that returns null ends the program with status 0.
   const PartEntry& part;
 };
+
+/// Reads the sections from the file. Empty: the default file /etc/gpumeter/gpumeter.yaml, which need not
+/// exist.
+config::Loaded load_config(const std::string& file, const config::Schema& schema);
 
 /// The main function of a program. After each turn of the part, all its series are a page of text 0.0.4 for
 /// the daemon, NAME.prom in the folder of pages, which is replaced atomically and expires when turns stop.

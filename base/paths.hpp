@@ -11,7 +11,7 @@ struct Paths {
   std::string sysfs = "/sys";
   std::string procfs = "/proc";
   std::string state = "/var/lib/gpumeter";
-  std::string api = "/run/gpumeter/api.sock";  ///< the socket for programs beside the daemon; empty: none
+  std::string api = "/run/gpumeter/api.sock";  ///< the socket for the services; empty: none
 
   std::string cgroups() const { return sysfs + "/fs/cgroup"; }
   bool operator==(const Paths&) const = default;

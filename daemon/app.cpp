@@ -70,10 +70,10 @@ Log::Journal journal() {
   return is_journal ? systemd::send_to_journal : nullptr;
 }
 
-/// Sections of the file whose work is that of a program beside the daemon.
+/// Sections of the file whose work is that of a service.
 void name_programs(const config::Config& config, Log& log) {
   const auto name = [&log](const char* section, const char* unit) {
-    log.info("a program beside the daemon does what this section configures",
+    log.info("a service does what this section configures",
              {{"section", section}, {"unit", unit}});
   };
   const auto& nccl = config.of<nccl::Settings>();
@@ -244,11 +244,11 @@ Result<Done> App::start_http(const HttpSettings& web, const std::vector<systemd:
   return Done{};
 }
 
-// Only programs beside the daemon need it.
+// Only the services need it.
 void App::add_private_listener(std::vector<ListenSocket>& listeners) {
   Result<ListenSocket> opened = ListenSocket::open_private(paths_.api);
   if (opened) return listeners.push_back(*std::move(opened));
-  log_.info("programs beside the daemon cannot reach it", {{"error", opened.error().message()}});
+  log_.info("the services cannot reach the daemon", {{"error", opened.error().message()}});
 }
 
 Result<Done> App::open_web_config(const HttpSettings& web) {

@@ -22,7 +22,7 @@ namespace gpumeter {
 namespace {
 
 /// In the order of the documentation: the daemon's own with those of its parts among them, then those of
-/// programs beside it.
+/// the services.
 std::vector<const options::Section*> all_sections() {
   std::vector<const options::Section*> sections = {&kWebSection,      &kMetricsSection,
                                                    &kSamplingSection, &kDeviceLabelsSection,

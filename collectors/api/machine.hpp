@@ -45,7 +45,7 @@ class Topic {
 };
 
 /// What parts know of each other: snapshots that one publishes and others read. No part calls another. Any
-/// thread. A program beside the daemon has `uses` and `runs`, which it asks the daemon for.
+/// thread. A service has `uses` and `runs`, which it asks the daemon for.
 struct Machine {
   Topic<std::vector<DeviceIdentity>>
       known_devices;  ///< by index; empty until the first pass over the devices has ended

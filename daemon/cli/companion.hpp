@@ -6,7 +6,7 @@
 
 namespace gpumeter {
 
-/// A command that is a program of its own beside the daemon.
+/// A command that is a program of its own.
 struct Companion {
   std::string_view command;
   const char* program;

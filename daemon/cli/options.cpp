@@ -35,7 +35,7 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--path.procfs", "paths.procfs", "DIR", true, "Mount point of procfs (default /proc)"},
     {"--path.state", "paths.state", "DIR", true, "State folder (default /var/lib/gpumeter)"},
     {"--path.api", "paths.api", "FILE", true,
-     "Socket for programs beside the daemon (default /run/gpumeter/api.sock)"},
+     "Socket for the services (default /run/gpumeter/api.sock)"},
     {"--log.level", "log.level", "LEVEL", false, "debug, info (default), warn or error"},
     {"--log.format", "log.format", "FORMAT", false, "auto (default), logfmt or json"},
 };

@@ -19,7 +19,7 @@ complete -c gpumeter -l metrics.detail -x -a 'standard full' -d 'Series of the m
 complete -c gpumeter -l path.sysfs -x -a '(__fish_complete_directories)' -d 'Mount point of sysfs'
 complete -c gpumeter -l path.procfs -x -a '(__fish_complete_directories)' -d 'Mount point of procfs'
 complete -c gpumeter -l path.state -x -a '(__fish_complete_directories)' -d 'State folder'
-complete -c gpumeter -l path.api -r -F -d 'Socket for programs'
+complete -c gpumeter -l path.api -r -F -d 'Socket for the services'
 complete -c gpumeter -l log.level -x -a 'debug info warn error' -d 'Lowest level that is logged'
 complete -c gpumeter -l log.format -x -a 'auto logfmt json' -d 'Format of the log'
 complete -c gpumeter -l collector.nvidia -d 'Enable the collector'

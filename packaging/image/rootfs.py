@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """rootfs.py DEB SUITE FOLDER: fills FOLDER/rootfs with what the image contains.
 
-The image contains the daemon of DEB and the programs beside it, the libraries that they load, and nothing that starts another program: neither a shell nor a
+The image contains the daemon of DEB and the services, the libraries that they load, and nothing that starts another program: neither a shell nor a
 package manager. mmdebstrap resolves the dependencies and verifies Debian's signatures; KEPT names the files that are copied.
 """
 import json

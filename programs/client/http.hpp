@@ -8,7 +8,7 @@
 #include "base/login.hpp"
 #include "base/result.hpp"
 
-/// The HTTP client of the programs beside the daemon, by libcurl. The daemon does not link it. A program
+/// The HTTP client of the other programs, by libcurl. The daemon does not link it. A program
 /// calls curl_global_init() before its first thread.
 namespace gpumeter::client {
 

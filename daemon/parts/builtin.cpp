@@ -4,7 +4,7 @@
 #include "collectors/kubernetes/part.hpp"
 #include "collectors/pages/part.hpp"
 #include "daemon/parts/host.hpp"
-#include "exporter/health/part.hpp"
+#include "exporter/health/judge.hpp"
 #include "exporter/web/live_answers.hpp"
 
 namespace gpumeter {

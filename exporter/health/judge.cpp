@@ -4,12 +4,19 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "collectors/api/catalog.hpp"
+#include "exporter/health/conditions.hpp"
+#include "exporter/health/readings.hpp"
 
 namespace gpumeter::health {
-
 namespace {
 
 std::string number_text(double value) {
@@ -38,9 +45,207 @@ Finding finding_of(const Condition& condition, double value, double of, Nanoseco
   return finding;
 }
 
+/// The recent past of one reading, in twelve slots of a twelfth of the window each. A value leaves up to a
+/// twelfth of the window early.
+class Window {
+ public:
+  /// Adds the value of `now`, or nothing if it is absent. Returns the mean or the highest value, or the
+  /// growth of a counter, in the window until now; absent if the window is empty.
+  double add(Over over, Nanoseconds length, double value, Nanoseconds now) noexcept {
+    advance(now.count() / std::max<std::int64_t>(1, length.count() / static_cast<std::int64_t>(kSlots)));
+    Slot& slot = slots_[static_cast<std::size_t>(current_) % kSlots];
+    if (!std::isnan(value)) {
+      const double amount = over == Over::rise ? growth(value) : value;
+      const double before = slot.amount;
+      slot.amount = static_cast<float>(over == Over::highest && slot.values > 0 ? std::max(before, amount)
+                                       : over == Over::highest                  ? amount
+                                                                                : before + amount);
+      ++slot.values;
+    }
+    return result(over);
+  }
+
+  /// The same as of the last add().
+  double result(Over over) const noexcept {
+    double sum = 0;
+    double highest = -std::numeric_limits<double>::infinity();
+    double values = 0;
+    for (const Slot& slot : slots_) {
+      if (slot.values == 0) continue;
+      sum += slot.amount;
+      highest = std::max(highest, static_cast<double>(slot.amount));
+      values += slot.values;
+    }
+    if (values == 0) return kAbsent;
+    if (over == Over::highest) return highest;
+    return over == Over::mean ? sum / values : sum;
+  }
+
+ private:
+  static constexpr std::size_t kSlots = 12;
+  struct Slot {
+    float amount = 0;  ///< sum, highest or growth
+    std::uint32_t values = 0;
+  };
+
+  void advance(std::int64_t to) noexcept {
+    const std::int64_t fresh = std::min(to - current_, static_cast<std::int64_t>(kSlots));
+    for (std::int64_t i = 0; i < fresh; ++i) slots_[static_cast<std::size_t>(to - i) % kSlots] = {};
+    current_ = to;
+  }
+
+  // A counter that starts again counts from 0.
+  double growth(double value) noexcept {
+    const double last = std::exchange(last_, value);
+    if (std::isnan(last)) return 0;
+    return value >= last ? value - last : value;
+  }
+
+  std::array<Slot, kSlots> slots_{};
+  std::int64_t current_ = 0;  ///< number of the slot that holds the present
+  double last_ = kAbsent;     ///< of a counter
+};
+
+/// The last growth of a counter.
+class LastEvent {
+ public:
+  explicit LastEvent(bool from_zero) noexcept : last_(from_zero ? 0 : kAbsent) {}
+
+  /// Returns the growth since the first of these events, or 0 if `keep` has passed since the last one; absent
+  /// if the counter never had a value.
+  double add(Nanoseconds keep, double value, Nanoseconds now) noexcept {
+    if (!std::isnan(value)) {
+      const double last = std::exchange(last_, value);
+      if (std::isnan(last) && at_)
+        before_ += value;             // of an earlier process, which has counted this value too
+      if (value < last) before_ = 0;  // it starts again: only what it counts now is news
+      if (value > last && !at_) before_ = last;
+      if (value > last || (value < last && value > 0)) at_ = now;
+    }
+    if (std::isnan(last_)) return kAbsent;
+    if (at_ && now - *at_ >= keep) at_.reset();
+    return at_ ? last_ - before_ : 0;
+  }
+
+  /// The events are no news any more.
+  void forget() noexcept { at_.reset(); }
+
+  std::optional<OngoingEvent> ongoing() const noexcept {
+    return at_ ? std::optional(OngoingEvent{last_ - before_, *at_}) : std::nullopt;
+  }
+  /// An earlier process saw this growth. Before the first add().
+  void resume(const OngoingEvent& earlier) noexcept {
+    before_ = -earlier.count;
+    at_ = earlier.at;
+  }
+
+ private:
+  double last_;
+  double before_ = 0;  ///< the count before the first of these events
+  std::optional<Nanoseconds> at_;
+};
+
+/// A term with the places of its numbers.
+struct Place {
+  const Term* term;
+  std::size_t column;             ///< of its reading
+  std::optional<std::size_t> of;  ///< column of the reading that limits it
+  std::size_t past;               ///< among the windows or the events of a device
+
+  /// True if nobody but the daemon knows of the events; the driver's counters outlive the daemon.
+  bool counts_events_of_daemon() const noexcept {
+    const MetricDescriptor* const family = term->reading.family;
+    return term->over == Over::event && (family == &catalog::xid_errors || family == &catalog::events);
+  }
+  /// True if the highest value since the driver was opened counts, which only the daemon knows.
+  bool keeps_highest() const noexcept {
+    return term->window == kUntilRelease && (term->over == Over::highest || compares_with_usual());
+  }
+  bool compares_with_usual() const noexcept { return term->compare == Compare::below_usual; }
+  bool compares_devices() const noexcept {
+    return term->compare == Compare::differs_in_model || term->compare == Compare::differs_in_vendor ||
+           compares_with_usual();
+  }
+  /// The series, for the state file.
+  std::string series() const {
+    std::string text(term->reading.family->name);
+    for (const LabelSet::Pair& pair : term->reading.labels.pairs) {
+      if (!pair.name.empty()) text.append(",").append(pair.name).append("=").append(pair.value);
+    }
+    return text;
+  }
+};
+
+/// A condition of the table, ready to be judged.
+struct Rule {
+  const Condition* condition;
+  std::vector<Place> places;
+};
+
+/// What is kept of one device.
+struct Past {
+  std::vector<Window> windows;
+  std::vector<LastEvent> events;
+  std::vector<std::optional<Nanoseconds>> since;  ///< by rule: since when all terms hold
+  health::State state = health::State::unknown;
+  std::optional<Nanoseconds> in_state_since = {};
+
+  /// The driver is closed for a repair: the events are no news any more, and nothing holds.
+  void forget() noexcept {
+    for (LastEvent& event : events) event.forget();
+    std::ranges::fill(windows, Window());
+    std::ranges::fill(since, std::nullopt);
+  }
+};
+
+/// How often each value of a reading occurs among like devices, for the terms that compare devices.
+class Peers {
+ public:
+  void clear() { counts_.clear(); }
+  void add(const Place& place, const DeviceFacts& device, double value) {
+    if (!std::isnan(value)) ++counts_[group_of(place, device)][value];
+  }
+
+  /// True if no more than half of the like devices have this value, which is one that was counted. If no
+  /// value has a majority, all devices differ.
+  bool differs(const Place& place, const DeviceFacts& device, double value) const {
+    const Counts& counts = counts_.at(group_of(place, device));
+    return 2 * counts.at(value) <= sum(counts);
+  }
+
+  /// The highest value that more than half of the like devices have or exceed; one of them is the device.
+  double usual(const Place& place, const DeviceFacts& device) const {
+    const Counts& counts = counts_.at(group_of(place, device));
+    const std::size_t all = sum(counts);
+    std::size_t as_high = 0;
+    auto each = counts.rbegin();
+    while (2 * (as_high += each->second) <= all) ++each;
+    return each->first;
+  }
+
+ private:
+  using Group = std::pair<std::size_t, std::string>;  ///< column, kind of device
+  using Counts = std::map<double, std::size_t>;
+
+  static Group group_of(const Place& place, const DeviceFacts& device) {
+    if (place.term->compare == Compare::differs_in_vendor) return {place.column, device.vendor};
+    return {place.column, device.vendor + '\n' + device.model};
+  }
+  static std::size_t sum(const Counts& counts) {
+    std::size_t all = 0;
+    for (const auto& [each, count] : counts) all += count;
+    return all;
+  }
+
+  std::map<Group, Counts> counts_;
+};
+
+/// The label of gpumeter_devices_expected that stands for all vendors together.
+constexpr std::string_view kAnyVendor = "any";
+
 }  // namespace
 
-State state_of(const std::vector<Finding>& findings) {
+State state_of(std::span<const Finding> findings) {
   State worst = State::ok;
   for (const Finding& finding : findings) {
     worst = std::max(worst, finding.severity == Severity::failed ? State::failed : State::degraded);
@@ -48,330 +253,228 @@ State state_of(const std::vector<Finding>& findings) {
   return worst;
 }
 
-double Window::add(Over over, Nanoseconds length, double value, Nanoseconds now) noexcept {
-  advance(now.count() / std::max<std::int64_t>(1, length.count() / static_cast<std::int64_t>(kSlots)));
-  Slot& slot = slots_[static_cast<std::size_t>(current_) % kSlots];
-  if (!std::isnan(value)) {
-    const double amount = over == Over::rise ? growth(value) : value;
-    const double before = slot.amount;
-    slot.amount = static_cast<float>(over == Over::highest && slot.values > 0 ? std::max(before, amount)
-                                     : over == Over::highest                  ? amount
-                                                                              : before + amount);
-    ++slot.values;
-  }
-  return result(over);
-}
-
-void Window::advance(std::int64_t to) noexcept {
-  constexpr auto kAll = static_cast<std::int64_t>(kSlots);
-  const std::int64_t fresh = std::min(to - current_, kAll);
-  for (std::int64_t i = 0; i < fresh; ++i) slots_[static_cast<std::size_t>(to - i) % kSlots] = {};
-  current_ = to;
-}
-
-// A counter that starts again counts from 0.
-double Window::growth(double value) noexcept {
-  const double last = std::exchange(last_, value);
-  if (std::isnan(last)) return 0;
-  return value >= last ? value - last : value;
-}
-
-double Window::result(Over over) const noexcept {
-  double sum = 0;
-  double highest = -std::numeric_limits<double>::infinity();
-  double values = 0;
-  for (const Slot& slot : slots_) {
-    if (slot.values == 0) continue;
-    sum += slot.amount;
-    highest = std::max(highest, static_cast<double>(slot.amount));
-    values += slot.values;
-  }
-  if (values == 0) return kAbsent;
-  if (over == Over::highest) return highest;
-  return over == Over::mean ? sum / values : sum;
-}
-
-double LastEvent::add(Nanoseconds keep, double value, Nanoseconds now) noexcept {
-  if (!std::isnan(value)) {
-    const double last = std::exchange(last_, value);
-    if (std::isnan(last) && at_) before_ += value;  // of an earlier process, which has counted this value too
-    if (value < last) before_ = 0;                  // it starts again: only what it counts now is news
-    if (value > last && !at_) before_ = last;
-    if (value > last || (value < last && value > 0)) at_ = now;
-  }
-  if (std::isnan(last_)) return kAbsent;
-  if (at_ && now - *at_ >= keep) at_.reset();
-  return at_ ? last_ - before_ : 0;
-}
-
-bool Place::counts_events_of_daemon() const noexcept {
-  const MetricDescriptor* const family = term->reading.family;
-  return term->over == Over::event && (family == &catalog::xid_errors || family == &catalog::events);
-}
-
-bool Place::keeps_highest() const noexcept {
-  return term->window == kUntilRelease && (term->over == Over::highest || compares_with_usual());
-}
-
-std::string Place::series() const {
-  std::string text(term->reading.family->name);
-  for (const LabelSet::Pair& pair : term->reading.labels.pairs) {
-    if (!pair.name.empty()) text.append(",").append(pair.name).append("=").append(pair.value);
-  }
-  return text;
-}
-
-void Past::forget() noexcept {
-  for (LastEvent& event : events) event.forget();
-  std::ranges::fill(windows, Window());
-  std::ranges::fill(since, std::nullopt);
-}
-
-Rulebook::Rulebook(const Readings& readings) {
-  for (const Condition& condition : all_conditions()) {
-    if (condition.reason == devices_missing().reason) continue;
-    Rule& rule = rules_.emplace_back(Rule{&condition, {}});
-    for (const Term& term : condition.terms) {
-      if (term.reading.family != nullptr) rule.places.push_back(place_of(term, readings));
-    }
-  }
-}
-
-Place Rulebook::place_of(const Term& term, const Readings& readings) {
-  Place place{&term, readings.column(term.reading), std::nullopt, 0};
-  if (term.of.family != nullptr) place.of = readings.column(term.of);
-  if (term.over == Over::event) {
-    place.past = events_.size();
-    events_.push_back(term.from_zero);
-  } else if (term.over != Over::now || place.compares_with_usual()) {
-    place.past = windows_++;
-  }
-  return place;
-}
-
-Past Rulebook::blank() const {
-  Past past;
-  past.windows.resize(windows_);
-  past.events.reserve(events_.size());
-  for (const bool from_zero : events_) past.events.emplace_back(from_zero);
-  past.since.resize(rules_.size());
-  return past;
-}
-
-Peers::Group Peers::group_of(const Place& place, const DeviceFacts& device) {
-  if (place.term->compare == Compare::differs_in_vendor) return {place.column, device.vendor};
-  return {place.column, device.vendor + '\n' + device.model};
-}
-
-void Peers::count(const Rulebook& rulebook, const Readings& readings) {
-  counts_.clear();
-  for (const Rule& rule : rulebook.rules()) {
-    for (const Place& place : rule.places) {
-      if (!compares(*place.term)) continue;
-      for (std::size_t device = 0; device < readings.devices().size(); ++device) {
-        const double value = readings.value(device, place.column);
-        if (!std::isnan(value)) ++counts_[group_of(place, readings.devices()[device])][value];
+struct Judge::State {
+  explicit State(bool keeps) : keeps_(keeps) {
+    for (const Condition& condition : all_conditions()) {
+      if (condition.reason == devices_missing().reason) continue;
+      Rule& rule = rules_.emplace_back(Rule{&condition, {}});
+      for (const Term& term : condition.terms) {
+        if (term.reading.family != nullptr) rule.places.push_back(place_of(term));
       }
     }
   }
-}
 
-double Peers::usual(const Place& place, const DeviceFacts& device) const {
-  const auto& counts = counts_.at(group_of(place, device));
-  std::size_t all = 0;
-  for (const auto& [each, count] : counts) all += count;
-  std::size_t as_high = 0;
-  auto each = counts.rbegin();
-  while (2 * (as_high += each->second) <= all) ++each;
-  return each->first;
-}
-
-bool Peers::differs(const Place& place, const DeviceFacts& device, double value) const {
-  const auto& counts = counts_.at(group_of(place, device));
-  std::size_t all = 0;
-  for (const auto& [each, count] : counts) all += count;
-  return 2 * counts.at(value) <= all;
-}
-
-namespace {
-
-/// The label of gpumeter_devices_expected that stands for all vendors together.
-constexpr std::string_view kAnyVendor = "any";
-
-bool is_same(const Finding& one, const Finding& other) {
-  return one.reason == other.reason && one.severity == other.severity && one.action == other.action;
-}
-
-}  // namespace
-
-Judge::Judge(History history)
-    : keeps_(history == History::kept),
-      readings_(all_conditions()),
-      rulebook_(readings_),
-      up_(readings_.column({&catalog::up})),
-      info_(readings_.column({&catalog::info})),
-      suspended_(readings_.column({&catalog::suspended, {}, Reduce::highest})) {}
-
-Report Judge::judge(const Store& store, Nanoseconds now) {
-  now_ = now;
-  readings_.copy_from(store, now);
-  peers_.count(rulebook_, readings_);
-  Report report;
-  report.at = now;
-  for (std::size_t device = 0; device < readings_.devices().size(); ++device) {
-    if (is_known(device)) report.devices.push_back(judge_device(device));
+  Report judge(const Store& store, Nanoseconds now) {
+    now_ = now;
+    readings_.copy_from(store, now);
+    count_peers();
+    Report report;
+    report.at = now;
+    for (std::size_t device = 0; device < readings_.devices().size(); ++device) {
+      if (is_known(device)) report.devices.push_back(judge_device(device));
+    }
+    std::ranges::stable_sort(report.devices, {},
+                             [](const DeviceHealth& each) { return each.labels.order(); });
+    report.machine = judge_machine();
+    const bool is_empty = report.devices.empty() && report.machine.empty();
+    report.state = is_empty ? health::State::unknown : state_of(report.machine);
+    for (const DeviceHealth& device : report.devices) report.state = std::max(report.state, device.state);
+    return report;
   }
-  std::ranges::stable_sort(report.devices, {}, [](const DeviceHealth& each) { return each.labels.order(); });
-  report.machine = judge_machine();
-  const bool is_empty = report.devices.empty() && report.machine.empty();
-  report.state = is_empty ? State::unknown : state_of(report.machine);
-  for (const DeviceHealth& device : report.devices) report.state = std::max(report.state, device.state);
-  return report;
-}
 
-// A device that was forgotten has no series any more.
-bool Judge::is_known(std::size_t device) const {
-  return !std::isnan(readings_.value(device, up_)) || !std::isnan(readings_.value(device, info_));
-}
-
-DeviceHealth Judge::judge_device(std::size_t device) {
-  const DeviceFacts& facts = readings_.devices()[device];
-  const auto [known, is_new] = pasts_.try_emplace(facts.uuid);
-  Past& past = known->second;
-  if (is_new) past = past_of(facts.uuid);
-  DeviceHealth health{facts.labels, facts.gpu, facts.uuid, facts.vendor, facts.model, facts.pci_address};
-  for (const Rule& rule : rulebook_.rules()) judge_rule(rule, device, past, health.findings);
-  const bool is_released = readings_.released().contains(facts.collector);
-  if (is_released) past.forget();
-  if (is_released || std::isnan(readings_.value(device, up_))) {
-    health.findings.clear();
-  } else {
-    std::ranges::stable_sort(health.findings, std::ranges::greater(), &Finding::severity);
-    health.state = state_of(health.findings);
-  }
-  if (!past.in_state_since || past.state != health.state) past.in_state_since = now_;
-  past.state = health.state;
-  health.since = *past.in_state_since;
-  return health;
-}
-
-Past Judge::past_of(const std::string& uuid) const {
-  Past past = rulebook_.blank();
-  const auto earlier = earlier_.find(uuid);
-  if (earlier == earlier_.end()) return past;
-  for (const Rule& rule : rulebook_.rules()) {
-    for (const Place& place : rule.places) {
-      if (!place.counts_events_of_daemon() && !place.keeps_highest()) continue;
-      const auto event = earlier->second.find(place.series());
-      if (event == earlier->second.end()) continue;
-      if (place.counts_events_of_daemon()) {
-        past.events[place.past].resume(event->second);
-      } else {
-        past.windows[place.past].add(Over::highest, place.term->window, event->second.count, now_);
+  Events events() const {
+    Events events = earlier_;
+    std::erase_if(events, [this](const auto& device) { return pasts_.contains(device.first); });
+    for (const auto& [uuid, past] : pasts_) {
+      for (const Rule& rule : rules_) {
+        for (const Place& place : rule.places) {
+          std::optional<OngoingEvent> event;
+          if (place.counts_events_of_daemon()) event = past.events[place.past].ongoing();
+          if (place.keeps_highest())
+            event = OngoingEvent{past.windows[place.past].result(Over::highest), now_};
+          if (event && event->count > 0) events[uuid][place.series()] = *event;
+        }
       }
     }
+    return events;
   }
-  return past;
-}
 
-Events Judge::events() const {
-  Events events = earlier_;
-  std::erase_if(events, [this](const auto& device) { return pasts_.contains(device.first); });
-  for (const auto& [uuid, past] : pasts_) {
-    for (const Rule& rule : rulebook_.rules()) {
+  void resume(Events earlier) { earlier_ = std::move(earlier); }
+
+ private:
+  Place place_of(const Term& term) {
+    Place place{&term, readings_.column(term.reading), std::nullopt, 0};
+    if (term.of.family != nullptr) place.of = readings_.column(term.of);
+    if (term.over == Over::event) {
+      place.past = blank_.events.size();
+      blank_.events.emplace_back(term.from_zero);
+    } else if (term.over != Over::now || place.compares_with_usual()) {
+      place.past = blank_.windows.size();
+      blank_.windows.emplace_back();
+    }
+    return place;
+  }
+
+  void count_peers() {
+    peers_.clear();
+    for (const Rule& rule : rules_) {
       for (const Place& place : rule.places) {
-        std::optional<OngoingEvent> event;
-        if (place.counts_events_of_daemon()) event = past.events[place.past].ongoing();
-        if (place.keeps_highest()) event = OngoingEvent{past.windows[place.past].result(Over::highest), now_};
-        if (event && event->count > 0) events[uuid][place.series()] = *event;
+        if (!place.compares_devices()) continue;
+        for (std::size_t device = 0; device < readings_.devices().size(); ++device) {
+          peers_.add(place, readings_.devices()[device], readings_.value(device, place.column));
+        }
       }
     }
   }
-  return events;
-}
 
-// Every term is looked at in each turn, because a window must not miss a value.
-void Judge::judge_rule(const Rule& rule, std::size_t device, Past& past, std::vector<Finding>& to) {
-  bool holds = true;
-  double first = kAbsent;
-  double of = 0;
-  for (const Place& place : rule.places) {
-    const double value = look(place, device, past);
-    const double most = limit(place, device, value, past);
-    if (&place == rule.places.data()) {
-      first = value;
-      of = place.of ? readings_.value(device, *place.of) : most;
+  // A device that was forgotten has no series any more.
+  bool is_known(std::size_t device) const {
+    return !std::isnan(readings_.value(device, up_)) || !std::isnan(readings_.value(device, info_));
+  }
+
+  DeviceHealth judge_device(std::size_t device) {
+    const DeviceFacts& facts = readings_.devices()[device];
+    const auto [known, is_new] = pasts_.try_emplace(facts.uuid);
+    Past& past = known->second;
+    if (is_new) past = past_of(facts.uuid);
+    DeviceHealth health{facts.labels, facts.gpu, facts.uuid, facts.vendor, facts.model, facts.pci_address};
+    for (const Rule& rule : rules_) judge_rule(rule, device, past, health.findings);
+    const bool is_released = readings_.released().contains(facts.collector);
+    if (is_released) past.forget();
+    if (is_released || std::isnan(readings_.value(device, up_))) {
+      health.findings.clear();
+    } else {
+      std::ranges::stable_sort(health.findings, std::ranges::greater(), &Finding::severity);
+      health.state = state_of(health.findings);
     }
-    holds = passes(place, device, value, most) && holds;
+    if (!past.in_state_since || past.state != health.state) past.in_state_since = now_;
+    past.state = health.state;
+    health.since = *past.in_state_since;
+    return health;
   }
-  auto& since = past.since[static_cast<std::size_t>(&rule - rulebook_.rules().data())];
-  if (!is_held(*rule.condition, since, holds)) return;
-  const Place& place = rule.places.front();
-  const double value = place.term->reading.text.empty() ? first : 1;
-  const Finding finding = finding_of(*rule.condition, value, of, *since);
-  const auto is_it = [&](const Finding& other) { return is_same(finding, other); };
-  if (std::ranges::none_of(to, is_it)) to.push_back(finding);
-}
 
-double Judge::look(const Place& place, std::size_t device, Past& past) const {
-  const Term& term = *place.term;
-  double value = readings_.value(device, place.column);
-  if (std::isnan(value)) value = term.reading.if_absent;
-  if (term.over == Over::now) return value;
-  if (term.over == Over::event) return past.events[place.past].add(term.window, value, now_);
-  if (term.over == Over::rise && !keeps_) return kAbsent;
-  return past.windows[place.past].add(term.over, term.window, value, now_);
-}
-
-double Judge::limit(const Place& place, std::size_t device, double value, Past& past) const {
-  const Term& term = *place.term;
-  if (!place.compares_with_usual())
-    return term.threshold * (place.of ? readings_.value(device, *place.of) : 1);
-  const double own = past.windows[place.past].add(Over::highest, term.window, value, now_);
-  return std::isnan(value) ? own : std::max(own, peers_.usual(place, readings_.devices()[device]));
-}
-
-bool Judge::passes(const Place& place, std::size_t device, double value, double limit) const {
-  const Term& term = *place.term;
-  if (std::isnan(value)) return false;
-  const bool is_limited = !Peers::compares(term) || place.compares_with_usual();
-  if (!is_limited) return peers_.differs(place, readings_.devices()[device], value);
-  return term.compare == Compare::above ? value > limit : value < limit;  // false if the limit is absent
-}
-
-bool Judge::is_held(const Condition& condition, std::optional<Nanoseconds>& since, bool holds) const {
-  if (!holds) {
-    since.reset();
-    return false;
+  /// Of a device that this process sees for the first time.
+  Past past_of(const std::string& uuid) const {
+    Past past = blank_;
+    past.since.resize(rules_.size());
+    const auto earlier = earlier_.find(uuid);
+    if (earlier == earlier_.end()) return past;
+    for (const Rule& rule : rules_) {
+      for (const Place& place : rule.places) {
+        if (!place.counts_events_of_daemon() && !place.keeps_highest()) continue;
+        const auto event = earlier->second.find(place.series());
+        if (event == earlier->second.end()) continue;
+        if (place.counts_events_of_daemon()) {
+          past.events[place.past].resume(event->second);
+        } else {
+          past.windows[place.past].add(Over::highest, place.term->window, event->second.count, now_);
+        }
+      }
+    }
+    return past;
   }
-  if (!since) since = now_;
-  return !keeps_ || now_ - *since >= condition.hold;
-}
 
-// While drivers are closed on request, their devices are not read and not missing.
-std::vector<Finding> Judge::judge_machine() {
-  std::vector<Finding> findings;
-  for (const auto& [vendor, expected] : readings_.expected()) {
-    const double read = count_read(vendor);
-    const bool is_missing = read < expected && readings_.released().empty();
-    std::optional<Nanoseconds>& since = missing_since_[vendor];
-    if (!is_held(devices_missing(), since, is_missing)) continue;
-    Finding finding = finding_of(devices_missing(), read, expected, *since);
-    if (vendor != kAnyVendor) finding.text += " (" + vendor + ")";
-    findings.push_back(std::move(finding));
+  // Every term is looked at in each turn, because a window must not miss a value.
+  void judge_rule(const Rule& rule, std::size_t device, Past& past, std::vector<Finding>& to) const {
+    bool holds = true;
+    double first = kAbsent;
+    double of = 0;
+    for (const Place& place : rule.places) {
+      const double value = look(place, device, past);
+      const double most = limit(place, device, value, past);
+      if (&place == rule.places.data()) {
+        first = value;
+        of = place.of ? readings_.value(device, *place.of) : most;
+      }
+      holds = passes(place, device, value, most) && holds;
+    }
+    auto& since = past.since[static_cast<std::size_t>(&rule - rules_.data())];
+    if (!is_held(*rule.condition, since, holds)) return;
+    const double value = rule.places.front().term->reading.text.empty() ? first : 1;
+    const Finding finding = finding_of(*rule.condition, value, of, *since);
+    const auto is_it = [&](const Finding& other) { return other.is_same(finding); };
+    if (std::ranges::none_of(to, is_it)) to.push_back(finding);
   }
-  return findings;
-}
 
-// A sleeping GPU is there.
-double Judge::count_read(const std::string& vendor) const {
-  double read = 0;
-  for (std::size_t device = 0; device < readings_.devices().size(); ++device) {
-    const bool counts = vendor == kAnyVendor || readings_.devices()[device].vendor == vendor;
-    const bool is_there = readings_.value(device, up_) > 0 || readings_.value(device, suspended_) > 0;
-    if (counts && is_there) ++read;
+  double look(const Place& place, std::size_t device, Past& past) const {
+    const Term& term = *place.term;
+    double value = readings_.value(device, place.column);
+    if (std::isnan(value)) value = term.reading.if_absent;
+    if (term.over == Over::now) return value;
+    if (term.over == Over::event) return past.events[place.past].add(term.window, value, now_);
+    if (term.over == Over::rise && !keeps_) return kAbsent;
+    return past.windows[place.past].add(term.over, term.window, value, now_);
   }
-  return read;
-}
+
+  double limit(const Place& place, std::size_t device, double value, Past& past) const {
+    const Term& term = *place.term;
+    if (!place.compares_with_usual())
+      return term.threshold * (place.of ? readings_.value(device, *place.of) : 1);
+    const double own = past.windows[place.past].add(Over::highest, term.window, value, now_);
+    return std::isnan(value) ? own : std::max(own, peers_.usual(place, readings_.devices()[device]));
+  }
+
+  bool passes(const Place& place, std::size_t device, double value, double limit) const {
+    if (std::isnan(value)) return false;
+    const bool is_limited = !place.compares_devices() || place.compares_with_usual();
+    if (!is_limited) return peers_.differs(place, readings_.devices()[device], value);
+    // Both are false if the limit is absent.
+    return place.term->compare == Compare::above ? value > limit : value < limit;
+  }
+
+  bool is_held(const Condition& condition, std::optional<Nanoseconds>& since, bool holds) const {
+    if (!holds) {
+      since.reset();
+      return false;
+    }
+    if (!since) since = now_;
+    return !keeps_ || now_ - *since >= condition.hold;
+  }
+
+  // While drivers are closed on request, their devices are not read and not missing.
+  std::vector<Finding> judge_machine() {
+    std::vector<Finding> findings;
+    for (const auto& [vendor, expected] : readings_.expected()) {
+      const double read = count_read(vendor);
+      const bool is_missing = read < expected && readings_.released().empty();
+      std::optional<Nanoseconds>& since = missing_since_[vendor];
+      if (!is_held(devices_missing(), since, is_missing)) continue;
+      Finding finding = finding_of(devices_missing(), read, expected, *since);
+      if (vendor != kAnyVendor) finding.text += " (" + vendor + ")";
+      findings.push_back(std::move(finding));
+    }
+    return findings;
+  }
+
+  // A sleeping GPU is there.
+  double count_read(const std::string& vendor) const {
+    double read = 0;
+    for (std::size_t device = 0; device < readings_.devices().size(); ++device) {
+      const bool counts = vendor == kAnyVendor || readings_.devices()[device].vendor == vendor;
+      const bool is_there = readings_.value(device, up_) > 0 || readings_.value(device, suspended_) > 0;
+      if (counts && is_there) ++read;
+    }
+    return read;
+  }
+
+  const bool keeps_;
+  Readings readings_{all_conditions()};
+  const std::size_t up_ = readings_.column({&catalog::up});
+  const std::size_t info_ = readings_.column({&catalog::info});
+  const std::size_t suspended_ = readings_.column({&catalog::suspended, {}, Reduce::highest});
+  std::vector<Rule> rules_;
+  Past blank_ = {};  ///< of a device that was never seen
+  Peers peers_;
+  Nanoseconds now_{};
+  Events earlier_;
+  std::unordered_map<std::string, Past> pasts_;                      ///< by uuid
+  std::map<std::string, std::optional<Nanoseconds>> missing_since_;  ///< by vendor
+};
+
+Judge::Judge(History history) : state_(std::make_unique<State>(history == History::kept)) {}
+Judge::~Judge() = default;
+Report Judge::judge(const Store& store, Nanoseconds now) { return state_->judge(store, now); }
+void Judge::resume(Events earlier) { state_->resume(std::move(earlier)); }
+Events Judge::events() const { return state_->events(); }
 
 }  // namespace gpumeter::health

@@ -1,5 +1,3 @@
-#include "exporter/health/part.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -31,9 +29,7 @@ struct Subject {
 };
 
 bool has(std::span<const Finding> findings, const Finding& wanted) {
-  return std::ranges::any_of(findings, [&](const Finding& each) {
-    return each.reason == wanted.reason && each.severity == wanted.severity && each.action == wanted.action;
-  });
+  return std::ranges::any_of(findings, [&](const Finding& each) { return each.is_same(wanted); });
 }
 
 void log_change(const Subject& subject, const Finding& finding, bool begins, Nanoseconds at, Log& log) {

@@ -9,28 +9,6 @@
 
 namespace gpumeter::health {
 
-// Both lists are in the same order, so the series after the last match is nearly always the next match.
-void LastValues::rearrange(std::span<const Labels> before, std::span<const Labels> after) {
-  const std::vector<Last> old = std::exchange(lasts_, std::vector<Last>(after.size()));
-  std::size_t next = 0;
-  for (std::size_t position = 0; position < after.size(); ++position) {
-    for (std::size_t step = 0; step < old.size(); ++step) {
-      const std::size_t candidate = (next + step) % old.size();
-      if (!(before[candidate] == after[position])) continue;
-      lasts_[position] = old[candidate];
-      next = candidate + 1;
-      break;
-    }
-  }
-}
-
-double LastValues::add(std::size_t position, double value, bool is_read, Nanoseconds now) noexcept {
-  Last& last = lasts_[position];
-  const bool counts = is_read && now - last.at <= kKept;
-  if (!std::isnan(value) || !counts) last = {value, now};
-  return last.value;
-}
-
 namespace {
 
 constexpr auto kNoDevice = static_cast<std::uint32_t>(-1);
@@ -127,8 +105,11 @@ void Readings::keep_last_values(Source& source, Nanoseconds now) {
     if (source.first[position] == source.first[position + 1]) continue;
     const std::uint32_t device = source.targets[source.first[position]].device;
     double& value = source.values[position];
+    Last& last = source.lasts[position];
+    // Of a device that sleeps or is lost, an absent value is absent at once.
     const bool is_read = read_at_[device] && now - *read_at_[device] < kLost;
-    value = source.lasts.add(position, value, is_read, now);
+    if (!std::isnan(value) || !is_read || now - last.at > kKept) last = {value, now};
+    value = last.value;
   }
 }
 
@@ -152,9 +133,25 @@ void Readings::copy(const Family& family) {
   });
 }
 
+// The list has changed: each series keeps its last value. Both lists are in the same order, so the series
+// after the last match is nearly always the next match.
+void Readings::rearrange_last_values(Source& source) {
+  const std::vector<Last> old = std::exchange(source.lasts, std::vector<Last>(source.labels.size()));
+  std::size_t next = 0;
+  for (std::size_t position = 0; position < source.labels.size(); ++position) {
+    for (std::size_t step = 0; step < old.size(); ++step) {
+      const std::size_t candidate = (next + step) % old.size();
+      if (source.matched[candidate] != source.labels[position]) continue;
+      source.lasts[position] = old[candidate];
+      next = candidate + 1;
+      break;
+    }
+  }
+}
+
 void Readings::match(Source& source) {
   source.is_new = false;
-  source.lasts.rearrange(source.matched, source.labels);
+  rearrange_last_values(source);
   source.matched = source.labels;
   source.first.assign(1, 0);
   source.targets.clear();

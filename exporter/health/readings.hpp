@@ -20,30 +20,6 @@
 
 namespace gpumeter::health {
 
-/// The last values of the series of one family. A gauge leaves the store at its first failed read. Its last
-/// value counts a while longer, so that one failed read neither ends a finding nor restarts a hold time.
-class LastValues {
- public:
-  /// How long the last value counts. The slow tier reads once a minute: two failed reads in a row are
-  /// bridged, a source that fails for good is not.
-  static constexpr Nanoseconds kKept = std::chrono::minutes(2);
-
-  /// The family's list has changed from `before` to `after`: each series keeps its last value.
-  void rearrange(std::span<const Labels> before, std::span<const Labels> after);
-
-  /// Returns the value of the series at this position, or the last one if it is absent (NaN) for no longer
-  /// than kKept. `is_read`: the device is awake and not lost; otherwise an absent value is absent at once.
-  double add(std::size_t position, double value, bool is_read, Nanoseconds now) noexcept;
-
- private:
-  struct Last {
-    double value = kAbsent;
-    Nanoseconds at{};  ///< CLOCK_MONOTONIC
-  };
-
-  std::vector<Last> lasts_;  ///< by position
-};
-
 /// A device as its series describe it. Facts stay known while the device is lost.
 struct DeviceFacts {
   Labels labels;  ///< of its gpu_up
@@ -86,6 +62,15 @@ class Readings {
   };
   /// As the hold time of device_lost: one pass in which every read fails is no loss.
   static constexpr Nanoseconds kLost = std::chrono::seconds(5);
+  /// A gauge leaves the store at its first failed read. Its last value counts so much longer, so that one
+  /// failed read neither ends a finding nor restarts a hold time. The slow tier reads once a minute: two
+  /// failed reads in a row are bridged, a source that fails for good is not.
+  static constexpr Nanoseconds kKept = std::chrono::minutes(2);
+
+  struct Last {
+    double value = kAbsent;
+    Nanoseconds at{};  ///< CLOCK_MONOTONIC
+  };
 
   /// A family of the store: a copy of its list and of its values.
   struct Source {
@@ -98,7 +83,7 @@ class Readings {
     std::vector<Labels> matched = {};       ///< the list for which the rest was made
     std::vector<std::uint32_t> first = {};  ///< by position: where its targets begin; one more at the end
     std::vector<Target> targets = {};
-    LastValues lasts = {};
+    std::vector<Last> lasts = {};  ///< by position of `matched`
   };
 
   void copy(const Family& family);
@@ -106,6 +91,7 @@ class Readings {
   void match_machine(const Source& source);
   void add_targets(Source& source, const std::vector<Labels::Pair>& pairs, std::uint32_t device);
   void find_read_devices(Nanoseconds now);
+  static void rearrange_last_values(Source& source);
   void keep_last_values(Source& source, Nanoseconds now);
   void reduce(const Source& source);
   std::uint32_t device_of(const MetricDescriptor& family, const Labels& labels,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,15 @@ struct Finding {
   Nanoseconds since{};  ///< since when it holds (CLOCK_MONOTONIC)
   std::string alert;
   std::string runbook;  ///< anchor in docs/runbooks.md
+
+  /// True if both are of the same condition, or of variants of it that ask for the same.
+  bool is_same(const Finding& other) const noexcept {
+    return reason == other.reason && severity == other.severity && action == other.action;
+  }
 };
+
+/// The state of a device with these findings: failed, degraded or ok.
+State state_of(std::span<const Finding> findings);
 
 struct DeviceHealth {
   Labels labels;  ///< the device's own, for its series

@@ -2,17 +2,20 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "exporter/access/settings.hpp"
 #include "exporter/text/page.hpp"
-#include "exporter/web/assets.hpp"
+#include "exporter/web/pages.hpp"
 
 struct MHD_Connection;
+struct MHD_Response;
 
 namespace gpumeter {
 
@@ -61,30 +64,16 @@ struct HttpResponse {
   std::shared_ptr<const WebGeneration> access = nullptr;  ///< adds its headers; null: none
 };
 
-// Requests that libmicrohttpd 0.9.75 accepts although a proxy may read them differently. All of them are
-// answered 400, and the connection closes. Any HTTP thread.
-//
-// The library ends each string at its first NUL and reports no length, so a NUL is found by the distance to
-// the next string. Two cases stay unseen: a NUL at the very end of the last header, and a last header that
-// alone ends with LF. An empty line that alone ends with LF is found unless the byte after it, which is left
-// from an earlier request, is 0. Other line ends of both kinds in one request are malformed.
-//
-// The library's own strictness (MHD_OPTION_STRICT_FOR_CLIENT) stays at its default: at 1 it answers a
-// missing Host itself, without the configured headers, and closes without an answer for a space in the
-// target; at -1 it answers a space before a colon itself.
-
 /// The answer to a request that is rejected before its arguments are parsed.
 struct Refusal {
   unsigned status;
   const char* text;
 };
 
-/// The Content-Length added to each request before its client's headers; recognised by its address.
-inline constexpr char kNoBody[] = "0";
-
-/// A space, a control character or a NUL in the target, also "%00". `uri` is the text in the library's
-/// buffer.
-const Refusal* malformed_line(const char* uri) noexcept;
+/// Called before the library reads arguments and headers: the refusal if the target is malformed, too long,
+/// or has more arguments than the library may have memory for; otherwise null. `uri` is the text in the
+/// library's buffer; the arguments of a refused one are cut. Any HTTP thread, as all that follow.
+const Refusal* accept_line(MHD_Connection* connection, const char* uri) noexcept;
 
 /// A header whose name is no token (such as "Content-Length "), a NUL or control character in a value, a
 /// folded line, different line ends, more than one Host, or none in HTTP/1.1.
@@ -93,5 +82,24 @@ struct HeaderCheck {
   bool announce_body;      ///< of well-formed headers: a Content-Length or a Transfer-Encoding
 };
 HeaderCheck check_headers(MHD_Connection* connection, const char* version) noexcept;
+
+/// A request copied from the library. Values of a list that came in several headers are joined here.
+struct Intake {
+  HttpRequest request;
+  std::string accept = {};
+  std::string accept_encoding = {};
+  std::string if_none_match = {};
+  std::optional<std::string_view> authorization = {};  ///< of the only header Authorization
+  bool has_two_authorizations = false;
+  Nanoseconds timeout = Nanoseconds::max();  ///< the client gives up then
+};
+/// Fills the intake, whose address must stay, because the request refers to it.
+void take_request(MHD_Connection* connection, Intake& intake);
+
+/// libmicrohttpd's form of a response. It may be queued on many connections at once and may outlive this
+/// pointer there: the library counts its own references.
+using MhdResponsePtr = std::shared_ptr<MHD_Response>;
+/// Null if memory is short. The bytes of a page are sent in place, without a copy.
+MhdResponsePtr make_response(HttpResponse message);
 
 }  // namespace gpumeter

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "exporter/dcgm/rows.hpp"
 #include "exporter/dcgm/view.hpp"
 #include "exporter/json/api.hpp"
 #include "exporter/web/pages.hpp"
@@ -54,9 +53,7 @@ bool has_sparklines(const HttpRequest& request) {
   });
 }
 
-constexpr std::string_view kDevices = "/api/v1/devices";
 constexpr std::string_view kLive = "/api/v1/live";
-constexpr std::string_view kHistory = "/api/v1/history";
 constexpr std::string_view kWorkloads = "/api/v1/workloads";
 constexpr std::string_view kOneWorkload = "/api/v1/workloads/";
 
@@ -102,9 +99,9 @@ std::string_view names_of(const HttpRequest& request) noexcept {
 }
 
 std::string complaint_about(std::string_view names) {
-  if (names == kOwnNames || dcgm::version_of(names)) return {};
+  if (names == kOwnNames || dcgm::kVersionNames.find(names)) return {};
   std::string choices(kOwnNames);
-  for (const dcgm::Choice& each : dcgm::kChoices) choices.append(", ").append(each.name);
+  for (const auto& [version, name] : dcgm::kVersionNames) choices.append(", ").append(name);
   return "names: unknown value. Use one of " + choices + ".\n";
 }
 
@@ -137,38 +134,102 @@ std::string complaint_about(const Filter& filter, const std::vector<CollectorSta
 
 }  // namespace
 
-std::optional<HttpResponse> Routes::browser(const HttpRequest& request) const {
-  if (request.path == "/") return live_page(request);
-  if (request.path == "/gpumeter.css") {
-    return revalidated(request, style_, "text/css; charset=utf-8", kAssetHeaders);
-  }
-  if (request.path == "/gpumeter.js") {
-    return revalidated(request, script_, "text/javascript; charset=utf-8", kAssetHeaders);
-  }
-  if (request.path == "/runbooks") {
-    return revalidated(request, runbooks_, "text/html; charset=utf-8", kPageHeaders);
-  }
-  if (request.path == kLive && has(&Machine::live)) return live(request);
-  if (request.path == kHistory && has(&Machine::history)) return history(request);
-  return std::nullopt;
-}
+/// A path and its answer. The private ones and that of the metrics page are not among them.
+struct Routes::Route {
+  std::string_view path;
+  bool is_slow;     ///< may take long with many GPUs and jobs
+  bool is_limited;  ///< by web.max_requests: not what browsers poll, nor what is short
+  Answer (*answer)(const Routes& of, const HttpRequest& request);
+};
 
-HttpResponse Routes::live_page(const HttpRequest& request) const {
-  const auto unread = context_.unread ? context_.unread() : std::vector<UnreadDevice>();
-  const Asset page(status_page(context_.devices(), unread, context_.web.telemetry_path, context_.build));
-  return revalidated(request, page, "text/html; charset=utf-8", kPageHeaders);
-}
-
-HttpResponse Routes::history(const HttpRequest& request) const {
-  Result<std::string> body = history_json(*context_.machine->history, request.query);
-  if (!body) return {.status = 400, .body = body.error().message() + "\n", .headers = kPlainHeaders};
-  return encoded(request, EncodedText::of(*std::move(body)), "application/json", kDataHeaders);
-}
-
-HttpResponse Routes::live(const HttpRequest& request) const {
-  LiveAnswers& live = *context_.machine->live;
-  return encoded(request, has_sparklines(request) ? live.with_sparklines() : live.live(), "application/json",
-                 kDataHeaders);
+const Routes::Route* Routes::route_of(std::string_view path) noexcept {
+  static constexpr Route kRoutes[] = {
+      {"/-/healthy", false, false,
+       [](const Routes&, const HttpRequest&) -> Answer {
+         return HttpResponse{.body = "OK\n", .counted = false};
+       }},
+      {"/-/ready", false, false,
+       [](const Routes& of, const HttpRequest&) -> Answer {
+         if (of.ready_) return HttpResponse{.body = "OK\n", .counted = false};
+         return HttpResponse{.status = 503,
+                             .body = "Not ready: the first pass over the devices has not finished.\n",
+                             .counted = false};
+       }},
+      {"/api/v1/devices", true, false,
+       [](const Routes& of, const HttpRequest&) -> Answer {
+         return json(devices_json(of.context_.devices(), of.unread()));
+       }},
+      {"/api/v1/series", true, true,
+       [](const Routes& of, const HttpRequest& request) -> Answer {
+         std::vector<std::string_view> match;
+         for (const auto& [name, value] : request.query) {
+           if (name == "match" || name == "match[]") match.push_back(value);
+         }
+         Result<std::string> body = series_json(of.store_, match, SystemClock().monotonic());
+         return body ? json(*std::move(body)) : plain(400, body.error().message() + "\n");
+       }},
+      {"/api/v1/health", true, true,
+       [](const Routes& of, const HttpRequest&) -> Answer {
+         if (of.context_.machine == nullptr) return std::nullopt;
+         return json(health_json(*of.context_.machine->health.get(), SystemClock().monotonic()));
+       }},
+      {kWorkloads, true, true,
+       [](const Routes& of, const HttpRequest& request) -> Answer {
+         // A unit that was started again has several costs, the last one first. The names of some workloads
+         // have slashes.
+         if (!of.context_.workloads) return std::nullopt;
+         const auto has_format = [](const auto& argument) {
+           return argument.first == "format" && argument.second == "text";
+         };
+         std::vector<WorkloadCost> workloads = of.context_.workloads();
+         if (request.path.starts_with(kOneWorkload)) {
+           const std::string_view named = request.path.substr(kOneWorkload.size());
+           std::erase_if(workloads,
+                         [&](const WorkloadCost& each) { return each.kind + "/" + each.workload != named; });
+           if (workloads.empty())
+             return plain(404, "No workload of this kind and name used a GPU within a day.\n");
+         }
+         if (std::ranges::none_of(request.query, has_format)) return json(workloads_json(workloads));
+         std::string lines;
+         for (const WorkloadCost& each : workloads) lines += workload_line(each);
+         return plain(200, std::move(lines));
+       }},
+      {kLive, true, false,
+       [](const Routes& of, const HttpRequest& request) -> Answer {
+         if (!of.has(&Machine::live)) return std::nullopt;
+         LiveAnswers& live = *of.context_.machine->live;
+         return encoded(request, has_sparklines(request) ? live.with_sparklines() : live.live(),
+                        "application/json", kDataHeaders);
+       }},
+      {"/api/v1/history", true, true,
+       [](const Routes& of, const HttpRequest& request) -> Answer {
+         if (!of.has(&Machine::history)) return std::nullopt;
+         Result<std::string> body = history_json(*of.context_.machine->history, request.query);
+         if (!body) return plain(400, body.error().message() + "\n");
+         return encoded(request, EncodedText::of(*std::move(body)), "application/json", kDataHeaders);
+       }},
+      {"/", true, false,
+       [](const Routes& of, const HttpRequest& request) -> Answer {
+         const Asset page(status_page(of.context_.devices(), of.unread(), of.context_.web.telemetry_path,
+                                      of.context_.build));
+         return revalidated(request, page, "text/html; charset=utf-8", kPageHeaders);
+       }},
+      {"/gpumeter.css", false, false,
+       [](const Routes& of, const HttpRequest& request) -> Answer {
+         return revalidated(request, of.style_, "text/css; charset=utf-8", kAssetHeaders);
+       }},
+      {"/gpumeter.js", false, false,
+       [](const Routes& of, const HttpRequest& request) -> Answer {
+         return revalidated(request, of.script_, "text/javascript; charset=utf-8", kAssetHeaders);
+       }},
+      {"/runbooks", false, false,
+       [](const Routes& of, const HttpRequest& request) -> Answer {
+         return revalidated(request, of.runbooks_, "text/html; charset=utf-8", kPageHeaders);
+       }},
+  };
+  if (path.starts_with(kOneWorkload)) path = kWorkloads;
+  const auto* const found = std::ranges::find(kRoutes, path, &Route::path);
+  return found == std::end(kRoutes) ? nullptr : found;
 }
 
 HttpResponse Routes::answer(const HttpRequest& request) {
@@ -180,16 +241,10 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   if (request.has_body) return closing(413, "A request body is not allowed.\n");
   if (refuses(request)) return busy();
   if (request.path == context_.web.telemetry_path) return metrics(request);
-  if (request.path == "/-/healthy") return {.body = "OK\n", .counted = false};
-  if (request.path == "/-/ready") return ready();
-  if (request.path == kDevices) return devices();
-  if (request.path == "/api/v1/series") return series(request);
-  if (request.path == "/api/v1/health" && context_.machine != nullptr) return health();
-  const bool is_of_workloads = request.path == kWorkloads || request.path.starts_with(kOneWorkload);
-  if (is_of_workloads && context_.workloads) return workloads(request);
   if (const auto* const body = private_route(request)) return json((*body)());
-  if (std::optional<HttpResponse> response = browser(request)) return *std::move(response);
-  return plain(404, "Not found.\n");
+  std::optional<HttpResponse> response;
+  if (const Route* const route = route_of(request.path)) response = route->answer(*this, request);
+  return response ? *std::move(response) : plain(404, "Not found.\n");
 }
 
 const std::function<std::string()>* Routes::private_route(const HttpRequest& request) const {
@@ -216,55 +271,20 @@ Rendering Routes::rendering_of(const HttpRequest& request) {
     const bool is_there = !has(&Machine::live) || context_.machine->live->is_ready(has_sparklines(request));
     return is_there ? Rendering::none : Rendering::other;
   }
-  const bool is_slow = request.path == "/" || request.path == kDevices || request.path == "/api/v1/series" ||
-                       request.path == "/api/v1/health" || request.path.starts_with(kWorkloads) ||
-                       request.path == kHistory || private_route(request) != nullptr;
+  const Route* const route = route_of(request.path);
+  const bool is_slow = (route != nullptr && route->is_slow) || private_route(request) != nullptr;
   return is_slow ? Rendering::other : Rendering::none;
 }
 
-// What browsers poll is not limited, nor is what is short.
 bool Routes::refuses(const HttpRequest& request) const noexcept {
   if (context_.web.max_requests == 0 || request.in_flight <= context_.web.max_requests) return false;
-  return request.path == context_.web.telemetry_path || request.path == "/api/v1/series" ||
-         request.path == "/api/v1/health" || request.path.starts_with(kWorkloads) || request.path == kHistory;
+  const Route* const route = route_of(request.path);
+  return request.path == context_.web.telemetry_path || (route != nullptr && route->is_limited);
 }
 
 HttpResponse Routes::busy() const {
   return plain(503, "Limit of concurrent requests reached (" + std::to_string(context_.web.max_requests) +
                         "), try again later.\n");
-}
-
-HttpResponse Routes::series(const HttpRequest& request) const {
-  std::vector<std::string_view> match;
-  for (const auto& [name, value] : request.query) {
-    if (name == "match" || name == "match[]") match.push_back(value);
-  }
-  Result<std::string> body = series_json(store_, match, SystemClock().monotonic());
-  return body ? json(*std::move(body)) : plain(400, body.error().message() + "\n");
-}
-
-HttpResponse Routes::health() const {
-  return json(health_json(*context_.machine->health.get(), SystemClock().monotonic()));
-}
-
-/// A unit that was started again has several costs, the last one first. The names of some workloads have
-/// slashes.
-HttpResponse Routes::workloads(const HttpRequest& request) const {
-  const auto has_format = [](const auto& argument) {
-    return argument.first == "format" && argument.second == "text";
-  };
-  const bool is_text = std::ranges::any_of(request.query, has_format);
-  std::vector<WorkloadCost> workloads = context_.workloads();
-  if (request.path != kWorkloads) {
-    const std::string_view named = request.path.substr(kOneWorkload.size());
-    std::erase_if(workloads,
-                  [&](const WorkloadCost& each) { return each.kind + "/" + each.workload != named; });
-    if (workloads.empty()) return plain(404, "No workload of this kind and name used a GPU within a day.\n");
-  }
-  if (!is_text) return json(workloads_json(workloads));
-  std::string lines;
-  for (const WorkloadCost& each : workloads) lines += workload_line(each);
-  return plain(200, std::move(lines));
 }
 
 HttpResponse Routes::metrics(const HttpRequest& request) {
@@ -280,7 +300,7 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
   const std::optional<PageDetail> detail = detail_of(request);
   if (!detail) return plain(400, "detail: unknown value. Use one of standard, full.\n");
   auto [negotiated, encoding] = negotiations_.of(request.accept, request.accept_encoding);
-  if (const auto version = dcgm::version_of(names)) {
+  if (const auto version = dcgm::kVersionNames.find(names)) {
     // dcgm-exporter has no protobuf either.
     if (negotiated.format == Format::protobuf) negotiated = negotiate_format("");
     Rendered page = dcgm::render(store_, *version, negotiated.format, filter, context_.host);
@@ -293,24 +313,12 @@ HttpResponse Routes::metrics(const HttpRequest& request) {
   const Nanoseconds age = request.is_memory_short ? PageCache::kRecent : Nanoseconds{};
   const auto [format, content_type] = negotiated;
   HttpResponse response{.content_type = content_type,
-                        .page = all ? pages_.recent(format, encoding, age, *detail)
+                        .page = all ? pages_.page(format, encoding, *detail, age)
                                     : pages_.filtered(format, encoding, filter, *detail),
                         .is_current = all,
                         .headers = kMetricsHeaders};
   if (context_.served) context_.served();
   return response;
-}
-
-HttpResponse Routes::devices() const {
-  const std::vector<UnreadDevice> unread = context_.unread ? context_.unread() : std::vector<UnreadDevice>();
-  return json(devices_json(context_.devices(), unread));
-}
-
-HttpResponse Routes::ready() const {
-  if (ready_) return {.body = "OK\n", .counted = false};
-  return {.status = 503,
-          .body = "Not ready: the first pass over the devices has not finished.\n",
-          .counted = false};
 }
 
 }  // namespace gpumeter

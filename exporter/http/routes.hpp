@@ -18,7 +18,6 @@
 #include "exporter/http/negotiation.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/text/page.hpp"
-#include "exporter/web/assets.hpp"
 #include "exporter/web/live_answers.hpp"
 #include "exporter/web/pages.hpp"
 
@@ -67,16 +66,14 @@ class Routes {
   /// Null if there is no such private route for the request.
   const std::function<std::string()>* private_route(const HttpRequest& request) const;
   HttpResponse metrics(const HttpRequest& request);
-  HttpResponse series(const HttpRequest& request) const;
-  HttpResponse health() const;
-  HttpResponse workloads(const HttpRequest& request) const;
-  HttpResponse devices() const;
-  HttpResponse ready() const;
-  /// nullopt if the path is none of the live page's.
-  std::optional<HttpResponse> browser(const HttpRequest& request) const;
-  HttpResponse live_page(const HttpRequest& request) const;
-  HttpResponse history(const HttpRequest& request) const;
-  HttpResponse live(const HttpRequest& request) const;
+  std::vector<UnreadDevice> unread() const {
+    return context_.unread ? context_.unread() : std::vector<UnreadDevice>();
+  }
+
+  /// The answer of a route; nullopt: there is no such one here.
+  using Answer = std::optional<HttpResponse>;
+  struct Route;
+  static const Route* route_of(std::string_view path) noexcept;
 
   PageCache& pages_;
   const Store& store_;

@@ -2,7 +2,9 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "base/json/scalars.hpp"
 #include "exporter/health/conditions.hpp"
 #include "exporter/json/api.hpp"
+#include "exporter/json/writer.hpp"
 
 namespace gpumeter {
 namespace {
@@ -17,41 +20,42 @@ namespace {
 using Json = nlohmann::json;
 
 /// An object of a list, a member a line.
-class Object {
- public:
-  Object& add(std::string_view name, const std::string& json) {
-    text_.append(text_.empty() ? "    {\n      " : ",\n      ")
+std::string object(std::initializer_list<std::pair<std::string_view, std::string>> members) {
+  std::string text;
+  for (const auto& [name, json] : members) {
+    text.append(text.empty() ? "    {\n      " : ",\n      ")
         .append(json_quoted(name))
         .append(": ")
         .append(json);
-    return *this;
   }
-  Object& text(std::string_view name, std::string_view value) { return add(name, json_quoted(value)); }
-  /// null if it is empty.
-  Object& known(std::string_view name, std::string_view value) {
-    return value.empty() ? add(name, "null") : text(name, value);
-  }
-  std::string take() { return std::move(text_) + "\n    }"; }
+  return text + "\n    }";
+}
 
- private:
-  std::string text_;
-};
+/// null if it is empty.
+std::string known(std::string_view value) { return value.empty() ? "null" : json_quoted(value); }
 
 std::string as_json(const DeviceStatus& device) {
   const auto last = device.last_success_timestamp_seconds;
-  Object object;
-  object.add("index", std::to_string(device.index)).text("uuid", device.uuid).known("vendor", device.vendor);
-  object.known("model", device.model).known("pci_address", device.pci_address);
-  object.text("collector", device.collector).known("driver", device.driver);
-  object.add("up", device.up ? "true" : "false").text("state", device.state);
-  return object.add("last_success_timestamp_seconds", last ? json_number(*last) : "null").take();
+  return object({{"index", std::to_string(device.index)},
+                 {"uuid", json_quoted(device.uuid)},
+                 {"vendor", known(device.vendor)},
+                 {"model", known(device.model)},
+                 {"pci_address", known(device.pci_address)},
+                 {"collector", json_quoted(device.collector)},
+                 {"driver", known(device.driver)},
+                 {"up", device.up ? "true" : "false"},
+                 {"state", json_quoted(device.state)},
+                 {"last_success_timestamp_seconds", last ? json_number(*last) : "null"}});
 }
 
 std::string as_json(const UnreadDevice& device) {
-  Object object;
-  object.text("pci_address", device.pci_address).text("vendor", device.vendor).text("pci_id", device.pci_id);
-  object.known("driver", device.driver).text("module", device.module).text("why", device.why);
-  return object.text("remedy", device.remedy).take();
+  return object({{"pci_address", json_quoted(device.pci_address)},
+                 {"vendor", json_quoted(device.vendor)},
+                 {"pci_id", json_quoted(device.pci_id)},
+                 {"driver", known(device.driver)},
+                 {"module", json_quoted(device.module)},
+                 {"why", json_quoted(device.why)},
+                 {"remedy", json_quoted(device.remedy)}});
 }
 
 template <class Item>
@@ -129,89 +133,76 @@ std::string devices_json(std::span<const DeviceStatus> devices, std::span<const 
 namespace {
 
 using health::Condition;
-using health::DeviceHealth;
-using health::Finding;
 
-std::string age(Nanoseconds since, Nanoseconds now) {
-  return json_number(std::max(0.0, std::round(to_seconds(now - since) * 10) / 10));
+void age(JsonWriter& out, Nanoseconds since, Nanoseconds now) {
+  out.exact("since_seconds", std::max(0.0, std::round(to_seconds(now - since) * 10) / 10));
 }
 
-std::string field(std::string_view name, std::string_view value) {
-  return json_quoted(name) + ":" + json_quoted(value);
+void findings(JsonWriter& out, std::string_view name, const std::vector<Finding>& all, Nanoseconds now) {
+  out.list(name, all, [&](const Finding& it) {
+    out.open('{').text("reason", it.reason).text("severity", to_string(it.severity));
+    out.text("action", to_string(it.action)).text("text", it.text).exact("value", it.value);
+    age(out, it.since, now);
+    out.text("alert", it.alert).text("runbook", it.runbook).close('}');
+  });
 }
 
-std::string as_json(const Finding& finding, Nanoseconds now) {
-  return "{" + field("reason", finding.reason) + "," + field("severity", to_string(finding.severity)) + "," +
-         field("action", to_string(finding.action)) + "," + field("text", finding.text) +
-         ",\"value\":" + json_number(finding.value) + ",\"since_seconds\":" + age(finding.since, now) + "," +
-         field("alert", finding.alert) + "," + field("runbook", finding.runbook) + "}";
-}
-
-std::string as_json(const std::vector<Finding>& findings, Nanoseconds now) {
-  std::string list;
-  for (const Finding& finding : findings) list += (list.empty() ? "" : ",") + as_json(finding, now);
-  return "[" + list + "]";
-}
-
-std::string as_json(const DeviceHealth& device, Nanoseconds now) {
-  return "{" + field("gpu", device.gpu) + "," + field("uuid", device.uuid) + "," +
-         field("vendor", device.vendor) + "," + field("model", device.model) + "," +
-         field("pci_address", device.pci_address) + "," + field("state", to_string(device.state)) +
-         ",\"since_seconds\":" + age(device.since, now) + ",\"reasons\":" + as_json(device.findings, now) +
-         "}";
-}
-
-std::string families_of(const Condition& condition) {
-  std::vector<std::string_view> names;
-  for (const health::Term& term : condition.terms) {
+void condition(JsonWriter& out, const Condition& it) {
+  const health::Term& first = it.terms[0];
+  std::vector<std::string_view> families;
+  for (const health::Term& term : it.terms) {
     for (const MetricDescriptor* family : {term.reading.family, term.of.family}) {
-      if (family != nullptr && std::ranges::find(names, family->name) == names.end())
-        names.push_back(family->name);
+      if (family != nullptr && std::ranges::find(families, family->name) == families.end())
+        families.push_back(family->name);
     }
   }
-  std::string list;
-  for (const std::string_view name : names) list += (list.empty() ? "" : ",") + json_quoted(name);
-  return "[" + list + "]";
+  out.open('{').text("reason", it.reason).text("severity", to_string(it.severity));
+  out.text("action", to_string(it.action)).text("alert", it.alert).text("runbook", runbook_of(it));
+  out.list("families", families, [&](std::string_view name) { out.text(name); });
+  out.text("test", test_text(it)).exact("threshold", first.threshold);
+  out.exact("window_seconds", static_cast<double>(first.window.count()));
+  out.exact("hold_seconds", static_cast<double>(it.hold.count())).text("text", it.text).close('}');
 }
 
-std::string as_json(const Condition& condition) {
-  const health::Term& first = condition.terms[0];
-  return "{" + field("reason", condition.reason) + "," + field("severity", to_string(condition.severity)) +
-         "," + field("action", to_string(condition.action)) + "," + field("alert", condition.alert) + "," +
-         field("runbook", runbook_of(condition)) + ",\"families\":" + families_of(condition) + "," +
-         field("test", test_text(condition)) + ",\"threshold\":" + json_number(first.threshold) +
-         ",\"window_seconds\":" + json_number(static_cast<double>(first.window.count())) +
-         ",\"hold_seconds\":" + json_number(static_cast<double>(condition.hold.count())) + "," +
-         field("text", condition.text) + "}";
+void xid(JsonWriter& out, const health::Xid& it) {
+  out.open('{').text("xid", it.code).text("class", health::kXidClassNames.of(it.kind));
+  out.text("bucket", it.bucket).text("action", to_string(it.action));
+  out.text("severity", it.is_finding ? to_string(it.severity) : std::string_view());
+  out.text("meaning", it.meaning).close('}');
 }
 
-std::string as_json(const health::Xid& xid) {
-  return "{" + field("xid", xid.code) + "," + field("class", health::kXidClassNames.of(xid.kind)) + "," +
-         field("bucket", xid.bucket) + "," + field("action", to_string(xid.action)) + "," +
-         field("severity", xid.is_finding ? to_string(xid.severity) : std::string_view()) + "," +
-         field("meaning", xid.meaning) + "}";
-}
-
-template <class List>
-std::string lines(const List& list) {
-  std::string text;
-  for (const auto& each : list) text += (text.empty() ? "\n" : ",\n") + as_json(each);
-  return "[" + text + "\n]";
+/// A list, an element a line.
+template <class Items, class Write>
+void lines(JsonWriter& out, std::string_view name, const Items& items, Write write) {
+  out.key(name).open('[');
+  for (const auto& each : items) write(out.line(), each);
+  out.close_lines(']');
 }
 
 }  // namespace
 
 std::string health_json(const health::Report& report, Nanoseconds now) {
-  std::string devices;
-  for (const DeviceHealth& device : report.devices) {
-    devices += (devices.empty() ? "\n" : ",\n") + as_json(device, now);
-  }
-  return "{\"devices\":[" + devices + "\n],\"machine\":" + as_json(report.machine, now) + "," +
-         field("state", to_string(report.state)) + "}\n";
+  JsonWriter out;
+  out.open('{');
+  lines(out, "devices", report.devices, [now](JsonWriter& to, const DeviceHealth& it) {
+    to.open('{').text("gpu", it.gpu).text("uuid", it.uuid).text("vendor", it.vendor).text("model", it.model);
+    to.text("pci_address", it.pci_address).text("state", to_string(it.state));
+    age(to, it.since, now);
+    findings(to, "reasons", it.findings, now);
+    to.close('}');
+  });
+  findings(out, "machine", report.machine, now);
+  out.text("state", to_string(report.state)).close('}');
+  return out.take();
 }
 
 std::string conditions_json() {
-  return "{\"conditions\":" + lines(health::all_conditions()) + ",\"xids\":" + lines(health::xids()) + "}\n";
+  JsonWriter out;
+  out.open('{');
+  lines(out, "conditions", health::all_conditions(), condition);
+  lines(out, "xids", health::xids(), xid);
+  out.close('}');
+  return out.take();
 }
 
 }  // namespace gpumeter

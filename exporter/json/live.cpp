@@ -2,144 +2,81 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "base/json/scalars.hpp"
 #include "exporter/json/api.hpp"
+#include "exporter/json/writer.hpp"
 
 namespace gpumeter {
 namespace {
 
-constexpr int kDigits = 6;
-constexpr int kTimeDigits = 13;  // milliseconds of a Unix time
+constexpr int kDigits = JsonWriter::kDigits;
+constexpr int kTimeDigits = JsonWriter::kTimeDigits;
 constexpr int kSparklineDigits = 3;
 
-/// Writes objects and lists without their commas being anyone's concern.
-class Writer {
- public:
-  Writer& key(std::string_view name) {
-    separate();
-    out_ += json_quoted(name) + ":";
-    return *this;
-  }
-  void open(char bracket) { separate(), out_ += bracket; }
-  void close(char bracket) { out_ += bracket; }
-  void text(std::string_view value) { separate(), out_ += json_quoted(value); }
-  void flag(bool value) { separate(), out_ += value ? "true" : "false"; }
-  void number(double value, int digits = kDigits) { separate(), append_json_number(out_, value, digits); }
-  void line() { separate(), out_ += '\n'; }
-  std::string take() { return std::move(out_); }
-
- private:
-  void separate() {
-    constexpr std::string_view kNoComma = "[{:\n";
-    if (!out_.empty() && kNoComma.find(out_.back()) == std::string_view::npos) out_ += ',';
-  }
-  std::string out_;
-};
-
-template <class Items, class Write>
-void list(Writer& out, std::string_view name, const Items& items, Write write) {
-  out.key(name).open('[');
-  for (const auto& item : items) write(item);
-  out.close(']');
-}
-
-void texts(Writer& out, std::string_view name, const std::vector<std::string>& values) {
-  list(out, name, values, [&](const std::string& value) { out.text(value); });
-}
-
 // 16 bits hold 3 or 4 decimal digits; runs have 32 bits.
-void values(Writer& out, const std::vector<float>& of_slots, int digits = kDigits) {
+void values(JsonWriter& out, const std::vector<float>& of_slots, int digits = kDigits) {
   out.open('[');
   for (const float value : of_slots) out.number(static_cast<double>(value), digits);
   out.close(']');
 }
 
-void numbers(Writer& out, std::string_view name, const std::map<std::string, double>& values) {
+void numbers(JsonWriter& out, std::string_view name, const std::map<std::string, double>& values) {
   out.key(name).open('{');
-  for (const auto& [key, value] : values) out.key(key).number(value);
+  for (const auto& [key, value] : values) out.number(key, value);
   out.close('}');
 }
 
-void finding(Writer& out, const health::Finding& it, Nanoseconds now) {
-  out.open('{');
-  out.key("reason").text(it.reason);
-  out.key("severity").text(to_string(it.severity));
-  out.key("action").text(to_string(it.action));
-  out.key("text").text(it.text);
-  out.key("alert").text(it.alert);
-  out.key("runbook").text(it.runbook);
-  out.key("since_seconds").number(std::max(0.0, to_seconds(now - it.since)));
-  out.close('}');
+void findings(JsonWriter& out, std::string_view name, std::span<const health::Finding> all, Nanoseconds now) {
+  out.list(name, all, [&](const health::Finding& it) {
+    out.open('{').text("reason", it.reason).text("severity", to_string(it.severity));
+    out.text("action", to_string(it.action)).text("text", it.text).text("alert", it.alert);
+    out.text("runbook", it.runbook).number("since_seconds", std::max(0.0, to_seconds(now - it.since)));
+    out.close('}');
+  });
 }
 
-void judgement(Writer& out, const GpuPicture& gpu, const LiveFacts& facts) {
+void judgement(JsonWriter& out, const GpuPicture& gpu, const LiveFacts& facts) {
   const health::DeviceHealth* found = nullptr;
   if (facts.report != nullptr) {
     const auto it = std::ranges::find(facts.report->devices, gpu.uuid, &health::DeviceHealth::uuid);
     if (it != facts.report->devices.end()) found = &*it;
   }
   const std::string_view by_up = gpu.up.value_or(false) ? "ok" : "failed";
-  out.key("state").text(found == nullptr ? by_up : to_string(found->state));
+  out.text("state", found == nullptr ? by_up : to_string(found->state));
   const std::vector<health::Finding> none;
-  list(out, "reasons", found == nullptr ? none : found->findings,
-       [&](const health::Finding& each) { finding(out, each, facts.monotonic); });
+  findings(out, "reasons", found == nullptr ? none : found->findings, facts.monotonic);
 }
 
-void holder(Writer& out, const GpuHolder& it) {
-  out.open('{');
-  out.key("kind").text(it.kind);
-  out.key("workload").text(it.workload);
-  out.key("share").number(it.share);
-  out.key("user").text(it.user);
-  out.close('}');
-}
-
-void run_name(Writer& out, const GpuRun& it) {
-  out.open('{');
-  out.key("run").text(it.run);
-  out.key("user").text(it.user);
-  out.close('}');
-}
-
-void values(Writer& out, const GpuPicture& gpu) {
-  out.key("memory_size_bytes").number(gpu.memory_size_bytes, kTimeDigits);
-  out.key("values").open('{');
-  for (std::size_t i = 0; i < kGpuColumnCount; ++i) out.key(kGpuColumns[i].name).number(gpu.values[i]);
-  out.close('}');
-}
-
-void gpu(Writer& out, const GpuPicture& it, const LiveFacts& facts) {
-  out.key("gpu").text(it.gpu);
-  out.key("uuid").text(it.uuid);
-  out.key("vendor").text(it.vendor);
-  out.key("model").text(it.model);
-  out.key("name").text(it.name);
-  out.key("pci_address").text(it.pci_address);
-  out.key("up").flag(it.up.value_or(false));
-  out.key("suspended").flag(it.is_suspended);
+void gpu(JsonWriter& out, const GpuPicture& it, const LiveFacts& facts) {
+  out.text("gpu", it.gpu).text("uuid", it.uuid).text("vendor", it.vendor).text("model", it.model);
+  out.text("name", it.name).text("pci_address", it.pci_address);
+  out.flag("up", it.up.value_or(false)).flag("suspended", it.is_suspended);
   judgement(out, it, facts);
-  values(out, it);
-  texts(out, "throttled", it.throttled);
-  list(out, "holders", it.holders, [&](const GpuHolder& each) { holder(out, each); });
-  list(out, "runs", it.runs, [&](const GpuRun& each) { run_name(out, each); });
+  out.number("memory_size_bytes", it.memory_size_bytes, kTimeDigits).key("values").open('{');
+  for (std::size_t i = 0; i < kGpuColumnCount; ++i) out.number(kGpuColumns[i].name, it.values[i]);
+  out.close('}').list("throttled", it.throttled, [&](const std::string& cause) { out.text(cause); });
+  out.list("holders", it.holders, [&](const GpuHolder& each) {
+    out.open('{').text("kind", each.kind).text("workload", each.workload).number("share", each.share);
+    out.text("user", each.user).close('}');
+  });
+  out.list("runs", it.runs, [&](const GpuRun& each) {
+    out.open('{').text("run", each.run).text("user", each.user).close('}');
+  });
 }
 
-void run(Writer& out, const RunPicture& it) {
-  out.line();
-  out.open('{');
-  out.key("run").text(it.run);
-  out.key("user").text(it.user);
-  texts(out, "gpus", it.gpus);
-  out.key("status").text(it.status);
-  out.key("start_timestamp_seconds").number(it.start_timestamp_seconds, kTimeDigits);
-  out.key("run_time_seconds").number(it.run_time_seconds);
-  out.key("last_update_timestamp_seconds").number(it.last_update_timestamp_seconds, kTimeDigits);
-  out.key("step").number(it.step, kTimeDigits);
-  out.key("steps_total").number(it.steps, kTimeDigits);
-  out.key("steps_per_second").number(it.steps_per_second);
-  out.key("samples_total").number(it.samples, kTimeDigits);
-  out.key("tokens_total").number(it.tokens, kTimeDigits);
+void run(JsonWriter& out, const RunPicture& it) {
+  out.line().open('{').text("run", it.run).text("user", it.user);
+  out.list("gpus", it.gpus, [&](const std::string& each) { out.text(each); }).text("status", it.status);
+  out.number("start_timestamp_seconds", it.start_timestamp_seconds, kTimeDigits);
+  out.number("run_time_seconds", it.run_time_seconds);
+  out.number("last_update_timestamp_seconds", it.last_update_timestamp_seconds, kTimeDigits);
+  out.number("step", it.step, kTimeDigits).number("steps_total", it.steps, kTimeDigits);
+  out.number("steps_per_second", it.steps_per_second);
+  out.number("samples_total", it.samples, kTimeDigits).number("tokens_total", it.tokens, kTimeDigits);
   numbers(out, "loss", it.loss);
   numbers(out, "phase_seconds", it.phase_seconds);
   out.close('}');
@@ -148,27 +85,20 @@ void run(Writer& out, const RunPicture& it) {
 }  // namespace
 
 std::string live_json(const Picture& picture, const LiveFacts& facts) {
-  Writer out;
-  out.open('{');
-  out.key("time").number(to_seconds(facts.realtime), kTimeDigits);
-  out.key("simulated").flag(picture.is_simulated);
-  out.key("gpus").open('[');
+  JsonWriter out;
+  out.open('{').number("time", to_seconds(facts.realtime), kTimeDigits);
+  out.flag("simulated", picture.is_simulated).key("gpus").open('[');
   for (std::size_t i = 0; i < picture.gpus.size(); ++i) {
-    out.line();
-    out.open('{');
+    out.line().open('{');
     gpu(out, picture.gpus[i], facts);
     if (i < facts.sparklines.size()) values(out.key("utilization"), facts.sparklines[i], kSparklineDigits);
     out.close('}');
   }
-  out.close(']');
-  out.line();
+  out.close(']').line();
   const std::vector<health::Finding> none;
-  list(out, "machine", facts.report == nullptr ? none : facts.report->machine,
-       [&](const health::Finding& each) { finding(out, each, facts.monotonic); });
-  out.line();
-  list(out, "runs", picture.runs, [&](const RunPicture& each) { run(out, each); });
-  out.close('}');
-  return out.take() + "\n";
+  findings(out, "machine", facts.report == nullptr ? none : facts.report->machine, facts.monotonic);
+  out.line().list("runs", picture.runs, [&](const RunPicture& each) { run(out, each); }).close('}');
+  return out.take();
 }
 
 namespace {
@@ -200,20 +130,10 @@ std::optional<Range> range_of(std::string_view text) {
   return std::nullopt;
 }
 
-void times(Writer& out, const Stretch& stretch, double epoch_seconds) {
-  const auto first = std::llround(epoch_seconds) + stretch.first_second;
-  out.key("times").open('[');
-  for (std::size_t i = 0; i < stretch.length; ++i) {
-    out.number(static_cast<double>(first + static_cast<std::int64_t>(i) * stretch.step), kTimeDigits);
-  }
-  out.close(']');
-}
-
-void columns(Writer& out, const Stretch& stretch) {
+void columns(JsonWriter& out, const Stretch& stretch) {
   out.key("columns").open('{');
   for (const Stretch::Values& column : stretch.columns) {
-    out.line();
-    out.key(column.name);
+    out.line().key(column.name);
     if (column.min.empty()) {
       values(out, column.mean);
       continue;
@@ -227,36 +147,29 @@ void columns(Writer& out, const Stretch& stretch) {
   out.close('}');
 }
 
-void events(Writer& out, const History::Answer& answer) {
-  list(out, "events", answer.events, [&](const GpuEvent& event) {
-    out.line();
-    out.open('{');
-    const auto second = std::llround(answer.epoch_seconds) + event.second;
-    out.key("time").number(static_cast<double>(second), kTimeDigits);
-    out.key("name").text(event.name);
-    out.key("kind").text(to_string(event.kind));
-    out.close('}');
-  });
-}
-
 std::string as_json(const History::Answer& answer, std::string_view range) {
   const bool is_run = answer.uuid.empty();
-  Writer out;
-  out.open('{');
-  out.key(is_run ? "run" : "gpu").text(is_run ? answer.run.run : answer.gpu);
-  out.key(is_run ? "user" : "uuid").text(is_run ? answer.run.user : answer.uuid);
-  out.key("range").text(range);
-  out.key("step_seconds").number(static_cast<double>(answer.stretch.step));
-  out.line();
-  times(out, answer.stretch, answer.epoch_seconds);
-  out.line();
-  columns(out, answer.stretch);
+  const Stretch& stretch = answer.stretch;
+  JsonWriter out;
+  const auto time = [&](std::int64_t second) {
+    return static_cast<double>(std::llround(answer.epoch_seconds) + second);
+  };
+  out.open('{').text(is_run ? "run" : "gpu", is_run ? answer.run.run : answer.gpu);
+  out.text(is_run ? "user" : "uuid", is_run ? answer.run.user : answer.uuid).text("range", range);
+  out.number("step_seconds", static_cast<double>(stretch.step)).line().key("times").open('[');
+  for (std::size_t i = 0; i < stretch.length; ++i) {
+    out.number(time(stretch.first_second + static_cast<std::int64_t>(i) * stretch.step), kTimeDigits);
+  }
+  out.close(']').line();
+  columns(out, stretch);
   if (!is_run) {
-    out.line();
-    events(out, answer);
+    out.line().list("events", answer.events, [&](const GpuEvent& event) {
+      out.line().open('{').number("time", time(event.second), kTimeDigits).text("name", event.name);
+      out.text("kind", to_string(event.kind)).close('}');
+    });
   }
   out.close('}');
-  return out.take() + "\n";
+  return out.take();
 }
 
 }  // namespace

@@ -1,15 +1,16 @@
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/json/scalars.hpp"
 #include "exporter/json/api.hpp"
+#include "exporter/json/writer.hpp"
 
 namespace gpumeter {
 namespace {
@@ -84,15 +85,12 @@ Result<Selector> parse(std::string_view text) {
                "gpu_power_watts{gpu=\"0\",sensor!=\"board\"}; repeat match for alternatives");
 }
 
-std::string as_json(const Copy& series, Nanoseconds now) {
-  std::string labels;
-  for (const auto& [name, value] : series.labels.pairs()) {
-    labels += (labels.empty() ? "" : ",") + json_quoted(name) + ":" + json_quoted(value);
-  }
-  return "{\"name\":" + json_quoted(series.name()) + ",\"labels\":{" + labels +
-         "},\"value\":" + json_number(series.value) + ",\"unit\":" + json_quoted(series.family->unit) +
-         ",\"type\":" + json_quoted(to_string(series.family->type)) +
-         ",\"age_seconds\":" + json_number(std::max(0.0, to_seconds(now - series.committed_at))) + "}";
+void series(JsonWriter& out, const Copy& it, Nanoseconds now) {
+  out.open('{').text("name", it.name()).key("labels").open('{');
+  for (const auto& [name, value] : it.labels.pairs()) out.text(name, value);
+  out.close('}').exact("value", it.value).text("unit", it.family->unit);
+  out.text("type", to_string(it.family->type));
+  out.exact("age_seconds", std::max(0.0, to_seconds(now - it.committed_at))).close('}');
 }
 
 Result<std::vector<Selector>> parse(std::span<const std::string_view> match) {
@@ -132,11 +130,11 @@ Result<std::string> series_json(const Store& store, std::span<const std::string_
                                 Nanoseconds now) {
   const Result<std::vector<Selector>> selectors = parse(match);
   if (!selectors) return selectors.error();
-  std::string body = "{\"series\":[";
-  for (const Copy& series : copied(store, *selectors)) {
-    body += (body.ends_with('[') ? "\n" : ",\n") + as_json(series, now);
-  }
-  return body + "\n]}\n";
+  JsonWriter out;
+  out.open('{').key("series").open('[');
+  for (const Copy& copy : copied(store, *selectors)) series(out.line(), copy, now);
+  out.close_lines(']').close('}');
+  return out.take();
 }
 
 namespace {
@@ -193,51 +191,45 @@ Figures figures_of(const WorkloadCost& workload) {
   return sum;
 }
 
-std::string text_of(double value) {
-  std::string text;
-  append_json_number(text, value, kDigits);
-  return text;
+double time_of(Nanoseconds time) { return to_seconds(std::chrono::floor<std::chrono::milliseconds>(time)); }
+
+void figures(JsonWriter& out, const Figures& it) {
+  out.number("joules", it.joules, kDigits).number("gpu_seconds", it.held, kDigits);
+  out.number("busy_seconds", it.busy, kDigits).number("busy_ratio", it.busy_ratio(), kDigits);
+  out.number("idle_ratio", it.idle_ratio(), kDigits).number("peak_memory_bytes", it.memory, kDigits);
+  out.key("throttled_seconds").open('{');
+  for (const auto& [cause, seconds] : it.throttled) out.number(cause, seconds, kDigits);
+  out.close('}');
 }
 
-std::string text_of(std::optional<double> value) { return value ? text_of(*value) : "null"; }
-
-std::string time_of(Nanoseconds time) {
-  return text_of(to_seconds(std::chrono::floor<std::chrono::milliseconds>(time)));
+void device(JsonWriter& out, const DeviceCost& cost) {
+  Figures own;
+  add(own, cost);
+  out.open('{').text("gpu", std::to_string(cost.index)).text("uuid", cost.uuid);
+  figures(out, own);
+  out.close('}');
 }
 
-std::string fields_of(const Figures& figures) {
-  std::string throttled;
-  for (const auto& [cause, seconds] : figures.throttled) {
-    throttled += (throttled.empty() ? "" : ",") + json_quoted(cause) + ":" + text_of(seconds);
-  }
-  return "\"joules\":" + text_of(figures.joules) + ",\"gpu_seconds\":" + text_of(figures.held) +
-         ",\"busy_seconds\":" + text_of(figures.busy) + ",\"busy_ratio\":" + text_of(figures.busy_ratio()) +
-         ",\"idle_ratio\":" + text_of(figures.idle_ratio()) +
-         ",\"peak_memory_bytes\":" + text_of(figures.memory) + ",\"throttled_seconds\":{" + throttled + "}";
-}
-
-std::string as_json(const DeviceCost& cost) {
-  Figures figures;
-  add(figures, cost);
-  return "{\"gpu\":\"" + std::to_string(cost.index) + "\",\"uuid\":" + json_quoted(cost.uuid) + "," +
-         fields_of(figures) + "}";
-}
-
-std::string as_json(const WorkloadCost& workload) {
-  std::string labels, devices;
-  std::set<std::string_view> seen;  // of two labels of one name the first counts, as on the page
+/// Of two labels of one name the first counts, as on the page.
+std::vector<Label> labels_of(const WorkloadCost& workload) {
+  std::vector<Label> labels;
   for (const Label& label : workload.labels) {
-    if (!seen.insert(label.name).second) continue;
-    labels += (labels.empty() ? "" : ",") + json_quoted(label.name) + ":" + json_quoted(label.value);
+    if (std::ranges::find(labels, label.name, &Label::name) == labels.end()) labels.push_back(label);
   }
-  for (const DeviceCost& cost : workload.devices)
-    devices += (devices.empty() ? "" : ",\n   ") + as_json(cost);
-  return "{\"kind\":" + json_quoted(workload.kind) + ",\"workload\":" + json_quoted(workload.workload) +
-         ",\"state\":" + (workload.has_ended ? "\"ended\"" : "\"running\"") +
-         ",\"start_timestamp_seconds\":" + time_of(workload.begun) +
-         ",\"end_timestamp_seconds\":" + (workload.has_ended ? time_of(workload.seen) : "null") +
-         ",\"labels\":{" + labels + "},\n  " + fields_of(figures_of(workload)) + ",\n  \"devices\":[" +
-         devices + "]}";
+  return labels;
+}
+
+void workload(JsonWriter& out, const WorkloadCost& it) {
+  out.open('{').text("kind", it.kind).text("workload", it.workload);
+  out.text("state", it.has_ended ? "ended" : "running");
+  out.number("start_timestamp_seconds", time_of(it.begun), kDigits);
+  const std::optional<double> end = it.has_ended ? std::optional(time_of(it.seen)) : std::nullopt;
+  out.number("end_timestamp_seconds", end, kDigits).key("labels").open('{');
+  for (const Label& label : labels_of(it)) out.text(label.name, label.value);
+  figures(out.close('}').line("  "), figures_of(it));
+  out.line("  ").key("devices").open('[');
+  for (const DeviceCost& cost : it.devices) device(&cost == it.devices.data() ? out : out.line("   "), cost);
+  out.close(']').close('}');
 }
 
 std::string plain_or_quoted(const std::string& value) {
@@ -248,11 +240,11 @@ std::string plain_or_quoted(const std::string& value) {
 }  // namespace
 
 std::string workloads_json(std::span<const WorkloadCost> workloads) {
-  std::string body = "{\"workloads\":[";
-  for (const WorkloadCost& workload : workloads) {
-    body += (body.ends_with('[') ? "\n" : ",\n") + as_json(workload);
-  }
-  return body + "\n]}\n";
+  JsonWriter out;
+  out.open('{').key("workloads").open('[');
+  for (const WorkloadCost& each : workloads) workload(out.line(), each);
+  out.close_lines(']').close('}');
+  return out.take();
 }
 
 std::string workload_line(const WorkloadCost& workload) {
@@ -268,9 +260,7 @@ std::string workload_line(const WorkloadCost& workload) {
     line += " " + name + "=";
     append_json_number(line, *value, digits);
   };
-  std::set<std::string_view> seen;
-  for (const Label& label : workload.labels) {
-    if (!seen.insert(label.name).second) continue;
+  for (const Label& label : labels_of(workload)) {
     if (std::ranges::find(kNames, label.name) != std::end(kNames)) add_text(label.name, label.value);
   }
   add_number("gpus", static_cast<double>(workload.devices.size()));

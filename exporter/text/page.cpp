@@ -1,22 +1,24 @@
 #include "exporter/text/page.hpp"
 
-#include "exporter/text/format.hpp"
+#include <utility>
 
 namespace gpumeter {
 namespace {
 
-PagePtr compressed(const PagePtr& page) {
-  Result<std::string> bytes = gzip(page->bytes());
-  if (!bytes) return page;
-  return std::make_shared<Page>(*std::move(bytes), page->format(), Encoding::gzip, page->generation());
+bool is_younger(const Page& page, Nanoseconds age) {
+  return SystemClock().monotonic() - page.rendered_at <= age;
 }
 
 }  // namespace
 
 PagePtr make_page(Rendered rendered, Format format, Encoding encoding) {
-  auto page =
-      std::make_shared<Page>(std::move(rendered.text), format, Encoding::identity, rendered.generation);
-  return encoding == Encoding::gzip ? compressed(page) : page;
+  if (encoding == Encoding::gzip) {
+    Result<std::string> compressed = gzip(rendered.text);
+    if (!compressed) return make_page(std::move(rendered), format, Encoding::identity);
+    rendered.text = *std::move(compressed);  // only the compressed bytes are kept
+  }
+  return std::make_shared<const Page>(
+      Page{std::move(rendered.text), format, encoding, rendered.generation, SystemClock().monotonic()});
 }
 
 PageCache::Level& PageCache::level(PageDetail detail) noexcept {
@@ -28,7 +30,10 @@ PageCache::Level& PageCache::level(PageDetail detail) noexcept {
 void PageCache::Level::select(PageSelection selection) {
   view.select(std::move(selection));
   for (auto& encodings : slots) {
-    for (Slot& slot : encodings) slot.clear();
+    for (Slot& slot : encodings) {
+      const MutexLock alone(slot.rendering);
+      slot.store(nullptr);
+    }
   }
 }
 
@@ -40,14 +45,9 @@ void PageCache::select(PageSelection selection) {
   full_.select(std::move(selection));
 }
 
-PagePtr PageCache::page(Format format, Encoding encoding, PageDetail detail) {
-  return current(level(detail), format, encoding);
-}
-
 bool PageCache::is_current(const Level& level, const PagePtr& page, Nanoseconds age) const {
   if (page == nullptr) return false;
-  if (page->generation() == store_.generation()) return true;
-  return level.length > kLong && SystemClock().monotonic() - page->rendered_at() <= age;
+  return page->generation == store_.generation() || (level.length > kLong && is_younger(*page, age));
 }
 
 // The page must also be there a moment later, when it is served.
@@ -56,26 +56,20 @@ bool PageCache::is_ready(Format format, Encoding encoding) {
   return is_current(level, level.slot(format, encoding).load(), kRecent * 9 / 10);
 }
 
-PagePtr PageCache::current(Level& level, Format format, Encoding encoding) {
+PagePtr PageCache::page(Format format, Encoding encoding, PageDetail detail, Nanoseconds age) {
+  Level& level = this->level(detail);
   Slot& slot = level.slot(format, encoding);
   PagePtr before = slot.load();
-  if (is_current(level, before, kRecent)) return before;
-  MutexLock alone(slot.rendering());
+  const bool is_recent = age > Nanoseconds{} && before != nullptr && is_younger(*before, age);
+  if (is_recent || is_current(level, before, kRecent)) return before;
+  MutexLock alone(slot.rendering);
   PagePtr page = slot.load();
   if (page != before) return page;  // another scrape rendered it in the meantime
   Rendered text = level.view.render(format);
   level.length = text.text.size();
-  page = make_page(std::move(text), format, encoding);  // of gzip, only the compressed bytes are kept
+  page = make_page(std::move(text), format, encoding);
   slot.store(page);
   return page;
-}
-
-PagePtr PageCache::recent(Format format, Encoding encoding, Nanoseconds age, PageDetail detail) {
-  Level& level = this->level(detail);
-  if (age <= Nanoseconds{}) return current(level, format, encoding);
-  PagePtr last = level.slot(format, encoding).load();
-  const bool is_recent = last != nullptr && SystemClock().monotonic() - last->rendered_at() <= age;
-  return is_recent ? last : current(level, format, encoding);
 }
 
 PagePtr PageCache::filtered(Format format, Encoding encoding, const Filter& filter, PageDetail detail) {
@@ -83,18 +77,13 @@ PagePtr PageCache::filtered(Format format, Encoding encoding, const Filter& filt
 }
 
 PagePtr PageCache::Slot::load() const {
-  MutexLock lock(mutex_);
-  return page_;
+  MutexLock lock(mutex);
+  return page;
 }
 
-void PageCache::Slot::clear() {
-  const MutexLock alone(rendering_);
-  store(nullptr);
-}
-
-void PageCache::Slot::store(PagePtr page) {
-  MutexLock lock(mutex_);
-  page_.swap(page);  // `page` frees the old page after the lock is released
+void PageCache::Slot::store(PagePtr next) {
+  MutexLock lock(mutex);
+  page.swap(next);  // `next` frees the old page after the lock is released
 }
 
 }  // namespace gpumeter

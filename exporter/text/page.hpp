@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
@@ -17,31 +15,13 @@
 
 namespace gpumeter {
 
-/// The bytes that one scrape receives, with their format and encoding. Immutable; connections share the page
-/// while they send it.
-class Page {
- public:
-  Page(std::string bytes, Format format, Encoding encoding, std::uint64_t generation,
-       Nanoseconds rendered_at = SystemClock().monotonic())
-      : bytes_(std::move(bytes)),
-        format_(format),
-        encoding_(encoding),
-        generation_(generation),
-        rendered_at_(rendered_at) {}
-
-  std::string_view bytes() const noexcept { return bytes_; }
-  Format format() const noexcept { return format_; }
-  Encoding encoding() const noexcept { return encoding_; }
-  /// The store's generation that the page shows.
-  std::uint64_t generation() const noexcept { return generation_; }
-  Nanoseconds rendered_at() const noexcept { return rendered_at_; }  ///< CLOCK_MONOTONIC
-
- private:
-  std::string bytes_;
-  Format format_;
-  Encoding encoding_;
-  std::uint64_t generation_;
-  Nanoseconds rendered_at_;
+/// The bytes that one scrape receives. Immutable; connections share the page while they send it.
+struct Page {
+  std::string bytes;
+  Format format;
+  Encoding encoding;
+  std::uint64_t generation;  ///< of the store
+  Nanoseconds rendered_at;   ///< CLOCK_MONOTONIC
 };
 using PagePtr = std::shared_ptr<const Page>;
 
@@ -77,28 +57,23 @@ class PageCache {
   bool is_short() noexcept { return level(PageDetail::configured).length <= kLong; }
   /// True if the configured page is there.
   bool is_ready(Format format, Encoding encoding);
-  /// The page in the requested encoding, or in identity if compression fails. Page::encoding() reports which.
-  PagePtr page(Format format, Encoding encoding, PageDetail detail = PageDetail::configured);
-  /// The same, or the last page if it is at most `age` old. For times when pages take too much memory: each
-  /// new page stays in memory until its slowest reader has it.
-  PagePtr recent(Format format, Encoding encoding, Nanoseconds age,
-                 PageDetail detail = PageDetail::configured);
+  /// The page in the requested encoding, or in identity if compression fails. With an `age`, the last page if
+  /// it is at most so old: for times when pages take too much memory, because each new page stays in memory
+  /// until its slowest reader has it.
+  PagePtr page(Format format, Encoding encoding, PageDetail detail = PageDetail::configured,
+               Nanoseconds age = {});
   /// Renders a page for this one request; the page is not cached.
   PagePtr filtered(Format format, Encoding encoding, const Filter& filter,
                    PageDetail detail = PageDetail::configured);
 
  private:
-  class Slot {
-   public:
+  struct Slot {
     PagePtr load() const;
-    void store(PagePtr page);
-    void clear();
-    Mutex& rendering() noexcept { return rendering_; }
+    void store(PagePtr next);
 
-   private:
-    Mutex rendering_;  ///< held by the thread that renders
-    mutable Mutex mutex_;
-    PagePtr page_ GPUMETER_GUARDED_BY(mutex_);
+    Mutex rendering;  ///< held by the thread that renders
+    mutable Mutex mutex;
+    PagePtr page GPUMETER_GUARDED_BY(mutex);
   };
 
   /// The pages of one level. Takes no memory to speak of before its first page.
@@ -115,7 +90,6 @@ class PageCache {
   };
 
   Level& level(PageDetail detail) noexcept;
-  PagePtr current(Level& level, Format format, Encoding encoding);
   bool is_current(const Level& level, const PagePtr& page, Nanoseconds age) const;
 
   const Store& store_;

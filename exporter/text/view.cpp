@@ -1,12 +1,277 @@
 #include "exporter/text/view.hpp"
 
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
 #include <utility>
 
-#include "exporter/text/protobuf.hpp"
-#include "exporter/text/syntax.hpp"
+#include "base/text.hpp"
 
 namespace gpumeter {
 namespace {
+
+/// The time at which a page is rendered.
+struct PageTime {
+  Nanoseconds monotonic{};
+  Nanoseconds realtime{};
+};
+
+/// What a page has of a series. `since`: Unix time since which a counter counts, in seconds; 0: unknown.
+struct Shown {
+  bool is_shown = false;
+  double value = 0;
+  double since = 0;
+};
+
+/// A counter that pages omit while it is 0. Pages have its first event as a rise: for a while the value is 0,
+/// and `since` is the time of the last page without it.
+class LateSeries {
+ public:
+  Shown show(double value, const PageTime& now) noexcept {
+    const bool begins = !has_begun_ && value != 0;
+    const bool was_reset = has_begun_ && value < last_;
+    if ((begins && was_zero_) || was_reset) since_ = to_seconds(last_page_);
+    if (begins) zero_until_ = now.monotonic + (was_zero_ ? TextView::kZeroFirst : Nanoseconds{});
+    has_begun_ = has_begun_ || begins;
+    was_zero_ = was_zero_ || value == 0;
+    last_ = value;
+    last_page_ = now.realtime;
+    if (!has_begun_) return {};
+    return {true, now.monotonic < zero_until_ ? 0 : value, since_};
+  }
+
+ private:
+  bool was_zero_ = false;     ///< on an earlier page
+  bool has_begun_ = false;    ///< it is on the page
+  double last_ = 0;           ///< the value of the last page
+  Nanoseconds last_page_{};   ///< its CLOCK_REALTIME
+  Nanoseconds zero_until_{};  ///< CLOCK_MONOTONIC
+  double since_ = 0;
+};
+
+/// The series of one family on the page. Whether a series is on the page is decided once, when the list of
+/// series or the selection changes.
+class FamilySeries {
+ public:
+  /// Returns false if nothing has changed since the last call. To be called before the functions below.
+  /// `selected`: the version of the selection.
+  bool refresh(const Family& family, const PageSelection& selection, std::uint64_t selected) {
+    if (version_ == family.version() && selected_ == selected) return false;
+    if (selected_ != selected) late_.clear();
+    version_ = family.version();
+    selected_ = selected;
+    is_counter_ = family.descriptor().type == MetricType::counter;
+    appearances_.clear();
+    if (!selection.is_whole(family.descriptor())) decide(family, selection);
+    return true;
+  }
+
+  /// True if the series at this position of the list may be on the page.
+  bool may_show(std::size_t position) const noexcept {
+    return appearances_.empty() || appearances_[position] != Appearance::never;
+  }
+
+  /// Calls visit(const Series&, const Shown&) for each series on the page.
+  template <class Visit>
+  void for_each(const Family& family, const PageTime& now, Visit&& visit) {
+    family.for_each([&](const Series& series) {
+      const Shown shown =
+          appearances_.empty() ? Shown{true, series.value(), series.since()} : look_at(series, now);
+      if (shown.is_shown) visit(series, shown);
+    });
+  }
+
+ private:
+  using Key = std::pair<const void*, SeriesPart>;  ///< Labels::id()
+  struct Late {
+    Labels labels;  ///< keep their id from being used again
+    LateSeries series = {};
+  };
+
+  void decide(const Family& family, const PageSelection& selection) {
+    std::map<Key, Late> known;
+    known.swap(late_);
+    family.for_each_listed([&](const Labels& labels, SeriesPart part) {
+      const Appearance appearance = selection.appearance_of(family.descriptor(), labels);
+      appearances_.push_back(appearance);
+      if (appearance != Appearance::nonzero || !is_counter_) return;
+      const Key key(labels.id(), part);
+      const auto before = known.find(key);
+      late_.insert_or_assign(key, before == known.end() ? Late{labels} : std::move(before->second));
+    });
+    appearances_.shrink_to_fit();
+  }
+
+  Shown look_at(const Series& series, const PageTime& now) noexcept {
+    const Appearance appearance = appearances_[series.position()];
+    if (appearance == Appearance::never) return {};
+    if (appearance == Appearance::always) return {true, series.value(), series.since()};
+    if (!is_counter_) return {series.value() != 0, series.value(), 0};
+    const auto late = late_.find({series.labels().id(), series.part()});
+    return late == late_.end() ? Shown{} : late->second.series.show(series.value(), now);
+  }
+
+  std::uint64_t version_ = 0;
+  std::uint64_t selected_ = 0;
+  bool is_counter_ = false;
+  std::vector<Appearance> appearances_;  ///< by position; empty: all are always on the page
+  std::map<Key, Late> late_;             ///< series with Appearance::nonzero, over changes of the list
+};
+
+/// Field numbers of metrics.proto.
+namespace field {
+constexpr unsigned kFamilyName = 1, kFamilyHelp = 2, kFamilyType = 3, kFamilyMetric = 4;
+constexpr unsigned kMetricLabel = 1, kMetricGauge = 2, kMetricCounter = 3, kMetricSummary = 4,
+                   kMetricUntyped = 5, kMetricHistogram = 7;
+constexpr unsigned kLabelName = 1, kLabelValue = 2;
+constexpr unsigned kValue = 1, kCounterCreated = 3;
+constexpr unsigned kSampleCount = 1, kSampleSum = 2,
+                   kBucket = 3;  ///< of histograms; kBucket: also the quantiles of summaries
+constexpr unsigned kCumulativeCount = 1, kUpperBound = 2;
+constexpr unsigned kQuantile = 1, kQuantileValue = 2;
+constexpr unsigned kSeconds = 1, kNanos = 2;  ///< of google.protobuf.Timestamp
+}  // namespace field
+
+// Wire types of protobuf's encoding.
+constexpr unsigned kVarint = 0, kFixed64 = 1, kLengthDelimited = 2;
+
+void append_varint(std::uint64_t value, std::string& to) {
+  for (; value >= 0x80U; value >>= 7U) to += static_cast<char>((value & 0x7FU) | 0x80U);
+  to += static_cast<char>(value);
+}
+
+void append_tag(unsigned field, unsigned wire_type, std::string& to) {
+  append_varint((std::uint64_t{field} << 3U) | wire_type, to);
+}
+
+void append_number(unsigned field, std::uint64_t value, std::string& to) {
+  append_tag(field, kVarint, to);
+  append_varint(value, to);
+}
+
+void append_double(unsigned field, double value, std::string& to) {
+  append_tag(field, kFixed64, to);
+  auto bits = std::bit_cast<std::uint64_t>(value);
+  for (int byte = 0; byte < 8; ++byte, bits >>= 8U) to += static_cast<char>(bits & 0xFFU);
+}
+
+/// A text or a message.
+void append_bytes(unsigned field, std::string_view bytes, std::string& to) {
+  append_tag(field, kLengthDelimited, to);
+  append_varint(bytes.size(), to);
+  to += bytes;
+}
+
+/// Receivers reject a page with a text that is not UTF-8.
+std::string valid(std::string_view text) {
+  return readable(text, [](char32_t) { return false; });
+}
+
+/// The fields of a MetricFamily before its metrics.
+std::string family_fields(const MetricDescriptor& family) {
+  constexpr std::uint64_t kTypes[] = {1, 0, 4, 2, 3};  // GAUGE, COUNTER, HISTOGRAM, SUMMARY, UNTYPED
+  std::string fields;
+  append_bytes(field::kFamilyName, family.name, fields);
+  append_bytes(field::kFamilyHelp, valid(family.help), fields);
+  append_number(field::kFamilyType, kTypes[static_cast<std::size_t>(family.type)], fields);
+  return fields;
+}
+
+/// The label fields of a Metric.
+void append_label_fields(const Labels& labels, std::string& to) {
+  std::string pair;
+  for (const auto& [name, value] : labels.pairs()) {
+    pair.clear();
+    append_bytes(field::kLabelName, name, pair);
+    append_bytes(field::kLabelValue, valid(value), pair);
+    append_bytes(field::kMetricLabel, pair, to);
+  }
+}
+
+std::string timestamp(double unix_seconds) {
+  constexpr double kNanosPerSecond = 1e9;
+  const double whole = std::floor(unix_seconds);
+  std::string message;
+  append_number(field::kSeconds, static_cast<std::uint64_t>(whole), message);
+  append_number(field::kNanos, static_cast<std::uint64_t>((unix_seconds - whole) * kNanosPerSecond), message);
+  return message;
+}
+
+double bound_of(const Labels& labels, std::string_view label) noexcept {
+  for (const auto& [name, value] : labels.pairs()) {
+    if (name == label) return parse_number<double>(value).value_or(std::numeric_limits<double>::infinity());
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+/// The metrics of one family in protobuf, made from its series in their order.
+class FamilyMessage {
+ public:
+  explicit FamilyMessage(const MetricDescriptor& family) : family_(family) {}
+
+  /// `labels`: the label fields of the series, which a histogram's series does not need.
+  void add(const Series& series, std::string_view labels, const Shown& shown) {
+    const bool is_whole = series.part() == SeriesPart::value && family_.type != MetricType::summary;
+    is_whole ? add_value(labels, shown) : add_part(series, shown.value);
+  }
+
+  /// Appends the message and its length, unless it has no metric.
+  void append_to(std::string& out, std::string_view family_fields) const {
+    if (metrics_.empty()) return;
+    append_varint(family_fields.size() + metrics_.size(), out);
+    out.append(family_fields).append(metrics_);
+  }
+
+ private:
+  void add_value(std::string_view labels, const Shown& shown) {
+    std::string value;
+    append_double(field::kValue, shown.value, value);
+    const bool is_counter = family_.type == MetricType::counter;
+    if (is_counter && shown.since > 0) append_bytes(field::kCounterCreated, timestamp(shown.since), value);
+    const bool is_untyped = family_.type == MetricType::untyped;
+    end_metric(labels,
+               is_counter   ? field::kMetricCounter
+               : is_untyped ? field::kMetricUntyped
+                            : field::kMetricGauge,
+               value);
+  }
+
+  // A source adds the buckets of a histogram, or the quantiles of a summary, first, then its sum, then its
+  // count.
+  void add_part(const Series& series, double value) {
+    const bool is_summary = family_.type == MetricType::summary;
+    std::string entry;
+    switch (series.part()) {
+      case SeriesPart::bucket:
+        append_number(field::kCumulativeCount, static_cast<std::uint64_t>(value), entry);
+        append_double(field::kUpperBound, bound_of(series.labels(), "le"), entry);
+        return append_bytes(field::kBucket, entry, parts_);
+      case SeriesPart::value:
+        append_double(field::kQuantile, bound_of(series.labels(), "quantile"), entry);
+        append_double(field::kQuantileValue, value, entry);
+        return append_bytes(field::kBucket, entry, parts_);
+      case SeriesPart::sum:
+        return append_double(field::kSampleSum, value, parts_);
+      case SeriesPart::count:
+        append_number(field::kSampleCount, static_cast<std::uint64_t>(value), parts_);
+        append_label_fields(series.labels(), entry);
+        end_metric(entry, is_summary ? field::kMetricSummary : field::kMetricHistogram, parts_);
+        parts_.clear();
+    }
+  }
+
+  void end_metric(std::string_view labels, unsigned kind, std::string_view value) {
+    std::string fields(labels);
+    append_bytes(kind, value, fields);
+    append_bytes(field::kFamilyMetric, fields, metrics_);
+  }
+
+  const MetricDescriptor& family_;
+  std::string metrics_;
+  /// Of a histogram or summary: the buckets or quantiles, and the sum, before their count.
+  std::string parts_;
+};
 
 void append_line(std::string_view prefix, double value, std::string& out) {
   char number[kValueTextMax + 1];
@@ -109,10 +374,10 @@ struct TextView::FamilyText {
   void append_message(const Family& family, Request& request, std::string& out) {
     if (messages.empty()) {
       messages.renew(family, series, [](const Labels& labels, SeriesPart part, std::string& to) {
-        if (part == SeriesPart::value) to += protobuf::label_fields(labels);
+        if (part == SeriesPart::value) append_label_fields(labels, to);
       });
     }
-    protobuf::FamilyMessage message(family.descriptor());
+    FamilyMessage message(family.descriptor());
     series.for_each(family, request.now, [&](const Series& each, const Shown& shown) {
       if (request.collectors.wants(each)) message.add(each, messages[each.position()], shown);
     });
@@ -122,7 +387,7 @@ struct TextView::FamilyText {
   const std::string& header(const MetricDescriptor& family, Format format) {
     std::string& header = headers[static_cast<std::size_t>(format)];
     if (!header.empty()) return header;
-    header = format == Format::protobuf ? protobuf::family_fields(family) : family_header(family, format);
+    header = format == Format::protobuf ? family_fields(family) : family_header(family, format);
     return header;
   }
 };

@@ -24,6 +24,11 @@ struct Rendered {
 /// list of series changes. Any thread; one render at a time.
 class TextView {
  public:
+  /// The age up to which the first event of a counter that pages omit while it is 0 is shown as a 0:
+  /// increase() counts from a counter's first sample on. Longer than the longest interval of scrapes for
+  /// which the rules are made (1 m), so that every scraper gets a 0.
+  static constexpr Nanoseconds kZeroFirst = std::chrono::seconds(70);
+
   /// The store must outlive the view.
   explicit TextView(const Store& store);
   /// The same for the clock.
@@ -31,7 +36,9 @@ class TextView {
   ~TextView();
 
   /// The current page. A family is omitted if none of its series has a value. An OpenMetrics page includes
-  /// its `# EOF`.
+  /// its `# EOF`. In protobuf, the page is a sequence of messages io.prometheus.client.MetricFamily, each
+  /// after its length (https://github.com/prometheus/client_model, io/prometheus/client/metrics.proto):
+  /// unlike the text formats, it has the start time of a counter where Prometheus reads it.
   Rendered render(Format format, const Filter& filter = {}) GPUMETER_EXCLUDES(mutex_);
 
   /// Replaces the selection, which is the full page at first. Waits for a render.

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -16,11 +18,64 @@
 namespace gpumeter {
 namespace {
 
+Error gnutls_error(int code) { return Error(gnutls_strerror(code)); }
+
+/// The part of a certificate's key in a cipher suite of TLS 1.2: an RSA key cannot serve a suite of ECDSA,
+/// and an elliptic key none of RSA.
+enum class KeyKind : std::uint8_t { rsa, elliptic };
+
+/// Properties of the server's own certificate that decide what it can be used for.
+struct LeafFacts {
+  KeyKind key = KeyKind::rsa;
+  bool can_sign = true;        ///< its keyUsage, if it has one, contains digitalSignature
+  bool has_names = true;       ///< it has a subjectAltName
+  std::int64_t not_after = 0;  ///< Unix time
+};
+
+/// A cipher suite as Go names it in tls.CipherSuites(), the only names that exporter-toolkit accepts.
+struct CipherSuite {
+  std::string_view name;
+  std::uint16_t id;            ///< as in IANA's registry "TLS Cipher Suites"
+  std::optional<KeyKind> key;  ///< nullopt: a suite of TLS 1.3, which fits every key
+  std::string_view cipher;     ///< in GnuTLS' priority strings
+  bool is_aead;                ///< false: with HMAC-SHA1
+};
+
+/// A group of the key exchange as Go names it, and in GnuTLS' priority strings.
+struct Curve {
+  std::string_view name;
+  std::string_view group;
+};
+
+// clang-format off
+constexpr CipherSuite kCipherSuites[] = {
+    {"TLS_AES_128_GCM_SHA256", 0x1301, std::nullopt, "AES-128-GCM", true},
+    {"TLS_AES_256_GCM_SHA384", 0x1302, std::nullopt, "AES-256-GCM", true},
+    {"TLS_CHACHA20_POLY1305_SHA256", 0x1303, std::nullopt, "CHACHA20-POLY1305", true},
+    {"TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", 0xc009, KeyKind::elliptic, "AES-128-CBC", false},
+    {"TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA", 0xc00a, KeyKind::elliptic, "AES-256-CBC", false},
+    {"TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", 0xc013, KeyKind::rsa, "AES-128-CBC", false},
+    {"TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA", 0xc014, KeyKind::rsa, "AES-256-CBC", false},
+    {"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", 0xc02b, KeyKind::elliptic, "AES-128-GCM", true},
+    {"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", 0xc02c, KeyKind::elliptic, "AES-256-GCM", true},
+    {"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", 0xc02f, KeyKind::rsa, "AES-128-GCM", true},
+    {"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", 0xc030, KeyKind::rsa, "AES-256-GCM", true},
+    {"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", 0xcca8, KeyKind::rsa, "CHACHA20-POLY1305", true},
+    {"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", 0xcca9, KeyKind::elliptic, "CHACHA20-POLY1305", true},
+};
+constexpr Curve kCurves[] = {
+    {"CurveP256", "GROUP-SECP256R1"},
+    {"CurveP384", "GROUP-SECP384R1"},
+    {"CurveP521", "GROUP-SECP521R1"},
+    {"X25519", "GROUP-X25519"},
+};
+// clang-format on
+
 /// Returns null if `name` is unknown.
-template <class Rows>
-auto find(const Rows& rows, std::string_view name) noexcept {
-  const auto found = std::ranges::find(rows, name, [](const auto& row) { return row.name; });
-  return found == rows.end() ? nullptr : &*found;
+template <class Row, std::size_t N>
+const Row* find(const Row (&rows)[N], std::string_view name) noexcept {
+  const auto found = std::ranges::find(rows, name, &Row::name);
+  return found == std::end(rows) ? nullptr : found;
 }
 
 constexpr EnumNames<TlsVersion, 4> kVersionTokens = {{{TlsVersion::tls13, "VERS-TLS1.3"},
@@ -138,51 +193,24 @@ std::vector<std::uint16_t> suites_of(gnutls_priority_t priority) {
 }
 
 /// The library or the machine's policy (/etc/gnutls/config) may lack listed suites.
-Result<Done> compare(const Wish& wish, TlsOffer& offer) {
+Result<Done> compare(const Wish& wish, const std::vector<std::uint16_t>& suites,
+                     std::vector<std::string>& warnings) {
   if (!wish.is_listed || !has_older(wish)) return Done{};
   const auto is_13 = [](std::uint16_t id) { return id >> 8 == 0x13; };
   std::string missing;
   for (const CipherSuite* suite : wish.suites) {
-    const bool found = std::ranges::find(offer.suites, suite->id) != offer.suites.end();
+    const bool found = std::ranges::find(suites, suite->id) != suites.end();
     if (!found) missing += (missing.empty() ? "" : ", ") + std::string(suite->name);
   }
-  for (const std::uint16_t id : offer.suites) {
+  for (const std::uint16_t id : suites) {
     const bool is_asked = std::ranges::find(wish.suites, id, &CipherSuite::id) != wish.suites.end();
     if (!is_asked && !is_13(id)) return Error("cipher_suites cannot be offered without other suites");
   }
-  if (std::ranges::all_of(offer.suites, is_13) && !has_13(wish))
+  if (std::ranges::all_of(suites, is_13) && !has_13(wish))
     return Error("GnuTLS offers none of cipher_suites");
-  if (!missing.empty())
-    offer.warnings.push_back("GnuTLS does not offer these suites of cipher_suites: " + missing);
+  if (!missing.empty()) warnings.push_back("GnuTLS does not offer these suites of cipher_suites: " + missing);
   return Done{};
 }
-
-}  // namespace
-
-Result<TlsOffer> make_offer(const TlsSettings& settings, const LeafFacts& leaf) {
-  Result<Wish> wish = resolve(settings, leaf.key);
-  if (!wish) return wish.error();
-  TlsOffer offer;
-  if (Result<Done> fits = fit_versions(*wish, offer.warnings); !fits) return fits.error();
-  if (Result<Done> fits = fit_certificate(*wish, leaf); !fits) return fits.error();
-  offer.text = priority_text(*wish, leaf, settings.prefer_server_ciphers);
-  gnutls_priority_t raw = nullptr;
-  if (const int code = gnutls_priority_init(&raw, offer.text.c_str(), nullptr); code < 0) {
-    return gnutls_error(code).with("GnuTLS priority " + offer.text);
-  }
-  offer.priority.reset(raw);
-  offer.suites = suites_of(raw);
-  if (Result<Done> same = compare(*wish, offer); !same) return same.error();
-  return offer;
-}
-
-namespace {
-
-/// The certificate with its key, and the CA of the clients, as GnuTLS holds them.
-struct LoadedCertificate {
-  GnutlsCredentials credentials;
-  LeafFacts leaf;
-};
 
 /// A view of the text for GnuTLS, which only reads it.
 gnutls_datum_t datum(std::string_view text) {
@@ -204,63 +232,41 @@ Result<GnutlsCertificate> first_certificate(std::string_view pem) {
   return first;
 }
 
-bool can_sign(gnutls_x509_crt_t leaf) {
-  unsigned usage = 0;
-  const int code = gnutls_x509_crt_get_key_usage(leaf, &usage, nullptr);
-  return code < 0 ||
-         (usage & GNUTLS_KEY_DIGITAL_SIGNATURE) != 0;  // without the extension all uses are allowed
-}
-
-bool has_names(gnutls_x509_crt_t leaf) {
-  std::size_t size = 0;
-  return gnutls_x509_crt_get_subject_alt_name(leaf, 0, nullptr, &size, nullptr) !=
-         GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE;
-}
-
-Result<LeafFacts> facts_of(gnutls_x509_crt_t leaf) {
-  LeafFacts facts;
+Result<LeafFacts> facts_of(std::string_view pem) {
+  const Result<GnutlsCertificate> first = first_certificate(pem);
+  if (!first) return first.error();
+  const gnutls_x509_crt_t leaf = first->get();
   const int algorithm = gnutls_x509_crt_get_pk_algorithm(leaf, nullptr);
   if (algorithm < 0) return gnutls_error(algorithm);
   const bool is_rsa = algorithm == GNUTLS_PK_RSA || algorithm == GNUTLS_PK_RSA_PSS;
-  facts.key = is_rsa ? KeyKind::rsa : KeyKind::elliptic;
-  facts.can_sign = can_sign(leaf);
-  facts.has_names = has_names(leaf);
-  facts.not_after = gnutls_x509_crt_get_expiration_time(leaf);
-  return facts;
+  unsigned usage = 0;  // without the extension all uses are allowed
+  const bool is_limited = gnutls_x509_crt_get_key_usage(leaf, &usage, nullptr) >= 0;
+  std::size_t size = 0;
+  const int name = gnutls_x509_crt_get_subject_alt_name(leaf, 0, nullptr, &size, nullptr);
+  return LeafFacts{.key = is_rsa ? KeyKind::rsa : KeyKind::elliptic,
+                   .can_sign = !is_limited || (usage & GNUTLS_KEY_DIGITAL_SIGNATURE) != 0,
+                   .has_names = name != GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE,
+                   .not_after = gnutls_x509_crt_get_expiration_time(leaf)};
 }
 
-/// The key is not part of the Error.
-Result<Done> set_key_pair(gnutls_certificate_credentials_t credentials, const TlsSettings& settings) {
-  const gnutls_datum_t certificate = datum(settings.certificate);
-  const gnutls_datum_t key = datum(settings.key);
-  const int code =
-      gnutls_certificate_set_x509_key_mem2(credentials, &certificate, &key, GNUTLS_X509_FMT_PEM, nullptr, 0);
-  if (code == GNUTLS_E_CERTIFICATE_KEY_MISMATCH) return Error("the key does not belong to the certificate");
-  if (code < 0) return gnutls_error(code).with("key");
-  return Done{};
-}
-
-Result<Done> set_client_ca(gnutls_certificate_credentials_t credentials, const std::string& pem) {
-  if (pem.empty()) return Done{};
-  const gnutls_datum_t text = datum(pem);
-  const int count = gnutls_certificate_set_x509_trust_mem(credentials, &text, GNUTLS_X509_FMT_PEM);
-  if (count < 0) return gnutls_error(count).with("client CA");
-  if (count == 0) return Error("client CA: contains no certificate");
-  return Done{};
-}
-
-/// The Error names the part that is wrong: the certificate, its key, the pair, or the CA.
-Result<LoadedCertificate> load_certificate(const TlsSettings& settings) {
-  const Result<GnutlsCertificate> first = first_certificate(settings.certificate);
-  if (!first) return first.error().with("certificate");
-  const Result<LeafFacts> facts = facts_of(first->get());
-  if (!facts) return facts.error().with("certificate");
+/// The certificate with its key, and the CA of the clients, as GnuTLS holds them. The Error names the part
+/// that is wrong: the key, the pair, or the CA; the key is not part of it.
+Result<GnutlsCredentials> load_credentials(const TlsSettings& settings) {
   gnutls_certificate_credentials_t raw = nullptr;
   if (const int code = gnutls_certificate_allocate_credentials(&raw); code < 0) return gnutls_error(code);
   GnutlsCredentials credentials(raw);
-  if (Result<Done> set = set_key_pair(raw, settings); !set) return set.error();
-  if (Result<Done> set = set_client_ca(raw, settings.client_ca); !set) return set.error();
-  return LoadedCertificate{std::move(credentials), *facts};
+  const gnutls_datum_t certificate = datum(settings.certificate);
+  const gnutls_datum_t key = datum(settings.key);
+  const int code =
+      gnutls_certificate_set_x509_key_mem2(raw, &certificate, &key, GNUTLS_X509_FMT_PEM, nullptr, 0);
+  if (code == GNUTLS_E_CERTIFICATE_KEY_MISMATCH) return Error("the key does not belong to the certificate");
+  if (code < 0) return gnutls_error(code).with("key");
+  if (settings.client_ca.empty()) return credentials;
+  const gnutls_datum_t ca = datum(settings.client_ca);
+  const int count = gnutls_certificate_set_x509_trust_mem(raw, &ca, GNUTLS_X509_FMT_PEM);
+  if (count < 0) return gnutls_error(count).with("client CA");
+  if (count == 0) return Error("client CA: contains no certificate");
+  return credentials;
 }
 
 bool must_verify(ClientAuth auth) {
@@ -271,10 +277,8 @@ bool must_have(ClientAuth auth) {
   return auth == ClientAuth::require_any || auth == ClientAuth::require_verified;
 }
 
-/// Sentences for the log about a certificate that many clients will refuse, and policies that admit all or
-/// none.
-std::vector<std::string> warnings_of(const LeafFacts& leaf, const TlsSettings& settings) {
-  std::vector<std::string> warnings;
+/// Warns of a certificate that many clients will refuse, and of policies that admit all or none.
+void add_warnings(const LeafFacts& leaf, const TlsSettings& settings, std::vector<std::string>& warnings) {
   if (!leaf.can_sign) {
     warnings.emplace_back(
         "the certificate's keyUsage lacks digitalSignature: clients can connect only by TLS 1.2 with the "
@@ -291,7 +295,6 @@ std::vector<std::string> warnings_of(const LeafFacts& leaf, const TlsSettings& s
   if (must_verify(settings.client_auth) && settings.client_ca.empty()) {
     warnings.emplace_back("no client CA is configured: every client certificate is rejected");
   }
-  return warnings;
 }
 
 /// The text of an address of 4 or 16 bytes; IPv4 in IPv6 as IPv4, as Go writes it.
@@ -337,30 +340,58 @@ bool has_trusted_issuer(gnutls_session_t session) {
   return gnutls_certificate_verify_peers(session, &wanted, 1, &status) == GNUTLS_E_SUCCESS && status == 0;
 }
 
-/// Decides in the handshake which clients may connect.
-struct ClientPolicy {
-  const ClientAuth auth;
-  const std::vector<std::string> allowed_sans;
+}  // namespace
 
-  void apply(gnutls_session_t session) const noexcept;
-  static int verify(gnutls_session_t session) noexcept;
-  bool admits(gnutls_session_t session) const;
-};
+// GnuTLS offers every combination of a key exchange and a cipher. Only one key exchange fits a certificate's
+// key, so a list of suites is offered exactly, without those for the other kind of key, which no handshake
+// could choose. The result is compared with the list. As in Go, the list does not apply if TLS 1.2 is
+// disabled. Otherwise TLS 1.3 offers only the listed ciphers, whereas Go offers all of TLS 1.3.
+Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsSettings& settings) {
+  if (!settings.allowed_sans.empty() && settings.client_auth == ClientAuth::none) {
+    return Error("client_allowed_sans requires a client_auth_type that requests a certificate");
+  }
+  const Result<LeafFacts> leaf = facts_of(settings.certificate);
+  if (!leaf) return leaf.error().with("certificate");
+  const auto context = std::make_shared<TlsContext>();
+  Result<GnutlsCredentials> credentials = load_credentials(settings);
+  if (!credentials) return credentials.error();
+  context->credentials_ = *std::move(credentials);
+  Result<Wish> wish = resolve(settings, leaf->key);
+  if (!wish) return wish.error();
+  if (Result<Done> fits = fit_versions(*wish, context->warnings_); !fits) return fits.error();
+  if (Result<Done> fits = fit_certificate(*wish, *leaf); !fits) return fits.error();
+  context->text_ = priority_text(*wish, *leaf, settings.prefer_server_ciphers);
+  gnutls_priority_t raw = nullptr;
+  if (const int code = gnutls_priority_init(&raw, context->text_.c_str(), nullptr); code < 0) {
+    return gnutls_error(code).with("GnuTLS priority " + context->text_);
+  }
+  context->priority_.reset(raw);
+  context->suites_ = suites_of(raw);
+  if (Result<Done> same = compare(*wish, context->suites_, context->warnings_); !same) return same.error();
+  add_warnings(*leaf, settings, context->warnings_);
+  context->not_after_ = leaf->not_after;
+  context->auth_ = settings.client_auth;
+  context->allowed_sans_ = settings.allowed_sans;
+  return std::shared_ptr<const TlsContext>(context);
+}
 
-void ClientPolicy::apply(gnutls_session_t session) const noexcept {
+bool TlsContext::apply(gnutls_session_t session) const noexcept {
+  if (gnutls_priority_set(session, priority_.get()) < 0) return false;
+  if (gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials_.get()) < 0) return false;
   // A missing certificate is rejected in verify(): GnuTLS alone would send no alert.
-  const bool is_asked = auth != ClientAuth::none;
+  const bool is_asked = auth_ != ClientAuth::none;
   gnutls_certificate_server_set_request(session, is_asked ? GNUTLS_CERT_REQUEST : GNUTLS_CERT_IGNORE);
-  if (!is_asked) return;
-  gnutls_session_set_ptr(session, const_cast<ClientPolicy*>(this));
+  if (!is_asked) return true;
+  gnutls_session_set_ptr(session, const_cast<TlsContext*>(this));
   gnutls_session_set_verify_function(session, verify);
+  return true;
 }
 
 // libmicrohttpd closes the socket without an alert, so the client would see only an end of file. The alerts
 // are those of Go's servers.
-int ClientPolicy::verify(gnutls_session_t session) noexcept {
+int TlsContext::verify(gnutls_session_t session) noexcept {
   try {
-    if (static_cast<const ClientPolicy*>(gnutls_session_get_ptr(session))->admits(session)) return 0;
+    if (static_cast<const TlsContext*>(gnutls_session_get_ptr(session))->admits(session)) return 0;
   } catch (...) {  // out of memory: not admitted
   }
   const bool is_missing = gnutls_certificate_get_peers(session, nullptr) == nullptr;
@@ -371,54 +402,14 @@ int ClientPolicy::verify(gnutls_session_t session) noexcept {
 }
 
 // A list of names admits only clients that present one of them, also if the certificate is optional.
-bool ClientPolicy::admits(gnutls_session_t session) const {
+bool TlsContext::admits(gnutls_session_t session) const {
   unsigned count = 0;
   const gnutls_datum_t* leaf = gnutls_certificate_get_peers(session, &count);
-  if (leaf == nullptr || count == 0) return !must_have(auth) && allowed_sans.empty();
-  if (must_verify(auth) && !has_trusted_issuer(session)) return false;
-  if (allowed_sans.empty()) return true;
-  const auto is_allowed = [this](const std::string& name) {
-    return std::ranges::find(allowed_sans, name) != allowed_sans.end();
-  };
-  return std::ranges::any_of(subject_alt_names(*leaf), is_allowed);
+  if (leaf == nullptr || count == 0) return !must_have(auth_) && allowed_sans_.empty();
+  if (must_verify(auth_) && !has_trusted_issuer(session)) return false;
+  if (allowed_sans_.empty()) return true;
+  const std::vector<std::string> names = subject_alt_names(*leaf);
+  return std::ranges::find_first_of(names, allowed_sans_) != names.end();
 }
-
-}  // namespace
-
-struct TlsContext::Parts {
-  LoadedCertificate certificate;
-  TlsOffer offer;
-  ClientPolicy policy;  ///< the sessions point to it
-};
-
-TlsContext::TlsContext(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
-TlsContext::~TlsContext() = default;
-
-Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsSettings& settings) {
-  if (!settings.allowed_sans.empty() && settings.client_auth == ClientAuth::none) {
-    return Error("client_allowed_sans requires a client_auth_type that requests a certificate");
-  }
-  Result<LoadedCertificate> certificate = load_certificate(settings);
-  if (!certificate) return certificate.error();
-  Result<TlsOffer> offer = make_offer(settings, certificate->leaf);
-  if (!offer) return offer.error();
-  std::ranges::move(warnings_of(certificate->leaf, settings), std::back_inserter(offer->warnings));
-  auto parts = std::make_unique<const Parts>(
-      Parts{*std::move(certificate), *std::move(offer), {settings.client_auth, settings.allowed_sans}});
-  return std::shared_ptr<const TlsContext>(new TlsContext(std::move(parts)));
-}
-
-bool TlsContext::apply(gnutls_session_int* session) const noexcept {
-  if (gnutls_priority_set(session, parts_->offer.priority.get()) < 0) return false;
-  if (gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, parts_->certificate.credentials.get()) < 0) {
-    return false;
-  }
-  parts_->policy.apply(session);
-  return true;
-}
-
-std::int64_t TlsContext::not_after() const noexcept { return parts_->certificate.leaf.not_after; }
-const std::vector<std::string>& TlsContext::warnings() const noexcept { return parts_->offer.warnings; }
-std::string_view TlsContext::priority() const noexcept { return parts_->offer.text; }
 
 }  // namespace gpumeter

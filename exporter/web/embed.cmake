@@ -2,7 +2,7 @@
 # cmake -DOUTPUT=FILE -DSOURCES="kName=a.js,b.js;kOther=c.css" -DGZIP=PROGRAM -DPACKED="kName" -P embed.cmake
 # -n: neither the time nor a file's name, so that each build has the same bytes.
 cmake_minimum_required(VERSION 3.22)
-set(code "// Generated from exporter/web/assets.\n#include \"exporter/web/assets.hpp\"\n\nnamespace gpumeter::assets {\n")
+set(code "// Generated from exporter/web/assets.\n#include \"exporter/web/pages.hpp\"\n\nnamespace gpumeter::assets {\n")
 foreach(entry IN LISTS SOURCES)
   string(REGEX MATCH "^([^=]+)=(.*)$" matched "${entry}")
   set(name ${CMAKE_MATCH_1})

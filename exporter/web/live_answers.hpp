@@ -10,7 +10,7 @@
 #include "collectors/api/part.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/history/history.hpp"
-#include "exporter/web/assets.hpp"
+#include "exporter/web/pages.hpp"
 
 namespace gpumeter {
 

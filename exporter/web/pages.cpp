@@ -1,35 +1,56 @@
 #include "exporter/web/pages.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 
-#include "exporter/web/assets.hpp"
+#include "base/text.hpp"
 
 namespace gpumeter {
-namespace {
 
-std::string_view entity_of(char c) noexcept {
-  switch (c) {
-    case '&':
-      return "&amp;";
-    case '<':
-      return "&lt;";
-    case '>':
-      return "&gt;";
-    case '"':
-      return "&quot;";
-    default:
-      return {};
-  }
+EncodedText EncodedText::of(std::string text) {
+  Result<std::string> compressed = ::gpumeter::gzip(text);
+  SharedBytes bytes = compressed ? std::make_shared<const std::string>(*std::move(compressed)) : nullptr;
+  return {std::make_shared<const std::string>(std::move(text)), std::move(bytes)};
 }
+
+std::string assets::unpacked(std::string_view file) {
+  Result<std::string> text = gunzip(file);
+  return text ? *std::move(text) : std::string();
+}
+
+std::string etag_of(std::string_view bytes) {
+  std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
+  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  char text[16];
+  const auto end = std::to_chars(text, text + sizeof text, hash, 16).ptr;
+  return "\"" + std::string(text, end) + "\"";
+}
+
+bool matches_etag(std::string_view list, std::string_view etag) noexcept {
+  while (!list.empty()) {
+    std::string_view tag = trimmed(take_until(list, ','));
+    if (tag.starts_with("W/")) tag.remove_prefix(2);
+    if (tag == etag || tag == "*") return true;
+  }
+  return false;
+}
+
+Asset::Asset(std::string_view bytes) : text(EncodedText::of(std::string(bytes))), etag(etag_of(bytes)) {}
+
+namespace {
 
 /// The text with the characters replaced that HTML reads as markup, in elements and in quoted attributes.
 std::string escaped_html(std::string_view text) {
+  constexpr std::pair<char, std::string_view> kEntities[] = {
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}};
   std::string out;
   for (const char c : text) {
-    const std::string_view entity = entity_of(c);
-    entity.empty() ? out += c : out += entity;
+    const auto* const entity = std::ranges::find(kEntities, c, &std::pair<char, std::string_view>::first);
+    entity == std::end(kEntities) ? out += c : out += entity->second;
   }
   return out;
 }
@@ -170,10 +191,7 @@ std::string table_row(std::string_view line, std::string_view cell) {
   std::string out;
   line.remove_prefix(1);
   for (std::size_t end = line.find('|'); end != std::string_view::npos; end = line.find('|')) {
-    std::string_view text = line.substr(0, end);
-    while (text.starts_with(' ')) text.remove_prefix(1);
-    while (text.ends_with(' ')) text.remove_suffix(1);
-    out += element(cell, inline_html(text));
+    out += element(cell, inline_html(trimmed(line.substr(0, end))));
     line.remove_prefix(end + 1);
   }
   return element("tr", out) + '\n';
@@ -249,11 +267,7 @@ class Blocks {
 
 std::string runbooks_page(std::string_view markdown) {
   Blocks blocks;
-  while (!markdown.empty()) {
-    const std::size_t end = std::min(markdown.find('\n'), markdown.size());
-    blocks.line(markdown.substr(0, end));
-    markdown.remove_prefix(std::min(end + 1, markdown.size()));
-  }
+  while (!markdown.empty()) blocks.line(take_until(markdown, '\n'));
   return std::string(kHead) + blocks.take() + std::string(kTail);
 }
 

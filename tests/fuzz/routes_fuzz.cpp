@@ -29,12 +29,12 @@ HttpRequest request_of(std::string_view text) {
 }
 
 std::string_view content_of(const HttpResponse& response) {
-  if (response.page != nullptr) return response.page->bytes();
+  if (response.page != nullptr) return response.page->bytes;
   return response.bytes != nullptr ? std::string_view(*response.bytes) : std::string_view(response.body);
 }
 
 bool is_gzip(const HttpResponse& response) {
-  return (response.page != nullptr ? response.page->encoding() : response.encoding) == Encoding::gzip;
+  return (response.page != nullptr ? response.page->encoding : response.encoding) == Encoding::gzip;
 }
 
 void check(const HttpRequest& request, const HttpResponse& response) {

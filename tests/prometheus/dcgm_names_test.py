@@ -104,8 +104,8 @@ class DcgmNames(unittest.TestCase):
         self.assertEqual(sum(row["oldUnit"] != row["newUnit"] for row in defaults), 11)
 
     def test_the_page_under_these_names_has_the_same_rows(self):
-        """exporter/dcgm/rows.cpp, without the rates, which a page cannot have. e2e_dcgm_page compares the values."""
-        rows = re.findall(r'\{"(DCGM_\w+)", "(\w*)"', (ROOT / "exporter/dcgm/rows.cpp").read_text())
+        """exporter/dcgm/view.cpp, without the rates, which a page cannot have. e2e_dcgm_page compares the values."""
+        rows = re.findall(r'\{"(DCGM_\w+)", "(\w*)"', (ROOT / "exporter/dcgm/view.cpp").read_text())
         self.assertEqual(rows, [(row["old"], row["new"] or "") for row in table() if not re.search(r"rate\(|increase\(", row["value"])])
 
     def test_each_record_has_a_case(self):

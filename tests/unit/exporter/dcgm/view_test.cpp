@@ -169,14 +169,5 @@ TEST_F(DcgmViewTest, LeavesOutOtherVendorsAndCollectors) {
   EXPECT_NE(page(), "");
 }
 
-TEST_F(DcgmViewTest, NamesEachRowOnce) {
-  std::set<std::string_view> names;
-  for (const Row& row : rows()) {
-    EXPECT_TRUE(names.insert(row.old_name).second) << row.old_name;
-    EXPECT_TRUE(row.new_name.empty() || row.new_name == row.old_name || names.insert(row.new_name).second);
-    EXPECT_EQ(row.label.empty(), row.value.empty()) << row.old_name;
-  }
-}
-
 }  // namespace
 }  // namespace gpumeter::dcgm

@@ -1,4 +1,4 @@
-#include "exporter/health/part.hpp"
+#include "exporter/health/judge.hpp"
 
 #include <gtest/gtest.h>
 

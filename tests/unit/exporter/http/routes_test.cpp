@@ -52,7 +52,7 @@ TEST_F(RoutesTest, ServesTheCurrentPage) {
   const HttpResponse response = get("/metrics");
   EXPECT_EQ(response.status, 200U);
   EXPECT_EQ(response.content_type, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores");
-  EXPECT_EQ(response.page->bytes(), kUpPage);
+  EXPECT_EQ(response.page->bytes, kUpPage);
   EXPECT_TRUE(response.is_current);
 }
 
@@ -63,8 +63,8 @@ TEST_F(RoutesTest, ServesWhatWasNegotiated) {
                                                 .accept_encoding = "gzip"});
   EXPECT_EQ(response.content_type,
             "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores");
-  EXPECT_EQ(response.page->format(), Format::openmetrics);
-  EXPECT_EQ(response.page->encoding(), Encoding::gzip);
+  EXPECT_EQ(response.page->format, Format::openmetrics);
+  EXPECT_EQ(response.page->encoding, Encoding::gzip);
 }
 
 TEST_F(RoutesTest, ServesTheCostOfAllWorkloadsOrOfOne) {
@@ -94,10 +94,10 @@ TEST_F(RoutesTest, ServesTheLastJudgement) {
 }
 
 TEST_F(RoutesTest, FiltersByCollector) {
-  EXPECT_EQ(query({{"collect[]", "amd"}}).page->bytes(), kUpPage);
+  EXPECT_EQ(query({{"collect[]", "amd"}}).page->bytes, kUpPage);
   EXPECT_FALSE(query({{"collect[]", "amd"}}).is_current);
-  EXPECT_EQ(query({{"exclude[]", "amd"}}).page->bytes(), "");
-  EXPECT_EQ(query({{"exclude[]", "unheard-of"}}).page->bytes(), kUpPage);
+  EXPECT_EQ(query({{"exclude[]", "amd"}}).page->bytes, "");
+  EXPECT_EQ(query({{"exclude[]", "unheard-of"}}).page->bytes, kUpPage);
 }
 
 TEST_F(RoutesTest, RefusesFiltersInNodeExportersWords) {
@@ -111,18 +111,18 @@ TEST_F(RoutesTest, RefusesFiltersInNodeExportersWords) {
 }
 
 TEST_F(RoutesTest, ServesDcgmExportersNames) {
-  EXPECT_EQ(query({{"names", "gpumeter"}}).page->bytes(), kUpPage);
+  EXPECT_EQ(query({{"names", "gpumeter"}}).page->bytes, kUpPage);
   for (const std::string_view names : {"dcgm", "dcgm-4.8", "dcgm-4.9"}) {
     const HttpResponse response = query({{"names", names}});
     EXPECT_EQ(response.status, 200U);
     EXPECT_FALSE(response.is_current);
-    EXPECT_EQ(response.page->bytes(), "") << "no NVIDIA card";
+    EXPECT_EQ(response.page->bytes, "") << "no NVIDIA card";
   }
   const HttpResponse response = routes_.answer({.method = "GET",
                                                 .path = "/metrics",
                                                 .query = {{"names", "dcgm"}},
                                                 .accept = "application/openmetrics-text;version=1.0.0"});
-  EXPECT_EQ(response.page->bytes(), "# EOF\n");
+  EXPECT_EQ(response.page->bytes, "# EOF\n");
 }
 
 TEST_F(RoutesTest, RefusesUnknownNames) {
@@ -139,11 +139,11 @@ TEST_F(RoutesTest, ServesTheLevelThatIsAsked) {
   more.commit({});
   const std::string both = std::string(kUpPage).append(kMore);
   pages_.select({.detail = MetricsDetail::standard});
-  EXPECT_EQ(get("/metrics").page->bytes(), kUpPage);
-  EXPECT_EQ(query({{"detail", "standard"}}).page->bytes(), kUpPage);
-  EXPECT_EQ(query({{"detail", "full"}}).page->bytes(), both);
+  EXPECT_EQ(get("/metrics").page->bytes, kUpPage);
+  EXPECT_EQ(query({{"detail", "standard"}}).page->bytes, kUpPage);
+  EXPECT_EQ(query({{"detail", "full"}}).page->bytes, both);
   EXPECT_TRUE(query({{"detail", "full"}}).is_current);
-  EXPECT_EQ(query({{"detail", "full"}, {"collect[]", "amd"}}).page->bytes(), both);
+  EXPECT_EQ(query({{"detail", "full"}, {"collect[]", "amd"}}).page->bytes, both);
   EXPECT_EQ(query({{"detail", "all"}}).status, 400U);
   EXPECT_EQ(query({{"detail", "all"}}).body, "detail: unknown value. Use one of standard, full.\n");
 }

@@ -42,13 +42,13 @@ TEST(PageCache, RendersALongPageOnceASecondAtMost) {
   }
   many.commit({});
   const PagePtr first = pages.page(Format::text, Encoding::identity);
-  EXPECT_GT(first->bytes().size(), PageCache::kLong);
+  EXPECT_GT(first->bytes.size(), PageCache::kLong);
   EXPECT_FALSE(pages.is_short());
   EXPECT_FALSE(pages.is_ready(Format::text, Encoding::gzip));
   up.commit(0);
   const PagePtr again = pages.page(Format::text, Encoding::identity);
   if (again != first) {
-    EXPECT_GE(again->rendered_at() - first->rendered_at(), PageCache::kRecent);
+    EXPECT_GE(again->rendered_at - first->rendered_at, PageCache::kRecent);
   }
   std::this_thread::sleep_for(PageCache::kRecent);
   EXPECT_FALSE(pages.is_ready(Format::text, Encoding::identity));
@@ -62,14 +62,14 @@ TEST(PageCache, RendersOnceAfterACommitAndThenServesTheSamePage) {
   Up up(store);
   up.commit(1);
   const PagePtr first = pages.page(Format::text, Encoding::identity);
-  EXPECT_EQ(first->bytes(), kUpPage);
-  EXPECT_EQ(first->generation(), store.generation());
+  EXPECT_EQ(first->bytes, kUpPage);
+  EXPECT_EQ(first->generation, store.generation());
   EXPECT_EQ(pages.page(Format::text, Encoding::identity), first);
 
   up.commit(0);
   const PagePtr second = pages.page(Format::text, Encoding::identity);
-  EXPECT_EQ(second->bytes(), "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 0\n");
-  EXPECT_EQ(first->bytes(), kUpPage) << "who still sends the old page keeps it";
+  EXPECT_EQ(second->bytes, "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 0\n");
+  EXPECT_EQ(first->bytes, kUpPage) << "who still sends the old page keeps it";
 }
 
 TEST(PageCache, ServesTheLastPageAgainIfItIsRecentEnough) {
@@ -79,9 +79,10 @@ TEST(PageCache, ServesTheLastPageAgainIfItIsRecentEnough) {
   up.commit(1);
   const PagePtr first = pages.page(Format::text, Encoding::identity);
   up.commit(0);
-  EXPECT_EQ(pages.recent(Format::text, Encoding::identity, std::chrono::hours(1)), first);
-  const PagePtr second = pages.recent(Format::text, Encoding::identity, Nanoseconds{});
-  EXPECT_EQ(second->bytes(), "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 0\n");
+  EXPECT_EQ(pages.page(Format::text, Encoding::identity, PageDetail::configured, std::chrono::hours(1)),
+            first);
+  const PagePtr second = pages.page(Format::text, Encoding::identity);
+  EXPECT_EQ(second->bytes, "# HELP gpu_up Up.\n# TYPE gpu_up gauge\ngpu_up 0\n");
   EXPECT_EQ(pages.page(Format::text, Encoding::identity), second);
 }
 
@@ -90,11 +91,11 @@ TEST(PageCache, KeepsFormatsAndEncodingsApart) {
   PageCache pages(store);
   Up up(store);
   up.commit(1);
-  EXPECT_EQ(pages.page(Format::openmetrics, Encoding::identity)->bytes(),
+  EXPECT_EQ(pages.page(Format::openmetrics, Encoding::identity)->bytes,
             "# TYPE gpu_up gauge\n# HELP gpu_up Up.\ngpu_up 1\n# EOF\n");
   const PagePtr compressed = pages.page(Format::text, Encoding::gzip);
-  EXPECT_EQ(compressed->encoding(), Encoding::gzip);
-  EXPECT_EQ(compressed->bytes(), *gzip(kUpPage));
+  EXPECT_EQ(compressed->encoding, Encoding::gzip);
+  EXPECT_EQ(compressed->bytes, *gzip(kUpPage));
   EXPECT_EQ(pages.page(Format::text, Encoding::gzip), compressed);
 }
 
@@ -104,9 +105,9 @@ TEST(PageCache, RendersFilteredPagesForEachRequest) {
   Up up(store, "amd");
   up.commit(1);
   const Filter none_of_amd{.collect = {}, .exclude = {"amd"}};
-  EXPECT_EQ(pages.filtered(Format::text, Encoding::identity, none_of_amd)->bytes(), "");
-  EXPECT_EQ(pages.filtered(Format::text, Encoding::gzip, {})->bytes(), *gzip(kUpPage));
-  EXPECT_EQ(pages.page(Format::text, Encoding::identity)->bytes(), kUpPage);
+  EXPECT_EQ(pages.filtered(Format::text, Encoding::identity, none_of_amd)->bytes, "");
+  EXPECT_EQ(pages.filtered(Format::text, Encoding::gzip, {})->bytes, *gzip(kUpPage));
+  EXPECT_EQ(pages.page(Format::text, Encoding::identity)->bytes, kUpPage);
 }
 
 // gpu_up is on the full page only.
@@ -119,17 +120,17 @@ TEST(PageCache, KeepsThePagesOfBothLevelsApart) {
   up.add(kOnlyFull, {}, 1);
   up.commit({});
   PageCache pages(store);
-  EXPECT_EQ(pages.page(kText, kIdentity)->bytes(), kUpPage) << "the full page at first";
+  EXPECT_EQ(pages.page(kText, kIdentity)->bytes, kUpPage) << "the full page at first";
   pages.select({.detail = MetricsDetail::standard});
   const PagePtr configured = pages.page(kText, kIdentity);
-  EXPECT_EQ(configured->bytes(), "");
+  EXPECT_EQ(configured->bytes, "");
   EXPECT_EQ(pages.page(kText, kIdentity, PageDetail::standard), configured);
   const PagePtr full = pages.page(kText, kIdentity, PageDetail::full);
-  EXPECT_EQ(full->bytes(), kUpPage);
-  EXPECT_EQ(pages.recent(kText, kIdentity, {}, PageDetail::full), full) << "rendered once";
-  EXPECT_EQ(pages.filtered(kText, kIdentity, {}, PageDetail::full)->bytes(), kUpPage);
+  EXPECT_EQ(full->bytes, kUpPage);
+  EXPECT_EQ(pages.page(kText, kIdentity, PageDetail::full), full) << "rendered once";
+  EXPECT_EQ(pages.filtered(kText, kIdentity, {}, PageDetail::full)->bytes, kUpPage);
   pages.select({.detail = MetricsDetail::standard, .exclude = {*SeriesPattern::parse("gpu_up")}});
-  EXPECT_EQ(pages.page(kText, kIdentity, PageDetail::full)->bytes(), "") << "the patterns hold for both";
+  EXPECT_EQ(pages.page(kText, kIdentity, PageDetail::full)->bytes, "") << "the patterns hold for both";
 }
 
 TEST(PageCache, NeverGoesBackForAScraperWhileCommitsGoOn) {
@@ -145,7 +146,7 @@ TEST(PageCache, NeverGoesBackForAScraperWhileCommitsGoOn) {
     scrapers.emplace_back([&, encoding = s == 0 ? Encoding::gzip : Encoding::identity] {
       std::uint64_t last = 0;
       for (int i = 0; i < 500; ++i) {
-        const std::uint64_t generation = pages.page(Format::text, encoding)->generation();
+        const std::uint64_t generation = pages.page(Format::text, encoding)->generation;
         if (generation < last) ++back;
         last = generation;
       }

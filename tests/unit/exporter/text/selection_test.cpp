@@ -59,87 +59,33 @@ PageSelection selection(bool is_full, const std::vector<std::string>& include = 
   return made;
 }
 
-Appearance of(const PageSelection& from, const MetricDescriptor& family, const Labels& labels) {
-  return FamilySelection(from, family).appearance_of(labels);
-}
-
-TEST(FamilySelection, HasEverythingOnTheFullPage) {
+TEST(PageSelection, HasEverythingOnTheFullPage) {
   const PageSelection full = selection(true);
-  EXPECT_TRUE(FamilySelection(full, catalog::xid_errors).is_whole());
-  EXPECT_EQ(of(full, catalog::throttled, {}), Appearance::always);
+  EXPECT_TRUE(full.is_whole(catalog::xid_errors));
+  EXPECT_EQ(full.appearance_of(catalog::throttled, {}), Appearance::always);
 }
 
-TEST(FamilySelection, HasThePartsOfFamiliesThatTheCatalogueNames) {
+TEST(PageSelection, HasThePartsOfFamiliesThatTheCatalogueNames) {
   const PageSelection standard = selection(false);
-  EXPECT_TRUE(FamilySelection(standard, catalog::power).is_whole());
-  EXPECT_TRUE(FamilySelection(standard, catalog::throttled).is_whole())
-      << "a cause that is not there is not 0";
-  EXPECT_EQ(of(standard, catalog::recovery_action, {{"action", "none"}}), Appearance::always);
-  EXPECT_EQ(of(standard, catalog::recovery_action, {{"action", "reset"}}), Appearance::nonzero);
-  EXPECT_EQ(of(standard, catalog::visible_memory_size, {}), Appearance::never);
-  EXPECT_EQ(of(standard, catalog::xid_errors, {{"xid", "79"}}), Appearance::nonzero);
-  EXPECT_EQ(of(standard, catalog::xid_errors, {{"xid", "other"}}), Appearance::always);
-  EXPECT_EQ(of(standard, catalog::peak_flops, {{"dtype", "bf16"}}), Appearance::always);
-  EXPECT_EQ(of(standard, catalog::peak_flops, {{"dtype", "int8"}}), Appearance::never);
+  EXPECT_TRUE(standard.is_whole(catalog::power));
+  EXPECT_TRUE(standard.is_whole(catalog::throttled)) << "a cause that is not there is not 0";
+  EXPECT_EQ(standard.appearance_of(catalog::recovery_action, {{"action", "none"}}), Appearance::always);
+  EXPECT_EQ(standard.appearance_of(catalog::recovery_action, {{"action", "reset"}}), Appearance::nonzero);
+  EXPECT_EQ(standard.appearance_of(catalog::visible_memory_size, {}), Appearance::never);
+  EXPECT_EQ(standard.appearance_of(catalog::xid_errors, {{"xid", "79"}}), Appearance::nonzero);
+  EXPECT_EQ(standard.appearance_of(catalog::xid_errors, {{"xid", "other"}}), Appearance::always);
+  EXPECT_EQ(standard.appearance_of(catalog::peak_flops, {{"dtype", "bf16"}}), Appearance::always);
+  EXPECT_EQ(standard.appearance_of(catalog::peak_flops, {{"dtype", "int8"}}), Appearance::never);
 }
 
-TEST(FamilySelection, IncludesBeforeItExcludes) {
+TEST(PageSelection, IncludesBeforeItExcludes) {
   const PageSelection some = selection(false, {"gpu_xid_*{xid=\"31\"}", "gpu_power_*"}, {"gpu_*"});
-  EXPECT_EQ(of(some, catalog::xid_errors, {{"xid", "31"}}), Appearance::always);
-  EXPECT_EQ(of(some, catalog::xid_errors, {{"xid", "other"}}), Appearance::never);
-  EXPECT_EQ(of(some, catalog::power, {}), Appearance::always);
-  EXPECT_EQ(of(some, catalog::up, {}), Appearance::never);
-  EXPECT_TRUE(FamilySelection(some, catalog::ml_steps).is_whole());
-  EXPECT_FALSE(FamilySelection(selection(true, {}, {"gpu_up"}), catalog::up).is_whole());
-}
-
-using std::chrono::seconds;
-
-constexpr Nanoseconds kEpoch = seconds(1'000'000);
-
-class LateSeriesTest : public testing::Test {
- protected:
-  /// The page that is rendered this long after the first one.
-  Shown page_at(seconds time, double value) { return series_.counter(value, {time, kEpoch + time}); }
-
-  LateSeries series_;
-};
-
-TEST_F(LateSeriesTest, IsOnNoPageBeforeItsFirstEvent) {
-  EXPECT_FALSE(page_at(seconds(0), 0).is_shown);
-  EXPECT_FALSE(page_at(seconds(1000), 0).is_shown);
-}
-
-TEST_F(LateSeriesTest, IsAZeroForEveryScraperBeforeItIsItsFirstEvent) {
-  page_at(seconds(0), 0);
-  page_at(seconds(15), 0);
-  for (const int time : {30, 45, 60, 75, 99}) {
-    const Shown shown = page_at(seconds(time), time < 60 ? 1 : 2);
-    EXPECT_TRUE(shown.is_shown) << time;
-    EXPECT_EQ(shown.value, 0) << time;
-    EXPECT_EQ(shown.since, 1'000'015) << time;
-  }
-  const Shown after = page_at(seconds(30) + seconds(70), 2);
-  EXPECT_EQ(after.value, 2);
-  EXPECT_EQ(after.since, 1'000'015);
-}
-
-// The daemon cannot know when such a counter began, and no scraper has a sample of it.
-TEST_F(LateSeriesTest, HasItsValueAtOnceIfItWasNeverZeroOnAPage) {
-  const Shown first = page_at(seconds(0), 7);
-  EXPECT_TRUE(first.is_shown);
-  EXPECT_EQ(first.value, 7);
-  EXPECT_EQ(first.since, 0);
-}
-
-TEST_F(LateSeriesTest, StaysWhenItsSourceStartsAgainFromZero) {
-  page_at(seconds(0), 7);
-  page_at(seconds(15), 9);
-  const Shown reset = page_at(seconds(30), 0);
-  EXPECT_TRUE(reset.is_shown);
-  EXPECT_EQ(reset.value, 0);
-  EXPECT_EQ(reset.since, 1'000'015);
-  EXPECT_EQ(page_at(seconds(45), 1).value, 1);
+  EXPECT_EQ(some.appearance_of(catalog::xid_errors, {{"xid", "31"}}), Appearance::always);
+  EXPECT_EQ(some.appearance_of(catalog::xid_errors, {{"xid", "other"}}), Appearance::never);
+  EXPECT_EQ(some.appearance_of(catalog::power, {}), Appearance::always);
+  EXPECT_EQ(some.appearance_of(catalog::up, {}), Appearance::never);
+  EXPECT_TRUE(some.is_whole(catalog::ml_steps));
+  EXPECT_FALSE(selection(true, {}, {"gpu_up"}).is_whole(catalog::up));
 }
 
 }  // namespace

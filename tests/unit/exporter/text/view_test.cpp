@@ -205,13 +205,23 @@ TEST_F(StandardPageTest, OmitsStatesThatDoNotHoldAndErrorsThatHaveNotHappened) {
 TEST_F(StandardPageTest, ShowsTheFirstErrorOfACodeAsARise) {
   page({0, 0, 0, 0, 1});
   EXPECT_EQ(page({0, 3, 0, 0, 1}), "xid_,xid=\"79\"} 0\nxid_,xid=\"other\"} 0\n");
-  clock_.advance(LateSeries::kZeroFirst);
+  clock_.advance(TextView::kZeroFirst);
   EXPECT_EQ(page({0, 3, 0, 0, 1}), "xid_,xid=\"79\"} 3\nxid_,xid=\"other\"} 0\n");
   EXPECT_EQ(page({0, 3, 0, 0, 1}, Format::openmetrics),
             "xid_,xid=\"79\"} 3\nxid_,xid=\"79\"} 1.767225615e+09\nxid_,xid=\"other\"} 0\n");
   EXPECT_NE(view_.render(Format::openmetrics)
                 .text.find("xid_created{gpu=\"0\",uuid=\"u0\",xid=\"79\"} 1.767225615e+09\n"),
             std::string::npos);
+}
+
+// The daemon cannot know when such a counter began, and no scraper has a sample of it.
+TEST_F(StandardPageTest, ShowsACounterAtOnceThatWasNeverZeroOnAPage) {
+  EXPECT_EQ(page({0, 7, 0, 0, 1}), "xid_,xid=\"79\"} 7\nxid_,xid=\"other\"} 0\n");
+  EXPECT_EQ(page({0, 9, 0, 0, 1}, Format::openmetrics), "xid_,xid=\"79\"} 9\nxid_,xid=\"other\"} 0\n");
+  EXPECT_EQ(page({0, 0, 0, 0, 1}, Format::openmetrics),
+            "xid_,xid=\"79\"} 0\nxid_,xid=\"79\"} 1.76722563e+09\nxid_,xid=\"other\"} 0\n")
+      << "its source starts again from 0";
+  EXPECT_EQ(page({0, 1, 0, 0, 1}), "xid_,xid=\"79\"} 1\nxid_,xid=\"other\"} 0\n");
 }
 
 // A GPU that falls off the bus reports XID 79 and is attached again later, with new slots.
@@ -229,6 +239,103 @@ TEST_F(StandardPageTest, FollowsAChangedSelection) {
             "mode,state=\"on\"} 0\nthro} 1\nxid_,xid=\"31\"} 0\nxid_,xid=\"79\"} 0\nxid_,xid=\"other\"} 0\n");
   view_.select({.detail = MetricsDetail::full, .include = {}, .exclude = {*SeriesPattern::parse("xid*")}});
   EXPECT_EQ(page({0, 0, 0, 0, 1}), "mode,state=\"on\"} 0\nthro} 1\n");
+}
+
+constexpr MetricDescriptor kCodes{"x_total", "X.", "", MetricType::counter, kWhileNonzero};
+constexpr MetricDescriptor kWatts{"p", "P.", "", MetricType::gauge};
+constexpr MetricDescriptor kSteps{"s", "S.", "", MetricType::histogram};
+
+std::string bytes(std::initializer_list<int> values) {
+  std::string text;
+  for (const int value : values) text += static_cast<char>(value);
+  return text;
+}
+std::string one() { return bytes({0x09, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F}); }  // field 1, the double 1.0
+
+class ProtobufTest : public testing::Test {
+ protected:
+  std::string page() { return view_.render(Format::protobuf).text; }
+
+  Store store_;
+  FakeClock clock_;
+  TextView view_{store_, clock_};
+};
+
+TEST_F(ProtobufTest, IsAMessageOfEachFamilyAfterItsLength) {
+  Source source = store_.attach();
+  source.set(source.add(kWatts, Labels{{"a", "\xFF"}}), 1);
+  source.commit(kNow);
+  const std::string labels = bytes({0x0A, 8}) + bytes({0x0A, 1, 'a'}) + bytes({0x12, 3}) + "\xEF\xBF\xBD";
+  const std::string metric = labels + bytes({0x12, 9}) + one();
+  const std::string family = bytes({0x0A, 1, 'p', 0x12, 2, 'P', '.', 0x18, 1, 0x22, 21}) + metric;
+  EXPECT_EQ(page(), bytes({static_cast<int>(family.size())}) + family);
+  source.miss(0, ReadStatus::failed);
+  source.commit(kNow);
+  EXPECT_EQ(page(), "");
+}
+
+TEST_F(ProtobufTest, HasTheStartOfACounterThatAppearsLate) {
+  view_.select({.detail = MetricsDetail::standard});
+  Source source = store_.attach();
+  source.set(source.add(kCodes, {}), 0);
+  source.commit(kNow);
+  EXPECT_EQ(page(), "");
+  clock_.advance(std::chrono::seconds(100));
+  source.set(0, 1);
+  source.commit(kNow);
+  page();
+  clock_.advance(TextView::kZeroFirst);
+  // Timestamp: 1767225600 seconds, 0 nanoseconds.
+  const std::string since = bytes({0x1A, 8, 0x08, 0x80, 0xF2, 0xD6, 0xCA, 0x06, 0x10, 0});
+  EXPECT_NE(page().find(bytes({0x1A, 19}) + one() + since), std::string::npos)
+      << testing::PrintToString(page());
+}
+
+TEST_F(ProtobufTest, HasTheStartOfACounterWhoseSourceKnowsIt) {
+  Source source = store_.attach();
+  source.set(source.add(kCodes, {}, SeriesPart::value, 1767225600), 1);
+  source.commit(kNow);
+  const std::string since = bytes({0x1A, 8, 0x08, 0x80, 0xF2, 0xD6, 0xCA, 0x06, 0x10, 0});
+  EXPECT_TRUE(page().ends_with(bytes({0x1A, 19}) + one() + since)) << testing::PrintToString(page());
+}
+
+TEST_F(ProtobufTest, MakesOneMetricOfTheSeriesOfAHistogram) {
+  Source source = store_.attach();
+  const Labels run{{"r", "a"}};
+  source.set(source.add(kSteps, run.with({{"le", "1"}}), SeriesPart::bucket), 2);
+  source.set(source.add(kSteps, run.with({{"le", "+Inf"}}), SeriesPart::bucket), 3);
+  source.set(source.add(kSteps, run, SeriesPart::sum), 1);
+  source.set(source.add(kSteps, run, SeriesPart::count), 3);
+  source.commit(kNow);
+  const std::string bound = bytes({0x1A, 11, 0x08, 2, 0x11, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F});
+  const std::string rest = bytes({0x1A, 11, 0x08, 3, 0x11, 0, 0, 0, 0, 0, 0, 0xF0, 0x7F});
+  const std::string sum = bytes({0x11, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F});
+  EXPECT_TRUE(page().ends_with(bytes({0x0A, 6, 0x0A, 1, 'r', 0x12, 1, 'a', 0x3A, 37}) + bound + rest + sum +
+                               bytes({0x08, 3})))
+      << testing::PrintToString(page());
+}
+
+TEST_F(ProtobufTest, MakesOneMetricOfTheSeriesOfASummary) {
+  Source source = store_.attach();
+  static constexpr MetricDescriptor kWait{"w", "W.", "", MetricType::summary};
+  source.set(source.add(kWait, Labels{{"r", "a"}, {"quantile", "0.5"}}), 1);
+  source.set(source.add(kWait, Labels{{"r", "a"}}, SeriesPart::sum), 1);
+  source.set(source.add(kWait, Labels{{"r", "a"}}, SeriesPart::count), 3);
+  source.commit(kNow);
+  const std::string double_one = bytes({0x11, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F});
+  const std::string half = bytes({0x1A, 18, 0x09, 0, 0, 0, 0, 0, 0, 0xE0, 0x3F}) + double_one;
+  EXPECT_TRUE(page().ends_with(bytes({0x0A, 6, 0x0A, 1, 'r', 0x12, 1, 'a', 0x22, 31}) + half + double_one +
+                               bytes({0x08, 3})))
+      << testing::PrintToString(page());
+}
+
+TEST_F(ProtobufTest, CallsAnUntypedFamilySo) {
+  Source source = store_.attach();
+  static constexpr MetricDescriptor kAny{"u", "U.", "", MetricType::untyped};
+  source.set(source.add(kAny, {}), 1);
+  source.commit(kNow);
+  EXPECT_TRUE(page().ends_with(bytes({0x18, 3, 0x22, 11, 0x2A, 9}) + one()))
+      << testing::PrintToString(page());
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <limits>
-#include <span>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 namespace gpumeter {
@@ -63,51 +63,26 @@ void prefer(Draft& draft, const Row& row, Quantity quantity, std::string_view la
   if (row[label] == second && !is_known) set(draft, row, quantity);
 }
 
-void take_up(Draft& draft, const Row& row) {
-  GpuPicture& gpu = draft.gpu(row);
-  gpu.up = row.value != 0;
-  gpu.index = row.order;
-  gpu.gpu = row.text("gpu");
-  gpu.vendor = row.text("vendor");
-  gpu.model = row.text("model");
-  if (gpu.name.empty()) gpu.name = row.text("name");
-}
-void take_info(Draft& draft, const Row& row) {
-  GpuPicture& gpu = draft.gpu(row);
-  gpu.pci_address = row.text("pci_address");
-  if (gpu.name.empty()) gpu.name = row.text("name");
-}
-void take_margin(Draft& draft, const Row& row) {
-  double& margin = draft.gpu(row).values[index_of(Quantity::margin)];
-  margin = std::isnan(margin) ? row.value : std::min(margin, row.value);
-}
+void add(double& sum, double value) { sum = std::isnan(sum) ? value : sum + value; }
+
 void take_throttled(Draft& draft, const Row& row) {
-  static const std::unordered_map<std::string_view, Quantity> kCauses = {
-      {"power", Quantity::throttled_power},
-      {"thermal", Quantity::throttled_thermal},
-      {"hardware", Quantity::throttled_hardware},
-      {"current", Quantity::throttled_hardware},
-      {"reliability", Quantity::throttled_hardware}};
-  const auto cause = kCauses.find(row["cause"]);
-  if (cause == kCauses.end()) return;
+  constexpr std::pair<std::string_view, Quantity> kCauses[] = {{"power", Quantity::throttled_power},
+                                                               {"thermal", Quantity::throttled_thermal},
+                                                               {"hardware", Quantity::throttled_hardware},
+                                                               {"current", Quantity::throttled_hardware},
+                                                               {"reliability", Quantity::throttled_hardware}};
+  const auto* const cause =
+      std::ranges::find(kCauses, row["cause"], [](const auto& each) { return each.first; });
+  if (cause == std::end(kCauses)) return;
   GpuPicture& gpu = draft.gpu(row);
   double& value = gpu.values[index_of(cause->second)];
   value = std::isnan(value) ? row.value : std::max(value, row.value);
   if (row.value != 0) gpu.throttled.push_back(row.text("cause"));
 }
-void take_share(Draft& draft, const Row& row) {
-  if (row.value > 0) draft.gpu(row).holders.push_back({row.text("kind"), row.text("workload"), row.value});
-}
+
 void take_event(Draft& draft, const Row& row, std::string_view kind, std::string_view label) {
   if (row.value > 0) draft.gpu(row).event_counts[std::string(kind).append(row[label])] = row.value;
 }
-void take_run_gpu(Draft& draft, const Row& row) {
-  draft.gpu(row).runs.push_back({row.text("run"), row.text("user")});
-  draft.run(row).gpus.push_back(row.text("gpu"));
-}
-void take_stop(Draft& draft, const Row& row) { draft.run(row).status = row.text("status"); }
-
-void add(double& sum, double value) { sum = std::isnan(sum) ? value : sum + value; }
 
 /// Moves a series of one family into the draft.
 struct Taker {
@@ -115,9 +90,23 @@ struct Taker {
   void (*take)(Draft&, const Row&);
 };
 
-constexpr Taker kOfGpus[] = {
-    {"gpu_up", take_up},
-    {"gpu_info", take_info},
+constexpr Taker kTakers[] = {
+    {"gpu_up",
+     [](Draft& d, const Row& row) {
+       GpuPicture& gpu = d.gpu(row);
+       gpu.up = row.value != 0;
+       gpu.index = row.order;
+       gpu.gpu = row.text("gpu");
+       gpu.vendor = row.text("vendor");
+       gpu.model = row.text("model");
+       if (gpu.name.empty()) gpu.name = row.text("name");
+     }},
+    {"gpu_info",
+     [](Draft& d, const Row& row) {
+       GpuPicture& gpu = d.gpu(row);
+       gpu.pci_address = row.text("pci_address");
+       if (gpu.name.empty()) gpu.name = row.text("name");
+     }},
     {"gpu_suspended", [](Draft& d, const Row& row) { d.gpu(row).is_suspended = row.value != 0; }},
     {"gpu_health",
      [](Draft& d, const Row& row) {
@@ -141,23 +130,31 @@ constexpr Taker kOfGpus[] = {
      }},
     {"gpu_temperature_celsius",
      [](Draft& d, const Row& row) { prefer(d, row, Quantity::temperature, "sensor", "core", "hotspot"); }},
-    {"gpu_temperature_margin_celsius", take_margin},
+    {"gpu_temperature_margin_celsius",
+     [](Draft& d, const Row& row) {
+       double& margin = d.gpu(row).values[index_of(Quantity::margin)];
+       margin = std::isnan(margin) ? row.value : std::min(margin, row.value);
+     }},
     {"gpu_clock_hertz",
      [](Draft& d, const Row& row) { prefer(d, row, Quantity::clock, "clock", "graphics", "sm"); }},
     {"gpu_throttled", take_throttled},
     {"gpu_xid_errors_total", [](Draft& d, const Row& row) { take_event(d, row, "xid_", "xid"); }},
     {"gpu_events_total", [](Draft& d, const Row& row) { take_event(d, row, "", "event"); }},
-};
-constexpr Taker kOfWorkloads[] = {
-    {"gpu_workload_share_ratio", take_share},
+    {"gpu_workload_share_ratio",
+     [](Draft& d, const Row& row) {
+       if (row.value > 0) d.gpu(row).holders.push_back({row.text("kind"), row.text("workload"), row.value});
+     }},
     {"gpu_workload_info",
      [](Draft& d, const Row& row) {
        d.users[{row.text("kind"), row.text("workload")}] = row.text("user");
      }},
-};
-constexpr Taker kOfRuns[] = {
-    {"ml_run_gpu_info", take_run_gpu},
-    {"ml_run_stop_timestamp_seconds", take_stop},
+    {"ml_run_gpu_info",
+     [](Draft& d, const Row& row) {
+       d.gpu(row).runs.push_back({row.text("run"), row.text("user")});
+       d.run(row).gpus.push_back(row.text("gpu"));
+     }},
+    {"ml_run_stop_timestamp_seconds",
+     [](Draft& d, const Row& row) { d.run(row).status = row.text("status"); }},
     {"ml_run_start_timestamp_seconds",
      [](Draft& d, const Row& row) { d.run(row).start_timestamp_seconds = row.value; }},
     {"ml_run_time_seconds", [](Draft& d, const Row& row) { d.run(row).run_time_seconds = row.value; }},
@@ -170,27 +167,11 @@ constexpr Taker kOfRuns[] = {
     {"ml_loss", [](Draft& d, const Row& row) { d.run(row).loss[row.text("split")] = row.value; }},
     {"ml_phase_seconds_total",
      [](Draft& d, const Row& row) { d.run(row).phase_seconds[row.text("phase")] = row.value; }},
-};
-constexpr Taker kOfTheDaemon[] = {
     {"gpumeter_simulated", [](Draft& d, const Row& row) { d.is_simulated = row.value != 0; }},
 };
 
-using Take = decltype(Taker::take);
-const std::unordered_map<std::string_view, Take>& takers() {
-  static const auto kTakers = [] {
-    std::unordered_map<std::string_view, Take> all;
-    for (const std::span<const Taker> table :
-         {std::span<const Taker>(kOfGpus), std::span<const Taker>(kOfWorkloads),
-          std::span<const Taker>(kOfRuns), std::span<const Taker>(kOfTheDaemon)}) {
-      for (const Taker& taker : table) all.emplace(taker.family, taker.take);
-    }
-    return all;
-  }();
-  return kTakers;
-}
-
 struct Copy {
-  Take take;
+  decltype(Taker::take) take;
   Labels labels;
   double value;
 };
@@ -198,9 +179,9 @@ struct Copy {
 std::vector<Copy> copied(const Store& store) {
   std::vector<Copy> copies;
   store.walk([&](const Family& family) {
-    const auto taker = takers().find(family.descriptor().name);
-    if (taker == takers().end()) return;
-    family.for_each([&](const Series& it) { copies.push_back({taker->second, it.labels(), it.value()}); });
+    const auto* const taker = std::ranges::find(kTakers, family.descriptor().name, &Taker::family);
+    if (taker == std::end(kTakers)) return;
+    family.for_each([&](const Series& it) { copies.push_back({taker->take, it.labels(), it.value()}); });
   });
   return copies;
 }

@@ -80,7 +80,7 @@ class Routes {
   const RouteContext context_;
   const Asset style_{assets::unpacked(assets::kStyle)};
   const Asset script_{assets::unpacked(assets::kScript)};
-  const Asset runbooks_{runbooks_page(assets::unpacked(assets::kRunbooks))};
+  const Asset runbooks_{assets::unpacked(assets::kRunbooks)};
   Negotiations negotiations_;
   std::atomic<bool> ready_{false};
 };

@@ -34,12 +34,6 @@ Address as(const Endpoint& endpoint) noexcept {
   return address;
 }
 
-std::string host_text(int family, const void* host) {
-  char text[INET6_ADDRSTRLEN] = "?";
-  inet_ntop(family, host, text, sizeof text);
-  return text;
-}
-
 /// Returns 0 or errno.
 int bind_and_listen(int descriptor, const Endpoint& endpoint) {
   const int on = 1;
@@ -90,30 +84,10 @@ Result<HostPort> split(std::string_view address) {
   return HostPort{std::string(host), *port};
 }
 
-template <class Address>
-Endpoint endpoint_of(const Address& address) noexcept {
-  Endpoint endpoint;
-  std::memcpy(&endpoint.address, &address, sizeof address);
-  endpoint.length = sizeof address;
-  return endpoint;
-}
-
-Endpoint ipv4(std::uint32_t host) noexcept {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(host);
-  return endpoint_of(address);
-}
-
-Endpoint ipv6(const in6_addr& host) noexcept {
-  sockaddr_in6 address{};
-  address.sin6_family = AF_INET6;
-  address.sin6_addr = host;
-  return endpoint_of(address);
-}
+// Both families have the port at the same place.
+static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
 
 Endpoint with_port(Endpoint endpoint, std::uint16_t port) noexcept {
-  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   const in_port_t wire = htons(port);
   std::memcpy(reinterpret_cast<char*>(&endpoint.address) + offsetof(sockaddr_in, sin_port), &wire,
               sizeof wire);
@@ -137,12 +111,10 @@ Result<std::vector<Endpoint>> resolve(const std::string& host, int flags = AI_PA
   return endpoints;
 }
 
-/// Returns localhost's two fixed addresses (RFC 6761) without a resolver. The daemon listens there by default
-/// and must work without one.
-Result<std::vector<Endpoint>> endpoints_of(const std::string& host) {
-  if (host == "localhost") return std::vector{ipv4(INADDR_LOOPBACK), ipv6(in6addr_loopback)};
-  return resolve(host);
-}
+/// The addresses that the library reads without a resolver: the daemon listens on localhost by default and
+/// must work without one. Localhost has two fixed addresses (RFC 6761).
+Endpoint numeric(const char* host) { return resolve(host, AI_NUMERICHOST)->front(); }
+std::vector<Endpoint> localhost() { return {numeric("127.0.0.1"), numeric("::1")}; }
 
 /// Listens on `endpoint`. If this machine lacks its address or family, adds a note. Every other failure is an
 /// error, in particular a port in use: the process that holds it would receive our scrapes.
@@ -163,9 +135,9 @@ Result<Done> add_to(Listening& listening, const Endpoint& endpoint) {
 /// IPv6.
 Result<Listening> listen_everywhere(std::uint16_t port) {
   Listening listening;
-  if (const auto both = add_to(listening, with_port(ipv6(in6addr_any), port)); !both) return both.error();
+  if (const auto both = add_to(listening, with_port(numeric("::"), port)); !both) return both.error();
   if (!listening.sockets.empty()) return listening;
-  if (const auto one = add_to(listening, with_port(ipv4(INADDR_ANY), port)); !one) return one.error();
+  if (const auto one = add_to(listening, with_port(numeric("0.0.0.0"), port)); !one) return one.error();
   if (listening.sockets.empty()) return Error(listening.notes.back());
   return listening;
 }
@@ -232,29 +204,18 @@ Endpoint Endpoint::of_path(std::string_view path) noexcept {
 }
 
 std::string Endpoint::text() const {
-  if (address.ss_family == AF_INET) {
-    const auto ip = as<sockaddr_in>(*this);
-    return host_text(AF_INET, &ip.sin_addr).append(":").append(std::to_string(port()));
-  }
-  if (address.ss_family == AF_INET6) {
-    const auto ip = as<sockaddr_in6>(*this);
-    std::string text("[");
-    return text.append(host_text(AF_INET6, &ip.sin6_addr)).append("]:").append(std::to_string(port()));
-  }
-  return std::string("unix:").append(as<sockaddr_un>(*this).sun_path);
+  if (is_unix()) return std::string("unix:").append(as<sockaddr_un>(*this).sun_path);
+  char host[INET6_ADDRSTRLEN] = "?";
+  const auto ip = as<sockaddr_in>(*this);
+  const auto ip6 = as<sockaddr_in6>(*this);
+  const bool is_ip6 = address.ss_family == AF_INET6;
+  inet_ntop(address.ss_family, is_ip6 ? static_cast<const void*>(&ip6.sin6_addr) : &ip.sin_addr, host,
+            sizeof host);
+  return (is_ip6 ? "[" + std::string(host) + "]:" : std::string(host) + ":") + std::to_string(port());
 }
 
 std::uint16_t Endpoint::port() const noexcept {
-  if (address.ss_family == AF_INET) return ntohs(as<sockaddr_in>(*this).sin_port);
-  if (address.ss_family == AF_INET6) return ntohs(as<sockaddr_in6>(*this).sin6_port);
-  return 0;
-}
-
-bool Endpoint::is_local() const noexcept {
-  if (address.ss_family == AF_INET) return ntohl(as<sockaddr_in>(*this).sin_addr.s_addr) >> 24 == 127;
-  if (address.ss_family != AF_INET6) return true;
-  const auto ip = as<sockaddr_in6>(*this);
-  return IN6_IS_ADDR_LOOPBACK(&ip.sin6_addr);
+  return is_unix() ? 0 : ntohs(as<sockaddr_in>(*this).sin_port);
 }
 
 Result<ListenSocket> ListenSocket::adopt(int descriptor) {
@@ -308,16 +269,12 @@ bool is_served(std::string_view address, std::span<const ListenSocket> sockets) 
   }
   const auto where = split(address);
   if (!where) return false;
-  std::vector<Endpoint> wanted = {ipv4(INADDR_ANY)};
-  if (where->host == "localhost") {
-    wanted = {ipv4(INADDR_LOOPBACK)};
-  } else if (!where->host.empty()) {
-    const auto endpoints = resolve(where->host, AI_NUMERICHOST);
-    if (!endpoints) return false;
-    wanted = *endpoints;
-  }
+  Result<std::vector<Endpoint>> wanted =
+      where->host == "localhost" ? localhost()
+                                 : resolve(where->host.empty() ? "0.0.0.0" : where->host, AI_NUMERICHOST);
+  if (!wanted) return false;
   return std::ranges::any_of(sockets, [&](const ListenSocket& socket) {
-    return takes(socket.endpoint(), with_port(wanted.front(), where->port));
+    return takes(socket.endpoint(), with_port(wanted->front(), where->port));
   });
 }
 
@@ -332,7 +289,7 @@ Result<Listening> listen_on(std::string_view address) {
   const auto where = split(address);
   if (!where) return where.error();
   if (where->host.empty()) return listen_everywhere(where->port);
-  const auto endpoints = endpoints_of(where->host);
+  const auto endpoints = where->host == "localhost" ? localhost() : resolve(where->host);
   if (!endpoints) return endpoints.error().with("listen address \"" + std::string(address) + "\"");
   return where->port == 0 ? listen_on_any_port(*endpoints) : listen_on_all(*endpoints, where->port);
 }

@@ -35,8 +35,6 @@ struct Endpoint {
   /// 0 for a unix socket.
   std::uint16_t port() const noexcept;
   bool is_unix() const noexcept { return address.ss_family == AF_UNIX; }
-  /// True if only this machine can connect.
-  bool is_local() const noexcept;
 };
 
 /// A bound and listening socket; the destructor closes it unless it was released. It also removes the file of

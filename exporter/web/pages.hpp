@@ -27,14 +27,14 @@ struct EncodedText {
   }
 };
 
-/// The files of exporter/web/assets and docs/runbooks.md, as the build embeds them.
+/// The files of exporter/web/assets and the page at /runbooks, as the build embeds them.
 namespace assets {
 extern const std::string_view kPage;  ///< page.html
 
 // Packed by gzip, which makes the program 50 kB smaller.
 extern const std::string_view kStyle;     ///< page.css
 extern const std::string_view kScript;    ///< the files of script/, one after the other
-extern const std::string_view kRunbooks;  ///< docs/runbooks.md
+extern const std::string_view kRunbooks;  ///< docs/runbooks.md as HTML, by runbooks.py
 
 /// The text of a packed file; empty if there is no memory for it.
 std::string unpacked(std::string_view file);
@@ -60,9 +60,5 @@ bool matches_etag(std::string_view if_none_match, std::string_view etag) noexcep
 /// Loads nothing from other servers.
 std::string status_page(std::span<const DeviceStatus> devices, std::span<const UnreadDevice> unread,
                         std::string_view telemetry_path, const BuildFacts& build);
-
-/// The page at `/runbooks`: docs/runbooks.md as HTML, so that the reasons on the live page have an address
-/// that works without a network. A heading `## GpuLost` has the anchor `gpulost`.
-std::string runbooks_page(std::string_view markdown);
 
 }  // namespace gpumeter

@@ -1,5 +1,3 @@
-#include "exporter/health/judge.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/machine.hpp"
 #include "collectors/jobs/model/run_list.hpp"
+#include "exporter/health/judge.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/store/series_list.hpp"
 #include "tests/fakes/fake_clock.hpp"

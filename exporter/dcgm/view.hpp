@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/enum_names.hpp"
+#include "base/text.hpp"
 #include "exporter/store/store.hpp"
 #include "exporter/text/format.hpp"
 #include "exporter/text/view.hpp"

@@ -88,7 +88,7 @@ bool is_served(std::string_view address, std::span<const ListenSocket> sockets);
 /// of the process at the other end of a Unix socket.
 struct Peer {
   /// An IPv4 address, the first 64 bits of an IPv6 address (one subscriber usually has them), or the number
-  /// of the user who pays (base/shares.hpp).
+  /// of the user who pays (base/users.hpp).
   std::string key;
   bool is_remote = false;  ///< on another machine
   auto operator<=>(const Peer&) const = default;

@@ -9,7 +9,7 @@
 #include "base/paths.hpp"
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/intake/settings.hpp"
-#include "collectors/sources/pci_scan.hpp"
+#include "collectors/sources/pci.hpp"
 #include "daemon/parts/host.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/text/selection.hpp"

@@ -1,9 +1,14 @@
 #include "collectors/amd/card.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
 
+#include "base/text.hpp"
 #include "collectors/sources/drm.hpp"
 #include "collectors/sources/pci.hpp"
+#include "collectors/sources/sysfs.hpp"
 
 namespace gpumeter::amd {
 
@@ -104,4 +109,328 @@ void AmdCard::read_blob() noexcept {
   throttlers_ = {blob_.flags(kIndependent), blob_.flags(kOfChip)};
 }
 
+namespace {
+
+struct Level {
+  double megahertz = 0;
+  bool marked = false;
+};
+
+std::optional<Level> parse_level(std::string_view line) noexcept {
+  take_until(line, ':');
+  line = trimmed(line);
+  const auto megahertz = take_number<std::uint32_t>(line);
+  if (!megahertz || !line.starts_with("Mhz")) return std::nullopt;
+  return Level{static_cast<double>(*megahertz), line.ends_with('*')};
+}
+
+/// Calls `take` with the result of `parse` for each line that parses, until `take` returns true.
+template <class Parse, class Take>
+bool any_line(std::string_view text, Parse parse, Take take) noexcept {
+  while (!text.empty()) {
+    const auto parsed = parse(take_until(text, '\n'));
+    if (parsed && take(*parsed)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<double> highest_level(std::string_view text) noexcept {
+  std::optional<double> highest;
+  any_line(text, parse_level, [&](const Level& level) {
+    highest = std::max(highest.value_or(0), level.megahertz);
+    return false;
+  });
+  return highest;
+}
+
+std::optional<double> current_level(std::string_view text) noexcept {
+  std::optional<double> current;
+  any_line(text, parse_level, [&](const Level& level) {
+    if (level.marked) current = level.megahertz;
+    return level.marked;
+  });
+  return current;
+}
+
+std::optional<double> sum_of_links(std::string_view text) noexcept {
+  double sum = 0;
+  text = trimmed(text);
+  if (text.empty()) return std::nullopt;
+  while (!text.empty()) {
+    const auto links = parse_number<unsigned>(take_until(text, ' '), 16);
+    if (!links) return std::nullopt;
+    sum += *links;
+  }
+  return sum;
+}
+
+namespace readers {
+namespace {
+
+using files::Context;
+using files::readers::bind_count;
+using files::readers::bind_integer;
+using files::readers::probed;
+using files::readers::sample_of;
+
+AmdCard& card_of(Context& context) noexcept { return context.attached<AmdCard>(); }
+
+// amdgpu passes on the firmware's value, which at full load can be slightly above 100 (kernels of 2026 clamp
+// it themselves). A value far above 100 is not a percentage; the row's range rejects it.
+constexpr double kFull = 100;
+constexpr double kOvershoot = 2 * kFull;
+
+Reader constant_if(const std::optional<double>& value) {
+  return value ? gpumeter::constant(*value) : Reader();
+}
+
+constexpr std::size_t kIndependentThrottle = known_blob_field("indep_throttle_status");
+constexpr std::size_t kChipThrottle = known_blob_field("throttle_status");
+constexpr std::size_t kEnergy = known_blob_field("energy_accumulator");
+constexpr std::size_t kMemoryActivity = known_blob_field("average_umc_activity");
+constexpr std::size_t kLinkStatus = known_blob_field("xgmi_link_status");
+constexpr std::size_t kPowerSince1_4 = known_blob_field("curr_socket_power");
+
+/// The fields of "gpu_metrics.a | gpu_metrics.b"; all names in the table are known.
+ThrottleResidency::Fields fields_of(std::string_view names) {
+  constexpr std::string_view kBar = " | ";
+  ThrottleResidency::Fields fields;
+  for (std::optional<std::size_t>& field : fields) {
+    if (names.empty()) break;
+    const std::size_t end = std::min(names.find(kBar), names.size());
+    field = blob_field(names.substr(kBlobPrefix.size(), end - kBlobPrefix.size()));
+    names.remove_prefix(std::min(end + kBar.size(), names.size()));
+  }
+  return fields;
+}
+
+/// 1 while any throttler of the mask is active.
+template <Throttlers of>
+Reader any_of(AmdCard& card, std::uint64_t mask) {
+  return [&card, mask] { return card.throttlers(of).any_of(mask); };
+}
+
+Sample energy(AmdCard& card) noexcept {
+  const GpuMetricsBlob& blob = card.blob();
+  if (blob.status() != ReadStatus::ok) return Sample::miss(blob.status());
+  const std::uint64_t units = blob.raw(kEnergy).value_or(0);
+  if (units == 0) return Sample::miss(ReadStatus::unsupported);
+  return Sample::of(to_base(static_cast<double>(units), BlobUnit::energy_units));
+}
+
+constexpr std::uint64_t kNotPresent = 2;  // kgd_pp_interface.h, xgmi_link_status
+
+bool has_link(Context& context, const BlobElement& wanted) {
+  AmdCard& card = card_of(context);
+  return card.each_link() && context.awake() && card.has_blob_field(wanted.field, wanted.element - 1);
+}
+
+using Parse = std::optional<double> (*)(std::string_view text) noexcept;
+Reader bind_parsed(Context& context, const ReadSource& source, Parse parse) {
+  const std::optional<int> file = context.text_file(source.name);
+  if (!file) return {};
+  return probed(context, [&context, file = *file, parse] {
+    const files::TextCache::Text text = context.text(file);
+    return text.status == ReadStatus::ok ? sample_of(parse(text.text)) : Sample::miss(text.status);
+  });
+}
+
+}  // namespace
+
+Reader bind_power(Context& context, const ReadSource& source) {
+  Reader read = bind_integer(context, source);
+  if (!read || card_of(context).chip() != Chip::mi200 || !context.awake()) return read;
+  const Sample watts = read();
+  return watts.status == ReadStatus::ok && watts.value == 0 ? Reader() : std::move(read);
+}
+
+Reader bind_busy(Context& context, const ReadSource& source) {
+  const std::optional<int> file = context.number_file(source.name);
+  if (!file) return {};
+  return probed(context, [&context, file = *file] {
+    const Sample sample = context.number(file);
+    const bool overshot = sample.value > kFull && sample.value <= kOvershoot;
+    return overshot ? Sample{kFull, sample.status} : sample;
+  });
+}
+
+Reader bind_peak(Context& context, const ReadSource& source) {
+  const std::optional<KfdNode>& card = card_of(context).kfd();
+  return card ? constant_if(peak_of(*card, static_cast<Peak>(source.argument))) : Reader();
+}
+
+Reader bind_part_peak(Context& context, const ReadSource& source) {
+  const std::optional<KfdNode>& part = card_of(context).partition_node(context.slice());
+  return part ? constant_if(peak_of(*part, static_cast<Peak>(source.argument))) : Reader();
+}
+
+Reader bind_part_memory(Context& context, const ReadSource&) {
+  const std::optional<KfdNode>& part = card_of(context).partition_node(context.slice());
+  const bool is_told = part && part->memory_bytes > 0;
+  return is_told ? gpumeter::constant(static_cast<double>(part->memory_bytes)) : Reader();
+}
+
+Reader bind_blob(Context& context, const ReadSource& source) {
+  AmdCard& card = card_of(context);
+  const BlobElement wanted = BlobElement::of(source.argument);
+  const std::size_t index = wanted.element == 0 ? 0 : wanted.element - 1;
+  if (!card.has_blob_field(wanted.field, index)) return {};
+  if (wanted.element == 0) return [&card, wanted] { return card.blob().value(wanted.field); };
+  return [&card, wanted, index] { return card.blob().value(wanted.field, index); };
+}
+
+Reader bind_counter(Context& context, const ReadSource& source) {
+  AmdCard& card = card_of(context);
+  if (!context.awake() || !card.has_blob_field(source.argument)) return {};
+  return [&card, field = source.argument] { return card.blob().sum(field); };
+}
+
+Reader bind_highest(Context& context, const ReadSource& source) {
+  AmdCard& card = card_of(context);
+  if (!card.has_blob_field(source.argument)) return {};
+  return [&card, field = source.argument] { return card.blob().highest(field); };
+}
+
+Reader bind_part_highest(Context& context, const ReadSource& source) {
+  AmdCard& card = card_of(context);
+  if (!card.has_blob_field(source.argument)) return {};
+  return [&card, field = source.argument, part = context.slice(), parts = card.partition_count()] {
+    return card.blob().highest(field, part, parts);
+  };
+}
+
+Reader bind_either(Context& context, const ReadSource& source) {
+  AmdCard& card = card_of(context);
+  const BlobElement both = BlobElement::of(source.argument);
+  if (!card.has_blob_field(both.field) && !card.has_blob_field(both.element)) return {};
+  return [&card, both] {
+    const Sample first = card.blob().value(both.field);
+    return first.status == ReadStatus::unsupported ? card.blob().value(both.element) : first;
+  };
+}
+
+Reader bind_link_states(Context& context, const ReadSource& source) {
+  AmdCard& card = card_of(context);
+  if (!card.has_blob_field(kLinkStatus)) return {};
+  return [&card, states = source.argument] { return card.blob().count_of(kLinkStatus, states); };
+}
+
+Reader bind_dram(Context& context, const ReadSource&) {
+  AmdCard& card = card_of(context);
+  if (!card.has_blob_field(kMemoryActivity) || !card.has_blob_field(kPowerSince1_4)) return {};
+  return [&card] { return card.blob().value(kMemoryActivity); };
+}
+
+// A chip without an accumulator has 0 here, as has the second die of an MI250. A sleeping card cannot be
+// read.
+Reader bind_energy(Context& context, const ReadSource&) {
+  AmdCard& card = card_of(context);
+  if (!context.awake() || !card.blob().holds(kEnergy)) return {};
+  const bool is_unit_known = card.has_blob_field(kEnergy) || energy_unit_is_known(card.chip());
+  if (!is_unit_known || energy(card).status != ReadStatus::ok) return {};
+  return [&card] { return energy(card); };
+}
+
+Reader bind_throttle(Context& context, const ReadSource& source) {
+  AmdCard& card = card_of(context);
+  if (card.has_blob_field(kIndependentThrottle))
+    return any_of<Throttlers::independent>(card, source.argument);
+  const std::uint64_t mask = chip_throttle_mask(card.chip(), source.argument);
+  const bool is_known = mask != 0 && card.has_blob_field(kChipThrottle);
+  return is_known ? any_of<Throttlers::of_chip>(card, mask) : Reader();
+}
+
+Reader bind_residency(Context& context, const ReadSource& source) {
+  AmdCard& card = card_of(context);
+  const ThrottleResidency::Fields fields = fields_of(source.name);
+  const auto has = [&](const std::optional<std::size_t>& field) {
+    return !field || card.has_blob_field(*field);
+  };
+  if (!context.awake() || !std::all_of(fields.begin(), fields.end(), has)) return {};
+  return CountingReader(ThrottleResidency(fields), [&context, &card](Settled<ThrottleResidency>& settled) {
+    const GpuMetricsBlob& blob = card.blob();
+    if (blob.status() != ReadStatus::ok) return Sample::miss(blob.status());
+    ThrottleResidency& residency = settled.current();
+    if (context.is_after_gap()) residency.restart();
+    return residency.advance(blob);
+  });
+}
+
+// A link that the board lacks has all-ones instead of a count.
+Reader bind_link_counter(Context& context, const ReadSource& source) {
+  AmdCard& card = card_of(context);
+  const BlobElement wanted = BlobElement::of(source.argument);
+  if (!has_link(context, wanted)) return {};
+  const auto read = [&card, wanted] { return card.blob().value(wanted.field, wanted.element - 1); };
+  return read().status == ReadStatus::ok ? Reader(read) : Reader();
+}
+
+Reader bind_link_status(Context& context, const ReadSource& source) {
+  AmdCard& card = card_of(context);
+  const BlobElement wanted = BlobElement::of(source.argument);
+  if (!has_link(context, wanted)) return {};
+  const auto status = card.blob().raw(wanted.field, wanted.element - 1);
+  if (!status || *status >= kNotPresent) return {};
+  return [&card, wanted] { return card.blob().value(wanted.field, wanted.element - 1); };
+}
+
+Reader bind_event(Context& context, const ReadSource& source) {
+  AmdCard& card = card_of(context);
+  if (!card.events()) return {};
+  return [events = card.events(), place = source.argument] {
+    if (!events->is_reported()) return Sample::miss(ReadStatus::unsupported);
+    return Sample::of(static_cast<double>(events->count_of(place)));
+  };
+}
+
+Reader bind_ras(Context& context, const ReadSource& source) {
+  return bind_count(context, source.name, kRasSeverities[source.argument].key);
+}
+
+Reader bind_highest_level(Context& context, const ReadSource& source) {
+  return bind_parsed(context, source, highest_level);
+}
+
+Reader bind_current_level(Context& context, const ReadSource& source) {
+  return bind_parsed(context, source, current_level);
+}
+
+Reader bind_links(Context& context, const ReadSource& source) {
+  return bind_parsed(context, source, sum_of_links);
+}
+
+// Lines are "0x000a1b2c : 0x00001000 : R" (kernel 6.12, amdgpu_ras_sysfs_badpages_read), so a capital R is a
+// flag. The file has no size limit, but the kernel returns one page of it per read.
+Reader bind_bad_pages(Context& context, const ReadSource& source) {
+  const std::optional<std::string> path = context.paths().resolve(source.name);
+  sysfs::File file(path.value_or(""));
+  if (file.status() == ReadStatus::gone) return {};
+  return [file = std::move(file)]() mutable {
+    if (file.status() != ReadStatus::ok) file.retry();
+    std::array<char, 4096> buffer{};
+    std::size_t offset = 0;
+    std::ptrdiff_t pages = 0;
+    for (;;) {
+      const sysfs::Bytes bytes = file.read(buffer, offset);
+      if (bytes.status != ReadStatus::ok) return Sample::miss(bytes.status);
+      if (bytes.size == 0) return Sample::of(static_cast<double>(pages));
+      pages += std::count(buffer.begin(), buffer.begin() + static_cast<std::ptrdiff_t>(bytes.size), 'R');
+      offset += bytes.size;
+    }
+  };
+}
+
+Reader bind_mode(Context& context, const ReadSource& source) {
+  const std::optional<int> file = context.text_file(source.name);
+  const bool is_refused = file && context.awake() && context.text(*file).status != ReadStatus::ok;
+  if (!file || is_refused) return {};
+  return [&context, file = *file, word = kModes[source.argument].word] {
+    const files::TextCache::Text text = context.text(file);
+    return text.status == ReadStatus::ok ? Sample::of(text.text == word ? 1 : 0) : Sample::miss(text.status);
+  };
+}
+
+}  // namespace readers
 }  // namespace gpumeter::amd

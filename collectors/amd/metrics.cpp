@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/amd/readers.hpp"
+#include "collectors/amd/card.hpp"
 #include "collectors/api/catalog.hpp"
-#include "collectors/files/device.hpp"
-#include "collectors/files/pci_rows.hpp"
+#include "collectors/files/context.hpp"
+#include "collectors/files/readers.hpp"
 #include "collectors/sources/pci.hpp"
 
 /// Every series of an AMD card and of each partition of a divided card: one row each, with fallbacks after

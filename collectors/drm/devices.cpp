@@ -1,11 +1,11 @@
-#include "collectors/drm/devices.hpp"
+#include "collectors/drm/collector.hpp"
 
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
-#include "collectors/files/pci_rows.hpp"
+#include "collectors/files/readers.hpp"
 #include "collectors/files/text.hpp"
 
 namespace gpumeter::drm_devices {

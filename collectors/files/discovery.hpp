@@ -12,7 +12,6 @@
 #include "collectors/api/collector.hpp"
 #include "collectors/api/source_report.hpp"
 #include "collectors/sources/pci.hpp"
-#include "collectors/sources/pci_scan.hpp"
 
 /// How collectors find their devices and identify them. All of it reads files that wake no device.
 namespace gpumeter::files {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "collectors/files/pci_rows.hpp"
 #include "collectors/files/text.hpp"
 #include "collectors/sources/pci.hpp"
 

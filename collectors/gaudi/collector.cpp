@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
-#include "collectors/files/device.hpp"
+#include "collectors/files/context.hpp"
 #include "collectors/files/discovery.hpp"
-#include "collectors/files/pci_rows.hpp"
+#include "collectors/files/readers.hpp"
 #include "collectors/sources/sysfs.hpp"
 
 /// Files of the habanalabs driver (Documentation/ABI/testing/sysfs-driver-habanalabs) and its hwmon sensors,

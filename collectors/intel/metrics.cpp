@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
-#include "collectors/files/device.hpp"
-#include "collectors/files/pci_rows.hpp"
+#include "collectors/files/context.hpp"
 #include "collectors/files/readers.hpp"
 #include "collectors/intel/card.hpp"
-#include "collectors/intel/identity.hpp"
+#include "collectors/intel/collector.hpp"
 
 /// Every series of an Intel GPU: one row each, with fallbacks after their preferred source.
 namespace gpumeter::intel {

@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 #include "collectors/api/catalog.hpp"
-#include "collectors/files/device.hpp"
+#include "collectors/files/context.hpp"
 #include "collectors/files/discovery.hpp"
 #include "collectors/files/readers.hpp"
 #include "collectors/sources/sysfs.hpp"

@@ -9,7 +9,6 @@
 #include "collectors/api/event_source.hpp"
 #include "collectors/nvidia/identity.hpp"
 #include "collectors/sources/pci.hpp"
-#include "collectors/sources/pci_scan.hpp"
 #include "collectors/sources/sysfs.hpp"
 #include "collectors/table/device.hpp"
 

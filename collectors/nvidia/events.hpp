@@ -14,7 +14,6 @@
 #include "base/mutex.hpp"
 #include "collectors/api/event_source.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
-#include "collectors/nvidia/nvml/constants.hpp"
 
 namespace gpumeter::nvidia {
 

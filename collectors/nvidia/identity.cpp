@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "collectors/nvidia/sources.hpp"
-#include "collectors/sources/host/topology.hpp"
+#include "collectors/sources/host.hpp"
 #include "collectors/sources/pci.hpp"
 
 namespace gpumeter::nvidia {

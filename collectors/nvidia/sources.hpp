@@ -13,9 +13,9 @@
 #include "collectors/api/sample.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
 #include "collectors/nvidia/nvml/session.hpp"
-#include "collectors/sources/host/memory.hpp"
+#include "collectors/sources/host.hpp"
 #include "collectors/table/derived.hpp"
-#include "collectors/table/reader.hpp"
+#include "collectors/table/row.hpp"
 
 namespace gpumeter::nvidia {
 

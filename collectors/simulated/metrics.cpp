@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "collectors/simulated/collector.hpp"
-#include "collectors/simulated/context.hpp"
 #include "collectors/table/row.hpp"
 
 namespace gpumeter::simulated {

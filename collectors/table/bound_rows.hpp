@@ -13,7 +13,6 @@
 
 #include "collectors/api/collector.hpp"
 #include "collectors/table/derived.hpp"
-#include "collectors/table/reader.hpp"
 #include "collectors/table/row.hpp"
 
 /// The rows of a table on one device: the series that they become, the state of each, and a pass over them.

@@ -15,7 +15,6 @@
 #include "base/scheduler.hpp"
 #include "collectors/api/device_status.hpp"
 #include "collectors/sources/pci.hpp"
-#include "collectors/sources/pci_scan.hpp"
 
 namespace gpumeter {
 

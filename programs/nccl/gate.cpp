@@ -12,7 +12,7 @@
 #include "base/descriptor.hpp"
 #include "base/proc.hpp"
 #include "base/text.hpp"
-#include "collectors/sources/tcp/holders.hpp"
+#include "collectors/sources/tcp.hpp"
 
 namespace gpumeter::nccl {
 namespace {

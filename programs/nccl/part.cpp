@@ -27,7 +27,7 @@
 #include "collectors/attribution/names/user_names.hpp"
 #include "collectors/attribution/workload_book.hpp"
 #include "collectors/jobs/model/run_list.hpp"
-#include "collectors/sources/tcp/listeners.hpp"
+#include "collectors/sources/tcp.hpp"
 #include "exporter/store/series_list.hpp"
 #include "exporter/store/store.hpp"
 #include "programs/nccl/gate.hpp"

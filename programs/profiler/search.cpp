@@ -18,7 +18,7 @@
 #include "base/proc.hpp"
 #include "base/text.hpp"
 #include "collectors/sources/sysfs.hpp"
-#include "collectors/sources/tcp/holders.hpp"
+#include "collectors/sources/tcp.hpp"
 
 namespace gpumeter::profiles {
 namespace {

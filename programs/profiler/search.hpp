@@ -15,7 +15,7 @@
 #include "base/descriptor.hpp"
 #include "base/log.hpp"
 #include "base/result.hpp"
-#include "collectors/sources/tcp/listeners.hpp"
+#include "collectors/sources/tcp.hpp"
 #include "programs/profiler/desk.hpp"
 #include "programs/profiler/settings.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "base/result.hpp"
 #include "collectors/api/part.hpp"
-#include "collectors/sources/tcp/listeners.hpp"
+#include "collectors/sources/tcp.hpp"
 #include "programs/servers/settings.hpp"
 
 namespace gpumeter::servers {

@@ -5,7 +5,7 @@
 
 #include "collectors/files/text.hpp"
 #include "collectors/neuron/collector.hpp"
-#include "collectors/sources/host/memory.hpp"
+#include "collectors/sources/host.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,5 +1,5 @@
 // Texts of the host: /proc/pressure and a cgroup's cpu.stat.
-#include "collectors/host/readings.hpp"
+#include "collectors/host/part.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "collectors/sources/tcp/listeners.hpp"
+#include "collectors/sources/tcp.hpp"
 #include "programs/servers/reading.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

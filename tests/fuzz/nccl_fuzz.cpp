@@ -1,5 +1,5 @@
 // Answers of NCCL's RAS, tables of sockets, maps of processes, and bytes of libraries.
-#include "collectors/sources/tcp/listeners.hpp"
+#include "collectors/sources/tcp.hpp"
 #include "exporter/store/store.hpp"
 #include "programs/nccl/gate.hpp"
 #include "programs/nccl/ras.hpp"

@@ -4,7 +4,7 @@
 
 #include "base/proc.hpp"
 #include "collectors/simulated/collector.hpp"
-#include "collectors/sources/host/memory.hpp"
+#include "collectors/sources/host.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

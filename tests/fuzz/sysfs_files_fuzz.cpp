@@ -1,7 +1,7 @@
 // The same bytes in each of the files that discovery reads: uevent, revision, unique_id, amdgpu.ids.
 #include <string>
 
-#include "collectors/amd/identity.hpp"
+#include "collectors/amd/collector.hpp"
 #include "collectors/files/sleep.hpp"
 #include "tests/fuzz/folder.hpp"
 #include "tests/fuzz/fuzz.hpp"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "collectors/amd/readers.hpp"
+#include "collectors/amd/card.hpp"
 #include "collectors/files/text.hpp"
 #include "collectors/sources/pci.hpp"
 #include "collectors/sources/sysfs.hpp"

@@ -8,7 +8,6 @@
 #include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
-#include "collectors/nvidia/nvml/constants.hpp"
 
 namespace gpumeter::nvidia {
 

@@ -1,4 +1,4 @@
-#include "collectors/amd/identity.hpp"
+#include "collectors/amd/collector.hpp"
 
 #include <gtest/gtest.h>
 

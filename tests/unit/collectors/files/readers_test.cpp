@@ -7,7 +7,7 @@
 #include <string>
 
 #include "collectors/api/catalog.hpp"
-#include "collectors/files/device.hpp"
+#include "collectors/files/context.hpp"
 #include "tests/fakes/sampled_page.hpp"
 #include "tests/fakes/tree.hpp"
 

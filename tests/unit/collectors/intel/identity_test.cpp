@@ -1,9 +1,8 @@
-#include "collectors/intel/identity.hpp"
+#include "collectors/intel/collector.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collectors/intel/collector.hpp"
 #include "tests/fakes/real_clock.hpp"
 #include "tests/fakes/tree.hpp"
 

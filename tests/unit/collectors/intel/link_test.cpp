@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "collectors/intel/identity.hpp"
+#include "collectors/intel/collector.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::intel {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "collectors/sources/pci_scan.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::pci {

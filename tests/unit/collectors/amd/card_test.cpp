@@ -1,10 +1,9 @@
-#include "collectors/amd/readers.hpp"
+#include "collectors/amd/card.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "collectors/amd/card.hpp"
 #include "tests/fakes/amd_card.hpp"
 #include "tests/fakes/amd_card_test.hpp"
 #include "tests/fakes/sampled_page.hpp"

@@ -1,4 +1,4 @@
-#include "collectors/files/open_files.hpp"
+#include "collectors/files/context.hpp"
 
 #include <gtest/gtest.h>
 

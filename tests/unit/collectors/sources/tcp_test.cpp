@@ -1,4 +1,4 @@
-#include "collectors/sources/tcp/listeners.hpp"
+#include "collectors/sources/tcp.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "base/descriptor.hpp"
-#include "collectors/sources/tcp/holders.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter::tcp {

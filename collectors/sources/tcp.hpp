@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,5 +41,16 @@ Result<bool> take_listeners(std::span<const std::byte> datagram, std::vector<Lis
 
 /// The listeners in the text of /proc/net/tcp or, with `is_ip6`, of /proc/net/tcp6. Any bytes; any thread.
 std::vector<Listener> listeners_in(std::string_view table, bool is_ip6);
+
+
+/// What /proc/PID/fd shows of a process.
+struct Held {
+  std::set<std::uint64_t> sockets;  ///< inodes
+  int error = 0;                    ///< errno if the folder cannot be read: EACCES without CAP_SYS_PTRACE
+};
+
+/// Which of the sockets `wanted` the process has open. A process that was forked has those of its parent.
+/// Reads one link for each descriptor of the process, so not for a thread that others wait for. Any thread.
+Held sockets_of(const std::string& procfs, int pid, const std::set<std::uint64_t>& wanted);
 
 }  // namespace gpumeter::tcp

@@ -166,14 +166,11 @@ std::optional<double> sum_of_links(std::string_view text) noexcept {
   return sum;
 }
 
-namespace readers {
 namespace {
 
 using files::Context;
-using files::readers::bind_count;
-using files::readers::bind_integer;
-using files::readers::probed;
-using files::readers::sample_of;
+using files::probed;
+using readers::BlobElement;
 
 AmdCard& card_of(Context& context) noexcept { return context.attached<AmdCard>(); }
 
@@ -200,7 +197,7 @@ ThrottleResidency::Fields fields_of(std::string_view names) {
   for (std::optional<std::size_t>& field : fields) {
     if (names.empty()) break;
     const std::size_t end = std::min(names.find(kBar), names.size());
-    field = blob_field(names.substr(kBlobPrefix.size(), end - kBlobPrefix.size()));
+    field = blob_field(names.substr(readers::kBlobPrefix.size(), end - readers::kBlobPrefix.size()));
     names.remove_prefix(std::min(end + kBar.size(), names.size()));
   }
   return fields;
@@ -233,20 +230,20 @@ Reader bind_parsed(Context& context, const ReadSource& source, Parse parse) {
   if (!file) return {};
   return probed(context, [&context, file = *file, parse] {
     const files::TextCache::Text text = context.text(file);
-    return text.status == ReadStatus::ok ? sample_of(parse(text.text)) : Sample::miss(text.status);
+    return text.status == ReadStatus::ok ? files::sample_of(parse(text.text)) : Sample::miss(text.status);
   });
 }
 
 }  // namespace
 
-Reader bind_power(Context& context, const ReadSource& source) {
-  Reader read = bind_integer(context, source);
+Reader power(Context& context, const ReadSource& source) {
+  Reader read = files::file(context, source);
   if (!read || card_of(context).chip() != Chip::mi200 || !context.awake()) return read;
   const Sample watts = read();
   return watts.status == ReadStatus::ok && watts.value == 0 ? Reader() : std::move(read);
 }
 
-Reader bind_busy(Context& context, const ReadSource& source) {
+Reader busy(Context& context, const ReadSource& source) {
   const std::optional<int> file = context.number_file(source.name);
   if (!file) return {};
   return probed(context, [&context, file = *file] {
@@ -256,23 +253,23 @@ Reader bind_busy(Context& context, const ReadSource& source) {
   });
 }
 
-Reader bind_peak(Context& context, const ReadSource& source) {
+Reader peak(Context& context, const ReadSource& source) {
   const std::optional<KfdNode>& card = card_of(context).kfd();
   return card ? constant_if(peak_of(*card, static_cast<Peak>(source.argument))) : Reader();
 }
 
-Reader bind_part_peak(Context& context, const ReadSource& source) {
+Reader part_peak(Context& context, const ReadSource& source) {
   const std::optional<KfdNode>& part = card_of(context).partition_node(context.slice());
   return part ? constant_if(peak_of(*part, static_cast<Peak>(source.argument))) : Reader();
 }
 
-Reader bind_part_memory(Context& context, const ReadSource&) {
+Reader part_memory(Context& context, const ReadSource&) {
   const std::optional<KfdNode>& part = card_of(context).partition_node(context.slice());
   const bool is_told = part && part->memory_bytes > 0;
   return is_told ? gpumeter::constant(static_cast<double>(part->memory_bytes)) : Reader();
 }
 
-Reader bind_blob(Context& context, const ReadSource& source) {
+Reader readers::blob(Context& context, const ReadSource& source) {
   AmdCard& card = card_of(context);
   const BlobElement wanted = BlobElement::of(source.argument);
   const std::size_t index = wanted.element == 0 ? 0 : wanted.element - 1;
@@ -281,19 +278,19 @@ Reader bind_blob(Context& context, const ReadSource& source) {
   return [&card, wanted, index] { return card.blob().value(wanted.field, index); };
 }
 
-Reader bind_counter(Context& context, const ReadSource& source) {
+Reader readers::counter(Context& context, const ReadSource& source) {
   AmdCard& card = card_of(context);
   if (!context.awake() || !card.has_blob_field(source.argument)) return {};
   return [&card, field = source.argument] { return card.blob().sum(field); };
 }
 
-Reader bind_highest(Context& context, const ReadSource& source) {
+Reader readers::highest(Context& context, const ReadSource& source) {
   AmdCard& card = card_of(context);
   if (!card.has_blob_field(source.argument)) return {};
   return [&card, field = source.argument] { return card.blob().highest(field); };
 }
 
-Reader bind_part_highest(Context& context, const ReadSource& source) {
+Reader readers::part_highest(Context& context, const ReadSource& source) {
   AmdCard& card = card_of(context);
   if (!card.has_blob_field(source.argument)) return {};
   return [&card, field = source.argument, part = context.slice(), parts = card.partition_count()] {
@@ -301,7 +298,7 @@ Reader bind_part_highest(Context& context, const ReadSource& source) {
   };
 }
 
-Reader bind_either(Context& context, const ReadSource& source) {
+Reader readers::either(Context& context, const ReadSource& source) {
   AmdCard& card = card_of(context);
   const BlobElement both = BlobElement::of(source.argument);
   if (!card.has_blob_field(both.field) && !card.has_blob_field(both.element)) return {};
@@ -311,13 +308,13 @@ Reader bind_either(Context& context, const ReadSource& source) {
   };
 }
 
-Reader bind_link_states(Context& context, const ReadSource& source) {
+Reader xgmi_links(Context& context, const ReadSource& source) {
   AmdCard& card = card_of(context);
   if (!card.has_blob_field(kLinkStatus)) return {};
   return [&card, states = source.argument] { return card.blob().count_of(kLinkStatus, states); };
 }
 
-Reader bind_dram(Context& context, const ReadSource&) {
+Reader dram_bandwidth(Context& context, const ReadSource&) {
   AmdCard& card = card_of(context);
   if (!card.has_blob_field(kMemoryActivity) || !card.has_blob_field(kPowerSince1_4)) return {};
   return [&card] { return card.blob().value(kMemoryActivity); };
@@ -325,7 +322,7 @@ Reader bind_dram(Context& context, const ReadSource&) {
 
 // A chip without an accumulator has 0 here, as has the second die of an MI250. A sleeping card cannot be
 // read.
-Reader bind_energy(Context& context, const ReadSource&) {
+Reader blob_energy(Context& context, const ReadSource&) {
   AmdCard& card = card_of(context);
   if (!context.awake() || !card.blob().holds(kEnergy)) return {};
   const bool is_unit_known = card.has_blob_field(kEnergy) || energy_unit_is_known(card.chip());
@@ -333,7 +330,7 @@ Reader bind_energy(Context& context, const ReadSource&) {
   return [&card] { return energy(card); };
 }
 
-Reader bind_throttle(Context& context, const ReadSource& source) {
+Reader throttle(Context& context, const ReadSource& source) {
   AmdCard& card = card_of(context);
   if (card.has_blob_field(kIndependentThrottle))
     return any_of<Throttlers::independent>(card, source.argument);
@@ -342,7 +339,7 @@ Reader bind_throttle(Context& context, const ReadSource& source) {
   return is_known ? any_of<Throttlers::of_chip>(card, mask) : Reader();
 }
 
-Reader bind_residency(Context& context, const ReadSource& source) {
+Reader residency(Context& context, const ReadSource& source) {
   AmdCard& card = card_of(context);
   const ThrottleResidency::Fields fields = fields_of(source.name);
   const auto has = [&](const std::optional<std::size_t>& field) {
@@ -359,7 +356,7 @@ Reader bind_residency(Context& context, const ReadSource& source) {
 }
 
 // A link that the board lacks has all-ones instead of a count.
-Reader bind_link_counter(Context& context, const ReadSource& source) {
+Reader readers::link_counter(Context& context, const ReadSource& source) {
   AmdCard& card = card_of(context);
   const BlobElement wanted = BlobElement::of(source.argument);
   if (!has_link(context, wanted)) return {};
@@ -367,7 +364,7 @@ Reader bind_link_counter(Context& context, const ReadSource& source) {
   return read().status == ReadStatus::ok ? Reader(read) : Reader();
 }
 
-Reader bind_link_status(Context& context, const ReadSource& source) {
+Reader readers::link_status(Context& context, const ReadSource& source) {
   AmdCard& card = card_of(context);
   const BlobElement wanted = BlobElement::of(source.argument);
   if (!has_link(context, wanted)) return {};
@@ -376,7 +373,7 @@ Reader bind_link_status(Context& context, const ReadSource& source) {
   return [&card, wanted] { return card.blob().value(wanted.field, wanted.element - 1); };
 }
 
-Reader bind_event(Context& context, const ReadSource& source) {
+Reader event_count(Context& context, const ReadSource& source) {
   AmdCard& card = card_of(context);
   if (!card.events()) return {};
   return [events = card.events(), place = source.argument] {
@@ -385,25 +382,25 @@ Reader bind_event(Context& context, const ReadSource& source) {
   };
 }
 
-Reader bind_ras(Context& context, const ReadSource& source) {
-  return bind_count(context, source.name, kRasSeverities[source.argument].key);
+Reader ras_count(Context& context, const ReadSource& source) {
+  return files::bind_count(context, source.name, kRasSeverities[source.argument].key);
 }
 
-Reader bind_highest_level(Context& context, const ReadSource& source) {
+Reader clock_limit(Context& context, const ReadSource& source) {
   return bind_parsed(context, source, highest_level);
 }
 
-Reader bind_current_level(Context& context, const ReadSource& source) {
+Reader clock_level(Context& context, const ReadSource& source) {
   return bind_parsed(context, source, current_level);
 }
 
-Reader bind_links(Context& context, const ReadSource& source) {
+Reader links(Context& context, const ReadSource& source) {
   return bind_parsed(context, source, sum_of_links);
 }
 
 // Lines are "0x000a1b2c : 0x00001000 : R" (kernel 6.12, amdgpu_ras_sysfs_badpages_read), so a capital R is a
 // flag. The file has no size limit, but the kernel returns one page of it per read.
-Reader bind_bad_pages(Context& context, const ReadSource& source) {
+Reader bad_pages(Context& context, const ReadSource& source) {
   const std::optional<std::string> path = context.paths().resolve(source.name);
   sysfs::File file(path.value_or(""));
   if (file.status() == ReadStatus::gone) return {};
@@ -422,7 +419,7 @@ Reader bind_bad_pages(Context& context, const ReadSource& source) {
   };
 }
 
-Reader bind_mode(Context& context, const ReadSource& source) {
+Reader mode(Context& context, const ReadSource& source) {
   const std::optional<int> file = context.text_file(source.name);
   const bool is_refused = file && context.awake() && context.text(*file).status != ReadStatus::ok;
   if (!file || is_refused) return {};
@@ -432,5 +429,4 @@ Reader bind_mode(Context& context, const ReadSource& source) {
   };
 }
 
-}  // namespace readers
 }  // namespace gpumeter::amd

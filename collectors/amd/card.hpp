@@ -122,32 +122,106 @@ std::span<const RowDoc> amd_row_docs();
 using files::Row;
 using files::Source;
 
+/// A power, except the 0 of MI200's second die: the first die measures both (kernel 6.12, aldebaran_ppt.c).
+Reader power(files::Context& context, const ReadSource& source);
+
+/// A percentage that the firmware sometimes overshoots at full load.
+Reader busy(files::Context& context, const ReadSource& source);
+
+/// A Peak of the card, from the compute driver's topology; that of a partition; and the partition's memory.
+Reader peak(files::Context& context, const ReadSource& source);
+Reader part_peak(files::Context& context, const ReadSource& source);
+Reader part_memory(files::Context& context, const ReadSource& source);
+
+/// Number of links in one of the states whose bits are set: 0b10 for up (1).
+Reader xgmi_links(files::Context& context, const ReadSource& source);
+
+/// Memory traffic relative to its maximum. From 1.4 on average_umc_activity has this meaning: the firmware's
+/// DramBandwidthUtilization (kernel 6.12, smu_v13_0_6_ppt.c). In earlier versions it is busy time.
+Reader dram_bandwidth(files::Context& context, const ReadSource& source);
+
+/// The accumulator in joules, if its unit is known and it is not stuck at 0.
+Reader blob_energy(files::Context& context, const ReadSource& source);
+
+/// 1 while any of these chip-independent throttler bits is set. Versions without those bits are read through
+/// the chip's own bits, if these are known.
+Reader throttle(files::Context& context, const ReadSource& source);
+
+/// Seconds during which the residency was active; see ThrottleResidency. Up to three: "gpu_metrics.a |
+/// gpu_metrics.b".
+Reader residency(files::Context& context, const ReadSource& source);
+
+/// Events of a kind, by place in kEvents; `unsupported` while the driver does not report any.
+Reader event_count(files::Context& context, const ReadSource& source);
+
+/// A severity counted in ras/<block>_err_count: the driver's name and gpumeter's.
+struct RasSeverity {
+  std::string_view key;
+  std::string_view severity;
+};
+inline constexpr RasSeverity kRasSeverities[] = {
+    {"ce", "corrected"}, {"ue", "uncorrected"}, {"de", "deferred"}};
+
+/// Errors of one severity, by index into kRasSeverities, of "ras/<block>_err_count".
+Reader ras_count(files::Context& context, const ReadSource& source);
+
+/// The highest clock in MHz, and the present one, from a pp_dpm_* file.
+Reader clock_limit(files::Context& context, const ReadSource& source);
+Reader clock_level(files::Context& context, const ReadSource& source);
+
+/// The card's links to all others, from xgmi_num_links.
+Reader links(files::Context& context, const ReadSource& source);
+
+/// The number of pages that the driver has retired (flag R), from ras/gpu_vram_bad_pages. Pages that wait for
+/// retirement (P), and pages that could not be retired because they are in use (F), do not count.
+Reader bad_pages(files::Context& context, const ReadSource& source);
+
+/// A state of a mode, and the word for it in the mode's file. `wakes`: reading the file wakes a sleeping
+/// card.
+struct Mode {
+  std::string_view mode, file, word, state;
+  bool wakes;
+};
+
+// clang-format off
+inline constexpr Mode kModes[] = {
+    {"compute_partition", "current_compute_partition", "SPX", "spx", false},
+    {"compute_partition", "current_compute_partition", "DPX", "dpx", false},
+    {"compute_partition", "current_compute_partition", "TPX", "tpx", false},
+    {"compute_partition", "current_compute_partition", "QPX", "qpx", false},
+    {"compute_partition", "current_compute_partition", "CPX", "cpx", false},
+    {"memory_partition", "current_memory_partition", "NPS1", "nps1", false},
+    {"memory_partition", "current_memory_partition", "NPS2", "nps2", false},
+    {"memory_partition", "current_memory_partition", "NPS4", "nps4", false},
+    {"memory_partition", "current_memory_partition", "NPS8", "nps8", false},
+    // AMD has no numbered performance state. A card stays slow permanently only through a level that was
+    // set by hand.
+    {"performance_level", "power_dpm_force_performance_level", "auto", "auto", true},
+    {"performance_level", "power_dpm_force_performance_level", "low", "low", true},
+    {"performance_level", "power_dpm_force_performance_level", "high", "high", true},
+    {"performance_level", "power_dpm_force_performance_level", "manual", "manual", true},
+    {"performance_level", "power_dpm_force_performance_level", "profile_standard", "profile_standard", true},
+    {"performance_level", "power_dpm_force_performance_level", "profile_min_sclk", "profile_min_sclk", true},
+    {"performance_level", "power_dpm_force_performance_level", "profile_min_mclk", "profile_min_mclk", true},
+    {"performance_level", "power_dpm_force_performance_level", "profile_peak", "profile_peak", true},
+    {"performance_level", "power_dpm_force_performance_level", "perf_determinism", "perf_determinism", true},
+};
+// clang-format on
+
+/// 1 while the mode at that index in kModes is active.
+Reader mode(files::Context& context, const ReadSource& source);
+
+// Fields of gpu_metrics, whose names are checked by the compiler.
+
 namespace readers {
 
-Reader bind_power(files::Context& context, const ReadSource& source);
-Reader bind_busy(files::Context& context, const ReadSource& source);
-Reader bind_peak(files::Context& context, const ReadSource& source);
-Reader bind_part_peak(files::Context& context, const ReadSource& source);
-Reader bind_part_memory(files::Context& context, const ReadSource& source);
-Reader bind_blob(files::Context& context, const ReadSource& source);
-Reader bind_counter(files::Context& context, const ReadSource& source);
-Reader bind_highest(files::Context& context, const ReadSource& source);
-Reader bind_part_highest(files::Context& context, const ReadSource& source);
-Reader bind_either(files::Context& context, const ReadSource& source);
-Reader bind_link_states(files::Context& context, const ReadSource& source);
-Reader bind_dram(files::Context& context, const ReadSource& source);
-Reader bind_energy(files::Context& context, const ReadSource& source);
-Reader bind_throttle(files::Context& context, const ReadSource& source);
-Reader bind_residency(files::Context& context, const ReadSource& source);
-Reader bind_link_counter(files::Context& context, const ReadSource& source);
-Reader bind_link_status(files::Context& context, const ReadSource& source);
-Reader bind_event(files::Context& context, const ReadSource& source);
-Reader bind_ras(files::Context& context, const ReadSource& source);
-Reader bind_highest_level(files::Context& context, const ReadSource& source);
-Reader bind_current_level(files::Context& context, const ReadSource& source);
-Reader bind_links(files::Context& context, const ReadSource& source);
-Reader bind_bad_pages(files::Context& context, const ReadSource& source);
-Reader bind_mode(files::Context& context, const ReadSource& source);
+Reader blob(files::Context& context, const ReadSource& source);
+Reader counter(files::Context& context, const ReadSource& source);
+Reader highest(files::Context& context, const ReadSource& source);
+Reader part_highest(files::Context& context, const ReadSource& source);
+Reader either(files::Context& context, const ReadSource& source);
+Reader link_counter(files::Context& context, const ReadSource& source);
+Reader link_status(files::Context& context, const ReadSource& source);
 
 inline constexpr std::string_view kBlobPrefix = "gpu_metrics.";
 
@@ -190,154 +264,39 @@ consteval std::uint64_t either_of(std::string_view names) {
 
 }  // namespace readers
 
-/// A power, except the 0 of MI200's second die: the first die measures both (kernel 6.12, aldebaran_ppt.c).
-constexpr Source power(std::string_view name) noexcept { return {readers::bind_power, {name}}; }
-
-/// A percentage that the firmware sometimes overshoots at full load.
-constexpr Source busy(std::string_view name) noexcept { return {readers::bind_busy, {name}}; }
-
-/// A peak rate of the card, from the compute driver's topology.
-constexpr Source peak(Peak which) noexcept {
-  return {readers::bind_peak, {"kfd/topology", static_cast<std::uint64_t>(which)}};
-}
-
-/// The peak rate of a partition, and its memory.
-constexpr Source part_peak(Peak which) noexcept {
-  return {readers::bind_part_peak, {"kfd/topology", static_cast<std::uint64_t>(which)}};
-}
-constexpr Source part_memory() noexcept {
-  return {readers::bind_part_memory, {"kfd/topology mem_banks/0 size_in_bytes"}};
-}
-
-// gpu_metrics.
-
 /// A field in base units: "gpu_metrics.voltage_soc". For an array, the named element
 /// ("gpu_metrics.temperature_hbm[3]") or the first available one: the first die's clock stands for all.
-consteval Source blob(std::string_view name) {
-  return {readers::bind_blob, {name, readers::element_of(name)}};
-}
+consteval Source blob(std::string_view name) { return {readers::blob, name, readers::element_of(name)}; }
 
 /// "a | b": b if a is not filled.
 consteval Source blob_either(std::string_view names) {
-  return {readers::bind_either, {names, readers::either_of(names)}};
+  return {readers::either, names, readers::either_of(names)};
 }
 
 /// A counter of the hardware; for an array, the sum of all elements. Binds only while the card is awake,
 /// since a sleeping card does not show whether it counts.
 consteval Source blob_counter(std::string_view name) {
-  return {readers::bind_counter, {name, readers::field_of(name)}};
+  return {readers::counter, name, readers::field_of(name)};
 }
 
 /// The highest element of an array, over all partitions.
 consteval Source blob_highest(std::string_view name) {
-  return {readers::bind_highest, {name, readers::field_of(name)}};
+  return {readers::highest, name, readers::field_of(name)};
 }
 
 /// The highest of the partition's elements.
 consteval Source part_highest(std::string_view name) {
-  return {readers::bind_part_highest, {name, readers::field_of(name)}};
+  return {readers::part_highest, name, readers::field_of(name)};
 }
-
-/// Number of links in one of the states whose bits are set: 0b10 for up (1).
-constexpr Source xgmi_links(std::uint64_t states) noexcept {
-  return {readers::bind_link_states, {"gpu_metrics.xgmi_link_status", states}};
-}
-
-/// Memory traffic relative to its maximum. From 1.4 on average_umc_activity has this meaning: the firmware's
-/// DramBandwidthUtilization (kernel 6.12, smu_v13_0_6_ppt.c). In earlier versions it is busy time.
-constexpr Source dram_bandwidth() noexcept {
-  return {readers::bind_dram, {"gpu_metrics.average_umc_activity"}};
-}
-
-/// The accumulator in joules, if its unit is known and it is not stuck at 0.
-constexpr Source blob_energy() noexcept { return {readers::bind_energy, {"gpu_metrics.energy_accumulator"}}; }
-
-/// 1 while any of the chip-independent throttler bits of `mask` is set. Versions without those bits are read
-/// through the chip's own bits, if these are known.
-constexpr Source throttle(std::uint64_t mask) noexcept {
-  return {readers::bind_throttle, {"gpu_metrics.indep_throttle_status", mask}};
-}
-
-/// Seconds during which the residency was active; see ThrottleResidency. Up to three: "gpu_metrics.a |
-/// gpu_metrics.b".
-constexpr Source residency(std::string_view names) noexcept { return {readers::bind_residency, {names}}; }
 
 /// A link's counter: "gpu_metrics.xgmi_read_data_acc[3]". Binds like blob_counter().
 consteval Source link_counter(std::string_view name) {
-  return {readers::bind_link_counter, {name, readers::element_of(name)}};
+  return {readers::link_counter, name, readers::element_of(name)};
 }
 
 /// 1 while the link is up. Not bound if the link is not present (2).
 consteval Source link_status(std::string_view name) {
-  return {readers::bind_link_status, {name, readers::element_of(name)}};
-}
-
-/// Events of a kind, by place in kEvents; `unsupported` while the driver does not report any.
-constexpr Source event_count(std::size_t place) noexcept {
-  return {readers::bind_event, {"AMDKFD_IOC_SMI_EVENTS", place}};
-}
-
-// Texts of amdgpu with several values or words.
-
-/// A severity counted in ras/<block>_err_count: the driver's name and gpumeter's.
-struct RasSeverity {
-  std::string_view key;
-  std::string_view severity;
-};
-inline constexpr RasSeverity kRasSeverities[] = {
-    {"ce", "corrected"}, {"ue", "uncorrected"}, {"de", "deferred"}};
-
-/// Errors of one severity, by index into kRasSeverities, of "ras/<block>_err_count".
-constexpr Source ras_count(std::string_view name, std::size_t severity) noexcept {
-  return {readers::bind_ras, {name, severity}};
-}
-
-/// The clock in MHz, from a pp_dpm_* file.
-constexpr Source clock_limit(std::string_view name) noexcept { return {readers::bind_highest_level, {name}}; }
-constexpr Source clock_level(std::string_view name) noexcept { return {readers::bind_current_level, {name}}; }
-
-/// The card's links to all others, from xgmi_num_links.
-constexpr Source links(std::string_view name) noexcept { return {readers::bind_links, {name}}; }
-
-/// The number of pages that the driver has retired (flag R), from ras/gpu_vram_bad_pages. Pages that wait for
-/// retirement (P), and pages that could not be retired because they are in use (F), do not count.
-constexpr Source bad_pages(std::string_view name) noexcept { return {readers::bind_bad_pages, {name}}; }
-
-/// A state of a mode, and the word for it in the mode's file. `wakes`: reading the file wakes a sleeping
-/// card.
-struct Mode {
-  std::string_view mode, file, word, state;
-  bool wakes;
-};
-
-// clang-format off
-inline constexpr Mode kModes[] = {
-    {"compute_partition", "current_compute_partition", "SPX", "spx", false},
-    {"compute_partition", "current_compute_partition", "DPX", "dpx", false},
-    {"compute_partition", "current_compute_partition", "TPX", "tpx", false},
-    {"compute_partition", "current_compute_partition", "QPX", "qpx", false},
-    {"compute_partition", "current_compute_partition", "CPX", "cpx", false},
-    {"memory_partition", "current_memory_partition", "NPS1", "nps1", false},
-    {"memory_partition", "current_memory_partition", "NPS2", "nps2", false},
-    {"memory_partition", "current_memory_partition", "NPS4", "nps4", false},
-    {"memory_partition", "current_memory_partition", "NPS8", "nps8", false},
-    // AMD has no numbered performance state. A card stays slow permanently only through a level that was
-    // set by hand.
-    {"performance_level", "power_dpm_force_performance_level", "auto", "auto", true},
-    {"performance_level", "power_dpm_force_performance_level", "low", "low", true},
-    {"performance_level", "power_dpm_force_performance_level", "high", "high", true},
-    {"performance_level", "power_dpm_force_performance_level", "manual", "manual", true},
-    {"performance_level", "power_dpm_force_performance_level", "profile_standard", "profile_standard", true},
-    {"performance_level", "power_dpm_force_performance_level", "profile_min_sclk", "profile_min_sclk", true},
-    {"performance_level", "power_dpm_force_performance_level", "profile_min_mclk", "profile_min_mclk", true},
-    {"performance_level", "power_dpm_force_performance_level", "profile_peak", "profile_peak", true},
-    {"performance_level", "power_dpm_force_performance_level", "perf_determinism", "perf_determinism", true},
-};
-// clang-format on
-
-/// 1 while the mode at that index in kModes is active.
-constexpr Source mode(std::size_t index) noexcept {
-  return {readers::bind_mode, {kModes[index].file, index}};
+  return {readers::link_status, name, readers::element_of(name)};
 }
 
 // Parsers of these texts; they accept any text.

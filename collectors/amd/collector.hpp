@@ -49,7 +49,6 @@ DeviceInfo identify(const pci::Function& function, const IdentitySources& source
 /// Adds one note for each of the others.
 void separate_twins(std::vector<DeviceInfo>& devices, std::vector<std::string>& notes);
 
-
 inline constexpr CollectorOption kAmdOptions[] = {
     {"ids_file", CollectorOption::Kind::text, "/usr/share/libdrm/amdgpu.ids",
      "libdrm's list of marketing names, by PCI device and revision."},

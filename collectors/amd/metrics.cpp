@@ -44,89 +44,90 @@ constexpr Derived kMemoryBusy = averaged(catalog::memory_controller_busy_seconds
 
 // clang-format off
 constexpr auto kRows = std::to_array<Row>({
-    {&catalog::suspended, {}, asleep("power/runtime_status"), 1, fast, {}, kNeverWakes},
+    {&catalog::suspended, {}, {asleep, "power/runtime_status"}, 1, fast, {}, kNeverWakes},
 
     // The driver averages all of these: over about a second on most chips, over less on some.
-    {&catalog::utilization, {}, busy("gpu_busy_percent"), kPercent, fast, kBusy.with(kUtilizationExtremes), kRatio},
+    {&catalog::utilization, {}, {busy, "gpu_busy_percent"}, kPercent, fast, kBusy.with(kUtilizationExtremes), kRatio},
     {&catalog::utilization, {}, blob("gpu_metrics.average_gfx_activity"), 1, fast, kBusy.with(kUtilizationExtremes), kRatio},
-    {&catalog::busy_seconds, {}, clients_busy(), 1, fast, {}, kOfClients},
-    {&catalog::utilization, {}, clients_share(), 1, fast, {}, kRatioOfClients},
-    {&catalog::memory_controller_utilization, {}, busy("mem_busy_percent"), kPercent, fast, kMemoryBusy, kRatio},
+    {&catalog::busy_seconds, {}, {clients_busy, kClientFiles, kBusiestClass}, 1, fast, {}, kOfClients},
+    {&catalog::utilization, {}, {clients_share, kClientFiles, kBusiestClass}, 1, fast, {}, kRatioOfClients},
+    {&catalog::memory_controller_utilization, {}, {busy, "mem_busy_percent"}, kPercent, fast, kMemoryBusy, kRatio},
     {&catalog::memory_controller_utilization, {}, blob("gpu_metrics.average_umc_activity"), 1, fast, kMemoryBusy, kRatio},
 
     // Memory. The driver reads these from its own accounting (amdgpu_vram_mgr.c, amdgpu_gtt_mgr.c), so the
     // card does not wake.
-    {&catalog::memory_size, {"memory", "vram"}, constant("mem_info_vram_total"), 1, normal, {}, kSize},
-    {&catalog::memory_used, {"memory", "vram"}, file("mem_info_vram_used"), 1, normal, {}, kMemory},
-    {&catalog::memory_free, {"memory", "vram"}, difference("mem_info_vram_total - mem_info_vram_used"), 1, normal, {}, kMemory},
-    {&catalog::memory_size, {"memory", "gtt"}, constant("mem_info_gtt_total"), 1, normal, {}, kSize},
-    {&catalog::memory_used, {"memory", "gtt"}, file("mem_info_gtt_used"), 1, normal, {}, kMemory},
-    {&catalog::memory_free, {"memory", "gtt"}, difference("mem_info_gtt_total - mem_info_gtt_used"), 1, normal, {}, kMemory},
-    {&catalog::visible_memory_size, {}, constant("mem_info_vis_vram_total"), 1, normal, {}, kSize},
-    {&catalog::visible_memory_used, {}, file("mem_info_vis_vram_used"), 1, normal, {}, kMemory},
+    {&catalog::memory_size, {"memory", "vram"}, {constant, "mem_info_vram_total"}, 1, normal, {}, kSize},
+    {&catalog::memory_used, {"memory", "vram"}, {file, "mem_info_vram_used"}, 1, normal, {}, kMemory},
+    {&catalog::memory_free, {"memory", "vram"}, {difference, "mem_info_vram_total - mem_info_vram_used"}, 1, normal, {}, kMemory},
+    {&catalog::memory_size, {"memory", "gtt"}, {constant, "mem_info_gtt_total"}, 1, normal, {}, kSize},
+    {&catalog::memory_used, {"memory", "gtt"}, {file, "mem_info_gtt_used"}, 1, normal, {}, kMemory},
+    {&catalog::memory_free, {"memory", "gtt"}, {difference, "mem_info_gtt_total - mem_info_gtt_used"}, 1, normal, {}, kMemory},
+    {&catalog::visible_memory_size, {}, {constant, "mem_info_vis_vram_total"}, 1, normal, {}, kSize},
+    {&catalog::visible_memory_used, {}, {file, "mem_info_vis_vram_used"}, 1, normal, {}, kMemory},
 
     // Power. power1_average if the chip averages; the values of APUs include their processor cores.
-    {&catalog::energy_joules, {}, blob_energy(), 1, fast, {}, kPositive},
-    {&catalog::power, {}, power("hwmon/power1_average"), kMicro, fast, kEnergy.with(kPowerExtremes), kWatts},
-    {&catalog::power, {}, power("hwmon/power1_input"), kMicro, fast, instantaneous(catalog::energy_joules).with(kPowerExtremes), kWatts},
+    {&catalog::energy_joules, {}, {blob_energy, "gpu_metrics.energy_accumulator"}, 1, fast, {}, kPositive},
+    {&catalog::power, {}, {power, "hwmon/power1_average"}, kMicro, fast, kEnergy.with(kPowerExtremes), kWatts},
+    {&catalog::power, {}, {power, "hwmon/power1_input"}, kMicro, fast, instantaneous(catalog::energy_joules).with(kPowerExtremes), kWatts},
     {&catalog::power, {}, blob("gpu_metrics.average_socket_power"), 1, fast, kEnergy.with(kPowerExtremes), kBlobWatts},
     {&catalog::power, {}, blob("gpu_metrics.curr_socket_power"), 1, fast, instantaneous(catalog::energy_joules).with(kPowerExtremes), kBlobWatts},
-    {&catalog::power_instant, {}, power("hwmon/power1_input"), kMicro, fast, {}, kWatts},
+    {&catalog::power_instant, {}, {power, "hwmon/power1_input"}, kMicro, fast, {}, kWatts},
     {&catalog::power_instant, {}, blob("gpu_metrics.curr_socket_power"), 1, fast, {}, kBlobWatts},
-    {&catalog::power_limit, {"limit", "enforced"}, file("hwmon/power1_cap"), kMicro, slow, {}, kWatts},
-    {&catalog::power_limit, {"limit", "default"}, file("hwmon/power1_cap_default"), kMicro, slow, {}, kWatts},
-    {&catalog::power_limit, {"limit", "min"}, file("hwmon/power1_cap_min"), kMicro, slow, {}, kWatts},
-    {&catalog::power_limit, {"limit", "max"}, file("hwmon/power1_cap_max"), kMicro, slow, {}, kWatts},
-    {&catalog::voltage, {"rail", "gfx"}, file("hwmon/in{vddgfx}_input"), kMilli, fast, {}, kVolts},
+    {&catalog::power_limit, {"limit", "enforced"}, {file, "hwmon/power1_cap"}, kMicro, slow, {}, kWatts},
+    {&catalog::power_limit, {"limit", "default"}, {file, "hwmon/power1_cap_default"}, kMicro, slow, {}, kWatts},
+    {&catalog::power_limit, {"limit", "min"}, {file, "hwmon/power1_cap_min"}, kMicro, slow, {}, kWatts},
+    {&catalog::power_limit, {"limit", "max"}, {file, "hwmon/power1_cap_max"}, kMicro, slow, {}, kWatts},
+    {&catalog::voltage, {"rail", "gfx"}, {file, "hwmon/in{vddgfx}_input"}, kMilli, fast, {}, kVolts},
     {&catalog::voltage, {"rail", "gfx"}, blob("gpu_metrics.voltage_gfx"), 1, fast, {}, kVolts},
     {&catalog::voltage, {"rail", "gfx"}, blob("gpu_metrics.average_gfx_voltage"), 1, fast, {}, kVolts},
-    {&catalog::voltage, {"rail", "soc"}, file("hwmon/in{vddnb}_input"), kMilli, fast, {}, kVolts}, // amdgpu's name for VDDSOC of APUs
+    {&catalog::voltage, {"rail", "soc"}, {file, "hwmon/in{vddnb}_input"}, kMilli, fast, {}, kVolts}, // amdgpu's name for VDDSOC of APUs
     {&catalog::voltage, {"rail", "soc"}, blob("gpu_metrics.voltage_soc"), 1, fast, {}, kVolts},
     {&catalog::voltage, {"rail", "soc"}, blob("gpu_metrics.average_soc_voltage"), 1, fast, {}, kVolts},
     {&catalog::voltage, {"rail", "memory"}, blob("gpu_metrics.voltage_mem"), 1, fast, {}, kVolts},
 
     // Temperatures, by label: the available sensors differ by chip.
-    {&catalog::temperature, {"sensor", "core"}, file("hwmon/temp{edge}_input"), kMilli, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "core"}, {file, "hwmon/temp{edge}_input"}, kMilli, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "core"}, blob("gpu_metrics.temperature_edge"), 1, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "core"}, blob("gpu_metrics.temperature_gfx"), 1, fast, {}, kCelsius},
-    {&catalog::temperature, {"sensor", "hotspot"}, file("hwmon/temp{junction}_input"), kMilli, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "hotspot"}, {file, "hwmon/temp{junction}_input"}, kMilli, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "hotspot"}, blob("gpu_metrics.temperature_hotspot"), 1, fast, {}, kCelsius},
-    {&catalog::temperature, {"sensor", "memory"}, file("hwmon/temp{mem}_input"), kMilli, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "memory"}, {file, "hwmon/temp{mem}_input"}, kMilli, fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "memory"}, blob("gpu_metrics.temperature_mem"), 1, fast, {}, kCelsius},
-    {&catalog::temperature_limit, {"sensor", "core", "limit", "critical"}, constant("hwmon/temp{edge}_crit"), kMilli, slow, {}, kLimit},
-    {&catalog::temperature_limit, {"sensor", "core", "limit", "emergency"}, constant("hwmon/temp{edge}_emergency"), kMilli, slow, {}, kLimit},
-    {&catalog::temperature_limit, {"sensor", "hotspot", "limit", "critical"}, constant("hwmon/temp{junction}_crit"), kMilli, slow, {}, kLimit},
-    {&catalog::temperature_limit, {"sensor", "hotspot", "limit", "emergency"}, constant("hwmon/temp{junction}_emergency"), kMilli, slow, {}, kLimit},
-    {&catalog::temperature_limit, {"sensor", "memory", "limit", "critical"}, constant("hwmon/temp{mem}_crit"), kMilli, slow, {}, kLimit},
-    {&catalog::temperature_limit, {"sensor", "memory", "limit", "emergency"}, constant("hwmon/temp{mem}_emergency"), kMilli, slow, {}, kLimit},
-    {&catalog::temperature_margin, {"sensor", "core"}, margin("hwmon/temp{edge}"), kMilli, fast},
-    {&catalog::temperature_margin, {"sensor", "hotspot"}, margin("hwmon/temp{junction}"), kMilli, fast},
-    {&catalog::temperature_margin, {"sensor", "memory"}, margin("hwmon/temp{mem}"), kMilli, fast},
-    {&catalog::fan_speed, {"fan", "0"}, quotient("hwmon/pwm1 / hwmon/pwm1_max"), 1, normal, {}, kRatio},
-    {&catalog::fan_rpm, {"fan", "0"}, file("hwmon/fan1_input"), 1, normal, {}, kPositive},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "critical"}, {constant, "hwmon/temp{edge}_crit"}, kMilli, slow, {}, kLimit},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "emergency"}, {constant, "hwmon/temp{edge}_emergency"}, kMilli, slow, {}, kLimit},
+    {&catalog::temperature_limit, {"sensor", "hotspot", "limit", "critical"}, {constant, "hwmon/temp{junction}_crit"}, kMilli, slow, {}, kLimit},
+    {&catalog::temperature_limit, {"sensor", "hotspot", "limit", "emergency"}, {constant, "hwmon/temp{junction}_emergency"}, kMilli, slow, {}, kLimit},
+    {&catalog::temperature_limit, {"sensor", "memory", "limit", "critical"}, {constant, "hwmon/temp{mem}_crit"}, kMilli, slow, {}, kLimit},
+    {&catalog::temperature_limit, {"sensor", "memory", "limit", "emergency"}, {constant, "hwmon/temp{mem}_emergency"}, kMilli, slow, {}, kLimit},
+    {&catalog::temperature_margin, {"sensor", "core"}, {margin, "hwmon/temp{edge}"}, kMilli, fast},
+    {&catalog::temperature_margin, {"sensor", "hotspot"}, {margin, "hwmon/temp{junction}"}, kMilli, fast},
+    {&catalog::temperature_margin, {"sensor", "memory"}, {margin, "hwmon/temp{mem}"}, kMilli, fast},
+    {&catalog::fan_speed, {"fan", "0"}, {quotient, "hwmon/pwm1 / hwmon/pwm1_max"}, 1, normal, {}, kRatio},
+    {&catalog::fan_rpm, {"fan", "0"}, {file, "hwmon/fan1_input"}, 1, normal, {}, kPositive},
     {&catalog::fan_rpm, {"fan", "0"}, blob("gpu_metrics.current_fan_speed"), 1, normal, {}, kPositive},
 
-    {&catalog::clock, {"clock", "graphics"}, file("hwmon/freq{sclk}_input"), 1, fast, {}, kHertz},
+    {&catalog::clock, {"clock", "graphics"}, {file, "hwmon/freq{sclk}_input"}, 1, fast, {}, kHertz},
     {&catalog::clock, {"clock", "graphics"}, blob_either("gpu_metrics.current_gfxclk | gpu_metrics.average_gfxclk_frequency"), 1, fast, {}, kHertz},
-    {&catalog::clock, {"clock", "memory"}, file("hwmon/freq{mclk}_input"), 1, fast, {}, kHertz},
+    {&catalog::clock, {"clock", "memory"}, {file, "hwmon/freq{mclk}_input"}, 1, fast, {}, kHertz},
     {&catalog::clock, {"clock", "memory"}, blob_either("gpu_metrics.current_uclk | gpu_metrics.average_uclk_frequency"), 1, fast, {}, kHertz},
 
-    {&catalog::pcie_link_generation, {}, generation("slot/current_link_speed"), 1, slow, {}, kGeneration},
-    {&catalog::pcie_link_lanes, {}, file("slot/current_link_width"), 1, slow, {}, kLanes},
-    {&catalog::pcie_link_max_generation, {}, generation("slot/max_link_speed"), 1, slow, {}, kGeneration},
-    {&catalog::pcie_link_max_lanes, {}, file("slot/max_link_width"), 1, slow, {}, kLanes},
-    {&catalog::pcie_replays, {}, file("pcie_replay_count"), 1, slow, {}, kPositive},
+    {&catalog::pcie_link_generation, {}, {generation, "slot/current_link_speed"}, 1, slow, {}, kGeneration},
+    {&catalog::pcie_link_lanes, {}, {file, "slot/current_link_width"}, 1, slow, {}, kLanes},
+    {&catalog::pcie_link_max_generation, {}, {generation, "slot/max_link_speed"}, 1, slow, {}, kGeneration},
+    {&catalog::pcie_link_max_lanes, {}, {file, "slot/max_link_width"}, 1, slow, {}, kLanes},
+    {&catalog::pcie_replays, {}, {file, "pcie_replay_count"}, 1, slow, {}, kPositive},
     {&catalog::pcie_replays, {}, blob_counter("gpu_metrics.pcie_replay_count_acc"), 1, slow, {}, kPositive},
 });
 // clang-format on
 
+constexpr std::string_view kThrottleField = "gpu_metrics.indep_throttle_status";
 constexpr auto kCauseRows = each(kThrottleCauses, [](std::string_view cause) {
-  const Source source = throttle(mask_of_cause(cause));
+  const Source source = {throttle, kThrottleField, mask_of_cause(cause)};
   return Row{&catalog::throttled, {"cause", cause}, source, 1, fast, state(catalog::throttle_seconds)};
 });
 constexpr auto kReasonRows = each(kThrottleReasons, [](const ThrottleReason& reason) {
   const LabelSet labels("cause", reason.cause, "reason", reason.reason);
-  const Source source = throttle(mask_of(reason));
+  const Source source = {throttle, kThrottleField, mask_of(reason)};
   return Row{&catalog::throttle_reason_active,       labels, source, 1, fast,
              state(catalog::throttle_reason_seconds)};
 });
@@ -183,25 +184,25 @@ constexpr auto kFirmwareRows = std::to_array<Row>({
     {&catalog::engine_utilization, {"engine", "decode"}, blob_highest("gpu_metrics.vcn_busy"), 1, fast, kEngineBusy, kRatio},
     {&catalog::engine_utilization, {"engine", "jpeg"}, blob_highest("gpu_metrics.jpeg_activity"), 1, fast, kEngineBusy, kRatio},
     {&catalog::engine_utilization, {"engine", "jpeg"}, blob_highest("gpu_metrics.jpeg_busy"), 1, fast, kEngineBusy, kRatio},
-    {&catalog::memory_bandwidth_utilization, {}, dram_bandwidth(), 1, fast, averaged(catalog::memory_bandwidth_utilization_seconds), kRatio},
+    {&catalog::memory_bandwidth_utilization, {}, {dram_bandwidth, "gpu_metrics.average_umc_activity"}, 1, fast, averaged(catalog::memory_bandwidth_utilization_seconds), kRatio},
     {&catalog::peak_memory_bandwidth, {}, blob("gpu_metrics.mem_max_bandwidth"), 1, slow, {}, kBandwidth},
 
     // Counters since the driver was loaded.
     {&catalog::interconnect_received_bytes, {"kind", "xgmi"}, blob_counter("gpu_metrics.xgmi_read_data_acc"), 1, normal, {}, kPositive},
     {&catalog::interconnect_transmitted_bytes, {"kind", "xgmi"}, blob_counter("gpu_metrics.xgmi_write_data_acc"), 1, normal, {}, kPositive},
-    {&catalog::interconnect_links, {"kind", "xgmi"}, xgmi_links(0b11), 1, slow, {}, kPositive},
-    {&catalog::interconnect_links_up, {"kind", "xgmi"}, xgmi_links(0b10), 1, slow, {}, kPositive},
+    {&catalog::interconnect_links, {"kind", "xgmi"}, {xgmi_links, "gpu_metrics.xgmi_link_status", 0b11}, 1, slow, {}, kPositive},
+    {&catalog::interconnect_links_up, {"kind", "xgmi"}, {xgmi_links, "gpu_metrics.xgmi_link_status", 0b10}, 1, slow, {}, kPositive},
 
     // Residencies of MI300 and later, which replace the bits; see ThrottleResidency. They precede the rows of
     // the bits, whose integral would be the same series.
-    {&catalog::throttle_seconds, {"cause", "power"}, residency("gpu_metrics.ppt_residency_acc"), 1, fast, {}, kPositive},
-    {&catalog::throttle_seconds, {"cause", "thermal"}, residency("gpu_metrics.socket_thm_residency_acc | gpu_metrics.vr_thm_residency_acc | gpu_metrics.hbm_thm_residency_acc"), 1, fast, {}, kPositive},
-    {&catalog::throttle_seconds, {"cause", "hardware"}, residency("gpu_metrics.prochot_residency_acc"), 1, fast, {}, kPositive},
-    {&catalog::throttle_reason_seconds, {"cause", "power", "reason", "ppt"}, residency("gpu_metrics.ppt_residency_acc"), 1, fast, {}, kPositive},
-    {&catalog::throttle_reason_seconds, {"cause", "thermal", "reason", "socket_thm"}, residency("gpu_metrics.socket_thm_residency_acc"), 1, fast, {}, kPositive},
-    {&catalog::throttle_reason_seconds, {"cause", "thermal", "reason", "vr_thm"}, residency("gpu_metrics.vr_thm_residency_acc"), 1, fast, {}, kPositive},
-    {&catalog::throttle_reason_seconds, {"cause", "thermal", "reason", "hbm_thm"}, residency("gpu_metrics.hbm_thm_residency_acc"), 1, fast, {}, kPositive},
-    {&catalog::throttle_reason_seconds, {"cause", "hardware", "reason", "prochot"}, residency("gpu_metrics.prochot_residency_acc"), 1, fast, {}, kPositive},
+    {&catalog::throttle_seconds, {"cause", "power"}, {residency, "gpu_metrics.ppt_residency_acc"}, 1, fast, {}, kPositive},
+    {&catalog::throttle_seconds, {"cause", "thermal"}, {residency, "gpu_metrics.socket_thm_residency_acc | gpu_metrics.vr_thm_residency_acc | gpu_metrics.hbm_thm_residency_acc"}, 1, fast, {}, kPositive},
+    {&catalog::throttle_seconds, {"cause", "hardware"}, {residency, "gpu_metrics.prochot_residency_acc"}, 1, fast, {}, kPositive},
+    {&catalog::throttle_reason_seconds, {"cause", "power", "reason", "ppt"}, {residency, "gpu_metrics.ppt_residency_acc"}, 1, fast, {}, kPositive},
+    {&catalog::throttle_reason_seconds, {"cause", "thermal", "reason", "socket_thm"}, {residency, "gpu_metrics.socket_thm_residency_acc"}, 1, fast, {}, kPositive},
+    {&catalog::throttle_reason_seconds, {"cause", "thermal", "reason", "vr_thm"}, {residency, "gpu_metrics.vr_thm_residency_acc"}, 1, fast, {}, kPositive},
+    {&catalog::throttle_reason_seconds, {"cause", "thermal", "reason", "hbm_thm"}, {residency, "gpu_metrics.hbm_thm_residency_acc"}, 1, fast, {}, kPositive},
+    {&catalog::throttle_reason_seconds, {"cause", "hardware", "reason", "prochot"}, {residency, "gpu_metrics.prochot_residency_acc"}, 1, fast, {}, kPositive},
 });
 // clang-format on
 
@@ -233,7 +234,7 @@ constexpr Traits kRasCount{.min = 0};
 constexpr Row ras_row(std::string_view file, std::size_t severity) noexcept {
   const std::string_view block = block_of(file);
   const std::string_view name = kRasSeverities[severity].severity;
-  const Source count = ras_count(file, severity);
+  const Source count = {ras_count, file, severity};
   if (is_memory(block))
     return {
         &catalog::memory_errors, {"severity", name, "location", block}, count, 1, Tier::slow, {}, kRasCount};
@@ -256,32 +257,32 @@ constexpr auto kSysfsRows = std::to_array<Row>({
     // VCN decodes and encodes, and no source separates the two. The label is `decode`, since all of its
     // generations decode. The driver's field still has the older decoder's name, average_uvd_activity. Two
     // series of one number would count its time twice.
-    {&catalog::engine_utilization, {"engine", "decode"}, busy("vcn_busy_percent"), kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
+    {&catalog::engine_utilization, {"engine", "decode"}, {busy, "vcn_busy_percent"}, kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
 
     // The limits change with overdrive settings. The driver writes 0 if the limit is unknown.
-    {&catalog::clock_max, {"clock", "graphics"}, clock_limit("pp_dpm_sclk"), kMega, Tier::slow, {}, kUnknownHertz},
-    {&catalog::clock_max, {"clock", "memory"}, clock_limit("pp_dpm_mclk"), kMega, Tier::slow, {}, kUnknownHertz},
-    {&catalog::clock_max, {"clock", "soc"}, clock_limit("pp_dpm_socclk"), kMega, Tier::slow, {}, kUnknownHertz},
-    {&catalog::clock_max, {"clock", "fabric"}, clock_limit("pp_dpm_fclk"), kMega, Tier::slow, {}, kUnknownHertz},
-    {&catalog::clock_max, {"clock", "video"}, clock_limit("pp_dpm_vclk"), kMega, Tier::slow, {}, kUnknownHertz},
+    {&catalog::clock_max, {"clock", "graphics"}, {clock_limit, "pp_dpm_sclk"}, kMega, Tier::slow, {}, kUnknownHertz},
+    {&catalog::clock_max, {"clock", "memory"}, {clock_limit, "pp_dpm_mclk"}, kMega, Tier::slow, {}, kUnknownHertz},
+    {&catalog::clock_max, {"clock", "soc"}, {clock_limit, "pp_dpm_socclk"}, kMega, Tier::slow, {}, kUnknownHertz},
+    {&catalog::clock_max, {"clock", "fabric"}, {clock_limit, "pp_dpm_fclk"}, kMega, Tier::slow, {}, kUnknownHertz},
+    {&catalog::clock_max, {"clock", "video"}, {clock_limit, "pp_dpm_vclk"}, kMega, Tier::slow, {}, kUnknownHertz},
 
     // Used if neither hwmon nor gpu_metrics has the clocks: each of these files costs a separate call to the
     // firmware.
-    {&catalog::clock, {"clock", "graphics"}, clock_level("pp_dpm_sclk"), kMega, Tier::fast, {}, kUnknownHertz},
-    {&catalog::clock, {"clock", "memory"}, clock_level("pp_dpm_mclk"), kMega, Tier::fast, {}, kUnknownHertz},
-    {&catalog::clock, {"clock", "soc"}, clock_level("pp_dpm_socclk"), kMega, Tier::normal, {}, kUnknownHertz},
-    {&catalog::clock, {"clock", "fabric"}, clock_level("pp_dpm_fclk"), kMega, Tier::normal, {}, kUnknownHertz},
-    {&catalog::clock, {"clock", "video"}, clock_level("pp_dpm_vclk"), kMega, Tier::normal, {}, kUnknownHertz},
+    {&catalog::clock, {"clock", "graphics"}, {clock_level, "pp_dpm_sclk"}, kMega, Tier::fast, {}, kUnknownHertz},
+    {&catalog::clock, {"clock", "memory"}, {clock_level, "pp_dpm_mclk"}, kMega, Tier::fast, {}, kUnknownHertz},
+    {&catalog::clock, {"clock", "soc"}, {clock_level, "pp_dpm_socclk"}, kMega, Tier::normal, {}, kUnknownHertz},
+    {&catalog::clock, {"clock", "fabric"}, {clock_level, "pp_dpm_fclk"}, kMega, Tier::normal, {}, kUnknownHertz},
+    {&catalog::clock, {"clock", "video"}, {clock_level, "pp_dpm_vclk"}, kMega, Tier::normal, {}, kUnknownHertz},
 
     // xgmi_error is not read. A read resets it, so that other readers lose the count. While the counting is
     // off, each read also logs a kernel error (kernel 6.12, amdgpu_xgmi_show_error).
-    {&catalog::interconnect_links, {"kind", "xgmi"}, links("xgmi_num_links"), 1, Tier::slow},
-    {&catalog::retired_pages, {"cause", "uncorrected"}, bad_pages("ras/gpu_vram_bad_pages"), 1, Tier::slow},
+    {&catalog::interconnect_links, {"kind", "xgmi"}, {links, "xgmi_num_links"}, 1, Tier::slow},
+    {&catalog::retired_pages, {"cause", "uncorrected"}, {bad_pages, "ras/gpu_vram_bad_pages"}, 1, Tier::slow},
 });
 
 // The card's partition modes, and the performance level that was set.
 constexpr auto kModeRows = each_place(kModes, [](std::size_t index, const Mode& of) {
-  return Row{&catalog::mode, {"mode", of.mode, "state", of.state}, mode(index), 1, Tier::slow, {}, of.wakes ? kUsual : kNeverWakes};
+  return Row{&catalog::mode, {"mode", of.mode, "state", of.state}, {mode, of.file, index}, 1, Tier::slow, {}, of.wakes ? kUsual : kNeverWakes};
 });
 // clang-format on
 
@@ -327,7 +328,13 @@ constexpr auto kPcieEventRows = std::to_array<Row>({
 // The counts are in memory, so reading them does not wake the card.
 constexpr Traits kReported{.min = 0, .wakes = false, .forgets = true};
 constexpr auto kEventRows = each_place(kEvents, [](std::size_t place, const EventKind& event) {
-  return Row{&catalog::events, {"event", event.name}, event_count(place), 1, Tier::fast, {}, kReported};
+  return Row{&catalog::events,
+             {"event", event.name},
+             {event_count, "AMDKFD_IOC_SMI_EVENTS", place},
+             1,
+             Tier::fast,
+             {},
+             kReported};
 });
 
 // The card's peak rates, and the rows of each partition of a divided card. Sensors exist only for the whole
@@ -335,10 +342,10 @@ constexpr auto kEventRows = each_place(kEvents, [](std::size_t place, const Even
 
 // clang-format off
 constexpr auto kKfdRows = std::to_array<Row>({
-    {&catalog::peak_flops, {"dtype", "fp32", "source", "formula"}, peak(Peak::fp32), 1, Tier::once, {}, kNeverWakes},
-    {&catalog::peak_flops, {"dtype", "fp16", "source", "formula"}, peak(Peak::fp16), 1, Tier::once, {}, kNeverWakes},
-    {&catalog::peak_flops, {"dtype", "bf16", "source", "formula"}, peak(Peak::bf16), 1, Tier::once, {}, kNeverWakes},
-    {&catalog::peak_memory_bandwidth, {}, peak(Peak::memory), 1, Tier::once, {}, kNeverWakes},
+    {&catalog::peak_flops, {"dtype", "fp32", "source", "formula"}, {peak, "kfd/topology", Peak::fp32}, 1, Tier::once, {}, kNeverWakes},
+    {&catalog::peak_flops, {"dtype", "fp16", "source", "formula"}, {peak, "kfd/topology", Peak::fp16}, 1, Tier::once, {}, kNeverWakes},
+    {&catalog::peak_flops, {"dtype", "bf16", "source", "formula"}, {peak, "kfd/topology", Peak::bf16}, 1, Tier::once, {}, kNeverWakes},
+    {&catalog::peak_memory_bandwidth, {}, {peak, "kfd/topology", Peak::memory}, 1, Tier::once, {}, kNeverWakes},
 });
 
 // Memory bandwidth is omitted: for each partition the topology has the width of the whole card.
@@ -346,10 +353,10 @@ constexpr auto kPartitionRows = std::to_array<Row>({
     {&catalog::partition_utilization, {}, part_highest("gpu_metrics.gfx_busy_inst"), 1, Tier::fast, instantaneous(catalog::partition_busy_seconds), kRatio},
     {&catalog::partition_engine_utilization, {"engine", "decode"}, part_highest("gpu_metrics.vcn_busy"), 1, Tier::fast, averaged(catalog::partition_engine_busy_seconds), kRatio},
     {&catalog::partition_engine_utilization, {"engine", "jpeg"}, part_highest("gpu_metrics.jpeg_busy"), 1, Tier::fast, averaged(catalog::partition_engine_busy_seconds), kRatio},
-    {&catalog::partition_memory_size, {"memory", "vram"}, part_memory(), 1, Tier::once, {}, kNeverWakes},
-    {&catalog::partition_peak_flops, {"dtype", "fp32", "source", "formula"}, part_peak(Peak::fp32), 1, Tier::once, {}, kNeverWakes},
-    {&catalog::partition_peak_flops, {"dtype", "fp16", "source", "formula"}, part_peak(Peak::fp16), 1, Tier::once, {}, kNeverWakes},
-    {&catalog::partition_peak_flops, {"dtype", "bf16", "source", "formula"}, part_peak(Peak::bf16), 1, Tier::once, {}, kNeverWakes},
+    {&catalog::partition_memory_size, {"memory", "vram"}, {part_memory, "kfd/topology mem_banks/0 size_in_bytes"}, 1, Tier::once, {}, kNeverWakes},
+    {&catalog::partition_peak_flops, {"dtype", "fp32", "source", "formula"}, {part_peak, "kfd/topology", Peak::fp32}, 1, Tier::once, {}, kNeverWakes},
+    {&catalog::partition_peak_flops, {"dtype", "fp16", "source", "formula"}, {part_peak, "kfd/topology", Peak::fp16}, 1, Tier::once, {}, kNeverWakes},
+    {&catalog::partition_peak_flops, {"dtype", "bf16", "source", "formula"}, {part_peak, "kfd/topology", Peak::bf16}, 1, Tier::once, {}, kNeverWakes},
 });
 // clang-format on
 

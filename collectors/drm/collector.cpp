@@ -198,9 +198,8 @@ std::optional<OptionProblem> check_drm(const CollectorContext& context) {
 }
 
 Result<std::unique_ptr<Collector>> open_drm(const CollectorContext& context) {
-  std::unique_ptr<Collector> collector = std::make_unique<DrmCollector>(
-      context, nvml_count(option(context, kDrmOptions[0]), option(context, kDrmOptions[1])));
-  return collector;
+  return std::unique_ptr<Collector>(std::make_unique<DrmCollector>(
+      context, nvml_count(option(context, kDrmOptions[0]), option(context, kDrmOptions[1]))));
 }
 
 }  // namespace gpumeter::drm_devices

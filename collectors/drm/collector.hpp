@@ -34,7 +34,6 @@ const DrmKind* kind_of(std::string_view driver, bool renders) noexcept;
 
 std::span<const RowDoc> drm_row_docs();
 
-
 /// Finds the devices of the kinds in devices.hpp: behind class/drm, class/accel and class/tenstorrent, bound
 /// to a platform driver, and behind class/devfreq (a Tegra's GPU has no DRM node). One thread.
 ///

@@ -50,8 +50,6 @@ bool FileCache::lost() noexcept {
   return again.status() != ReadStatus::ok || again.read_integer().status != ReadStatus::gone;
 }
 
-void FileCache::clear() { *this = {}; }
-
 TextCache::Text TextCache::read(int handle) noexcept {
   if (last_ == handle) return text_;
   Entry& read = entry(handle);
@@ -67,12 +65,6 @@ bool TextCache::answers_now() noexcept {
     const Text text = read(handle);
     return text.status == ReadStatus::ok && !text.text.empty();
   });
-}
-
-void TextCache::clear() {
-  entries_.clear();
-  unanswered_.clear();
-  last_.reset();
 }
 
 namespace {
@@ -95,7 +87,7 @@ Result<Done> Context::open(const DeviceInfo& info) {
   is_bound_asleep_ = !awake_;
   paths_ = Paths(roots_.sysfs, info.source, kind_.paths, awake_);
   if (kind_.sleep == Sleep::allowed) screens_ = Screens(info.source);
-  memory_file_ = HostMemoryFile(roots_.procfs);
+  host_memory_ = HostMemoryFile(roots_.procfs);
   if (kind_.scans != Scans::never) {
     clients_ = fdinfo::DeviceWatch(roots_.users, client_device(), kind_.scans == Scans::always || awake_);
   }
@@ -115,7 +107,7 @@ Readiness Context::begin_pass(const Pass& pass) noexcept {
   const bool lost = numbers_.lost();
   numbers_.begin_pass();
   texts_.begin_pass();
-  memory_is_fresh_ = false;
+  host_memory_.begin_pass();
   const std::optional<PowerState> state = power_.read();
   if (lost || !state) return Readiness::gone;
   awake_ = kind_.sleep == Sleep::ignored || !state->suspended;
@@ -211,11 +203,6 @@ std::optional<int> Context::text_file(std::string_view name) {
   return path ? texts_.open(*path) : std::nullopt;
 }
 
-const HostMemoryFile::Reading& Context::host_memory() noexcept {
-  if (!std::exchange(memory_is_fresh_, true)) memory_ = memory_file_.read();
-  return memory_;
-}
-
 std::string Context::client_device() const {
   const std::string own = info_.pci_address.empty() ? info_.uuid : info_.pci_address;
   if (kind_.client_driver.empty()) return own;
@@ -282,49 +269,25 @@ bool same_rows(const std::vector<Row>& a, const std::vector<Row>& b) {
 
 /// A TableDevice whose table is known at attach. If the device returns with other sensors, its table and thus
 /// its counters start again.
-class EachSensorDevice final : public Device {
+class EachSensorDevice final : public TableDevice<Context> {
  public:
-  EachSensorDevice(const Kind& kind, Roots roots) : kind_(kind), roots_(std::move(roots)) {}
+  EachSensorDevice(const Kind& kind, const Roots& roots)
+      : TableDevice(Context(roots, kind), {}, kind.slice_rows), kind_(kind), sysfs_(roots.sysfs) {}
 
   Result<Done> attach(const DeviceInfo& info) override {
     auto expanded = std::make_unique<Expanded>();
-    expand(kind_.rows, Paths(roots_.sysfs, info.source, kind_.paths), *expanded);
-    if (!table_ || !same_rows(expanded->rows, expanded_->rows)) {
-      table_.reset();
+    expand(kind_.rows, Paths(sysfs_, info.source, kind_.paths), *expanded);
+    if (!same_rows(expanded->rows, expanded_->rows)) {
+      use(expanded->rows);
       expanded_ = std::move(expanded);
-      table_ =
-          std::make_unique<TableDevice<Context>>(Context(roots_, kind_), expanded_->rows, kind_.slice_rows);
     }
-    return table_->attach(info);
+    return TableDevice::attach(info);
   }
-
-  std::span<const SeriesSpec> series() const override {
-    return table_ ? table_->series() : std::span<const SeriesSpec>();
-  }
-
-  std::span<const std::size_t> own_counters() const override {
-    return table_ ? table_->own_counters() : std::span<const std::size_t>();
-  }
-
-  void resume(std::size_t slot, double total) noexcept override {
-    if (table_) table_->resume(slot, total);
-  }
-
-  void release() noexcept override {
-    if (table_) table_->release();
-  }
-
-  PassOutcome sample(const Pass& pass, SampleSink& sink) noexcept override {
-    return table_ ? table_->sample(pass, sink) : PassOutcome::gone;
-  }
-
-  bool has_more(Nanoseconds now) noexcept override { return table_ && table_->has_more(now); }
 
  private:
   const Kind kind_;
-  const Roots roots_;
-  std::unique_ptr<Expanded> expanded_;  // its rows are table_'s
-  std::unique_ptr<TableDevice<Context>> table_;
+  const std::string sysfs_;
+  std::unique_ptr<Expanded> expanded_ = std::make_unique<Expanded>();  // its rows are the device's
 };
 
 }  // namespace

@@ -90,8 +90,6 @@ class FileCache : public OpenFiles<KeptInteger> {
   /// between passes. It costs nothing unless a read returned `gone`.
   bool lost() noexcept;
 
-  void clear();
-
  private:
   std::uint64_t pass_ = 1;
   std::optional<int> suspect_;  // the last file that was gone
@@ -114,8 +112,6 @@ class TextCache : public OpenFiles<KeptNothing> {
 
   /// As in FileCache, for a text that is not empty.
   bool answers_now() noexcept;
-
-  void clear();
 
  private:
   std::optional<int> last_;
@@ -260,7 +256,6 @@ class Context {
   std::optional<int> constant_file(std::string_view name);  ///< read once, see FileCache
   std::optional<int> text_file(std::string_view name);      ///< for several rows each, see TextCache
   bool has_clients() const noexcept { return static_cast<bool>(clients_); }
-  bool has_host_memory() const noexcept { return memory_file_.read().status == ReadStatus::ok; }
   /// The collector's own sources.
   template <class Sources>
   Sources& attached() const noexcept {
@@ -277,8 +272,7 @@ class Context {
   /// True if this pass reads the device.
   bool is_read() const noexcept { return is_read_; }
   const fdinfo::BusyCounters& clients() const noexcept { return client_counters_; }
-  /// Read by the first call in a pass.
-  const HostMemoryFile::Reading& host_memory() noexcept;
+  const HostMemoryFile::Reading& host_memory() noexcept { return host_memory_.read(); }
 
  private:
   void find_slices();
@@ -296,8 +290,7 @@ class Context {
   RuntimePower power_;
   SleepPolicy sleep_;
   Screens screens_;
-  HostMemoryFile memory_file_;
-  HostMemoryFile::Reading memory_{};
+  HostMemoryFile host_memory_;
   fdinfo::DeviceWatch clients_;
   fdinfo::BusyCounters client_counters_;
   fdinfo::ProcessLists client_lists_;
@@ -308,13 +301,11 @@ class Context {
   bool awake_ = true;
   bool is_read_ = true;
   bool is_after_gap_ = true;
-  bool memory_is_fresh_ = false;
   bool is_bound_asleep_ = false;
   bool is_unread_ = false;       // Attached::is_unread() when its rows were bound
   bool is_provisional_ = false;  // some source did not answer
   Nanoseconds look_again_at_{};
 };
-
 
 /// A device of that kind. It lists processes if its clients are scanned or `attached` knows some. A kind with
 /// rows for each sensor has no `attached`.

@@ -79,6 +79,11 @@ std::optional<std::string> FileIndex::file(std::string_view pattern) const {
   return found == files_.end() ? std::nullopt : std::optional(root_ + "/" + *found);
 }
 
+std::string FileIndex::text(std::string_view name) const {
+  const std::optional<std::string> path = file("**/" + std::string(name));
+  return path ? sysfs::read_text(*path) : std::string();
+}
+
 std::vector<std::string> FileIndex::folders(std::string_view pattern) const {
   std::vector<std::string> found;
   std::ranges::copy_if(folders_, std::back_inserter(found),

@@ -53,6 +53,8 @@ class FileIndex {
   /// folder.
   std::vector<std::string> files(std::string_view pattern) const;
   std::optional<std::string> file(std::string_view pattern) const;
+  /// The text of the first file of that name, wherever it is; empty without one.
+  std::string text(std::string_view name) const;
   /// The folders that match, relative to the folder.
   std::vector<std::string> folders(std::string_view pattern) const;
 

@@ -10,7 +10,7 @@
 #include "collectors/files/text.hpp"
 #include "collectors/sources/pci.hpp"
 
-namespace gpumeter::files::readers {
+namespace gpumeter::files {
 namespace {
 
 using Handle = std::optional<int>;  // of an open file
@@ -66,7 +66,7 @@ Reader combined(Context& context, Handle left, Handle right, Combine combine) {
 
 // One file, one value.
 
-Reader bind_integer(Context& context, const ReadSource& source) {
+Reader file(Context& context, const ReadSource& source) {
   const Handle file = context.number_file(source.name);
   if (!file || source.argument == 0) return integer_of(context, file);
   const Nanoseconds every = std::chrono::milliseconds(source.argument);
@@ -77,22 +77,22 @@ Reader bind_integer(Context& context, const ReadSource& source) {
   };
 }
 
-Reader bind_constant(Context& context, const ReadSource& source) {
+Reader constant(Context& context, const ReadSource& source) {
   return integer_of(context, context.constant_file(source.name));
 }
 
-Reader bind_nonzero(Context& context, const ReadSource& source) {
+Reader nonzero(Context& context, const ReadSource& source) {
   const Handle file = context.number_file(source.name);
   return file && is_zero(context, *file) ? Reader() : integer_of(context, file);
 }
 
-Reader bind_number(Context& context, const ReadSource& source) {
+Reader number(Context& context, const ReadSource& source) {
   const Handle file = context.text_file(source.name);
   if (!file) return {};
   return [&context, file = *file] { return parsed(context, file, leading_number); };
 }
 
-Reader bind_generation(Context& context, const ReadSource& source) {
+Reader generation(Context& context, const ReadSource& source) {
   const Handle file = context.text_file(source.name);
   if (!file) return {};
   return [&context, file = *file] {
@@ -103,7 +103,7 @@ Reader bind_generation(Context& context, const ReadSource& source) {
   };
 }
 
-Reader bind_word(Context& context, const ReadSource& source) {
+Reader word(Context& context, const ReadSource& source) {
   const auto [name, words] = split(source.name, " = ");
   const Handle file = context.text_file(name);
   if (!file) return {};
@@ -114,7 +114,7 @@ Reader bind_word(Context& context, const ReadSource& source) {
   };
 }
 
-Reader bind_field(Context& context, const ReadSource& source) {
+Reader field(Context& context, const ReadSource& source) {
   const auto [name, valid] = split(source.name, ": ");
   const Handle file = context.text_file(name);
   if (!file) return {};
@@ -126,7 +126,7 @@ Reader bind_field(Context& context, const ReadSource& source) {
   };
 }
 
-Reader bind_cell(Context& context, const ReadSource& source) {
+Reader in_table(Context& context, const ReadSource& source) {
   const auto [name, place] = split(source.name, ": ");
   const auto [row, column] = split(place, ".");
   const Handle file = context.text_file(name);
@@ -151,12 +151,12 @@ Reader bind_count(Context& context, std::string_view name, std::string_view key)
   });
 }
 
-Reader bind_aer(Context& context, const ReadSource& source) {
+Reader aer_count(Context& context, const ReadSource& source) {
   return bind_count(context, source.name, kAerKinds[source.argument].key);
 }
 
 // Uses the same reading as the rest of this pass.
-Reader bind_asleep(Context& context, const ReadSource& source) {
+Reader asleep(Context& context, const ReadSource& source) {
   const Handle file = context.text_file(source.name);
   const std::string_view status = file ? context.text(*file).text : std::string_view();
   if (status.empty() || status == "unsupported") return {};
@@ -251,7 +251,7 @@ class MeanRate {
 
 }  // namespace
 
-Reader bind_sum(Context& context, const ReadSource& source) {
+Reader sum(Context& context, const ReadSource& source) {
   std::vector<int> files = open_all(context, source.name);
   if (files.empty()) return {};
   return [&context, files = std::move(files)] {
@@ -265,7 +265,7 @@ Reader bind_sum(Context& context, const ReadSource& source) {
   };
 }
 
-Reader bind_busiest(Context& context, const ReadSource& source) {
+Reader busiest(Context& context, const ReadSource& source) {
   std::vector<int> files = open_all(context, source.name);
   if (files.empty()) return {};
   return CountingReader(GrowthTotal(), [&context, files = std::move(files)](Settled<GrowthTotal>& settled) {
@@ -276,7 +276,7 @@ Reader bind_busiest(Context& context, const ReadSource& source) {
   });
 }
 
-Reader bind_busiest_rate(Context& context, const ReadSource& source) {
+Reader busiest_share(Context& context, const ReadSource& source) {
   std::vector<int> files = open_all(context, source.name);
   if (files.empty()) return {};
   const Nanoseconds every = std::chrono::milliseconds(source.argument);
@@ -293,7 +293,7 @@ Reader bind_busiest_rate(Context& context, const ReadSource& source) {
   };
 }
 
-Reader bind_wrapping_sum(Context& context, const ReadSource& source) {
+Reader wrapping_sum(Context& context, const ReadSource& source) {
   std::vector<int> files = open_all(context, source.name);
   if (files.empty()) return {};
   return CountingReader(GrowthTotal(), [&context, files = std::move(files)](Settled<GrowthTotal>& settled) {
@@ -304,7 +304,7 @@ Reader bind_wrapping_sum(Context& context, const ReadSource& source) {
   });
 }
 
-Reader bind_mean_rate(Context& context, const ReadSource& source) {
+Reader mean_rate(Context& context, const ReadSource& source) {
   const Handle file = context.number_file(source.name);
   if (!file || is_zero(context, *file)) return {};
   return [&context, file = *file, rate = MeanRate()]() mutable {
@@ -313,14 +313,14 @@ Reader bind_mean_rate(Context& context, const ReadSource& source) {
   };
 }
 
-Reader bind_difference(Context& context, const ReadSource& source) {
+Reader difference(Context& context, const ReadSource& source) {
   const auto [left, right] = split(source.name, " - ");
   const Handle minuend = context.constant_file(left);
   return combined(context, minuend, context.number_file(right), [](double a, double b) { return a - b; });
 }
 
 // A divisor that becomes 0 gives an infinity or NaN, which every row's range rejects.
-Reader bind_quotient(Context& context, const ReadSource& source) {
+Reader quotient(Context& context, const ReadSource& source) {
   const auto [left, right] = split(source.name, " / ");
   const Handle dividend = context.number_file(left);
   const Handle whole = context.constant_file(right);
@@ -366,7 +366,7 @@ std::optional<Table> bind_table(Context& context, std::string_view name) {
 
 }  // namespace
 
-Reader bind_busiest_row(Context& context, const ReadSource& source) {
+Reader busiest_row(Context& context, const ReadSource& source) {
   std::optional<Table> table = bind_table(context, source.name);
   if (!table) return {};
   return CountingReader(GrowthTotal(), [&context, table = *std::move(table),
@@ -380,7 +380,7 @@ Reader bind_busiest_row(Context& context, const ReadSource& source) {
   });
 }
 
-Reader bind_busiest_row_rate(Context& context, const ReadSource& source) {
+Reader busiest_row_share(Context& context, const ReadSource& source) {
   std::optional<Table> table = bind_table(context, source.name);
   if (!table) return {};
   return [&context, table = *std::move(table), growth = Growth(), last = std::optional<double>()]() mutable {
@@ -443,7 +443,7 @@ std::optional<Channel> channel_of(Context& context, std::string_view voltage_nam
 }  // namespace
 
 // A device that sleeps is not read, so its limits are read when it is awake.
-Reader bind_margin(Context& context, const ReadSource& source) {
+Reader margin(Context& context, const ReadSource& source) {
   const SensorFiles files = files_of(std::string(source.name), static_cast<Limits>(source.argument));
   const Handle input = context.number_file(files.input);
   std::vector<int> limits;
@@ -461,7 +461,7 @@ Reader bind_margin(Context& context, const ReadSource& source) {
   });
 }
 
-Reader bind_rail(Context& context, const ReadSource& source) {
+Reader rail(Context& context, const ReadSource& source) {
   const std::optional<Channel> channel = channel_of(context, source.name);
   if (!channel) return {};
   return [&context, channel = *channel] {
@@ -472,7 +472,7 @@ Reader bind_rail(Context& context, const ReadSource& source) {
   };
 }
 
-Reader bind_rail_voltage(Context& context, const ReadSource& source) {
+Reader rail_voltage(Context& context, const ReadSource& source) {
   const std::optional<Channel> channel = channel_of(context, source.name);
   if (!channel) return {};
   return [&context, file = channel->voltage] { return context.number(file); };
@@ -480,8 +480,8 @@ Reader bind_rail_voltage(Context& context, const ReadSource& source) {
 
 // The host and its processes.
 
-Reader bind_host_memory(Context& context, const ReadSource& source) {
-  if (!context.has_host_memory()) return {};
+Reader host_memory(Context& context, const ReadSource& source) {
+  if (context.host_memory().status != ReadStatus::ok) return {};
   return [&context, part = static_cast<HostPart>(source.argument)] {
     const auto& [memory, status] = context.host_memory();
     if (status != ReadStatus::ok) return Sample::miss(status);
@@ -491,7 +491,7 @@ Reader bind_host_memory(Context& context, const ReadSource& source) {
 }
 
 // The scanner's count covers the time that it has observed.
-Reader bind_clients_busy(Context& context, const ReadSource& source) {
+Reader clients_busy(Context& context, const ReadSource& source) {
   if (!context.has_clients()) return {};
   if (source.argument == kBusiestClass) return [&context] { return context.clients().busiest(); };
   return [&context, which = static_cast<EngineClass>(source.argument)] {
@@ -499,7 +499,7 @@ Reader bind_clients_busy(Context& context, const ReadSource& source) {
   };
 }
 
-Reader bind_clients_share(Context& context, const ReadSource& source) {
+Reader clients_share(Context& context, const ReadSource& source) {
   if (!context.has_clients()) return {};
   if (source.argument == kBusiestClass) return [&context] { return context.clients().utilization(); };
   return [&context, which = static_cast<EngineClass>(source.argument)] {
@@ -507,4 +507,4 @@ Reader bind_clients_share(Context& context, const ReadSource& source) {
   };
 }
 
-}  // namespace gpumeter::files::readers
+}  // namespace gpumeter::files

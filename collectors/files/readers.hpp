@@ -22,15 +22,6 @@ inline constexpr Traits kShare{.min = 0, .max = 1, .forgets = true};
 inline constexpr Traits kClientRatio{.min = 0, .max = 1, .forgets = true, .counted_by = "fdinfo"};
 inline constexpr Traits kClientSeconds{.min = 0, .forgets = true, .counted_by = "fdinfo"};
 
-/// Part of the host's memory, see HostMemory.
-enum class HostPart : std::uint8_t { size, used, free };
-
-/// The limits of a sensor that count for its margin. `_max` is a limit of some drivers; xe reports 60 degrees
-/// for the package of a B-series card, which any load passes.
-enum class Limits : std::uint8_t { all, hard };
-
-namespace readers {
-
 inline constexpr Sample kNone = Sample::miss(ReadStatus::unsupported);
 
 /// Returns `read` as the row's reader unless the device lacks the value.
@@ -48,135 +39,94 @@ inline Sample sample_of(const std::optional<double>& value) noexcept {
 /// read.
 Reader bind_count(Context& context, std::string_view name, std::string_view key);
 
-Reader bind_integer(Context& context, const ReadSource& source);
-Reader bind_constant(Context& context, const ReadSource& source);
-Reader bind_nonzero(Context& context, const ReadSource& source);
-Reader bind_number(Context& context, const ReadSource& source);
-Reader bind_generation(Context& context, const ReadSource& source);
-Reader bind_word(Context& context, const ReadSource& source);
-Reader bind_field(Context& context, const ReadSource& source);
-Reader bind_cell(Context& context, const ReadSource& source);
-Reader bind_sum(Context& context, const ReadSource& source);
-Reader bind_busiest(Context& context, const ReadSource& source);
-Reader bind_busiest_rate(Context& context, const ReadSource& source);
-Reader bind_wrapping_sum(Context& context, const ReadSource& source);
-Reader bind_busiest_row(Context& context, const ReadSource& source);
-Reader bind_busiest_row_rate(Context& context, const ReadSource& source);
-Reader bind_mean_rate(Context& context, const ReadSource& source);
-Reader bind_difference(Context& context, const ReadSource& source);
-Reader bind_quotient(Context& context, const ReadSource& source);
-Reader bind_margin(Context& context, const ReadSource& source);
-Reader bind_rail(Context& context, const ReadSource& source);
-Reader bind_rail_voltage(Context& context, const ReadSource& source);
-Reader bind_host_memory(Context& context, const ReadSource& source);
-Reader bind_asleep(Context& context, const ReadSource& source);
-Reader bind_clients_busy(Context& context, const ReadSource& source);
-Reader bind_clients_share(Context& context, const ReadSource& source);
-Reader bind_aer(Context& context, const ReadSource& source);
+// A source is `{file, "hwmon/fan1_input"}`: one of these functions, a name, and for some a number.
 
-}  // namespace readers
-
-/// The integer of a file. `at_least_ms`: the driver wants no more than one read in this time; in between, the
-/// last value is used.
-constexpr Source file(std::string_view name, std::uint64_t at_least_ms = 0) noexcept {
-  return {readers::bind_integer, {name, at_least_ms}};
-}
+/// The integer of a file. The number: milliseconds, if the driver wants no more than one read in this time;
+/// in between, the last value is used.
+Reader file(Context& context, const ReadSource& source);
 
 /// The integer of a file that is constant while the driver is loaded: read once.
-constexpr Source constant(std::string_view name) noexcept { return {readers::bind_constant, {name}}; }
+Reader constant(Context& context, const ReadSource& source);
 
 /// The integer of a file, unless it is 0 at attach: a limit that is off, a counter that the firmware does not
 /// keep.
-constexpr Source nonzero(std::string_view name) noexcept { return {readers::bind_nonzero, {name}}; }
+Reader nonzero(Context& context, const ReadSource& source);
 
 /// The number at the start of a text: "37@800000000Hz", "850 W", "0.5".
-constexpr Source number(std::string_view name) noexcept { return {readers::bind_number, {name}}; }
+Reader number(Context& context, const ReadSource& source);
 
 /// The generation of a PCI Express link, from its speed: "16.0 GT/s PCIe" is 4. "Unknown" is no value.
-constexpr Source generation(std::string_view name) noexcept { return {readers::bind_generation, {name}}; }
+Reader generation(Context& context, const ReadSource& source);
 
 /// "status = operational|ready": 1 if the file's word, the one in brackets if there are any, is among them.
-constexpr Source word(std::string_view name) noexcept { return {readers::bind_word, {name}}; }
+Reader word(Context& context, const ReadSource& source);
 
-/// "stats/power/utilization: POWER_STATUS_VALID": field `index` of a list with commas, if its first field is
-/// that word. Otherwise there is no value now.
-constexpr Source field(std::string_view name, std::uint64_t index) noexcept {
-  return {readers::bind_field, {name, index}};
-}
+/// "stats/power/utilization: POWER_STATUS_VALID": the field with this number of a list with commas, if its
+/// first field is that word. Otherwise there is no value now.
+Reader field(Context& context, const ReadSource& source);
 
-/// "gpu_stats: bin.runtime": a cell of a table, see cell(), divided by `per` (0: by 1).
-constexpr Source in_table(std::string_view name, std::uint64_t per = 0) noexcept {
-  return {readers::bind_cell, {name, per}};
-}
+/// "gpu_stats: bin.runtime": a cell of a table, see cell(), divided by the number (0: by 1).
+Reader in_table(Context& context, const ReadSource& source);
 
 /// The sum of all files that match.
-constexpr Source sum(std::string_view name) noexcept { return {readers::bind_sum, {name}}; }
+Reader sum(Context& context, const ReadSource& source);
 
 /// The busy time of the busiest of several counters of busy time: the sum over passes of the largest growth.
 /// Nothing is counted over a gap.
-constexpr Source busiest(std::string_view name) noexcept { return {readers::bind_busiest, {name}}; }
-/// The same as a share of the time between two reads; the counters' unit is 1 µs. `at_least_ms` as in file().
-constexpr Source busiest_share(std::string_view name, std::uint64_t at_least_ms = 0) noexcept {
-  return {readers::bind_busiest_rate, {name, at_least_ms}};
-}
+Reader busiest(Context& context, const ReadSource& source);
+/// The same as a share of the time between two reads; the counters' unit is 1 µs. The number is that of
+/// file().
+Reader busiest_share(Context& context, const ReadSource& source);
 
 /// The growth of several counters of 32 bits that wrap, summed.
-constexpr Source wrapping_sum(std::string_view name) noexcept { return {readers::bind_wrapping_sum, {name}}; }
+Reader wrapping_sum(Context& context, const ReadSource& source);
 
 /// "gpu_stats: timestamp.runtime": busiest() and busiest_share() for the rows of a table, with a column of
-/// timestamps in the unit of the column of busy time. `per` as in in_table().
-constexpr Source busiest_row(std::string_view name, std::uint64_t per = 0) noexcept {
-  return {readers::bind_busiest_row, {name, per}};
-}
-constexpr Source busiest_row_share(std::string_view name) noexcept {
-  return {readers::bind_busiest_row_rate, {name}};
-}
+/// timestamps in the unit of the column of busy time. The number is that of in_table().
+Reader busiest_row(Context& context, const ReadSource& source);
+Reader busiest_row_share(Context& context, const ReadSource& source);
 
 /// The mean growth per second of a counter that is not 0 at attach: the power, from a counter of energy.
-constexpr Source mean_rate(std::string_view name) noexcept { return {readers::bind_mean_rate, {name}}; }
+Reader mean_rate(Context& context, const ReadSource& source);
 
 /// "a - b"; a is constant.
-constexpr Source difference(std::string_view names) noexcept { return {readers::bind_difference, {names}}; }
+Reader difference(Context& context, const ReadSource& source);
 
 /// "a / b"; b is constant, and the row does not bind if it is 0.
-constexpr Source quotient(std::string_view names) noexcept { return {readers::bind_quotient, {names}}; }
+Reader quotient(Context& context, const ReadSource& source);
 
+/// The limits of a sensor that count for its margin. `_max` is a limit of some drivers; xe reports 60 degrees
+/// for the package of a B-series card, which any load passes.
+enum class Limits : std::uint8_t { hard, all };
 /// The lowest limit of a sensor (_crit, _emergency and, with Limits::all, _max) minus its _input. A limit of
-/// 0 is not set. `name`: "hwmon/temp{edge}", or "thermal{gpu-thermal}" for the critical trip point of a zone
-/// minus its temperature.
-constexpr Source margin(std::string_view name, Limits limits = Limits::hard) noexcept {
-  return {readers::bind_margin, {name, static_cast<std::uint64_t>(limits)}};
-}
+/// 0 is not set. The name: "hwmon/temp{edge}", or "thermal{gpu-thermal}" for the critical trip point of a
+/// zone minus its temperature.
+Reader margin(Context& context, const ReadSource& source);
 
 /// "board{ina3221}/in{VDD_IN}_input": voltage times current of a channel; the current's number is the
 /// voltage's.
-constexpr Source rail(std::string_view name) noexcept { return {readers::bind_rail, {name}}; }
+Reader rail(Context& context, const ReadSource& source);
 
 /// The voltage of such a channel.
-constexpr Source rail_voltage(std::string_view name) noexcept { return {readers::bind_rail_voltage, {name}}; }
+Reader rail_voltage(Context& context, const ReadSource& source);
 
-/// The host's memory, for a device that has none of its own.
-constexpr Source host_memory(HostPart part) noexcept {
-  return {readers::bind_host_memory, {"/proc/meminfo", static_cast<std::uint64_t>(part)}};
-}
+/// A HostPart of the host's memory, for a device that has none of its own.
+Reader host_memory(Context& context, const ReadSource& source);
+inline constexpr std::string_view kHostMemoryFile = "/proc/meminfo";
+enum class HostPart : std::uint8_t { size, used, free };
 
 /// 1 while the device sleeps. Not bound if the kernel does not manage the device's power.
-constexpr Source asleep(std::string_view name) noexcept { return {readers::bind_asleep, {name}}; }
+Reader asleep(Context& context, const ReadSource& source);
 
-/// Clients' busy time of a class of engines or of the busiest class, and the same as a share of the time
-/// between two scans. Only for a Kind whose clients are scanned.
+/// Clients' busy time of an EngineClass or of the busiest class, and the same as a share of the time between
+/// two scans. Only for a Kind whose clients are scanned.
+Reader clients_busy(Context& context, const ReadSource& source);
+Reader clients_share(Context& context, const ReadSource& source);
+inline constexpr std::string_view kClientFiles = "/proc/PID/fdinfo drm-engine-*, drm-cycles-*";
 inline constexpr std::uint64_t kBusiestClass = kEngineClassCount;
-constexpr Source clients_busy(std::uint64_t which = kBusiestClass) noexcept {
-  return {readers::bind_clients_busy, {"/proc/PID/fdinfo drm-engine-*, drm-cycles-*", which}};
-}
-constexpr Source clients_share(std::uint64_t which = kBusiestClass) noexcept {
-  return {readers::bind_clients_share, {"/proc/PID/fdinfo drm-engine-*, drm-cycles-*", which}};
-}
 
-/// Errors of one kind, by index into kAerKinds (pci_rows.hpp), of an aer_dev_* file.
-constexpr Source aer_count(std::string_view name, std::size_t kind) noexcept {
-  return {readers::bind_aer, {name, kind}};
-}
+/// Errors of one kind, by index into kAerKinds, of an aer_dev_* file.
+Reader aer_count(Context& context, const ReadSource& source);
 
 // Rows of any PCI Express device.
 
@@ -187,10 +137,10 @@ inline constexpr Traits kLinkLanes{.min = 1, .max = 32, .zero_is_unknown = true}
 
 // clang-format off
 inline constexpr auto kLinkRows = std::to_array<Row>({
-    {&catalog::pcie_link_generation, {}, generation("current_link_speed"), 1, Tier::slow, {}, kLinkGeneration},
-    {&catalog::pcie_link_lanes, {}, file("current_link_width"), 1, Tier::slow, {}, kLinkLanes},
-    {&catalog::pcie_link_max_generation, {}, generation("max_link_speed"), 1, Tier::slow, {}, kLinkGeneration},
-    {&catalog::pcie_link_max_lanes, {}, file("max_link_width"), 1, Tier::slow, {}, kLinkLanes},
+    {&catalog::pcie_link_generation, {}, {generation, "current_link_speed"}, 1, Tier::slow, {}, kLinkGeneration},
+    {&catalog::pcie_link_lanes, {}, {file, "current_link_width"}, 1, Tier::slow, {}, kLinkLanes},
+    {&catalog::pcie_link_max_generation, {}, {generation, "max_link_speed"}, 1, Tier::slow, {}, kLinkGeneration},
+    {&catalog::pcie_link_max_lanes, {}, {file, "max_link_width"}, 1, Tier::slow, {}, kLinkLanes},
 });
 // clang-format on
 
@@ -243,7 +193,7 @@ inline constexpr Traits kAerCount{.min = 0, .wakes = false};
 
 constexpr Row aer_row(std::string_view file, std::string_view severity, std::size_t kind) noexcept {
   const LabelSet labels("severity", severity, "kind", kAerKinds[kind].kind);
-  return {&catalog::pcie_errors, labels, aer_count(file, kind), 1, Tier::slow, {}, kAerCount};
+  return {&catalog::pcie_errors, labels, {aer_count, file, kind}, 1, Tier::slow, {}, kAerCount};
 }
 
 /// The error counts since the machine started. Rows of one file are adjacent, so that the file is read once.

@@ -34,12 +34,6 @@ std::vector<sysfs::File> connectors_of(const std::string& card_folder) {
   return files;
 }
 
-bool says_on(const sysfs::File& dpms) noexcept {
-  std::array<char, 16> buffer{};
-  const sysfs::Bytes got = dpms.read(buffer);
-  return got.status == ReadStatus::ok && sysfs::trimmed({buffer.data(), got.size}) == "On";
-}
-
 }  // namespace
 
 SleepPolicy::Verdict SleepPolicy::decide(Nanoseconds now, const PowerState& state) noexcept {
@@ -78,23 +72,21 @@ std::optional<PowerState> RuntimePower::read() noexcept {
   if (status_.status() == ReadStatus::ok && status.bytes.status == ReadStatus::gone) return std::nullopt;
   PowerState state;
   state.suspended = pci::is_suspended(status.text());
-  if (state.suspended || !may_suspend()) return state;
+  if (state.suspended || Word(control_).text() != "auto") return state;
   // Without a delay file the driver lets its device sleep at once; reading the file then fails.
   const Sample delay = delay_.read_integer();
   const double milliseconds = delay.status == ReadStatus::ok ? delay.value : 0;
   state.may_suspend = milliseconds >= 0;  // a negative delay keeps the device awake (runtime_pm.rst)
   constexpr double kLongest = 24 * 3600 * 1000.0;
-  if (state.may_suspend) {
-    const double delay_ms = milliseconds < kLongest ? milliseconds : kLongest;
-    state.delay = std::chrono::milliseconds(static_cast<std::int64_t>(delay_ms));
-  }
+  if (state.may_suspend)
+    state.delay = std::chrono::milliseconds(static_cast<std::int64_t>(std::min(milliseconds, kLongest)));
   return state;
 }
 
-bool RuntimePower::may_suspend() const noexcept { return Word(control_).text() == "auto"; }
-
 Screens::Screens(const std::string& card_folder) : dpms_(connectors_of(card_folder)) {}
 
-bool Screens::any_on() const noexcept { return std::any_of(dpms_.begin(), dpms_.end(), says_on); }
+bool Screens::any_on() const noexcept {
+  return std::ranges::any_of(dpms_, [](const sysfs::File& dpms) { return Word(dpms).text() == "On"; });
+}
 
 }  // namespace gpumeter::files

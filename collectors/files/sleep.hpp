@@ -81,8 +81,6 @@ class RuntimePower {
   std::optional<PowerState> read() noexcept;
 
  private:
-  bool may_suspend() const noexcept;
-
   sysfs::File status_;
   sysfs::File control_;
   sysfs::File delay_;

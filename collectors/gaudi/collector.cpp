@@ -33,7 +33,7 @@ constexpr std::uint64_t kFromTheSecond = 2;  // the first is sensor="core"
 // clang-format off
 // The words of hl_device_status_str and of the ABI document, which differ.
 constexpr Row status(std::string_view state, std::string_view words) {
-  return {&catalog::mode, {"mode", "status", "state", state}, word(words), 1, normal, {}, kPositive};
+  return {&catalog::mode, {"mode", "status", "state", state}, {word, words}, 1, normal, {}, kPositive};
 }
 
 constexpr auto kDriverRows = std::to_array<Row>({
@@ -42,19 +42,19 @@ constexpr auto kDriverRows = std::to_array<Row>({
     status("malfunction", "**/status = malfunction|disabled"),
     status("needs_reset", "**/status = needs reset"),
     status("in_creation", "**/status = in device creation"),
-    {&catalog::clock, {"clock", "graphics"}, file("**/clk_cur_freq_mhz"), kMega, fast, {}, kHertz},
-    {&catalog::clock_max, {"clock", "graphics"}, file("**/clk_max_freq_mhz"), kMega, slow, {}, kHertz},
-    {&catalog::power, {}, file("hwmon/power1_average"), kMicro, fast, averaged(catalog::energy_joules).with(kPowerExtremes), kWatts},
-    {&catalog::power, {}, file("hwmon/power1_input"), kMicro, fast, instantaneous(catalog::energy_joules).with(kPowerExtremes), kWatts},
-    {&catalog::power_limit, {"limit", "enforced"}, file("**/max_power"), kMilli, slow, {}, kWattLimit},
-    {&catalog::temperature, {"sensor", "core"}, file("hwmon/temp1_input"), kMilli, fast, {}, kCelsius},
-    {&catalog::temperature, {"sensor", "*"}, file("hwmon/temp{*}_input", kFromTheSecond), kMilli, fast, {}, kCelsius},
-    {&catalog::temperature_limit, {"sensor", "core", "limit", "max"}, file("hwmon/temp1_max"), kMilli, slow, {}, kLimit},
-    {&catalog::temperature_limit, {"sensor", "core", "limit", "critical"}, file("hwmon/temp1_crit"), kMilli, slow, {}, kLimit},
-    {&catalog::temperature_margin, {"sensor", "core"}, margin("hwmon/temp1", Limits::all), kMilli, fast},
-    {&catalog::voltage, {"rail", "*"}, file("hwmon/in{*}_input"), kMilli, normal, {}, kVolts},
-    {&catalog::fan_rpm, {"fan", "0"}, file("hwmon/fan1_input"), 1, normal, {}, kPositive},
-    {&catalog::events, {"event", "reset"}, sum("**/*_reset_cnt"), 1, normal, {}, kPositive},
+    {&catalog::clock, {"clock", "graphics"}, {file, "**/clk_cur_freq_mhz"}, kMega, fast, {}, kHertz},
+    {&catalog::clock_max, {"clock", "graphics"}, {file, "**/clk_max_freq_mhz"}, kMega, slow, {}, kHertz},
+    {&catalog::power, {}, {file, "hwmon/power1_average"}, kMicro, fast, averaged(catalog::energy_joules).with(kPowerExtremes), kWatts},
+    {&catalog::power, {}, {file, "hwmon/power1_input"}, kMicro, fast, instantaneous(catalog::energy_joules).with(kPowerExtremes), kWatts},
+    {&catalog::power_limit, {"limit", "enforced"}, {file, "**/max_power"}, kMilli, slow, {}, kWattLimit},
+    {&catalog::temperature, {"sensor", "core"}, {file, "hwmon/temp1_input"}, kMilli, fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "*"}, {file, "hwmon/temp{*}_input", kFromTheSecond}, kMilli, fast, {}, kCelsius},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "max"}, {file, "hwmon/temp1_max"}, kMilli, slow, {}, kLimit},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "critical"}, {file, "hwmon/temp1_crit"}, kMilli, slow, {}, kLimit},
+    {&catalog::temperature_margin, {"sensor", "core"}, {margin, "hwmon/temp1", Limits::all}, kMilli, fast},
+    {&catalog::voltage, {"rail", "*"}, {file, "hwmon/in{*}_input"}, kMilli, normal, {}, kVolts},
+    {&catalog::fan_rpm, {"fan", "0"}, {file, "hwmon/fan1_input"}, 1, normal, {}, kPositive},
+    {&catalog::events, {"event", "reset"}, {sum, "**/*_reset_cnt"}, 1, normal, {}, kPositive},
 });
 // clang-format on
 
@@ -62,26 +62,20 @@ constexpr auto kGaudiRows = joined(kDriverRows, kLinkRows);
 static_assert(valid_table(kGaudiRows));
 constexpr Kind kGaudiKind = {.rows = kGaudiRows};
 
-/// The text of a file of the driver, which is in the PCI function's folder or, with older kernels, in that of
-/// the node below.
-std::string text_of(const FileIndex& index, std::string_view name) {
-  const std::optional<std::string> path = index.file("**/" + std::string(name));
-  return path ? sysfs::read_text(*path) : std::string();
-}
-
+/// The files are in the PCI function's folder or, with older kernels, in that of the node below.
 DeviceInfo identify(const ClassDevice& device) {
   const FileIndex index(device.folder);
-  const std::string type = text_of(index, "device_type");
+  const std::string type = index.text("device_type");
   DeviceInfo info = described(device);
-  if (!device.function) info.pci_address = text_of(index, "pci_addr");
+  if (!device.function) info.pci_address = index.text("pci_addr");
   if (!info.pci_address.empty()) info.uuid = info.pci_address;
   info.vendor = "intel";
   info.model = type.empty() ? "Gaudi" : type;
   info.driver = "habanalabs";
-  info.driver_version = text_of(index, "driver_ver");
-  info.vbios_version = text_of(index, "uboot_ver");
-  info.firmware_version = text_of(index, "armcp_ver");
-  info.vendor_index = text_of(index, "module_id");
+  info.driver_version = index.text("driver_ver");
+  info.vbios_version = index.text("uboot_ver");
+  info.firmware_version = index.text("armcp_ver");
+  info.vendor_index = index.text("module_id");
   return info;
 }
 
@@ -122,8 +116,7 @@ std::span<const RowDoc> gaudi_row_docs() {
 }
 
 Result<std::unique_ptr<Collector>> open_gaudi(const CollectorContext& context) {
-  std::unique_ptr<Collector> collector = std::make_unique<GaudiCollector>(context);
-  return collector;
+  return std::unique_ptr<Collector>(std::make_unique<GaudiCollector>(context));
 }
 
 }  // namespace gpumeter::gaudi

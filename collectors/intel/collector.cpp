@@ -217,9 +217,8 @@ class IntelCollector final : public Collector, public ReportsSources {
 }  // namespace
 
 Result<std::unique_ptr<Collector>> open_intel(const CollectorContext& context) {
-  std::unique_ptr<Collector> collector =
-      std::make_unique<IntelCollector>(context, option(context, kIntelOptions[0]));
-  return collector;
+  return std::unique_ptr<Collector>(
+      std::make_unique<IntelCollector>(context, option(context, kIntelOptions[0])));
 }
 
 }  // namespace gpumeter::intel

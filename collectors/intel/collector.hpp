@@ -32,7 +32,6 @@ DeviceInfo identify(const pci::Function& function, const drm::NodeMap& nodes, st
 /// processor, which has no link (speed "Unknown", width 0).
 std::optional<std::string> slot_port(const pci::Function& function);
 
-
 inline constexpr CollectorOption kIntelOptions[] = {
     {"ids_file", CollectorOption::Kind::text, "/usr/share/misc/pci.ids",
      "List of PCI IDs, for the names of Intel GPUs."},

@@ -21,34 +21,22 @@ namespace {
 constexpr std::size_t kMostBytes = 16384;  // 185 regions of xe; a card has one of the host and one per tile
 constexpr unsigned long kXeQueryRequest = DRM_IOWR(DRM_COMMAND_BASE + kXeDeviceQuery, XeDeviceQuery);
 
-/// A region of the card's own memory, as either driver reports it.
+/// A region of the card's own memory, as either driver reports it, or the sum of several.
 struct Region {
   std::uint64_t size = 0, used = 0, visible_size = 0, visible_used = 0;
 };
 
-class Sum {
- public:
-  void add(const Region& region) noexcept {
-    size_ += static_cast<double>(region.size);
-    used_ += static_cast<double>(region.used);
-    visible_size_ += static_cast<double>(region.visible_size);
-    visible_used_ += static_cast<double>(region.visible_used);
-  }
-
-  Regions total(bool may_see_use) const noexcept {
-    Regions total;
-    if (size_ <= 0) return total;
-    total.status = ReadStatus::ok;
-    total.size = size_;
-    if (used_ > 0 || may_see_use) total.used = used_;
-    if (visible_size_ > 0) total.visible_size = visible_size_;
-    if (visible_size_ > 0 && (visible_used_ > 0 || may_see_use)) total.visible_used = visible_used_;
-    return total;
-  }
-
- private:
-  double size_ = 0, used_ = 0, visible_size_ = 0, visible_used_ = 0;
-};
+Regions told(const Region& sum, bool may_see_use) noexcept {
+  Regions total;
+  if (sum.size == 0) return total;
+  total.status = ReadStatus::ok;
+  total.size = static_cast<double>(sum.size);
+  if (sum.used > 0 || may_see_use) total.used = static_cast<double>(sum.used);
+  if (sum.visible_size == 0) return total;
+  total.visible_size = static_cast<double>(sum.visible_size);
+  if (sum.visible_used > 0 || may_see_use) total.visible_used = static_cast<double>(sum.visible_used);
+  return total;
+}
 
 /// Copies a T from the bytes at `offset`; false if they end before.
 template <class T>
@@ -62,13 +50,15 @@ bool copy_at(std::span<const std::byte> bytes, std::size_t offset, T& value) noe
 template <class Entry, class Convert>
 Regions sum_of(std::span<const std::byte> answer, std::size_t header, std::uint32_t count, bool may_see_use,
                Convert own_region) noexcept {
-  Sum sum;
+  Region sum;
   for (std::uint32_t i = 0; i < count; ++i) {
     Entry entry{};
     if (!copy_at(answer, header + i * sizeof(Entry), entry)) return {.status = ReadStatus::failed};
-    if (const std::optional<Region> region = own_region(entry)) sum.add(*region);
+    const Region region = own_region(entry).value_or(Region{});
+    sum = {sum.size + region.size, sum.used + region.used, sum.visible_size + region.visible_size,
+           sum.visible_used + region.visible_used};
   }
-  return sum.total(may_see_use);
+  return told(sum, may_see_use);
 }
 
 std::uint64_t difference(std::uint64_t whole, std::uint64_t part) noexcept {

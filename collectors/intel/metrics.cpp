@@ -20,16 +20,13 @@ namespace {
 
 using enum Tier;
 using namespace files;
-using files::readers::kNone;
-using files::readers::probed;
-using files::readers::sample_of;
 
 // Readers of what only Intel's cards have.
 
 IntelCard& card_of(Context& context) noexcept { return context.attached<IntelCard>(); }
 
 /// Returns the highest of several files; a file that is missing or fails counts as no value.
-Sample highest(Context& context, const std::vector<int>& files) noexcept {
+Sample highest_of(Context& context, const std::vector<int>& files) noexcept {
   Sample highest = kNone;
   for (const int file : files) {
     const Sample sample = context.number(file);
@@ -44,8 +41,9 @@ Sample highest(Context& context, const std::vector<int>& files) noexcept {
 
 enum class GtKind : std::uint64_t { graphics, media };
 
+/// The highest number in that file of the GTs of a kind.
 template <std::string Gt::*path>
-Reader bind_highest(Context& context, const ReadSource& source) {
+Reader highest(Context& context, const ReadSource& source) {
   const bool wants_media = static_cast<GtKind>(source.argument) == GtKind::media;
   std::vector<int> files;
   for (const Gt& gt : card_of(context).gts()) {
@@ -53,42 +51,27 @@ Reader bind_highest(Context& context, const ReadSource& source) {
     if (file) files.push_back(*file);
   }
   if (files.empty()) return {};
-  return probed(context, [&context, files = std::move(files)] { return highest(context, files); });
-}
-
-/// The highest clock of the GTs of a kind, and the highest that the hardware allows.
-constexpr Source clock(GtKind kind) noexcept {
-  return {bind_highest<&Gt::act_freq>, {"gt*/act_freq", static_cast<std::uint64_t>(kind)}};
-}
-constexpr Source clock_limit(GtKind kind) noexcept {
-  return {bind_highest<&Gt::max_freq>, {"gt*/rp0_freq", static_cast<std::uint64_t>(kind)}};
+  return probed(context, [&context, files = std::move(files)] { return highest_of(context, files); });
 }
 
 /// Milliseconds that a GT has spent in RC6 or C6.
-constexpr Source idle(std::uint64_t gt) noexcept {
-  constexpr auto bind = [](Context& context, const ReadSource& source) -> Reader {
-    const auto& gts = card_of(context).gts();
-    const auto gt_of = std::ranges::find(gts, static_cast<int>(source.argument), &Gt::index);
-    return gt_of != gts.end() ? files::readers::bind_integer(context, {gt_of->idle_ms}) : Reader();
-  };
-  return {bind, {"gt*/idle_residency_ms", gt}};
+Reader idle(Context& context, const ReadSource& source) {
+  const auto& gts = card_of(context).gts();
+  const auto gt = std::ranges::find(gts, static_cast<int>(source.argument), &Gt::index);
+  return gt != gts.end() ? file(context, {gt->idle_ms}) : Reader();
 }
 
 /// A sensor's temperature, or one of its limits, which are constant: the firmware has them.
 enum class SensorPart : std::uint64_t { input, max, critical, emergency };
-Reader bind_sensor(Context& context, const ReadSource& source) {
+Reader temperature(Context& context, const ReadSource& source) {
   constexpr const char* kSuffixes[] = {"_input", "_max", "_crit", "_emergency"};
   const std::string name = std::string(source.name) + kSuffixes[source.argument];
   const bool is_input = static_cast<SensorPart>(source.argument) == SensorPart::input;
-  return is_input ? files::readers::bind_integer(context, {name})
-                  : files::readers::bind_constant(context, {name});
-}
-constexpr Source temperature(std::string_view sensor, SensorPart part) noexcept {
-  return {bind_sensor, {sensor, static_cast<std::uint64_t>(part)}};
+  return is_input ? file(context, {name}) : constant(context, {name});
 }
 
 /// 1 while any reason of the mask is active.
-Reader bind_throttle(Context& context, const ReadSource& source) {
+Reader throttle(Context& context, const ReadSource& source) {
   const auto mask = static_cast<ThrottleMask>(source.argument);
   IntelCard& card = card_of(context);
   if ((card.throttle_reasons() & mask) == 0) return {};
@@ -98,10 +81,9 @@ Reader bind_throttle(Context& context, const ReadSource& source) {
     return Sample::of((reading.active & mask) != 0 ? 1 : 0);
   });
 }
-constexpr Source throttle(ThrottleMask mask) noexcept { return {bind_throttle, {"gt*/throttle", mask}}; }
 
 /// Errors by index in ras::kSeverities and in ras::kErrors.
-Reader bind_errors(Context& context, const ReadSource& source) {
+Reader error_count(Context& context, const ReadSource& source) {
   const std::size_t severity = source.argument >> 8;
   const std::size_t error = source.argument & 0xff;
   IntelCard& card = card_of(context);
@@ -111,9 +93,6 @@ Reader bind_errors(Context& context, const ReadSource& source) {
     return counts.status == ReadStatus::ok ? sample_of(counts.values[severity][error])
                                            : Sample::miss(counts.status);
   };
-}
-constexpr Source error_count(std::size_t severity, std::size_t error) noexcept {
-  return {bind_errors, {"netlink drm-ras", severity << 8 | error}};
 }
 
 /// A number of the card's memory regions.
@@ -133,7 +112,8 @@ std::optional<double> part_of(const memory::Regions& regions, MemoryPart part) n
   }
   return std::nullopt;
 }
-Reader bind_memory(Context& context, const ReadSource& source) {
+constexpr std::string_view kRegions = "DRM_*_QUERY_MEM*_REGIONS";
+Reader memory_region(Context& context, const ReadSource& source) {
   IntelCard& card = card_of(context);
   if (!card.has_memory()) return {};
   return probed(context, [&card, part = static_cast<MemoryPart>(source.argument)] {
@@ -142,22 +122,6 @@ Reader bind_memory(Context& context, const ReadSource& source) {
                                             : Sample::miss(regions.status);
   });
 }
-constexpr Source memory_region(MemoryPart part) noexcept {
-  return {bind_memory, {"DRM_*_QUERY_MEM*_REGIONS", static_cast<std::uint64_t>(part)}};
-}
-
-/// The busy time over observed time, for Settled.
-struct BusyCount {
-  std::optional<double> last;
-  double total = 0;
-
-  void restart() noexcept { last.reset(); }
-  double advance(double now) noexcept {
-    if (last) total += std::max(0.0, now - *last);
-    last = now;
-    return total;
-  }
-};
 
 /// The share of time in which an engine was busy, between the last two readings.
 class BusyShare {
@@ -189,18 +153,19 @@ Sample seconds_in(const pmu::EngineTimes& times, std::size_t place) noexcept {
 /// Seconds in which an engine was busy, and the share of the time since the last reading. `place`: see
 /// pmu::seconds_of(). The events count on through passes that are not observed, and the exported counter does
 /// not.
-Reader bind_events_busy(Context& context, const ReadSource& source) {
+constexpr std::string_view kEngineEvents = "perf_event_open *-busy, engine-active-ticks";
+Reader events_busy(Context& context, const ReadSource& source) {
   IntelCard& card = card_of(context);
   if (!card.has_events(source.argument)) return {};
-  return CountingReader(BusyCount(), [&context, &card, place = source.argument](Settled<BusyCount>& settled) {
+  return CountingReader(Tally(), [&context, &card, place = source.argument](Settled<Tally>& settled) {
     const Sample seconds = seconds_in(card.events(), place);
     if (seconds.status != ReadStatus::ok) return seconds;
-    BusyCount& count = settled.current();
-    if (context.is_after_gap()) count.restart();
-    return Sample::of(count.advance(seconds.value));
+    Tally& tally = settled.current();
+    if (context.is_after_gap()) tally.restart();
+    return tally.add(tally.growth[0].of(seconds.value));
   });
 }
-Reader bind_events_share(Context& context, const ReadSource& source) {
+Reader events_share(Context& context, const ReadSource& source) {
   IntelCard& card = card_of(context);
   if (!card.has_events(source.argument)) return {};
   return [&card, place = source.argument, share = BusyShare()]() mutable {
@@ -209,13 +174,6 @@ Reader bind_events_share(Context& context, const ReadSource& source) {
     return seconds.status == ReadStatus::ok ? share.advance(seconds.value, times.at) : seconds;
   };
 }
-constexpr Source events_busy(std::size_t place) noexcept {
-  return {bind_events_busy, {"perf_event_open *-busy, engine-active-ticks", place}};
-}
-constexpr Source events_share(std::size_t place) noexcept {
-  return {bind_events_share, {"perf_event_open *-busy, engine-active-ticks", place}};
-}
-
 // Busy time of the engines. The events of the driver count all work; the clients in /proc are those that may
 // be read, and stand in for the events.
 
@@ -229,44 +187,30 @@ constexpr LabelSet engine_label(EngineClass engine) noexcept {
   return {"engine", kEngineClassNames.of(engine)};
 }
 
-template <class Source>
-constexpr auto engine_seconds(Source source, const Traits& traits) {
-  return each(kEngines, [source, &traits](EngineClass engine) {
-    return Row{&catalog::engine_busy_seconds,
-               engine_label(engine),
-               source(static_cast<std::size_t>(engine)),
-               1,
-               Tier::fast,
-               {},
-               traits};
-  });
-}
-
-template <class Source>
-constexpr auto engine_shares(Source source) {
-  return each(kEngines, [=](EngineClass engine) {
-    return Row{&catalog::engine_utilization,
-               engine_label(engine),
-               source(static_cast<std::size_t>(engine)),
-               1,
-               Tier::fast,
-               {},
-               kShare};
-  });
-}
-
 // clang-format off
+constexpr auto engine_seconds(Source::Bind bind, std::string_view name, const Traits& traits) {
+  return each(kEngines, [&](EngineClass engine) {
+    return Row{&catalog::engine_busy_seconds, engine_label(engine), {bind, name, engine}, 1, fast, {}, traits};
+  });
+}
+constexpr auto engine_shares(Source::Bind bind, std::string_view name) {
+  return each(kEngines, [&](EngineClass engine) {
+    return Row{&catalog::engine_utilization, engine_label(engine), {bind, name, engine}, 1, fast, {}, kShare};
+  });
+}
+
 constexpr auto kDeviceBusyRows = std::to_array<Row>({
-    {&catalog::busy_seconds, {}, events_busy(pmu::kBusiest), 1, Tier::fast, {}, kEventSeconds},
-    {&catalog::busy_seconds, {}, clients_busy(), 1, Tier::fast, {}, kClientSeconds},
-    {&catalog::utilization, {}, events_share(pmu::kBusiest), 1, Tier::fast, Derived{}.with(kUtilizationExtremes), kShare},
-    {&catalog::utilization, {}, clients_share(), 1, Tier::fast, Derived{}.with(kUtilizationExtremes), kShare},
+    {&catalog::busy_seconds, {}, {events_busy, kEngineEvents, pmu::kBusiest}, 1, Tier::fast, {}, kEventSeconds},
+    {&catalog::busy_seconds, {}, {clients_busy, kClientFiles, kBusiestClass}, 1, Tier::fast, {}, kClientSeconds},
+    {&catalog::utilization, {}, {events_share, kEngineEvents, pmu::kBusiest}, 1, Tier::fast, Derived{}.with(kUtilizationExtremes), kShare},
+    {&catalog::utilization, {}, {clients_share, kClientFiles, kBusiestClass}, 1, Tier::fast, Derived{}.with(kUtilizationExtremes), kShare},
 });
 // clang-format on
 
-constexpr auto kEngineRows =
-    joined(kDeviceBusyRows, engine_seconds(events_busy, kEventSeconds), engine_shares(events_share),
-           engine_seconds(clients_busy, kClientSeconds), engine_shares(clients_share));
+constexpr auto kEngineRows = joined(
+    kDeviceBusyRows, engine_seconds(events_busy, kEngineEvents, kEventSeconds),
+    engine_shares(events_share, kEngineEvents), engine_seconds(clients_busy, kClientFiles, kClientSeconds),
+    engine_shares(clients_share, kClientFiles));
 
 constexpr Traits kCelsius{.min = -50, .max = 250};
 constexpr Traits kCelsiusLimit{.min = 1, .max = 250, .zero_is_unknown = true};
@@ -299,32 +243,21 @@ constexpr TemperatureSensor kTemperatureSensors[] = {
     {"vram_ch_15", "hwmon/temp{vram_ch_15}"},
 };
 
-constexpr Row limit_row(const TemperatureSensor& of, std::string_view limit, SensorPart part) noexcept {
-  const LabelSet labels("sensor", of.sensor, "limit", limit);
-  return {
-      &catalog::temperature_limit, labels, temperature(of.file, part), kMilli, Tier::slow, {}, kCelsiusLimit};
-}
-
+// clang-format off
 /// Temperature, three limits and the margin of each sensor.
 consteval auto temperature_rows() {
   std::array<Row, 5 * std::size(kTemperatureSensors)> rows{};
   auto* end = rows.data();
   for (const TemperatureSensor& of : kTemperatureSensors) {
-    const LabelSet label("sensor", of.sensor);
-    *end++ = {&catalog::temperature,
-              label,
-              temperature(of.file, SensorPart::input),
-              kMilli,
-              Tier::fast,
-              {},
-              kCelsius};
-    *end++ = limit_row(of, "max", SensorPart::max);
-    *end++ = limit_row(of, "critical", SensorPart::critical);
-    *end++ = limit_row(of, "emergency", SensorPart::emergency);
-    *end++ = {&catalog::temperature_margin, label, margin(of.file), kMilli, Tier::fast};
+    *end++ = {&catalog::temperature, {"sensor", of.sensor}, {temperature, of.file, SensorPart::input}, kMilli, fast, {}, kCelsius};
+    *end++ = {&catalog::temperature_limit, {"sensor", of.sensor, "limit", "max"}, {temperature, of.file, SensorPart::max}, kMilli, slow, {}, kCelsiusLimit};
+    *end++ = {&catalog::temperature_limit, {"sensor", of.sensor, "limit", "critical"}, {temperature, of.file, SensorPart::critical}, kMilli, slow, {}, kCelsiusLimit};
+    *end++ = {&catalog::temperature_limit, {"sensor", of.sensor, "limit", "emergency"}, {temperature, of.file, SensorPart::emergency}, kMilli, slow, {}, kCelsiusLimit};
+    *end++ = {&catalog::temperature_margin, {"sensor", of.sensor}, {margin, of.file}, kMilli, fast};
   }
   return rows;
 }
+// clang-format on
 constexpr auto kTemperatureRows = temperature_rows();
 
 struct Fan {
@@ -335,10 +268,10 @@ constexpr Fan kFans[] = {{"0", "hwmon/fan1_input", "hwmon/fan1_input / hwmon/fan
                          {"2", "hwmon/fan3_input", "hwmon/fan3_input / hwmon/fan3_max"},
                          {"3", "hwmon/fan4_input", "hwmon/fan4_input / hwmon/fan4_max"}};
 constexpr auto kFanSpeedRows = each(kFans, [](const Fan& of) {
-  return Row{&catalog::fan_rpm, {"fan", of.fan}, file(of.speed), 1, Tier::normal, {}, kPositive};
+  return Row{&catalog::fan_rpm, {"fan", of.fan}, {file, of.speed}, 1, Tier::normal, {}, kPositive};
 });
 constexpr auto kFanShareRows = each(kFans, [](const Fan& of) {
-  return Row{&catalog::fan_speed, {"fan", of.fan}, quotient(of.share), 1, Tier::normal, {}, kRatio};
+  return Row{&catalog::fan_speed, {"fan", of.fan}, {quotient, of.share}, 1, Tier::normal, {}, kRatio};
 });
 constexpr auto kFanRows = joined(kFanSpeedRows, kFanShareRows);
 
@@ -348,7 +281,7 @@ constexpr Traits kCount{.min = 0};
 constexpr Row ras_row(std::size_t severity, std::size_t error) noexcept {
   const std::string_view name = ras::kSeverities[severity];
   const std::string_view block = ras::kErrors[error].block;
-  const Source count = error_count(severity, error);
+  const Source count = {error_count, "netlink drm-ras", severity << 8 | error};
   if (error == ras::kDeviceMemory) {
     return {&catalog::memory_errors, {"severity", name, "location", block}, count, 1, Tier::slow, {}, kCount};
   }
@@ -376,66 +309,72 @@ constexpr Traits kSize{.min = 1};
 
 // clang-format off
 constexpr auto kRows = std::to_array<Row>({
-    {&catalog::suspended, {}, asleep("power/runtime_status"), 1, fast, {}, kNeverWakes},
+    {&catalog::suspended, {}, {asleep, "power/runtime_status"}, 1, fast, {}, kNeverWakes},
 
     // Each query opens the card's node and closes it.
-    {&catalog::memory_size, {"memory", "vram"}, memory_region(MemoryPart::size), 1, normal, {}, kSize},
-    {&catalog::memory_used, {"memory", "vram"}, memory_region(MemoryPart::used), 1, normal, {}, kPositive},
-    {&catalog::memory_free, {"memory", "vram"}, memory_region(MemoryPart::free), 1, normal, {}, kPositive},
-    {&catalog::visible_memory_size, {}, memory_region(MemoryPart::visible_size), 1, normal, {}, kSize},
-    {&catalog::visible_memory_used, {}, memory_region(MemoryPart::visible_used), 1, normal, {}, kPositive},
+    {&catalog::memory_size, {"memory", "vram"}, {memory_region, kRegions, MemoryPart::size}, 1, normal, {}, kSize},
+    {&catalog::memory_used, {"memory", "vram"}, {memory_region, kRegions, MemoryPart::used}, 1, normal, {}, kPositive},
+    {&catalog::memory_free, {"memory", "vram"}, {memory_region, kRegions, MemoryPart::free}, 1, normal, {}, kPositive},
+    {&catalog::visible_memory_size, {}, {memory_region, kRegions, MemoryPart::visible_size}, 1, normal, {}, kSize},
+    {&catalog::visible_memory_used, {}, {memory_region, kRegions, MemoryPart::visible_used}, 1, normal, {}, kPositive},
 
     // The card's energy if the firmware counts it, otherwise that of the package. The hardware counts in 32 bits,
     // which wrap after 4 minutes at 1000 W; the drivers extend the count only when it is read (kernel 7.2,
     // xe_hwmon_energy_get), so it is read in every fast pass.
-    {&catalog::energy_joules, {}, nonzero("hwmon/energy{card}_input"), kMicro, fast, {}, kPositive},
-    {&catalog::energy_joules, {}, nonzero("hwmon/energy{pkg}_input"), kMicro, fast, {}, kPositive},
-    {&catalog::rail_energy_joules, {"rail", "card"}, nonzero("hwmon/energy{=card}_input"), kMicro, fast, {}, kPositive},
-    {&catalog::rail_energy_joules, {"rail", "package"}, nonzero("hwmon/energy{=pkg}_input"), kMicro, fast, {}, kPositive},
-    {&catalog::power, {}, file("hwmon/power{card}_input"), kMicro, fast, Derived{}.with(kPowerExtremes), kWatts},
-    {&catalog::power, {}, mean_rate("hwmon/energy{card}_input"), kMicro, fast, Derived{}.with(kPowerExtremes), kMeanWatts},
-    {&catalog::power, {}, mean_rate("hwmon/energy{pkg}_input"), kMicro, fast, Derived{}.with(kPowerExtremes), kMeanWatts},
-    {&catalog::power_rail, {"rail", "card"}, mean_rate("hwmon/energy{=card}_input"), kMicro, fast, {}, kMeanWatts},
-    {&catalog::power_rail, {"rail", "package"}, mean_rate("hwmon/energy{=pkg}_input"), kMicro, fast, {}, kMeanWatts},
+    {&catalog::energy_joules, {}, {nonzero, "hwmon/energy{card}_input"}, kMicro, fast, {}, kPositive},
+    {&catalog::energy_joules, {}, {nonzero, "hwmon/energy{pkg}_input"}, kMicro, fast, {}, kPositive},
+    {&catalog::rail_energy_joules, {"rail", "card"}, {nonzero, "hwmon/energy{=card}_input"}, kMicro, fast, {}, kPositive},
+    {&catalog::rail_energy_joules, {"rail", "package"}, {nonzero, "hwmon/energy{=pkg}_input"}, kMicro, fast, {}, kPositive},
+    {&catalog::power, {}, {file, "hwmon/power{card}_input"}, kMicro, fast, Derived{}.with(kPowerExtremes), kWatts},
+    {&catalog::power, {}, {mean_rate, "hwmon/energy{card}_input"}, kMicro, fast, Derived{}.with(kPowerExtremes), kMeanWatts},
+    {&catalog::power, {}, {mean_rate, "hwmon/energy{pkg}_input"}, kMicro, fast, Derived{}.with(kPowerExtremes), kMeanWatts},
+    {&catalog::power_rail, {"rail", "card"}, {mean_rate, "hwmon/energy{=card}_input"}, kMicro, fast, {}, kMeanWatts},
+    {&catalog::power_rail, {"rail", "package"}, {mean_rate, "hwmon/energy{=pkg}_input"}, kMicro, fast, {}, kMeanWatts},
 
     // PL1 (_max) limits the mean over some seconds, PL2 (_cap) over some milliseconds; I1 (_crit) is the highest
     // that the card ever draws.
-    {&catalog::power_limit, {"limit", "enforced"}, nonzero("hwmon/power{card}_max"), kMicro, slow, {}, kWattLimit},
-    {&catalog::power_limit, {"limit", "enforced"}, nonzero("hwmon/power{pkg}_max"), kMicro, slow, {}, kWattLimit},
-    {&catalog::power_limit, {"limit", "enforced"}, nonzero("hwmon/power{card}_cap"), kMicro, slow, {}, kWattLimit},
-    {&catalog::power_limit, {"limit", "enforced"}, nonzero("hwmon/power{pkg}_cap"), kMicro, slow, {}, kWattLimit},
-    {&catalog::power_limit, {"limit", "default"}, nonzero("hwmon/power{card}_rated_max"), kMicro, slow, {}, kWattLimit},
-    {&catalog::power_limit, {"limit", "default"}, nonzero("hwmon/power{pkg}_rated_max"), kMicro, slow, {}, kWattLimit},
-    {&catalog::power_limit, {"limit", "max"}, nonzero("hwmon/power{card}_crit"), kMicro, slow, {}, kWattLimit},
-    {&catalog::power_limit, {"limit", "max"}, nonzero("hwmon/power{pkg}_crit"), kMicro, slow, {}, kWattLimit},
-    {&catalog::voltage, {"rail", "gfx"}, file("hwmon/in{pkg}_input"), kMilli, fast, {}, kVolts},
+    {&catalog::power_limit, {"limit", "enforced"}, {nonzero, "hwmon/power{card}_max"}, kMicro, slow, {}, kWattLimit},
+    {&catalog::power_limit, {"limit", "enforced"}, {nonzero, "hwmon/power{pkg}_max"}, kMicro, slow, {}, kWattLimit},
+    {&catalog::power_limit, {"limit", "enforced"}, {nonzero, "hwmon/power{card}_cap"}, kMicro, slow, {}, kWattLimit},
+    {&catalog::power_limit, {"limit", "enforced"}, {nonzero, "hwmon/power{pkg}_cap"}, kMicro, slow, {}, kWattLimit},
+    {&catalog::power_limit, {"limit", "default"}, {nonzero, "hwmon/power{card}_rated_max"}, kMicro, slow, {}, kWattLimit},
+    {&catalog::power_limit, {"limit", "default"}, {nonzero, "hwmon/power{pkg}_rated_max"}, kMicro, slow, {}, kWattLimit},
+    {&catalog::power_limit, {"limit", "max"}, {nonzero, "hwmon/power{card}_crit"}, kMicro, slow, {}, kWattLimit},
+    {&catalog::power_limit, {"limit", "max"}, {nonzero, "hwmon/power{pkg}_crit"}, kMicro, slow, {}, kWattLimit},
+    {&catalog::voltage, {"rail", "gfx"}, {file, "hwmon/in{pkg}_input"}, kMilli, fast, {}, kVolts},
 
-    {&catalog::clock, {"clock", "graphics"}, clock(GtKind::graphics), kMega, fast, {}, kHertz},
-    {&catalog::clock, {"clock", "video"}, clock(GtKind::media), kMega, fast, {}, kHertz},
-    {&catalog::clock_max, {"clock", "graphics"}, clock_limit(GtKind::graphics), kMega, slow, {}, kHertz},
-    {&catalog::clock_max, {"clock", "video"}, clock_limit(GtKind::media), kMega, slow, {}, kHertz},
+    {&catalog::clock, {"clock", "graphics"}, {highest<&Gt::act_freq>, "gt*/act_freq", GtKind::graphics}, kMega, fast, {}, kHertz},
+    {&catalog::clock, {"clock", "video"}, {highest<&Gt::act_freq>, "gt*/act_freq", GtKind::media}, kMega, fast, {}, kHertz},
+    {&catalog::clock_max, {"clock", "graphics"}, {highest<&Gt::max_freq>, "gt*/rp0_freq", GtKind::graphics}, kMega, slow, {}, kHertz},
+    {&catalog::clock_max, {"clock", "video"}, {highest<&Gt::max_freq>, "gt*/rp0_freq", GtKind::media}, kMega, slow, {}, kHertz},
 
-    {&catalog::pcie_link_generation, {}, generation("slot/current_link_speed"), 1, slow, {}, kGeneration},
-    {&catalog::pcie_link_lanes, {}, file("slot/current_link_width"), 1, slow, {}, kLanes},
-    {&catalog::pcie_link_max_generation, {}, generation("slot/max_link_speed"), 1, slow, {}, kGeneration},
-    {&catalog::pcie_link_max_lanes, {}, file("slot/max_link_width"), 1, slow, {}, kLanes},
+    {&catalog::pcie_link_generation, {}, {generation, "slot/current_link_speed"}, 1, slow, {}, kGeneration},
+    {&catalog::pcie_link_lanes, {}, {file, "slot/current_link_width"}, 1, slow, {}, kLanes},
+    {&catalog::pcie_link_max_generation, {}, {generation, "slot/max_link_speed"}, 1, slow, {}, kGeneration},
+    {&catalog::pcie_link_max_lanes, {}, {file, "slot/max_link_width"}, 1, slow, {}, kLanes},
 });
 // clang-format on
 
 // The most GTs of any chip: two on each of four tiles.
 constexpr std::string_view kGts[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
 constexpr auto kIdleRows = each_place(kGts, [](std::size_t gt, std::string_view label) {
-  return Row{&catalog::gt_idle_seconds, {"gt", label}, idle(gt), kMilli, normal, {}, kPositive};
+  return Row{&catalog::gt_idle_seconds,
+             {"gt", label},
+             {idle, "gt*/idle_residency_ms", gt},
+             kMilli,
+             normal,
+             {},
+             kPositive};
 });
 
 constexpr auto kCauseRows = each(kThrottleCauses, [](std::string_view cause) {
-  const Source source = throttle(mask_of_cause(cause));
+  const Source source = {throttle, "gt*/throttle", mask_of_cause(cause)};
   return Row{&catalog::throttled, {"cause", cause}, source, 1, fast, state(catalog::throttle_seconds)};
 });
 constexpr auto kReasonRows =
     each_place(kThrottleReasons, [](std::size_t place, const ThrottleReason& reason) {
       const LabelSet labels("cause", reason.cause, "reason", reason.reason);
-      const Source source = throttle(ThrottleMask{1} << place);
+      const Source source = {throttle, "gt*/throttle", ThrottleMask{1} << place};
       return Row{&catalog::throttle_reason_active,       labels, source, 1, fast,
                  state(catalog::throttle_reason_seconds)};
     });

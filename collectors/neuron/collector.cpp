@@ -33,26 +33,26 @@ using namespace files;
 
 // clang-format off
 constexpr auto kDeviceRows = std::to_array<Row>({
-    {&catalog::busy_seconds, {}, busiest("**/nc_time_in_use"), kMicro, fast, {}, kPositive},
-    {&catalog::utilization, {}, busiest_share("**/nc_time_in_use"), 1, fast, Derived{}.with(kUtilizationExtremes), kShare},
+    {&catalog::busy_seconds, {}, {busiest, "**/nc_time_in_use"}, kMicro, fast, {}, kPositive},
+    {&catalog::utilization, {}, {busiest_share, "**/nc_time_in_use"}, 1, fast, Derived{}.with(kUtilizationExtremes), kShare},
     // Older drivers have no total of the categories.
-    {&catalog::memory_used, {"memory", "vram"}, sum("**/device_mem/total"), 1, normal, {}, kPositive},
-    {&catalog::memory_used, {"memory", "vram"}, sum("**/device_mem/*/total"), 1, normal, {}, kPositive},
-    {&catalog::memory_used, {"memory", "gtt"}, sum("**/host_mem/total"), 1, normal, {}, kPositive},
-    {&catalog::memory_used, {"memory", "gtt"}, sum("**/host_mem/*/total"), 1, normal, {}, kPositive},
-    {&catalog::power_utilization, {}, field("**/power/utilization: POWER_STATUS_VALID", 4), kPercent, normal, {}, kRatio},
-    {&catalog::memory_errors, {"severity", "uncorrected", "location", "hbm"}, sum("**/mem_ecc_uncorrected"), 1, slow, {}, kPositive},
-    {&catalog::memory_errors, {"severity", "uncorrected", "location", "hbm"}, sum("**/mem_ecc_uncorrected/total"), 1, slow, {}, kPositive},
-    {&catalog::memory_errors, {"severity", "uncorrected", "location", "hbm_repairable"}, sum("**/mem_ecc_repairable_uncorrected"), 1, slow, {}, kPositive},
-    {&catalog::memory_errors, {"severity", "uncorrected", "location", "hbm_repairable"}, sum("**/mem_ecc_repairable_uncorrected/total"), 1, slow, {}, kPositive},
-    {&catalog::memory_errors, {"severity", "uncorrected", "location", "sram"}, sum("**/sram_ecc_uncorrected"), 1, slow, {}, kPositive},
-    {&catalog::memory_errors, {"severity", "uncorrected", "location", "sram"}, sum("**/sram_ecc_uncorrected/total"), 1, slow, {}, kPositive},
-    {&catalog::hardware_errors, {"block", "core", "severity", "uncorrected"}, sum("**/hw_error/total"), 1, normal, {}, kPositive},
-    {&catalog::events, {"event", "reset"}, sum("**/reset_req_count"), 1, normal, {}, kPositive},
-    {&catalog::events, {"event", "reset"}, sum("**/reset_req_count/total"), 1, normal, {}, kPositive},
-    {&catalog::events, {"event", "reset_failed"}, sum("**/reset_fail_count"), 1, normal, {}, kPositive},
-    {&catalog::events, {"event", "reset_failed"}, sum("**/reset_fail_count/total"), 1, normal, {}, kPositive},
-    {&catalog::events, {"event", "timeout"}, sum("**/status/timeout/total"), 1, normal, {}, kPositive},
+    {&catalog::memory_used, {"memory", "vram"}, {sum, "**/device_mem/total"}, 1, normal, {}, kPositive},
+    {&catalog::memory_used, {"memory", "vram"}, {sum, "**/device_mem/*/total"}, 1, normal, {}, kPositive},
+    {&catalog::memory_used, {"memory", "gtt"}, {sum, "**/host_mem/total"}, 1, normal, {}, kPositive},
+    {&catalog::memory_used, {"memory", "gtt"}, {sum, "**/host_mem/*/total"}, 1, normal, {}, kPositive},
+    {&catalog::power_utilization, {}, {field, "**/power/utilization: POWER_STATUS_VALID", 4}, kPercent, normal, {}, kRatio},
+    {&catalog::memory_errors, {"severity", "uncorrected", "location", "hbm"}, {sum, "**/mem_ecc_uncorrected"}, 1, slow, {}, kPositive},
+    {&catalog::memory_errors, {"severity", "uncorrected", "location", "hbm"}, {sum, "**/mem_ecc_uncorrected/total"}, 1, slow, {}, kPositive},
+    {&catalog::memory_errors, {"severity", "uncorrected", "location", "hbm_repairable"}, {sum, "**/mem_ecc_repairable_uncorrected"}, 1, slow, {}, kPositive},
+    {&catalog::memory_errors, {"severity", "uncorrected", "location", "hbm_repairable"}, {sum, "**/mem_ecc_repairable_uncorrected/total"}, 1, slow, {}, kPositive},
+    {&catalog::memory_errors, {"severity", "uncorrected", "location", "sram"}, {sum, "**/sram_ecc_uncorrected"}, 1, slow, {}, kPositive},
+    {&catalog::memory_errors, {"severity", "uncorrected", "location", "sram"}, {sum, "**/sram_ecc_uncorrected/total"}, 1, slow, {}, kPositive},
+    {&catalog::hardware_errors, {"block", "core", "severity", "uncorrected"}, {sum, "**/hw_error/total"}, 1, normal, {}, kPositive},
+    {&catalog::events, {"event", "reset"}, {sum, "**/reset_req_count"}, 1, normal, {}, kPositive},
+    {&catalog::events, {"event", "reset"}, {sum, "**/reset_req_count/total"}, 1, normal, {}, kPositive},
+    {&catalog::events, {"event", "reset_failed"}, {sum, "**/reset_fail_count"}, 1, normal, {}, kPositive},
+    {&catalog::events, {"event", "reset_failed"}, {sum, "**/reset_fail_count/total"}, 1, normal, {}, kPositive},
+    {&catalog::events, {"event", "timeout"}, {sum, "**/status/timeout/total"}, 1, normal, {}, kPositive},
 });
 
 constexpr std::string_view kCategories[] = {
@@ -68,14 +68,14 @@ constexpr std::string_view category_of(std::string_view name) {
   return name.substr(name.rfind('/') + 1);
 }
 constexpr auto kCategoryRows = each(kCategories, [](std::string_view name) {
-  return Row{&catalog::memory_category_used, {"memory", "vram", "category", category_of(name)}, sum(name), 1, normal, {}, kPositive};
+  return Row{&catalog::memory_category_used, {"memory", "vram", "category", category_of(name)}, {sum, name}, 1, normal, {}, kPositive};
 });
 
 constexpr auto kCoreRows = std::to_array<Row>({
-    {&catalog::partition_busy_seconds, {}, busiest("slice/**/nc_time_in_use"), kMicro, fast, {}, kPositive},
-    {&catalog::partition_utilization, {}, busiest_share("slice/**/nc_time_in_use"), 1, fast, {}, kShare},
-    {&catalog::partition_memory_used, {}, sum("slice/**/device_mem/total"), 1, normal, {}, kPositive},
-    {&catalog::partition_memory_used, {}, sum("slice/**/device_mem/*/total"), 1, normal, {}, kPositive},
+    {&catalog::partition_busy_seconds, {}, {busiest, "slice/**/nc_time_in_use"}, kMicro, fast, {}, kPositive},
+    {&catalog::partition_utilization, {}, {busiest_share, "slice/**/nc_time_in_use"}, 1, fast, {}, kShare},
+    {&catalog::partition_memory_used, {}, {sum, "slice/**/device_mem/total"}, 1, normal, {}, kPositive},
+    {&catalog::partition_memory_used, {}, {sum, "slice/**/device_mem/*/total"}, 1, normal, {}, kPositive},
 });
 // clang-format on
 
@@ -85,15 +85,9 @@ static_assert(valid_table(kTable) && valid_table(kCoreRows));
 constexpr const char* kFolder = "/devices/virtual/neuron_device";
 constexpr std::string_view kPrefix = "neuron";  // of the name "neuronN"
 
-/// The text of a node, wherever it is below the device.
-std::string text_of(const FileIndex& index, std::string_view node) {
-  const auto path = index.file("**/" + std::string(node));
-  return path ? sysfs::read_text(*path) : std::string();
-}
-
 /// The serial number, or the name ("neuron0") if it is none, as zeros are.
 std::string uuid_of(const std::string& folder, const FileIndex& index) {
-  const std::string serial = text_of(index, "serial_number");
+  const std::string serial = index.text("serial_number");
   const bool has_none = serial.find_first_not_of("0x") == std::string::npos;
   return has_none ? std::filesystem::path(folder).filename().string() : "neuron-" + serial;
 }
@@ -101,7 +95,7 @@ std::string uuid_of(const std::string& folder, const FileIndex& index) {
 /// gpu_topology_info of each neighbour that the driver lists.
 std::vector<SeriesSpec> connected_devices(const DeviceInfo& info) {
   std::vector<SeriesSpec> series;
-  const std::string list = text_of(FileIndex(info.source), "connected_devices");
+  const std::string list = FileIndex(info.source).text("connected_devices");
   const std::filesystem::path all = std::filesystem::path(info.source).parent_path();
   for (const int number : device_numbers(list)) {
     const std::string peer = (all / (std::string(kPrefix) + std::to_string(number))).string();
@@ -117,16 +111,16 @@ DeviceInfo identify(const std::string& sysfs_root, const std::string& name) {
   DeviceInfo info;
   info.uuid = uuid_of(folder, index);
   info.vendor = "aws";
-  info.model = text_of(index, "architecture/device_name");
-  if (info.model.empty()) info.model = text_of(index, "architecture/device_type");
+  info.model = index.text("architecture/device_name");
+  if (info.model.empty()) info.model = index.text("architecture/device_type");
   if (info.model.empty()) info.model = "Neuron";
-  info.serial = text_of(index, "serial_number");
+  info.serial = index.text("serial_number");
   info.driver = "neuron";
   info.driver_version = sysfs::read_text(sysfs_root + "/module/neuron/version");
-  info.architecture = text_of(index, "architecture/arch_type");
+  info.architecture = index.text("architecture/arch_type");
   info.vendor_index = name.substr(kPrefix.size());
   info.minor = info.vendor_index;  // of /dev/neuronN
-  if (const auto cores = sysfs::parse_integer(text_of(index, "core_count")); cores && *cores > 0)
+  if (const auto cores = sysfs::parse_integer(index.text("core_count")); cores && *cores > 0)
     info.compute_units = static_cast<int>(*cores);
   info.source = folder;
   return info;
@@ -172,8 +166,7 @@ std::span<const RowDoc> neuron_row_docs() {
 }
 
 Result<std::unique_ptr<Collector>> open_neuron(const CollectorContext& context) {
-  std::unique_ptr<Collector> collector = std::make_unique<NeuronCollector>(context);
-  return collector;
+  return std::unique_ptr<Collector>(std::make_unique<NeuronCollector>(context));
 }
 
 }  // namespace gpumeter::neuron

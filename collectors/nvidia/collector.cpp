@@ -163,8 +163,7 @@ std::optional<OptionProblem> check_nvidia(const CollectorContext& context) {
 Result<std::unique_ptr<Collector>> open_nvidia(const CollectorContext& context) {
   NvidiaOptions options{option(context, kNvidiaOptions[0]), option(context, kNvidiaOptions[1]) == "each",
                         context.procfs_root};
-  std::unique_ptr<Collector> collector = std::make_unique<NvidiaCollector>(context, std::move(options));
-  return collector;
+  return std::unique_ptr<Collector>(std::make_unique<NvidiaCollector>(context, std::move(options)));
 }
 
 }  // namespace gpumeter::nvidia

@@ -165,7 +165,7 @@ void NvidiaContext::find_peaks() {
 // Grace's GPU has memory of its own, which is a NUMA node of the host.
 void NvidiaContext::find_unified_memory(const DeviceInfo& info) {
   if (info.memory_numa_node || has_own_memory(gpu().caller)) return;
-  UnifiedMemory host(options_.procfs);
+  HostMemoryFile host(options_.procfs);
   if (host.read().status == ReadStatus::ok) unified_memory_.emplace(std::move(host));
 }
 

@@ -15,9 +15,9 @@
 #include "collectors/nvidia/events.hpp"
 #include "collectors/nvidia/identity.hpp"
 #include "collectors/nvidia/nvml/session.hpp"
-#include "collectors/nvidia/peaks.hpp"
 #include "collectors/nvidia/processes.hpp"
 #include "collectors/nvidia/sources.hpp"
+#include "collectors/sources/host.hpp"
 #include "collectors/table/device.hpp"
 
 namespace gpumeter::nvidia {
@@ -167,7 +167,7 @@ class NvidiaContext {
   std::span<const Peak> peaks() const noexcept { return peaks_; }
   std::optional<double> peak_bandwidth() const noexcept { return peak_bandwidth_; }
   /// The host's memory, if it is the GPU's too (integrated GPUs: GB10, Thor); null if the GPU has its own.
-  UnifiedMemory* unified_memory() noexcept { return unified_memory_ ? &*unified_memory_ : nullptr; }
+  HostMemoryFile* unified_memory() noexcept { return unified_memory_ ? &*unified_memory_ : nullptr; }
   std::uint64_t event_types() const noexcept {
     return event_types_;
   }  ///< bits of nvml::EventType that are listened to
@@ -231,7 +231,7 @@ class NvidiaContext {
   bool was_lost_ = false;
   bool was_divided_anew_ = false;
   std::uint64_t mig_changes_ = 0;  // events of a changed division that were handled
-  std::optional<UnifiedMemory> unified_memory_;
+  std::optional<HostMemoryFile> unified_memory_;
   std::vector<Label> platform_;     // labels of gpu_platform_info; empty: unknown
   std::deque<NvmlTarget> targets_;  // the GPU, then its MIG instances
   std::size_t turned_to_ = 0;

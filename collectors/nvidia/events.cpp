@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 #include "collectors/nvidia/nvml/session.hpp"
 
 namespace gpumeter::nvidia {

@@ -14,6 +14,7 @@
 #include "base/mutex.hpp"
 #include "collectors/api/event_source.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 
 namespace gpumeter::nvidia {
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text.hpp"
 #include "collectors/nvidia/sources.hpp"
 #include "collectors/sources/host.hpp"
 #include "collectors/sources/pci.hpp"
@@ -232,32 +233,16 @@ std::vector<std::string> link_peers(NvmlCaller& gpu) {
 
 namespace {
 
-std::string architecture_name(unsigned architecture) {
-  switch (architecture) {
-    case nvml::kKepler:
-      return "kepler";
-    case nvml::kMaxwell:
-      return "maxwell";
-    case nvml::kPascal:
-      return "pascal";
-    case nvml::kVolta:
-      return "volta";
-    case nvml::kTuring:
-      return "turing";
-    case nvml::kAmpere:
-      return "ampere";
-    case nvml::kAda:
-      return "ada";
-    case nvml::kHopper:
-      return "hopper";
-    case nvml::kBlackwell:
-      return "blackwell";
-    case nvml::kRubin:
-      return "rubin";
-    default:
-      return "";
-  }
-}
+constexpr EnumNames<unsigned, 10> kArchitectures = {{{nvml::kKepler, "kepler"},
+                                                     {nvml::kMaxwell, "maxwell"},
+                                                     {nvml::kPascal, "pascal"},
+                                                     {nvml::kVolta, "volta"},
+                                                     {nvml::kTuring, "turing"},
+                                                     {nvml::kAmpere, "ampere"},
+                                                     {nvml::kAda, "ada"},
+                                                     {nvml::kHopper, "hopper"},
+                                                     {nvml::kBlackwell, "blackwell"},
+                                                     {nvml::kRubin, "rubin"}}};
 
 std::string text(std::optional<unsigned> number) { return number ? std::to_string(*number) : std::string(); }
 
@@ -368,7 +353,7 @@ std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index) {
   info.vbios_version = text_of<&F::nvmlDeviceGetVbiosVersion>(gpu);
   info.firmware_version = firmware_version(gpu);
   if (const auto architecture = number_of<&F::nvmlDeviceGetArchitecture>(gpu))
-    info.architecture = architecture_name(*architecture);
+    info.architecture = kArchitectures.of(*architecture);
   const Facts facts = peak_facts(gpu);
   if (facts.cc_major > 0)
     info.compute_capability = std::to_string(facts.cc_major) + "." + std::to_string(facts.cc_minor);

@@ -32,21 +32,21 @@ constexpr Traits kIntegrated{.min = 0, .counted_by = "integrated"};
 // Field ids: nvml.h, NVML_FI_DEV_*; metric ids: NVML_GPM_METRIC_*. The driver has no utilisation of a divided
 // GPU.
 constexpr auto kUtilizationRows = std::to_array<Row>({
-    {&catalog::busy_seconds, {}, sampled("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, kSampled},
-    {&catalog::utilization_max, {"window", "1m"}, sampled_max("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, kRatio},
-    {&catalog::utilization_min, {"window", "1m"}, sampled_min("nvmlDeviceGetSamples gpu", nvml::kGpuSamples), kPercent, Tier::fast, {}, kRatio},
-    {&catalog::utilization, {}, part<&F::nvmlDeviceGetUtilizationRates, &nvml::Utilization::gpu>("nvmlDeviceGetUtilizationRates gpu"), kPercent, Tier::fast, averaged(catalog::busy_seconds).with(kUtilizationExtremes), kRatio},
-    {&catalog::memory_controller_busy_seconds, {}, on_card<readers::bind_sampled_total>("nvmlDeviceGetSamples memory", nvml::kMemorySamples), kPercent, Tier::fast, {}, kSampled},
-    {&catalog::memory_controller_utilization, {}, on_card<readers::bind_part<&F::nvmlDeviceGetUtilizationRates, &nvml::Utilization::memory>>("nvmlDeviceGetUtilizationRates memory"), kPercent, Tier::fast, averaged(catalog::memory_controller_busy_seconds), kRatio},
-    {&catalog::engine_utilization, {"engine", "encode"}, call<&F::nvmlDeviceGetEncoderUtilization>("nvmlDeviceGetEncoderUtilization"), kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},
-    {&catalog::engine_utilization, {"engine", "decode"}, call<&F::nvmlDeviceGetDecoderUtilization>("nvmlDeviceGetDecoderUtilization"), kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},
-    {&catalog::engine_utilization, {"engine", "jpeg"}, call<&F::nvmlDeviceGetJpgUtilization>("nvmlDeviceGetJpgUtilization"), kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},
-    {&catalog::engine_utilization, {"engine", "optical_flow"}, call<&F::nvmlDeviceGetOfaUtilization>("nvmlDeviceGetOfaUtilization"), kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},
+    {&catalog::busy_seconds, {}, {sampled, "nvmlDeviceGetSamples gpu", nvml::kGpuSamples}, kPercent, Tier::fast, {}, kSampled},
+    {&catalog::utilization_max, {"window", "1m"}, {sampled_max, "nvmlDeviceGetSamples gpu", nvml::kGpuSamples}, kPercent, Tier::fast, {}, kRatio},
+    {&catalog::utilization_min, {"window", "1m"}, {sampled_min, "nvmlDeviceGetSamples gpu", nvml::kGpuSamples}, kPercent, Tier::fast, {}, kRatio},
+    {&catalog::utilization, {}, {part<&F::nvmlDeviceGetUtilizationRates, &nvml::Utilization::gpu>, "nvmlDeviceGetUtilizationRates gpu"}, kPercent, Tier::fast, averaged(catalog::busy_seconds).with(kUtilizationExtremes), kRatio},
+    {&catalog::memory_controller_busy_seconds, {}, {on_card<sampled>, "nvmlDeviceGetSamples memory", nvml::kMemorySamples}, kPercent, Tier::fast, {}, kSampled},
+    {&catalog::memory_controller_utilization, {}, {on_card<part<&F::nvmlDeviceGetUtilizationRates, &nvml::Utilization::memory>>, "nvmlDeviceGetUtilizationRates memory"}, kPercent, Tier::fast, averaged(catalog::memory_controller_busy_seconds), kRatio},
+    {&catalog::engine_utilization, {"engine", "encode"}, {call<&F::nvmlDeviceGetEncoderUtilization>, "nvmlDeviceGetEncoderUtilization"}, kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},
+    {&catalog::engine_utilization, {"engine", "decode"}, {call<&F::nvmlDeviceGetDecoderUtilization>, "nvmlDeviceGetDecoderUtilization"}, kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},
+    {&catalog::engine_utilization, {"engine", "jpeg"}, {call<&F::nvmlDeviceGetJpgUtilization>, "nvmlDeviceGetJpgUtilization"}, kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},
+    {&catalog::engine_utilization, {"engine", "optical_flow"}, {call<&F::nvmlDeviceGetOfaUtilization>, "nvmlDeviceGetOfaUtilization"}, kPercent, Tier::normal, averaged(catalog::engine_busy_seconds), kRatio},
     {&catalog::engine_utilization, {"engine", "encode"}, gpm_mean("GPM NVENC", 166, 4), kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
     {&catalog::engine_utilization, {"engine", "decode"}, gpm_mean("GPM NVDEC", 30, 8), kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
     {&catalog::engine_utilization, {"engine", "jpeg"}, gpm_mean("GPM NVJPG", 40, 8), kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
     {&catalog::engine_utilization, {"engine", "optical_flow"}, gpm_mean("GPM NVOFA", 50, 2), kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
-    {&catalog::engine_utilization, {"engine", "graphics"}, gpm("GPM graphics", 1), kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
+    {&catalog::engine_utilization, {"engine", "graphics"}, {gpm, "GPM graphics", 1}, kPercent, Tier::fast, averaged(catalog::engine_busy_seconds), kRatio},
 });
 
 /// The families that a GPU and a MIG instance have in common: one set for each.
@@ -70,27 +70,27 @@ constexpr GpmFamilies kPartitionFamilies = {
 // they are disjoint.
 constexpr auto gpm_rows(const GpmFamilies& of) {
   return std::to_array<Row>({
-    {of.compute_seconds, {}, gpm_cycles("GPM SM cycles active / elapsed", 249), 1, Tier::fast},
-    {of.compute, {}, gpm("GPM SM", 2), kPercent, Tier::fast, averaged(*of.compute_seconds), kRatio},
-    {of.occupancy, {}, gpm("GPM SM occupancy", 3), kPercent, Tier::fast, averaged(*of.occupancy_seconds), kRatio},
-    {of.pipe_seconds, {"pipe", "tensor"}, gpm_cycles("GPM MMA cycles / elapsed", 250), 1, Tier::fast},
-    {of.pipe, {"pipe", "tensor"}, gpm("GPM any tensor", 5), kPercent, Tier::fast, averaged(*of.pipe_seconds), kRatio},
-    {of.pipe_seconds, {"pipe", "fp64"}, gpm_cycles("GPM FP64 cycles / elapsed", 258), 1, Tier::fast},
-    {of.pipe, {"pipe", "fp64"}, gpm("GPM FP64", 11), kPercent, Tier::fast, averaged(*of.pipe_seconds), kRatio},
-    {of.pipe_seconds, {"pipe", "fp32"}, gpm_cycles("GPM FP32 cycles / elapsed", 259), 1, Tier::fast},
-    {of.pipe, {"pipe", "fp32"}, gpm("GPM FP32", 12), kPercent, Tier::fast, averaged(*of.pipe_seconds), kRatio},
-    {of.pipe_seconds, {"pipe", "fp16"}, gpm_cycles("GPM FP16 cycles / elapsed", 260), 1, Tier::fast},
-    {of.pipe, {"pipe", "fp16"}, gpm("GPM FP16", 13), kPercent, Tier::fast, averaged(*of.pipe_seconds), kRatio},
-    {of.pipe_seconds, {"pipe", "int"}, gpm_cycles("GPM integer cycles / elapsed", 257), 1, Tier::fast},
-    {of.pipe, {"pipe", "int"}, gpm("GPM integer", 4), kPercent, Tier::fast, averaged(*of.pipe_seconds), kRatio},
-    {of.tensor_seconds, {"kind", "fp64"}, gpm_cycles("GPM DFMA cycles / elapsed", 254), 1, Tier::fast},
-    {of.tensor, {"kind", "fp64"}, gpm("GPM DFMA tensor", 6), kPercent, Tier::fast, averaged(*of.tensor_seconds), kRatio},
-    {of.tensor, {"kind", "fp64"}, gpm("GPM DMMA tensor", 8), kPercent, Tier::fast, averaged(*of.tensor_seconds), kRatio},
-    {of.tensor_seconds, {"kind", "fp16"}, gpm_cycles("GPM HMMA cycles / elapsed", 252), 1, Tier::fast},
-    {of.tensor, {"kind", "fp16"}, gpm("GPM HMMA tensor", 7), kPercent, Tier::fast, averaged(*of.tensor_seconds), kRatio},
-    {of.tensor_seconds, {"kind", "int"}, gpm_cycles("GPM IMMA cycles / elapsed", 253), 1, Tier::fast},
-    {of.tensor, {"kind", "int"}, gpm("GPM IMMA tensor", 9), kPercent, Tier::fast, averaged(*of.tensor_seconds), kRatio},
-    {of.bandwidth, {}, gpm("GPM DRAM bandwidth", 10), kPercent, Tier::fast, averaged(*of.bandwidth_seconds), kRatio},
+    {of.compute_seconds, {}, {gpm_cycles, "GPM SM cycles active / elapsed", 249}, 1, Tier::fast},
+    {of.compute, {}, {gpm, "GPM SM", 2}, kPercent, Tier::fast, averaged(*of.compute_seconds), kRatio},
+    {of.occupancy, {}, {gpm, "GPM SM occupancy", 3}, kPercent, Tier::fast, averaged(*of.occupancy_seconds), kRatio},
+    {of.pipe_seconds, {"pipe", "tensor"}, {gpm_cycles, "GPM MMA cycles / elapsed", 250}, 1, Tier::fast},
+    {of.pipe, {"pipe", "tensor"}, {gpm, "GPM any tensor", 5}, kPercent, Tier::fast, averaged(*of.pipe_seconds), kRatio},
+    {of.pipe_seconds, {"pipe", "fp64"}, {gpm_cycles, "GPM FP64 cycles / elapsed", 258}, 1, Tier::fast},
+    {of.pipe, {"pipe", "fp64"}, {gpm, "GPM FP64", 11}, kPercent, Tier::fast, averaged(*of.pipe_seconds), kRatio},
+    {of.pipe_seconds, {"pipe", "fp32"}, {gpm_cycles, "GPM FP32 cycles / elapsed", 259}, 1, Tier::fast},
+    {of.pipe, {"pipe", "fp32"}, {gpm, "GPM FP32", 12}, kPercent, Tier::fast, averaged(*of.pipe_seconds), kRatio},
+    {of.pipe_seconds, {"pipe", "fp16"}, {gpm_cycles, "GPM FP16 cycles / elapsed", 260}, 1, Tier::fast},
+    {of.pipe, {"pipe", "fp16"}, {gpm, "GPM FP16", 13}, kPercent, Tier::fast, averaged(*of.pipe_seconds), kRatio},
+    {of.pipe_seconds, {"pipe", "int"}, {gpm_cycles, "GPM integer cycles / elapsed", 257}, 1, Tier::fast},
+    {of.pipe, {"pipe", "int"}, {gpm, "GPM integer", 4}, kPercent, Tier::fast, averaged(*of.pipe_seconds), kRatio},
+    {of.tensor_seconds, {"kind", "fp64"}, {gpm_cycles, "GPM DFMA cycles / elapsed", 254}, 1, Tier::fast},
+    {of.tensor, {"kind", "fp64"}, {gpm, "GPM DFMA tensor", 6}, kPercent, Tier::fast, averaged(*of.tensor_seconds), kRatio},
+    {of.tensor, {"kind", "fp64"}, {gpm, "GPM DMMA tensor", 8}, kPercent, Tier::fast, averaged(*of.tensor_seconds), kRatio},
+    {of.tensor_seconds, {"kind", "fp16"}, {gpm_cycles, "GPM HMMA cycles / elapsed", 252}, 1, Tier::fast},
+    {of.tensor, {"kind", "fp16"}, {gpm, "GPM HMMA tensor", 7}, kPercent, Tier::fast, averaged(*of.tensor_seconds), kRatio},
+    {of.tensor_seconds, {"kind", "int"}, {gpm_cycles, "GPM IMMA cycles / elapsed", 253}, 1, Tier::fast},
+    {of.tensor, {"kind", "int"}, {gpm, "GPM IMMA tensor", 9}, kPercent, Tier::fast, averaged(*of.tensor_seconds), kRatio},
+    {of.bandwidth, {}, {gpm, "GPM DRAM bandwidth", 10}, kPercent, Tier::fast, averaged(*of.bandwidth_seconds), kRatio},
   });
 }
 constexpr auto kGpmRows = gpm_rows(kGpuFamilies);
@@ -128,13 +128,13 @@ constexpr auto kCauseTimes = each(kCauses, [](const Throttle& row) {
   return Row{&catalog::throttle_seconds, {"cause", row.cause}, throttle_time("field values: throttle counters", row.field, row.second), 1, Tier::fast};
 });
 constexpr auto kCauseRows = each(kCauses, [](const Throttle& row) {
-  return Row{&catalog::throttled, {"cause", row.cause}, reasons("nvmlDeviceGetCurrentClocksEventReasons", row.mask), 1, Tier::fast, state(catalog::throttle_seconds)};
+  return Row{&catalog::throttled, {"cause", row.cause}, {reasons, "nvmlDeviceGetCurrentClocksEventReasons", row.mask}, 1, Tier::fast, state(catalog::throttle_seconds)};
 });
 constexpr auto kReasonTimes = each(kReasons, [](const Throttle& row) {
   return Row{&catalog::throttle_reason_seconds, {"cause", row.cause, "reason", row.reason}, throttle_time("field values: throttle counters", row.field, row.second), 1, Tier::fast};
 });
 constexpr auto kReasonRows = each(kReasons, [](const Throttle& row) {
-  return Row{&catalog::throttle_reason_active, {"cause", row.cause, "reason", row.reason}, reasons("nvmlDeviceGetCurrentClocksEventReasons", row.mask), 1, Tier::fast, state(catalog::throttle_reason_seconds)};
+  return Row{&catalog::throttle_reason_active, {"cause", row.cause, "reason", row.reason}, {reasons, "nvmlDeviceGetCurrentClocksEventReasons", row.mask}, 1, Tier::fast, state(catalog::throttle_reason_seconds)};
 });
 // clang-format on
 
@@ -147,16 +147,16 @@ struct MemoryFamilies {
 };
 constexpr auto memory_rows(const MemoryFamilies& of) {
   return std::to_array<Row>({
-    {of.size, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::total>("nvmlDeviceGetMemoryInfo_v2 total"), 1, Tier::normal, {}, kSize},
-    {of.used, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::used>("nvmlDeviceGetMemoryInfo_v2 used"), 1, Tier::normal, {}, kPositive},
-    {of.free, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::free>("nvmlDeviceGetMemoryInfo_v2 free"), 1, Tier::normal, {}, kPositive},
-    {of.reserved, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::reserved>("nvmlDeviceGetMemoryInfo_v2 reserved"), 1, Tier::normal, {}, kPositive},
-    {of.size, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::total>("nvmlDeviceGetMemoryInfo total"), 1, Tier::normal, {}, kSize},
-    {of.used, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::used>("nvmlDeviceGetMemoryInfo used"), 1, Tier::normal, {}, kPositive},
-    {of.free, {"memory", "vram"}, part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::free>("nvmlDeviceGetMemoryInfo free"), 1, Tier::normal, {}, kPositive},
-    {of.size, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::total>("nvmlDeviceGetBAR1MemoryInfo total"), 1, Tier::normal, {}, kSize},
-    {of.used, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::used>("nvmlDeviceGetBAR1MemoryInfo used"), 1, Tier::normal, {}, kPositive},
-    {of.free, {"memory", "bar1"}, part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::free>("nvmlDeviceGetBAR1MemoryInfo free"), 1, Tier::normal, {}, kPositive},
+    {of.size, {"memory", "vram"}, {part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::total>, "nvmlDeviceGetMemoryInfo_v2 total"}, 1, Tier::normal, {}, kSize},
+    {of.used, {"memory", "vram"}, {part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::used>, "nvmlDeviceGetMemoryInfo_v2 used"}, 1, Tier::normal, {}, kPositive},
+    {of.free, {"memory", "vram"}, {part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::free>, "nvmlDeviceGetMemoryInfo_v2 free"}, 1, Tier::normal, {}, kPositive},
+    {of.reserved, {"memory", "vram"}, {part<&F::nvmlDeviceGetMemoryInfo_v2, &nvml::MemoryV2::reserved>, "nvmlDeviceGetMemoryInfo_v2 reserved"}, 1, Tier::normal, {}, kPositive},
+    {of.size, {"memory", "vram"}, {part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::total>, "nvmlDeviceGetMemoryInfo total"}, 1, Tier::normal, {}, kSize},
+    {of.used, {"memory", "vram"}, {part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::used>, "nvmlDeviceGetMemoryInfo used"}, 1, Tier::normal, {}, kPositive},
+    {of.free, {"memory", "vram"}, {part<&F::nvmlDeviceGetMemoryInfo, &nvml::Memory::free>, "nvmlDeviceGetMemoryInfo free"}, 1, Tier::normal, {}, kPositive},
+    {of.size, {"memory", "bar1"}, {part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::total>, "nvmlDeviceGetBAR1MemoryInfo total"}, 1, Tier::normal, {}, kSize},
+    {of.used, {"memory", "bar1"}, {part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::used>, "nvmlDeviceGetBAR1MemoryInfo used"}, 1, Tier::normal, {}, kPositive},
+    {of.free, {"memory", "bar1"}, {part<&F::nvmlDeviceGetBAR1MemoryInfo, &nvml::Bar1Memory::free>, "nvmlDeviceGetBAR1MemoryInfo free"}, 1, Tier::normal, {}, kPositive},
   });
 }
 constexpr auto kMemoryRows = memory_rows({&catalog::memory_size, &catalog::memory_used, &catalog::memory_free, &catalog::memory_reserved});
@@ -165,46 +165,46 @@ constexpr auto kMemoryRows = memory_rows({&catalog::memory_size, &catalog::memor
 // that the GPU answers.
 constexpr Traits kHostBytes{.min = 0, .wakes = false};
 constexpr auto kUnifiedMemoryRows = std::to_array<Row>({
-    {&catalog::memory_size, {"memory", "unified"}, unified_memory("/proc/meminfo MemTotal", MemoryPart::size), 1, Tier::normal, {}, kHostBytes},
-    {&catalog::memory_used, {"memory", "unified"}, unified_memory("/proc/meminfo MemTotal - MemAvailable", MemoryPart::used), 1, Tier::normal, {}, kHostBytes},
-    {&catalog::memory_free, {"memory", "unified"}, unified_memory("/proc/meminfo MemAvailable", MemoryPart::free), 1, Tier::normal, {}, kHostBytes},
+    {&catalog::memory_size, {"memory", "unified"}, {unified_memory, "/proc/meminfo MemTotal", MemoryPart::size}, 1, Tier::normal, {}, kHostBytes},
+    {&catalog::memory_used, {"memory", "unified"}, {unified_memory, "/proc/meminfo MemTotal - MemAvailable", MemoryPart::used}, 1, Tier::normal, {}, kHostBytes},
+    {&catalog::memory_free, {"memory", "unified"}, {unified_memory, "/proc/meminfo MemAvailable", MemoryPart::free}, 1, Tier::normal, {}, kHostBytes},
 });
 
 // Field 185 is a mean over a second. On the same chips nvmlDeviceGetPowerUsage is a mean too; on chips
 // without the field it is an instantaneous value (GA100 and older; nvml.h).
 constexpr auto kPowerRows = std::to_array<Row>({
     {&catalog::energy_joules, {}, field("NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 83, Tier::fast), kMilli, Tier::fast, {}, kPositive},
-    {&catalog::energy_joules, {}, call<&F::nvmlDeviceGetTotalEnergyConsumption>("nvmlDeviceGetTotalEnergyConsumption"), kMilli, Tier::fast, {}, kPositive},
-    {&catalog::energy_joules, {}, sampled("nvmlDeviceGetSamples power", nvml::kPowerSamples), kMilli, Tier::fast, {}, kSampled},
-    {&catalog::power_max, {"window", "1m"}, sampled_max("nvmlDeviceGetSamples power", nvml::kPowerSamples), kMilli, Tier::fast, {}, kWatts},
-    {&catalog::power_min, {"window", "1m"}, sampled_min("nvmlDeviceGetSamples power", nvml::kPowerSamples), kMilli, Tier::fast, {}, kWatts},
+    {&catalog::energy_joules, {}, {call<&F::nvmlDeviceGetTotalEnergyConsumption>, "nvmlDeviceGetTotalEnergyConsumption"}, kMilli, Tier::fast, {}, kPositive},
+    {&catalog::energy_joules, {}, {sampled, "nvmlDeviceGetSamples power", nvml::kPowerSamples}, kMilli, Tier::fast, {}, kSampled},
+    {&catalog::power_max, {"window", "1m"}, {sampled_max, "nvmlDeviceGetSamples power", nvml::kPowerSamples}, kMilli, Tier::fast, {}, kWatts},
+    {&catalog::power_min, {"window", "1m"}, {sampled_min, "nvmlDeviceGetSamples power", nvml::kPowerSamples}, kMilli, Tier::fast, {}, kWatts},
     {&catalog::power, {}, field("NVML_FI_DEV_POWER_AVERAGE", 185, Tier::fast), kMilli, Tier::fast, averaged(catalog::energy_joules).with(kPowerExtremes), kWatts},
-    {&catalog::power, {}, call<&F::nvmlDeviceGetPowerUsage>("nvmlDeviceGetPowerUsage"), kMilli, Tier::fast, instantaneous(catalog::energy_joules).with(kPowerExtremes), kWatts},
+    {&catalog::power, {}, {call<&F::nvmlDeviceGetPowerUsage>, "nvmlDeviceGetPowerUsage"}, kMilli, Tier::fast, instantaneous(catalog::energy_joules).with(kPowerExtremes), kWatts},
     {&catalog::power_instant, {}, field("NVML_FI_DEV_POWER_INSTANT", 186, Tier::fast), kMilli, Tier::fast, {}, kWatts},
     {&catalog::rail_energy_joules, {"rail", "module"}, field("NVML_FI_DEV_ENERGY module", 191, Tier::fast, 1), kMilli, Tier::fast, {}, kPositive},
     {&catalog::power_rail, {"rail", "module"}, field("NVML_FI_DEV_POWER_AVERAGE module", 185, Tier::fast, 1), kMilli, Tier::fast, averaged(catalog::rail_energy_joules), kWatts},
     {&catalog::power_rail, {"rail", "memory"}, field("NVML_FI_DEV_POWER_AVERAGE memory", 185, Tier::fast, 2), kMilli, Tier::fast, averaged(catalog::rail_energy_joules), kWatts},
-    {&catalog::power_limit, {"limit", "enforced"}, call<&F::nvmlDeviceGetEnforcedPowerLimit>("nvmlDeviceGetEnforcedPowerLimit"), kMilli, Tier::slow, {}, kWatts},
+    {&catalog::power_limit, {"limit", "enforced"}, {call<&F::nvmlDeviceGetEnforcedPowerLimit>, "nvmlDeviceGetEnforcedPowerLimit"}, kMilli, Tier::slow, {}, kWatts},
     {&catalog::power_limit, {"limit", "enforced"}, field("NVML_FI_DEV_POWER_CURRENT_LIMIT", 190, Tier::slow), kMilli, Tier::slow, {}, kWatts},
-    {&catalog::power_limit, {"limit", "default"}, call<&F::nvmlDeviceGetPowerManagementDefaultLimit>("nvmlDeviceGetPowerManagementDefaultLimit"), kMilli, Tier::slow, {}, kWatts},
-    {&catalog::power_limit, {"limit", "min"}, call<&F::nvmlDeviceGetPowerManagementLimitConstraints>("nvmlDeviceGetPowerManagementLimitConstraints", 0), kMilli, Tier::slow, {}, kWatts},
-    {&catalog::power_limit, {"limit", "max"}, call<&F::nvmlDeviceGetPowerManagementLimitConstraints>("nvmlDeviceGetPowerManagementLimitConstraints", 1), kMilli, Tier::slow, {}, kWatts},
+    {&catalog::power_limit, {"limit", "default"}, {call<&F::nvmlDeviceGetPowerManagementDefaultLimit>, "nvmlDeviceGetPowerManagementDefaultLimit"}, kMilli, Tier::slow, {}, kWatts},
+    {&catalog::power_limit, {"limit", "min"}, {call<&F::nvmlDeviceGetPowerManagementLimitConstraints>, "nvmlDeviceGetPowerManagementLimitConstraints", 0}, kMilli, Tier::slow, {}, kWatts},
+    {&catalog::power_limit, {"limit", "max"}, {call<&F::nvmlDeviceGetPowerManagementLimitConstraints>, "nvmlDeviceGetPowerManagementLimitConstraints", 1}, kMilli, Tier::slow, {}, kWatts},
 });
 
 constexpr auto kTemperatureRows = std::to_array<Row>({
-    {&catalog::temperature, {"sensor", "core"}, part<&F::nvmlDeviceGetTemperatureV, &nvml::Temperature::celsius>("nvmlDeviceGetTemperatureV"), 1, Tier::fast, {}, kCelsius},
-    {&catalog::temperature, {"sensor", "core"}, call<&F::nvmlDeviceGetTemperature>("nvmlDeviceGetTemperature"), 1, Tier::fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "core"}, {part<&F::nvmlDeviceGetTemperatureV, &nvml::Temperature::celsius>, "nvmlDeviceGetTemperatureV"}, 1, Tier::fast, {}, kCelsius},
+    {&catalog::temperature, {"sensor", "core"}, {call<&F::nvmlDeviceGetTemperature>, "nvmlDeviceGetTemperature"}, 1, Tier::fast, {}, kCelsius},
     {&catalog::temperature, {"sensor", "memory"}, field("NVML_FI_DEV_MEMORY_TEMP", 82, Tier::fast), 1, Tier::fast, {}, kMemoryCelsius},
-    {&catalog::temperature_limit, {"sensor", "core", "limit", "slowdown"}, tlimit("NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT", 194), 1, Tier::slow, {}, kCelsius},
-    {&catalog::temperature_limit, {"sensor", "core", "limit", "shutdown"}, tlimit("NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT", 193), 1, Tier::slow, {}, kCelsius},
-    {&catalog::temperature_limit, {"sensor", "core", "limit", "max"}, tlimit("NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT", 196), 1, Tier::slow, {}, kCelsius},
-    {&catalog::temperature_limit, {"sensor", "core", "limit", "slowdown"}, call<&F::nvmlDeviceGetTemperatureThreshold>("nvmlDeviceGetTemperatureThreshold slowdown", nvml::kThresholdSlowdown), 1, Tier::slow, {}, kCelsius},
-    {&catalog::temperature_limit, {"sensor", "core", "limit", "shutdown"}, call<&F::nvmlDeviceGetTemperatureThreshold>("nvmlDeviceGetTemperatureThreshold shutdown", nvml::kThresholdShutdown), 1, Tier::slow, {}, kCelsius},
-    {&catalog::temperature_limit, {"sensor", "core", "limit", "max"}, call<&F::nvmlDeviceGetTemperatureThreshold>("nvmlDeviceGetTemperatureThreshold gpu max", nvml::kThresholdGpuMax), 1, Tier::slow, {}, kCelsius},
-    {&catalog::temperature_limit, {"sensor", "core", "limit", "target"}, call<&F::nvmlDeviceGetTemperatureThreshold>("nvmlDeviceGetTemperatureThreshold acoustic", nvml::kThresholdAcousticCurrent), 1, Tier::slow, {}, kCelsius},
-    {&catalog::temperature_limit, {"sensor", "memory", "limit", "max"}, call<&F::nvmlDeviceGetTemperatureThreshold>("nvmlDeviceGetTemperatureThreshold memory max", nvml::kThresholdMemoryMax), 1, Tier::slow, {}, kCelsius},
-    {&catalog::temperature_margin, {"sensor", "core"}, part<&F::nvmlDeviceGetMarginTemperature, &nvml::MarginTemperature::celsius>("nvmlDeviceGetMarginTemperature"), 1, Tier::fast, {}, kCelsius},
-    {&catalog::temperature_margin, {"sensor", "core"}, margin("nvmlDeviceGetTemperatureThreshold - temperature"), 1, Tier::fast, {}, kCelsius},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "slowdown"}, {tlimit, "NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT", 194}, 1, Tier::slow, {}, kCelsius},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "shutdown"}, {tlimit, "NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT", 193}, 1, Tier::slow, {}, kCelsius},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "max"}, {tlimit, "NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT", 196}, 1, Tier::slow, {}, kCelsius},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "slowdown"}, {call<&F::nvmlDeviceGetTemperatureThreshold>, "nvmlDeviceGetTemperatureThreshold slowdown", nvml::kThresholdSlowdown}, 1, Tier::slow, {}, kCelsius},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "shutdown"}, {call<&F::nvmlDeviceGetTemperatureThreshold>, "nvmlDeviceGetTemperatureThreshold shutdown", nvml::kThresholdShutdown}, 1, Tier::slow, {}, kCelsius},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "max"}, {call<&F::nvmlDeviceGetTemperatureThreshold>, "nvmlDeviceGetTemperatureThreshold gpu max", nvml::kThresholdGpuMax}, 1, Tier::slow, {}, kCelsius},
+    {&catalog::temperature_limit, {"sensor", "core", "limit", "target"}, {call<&F::nvmlDeviceGetTemperatureThreshold>, "nvmlDeviceGetTemperatureThreshold acoustic", nvml::kThresholdAcousticCurrent}, 1, Tier::slow, {}, kCelsius},
+    {&catalog::temperature_limit, {"sensor", "memory", "limit", "max"}, {call<&F::nvmlDeviceGetTemperatureThreshold>, "nvmlDeviceGetTemperatureThreshold memory max", nvml::kThresholdMemoryMax}, 1, Tier::slow, {}, kCelsius},
+    {&catalog::temperature_margin, {"sensor", "core"}, {part<&F::nvmlDeviceGetMarginTemperature, &nvml::MarginTemperature::celsius>, "nvmlDeviceGetMarginTemperature"}, 1, Tier::fast, {}, kCelsius},
+    {&catalog::temperature_margin, {"sensor", "core"}, {margin, "nvmlDeviceGetTemperatureThreshold - temperature"}, 1, Tier::fast, {}, kCelsius},
 });
 
 struct Clock {
@@ -214,7 +214,7 @@ struct Clock {
 constexpr Clock kClocks[] = {{"graphics", nvml::kClockGraphics}, {"sm", nvml::kClockSm}, {"memory", nvml::kClockMemory}, {"video", nvml::kClockVideo}};
 template <auto Function>
 constexpr NvidiaSource clock_source(std::string_view name, unsigned type) {
-  return type == nvml::kClockMemory ? on_card<readers::bind_call<Function>>(name, type) : call<Function>(name, type);
+  return {type == nvml::kClockMemory ? on_card<call<Function>> : call<Function>, name, type};
 }
 constexpr auto kClockRows = each(kClocks, [](const Clock& clock) {
   return Row{&catalog::clock, {"clock", clock.name}, clock_source<&F::nvmlDeviceGetClockInfo>("nvmlDeviceGetClockInfo", clock.type), kMega, Tier::fast, {}, kHertz};
@@ -223,26 +223,26 @@ constexpr auto kClockMaxRows = each(kClocks, [](const Clock& clock) {
   return Row{&catalog::clock_max, {"clock", clock.name}, clock_source<&F::nvmlDeviceGetMaxClockInfo>("nvmlDeviceGetMaxClockInfo", clock.type), kMega, Tier::slow, {}, kHertz};
 });
 constexpr auto kStateRows = std::to_array<Row>({
-    {&catalog::performance_state, {}, call<&F::nvmlDeviceGetPerformanceState>("nvmlDeviceGetPerformanceState"), 1, Tier::normal, {}, kPerformanceStates},
+    {&catalog::performance_state, {}, {call<&F::nvmlDeviceGetPerformanceState>, "nvmlDeviceGetPerformanceState"}, 1, Tier::normal, {}, kPerformanceStates},
 });
 
 constexpr std::string_view kFans[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
-constexpr auto kFanRows = each_place(kFans, [](std::size_t place, std::string_view fan) {
-  return Row{&catalog::fan_speed, {"fan", fan}, nvidia::fan(place), kPercent, Tier::normal, {}, kFan};
+constexpr auto kFanRows = each_place(kFans, [](std::size_t place, std::string_view label) {
+  return Row{&catalog::fan_speed, {"fan", label}, {on_card<fan>, "nvmlDeviceGetFanSpeed_v2", place}, kPercent, Tier::normal, {}, kFan};
 });
-constexpr auto kFanRpmRows = each_place(kFans, [](std::size_t place, std::string_view fan) {
-  return Row{&catalog::fan_rpm, {"fan", fan}, fan_rpm(place), 1, Tier::normal, {}, kPositive};
+constexpr auto kFanRpmRows = each_place(kFans, [](std::size_t place, std::string_view label) {
+  return Row{&catalog::fan_rpm, {"fan", label}, {on_card<fan_rpm>, "nvmlDeviceGetFanSpeedRPM", place}, 1, Tier::normal, {}, kPositive};
 });
 
 constexpr auto peak_rows(const MetricDescriptor& family, bool from_table) {
   return each_place(kDtypes, [&](std::size_t place, std::string_view dtype) {
-    return Row{&family, {"dtype", dtype, "source", from_table ? "table" : "formula"}, peak(static_cast<unsigned>(place), from_table), 1, Tier::once};
+    return Row{&family, {"dtype", dtype, "source", from_table ? "table" : "formula"}, {from_table ? peak_in_table : peak_by_formula, from_table ? "peaks: table" : "peaks: formula", place}, 1, Tier::once};
   });
 }
 constexpr auto kPeakTableRows = peak_rows(catalog::peak_flops, true);
 constexpr auto kPeakFormulaRows = peak_rows(catalog::peak_flops, false);
 constexpr auto kPeakBandwidthRows = std::to_array<Row>({
-    {&catalog::peak_memory_bandwidth, {}, peak_bandwidth(), 1, Tier::once},
+    {&catalog::peak_memory_bandwidth, {}, {peak_bandwidth, "peaks: memory bandwidth"}, 1, Tier::once},
 });
 // clang-format on
 
@@ -268,11 +268,11 @@ constexpr auto kOtherModeRows = std::to_array<Row>({
     {&catalog::mode, {"mode", "compute", "state", "exclusive_thread"}, is<&F::nvmlDeviceGetComputeMode>("nvmlDeviceGetComputeMode", 1), 1, Tier::slow},
     {&catalog::mode, {"mode", "compute", "state", "prohibited"}, is<&F::nvmlDeviceGetComputeMode>("nvmlDeviceGetComputeMode", 2), 1, Tier::slow},
     {&catalog::mode, {"mode", "compute", "state", "exclusive_process"}, is<&F::nvmlDeviceGetComputeMode>("nvmlDeviceGetComputeMode", 3), 1, Tier::slow},
-    {&catalog::mode, {"mode", "confidential", "state", "enabled"}, confidential(true), 1, Tier::slow},
-    {&catalog::mode, {"mode", "confidential", "state", "disabled"}, confidential(false), 1, Tier::slow},
-    {&catalog::mode, {"mode", "confidential_multi_gpu", "state", "none"}, multi_gpu(nvml::kMultiGpuNone), 1, Tier::slow},
-    {&catalog::mode, {"mode", "confidential_multi_gpu", "state", "protected_pcie"}, multi_gpu(nvml::kMultiGpuProtectedPcie), 1, Tier::slow},
-    {&catalog::mode, {"mode", "confidential_multi_gpu", "state", "nvle"}, multi_gpu(nvml::kMultiGpuNvle), 1, Tier::slow},
+    {&catalog::mode, {"mode", "confidential", "state", "enabled"}, {confidential, "nvmlSystemGetConfComputeSettings", true}, 1, Tier::slow},
+    {&catalog::mode, {"mode", "confidential", "state", "disabled"}, {confidential, "nvmlSystemGetConfComputeSettings", false}, 1, Tier::slow},
+    {&catalog::mode, {"mode", "confidential_multi_gpu", "state", "none"}, {multi_gpu, "nvmlSystemGetConfComputeSettings multiGpuMode", nvml::kMultiGpuNone}, 1, Tier::slow},
+    {&catalog::mode, {"mode", "confidential_multi_gpu", "state", "protected_pcie"}, {multi_gpu, "nvmlSystemGetConfComputeSettings multiGpuMode", nvml::kMultiGpuProtectedPcie}, 1, Tier::slow},
+    {&catalog::mode, {"mode", "confidential_multi_gpu", "state", "nvle"}, {multi_gpu, "nvmlSystemGetConfComputeSettings multiGpuMode", nvml::kMultiGpuNvle}, 1, Tier::slow},
 });
 
 // nvmlMemoryLocation_t. From Ampere on the driver counts SRAM as a whole; earlier ones count each part.
@@ -311,34 +311,34 @@ constexpr auto kMemoryHealthRows = std::to_array<Row>({
     {&catalog::remapped_rows, {"cause", "uncorrected"}, field("NVML_FI_DEV_REMAPPED_UNC", 143, Tier::slow), 1, Tier::slow},
     {&catalog::remapped_rows_inactive, {"cause", "corrected"}, field("NVML_FI_DEV_REMAPPED_ROWS_COR_INACTIVE", 301, Tier::slow), 1, Tier::slow},
     {&catalog::remapped_rows_inactive, {"cause", "uncorrected"}, field("NVML_FI_DEV_REMAPPED_ROWS_UNC_INACTIVE", 302, Tier::slow), 1, Tier::slow},
-    {&catalog::memory_unrepairable, {}, part<&F::nvmlDeviceGetUnrepairableMemoryFlag_v1, &nvml::UnrepairableMemory::is_unrepairable>("nvmlDeviceGetUnrepairableMemoryFlag_v1"), 1, Tier::slow, {}, kFlag},
-    {&catalog::repair_pending, {"part", "channel"}, part<&F::nvmlDeviceGetRepairStatus, &nvml::RepairStatus::channel_pending>("nvmlDeviceGetRepairStatus channel"), 1, Tier::slow, {}, kFlag},
-    {&catalog::repair_pending, {"part", "tpc"}, part<&F::nvmlDeviceGetRepairStatus, &nvml::RepairStatus::tpc_pending>("nvmlDeviceGetRepairStatus TPC"), 1, Tier::slow, {}, kFlag},
+    {&catalog::memory_unrepairable, {}, {part<&F::nvmlDeviceGetUnrepairableMemoryFlag_v1, &nvml::UnrepairableMemory::is_unrepairable>, "nvmlDeviceGetUnrepairableMemoryFlag_v1"}, 1, Tier::slow, {}, kFlag},
+    {&catalog::repair_pending, {"part", "channel"}, {part<&F::nvmlDeviceGetRepairStatus, &nvml::RepairStatus::channel_pending>, "nvmlDeviceGetRepairStatus channel"}, 1, Tier::slow, {}, kFlag},
+    {&catalog::repair_pending, {"part", "tpc"}, {part<&F::nvmlDeviceGetRepairStatus, &nvml::RepairStatus::tpc_pending>, "nvmlDeviceGetRepairStatus TPC"}, 1, Tier::slow, {}, kFlag},
     {&catalog::row_remap_pending, {}, field("NVML_FI_DEV_REMAPPED_PENDING", 144, Tier::slow), 1, Tier::slow},
     {&catalog::row_remap_failed, {}, field("NVML_FI_DEV_REMAPPED_FAILURE", 145, Tier::slow), 1, Tier::slow},
-    {&catalog::row_remap_banks, {"availability", "max"}, part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::max>("nvmlDeviceGetRowRemapperHistogram"), 1, Tier::slow},
-    {&catalog::row_remap_banks, {"availability", "high"}, part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::high>("nvmlDeviceGetRowRemapperHistogram"), 1, Tier::slow},
-    {&catalog::row_remap_banks, {"availability", "partial"}, part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::partial>("nvmlDeviceGetRowRemapperHistogram"), 1, Tier::slow},
-    {&catalog::row_remap_banks, {"availability", "low"}, part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::low>("nvmlDeviceGetRowRemapperHistogram"), 1, Tier::slow},
-    {&catalog::row_remap_banks, {"availability", "none"}, part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::none>("nvmlDeviceGetRowRemapperHistogram"), 1, Tier::slow},
+    {&catalog::row_remap_banks, {"availability", "max"}, {part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::max>, "nvmlDeviceGetRowRemapperHistogram"}, 1, Tier::slow},
+    {&catalog::row_remap_banks, {"availability", "high"}, {part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::high>, "nvmlDeviceGetRowRemapperHistogram"}, 1, Tier::slow},
+    {&catalog::row_remap_banks, {"availability", "partial"}, {part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::partial>, "nvmlDeviceGetRowRemapperHistogram"}, 1, Tier::slow},
+    {&catalog::row_remap_banks, {"availability", "low"}, {part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::low>, "nvmlDeviceGetRowRemapperHistogram"}, 1, Tier::slow},
+    {&catalog::row_remap_banks, {"availability", "none"}, {part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::none>, "nvmlDeviceGetRowRemapperHistogram"}, 1, Tier::slow},
 });
 
 // Bytes come from GPM's counters (driver 595 and later), otherwise from its rates (MiB/s), otherwise from the
 // fields after they have proved to be wide. nvmlDeviceGetPcieThroughput is never called: it blocks for 20 ms.
 constexpr Traits kWideBytes{.min = 0, .zero_is_unknown = true};
 constexpr auto kPcieRows = std::to_array<Row>({
-    {&catalog::pcie_transmitted_bytes, {}, gpm("GPM PCIe TX bytes", 255), 1, Tier::fast, {}, kPositive},
-    {&catalog::pcie_received_bytes, {}, gpm("GPM PCIe RX bytes", 256), 1, Tier::fast, {}, kPositive},
-    {&catalog::pcie_transmitted_bytes, {}, gpm_total("GPM PCIe TX MiB/s", 20), kMebi, Tier::fast, {}, kIntegrated},
-    {&catalog::pcie_received_bytes, {}, gpm_total("GPM PCIe RX MiB/s", 21), kMebi, Tier::fast, {}, kIntegrated},
+    {&catalog::pcie_transmitted_bytes, {}, {gpm, "GPM PCIe TX bytes", 255}, 1, Tier::fast, {}, kPositive},
+    {&catalog::pcie_received_bytes, {}, {gpm, "GPM PCIe RX bytes", 256}, 1, Tier::fast, {}, kPositive},
+    {&catalog::pcie_transmitted_bytes, {}, {gpm_total, "GPM PCIe TX MiB/s", 20}, kMebi, Tier::fast, {}, kIntegrated},
+    {&catalog::pcie_received_bytes, {}, {gpm_total, "GPM PCIe RX MiB/s", 21}, kMebi, Tier::fast, {}, kIntegrated},
     {&catalog::pcie_transmitted_bytes, {}, wide_field("NVML_FI_DEV_PCIE_COUNT_TX_BYTES", 197, Tier::fast), 1, Tier::fast, {}, kWideBytes},
     {&catalog::pcie_received_bytes, {}, wide_field("NVML_FI_DEV_PCIE_COUNT_RX_BYTES", 198, Tier::fast), 1, Tier::fast, {}, kWideBytes},
-    {&catalog::pcie_link_generation, {}, on_card<readers::bind_call<&F::nvmlDeviceGetCurrPcieLinkGeneration>>("nvmlDeviceGetCurrPcieLinkGeneration"), 1, Tier::slow, {}, kLinkGeneration},
-    {&catalog::pcie_link_lanes, {}, on_card<readers::bind_call<&F::nvmlDeviceGetCurrPcieLinkWidth>>("nvmlDeviceGetCurrPcieLinkWidth"), 1, Tier::slow, {}, kLinkLanes},
-    {&catalog::pcie_link_max_generation, {}, on_card<readers::bind_call<&F::nvmlDeviceGetMaxPcieLinkGeneration>>("nvmlDeviceGetMaxPcieLinkGeneration"), 1, Tier::slow, {}, kLinkGeneration},
-    {&catalog::pcie_link_max_lanes, {}, on_card<readers::bind_call<&F::nvmlDeviceGetMaxPcieLinkWidth>>("nvmlDeviceGetMaxPcieLinkWidth"), 1, Tier::slow, {}, kLinkLanes},
+    {&catalog::pcie_link_generation, {}, {on_card<call<&F::nvmlDeviceGetCurrPcieLinkGeneration>>, "nvmlDeviceGetCurrPcieLinkGeneration"}, 1, Tier::slow, {}, kLinkGeneration},
+    {&catalog::pcie_link_lanes, {}, {on_card<call<&F::nvmlDeviceGetCurrPcieLinkWidth>>, "nvmlDeviceGetCurrPcieLinkWidth"}, 1, Tier::slow, {}, kLinkLanes},
+    {&catalog::pcie_link_max_generation, {}, {on_card<call<&F::nvmlDeviceGetMaxPcieLinkGeneration>>, "nvmlDeviceGetMaxPcieLinkGeneration"}, 1, Tier::slow, {}, kLinkGeneration},
+    {&catalog::pcie_link_max_lanes, {}, {on_card<call<&F::nvmlDeviceGetMaxPcieLinkWidth>>, "nvmlDeviceGetMaxPcieLinkWidth"}, 1, Tier::slow, {}, kLinkLanes},
     {&catalog::pcie_replays, {}, field("NVML_FI_DEV_PCIE_REPLAY_COUNTER", 94, Tier::slow), 1, Tier::slow},
-    {&catalog::pcie_replays, {}, call<&F::nvmlDeviceGetPcieReplayCounter>("nvmlDeviceGetPcieReplayCounter"), 1, Tier::slow},
+    {&catalog::pcie_replays, {}, {call<&F::nvmlDeviceGetPcieReplayCounter>, "nvmlDeviceGetPcieReplayCounter"}, 1, Tier::slow},
     {&catalog::pcie_errors, {"severity", "correctable", "kind", "receiver"}, field("NVML_FI_DEV_PCIE_COUNT_RECEIVER_ERROR", 175, Tier::slow), 1, Tier::slow},
     {&catalog::pcie_errors, {"severity", "correctable", "kind", "bad_tlp"}, field("NVML_FI_DEV_PCIE_COUNT_BAD_TLP", 176, Tier::slow), 1, Tier::slow},
     {&catalog::pcie_errors, {"severity", "correctable", "kind", "bad_dllp"}, field("NVML_FI_DEV_PCIE_COUNT_BAD_DLLP", 178, Tier::slow), 1, Tier::slow},
@@ -362,8 +362,8 @@ constexpr auto kOtherRecoveryRows = std::to_array<Row>({
     {&catalog::recovery_action, {"action", "other"}, field_beyond("NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", 230, Tier::slow, std::size(kRecoveryActions)), 1, Tier::slow},
 });
 constexpr auto kLicenseRows = std::to_array<Row>({
-    {&catalog::license_state, {"state", "licensed"}, licensed(true), 1, Tier::slow},
-    {&catalog::license_state, {"state", "unlicensed"}, licensed(false), 1, Tier::slow},
+    {&catalog::license_state, {"state", "licensed"}, {licensed, "nvmlDeviceGetGridLicensableFeatures_v4", true}, 1, Tier::slow},
+    {&catalog::license_state, {"state", "unlicensed"}, {licensed, "nvmlDeviceGetGridLicensableFeatures_v4", false}, 1, Tier::slow},
 });
 
 // The event thread counts these, so reading them requires no call to the GPU. Nothing is counted while the
@@ -371,13 +371,13 @@ constexpr auto kLicenseRows = std::to_array<Row>({
 constexpr Traits kReported{.wakes = false, .forgets = true};
 constexpr Traits kReportedTime{.zero_is_unknown = true, .wakes = false, .forgets = true};
 constexpr auto kXidRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
-  return Row{&catalog::xid_errors, {"xid", xid}, xid_count(place), 1, Tier::fast, {}, kReported};
+  return Row{&catalog::xid_errors, {"xid", xid}, {xid_count, "nvmlEventSetWait_v2 XID", place}, 1, Tier::fast, {}, kReported};
 });
 constexpr auto kXidTimeRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
-  return Row{&catalog::xid_last_timestamp, {"xid", xid}, xid_time(place), 1, Tier::fast, {}, kReportedTime};
+  return Row{&catalog::xid_last_timestamp, {"xid", xid}, {xid_time, "nvmlEventSetWait_v2 XID", place}, 1, Tier::fast, {}, kReportedTime};
 });
 constexpr auto kEventRows = each_place(kEvents, [](std::size_t place, const EventKind& event) {
-  return Row{&catalog::events, {"event", event.name}, event_count(place), 1, Tier::fast, {}, kReported};
+  return Row{&catalog::events, {"event", event.name}, {event_count, "nvmlEventSetWait_v2", place}, 1, Tier::fast, {}, kReported};
 });
 // clang-format on
 
@@ -400,17 +400,17 @@ constexpr auto kInterconnectRows = std::to_array<Row>({
     {&catalog::interconnect_links, {"kind", "c2c"}, field("NVML_FI_DEV_C2C_LINK_COUNT", 170, Tier::slow), 1, Tier::slow, {}, kZeroIsUnknown},
     {&catalog::interconnect_links_up, {"kind", "c2c"}, c2c_up_fields("NVML_FI_DEV_C2C_LINK_GET_STATUS", 171), 1, Tier::slow},
     {&catalog::interconnect_links, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_LINK_COUNT", 91, Tier::slow), 1, Tier::slow, {}, kZeroIsUnknown},
-    {&catalog::interconnect_links_up, {"kind", "nvlink"}, links_up("nvmlDeviceGetNvLinkState"), 1, Tier::slow},
+    {&catalog::interconnect_links_up, {"kind", "nvlink"}, {links_up, "nvmlDeviceGetNvLinkState"}, 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc_flit"}, field("NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", 38, Tier::slow), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc_data"}, field("NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", 45, Tier::slow), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "replay"}, field("NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", 52, Tier::slow), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery"}, field("NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", 59, Tier::slow), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "ecc_data"}, field("NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL", 160, Tier::slow), 1, Tier::slow},
-    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc_flit"}, all_link_errors("nvmlDeviceGetNvLinkErrorCounter", 2), 1, Tier::slow},
-    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc_data"}, all_link_errors("nvmlDeviceGetNvLinkErrorCounter", 3), 1, Tier::slow},
-    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "replay"}, all_link_errors("nvmlDeviceGetNvLinkErrorCounter", 0), 1, Tier::slow},
-    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery"}, all_link_errors("nvmlDeviceGetNvLinkErrorCounter", 1), 1, Tier::slow},
-    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "ecc_data"}, all_link_errors("nvmlDeviceGetNvLinkErrorCounter", 4), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc_flit"}, {all_link_errors, "nvmlDeviceGetNvLinkErrorCounter", 2}, 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc_data"}, {all_link_errors, "nvmlDeviceGetNvLinkErrorCounter", 3}, 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "replay"}, {all_link_errors, "nvmlDeviceGetNvLinkErrorCounter", 0}, 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery"}, {all_link_errors, "nvmlDeviceGetNvLinkErrorCounter", 1}, 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "ecc_data"}, {all_link_errors, "nvmlDeviceGetNvLinkErrorCounter", 4}, 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery"}, field("NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS", 213, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery"}, all_link_fields("NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS", 213, Tier::slow), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "discard"}, field("NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS", 212, Tier::slow, nvml::kAllLinks), 1, Tier::slow},
@@ -440,7 +440,7 @@ constexpr auto kFecRows = each_place(kFecBins, [](std::size_t bin, std::string_v
 // Rows of each link, with `links: each`.
 template <unsigned Field>
 constexpr Row link_bytes(const MetricDescriptor& family, std::string_view name, double scale, unsigned link, std::string_view label) {
-  return {&family, {"kind", "nvlink", "link", label}, link_field(name, link, Field, Tier::normal), scale, Tier::normal, {}, kPositive};
+  return {&family, {"kind", "nvlink", "link", label}, field(name, Field, Tier::normal, link), scale, Tier::normal, {}, kPositive};
 }
 constexpr Row link_error(std::string_view error, unsigned counter, unsigned link, std::string_view label) {
   return {&catalog::link_errors, {"kind", "nvlink", "link", label, "error", error}, link_errors("nvmlDeviceGetNvLinkErrorCounter", link, counter), 1, Tier::slow};
@@ -451,11 +451,11 @@ constexpr Row link_ber(std::string_view error, std::string_view name, unsigned l
 }
 template <unsigned Field>
 constexpr Row c2c_error(std::string_view error, std::string_view name, unsigned link, std::string_view label) {
-  return {&catalog::link_errors, {"kind", "c2c", "link", label, "error", error}, link_field(name, link, Field, Tier::slow), 1, Tier::slow};
+  return {&catalog::link_errors, {"kind", "c2c", "link", label, "error", error}, field(name, Field, Tier::slow, link), 1, Tier::slow};
 }
 using LinkRow = Row (*)(unsigned link, std::string_view label);
 constexpr LinkRow kLinkRows[] = {
-    [](unsigned link, std::string_view label) { return Row{&catalog::link_up, {"kind", "nvlink", "link", label}, link_state("nvmlDeviceGetNvLinkState", link), 1, Tier::slow}; },
+    [](unsigned link, std::string_view label) { return Row{&catalog::link_up, {"kind", "nvlink", "link", label}, {link_state, "nvmlDeviceGetNvLinkState", link}, 1, Tier::slow}; },
     [](unsigned link, std::string_view label) { return link_bytes<138>(catalog::link_transmitted_bytes, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", kKibi, link, label); },
     [](unsigned link, std::string_view label) { return link_bytes<139>(catalog::link_received_bytes, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", kKibi, link, label); },
     [](unsigned link, std::string_view label) { return link_bytes<202>(catalog::link_transmitted_bytes, "NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES", 1, link, label); },
@@ -470,7 +470,7 @@ constexpr LinkRow kLinkRows[] = {
 };
 // The links to the CPU (NVLink-C2C): kMostC2cLinks of them.
 constexpr LinkRow kC2cRows[] = {
-    [](unsigned link, std::string_view label) { return Row{&catalog::link_up, {"kind", "c2c", "link", label}, link_field("NVML_FI_DEV_C2C_LINK_GET_STATUS", link, 171, Tier::slow), 1, Tier::slow}; },
+    [](unsigned link, std::string_view label) { return Row{&catalog::link_up, {"kind", "c2c", "link", label}, field("NVML_FI_DEV_C2C_LINK_GET_STATUS", 171, Tier::slow, link), 1, Tier::slow}; },
     [](unsigned link, std::string_view label) { return c2c_error<231>("crc", "NVML_FI_DEV_C2C_LINK_ERROR_INTR", link, label); },
     [](unsigned link, std::string_view label) { return c2c_error<232>("replay", "NVML_FI_DEV_C2C_LINK_ERROR_REPLAY", link, label); },
     [](unsigned link, std::string_view label) { return c2c_error<233>("replay_back_to_back", "NVML_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B", link, label); },
@@ -482,13 +482,13 @@ constexpr std::string_view kLinkNames[] = {
 static_assert(std::size(kLinkNames) == nvml::kMostLinks);
 
 constexpr auto kFabricRows = std::to_array<Row>({
-    {&catalog::fabric_state, {"state", "not_started"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", 1), 1, Tier::slow},
-    {&catalog::fabric_state, {"state", "in_progress"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", 2), 1, Tier::slow},
-    {&catalog::fabric_state, {"state", "completed"}, fabric_state("nvmlDeviceGetGpuFabricInfoV state", nvml::kFabricCompleted), 1, Tier::slow},
-    {&catalog::fabric_state, {"state", "failed"}, fabric_state("nvmlDeviceGetGpuFabricInfoV status", kFabricFailed), 1, Tier::slow},
-    {&catalog::fabric_health, {"state", "healthy"}, fabric_health("nvmlDeviceGetGpuFabricInfoV health", FabricHealth::healthy), 1, Tier::slow},
-    {&catalog::fabric_health, {"state", "unhealthy"}, fabric_health("nvmlDeviceGetGpuFabricInfoV health", FabricHealth::unhealthy), 1, Tier::slow},
-    {&catalog::fabric_health, {"state", "limited_capacity"}, fabric_health("nvmlDeviceGetGpuFabricInfoV health", FabricHealth::limited_capacity), 1, Tier::slow},
+    {&catalog::fabric_state, {"state", "not_started"}, {fabric_state, "nvmlDeviceGetGpuFabricInfoV state", 1}, 1, Tier::slow},
+    {&catalog::fabric_state, {"state", "in_progress"}, {fabric_state, "nvmlDeviceGetGpuFabricInfoV state", 2}, 1, Tier::slow},
+    {&catalog::fabric_state, {"state", "completed"}, {fabric_state, "nvmlDeviceGetGpuFabricInfoV state", nvml::kFabricCompleted}, 1, Tier::slow},
+    {&catalog::fabric_state, {"state", "failed"}, {fabric_state, "nvmlDeviceGetGpuFabricInfoV status", kFabricFailed}, 1, Tier::slow},
+    {&catalog::fabric_health, {"state", "healthy"}, {fabric_health, "nvmlDeviceGetGpuFabricInfoV health", FabricHealth::healthy}, 1, Tier::slow},
+    {&catalog::fabric_health, {"state", "unhealthy"}, {fabric_health, "nvmlDeviceGetGpuFabricInfoV health", FabricHealth::unhealthy}, 1, Tier::slow},
+    {&catalog::fabric_health, {"state", "limited_capacity"}, {fabric_health, "nvmlDeviceGetGpuFabricInfoV health", FabricHealth::limited_capacity}, 1, Tier::slow},
 });
 // clang-format on
 
@@ -503,7 +503,7 @@ constexpr auto kTable =
 // attributed to instances here.
 // clang-format off
 constexpr auto kInstanceRows = std::to_array<Row>({
-    {&catalog::partition_utilization, {}, gpm("GPM graphics", 1), kPercent, Tier::fast, averaged(catalog::partition_busy_seconds), kRatio},
+    {&catalog::partition_utilization, {}, {gpm, "GPM graphics", 1}, kPercent, Tier::fast, averaged(catalog::partition_busy_seconds), kRatio},
     {&catalog::partition_engine_utilization, {"engine", "encode"}, gpm_mean("GPM NVENC", 166, 4), kPercent, Tier::fast, averaged(catalog::partition_engine_busy_seconds), kRatio},
     {&catalog::partition_engine_utilization, {"engine", "decode"}, gpm_mean("GPM NVDEC", 30, 8), kPercent, Tier::fast, averaged(catalog::partition_engine_busy_seconds), kRatio},
     {&catalog::partition_engine_utilization, {"engine", "jpeg"}, gpm_mean("GPM NVJPG", 40, 8), kPercent, Tier::fast, averaged(catalog::partition_engine_busy_seconds), kRatio},
@@ -520,7 +520,7 @@ constexpr auto kInstanceEccRows = joined(
 
 constexpr auto kInstanceMemoryRows = memory_rows({&catalog::partition_memory_size, &catalog::partition_memory_used, &catalog::partition_memory_free, &catalog::partition_memory_reserved});
 constexpr auto kInstanceXidRows = each_place(kInstanceXidNames, [](std::size_t place, std::string_view xid) {
-  return Row{&catalog::partition_xid_errors, {"xid", xid}, instance_xid_count(place), 1, Tier::fast, {}, kReported};
+  return Row{&catalog::partition_xid_errors, {"xid", xid}, {instance_xid_count, "nvmlEventSetWait_v2 XID", place}, 1, Tier::fast, {}, kReported};
 });
 // clang-format on
 constexpr auto kPartitionTable = joined(kInstanceRows, kInstanceMemoryRows, gpm_rows(kPartitionFamilies),

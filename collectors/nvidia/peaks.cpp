@@ -1,10 +1,10 @@
-#include "collectors/nvidia/peaks.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+
+#include "collectors/nvidia/identity.hpp"
 
 namespace gpumeter::nvidia {
 namespace {

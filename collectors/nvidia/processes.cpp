@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectors/nvidia/nvml/abi.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 #include "collectors/nvidia/nvml/session.hpp"
 #include "collectors/nvidia/sources.hpp"
 

@@ -80,12 +80,21 @@ Sample ask(NvmlCaller& caller, std::uint64_t argument = 0) noexcept {
   }
 }
 
+}  // namespace readers
+
+// A source is `{call<&F::nvmlDeviceGetPowerUsage>, "nvmlDeviceGetPowerUsage"}`: one of these functions, the
+// name for the docs, and for some a number.
+
+/// The number that a call returns. The source's number is the call's parameter after the device; for calls
+/// that return two numbers it selects one: 0 or 1.
 template <auto Function>
-Reader bind_call(NvidiaContext& context, const ReadSource& source) {
-  return probed(context, source, [&caller = context.target().caller, argument = source.argument] {
-    return ask<Function>(caller, argument);
+Reader call(NvidiaContext& context, const ReadSource& source) {
+  return readers::probed(context, source, [&caller = context.target().caller, argument = source.argument] {
+    return readers::ask<Function>(caller, argument);
   });
 }
+
+namespace readers {
 
 /// The low half of the argument is the call's parameter, the high half the value to compare with.
 template <auto Function>
@@ -93,20 +102,6 @@ Reader bind_state(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source, [&caller = context.target().caller, argument = source.argument] {
     return flag_of(ask<Function>(caller, argument),
                    [&](double state) { return state == static_cast<double>(argument >> 32); });
-  });
-}
-
-/// As Bind, but only on a GPU with memory of its own.
-template <Reader (*Bind)(NvidiaContext&, const ReadSource&)>
-Reader bind_on_card(NvidiaContext& context, const ReadSource& source) {
-  return context.unified_memory() == nullptr ? Bind(context, source) : Reader();
-}
-
-template <auto Function, auto Member>
-Reader bind_part(NvidiaContext& context, const ReadSource& source) {
-  return probed(context, source, [&answer = context.target().template answer<Function>()] {
-    const auto& value = answer.ask();
-    return sample_of(answer.result(), static_cast<double>(value.*Member));
   });
 }
 
@@ -161,62 +156,66 @@ Reader bind_wide_field(NvidiaContext& context, const ReadSource& source);
 Reader bind_field_is(NvidiaContext& context, const ReadSource& source);
 Reader bind_field_beyond(NvidiaContext& context, const ReadSource& source);
 Reader bind_all_link_fields(NvidiaContext& context, const ReadSource& source);
+Reader bind_gpm_mean(NvidiaContext& context, const ReadSource& source);
+Reader bind_throttle_time(NvidiaContext& context, const ReadSource& source);
+Reader bind_ecc(NvidiaContext& context, const ReadSource& source);
+Reader bind_ecc_part(NvidiaContext& context, const ReadSource& source);
+Reader bind_worst_ber(NvidiaContext& context, const ReadSource& source);
+Reader bind_ber(NvidiaContext& context, const ReadSource& source);
+Reader bind_c2c_up(NvidiaContext& context, const ReadSource& source);
+Reader bind_link_errors(NvidiaContext& context, const ReadSource& source);
 
 }  // namespace readers
 
-/// The number that a call returns: call<&F::nvmlDeviceGetPowerUsage>("nvmlDeviceGetPowerUsage"). `argument`
-/// is the call's parameter after the device. For calls that return two numbers it selects one: 0 or 1.
-template <auto Function>
-constexpr NvidiaSource call(std::string_view name, std::uint64_t argument = 0) {
-  return {readers::bind_call<Function>, {name, argument}};
-}
-
-/// 1 while the call returns `holds`, 0 otherwise.
-template <auto Function>
-constexpr NvidiaSource is(std::string_view name, unsigned holds, unsigned argument = 0) {
-  return {readers::bind_state<Function>, {name, std::uint64_t{holds} << 32 | argument}};
-}
-
 /// A member of the struct that a call fills; the call is made once a pass.
 template <auto Function, auto Member>
-constexpr NvidiaSource part(std::string_view name) {
-  return {readers::bind_part<Function, Member>, {name}};
+Reader part(NvidiaContext& context, const ReadSource& source) {
+  return readers::probed(context, source, [&answer = context.target().template answer<Function>()] {
+    const auto& value = answer.ask();
+    return readers::sample_of(answer.result(), static_cast<double>(value.*Member));
+  });
 }
 
 /// The source of `Bind`, which is not bound on a GPU that is integrated into the host's chip and shares its
 /// memory. Its driver returns numbers of parts that do not exist: one PCIe lane of generation 1, a memory
 /// clock, a memory controller or a fan at 0 (seen on GB10 with drivers 580).
-template <Reader (*Bind)(NvidiaContext&, const ReadSource&)>
-constexpr NvidiaSource on_card(std::string_view name, std::uint64_t argument = 0) {
-  return {readers::bind_on_card<Bind>, {name, argument}};
+template <NvidiaSource::Bind Bind>
+Reader on_card(NvidiaContext& context, const ReadSource& source) {
+  return context.unified_memory() == nullptr ? Bind(context, source) : Reader();
+}
+
+/// 1 while the call returns `holds`, 0 otherwise.
+template <auto Function>
+constexpr NvidiaSource is(std::string_view name, unsigned holds, unsigned argument = 0) {
+  return {readers::bind_state<Function>, name, std::uint64_t{holds} << 32 | argument};
 }
 
 /// A field value, read together with the tier's others.
 constexpr NvidiaSource field(std::string_view name, unsigned field, Tier tier, unsigned scope = 0) noexcept {
-  return {readers::bind_field, {name, readers::packed({field, tier, scope})}};
+  return {readers::bind_field, name, readers::packed({field, tier, scope})};
 }
 
 /// A field value that counts PCIe bytes. It is 0 until one of the counts was above 32 bits. The driver
 /// declares it as 64 bits but may wrap it at 32 (nvml.h: "Value can be wrapped"), which happens within one
 /// pass.
 constexpr NvidiaSource wide_field(std::string_view name, unsigned field, Tier tier) noexcept {
-  return {readers::bind_wide_field, {name, readers::packed({field, tier, 0})}};
+  return {readers::bind_wide_field, name, readers::packed({field, tier, 0})};
 }
 
 /// 1 while the field value is `holds`, 0 otherwise.
 constexpr NvidiaSource field_is(std::string_view name, unsigned field, Tier tier, unsigned holds) noexcept {
-  return {readers::bind_field_is, {name, readers::packed({field, tier, 0, holds})}};
+  return {readers::bind_field_is, name, readers::packed({field, tier, 0, holds})};
 }
 
 /// 1 while the field value is `known` or above, 0 otherwise.
 constexpr NvidiaSource field_beyond(std::string_view name, unsigned field, Tier tier,
                                     unsigned known) noexcept {
-  return {readers::bind_field_beyond, {name, readers::packed({field, tier, 0, known})}};
+  return {readers::bind_field_beyond, name, readers::packed({field, tier, 0, known})};
 }
 
 /// The sum of a field value over all NVLinks.
 constexpr NvidiaSource all_link_fields(std::string_view name, unsigned field, Tier tier) noexcept {
-  return {readers::bind_all_link_fields, {name, readers::packed({field, tier, 0})}};
+  return {readers::bind_all_link_fields, name, readers::packed({field, tier, 0})};
 }
 
 /// For a static_assert: a field belongs to the same tier as its row.
@@ -230,189 +229,97 @@ constexpr bool in_its_tier(const Row& row) noexcept {
 
 // The GPU's activity: the driver's sample buffers, its performance metrics, and the reasons for throttling.
 
-namespace readers {
-
-Reader bind_sampled_total(NvidiaContext& context, const ReadSource& source);
-Reader bind_sampled_max(NvidiaContext& context, const ReadSource& source);
-Reader bind_sampled_min(NvidiaContext& context, const ReadSource& source);
-Reader bind_gpm(NvidiaContext& context, const ReadSource& source);
-Reader bind_gpm_mean(NvidiaContext& context, const ReadSource& source);
-Reader bind_gpm_total(NvidiaContext& context, const ReadSource& source);
-Reader bind_gpm_cycles(NvidiaContext& context, const ReadSource& source);
-Reader bind_reasons(NvidiaContext& context, const ReadSource& source);
-Reader bind_throttle_time(NvidiaContext& context, const ReadSource& source);
-
-}  // namespace readers
-
-/// The integral of a sample buffer, drained each pass, and its highest and lowest sample of the last minute.
-constexpr NvidiaSource sampled(std::string_view name, nvml::SamplingType type) noexcept {
-  return {readers::bind_sampled_total, {name, type}};
-}
-constexpr NvidiaSource sampled_max(std::string_view name, nvml::SamplingType type) noexcept {
-  return {readers::bind_sampled_max, {name, type}};
-}
-constexpr NvidiaSource sampled_min(std::string_view name, nvml::SamplingType type) noexcept {
-  return {readers::bind_sampled_min, {name, type}};
-}
+/// The integral of a sample buffer (nvml::SamplingType), drained each pass, and its highest and lowest sample
+/// of the last minute.
+Reader sampled(NvidiaContext& context, const ReadSource& source);
+Reader sampled_max(NvidiaContext& context, const ReadSource& source);
+Reader sampled_min(NvidiaContext& context, const ReadSource& source);
 
 /// A performance metric: a percentage or rate since the previous pass, or a count.
-constexpr NvidiaSource gpm(std::string_view name, unsigned metric) noexcept {
-  return {readers::bind_gpm, {name, metric}};
-}
+Reader gpm(NvidiaContext& context, const ReadSource& source);
 
-/// The mean of `count` adjacent metrics, over those that the device has: one for each engine of a kind.
-constexpr NvidiaSource gpm_mean(std::string_view name, unsigned first, unsigned count) noexcept {
-  return {readers::bind_gpm_mean, {name, std::uint64_t{count} << 32 | first}};
-}
-
-/// A rate's integral over observed time.
-constexpr NvidiaSource gpm_total(std::string_view name, unsigned metric) noexcept {
-  return {readers::bind_gpm_total, {name, metric}};
-}
+/// A rate's integral over observed time. The high half of the number: see gpm_link_total().
+Reader gpm_total(NvidiaContext& context, const ReadSource& source);
 
 /// The same for links whose number the field `link_count` holds: the driver reports a rate of 0 also on a GPU
 /// without such links (seen on an H100 without NVLink).
 constexpr NvidiaSource gpm_link_total(std::string_view name, unsigned metric, unsigned link_count) noexcept {
-  return {readers::bind_gpm_total, {name, std::uint64_t{link_count} << 32 | metric}};
+  return {gpm_total, name, std::uint64_t{link_count} << 32 | metric};
+}
+
+/// The mean of `count` adjacent metrics, over those that the device has: one for each engine of a kind.
+constexpr NvidiaSource gpm_mean(std::string_view name, unsigned first, unsigned count) noexcept {
+  return {readers::bind_gpm_mean, name, std::uint64_t{count} << 32 | first};
 }
 
 /// Seconds of activity: active cycles divided by all cycles of the SMs (metric 248). Both counters run on in
 /// hardware, so nothing between two passes is missed.
-constexpr NvidiaSource gpm_cycles(std::string_view name, unsigned active) noexcept {
-  return {readers::bind_gpm_cycles, {name, active}};
-}
+Reader gpm_cycles(NvidiaContext& context, const ReadSource& source);
 
 /// 1 while any reason of the mask (nvml::EventReason) is active; not bound if the GPU has none of them.
-constexpr NvidiaSource reasons(std::string_view name, std::uint64_t mask) noexcept {
-  return {readers::bind_reasons, {name, mask}};
-}
+Reader reasons(NvidiaContext& context, const ReadSource& source);
 
 /// Seconds of throttling from the hardware's counters: one field, or two fields with the same cause. The sum
 /// of two fields never exceeds the elapsed time.
 constexpr NvidiaSource throttle_time(std::string_view name, unsigned field, unsigned second = 0) noexcept {
-  return {readers::bind_throttle_time, {name, std::uint64_t{second} << 16 | field}};
+  return {readers::bind_throttle_time, name, std::uint64_t{second} << 16 | field};
 }
 
 // The GPU's health: temperatures and their limits, fans, memory errors, licence, events; and its peak rates.
 
-namespace readers {
-
-Reader bind_tlimit(NvidiaContext& context, const ReadSource& source);
-Reader bind_margin(NvidiaContext& context, const ReadSource& source);
-Reader bind_ecc(NvidiaContext& context, const ReadSource& source);
-Reader bind_ecc_part(NvidiaContext& context, const ReadSource& source);
-Reader bind_fan(NvidiaContext& context, const ReadSource& source);
-Reader bind_fan_rpm(NvidiaContext& context, const ReadSource& source);
-Reader bind_license(NvidiaContext& context, const ReadSource& source);
-Reader bind_confidential(NvidiaContext& context, const ReadSource& source);
-Reader bind_multi_gpu(NvidiaContext& context, const ReadSource& source);
-Reader bind_xid(NvidiaContext& context, const ReadSource& source);
-Reader bind_xid_time(NvidiaContext& context, const ReadSource& source);
-Reader bind_instance_xid(NvidiaContext& context, const ReadSource& source);
-Reader bind_event(NvidiaContext& context, const ReadSource& source);
-Reader bind_peak(NvidiaContext& context, const ReadSource& source);
-Reader bind_peak_bandwidth(NvidiaContext& context, const ReadSource& source);
-Reader bind_unified_memory(NvidiaContext& context, const ReadSource& source);
-
-}  // namespace readers
-
 /// The absolute limit behind a T.Limit: the field holds the margin at which an action starts, and the call
 /// returns the present margin. Both are whole degrees and are read one after the other, so a change of one
 /// degree does not change the limit.
-constexpr NvidiaSource tlimit(std::string_view name, unsigned field) noexcept {
-  return {readers::bind_tlimit, {name, field}};
-}
+Reader tlimit(NvidiaContext& context, const ReadSource& source);
 
 /// The lower of the slowdown and maximum operating temperatures, minus the present temperature.
-constexpr NvidiaSource margin(std::string_view name) noexcept { return {readers::bind_margin, {name}}; }
+Reader margin(NvidiaContext& context, const ReadSource& source);
 
-/// The `place`th fan.
-constexpr NvidiaSource fan(std::size_t place) noexcept {
-  return on_card<readers::bind_fan>("nvmlDeviceGetFanSpeed_v2", place);
-}
-constexpr NvidiaSource fan_rpm(std::size_t place) noexcept {
-  return on_card<readers::bind_fan_rpm>("nvmlDeviceGetFanSpeedRPM", place);
-}
+/// The fan of that number.
+Reader fan(NvidiaContext& context, const ReadSource& source);
+Reader fan_rpm(NvidiaContext& context, const ReadSource& source);
 
 /// A part of the host's memory, if it is the GPU's too.
 enum class MemoryPart : std::uint8_t { size, used, free };
-constexpr NvidiaSource unified_memory(std::string_view name, MemoryPart part) noexcept {
-  return {readers::bind_unified_memory, {name, static_cast<std::uint64_t>(part)}};
-}
+Reader unified_memory(NvidiaContext& context, const ReadSource& source);
 
 /// ECC errors by type, kind of counter and nvmlMemoryLocation_t; of the GPU or of a MIG instance.
-constexpr std::uint64_t ecc_argument(unsigned type, unsigned counter, unsigned location) noexcept {
-  return type | counter << 8 | location << 16;
-}
 constexpr NvidiaSource ecc(std::string_view name, unsigned type, unsigned counter,
                            unsigned location) noexcept {
-  return {readers::bind_ecc, {name, ecc_argument(type, counter, location)}};
+  return {readers::bind_ecc, name, type | counter << 8 | location << 16};
 }
 /// The same for a part of the memory that newer chips count as SRAM: not bound if the chip counts SRAM as a
 /// whole.
 constexpr NvidiaSource ecc_part(std::string_view name, unsigned type, unsigned counter,
                                 unsigned location) noexcept {
-  return {readers::bind_ecc_part, {name, ecc_argument(type, counter, location)}};
+  return {readers::bind_ecc_part, name, type | counter << 8 | location << 16};
 }
 
-// Counts of the event thread: not bound if the driver does not report such events. `place` is an index into
-// kXidNames or kEvents.
+// Counts of the event thread: not bound if the driver does not report such events. The number is an index
+// into kXidNames, for a MIG instance into kInstanceXidNames, and into kEvents.
 
-constexpr NvidiaSource xid_count(std::size_t place) noexcept {
-  return {readers::bind_xid, {"nvmlEventSetWait_v2 XID", place}};
-}
+Reader xid_count(NvidiaContext& context, const ReadSource& source);
 /// Time of the last count, in Unix time; 0: never.
-constexpr NvidiaSource xid_time(std::size_t place) noexcept {
-  return {readers::bind_xid_time, {"nvmlEventSetWait_v2 XID", place}};
-}
-/// Counts of a MIG instance; `place` is an index into kInstanceXidNames.
-constexpr NvidiaSource instance_xid_count(std::size_t place) noexcept {
-  return {readers::bind_instance_xid, {"nvmlEventSetWait_v2 XID", place}};
-}
-constexpr NvidiaSource event_count(std::size_t place) noexcept {
-  return {readers::bind_event, {"nvmlEventSetWait_v2", place}};
-}
+Reader xid_time(NvidiaContext& context, const ReadSource& source);
+Reader instance_xid_count(NvidiaContext& context, const ReadSource& source);
+Reader event_count(NvidiaContext& context, const ReadSource& source);
 
 /// 1 while the vGPU licence, or the machine's confidential computing, is in this state.
-constexpr NvidiaSource licensed(bool holds) noexcept {
-  return {readers::bind_license, {"nvmlDeviceGetGridLicensableFeatures_v4", holds}};
-}
-constexpr NvidiaSource confidential(bool holds) noexcept {
-  return {readers::bind_confidential, {"nvmlSystemGetConfComputeSettings", holds}};
-}
+Reader licensed(NvidiaContext& context, const ReadSource& source);
+Reader confidential(NvidiaContext& context, const ReadSource& source);
 
-/// 1 while the protection of several confidential GPUs is in this mode.
-constexpr NvidiaSource multi_gpu(nvml::MultiGpuMode holds) noexcept {
-  return {readers::bind_multi_gpu, {"nvmlSystemGetConfComputeSettings multiGpuMode", holds}};
-}
+/// 1 while the protection of several confidential GPUs is in this mode (nvml::MultiGpuMode).
+Reader multi_gpu(NvidiaContext& context, const ReadSource& source);
 
 /// The data types of gpu_peak_flops.
 inline constexpr std::string_view kDtypes[] = {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"};
 
-/// The peak of kDtypes[dtype], from the table or from the formula.
-constexpr NvidiaSource peak(unsigned dtype, bool from_table) noexcept {
-  return {readers::bind_peak,
-          {from_table ? "peaks: table" : "peaks: formula", dtype | std::uint64_t{from_table} << 32}};
-}
-constexpr NvidiaSource peak_bandwidth() noexcept {
-  return {readers::bind_peak_bandwidth, {"peaks: memory bandwidth"}};
-}
+/// The peak of the data type at that index.
+Reader peak_in_table(NvidiaContext& context, const ReadSource& source);
+Reader peak_by_formula(NvidiaContext& context, const ReadSource& source);
+Reader peak_bandwidth(NvidiaContext& context, const ReadSource& source);
 
 // NVLink: the sums over all links, each link by itself if the configuration enables it, and the fabric.
-
-namespace readers {
-
-Reader bind_links_up(NvidiaContext& context, const ReadSource& source);
-Reader bind_all_link_errors(NvidiaContext& context, const ReadSource& source);
-Reader bind_link_state(NvidiaContext& context, const ReadSource& source);
-Reader bind_link_errors(NvidiaContext& context, const ReadSource& source);
-Reader bind_worst_ber(NvidiaContext& context, const ReadSource& source);
-Reader bind_ber(NvidiaContext& context, const ReadSource& source);
-Reader bind_c2c_up(NvidiaContext& context, const ReadSource& source);
-Reader bind_fabric_state(NvidiaContext& context, const ReadSource& source);
-Reader bind_fabric_health(NvidiaContext& context, const ReadSource& source);
-
-}  // namespace readers
 
 /// The fabric's health as nvmlGpuFabricInfo reports it; newer drivers compute the summary themselves.
 enum class FabricHealth : std::uint8_t { healthy = 1, unhealthy, limited_capacity };
@@ -425,12 +332,10 @@ std::optional<FabricHealth> summed_up(unsigned mask) noexcept;
 // beyond the last returns INVALID_ARGUMENT.
 
 /// Number of links that are up.
-constexpr NvidiaSource links_up(std::string_view name) noexcept { return {readers::bind_links_up, {name}}; }
+Reader links_up(NvidiaContext& context, const ReadSource& source);
 
-/// Errors of all links together; `counter` is a value of nvmlNvLinkErrorCounter_t.
-constexpr NvidiaSource all_link_errors(std::string_view name, unsigned counter) noexcept {
-  return {readers::bind_all_link_errors, {name, counter}};
-}
+/// Errors of all links together, by nvmlNvLinkErrorCounter_t.
+Reader all_link_errors(NvidiaContext& context, const ReadSource& source);
 
 /// The bit error ratio in a field value: a mantissa in bits 8 to 11, a negative power of ten in bits 0 to 7
 /// (nvml.h at NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER).
@@ -438,39 +343,29 @@ double bit_error_ratio(double field) noexcept;
 
 /// The highest bit error ratio of all NVLinks.
 constexpr NvidiaSource worst_ber_field(std::string_view name, unsigned id) noexcept {
-  return {readers::bind_worst_ber, {name, readers::packed({id, Tier::slow, 0})}};
+  return {readers::bind_worst_ber, name, readers::packed({id, Tier::slow, 0})};
 }
 
 /// Number of links to the CPU (NVLink-C2C) that are active, of those that NVML_FI_DEV_C2C_LINK_COUNT counts.
 constexpr NvidiaSource c2c_up_fields(std::string_view name, unsigned id) noexcept {
-  return {readers::bind_c2c_up, {name, readers::packed({id, Tier::slow, 0})}};
+  return {readers::bind_c2c_up, name, readers::packed({id, Tier::slow, 0})};
 }
 
 // Sources of one link, with `links: each`.
 
-constexpr NvidiaSource link_state(std::string_view name, unsigned link) noexcept {
-  return {readers::bind_link_state, {name, link}};
-}
+Reader link_state(NvidiaContext& context, const ReadSource& source);
 constexpr NvidiaSource link_errors(std::string_view name, unsigned link, unsigned counter) noexcept {
-  return {readers::bind_link_errors, {name, link | std::uint64_t{counter} << 32}};
+  return {readers::bind_link_errors, name, link | std::uint64_t{counter} << 32};
 }
-constexpr NvidiaSource link_field(std::string_view name, unsigned link, unsigned id, Tier tier) noexcept {
-  return field(name, id, tier, link);
-}
-
 constexpr NvidiaSource link_ber_field(std::string_view name, unsigned link, unsigned id) noexcept {
-  return {readers::bind_ber, {name, readers::packed({id, Tier::slow, link})}};
+  return {readers::bind_ber, name, readers::packed({id, Tier::slow, link})};
 }
 
 /// State of a fabric registration that completed without success; outside the values of nvmlGpuFabricState_t.
 inline constexpr unsigned kFabricFailed = 0x100;
 
-/// 1 while the state, or the health summary, equals `holds`.
-constexpr NvidiaSource fabric_state(std::string_view name, unsigned holds) noexcept {
-  return {readers::bind_fabric_state, {name, holds}};
-}
-constexpr NvidiaSource fabric_health(std::string_view name, FabricHealth holds) noexcept {
-  return {readers::bind_fabric_health, {name, static_cast<std::uint64_t>(holds)}};
-}
+/// 1 while this is the state, or the FabricHealth.
+Reader fabric_state(NvidiaContext& context, const ReadSource& source);
+Reader fabric_health(NvidiaContext& context, const ReadSource& source);
 
 }  // namespace gpumeter::nvidia

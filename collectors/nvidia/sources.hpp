@@ -13,57 +13,10 @@
 #include "collectors/api/sample.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
 #include "collectors/nvidia/nvml/session.hpp"
-#include "collectors/sources/host.hpp"
 #include "collectors/table/derived.hpp"
 #include "collectors/table/row.hpp"
 
 namespace gpumeter::nvidia {
-
-/// One counter's growth from pass to pass.
-class Growth {
- public:
-  /// Returns zero for the first reading and after a reset.
-  double of(double raw) noexcept {
-    const double last = std::exchange(last_, raw);
-    return std::exchange(has_last_, true) && raw > last ? raw - last : 0;
-  }
-  void restart() noexcept { has_last_ = false; }
-
- private:
-  double last_ = 0;
-  bool has_last_ = false;
-};
-
-/// A counter that a reader computes from its own readings in each pass.
-struct Tally {
-  double total = 0;
-  std::array<Growth, 2> growth{};  ///< of the counters behind this one
-
-  Sample add(double amount) noexcept { return Sample::of(total += amount); }
-  void restart() noexcept {
-    for (Growth& each : growth) each.restart();
-  }
-};
-
-/// The memory that an integrated GPU shares with its host, read once a pass for all rows, so that used and
-/// free sum to the size. Lane thread.
-class UnifiedMemory {
- public:
-  explicit UnifiedMemory(const std::string& procfs) : file_(procfs) {}
-
-  void begin_pass() noexcept { is_fresh_ = false; }
-
-  const HostMemoryFile::Reading& read() noexcept {
-    if (!is_fresh_) reading_ = file_.read();
-    is_fresh_ = true;
-    return reading_;
-  }
-
- private:
-  HostMemoryFile file_;
-  HostMemoryFile::Reading reading_{};
-  bool is_fresh_ = false;
-};
 
 class NvmlCaller;
 

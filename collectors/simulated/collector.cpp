@@ -344,9 +344,7 @@ Result<std::unique_ptr<Collector>> open_simulated(const CollectorContext& contex
   const auto read = read_settings(context.options);
   if (const auto* problem = std::get_if<OptionProblem>(&read))
     return Error("collectors.simulated." + problem->key + ": " + problem->text);
-  std::unique_ptr<Collector> collector =
-      std::make_unique<SimulatedCollector>(std::get<Settings>(read), context);
-  return collector;
+  return std::unique_ptr<Collector>(std::make_unique<SimulatedCollector>(std::get<Settings>(read), context));
 }
 
 }  // namespace gpumeter::simulated

@@ -30,8 +30,10 @@ Reader bind_value(const SimulatedContext& context, Value value) {
   };
 }
 
+/// Reads a quantity of the model. `Quantity` is a function of the model, the time and optionally the source's
+/// number.
 template <auto Quantity>
-Reader bind_quantity(SimulatedContext& context, const ReadSource& source) {
+Reader reads(SimulatedContext& context, const ReadSource& source) {
   if constexpr (std::invocable<decltype(Quantity), const Model&, Nanoseconds, int>) {
     return bind_value(context, [argument = static_cast<int>(source.argument)](const SimulatedContext& from) {
       return static_cast<double>(std::invoke(Quantity, from.model(), from.time(), argument));
@@ -43,13 +45,6 @@ Reader bind_quantity(SimulatedContext& context, const ReadSource& source) {
   }
 }
 
-/// Reads a quantity of the model. `Quantity` is a function of the model, the time and optionally the
-/// argument.
-template <auto Quantity>
-constexpr SimulatedSource reads(std::string_view name, std::uint64_t argument = 0) {
-  return {bind_quantity<Quantity>, {name, argument}};
-}
-
 Reader bind_fixed(SimulatedContext& context, const ReadSource& source) {
   return bind_value(context, [value = static_cast<int>(source.argument)](const SimulatedContext&) {
     return static_cast<double>(value);
@@ -57,9 +52,7 @@ Reader bind_fixed(SimulatedContext& context, const ReadSource& source) {
 }
 
 /// A constant of the device: a small number that the row's scale multiplies.
-constexpr SimulatedSource fixed(int value) {
-  return {bind_fixed, {"fixed", static_cast<std::uint64_t>(value)}};
-}
+constexpr SimulatedSource fixed(int value) { return {bind_fixed, "fixed", value}; }
 
 /// A family whose value is 1 for the active state and 0 for the others.
 template <std::size_t N>
@@ -102,12 +95,12 @@ double links_up(const Model& model, Nanoseconds time) {
 }
 
 // Rows of shares, and of bytes per busy second, scale these quantities.
-constexpr auto kUtilization = reads<&Model::utilization>("utilization");
-constexpr auto kPower = reads<&Model::power_watts>("power_watts");
-constexpr auto kBusySeconds = reads<&Model::busy_seconds>("busy_seconds");
-constexpr auto kClock = reads<&Model::clock_megahertz>("clock_megahertz");
-constexpr auto kFan = reads<&Model::fan_percent>("fan_percent");
-constexpr auto kPowerLimit = reads<&power_limit>("power_limit_watts");
+constexpr SimulatedSource kUtilization = {reads<&Model::utilization>, "utilization"};
+constexpr SimulatedSource kPower = {reads<&Model::power_watts>, "power_watts"};
+constexpr SimulatedSource kBusySeconds = {reads<&Model::busy_seconds>, "busy_seconds"};
+constexpr SimulatedSource kClock = {reads<&Model::clock_megahertz>, "clock_megahertz"};
+constexpr SimulatedSource kFan = {reads<&Model::fan_percent>, "fan_percent"};
+constexpr SimulatedSource kPowerLimit = {reads<&power_limit>, "power_limit_watts"};
 
 // clang-format off
 constexpr auto kUtilizationRows = std::to_array<Row>({
@@ -136,8 +129,8 @@ constexpr auto kTensorRows = each(kTensorKinds, [](const Part& kind) {
 
 constexpr auto kMemoryRows = std::to_array<Row>({
     {&catalog::memory_size, {"memory", "vram"}, fixed(Model::kMemoryGibibytes), kGibi, Tier::once},
-    {&catalog::memory_used, {"memory", "vram"}, reads<&Model::memory_used_gibibytes>("memory_used_gibibytes"), kGibi, Tier::fast},
-    {&catalog::memory_free, {"memory", "vram"}, reads<&memory_free>("memory_free"), kGibi, Tier::fast},
+    {&catalog::memory_used, {"memory", "vram"}, {reads<&Model::memory_used_gibibytes>, "memory_used_gibibytes"}, kGibi, Tier::fast},
+    {&catalog::memory_free, {"memory", "vram"}, {reads<&memory_free>, "memory_free"}, kGibi, Tier::fast},
     {&catalog::memory_reserved, {"memory", "vram"}, fixed(Model::kReservedGibibytes), kGibi, Tier::once},
     {&catalog::memory_size, {"memory", "bar1"}, fixed(128), kGibi, Tier::once},
     {&catalog::memory_used, {"memory", "bar1"}, fixed(8), kMebi, Tier::normal},
@@ -149,12 +142,12 @@ constexpr auto kMemoryRows = std::to_array<Row>({
 
 constexpr auto kPowerRows = std::to_array<Row>({
     {&catalog::power, {}, kPower, 1, Tier::fast, averaged(catalog::energy_joules).with(kPowerExtremes), kPositive},
-    {&catalog::power_instant, {}, reads<&Model::power_instant_watts>("power_instant_watts"), 1, Tier::fast},
+    {&catalog::power_instant, {}, {reads<&Model::power_instant_watts>, "power_instant_watts"}, 1, Tier::fast},
     {&catalog::power_limit, {"limit", "enforced"}, kPowerLimit, 1, Tier::slow},
     {&catalog::power_limit, {"limit", "default"}, kPowerLimit, 1, Tier::once},
     {&catalog::power_limit, {"limit", "min"}, kPowerLimit, 0.5, Tier::once},
     {&catalog::power_limit, {"limit", "max"}, kPowerLimit, 1, Tier::once},
-    {&catalog::voltage, {"rail", "core"}, reads<&voltage>("voltage"), kMilli, Tier::normal},
+    {&catalog::voltage, {"rail", "core"}, {reads<&voltage>, "voltage"}, kMilli, Tier::normal},
 });
 
 constexpr Part kRails[] = {{"gpu", 0.75}, {"memory", 0.2}};
@@ -168,10 +161,10 @@ constexpr LabelSet sensor_label(int place) { return {"sensor", Model::kSensors[p
 constexpr LabelSet limit_label(int place, std::string_view limit) { return {"sensor", Model::kSensors[place].name, "limit", limit}; }
 
 constexpr auto kTemperatureRows = each(kSensorPlaces, [](int place) {
-  return Row{&catalog::temperature, sensor_label(place), reads<&Model::temperature_celsius>("temperature_celsius", static_cast<std::uint64_t>(place)), 1, Tier::fast};
+  return Row{&catalog::temperature, sensor_label(place), {reads<&Model::temperature_celsius>, "temperature_celsius", place}, 1, Tier::fast};
 });
 constexpr auto kMarginRows = each(kSensorPlaces, [](int place) {
-  return Row{&catalog::temperature_margin, sensor_label(place), reads<&margin>("slowdown limit - temperature_celsius", static_cast<std::uint64_t>(place)), 1, Tier::fast};
+  return Row{&catalog::temperature_margin, sensor_label(place), {reads<&margin>, "slowdown limit - temperature_celsius", place}, 1, Tier::fast};
 });
 constexpr auto kSlowdownRows = each(kSensorPlaces, [](int place) {
   return Row{&catalog::temperature_limit, limit_label(place, "slowdown"), fixed(Model::kSensors[place].slowdown), 1, Tier::slow};
@@ -193,7 +186,7 @@ constexpr auto kClockRows = std::to_array<Row>({
     {&catalog::clock_max, {"clock", "sm"}, fixed(Model::kClockMaxMegahertz), kMega, Tier::once},
     {&catalog::clock_max, {"clock", "memory"}, fixed(2619), kMega, Tier::once},
     {&catalog::clock_max, {"clock", "video"}, fixed(Model::kClockMaxMegahertz), 0.8 * kMega, Tier::once},
-    {&catalog::performance_state, {}, reads<&performance_state>("performance_state"), 1, Tier::fast},
+    {&catalog::performance_state, {}, {reads<&performance_state>, "performance_state"}, 1, Tier::fast},
 });
 
 constexpr Part kPeakTeraflops[] = {{"fp64", 34}, {"fp32", 67}, {"tf32", 495}, {"bf16", 990}, {"fp16", 990}, {"fp8", 1980}, {"int8", 1980}};
@@ -202,8 +195,8 @@ constexpr auto kPeakRows = each(kPeakTeraflops, [](const Part& peak) {
 });
 
 constexpr auto kTrafficRows = std::to_array<Row>({
-    {&catalog::pcie_link_generation, {}, reads<&link_generation>("link_generation"), 1, Tier::normal},
-    {&catalog::pcie_link_lanes, {}, reads<&link_lanes>("link_lanes"), 1, Tier::normal},
+    {&catalog::pcie_link_generation, {}, {reads<&link_generation>, "link_generation"}, 1, Tier::normal},
+    {&catalog::pcie_link_lanes, {}, {reads<&link_lanes>, "link_lanes"}, 1, Tier::normal},
     {&catalog::pcie_link_max_generation, {}, fixed(5), 1, Tier::once},
     {&catalog::pcie_link_max_lanes, {}, fixed(16), 1, Tier::once},
     {&catalog::pcie_received_bytes, {}, kBusySeconds, 8 * kGiga, Tier::fast},
@@ -211,7 +204,7 @@ constexpr auto kTrafficRows = std::to_array<Row>({
     {&catalog::interconnect_received_bytes, {"kind", "nvlink"}, kBusySeconds, 120 * kGiga, Tier::fast},
     {&catalog::interconnect_transmitted_bytes, {"kind", "nvlink"}, kBusySeconds, 120 * kGiga, Tier::fast},
     {&catalog::interconnect_links, {"kind", "nvlink"}, fixed(18), 1, Tier::slow},
-    {&catalog::interconnect_links_up, {"kind", "nvlink"}, reads<&links_up>("links_up"), 1, Tier::slow},
+    {&catalog::interconnect_links_up, {"kind", "nvlink"}, {reads<&links_up>, "links_up"}, 1, Tier::slow},
 });
 // clang-format on
 
@@ -262,15 +255,14 @@ double recovery(const Model& model, Nanoseconds time, int action) {
   return action == 0 ? 1 : 0;
 }
 
-constexpr std::uint64_t number(Event::Kind kind) { return static_cast<std::uint64_t>(kind); }
 constexpr SimulatedSource begun_of(Event::Kind kind, std::string_view name) {
-  return reads<&begun>(name, number(kind));
+  return {reads<&begun>, name, kind};
 }
 constexpr SimulatedSource holding_of(Event::Kind kind, std::string_view name) {
-  return reads<&holding>(name, number(kind));
+  return {reads<&holding>, name, kind};
 }
 constexpr auto kLosses = begun_of(Event::Kind::lose, "events: lose");
-constexpr auto kReturns = reads<&over>("events: lose, over", number(Event::Kind::lose));
+constexpr SimulatedSource kReturns = {reads<&over>, "events: lose, over", Event::Kind::lose};
 constexpr auto kUncorrected = holding_of(Event::Kind::ecc, "events: ecc");
 constexpr auto kNever = fixed(0);
 
@@ -326,22 +318,22 @@ constexpr auto kModeRows = each(kModes, [](const Mode& mode) {
   return Row{&catalog::mode, {"mode", mode.mode, "state", mode.state}, fixed(mode.holds ? 1 : 0), 1, Tier::slow};
 });
 constexpr auto kEccModeRows = std::to_array<Row>({
-    {&catalog::mode, {"mode", "ecc", "state", "enabled"}, reads<&absent>("events: no ecc-mode", number(Event::Kind::ecc_mode)), 1, Tier::slow},
+    {&catalog::mode, {"mode", "ecc", "state", "enabled"}, {reads<&absent>, "events: no ecc-mode", Event::Kind::ecc_mode}, 1, Tier::slow},
     {&catalog::mode, {"mode", "ecc", "state", "disabled"}, holding_of(Event::Kind::ecc_mode, "events: ecc-mode"), 1, Tier::slow},
 });
 
 constexpr std::string_view kLicenseStates[] = {"unlicensed", "licensed"};
 constexpr auto kLicenseRows = one_of(catalog::license_state, "state", kLicenseStates, "licensed");
 constexpr auto kRecoveryRows = each_place(kRecoveryActions, [](std::size_t place, std::string_view action) {
-  return Row{&catalog::recovery_action, {"action", action}, reads<&recovery>("events: recovery", place), 1, Tier::slow};
+  return Row{&catalog::recovery_action, {"action", action}, {reads<&recovery>, "events: recovery", place}, 1, Tier::slow};
 });
 constexpr auto kFabricRows = std::to_array<Row>({
     {&catalog::fabric_state, {"state", "not_supported"}, kNever, 1, Tier::slow},
     {&catalog::fabric_state, {"state", "not_started"}, kNever, 1, Tier::slow},
     {&catalog::fabric_state, {"state", "in_progress"}, kNever, 1, Tier::slow},
-    {&catalog::fabric_state, {"state", "completed"}, reads<&absent>("events: no fabric", number(Event::Kind::fabric)), 1, Tier::slow},
+    {&catalog::fabric_state, {"state", "completed"}, {reads<&absent>, "events: no fabric", Event::Kind::fabric}, 1, Tier::slow},
     {&catalog::fabric_state, {"state", "failed"}, holding_of(Event::Kind::fabric, "events: fabric"), 1, Tier::slow},
-    {&catalog::fabric_health, {"state", "healthy"}, reads<&absent>("events: no fabric-health", number(Event::Kind::fabric_health)), 1, Tier::slow},
+    {&catalog::fabric_health, {"state", "healthy"}, {reads<&absent>, "events: no fabric-health", Event::Kind::fabric_health}, 1, Tier::slow},
     {&catalog::fabric_health, {"state", "unhealthy"}, holding_of(Event::Kind::fabric_health, "events: fabric-health"), 1, Tier::slow},
     {&catalog::fabric_health, {"state", "limited_capacity"}, kNever, 1, Tier::slow},
 });
@@ -363,19 +355,19 @@ constexpr Throttle kReasons[] = {
     {"software", "applications_clocks", 0}, {"software", "display_clocks", 0},
 };
 constexpr auto kCauseRows = each(kCauses, [](const Throttle& row) {
-  return Row{&catalog::throttled, {"cause", row.cause}, reads<&holds_any>("throttle_reasons", row.mask), 1, Tier::fast, state(catalog::throttle_seconds)};
+  return Row{&catalog::throttled, {"cause", row.cause}, {reads<&holds_any>, "throttle_reasons", row.mask}, 1, Tier::fast, state(catalog::throttle_seconds)};
 });
 constexpr auto kReasonRows = each(kReasons, [](const Throttle& row) {
-  return Row{&catalog::throttle_reason_active, {"cause", row.cause, "reason", row.reason}, reads<&holds_any>("throttle_reasons", row.mask), 1, Tier::fast, state(catalog::throttle_reason_seconds)};
+  return Row{&catalog::throttle_reason_active, {"cause", row.cause, "reason", row.reason}, {reads<&holds_any>, "throttle_reasons", row.mask}, 1, Tier::fast, state(catalog::throttle_reason_seconds)};
 });
 
-constexpr std::uint64_t xid_code(std::size_t place) { return static_cast<std::uint64_t>(place < std::size(kXids) ? kXids[place] : kOtherXid); }
+constexpr int xid_code(std::size_t place) { return place < std::size(kXids) ? kXids[place] : kOtherXid; }
 static_assert(std::size(kXidNames) == std::size(kXids) + 1);
 constexpr auto kXidRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
-  return Row{&catalog::xid_errors, {"xid", xid}, reads<&xid_count>("events: xid", xid_code(place)), 1, Tier::fast};
+  return Row{&catalog::xid_errors, {"xid", xid}, {reads<&xid_count>, "events: xid", xid_code(place)}, 1, Tier::fast};
 });
 constexpr auto kXidTimeRows = each_place(kXidNames, [](std::size_t place, std::string_view xid) {
-  return Row{&catalog::xid_last_timestamp, {"xid", xid}, {bind_xid_time, {"events: xid", xid_code(place)}}, 1, Tier::fast, {}, kZeroIsUnknown};
+  return Row{&catalog::xid_last_timestamp, {"xid", xid}, {bind_xid_time, "events: xid", xid_code(place)}, 1, Tier::fast, {}, kZeroIsUnknown};
 });
 
 struct Errors {
@@ -383,8 +375,8 @@ struct Errors {
   SimulatedSource count, lifetime;
 };
 constexpr Errors kMemoryErrors[] = {
-    {"corrected", "dram", reads<&corrected_errors>("once_in, events: corrected", 900), reads<&once_in_lifetime>("once_in_lifetime", 900)},
-    {"corrected", "sram", reads<&once_in>("once_in", 7200), reads<&once_in_lifetime>("once_in_lifetime", 7200)},
+    {"corrected", "dram", {reads<&corrected_errors>, "once_in, events: corrected", 900}, {reads<&once_in_lifetime>, "once_in_lifetime", 900}},
+    {"corrected", "sram", {reads<&once_in>, "once_in", 7200}, {reads<&once_in_lifetime>, "once_in_lifetime", 7200}},
     {"uncorrected", "dram", kUncorrected, begun_of(Event::Kind::ecc, "events: ecc, begun")}, {"uncorrected", "sram", kNever, kNever},
     {"deferred", "dram", kNever, kNever}, {"deferred", "sram", kNever, kNever},
 };
@@ -392,7 +384,7 @@ constexpr auto kErrorRows = each(kMemoryErrors, [](const Errors& row) {
   return Row{&catalog::memory_errors, {"severity", row.severity, "location", row.location}, row.count, 1, Tier::slow};
 });
 constexpr auto kHardwareErrorRows = std::to_array<Row>({
-    {&catalog::hardware_errors, {"block", "gfx", "severity", "corrected"}, reads<&once_in>("once_in", 5400), 1, Tier::slow},
+    {&catalog::hardware_errors, {"block", "gfx", "severity", "corrected"}, {reads<&once_in>, "once_in", 5400}, 1, Tier::slow},
     {&catalog::hardware_errors, {"block", "gfx", "severity", "uncorrected"}, holding_of(Event::Kind::hardware, "events: hardware"), 1, Tier::slow},
     {&catalog::hardware_errors, {"block", "sdma", "severity", "corrected"}, kNever, 1, Tier::slow},
     {&catalog::hardware_errors, {"block", "sdma", "severity", "uncorrected"}, kNever, 1, Tier::slow},
@@ -423,14 +415,14 @@ constexpr auto kHealthRows = std::to_array<Row>({
     {&catalog::events, {"event", "ras"}, kNever, 1, Tier::normal},
     {&catalog::events, {"event", "bus_lost"}, kLosses, 1, Tier::normal},
     {&catalog::events, {"event", "returned"}, kReturns, 1, Tier::normal},
-    {&catalog::pcie_replays, {}, reads<&packet_replays>("once_in, events: pcie-replays", 1800), 1, Tier::slow},
+    {&catalog::pcie_replays, {}, {reads<&packet_replays>, "once_in, events: pcie-replays", 1800}, 1, Tier::slow},
     {&catalog::pcie_errors, {"severity", "correctable", "kind", "receiver"}, kNever, 1, Tier::slow},
-    {&catalog::pcie_errors, {"severity", "correctable", "kind", "bad_tlp"}, reads<&once_in>("once_in", 3600), 1, Tier::slow},
+    {&catalog::pcie_errors, {"severity", "correctable", "kind", "bad_tlp"}, {reads<&once_in>, "once_in", 3600}, 1, Tier::slow},
     {&catalog::pcie_errors, {"severity", "correctable", "kind", "bad_dllp"}, kNever, 1, Tier::slow},
     {&catalog::pcie_errors, {"severity", "nonfatal", "kind", "completion_timeout"}, kNever, 1, Tier::slow},
     {&catalog::pcie_errors, {"severity", "fatal", "kind", "data_link_protocol"}, begun_of(Event::Kind::pcie_fatal, "events: pcie-fatal"), 1, Tier::slow},
-    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc"}, reads<&once_in>("once_in", 1200), 1, Tier::slow},
-    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "replay"}, reads<&each_second>("events: link-errors", number(Event::Kind::link_errors)), 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc"}, {reads<&once_in>, "once_in", 1200}, 1, Tier::slow},
+    {&catalog::interconnect_errors, {"kind", "nvlink", "error", "replay"}, {reads<&each_second>, "events: link-errors", Event::Kind::link_errors}, 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "recovery"}, kNever, 1, Tier::slow},
 });
 // clang-format on

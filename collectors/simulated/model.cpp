@@ -14,38 +14,14 @@ namespace gpumeter::simulated {
 namespace {
 
 using Kind = Event::Kind;
-constexpr EnumNames<Kind, 32> kVerbs = {{{Kind::hang, "hang"},
-                                         {Kind::lose, "lose"},
-                                         {Kind::reads, "reads"},
-                                         {Kind::overheat, "overheat"},
-                                         {Kind::fan, "fan"},
-                                         {Kind::throttle, "throttle"},
-                                         {Kind::brake, "brake"},
-                                         {Kind::slowdown, "slowdown"},
-                                         {Kind::reliability, "reliability"},
-                                         {Kind::clocks, "clocks"},
-                                         {Kind::xid, "xid"},
-                                         {Kind::reset, "reset"},
-                                         {Kind::recovery, "recovery"},
-                                         {Kind::ecc, "ecc"},
-                                         {Kind::corrected, "corrected"},
-                                         {Kind::remap, "remap"},
-                                         {Kind::remap_failure, "remap-failure"},
-                                         {Kind::unrepairable, "unrepairable"},
-                                         {Kind::repair, "repair"},
-                                         {Kind::retirement, "retirement"},
-                                         {Kind::memory, "memory"},
-                                         {Kind::links, "links"},
-                                         {Kind::link_errors, "link-errors"},
-                                         {Kind::fabric, "fabric"},
-                                         {Kind::fabric_health, "fabric-health"},
-                                         {Kind::pcie_width, "pcie-width"},
-                                         {Kind::pcie_speed, "pcie-speed"},
-                                         {Kind::pcie_fatal, "pcie-fatal"},
-                                         {Kind::pcie_replays, "pcie-replays"},
-                                         {Kind::hardware, "hardware"},
-                                         {Kind::ecc_mode, "ecc-mode"},
-                                         {Kind::driver, "driver"}}};
+// In the order of the kinds.
+constexpr std::string_view kVerbs[] = {
+    "hang",         "lose",        "reads",         "overheat",      "fan",        "throttle",   "brake",
+    "slowdown",     "reliability", "clocks",        "xid",           "reset",      "recovery",   "ecc",
+    "corrected",    "remap",       "remap-failure", "unrepairable",  "repair",     "retirement", "memory",
+    "links",        "link-errors", "fabric",        "fabric-health", "pcie-width", "pcie-speed", "pcie-fatal",
+    "pcie-replays", "hardware",    "ecc-mode",      "driver"};
+static_assert(std::size(kVerbs) == static_cast<std::size_t>(Kind::driver) + 1);
 constexpr int kMostXid = 9999;
 
 struct Verb {
@@ -84,15 +60,16 @@ Result<int> parse_action(std::string_view text) {
 Result<Verb> parse_verb(std::string_view word) {
   std::string_view code = word;
   const std::string_view name = take_until(code, ':');
-  const auto kind = kVerbs.find(name);
+  const auto* const verb = std::ranges::find(kVerbs, name);
+  const auto kind = static_cast<Kind>(verb - std::begin(kVerbs));
   const bool needs_code = kind == Kind::xid || kind == Kind::recovery;
-  if (!kind || (!needs_code && name != word)) {
+  if (verb == std::end(kVerbs) || (!needs_code && name != word)) {
     return Error("unknown verb " + quoted(word) + "; must be one of " + std::string(kVerbList));
   }
-  if (!needs_code) return Verb{*kind, 0};
+  if (!needs_code) return Verb{kind, 0};
   const Result<int> number = kind == Kind::xid ? parse_xid(code) : parse_action(code);
   if (!number) return number.error();
-  return Verb{*kind, *number};
+  return Verb{kind, *number};
 }
 
 Result<int> parse_device(std::string_view word, int device_count) {
@@ -136,9 +113,7 @@ Timeline::Timeline(std::span<const Event> events, int device) {
 }
 
 std::size_t Timeline::holding(Kind kind, Nanoseconds time) const noexcept {
-  return static_cast<std::size_t>(std::count_if(events_.begin(), events_.end(), [&](const Event& event) {
-    return event.kind == kind && event.begin <= time && time < event.end;
-  }));
+  return begun(kind, time) - over(kind, time);
 }
 
 double Timeline::held_seconds(Kind kind, Nanoseconds time) const noexcept {

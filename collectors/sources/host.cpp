@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -38,8 +39,13 @@ std::optional<HostMemory> parse_meminfo(std::string_view text) noexcept {
   return HostMemory{*total, *available};
 }
 
+const HostMemoryFile::Reading& HostMemoryFile::read() noexcept {
+  if (!std::exchange(is_fresh_, true)) reading_ = read_now();
+  return reading_;
+}
+
 // The two lines are among the first three. A file that does not exist does not mean that a device is gone.
-HostMemoryFile::Reading HostMemoryFile::read() const noexcept {
+HostMemoryFile::Reading HostMemoryFile::read_now() const noexcept {
   std::array<char, 512> buffer{};
   const sysfs::Bytes bytes = file_.read(buffer);
   if (bytes.status == ReadStatus::gone) return {{}, ReadStatus::unsupported};

@@ -28,15 +28,23 @@ class HostMemoryFile {
   /// `procfs`: "/proc", or a copy of it in tests.
   explicit HostMemoryFile(const std::string& procfs) : file_(procfs + "/meminfo") {}
 
+  /// A pass begins: discards the reading of the last one.
+  void begin_pass() noexcept { is_fresh_ = false; }
+
   struct Reading {
     HostMemory memory;
-    ReadStatus status;
+    ReadStatus status = ReadStatus::unsupported;
   };
-  /// Reads the file; allocates nothing. `failed` if its text is not as described above.
-  Reading read() const noexcept;
+  /// Reads the file, once a pass, so that used and free sum to the size; allocates nothing. `failed` if its
+  /// text is not as described above.
+  const Reading& read() noexcept;
 
  private:
+  Reading read_now() const noexcept;
+
   sysfs::File file_;
+  Reading reading_;
+  bool is_fresh_ = false;
 };
 
 }  // namespace gpumeter

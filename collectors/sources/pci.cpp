@@ -18,6 +18,12 @@ constexpr std::uint32_t kBaseDisplay = 0x03;
 constexpr std::uint32_t kBaseAccelerator = 0x12;
 constexpr std::uint32_t kBridge = 0x0604;  // base class and sub-class of a PCI-to-PCI bridge
 
+// clang-format off
+constexpr std::string_view kNoGpuDrivers[] = {
+    "", "ast", "mgag200", "hibmc-drm", "aspeed_gfx", "bochs-drm", "cirrus", "cirrus-qemu", "qxl", "vboxvideo", "vmwgfx",
+    "virtio-pci", "hyperv_drm", "simpledrm", "efifb", "vesafb", "simple-framebuffer", "vfio-pci", "pci-stub", "xen-pciback"};
+// clang-format on
+
 /// Parses a hexadecimal number of `least` to `most` digits.
 template <class T>
 std::optional<T> parse_hex(std::string_view text, std::size_t least, std::size_t most) noexcept {
@@ -108,27 +114,7 @@ std::string_view vendor_word(std::uint16_t vendor) noexcept {
 }
 
 bool is_gpu_driver(std::string_view driver) noexcept {
-  constexpr std::string_view kOthers[] = {"",
-                                          "ast",
-                                          "mgag200",
-                                          "hibmc-drm",
-                                          "aspeed_gfx",
-                                          "bochs-drm",
-                                          "cirrus",
-                                          "cirrus-qemu",
-                                          "qxl",
-                                          "vboxvideo",
-                                          "vmwgfx",
-                                          "virtio-pci",
-                                          "hyperv_drm",
-                                          "simpledrm",
-                                          "efifb",
-                                          "vesafb",
-                                          "simple-framebuffer",
-                                          "vfio-pci",
-                                          "pci-stub",
-                                          "xen-pciback"};
-  return std::find(std::begin(kOthers), std::end(kOthers), driver) == std::end(kOthers);
+  return std::ranges::find(kNoGpuDrivers, driver) == std::end(kNoGpuDrivers);
 }
 
 std::string upstream_port(const Function& function) {

@@ -119,6 +119,14 @@ class TableDevice : public Device {
  protected:
   Context& context() noexcept { return context_; }
 
+  /// Before attach(): the device has another table from now on. Nothing of the old one is kept.
+  void use(std::span<const Row> rows) {
+    for (BoundRows& bound : bound_) bound.clear();
+    rows_ = rows;
+    states_ = States(rows.size());
+    partition_states_.clear();
+  }
+
  private:
   // By first row of a series; null: never bound, as most rows of a table. They outlive a loss, so counters
   // continue when a device returns.
@@ -173,7 +181,7 @@ class TableDevice : public Device {
   }
 
   Context context_;
-  const std::span<const Row> rows_;
+  std::span<const Row> rows_;
   const std::span<const Row> partition_rows_;
   States states_;
   std::map<std::string, PartitionStates> partition_states_;  // by name of the partition

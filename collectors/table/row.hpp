@@ -137,6 +137,32 @@ class Settled {
   bool is_current_ = false;
 };
 
+/// One counter's growth from pass to pass.
+class Growth {
+ public:
+  /// Returns zero for the first reading and after a reset.
+  double of(double raw) noexcept {
+    const double last = std::exchange(last_, raw);
+    return std::exchange(has_last_, true) && raw > last ? raw - last : 0;
+  }
+  void restart() noexcept { has_last_ = false; }
+
+ private:
+  double last_ = 0;
+  bool has_last_ = false;
+};
+
+/// A counter that a reader computes from its own readings in each pass.
+struct Tally {
+  double total = 0;
+  std::array<Growth, 2> growth{};  ///< of the counters behind this one
+
+  Sample add(double amount) noexcept { return Sample::of(total += amount); }
+  void restart() noexcept {
+    for (Growth& each : growth) each.restart();
+  }
+};
+
 /// A reader that keeps its own count: `read` takes the Settled count and returns the total.
 template <class T, class Read>
 class CountingReader {
@@ -149,7 +175,6 @@ class CountingReader {
   Settled<T> count_;
   Read read_;
 };
-
 
 /// A LabelSet in a row of a table: 56 bytes instead of 96, because the tables have 1500 rows. The texts are
 /// not copied.
@@ -206,12 +231,21 @@ struct ReadSource {
   std::uint64_t argument = 0;
 };
 
-/// The source of a row's value on a device with that Context.
+/// The source of a row's value on a device with that Context: the function that binds it, and what the
+/// function needs to know.
 template <class Context>
 struct RowSource {
   /// Called at attach: returns the reader, or none if this device has no such source.
-  Reader (*bind)(Context&, const ReadSource&);
-  ReadSource read;
+  using Bind = Reader (*)(Context&, const ReadSource&);
+
+  constexpr RowSource() = default;
+  /// `argument`: a whole number, or the value of an enum.
+  template <class Argument = std::uint64_t>
+  constexpr RowSource(Bind how, std::string_view name, Argument argument = {}) noexcept
+      : bind(how), read{name, static_cast<std::uint64_t>(argument)} {}
+
+  Bind bind = nullptr;
+  ReadSource read{};
 };
 
 /// Families of the highest and the lowest value of the last minute.

@@ -8,53 +8,44 @@
 #include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 
 namespace gpumeter::nvidia {
 
-Blame blame_of(unsigned result) noexcept {
-  switch (result) {
-    case nvml::kSuccess:
-      return Blame::nobody;
-    case nvml::kGpuIsLost:
-    case nvml::kResetRequired:
-    case nvml::kGpuNotFound:
-      return Blame::device;
-    case nvml::kUninitialized:
-    case nvml::kDriverNotLoaded:
-    case nvml::kLibRmVersionMismatch:
-      return Blame::library;
-    default:
-      return Blame::call;
-  }
+namespace {
+
+struct Meaning {
+  unsigned result;
+  Blame blame;
+  ReadStatus status;
+};
+// NOT_FOUND and NO_DATA, which are not listed, mean "nothing at this time": the next pass reads again. A
+// wrong struct version counts as unsupported by the library, as does a function that exists but is empty.
+constexpr Meaning kMeanings[] = {
+    {nvml::kSuccess, Blame::nobody, ReadStatus::ok},
+    {nvml::kNotSupported, Blame::call, ReadStatus::unsupported},
+    {nvml::kFunctionNotFound, Blame::call, ReadStatus::unsupported},
+    {nvml::kArgumentVersionMismatch, Blame::call, ReadStatus::unsupported},
+    {nvml::kDeprecated, Blame::call, ReadStatus::unsupported},
+    {nvml::kInvalidArgument, Blame::call, ReadStatus::unsupported},
+    {nvml::kNoPermission, Blame::call, ReadStatus::denied},
+    {nvml::kTimeout, Blame::call, ReadStatus::timeout},
+    {nvml::kGpuIsLost, Blame::device, ReadStatus::gone},
+    {nvml::kResetRequired, Blame::device, ReadStatus::gone},
+    {nvml::kGpuNotFound, Blame::device, ReadStatus::gone},
+    {nvml::kUninitialized, Blame::library, ReadStatus::gone},
+    {nvml::kDriverNotLoaded, Blame::library, ReadStatus::gone},
+    {nvml::kLibRmVersionMismatch, Blame::library, ReadStatus::gone},
+};
+constexpr Meaning meaning_of(unsigned result) noexcept {
+  const auto* const known = std::ranges::find(kMeanings, result, &Meaning::result);
+  return known == std::end(kMeanings) ? Meaning{result, Blame::call, ReadStatus::failed} : *known;
 }
 
-// NOT_FOUND and NO_DATA mean "nothing at this time": the next pass reads again. A wrong struct version counts
-// as unsupported by the library, as does a function that exists but is empty.
-ReadStatus status_of(unsigned result) noexcept {
-  switch (result) {
-    case nvml::kSuccess:
-      return ReadStatus::ok;
-    case nvml::kNotSupported:
-    case nvml::kFunctionNotFound:
-    case nvml::kArgumentVersionMismatch:
-    case nvml::kDeprecated:
-    case nvml::kInvalidArgument:
-      return ReadStatus::unsupported;
-    case nvml::kNoPermission:
-      return ReadStatus::denied;
-    case nvml::kTimeout:
-      return ReadStatus::timeout;
-    case nvml::kGpuIsLost:
-    case nvml::kResetRequired:
-    case nvml::kGpuNotFound:
-    case nvml::kUninitialized:
-    case nvml::kDriverNotLoaded:
-    case nvml::kLibRmVersionMismatch:
-      return ReadStatus::gone;
-    default:
-      return ReadStatus::failed;
-  }
-}
+}  // namespace
+
+Blame blame_of(unsigned result) noexcept { return meaning_of(result).blame; }
+ReadStatus status_of(unsigned result) noexcept { return meaning_of(result).status; }
 
 bool is_passing_trouble(unsigned result) noexcept {
   return result == nvml::kUnknown || result == nvml::kTimeout || result == nvml::kNotReady ||

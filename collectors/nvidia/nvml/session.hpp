@@ -14,6 +14,7 @@
 #include "collectors/api/sample.hpp"
 #include "collectors/nvidia/events.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 #include "collectors/sources/dynamic_library.hpp"
 
 namespace gpumeter::nvidia {

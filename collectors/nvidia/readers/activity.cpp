@@ -8,7 +8,10 @@
 #include "collectors/nvidia/readers.hpp"
 #include "collectors/nvidia/sources.hpp"
 
-namespace gpumeter::nvidia::readers {
+namespace gpumeter::nvidia {
+
+using namespace readers;
+
 namespace {
 
 ReadStatus first_reading(NvidiaContext& context, const FieldArgument& wanted) {
@@ -26,12 +29,12 @@ Reader bound_field(NvidiaContext& context, const ReadSource& source, Of of) {
 
 }  // namespace
 
-Reader bind_field(NvidiaContext& context, const ReadSource& source) {
+Reader readers::bind_field(NvidiaContext& context, const ReadSource& source) {
   return bound_field(context, source, [](BatchedField field) { return field; });
 }
 
 // One driver counts both directions, so both are wide if one is.
-Reader bind_wide_field(NvidiaContext& context, const ReadSource& source) {
+Reader readers::bind_wide_field(NvidiaContext& context, const ReadSource& source) {
   constexpr double kMostOf32 = 4294967295;
   const FieldArgument wanted = unpacked(source.argument);
   const FieldReading first = read_field(context.gpu().caller, wanted.field, wanted.scope);
@@ -46,7 +49,7 @@ Reader bind_wide_field(NvidiaContext& context, const ReadSource& source) {
   };
 }
 
-Reader bind_field_is(NvidiaContext& context, const ReadSource& source) {
+Reader readers::bind_field_is(NvidiaContext& context, const ReadSource& source) {
   return bound_field(context, source, [&](BatchedField field) {
     return [field, wanted = unpacked(source.argument).holds] {
       return flag_of(field(), [&](double state) { return state == wanted; });
@@ -54,7 +57,7 @@ Reader bind_field_is(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-Reader bind_field_beyond(NvidiaContext& context, const ReadSource& source) {
+Reader readers::bind_field_beyond(NvidiaContext& context, const ReadSource& source) {
   return bound_field(context, source, [&](BatchedField field) {
     return [field, known = unpacked(source.argument).holds] {
       return flag_of(field(), [&](double state) { return state >= known; });
@@ -62,7 +65,7 @@ Reader bind_field_beyond(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-LinkFields fields_of_links(NvidiaContext& context, FieldArgument wanted, unsigned most) {
+LinkFields readers::fields_of_links(NvidiaContext& context, FieldArgument wanted, unsigned most) {
   FieldBatch probe;
   for (unsigned link = 0; link < most; ++link) probe.add(wanted.field, link);
   LinkFields found{{}, probe.read(context.gpu().caller, 0).status};
@@ -74,7 +77,7 @@ LinkFields fields_of_links(NvidiaContext& context, FieldArgument wanted, unsigne
   return found;
 }
 
-Reader bind_all_link_fields(NvidiaContext& context, const ReadSource& source) {
+Reader readers::bind_all_link_fields(NvidiaContext& context, const ReadSource& source) {
   const FieldArgument wanted = unpacked(source.argument);
   auto [links, first] = fields_of_links(context, wanted, nvml::kMostLinks);
   if (links.empty()) return absent_for_now(context, source, first, field_probe(context, wanted));
@@ -172,24 +175,24 @@ constexpr double kThrottleUnit = 1e-9;
 
 }  // namespace
 
-Reader bind_sampled_total(NvidiaContext& context, const ReadSource& source) {
+Reader sampled(NvidiaContext& context, const ReadSource& source) {
   return bind_buffer(context, source, &SampleBuffer::total);
 }
-Reader bind_sampled_max(NvidiaContext& context, const ReadSource& source) {
+Reader sampled_max(NvidiaContext& context, const ReadSource& source) {
   return bind_buffer(context, source, &SampleBuffer::max);
 }
-Reader bind_sampled_min(NvidiaContext& context, const ReadSource& source) {
+Reader sampled_min(NvidiaContext& context, const ReadSource& source) {
   return bind_buffer(context, source, &SampleBuffer::min);
 }
 
-Reader bind_gpm(NvidiaContext& context, const ReadSource& source) {
+Reader gpm(NvidiaContext& context, const ReadSource& source) {
   GpmSampler& gpm = context.target().gpm;
   const std::optional<int> place = gpm.add(static_cast<unsigned>(source.argument));
   if (!place) return without_gpm(context);
   return probed(context, source, [&gpm, place = *place] { return gpm.read(place); });
 }
 
-Reader bind_gpm_mean(NvidiaContext& context, const ReadSource& source) {
+Reader readers::bind_gpm_mean(NvidiaContext& context, const ReadSource& source) {
   GpmSampler& gpm = context.target().gpm;
   std::vector<int> places;
   for (std::uint64_t metric = 0; metric < source.argument >> 32; ++metric) {
@@ -214,7 +217,7 @@ bool has_no_link(NvidiaContext& context, unsigned count_field) {
   return count.status == ReadStatus::unsupported || (count.status == ReadStatus::ok && count.value < 1);
 }
 
-Reader bind_gpm_total(NvidiaContext& context, const ReadSource& source) {
+Reader gpm_total(NvidiaContext& context, const ReadSource& source) {
   const auto link_count = static_cast<unsigned>(source.argument >> 32);
   if (link_count != 0 && has_no_link(context, link_count)) return {};
   GpmSampler& gpm = context.target().gpm;
@@ -230,7 +233,7 @@ Reader bind_gpm_total(NvidiaContext& context, const ReadSource& source) {
 }
 
 // The two metrics have adjacent places: the active cycles, then all cycles.
-Reader bind_gpm_cycles(NvidiaContext& context, const ReadSource& source) {
+Reader gpm_cycles(NvidiaContext& context, const ReadSource& source) {
   GpmSampler& gpm = context.target().gpm;
   const std::optional<int> active = gpm.add(static_cast<unsigned>(source.argument));
   if (!active || !gpm.add(kSmCyclesElapsed)) return without_gpm(context);
@@ -249,7 +252,7 @@ Reader bind_gpm_cycles(NvidiaContext& context, const ReadSource& source) {
 }
 
 // HW_SLOWDOWN is set together with the bits of its causes. If it is set alone, it is a cause of its own.
-Reader bind_reasons(NvidiaContext& context, const ReadSource& source) {
+Reader reasons(NvidiaContext& context, const ReadSource& source) {
   constexpr std::uint64_t kOfHwSlowdown = nvml::kReasonHwThermal | nvml::kReasonHwPowerBrake;
   if (source.argument == 0) return {};  // available only as a counter
   NvmlTarget& gpu = context.gpu();
@@ -272,7 +275,7 @@ Reader bind_reasons(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source, [read, &former] { return read(former); });
 }
 
-Reader bind_throttle_time(NvidiaContext& context, const ReadSource& source) {
+Reader readers::bind_throttle_time(NvidiaContext& context, const ReadSource& source) {
   NvmlCaller& gpu = context.gpu().caller;
   const ThrottleFields fields = numbered_by_driver(gpu, source.argument);
   if (fields.first == 0) return {};  // available only as a reason
@@ -296,4 +299,4 @@ Reader bind_throttle_time(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-}  // namespace gpumeter::nvidia::readers
+}  // namespace gpumeter::nvidia

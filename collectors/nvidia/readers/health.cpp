@@ -3,7 +3,10 @@
 
 #include "collectors/nvidia/readers.hpp"
 
-namespace gpumeter::nvidia::readers {
+namespace gpumeter::nvidia {
+
+using namespace readers;
+
 namespace {
 
 constexpr unsigned kLocationSram = 7;  // NVML_MEMORY_LOCATION_SRAM
@@ -47,10 +50,17 @@ bool has_xids(const NvidiaContext& context) noexcept {
   return (context.event_types() & nvml::kEventXid) != 0;
 }
 
+Reader peak_of(const NvidiaContext& context, const ReadSource& source, bool from_table) {
+  for (const Peak& peak : context.peaks()) {
+    if (peak.dtype == kDtypes[source.argument] && peak.from_table == from_table) return constant(peak.flops);
+  }
+  return {};
+}
+
 }  // namespace
 
 // The offsets are constants of the board, so the limit found at attach stays valid.
-Reader bind_tlimit(NvidiaContext& context, const ReadSource& source) {
+Reader tlimit(NvidiaContext& context, const ReadSource& source) {
   NvmlTarget& gpu = context.gpu();
   const auto probe = [&gpu, &margin = gpu.answer<&F::nvmlDeviceGetMarginTemperature>(),
                       temperature = CoreTemperature(gpu), field = static_cast<unsigned>(source.argument)] {
@@ -65,7 +75,7 @@ Reader bind_tlimit(NvidiaContext& context, const ReadSource& source) {
   return limit.value < 0 ? Reader() : constant(limit.value);
 }
 
-Reader bind_margin(NvidiaContext& context, const ReadSource& source) {
+Reader margin(NvidiaContext& context, const ReadSource& source) {
   NvmlTarget& gpu = context.gpu();
   return probed(context, source, [&gpu = gpu.caller, temperature = CoreTemperature(gpu)] {
     const Sample slowdown = ask<&F::nvmlDeviceGetTemperatureThreshold>(gpu, nvml::kThresholdSlowdown);
@@ -77,7 +87,7 @@ Reader bind_margin(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-Reader bind_ecc(NvidiaContext& context, const ReadSource& source) {
+Reader readers::bind_ecc(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source, [&gpu = context.target().caller, argument = source.argument] {
     std::uint64_t count = 0;
     const unsigned result = gpu.call<&F::nvmlDeviceGetMemoryErrorCounter>(
@@ -87,12 +97,12 @@ Reader bind_ecc(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-Reader bind_ecc_part(NvidiaContext& context, const ReadSource& source) {
+Reader readers::bind_ecc_part(NvidiaContext& context, const ReadSource& source) {
   const ReadSource whole{source.name, (source.argument & 0xFFFF) | kLocationSram << 16};
   return bind_ecc(context, whole) ? Reader() : bind_ecc(context, source);
 }
 
-Reader bind_fan(NvidiaContext& context, const ReadSource& source) {
+Reader fan(NvidiaContext& context, const ReadSource& source) {
   NvmlCaller& gpu = context.gpu().caller;
   const auto count = [&gpu] { return ask<&F::nvmlDeviceGetNumFans>(gpu); };
   const Sample fans = count();
@@ -109,7 +119,7 @@ Reader bind_fan(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-Reader bind_fan_rpm(NvidiaContext& context, const ReadSource& source) {
+Reader fan_rpm(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source,
                 [&gpu = context.gpu().caller, place = static_cast<unsigned>(source.argument)] {
                   nvml::FanSpeed speed{.fan = place};
@@ -118,7 +128,7 @@ Reader bind_fan_rpm(NvidiaContext& context, const ReadSource& source) {
                 });
 }
 
-Reader bind_license(NvidiaContext& context, const ReadSource& source) {
+Reader licensed(NvidiaContext& context, const ReadSource& source) {
   auto& answer = context.gpu().answer<&F::nvmlDeviceGetGridLicensableFeatures_v4>();
   return probed(context, source, [&answer, wanted = source.argument != 0] {
     const nvml::LicensableFeatures& licence = answer.ask();
@@ -134,7 +144,7 @@ Reader bind_license(NvidiaContext& context, const ReadSource& source) {
 }
 
 // With protected PCIe the feature itself is off, and the mode of several GPUs says that they are protected.
-Reader bind_confidential(NvidiaContext& context, const ReadSource& source) {
+Reader confidential(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source, [&gpu = context.gpu().caller, wanted = source.argument != 0] {
     nvml::ConfidentialSettings settings{};
     unsigned result = gpu.call_plain<&F::nvmlSystemGetConfComputeSettings>(&settings);
@@ -148,7 +158,7 @@ Reader bind_confidential(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-Reader bind_multi_gpu(NvidiaContext& context, const ReadSource& source) {
+Reader multi_gpu(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source, [&gpu = context.gpu().caller, wanted = source.argument] {
     nvml::ConfidentialSettings settings{};
     const unsigned result = gpu.call_plain<&F::nvmlSystemGetConfComputeSettings>(&settings);
@@ -156,19 +166,19 @@ Reader bind_multi_gpu(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-Reader bind_xid(NvidiaContext& context, const ReadSource& source) {
+Reader xid_count(NvidiaContext& context, const ReadSource& source) {
   if (!has_xids(context)) return {};
   return if_reported(context.events(),
                      [place = source.argument](const DeviceEvents& events) { return events.xids(place); });
 }
 
-Reader bind_xid_time(NvidiaContext& context, const ReadSource& source) {
+Reader xid_time(NvidiaContext& context, const ReadSource& source) {
   if (!has_xids(context)) return {};
   return if_reported(context.events(),
                      [place = source.argument](const DeviceEvents& events) { return events.last(place); });
 }
 
-Reader bind_instance_xid(NvidiaContext& context, const ReadSource& source) {
+Reader instance_xid_count(NvidiaContext& context, const ReadSource& source) {
   const std::optional<unsigned> instance = context.target().gpu_instance;
   if (!instance || !has_xids(context)) return {};
   return if_reported(context.events(),
@@ -177,7 +187,7 @@ Reader bind_instance_xid(NvidiaContext& context, const ReadSource& source) {
                      });
 }
 
-Reader bind_event(NvidiaContext& context, const ReadSource& source) {
+Reader event_count(NvidiaContext& context, const ReadSource& source) {
   const std::uint64_t type = kEvents[source.argument].type;
   const auto count = [place = source.argument](const DeviceEvents& events) { return events.events(place); };
   if (type == kOwnEvent) {
@@ -186,17 +196,16 @@ Reader bind_event(NvidiaContext& context, const ReadSource& source) {
   return (context.event_types() & type) != 0 ? if_reported(context.events(), count) : Reader();
 }
 
-Reader bind_peak(NvidiaContext& context, const ReadSource& source) {
-  const std::string_view dtype = kDtypes[source.argument & 0xFFFFFFFF];
-  const bool from_table = source.argument >> 32 != 0;
-  for (const Peak& peak : context.peaks()) {
-    if (peak.dtype == dtype && peak.from_table == from_table) return constant(peak.flops);
-  }
-  return {};
+Reader peak_in_table(NvidiaContext& context, const ReadSource& source) {
+  return peak_of(context, source, true);
 }
 
-Reader bind_unified_memory(NvidiaContext& context, const ReadSource& source) {
-  UnifiedMemory* const memory = context.unified_memory();
+Reader peak_by_formula(NvidiaContext& context, const ReadSource& source) {
+  return peak_of(context, source, false);
+}
+
+Reader unified_memory(NvidiaContext& context, const ReadSource& source) {
+  HostMemoryFile* const memory = context.unified_memory();
   if (memory == nullptr) return {};
   return probed(context, source, [memory, part = static_cast<MemoryPart>(source.argument)] {
     const auto& [host, status] = memory->read();
@@ -206,8 +215,8 @@ Reader bind_unified_memory(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-Reader bind_peak_bandwidth(NvidiaContext& context, const ReadSource&) {
+Reader peak_bandwidth(NvidiaContext& context, const ReadSource&) {
   return context.peak_bandwidth() ? constant(*context.peak_bandwidth()) : Reader();
 }
 
-}  // namespace gpumeter::nvidia::readers
+}  // namespace gpumeter::nvidia

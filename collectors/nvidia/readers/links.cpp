@@ -6,7 +6,9 @@
 #include "collectors/nvidia/readers.hpp"
 
 namespace gpumeter::nvidia {
-namespace readers {
+
+using namespace readers;
+
 namespace {
 
 Sample is_up(NvmlCaller& gpu, unsigned link) noexcept {
@@ -72,33 +74,33 @@ std::optional<FabricHealth> fabric_health_of(const nvml::FabricInfoV3& info) noe
 
 }  // namespace
 
-Reader bind_links_up(NvidiaContext& context, const ReadSource& source) {
+Reader links_up(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source, [&gpu = context.gpu().caller] {
     return summed([&](unsigned link) { return is_up(gpu, link); });
   });
 }
 
-Reader bind_all_link_errors(NvidiaContext& context, const ReadSource& source) {
+Reader all_link_errors(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source,
                 [&gpu = context.gpu().caller, counter = static_cast<unsigned>(source.argument)] {
                   return summed([&](unsigned link) { return errors_of(gpu, link, counter); });
                 });
 }
 
-Reader bind_link_state(NvidiaContext& context, const ReadSource& source) {
+Reader link_state(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source,
                 [&gpu = context.gpu().caller, link = static_cast<unsigned>(source.argument)] {
                   return is_up(gpu, link);
                 });
 }
 
-Reader bind_link_errors(NvidiaContext& context, const ReadSource& source) {
+Reader readers::bind_link_errors(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source, [&gpu = context.gpu().caller, argument = source.argument] {
     return errors_of(gpu, static_cast<unsigned>(argument), static_cast<unsigned>(argument >> 32));
   });
 }
 
-Reader bind_worst_ber(NvidiaContext& context, const ReadSource& source) {
+Reader readers::bind_worst_ber(NvidiaContext& context, const ReadSource& source) {
   const FieldArgument wanted = unpacked(source.argument);
   auto [links, first] = fields_of_links(context, wanted, nvml::kMostLinks);
   if (links.empty()) return absent_for_now(context, source, first, field_probe(context, wanted));
@@ -108,7 +110,7 @@ Reader bind_worst_ber(NvidiaContext& context, const ReadSource& source) {
   };
 }
 
-Reader bind_ber(NvidiaContext& context, const ReadSource& source) {
+Reader readers::bind_ber(NvidiaContext& context, const ReadSource& source) {
   const FieldArgument wanted = unpacked(source.argument);
   const Sample first = field_probe(context, wanted)();
   if (!is_admitted(context, source, first.status, field_probe(context, wanted))) return {};
@@ -118,7 +120,7 @@ Reader bind_ber(NvidiaContext& context, const ReadSource& source) {
   };
 }
 
-Reader bind_c2c_up(NvidiaContext& context, const ReadSource& source) {
+Reader readers::bind_c2c_up(NvidiaContext& context, const ReadSource& source) {
   constexpr unsigned kCount = 170;  // NVML_FI_DEV_C2C_LINK_COUNT
   const FieldArgument wanted = unpacked(source.argument);
   const Sample count = read_field(context.gpu().caller, kCount, 0).sample;
@@ -131,22 +133,20 @@ Reader bind_c2c_up(NvidiaContext& context, const ReadSource& source) {
   };
 }
 
-Reader bind_fabric_state(NvidiaContext& context, const ReadSource& source) {
+Reader fabric_state(NvidiaContext& context, const ReadSource& source) {
   return bind_fabric(context, source,
                      [wanted = source.argument](const nvml::FabricInfoV3& info) -> std::optional<bool> {
                        return fabric_state_of(info) == wanted;
                      });
 }
 
-Reader bind_fabric_health(NvidiaContext& context, const ReadSource& source) {
+Reader fabric_health(NvidiaContext& context, const ReadSource& source) {
   const auto wanted = static_cast<FabricHealth>(source.argument);
   return bind_fabric(context, source, [wanted](const nvml::FabricInfoV3& info) -> std::optional<bool> {
     const std::optional<FabricHealth> health = fabric_health_of(info);
     return health ? std::optional(*health == wanted) : std::nullopt;
   });
 }
-
-}  // namespace readers
 
 double bit_error_ratio(double field) noexcept {
   const auto bits = static_cast<std::uint64_t>(field);

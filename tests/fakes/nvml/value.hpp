@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "collectors/nvidia/nvml/abi.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 
 namespace gpumeter::fake_nvml {
 

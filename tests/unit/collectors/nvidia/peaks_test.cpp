@@ -1,8 +1,8 @@
-#include "collectors/nvidia/peaks.hpp"
-
 #include <gtest/gtest.h>
 
 #include <map>
+
+#include "collectors/nvidia/identity.hpp"
 
 namespace gpumeter::nvidia {
 namespace {

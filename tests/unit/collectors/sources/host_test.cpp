@@ -32,12 +32,14 @@ TEST(HostMemory, IsUnknownIfALineIsMissingCutOrImpossible) {
   EXPECT_FALSE(parse_meminfo("MemTotal:  10 kB\nMemAvailable:  -1 kB\n"));
 }
 
-TEST(HostMemory, IsReadAgainFromTheOpenFile) {
+TEST(HostMemory, IsReadOnceAPassFromTheOpenFile) {
   const Tree tree({});
   tree.write("meminfo", std::string(kText));
-  const HostMemoryFile file(tree.path());
+  HostMemoryFile file(tree.path());
   ASSERT_EQ(file.read().status, ReadStatus::ok);
   tree.write("meminfo", "MemTotal:  10 kB\nMemAvailable:  4 kB\n");
+  EXPECT_NE(file.read().memory.available, 4096);
+  file.begin_pass();
   EXPECT_EQ(file.read().memory.available, 4096);
 }
 

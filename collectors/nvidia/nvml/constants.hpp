@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+
+/// NVML's constants as of header version 13.5.37, under NVML's names.
+namespace gpumeter::nvidia::nvml {
+
+enum Return : unsigned {
+  kSuccess = 0,
+  kUninitialized = 1,
+  kInvalidArgument = 2,
+  kNotSupported = 3,
+  kNoPermission = 4,
+  kNotFound = 6,
+  kInsufficientSize = 7,
+  kDriverNotLoaded = 9,
+  kTimeout = 10,
+  kLibraryNotFound = 12,
+  kFunctionNotFound = 13,
+  kGpuIsLost = 15,
+  kResetRequired = 16,
+  kOperatingSystem = 17,
+  kLibRmVersionMismatch = 18,
+  kMemory = 20,
+  kNoData = 21,
+  kArgumentVersionMismatch = 25,
+  kDeprecated = 26,
+  kNotReady = 27,
+  kGpuNotFound = 28,
+  kInvalidState = 29,
+  kUnknown = 999,
+};
+
+enum Architecture : unsigned {
+  kKepler = 2,
+  kMaxwell,
+  kPascal,
+  kVolta,
+  kTuring,
+  kAmpere,
+  kAda,
+  kHopper,
+  kBlackwell,
+  kRubin = 13,
+};
+
+enum ClockType : unsigned { kClockGraphics, kClockSm, kClockMemory, kClockVideo };
+
+enum TemperatureThreshold : unsigned {
+  kThresholdShutdown,
+  kThresholdSlowdown,
+  kThresholdMemoryMax,
+  kThresholdGpuMax,
+  kThresholdAcousticCurrent = 5,  ///< nvidia-smi: "GPU Target Temperature"
+};
+
+enum SamplingType : unsigned {
+  kPowerSamples = 0,
+  kGpuSamples = 1,
+  kMemorySamples = 2,
+};
+
+enum EccErrorType : unsigned { kCorrected, kUncorrected };
+enum EccCounterType : unsigned { kVolatile, kAggregate };
+
+/// Bits of nvmlDeviceGetCurrentClocksEventReasons.
+enum EventReason : std::uint64_t {
+  kReasonGpuIdle = 0x1,
+  kReasonApplicationsClocks = 0x2,
+  kReasonSwPowerCap = 0x4,
+  kReasonHwSlowdown = 0x8,
+  kReasonSyncBoost = 0x10,
+  kReasonSwThermal = 0x20,
+  kReasonHwThermal = 0x40,
+  kReasonHwPowerBrake = 0x80,
+  kReasonDisplayClocks = 0x100,
+};
+
+/// nvmlGpuFabricInfo_t.state when registration has ended, with or without success.
+inline constexpr unsigned kFabricCompleted = 3;
+
+/// nvmlSystemConfComputeSettings_t.multiGpuMode.
+enum MultiGpuMode : unsigned { kMultiGpuNone, kMultiGpuProtectedPcie, kMultiGpuNvle };
+
+/// nvmlDeviceGetVirtualizationMode of a GPU that its host divides among virtual machines.
+inline constexpr unsigned kHostVgpu = 3;  // NVML_GPU_VIRTUALIZATION_MODE_HOST_VGPU
+
+/// Bits of nvmlDeviceRegisterEvents.
+enum EventType : std::uint64_t {
+  kEventSingleBitEcc = 0x1,
+  kEventDoubleBitEcc = 0x2,
+  kEventXid = 0x8,
+  kEventMigConfigChange = 0x100,
+  kEventEccStorm = 0x200,
+  kEventDramRetirement = 0x400,
+  kEventDramRetirementFailure = 0x800,
+  kEventPoisonNonFatal = 0x1000,
+  kEventPoisonFatal = 0x2000,
+  kEventGpuUnavailable = 0x4000,
+  kEventRecoveryAction = 0x8000,
+};
+
+/// No instance: nvmlEventData_t.gpuInstanceId of an event of the whole GPU.
+inline constexpr unsigned kNoInstance = 0xFFFFFFFF;
+
+/// Marks a value that the driver does not have: NVML_VALUE_NOT_AVAILABLE, as 64 bits.
+inline constexpr std::uint64_t kValueNotAvailable = ~std::uint64_t{0};
+
+/// scopeId of NVLink fields: all links together.
+inline constexpr unsigned kAllLinks = 0xFFFFFFFF;
+inline constexpr unsigned kMostLinks = 36;  ///< NVML_NVLINK_MAX_LINKS
+/// nvmlIntNvLinkDeviceType_t, NVML_NVLINK_DEVICE_TYPE_*.
+enum LinkEnd : unsigned { kLinkToGpu, kLinkToIbmNpu, kLinkToSwitch };
+inline constexpr unsigned kMostC2cLinks =
+    14;  ///< the links of NVML_GPM_METRIC_C2C_LINK13_TOTAL_TX_PER_SEC and before
+
+}  // namespace gpumeter::nvidia::nvml

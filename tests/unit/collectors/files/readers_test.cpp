@@ -20,11 +20,11 @@ constexpr Traits kMean{.min = 0, .forgets = true};  // needs two readings
 
 // clang-format off
 constexpr auto kRows = std::to_array<Row>({
-    {&catalog::busy_seconds, {}, busiest("core*/busy"), 1, Tier::fast, {}, kPositive},
-    {&catalog::pcie_received_bytes, {}, wrapping_sum("link*/words"), 1, Tier::fast, {}, kPositive},
-    {&catalog::power, {}, file("power_now"), 1, Tier::fast},
-    {&catalog::power, {}, mean_rate("energy"), 1, Tier::fast, {}, kMean},
-    {&catalog::fan_speed, {"fan", "0"}, quotient("fan / fan_max"), 1, Tier::fast},
+    {&catalog::busy_seconds, {}, {busiest, "core*/busy"}, 1, Tier::fast, {}, kPositive},
+    {&catalog::pcie_received_bytes, {}, {wrapping_sum, "link*/words"}, 1, Tier::fast, {}, kPositive},
+    {&catalog::power, {}, {file, "power_now"}, 1, Tier::fast},
+    {&catalog::power, {}, {mean_rate, "energy"}, 1, Tier::fast, {}, kMean},
+    {&catalog::fan_speed, {"fan", "0"}, {quotient, "fan / fan_max"}, 1, Tier::fast},
 });
 // clang-format on
 constexpr Kind kKind = {.rows = kRows};

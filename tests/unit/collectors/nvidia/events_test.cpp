@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "collectors/nvidia/nvml/abi.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
 

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "collectors/nvidia/nvml/abi.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 #include "tests/fakes/nvml/without_symbols.hpp"
 #include "tests/fakes/places.hpp"
 

@@ -126,7 +126,7 @@ TEST(FieldArgument, AFieldIsAskedForInTheTierOfItsRow) {
   EXPECT_TRUE(in_its_tier(row));
   row.source = wide_field("c", 197, Tier::fast);
   EXPECT_FALSE(in_its_tier(row));
-  row.source = call<&F::nvmlDeviceGetPowerUsage>("d");
+  row.source = {call<&F::nvmlDeviceGetPowerUsage>, "d"};
   EXPECT_TRUE(in_its_tier(row));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectors/nvidia/nvml/abi.hpp"
+#include "collectors/nvidia/nvml/constants.hpp"
 #include "tests/fakes/fake_clock.hpp"
 #include "tests/fakes/fake_driver.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"

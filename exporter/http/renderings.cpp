@@ -4,7 +4,8 @@
 #include <map>
 #include <string>
 #include <utility>
-#include <vector>
+
+#include "base/text.hpp"
 
 namespace gpumeter {
 namespace {
@@ -21,50 +22,40 @@ HttpResponse busy() {
           .headers = kBusyHeaders};
 }
 
-/// A request that outlives the library's memory.
-class OwnedRequest {
- public:
-  explicit OwnedRequest(const HttpRequest& from)
-      : from_(from),
-        method_(from.method),
-        path_(from.path),
-        accept_(from.accept),
-        accept_encoding_(from.accept_encoding),
-        if_none_match_(from.if_none_match) {
-    for (const auto& [name, value] : from.query) query_.emplace_back(name, value);
-    from_.query.clear();
-  }
-
-  /// Valid as long as this object.
-  HttpRequest view() const {
-    HttpRequest request = from_;
-    request.method = method_;
-    request.path = path_;
-    request.accept = accept_;
-    request.accept_encoding = accept_encoding_;
-    request.if_none_match = if_none_match_;
-    for (const auto& [name, value] : query_) request.query.emplace_back(name, value);
-    return request;
-  }
-
- private:
-  HttpRequest from_;  ///< the flags
-  std::string method_, path_, accept_, accept_encoding_, if_none_match_;
-  std::vector<std::pair<std::string, std::string>> query_;
-};
-
-/// Requests with the same key have the same answer. HEAD has that of GET, whose body the library omits.
+/// Requests with the same key have the same answer. HEAD has that of GET, whose body the library omits. No
+/// part contains a NUL, where the library's own texts end.
 std::string key_of(const HttpRequest& request) {
   std::string key;
-  const auto add = [&key](std::string_view part) {
-    key.append(std::to_string(part.size())).append(":").append(part);
-  };
+  const auto add = [&key](std::string_view part) { key.append(part).push_back('\0'); };
   for (const std::string_view part :
        {request.path, request.accept, request.accept_encoding, request.if_none_match})
     add(part);
-  for (const auto& [name, value] : request.query) add(name), add(value);
+  for (const auto& [name, value] : request.query) {
+    add(name);
+    add(value);
+  }
   return key;
 }
+
+/// A request that outlives the library's memory: its views are of the key.
+struct OwnedRequest {
+  OwnedRequest(std::string its_key, const HttpRequest& from) : key(std::move(its_key)), request(from) {
+    request.method = "GET";
+    std::string_view rest = key;
+    for (std::string_view* const part :
+         {&request.path, &request.accept, &request.accept_encoding, &request.if_none_match})
+      *part = take_until(rest, '\0');
+    for (auto& [name, value] : request.query) {
+      name = take_until(rest, '\0');
+      value = take_until(rest, '\0');
+    }
+  }
+  OwnedRequest(const OwnedRequest&) = delete;
+  OwnedRequest& operator=(const OwnedRequest&) = delete;
+
+  const std::string key;
+  HttpRequest request;
+};
 
 }  // namespace
 
@@ -105,7 +96,7 @@ struct Renderings::State {
 
   /// One turn of a thread. Returns when the last answers are old, so that they do not stay in memory.
   Nanoseconds run(unsigned lanes) GPUMETER_EXCLUDES(mutex) {
-    while (const auto job = take(lanes)) finish(job->key, render(job->work->view()));
+    while (const auto job = take(lanes)) finish(job->key, render(job->work->request));
     const MutexLock lock(mutex);
     return fresh.empty() ? Worker::kForever : kFresh;
   }
@@ -146,7 +137,8 @@ std::optional<HttpResponse> Renderings::answer(const HttpRequest& request, const
   if (!state.room.join(key, waiter)) {
     const unsigned lane = asking.kind == Rendering::usual ? kUsual : kOthers;
     const unsigned rank = asking.kind == Rendering::other ? 0 : 1;
-    if (state.room.add({key, std::make_shared<const OwnedRequest>(request), lane, rank, {waiter}}) == key)
+    if (state.room.add({key, std::make_shared<const OwnedRequest>(key, request), lane, rank, {waiter}}) ==
+        key)
       return busy();
     // If the kernel refuses the thread, the other one renders these pages too.
     if (lane == kUsual && !state.has_scrapes) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/text.hpp"
+#include "exporter/listen/socket.hpp"
 
 namespace gpumeter {
 namespace {
@@ -16,24 +16,6 @@ using options::Option;
 using options::option;
 using options::printable;
 using options::Reload;
-
-bool is_port(std::string_view text) noexcept { return parse_number<std::uint16_t>(text).has_value(); }
-
-/// Accepts "localhost", "192.0.2.1", "[::1]", or an empty text for all addresses. bind() detects hosts that
-/// do not exist.
-bool is_host(std::string_view text) noexcept {
-  const bool bracketed = text.starts_with('[') && text.ends_with(']') && text.size() > 2;
-  if (bracketed) text = text.substr(1, text.size() - 2);
-  return std::none_of(text.begin(), text.end(), [bracketed](char c) {
-    return static_cast<unsigned char>(c) <= 0x20 || c == '/' || c == '[' || c == ']' ||
-           (c == ':' && !bracketed);
-  });
-}
-
-bool is_address(std::string_view text) noexcept {
-  const std::size_t colon = text.rfind(':');
-  return colon != std::string_view::npos && is_port(text.substr(colon + 1)) && is_host(text.substr(0, colon));
-}
 
 constexpr std::string_view kUnix = "unix:";
 
@@ -51,7 +33,7 @@ Complaint check_addresses(const std::vector<std::string>& addresses) {
   for (const std::string& address : addresses) {
     if (address.starts_with(kUnix)) {
       if (Complaint complaint = check_unix_address(address)) return complaint;
-    } else if (!is_address(address)) {
+    } else if (!is_host_and_port(address)) {
       return "must be host:port, such as localhost:10478, [::1]:10478 or :10478, or unix:/path, not \"" +
              printable(address) + "\"";
     }

@@ -263,6 +263,14 @@ Result<ListenSocket> ListenSocket::open_private(const std::string& path) {
   return opened;
 }
 
+bool is_host_and_port(std::string_view address) {
+  const auto is_odd = [](char c) {
+    return static_cast<unsigned char>(c) <= 0x20 || std::string_view("/[]").find(c) != std::string_view::npos;
+  };
+  const auto where = split(address);
+  return where && std::ranges::none_of(where->host, is_odd);
+}
+
 bool is_served(std::string_view address, std::span<const ListenSocket> sockets) {
   if (address.starts_with(kUnix)) {
     return std::ranges::any_of(sockets, [&](const auto& each) { return each.endpoint().text() == address; });

@@ -72,6 +72,10 @@ struct Listening {
   std::vector<std::string> notes;
 };
 
+/// True for a text such as "localhost:10478", "192.0.2.1:1", "[::1]:9" or ":10478". listen_on() finds hosts
+/// that do not exist.
+bool is_host_and_port(std::string_view address);
+
 /// Listens on `address` as written in config and flags. The forms are "localhost:10478" (both families),
 /// ":10478" and "[::]:10478" (every address of both families), "0.0.0.0:1", "[::1]:9", "host:9" (all
 /// addresses of that name), "unix:/run/x.sock" (an absolute path). Returns an Error unless all sockets can be

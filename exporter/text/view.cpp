@@ -1,9 +1,11 @@
 #include "exporter/text/view.hpp"
 
-#include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <protozero/pbf_writer.hpp>
+#include <protozero/varint.hpp>
 #include <utility>
 
 #include "base/text.hpp"
@@ -133,35 +135,7 @@ constexpr unsigned kQuantile = 1, kQuantileValue = 2;
 constexpr unsigned kSeconds = 1, kNanos = 2;  ///< of google.protobuf.Timestamp
 }  // namespace field
 
-// Wire types of protobuf's encoding.
-constexpr unsigned kVarint = 0, kFixed64 = 1, kLengthDelimited = 2;
-
-void append_varint(std::uint64_t value, std::string& to) {
-  for (; value >= 0x80U; value >>= 7U) to += static_cast<char>((value & 0x7FU) | 0x80U);
-  to += static_cast<char>(value);
-}
-
-void append_tag(unsigned field, unsigned wire_type, std::string& to) {
-  append_varint((std::uint64_t{field} << 3U) | wire_type, to);
-}
-
-void append_number(unsigned field, std::uint64_t value, std::string& to) {
-  append_tag(field, kVarint, to);
-  append_varint(value, to);
-}
-
-void append_double(unsigned field, double value, std::string& to) {
-  append_tag(field, kFixed64, to);
-  auto bits = std::bit_cast<std::uint64_t>(value);
-  for (int byte = 0; byte < 8; ++byte, bits >>= 8U) to += static_cast<char>(bits & 0xFFU);
-}
-
-/// A text or a message.
-void append_bytes(unsigned field, std::string_view bytes, std::string& to) {
-  append_tag(field, kLengthDelimited, to);
-  append_varint(bytes.size(), to);
-  to += bytes;
-}
+using Message = protozero::pbf_writer;
 
 /// Receivers reject a page with a text that is not UTF-8.
 std::string valid(std::string_view text) {
@@ -172,20 +146,21 @@ std::string valid(std::string_view text) {
 std::string family_fields(const MetricDescriptor& family) {
   constexpr std::uint64_t kTypes[] = {1, 0, 4, 2, 3};  // GAUGE, COUNTER, HISTOGRAM, SUMMARY, UNTYPED
   std::string fields;
-  append_bytes(field::kFamilyName, family.name, fields);
-  append_bytes(field::kFamilyHelp, valid(family.help), fields);
-  append_number(field::kFamilyType, kTypes[static_cast<std::size_t>(family.type)], fields);
+  Message message(fields);
+  message.add_bytes(field::kFamilyName, family.name.data(), family.name.size());
+  message.add_bytes(field::kFamilyHelp, valid(family.help));
+  message.add_uint64(field::kFamilyType, kTypes[static_cast<std::size_t>(family.type)]);
   return fields;
 }
 
 /// The label fields of a Metric.
 void append_label_fields(const Labels& labels, std::string& to) {
-  std::string pair;
   for (const auto& [name, value] : labels.pairs()) {
-    pair.clear();
-    append_bytes(field::kLabelName, name, pair);
-    append_bytes(field::kLabelValue, valid(value), pair);
-    append_bytes(field::kMetricLabel, pair, to);
+    std::string pair;
+    Message message(pair);
+    message.add_bytes(field::kLabelName, name.data(), name.size());
+    message.add_bytes(field::kLabelValue, valid(value));
+    Message(to).add_bytes(field::kMetricLabel, pair);
   }
 }
 
@@ -193,8 +168,9 @@ std::string timestamp(double unix_seconds) {
   constexpr double kNanosPerSecond = 1e9;
   const double whole = std::floor(unix_seconds);
   std::string message;
-  append_number(field::kSeconds, static_cast<std::uint64_t>(whole), message);
-  append_number(field::kNanos, static_cast<std::uint64_t>((unix_seconds - whole) * kNanosPerSecond), message);
+  Message(message).add_uint64(field::kSeconds, static_cast<std::uint64_t>(whole));
+  Message(message).add_uint64(field::kNanos,
+                              static_cast<std::uint64_t>((unix_seconds - whole) * kNanosPerSecond));
   return message;
 }
 
@@ -219,16 +195,17 @@ class FamilyMessage {
   /// Appends the message and its length, unless it has no metric.
   void append_to(std::string& out, std::string_view family_fields) const {
     if (metrics_.empty()) return;
-    append_varint(family_fields.size() + metrics_.size(), out);
+    protozero::write_varint(std::back_inserter(out), family_fields.size() + metrics_.size());
     out.append(family_fields).append(metrics_);
   }
 
  private:
   void add_value(std::string_view labels, const Shown& shown) {
     std::string value;
-    append_double(field::kValue, shown.value, value);
+    Message(value).add_double(field::kValue, shown.value);
     const bool is_counter = family_.type == MetricType::counter;
-    if (is_counter && shown.since > 0) append_bytes(field::kCounterCreated, timestamp(shown.since), value);
+    if (is_counter && shown.since > 0)
+      Message(value).add_bytes(field::kCounterCreated, timestamp(shown.since));
     const bool is_untyped = family_.type == MetricType::untyped;
     end_metric(labels,
                is_counter   ? field::kMetricCounter
@@ -242,19 +219,20 @@ class FamilyMessage {
   void add_part(const Series& series, double value) {
     const bool is_summary = family_.type == MetricType::summary;
     std::string entry;
+    Message message(entry);
     switch (series.part()) {
       case SeriesPart::bucket:
-        append_number(field::kCumulativeCount, static_cast<std::uint64_t>(value), entry);
-        append_double(field::kUpperBound, bound_of(series.labels(), "le"), entry);
-        return append_bytes(field::kBucket, entry, parts_);
+        message.add_uint64(field::kCumulativeCount, static_cast<std::uint64_t>(value));
+        message.add_double(field::kUpperBound, bound_of(series.labels(), "le"));
+        return Message(parts_).add_bytes(field::kBucket, entry);
       case SeriesPart::value:
-        append_double(field::kQuantile, bound_of(series.labels(), "quantile"), entry);
-        append_double(field::kQuantileValue, value, entry);
-        return append_bytes(field::kBucket, entry, parts_);
+        message.add_double(field::kQuantile, bound_of(series.labels(), "quantile"));
+        message.add_double(field::kQuantileValue, value);
+        return Message(parts_).add_bytes(field::kBucket, entry);
       case SeriesPart::sum:
-        return append_double(field::kSampleSum, value, parts_);
+        return Message(parts_).add_double(field::kSampleSum, value);
       case SeriesPart::count:
-        append_number(field::kSampleCount, static_cast<std::uint64_t>(value), parts_);
+        Message(parts_).add_uint64(field::kSampleCount, static_cast<std::uint64_t>(value));
         append_label_fields(series.labels(), entry);
         end_metric(entry, is_summary ? field::kMetricSummary : field::kMetricHistogram, parts_);
         parts_.clear();
@@ -263,8 +241,8 @@ class FamilyMessage {
 
   void end_metric(std::string_view labels, unsigned kind, std::string_view value) {
     std::string fields(labels);
-    append_bytes(kind, value, fields);
-    append_bytes(field::kFamilyMetric, fields, metrics_);
+    Message(fields).add_bytes(kind, value.data(), value.size());
+    Message(metrics_).add_bytes(field::kFamilyMetric, fields);
   }
 
   const MetricDescriptor& family_;

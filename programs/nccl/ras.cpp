@@ -10,12 +10,12 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "base/descriptor.hpp"
-#include "base/json/reader.hpp"
 #include "base/text.hpp"
 #include "collectors/api/catalog.hpp"
 
@@ -118,6 +118,153 @@ class RasClient {
   Descriptor socket_;
   std::string received_;
 };
+
+/// Reads a JSON document of a known shape from left to right, without a tree, which would take ten times the
+/// text's 48 MiB, and without allocation. The document may be torn or hostile. The first error ends the
+/// reading: every later call returns nothing. Commas are not required: NCCL 2.28 omits one. The text must
+/// outlive the reader and what it returns.
+class JsonReader {
+ public:
+  static constexpr std::size_t kDeepest = 32;  ///< objects and arrays within each other
+
+  explicit JsonReader(std::string_view text) noexcept : rest_(text) {}
+
+  /// Enters an object or an array; any other value is an error.
+  bool begin_object() noexcept { return begin('{'); }
+  bool begin_array() noexcept { return begin('['); }
+
+  /// Takes the next key of the object that was entered last. Returns false at its end, and after an error.
+  /// The caller reads or skips the value before the next call.
+  bool next_key(std::string_view& key) noexcept;
+  /// Returns true if the array that was entered last has one more element, which the caller reads or skips.
+  bool next_element() noexcept;
+
+  /// Returns the text between the quotes. Escapes are left as they are.
+  std::string_view string() noexcept;
+  /// A value that is no number, or none that fits, is an error.
+  template <class Number>
+  Number number() noexcept {
+    const std::optional<Number> value = parse_number<Number>(token());
+    if (!value) fail();
+    return value.value_or(Number{});
+  }
+  bool boolean() noexcept;
+  /// Skips a value of any kind.
+  void skip() noexcept;
+
+  /// Returns true if the document was read to its end and nothing follows.
+  bool is_complete() noexcept;
+
+ private:
+  void fail() noexcept { failed_ = true; }
+  void skip_blanks() noexcept;
+  bool take(char expected) noexcept;
+  bool begin(char bracket) noexcept;
+  bool end(char bracket) noexcept;
+  std::string_view token() noexcept;
+  void skip_scalar() noexcept;
+
+  std::string_view rest_;
+  std::size_t depth_ = 0;
+  bool failed_ = false;
+};
+
+void JsonReader::skip_blanks() noexcept {
+  rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r\n,"), rest_.size()));
+}
+
+bool JsonReader::take(char expected) noexcept {
+  skip_blanks();
+  if (failed_ || !rest_.starts_with(expected)) return false;
+  rest_.remove_prefix(1);
+  return true;
+}
+
+bool JsonReader::begin(char bracket) noexcept {
+  if (depth_ >= kDeepest || !take(bracket)) {
+    fail();
+    return false;
+  }
+  ++depth_;
+  return true;
+}
+
+bool JsonReader::end(char bracket) noexcept {
+  if (!take(bracket)) return false;
+  --depth_;
+  return true;
+}
+
+bool JsonReader::next_key(std::string_view& key) noexcept {
+  if (failed_ || end('}')) return false;
+  key = string();
+  if (!take(':')) fail();
+  return !failed_;
+}
+
+bool JsonReader::next_element() noexcept {
+  if (failed_ || end(']')) return false;
+  if (rest_.empty()) fail();
+  return !failed_;
+}
+
+std::string_view JsonReader::string() noexcept {
+  if (!take('"')) return fail(), std::string_view();
+  std::size_t length = 0;
+  while (length < rest_.size() && rest_[length] != '"') length += rest_[length] == '\\' ? 2U : 1U;
+  if (length >= rest_.size()) return fail(), std::string_view();
+  const std::string_view text = rest_.substr(0, length);
+  rest_.remove_prefix(length + 1);
+  return text;
+}
+
+std::string_view JsonReader::token() noexcept {
+  skip_blanks();
+  const std::string_view text = rest_.substr(0, rest_.find_first_of(" \t\r\n,:{}[]\""));
+  rest_.remove_prefix(text.size());
+  if (failed_ || text.empty()) return fail(), std::string_view();
+  return text;
+}
+
+bool JsonReader::boolean() noexcept {
+  const std::string_view text = token();
+  if (text != "true" && text != "false") fail();
+  return text == "true" && !failed_;
+}
+
+void JsonReader::skip_scalar() noexcept {
+  skip_blanks();
+  if (rest_.starts_with('"')) {
+    string();
+  } else {
+    token();
+  }
+}
+
+// Counts brackets without a stack: a document whose brackets do not match is not read by its callers.
+void JsonReader::skip() noexcept {
+  std::size_t open = 0;
+  do {
+    skip_blanks();
+    if (rest_.starts_with('{') || rest_.starts_with('[')) {
+      rest_.remove_prefix(1);
+      ++open;
+      if (depth_ + open > kDeepest) fail();
+    } else if (open > 0 && (rest_.starts_with('}') || rest_.starts_with(']'))) {
+      rest_.remove_prefix(1);
+      --open;
+    } else if (open > 0 && rest_.starts_with(':')) {
+      rest_.remove_prefix(1);
+    } else {
+      skip_scalar();
+    }
+  } while (open > 0 && !failed_);
+}
+
+bool JsonReader::is_complete() noexcept {
+  skip_blanks();
+  return !failed_ && depth_ == 0 && rest_.empty();
+}
 
 constexpr int kSuccess = 0;               // ncclSuccess of nccl.h
 constexpr int kInProgress = 7;            // ncclInProgress

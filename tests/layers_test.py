@@ -31,10 +31,10 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     # The host of the other programs: one part in a process of its own.
     "programs/service": ["base", "collectors/api", "collectors/attribution", "collectors/jobs", "exporter/store", "exporter/text", "exporter/health", "config", "systemd",
                          "programs/client"],
-    "programs/profiler/settings": ["base"],
+    "programs/profiler/settings": ["base", "collectors/api"],
     "programs/profiler": ["base", "programs/profiler/settings", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/grpc", "collectors/jobs", "exporter/store", "config", "systemd",
                           "programs/client", "programs/service"],
-    "programs/servers/settings": ["base"],  # the keys of a program in gpumeter.yaml, which the daemon knows too
+    "programs/servers/settings": ["base", "collectors/api"],  # the keys of a program in gpumeter.yaml, which the daemon knows too
     "programs/servers": ["base", "programs/servers/settings", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store", "programs/client", "programs/service"],
     "programs/top": ["base", "programs/client"],
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
@@ -43,7 +43,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "programs/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "programs/client"],
     "programs/held": ["base", "collectors/attribution"],  # without threads, root's
-    "programs/nccl/settings": ["base"],  # the keys of a program in gpumeter.yaml, which the daemon knows too
+    "programs/nccl/settings": ["base", "collectors/api"],  # the keys of a program in gpumeter.yaml, which the daemon knows too
     "programs/nccl": ["base", "programs/nccl/settings", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store", "programs/service"],
     "config": ["base", "exporter/access"],
     "systemd": ["base"],

@@ -172,8 +172,14 @@ std::shared_ptr<Part> open(const PartContext& context) {
   return std::make_shared<WorkloadInfo>(context);
 }
 
+/// Of devices whose drivers list their processes; each device's lane exports all but gpu_workload_info.
+constexpr const MetricDescriptor* kFamilies[] = {
+    &catalog::workload_memory_used, &catalog::workload_busy_seconds, &catalog::workload_energy,
+    &catalog::workload_memory_peak, &catalog::workload_share,        &catalog::workload_info,
+    &catalog::process_memory_used,  &catalog::process_busy_seconds};
+
 }  // namespace
 
-const PartEntry kInfo = {.name = "workloads", .is_on_single_page = true, .open = open};
+const PartEntry kInfo = {.name = "workloads", .families = kFamilies, .is_on_single_page = true, .open = open};
 
 }  // namespace gpumeter::workloads

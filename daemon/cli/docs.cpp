@@ -8,9 +8,13 @@
 #include "base/text.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/self_catalog.hpp"
+#include "collectors/jobs/benchmarks/results.hpp"
 #include "collectors/jobs/wire/vocabulary.hpp"
 #include "daemon/parts/host.hpp"
 #include "exporter/health/conditions.hpp"
+#include "programs/nccl/settings.hpp"
+#include "programs/profiler/settings.hpp"
+#include "programs/servers/settings.hpp"
 
 namespace gpumeter {
 namespace {
@@ -26,69 +30,10 @@ struct Family {
 };
 using Families = std::map<std::string_view, Family>;
 
-constexpr const MetricDescriptor* kOfTheDaemon[] = {
+/// Of every device, in addition to its collector's rows.
+constexpr const MetricDescriptor* kOfDevices[] = {
     &catalog::info,           &catalog::up,          &catalog::observed_seconds, &catalog::meter_source_info,
-    &catalog::partition_info, &catalog::fabric_info, &catalog::platform_info,    &catalog::health,
-    &catalog::health_reason};
-
-/// Families of devices whose drivers list their processes, for every collector.
-constexpr const MetricDescriptor* kOfWorkloads[] = {
-    &catalog::workload_memory_used, &catalog::workload_busy_seconds, &catalog::workload_energy,
-    &catalog::workload_memory_peak, &catalog::workload_share,        &catalog::workload_info,
-    &catalog::process_memory_used,  &catalog::process_busy_seconds,
-};
-
-/// Families of each run in addition to the words of the vocabulary.
-constexpr const MetricDescriptor* kOfRuns[] = {
-    &catalog::ml_run_start_timestamp,
-    &catalog::ml_run_stop_timestamp,
-    &catalog::ml_run_time,
-    &catalog::ml_last_update_timestamp,
-    &catalog::ml_run_restarts,
-    &catalog::ml_lost_steps,
-    &catalog::ml_step,
-    &catalog::ml_run_info,
-    &catalog::ml_eval_best_value,
-    &catalog::ml_time_to_solution,
-    &catalog::ml_energy,
-    &catalog::ml_gpu_idle_allocated_seconds,
-    &catalog::ml_run_gpu_info,
-    &catalog::ml_throttled_seconds,
-    &catalog::ml_clock_lost_seconds,
-    &catalog::ml_profiles,
-    &catalog::ml_profile_last_timestamp,
-    &catalog::ml_nccl_ranks,
-    &catalog::ml_nccl_collectives,
-    &catalog::ml_nccl_rank_lag,
-    &catalog::ml_nccl_stalled_seconds,
-    &catalog::ml_nccl_stalled_rank,
-    &catalog::ml_nccl_last_success_timestamp,
-    &catalog::ml_nccl_bus_bandwidth,
-    &catalog::ml_nccl_operation_duration,
-    &catalog::ml_nccl_recorded_operations,
-    &catalog::ml_nccl_lost_operations,
-    &catalog::ml_nccl_dump_timestamp,
-    &catalog::ml_flight_recorder_collective,
-    &catalog::ml_flight_recorder_dump_timestamp,
-};
-
-constexpr const MetricDescriptor* kOfBenchmarks[] = {
-    &catalog::benchmark_flops,  &catalog::benchmark_memory_bandwidth, &catalog::benchmark_transfer,
-    &catalog::benchmark_result, &catalog::benchmark_failed,           &catalog::benchmark_timestamp,
-};
-
-/// Families of each model server that is read.
-constexpr const MetricDescriptor* kOfServers[] = {
-    &catalog::ml_server_up,
-    &catalog::ml_server_info,
-    &catalog::ml_server_tokens,
-    &catalog::ml_server_requests,
-    &catalog::ml_server_requests_running,
-    &catalog::ml_server_requests_waiting,
-    &catalog::ml_server_time_to_first_token,
-    &catalog::ml_server_cache_utilization,
-    &catalog::ml_server_energy,
-};
+    &catalog::partition_info, &catalog::fabric_info, &catalog::platform_info};
 
 void add(Families& families, const MetricDescriptor& descriptor, const Use* use) {
   Family& family = families[descriptor.name];
@@ -109,15 +54,17 @@ void add_rows(Families& families, const CollectorEntry& collector) {
 
 Families all_families(std::span<const CollectorEntry> collectors) {
   Families families;
-  for (const MetricDescriptor* descriptor : kOfTheDaemon) add(families, *descriptor, nullptr);
-  for (const MetricDescriptor* descriptor : self_catalog::all()) add(families, *descriptor, nullptr);
-  for (const PartEntry* const part : builtin_parts()) {
-    for (const MetricDescriptor* const descriptor : part->families) add(families, *descriptor, nullptr);
-  }
-  for (const MetricDescriptor* descriptor : kOfWorkloads) add(families, *descriptor, nullptr);
-  for (const MetricDescriptor* descriptor : kOfRuns) add(families, *descriptor, nullptr);
-  for (const MetricDescriptor* descriptor : kOfBenchmarks) add(families, *descriptor, nullptr);
-  for (const MetricDescriptor* descriptor : kOfServers) add(families, *descriptor, nullptr);
+  const auto add_all = [&families](std::span<const MetricDescriptor* const> descriptors) {
+    for (const MetricDescriptor* const descriptor : descriptors) add(families, *descriptor, nullptr);
+  };
+  add_all(kOfDevices);
+  add_all(self_catalog::all());
+  for (const PartEntry* const part : builtin_parts()) add_all(part->families);
+  add_all(jobs::kRunFamilies);
+  add_all(jobs::benchmarks::kFamilies);
+  add_all(nccl::kFamilies);
+  add_all(profiles::kFamilies);
+  add_all(servers::kFamilies);
   for (const jobs::Word& word : jobs::vocabulary()) {
     add(families, *word.family, nullptr);
     if (word.times != nullptr) add(families, *word.times, nullptr);
@@ -223,85 +170,74 @@ void append_family(std::string& text, const Family& family) {
   }
 }
 
-constexpr std::string_view kMetricsHead =
-    "# Metrics\n\n"
-    "Generated by `./dev docs` from the tables in the code; do not edit. Device series carry the labels\n"
-    "`gpu` (index) and `uuid`, and by default `vendor` and `model`, in addition to the labels below.\n"
-    "Partitions of a device (`gpu_partition_*`) also carry `partition` (\"<profile>:<id>\").\n"
-    "gpumeter omits values that a card does not report; a missing series never means 0.\n"
-    "The default sampling intervals of the tiers are 1 s (fast), 10 s (normal) and 60 s (slow).\n"
-    "Values of the tier `once` are read once.\n"
-    "A family's line names its series on the standard page, if they are not all: the metrics page by "
-    "default\n"
-    "(`metrics.detail: standard`). See \"The price of a series\" in scrape.md.\n";
+constexpr std::string_view kMetricsHead = R"(# Metrics
+
+Generated by `./dev docs` from the tables in the code; do not edit. Device series carry the labels
+`gpu` (index) and `uuid`, and by default `vendor` and `model`, in addition to the labels below.
+Partitions of a device (`gpu_partition_*`) also carry `partition` ("<profile>:<id>").
+gpumeter omits values that a card does not report; a missing series never means 0.
+The default sampling intervals of the tiers are 1 s (fast), 10 s (normal) and 60 s (slow).
+Values of the tier `once` are read once.
+A family's line names its series on the standard page, if they are not all: the metrics page by default
+(`metrics.detail: standard`). See "The price of a series" in scrape.md.
+)";
 
 using health::Condition;
 
-constexpr std::string_view kConditionsHead =
-    "# Conditions\n\n"
-    "Generated by `./dev docs` from the tables in `exporter/health`; do not edit. The daemon judges every "
-    "GPU once a\n"
-    "second. `gpu_health` has the state: `ok`, `degraded`, `failed`, or `unknown` while a GPU has not been "
-    "read yet\n"
-    "or its driver is closed on request (SIGUSR1). `gpu_health_reason` has each reason with its severity and "
-    "the\n"
-    "action that helps; `/api/v1/health` adds a sentence, the value, and the time for which the reason has "
-    "held.\n"
-    "`--once` prints neither, because most conditions need history.\n\n"
-    "A condition holds while all parts of its test hold. A series that a card does not have passes no test. "
-    "If a read\n"
-    "fails, the last value counts for up to 2 minutes while the GPU is up and awake. These\n"
-    "states are no condition: a card that sleeps, a PCIe link that idles at one lane, a card at its power "
-    "limit,\n"
-    "errors over the card's lifetime, and memory pages that are retired already.\n\n"
-    "| action | meaning |\n|---|---|\n"
-    "| `none` | watch it |\n"
-    "| `restart_job` | restart the job on the GPU; the GPU works |\n"
-    "| `drain` | give the GPU no new jobs, and look at its cooling, power, links or kernel log when the last "
-    "one has ended |\n"
-    "| `reset` | reset the GPU when its jobs have ended |\n"
-    "| `reboot` | reboot the machine |\n"
-    "| `replace` | replace the card or the part |\n";
+constexpr std::string_view kConditionsHead = R"(# Conditions
 
-constexpr std::string_view kEnd =
-    "\n## How a reason ends\n\n"
-    "A reason ends when its test no longer holds, which needs no restart of the daemon. Two kinds stand "
-    "longer, "
-    "because\n"
-    "the GPU does not report that the cause is gone: events (XIDs, fatal PCIe errors, resets) for the time "
-    "in their "
-    "test,\n"
-    "and errors \"since the driver was opened\" until the driver is closed. To end them early after a reset, "
-    "a repair or "
-    "a\n"
-    "false alarm, close and open the drivers: `sudo systemctl kill --signal=USR1 gpumeter`, then "
-    "`--signal=USR2`. The\n"
-    "counters on the page keep their values. A restart of the daemon ends events too, but not errors that "
-    "the driver "
-    "still\n"
-    "counts. A GPU that was removed on purpose is cleared by `sudo gpumeter forget UUID`.\n";
+Generated by `./dev docs` from the tables in `exporter/health`; do not edit. The daemon judges every GPU once a
+second. `gpu_health` has the state: `ok`, `degraded`, `failed`, or `unknown` while a GPU has not been read yet
+or its driver is closed on request (SIGUSR1). `gpu_health_reason` has each reason with its severity and the
+action that helps; `/api/v1/health` adds a sentence, the value, and the time for which the reason has held.
+`--once` prints neither, because most conditions need history.
 
-constexpr std::string_view kMachine =
-    "\nThe machine's reason belongs to no GPU, so it has no series of `gpu_health_reason`. `gpumeter check`, "
-    "the live "
-    "page\n"
-    "and `/api/v1/health` show it. In Prometheus the alert GpuExpectedMissing compares "
-    "`gpumeter_devices_expected` with\n"
-    "the GPUs that are read.\n";
+A condition holds while all parts of its test hold. A series that a card does not have passes no test. If a read
+fails, the last value counts for up to 2 minutes while the GPU is up and awake. These
+states are no condition: a card that sleeps, a PCIe link that idles at one lane, a card at its power limit,
+errors over the card's lifetime, and memory pages that are retired already.
+
+| action | meaning |
+|---|---|
+| `none` | watch it |
+| `restart_job` | restart the job on the GPU; the GPU works |
+| `drain` | give the GPU no new jobs, and look at its cooling, power, links or kernel log when the last one has ended |
+| `reset` | reset the GPU when its jobs have ended |
+| `reboot` | reboot the machine |
+| `replace` | replace the card or the part |
+)";
+
+constexpr std::string_view kEnd = R"(
+## How a reason ends
+
+A reason ends when its test no longer holds, which needs no restart of the daemon. Two kinds stand longer, because
+the GPU does not report that the cause is gone: events (XIDs, fatal PCIe errors, resets) for the time in their test,
+and errors "since the driver was opened" until the driver is closed. To end them early after a reset, a repair or a
+false alarm, close and open the drivers: `sudo systemctl kill --signal=USR1 gpumeter`, then `--signal=USR2`. The
+counters on the page keep their values. A restart of the daemon ends events too, but not errors that the driver still
+counts. A GPU that was removed on purpose is cleared by `sudo gpumeter forget UUID`.
+)";
+
+constexpr std::string_view kMachine = R"(
+The machine's reason belongs to no GPU, so it has no series of `gpu_health_reason`. `gpumeter check`, the live page
+and `/api/v1/health` show it. In Prometheus the alert GpuExpectedMissing compares `gpumeter_devices_expected` with
+the GPUs that are read.
+)";
 
 constexpr std::string_view kTable =
     "| reason | severity | action | test | holds for | alert |\n|---|---|---|---|---|---|\n";
 
-constexpr std::string_view kXids =
-    "\n## XIDs\n\n"
-    "Codes of NVIDIA's driver, with the resolution bucket of NVIDIA's XID catalogue. The reason is `xid_` "
-    "and the\n"
-    "code. `failed` codes hold for 1 h after the last event, `degraded` ones for 10 min; closing the driver "
-    "for a reset\n"
-    "(SIGUSR1) ends both. Codes of the class `job` end one process, and codes of the class `noise` need "
-    "no action. Codes\n"
-    "without a severity are only counted in `gpu_xid_errors_total`.\n\n"
-    "| code | class | severity | action | bucket | meaning |\n|---|---|---|---|---|---|\n";
+constexpr std::string_view kXids = R"(
+## XIDs
+
+Codes of NVIDIA's driver, with the resolution bucket of NVIDIA's XID catalogue. The reason is `xid_` and the
+code. `failed` codes hold for 1 h after the last event, `degraded` ones for 10 min; closing the driver for a reset
+(SIGUSR1) ends both. Codes of the class `job` end one process, and codes of the class `noise` need no action. Codes
+without a severity are only counted in `gpu_xid_errors_total`.
+
+| code | class | severity | action | bucket | meaning |
+|---|---|---|---|---|---|
+)";
 
 std::string code(std::string_view text) { return "`" + std::string(text) + "`"; }
 

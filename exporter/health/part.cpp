@@ -139,7 +139,12 @@ Result<Done> Health::resume(std::string_view section, bool is_of_this_boot) {
 
 }  // namespace
 
-const PartEntry kPart = {
-    .name = "health", .section = "events", .reads_store = true, .open = open_part<Health>};
+constexpr const MetricDescriptor* kFamilies[] = {&catalog::health, &catalog::health_reason};
+
+const PartEntry kPart = {.name = "health",
+                         .families = kFamilies,
+                         .section = "events",
+                         .reads_store = true,
+                         .open = open_part<Health>};
 
 }  // namespace gpumeter::health

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/options.hpp"
+#include "collectors/api/catalog.hpp"
 
 namespace gpumeter::nccl {
 
@@ -56,5 +57,20 @@ struct Settings {
 
 /// `nccl` in the configuration.
 extern const options::Section kSection;
+
+/// What the program exports about runs.
+inline constexpr const MetricDescriptor* kFamilies[] = {&catalog::ml_nccl_ranks,
+                                                        &catalog::ml_nccl_collectives,
+                                                        &catalog::ml_nccl_rank_lag,
+                                                        &catalog::ml_nccl_stalled_seconds,
+                                                        &catalog::ml_nccl_stalled_rank,
+                                                        &catalog::ml_nccl_last_success_timestamp,
+                                                        &catalog::ml_nccl_bus_bandwidth,
+                                                        &catalog::ml_nccl_operation_duration,
+                                                        &catalog::ml_nccl_recorded_operations,
+                                                        &catalog::ml_nccl_lost_operations,
+                                                        &catalog::ml_nccl_dump_timestamp,
+                                                        &catalog::ml_flight_recorder_collective,
+                                                        &catalog::ml_flight_recorder_dump_timestamp};
 
 }  // namespace gpumeter::nccl

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/options.hpp"
+#include "collectors/api/catalog.hpp"
 
 namespace gpumeter::profiles {
 
@@ -54,5 +55,9 @@ struct Settings {
 
 /// `profiles` in the configuration.
 extern const options::Section kSection;
+
+/// What the program exports about runs.
+inline constexpr const MetricDescriptor* kFamilies[] = {&catalog::ml_profiles,
+                                                        &catalog::ml_profile_last_timestamp};
 
 }  // namespace gpumeter::profiles

@@ -6,6 +6,7 @@
 
 #include "base/options.hpp"
 #include "base/result.hpp"
+#include "collectors/api/catalog.hpp"
 
 namespace gpumeter::servers {
 
@@ -36,5 +37,16 @@ struct Settings {
 
 /// `servers` in the configuration.
 extern const options::Section kSection;
+
+/// What the program exports of each model server.
+inline constexpr const MetricDescriptor* kFamilies[] = {&catalog::ml_server_up,
+                                                        &catalog::ml_server_info,
+                                                        &catalog::ml_server_tokens,
+                                                        &catalog::ml_server_requests,
+                                                        &catalog::ml_server_requests_running,
+                                                        &catalog::ml_server_requests_waiting,
+                                                        &catalog::ml_server_time_to_first_token,
+                                                        &catalog::ml_server_cache_utilization,
+                                                        &catalog::ml_server_energy};
 
 }  // namespace gpumeter::servers

@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
+#include "collectors/api/catalog.hpp"
 #include "collectors/api/device_identity.hpp"
 #include "collectors/api/series.hpp"
 #include "collectors/jobs/wire/line.hpp"
@@ -105,5 +106,9 @@ class Series {
   std::uint64_t version_ = 0;
   std::vector<DeviceIdentity> devices_;
 };
+
+inline constexpr const MetricDescriptor* kFamilies[] = {
+    &catalog::benchmark_flops,  &catalog::benchmark_memory_bandwidth, &catalog::benchmark_transfer,
+    &catalog::benchmark_result, &catalog::benchmark_failed,           &catalog::benchmark_timestamp};
 
 }  // namespace gpumeter::jobs::benchmarks

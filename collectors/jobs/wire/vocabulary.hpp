@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "collectors/api/catalog.hpp"
 #include "collectors/api/series.hpp"
 #include "collectors/jobs/wire/line.hpp"
 
@@ -107,6 +108,23 @@ std::variant<std::optional<bool>, Refusal> lower_is_better(const Tags& tags) noe
 
 /// All rows.
 std::span<const Word> vocabulary() noexcept;
+
+/// What the daemon exports of each run in addition to the families of these words.
+inline constexpr const MetricDescriptor* kRunFamilies[] = {&catalog::ml_run_start_timestamp,
+                                                           &catalog::ml_run_stop_timestamp,
+                                                           &catalog::ml_run_time,
+                                                           &catalog::ml_last_update_timestamp,
+                                                           &catalog::ml_run_restarts,
+                                                           &catalog::ml_lost_steps,
+                                                           &catalog::ml_step,
+                                                           &catalog::ml_run_info,
+                                                           &catalog::ml_eval_best_value,
+                                                           &catalog::ml_time_to_solution,
+                                                           &catalog::ml_energy,
+                                                           &catalog::ml_gpu_idle_allocated_seconds,
+                                                           &catalog::ml_run_gpu_info,
+                                                           &catalog::ml_throttled_seconds,
+                                                           &catalog::ml_clock_lost_seconds};
 
 // What a run_start may report about its run. Constant tables, any thread.
 

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <any>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/option_schema.hpp"
@@ -63,5 +66,47 @@ struct Schema {
 
 /// Returns the configuration of an empty file: the defaults, including those of every collector.
 Config defaults(const Schema& schema);
+
+/// One key of the file. Parsing, the search for unknown keys, flags, reload and docs/configuration.md all use
+/// the same rows.
+struct Key {
+  std::string path;  ///< "web.listen"
+  options::Reload reload;
+  std::string type;  ///< in words
+  bool is_list;
+  std::string_view help;
+  /// Leaves the value unchanged if it returns a complaint.
+  std::function<options::Complaint(const options::Node&, Config&)> read;
+  std::function<std::string(const Config&)> show;
+};
+
+/// Returns the keys in the order of the documentation, the collectors' keys last. `schema` must outlive them.
+std::vector<Key> keys(const Schema& schema);
+
+/// Returns nullptr if no such key exists.
+const Key* find_key(std::span<const Key> keys, std::string_view path) noexcept;
+
+/// Sets a key from outside the file, such as the command line. Requires exactly one value unless the key is a
+/// list.
+options::Complaint set(std::span<const Key> keys, Config& config, std::string_view path,
+                       std::span<const std::string> values);
+
+/// Returns the paths of the keys that differ and that a reload cannot apply.
+std::vector<std::string> restart_needed(const Schema& schema, const Config& running, const Config& wanted);
+
+/// Returns docs/configuration.md: every key with its type, default and whether a reload applies it.
+std::string configuration_markdown(const Schema& schema);
+
+/// A whole configuration, or all problems of the file in the order of its lines.
+using Loaded = std::variant<Config, std::vector<Problem>>;
+
+/// Reads a configuration. Missing and empty keys and sections keep their defaults. Unknown and duplicate
+/// keys, wrong types and bad values are problems. `file` is the file name in the problems. `places`, unless
+/// null, is filled in.
+Loaded load_text(std::string_view text, const std::string& file, const Schema& schema,
+                 Places* places = nullptr);
+
+/// Reads a file of at most 1 MiB in the same way.
+Loaded load_file(const std::string& file, const Schema& schema, Places* places = nullptr);
 
 }  // namespace gpumeter::config

@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "base/text.hpp"
-#include "config/keys.hpp"
+#include "config/config.hpp"
 #include "config/yaml.hpp"
 #include "exporter/access/access.hpp"
 

@@ -6,24 +6,27 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 
 #include "base/program.hpp"
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/join/facts_json.hpp"
+#include "config/config.hpp"
 #include "daemon/bus/bus.hpp"
 #include "daemon/cli/docs.hpp"
-#include "daemon/listeners.hpp"
-#include "daemon/main_loop.hpp"
 #include "daemon/reload.hpp"
 #include "daemon/setup.hpp"
 #include "daemon/state/figures.hpp"
+#include "exporter/listen/socket.hpp"
 #include "programs/nccl/settings.hpp"
 #include "programs/profiler/settings.hpp"
 #include "programs/servers/settings.hpp"
@@ -73,8 +76,7 @@ Log::Journal journal() {
 /// Sections of the file whose work is that of a service.
 void name_programs(const config::Config& config, Log& log) {
   const auto name = [&log](const char* section, const char* unit) {
-    log.info("a service does what this section configures",
-             {{"section", section}, {"unit", unit}});
+    log.info("a service does what this section configures", {{"section", section}, {"unit", unit}});
   };
   const auto& nccl = config.of<nccl::Settings>();
   if (nccl.enabled) name("nccl", "gpumeter-nccl.service");
@@ -83,6 +85,64 @@ void name_programs(const config::Config& config, Log& log) {
   if (config.of<profiles::Settings>().enabled) name("profiles", "gpumeter-profiler.service");
   const auto& servers = config.of<servers::Settings>();
   if (servers.enabled || !servers.targets.empty()) name("servers", "gpumeter-servers.service");
+}
+
+// The main loop.
+constexpr auto kReleased = std::chrono::minutes(10);
+constexpr auto kProbe = std::chrono::milliseconds(1000);
+constexpr auto kStuckWatchdog = std::chrono::seconds(5);
+
+// The interval between two checks of all parts, and the pause after a probe without an answer.
+constexpr auto kNap = std::chrono::milliseconds(10'000);
+constexpr auto kNextProbe = std::chrono::milliseconds(1000);
+
+// The limits for stopping a part and a collector. One that hangs is then left behind.
+constexpr auto kStopPart = std::chrono::seconds(1);
+constexpr auto kStopCollector = std::chrono::seconds(3);
+
+void warn_of_unused_addresses(const HttpSettings& web, std::span<const ListenSocket> sockets, Log& log) {
+  if (web.listen == HttpSettings{}.listen) return;
+  for (const std::string& address : web.listen) {
+    if (is_served(address, sockets)) continue;
+    log.warn("web.listen is not used: gpumeter.socket holds the port, for its own addresses",
+             {{"address", address},
+              {"hint",
+               "set the addresses by systemctl edit gpumeter.socket, or switch it off: systemctl disable "
+               "--now gpumeter.socket && systemctl restart gpumeter"}});
+  }
+}
+
+Result<std::vector<ListenSocket>> adopt(const std::vector<systemd::PassedSocket>& passed) {
+  if (Result<Done> usable = systemd::check_http(passed); !usable) return usable.error();
+  std::vector<ListenSocket> listeners;
+  for (const systemd::PassedSocket& socket : passed) {
+    Result<ListenSocket> listener = ListenSocket::adopt(socket.fd);
+    if (!listener) return listener.error();
+    listeners.push_back(*std::move(listener));
+  }
+  return listeners;
+}
+
+Result<std::vector<ListenSocket>> bind(const std::vector<std::string>& addresses, Log& log) {
+  std::vector<ListenSocket> listeners;
+  for (const std::string& address : addresses) {
+    Result<Listening> listening = listen_on(address);
+    if (!listening) return listening.error();
+    for (const std::string& note : listening->notes) log.warn(note);
+    for (ListenSocket& socket : listening->sockets) listeners.push_back(std::move(socket));
+  }
+  return listeners;
+}
+
+// Passed sockets are used without the flag, so that gpumeter.socket alone enables and disables them. Its
+// addresses cannot be bound a second time.
+Result<std::vector<ListenSocket>> open_listeners(const HttpSettings& web,
+                                                 const std::vector<systemd::PassedSocket>& passed,
+                                                 bool only_passed, Log& log) {
+  if (!only_passed && passed.empty()) return bind(web.listen, log);
+  Result<std::vector<ListenSocket>> listeners = adopt(passed);
+  if (listeners) warn_of_unused_addresses(web, *listeners, log);
+  return listeners;
 }
 
 constexpr BuildFacts kBuild = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
@@ -137,7 +197,7 @@ Result<Done> App::start() {
   if (!passed) return passed.error();
   make_fleet(config);
   bus_watcher_ = make_bus_watcher(config);
-  drm_scans_ = make_drm_scans(config.of<Paths>(), clock_);
+  drm_scans_ = std::make_shared<DrmScans>(scan_sources_of(config.of<Paths>()), clock_);
   machine_.drm_users = drm_scans_;
   if (Result<Done> listening = start_http(config.of<HttpSettings>(), passed->http); !listening)
     return listening;
@@ -312,9 +372,135 @@ void App::wait_for_first_pass() {
 }
 
 void App::serve(Signals& signals) {
-  Reload reload({options_, clock_, log_, config_, known_users_, jobs_, *fleet_, *bus_watcher_, *self_report_,
-                 web_config_.get(), machine_.drm_users, pages_, *parts_});
-  MainLoop({clock_, log_, signals, *fleet_, *bus_watcher_, jobs_, *server_, watchdog_, reload}).run();
+  systemd::notify_ready(status_line());
+  open_hot_plug();
+  const auto interval = systemd::watchdog_interval();
+  const auto nap =
+      interval ? std::min(std::chrono::duration_cast<std::chrono::milliseconds>(*interval / 2), kNap) : kNap;
+  while (true) {
+    const bool is_well = ping_systemd();
+    jobs_.retry();
+    if (hot_plug_ && hot_plug_->look_again(clock_.monotonic())) look_for_devices();
+    const std::optional<int> signal = next_signal(signals, is_well ? nap : kNextProbe);
+    if (signal == SIGTERM || signal == SIGINT) break;
+    if (signal) obey(*signal);
+  }
+  systemd::notify_stopping();
+}
+
+void App::open_hot_plug() {
+  Result<systemd::HotPlug> opened = systemd::HotPlug::open();
+  if (opened) {
+    hot_plug_.emplace(*std::move(opened));
+  } else {
+    log_.info("udev is not available; devices are rediscovered every 60 s",
+              {{"error", opened.error().message()}});
+  }
+}
+
+std::optional<int> App::next_signal(Signals& signals, std::chrono::milliseconds at_most) {
+  if (!hot_plug_) return signals.wait(at_most);
+  const auto patience = hot_plug_->patience(clock_.monotonic(), at_most);
+  return signals.wait(patience, hot_plug_->descriptor());
+}
+
+void App::obey(int signal) {
+  if (signal == SIGHUP) reload();
+  if (signal == SIGUSR1) release_drivers();
+  if (signal == SIGUSR2) fleet_->restore();
+}
+
+void App::reload() {
+  const Nanoseconds begun = clock_.monotonic();
+  systemd::notify_reloading(std::chrono::duration_cast<std::chrono::microseconds>(begun));
+  const std::vector<std::string> problems = read_config_again();
+  systemd::notify_ready(status_line());
+  // After READY=1, so that the service is running again when `systemctl reload` returns. The runtime folder
+  // is in memory, so this write cannot hang.
+  const Result<Done> written = write_outcome(runtime_folder(), {getpid(), begun, problems});
+  if (!written) {
+    log_.debug("the outcome of the reload cannot be written; gpumeter --reload reports no outcome",
+               {{"error", written.error().message()}});
+  }
+}
+
+void App::release_drivers() {
+  const bool released = fleet_->release(kReleased);
+  if (released) return log_.info("drivers are closed until SIGUSR2, for at most 10 minutes");
+  log_.error("drivers are not closed: a call is still under way; devices are read again");
+}
+
+// Also requests a bus scan, because gpumeter_pci_devices counts cards that leave or join the bus.
+void App::look_for_devices() {
+  fleet_->rediscover();
+  bus_watcher_->request();
+}
+
+// systemd restarts a daemon that sends no ping; a hung driver call is no reason for a restart. Returns false
+// if the watchdog's thread or a listener does not answer.
+bool App::ping_systemd() {
+  systemd::notify_status(status_line());
+  if (!systemd::watchdog_interval()) return true;
+  if (clock_.monotonic() - watchdog_.last_turn() > kStuckWatchdog) return false;
+  if (const Result<Done> answer = server_->probe(kProbe); !answer) {
+    log_.error("a listener does not answer", {{"error", answer.error().message()}});
+    return false;
+  }
+  systemd::notify_watchdog();
+  return true;
+}
+
+std::string App::status_line() const {
+  const std::vector<DeviceStatus> devices = fleet_->devices();
+  const auto up = std::count_if(devices.begin(), devices.end(), [](const auto& device) { return device.up; });
+  return std::to_string(up) + " of " + std::to_string(devices.size()) + " GPUs are read";
+}
+
+std::vector<std::string> App::read_config_again() {
+  std::vector<std::string> problems = problems_of_reload();
+  for (const std::string& problem : problems) {
+    log_.error("configuration not reloaded", {{"error", problem}});
+  }
+  if (problems.empty()) log_.info("configuration reloaded");
+  self_report_->reloaded(problems.empty());
+  return problems;
+}
+
+std::vector<std::string> App::problems_of_reload() {
+  std::vector<std::string> problems;
+  std::vector<std::string> notes;
+  const config::Loaded loaded = load_checked(options_, clock_, known_users_, notes);
+  for (const std::string& note : notes) log_.warn(note);
+  if (const auto* wanted = std::get_if<config::Config>(&loaded)) {
+    for (const std::string& key : config::restart_needed(schema(), *config_.get(), *wanted)) {
+      problems.push_back(key + " needs a restart");
+    }
+    if (problems.empty() && web_config_ != nullptr) problems = web_config_->reload();
+    if (problems.empty()) apply(*wanted);
+  } else {
+    for (const options::Problem& problem : std::get<1>(loaded)) problems.push_back(to_string(problem));
+  }
+  return problems;
+}
+
+void App::apply(const config::Config& wanted) {
+  const std::shared_ptr<const config::Config> old = config_.replace(wanted);
+  log_.configure(wanted.of<Logging>());
+  const auto& selection = wanted.of<PageSelection>();
+  if (old->of<PageSelection>() != selection) pages_.select(selection);
+  fleet_->configure(fleet_settings_of(wanted));
+  jobs_.configure({wanted.of<jobs::Limits>(), wanted.of<jobs::Settings>().users});
+  bus_watcher_->want(has_bus(wanted));
+  parts_->reload(config_.get(), clock_.monotonic() + kStopPart);
+  for (const CollectorEntry& entry : builtin_collectors()) {
+    const std::string name(entry.name);
+    const bool same = old->collectors.at(name).options == wanted.collectors.at(name).options;
+    const bool was_on = is_enabled(entry, *old);
+    const bool is_on = is_enabled(entry, wanted);
+    if (was_on && (!is_on || !same)) fleet_->remove(name, clock_.monotonic() + kStopCollector);
+    if (is_on && (!was_on || !same))
+      fleet_->add({{&entry, context_of(wanted, entry, clock_, machine_.drm_users)}});
+  }
 }
 
 void App::stop() {

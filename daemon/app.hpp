@@ -1,11 +1,15 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/mutex.hpp"
 #include "base/program.hpp"
 #include "base/scheduler.hpp"
 #include "base/worker.hpp"
@@ -19,16 +23,38 @@
 #include "daemon/fleet/fleet.hpp"
 #include "daemon/fleet/state_keeper.hpp"
 #include "daemon/parts/host.hpp"
-#include "daemon/reload.hpp"
 #include "daemon/self/report.hpp"
 #include "daemon/state/figures_file.hpp"
 #include "daemon/web/web_config.hpp"
 #include "exporter/history/history.hpp"
 #include "exporter/http/server.hpp"
 #include "exporter/web/live_answers.hpp"
+#include "systemd/hot_plug.hpp"
 #include "systemd/notify.hpp"
 
 namespace gpumeter {
+
+/// The configuration in force. Any thread.
+class RunningConfig {
+ public:
+  explicit RunningConfig(config::Config config) { replace(std::move(config)); }
+
+  std::shared_ptr<const config::Config> get() const GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return config_;
+  }
+
+  /// Returns the previous configuration.
+  std::shared_ptr<const config::Config> replace(config::Config wanted) GPUMETER_EXCLUDES(mutex_) {
+    auto config = std::make_shared<const config::Config>(std::move(wanted));
+    const MutexLock lock(mutex_);
+    return std::exchange(config_, std::move(config));
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::shared_ptr<const config::Config> config_ GPUMETER_GUARDED_BY(mutex_);
+};
 
 /// The daemon: builds its parts in order, serves until a signal ends it, and stops the parts in reverse
 /// order. The main thread runs everything except where a comment names another thread. The main thread makes
@@ -56,7 +82,25 @@ class App {
   Result<Done> start_parts();
   std::shared_ptr<BusWatcher> make_bus_watcher(const config::Config& config);
   void wait_for_first_pass();
+
+  /// Reports to systemd that the daemon is ready, and serves until SIGTERM or SIGINT.
   void serve(Signals& signals);
+  void open_hot_plug();
+  std::optional<int> next_signal(Signals& signals, std::chrono::milliseconds at_most);
+  void obey(int signal);
+  void release_drivers();
+  void look_for_devices();
+  bool ping_systemd();
+  std::string status_line() const;
+
+  void reload();
+  /// Reads the configuration again and puts it in force. If the configuration is wrong or needs a restart,
+  /// the old one stays in force. Returns the problems, one line each. Waits for the name service and for
+  /// collectors that stop, a few seconds at most.
+  std::vector<std::string> read_config_again();
+  std::vector<std::string> problems_of_reload();
+  void apply(const config::Config& wanted);
+
   void stop();
 
   std::vector<CollectorState> collector_states() const;  ///< on HTTP's threads
@@ -89,6 +133,7 @@ class App {
   const std::shared_ptr<PartHost> parts_;  // shared with the thread "state"
   Worker watchdog_{clock_};
   std::shared_ptr<BusWatcher> bus_watcher_;
+  std::optional<systemd::HotPlug> hot_plug_;  // of the main thread, as all of serve()
   std::unique_ptr<SelfReport> self_report_;
   Scheduler::Id upkeep_ = 0;            // keep_up()
   bool says_what_is_read_ = false;      // used by keep_up()

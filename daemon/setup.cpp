@@ -9,7 +9,6 @@
 #include "base/paths.hpp"
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/intake/settings.hpp"
-#include "collectors/sources/pci.hpp"
 #include "daemon/parts/host.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/text/selection.hpp"
@@ -122,20 +121,6 @@ fdinfo::Scanner::Sources scan_sources_of(const Paths& paths) {
   sources.sysfs = paths.sysfs;
   if (paths.procfs == "/proc") sources.own_pid = ::getpid();
   return sources;
-}
-
-std::shared_ptr<DrmScans> make_drm_scans(const Paths& paths, const Clock& clock) {
-  return std::make_shared<DrmScans>(scan_sources_of(paths), clock);
-}
-
-Bus bus_of(const config::Config& config) {
-  Bus bus;
-  if (!has_bus(config)) return bus;
-  const SystemClock clock;
-  pci::Scan scan("bus", clock);
-  bus.host = look_at_host(config.of<Paths>().sysfs);
-  for (const pci::Function& adapter : scan.adapters(config.of<Paths>().sysfs).adapters) bus.add(adapter);
-  return bus;
 }
 
 }  // namespace gpumeter

@@ -7,12 +7,10 @@
 #include "base/paths.hpp"
 #include "collectors/api/collector.hpp"
 #include "collectors/attribution/workload_settings.hpp"
+#include "collectors/sources/fdinfo/scanner.hpp"
 #include "config/config.hpp"
-#include "daemon/bus/bus.hpp"
-#include "daemon/drm/scans.hpp"
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/fleet/settings.hpp"
-#include "daemon/lane/device_session.hpp"
 
 /// Converts the configuration to the settings of the parts.
 namespace gpumeter {
@@ -42,13 +40,7 @@ bool simulates(const config::Config& config);
 /// Returns false if the only enabled collector simulates its devices; they are then numbered from 0.
 bool has_bus(const config::Config& config);
 
-/// What a scanner of DRM clients reads.
+/// What a scanner of DRM clients reads: not the daemon itself.
 fdinfo::Scanner::Sources scan_sources_of(const Paths& paths);
-
-/// The scanner of DRM clients. It does not look at the daemon itself.
-std::shared_ptr<DrmScans> make_drm_scans(const Paths& paths, const Clock& clock);
-
-/// Returns the contents of the PCI bus; may hang in a driver.
-Bus bus_of(const config::Config& config);
 
 }  // namespace gpumeter

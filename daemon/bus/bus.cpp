@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 namespace gpumeter {
 namespace {

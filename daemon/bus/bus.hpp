@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +14,7 @@
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
+#include "base/result.hpp"
 #include "base/scheduler.hpp"
 #include "collectors/api/device_status.hpp"
 #include "collectors/sources/pci.hpp"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collectors/api/catalog.hpp"
+#include "daemon/self/report.hpp"
 
 namespace gpumeter {
 namespace {
@@ -71,95 +72,6 @@ std::string Member::state_text() const {
 }
 
 bool Member::is_released() const { return !is_started_ || lane_->status().state == Lane::State::released; }
-
-std::vector<DeviceStatus> StatusView::devices() const {
-  std::vector<DeviceStatus> devices;
-  for (const auto& [uuid, known] : indexes.devices()) {
-    if (hosts.contains(known.collector)) devices.push_back(status_of(known));
-  }
-  std::ranges::sort(devices, {}, &DeviceStatus::index);
-  return devices;
-}
-
-DeviceStatus StatusView::status_of(const KnownDevice& known) const {
-  DeviceStatus status;
-  status.index = known.index;
-  status.uuid = known.info.uuid;
-  status.vendor = known.info.vendor;
-  status.model = known.info.model;
-  status.pci_address = known.info.pci_address;
-  status.collector = known.collector;
-  status.driver = known.info.driver;
-  status.state = left_behind.has(known.collector, known.info.uuid) ? kHangs : kMissing;
-  const Member* member = find(known.info.uuid);
-  if (member == nullptr) return status;
-  status.up = member->is_up();
-  status.state = member->state_text();
-  if (const Nanoseconds last = member->status().last_success; last > Nanoseconds{0}) {
-    status.last_success_timestamp_seconds = to_seconds(last);
-  }
-  return status;
-}
-
-std::vector<DeviceIdentity> StatusView::read_devices(const FleetSettings& settings) const {
-  std::vector<DeviceIdentity> devices;
-  for (const auto& [uuid, known] : indexes.devices()) {
-    const Member* const member = find(uuid);
-    if (member != nullptr && member->is_up())
-      devices.push_back(
-          {known.collector, known.index, known.info, name_of(settings.devices.names, known.info)});
-  }
-  std::ranges::sort(devices, {}, &DeviceIdentity::index);
-  return devices;
-}
-
-std::vector<DeviceIdentity> StatusView::known_devices(const FleetSettings& settings) const {
-  std::vector<DeviceIdentity> devices;
-  for (const auto& [uuid, known] : indexes.devices()) {
-    if (!hosts.contains(known.collector)) continue;
-    devices.push_back(
-        {known.collector, known.index, known.info, name_of(settings.devices.names, known.info)});
-  }
-  std::ranges::sort(devices, {}, &DeviceIdentity::index);
-  return devices;
-}
-
-void StatusView::describe(SelfState& self, bool is_released) const {
-  std::map<const CollectorHost*, CollectorHealth> healths;
-  for (const auto& [name, host] : hosts) {
-    healths[&host] = {name, host.is_up(), is_released, 0, {}, host.past_errors, host.denied()};
-  }
-  for (const auto& [uuid, member] : members) {
-    CollectorHealth& health = healths[&member.host()];
-    ++health.devices;
-    add_errors(health.read_errors[member.index()], member.status().errors);
-    const double last = to_seconds(member.status().last_success);
-    auto& last_of_all = health.last_success_timestamp_seconds;
-    if (last > 0) last_of_all = std::max(last, last_of_all.value_or(0));
-    if (member.is_up()) add_passes(member, self);
-  }
-  for (const auto& [name, host] : hosts) self.collectors.push_back(std::move(healths[&host]));
-  const auto order = [](const PassDuration& pass) {
-    return std::pair(std::string_view(pass.collector), pass.gpu);
-  };
-  std::ranges::stable_sort(self.passes, {}, order);
-}
-
-void StatusView::add_up(const FleetSettings& settings, std::map<std::string, SeriesList>& to) const {
-  for (const auto& [uuid, device] : indexes.devices()) {
-    const Member* member = find(uuid);
-    const bool is_starting = member != nullptr && !member->is_known();
-    if (is_starting || !hosts.contains(device.collector)) continue;
-    const Labels labels(device.info, device.index, name_of(settings.devices.names, device.info),
-                        settings.labels);
-    to.at(device.collector).add(catalog::up, labels, member != nullptr && member->is_up() ? 1 : 0);
-  }
-}
-
-const Member* StatusView::find(const std::string& uuid) const {
-  const auto member = members.find(uuid);
-  return member == members.end() ? nullptr : &member->second;
-}
 
 Fleet::Fleet(std::shared_ptr<Store> store, Machine& machine, const Clock& clock, Log& log,
              IndexKeeper indexes, FleetSettings settings, WorkloadSettings workloads,
@@ -373,19 +285,28 @@ Presence Fleet::presence_of(const KnownDevice& device) const {
   if (host == hosts_.end()) return Presence::missing;
   const bool hangs = left_behind_.has(device.collector, device.info.uuid);
   if (hangs || !host->second.has_reported()) return Presence::unknown;
-  const auto member = members_.find(device.info.uuid);
-  return member != members_.end() && member->second.is_listed ? Presence::there : Presence::missing;
+  const Member* const member = member_of(device.info.uuid);
+  return member != nullptr && member->is_listed ? Presence::there : Presence::missing;
 }
 
+// Missing devices of an earlier run have gpu_up too, because alerts need their series. Devices that are still
+// starting have none.
 void Fleet::publish_up() {
   if (!is_settled_) return;
   for (const auto& [name, host] : hosts_) {
     if (!up_series_.contains(name)) up_series_.emplace(name, store_->attach(name));
   }
-  view().add_up(settings_, up_series_);
+  for (const auto& [uuid, device] : indexes_.devices()) {
+    const Member* const member = member_of(uuid);
+    const bool is_starting = member != nullptr && !member->is_known();
+    if (is_starting || !hosts_.contains(device.collector)) continue;
+    const Labels labels(device.info, device.index, name_of(settings_.devices.names, device.info),
+                        settings_.labels);
+    up_series_.at(device.collector).add(catalog::up, labels, member != nullptr && member->is_up() ? 1 : 0);
+  }
   for (auto& [name, series] : up_series_) series.commit(clock_.monotonic());
-  machine_.read_devices.publish(view().read_devices(settings_));
-  if (was_over_) machine_.known_devices.publish(view().known_devices(settings_));
+  machine_.read_devices.publish(identities(Which::read));
+  if (was_over_) machine_.known_devices.publish(identities(Which::known));
 }
 
 void Fleet::rediscover() {
@@ -457,14 +378,75 @@ bool Fleet::is_first_pass_over() const {
          std::ranges::all_of(members_, [](const auto& entry) { return entry.second.is_known(); });
 }
 
+const Member* Fleet::member_of(const std::string& uuid) const {
+  const auto member = members_.find(uuid);
+  return member == members_.end() ? nullptr : &member->second;
+}
+
 std::vector<DeviceStatus> Fleet::devices() const {
   MutexLock lock(mutex_);
-  return view().devices();
+  std::vector<DeviceStatus> devices;
+  for (const auto& [uuid, known] : indexes_.devices()) {
+    if (hosts_.contains(known.collector)) devices.push_back(status_of(known));
+  }
+  std::ranges::sort(devices, {}, &DeviceStatus::index);
+  return devices;
+}
+
+DeviceStatus Fleet::status_of(const KnownDevice& known) const {
+  DeviceStatus status;
+  status.index = known.index;
+  status.uuid = known.info.uuid;
+  status.vendor = known.info.vendor;
+  status.model = known.info.model;
+  status.pci_address = known.info.pci_address;
+  status.collector = known.collector;
+  status.driver = known.info.driver;
+  status.state = left_behind_.has(known.collector, known.info.uuid) ? kHangs : kMissing;
+  const Member* member = member_of(known.info.uuid);
+  if (member == nullptr) return status;
+  status.up = member->is_up();
+  status.state = member->state_text();
+  if (const Nanoseconds last = member->status().last_success; last > Nanoseconds{0}) {
+    status.last_success_timestamp_seconds = to_seconds(last);
+  }
+  return status;
+}
+
+std::vector<DeviceIdentity> Fleet::identities(Which which) const {
+  std::vector<DeviceIdentity> devices;
+  for (const auto& [uuid, known] : indexes_.devices()) {
+    const Member* const member = member_of(uuid);
+    const bool is_read = member != nullptr && member->is_up();
+    if (which == Which::read ? !is_read : !hosts_.contains(known.collector)) continue;
+    devices.push_back(
+        {known.collector, known.index, known.info, name_of(settings_.devices.names, known.info)});
+  }
+  std::ranges::sort(devices, {}, &DeviceIdentity::index);
+  return devices;
 }
 
 void Fleet::describe(SelfState& self) const {
   MutexLock lock(mutex_);
-  view().describe(self, released_until_.has_value());
+  std::map<const CollectorHost*, CollectorHealth> healths;
+  for (const auto& [name, host] : hosts_) {
+    healths[&host] = {name,         host.is_up(), released_until_.has_value(), 0, {}, host.past_errors,
+                      host.denied()};
+  }
+  for (const auto& [uuid, member] : members_) {
+    CollectorHealth& health = healths[&member.host()];
+    ++health.devices;
+    add_errors(health.read_errors[member.index()], member.status().errors);
+    const double last = to_seconds(member.status().last_success);
+    auto& last_of_all = health.last_success_timestamp_seconds;
+    if (last > 0) last_of_all = std::max(last, last_of_all.value_or(0));
+    if (member.is_up()) add_passes(member, self);
+  }
+  for (const auto& [name, host] : hosts_) self.collectors.push_back(std::move(healths[&host]));
+  const auto order = [](const PassDuration& pass) {
+    return std::pair(std::string_view(pass.collector), pass.gpu);
+  };
+  std::ranges::stable_sort(self.passes, {}, order);
 }
 
 std::map<std::string, std::string> Fleet::collector_errors() const {

@@ -9,21 +9,22 @@
 #include "base/log.hpp"
 #include "base/mutex.hpp"
 #include "collectors/api/collector.hpp"
+#include "collectors/api/device.hpp"
 #include "collectors/api/device_identity.hpp"
 #include "collectors/api/device_status.hpp"
 #include "collectors/api/machine.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "daemon/fleet/collector_host.hpp"
 #include "daemon/fleet/device_directory.hpp"
-#include "daemon/fleet/index_keeper.hpp"
 #include "daemon/fleet/settings.hpp"
 #include "daemon/lane/lane.hpp"
-#include "daemon/self/metrics.hpp"
 #include "daemon/state/device_totals.hpp"
 #include "exporter/store/series_list.hpp"
 #include "exporter/store/store.hpp"
 
 namespace gpumeter {
+
+struct SelfState;
 
 /// The state of a device whose call hangs, in the list of devices.
 inline constexpr const char* kHangs = "does not answer";
@@ -77,37 +78,9 @@ class Member {
   Backoff thread_{kLongestThreadWait};
 };
 
-/// The fleet's report about its devices, from its state at one moment; holds references only.
-struct StatusView {
-  const IndexKeeper& indexes;
-  const std::map<std::string, CollectorHost>& hosts;
-  const std::map<std::string, Member>& members;  ///< by uuid
-  const LeftBehind& left_behind;
-
-  /// Returns all known devices of running collectors, by index.
-  std::vector<DeviceStatus> devices() const;
-
-  /// Returns the devices that are read, by index.
-  std::vector<DeviceIdentity> read_devices(const FleetSettings& settings) const;
-
-  /// Returns all known devices of running collectors, also those that are missing, by index.
-  std::vector<DeviceIdentity> known_devices(const FleetSettings& settings) const;
-
-  /// Adds the health of the collectors.
-  void describe(SelfState& self, bool is_released) const;
-
-  /// Adds gpu_up of each known device, by collector. This includes missing devices of an earlier run, because
-  /// alerts need their series. Devices that are still starting have none.
-  void add_up(const FleetSettings& settings, std::map<std::string, SeriesList>& to) const;
-
- private:
-  DeviceStatus status_of(const KnownDevice& known) const;
-  const Member* find(const std::string& uuid) const;
-};
-
 /// Supervises all collectors of the machine and the lanes that read their devices. The fleet starts and ends
-/// their threads, detects hanging threads, and closes and reopens devices. `IndexKeeper` assigns the indexes;
-/// `StatusView` reports. Discovery threads report to the fleet, and the watchdog calls tick(); no call here
+/// their threads, detects hanging threads, and closes and reopens devices. `IndexKeeper` assigns the indexes.
+/// Discovery threads report to the fleet, and the watchdog calls tick(); no call here
 /// waits for a driver. If the kernel refuses a thread (pids.max), the fleet requests it again.
 class Fleet : public std::enable_shared_from_this<Fleet> {
  public:
@@ -154,7 +127,9 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   /// True when every collector has reported and every device was read once or does not answer.
   bool first_pass_over() const GPUMETER_EXCLUDES(mutex_);
 
+  /// Returns all known devices of running collectors, by index.
   std::vector<DeviceStatus> devices() const GPUMETER_EXCLUDES(mutex_);
+  /// Adds the health of the collectors.
   void describe(SelfState& self) const GPUMETER_EXCLUDES(mutex_);
   /// Returns the error of each running collector's discovery, by the collector's name; empty if it works.
   std::map<std::string, std::string> collector_errors() const GPUMETER_EXCLUDES(mutex_);
@@ -187,7 +162,12 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void restore_if_overdue() GPUMETER_EXCLUDES(mutex_);
   bool all_released() const GPUMETER_REQUIRES(mutex_);
   void end(Hosts& hosts, Members& members, Nanoseconds deadline) GPUMETER_EXCLUDES(mutex_);
-  StatusView view() const GPUMETER_REQUIRES(mutex_) { return {indexes_, hosts_, members_, left_behind_}; }
+  /// Returns nullptr for a device without a lane.
+  const Member* member_of(const std::string& uuid) const GPUMETER_REQUIRES(mutex_);
+  DeviceStatus status_of(const KnownDevice& known) const GPUMETER_REQUIRES(mutex_);
+  /// The known devices of running collectors, also missing ones, or those that are read; by index.
+  enum class Which : bool { known, read };
+  std::vector<DeviceIdentity> identities(Which which) const GPUMETER_REQUIRES(mutex_);
 
   const std::shared_ptr<Store> store_;
   Machine& machine_;

@@ -7,7 +7,7 @@
 
 #include "base/options.hpp"
 #include "collectors/api/device.hpp"
-#include "daemon/lane/tier_schedule.hpp"
+#include "collectors/api/sampling.hpp"
 #include "exporter/store/labels.hpp"
 
 namespace gpumeter {

@@ -33,7 +33,7 @@
 #include "collectors/api/machine.hpp"
 #include "collectors/api/sampling.hpp"
 #include "collectors/jobs/model/run_list.hpp"
-#include "config/keys.hpp"
+#include "config/config.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/store/store.hpp"
 #include "exporter/text/view.hpp"

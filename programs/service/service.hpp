@@ -3,7 +3,7 @@
 #include <string>
 
 #include "collectors/api/part.hpp"
-#include "config/load.hpp"
+#include "config/config.hpp"
 
 /// The services: each is one part in a process of its own, with its own user, sandbox and
 /// limits. Nothing that happens in it delays the daemon.

@@ -1,5 +1,5 @@
 // A configuration file gives either a configuration or problems, and each problem names its file.
-#include "config/load.hpp"
+#include "config/config.hpp"
 #include "daemon/setup.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

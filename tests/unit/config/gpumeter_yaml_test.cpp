@@ -4,7 +4,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "config/load.hpp"
+#include "config/config.hpp"
 #include "daemon/setup.hpp"
 #include "exporter/http/settings.hpp"
 #include "tests/fakes/places.hpp"

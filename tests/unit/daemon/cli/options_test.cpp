@@ -8,7 +8,6 @@
 
 #include "base/log.hpp"
 #include "build_info.hpp"
-#include "daemon/cli/load_config.hpp"
 #include "daemon/setup.hpp"
 #include "exporter/http/settings.hpp"
 

@@ -7,6 +7,7 @@
 
 #include "collectors/jobs/model/run_list.hpp"
 #include "daemon/fleet/fleet.hpp"
+#include "daemon/self/report.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/text/view.hpp"
 #include "tests/fakes/fake_clock.hpp"

@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "collectors/jobs/model/run_list.hpp"
+#include "daemon/fleet/state_keeper.hpp"
+#include "daemon/self/report.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/text/view.hpp"
 #include "tests/fakes/fake_collector.hpp"

@@ -1,14 +1,28 @@
+#include "systemd/hot_plug.hpp"
+
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <vector>
 
-#include "daemon/bus/hot_plug.hpp"
-
-namespace gpumeter {
+namespace gpumeter::systemd {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+// tests/e2e/hot_plug_test.py tests the events with udev's own messages.
+TEST(HotPlug, IsSilentWhereNothingComesOrGoes) {
+  constexpr const char* kNoSuchSubsystem[] = {"gpumeter-test"};
+  auto opened = HotPlug::open(kNoSuchSubsystem);
+  if (!opened) GTEST_SKIP() << opened.error().message();
+  HotPlug hot_plug = *std::move(opened);
+  EXPECT_FALSE(hot_plug.look_again(seconds(1)));
+  pollfd ready{hot_plug.descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&ready, 1, 0), 0);
+  EXPECT_NE(fcntl(hot_plug.descriptor(), F_GETFD) & FD_CLOEXEC, 0);
+}
 
 /// The times in milliseconds at which `debounce` answers events at the given times.
 std::vector<int> answers(const std::vector<int>& events) {
@@ -47,4 +61,4 @@ TEST(Debounce, SaysWhenItIsDue) {
 }
 
 }  // namespace
-}  // namespace gpumeter
+}  // namespace gpumeter::systemd

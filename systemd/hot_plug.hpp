@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <optional>
+#include <span>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
-#include "systemd/device_monitor.hpp"
 
-namespace gpumeter {
+namespace gpumeter::systemd {
 
 /// Merges a burst of events into one answer. The answer is due when no event has come for `quiet`, and at the
 /// latest `at_most` after the first event. Pure arithmetic; one thread.
@@ -38,27 +39,36 @@ class Debounce {
   std::optional<Nanoseconds> due_;
 };
 
-/// Reports when devices should be discovered again, based on udev's events. Main thread.
+/// The subsystems of GPUs and NPUs: the card on its bus, and the nodes and sensors of its driver.
+inline constexpr const char* kGpuSubsystems[] = {"pci", "drm", "hwmon", "accel"};
+
+/// Reports when devices should be discovered again, by udev's events (sd-device(3)) about devices that were
+/// added, removed, bound, unbound or changed. One thread at a time.
 class HotPlug {
  public:
-  /// Returns an Error if udev is not available. Only the regular discovery then finds added and removed
-  /// devices.
-  static Result<HotPlug> open();
+  /// Returns an Error if udev is not available, as in most containers. Only the regular discovery then finds
+  /// added and removed devices.
+  static Result<HotPlug> open(std::span<const char* const> subsystems = kGpuSubsystems);
 
-  /// For poll(), in addition to the thread's other descriptors.
-  int descriptor() const noexcept { return monitor_.descriptor(); }
+  HotPlug(HotPlug&&) noexcept;
+  HotPlug& operator=(HotPlug&&) noexcept;
+  ~HotPlug();
+
+  /// For poll(), in addition to the thread's other descriptors: readable while events wait.
+  int descriptor() const noexcept;
 
   /// Returns the longest wait until the next call of look_again(), limited to `at_most`.
   std::chrono::milliseconds patience(Nanoseconds now, std::chrono::milliseconds at_most) const noexcept;
 
-  /// Returns true once for each burst of events, when the burst is over.
+  /// Reads the waiting events. Returns true once for each burst of events, when the burst is over.
   bool look_again(Nanoseconds now) noexcept;
 
  private:
-  explicit HotPlug(systemd::DeviceMonitor monitor) noexcept;
+  struct Monitor;
+  explicit HotPlug(std::unique_ptr<Monitor> monitor) noexcept;
 
-  systemd::DeviceMonitor monitor_;
+  std::unique_ptr<Monitor> monitor_;
   Debounce debounce_;
 };
 
-}  // namespace gpumeter
+}  // namespace gpumeter::systemd

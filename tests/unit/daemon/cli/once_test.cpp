@@ -1,10 +1,11 @@
+#include "daemon/cli/once.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "base/paths.hpp"
 #include "collectors/builtin.hpp"
-#include "daemon/cli/survey.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter {

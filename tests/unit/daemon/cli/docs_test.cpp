@@ -1,9 +1,10 @@
+#include "daemon/cli/docs.hpp"
+
 #include <gtest/gtest.h>
 
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/self_catalog.hpp"
 #include "collectors/builtin.hpp"
-#include "daemon/cli/docs.hpp"
 #include "exporter/store/store.hpp"
 
 namespace gpumeter {

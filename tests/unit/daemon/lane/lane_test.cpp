@@ -1,8 +1,9 @@
+#include "daemon/lane/lane.hpp"
+
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "daemon/lane/lane.hpp"
 #include "tests/fakes/fake_clock.hpp"
 
 namespace gpumeter {

@@ -1,5 +1,3 @@
-#include "programs/commands/allocate.hpp"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +10,7 @@
 #include "base/folder.hpp"
 #include "base/text.hpp"
 #include "daemon/fleet/device_directory.hpp"
-#include "programs/commands/forget.hpp"
+#include "programs/commands/commands.hpp"
 
 namespace gpumeter {
 namespace {

@@ -1,5 +1,3 @@
-#include "programs/commands/check.hpp"
-
 #include <signal.h>
 #include <unistd.h>
 
@@ -21,6 +19,7 @@
 #include "exporter/http/settings.hpp"
 #include "exporter/json/api.hpp"
 #include "programs/client/http.hpp"
+#include "programs/commands/commands.hpp"
 
 namespace gpumeter {
 namespace {

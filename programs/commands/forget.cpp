@@ -1,5 +1,3 @@
-#include "programs/commands/forget.hpp"
-
 #include <grp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -14,6 +12,7 @@
 #include "base/text.hpp"
 #include "daemon/control/server.hpp"
 #include "daemon/fleet/device_directory.hpp"
+#include "programs/commands/commands.hpp"
 
 namespace gpumeter {
 namespace {

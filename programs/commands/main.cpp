@@ -22,9 +22,7 @@
 #include "collectors/builtin.hpp"
 #include "daemon/cli/actions.hpp"
 #include "daemon/cli/options.hpp"
-#include "programs/commands/allocate.hpp"
-#include "programs/commands/check.hpp"
-#include "programs/commands/forget.hpp"
+#include "programs/commands/commands.hpp"
 
 namespace gpumeter {
 namespace {

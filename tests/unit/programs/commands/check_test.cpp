@@ -1,4 +1,4 @@
-#include "programs/commands/check.hpp"
+#include "programs/commands/commands.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "programs/commands/forget.hpp"
+#include "programs/commands/commands.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

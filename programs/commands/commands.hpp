@@ -1,13 +1,18 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
+#include "base/result.hpp"
+#include "collectors/attribution/names/manual_file.hpp"
 #include "config/config.hpp"
 #include "exporter/health/report.hpp"
 
+/// What the commands `check`, `allocate` and `forget` do, each in its own source; main.cpp reads their words.
 namespace gpumeter {
 
 /// What --fail-on makes of degraded GPUs.
@@ -47,5 +52,33 @@ int check(const CheckOptions& options, const config::Config& config);
 
 /// Prints that the check has no result, and returns 3.
 int check_is_unknown(const CheckOptions& options, const std::string& reason);
+
+/// The words of `gpumeter allocate`.
+struct AllocateOptions {
+  enum class Verb : std::uint8_t { list, set, clear };
+  Verb verb = Verb::list;
+  workloads::WorkloadId workload{cgroup::Kind::other, ""};
+  std::string user;               ///< empty: unknown
+  std::vector<std::string> gpus;  ///< each a uuid, a PCI address, or an index as in the label gpu
+};
+
+/// Carries out the command in the folder `allocations.manual`, which is created; the daemon reads it every
+/// second, so that the command also works while no daemon runs. `state`: paths.state, for indexes. Returns
+/// the text to print.
+Result<std::string> allocate(const AllocateOptions& options, const std::string& folder,
+                             const std::string& state);
+
+/// For a command of the administrator that was refused: unless it runs as root, root may succeed.
+Error with_advice(const Error& error);
+
+/// Forgets a device: asks the daemon that uses the state folder, or edits the folder's file if no daemon
+/// does. Waits a few seconds for a daemon that does not answer. The Error states why the device is still
+/// known. Blocks for as long as the folder does.
+Result<Done> forget_device(const std::string& folder, const std::string& uuid);
+
+/// The same on a thread of its own. If the folder hangs, the result is an Error after kForgetPatience, and
+/// the thread stays behind: the caller must leave the process by _exit().
+inline constexpr std::chrono::seconds kForgetPatience{10};
+Result<Done> forget_device_in_time(const std::string& folder, const std::string& uuid, const Clock& clock);
 
 }  // namespace gpumeter

@@ -75,13 +75,6 @@ std::string uuid_of(const pci::Function& function) {
   return none ? pci::to_string(function.address) : "GPU-" + id;
 }
 
-bool hides_uuid(const pci::Function& function) {
-  const sysfs::File file(function.path + "/unique_id");
-  if (file.status() == ReadStatus::gone) return false;  // an older chip
-  std::array<char, 32> buffer{};
-  return file.read(buffer).status != ReadStatus::ok;
-}
-
 std::string smc_version(std::string_view text) {
   const std::optional<std::int64_t> version = sysfs::parse_integer(text);
   if (!version || *version <= 0 || *version > 0xffffffff) return "";
@@ -136,6 +129,15 @@ std::string note_of(const pci::Function& function) {
   const std::string card = pci::to_string(function.address) + ": AMD GPU ";
   if (function.driver.empty()) return card + "without a driver: load amdgpu (modprobe amdgpu)";
   return card + "is bound to " + function.driver + ", so it is not read; amdgpu would make it readable";
+}
+
+/// True while the driver refuses to return the uuid. The read fails with EPERM during a GPU reset (kernel
+/// 6.12, amdgpu_pm.c), and the card must keep its name during the reset.
+bool hides_uuid(const pci::Function& function) {
+  const sysfs::File file(function.path + "/unique_id");
+  if (file.status() == ReadStatus::gone) return false;  // an older chip
+  std::array<char, 32> buffer{};
+  return file.read(buffer).status != ReadStatus::ok;
 }
 
 constexpr files::PciFinder::Vendor kVendor = {

@@ -25,10 +25,6 @@ std::string marketing_name(const std::string& ids_file, std::uint16_t device,
 /// "GPU-" and the `unique_id`, in ROCm's form; the PCI address if the chip has none.
 std::string uuid_of(const pci::Function& function);
 
-/// True while the driver refuses to return the uuid. The read fails with EPERM during a GPU reset (kernel
-/// 6.12, amdgpu_pm.c), and the card must keep its name during the reset.
-bool hides_uuid(const pci::Function& function);
-
 /// The sources of the identity of all cards.
 struct IdentitySources {
   std::string sysfs_root;

@@ -46,7 +46,11 @@ Sample sample(std::uint64_t bits, const BlobPlace& place) noexcept {
   return Sample::of(to_base(number(bits, place), place.unit));
 }
 
-// gpu_metrics 1.9, which describes itself.
+// gpu_metrics 1.9, which describes itself (amdgpu of 2025-09 on: MI300, MI350, MI450). After the header
+// follows an s32 with the number of attributes. Each attribute is a u64 with unit, type, id and number of
+// elements, followed by its elements, without any padding.
+constexpr int kAttributesFormat = 1;
+constexpr int kAttributesContent = 9;
 
 /// Fields in the order of their ids, enum amdgpu_metrics_attr_id.
 constexpr std::string_view kNames =
@@ -125,16 +129,10 @@ void place(const Encoding& encoding, std::size_t offset, BlobPlaces& places) noe
                    blob_unit(field, kAttributesFormat, kAttributesContent)};
 }
 
-constexpr std::size_t kCycles = known_blob_field("accumulation_counter");
-constexpr std::size_t kClock = known_blob_field("firmware_timestamp");
-
-/// Growth of a counter of `bits` bits, including a wrap.
-std::uint64_t growth(std::uint64_t last, std::uint64_t now, int bits) noexcept {
-  return (now - last) & (~std::uint64_t{0} >> (64 - bits));
-}
-
-}  // namespace
-
+/// Finds the places of the fields in `bytes`, which begin with the header and end with the structure. Fields
+/// are matched by id alone: the same field occurs as u32 and u64, and as one value and as eight. Unknown
+/// attributes are skipped. Returns false if the bytes are truncated or inconsistent; `places` is then
+/// meaningless.
 bool find_attributes(std::span<const char> bytes, BlobPlaces& places) noexcept {
   places = {};
   Cursor cursor(bytes, kCountOffset);
@@ -151,6 +149,16 @@ bool find_attributes(std::span<const char> bytes, BlobPlaces& places) noexcept {
   }
   return true;
 }
+
+constexpr std::size_t kCycles = known_blob_field("accumulation_counter");
+constexpr std::size_t kClock = known_blob_field("firmware_timestamp");
+
+/// Growth of a counter of `bits` bits, including a wrap.
+std::uint64_t growth(std::uint64_t last, std::uint64_t now, int bits) noexcept {
+  return (now - last) & (~std::uint64_t{0} >> (64 - bits));
+}
+
+}  // namespace
 
 // A kernel returns at most a page less one byte per read.
 ReadStatus GpuMetricsBlob::read(const sysfs::File& file) noexcept {

@@ -320,22 +320,8 @@ struct BlobLayout {
 };
 
 /// All versions that are structs: 1.0 to 1.8, 2.0 to 2.4, 3.0. Minor versions are generally not prefixes of
-/// each other (1.4 moves fields of 1.3), so an unlisted version is rejected. 1.9 describes itself: see
-/// find_attributes().
+/// each other (1.4 moves fields of 1.3), so an unlisted version is rejected. 1.9 describes itself.
 std::span<const BlobLayout> blob_layouts() noexcept;
-
-// gpu_metrics 1.9, which describes itself (amdgpu of 2025-09 on: MI300, MI350, MI450). After the header
-// follows an s32 with the number of attributes. Each attribute is a u64 with unit, type, id and number of
-// elements, followed by its elements, without any padding.
-
-inline constexpr int kAttributesFormat = 1;
-inline constexpr int kAttributesContent = 9;
-
-/// Finds the places of the fields in `bytes`, which begin with the header and end with the structure. Fields
-/// are matched by id alone: the same field occurs as u32 and u64, and as one value and as eight. Unknown
-/// attributes are skipped. Returns false if the bytes are truncated or inconsistent; `places` is then
-/// meaningless.
-bool find_attributes(std::span<const char> bytes, BlobPlaces& places) noexcept;
 
 /// The result of one read of `gpu_metrics`: many values for one mailbox call to the firmware. Keeps the
 /// bytes. One thread, allocates nothing.

@@ -78,12 +78,6 @@ std::string product_name(const std::string& ids_file, std::uint16_t device) {
   return "";
 }
 
-std::string number_name(std::uint16_t device) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "Intel %04x", device);
-  return text.data();
-}
-
 DeviceInfo identify(const pci::Function& function, const drm::NodeMap& nodes, std::string model) {
   const drm::Nodes found = nodes.of(function);
   const std::optional<int> minor = found.render ? found.render : found.card;
@@ -111,8 +105,16 @@ namespace {
 
 bool is_ours(const pci::Function& function) { return function.driver == "i915" || function.driver == "xe"; }
 
+/// "Intel 56a5": the model of a device that the list lacks.
+std::string number_name(std::uint16_t device) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "Intel %04x", device);
+  return text.data();
+}
+
 /// An NPU is no GPU.
 bool is_gpu(const pci::Function& function) {
+  constexpr std::uint16_t kVendorIntel = 0x8086;
   constexpr std::uint32_t kBaseDisplay = 0x03;
   return function.vendor == kVendorIntel && (function.class_code >> 16 == kBaseDisplay || is_ours(function));
 }

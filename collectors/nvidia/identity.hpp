@@ -23,8 +23,11 @@ struct Facts {
   unsigned bus_width_bits = 0;
 };
 
+/// The data types of gpu_peak_flops.
+inline constexpr std::string_view kDtypes[] = {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"};
+
 struct Peak {
-  std::string_view dtype;  ///< fp64 fp32 tf32 fp16 bf16 fp8 int8 fp4
+  std::string_view dtype;  ///< of kDtypes
   double flops;     ///< dense operations per second (a multiply-add counts as two); never with sparsity
   bool from_table;  ///< from a data sheet; false: by formula, from the card's maximum clock
   friend bool operator==(const Peak&, const Peak&) = default;

@@ -11,13 +11,12 @@ namespace {
 
 constexpr double kGiga = 1e9;
 enum Type : std::size_t { kFp64, kFp32, kTf32, kFp16, kBf16, kFp8, kInt8, kFp4, kTypeCount };
-constexpr std::array<std::string_view, kTypeCount> kTypes = {"fp64", "fp32", "tf32", "fp16",
-                                                             "bf16", "fp8",  "int8", "fp4"};
+static_assert(std::size(kDtypes) == kTypeCount);
 using Rates = std::array<double, kTypeCount>;
 
-/// One model from its data sheet: tera-operations per second as in kTypes, then GB/s. 0: the card has no such
-/// unit, or no data sheet states the rate. Device ids come from NVIDIA's list of supported GPUs (README.md of
-/// open-gpu-kernel-modules) and from pci.ids.
+/// One model from its data sheet: tera-operations per second as in kDtypes, then GB/s. 0: the card has no
+/// such unit, or no data sheet states the rate. Device ids come from NVIDIA's list of supported GPUs
+/// (README.md of open-gpu-kernel-modules) and from pci.ids.
 struct Sheet {
   std::string_view name;
   std::array<unsigned, 3> device_ids;
@@ -140,7 +139,7 @@ std::vector<Peak> peaks_of(const Facts& card) {
   for (std::size_t type = 0; type < kTypeCount; ++type) {
     if (rates[type] > 0)
       peaks.push_back(
-          {kTypes[type], sheet != nullptr ? from_tera(rates[type]) : rates[type], sheet != nullptr});
+          {kDtypes[type], sheet != nullptr ? from_tera(rates[type]) : rates[type], sheet != nullptr});
   }
   return peaks;
 }

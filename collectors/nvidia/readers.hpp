@@ -311,9 +311,6 @@ Reader confidential(NvidiaContext& context, const ReadSource& source);
 /// 1 while the protection of several confidential GPUs is in this mode (nvml::MultiGpuMode).
 Reader multi_gpu(NvidiaContext& context, const ReadSource& source);
 
-/// The data types of gpu_peak_flops.
-inline constexpr std::string_view kDtypes[] = {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"};
-
 /// The peak of the data type at that index.
 Reader peak_in_table(NvidiaContext& context, const ReadSource& source);
 Reader peak_by_formula(NvidiaContext& context, const ReadSource& source);

@@ -238,23 +238,20 @@ std::optional<Error> read_memory(std::string_view text, ProcessOption& option) {
   return Error("memory must be bytes, or a number with KiB, MiB or GiB, not " + quoted(text));
 }
 
-std::optional<Error> read_trait(std::string_view text, ProcessOption& option) {
-  const std::string_view name = take_until(text, '=');
-  if (name == "busy" && !option.busy) return read_busy(text, option);
-  if (name == "memory" && !option.memory_bytes) return read_memory(text, option);
-  return Error(std::string(kForm));
-}
-
 std::optional<Error> read_option(std::string_view text, int device_count, ProcessOption& option) {
   std::string_view rest = text;
   std::string_view subject = take_until(rest, ',');
-  const bool ends_with_comma = text.ends_with(',');
   const std::string_view device = take_until(subject, '=');
-  if (device.empty() || subject.empty() || ends_with_comma) return Error(std::string(kForm));
+  if (device.empty() || subject.empty() || text.ends_with(',')) return Error(std::string(kForm));
   if (auto error = read_device(device, device_count, option)) return error;
   if (auto error = read_who(subject, option)) return error;
   while (!rest.empty()) {
-    if (auto error = read_trait(take_until(rest, ','), option)) return error;
+    std::string_view value = take_until(rest, ',');
+    const std::string_view name = take_until(value, '=');
+    std::optional<Error> error = Error(std::string(kForm));
+    if (name == "busy" && !option.busy) error = read_busy(value, option);
+    if (name == "memory" && !option.memory_bytes) error = read_memory(value, option);
+    if (error) return error;
   }
   return std::nullopt;
 }

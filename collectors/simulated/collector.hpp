@@ -90,7 +90,6 @@ inline constexpr CollectorEntry kSimulated = {
     .most_made_up = kMostDevices,
 };
 
-
 /// The simulated machine: immutable, shared by the collector and its devices. Any thread.
 class Simulation {
  public:

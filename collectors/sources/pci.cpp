@@ -84,11 +84,6 @@ std::optional<Function> read_function(const std::string& folder) {
   return function;
 }
 
-bool is_display(const Function& function) noexcept {
-  const std::uint32_t base = function.class_code >> 16;
-  return base == kBaseDisplay || base == kBaseAccelerator;
-}
-
 std::optional<int> numa_node(const Function& function) {
   const auto node = sysfs::read_integer(function.path + "/numa_node");
   if (!node || *node < 0) return std::nullopt;  // -1: one node only, or not reported
@@ -147,6 +142,11 @@ bool is_suspended(std::string_view runtime_status) noexcept {
 }
 
 namespace {
+
+bool is_display(const Function& function) noexcept {
+  const std::uint32_t base = function.class_code >> 16;
+  return base == kBaseDisplay || base == kBaseAccelerator;
+}
 
 struct Answer {
   std::optional<Function> function;

@@ -48,9 +48,6 @@ inline constexpr std::uint16_t kVendorAmd = 0x1002;  // ATI's ID, which GPUs kep
 /// nullopt if the folder is not a PCI function's.
 std::optional<Function> read_function(const std::string& folder);
 
-/// Display controllers (class 0x03) and processing accelerators (class 0x12).
-bool is_display(const Function& function) noexcept;
-
 /// The NUMA node that the function is attached to; nullopt if the machine has only one or the firmware does
 /// not report it.
 std::optional<int> numa_node(const Function& function);
@@ -82,9 +79,9 @@ std::optional<int> link_generation(std::string_view speed) noexcept;
 /// it.
 bool is_suspended(std::string_view runtime_status) noexcept;
 
-
-/// Finds every display adapter (see is_display) of the machine, with or without a driver. The scan limits the
-/// time of each function of the bus: if the files of one hang, it still finds the others. One thread.
+/// Finds every display controller (class 0x03) and processing accelerator (class 0x12) of the machine, with
+/// or without a driver. The scan limits the time of each function of the bus: if the files of one hang, it
+/// still finds the others. One thread.
 class Scan {
  public:
   /// Reads a function from its folder; may hang.

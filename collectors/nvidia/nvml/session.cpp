@@ -42,6 +42,32 @@ constexpr Meaning meaning_of(unsigned result) noexcept {
   return known == std::end(kMeanings) ? Meaning{result, Blame::call, ReadStatus::failed} : *known;
 }
 
+struct Reason {
+  unsigned result;
+  std::string_view text;
+};
+constexpr std::string_view kNodes =
+    "/dev/nvidiactl or /dev/nvidia* may not be opened: see their permissions and the service's DeviceAllow=";
+constexpr Reason kReasons[] = {
+    {nvml::kDriverNotLoaded, "the kernel module is not loaded: modprobe nvidia"},
+    {nvml::kLibRmVersionMismatch,
+     "reboot needed: the driver's library and its kernel module have different versions, as after an "
+     "upgrade; "
+     "unloading and loading the module also works"},
+    {nvml::kNoPermission, kNodes},
+    {nvml::kOperatingSystem, kNodes},
+    {nvml::kUninitialized, "NVML was shut down while in use"},
+    {nvml::kGpuIsLost, "a GPU has fallen off the bus: reset it (nvidia-smi --gpu-reset) or reboot"},
+    {nvml::kResetRequired, "a GPU requires a reset: nvidia-smi --gpu-reset"},
+};
+
+/// Containers lose their devices when systemd reloads its units, and then get this error of nvmlInit.
+std::string reason_of_init(unsigned result) {
+  if (result != nvml::kUnknown) return reason_of(result);
+  return "the driver gives no reason (NVML error 999). In a container: access to /dev/nvidia* was lost, "
+         "restart the container; otherwise see the NVRM lines in the kernel log";
+}
+
 }  // namespace
 
 Blame blame_of(unsigned result) noexcept { return meaning_of(result).blame; }
@@ -52,34 +78,9 @@ bool is_passing_trouble(unsigned result) noexcept {
          result == nvml::kInvalidState || result == nvml::kMemory;
 }
 
-// Containers lose their devices when systemd reloads its units, and then get this error.
-std::string reason_of_init(unsigned result) {
-  if (result != nvml::kUnknown) return reason_of(result);
-  return "the driver gives no reason (NVML error 999). In a container: access to /dev/nvidia* was lost, "
-         "restart the container; otherwise see the NVRM lines in the kernel log";
-}
-
 std::string reason_of(unsigned result) {
-  switch (result) {
-    case nvml::kDriverNotLoaded:
-      return "the kernel module is not loaded: modprobe nvidia";
-    case nvml::kLibRmVersionMismatch:
-      return "reboot needed: the driver's library and its kernel module have different versions, as after "
-             "an "
-             "upgrade; unloading and loading the module also works";
-    case nvml::kNoPermission:
-    case nvml::kOperatingSystem:
-      return "/dev/nvidiactl or /dev/nvidia* may not be opened: see their permissions and the service's "
-             "DeviceAllow=";
-    case nvml::kUninitialized:
-      return "NVML was shut down while in use";
-    case nvml::kGpuIsLost:
-      return "a GPU has fallen off the bus: reset it (nvidia-smi --gpu-reset) or reboot";
-    case nvml::kResetRequired:
-      return "a GPU requires a reset: nvidia-smi --gpu-reset";
-    default:
-      return "NVML error " + std::to_string(result);
-  }
+  const auto* const known = std::ranges::find(kReasons, result, &Reason::result);
+  return known == std::end(kReasons) ? "NVML error " + std::to_string(result) : std::string(known->text);
 }
 
 namespace {

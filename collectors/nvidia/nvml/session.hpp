@@ -42,8 +42,6 @@ constexpr bool is_lacking(ReadStatus status) noexcept {
 
 /// Why the library cannot be used, and the remedy.
 std::string reason_of(unsigned result);
-/// The same for a return code of nvmlInit.
-std::string reason_of_init(unsigned result);
 
 /// NVML between nvmlInit and nvmlShutdown. Each caller holds the session by shared_ptr for the duration of a
 /// call. The last holder shuts NVML down, so no call is under way at that time. A call that hangs keeps the

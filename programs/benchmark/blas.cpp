@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,7 +56,7 @@ constexpr Row kRows[] = {
 };
 // clang-format on
 
-using Files = std::initializer_list<const char*>;
+using Files = std::vector<const char*>;
 
 /// The functions of a driver's runtime and, the last one, of its library of matrix products.
 struct Functions {
@@ -177,7 +176,7 @@ LtDialect hipblas_lt(Element fp8) {
 }
 
 /// Opens the first of the files, each first in the folders and then by the loader's search.
-Result<DynamicLibrary> open_any(const std::vector<std::string>& folders, Files files) {
+Result<DynamicLibrary> open_any(const std::vector<std::string>& folders, const Files& files) {
   std::optional<Error> first;
   for (const char* file : files) {
     for (const std::string& folder : folders) {

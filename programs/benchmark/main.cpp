@@ -20,7 +20,6 @@
 #include "build_info.hpp"
 #include "collectors/sources/pci.hpp"
 #include "programs/benchmark/blas.hpp"
-#include "programs/benchmark/gpu.hpp"
 #include "programs/benchmark/guard.hpp"
 #include "programs/benchmark/measure.hpp"
 #include "programs/benchmark/opencl.hpp"

@@ -30,34 +30,6 @@ bool is_nan(Fp8 encoding, std::uint8_t bits) noexcept {
   return encoding == Fp8::e4m3 ? (bits & 0x7fU) == 0x7f : bits == kSign;
 }
 
-}  // namespace
-
-std::uint8_t to_fp8(Fp8 encoding, float value) noexcept {
-  const Facts facts = facts_of(encoding);
-  const float magnitude = std::min(std::abs(value), facts.largest);
-  // Subnormal numbers have the exponent of the smallest normal one and no leading bit.
-  const int exponent = magnitude > 0 ? std::max(std::ilogb(magnitude), 1 - facts.bias) : 1 - facts.bias;
-  // A fraction that rounds up to 2 carries into the exponent.
-  const int fraction = static_cast<int>(std::nearbyint(std::ldexp(magnitude, kFractionBits - exponent)));
-  const int code = (exponent + facts.bias - 1) * kFractions + fraction;
-  const unsigned sign = std::signbit(value) && (code != 0 || encoding == Fp8::e4m3) ? kSign : 0;
-  return static_cast<std::uint8_t>(sign |
-                                   std::min<unsigned>(static_cast<unsigned>(code), facts.largest_bits));
-}
-
-float from_fp8(Fp8 encoding, std::uint8_t bits) noexcept {
-  if (is_nan(encoding, bits)) return std::numeric_limits<float>::quiet_NaN();
-  const int exponent = (bits & 0x7f) / kFractions;
-  const int fraction = bits % kFractions + (exponent == 0 ? 0 : kFractions);
-  const int power = std::max(exponent, 1) - facts_of(encoding).bias - kFractionBits;
-  const float magnitude = std::ldexp(static_cast<float>(fraction), power);
-  return (bits & kSign) != 0 ? -magnitude : magnitude;
-}
-
-float half_steps(float value) noexcept { return std::clamp(std::nearbyint(value * 2) / 2, -4.0F, 4.0F); }
-
-namespace {
-
 /// Values are made once and repeated. The number is prime, so that no two rows of a matrix are equal.
 constexpr std::size_t kDifferentValues = 1'000'003;
 constexpr float kSmallestNormalHalf = 6.103515625e-05F;  // 2^-14
@@ -149,7 +121,49 @@ std::vector<double> product(const MatrixView& matrix, const std::vector<double>&
   return result;
 }
 
+constexpr std::uint64_t kSeed = 0x9e3779b97f4a7c15;
+constexpr double kDeviations = 20;
+
+std::vector<double> random_signs(std::size_t count) {
+  std::mt19937_64 random(kSeed);
+  std::vector<double> signs(count);
+  for (double& sign : signs) sign = (random() >> 63U) != 0 ? 1 : -1;
+  return signs;
+}
+
+/// An element of c is a sum of n products with deviation 1. Each of its n additions rounds a partial sum of
+/// deviation up to sqrt(n), so its error has a deviation of about rounding * n / 3. The check adds n
+/// elements. Exact products differ by a quarter at least.
+double tolerance(double rounding, std::size_t size) {
+  const auto n = static_cast<double>(size);
+  return kDeviations * rounding * n / 3 * std::sqrt(n) + (rounding == kExact ? 0.125 : 0);
+}
+
 }  // namespace
+
+std::uint8_t to_fp8(Fp8 encoding, float value) noexcept {
+  const Facts facts = facts_of(encoding);
+  const float magnitude = std::min(std::abs(value), facts.largest);
+  // Subnormal numbers have the exponent of the smallest normal one and no leading bit.
+  const int exponent = magnitude > 0 ? std::max(std::ilogb(magnitude), 1 - facts.bias) : 1 - facts.bias;
+  // A fraction that rounds up to 2 carries into the exponent.
+  const int fraction = static_cast<int>(std::nearbyint(std::ldexp(magnitude, kFractionBits - exponent)));
+  const int code = (exponent + facts.bias - 1) * kFractions + fraction;
+  const unsigned sign = std::signbit(value) && (code != 0 || encoding == Fp8::e4m3) ? kSign : 0;
+  return static_cast<std::uint8_t>(sign |
+                                   std::min<unsigned>(static_cast<unsigned>(code), facts.largest_bits));
+}
+
+float from_fp8(Fp8 encoding, std::uint8_t bits) noexcept {
+  if (is_nan(encoding, bits)) return std::numeric_limits<float>::quiet_NaN();
+  const int exponent = (bits & 0x7f) / kFractions;
+  const int fraction = bits % kFractions + (exponent == 0 ? 0 : kFractions);
+  const int power = std::max(exponent, 1) - facts_of(encoding).bias - kFractionBits;
+  const float magnitude = std::ldexp(static_cast<float>(fraction), power);
+  return (bits & kSign) != 0 ? -magnitude : magnitude;
+}
+
+float half_steps(float value) noexcept { return std::clamp(std::nearbyint(value * 2) / 2, -4.0F, 4.0F); }
 
 std::size_t size_of(Element element) noexcept {
   switch (element) {
@@ -236,28 +250,6 @@ std::vector<double> times(const MatrixView& matrix, const std::vector<double>& v
   }
   return {};
 }
-
-namespace {
-
-constexpr std::uint64_t kSeed = 0x9e3779b97f4a7c15;
-constexpr double kDeviations = 20;
-
-std::vector<double> random_signs(std::size_t count) {
-  std::mt19937_64 random(kSeed);
-  std::vector<double> signs(count);
-  for (double& sign : signs) sign = (random() >> 63U) != 0 ? 1 : -1;
-  return signs;
-}
-
-/// An element of c is a sum of n products with deviation 1. Each of its n additions rounds a partial sum of
-/// deviation up to sqrt(n), so its error has a deviation of about rounding * n / 3. The check adds n
-/// elements. Exact products differ by a quarter at least.
-double tolerance(double rounding, std::size_t size) {
-  const auto n = static_cast<double>(size);
-  return kDeviations * rounding * n / 3 * std::sqrt(n) + (rounding == kExact ? 0.125 : 0);
-}
-
-}  // namespace
 
 std::optional<std::string> wrong_product(const MatrixView& a, const MatrixView& b, const MatrixView& c,
                                          double rounding) {

@@ -31,6 +31,15 @@ Sample sample_of(std::vector<double> seconds) {
   return sample;
 }
 
+/// "266240K"; 0: no such text.
+std::size_t size_in(const std::filesystem::path& file) {
+  std::string text;
+  std::getline(std::ifstream(file), text);
+  std::string_view rest = text;
+  const auto kibibytes = take_number<std::size_t>(rest);
+  return kibibytes && rest == "K" ? *kibibytes << 10U : 0;
+}
+
 }  // namespace
 
 std::optional<Sample> repeat(const Pace& pace, const std::function<std::optional<double>()>& once) {
@@ -46,19 +55,6 @@ std::optional<Sample> repeat(const Pace& pace, const std::function<std::optional
   }
   return sample_of(std::move(seconds));
 }
-
-namespace {
-
-/// "266240K"; 0: no such text.
-std::size_t size_in(const std::filesystem::path& file) {
-  std::string text;
-  std::getline(std::ifstream(file), text);
-  std::string_view rest = text;
-  const auto kibibytes = take_number<std::size_t>(rest);
-  return kibibytes && rest == "K" ? *kibibytes << 10U : 0;
-}
-
-}  // namespace
 
 std::size_t size_above_caches(const std::string& sysfs) {
   constexpr std::size_t kLeast = std::size_t{64} << 20U;

@@ -44,30 +44,6 @@ constexpr Name kNames[] = {
 };
 #undef GPUMETER_NAME
 
-}  // namespace
-
-// NOLINTNEXTLINE(readability-function-size): one line a function of the table
-Result<Api> Api::open(const std::string& library) {
-  Result<DynamicLibrary> opened = DynamicLibrary::open(library);
-  if (!opened) return opened.error();
-  Api api{*std::move(opened)};
-#define GPUMETER_OPENCL_LOAD(name)                          \
-  api.name = api.library.symbol<decltype(api.name)>(#name); \
-  if (api.name == nullptr) return Error(library + " has no " #name);
-  GPUMETER_OPENCL_FUNCTIONS(GPUMETER_OPENCL_LOAD)
-#undef GPUMETER_OPENCL_LOAD
-  return api;
-}
-
-std::string error_name(cl_int code) {
-  for (const Name& name : kNames) {
-    if (name.code == code) return name.text;
-  }
-  return "OpenCL error " + std::to_string(code);
-}
-
-namespace {
-
 // cl_nv_device_attribute_query; Khronos' header of 2023 lacks these two.
 constexpr cl_device_info kPciSlotNv = 0x4009;    // CL_DEVICE_PCI_SLOT_ID_NV: device << 3 | function
 constexpr cl_device_info kPciBusNv = 0x4008;     // CL_DEVICE_PCI_BUS_ID_NV
@@ -144,6 +120,26 @@ Device describe(const Api& api, cl_platform_id platform, cl_device_id id) {
 }
 
 }  // namespace
+
+// NOLINTNEXTLINE(readability-function-size): one line a function of the table
+Result<Api> Api::open(const std::string& library) {
+  Result<DynamicLibrary> opened = DynamicLibrary::open(library);
+  if (!opened) return opened.error();
+  Api api{*std::move(opened)};
+#define GPUMETER_OPENCL_LOAD(name)                          \
+  api.name = api.library.symbol<decltype(api.name)>(#name); \
+  if (api.name == nullptr) return Error(library + " has no " #name);
+  GPUMETER_OPENCL_FUNCTIONS(GPUMETER_OPENCL_LOAD)
+#undef GPUMETER_OPENCL_LOAD
+  return api;
+}
+
+std::string error_name(cl_int code) {
+  for (const Name& name : kNames) {
+    if (name.code == code) return name.text;
+  }
+  return "OpenCL error " + std::to_string(code);
+}
 
 bool Device::has(std::string_view extension) const noexcept {
   std::string_view rest = extensions;

@@ -77,18 +77,6 @@ std::string device_text(const Report& report) {
   return text;
 }
 
-}  // namespace
-
-std::string table_text(std::span<const Report> reports) {
-  std::string text;
-  for (const Report& report : reports) text += (text.empty() ? "" : "\n") + device_text(report);
-  return text;
-}
-
-// Both outputs in one file, because few files may include nlohmann's header.
-
-namespace {
-
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kBaselineRuns = 3;
@@ -175,7 +163,36 @@ Json load(const Folder& folder, const std::string& name) {
   return Json::object();
 }
 
+/// No uuid has them; with one of them, a line would say something else.
+constexpr std::string_view kSeparators = ",|#\n";
+
+std::string number(const char* format, double value) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+std::string tags_of(const Measurement& each) {
+  switch (each.quantity) {
+    case Quantity::flops:
+      return ",dtype:" + each.kind + ",backend:" + each.backend;
+    case Quantity::memory_bandwidth:
+      return ",operation:" + each.kind;
+    case Quantity::transfer:
+      return ",direction:" + each.kind;
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string table_text(std::span<const Report> reports) {
+  std::string text;
+  for (const Report& report : reports) text += (text.empty() ? "" : "\n") + device_text(report);
+  return text;
+}
+
+// Both outputs in one file, because few files may include nlohmann's header.
 
 std::string json_text(std::span<const Report> reports) {
   Json list = Json::array();
@@ -222,31 +239,6 @@ double History::last_run(const std::string& uuid) const try {
 } catch (const std::exception&) {
   return 0;
 }
-
-namespace {
-
-/// No uuid has them; with one of them, a line would say something else.
-constexpr std::string_view kSeparators = ",|#\n";
-
-std::string number(const char* format, double value) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
-std::string tags_of(const Measurement& each) {
-  switch (each.quantity) {
-    case Quantity::flops:
-      return ",dtype:" + each.kind + ",backend:" + each.backend;
-    case Quantity::memory_bandwidth:
-      return ",operation:" + each.kind;
-    case Quantity::transfer:
-      return ",direction:" + each.kind;
-  }
-  return {};
-}
-
-}  // namespace
 
 std::string datagram(const Report& report) {
   if (report.gpu.uuid.empty() || report.gpu.uuid.find_first_of(kSeparators) != std::string::npos) return {};

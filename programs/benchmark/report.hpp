@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "base/text.hpp"
-#include "programs/benchmark/gpu.hpp"
+#include "programs/benchmark/guard.hpp"
 #include "programs/benchmark/measure.hpp"
 
 namespace gpumeter::benchmark {

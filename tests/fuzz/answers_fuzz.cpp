@@ -4,7 +4,7 @@
 #include <string>
 
 #include "exporter/json/api.hpp"
-#include "programs/benchmark/gpu.hpp"
+#include "programs/benchmark/guard.hpp"
 #include "programs/benchmark/report.hpp"
 #include "programs/top/snapshot.hpp"
 #include "tests/fuzz/fuzz.hpp"

@@ -73,6 +73,39 @@ ServiceOrder order_of(const Order& order, int pid) {
   return out;
 }
 
+/// A trace of a few seconds of a large model has hundreds of MB. The job chooses its size.
+constexpr std::uint64_t kMostBytes = 512ULL << 20;
+/// Of all traces in the folder; the oldest ones make room.
+constexpr std::uint64_t kMostInFolder = 4 * kMostBytes;
+
+/// The connection of a fetch, which another thread ends. Any thread.
+class Connection {
+ public:
+  explicit Connection(Descriptor open) : open_(std::make_shared<const Descriptor>(std::move(open))) {}
+
+  /// Returns an Error after end().
+  Result<std::shared_ptr<const Descriptor>> get() GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (is_ended_) return Error("gpumeter-profiler stops");
+    return open_;
+  }
+  void replace(Descriptor open) GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    open_ = std::make_shared<const Descriptor>(std::move(open));
+  }
+  // A wait for the process ends with the connection.
+  void end() GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    is_ended_ = true;
+    ::shutdown(open_->number(), SHUT_RDWR);
+  }
+
+ private:
+  Mutex mutex_;
+  std::shared_ptr<const Descriptor> open_ GPUMETER_GUARDED_BY(mutex_);
+  bool is_ended_ GPUMETER_GUARDED_BY(mutex_) = false;
+};
+
 }  // namespace
 
 std::string path_of(const ServiceOrder& order) {
@@ -266,43 +299,6 @@ Descriptor DebugDoor::connection(int pid) {
   const auto call = calls_.find(pid);
   return call == calls_.end() ? Descriptor() : std::move(call->second.connection);
 }
-
-namespace {
-
-/// A trace of a few seconds of a large model has hundreds of MB. The job chooses its size.
-constexpr std::uint64_t kMostBytes = 512ULL << 20;
-/// Of all traces in the folder; the oldest ones make room.
-constexpr std::uint64_t kMostInFolder = 4 * kMostBytes;
-
-/// The connection of a fetch, which another thread ends. Any thread.
-class Connection {
- public:
-  explicit Connection(Descriptor open) : open_(std::make_shared<const Descriptor>(std::move(open))) {}
-
-  /// Returns an Error after end().
-  Result<std::shared_ptr<const Descriptor>> get() GPUMETER_EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
-    if (is_ended_) return Error("gpumeter-profiler stops");
-    return open_;
-  }
-  void replace(Descriptor open) GPUMETER_EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
-    open_ = std::make_shared<const Descriptor>(std::move(open));
-  }
-  // A wait for the process ends with the connection.
-  void end() GPUMETER_EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
-    is_ended_ = true;
-    ::shutdown(open_->number(), SHUT_RDWR);
-  }
-
- private:
-  Mutex mutex_;
-  std::shared_ptr<const Descriptor> open_ GPUMETER_GUARDED_BY(mutex_);
-  bool is_ended_ GPUMETER_GUARDED_BY(mutex_) = false;
-};
-
-}  // namespace
 
 void DebugDoor::fetch(int pid, const Order& order) {
   const auto call = calls_.find(pid);

@@ -30,7 +30,7 @@ Records the GPUs that the control groups of Slurm jobs permit, for gpumeter.
 The exit status is 0, 1 if the folder cannot be used or a group could not be entered, or 2 for a wrong option.
 )";
 
-enum Option : int { kManaged = 1, kSettle, kFolder, kDev, kProcfs, kSysfs, kVersion, kHelpOption };
+enum Option : int { kManaged = 1, kSettle, kVersion, kHelpOption, kFolder, kDev, kProcfs, kSysfs };
 
 constexpr std::array<option, 9> kOptions = {{{"managed", required_argument, nullptr, kManaged},
                                              {"settle", required_argument, nullptr, kSettle},
@@ -82,24 +82,12 @@ std::string take_settle(std::string_view text, Settings& settings) {
 }
 
 std::string take(int option, const char* value, Settings& settings) {
-  switch (option) {
-    case kManaged:
-      return take_managed(value, settings);
-    case kSettle:
-      return take_settle(value, settings);
-    case kFolder:
-      settings.folder = value;
-      return {};
-    case kDev:
-      settings.roots.dev = value;
-      return {};
-    case kProcfs:
-      settings.roots.procfs = value;
-      return {};
-    default:
-      settings.roots.sysfs = value;
-      return {};
-  }
+  std::string* const folders[] = {&settings.folder, &settings.roots.dev, &settings.roots.procfs,
+                                  &settings.roots.sysfs};
+  if (option == kManaged) return take_managed(value, settings);
+  if (option == kSettle) return take_settle(value, settings);
+  *folders[option - kFolder] = value;
+  return {};
 }
 
 std::variant<Settings, Exit> parse_options(int argc, char* const* argv) {

@@ -95,18 +95,6 @@ void add_drm(const Roots& roots, std::vector<Gpu>& gpus) {
   }
 }
 
-}  // namespace
-
-std::vector<Gpu> read_gpus(const Roots& roots) {
-  std::vector<Gpu> gpus;
-  add_nvidia(roots, gpus);
-  add_drm(roots, gpus);
-  std::ranges::sort(gpus, {}, [](const Gpu& gpu) { return std::pair(gpu.pci_address, gpu.node); });
-  return gpus;
-}
-
-namespace {
-
 // The process needs 1 ms of its own; the kernel's move between groups may wait for an RCU grace period, 10 to
 // 20 ms.
 constexpr int kMostMilliseconds = 1000;
@@ -170,48 +158,6 @@ std::optional<std::string> leaf_of(const std::string& step) {
   std::string leaf = step + "/slurm";
   return exists(leaf + "/cgroup.procs") ? std::optional(std::move(leaf)) : std::nullopt;
 }
-
-}  // namespace
-
-std::optional<std::string> door_of(const std::string& job_folder) {
-  // Only v2 has this file.
-  if (!exists(job_folder + "/cgroup.controllers")) {
-    const bool is_of_devices = job_folder.find("/fs/cgroup/devices/") != std::string::npos;
-    return is_of_devices && exists(job_folder + "/cgroup.procs") ? std::optional(job_folder) : std::nullopt;
-  }
-  for (const char* const step : {"/step_extern", "/step_batch"}) {
-    if (auto leaf = leaf_of(job_folder + step)) return leaf;
-  }
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(job_folder.c_str()), closedir);
-  while (const dirent* const entry = folder ? readdir(folder.get()) : nullptr) {
-    if (!std::string_view(entry->d_name).starts_with("step_")) continue;
-    if (auto leaf = leaf_of(job_folder + "/" + entry->d_name)) return leaf;
-  }
-  return std::nullopt;
-}
-
-Result<std::vector<Access>> ask(const std::string& group, std::span<const std::string> paths) {
-  const std::string path = group + "/cgroup.procs";
-  const Descriptor procs(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!procs) return Error(path + ": " + std::strerror(errno));
-  std::vector<Access> answers(paths.size(), Access::unknown);
-  Question question = {procs.number(), paths, answers};
-  const Stack stack;
-  if (stack.top() == nullptr) return Error("no memory for a stack");
-  const pid_t process = clone(enter_and_answer, stack.top(), CLONE_VM | SIGCHLD, &question);
-  if (process < 0) return Error(std::string("clone: ") + std::strerror(errno));
-  int status = 0;
-  if (!waits_for(process, status)) {
-    kill(process, SIGKILL);
-    // It may still use its stack and the question, so this process cannot go on without it.
-    if (!waits_for(process, status)) _exit(EXIT_FAILURE);
-    return Error(path + ": the process did not end in 1 s and was killed");
-  }
-  if (!question.is_inside) return Error(path + ": " + std::strerror(WEXITSTATUS(status)));
-  return answers;
-}
-
-namespace {
 
 /// True if all processes of the group are frozen: one that enters would stop there.
 bool is_frozen(const std::string& group) {
@@ -429,6 +375,52 @@ class Pass {
 };
 
 }  // namespace
+
+std::vector<Gpu> read_gpus(const Roots& roots) {
+  std::vector<Gpu> gpus;
+  add_nvidia(roots, gpus);
+  add_drm(roots, gpus);
+  std::ranges::sort(gpus, {}, [](const Gpu& gpu) { return std::pair(gpu.pci_address, gpu.node); });
+  return gpus;
+}
+
+std::optional<std::string> door_of(const std::string& job_folder) {
+  // Only v2 has this file.
+  if (!exists(job_folder + "/cgroup.controllers")) {
+    const bool is_of_devices = job_folder.find("/fs/cgroup/devices/") != std::string::npos;
+    return is_of_devices && exists(job_folder + "/cgroup.procs") ? std::optional(job_folder) : std::nullopt;
+  }
+  for (const char* const step : {"/step_extern", "/step_batch"}) {
+    if (auto leaf = leaf_of(job_folder + step)) return leaf;
+  }
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(job_folder.c_str()), closedir);
+  while (const dirent* const entry = folder ? readdir(folder.get()) : nullptr) {
+    if (!std::string_view(entry->d_name).starts_with("step_")) continue;
+    if (auto leaf = leaf_of(job_folder + "/" + entry->d_name)) return leaf;
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<Access>> ask(const std::string& group, std::span<const std::string> paths) {
+  const std::string path = group + "/cgroup.procs";
+  const Descriptor procs(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!procs) return Error(path + ": " + std::strerror(errno));
+  std::vector<Access> answers(paths.size(), Access::unknown);
+  Question question = {procs.number(), paths, answers};
+  const Stack stack;
+  if (stack.top() == nullptr) return Error("no memory for a stack");
+  const pid_t process = clone(enter_and_answer, stack.top(), CLONE_VM | SIGCHLD, &question);
+  if (process < 0) return Error(std::string("clone: ") + std::strerror(errno));
+  int status = 0;
+  if (!waits_for(process, status)) {
+    kill(process, SIGKILL);
+    // It may still use its stack and the question, so this process cannot go on without it.
+    if (!waits_for(process, status)) _exit(EXIT_FAILURE);
+    return Error(path + ": the process did not end in 1 s and was killed");
+  }
+  if (!question.is_inside) return Error(path + ": " + std::strerror(WEXITSTATUS(status)));
+  return answers;
+}
 
 Result<Outcome> pass(const Settings& settings, const Ask& ask, std::chrono::seconds now) {
   const Result<Folder> folder = Folder::open_trusted(settings.folder);

@@ -141,17 +141,185 @@ class Queries final : public Part {
   }
 
  private:
-  bool look();
-  std::vector<tcp::Listener> ras_listeners() const;
-  bool serve(std::uint32_t uid, User& user);
-  bool has_changed(std::uint32_t uid, const std::set<std::uint64_t>& sockets) const;
-  void note(User& user, State state, const std::string& reason) const;
-  Result<Done> ask(std::uint32_t uid, const User& user, const Verdict& verdict);
+  /// Returns true if a process is on a GPU. Users without one are not looked at, whoever listens.
+  bool look() {
+    std::map<std::uint32_t, User> users;
+    for (const auto& device : *machine_.uses.get()) {
+      for (const workloads::ProcessUse& use : device->processes) {
+        if (!use.present || !use.uid) continue;
+        Process& process = users[*use.uid].processes[use.id.pid];
+        process.use = use;
+        process.gpus.emplace(device->index, device->uuid);
+      }
+    }
+    const bool has_processes = !users.empty();
+    if (has_processes) {
+      for (const tcp::Listener& listener : ras_listeners()) {
+        const auto user = users.find(listener.uid);
+        if (user != users.end()) user->second.listeners.push_back(listener);
+      }
+    }
+    std::erase_if(users, [](const auto& entry) { return entry.second.listeners.empty(); });
+    for (auto& [uid, user] : users) {
+      user.name = names_.of(uid);
+      const auto known = users_.find(uid);
+      if (known == users_.end()) continue;
+      user.state = known->second.state;
+      user.failures = known->second.failures;
+    }
+    std::erase_if(users, [this](const auto& entry) {
+      return !is_allowed(settings_.users, entry.first, entry.second.name);
+    });
+    users_ = std::move(users);
+    return has_processes;
+  }
+
+  /// The sockets that listen on the port of RAS, and that loopback reaches. If the kernel lists no sockets,
+  /// no process is asked.
+  std::vector<tcp::Listener> ras_listeners() const {
+    Result<std::vector<tcp::Listener>> all = tcp::listeners(procfs_);
+    if (!all) return {};
+    std::erase_if(*all, [this](const tcp::Listener& each) {
+      return each.port != settings_.port || each.address.empty();
+    });
+    return *std::move(all);
+  }
+
+  /// Returns true after a query.
+  bool serve(std::uint32_t uid, User& user) {
+    const Nanoseconds now = clock_.monotonic();
+    Nanoseconds& next_query = next_query_[uid];
+    if (now < next_query) return false;
+    std::vector<int> pids;
+    for (const auto& [pid, process] : user.processes) pids.push_back(pid);
+    std::set<std::uint64_t> sockets;
+    for (const tcp::Listener& listener : user.listeners) sockets.insert(listener.inode);
+    const Verdict verdict = gate_.check(pids, sockets);
+    next_query = now + settings_.interval;
+    if (verdict.refusal) return note(user, *verdict.refusal, verdict.reason), false;
+    if (has_changed(uid, sockets)) return next_query = now, false;
+    const Result<Done> asked = ask(uid, user, verdict);
+    if (asked) {
+      user.failures = 0;
+      note(user, State::asked, {});
+    } else {
+      user.failures = std::min(user.failures + 1, kMostDoublings);
+      next_query = now + settings_.interval * (1 << user.failures);
+      note(user, State::failed, asked.error().message());
+    }
+    return true;
+  }
+
+  // A process that began to listen since the look was not judged. The kernel may connect to it.
+  bool has_changed(std::uint32_t uid, const std::set<std::uint64_t>& sockets) const {
+    std::set<std::uint64_t> now;
+    for (const tcp::Listener& listener : ras_listeners()) {
+      if (listener.uid == uid) now.insert(listener.inode);
+    }
+    return now != sockets;
+  }
+
+  /// Logs a change of the user's state.
+  void note(User& user, State state, const std::string& reason) const {
+    if (std::exchange(user.state, state) == state) return;
+    if (state == State::asked) return log_.info("NCCL is asked about its ranks", {{"user", user.name}});
+    if (state == State::failed) {
+      return log_.warn("NCCL does not answer; the next query follows later",
+                       {{"user", user.name}, {"error", reason}});
+    }
+    log_.warn("NCCL is not asked, because a query might crash the job",
+              {{"user", user.name}, {"state", std::string(to_string(state))}, {"reason", reason}});
+  }
+
+  Result<Done> ask(std::uint32_t uid, const User& user, const Verdict& verdict) {
+    const int family = user.listeners.front().is_ip6() ? AF_INET6 : AF_INET;
+    const Result<std::string> text =
+        ask_ras(clock_, family, settings_.port, {.most_bytes = kMostAnswerBytes});
+    if (!text) return text.error();
+    const Result<Answer> answer = parse_answer(*text);
+    if (!answer) return answer.error();
+    const std::set<std::string> addresses = own_addresses();
+    const std::vector<int> members = members_in(*answer, user, verdict, addresses);
+    const auto [is_reported, name] = run_of(user, members);
+    Run& run = runs_[name];
+    const Nanoseconds now = clock_.monotonic();
+    run.progress.update(
+        *answer, [&](const Rank& rank) { return addresses.contains(rank.host); }, now);
+    run.answered_at = now;
+    run.answered_at_unix = clock_.realtime();
+    run.expected_every = settings_.interval * (run.progress.leads() ? 1 : kSeldom);
+    run.uid = uid;
+    run.is_reported = is_reported;
+    run.gpus.clear();
+    for (const int pid : members) {
+      const std::set<Gpu>& gpus = user.processes.at(pid).gpus;
+      run.gpus.insert(gpus.begin(), gpus.end());
+    }
+    next_query_[uid] = now + run.expected_every;
+    return Done{};
+  }
+
+  // The kernel chooses the process that answers, so a user with two jobs gets the answers of either. The
+  // ranks' processes tell which. All processes that listen, if none is found.
   std::vector<int> members_in(const Answer& answer, const User& user, const Verdict& verdict,
-                              const std::set<std::string>& addresses) const;
-  NamedRun run_of(const User& user, const std::vector<int>& pids) const;
-  void forget();
-  void write();
+                              const std::set<std::string>& addresses) const {
+    std::set<int> own;
+    for (const Communicator& communicator : answer.communicators) {
+      for (const Rank& rank : communicator.ranks) {
+        if (addresses.contains(rank.host)) own.insert(rank.pid);
+      }
+    }
+    std::vector<int> members;
+    for (const auto& [pid, process] : user.processes) {
+      if (own.contains(own_pid(procfs_, pid))) members.push_back(pid);
+    }
+    return members.empty() ? verdict.members : members;
+  }
+
+  /// The run of most processes. One that a job reports goes before a workload.
+  NamedRun run_of(const User& user, const std::vector<int>& pids) const {
+    const auto runs = machine_.runs.get();
+    std::map<NamedRun, std::size_t> votes;
+    for (const int pid : pids) {
+      const workloads::ProcessUse& use = user.processes.at(pid).use;
+      const auto run = runs->on_devices.find(use.id);
+      const bool is_reported = run != runs->on_devices.end();
+      ++votes[{is_reported, is_reported ? run->second : jobs::RunName{user.name, workload_of(use)}}];
+    }
+    if (votes.empty()) return {false, {user.name, workloads::unattributed().name}};
+    const auto most = std::ranges::max_element(
+        votes, {}, [](const auto& vote) { return std::pair(vote.first.first, vote.second); });
+    return most->first;
+  }
+
+  // A run whose processes left the GPUs, or which does not answer, leaves the page.
+  void forget() {
+    const Nanoseconds now = clock_.monotonic();
+    std::erase_if(next_query_, [now](const auto& entry) { return entry.second <= now; });
+    std::erase_if(runs_, [&](const auto& entry) {
+      const Run& run = entry.second;
+      return !users_.contains(run.uid) || now - run.answered_at > run.expected_every * kKept + kLook;
+    });
+  }
+
+  void write() {
+    for (const auto& [uid, user] : users_) {
+      if (!user.state) continue;
+      series_.add(self_catalog::nccl_state,
+                  Labels({{"user", user.name}, {"state", std::string(to_string(*user.state))}}), 1);
+    }
+    for (const auto& [name, run] : runs_) {
+      const Labels labels({{"run", name.run}, {"user", name.user}});
+      run.progress.write(labels, series_);
+      series_.add(catalog::ml_nccl_last_success_timestamp, labels, to_seconds(run.answered_at_unix));
+      if (run.is_reported) continue;
+      for (const auto& [index, uuid] : run.gpus) {
+        series_.add(catalog::ml_run_gpu_info,
+                    labels.with({{"gpu", std::to_string(index)}, {"uuid", uuid}, {"source", "nccl"}}), 1);
+      }
+    }
+    series_.commit(clock_.monotonic());
+  }
 
   const Machine& machine_;
   const Clock& clock_;
@@ -165,185 +333,6 @@ class Queries final : public Part {
   jobs::UserNames names_;
   SeriesList series_;
 };
-
-/// The sockets that listen on the port of RAS, and that loopback reaches. If the kernel lists no sockets, no
-/// process is asked.
-std::vector<tcp::Listener> Queries::ras_listeners() const {
-  Result<std::vector<tcp::Listener>> all = tcp::listeners(procfs_);
-  if (!all) return {};
-  std::erase_if(*all, [this](const tcp::Listener& each) {
-    return each.port != settings_.port || each.address.empty();
-  });
-  return *std::move(all);
-}
-
-/// Returns true if a process is on a GPU. Users without one are not looked at, whoever listens.
-bool Queries::look() {
-  std::map<std::uint32_t, User> users;
-  for (const auto& device : *machine_.uses.get()) {
-    for (const workloads::ProcessUse& use : device->processes) {
-      if (!use.present || !use.uid) continue;
-      Process& process = users[*use.uid].processes[use.id.pid];
-      process.use = use;
-      process.gpus.emplace(device->index, device->uuid);
-    }
-  }
-  const bool has_processes = !users.empty();
-  if (has_processes) {
-    for (const tcp::Listener& listener : ras_listeners()) {
-      const auto user = users.find(listener.uid);
-      if (user != users.end()) user->second.listeners.push_back(listener);
-    }
-  }
-  std::erase_if(users, [](const auto& entry) { return entry.second.listeners.empty(); });
-  for (auto& [uid, user] : users) {
-    user.name = names_.of(uid);
-    const auto known = users_.find(uid);
-    if (known == users_.end()) continue;
-    user.state = known->second.state;
-    user.failures = known->second.failures;
-  }
-  std::erase_if(users, [this](const auto& entry) {
-    return !is_allowed(settings_.users, entry.first, entry.second.name);
-  });
-  users_ = std::move(users);
-  return has_processes;
-}
-
-/// Returns true after a query.
-bool Queries::serve(std::uint32_t uid, User& user) {
-  const Nanoseconds now = clock_.monotonic();
-  Nanoseconds& next_query = next_query_[uid];
-  if (now < next_query) return false;
-  std::vector<int> pids;
-  for (const auto& [pid, process] : user.processes) pids.push_back(pid);
-  std::set<std::uint64_t> sockets;
-  for (const tcp::Listener& listener : user.listeners) sockets.insert(listener.inode);
-  const Verdict verdict = gate_.check(pids, sockets);
-  next_query = now + settings_.interval;
-  if (verdict.refusal) return note(user, *verdict.refusal, verdict.reason), false;
-  if (has_changed(uid, sockets)) return next_query = now, false;
-  const Result<Done> asked = ask(uid, user, verdict);
-  if (asked) {
-    user.failures = 0;
-    note(user, State::asked, {});
-  } else {
-    user.failures = std::min(user.failures + 1, kMostDoublings);
-    next_query = now + settings_.interval * (1 << user.failures);
-    note(user, State::failed, asked.error().message());
-  }
-  return true;
-}
-
-// A process that began to listen since the look was not judged. The kernel may connect to it.
-bool Queries::has_changed(std::uint32_t uid, const std::set<std::uint64_t>& sockets) const {
-  std::set<std::uint64_t> now;
-  for (const tcp::Listener& listener : ras_listeners()) {
-    if (listener.uid == uid) now.insert(listener.inode);
-  }
-  return now != sockets;
-}
-
-/// Logs a change of the user's state.
-void Queries::note(User& user, State state, const std::string& reason) const {
-  if (std::exchange(user.state, state) == state) return;
-  if (state == State::asked) return log_.info("NCCL is asked about its ranks", {{"user", user.name}});
-  if (state == State::failed) {
-    return log_.warn("NCCL does not answer; the next query follows later",
-                     {{"user", user.name}, {"error", reason}});
-  }
-  log_.warn("NCCL is not asked, because a query might crash the job",
-            {{"user", user.name}, {"state", std::string(to_string(state))}, {"reason", reason}});
-}
-
-Result<Done> Queries::ask(std::uint32_t uid, const User& user, const Verdict& verdict) {
-  const int family = user.listeners.front().is_ip6() ? AF_INET6 : AF_INET;
-  const Result<std::string> text = ask_ras(clock_, family, settings_.port, {.most_bytes = kMostAnswerBytes});
-  if (!text) return text.error();
-  const Result<Answer> answer = parse_answer(*text);
-  if (!answer) return answer.error();
-  const std::set<std::string> addresses = own_addresses();
-  const std::vector<int> members = members_in(*answer, user, verdict, addresses);
-  const auto [is_reported, name] = run_of(user, members);
-  Run& run = runs_[name];
-  const Nanoseconds now = clock_.monotonic();
-  run.progress.update(
-      *answer, [&](const Rank& rank) { return addresses.contains(rank.host); }, now);
-  run.answered_at = now;
-  run.answered_at_unix = clock_.realtime();
-  run.expected_every = settings_.interval * (run.progress.leads() ? 1 : kSeldom);
-  run.uid = uid;
-  run.is_reported = is_reported;
-  run.gpus.clear();
-  for (const int pid : members) {
-    const std::set<Gpu>& gpus = user.processes.at(pid).gpus;
-    run.gpus.insert(gpus.begin(), gpus.end());
-  }
-  next_query_[uid] = now + run.expected_every;
-  return Done{};
-}
-
-// The kernel chooses the process that answers, so a user with two jobs gets the answers of either. The ranks'
-// processes tell which. All processes that listen, if none is found.
-std::vector<int> Queries::members_in(const Answer& answer, const User& user, const Verdict& verdict,
-                                     const std::set<std::string>& addresses) const {
-  std::set<int> own;
-  for (const Communicator& communicator : answer.communicators) {
-    for (const Rank& rank : communicator.ranks) {
-      if (addresses.contains(rank.host)) own.insert(rank.pid);
-    }
-  }
-  std::vector<int> members;
-  for (const auto& [pid, process] : user.processes) {
-    if (own.contains(own_pid(procfs_, pid))) members.push_back(pid);
-  }
-  return members.empty() ? verdict.members : members;
-}
-
-/// The run of most processes. One that a job reports goes before a workload.
-NamedRun Queries::run_of(const User& user, const std::vector<int>& pids) const {
-  const auto runs = machine_.runs.get();
-  std::map<NamedRun, std::size_t> votes;
-  for (const int pid : pids) {
-    const workloads::ProcessUse& use = user.processes.at(pid).use;
-    const auto run = runs->on_devices.find(use.id);
-    const bool is_reported = run != runs->on_devices.end();
-    ++votes[{is_reported, is_reported ? run->second : jobs::RunName{user.name, workload_of(use)}}];
-  }
-  if (votes.empty()) return {false, {user.name, workloads::unattributed().name}};
-  const auto most = std::ranges::max_element(
-      votes, {}, [](const auto& vote) { return std::pair(vote.first.first, vote.second); });
-  return most->first;
-}
-
-// A run whose processes left the GPUs, or which does not answer, leaves the page.
-void Queries::forget() {
-  const Nanoseconds now = clock_.monotonic();
-  std::erase_if(next_query_, [now](const auto& entry) { return entry.second <= now; });
-  std::erase_if(runs_, [&](const auto& entry) {
-    const Run& run = entry.second;
-    return !users_.contains(run.uid) || now - run.answered_at > run.expected_every * kKept + kLook;
-  });
-}
-
-void Queries::write() {
-  for (const auto& [uid, user] : users_) {
-    if (!user.state) continue;
-    series_.add(self_catalog::nccl_state,
-                Labels({{"user", user.name}, {"state", std::string(to_string(*user.state))}}), 1);
-  }
-  for (const auto& [name, run] : runs_) {
-    const Labels labels({{"run", name.run}, {"user", name.user}});
-    run.progress.write(labels, series_);
-    series_.add(catalog::ml_nccl_last_success_timestamp, labels, to_seconds(run.answered_at_unix));
-    if (run.is_reported) continue;
-    for (const auto& [index, uuid] : run.gpus) {
-      series_.add(catalog::ml_run_gpu_info,
-                  labels.with({{"gpu", std::to_string(index)}, {"uuid", uuid}, {"source", "nccl"}}), 1);
-    }
-  }
-  series_.commit(clock_.monotonic());
-}
 
 std::shared_ptr<Part> open(const PartContext& context) {
   return context.settings_of<Settings>().enabled ? open_part<Queries>(context) : nullptr;

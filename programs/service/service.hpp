@@ -1,7 +1,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
+#include "base/result.hpp"
+#include "collectors/api/machine.hpp"
 #include "collectors/api/part.hpp"
 #include "config/config.hpp"
 
@@ -26,5 +29,12 @@ config::Loaded load_config(const std::string& file, const config::Schema& schema
 /// SIGHUP reads the file again, SIGTERM and SIGINT remove the page and end the program. Returns the exit
 /// status: 0, 1 (cannot work) or 2 (flags or configuration).
 int run(const Program& program, int argc, char** argv);
+
+// The answers of the daemon.
+
+/// Publishes Machine::uses, and the runs of the processes on devices, from the body of /api/v1/processes.
+Result<Done> take_processes(std::string_view json, Machine& machine);
+/// Publishes the other facts of Machine::runs from the body of /api/v1/runs.
+Result<Done> take_runs(std::string_view json, Machine& machine);
 
 }  // namespace gpumeter::service

@@ -55,47 +55,6 @@ constexpr std::array kWide = {
 
 int columns_of(char32_t code) noexcept { return code >= 0x1100 && is_in(kWide, code) ? 2 : 1; }
 
-}  // namespace
-
-std::string printable(std::string_view text, Charset charset) {
-  const bool is_ascii = charset == Charset::ascii;
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const Character next = take_character(text);
-    const bool is_shown = next && !is_in(kHidden, next.code) && !(is_ascii && next.code > 0x7E);
-    out += is_shown ? next.bytes : is_ascii ? "?" : kReplacement;
-  }
-  return out;
-}
-
-int width_of(std::string_view text) noexcept {
-  int width = 0;
-  while (!text.empty()) width += columns_of(take_character(text).code);
-  return width;
-}
-
-std::string cut(std::string_view text, int width, Charset charset) {
-  if (width_of(text) <= width) return std::string(text);
-  if (width <= 0) return {};
-  std::string out;
-  for (int left = width - 1; !text.empty();) {
-    const Character next = take_character(text);
-    left -= columns_of(next.code);
-    if (left < 0) break;
-    out += next.bytes;
-  }
-  return out + (charset == Charset::ascii ? "~" : "\u2026");
-}
-
-std::string padded(std::string_view text, int width, Charset charset, bool is_right) {
-  std::string out = cut(text, width, charset);
-  const std::string blanks(static_cast<std::size_t>(std::max(0, width - width_of(out))), ' ');
-  return is_right ? blanks + out : out + blanks;
-}
-
-namespace {
-
 template <class... Values>
 std::string print(const char* format, Values... values) {
   char text[64];
@@ -109,74 +68,6 @@ std::string long_age_text(long minutes) {
   if (hours < 24) return print("%ldh%02ldm", hours, minutes % 60);
   return print("%ldd%ldh", hours / 24, hours % 24);
 }
-
-}  // namespace
-
-std::string number_text(Number value, int decimals, double unit) {
-  if (!value) return std::string(kAbsent);
-  const double shown = *value / unit;
-  // Avoids "-0".
-  return print("%.*f", decimals, std::abs(shown) < 0.5 * std::pow(10, -decimals) ? 0.0 : shown);
-}
-
-std::string pair_text(Number value, Number of, int decimals, double unit) {
-  if (!value && !of) return std::string(kAbsent);
-  return number_text(value, decimals, unit) + "/" + number_text(of, decimals, unit);
-}
-
-std::string percent_text(Number ratio) {
-  return ratio ? number_text(*ratio * 100) + "%" : std::string(kAbsent);
-}
-
-std::string short_text(Number value) {
-  if (!value) return std::string(kAbsent);
-  const double size = std::abs(*value);
-  if (size >= 1e6 || (size > 0 && size < 1e-3)) return print("%.2e", *value);
-  return number_text(value, size < 1e-1 ? 4 : size < 10 ? 2 : size < 100 ? 1 : 0);
-}
-
-std::string age_text(Number seconds) {
-  if (!seconds) return std::string(kAbsent);
-  const long whole = std::lround(std::clamp(*seconds, 0.0, 1e12));
-  if (whole < 60) return print("%lds", whole);
-  if (whole < 3600) return print("%ldm%02lds", whole / 60, whole % 60);
-  return long_age_text(whole / 60);
-}
-
-std::string count_text(Number value) {
-  constexpr std::array kUnits = {"", "k", "M", "G", "T", "P"};
-  if (!value) return std::string(kAbsent);
-  double shown = *value;
-  std::size_t unit = 0;
-  for (double limit = 99999.5; unit + 1 < kUnits.size() && shown >= limit; limit = 999.5, ++unit)
-    shown /= 1000;
-  return number_text(shown, unit == 0 || shown >= 99.95 ? 0 : shown >= 9.995 ? 1 : 2) + kUnits[unit];
-}
-
-std::string ranges_text(const std::vector<std::string>& numbers) {
-  std::string text;
-  for (std::size_t at = 0; at < numbers.size();) {
-    std::size_t last = at;
-    const auto value = [&](std::size_t i) { return parse_number<long>(numbers[i]).value_or(-1); };
-    while (last + 1 < numbers.size() && value(last + 1) == value(last) + 1) ++last;
-    text += (text.empty() ? "" : ",") + numbers[at];
-    if (last > at) text += (last > at + 1 ? "-" : ",") + numbers[last];
-    at = last + 1;
-  }
-  return text.empty() ? std::string(kAbsent) : text;
-}
-
-std::string bar(double ratio, int width, Charset charset) {
-  constexpr std::array kEighths = {"", "\u258F", "\u258E", "\u258D", "\u258C", "\u258B", "\u258A", "\u2589"};
-  const int steps = charset == Charset::ascii ? 1 : 8;
-  const int filled = static_cast<int>(std::lround(std::clamp(ratio, 0.0, 1.0) * width * steps));
-  std::string text;
-  for (int i = 0; i < filled / steps; ++i) text += charset == Charset::ascii ? "|" : "\u2588";
-  if (filled % steps > 0) text += kEighths[static_cast<std::size_t>(filled % steps)];
-  return padded(text, width, charset);
-}
-
-namespace {
 
 Lines filled(const std::vector<Piece>& items, const std::string& gap, int width, int indent,
              Charset charset) {
@@ -196,21 +87,6 @@ Lines filled(const std::vector<Piece>& items, const std::string& gap, int width,
   }
   return lines;
 }
-
-}  // namespace
-
-Lines wrapped(const std::vector<Piece>& items, int width, int indent, Charset charset) {
-  return filled(items, "  ", width, indent, charset);
-}
-
-Lines wrapped(const std::string& sentence, Style style, int width, int indent, Charset charset) {
-  std::vector<Piece> words;
-  for (std::string_view rest = trimmed(sentence); !rest.empty();)
-    words.push_back({std::string(take_until(rest, ' ')), style});
-  return filled(words, " ", width, indent, charset);
-}
-
-namespace {
 
 constexpr int kGap = 1;
 
@@ -280,6 +156,118 @@ Line line_of(const Table& table, const Row& row, const std::vector<Place>& place
 }
 
 }  // namespace
+
+std::string printable(std::string_view text, Charset charset) {
+  const bool is_ascii = charset == Charset::ascii;
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Character next = take_character(text);
+    const bool is_shown = next && !is_in(kHidden, next.code) && !(is_ascii && next.code > 0x7E);
+    out += is_shown ? next.bytes : is_ascii ? "?" : kReplacement;
+  }
+  return out;
+}
+
+int width_of(std::string_view text) noexcept {
+  int width = 0;
+  while (!text.empty()) width += columns_of(take_character(text).code);
+  return width;
+}
+
+std::string cut(std::string_view text, int width, Charset charset) {
+  if (width_of(text) <= width) return std::string(text);
+  if (width <= 0) return {};
+  std::string out;
+  for (int left = width - 1; !text.empty();) {
+    const Character next = take_character(text);
+    left -= columns_of(next.code);
+    if (left < 0) break;
+    out += next.bytes;
+  }
+  return out + (charset == Charset::ascii ? "~" : "\u2026");
+}
+
+std::string padded(std::string_view text, int width, Charset charset, bool is_right) {
+  std::string out = cut(text, width, charset);
+  const std::string blanks(static_cast<std::size_t>(std::max(0, width - width_of(out))), ' ');
+  return is_right ? blanks + out : out + blanks;
+}
+
+std::string number_text(Number value, int decimals, double unit) {
+  if (!value) return std::string(kAbsent);
+  const double shown = *value / unit;
+  // Avoids "-0".
+  return print("%.*f", decimals, std::abs(shown) < 0.5 * std::pow(10, -decimals) ? 0.0 : shown);
+}
+
+std::string pair_text(Number value, Number of, int decimals, double unit) {
+  if (!value && !of) return std::string(kAbsent);
+  return number_text(value, decimals, unit) + "/" + number_text(of, decimals, unit);
+}
+
+std::string percent_text(Number ratio) {
+  return ratio ? number_text(*ratio * 100) + "%" : std::string(kAbsent);
+}
+
+std::string short_text(Number value) {
+  if (!value) return std::string(kAbsent);
+  const double size = std::abs(*value);
+  if (size >= 1e6 || (size > 0 && size < 1e-3)) return print("%.2e", *value);
+  return number_text(value, size < 1e-1 ? 4 : size < 10 ? 2 : size < 100 ? 1 : 0);
+}
+
+std::string age_text(Number seconds) {
+  if (!seconds) return std::string(kAbsent);
+  const long whole = std::lround(std::clamp(*seconds, 0.0, 1e12));
+  if (whole < 60) return print("%lds", whole);
+  if (whole < 3600) return print("%ldm%02lds", whole / 60, whole % 60);
+  return long_age_text(whole / 60);
+}
+
+std::string count_text(Number value) {
+  constexpr std::array kUnits = {"", "k", "M", "G", "T", "P"};
+  if (!value) return std::string(kAbsent);
+  double shown = *value;
+  std::size_t unit = 0;
+  for (double limit = 99999.5; unit + 1 < kUnits.size() && shown >= limit; limit = 999.5, ++unit)
+    shown /= 1000;
+  return number_text(shown, unit == 0 || shown >= 99.95 ? 0 : shown >= 9.995 ? 1 : 2) + kUnits[unit];
+}
+
+std::string ranges_text(const std::vector<std::string>& numbers) {
+  std::string text;
+  for (std::size_t at = 0; at < numbers.size();) {
+    std::size_t last = at;
+    const auto value = [&](std::size_t i) { return parse_number<long>(numbers[i]).value_or(-1); };
+    while (last + 1 < numbers.size() && value(last + 1) == value(last) + 1) ++last;
+    text += (text.empty() ? "" : ",") + numbers[at];
+    if (last > at) text += (last > at + 1 ? "-" : ",") + numbers[last];
+    at = last + 1;
+  }
+  return text.empty() ? std::string(kAbsent) : text;
+}
+
+std::string bar(double ratio, int width, Charset charset) {
+  constexpr std::array kEighths = {"", "\u258F", "\u258E", "\u258D", "\u258C", "\u258B", "\u258A", "\u2589"};
+  const int steps = charset == Charset::ascii ? 1 : 8;
+  const int filled = static_cast<int>(std::lround(std::clamp(ratio, 0.0, 1.0) * width * steps));
+  std::string text;
+  for (int i = 0; i < filled / steps; ++i) text += charset == Charset::ascii ? "|" : "\u2588";
+  if (filled % steps > 0) text += kEighths[static_cast<std::size_t>(filled % steps)];
+  return padded(text, width, charset);
+}
+
+Lines wrapped(const std::vector<Piece>& items, int width, int indent, Charset charset) {
+  return filled(items, "  ", width, indent, charset);
+}
+
+Lines wrapped(const std::string& sentence, Style style, int width, int indent, Charset charset) {
+  std::vector<Piece> words;
+  for (std::string_view rest = trimmed(sentence); !rest.empty();)
+    words.push_back({std::string(take_until(rest, ' ')), style});
+  return filled(words, " ", width, indent, charset);
+}
 
 Lines laid_out(const Table& table, int width, Charset charset) {
   const std::vector<Place> places = places_of(table, width);

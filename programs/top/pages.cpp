@@ -97,55 +97,6 @@ std::vector<Cell> cells_of(const Gpu& gpu) {
           {holder_text(gpu)}};
 }
 
-}  // namespace
-
-std::vector<const Gpu*> sorted(const std::vector<Gpu>& gpus, Sort sort, bool is_reversed) {
-  std::vector<const Gpu*> order;
-  for (const Gpu& gpu : gpus) order.push_back(&gpu);
-  if (is_reversed) std::ranges::reverse(order);
-  std::ranges::stable_sort(order, [&](const Gpu* a, const Gpu* b) {
-    const Number left = value_of(*a, sort);
-    const Number right = value_of(*b, sort);
-    if (!left || !right) return left.has_value() && !right.has_value();
-    return is_reversed ? *left < *right : *left > *right;
-  });
-  return order;
-}
-
-Table gpu_table(const std::vector<const Gpu*>& gpus, const std::string& selected_uuid, bool with_model) {
-  Table table{kColumns, {}};
-  for (const Gpu* gpu : gpus) table.rows.push_back({cells_of(*gpu), gpu->uuid == selected_uuid});
-  if (with_model) return table;
-  table.columns.erase(table.columns.begin() + kModelColumn);
-  for (Row& row : table.rows) row.cells.erase(row.cells.begin() + kModelColumn);
-  return table;
-}
-
-std::string_view state_word(const Gpu& gpu) {
-  const bool is_well = gpu.state == State::ok || gpu.state == State::up;
-  return is_well && gpu.is_suspended ? "asleep" : kStateNames.of(gpu.state);
-}
-
-Style style_of(State state) {
-  switch (state) {
-    case State::failed:
-    case State::down:
-      return Style::bad;
-    case State::degraded:
-      return Style::warning;
-    case State::unknown:
-      return Style::dim;
-    default:
-      return Style::plain;
-  }
-}
-
-bool have_one_model(const std::vector<Gpu>& gpus) {
-  return std::ranges::all_of(gpus, [&](const Gpu& gpu) { return gpu.model == gpus.front().model; });
-}
-
-namespace {
-
 /// "4.02/s", or requests for a run that makes no steps: "12.3 req/s".
 std::string rate_text(const Run& run) {
   if (run.step_rate) return short_text(run.step_rate) + "/s";
@@ -182,26 +133,6 @@ std::vector<Cell> cells_of(const Run& run) {
           {energy_text(run.energy)},
           {ranges_text(run.gpus)}};
 }
-
-}  // namespace
-
-Table job_table(const std::vector<Run>& runs) {
-  Table table{{{"RUN", 16, 64, 100},
-               {"USER", 6, 16, 75},
-               {"STATE", 7, 7, 70},
-               {"STEP", 6, 10, 95, true},
-               {"STEP/S", 7, 12, 90, true},
-               {"LOSS", 6, 8, 85, true},
-               {"PHASE", 17, 24, 66},
-               {"TIME", 6, 6, 55, true},
-               {"ENERGY", 8, 9, 50, true},
-               {"GPUS", 5, 20, 80}},
-              {}};
-  for (const Run& run : runs) table.rows.push_back({cells_of(run)});
-  return table;
-}
-
-namespace {
 
 constexpr int kLabel = 13;  ///< columns before the values
 constexpr int kBar = 30;
@@ -377,6 +308,67 @@ Items run_items(const Snapshot& snapshot, const Gpu& gpu) {
 }
 
 }  // namespace
+
+std::vector<const Gpu*> sorted(const std::vector<Gpu>& gpus, Sort sort, bool is_reversed) {
+  std::vector<const Gpu*> order;
+  for (const Gpu& gpu : gpus) order.push_back(&gpu);
+  if (is_reversed) std::ranges::reverse(order);
+  std::ranges::stable_sort(order, [&](const Gpu* a, const Gpu* b) {
+    const Number left = value_of(*a, sort);
+    const Number right = value_of(*b, sort);
+    if (!left || !right) return left.has_value() && !right.has_value();
+    return is_reversed ? *left < *right : *left > *right;
+  });
+  return order;
+}
+
+Table gpu_table(const std::vector<const Gpu*>& gpus, const std::string& selected_uuid, bool with_model) {
+  Table table{kColumns, {}};
+  for (const Gpu* gpu : gpus) table.rows.push_back({cells_of(*gpu), gpu->uuid == selected_uuid});
+  if (with_model) return table;
+  table.columns.erase(table.columns.begin() + kModelColumn);
+  for (Row& row : table.rows) row.cells.erase(row.cells.begin() + kModelColumn);
+  return table;
+}
+
+std::string_view state_word(const Gpu& gpu) {
+  const bool is_well = gpu.state == State::ok || gpu.state == State::up;
+  return is_well && gpu.is_suspended ? "asleep" : kStateNames.of(gpu.state);
+}
+
+Style style_of(State state) {
+  switch (state) {
+    case State::failed:
+    case State::down:
+      return Style::bad;
+    case State::degraded:
+      return Style::warning;
+    case State::unknown:
+      return Style::dim;
+    default:
+      return Style::plain;
+  }
+}
+
+bool have_one_model(const std::vector<Gpu>& gpus) {
+  return std::ranges::all_of(gpus, [&](const Gpu& gpu) { return gpu.model == gpus.front().model; });
+}
+
+Table job_table(const std::vector<Run>& runs) {
+  Table table{{{"RUN", 16, 64, 100},
+               {"USER", 6, 16, 75},
+               {"STATE", 7, 7, 70},
+               {"STEP", 6, 10, 95, true},
+               {"STEP/S", 7, 12, 90, true},
+               {"LOSS", 6, 8, 85, true},
+               {"PHASE", 17, 24, 66},
+               {"TIME", 6, 6, 55, true},
+               {"ENERGY", 8, 9, 50, true},
+               {"GPUS", 5, 20, 80}},
+              {}};
+  for (const Run& run : runs) table.rows.push_back({cells_of(run)});
+  return table;
+}
 
 Lines finding_lines(const Finding& finding, int width, Charset charset) {
   const Style style = finding.severity == "failed" ? Style::bad : Style::warning;

@@ -72,40 +72,6 @@ Finding finding_of(const Json& json, const Reader& read) {
           read.text(json, "text"),   read.text(json, "alert"),    Reader::number(json, "since_seconds")};
 }
 
-}  // namespace
-
-Result<std::vector<Sample>> parse_series(std::string_view json, Charset charset) {
-  const Result<Json> root = document_with(json, "series");
-  if (!root) return root.error();
-  const Reader read(charset);
-  std::vector<Sample> samples;
-  for (const Json& each : Reader::field(*root, "series")) {
-    if (auto sample = sample_of(each, read)) samples.push_back(*std::move(sample));
-  }
-  return samples;
-}
-
-Result<Health> parse_health(std::string_view json, Charset charset) {
-  const Result<Json> root = document_with(json, "devices");
-  if (!root) return root.error();
-  const Reader read(charset);
-  const auto finding = [&](const Json& each) { return finding_of(each, read); };
-  const auto gpu = [&](const Json& each) {
-    Gpu made;
-    made.index = read.text(each, "gpu");
-    made.uuid = read.text(each, "uuid");
-    made.model = read.text(each, "model");
-    made.pci_address = read.text(each, "pci_address");
-    made.state = kStateNames.find(read.text(each, "state")).value_or(State::unknown);
-    made.state_seconds = Reader::number(each, "since_seconds");
-    made.findings = Reader::list(each, "reasons", finding);
-    return made;
-  };
-  return Health{Reader::list(*root, "devices", gpu), Reader::list(*root, "machine", finding)};
-}
-
-namespace {
-
 /// A series that is one value of a GPU or a run. If `label` is not empty, only the series with this value.
 template <class Owner>
 struct Field {
@@ -296,27 +262,6 @@ class Builder {
   std::vector<const Sample*> workloads_;
 };
 
-}  // namespace
-
-std::vector<std::string_view> snapshot_series() {
-  std::vector<std::string_view> names(std::begin(kOthers), std::end(kOthers));
-  const auto add = [&](const auto& rows) {
-    for (const auto& row : rows) {
-      if (std::ranges::find(names, row.series) == names.end()) names.push_back(row.series);
-    }
-  };
-  add(kGpuFields), add(kGpuLists), add(kRunFields), add(kRunLists);
-  return names;
-}
-
-Snapshot make_snapshot(const std::vector<Sample>& samples, const std::optional<Health>& health) {
-  Builder builder(health);
-  for (const Sample& sample : samples) builder.add(sample);
-  return builder.finish();
-}
-
-namespace {
-
 constexpr double kWindowSeconds = 60;
 constexpr double kLeastSeconds = 10;  // less would show 0 and 2 steps by turns
 
@@ -337,6 +282,53 @@ Number value_in(const Readings& readings, const std::string& name) {
 }
 
 }  // namespace
+
+Result<std::vector<Sample>> parse_series(std::string_view json, Charset charset) {
+  const Result<Json> root = document_with(json, "series");
+  if (!root) return root.error();
+  const Reader read(charset);
+  std::vector<Sample> samples;
+  for (const Json& each : Reader::field(*root, "series")) {
+    if (auto sample = sample_of(each, read)) samples.push_back(*std::move(sample));
+  }
+  return samples;
+}
+
+Result<Health> parse_health(std::string_view json, Charset charset) {
+  const Result<Json> root = document_with(json, "devices");
+  if (!root) return root.error();
+  const Reader read(charset);
+  const auto finding = [&](const Json& each) { return finding_of(each, read); };
+  const auto gpu = [&](const Json& each) {
+    Gpu made;
+    made.index = read.text(each, "gpu");
+    made.uuid = read.text(each, "uuid");
+    made.model = read.text(each, "model");
+    made.pci_address = read.text(each, "pci_address");
+    made.state = kStateNames.find(read.text(each, "state")).value_or(State::unknown);
+    made.state_seconds = Reader::number(each, "since_seconds");
+    made.findings = Reader::list(each, "reasons", finding);
+    return made;
+  };
+  return Health{Reader::list(*root, "devices", gpu), Reader::list(*root, "machine", finding)};
+}
+
+std::vector<std::string_view> snapshot_series() {
+  std::vector<std::string_view> names(std::begin(kOthers), std::end(kOthers));
+  const auto add = [&](const auto& rows) {
+    for (const auto& row : rows) {
+      if (std::ranges::find(names, row.series) == names.end()) names.push_back(row.series);
+    }
+  };
+  add(kGpuFields), add(kGpuLists), add(kRunFields), add(kRunLists);
+  return names;
+}
+
+Snapshot make_snapshot(const std::vector<Sample>& samples, const std::optional<Health>& health) {
+  Builder builder(health);
+  for (const Sample& sample : samples) builder.add(sample);
+  return builder.finish();
+}
 
 void Progress::update(Snapshot& snapshot, double now_seconds) {
   std::map<std::pair<std::string, std::string>, Window> kept;

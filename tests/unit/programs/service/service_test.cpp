@@ -1,4 +1,4 @@
-#include "programs/service/facts.hpp"
+#include "programs/service/service.hpp"
 
 #include <gtest/gtest.h>
 

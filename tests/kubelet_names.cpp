@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "collectors/kubernetes/sources.hpp"
+#include "collectors/kubernetes/part.hpp"
 
 namespace gpumeter {
 namespace {

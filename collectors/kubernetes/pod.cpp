@@ -1,43 +1,19 @@
-#include "collectors/kubernetes/pod.hpp"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <map>
 #include <protozero/pbf_reader.hpp>
+#include <type_traits>
 #include <utility>
+
+#include "collectors/kubernetes/names.hpp"
 
 namespace gpumeter::kubelet {
 namespace {
 
-using protozero::pbf_reader;
-
-// A field is known by its number and its wire type together: a known number with another wire type is
-// skipped.
-
-constexpr std::uint32_t text_field(std::uint32_t number) noexcept {
-  return protozero::tag_and_type(number, protozero::pbf_wire_type::length_delimited);
-}
-constexpr std::uint32_t number_field(std::uint32_t number) noexcept {
-  return protozero::tag_and_type(number, protozero::pbf_wire_type::varint);
-}
-
-protozero::pbf_reader reader_of(std::string_view bytes) noexcept {
-  return protozero::pbf_reader(bytes.data(), bytes.size());
-}
-
-std::string_view view_of(protozero::pbf_reader& message) {
-  const protozero::data_view view = message.get_view();
-  return {view.data(), view.size()};
-}
-
 /// Kubernetes' names have at most 253 bytes.
 constexpr std::size_t kLongestText = 256;
-
-std::string text_of(protozero::pbf_reader& message) {
-  return std::string(view_of(message).substr(0, kLongestText));
-}
 
 /// A node runs some hundred pods, a pod some containers, and a container some devices. What is beyond these
 /// limits is skipped.
@@ -45,12 +21,48 @@ constexpr std::size_t kMostPods = 4096;
 constexpr std::size_t kMostContainers = 64;
 constexpr std::size_t kMostDevices = 128;
 
-/// Calls `read(field, message)` for each field of a message; `read` returns false to have the field skipped.
-template <class Read>
-void each_field(std::string_view bytes, Read read) {
-  protozero::pbf_reader message = reader_of(bytes);
+/// A field that a message may have: `to` takes its bytes or its number. A field is known by its number and
+/// its wire type together: a known number with another wire type is skipped.
+template <class To>
+struct Field {
+  std::uint32_t tag;
+  To to;
+};
+
+/// A text that is cut, a view of it, or a function that takes the bytes.
+template <class To>
+auto text(std::uint32_t number, To& to) {
+  const auto take = [&to](protozero::pbf_reader& message) {
+    const protozero::data_view bytes = message.get_view();
+    const std::string_view view(bytes.data(), bytes.size());
+    if constexpr (std::is_same_v<To, std::string>) {
+      to = view.substr(0, kLongestText);
+    } else if constexpr (std::is_same_v<To, std::string_view>) {
+      to = view;
+    } else {
+      to(view);
+    }
+  };
+  return Field<decltype(take)>{protozero::tag_and_type(number, protozero::pbf_wire_type::length_delimited),
+                               take};
+}
+
+auto number(std::uint32_t number, std::uint64_t& to) {
+  const auto take = [&to](protozero::pbf_reader& message) { to = message.get_uint64(); };
+  return Field<decltype(take)>{protozero::tag_and_type(number, protozero::pbf_wire_type::varint), take};
+}
+
+/// Reads these fields of a message.
+template <class... To>
+void read(std::string_view bytes, const Field<To>&... fields) {
+  protozero::pbf_reader message(bytes.data(), bytes.size());
   while (message.next()) {
-    if (!read(message.tag_and_type(), message)) message.skip();
+    const auto take = [&message](const auto& field) {
+      const bool is_it = message.tag_and_type() == field.tag;
+      if (is_it) field.to(message);
+      return is_it;
+    };
+    if (!(take(fields) || ...)) message.skip();
   }
 }
 
@@ -67,11 +79,7 @@ auto decoded(Decode decode) -> Result<decltype(decode())> {
 /// An entry of a map<string, string>.
 std::pair<std::string_view, std::string_view> map_entry(std::string_view bytes) {
   std::pair<std::string_view, std::string_view> entry;
-  each_field(bytes, [&entry](std::uint32_t field, protozero::pbf_reader& message) {
-    if (field == text_field(1)) return entry.first = view_of(message), true;
-    if (field == text_field(2)) return entry.second = view_of(message), true;
-    return false;
-  });
+  read(bytes, text(1, entry.first), text(2, entry.second));
   return entry;
 }
 
@@ -83,18 +91,12 @@ constexpr std::string_view kConfigHash = "kubernetes.io/config.hash";  // the an
 struct Owner {
   std::string_view kind;
   std::string_view name;
-  bool controls = false;
+  std::uint64_t controls = 0;  // a bool
 };
 
 Owner decode_owner(std::string_view bytes) {
   Owner owner;
-  each_field(bytes, [&owner](std::uint32_t field, pbf_reader& message) {
-    if (field == text_field(1)) return owner.kind = view_of(message), true;
-    if (field == text_field(3)) return owner.name = view_of(message), true;
-    // get_bool() would look at a byte that may not be there.
-    if (field == number_field(6)) return owner.controls = message.get_uint64() != 0, true;
-    return false;
-  });
+  read(bytes, text(1, owner.kind), text(3, owner.name), number(6, owner.controls));
   return owner;
 }
 
@@ -124,16 +126,11 @@ void decode_metadata(std::string_view bytes, const std::vector<std::string>& wan
     const auto [name, value] = map_entry(entry);
     if (name == kConfigHash) pod.config_hash = value.substr(0, kLongestText);
   };
-  each_field(bytes, [&](std::uint32_t field, pbf_reader& message) {
-    if (field == text_field(1)) return pod.name = text_of(message), true;
-    if (field == text_field(3)) return pod.ns = text_of(message), true;
-    if (field == text_field(5)) return pod.uid = text_of(message), true;
-    if (field == text_field(11)) return take_label(view_of(message)), true;
-    if (field == text_field(12)) return take_annotation(view_of(message)), true;
-    if (field != text_field(13)) return false;
-    if (const Owner owner = decode_owner(view_of(message)); owner.controls) controller = owner;
-    return true;
-  });
+  const auto take_owner = [&](std::string_view entry) {
+    if (const Owner owner = decode_owner(entry); owner.controls != 0) controller = owner;
+  };
+  read(bytes, text(1, pod.name), text(3, pod.ns), text(5, pod.uid), text(11, take_label),
+       text(12, take_annotation), text(13, take_owner));
   std::ranges::sort(pod.labels);
   set_owner(pod, controller, template_hash);
 }
@@ -158,15 +155,12 @@ GivenDevice claimed(std::string_view resource, std::string_view id) {
 void decode_resource_status(std::string_view bytes, Container& container) {
   std::string name;
   std::vector<std::string> ids;
-  each_field(bytes, [&](std::uint32_t field, pbf_reader& message) {
-    if (field == text_field(1)) return name = text_of(message), true;
-    if (field != text_field(2)) return false;
-    each_field(view_of(message), [&ids](std::uint32_t inner, pbf_reader& health) {
-      if (inner != text_field(1) || ids.size() >= kMostDevices) return false;
-      return ids.push_back(text_of(health)), true;
-    });
-    return true;
-  });
+  const auto take_health = [&](std::string_view health) {
+    std::string id;
+    read(health, text(1, id));
+    if (ids.size() < kMostDevices) ids.push_back(std::move(id));
+  };
+  read(bytes, text(1, name), text(2, take_health));
   for (const std::string& id : ids) {
     if (container.devices.size() >= kMostDevices) return;
     const bool is_claim = name.starts_with("claim:");
@@ -183,44 +177,25 @@ std::string without_scheme(const std::string& id) {
 void decode_container_status(std::string_view bytes, Pod& pod) {
   if (pod.containers.size() >= kMostContainers) return;
   Container container;
-  each_field(bytes, [&container](std::uint32_t field, pbf_reader& message) {
-    if (field == text_field(1)) return container.name = text_of(message), true;
-    if (field == text_field(8)) return container.id = without_scheme(text_of(message)), true;
-    if (field != text_field(14)) return false;
-    return decode_resource_status(view_of(message), container), true;
-  });
+  const auto take_resource = [&](std::string_view status) { decode_resource_status(status, container); };
+  read(bytes, text(1, container.name), text(8, container.id), text(14, take_resource));
+  container.id = without_scheme(container.id);
   pod.containers.push_back(std::move(container));
 }
 
-std::chrono::seconds decode_time(std::string_view bytes) {
-  std::int64_t seconds = 0;
-  each_field(bytes, [&seconds](std::uint32_t field, pbf_reader& message) {
-    if (field != number_field(1)) return false;
-    return seconds = message.get_int64(), true;
-  });
-  return std::chrono::seconds(seconds);
-}
-
 void decode_status(std::string_view bytes, Pod& pod) {
-  each_field(bytes, [&pod](std::uint32_t field, pbf_reader& message) {
-    switch (field) {
-      case text_field(1): {
-        const std::string_view phase = view_of(message);
-        pod.has_ended = phase == "Succeeded" || phase == "Failed";
-        return true;
-      }
-      case text_field(7):
-        pod.started = decode_time(view_of(message));
-        return true;
-      case text_field(8):   // containers
-      case text_field(10):  // init containers, which include sidecars
-      case text_field(13):  // ephemeral containers
-        decode_container_status(view_of(message), pod);
-        return true;
-      default:
-        return false;
-    }
-  });
+  const auto take_phase = [&](std::string_view phase) {
+    pod.has_ended = phase == "Succeeded" || phase == "Failed";
+  };
+  const auto take_start = [&](std::string_view time) {
+    std::uint64_t seconds = 0;
+    read(time, number(1, seconds));
+    pod.started = std::chrono::seconds(static_cast<std::int64_t>(seconds));
+  };
+  const auto take_container = [&](std::string_view status) { decode_container_status(status, pod); };
+  read(bytes, text(1, take_phase), text(7, take_start), text(8, take_container),
+       text(10, take_container),   // init containers, which include sidecars
+       text(13, take_container));  // ephemeral containers
 }
 
 // The lists of pod-resources and of the container runtime.
@@ -229,11 +204,10 @@ void decode_status(std::string_view bytes, Pod& pod) {
 void decode_devices(std::string_view bytes, Container& container) {
   std::string resource;
   std::vector<std::string> ids;
-  each_field(bytes, [&](std::uint32_t field, pbf_reader& message) {
-    if (field == text_field(1)) return resource = text_of(message), true;
-    if (field != text_field(2) || ids.size() >= kMostDevices) return false;
-    return ids.push_back(text_of(message)), true;
-  });
+  const auto take_id = [&](std::string_view id) {
+    if (ids.size() < kMostDevices) ids.emplace_back(id.substr(0, kLongestText));
+  };
+  read(bytes, text(1, resource), text(2, take_id));
   for (const std::string& id : ids) {
     if (container.devices.size() >= kMostDevices) return;
     container.devices.push_back({resource, id});
@@ -243,40 +217,31 @@ void decode_devices(std::string_view bytes, Container& container) {
 // DynamicResource{claim_name=2, claim_namespace=3, claim_resources=4 ClaimResource{driver_name=2,
 // pool_name=3, device_name=4}}
 void decode_claim(std::string_view bytes, Container& container) {
-  each_field(bytes, [&container](std::uint32_t field, pbf_reader& message) {
-    if (field != text_field(4) || container.devices.size() >= kMostDevices) return false;
+  const auto take_resource = [&](std::string_view resource) {
+    if (container.devices.size() >= kMostDevices) return;
     GivenDevice& device = container.devices.emplace_back();
-    each_field(view_of(message), [&device](std::uint32_t inner, pbf_reader& claimed) {
-      if (inner == text_field(2)) return device.driver = text_of(claimed), true;
-      if (inner == text_field(4)) return device.id = text_of(claimed), true;
-      return false;
-    });
+    read(resource, text(2, device.driver), text(4, device.id));
     if (device.driver.empty()) device.driver = "unknown";
-    return true;
-  });
+  };
+  read(bytes, text(4, take_resource));
 }
 
 // ContainerResources{name=1, devices=2, cpu_ids=3, memory=4, dynamic_resources=5}
 Container decode_container(std::string_view bytes) {
   Container container;
-  each_field(bytes, [&container](std::uint32_t field, pbf_reader& message) {
-    if (field == text_field(1)) return container.name = text_of(message), true;
-    if (field == text_field(2)) return decode_devices(view_of(message), container), true;
-    if (field == text_field(5)) return decode_claim(view_of(message), container), true;
-    return false;
-  });
+  const auto take_devices = [&](std::string_view devices) { decode_devices(devices, container); };
+  const auto take_claim = [&](std::string_view claim) { decode_claim(claim, container); };
+  read(bytes, text(1, container.name), text(2, take_devices), text(5, take_claim));
   return container;
 }
 
 // PodResources{name=1, namespace=2, containers=3, cpu_ids=4, memory=5}
 Pod decode_pod_of_list(std::string_view bytes) {
   Pod pod;
-  each_field(bytes, [&pod](std::uint32_t field, pbf_reader& message) {
-    if (field == text_field(1)) return pod.name = text_of(message), true;
-    if (field == text_field(2)) return pod.ns = text_of(message), true;
-    if (field != text_field(3) || pod.containers.size() >= kMostContainers) return false;
-    return pod.containers.push_back(decode_container(view_of(message))), true;
-  });
+  const auto take_container = [&](std::string_view container) {
+    if (pod.containers.size() < kMostContainers) pod.containers.push_back(decode_container(container));
+  };
+  read(bytes, text(1, pod.name), text(2, pod.ns), text(3, take_container));
   return pod;
 }
 
@@ -291,11 +256,7 @@ Pod decode_runtime_container(std::string_view bytes) {
     if (name == "io.kubernetes.pod.uid") pod.uid = value.substr(0, kLongestText);
     if (name == "io.kubernetes.container.name") container.name = value.substr(0, kLongestText);
   };
-  each_field(bytes, [&](std::uint32_t field, pbf_reader& message) {
-    if (field == text_field(1)) return container.id = text_of(message), true;
-    if (field == text_field(8)) return take_label(view_of(message)), true;
-    return false;
-  });
+  read(bytes, text(1, container.id), text(8, take_label));
   pod.containers.push_back(std::move(container));
   return pod;
 }
@@ -305,11 +266,9 @@ Pod decode_runtime_container(std::string_view bytes) {
 Result<Pod> decode_pod(std::string_view bytes, const std::vector<std::string>& labels) {
   return decoded([&] {
     Pod pod;
-    each_field(bytes, [&](std::uint32_t field, pbf_reader& message) {
-      if (field == text_field(1)) return decode_metadata(view_of(message), labels, pod), true;
-      if (field == text_field(3)) return decode_status(view_of(message), pod), true;
-      return false;
-    });
+    const auto take_metadata = [&](std::string_view metadata) { decode_metadata(metadata, labels, pod); };
+    const auto take_status = [&](std::string_view status) { decode_status(status, pod); };
+    read(bytes, text(1, take_metadata), text(3, take_status));
     return pod;
   });
 }
@@ -317,11 +276,9 @@ Result<Pod> decode_pod(std::string_view bytes, const std::vector<std::string>& l
 Result<PodEvent> decode_pod_event(std::string_view bytes) {
   return decoded([&] {
     PodEvent event;
-    each_field(bytes, [&event](std::uint32_t field, pbf_reader& message) {
-      if (field == number_field(1)) return event.type = PodEvent::Type(message.get_enum()), true;
-      if (field == text_field(2)) return event.pod = view_of(message), true;
-      return false;
-    });
+    std::uint64_t type = 0;
+    read(bytes, number(1, type), text(2, event.pod));
+    event.type = static_cast<PodEvent::Type>(type);
     return event;
   });
 }
@@ -329,10 +286,10 @@ Result<PodEvent> decode_pod_event(std::string_view bytes) {
 Result<std::vector<std::string_view>> decode_pod_list(std::string_view bytes) {
   return decoded([&] {
     std::vector<std::string_view> pods;
-    each_field(bytes, [&pods](std::uint32_t field, pbf_reader& message) {
-      if (field != text_field(1) || pods.size() >= kMostPods) return false;
-      return pods.push_back(view_of(message)), true;
-    });
+    const auto take_pod = [&](std::string_view pod) {
+      if (pods.size() < kMostPods) pods.push_back(pod);
+    };
+    read(bytes, text(1, take_pod));
     return pods;
   });
 }
@@ -340,10 +297,10 @@ Result<std::vector<std::string_view>> decode_pod_list(std::string_view bytes) {
 Result<std::vector<Pod>> decode_pod_resources(std::string_view bytes) {
   return decoded([&] {
     std::vector<Pod> pods;
-    each_field(bytes, [&pods](std::uint32_t field, pbf_reader& message) {
-      if (field != text_field(1) || pods.size() >= kMostPods) return false;
-      return pods.push_back(decode_pod_of_list(view_of(message))), true;
-    });
+    const auto take_pod = [&](std::string_view pod) {
+      if (pods.size() < kMostPods) pods.push_back(decode_pod_of_list(pod));
+    };
+    read(bytes, text(1, take_pod));
     return pods;
   });
 }
@@ -351,16 +308,16 @@ Result<std::vector<Pod>> decode_pod_resources(std::string_view bytes) {
 Result<std::vector<Pod>> decode_cri_containers(std::string_view bytes) {
   return decoded([&] {
     std::map<std::string, Pod> pods;
-    each_field(bytes, [&pods](std::uint32_t field, pbf_reader& message) {
-      if (field != text_field(1) || pods.size() >= kMostPods) return false;
-      Pod pod = decode_runtime_container(view_of(message));
-      if (pod.uid.empty() || pod.name.empty()) return true;
+    const auto take_container = [&](std::string_view container) {
+      if (pods.size() >= kMostPods) return;
+      Pod pod = decode_runtime_container(container);
+      if (pod.uid.empty() || pod.name.empty()) return;
       const auto [known, is_new] = pods.try_emplace(pod.uid, pod);
       if (!is_new && known->second.containers.size() < kMostContainers) {
         known->second.containers.push_back(std::move(pod.containers.front()));
       }
-      return true;
-    });
+    };
+    read(bytes, text(1, take_container));
     std::vector<Pod> list;
     for (auto& [uid, pod] : pods) list.push_back(std::move(pod));
     return list;

@@ -1,12 +1,11 @@
 // Decodes tests/fixtures/kubelet, which tests/fakes/kubelet/record.py made from the definitions of
 // Kubernetes.
-#include "collectors/kubernetes/pod.hpp"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <iterator>
 
+#include "collectors/kubernetes/names.hpp"
 #include "tests/fakes/places.hpp"
 
 namespace gpumeter::kubelet {

@@ -1,5 +1,5 @@
 // Sources without sockets, in a time that the test moves; tests/e2e/kubelet_test.py has a gRPC server.
-#include "collectors/kubernetes/sources.hpp"
+#include "collectors/kubernetes/part.hpp"
 
 #include <gtest/gtest.h>
 

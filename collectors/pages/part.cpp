@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -56,6 +56,7 @@ constexpr Option kOptions[] = {
 // clang-format on
 
 constexpr Nanoseconds kEvery = std::chrono::seconds(2);
+constexpr Nanoseconds kLogPeriod = std::chrono::minutes(1);  // of a LogBudget
 // A page that a limit excludes is read again then, because others may have left.
 constexpr Nanoseconds kRetry = std::chrono::minutes(1);
 // A listing of 65 536 names takes 50 ms; whoever makes more hides some of the others' pages, and is in the
@@ -149,14 +150,28 @@ class Families {
   /// then adds none.
   std::optional<BadLine> plan(const Page& page);
   /// True if a family of the store stands in the way of a planned one.
-  bool is_in_the_way(const MetricDescriptor& held) const;
-  bool any_in_the_way() const {
-    return std::ranges::any_of(held_, [&](const auto& each) { return is_in_the_way(*each.second); });
+  bool is_in_the_way(const MetricDescriptor& held) const {
+    const auto same = planned_.find(std::string(held.name));
+    if (same != planned_.end()) return !same->second.is(held);
+    return std::ranges::any_of(names_taken_by(held),
+                               [&](const std::string& name) { return taken_.contains(name); });
   }
-  /// Removes those that stand in the way; no page may show them any more.
-  void release_in_the_way();
-  /// The same for all that are not planned.
-  void release_others();
+  /// True if the plan has this family.
+  bool is_planned(const MetricDescriptor& held) const {
+    const auto planned = planned_.find(std::string(held.name));
+    return planned != planned_.end() && planned->second.is(held);
+  }
+  bool any(const std::function<bool(const MetricDescriptor&)>& is_so) const {
+    return std::ranges::any_of(held_, [&](const auto& each) { return is_so(*each.second); });
+  }
+  /// Removes families that no page may show any more.
+  void release_if(const std::function<bool(const MetricDescriptor&)>& goes) {
+    std::erase_if(held_, [&](const auto& each) {
+      const bool is_released = goes(*each.second);
+      if (is_released) store_.release(*each.second);
+      return is_released;
+    });
+  }
   Result<const MetricDescriptor*> get(const std::string& name);
 
  private:
@@ -199,30 +214,6 @@ std::optional<BadLine> Families::plan(const Page& page) {
   return std::nullopt;
 }
 
-bool Families::is_in_the_way(const MetricDescriptor& held) const {
-  const auto same = planned_.find(std::string(held.name));
-  if (same != planned_.end()) return !same->second.is(held);
-  return std::ranges::any_of(names_taken_by(held),
-                             [&](const std::string& name) { return taken_.contains(name); });
-}
-
-void Families::release_in_the_way() {
-  std::erase_if(held_, [&](const auto& each) {
-    const bool is_released = is_in_the_way(*each.second);
-    if (is_released) store_.release(*each.second);
-    return is_released;
-  });
-}
-
-void Families::release_others() {
-  std::erase_if(held_, [&](const auto& each) {
-    const auto planned = planned_.find(each.first);
-    if (planned != planned_.end() && planned->second.is(*each.second)) return false;
-    store_.release(*each.second);
-    return true;
-  });
-}
-
 Result<const MetricDescriptor*> Families::get(const std::string& name) {
   if (const auto held = held_.find(name); held != held_.end()) return held->second;
   const Planned& planned = planned_.at(name);
@@ -250,6 +241,7 @@ class Pages final : public Part {
       own(file);
       report(path, file);
     }
+    std::erase_if(budgets_, [&](const auto& each) { return now - each.second.begun > kLogPeriod; });
     own_.commit(now);
     return kEvery;
   }
@@ -260,8 +252,8 @@ class Pages final : public Part {
   struct Share {
     std::size_t bytes = 0, series = 0;
     void add(const File& file) {
-      bytes += file.page.series.empty() ? 0 : static_cast<std::size_t>(file.facts.st_size);
-      series += file.page.series.size();
+      bytes += file.page.families.empty() ? 0 : static_cast<std::size_t>(file.facts.st_size);
+      series += file.page.size();
     }
   };
   struct LogBudget {
@@ -280,6 +272,7 @@ class Pages final : public Part {
   void judge();
   std::string problem_of(const std::string& path, const File& file);
   void show(Nanoseconds now);
+  std::string add(const std::string& path, File& file);
   void own(const File& file);
   void report(const std::string& path, File& file);
   std::vector<std::pair<const std::string*, File*>> in_order();
@@ -421,15 +414,15 @@ void Pages::read(const std::string& path, File& file, Nanoseconds now) {
       wrong = "gpumeter may not read it; its mode must be 0644";
     } else if (!text) {
       file.is_read = false;
-      if (file.page.series.empty() && file.wrong.empty()) file.wrong = path + ": changed while it was read";
+      if (file.page.families.empty() && file.wrong.empty()) file.wrong = path + ": changed while it was read";
       return;
     } else {
-      PageText read = read_page(*text, kMostSeries, line);
-      if (!line) page = page_of(std::move(read), file.author, devices_, line);
+      page = read_page(*text, kMostSeries, line);
+      if (!line) line = sign(page, file.author, devices_);
     }
   }
   file.page = {};
-  if (!wrong && !line) wrong = beyond_limits(file, page.series.size());
+  if (!wrong && !line) wrong = beyond_limits(file, page.size());
   if (line) wrong = line->text;
   const std::string where = path + (line ? ":" + std::to_string(line->line) : "") + ": ";
   file.wrong = wrong ? where + *wrong : "";
@@ -473,47 +466,53 @@ std::string Pages::problem_of(const std::string& path, const File& file) {
   if (context_.clock.realtime() - written_at(file.facts) > most)
     return path + ": is older than " + duration_text(most);
   const auto at = [&](std::size_t line) { return path + ":" + std::to_string(line) + ": "; };
-  const auto name_of = [&](const Page::Series& each) -> std::string_view {
-    return file.page.families[each.family].name;
-  };
-  for (const Page::Series& each : file.page.series) {
-    if (!shown_.contains({name_of(each), each.key.id()})) continue;
-    return at(each.line) + "another page has this series of " + std::string(name_of(each));
+  for (const Page::Family& family : file.page.families) {
+    for (const Page::Series& each : family.series) {
+      if (!shown_.contains({family.name, each.key.id()})) continue;
+      return at(each.line) + "another page has this series of " + family.name;
+    }
   }
   if (const auto wrong = families_.plan(file.page)) return at(wrong->line) + wrong->text;
-  for (const Page::Series& each : file.page.series) shown_.emplace(name_of(each), each.key.id());
+  for (const Page::Family& family : file.page.families) {
+    for (const Page::Series& each : family.series) shown_.emplace(family.name, each.key.id());
+  }
   return "";
 }
 
 // A family that changes leaves the store before its successor enters it.
 void Pages::show(Nanoseconds now) {
-  if (families_.any_in_the_way()) {
+  const auto is_in_the_way = [&](const MetricDescriptor& held) { return families_.is_in_the_way(held); };
+  if (families_.any(is_in_the_way)) {
     for (auto& [path, file] : files_) {
       const bool is_touched = std::ranges::any_of(
-          file.families, [&](const MetricDescriptor* each) { return families_.is_in_the_way(*each); });
+          file.families, [&](const MetricDescriptor* each) { return is_in_the_way(*each); });
       if (is_touched) file.list.commit(now);
     }
-    families_.release_in_the_way();
+    families_.release_if(is_in_the_way);
   }
   for (auto& [path, file] : files_) {
     file.families.clear();
-    for (const Page::Family& each : file.page.families) {
-      if (!file.problem.empty()) break;
-      const auto family = families_.get(each.name);
-      if (family) {
-        file.families.push_back(*family);
-      } else {
-        file.problem = path + ":" + std::to_string(each.line) + ": " + family.error().message();
-      }
-    }
-    if (!file.problem.empty()) file.families.clear();
-    for (const Page::Series& each : file.page.series) {
-      if (file.problem.empty())
-        file.list.add(*file.families[each.family], each.labels, each.value, each.part);
-    }
+    if (file.problem.empty()) file.problem = add(path, file);
     file.list.commit(now);
   }
-  families_.release_others();
+  families_.release_if([&](const MetricDescriptor& held) { return !families_.is_planned(held); });
+}
+
+/// Adds the page's series. Returns what the store has against one of its families, and then adds none.
+std::string Pages::add(const std::string& path, File& file) {
+  for (const Page::Family& each : file.page.families) {
+    const auto family = families_.get(each.name);
+    if (!family) {
+      file.families.clear();
+      return path + ":" + std::to_string(each.line) + ": " + family.error().message();
+    }
+    file.families.push_back(*family);
+  }
+  for (std::size_t i = 0; i < file.families.size(); ++i) {
+    for (const Page::Series& each : file.page.families[i].series)
+      file.list.add(*file.families[i], each.labels, each.value, each.part);
+  }
+  return "";
 }
 
 void Pages::own(const File& file) {
@@ -531,7 +530,7 @@ void Pages::report(const std::string& path, File& file) {
   if (std::exchange(file.reported, problem) == problem) return;
   LogBudget& budget = budgets_[file.author.uid];
   const Nanoseconds now = context_.clock.monotonic();
-  if (now - budget.begun > std::chrono::minutes(1)) budget = {now, 0};
+  if (now - budget.begun > kLogPeriod) budget = {now, 0};
   if (++budget.lines > kMostLines) return;
   const char* const rest =
       budget.lines == kMostLines ? "more changes of this user's pages are not logged for a minute" : "";

@@ -17,17 +17,17 @@ std::string read(std::string_view page) {
     for (const Label& label : sample.labels) out += " " + label.name + "=" + label.value;
     out += " " + std::to_string(static_cast<int>(sample.value)) + "\n";
   }
-  return out + std::to_string(lines.first_bad_line());
+  return out;
 }
 
 TEST(SampleLines, ReadsSamplesAndSkipsComments) {
   EXPECT_EQ(read("# HELP a b\n\na{x=\"1\",y=\"\\\"\\n\"} 2\r\n  b 3 1700000000\n# EOF"),
-            "3 a x=1 y=\"\n 2\n4 b 3\n0");
+            "3 a x=1 y=\"\n 2\n4 b 3\n");
 }
 
-TEST(SampleLines, KeepsTheNumberOfTheFirstBadLine) {
-  EXPECT_EQ(read("a 1\nb{x=1} 2\nc\nd{x=\"1\" 2\ne 5"), "1 a 1\n5 e 5\n2");
-  EXPECT_EQ(read("a one"), "1");
+TEST(SampleLines, SkipsWhatIsNoSample) {
+  EXPECT_EQ(read("a 1\nb{x=1} 2\nc\nd{x=\"1\" 2\ne 5"), "1 a 1\n5 e 5\n");
+  EXPECT_EQ(read("a one"), "");
 }
 
 }  // namespace

@@ -1,25 +1,25 @@
-#include "collectors/sources/page/families.hpp"
+#include "collectors/pages/page.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
 
-namespace gpumeter {
+namespace gpumeter::pages {
 namespace {
 
 /// A family a line, `type name help: part{labels}=value ...`, or the wrong line.
 std::string read(std::string_view text) {
   constexpr const char* kParts[] = {"", "bucket", "sum", "count"};
   std::optional<BadLine> wrong;
-  const PageText page = read_page(text, 8, wrong);
+  const Page page = read_page(text, 8, wrong);
   if (wrong) return std::to_string(wrong->line) + ": " + wrong->text;
   std::string out;
-  for (const PageFamily& family : page.families) {
+  for (const Page::Family& family : page.families) {
     out += std::string(to_string(family.type)) + " " + family.name + " " + family.help.value_or("-") + ":";
-    for (const PageSeries& series : family.series) {
+    for (const Page::Series& series : family.series) {
       out += std::string(" ") + kParts[static_cast<std::size_t>(series.part)];
-      for (const Label& label : series.labels) out += "{" + label.name + "=" + label.value + "}";
+      for (const Label& label : series.pairs) out += "{" + label.name + "=" + label.value + "}";
       out += std::isfinite(series.value) ? "=" + std::to_string(static_cast<int>(series.value)) : "=Inf";
     }
     out += "\n";
@@ -86,4 +86,4 @@ INSTANTIATE_TEST_SUITE_P(
              "500ms, 5s or 1m30s, of at most 31 days"}));
 
 }  // namespace
-}  // namespace gpumeter
+}  // namespace gpumeter::pages
